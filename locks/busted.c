@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* A lock that does not lock: every harness must be seen to catch it. */
+#include "lock_type.h"
+#include "operations.h"
+
+typedef struct lw_busted {
+	lw_atomic(uint32_t) unused;
+} lw_busted;
+
+static inline void lw_busted_lock(lw_busted *lock)
+{
+	lw_store(&lock->unused, 1, relaxed);
+}
+
+static inline bool lw_busted_trylock(lw_busted *lock)
+{
+	lw_busted_lock(lock);
+	return true;
+}
+
+static inline void lw_busted_unlock(lw_busted *lock)
+{
+	lw_store(&lock->unused, 0, relaxed);
+}
+
+LW_DESCRIBE(busted, lw_busted, .summary = "broken on purpose: excludes nobody", .traits = LW_BROKEN,
+	    .origin = "after locktorture's lock_busted");

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * CNA, the compact NUMA-aware lock: the queued spinlock with two queues.
+ *
+ * The primary queue holds the waiters that the lock serves next, most of them
+ * on the node it prefers at present. Waiters of other nodes that the queue head
+ * meets go to the secondary queue, a circular list known by its last node:
+ *
+ *   head -> next -> ... -> tail                      primary
+ *     |
+ *     `- locked = tail of the secondary queue:  t2 -> h2 -> ... -> t2
+ *
+ * The queue head alone touches the secondary queue. `locked` of a node says
+ * what came with the head's role: LW_NODE_WAITING for a head that never waited
+ * and LW_NODE_HEAD, no secondary queue; any other value, the encoded tail of
+ * the secondary queue's last node. So neither the lock nor a node grows.
+ *
+ * A head leaves in one of three ways:
+ *   keep   hand over to the next of the primary queue, the secondary goes along
+ *   flush  the secondary queue is too old: put all of it in front, hand over to
+ *          its head; this changes the preferred node
+ *   empty  no primary queue left: the secondary becomes the primary
+ *
+ * Promises: those of queued.h, except that a waiter may be passed over for as
+ * long as the threshold, and never if it is a priority waiter.
+ */
+#include "cna.h"
+#include "lock_type.h"
+#include "queued.h"
+
+/* Effective node of a waiter that is never moved. */
+#define LW_CNA_PRIORITY 0xffff
+/* With shuffle reduction, one hand-off in so many looks at the queue. */
+#define LW_CNA_SHUFFLE_ODDS 128
+
+static inline bool lw_cna_has_secondary(uint32_t locked)
+{
+	return locked > LW_NODE_HEAD;
+}
+
+static inline void lw_cna_init_node(struct lw_node *node, uint32_t tail)
+{
+	bool priority = lw_tunables()->priority_waiters && lw_is_priority();
+	uint16_t numa_node = lw_numa_node();
+
+	lw_store(&node->tail, tail, relaxed);
+	lw_store(&node->real_numa_node, numa_node, relaxed);
+	lw_store(&node->numa_node, priority ? LW_CNA_PRIORITY : numa_node, relaxed);
+	if (priority)
+		lw_count(priority_waiters);
+}
+
+/* head -> next -> after  becomes  head -> after, with next last of the secondary queue. */
+static inline void lw_cna_move(struct lw_node *head, struct lw_node *next, struct lw_node *after)
+{
+	uint32_t locked = lw_load(&head->locked, relaxed);
+
+	lw_store(&head->next, after, relaxed);
+	if (lw_cna_has_secondary(locked)) {
+		struct lw_node *tail2 = lw_decode_tail(locked);
+
+		lw_store(&next->next, lw_load(&tail2->next, relaxed), relaxed);
+		lw_store(&tail2->next, next, relaxed);
+	} else {
+		lw_store(&next->next, next, relaxed);
+		lw_store(&head->secondary_since, lw_clock(), relaxed);
+	}
+	lw_store(&head->locked, lw_load(&next->tail, relaxed), relaxed);
+	lw_count(secondary_moves);
+}
+
+/*
+ * Prefer our node: pass over the successor if it is of another node and not the
+ * last, and let whoever is next then inherit the preference. False if no
+ * successor has shown up yet.
+ */
+static inline bool lw_cna_reorder(struct lw_node *head)
+{
+	struct lw_node *next = lw_load(&head->next, dependency);
+	uint16_t preferred, other;
+
+	if (!next)
+		return false;
+
+	preferred = lw_load(&head->numa_node, relaxed);
+	if (preferred == LW_CNA_PRIORITY)
+		preferred = lw_load(&head->real_numa_node, relaxed);
+
+	other = lw_load(&next->numa_node, relaxed);
+	if (other != preferred) {
+		struct lw_node *after = NULL;
+
+		if (other != LW_CNA_PRIORITY)
+			after = lw_load(&next->next, dependency);
+		if (after) {
+			lw_cna_move(head, next, after);
+			next = after;
+		}
+		lw_store(&next->numa_node, preferred, relaxed);
+	}
+	return true;
+}
+
+/* Put the secondary queue, known by its tail, in front of `next`; gives its head. */
+static inline struct lw_node *lw_cna_splice(struct lw_node *tail2, struct lw_node *next)
+{
+	struct lw_node *head2 = lw_load(&tail2->next, relaxed);
+
+	lw_store(&tail2->next, next, relaxed);
+	return head2;
+}
+
+enum lw_cna_plan {
+	LW_CNA_KEEP,
+	LW_CNA_FLUSH,
+	LW_CNA_LOOK_AGAIN, /* there was no successor to look at */
+};
+
+static inline uint32_t lw_cna_wait_head(struct lw_node *head)
+{
+	const struct lw_tunables *set = lw_tunables();
+
+	if (lw_cna_has_secondary(lw_load(&head->locked, relaxed))) {
+		uint64_t age = lw_clock() - lw_load(&head->secondary_since, relaxed);
+
+		if (!set->numa_aware || age >= set->numa_threshold_ms * UINT64_C(1000000))
+			return LW_CNA_FLUSH;
+	} else {
+		if (!set->numa_aware)
+			return LW_CNA_KEEP;
+		if (set->shuffle_reduction && lw_choose(LW_CNA_SHUFFLE_ODDS) != 0) {
+			lw_count(shuffles_skipped);
+			return LW_CNA_KEEP;
+		}
+	}
+	return lw_cna_reorder(head) ? LW_CNA_KEEP : LW_CNA_LOOK_AGAIN;
+}
+
+static inline void lw_cna_pass(struct lw_node *head, struct lw_node *next, uint32_t value)
+{
+	if (lw_load(&next->real_numa_node, relaxed) == lw_load(&head->real_numa_node, relaxed))
+		lw_count(local_handoffs);
+	else
+		lw_count(remote_handoffs);
+	lw_mcs_handoff(next, value);
+}
+
+static inline bool lw_cna_try_clear_tail(lw_word *lock, uint32_t val, struct lw_node *head)
+{
+	uint32_t locked = lw_load(&head->locked, relaxed);
+	struct lw_node *tail2, *head2;
+
+	if (!lw_cna_has_secondary(locked))
+		/* (tail,0,0) -> (0,0,1) */
+		return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, relaxed);
+
+	/* Cut the circle before the word can show its tail, mend it if somebody has come. */
+	tail2 = lw_decode_tail(locked);
+	head2 = lw_cna_splice(tail2, NULL);
+	/* (tail,0,0) -> (tail2,0,1) */
+	if (!lw_try_cmpxchg(&lock->val, &val, locked | LW_LOCKED, release)) {
+		lw_store(&tail2->next, head2, relaxed);
+		return false;
+	}
+	lw_count(empty_flushes);
+	lw_cna_pass(head, head2, LW_NODE_HEAD);
+	return true;
+}
+
+static inline void lw_cna_handoff(struct lw_node *head, struct lw_node *next, uint32_t plan)
+{
+	uint32_t locked;
+
+	if (plan == LW_CNA_FLUSH) {
+		locked = lw_load(&head->locked, relaxed);
+		lw_count(threshold_flushes);
+		lw_cna_pass(head, lw_cna_splice(lw_decode_tail(locked), next), LW_NODE_HEAD);
+		return;
+	}
+
+	if (plan == LW_CNA_LOOK_AGAIN)
+		lw_cna_reorder(head);
+	/* Read anew: `next` may have been moved. */
+	next = lw_load(&head->next, dependency);
+	locked = lw_load(&head->locked, relaxed);
+	if (lw_cna_has_secondary(locked)) {
+		lw_store(&next->secondary_since, lw_load(&head->secondary_since, relaxed), relaxed);
+		lw_cna_pass(head, next, locked);
+	} else {
+		lw_cna_pass(head, next, LW_NODE_HEAD);
+	}
+}
+
+static const struct lw_queue_policy lw_cna_policy = {
+	.init_node = lw_cna_init_node,
+	.wait_head = lw_cna_wait_head,
+	.try_clear_tail = lw_cna_try_clear_tail,
+	.handoff = lw_cna_handoff,
+};
+
+void lw_cna_lock_slow(lw_cna *lock, uint32_t val)
+{
+	lw_queued_slowpath(&lock->word, val, &lw_cna_policy);
+}
+
+LW_DESCRIBE(cna, lw_cna, .summary = "compact NUMA-aware queued spinlock",
+	    .traits = LW_SPINS | LW_NUMA_AWARE,
+	    .origin = "Dice and Kogan, EuroSys 2019; Linux series v13");

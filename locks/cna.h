@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* CNA, the compact NUMA-aware lock: 4 bytes. Fast path here, slow path in queued.h and cna.c. */
+#ifndef LW_CNA_H
+#define LW_CNA_H
+
+#include "lock_word.h"
+
+typedef struct lw_cna {
+	lw_word word;
+} lw_cna;
+
+LW_EXPORT void lw_cna_lock_slow(lw_cna *lock, uint32_t val);
+
+static inline bool lw_cna_trylock(lw_cna *lock)
+{
+	return lw_word_trylock(&lock->word);
+}
+
+static inline void lw_cna_lock(lw_cna *lock)
+{
+	uint32_t val = 0;
+
+	/* (0,0,0) -> (0,0,1) */
+	if (lw_unlikely(!lw_try_cmpxchg(&lock->word.val, &val, LW_LOCKED, acquire)))
+		lw_cna_lock_slow(lock, val);
+}
+
+static inline void lw_cna_unlock(lw_cna *lock)
+{
+	lw_word_unlock(&lock->word);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* How a lock tells the harness about itself: one lw_lock_type at the end of its file. */
+#ifndef LW_LOCK_TYPE_H
+#define LW_LOCK_TYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum lw_lock_trait {
+	LW_FIFO = 1,	   /* waiters are served in the order in which they came */
+	LW_SPINS = 2,	   /* waiters never sleep: collapses when threads outnumber CPUs */
+	LW_NUMA_AWARE = 4, /* prefers waiters of the holder's node, within a bound */
+	LW_BROKEN = 8,	   /* does not exclude: there to see that a harness bites */
+};
+
+struct lw_lock_type {
+	const char *name;
+	const char *summary;
+	const char *origin; /* where the algorithm comes from */
+	size_t size;	    /* bytes of the lock; all zero is unlocked */
+	size_t node_size;   /* bytes that the caller lends from lock to unlock, 64-aligned; may be 0
+			     */
+	unsigned int traits;
+	void (*lock)(void *lock, void *node);
+	bool (*trylock)(void *lock, void *node);
+	void (*unlock)(void *lock, void *node);
+};
+
+#define LW_DESCRIBE_OPS(id, type, LOCK, TRYLOCK, UNLOCK, ...)                                    \
+	static void lw_##id##_type_lock(void *lock, void *node)                                  \
+	{                                                                                        \
+		(void)node;                                                                      \
+		LOCK;                                                                            \
+	}                                                                                        \
+	static bool lw_##id##_type_trylock(void *lock, void *node)                               \
+	{                                                                                        \
+		(void)node;                                                                      \
+		return TRYLOCK;                                                                  \
+	}                                                                                        \
+	static void lw_##id##_type_unlock(void *lock, void *node)                                \
+	{                                                                                        \
+		(void)node;                                                                      \
+		UNLOCK;                                                                          \
+	}                                                                                        \
+	LW_EXPORT const struct lw_lock_type lw_##id##_type = {.name = #id,                       \
+							      .size = sizeof(type),              \
+							      .lock = lw_##id##_type_lock,       \
+							      .trylock = lw_##id##_type_trylock, \
+							      .unlock = lw_##id##_type_unlock,   \
+							      __VA_ARGS__}
+
+/* Describe lw_<id>_lock(lock) and its kin. */
+#define LW_DESCRIBE(id, type, ...)                                                               \
+	LW_DESCRIBE_OPS(id, type, lw_##id##_lock((type *)lock), lw_##id##_trylock((type *)lock), \
+			lw_##id##_unlock((type *)lock), __VA_ARGS__)
+
+/* Describe lw_<id>_lock(lock, node) and its kin. */
+#define LW_DESCRIBE_WITH_NODE(id, type, node_type, ...)                            \
+	LW_DESCRIBE_OPS(id, type, lw_##id##_lock((type *)lock, (node_type *)node), \
+			lw_##id##_trylock((type *)lock, (node_type *)node),        \
+			lw_##id##_unlock((type *)lock, (node_type *)node),         \
+			.node_size = sizeof(node_type), __VA_ARGS__)
+
+/* Every lock of the tree, in the order in which tables show them. */
+#define LW_LOCKS(X) X(tas) X(ticket) X(mcs) X(qspinlock) X(cna) X(busted)
+
+#endif

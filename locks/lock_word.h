@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The 4-byte word of the queued locks, written (tail, pending, locked):
+ *
+ *   bits  0-7   locked   1 while held
+ *   bit   8     pending  the second contender waits here, without a queue node
+ *   bits 16-17  tail     nesting index of the last waiter's queue node
+ *   bits 18-31  tail     slot of the last waiter, 0 when nobody queues
+ *
+ * | piece   | set by                      | cleared by                             |
+ * |---------|-----------------------------|----------------------------------------|
+ * | locked  | whoever acquires            | the holder                             |
+ * | pending | anyone, by fetch-or         | its owner, when it acquires or gives up |
+ * | tail    | anyone who queues, exchange | the queue head, when it is the last     |
+ *
+ * All zero bytes are an unlocked lock.
+ */
+#ifndef LW_LOCK_WORD_H
+#define LW_LOCK_WORD_H
+
+#include "operations.h"
+
+typedef union lw_word {
+	lw_atomic(uint32_t) val;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	struct {
+		lw_atomic(uint8_t) locked;
+		lw_atomic(uint8_t) pending;
+	};
+	struct {
+		lw_atomic(uint16_t) locked_pending;
+		lw_atomic(uint16_t) tail;
+	};
+#else
+	struct {
+		lw_atomic(uint16_t) tail;
+		lw_atomic(uint16_t) locked_pending;
+	};
+	struct {
+		uint8_t unused[2];
+		lw_atomic(uint8_t) pending;
+		lw_atomic(uint8_t) locked;
+	};
+#endif
+} lw_word;
+
+#define LW_LOCKED	       1u
+#define LW_LOCKED_MASK	       0xffu
+#define LW_PENDING	       0x100u
+#define LW_PENDING_MASK	       0xff00u
+#define LW_LOCKED_PENDING_MASK (LW_LOCKED_MASK | LW_PENDING_MASK)
+#define LW_TAIL_SHIFT	       16
+#define LW_TAIL_INDEX_MASK     3u
+#define LW_TAIL_SLOT_SHIFT     18
+#define LW_TAIL_MASK	       0xffff0000u
+#define LW_NODES_PER_SLOT      4
+#define LW_MAX_SLOTS	       ((1u << (32 - LW_TAIL_SLOT_SHIFT)) - 1)
+
+/* (0,0,0) -> (0,0,1) */
+static inline bool lw_word_trylock(lw_word *lock)
+{
+	uint32_t val = lw_load(&lock->val, relaxed);
+
+	return val == 0 && lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, acquire);
+}
+
+/* (*,*,1) -> (*,*,0) */
+static inline void lw_word_unlock(lw_word *lock)
+{
+	lw_field_store(lock, locked, 0, release);
+}
+
+#endif

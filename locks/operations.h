@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The operation set, first half: all that a lock may do to shared memory. The
+ * second half, what it may know of its surroundings, is in surroundings.h. Each
+ * world implements them in its own world.h and world_surroundings.h, found by
+ * include path:
+ *
+ *   user    C11 atomics, thread slots, futex, getcpu
+ *   kernel  the Linux atomics, per-CPU data
+ *   sim     calls into a NUMA machine simulator with virtual time
+ *   check   calls into a model checker with a weak memory model
+ *
+ * Shared variables have type lw_atomic(T), so that touching one by any other
+ * means does not compile. `order` is one of
+ *
+ *   relaxed, acquire, release, acq_rel, seq_cst
+ *   dependency   orders what is reached *through* the value loaded. kernel:
+ *                the address dependency itself; everywhere else: acquire.
+ *
+ * user and check take every order as C11 means it. kernel may strengthen. sim
+ * uses them to decide which stores of a weakly ordered machine wait for which.
+ */
+#ifndef LW_OPERATIONS_H
+#define LW_OPERATIONS_H
+
+#include "world.h"
+
+/* Memory */
+
+/* Read. */
+#define lw_load(p, order) lw_world_load(p, order)
+/* Write. sim: posted through the store buffer, does not stall the writer. */
+#define lw_store(p, value, order) lw_world_store(p, value, order)
+/* Write `value`, give the old one. */
+#define lw_xchg(p, value, order) lw_world_xchg(p, value, order)
+/*
+ * If *p equals *expected, write `value` and give true. Otherwise copy *p to
+ * *expected (relaxed) and give false. Never fails spuriously.
+ */
+#define lw_try_cmpxchg(p, expected, value, order) lw_world_try_cmpxchg(p, expected, value, order)
+/* Or, and, add; give the old value. */
+#define lw_fetch_or(p, bits, order)   lw_world_fetch_or(p, bits, order)
+#define lw_fetch_and(p, bits, order)  lw_world_fetch_and(p, bits, order)
+#define lw_fetch_add(p, value, order) lw_world_fetch_add(p, value, order)
+/*
+ * Load, store or exchange one named piece of a lock word (see lock_word.h): a
+ * single atomic step that leaves the other pieces alone, in every world.
+ */
+#define lw_field_load(word, field, order)	  lw_world_field_load(word, field, order)
+#define lw_field_store(word, field, value, order) lw_world_field_store(word, field, value, order)
+#define lw_field_xchg(word, field, value, order)  lw_world_field_xchg(word, field, value, order)
+#define lw_fence(order)				  lw_world_fence(order)
+/*
+ * Order against an interrupt or signal handler on this CPU or thread only.
+ * check: the point where such an interruption may come in.
+ */
+#define lw_barrier() lw_world_barrier()
+
+/* Waiting. The only ways to spin: the condition is data, so that sim and check can block on it. */
+
+/* Until (*p & mask) == value; gives the *p that satisfied it. */
+#define lw_await_eq(p, mask, value, order) lw_world_await_eq(p, mask, value, order)
+/* Until (*p & mask) != value; gives the *p that satisfied it. */
+#define lw_await_ne(p, mask, value, order) lw_world_await_ne(p, mask, value, order)
+/*
+ * The same, but gives up after `budget` looks (user, kernel), the time of so
+ * many looks (sim) or at any moment (check); gives the last *p seen. relaxed.
+ */
+#define lw_await_ne_bounded(p, mask, value, budget) \
+	lw_world_await_ne_bounded(p, mask, value, budget)
+/*
+ * Sleep while *p == value; may return early, so callers look again. user: a
+ * futex. kernel: halt the virtual CPU. sim: give up the CPU. check: blocks, and
+ * wakes spuriously. `p` is an lw_atomic(uint32_t).
+ */
+#define lw_park(p, value) lw_world_park(p, value)
+/* Wake up to `n` of those parked on p. */
+#define lw_unpark(p, n) lw_world_unpark(p, n)
+/* Soon written by this CPU: fetch its line for writing. A hint. */
+#define lw_prefetch_write(p) lw_world_prefetch_write(p)
+
+/* Data that a lock protects, touched by tests and workloads. Never used by a lock. */
+
+/* sim: a load or store that takes time. check: a race here is an error. */
+#define lw_plain_read(p)	 lw_world_plain_read(p)
+#define lw_plain_write(p, value) lw_world_plain_write(p, value)
+
+#endif

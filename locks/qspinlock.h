@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The queued spinlock: 4 bytes, FIFO queue. Fast path here, slow path in queued.h. */
+#ifndef LW_QSPINLOCK_H
+#define LW_QSPINLOCK_H
+
+#include "lock_word.h"
+
+typedef struct lw_qspinlock {
+	lw_word word;
+} lw_qspinlock;
+
+LW_EXPORT void lw_qspinlock_lock_slow(lw_qspinlock *lock, uint32_t val);
+
+static inline bool lw_qspinlock_trylock(lw_qspinlock *lock)
+{
+	return lw_word_trylock(&lock->word);
+}
+
+static inline void lw_qspinlock_lock(lw_qspinlock *lock)
+{
+	uint32_t val = 0;
+
+	/* (0,0,0) -> (0,0,1) */
+	if (lw_unlikely(!lw_try_cmpxchg(&lock->word.val, &val, LW_LOCKED, acquire)))
+		lw_qspinlock_lock_slow(lock, val);
+}
+
+static inline void lw_qspinlock_unlock(lw_qspinlock *lock)
+{
+	lw_word_unlock(&lock->word);
+}
+
+#endif

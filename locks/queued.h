@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The slow path that all queued spinlocks share.
+ *
+ *   (0,0,1) -- second contender --> (0,1,1) --> (0,1,0) --> (0,0,1)     pending
+ *      |
+ *      `------ third and later ---> (n,*,*)  MCS queue of nodes; its head waits
+ *                                            for (n,0,0), takes (n,0,1) and hands
+ *                                            the head's role to its successor
+ *
+ * What a lock may do differently, it says in a lw_queue_policy. The policy is a
+ * compile-time constant, so every call through it is a direct one.
+ *
+ * A queue node belongs to its waiter from the exchange of the tail until the
+ * waiter has handed over. The tail's exchange releases the node's
+ * initialisation; the link to the predecessor and the hand-off are a release
+ * and acquire pair each, so that a head owns all that its predecessors wrote to
+ * the queue.
+ *
+ * Promises: mutual exclusion, no lost waiter, FIFO among queued waiters (unless
+ * the policy reorders them), nothing allocated, correct without a free queue
+ * node (deep nesting, more threads than slots).
+ */
+#ifndef LW_QUEUED_H
+#define LW_QUEUED_H
+
+#include "lock_word.h"
+#include "surroundings.h"
+
+/* How long to watch a pending waiter take over before queueing behind it. */
+#define LW_PENDING_LOOPS 512
+
+/* In `locked` of a queue node; CNA stores larger values. */
+#define LW_NODE_WAITING 0
+#define LW_NODE_HEAD	1
+
+struct lw_node {
+	lw_atomic(struct lw_node *) next;
+	lw_atomic(uint32_t) locked; /* LW_NODE_WAITING until handed over */
+	lw_atomic(uint32_t) count;  /* nodes of this slot in use; kept in its first node */
+
+	/* CNA */
+	lw_atomic(uint32_t) tail;      /* this node as the tail of a lock word */
+	lw_atomic(uint16_t) numa_node; /* effective: the one it is preferred as */
+	lw_atomic(uint16_t) real_numa_node;
+	lw_atomic(uint64_t) secondary_since; /* lw_clock() when the secondary queue was begun */
+} __attribute__((aligned(64)));
+
+struct lw_queue_policy {
+	/* Set up what the policy keeps in a node, before anyone can find it. */
+	void (*init_node)(struct lw_node *node, uint32_t tail);
+	/* We are queue head: look after the queue while the lock is held. Gives a plan for handoff.
+	 */
+	uint32_t (*wait_head)(struct lw_node *node);
+	/*
+	 * We hold (our tail,0,0): if nobody else waits, take the lock and leave
+	 * no tail of ours. False when somebody does.
+	 */
+	bool (*try_clear_tail)(lw_word *lock, uint32_t val, struct lw_node *node);
+	/* We have the lock, `next` follows us: make somebody queue head. */
+	void (*handoff)(struct lw_node *node, struct lw_node *next, uint32_t plan);
+};
+
+static inline void lw_mcs_wait(struct lw_node *node)
+{
+	lw_await_ne(&node->locked, ~0u, LW_NODE_WAITING, acquire);
+}
+
+static inline void lw_mcs_handoff(struct lw_node *next, uint32_t value)
+{
+	lw_store(&next->locked, value, release);
+}
+
+static inline uint32_t lw_encode_tail(uint32_t slot, uint32_t index)
+{
+	return slot << LW_TAIL_SLOT_SHIFT | index << LW_TAIL_SHIFT;
+}
+
+static inline struct lw_node *lw_decode_tail(uint32_t tail)
+{
+	return &lw_slot_nodes(tail >>
+			      LW_TAIL_SLOT_SHIFT)[tail >> LW_TAIL_SHIFT & LW_TAIL_INDEX_MASK];
+}
+
+/* No queue node to be had: compete for an empty queue, outside of any order. */
+static inline void lw_queued_spin_nodeless(lw_word *lock)
+{
+	lw_count(nodeless_acquisitions);
+	while (!lw_word_trylock(lock))
+		lw_await_eq(&lock->val, ~0u, 0, relaxed);
+}
+
+static lw_always_inline void lw_queue_and_wait(lw_word *lock, uint32_t tail, struct lw_node *node,
+					       const struct lw_queue_policy *policy)
+{
+	struct lw_node *next = NULL;
+	uint32_t val, old, plan;
+
+	lw_store(&node->next, NULL, relaxed);
+	lw_store(&node->locked, LW_NODE_WAITING, relaxed);
+	policy->init_node(node, tail);
+
+	/* The node's lines may have been cold: has the lock become free meanwhile? */
+	if (lw_word_trylock(lock))
+		return;
+
+	/* (p,*,*) -> (tail,*,*) */
+	old = (uint32_t)lw_field_xchg(lock, tail, (uint16_t)(tail >> LW_TAIL_SHIFT), acq_rel)
+	      << LW_TAIL_SHIFT;
+	if (old) {
+		lw_store(&lw_decode_tail(old)->next, node, release);
+		lw_mcs_wait(node);
+		next = lw_load(&node->next, dependency);
+		if (next)
+			lw_prefetch_write(&next->locked);
+	}
+
+	lw_count(queued_acquisitions);
+	plan = policy->wait_head(node);
+
+	/* (*,*,*) -> (*,0,0): a holder or a pending waiter may be ahead of us */
+	val = lw_await_eq(&lock->val, LW_LOCKED_PENDING_MASK, 0, acquire);
+	/* (tail,0,0) -> (0,0,1) */
+	if ((val & LW_TAIL_MASK) == tail && policy->try_clear_tail(lock, val, node))
+		return;
+	/* (n,0,0) -> (n,0,1): only the queue head may, while there is a tail */
+	lw_field_store(lock, locked, LW_LOCKED, relaxed);
+	if (!next)
+		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
+	policy->handoff(node, next, plan);
+}
+
+/* The lock word was seen as `val`, not 0. Returns when the lock is ours. */
+static lw_always_inline void lw_queued_slowpath(lw_word *lock, uint32_t val,
+						const struct lw_queue_policy *policy)
+{
+	struct lw_node *nodes;
+	uint32_t slot, index;
+
+	/* (0,1,0): the pending waiter is just taking over */
+	if (val == LW_PENDING)
+		val = lw_await_ne_bounded(&lock->val, ~0u, LW_PENDING, LW_PENDING_LOOPS);
+
+	if (!(val & ~LW_LOCKED_MASK)) {
+		/* (0,0,*) -> (0,1,*) */
+		val = lw_fetch_or(&lock->val, LW_PENDING, acquire);
+		if (!(val & ~LW_LOCKED_MASK)) {
+			/* (*,1,1) -> (*,1,0) */
+			if (val & LW_LOCKED_MASK)
+				lw_await_eq(&lock->val, LW_LOCKED_MASK, 0, acquire);
+			/* (*,1,0) -> (*,0,1): one store, others may queue meanwhile */
+			lw_field_store(lock, locked_pending, LW_LOCKED, relaxed);
+			lw_count(pending_acquisitions);
+			return;
+		}
+		/* (n,0,*) was there before us: (n,1,*) -> (n,0,*) */
+		if (!(val & LW_PENDING_MASK))
+			lw_field_store(lock, pending, 0, relaxed);
+	}
+
+	slot = lw_slot_enter();
+	if (!slot) {
+		lw_queued_spin_nodeless(lock);
+		return;
+	}
+	nodes = lw_slot_nodes(slot);
+	index = lw_load(&nodes->count, relaxed);
+	lw_store(&nodes->count, index + 1, relaxed);
+	/* An interruption from here on must see the node as taken. */
+	lw_barrier();
+
+	if (index < LW_NODES_PER_SLOT)
+		lw_queue_and_wait(lock, lw_encode_tail(slot, index), &nodes[index], policy);
+	else
+		lw_queued_spin_nodeless(lock);
+
+	lw_barrier();
+	lw_store(&nodes->count, index, relaxed);
+	lw_slot_leave(slot);
+}
+
+#endif

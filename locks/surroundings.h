@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The operation set, second half: what the slow path of a lock may know of its
+ * surroundings. The first half is in operations.h.
+ */
+#ifndef LW_SURROUNDINGS_H
+#define LW_SURROUNDINGS_H
+
+#include "events.h"
+#include "tunables.h"
+#include "world_surroundings.h"
+
+/*
+ * The slot whose queue nodes this CPU (kernel, sim, check) or thread (user)
+ * may use, from 1; 0 when user has none left. Leave it when queueing is over.
+ * In the kernel, preemption is off in between.
+ */
+#define lw_slot_enter()	    lw_world_slot_enter()
+#define lw_slot_leave(slot) lw_world_slot_leave(slot)
+/* The LW_NODES_PER_SLOT queue nodes of a slot. */
+#define lw_slot_nodes(slot) lw_world_slot_nodes(slot)
+/* NUMA node, or whatever else counts as near, that this CPU or thread is on now. */
+#define lw_numa_node() lw_world_numa_node()
+/*
+ * Must this waiter not be delayed for the sake of others' locality? kernel:
+ * interrupt context, interrupts off or a real-time task. user: a real-time
+ * thread or one declared so. sim and check: as the workload says.
+ */
+#define lw_is_priority() lw_world_is_priority()
+/*
+ * Nanoseconds of a coarse monotonic clock, never 0. kernel: jiffies. sim:
+ * virtual time. check: any value not before the last.
+ */
+#define lw_clock() lw_world_clock()
+/* 0 .. n-1. user, kernel, sim: pseudo-random per slot. check: every one is explored. */
+#define lw_choose(n) lw_world_choose(n)
+/* What can be set from outside; see tunables.h. sim: per run. check: per configuration. */
+#define lw_tunables() lw_world_tunables()
+/* Count an event of events.h. check: nothing. */
+#define lw_count(event) lw_world_count(event)
+
+#endif

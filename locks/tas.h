@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Test-and-set: the unfair byte lock, test and test-and-set. Whoever sees the
+ * byte clear first has it; waiters watch a shared copy and only then exchange.
+ * Nothing bounds how long one waits.
+ */
+#ifndef LW_TAS_H
+#define LW_TAS_H
+
+#include "operations.h"
+
+typedef struct lw_tas {
+	lw_atomic(uint8_t) locked;
+} lw_tas;
+
+static inline bool lw_tas_trylock(lw_tas *lock)
+{
+	/* 0 -> 1 */
+	return lw_load(&lock->locked, relaxed) == 0 && lw_xchg(&lock->locked, 1, acquire) == 0;
+}
+
+static inline void lw_tas_lock(lw_tas *lock)
+{
+	/* 0 -> 1 */
+	while (lw_xchg(&lock->locked, 1, acquire) != 0)
+		lw_await_eq(&lock->locked, 0xff, 0, relaxed);
+}
+
+static inline void lw_tas_unlock(lw_tas *lock)
+{
+	/* 1 -> 0 */
+	lw_store(&lock->locked, 0, release);
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Ticket lock: draw the next number, wait until it is served. FIFO. All waiters
+ * watch the same line, so each hand-off costs as many transfers as there are
+ * waiters. At most 65,535 threads may wait at once.
+ */
+#ifndef LW_TICKET_H
+#define LW_TICKET_H
+
+#include "operations.h"
+
+#define LW_TICKET_NEXT (1u << 16)
+
+typedef union lw_ticket {
+	lw_atomic(uint32_t) val;
+	struct {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+		lw_atomic(uint16_t) serving;
+		lw_atomic(uint16_t) next;
+#else
+		lw_atomic(uint16_t) next;
+		lw_atomic(uint16_t) serving;
+#endif
+	};
+} lw_ticket;
+
+static inline bool lw_ticket_trylock(lw_ticket *lock)
+{
+	uint32_t val = lw_load(&lock->val, relaxed);
+
+	/* (n, n) -> (n + 1, n) */
+	return val >> 16 == (val & 0xffff) &&
+	       lw_try_cmpxchg(&lock->val, &val, val + LW_TICKET_NEXT, acquire);
+}
+
+static inline void lw_ticket_lock(lw_ticket *lock)
+{
+	/* (next, serving) -> (next + 1, serving) */
+	uint32_t val = lw_fetch_add(&lock->val, LW_TICKET_NEXT, acquire);
+	uint32_t mine = val >> 16;
+
+	if (mine != (val & 0xffff))
+		lw_await_eq(&lock->val, 0xffffu, mine, acquire);
+}
+
+static inline void lw_ticket_unlock(lw_ticket *lock)
+{
+	uint16_t serving = lw_field_load(lock, serving, relaxed);
+
+	/* (*, n) -> (*, n + 1) */
+	lw_field_store(lock, serving, (uint16_t)(serving + 1), release);
+}
+
+#endif

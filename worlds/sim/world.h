@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The operation set in the simulator: every access is a call into the engine
+ * (crates/sim), which charges its time on the simulated machine and performs it
+ * there. What each operation means is in locks/operations.h.
+ */
+#ifndef LW_WORLD_H
+#define LW_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* All locks are one translation unit here, so that they do not meet those of the user world. */
+#define LW_EXPORT	 static
+#define lw_always_inline inline __attribute__((always_inline))
+#define lw_unlikely(x)	 (x)
+
+#define lw_atomic(T)      \
+	struct {          \
+		T lw_raw; \
+	}
+
+enum lw_sim_order {
+	LW_SIM_relaxed,
+	LW_SIM_dependency,
+	LW_SIM_acquire,
+	LW_SIM_release,
+	LW_SIM_acq_rel,
+	LW_SIM_seq_cst,
+};
+
+uint64_t lw_sim_load(const void *p, uint32_t size, uint32_t order);
+void lw_sim_store(void *p, uint32_t size, uint64_t value, uint32_t order);
+uint64_t lw_sim_xchg(void *p, uint32_t size, uint64_t value, uint32_t order);
+/* Gives the old value; `value` was written if that equals `expected`. */
+uint64_t lw_sim_cmpxchg(void *p, uint32_t size, uint64_t expected, uint64_t value, uint32_t order);
+uint64_t lw_sim_fetch_or(void *p, uint32_t size, uint64_t bits, uint32_t order);
+uint64_t lw_sim_fetch_and(void *p, uint32_t size, uint64_t bits, uint32_t order);
+uint64_t lw_sim_fetch_add(void *p, uint32_t size, uint64_t value, uint32_t order);
+void lw_sim_fence(uint32_t order);
+/* Until ((*p & mask) == value) == equal. */
+uint64_t lw_sim_await(const void *p, uint32_t size, uint64_t mask, uint64_t value, bool equal,
+		      uint32_t order);
+uint64_t lw_sim_await_ne_bounded(const void *p, uint32_t size, uint64_t mask, uint64_t value,
+				 uint32_t budget);
+void lw_sim_park(const void *p, uint32_t value);
+void lw_sim_unpark(const void *p, uint32_t n);
+void lw_sim_prefetch_write(const void *p);
+uint64_t lw_sim_plain_read(const void *p, uint32_t size);
+void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
+
+#define LW_SIM_TYPE(p) __typeof__((p)->lw_raw)
+#define LW_SIM_RMW(op, p, value, order) \
+	((LW_SIM_TYPE(p))op(p, sizeof(*(p)), (uint64_t)(value), LW_SIM_##order))
+
+#define lw_world_load(p, order) ((LW_SIM_TYPE(p))lw_sim_load(p, sizeof(*(p)), LW_SIM_##order))
+#define lw_world_store(p, value, order) \
+	lw_sim_store(p, sizeof(*(p)), (uint64_t)(value), LW_SIM_##order)
+#define lw_world_xchg(p, value, order)	    LW_SIM_RMW(lw_sim_xchg, p, value, order)
+#define lw_world_fetch_or(p, bits, order)   LW_SIM_RMW(lw_sim_fetch_or, p, bits, order)
+#define lw_world_fetch_and(p, bits, order)  LW_SIM_RMW(lw_sim_fetch_and, p, bits, order)
+#define lw_world_fetch_add(p, value, order) LW_SIM_RMW(lw_sim_fetch_add, p, value, order)
+#define lw_world_try_cmpxchg(p, expected, value, order)                                          \
+	({                                                                                       \
+		LW_SIM_TYPE(p) lw_want = *(expected);                                            \
+		*(expected) = (LW_SIM_TYPE(p))lw_sim_cmpxchg(p, sizeof(*(p)), (uint64_t)lw_want, \
+							     (uint64_t)(value), LW_SIM_##order); \
+		*(expected) == lw_want;                                                          \
+	})
+#define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
+#define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
+#define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_world_fence(order)				lw_sim_fence(LW_SIM_##order)
+#define lw_world_barrier()				((void)0)
+#define LW_SIM_AWAIT(p, mask, value, equal, order)                                         \
+	({                                                                                 \
+		uint64_t lw_seen = lw_sim_await(p, sizeof(*(p)), (uint64_t)(mask),         \
+						(uint64_t)(value), equal, LW_SIM_##order); \
+		(LW_SIM_TYPE(p)) lw_seen;                                                  \
+	})
+#define lw_world_await_eq(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, true, order)
+#define lw_world_await_ne(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, false, order)
+#define lw_world_await_ne_bounded(p, mask, value, budget)                           \
+	((LW_SIM_TYPE(p))lw_sim_await_ne_bounded(p, sizeof(*(p)), (uint64_t)(mask), \
+						 (uint64_t)(value), budget))
+#define lw_world_park(p, value)	       lw_sim_park(p, value)
+#define lw_world_unpark(p, n)	       lw_sim_unpark(p, n)
+#define lw_world_prefetch_write(p)     lw_sim_prefetch_write(p)
+#define lw_world_plain_read(p)	       ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
+#define lw_world_plain_write(p, value) lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
+
+#endif

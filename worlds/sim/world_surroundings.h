@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The surroundings in the simulator: a CPU is a slot, all else is the run's own. */
+#ifndef LW_WORLD_SURROUNDINGS_H
+#define LW_WORLD_SURROUNDINGS_H
+
+#include "world.h"
+
+struct lw_node;
+
+uint32_t lw_sim_slot(void);
+struct lw_node *lw_sim_slot_nodes(uint32_t slot);
+uint16_t lw_sim_numa_node(void);
+bool lw_sim_is_priority(void);
+uint64_t lw_sim_clock(void);
+uint32_t lw_sim_choose(uint32_t n);
+const struct lw_tunables *lw_sim_tunables(void);
+void lw_sim_count(uint32_t event);
+
+#define lw_world_slot_enter()	  lw_sim_slot()
+#define lw_world_slot_leave(slot) ((void)(slot))
+#define lw_world_slot_nodes(slot) lw_sim_slot_nodes(slot)
+#define lw_world_numa_node()	  lw_sim_numa_node()
+#define lw_world_is_priority()	  lw_sim_is_priority()
+#define lw_world_clock()	  lw_sim_clock()
+#define lw_world_choose(n)	  lw_sim_choose(n)
+#define lw_world_tunables()	  lw_sim_tunables()
+#define lw_world_count(event)	  lw_sim_count(LW_EVENT_##event)
+
+#endif

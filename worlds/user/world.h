@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The operation set in user space; what each operation means is in operations.h. */
+#ifndef LW_WORLD_H
+#define LW_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define LW_EXPORT extern "C" __attribute__((visibility("default")))
+#else
+#define LW_EXPORT __attribute__((visibility("default")))
+#endif
+#define lw_always_inline inline __attribute__((always_inline))
+#define lw_unlikely(x)	 __builtin_expect(!!(x), 0)
+
+#define lw_atomic(T)      \
+	struct {          \
+		T lw_raw; \
+	}
+
+#define LW_ORDER_relaxed    __ATOMIC_RELAXED
+#define LW_ORDER_acquire    __ATOMIC_ACQUIRE
+#define LW_ORDER_release    __ATOMIC_RELEASE
+#define LW_ORDER_acq_rel    __ATOMIC_ACQ_REL
+#define LW_ORDER_seq_cst    __ATOMIC_SEQ_CST
+#define LW_ORDER_dependency __ATOMIC_ACQUIRE
+
+#define lw_world_load(p, order)		   __atomic_load_n(&(p)->lw_raw, LW_ORDER_##order)
+#define lw_world_store(p, value, order)	   __atomic_store_n(&(p)->lw_raw, value, LW_ORDER_##order)
+#define lw_world_xchg(p, value, order)	   __atomic_exchange_n(&(p)->lw_raw, value, LW_ORDER_##order)
+#define lw_world_fetch_or(p, bits, order)  __atomic_fetch_or(&(p)->lw_raw, bits, LW_ORDER_##order)
+#define lw_world_fetch_and(p, bits, order) __atomic_fetch_and(&(p)->lw_raw, bits, LW_ORDER_##order)
+#define lw_world_fetch_add(p, value, order) \
+	__atomic_fetch_add(&(p)->lw_raw, value, LW_ORDER_##order)
+#define lw_world_try_cmpxchg(p, expected, value, order)                                     \
+	__atomic_compare_exchange_n(&(p)->lw_raw, expected, value, false, LW_ORDER_##order, \
+				    __ATOMIC_RELAXED)
+/* Coherent per byte on every supported processor, though C11 has no mixed-size atomics. */
+#define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
+#define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
+#define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_world_fence(order)				__atomic_thread_fence(LW_ORDER_##order)
+#define lw_world_barrier()				__atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define lw_world_prefetch_write(p)			__builtin_prefetch(p, 1)
+
+static inline void lw_user_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+#define LW_USER_AWAIT(p, mask, condition, order)                   \
+	__extension__({                                            \
+		__typeof__((p)->lw_raw) lw_seen;                   \
+		while (lw_seen = lw_world_load(p, order),          \
+		       !(((uintptr_t)lw_seen & (mask)) condition)) \
+			lw_user_pause();                           \
+		lw_seen;                                           \
+	})
+#define lw_world_await_eq(p, mask, value, order) LW_USER_AWAIT(p, mask, == (value), order)
+#define lw_world_await_ne(p, mask, value, order) LW_USER_AWAIT(p, mask, != (value), order)
+#define lw_world_await_ne_bounded(p, mask, value, budget)                      \
+	__extension__({                                                        \
+		unsigned int lw_looks = (budget);                              \
+		__typeof__((p)->lw_raw) lw_seen;                               \
+		while (lw_seen = lw_world_load(p, relaxed),                    \
+		       ((uintptr_t)lw_seen & (mask)) == (value) && --lw_looks) \
+			lw_user_pause();                                       \
+		lw_seen;                                                       \
+	})
+
+LW_EXPORT void lw_user_park(const uint32_t *word, uint32_t value);
+LW_EXPORT void lw_user_unpark(const uint32_t *word, unsigned int n);
+#define lw_world_park(p, value) lw_user_park(&(p)->lw_raw, value)
+#define lw_world_unpark(p, n)	lw_user_unpark(&(p)->lw_raw, n)
+
+#define lw_world_plain_read(p)	       (*(p))
+#define lw_world_plain_write(p, value) ((void)(*(p) = (value)))
+
+#endif
