@@ -1,0 +1,451 @@
+//! From TOML to a checked [`Machine`].
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::machine::{Costs, Hops, cpus_in};
+use crate::{Directory, Error, Level, Machine, MemoryOrder, Relation, Value, builtin};
+
+/// Bounds the table of CPU pairs.
+const MAX_CPUS: usize = 4096;
+/// What fits into one entry of that table.
+const MAX_RELATIONS: usize = 256;
+/// How similar a name must be to be suggested.
+const SIMILAR: f64 = 0.7;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    title: String,
+    memory_order: MemoryOrder,
+    directory: Directory,
+    clock_ghz: Value,
+    topology: Topology,
+    costs: Costs,
+    relation: Spanned<Vec<Spanned<FileRelation>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Topology {
+    levels: Spanned<Vec<Level>>,
+    numa: Spanned<String>,
+    llc: Spanned<String>,
+    #[serde(default)]
+    hops: Vec<FileHops>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileHops {
+    level: Spanned<String>,
+    within: Spanned<String>,
+    matrix: Spanned<Vec<Vec<u32>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileRelation {
+    share: Spanned<String>,
+    hops: Option<u32>,
+    cache_to_cache_ns: Value,
+}
+
+/// The one key read before a file is merged over what it inherits.
+#[derive(Deserialize)]
+struct Head {
+    inherits: Option<Spanned<String>>,
+}
+
+impl Machine {
+    /// The built-in machine of that name, or the description in that file. A path has a `/` in it or
+    /// ends in `.toml`.
+    pub fn find(name_or_path: &str) -> Result<Machine, Error> {
+        let (text, origin) = open(name_or_path, Path::new(""))?;
+        Machine::parse(&text, &origin)
+    }
+
+    /// Checks a description. `origin` is the file that errors name; a path after `inherits` is taken
+    /// from its directory.
+    pub fn parse(text: &str, origin: &str) -> Result<Machine, Error> {
+        let sources = Sources::load(text, origin)?;
+        sources.machine().map_err(|fault| sources.error(fault))
+    }
+}
+
+/// The text and the origin of a machine.
+fn open(name_or_path: &str, directory: &Path) -> Result<(Cow<'static, str>, String), Error> {
+    if let Some(known) = builtin().iter().find(|b| b.name == name_or_path) {
+        return Ok((known.text.into(), format!("machines/{}.toml", known.name)));
+    }
+    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+        let path = directory.join(name_or_path);
+        return match std::fs::read_to_string(&path) {
+            Ok(text) => Ok((text.into(), path.display().to_string())),
+            Err(source) => Err(Error::Read { path, source }),
+        };
+    }
+    let nearest = builtin()
+        .iter()
+        .map(|b| (strsim::jaro_winkler(b.name, name_or_path), b.name))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(similarity, _)| *similarity > SIMILAR);
+    Err(Error::Unknown {
+        name: name_or_path.into(),
+        suggestion: nearest.map_or(String::new(), |(_, name)| {
+            format!("; did you mean `{name}`?")
+        }),
+    })
+}
+
+/// What is wrong, at which bytes of the [`Sources`].
+type Fault = (Range<usize>, String);
+
+fn fault<T>(at: &Spanned<T>, message: impl Into<String>) -> Fault {
+    (at.span(), message.into())
+}
+
+fn toml_fault(error: toml::de::Error) -> Fault {
+    let message = error.message().trim().replace('\n', ", ");
+    (error.span().unwrap_or_default(), message)
+}
+
+/// A description and what it inherits, in that order. Each text is led by as many spaces as all
+/// before it have bytes, so that a span tells which file it is in.
+#[derive(Default)]
+struct Sources {
+    files: Vec<(String, String)>,
+}
+
+impl Sources {
+    fn load(text: &str, origin: &str) -> Result<Sources, Error> {
+        let mut sources = Sources::default();
+        sources.add(text, origin);
+        while let Some(base) = sources.base()? {
+            let (_, origin) = &sources.files[sources.files.len() - 1];
+            let directory = Path::new(origin).parent().unwrap_or(Path::new(""));
+            let (text, origin) = open(base.get_ref(), directory)
+                .map_err(|e| sources.error(fault(&base, format!("inherits: {e}"))))?;
+            if sources.files.iter().any(|(_, o)| *o == origin) {
+                let message = format!("{origin} inherits from itself; break the circle");
+                return Err(sources.error(fault(&base, message)));
+            }
+            sources.add(&text, &origin);
+        }
+        Ok(sources)
+    }
+
+    fn add(&mut self, text: &str, origin: &str) {
+        let start = self.files.last().map_or(0, |(text, _)| text.len() + 1);
+        self.files
+            .push((format!("{:start$}{text}", ""), origin.to_owned()));
+    }
+
+    /// What the last file inherits.
+    fn base(&self) -> Result<Option<Spanned<String>>, Error> {
+        let (text, _) = &self.files[self.files.len() - 1];
+        toml::from_str(text)
+            .map(|head: Head| head.inherits)
+            .map_err(|e| self.error(toml_fault(e)))
+    }
+
+    fn error(&self, (span, message): Fault) -> Error {
+        let index = self
+            .files
+            .partition_point(|(text, _)| text.len() < span.start);
+        let (text, origin) = &self.files[index.min(self.files.len() - 1)];
+        let before = &text.as_bytes()[..span.start.min(text.len())];
+        Error::Description {
+            origin: origin.clone(),
+            line: 1 + before.iter().filter(|b| **b == b'\n').count(),
+            message,
+        }
+    }
+
+    fn machine(&self) -> Result<Machine, Fault> {
+        let mut merged = Spanned::new(0..0, DeTable::new());
+        for (text, _) in self.files.iter().rev() {
+            let table = DeTable::parse(text).map_err(toml_fault)?;
+            merged = Spanned::new(table.span(), merged.into_inner());
+            merge(merged.get_mut(), table.into_inner());
+        }
+        merged.get_mut().remove("inherits");
+        let file = File::deserialize(toml::Deserializer::from(merged)).map_err(toml_fault)?;
+        build(file)
+    }
+}
+
+/// Puts `over` on top of `base`, key by key in the two tables that only group keys.
+fn merge<'a>(base: &mut DeTable<'a>, over: DeTable<'a>) {
+    for (key, value) in over {
+        let groups = matches!(&**key.get_ref(), "topology" | "costs");
+        let old = base.get_mut(&**key.get_ref()).map(Spanned::get_mut);
+        match (old, value.span(), value.into_inner()) {
+            (Some(DeValue::Table(old)), _, DeValue::Table(new)) if groups => old.extend(new),
+            (_, span, value) => {
+                base.insert(key, Spanned::new(span, value));
+            }
+        }
+    }
+}
+
+fn build(file: File) -> Result<Machine, Fault> {
+    let Topology {
+        levels,
+        numa,
+        llc,
+        hops,
+    } = file.topology;
+    let core = core_level(&levels)?;
+    let levels = levels.into_inner();
+    let numa = level(&levels, &numa)?;
+    let llc = level(&levels, &llc)?;
+    let hops = matrices(&levels, hops)?;
+    let (relations, pairs) = relations(&levels, &hops, file.relation)?;
+    Ok(Machine {
+        name: file.name,
+        title: file.title,
+        memory_order: file.memory_order,
+        directory: file.directory,
+        clock_ghz: file.clock_ghz,
+        costs: file.costs,
+        levels,
+        numa,
+        llc,
+        core,
+        hops,
+        relations,
+        pairs,
+    })
+}
+
+/// Checks the levels and returns the one of the cores.
+fn core_level(levels: &Spanned<Vec<Level>>) -> Result<usize, Fault> {
+    let names: Vec<&str> = levels.get_ref().iter().map(|l| l.name.as_str()).collect();
+    for (i, name) in names.iter().enumerate() {
+        if names[..i].contains(name) {
+            return Err(fault(levels, format!("two levels are called `{name}`")));
+        }
+    }
+    if names.contains(&"machine") {
+        return Err(fault(
+            levels,
+            "`machine` is what holds all levels; call the level something else",
+        ));
+    }
+    let cpus = levels
+        .get_ref()
+        .iter()
+        .try_fold(1usize, |n, l| n.checked_mul(l.count.get()));
+    match cpus {
+        Some(1) => return Err(fault(levels, "one CPU has nobody to share a lock with")),
+        Some(2..=MAX_CPUS) => {}
+        _ => {
+            let message = format!("more than {MAX_CPUS} CPUs; lower a count");
+            return Err(fault(levels, message));
+        }
+    }
+    match names.as_slice() {
+        [.., "core"] => Ok(names.len() - 1),
+        [.., "core", "thread"] => Ok(names.len() - 2),
+        _ => Err(fault(
+            levels,
+            "the innermost level must be `core`, or `core` and in it `thread`",
+        )),
+    }
+}
+
+fn level(levels: &[Level], name: &Spanned<String>) -> Result<usize, Fault> {
+    levels
+        .iter()
+        .position(|l| l.name == *name.get_ref())
+        .ok_or_else(|| {
+            let names: Vec<&str> = levels.iter().map(|l| l.name.as_str()).collect();
+            let message = format!(
+                "unknown level `{}`; the levels are {}",
+                name.get_ref(),
+                names.join(", ")
+            );
+            fault(name, message)
+        })
+}
+
+/// A level, or `None` for the machine.
+fn scope(levels: &[Level], name: &Spanned<String>) -> Result<Option<usize>, Fault> {
+    (name.get_ref() != "machine")
+        .then(|| level(levels, name))
+        .transpose()
+}
+
+fn scope_name(levels: &[Level], scope: Option<usize>) -> &str {
+    scope.map_or("machine", |l| &levels[l].name)
+}
+
+/// How deep inside the machine.
+fn depth(scope: Option<usize>) -> usize {
+    scope.map_or(0, |l| l + 1)
+}
+
+fn matrices(levels: &[Level], hops: Vec<FileHops>) -> Result<Vec<Hops>, Fault> {
+    let mut out: Vec<Hops> = Vec::new();
+    for h in hops {
+        let unit = level(levels, &h.level)?;
+        let within = scope(levels, &h.within)?;
+        if depth(within) > unit {
+            let message = format!(
+                "a {} has no {} inside; name a level outside of it",
+                h.within.get_ref(),
+                h.level.get_ref()
+            );
+            return Err(fault(&h.within, message));
+        }
+        if out.iter().any(|o| o.within == within) {
+            let message = format!("a second matrix within `{}`; keep one", h.within.get_ref());
+            return Err(fault(&h.within, message));
+        }
+        let size = cpus_in(levels, within) / cpus_in(levels, Some(unit));
+        let matrix = h.matrix.get_ref();
+        if matrix.len() != size || matrix.iter().any(|row| row.len() != size) {
+            let message = format!(
+                "the matrix must be {size} by {size}, one row for each {} in a {}",
+                h.level.get_ref(),
+                h.within.get_ref()
+            );
+            return Err(fault(&h.matrix, message));
+        }
+        for (i, row) in matrix.iter().enumerate() {
+            if row[i] != 0 {
+                let message = format!("entry {i},{i} of the matrix must be 0");
+                return Err(fault(&h.matrix, message));
+            }
+            if let Some(j) = (0..size).find(|&j| row[j] != matrix[j][i]) {
+                let message =
+                    format!("the matrix must be symmetric; entries {i},{j} and {j},{i} differ");
+                return Err(fault(&h.matrix, message));
+            }
+        }
+        out.push(Hops {
+            level: unit,
+            within,
+            matrix: h.matrix.into_inner(),
+        });
+    }
+    Ok(out)
+}
+
+/// The relations, the closest first, and the one of each pair of CPUs.
+fn relations(
+    levels: &[Level],
+    hops: &[Hops],
+    from_file: Spanned<Vec<Spanned<FileRelation>>>,
+) -> Result<(Vec<Relation>, Vec<u8>), Fault> {
+    let whole = from_file.span();
+    let mut given = Vec::new();
+    for relation in from_file.into_inner() {
+        let span = relation.span();
+        let relation = relation.into_inner();
+        let share = scope(levels, &relation.share)?;
+        let mut name = relation.share.into_inner();
+        if let Some(hops) = relation.hops {
+            name = format!("{name}.{hops}");
+        }
+        let relation = Relation {
+            name,
+            share,
+            hops: relation.hops,
+            cache_to_cache: relation.cache_to_cache_ns,
+        };
+        given.push((relation, span));
+    }
+    given.sort_by_key(|(r, _)| (std::cmp::Reverse(depth(r.share)), r.hops));
+    if let Some(twice) = given.windows(2).find(|w| w[0].0.name == w[1].0.name) {
+        let message = format!("relation `{}` is given twice; keep one", twice[1].0.name);
+        return Err((twice[1].1.clone(), message));
+    }
+    if given.len() > MAX_RELATIONS {
+        let message = format!("more than {MAX_RELATIONS} relations; merge some");
+        return Err((whole, message));
+    }
+    let (relations, spans): (Vec<Relation>, Vec<_>) = given.into_iter().unzip();
+
+    let cpus = cpus_in(levels, None);
+    let mut pairs = vec![0; cpus * cpus];
+    let mut used = vec![false; relations.len()];
+    for a in 0..cpus {
+        for b in a + 1..cpus {
+            let index = classify(levels, hops, &relations, a, b).map_err(|m| (whole.clone(), m))?;
+            used[index] = true;
+            pairs[a * cpus + b] = index as u8;
+            pairs[b * cpus + a] = index as u8;
+        }
+    }
+    if let Some(unused) = used.iter().position(|used| !used) {
+        let message = format!(
+            "no two CPUs stand in relation `{}`; check it against levels and hops, or remove it",
+            relations[unused].name
+        );
+        return Err((spans[unused].clone(), message));
+    }
+    Ok((relations, pairs))
+}
+
+/// The relation of two CPUs: of the innermost unit around both that has relations at all, the one
+/// with their distance in it, else the one without a distance.
+fn classify(
+    levels: &[Level],
+    hops: &[Hops],
+    relations: &[Relation],
+    a: usize,
+    b: usize,
+) -> Result<usize, String> {
+    let shares = |level: &usize| {
+        let size = cpus_in(levels, Some(*level));
+        a / size == b / size
+    };
+    let innermost = (0..levels.len()).rev().find(shares);
+    let covering = relations
+        .iter()
+        .map(|r| r.share)
+        .find(|share| depth(*share) <= depth(innermost));
+    let share = covering.unwrap_or(innermost);
+    let distance = hops.iter().find(|h| h.within == share).map(|h| {
+        let unit = |cpu| cpu % cpus_in(levels, share) / cpus_in(levels, Some(h.level));
+        h.matrix[unit(a)][unit(b)]
+    });
+    let find = |hops| {
+        relations
+            .iter()
+            .position(|r| r.share == share && r.hops == hops)
+    };
+    distance
+        .and_then(|d| find(Some(d)))
+        .or_else(|| find(None))
+        .ok_or_else(|| {
+            let name = scope_name(levels, share);
+            let hops = distance.map_or(String::new(), |d| format!(" and hops = {d}"));
+            format!(
+                "no relation covers CPUs {a} and {b}; add a [[relation]] with share = \"{name}\"{hops}"
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builtins_parse() {
+        for b in builtin() {
+            let machine = Machine::find(b.name).unwrap();
+            assert_eq!(machine.name, b.name);
+            let again = Machine::parse(&machine.to_toml(), "again").unwrap();
+            assert_eq!(again, machine);
+        }
+    }
+}

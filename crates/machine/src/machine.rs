@@ -1,0 +1,340 @@
+use std::fmt::Write;
+use std::num::NonZeroUsize;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Value;
+
+/// Which reorderings of its memory accesses other CPUs can see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryOrder {
+    /// Total store order (x86): only a store may be overtaken by a later load.
+    Tso,
+    /// Weak (Arm): any two accesses that nothing orders.
+    Weak,
+}
+
+/// Where the requests for a line are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Directory {
+    /// In the last-level cache of the requester, so CPUs that share it need not leave it (Intel).
+    Llc,
+    /// At the node of the line's memory, even when owner and requester are both elsewhere (AMD).
+    Home,
+}
+
+/// One level of the nested topology.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// What a unit of this level is called.
+    pub name: String,
+    /// How many there are in each enclosing unit.
+    pub count: NonZeroUsize,
+}
+
+/// What it costs to move a line between two CPUs that stand in this relation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relation {
+    /// `core`, `socket`, `machine`, with hops `machine.2`: the shared unit and the distance in it.
+    pub name: String,
+    /// The level of the innermost unit that both CPUs share; `None` when it is the machine.
+    pub share: Option<usize>,
+    /// The distance class, where the topology has one for this level.
+    pub hops: Option<u32>,
+    /// Nanoseconds: half a round trip of a compare-and-swap ping-pong of two threads on one line.
+    pub cache_to_cache: Value,
+}
+
+/// Distance classes between the units of a level.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Hops {
+    pub level: usize,
+    /// The level of the enclosing unit; `None` for the machine.
+    pub within: Option<usize>,
+    pub matrix: Vec<Vec<u32>>,
+}
+
+/// The costs that do not depend on a pair of CPUs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Costs {
+    pub l1_cycles: Value,
+    pub l2_cycles: Value,
+    pub llc_cycles: Value,
+    pub rmw_cycles: Value,
+    pub dram_local_ns: Value,
+    pub dram_remote_ns: Value,
+}
+
+impl Costs {
+    fn list(&self) -> [(&'static str, &Value); 6] {
+        [
+            ("l1_cycles", &self.l1_cycles),
+            ("l2_cycles", &self.l2_cycles),
+            ("llc_cycles", &self.llc_cycles),
+            ("rmw_cycles", &self.rmw_cycles),
+            ("dram_local_ns", &self.dram_local_ns),
+            ("dram_remote_ns", &self.dram_remote_ns),
+        ]
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        Some(match key {
+            "l1_cycles" => &mut self.l1_cycles,
+            "l2_cycles" => &mut self.l2_cycles,
+            "llc_cycles" => &mut self.llc_cycles,
+            "rmw_cycles" => &mut self.rmw_cycles,
+            "dram_local_ns" => &mut self.dram_local_ns,
+            "dram_remote_ns" => &mut self.dram_remote_ns,
+            _ => return None,
+        })
+    }
+}
+
+/// A checked machine description.
+///
+/// CPUs are numbered in nested order with the SMT thread innermost: on a machine of two sockets of
+/// two cores of two threads, CPUs 0 and 1 share a core and CPUs 0 to 3 a socket. Functions that take
+/// a CPU panic when it is not below [`cpus`](Machine::cpus).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// The name it is found by.
+    pub name: String,
+    /// What it is, for people.
+    pub title: String,
+    /// The memory order its CPUs promise.
+    pub memory_order: MemoryOrder,
+    /// Where requests for a line are ordered.
+    pub directory: Directory,
+    pub(crate) clock_ghz: Value,
+    pub(crate) costs: Costs,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) numa: usize,
+    pub(crate) llc: usize,
+    pub(crate) core: usize,
+    pub(crate) hops: Vec<Hops>,
+    pub(crate) relations: Vec<Relation>,
+    /// The relation of CPUs a and b at `a * cpus + b`.
+    pub(crate) pairs: Vec<u8>,
+}
+
+/// How many CPUs one unit of `level` has; the machine for `None`.
+pub(crate) fn cpus_in(levels: &[Level], level: Option<usize>) -> usize {
+    levels[level.map_or(0, |l| l + 1)..]
+        .iter()
+        .map(|l| l.count.get())
+        .product()
+}
+
+impl Machine {
+    /// The number of CPUs, counting SMT threads.
+    pub fn cpus(&self) -> usize {
+        cpus_in(&self.levels, None)
+    }
+
+    /// The number of NUMA nodes.
+    pub fn nodes(&self) -> usize {
+        self.units(self.numa)
+    }
+
+    /// The number of cores.
+    pub fn cores(&self) -> usize {
+        self.units(self.core)
+    }
+
+    /// The number of outermost units.
+    pub fn sockets(&self) -> usize {
+        self.units(0)
+    }
+
+    /// The levels, outermost first.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// The index of the level that is a NUMA node.
+    pub fn numa_level(&self) -> usize {
+        self.numa
+    }
+
+    /// The index of the level that shares the last-level cache.
+    pub fn llc_level(&self) -> usize {
+        self.llc
+    }
+
+    /// The number of units of a level in the machine.
+    pub fn units(&self, level: usize) -> usize {
+        self.cpus() / cpus_in(&self.levels, Some(level))
+    }
+
+    /// The unit of a level that `cpu` belongs to, counted through the machine.
+    pub fn unit(&self, level: usize, cpu: usize) -> usize {
+        assert!(cpu < self.cpus(), "{} has no CPU {cpu}", self.name);
+        cpu / cpus_in(&self.levels, Some(level))
+    }
+
+    /// The NUMA node of `cpu`.
+    pub fn node_of(&self, cpu: usize) -> usize {
+        self.unit(self.numa, cpu)
+    }
+
+    /// The core of `cpu`.
+    pub fn core_of(&self, cpu: usize) -> usize {
+        self.unit(self.core, cpu)
+    }
+
+    /// The outermost unit of `cpu`.
+    pub fn socket_of(&self, cpu: usize) -> usize {
+        self.unit(0, cpu)
+    }
+
+    /// The last-level cache of `cpu`.
+    pub fn llc_of(&self, cpu: usize) -> usize {
+        self.unit(self.llc, cpu)
+    }
+
+    /// The relations two CPUs can stand in, the closest first.
+    pub fn relations(&self) -> &[Relation] {
+        &self.relations
+    }
+
+    /// The relation of two different CPUs, as an index into [`relations`](Machine::relations).
+    pub fn relation(&self, a: usize, b: usize) -> usize {
+        assert_ne!(a, b, "a CPU has no relation to itself");
+        assert!(b < self.cpus(), "{} has no CPU {b}", self.name);
+        self.pairs[a * self.cpus() + b].into()
+    }
+
+    /// The relation between `cpu` and the memory of another NUMA node, taken as that of `cpu` and
+    /// the first CPU there; `None` for the node `cpu` is in.
+    pub fn relation_to_node(&self, cpu: usize, node: usize) -> Option<usize> {
+        let first = node * cpus_in(&self.levels, Some(self.numa));
+        (self.node_of(cpu) != node).then(|| self.relation(cpu, first))
+    }
+
+    /// The clock that the cycle counts are in.
+    pub fn clock_ghz(&self) -> f64 {
+        self.clock_ghz.value
+    }
+
+    /// A load that hits in L1.
+    pub fn l1_ns(&self) -> f64 {
+        self.costs.l1_cycles.value / self.clock_ghz()
+    }
+
+    /// A load that hits in L2.
+    pub fn l2_ns(&self) -> f64 {
+        self.costs.l2_cycles.value / self.clock_ghz()
+    }
+
+    /// A load that hits in the last-level cache.
+    pub fn llc_ns(&self) -> f64 {
+        self.costs.llc_cycles.value / self.clock_ghz()
+    }
+
+    /// An atomic read-modify-write on a line owned in L1.
+    pub fn rmw_ns(&self) -> f64 {
+        self.costs.rmw_cycles.value / self.clock_ghz()
+    }
+
+    /// A load from the memory of the CPU's own node.
+    pub fn dram_local_ns(&self) -> f64 {
+        self.costs.dram_local_ns.value
+    }
+
+    /// A load from the memory of another node.
+    pub fn dram_remote_ns(&self) -> f64 {
+        self.costs.dram_remote_ns.value
+    }
+
+    /// Every value with its key and unit, for listing.
+    pub fn values(&self) -> Vec<(String, &Value, &'static str)> {
+        let clock = ("clock_ghz".to_owned(), &self.clock_ghz, "GHz");
+        let costs = self.costs.list().map(|(key, value)| {
+            let cycles = key.ends_with("_cycles");
+            (key.to_owned(), value, if cycles { "cycles" } else { "ns" })
+        });
+        let relations = self.relations.iter().map(|r| {
+            (
+                format!("cache_to_cache.{}", r.name),
+                &r.cache_to_cache,
+                "ns",
+            )
+        });
+        std::iter::once(clock)
+            .chain(costs)
+            .chain(relations)
+            .collect()
+    }
+
+    /// The value of a key that [`values`](Machine::values) lists, for a fit to overwrite.
+    pub fn value_mut(&mut self, key: &str) -> Option<&mut Value> {
+        if key == "clock_ghz" {
+            return Some(&mut self.clock_ghz);
+        }
+        match key.strip_prefix("cache_to_cache.") {
+            Some(name) => self
+                .relations
+                .iter_mut()
+                .find(|r| r.name == name)
+                .map(|r| &mut r.cache_to_cache),
+            None => self.costs.get_mut(key),
+        }
+    }
+
+    /// The description as TOML that [`Machine::parse`] reads back.
+    pub fn to_toml(&self) -> String {
+        let level = |l: usize| toml(&self.levels[l].name);
+        let share = |s: Option<usize>| s.map_or_else(|| toml("machine"), level);
+        let mut out = format!(
+            "name = {}\ntitle = {}\nmemory_order = {}\ndirectory = {}\nclock_ghz = {}\n\n\
+             [topology]\nlevels = {}\nnuma = {}\nllc = {}\n",
+            toml(&self.name),
+            toml(&self.title),
+            toml(&self.memory_order),
+            toml(&self.directory),
+            toml(&self.clock_ghz),
+            toml(&self.levels),
+            level(self.numa),
+            level(self.llc),
+        );
+        // Writing to a String cannot fail.
+        for hops in &self.hops {
+            let _ = write!(
+                out,
+                "\n[[topology.hops]]\nlevel = {}\nwithin = {}\nmatrix = {}\n",
+                level(hops.level),
+                share(hops.within),
+                toml(&hops.matrix),
+            );
+        }
+        out.push_str("\n[costs]\n");
+        for (key, value) in self.costs.list() {
+            let _ = writeln!(out, "{key} = {}", toml(value));
+        }
+        for relation in &self.relations {
+            let _ = write!(out, "\n[[relation]]\nshare = {}\n", share(relation.share));
+            if let Some(hops) = relation.hops {
+                let _ = writeln!(out, "hops = {hops}");
+            }
+            let _ = writeln!(
+                out,
+                "cache_to_cache_ns = {}",
+                toml(&relation.cache_to_cache)
+            );
+        }
+        out
+    }
+}
+
+/// Anything as an inline TOML value, its keys in the order of the type.
+fn toml<T: Serialize + ?Sized>(value: &T) -> String {
+    let mut out = String::new();
+    value
+        .serialize(toml::ser::ValueSerializer::new(&mut out))
+        .expect("descriptions hold only what TOML can say");
+    out
+}

@@ -1,0 +1,1 @@
+//! Describing the machine this runs on.
