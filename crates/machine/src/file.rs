@@ -439,13 +439,239 @@ fn classify(
 mod tests {
     use super::*;
 
+    const SMALL: &str = r#"name = "small"
+title = "Two sockets of two cores"
+memory_order = "tso"
+directory = "llc"
+clock_ghz = { value = 2, mark = "E", source = "test" }
+[topology]
+levels = [{ name = "socket", count = 2 }, { name = "core", count = 2 }]
+numa = "socket"
+llc = "socket"
+[[topology.hops]]
+level = "socket"
+within = "machine"
+matrix = [[0, 1], [1, 0]]
+[costs]
+l1_cycles = { value = 4, mark = "E", source = "test" }
+l2_cycles = { value = 4, mark = "E", source = "test" }
+llc_cycles = { value = 4, mark = "E", source = "test" }
+rmw_cycles = { value = 20, mark = "E", source = "test" }
+dram_local_ns = { value = 4, mark = "E", source = "test" }
+dram_remote_ns = { value = 4, mark = "E", source = "test" }
+[[relation]]
+share = "socket"
+cache_to_cache_ns = { value = 40, low = 30, high = 50, mark = "E", source = "test" }
+[[relation]]
+share = "machine"
+cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
+"#;
+
+    /// The error after replacing `from`, which must be there, by `to`.
+    fn broken(from: &str, to: &str) -> String {
+        assert!(SMALL.contains(from), "{from}");
+        let error = Machine::parse(&SMALL.replacen(from, to, 1), "x.toml").unwrap_err();
+        let error = error.to_string();
+        assert!(!error.contains('\n'), "{error}");
+        error
+    }
+
     #[test]
-    fn builtins_parse() {
+    fn builtins_are_the_files() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+        let mut files: Vec<_> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|f| f.unwrap().file_name().into_string().unwrap())
+            .collect();
+        let mut names: Vec<_> = builtin()
+            .iter()
+            .map(|b| format!("{}.toml", b.name))
+            .collect();
+        files.sort();
+        names.sort();
+        assert_eq!(files, names);
+    }
+
+    #[test]
+    fn builtins_parse_and_survive_writing() {
         for b in builtin() {
             let machine = Machine::find(b.name).unwrap();
             assert_eq!(machine.name, b.name);
             let again = Machine::parse(&machine.to_toml(), "again").unwrap();
             assert_eq!(again, machine);
         }
+    }
+
+    #[test]
+    fn errors_say_where_and_what() {
+        let mark = "x.toml:5: unknown variant `Q`, expected one of `E`, `S`, `I`, `R`";
+        for (from, to, error) in [
+            ("mark = \"E\"", "mark = \"Q\"", mark),
+            (
+                "memory_order = \"tso\"",
+                "memory_order =",
+                "x.toml:3: string values must be quoted, expected literal string",
+            ),
+            (
+                "llc = \"socket\"",
+                "llc = \"die\"",
+                "x.toml:9: unknown level `die`; the levels are socket, core",
+            ),
+            (
+                "numa = \"socket\"",
+                "numa = \"machine\"",
+                "x.toml:8: unknown level `machine`; the levels are socket, core",
+            ),
+            (
+                "share = \"socket\"",
+                "share = \"die\"",
+                "x.toml:22: unknown level `die`; the levels are socket, core",
+            ),
+            (
+                "within = \"machine\"",
+                "within = \"core\"",
+                "x.toml:12: a core has no socket inside; name a level outside of it",
+            ),
+            (
+                "\"core\", count = 2",
+                "\"core\", count = 0",
+                "x.toml:7: invalid value: integer `0`, expected a nonzero usize",
+            ),
+            (
+                "\"core\", count = 2",
+                "\"core\", count = 9999",
+                "x.toml:7: more than 4096 CPUs; lower a count",
+            ),
+            (
+                "\"core\", count",
+                "\"cpu\", count",
+                "x.toml:7: the innermost level must be `core`, or `core` and in it `thread`",
+            ),
+            (
+                "[[0, 1], [1, 0]]",
+                "[[0, 1]]",
+                "x.toml:13: the matrix must be 2 by 2, one row for each socket in a machine",
+            ),
+            (
+                "[[0, 1], [1, 0]]",
+                "[[0, 1], [2, 0]]",
+                "x.toml:13: the matrix must be symmetric; entries 0,1 and 1,0 differ",
+            ),
+            (
+                "[[0, 1], [1, 0]]",
+                "[[1, 1], [1, 0]]",
+                "x.toml:13: entry 0,0 of the matrix must be 0",
+            ),
+            (
+                "low = 30",
+                "low = 41",
+                "x.toml:23: value 40 must lie between low 41 and high 50",
+            ),
+            (
+                "value = 100",
+                "value = -1",
+                "x.toml:26: value -1 must be a number above 0",
+            ),
+            (
+                "value = 100",
+                "value = nan",
+                "x.toml:26: value NaN must be a number above 0",
+            ),
+            (
+                "value = 2, mark = \"E\", source = \"test\"",
+                "value = 2, mark = \"E\"",
+                "x.toml:5: missing field `source`",
+            ),
+            (
+                "source = \"test\"",
+                "source = \"\"",
+                "x.toml:5: `source` is empty: say where the value comes from",
+            ),
+            (
+                "share = \"machine\"",
+                "share = \"machine\"\nhops = 2",
+                "x.toml:21: no relation covers CPUs 0 and 2; \
+                 add a [[relation]] with share = \"machine\" and hops = 1",
+            ),
+            (
+                "share = \"socket\"",
+                "share = \"core\"",
+                "x.toml:21: no two CPUs stand in relation `core`",
+            ),
+            (
+                "share = \"socket\"",
+                "share = \"machine\"",
+                "x.toml:24: relation `machine` is given twice; keep one",
+            ),
+        ] {
+            let got = broken(from, to);
+            assert!(got.starts_with(error), "\n got {got}\nwant {error}");
+        }
+        assert!(broken("title", "titel").starts_with("x.toml:2: unknown field `titel`"));
+        assert!(
+            broken("title = \"Two sockets of two cores\"\n", "").contains("missing field `title`")
+        );
+    }
+
+    #[test]
+    fn the_range_is_not_inherited() {
+        let text = "inherits = \"oracle-x5-4\"\nname = \"x\"\n[costs]\n\
+                    rmw_cycles = { value = 21, mark = \"R\", source = \"test\" }\n\
+                    dram_remote_ns = { value = 300, mark = \"R\", source = \"test\" }\n";
+        let mut machine = Machine::parse(text, "x.toml").unwrap();
+        let remote = machine.value_mut("dram_remote_ns").unwrap();
+        assert_eq!((remote.value, remote.high), (300.0, None));
+        assert_eq!(machine.value_mut("rmw_cycles").unwrap().value, 21.0);
+        assert_eq!(machine.value_mut("l1_cycles").unwrap().value, 4.0);
+        assert_eq!((machine.name.as_str(), machine.cpus()), ("x", 144));
+    }
+
+    #[test]
+    fn errors_tell_the_file_that_is_inherited() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let base = write(
+            "base.toml",
+            &SMALL.replace("llc = \"socket\"", "llc = \"die\""),
+        );
+        let child = write("child.toml", "inherits = \"base.toml\"\nname = \"child\"\n");
+        let error = Machine::find(&child).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("{base}:9: unknown level `die`")),
+            "{error}"
+        );
+
+        write("base.toml", SMALL);
+        assert_eq!(Machine::find(&child).unwrap().name, "child");
+        write("child.toml", "\ninherits = \"base.toml\"\nllc = 1\n");
+        let error = Machine::find(&child).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("{child}:3: unknown field `llc`")),
+            "{error}"
+        );
+
+        write("child.toml", "inherits = \"child.toml\"\n");
+        let error = Machine::find(&child).unwrap_err().to_string();
+        assert!(error.contains("child.toml:1: "), "{error}");
+        assert!(error.contains("inherits from itself"), "{error}");
+    }
+
+    #[test]
+    fn unknown_machines() {
+        assert_eq!(
+            Machine::find("epyc-9654-nps3").unwrap_err().to_string(),
+            "unknown machine `epyc-9654-nps3`; did you mean `epyc-9654-nps4`?; \
+             run `lockworks machines` for the list"
+        );
+        assert_eq!(
+            Machine::find("zzz").unwrap_err().to_string(),
+            "unknown machine `zzz`; run `lockworks machines` for the list"
+        );
+        let error = Machine::find("no/such.toml").unwrap_err().to_string();
+        assert!(error.starts_with("no/such.toml: cannot read"), "{error}");
     }
 }

@@ -338,3 +338,125 @@ fn toml<T: Serialize + ?Sized>(value: &T) -> String {
         .expect("descriptions hold only what TOML can say");
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Machine;
+
+    fn name(machine: &Machine, a: usize, b: usize) -> &str {
+        assert_eq!(machine.relation(a, b), machine.relation(b, a));
+        &machine.relations()[machine.relation(a, b)].name
+    }
+
+    #[test]
+    fn cpus_are_in_nested_order() {
+        let m = Machine::find("oracle-x5-4").unwrap();
+        assert_eq!(
+            (m.cpus(), m.cores(), m.nodes(), m.sockets()),
+            (144, 72, 4, 4)
+        );
+        assert_eq!((m.core_of(1), m.core_of(2)), (0, 1));
+        assert_eq!((m.socket_of(35), m.node_of(36), m.llc_of(143)), (0, 1, 3));
+        assert_eq!(name(&m, 0, 1), "core");
+        assert_eq!(name(&m, 1, 2), "socket");
+        assert_eq!(name(&m, 35, 36), "machine");
+        assert_eq!(m.rmw_ns(), 20.0 / 2.6);
+    }
+
+    #[test]
+    fn epyc_distances() {
+        let m = Machine::find("epyc-9654-nps4").unwrap();
+        assert_eq!(
+            (m.cpus(), m.cores(), m.nodes(), m.sockets()),
+            (384, 192, 8, 2)
+        );
+        // 16 CPUs a CCX, 48 a quadrant, 192 a socket.
+        for (b, relation, ns) in [
+            (1, "core", 10.0),
+            (15, "ccx", 27.0),
+            (16, "quadrant", 90.0),
+            (48, "socket.1", 97.0),
+            (96, "socket.1", 97.0),
+            (144, "socket.2", 101.0),
+            (192, "machine", 192.0),
+            (383, "machine", 192.0),
+        ] {
+            assert_eq!(name(&m, 0, b), relation);
+            assert_eq!(m.relations()[m.relation(0, b)].cache_to_cache.value, ns);
+        }
+        assert_eq!(name(&m, 192 + 48, 192 + 96), "socket.2");
+    }
+
+    #[test]
+    fn epyc_nodes() {
+        for (n, nodes, cpus) in [(1, 2, 192), (2, 4, 96), (4, 8, 48), (12, 24, 16)] {
+            let m = Machine::find(&format!("epyc-9654-nps{n}")).unwrap();
+            assert_eq!((m.cpus(), m.nodes()), (384, nodes));
+            assert_eq!((m.node_of(cpus - 1), m.node_of(cpus)), (0, 1));
+            assert_eq!(m.relation_to_node(0, 0), None);
+            let other = m.relation_to_node(0, nodes - 1).unwrap();
+            assert_eq!(m.relations()[other].name, "machine");
+        }
+    }
+
+    #[test]
+    fn westmere_hops() {
+        let m = Machine::find("westmere-ex-8").unwrap();
+        assert_eq!((m.cpus(), m.cores(), m.nodes()), (160, 80, 8));
+        let to = |socket: usize| name(&m, 0, socket * 20);
+        assert_eq!(
+            (1..8).map(to).collect::<Vec<_>>(),
+            [
+                "machine.1",
+                "machine.2",
+                "machine.2",
+                "machine.3",
+                "machine.3",
+                "machine.3",
+                "machine.3"
+            ]
+        );
+        assert_eq!(name(&m, 6 * 20, 7 * 20), "machine.1");
+    }
+
+    #[test]
+    fn kunpeng_distances() {
+        let m = Machine::find("kunpeng-920").unwrap();
+        assert_eq!(
+            (m.cpus(), m.cores(), m.nodes(), m.sockets()),
+            (96, 96, 4, 2)
+        );
+        let to = |cpu| name(&m, 0, cpu);
+        assert_eq!(
+            [1, 4, 24, 48, 72].map(to),
+            ["cluster", "die", "socket", "machine.1", "machine.2"]
+        );
+        assert_eq!(name(&m, 24, 72), "machine.2");
+    }
+
+    #[test]
+    fn sizes_of_the_rest() {
+        for (machine, cpus, nodes) in [
+            ("haswell-ex-4", 64, 4),
+            ("sapphire-rapids-2", 224, 2),
+            ("ice-lake-8375c-2", 128, 2),
+            ("graviton4-2", 192, 2),
+        ] {
+            let m = Machine::find(machine).unwrap();
+            assert_eq!((m.cpus(), m.nodes()), (cpus, nodes), "{machine}");
+        }
+    }
+
+    #[test]
+    fn every_listed_value_can_be_overwritten() {
+        let mut m = Machine::find("epyc-9654-nps4").unwrap();
+        let keys: Vec<String> = m.values().into_iter().map(|(key, ..)| key).collect();
+        assert!(keys.contains(&"cache_to_cache.socket.2".to_owned()));
+        for key in &keys {
+            m.value_mut(key).unwrap().value = 7.0;
+        }
+        assert!(m.values().iter().all(|(_, v, _)| v.value == 7.0));
+        assert!(m.value_mut("cache_to_cache.socket").is_none());
+        assert!(m.value_mut("l4_cycles").is_none());
+    }
+}
