@@ -1,1 +1,32 @@
-//! TODO
+//! Scalable NUMA-aware locks for many threads.
+//!
+//! The locks are written in C, each once; this crate compiles them and gives a
+//! safe interface to all of them:
+//!
+//! ```
+//! use lockworks::{Node, RawLock, find};
+//!
+//! let cna = find("cna").expect("the CNA lock");
+//! let lock = RawLock::new(cna);
+//! let mut node = Node::new(cna);
+//! lock.lock(&mut node);
+//! assert!(!lock.try_lock(&mut Node::new(cna)));
+//! // SAFETY: locked above, by this thread and with this node.
+//! unsafe { lock.unlock(&mut node) };
+//! ```
+//!
+//! **These locks spin.** With more runnable threads than CPUs, each hand-off of
+//! a FIFO lock may wait for a time slice, and throughput falls by a factor of
+//! hundreds; see [`LockType::spins`] and [`LockType::is_fifo`].
+
+mod lock_type;
+mod raw_lock;
+mod statistics;
+mod thread;
+pub mod topology;
+pub mod tunables;
+
+pub use lock_type::{LockFn, LockType, TryLockFn, UnlockFn, find, lock_types};
+pub use raw_lock::{Node, RawLock};
+pub use statistics::{Statistics, statistics};
+pub use thread::{ThreadPriority, thread_attach, thread_set_priority};

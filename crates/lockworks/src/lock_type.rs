@@ -1,0 +1,166 @@
+use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::sync::LazyLock;
+
+/// Acquires the lock at the first address, waiting as long as it takes. The
+/// second is a queue node, lent until the matching [`UnlockFn`] returns.
+pub type LockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
+/// Acquires the lock if that needs no waiting; gives whether it did.
+pub type TryLockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void) -> bool;
+/// Releases the lock.
+pub type UnlockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
+
+/// How a lock tells a harness about itself: `struct lw_lock_type` of
+/// `locks/lock_type.h`, in any world that the locks are compiled for.
+#[repr(C)]
+#[derive(Debug)]
+pub struct LockType {
+    /// Name, a C string that lives as long as the program.
+    pub name: *const c_char,
+    /// What it is, in a few words; a C string like `name`.
+    pub summary: *const c_char,
+    /// Where the algorithm comes from; a C string like `name`.
+    pub origin: *const c_char,
+    /// Bytes of the lock.
+    pub size: usize,
+    /// Bytes of the queue node.
+    pub node_size: usize,
+    /// Bits of `enum lw_lock_trait`.
+    pub traits: c_uint,
+    /// See [`LockFn`].
+    pub lock: LockFn,
+    /// See [`TryLockFn`].
+    pub try_lock: TryLockFn,
+    /// See [`UnlockFn`].
+    pub unlock: UnlockFn,
+}
+
+// SAFETY: C constants, whose strings are constants too.
+unsafe impl Sync for LockType {}
+// SAFETY: as above.
+unsafe impl Send for LockType {}
+
+const FIFO: c_uint = 1;
+const SPINS: c_uint = 2;
+const NUMA_AWARE: c_uint = 4;
+const BROKEN: c_uint = 8;
+
+impl LockType {
+    /// Name, as [`find`] takes it.
+    pub fn name(&self) -> &'static str {
+        // SAFETY: set by the C side to a constant string.
+        unsafe { text(self.name) }
+    }
+
+    /// What it is, in a few words.
+    pub fn summary(&self) -> &'static str {
+        // SAFETY: as for `name`.
+        unsafe { text(self.summary) }
+    }
+
+    /// Where the algorithm comes from.
+    pub fn origin(&self) -> &'static str {
+        // SAFETY: as for `name`.
+        unsafe { text(self.origin) }
+    }
+
+    /// Bytes of the lock. All zero is unlocked.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes that the caller lends to the lock from locking to unlocking; may be 0.
+    pub fn node_size(&self) -> usize {
+        self.node_size
+    }
+
+    /// Waiters are served in the order in which they came.
+    pub fn is_fifo(&self) -> bool {
+        self.traits & FIFO != 0
+    }
+
+    /// Waiters never sleep, so that throughput collapses when threads outnumber CPUs.
+    pub fn spins(&self) -> bool {
+        self.traits & SPINS != 0
+    }
+
+    /// Waiters of the holder's node are preferred, within a bound.
+    pub fn is_numa_aware(&self) -> bool {
+        self.traits & NUMA_AWARE != 0
+    }
+
+    /// It does not exclude: there to see that a test or a harness bites.
+    pub fn is_broken(&self) -> bool {
+        self.traits & BROKEN != 0
+    }
+
+    /// Acquires the lock at `lock`, waiting as long as it takes.
+    ///
+    /// # Safety
+    ///
+    /// `lock` has [`size`](Self::size) bytes, aligned to 8, zeroed before their
+    /// first use and used through this type only. `node` has
+    /// [`node_size`](Self::node_size) bytes, aligned to 64, which nobody else
+    /// uses until [`unlock`](Self::unlock) has returned. This thread does not hold the lock.
+    pub unsafe fn lock(&self, lock: *mut u8, node: *mut u8) {
+        // SAFETY: as the caller promises.
+        unsafe { (self.lock)(lock.cast(), node.cast()) }
+    }
+
+    /// Acquires the lock at `lock` if that needs no waiting; gives whether it did.
+    ///
+    /// # Safety
+    ///
+    /// As for [`lock`](Self::lock). On `false`, `node` is free again.
+    pub unsafe fn try_lock(&self, lock: *mut u8, node: *mut u8) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { (self.try_lock)(lock.cast(), node.cast()) }
+    }
+
+    /// Releases the lock at `lock`.
+    ///
+    /// # Safety
+    ///
+    /// This thread acquired it, with that `node`.
+    pub unsafe fn unlock(&self, lock: *mut u8, node: *mut u8) {
+        // SAFETY: as the caller promises.
+        unsafe { (self.unlock)(lock.cast(), node.cast()) }
+    }
+}
+
+/// The text of a C constant, which is ASCII.
+///
+/// # Safety
+///
+/// `string` is a C string that lives as long as the program.
+pub(crate) unsafe fn text(string: *const c_char) -> &'static str {
+    // SAFETY: as the caller promises.
+    let string = unsafe { CStr::from_ptr(string) };
+    string.to_str().expect("an ASCII constant")
+}
+
+unsafe extern "C" {
+    /// NULL-terminated, hence of unknown length.
+    static lw_lock_types: [*const LockType; 0];
+}
+
+/// Every lock of the library, in the order in which tables show them. The last
+/// one [`is_broken`](LockType::is_broken).
+pub fn lock_types() -> &'static [&'static LockType] {
+    static TYPES: LazyLock<Vec<&'static LockType>> = LazyLock::new(|| {
+        // SAFETY: a constant table of constants, which ends with NULL.
+        (0..)
+            .map_while(|i| unsafe {
+                (*(&raw const lw_lock_types).cast::<*const LockType>().add(i)).as_ref()
+            })
+            .collect()
+    });
+    &TYPES
+}
+
+/// The lock of that name.
+pub fn find(name: &str) -> Option<&'static LockType> {
+    lock_types()
+        .iter()
+        .copied()
+        .find(|lock_type| lock_type.name() == name)
+}

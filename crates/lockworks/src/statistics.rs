@@ -1,0 +1,68 @@
+use std::ffi::{c_char, c_uint};
+use std::sync::LazyLock;
+
+use crate::lock_type::text;
+
+unsafe extern "C" {
+    fn lw_statistics(counts: *mut u64);
+    fn lw_event_name(event: c_uint) -> *const c_char;
+    fn lw_event_meaning(event: c_uint) -> *const c_char;
+}
+
+/// Name and meaning of every event, in the order of the counts.
+fn events() -> &'static [(&'static str, &'static str)] {
+    static EVENTS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+        (0..)
+            // SAFETY: any number may be asked for; NULL is given beyond the last.
+            .map(|event| unsafe { (lw_event_name(event), lw_event_meaning(event)) })
+            .take_while(|(name, _)| !name.is_null())
+            // SAFETY: neither is NULL, both are constants.
+            .map(|(name, meaning)| unsafe { (text(name), text(meaning)) })
+            .collect()
+    });
+    &EVENTS
+}
+
+/// What the slow paths of the queued locks have counted. Fast paths count nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    counts: Vec<u64>,
+}
+
+/// The counts of all threads since the program started. Exact while no lock is in use.
+pub fn statistics() -> Statistics {
+    let mut counts = vec![0; events().len()];
+    // SAFETY: one count for each event.
+    unsafe { lw_statistics(counts.as_mut_ptr()) };
+    Statistics { counts }
+}
+
+impl Statistics {
+    /// The count of the event of that name; `None` if there is no such event.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.iter()
+            .find(|event| event.0 == name)
+            .map(|event| event.2)
+    }
+
+    /// Name, meaning and count of every event.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
+        events()
+            .iter()
+            .zip(&self.counts)
+            .map(|(&(name, meaning), &count)| (name, meaning, count))
+    }
+
+    /// What has been counted since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let counts = self
+            .counts
+            .iter()
+            .zip(&earlier.counts)
+            .map(|(now, then)| now.wrapping_sub(*then));
+        Self {
+            counts: counts.collect(),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Which CPUs are near each other.
+//!
+//! Nodes are NUMA nodes, or last-level caches with [`Near::LastLevelCache`] or
+//! `LOCKWORKS_NEAR=llc`. They are numbered from 0 without gaps.
+//! `LOCKWORKS_TOPOLOGY=0-3,8:4-7` sets them by hand.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use crate::lock_type::text;
+
+unsafe extern "C" {
+    safe fn lw_topology_nodes() -> c_uint;
+    safe fn lw_topology_node_of_cpu(cpu: c_uint) -> c_uint;
+    safe fn lw_current_node() -> c_uint;
+    safe fn lw_topology_warning() -> *const c_char;
+    safe fn lw_set_near(near: c_int) -> c_int;
+}
+
+/// What makes CPUs near.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Near {
+    /// The same NUMA node.
+    #[default]
+    NumaNode = 0,
+    /// The same last-level cache.
+    LastLevelCache = 1,
+}
+
+/// How many nodes there are, at least 1.
+pub fn nodes() -> u32 {
+    lw_topology_nodes()
+}
+
+/// The node that this thread runs on now.
+pub fn current_node() -> u32 {
+    lw_current_node()
+}
+
+/// The node of a CPU; 0 for one that the system did not name.
+pub fn node_of_cpu(cpu: u32) -> u32 {
+    lw_topology_node_of_cpu(cpu)
+}
+
+/// Why all CPUs count as one node although the system may have more.
+pub fn warning() -> Option<&'static str> {
+    let warning = lw_topology_warning();
+    // SAFETY: not NULL, so a constant string.
+    (!warning.is_null()).then(|| unsafe { text(warning) })
+}
+
+/// Reads the topology anew, with that meaning of near, in place of what the environment said.
+pub fn set_near(near: Near) {
+    let refused = lw_set_near(near as c_int);
+    debug_assert_eq!(refused, 0);
+}

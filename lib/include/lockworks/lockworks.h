@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Lockworks: scalable locks.
+ *
+ * Each lock has the same three operations:
+ *
+ *   lw_X_lock(&lock)     wait until the lock is ours; acquire
+ *   lw_X_trylock(&lock)  take it if that needs no waiting; acquire if true
+ *   lw_X_unlock(&lock)   release; only the holder may
+ *
+ * and lw_mcs takes a second argument, a queue node that the caller lends from
+ * lock to unlock. None is recursive, none fails and none allocates memory. All
+ * zero bytes are an unlocked lock, so static and zeroed memory needs no
+ * initialiser. Nothing needs to be destroyed.
+ *
+ *   type          bytes  order of waiters            from
+ *   lw_tas            1  none, may starve            Rudolph and Segall 1984
+ *   lw_ticket         4  FIFO                        Reed and Kanodia 1979
+ *   lw_mcs            8  FIFO                        Mellor-Crummey and Scott 1991
+ *   lw_qspinlock      4  FIFO among the queued       Linux 4.2, Long and Zijlstra
+ *   lw_cna            4  same node first, bounded    Dice and Kogan 2019, Linux v13
+ *
+ * ALL OF THESE SPIN. A waiter never sleeps, so with more runnable threads than
+ * CPUs a waiter or the next in line may wait for a time slice at every hand-off.
+ * The FIFO ones then collapse, by a factor of hundreds: use them where each
+ * thread has a CPU of its own, or take a mutex that sleeps.
+ *
+ * Signal handlers may use locks, as long as they take none that the thread they
+ * interrupt may hold; so may constructors, key destructors and any number of
+ * threads. Where the queue nodes run out (handlers nested more than four deep
+ * while queued, more than 16,383 threads), a waiter tries until the queue is
+ * empty, outside of any order.
+ *
+ * In the child of a fork only the forking thread goes on. Locks that it holds
+ * are its own still. A lock that another thread held or waited for at the fork
+ * must be set to zero in the child before it is used there, for that thread will
+ * neither release it nor leave its queue.
+ */
+#ifndef LOCKWORKS_H
+#define LOCKWORKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The layout of a lock word needs structures without a name, as in C11 but not C++. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#include "cna.h"
+#include "events.h"
+#include "lock_type.h"
+#include "mcs.h"
+#include "qspinlock.h"
+#include "tas.h"
+#include "ticket.h"
+#pragma GCC diagnostic pop
+
+#define LW_VERSION "0.1.0"
+
+/* Static initialisers: an unlocked lock. */
+/* clang-format off */
+#define LW_TAS_INIT	  {{0}}
+#define LW_TICKET_INIT	  {{0}}
+#define LW_MCS_INIT	  {{0}}
+#define LW_QSPINLOCK_INIT {{{0}}}
+#define LW_CNA_INIT	  {{{0}}}
+/* clang-format on */
+
+#ifdef __cplusplus
+static_assert(sizeof(lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
+static_assert(sizeof(lw_cna) == 4, "a CNA lock takes 4 bytes");
+extern "C" {
+#else
+_Static_assert(sizeof(lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
+_Static_assert(sizeof(lw_cna) == 4, "a CNA lock takes 4 bytes");
+#endif
+#pragma GCC visibility push(default)
+
+/* Version of the library in use, as LW_VERSION is that of this header. */
+const char *lw_version(void);
+
+/*
+ * Lock types
+ *
+ * All locks behind one interface, struct lw_lock_type in lock_type.h, for
+ * programs that choose one at run time. The table ends with NULL and includes
+ * `busted`, which excludes nobody (LW_BROKEN), to test test programs with.
+ */
+extern const struct lw_lock_type *const lw_lock_types[];
+
+/* The lock type of that name, or NULL. */
+const struct lw_lock_type *lw_lock_type_find(const char *name);
+
+/*
+ * Tunables
+ *
+ * They hold for the whole process and may change at any time, also while locks
+ * are contended. The environment sets them when the program starts; a value that
+ * it may not have is refused with a line on standard error, and the default
+ * stays. The functions give 0, or EINVAL for such a value, and change nothing
+ * then.
+ */
+
+/* Does lw_cna keep waiters of one node together, or serve them as lw_qspinlock does? */
+enum lw_numa_mode {
+	LW_NUMA_AUTO, /* if there are two nodes or more; the default */
+	LW_NUMA_ON,
+	LW_NUMA_OFF,
+};
+
+/* LOCKWORKS_NUMA_SPINLOCK=auto|on|off */
+int lw_set_numa_spinlock(enum lw_numa_mode mode);
+enum lw_numa_mode lw_numa_spinlock(void);
+/* What the mode comes to on this machine. */
+bool lw_numa_spinlock_active(void);
+
+/*
+ * LOCKWORKS_NUMA_SPINLOCK_THRESHOLD=1..100: milliseconds for which lw_cna may
+ * pass over waiters of other nodes; 10 by default. Time is told by a coarse
+ * clock, whose ticks are 1 to 10 ms apart.
+ */
+int lw_set_numa_spinlock_threshold(unsigned int ms);
+unsigned int lw_numa_spinlock_threshold(void);
+
+/*
+ * LOCKWORKS_SHUFFLE_REDUCTION=on|off: while nobody is passed over, lw_cna looks
+ * for somebody to pass over at one hand-off in 128 only. On by default.
+ */
+void lw_set_shuffle_reduction(bool on);
+bool lw_shuffle_reduction(void);
+
+/* LOCKWORKS_PRIORITY_WAITERS=on|off: lw_cna never passes over priority threads. On by default. */
+void lw_set_priority_waiters(bool on);
+bool lw_priority_waiters(void);
+
+/*
+ * Threads
+ */
+
+/*
+ * Take this thread's slot, its queue nodes, now rather than at its first
+ * contended acquisition. Gives its number, from 1; 0 when none is left or the
+ * thread is exiting. It is returned when the thread exits.
+ */
+unsigned int lw_thread_attach(void);
+
+enum lw_thread_priority {
+	LW_PRIORITY_AUTO, /* if its scheduling class is a real-time one; the default */
+	LW_PRIORITY_ON,
+	LW_PRIORITY_OFF,
+};
+
+/*
+ * Is this thread a priority thread? `auto` looks its scheduling class up now;
+ * otherwise that happens at its first contended acquisition, so call this after
+ * a later change of class. Gives 0, or EINVAL.
+ */
+int lw_thread_set_priority(enum lw_thread_priority priority);
+
+/*
+ * Statistics
+ */
+
+/*
+ * What the slow paths of the queued locks have counted since the program
+ * started, one number for each event of events.h, in its order. Fast paths count
+ * nothing. Exact while no lock is in use.
+ */
+void lw_statistics(uint64_t counts[LW_EVENT_COUNT]);
+/* Name and meaning of an event; NULL from LW_EVENT_COUNT on. */
+const char *lw_event_name(unsigned int event);
+const char *lw_event_meaning(unsigned int event);
+
+/*
+ * Topology
+ *
+ * What lw_cna takes for a node: a set of CPUs that are near each other. Numbers
+ * run from 0 without gaps, whatever those of the NUMA nodes. Threads are told
+ * apart by the CPU on which they queue.
+ *
+ *   LOCKWORKS_NEAR=node|llc      a NUMA node (default) or a last-level cache
+ *   LOCKWORKS_TOPOLOGY=0-3,8:4-7 as said here: node 0 has CPUs 0 to 3 and 8,
+ *                                node 1 has 4 to 7, all others are in node 0
+ */
+
+/* How many nodes there are, at least 1. */
+unsigned int lw_topology_nodes(void);
+/* Node of a CPU; 0 for one that the system did not name. */
+unsigned int lw_topology_node_of_cpu(unsigned int cpu);
+/* Node that this thread runs on now. */
+unsigned int lw_current_node(void);
+/* Why all CPUs count as one node although the system may have more; NULL when all is well. */
+const char *lw_topology_warning(void);
+
+enum lw_near {
+	LW_NEAR_NODE,
+	LW_NEAR_LLC,
+};
+
+/*
+ * Read the topology anew, with that meaning of near, in place of what the
+ * environment said. Gives 0, or EINVAL. Not for signal handlers.
+ */
+int lw_set_near(enum lw_near near);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

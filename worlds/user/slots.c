@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The slot table and its free list.
+ *
+ * All state of the list is one 64-bit word, so that each step is one
+ * compare-and-swap: lock-free, safe in signal handlers, and quick to tell that
+ * no slot is left. Slots never used so far are not on the list but counted, so
+ * that their memory stays untouched and zero bytes are the initial state.
+ *
+ *   bits  0-15  first free slot, 0 when none
+ *   bits 16-31  slots ever used
+ *   bits 32-63  changes so far: a list that went and came back is seen as changed
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "queued.h"
+
+_Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
+_Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");
+
+__thread struct lw_user_thread lw_user_thread;
+struct lw_user_counts lw_user_counts[LW_MAX_SLOTS + 1];
+
+static struct lw_node lw_slot_table[(LW_MAX_SLOTS + 1) * LW_NODES_PER_SLOT];
+struct lw_node *const lw_user_nodes = lw_slot_table;
+
+static lw_atomic(uint64_t) lw_slot_list;
+static lw_atomic(uint16_t) lw_slot_next[LW_MAX_SLOTS + 1];
+
+static pthread_key_t lw_exit_key;
+static bool lw_exit_key_made;
+/* The keys whose values glibc keeps in the thread itself, so that setting one allocates nothing. */
+#define LW_CHEAP_KEYS 32
+
+static inline uint32_t lw_list_first(uint64_t list)
+{
+	return list & 0xffff;
+}
+
+static inline uint32_t lw_list_used(uint64_t list)
+{
+	return list >> 16 & 0xffff;
+}
+
+static inline uint64_t lw_list_make(uint64_t old, uint32_t first, uint32_t used)
+{
+	return ((old >> 32) + 1) << 32 | (uint64_t)used << 16 | first;
+}
+
+static uint32_t lw_slot_pop(void)
+{
+	uint64_t list = lw_load(&lw_slot_list, acquire), now;
+	uint32_t slot;
+
+	do {
+		uint32_t used = lw_list_used(list);
+
+		slot = lw_list_first(list);
+		if (slot) {
+			now = lw_list_make(list, lw_load(&lw_slot_next[slot], relaxed), used);
+		} else {
+			if (used == LW_MAX_SLOTS)
+				return 0;
+			slot = used + 1;
+			now = lw_list_make(list, 0, slot);
+		}
+		/* acquire: what the slot's last owner did to it */
+	} while (!lw_try_cmpxchg(&lw_slot_list, &list, now, acq_rel));
+	return slot;
+}
+
+static void lw_slot_push(uint32_t slot)
+{
+	uint64_t list = lw_load(&lw_slot_list, relaxed), now;
+
+	do {
+		lw_store(&lw_slot_next[slot], (uint16_t)lw_list_first(list), relaxed);
+		now = lw_list_make(list, slot, lw_list_used(list));
+	} while (!lw_try_cmpxchg(&lw_slot_list, &list, now, acq_rel));
+}
+
+static void lw_look_up_priority(void)
+{
+	int saved = errno;
+	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+
+	errno = saved;
+	lw_user_thread.priority =
+		policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
+	lw_user_thread.priority_known = true;
+}
+
+/* Keep the slot until the thread exits, if that can be seen. */
+static void lw_slot_attach(void)
+{
+	if (lw_user_thread.slot && lw_exit_key_made && !lw_user_thread.exiting)
+		lw_user_thread.attached = pthread_setspecific(lw_exit_key, &lw_user_thread) == 0;
+}
+
+uint32_t lw_user_slot_take(void)
+{
+	uint32_t slot = lw_slot_pop();
+	uint32_t none = 0;
+
+	if (!slot)
+		return 0;
+	if (!__atomic_compare_exchange_n(&lw_user_thread.slot, &none, slot, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED)) {
+		/* A signal handler took one meanwhile; it stays, since depth is not 0. */
+		lw_slot_push(slot);
+		return none;
+	}
+	if (!lw_user_thread.random)
+		lw_user_thread.random = slot * UINT32_C(0x9e3779b9);
+	if (!lw_user_thread.priority_known)
+		lw_look_up_priority();
+	if (lw_exit_key < LW_CHEAP_KEYS)
+		lw_slot_attach();
+	return slot;
+}
+
+/* depth has become 0. It is raised again while the slot is on its way, see lw_fork_child(). */
+void lw_user_slot_give_back(void)
+{
+	uint32_t slot;
+
+	while ((slot = lw_user_thread.slot) != 0) {
+		lw_user_thread.depth++;
+		lw_barrier();
+		/* In one step, since a signal handler may have done it just before. */
+		slot = __atomic_exchange_n(&lw_user_thread.slot, 0, __ATOMIC_RELAXED);
+		if (slot)
+			lw_slot_push(slot);
+		lw_barrier();
+		lw_user_thread.depth--;
+		/* A signal handler may have left one behind while depth was not 0. */
+		lw_barrier();
+	}
+}
+
+static void lw_thread_exit(void *thread)
+{
+	(void)thread;
+	lw_user_thread.exiting = true;
+	lw_user_thread.attached = false;
+	/* Kept for good if the thread ended inside a slow path: others may still find its nodes. */
+	lw_user_slot_enter();
+	lw_user_slot_leave();
+}
+
+/*
+ * In the child only the forking thread is left, so all slots but its own are
+ * free. Not if it forked from a signal handler that interrupted a slow path: a
+ * slot may then be on its way from the list to the thread.
+ */
+static void lw_fork_child(void)
+{
+	uint32_t used = lw_list_used(lw_load(&lw_slot_list, relaxed));
+
+	if (lw_user_thread.depth != 0)
+		return;
+	lw_store(&lw_slot_list, lw_list_make(0, 0, used), relaxed);
+	for (uint32_t slot = used; slot > 0; slot--) {
+		struct lw_node *nodes = lw_slot_nodes(slot);
+
+		if (slot == lw_user_thread.slot)
+			continue;
+		if (lw_load(&nodes->count, relaxed) != 0)
+			lw_store(&nodes->count, 0, relaxed);
+		lw_slot_push(slot);
+	}
+}
+
+__attribute__((constructor(101))) static void lw_slots_start(void)
+{
+	lw_exit_key_made = pthread_key_create(&lw_exit_key, lw_thread_exit) == 0;
+	pthread_atfork(NULL, NULL, lw_fork_child);
+}
+
+unsigned int lw_thread_attach(void)
+{
+	unsigned int slot;
+
+	lw_user_slot_enter();
+	if (!lw_user_thread.attached)
+		lw_slot_attach();
+	slot = lw_user_thread.attached ? lw_user_thread.slot : 0;
+	lw_user_slot_leave();
+	return slot;
+}
+
+int lw_thread_set_priority(enum lw_thread_priority priority)
+{
+	switch (priority) {
+	case LW_PRIORITY_AUTO:
+		lw_look_up_priority();
+		return 0;
+	case LW_PRIORITY_ON:
+	case LW_PRIORITY_OFF:
+		lw_user_thread.priority = priority == LW_PRIORITY_ON;
+		lw_user_thread.priority_known = true;
+		return 0;
+	}
+	return EINVAL;
+}
+
+void lw_user_count_slow(enum lw_event event)
+{
+	if (lw_user_slot_enter())
+		lw_user_count(event);
+	else
+		lw_fetch_add(&lw_user_counts[0].events[event], 1, relaxed);
+	lw_user_slot_leave();
+}
+
+void lw_statistics(uint64_t counts[LW_EVENT_COUNT])
+{
+	uint32_t used = lw_list_used(lw_load(&lw_slot_list, acquire));
+
+	for (int event = 0; event < LW_EVENT_COUNT; event++) {
+		counts[event] = 0;
+		for (uint32_t slot = 0; slot <= used; slot++)
+			counts[event] += lw_load(&lw_user_counts[slot].events[event], relaxed);
+	}
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Which CPUs are near each other, from sysfs or from the environment. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tas.h"
+#include "topology.h"
+
+#define LW_SYSFS     "/sys/devices/system"
+#define LW_NO_DOMAIN UINT16_MAX
+
+struct lw_user_topology lw_user_topology;
+
+static lw_atomic(const char *) lw_topology_problem;
+/* Under this lock a new table is put together here, then copied over. */
+static lw_tas lw_topology_lock;
+static uint16_t lw_draft[LW_USER_MAX_CPUS];
+/* A list of 8192 CPUs without any two in a row fits. */
+static char lw_text[65536];
+
+static void lw_draft_clear(void)
+{
+	memset(lw_draft, 0xff, sizeof(lw_draft));
+}
+
+static void lw_draft_publish(uint32_t domains)
+{
+	for (unsigned int cpu = 0; cpu < LW_USER_MAX_CPUS; cpu++) {
+		uint16_t domain = lw_draft[cpu] == LW_NO_DOMAIN ? 0 : lw_draft[cpu];
+
+		if (lw_load(&lw_user_topology.domain_of_cpu[cpu], relaxed) != domain)
+			lw_store(&lw_user_topology.domain_of_cpu[cpu], domain, relaxed);
+	}
+	lw_store(&lw_user_topology.domains, domains ? domains : 1, release);
+}
+
+/* Step over a decimal number, which is at most LW_USER_MAX_CPUS - 1; gives it or -1. */
+static long lw_parse_number(const char **text)
+{
+	long number = 0;
+
+	if (**text < '0' || **text > '9')
+		return -1;
+	for (; **text >= '0' && **text <= '9'; ++*text) {
+		number = number * 10 + (**text - '0');
+		if (number >= LW_USER_MAX_CPUS)
+			return -1;
+	}
+	return number;
+}
+
+/*
+ * Step over a list as in sysfs, "0-3,8", calling `each` for every number in it,
+ * until that gives false. False also if the text starts with no such list.
+ */
+static bool lw_parse_list(const char **text, bool (*each)(unsigned int number, void *arg),
+			  void *arg)
+{
+	for (;; ++*text) {
+		long first = lw_parse_number(text), last = first;
+
+		if (first >= 0 && **text == '-') {
+			++*text;
+			last = lw_parse_number(text);
+		}
+		if (first < 0 || last < first)
+			return false;
+		for (; first <= last; first++) {
+			if (!each((unsigned int)first, arg))
+				return false;
+		}
+		if (**text != ',')
+			return true;
+	}
+}
+
+/* Put a CPU into domain *arg; false if it is in one already. */
+static bool lw_draft_put(unsigned int cpu, void *arg)
+{
+	if (lw_draft[cpu] != LW_NO_DOMAIN)
+		return false;
+	lw_draft[cpu] = *(uint16_t *)arg;
+	return true;
+}
+
+/* Read a small file into lw_text; false if that cannot be done in full. */
+static bool lw_read_file(const char *path)
+{
+	size_t length = 0;
+	ssize_t got = -1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	while (length < sizeof(lw_text) - 1) {
+		got = read(fd, lw_text + length, sizeof(lw_text) - 1 - length);
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+	}
+	close(fd);
+	lw_text[length] = '\0';
+	return got == 0;
+}
+
+static bool lw_set_add(unsigned int number, void *set)
+{
+	((bool *)set)[number] = true;
+	return true;
+}
+
+/* Read a file that holds one list, possibly empty, into a set. */
+static bool lw_read_set(const char *path, bool set[LW_USER_MAX_CPUS])
+{
+	const char *text = lw_text;
+
+	memset(set, 0, LW_USER_MAX_CPUS * sizeof(bool));
+	if (!lw_read_file(path))
+		return false;
+	return *text == '\n' || *text == '\0' || lw_parse_list(&text, lw_set_add, set);
+}
+
+/* Put the CPUs of a set into `domain`, those that are in one already excepted; gives how many. */
+static unsigned int lw_draft_put_set(const bool set[LW_USER_MAX_CPUS], uint16_t domain)
+{
+	unsigned int put = 0;
+
+	for (unsigned int cpu = 0; cpu < LW_USER_MAX_CPUS; cpu++)
+		put += set[cpu] && lw_draft_put(cpu, &domain);
+	return put;
+}
+
+/* A domain for each NUMA node that has CPUs, in the order of their numbers. 0: unreadable. */
+static uint16_t lw_draft_nodes(const char *root)
+{
+	static bool nodes[LW_USER_MAX_CPUS], cpus[LW_USER_MAX_CPUS];
+	char path[256];
+	uint16_t domains = 0;
+
+	snprintf(path, sizeof(path), "%s/node/online", root);
+	if (!lw_read_set(path, nodes))
+		return 0;
+	for (unsigned int node = 0; node < LW_USER_MAX_CPUS; node++) {
+		if (!nodes[node])
+			continue;
+		snprintf(path, sizeof(path), "%s/node/node%u/cpulist", root, node);
+		if (!lw_read_set(path, cpus))
+			return 0;
+		domains += lw_draft_put_set(cpus, domains) > 0;
+	}
+	return domains;
+}
+
+/* The CPUs that share the last-level cache of `cpu`. */
+static bool lw_read_llc(const char *root, unsigned int cpu, bool cpus[LW_USER_MAX_CPUS])
+{
+	char path[256];
+	int last = -1, highest = 0;
+
+	for (int index = 0;; index++) {
+		snprintf(path, sizeof(path), "%s/cpu/cpu%u/cache/index%d/level", root, cpu, index);
+		if (!lw_read_file(path))
+			break;
+		if (atoi(lw_text) > highest) {
+			highest = atoi(lw_text);
+			last = index;
+		}
+	}
+	if (last < 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/cpu/cpu%u/cache/index%d/shared_cpu_list", root, cpu, last);
+	return lw_read_set(path, cpus);
+}
+
+/* A domain for each last-level cache, in the order of their first CPUs. 0: unreadable. */
+static uint16_t lw_draft_llcs(const char *root)
+{
+	static bool online[LW_USER_MAX_CPUS], cpus[LW_USER_MAX_CPUS];
+	char path[256];
+	uint16_t domains = 0;
+
+	snprintf(path, sizeof(path), "%s/cpu/online", root);
+	if (!lw_read_set(path, online))
+		return 0;
+	for (unsigned int cpu = 0; cpu < LW_USER_MAX_CPUS; cpu++) {
+		if (!online[cpu] || lw_draft[cpu] != LW_NO_DOMAIN)
+			continue;
+		if (!lw_read_llc(root, cpu, cpus))
+			return 0;
+		domains += lw_draft_put_set(cpus, domains) > 0;
+	}
+	return domains;
+}
+
+void lw_user_topology_read(const char *root, enum lw_near near)
+{
+	const char *problem = NULL;
+	uint16_t domains;
+
+	lw_tas_lock(&lw_topology_lock);
+	lw_draft_clear();
+	domains = near == LW_NEAR_LLC ? lw_draft_llcs(root) : lw_draft_nodes(root);
+	if (!domains) {
+		lw_draft_clear();
+		problem = near == LW_NEAR_LLC
+				  ? "last-level caches unreadable in sysfs: all CPUs taken as one"
+				  : "NUMA nodes unreadable in sysfs: all CPUs taken as one node";
+	}
+	lw_draft_publish(domains);
+	lw_store(&lw_topology_problem, problem, relaxed);
+	lw_tas_unlock(&lw_topology_lock);
+}
+
+bool lw_user_topology_parse(const char *text)
+{
+	uint16_t domains = 0;
+	bool good;
+
+	lw_tas_lock(&lw_topology_lock);
+	lw_draft_clear();
+	for (;; text++) {
+		good = lw_parse_list(&text, lw_draft_put, &domains);
+		domains++;
+		if (!good || *text != ':')
+			break;
+	}
+	good = good && *text == '\0';
+	if (good) {
+		lw_draft_publish(domains);
+		lw_store(&lw_topology_problem, NULL, relaxed);
+	}
+	lw_tas_unlock(&lw_topology_lock);
+	return good;
+}
+
+static enum lw_near lw_near_from_environment(void)
+{
+	const char *near = getenv("LOCKWORKS_NEAR");
+
+	if (near && strcmp(near, "llc") == 0)
+		return LW_NEAR_LLC;
+	if (near && strcmp(near, "node") != 0)
+		dprintf(STDERR_FILENO,
+			"lockworks: LOCKWORKS_NEAR=%s ignored: it must be node or llc\n", near);
+	return LW_NEAR_NODE;
+}
+
+uint32_t lw_user_topology_start(void)
+{
+	static lw_atomic(bool) begun;
+	const char *override;
+
+	/* Whoever comes while another reads, or in a signal handler meanwhile, sees one domain. */
+	if (!lw_xchg(&begun, true, acquire)) {
+		override = getenv("LOCKWORKS_TOPOLOGY");
+		if (!override || !lw_user_topology_parse(override)) {
+			if (override)
+				dprintf(STDERR_FILENO,
+					"lockworks: LOCKWORKS_TOPOLOGY=%s ignored: it must be CPU "
+					"lists separated by ':', no CPU in two of them\n",
+					override);
+			lw_user_topology_read(LW_SYSFS, lw_near_from_environment());
+		}
+	}
+	return lw_load(&lw_user_topology.domains, relaxed);
+}
+
+__attribute__((constructor(101))) static void lw_topology_constructor(void)
+{
+	lw_user_topology_start();
+}
+
+static uint16_t lw_domain_of_cpu(unsigned int cpu)
+{
+	return cpu < LW_USER_MAX_CPUS ? lw_load(&lw_user_topology.domain_of_cpu[cpu], relaxed) : 0;
+}
+
+uint16_t lw_user_numa_node(void)
+{
+	lw_user_domains();
+	/* -1 on failure is no CPU of the table */
+	return lw_domain_of_cpu((unsigned int)sched_getcpu());
+}
+
+unsigned int lw_topology_nodes(void)
+{
+	uint32_t domains = lw_user_domains();
+
+	return domains ? domains : 1;
+}
+
+unsigned int lw_topology_node_of_cpu(unsigned int cpu)
+{
+	lw_user_domains();
+	return lw_domain_of_cpu(cpu);
+}
+
+unsigned int lw_current_node(void)
+{
+	return lw_user_numa_node();
+}
+
+int lw_set_near(enum lw_near near)
+{
+	if (near != LW_NEAR_NODE && near != LW_NEAR_LLC)
+		return EINVAL;
+	lw_user_domains();
+	lw_user_topology_read(LW_SYSFS, near);
+	return 0;
+}
+
+const char *lw_topology_warning(void)
+{
+	lw_user_domains();
+	return lw_load(&lw_topology_problem, relaxed);
+}
