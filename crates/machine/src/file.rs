@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::machine::{Costs, Hops, cpus_in};
+use crate::machine::{Costs, Hops, cpus_in, scope_name};
 use crate::{Directory, Error, Level, Machine, MemoryOrder, Relation, Value, builtin};
 
 /// Bounds the table of CPU pairs.
@@ -281,10 +281,6 @@ fn scope(levels: &[Level], name: &Spanned<String>) -> Result<Option<usize>, Faul
     (name.get_ref() != "machine")
         .then(|| level(levels, name))
         .transpose()
-}
-
-fn scope_name(levels: &[Level], scope: Option<usize>) -> &str {
-    scope.map_or("machine", |l| &levels[l].name)
 }
 
 /// How deep inside the machine.

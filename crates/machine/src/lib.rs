@@ -21,7 +21,7 @@ pub mod measure;
 mod value;
 
 pub use error::Error;
-pub use machine::{Directory, Level, Machine, MemoryOrder, Relation};
+pub use machine::{Directory, Hops, Level, Machine, MemoryOrder, Relation};
 pub use value::{Mark, Value};
 
 /// A machine description that is part of this crate.

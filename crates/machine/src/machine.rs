@@ -50,10 +50,12 @@ pub struct Relation {
 
 /// Distance classes between the units of a level.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Hops {
+pub struct Hops {
+    /// The level of the units.
     pub level: usize,
-    /// The level of the enclosing unit; `None` for the machine.
+    /// The level of the unit that encloses them; `None` for the machine.
     pub within: Option<usize>,
+    /// The class of each two units, by their numbers in the enclosing one.
     pub matrix: Vec<Vec<u32>>,
 }
 
@@ -129,6 +131,11 @@ pub(crate) fn cpus_in(levels: &[Level], level: Option<usize>) -> usize {
         .product()
 }
 
+/// A level's name, or `machine` for `None`.
+pub(crate) fn scope_name(levels: &[Level], level: Option<usize>) -> &str {
+    level.map_or("machine", |l| &levels[l].name)
+}
+
 impl Machine {
     /// The number of CPUs, counting SMT threads.
     pub fn cpus(&self) -> usize {
@@ -194,6 +201,16 @@ impl Machine {
     /// The last-level cache of `cpu`.
     pub fn llc_of(&self, cpu: usize) -> usize {
         self.unit(self.llc, cpu)
+    }
+
+    /// Where units of a level differ in their distance from each other.
+    pub fn hops(&self) -> &[Hops] {
+        &self.hops
+    }
+
+    /// The name of the level, or `machine` for `None`.
+    pub fn scope_name(&self, level: Option<usize>) -> &str {
+        scope_name(&self.levels, level)
     }
 
     /// The relations two CPUs can stand in, the closest first.
@@ -287,8 +304,7 @@ impl Machine {
 
     /// The description as TOML that [`Machine::parse`] reads back.
     pub fn to_toml(&self) -> String {
-        let level = |l: usize| toml(&self.levels[l].name);
-        let share = |s: Option<usize>| s.map_or_else(|| toml("machine"), level);
+        let scope = |level| toml(self.scope_name(level));
         let mut out = format!(
             "name = {}\ntitle = {}\nmemory_order = {}\ndirectory = {}\nclock_ghz = {}\n\n\
              [topology]\nlevels = {}\nnuma = {}\nllc = {}\n",
@@ -298,16 +314,16 @@ impl Machine {
             toml(&self.directory),
             toml(&self.clock_ghz),
             toml(&self.levels),
-            level(self.numa),
-            level(self.llc),
+            scope(Some(self.numa)),
+            scope(Some(self.llc)),
         );
         // Writing to a String cannot fail.
         for hops in &self.hops {
             let _ = write!(
                 out,
                 "\n[[topology.hops]]\nlevel = {}\nwithin = {}\nmatrix = {}\n",
-                level(hops.level),
-                share(hops.within),
+                scope(Some(hops.level)),
+                scope(hops.within),
                 toml(&hops.matrix),
             );
         }
@@ -316,7 +332,7 @@ impl Machine {
             let _ = writeln!(out, "{key} = {}", toml(value));
         }
         for relation in &self.relations {
-            let _ = write!(out, "\n[[relation]]\nshare = {}\n", share(relation.share));
+            let _ = write!(out, "\n[[relation]]\nshare = {}\n", scope(relation.share));
             if let Some(hops) = relation.hops {
                 let _ = writeln!(out, "hops = {hops}");
             }
@@ -331,7 +347,7 @@ impl Machine {
 }
 
 /// Anything as an inline TOML value, its keys in the order of the type.
-fn toml<T: Serialize + ?Sized>(value: &T) -> String {
+pub(crate) fn toml<T: Serialize + ?Sized>(value: &T) -> String {
     let mut out = String::new();
     value
         .serialize(toml::ser::ValueSerializer::new(&mut out))

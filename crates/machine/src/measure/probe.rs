@@ -1,0 +1,177 @@
+//! The timed loops. Each runs on threads of its own, pinned to the CPUs in question.
+
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::*};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
+use nix::unistd::Pid;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+
+use crate::Error;
+
+const PAGE: usize = 4096;
+const LINE: usize = 64;
+/// The median of this many rounds counts.
+const ROUNDS: usize = 15;
+const ROUND_TRIPS: usize = 1000;
+/// When rounds take long, fewer will do.
+const PATIENCE: Duration = Duration::from_millis(300);
+const LOADS: usize = 100_000;
+const ATOMICS: usize = 100_000;
+
+/// Zeroed memory that no thread has touched, so that it comes from the node of the first to do so.
+struct Memory {
+    start: NonNull<c_void>,
+    bytes: NonZeroUsize,
+}
+
+impl Memory {
+    fn new(bytes: usize) -> Result<Memory, Error> {
+        let bytes = NonZeroUsize::new(bytes.next_multiple_of(PAGE)).unwrap_or(NonZeroUsize::MIN);
+        let (protection, flags) = (
+            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+            MapFlags::MAP_PRIVATE,
+        );
+        // SAFETY: the kernel chooses the place of an anonymous mapping, so nothing is mapped over.
+        let start = unsafe { mmap_anonymous(None, bytes, protection, flags) }
+            .map_err(|e| Error::Measure(format!("cannot map {bytes} bytes: {e}")))?;
+        // Fewer TLB misses in the loops; without huge pages they are merely part of the latency.
+        // SAFETY: the range was mapped just now; the advice does not change what it holds.
+        let _ = unsafe { madvise(start, bytes.get(), MmapAdvise::MADV_HUGEPAGE) };
+        Ok(Memory { start, bytes })
+    }
+
+    fn words(&self) -> &[AtomicUsize] {
+        let words = self.bytes.get() / size_of::<AtomicUsize>();
+        // SAFETY: the mapping is aligned to a page, zeroed and as long as `self`, which is borrowed.
+        unsafe { std::slice::from_raw_parts(self.start.cast().as_ptr(), words) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new` with this length; every borrow of it has ended.
+        let _ = unsafe { munmap(self.start, self.bytes.get()) };
+    }
+}
+
+fn pin(cpu: usize) -> Result<(), Error> {
+    let mut set = CpuSet::new();
+    set.set(cpu)
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+        .map_err(|e| Error::Measure(format!("cannot run on CPU {cpu}: {e}")))
+}
+
+fn on_cpu<T: Send>(cpu: usize, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    thread::scope(|scope| {
+        scope
+            .spawn(move || pin(cpu).and_then(|()| work()))
+            .join()
+            .expect("the loops do not panic")
+    })
+}
+
+/// Calls `round` up to [`ROUNDS`] times and returns the median of nanoseconds per operation.
+fn median_round(operations: usize, mut round: impl FnMut()) -> f64 {
+    let begin = Instant::now();
+    let mut times = Vec::with_capacity(ROUNDS);
+    while times.is_empty() || (times.len() < ROUNDS && begin.elapsed() < PATIENCE) {
+        let start = Instant::now();
+        round();
+        times.push(start.elapsed().as_nanos() as f64 / operations as f64);
+    }
+    super::median(&mut times)
+}
+
+/// Whose turn it is in a ping-pong.
+const NOBODY: usize = 0;
+const LEADER: usize = 1;
+const FOLLOWER: usize = 2;
+const OVER: usize = 3;
+
+/// Half a round trip between two CPUs that pass a line with compare-and-swap; its memory is at `a`.
+pub(super) fn ping_pong(a: usize, b: usize) -> Result<f64, Error> {
+    on_cpu(a, || {
+        let memory = Memory::new(PAGE)?;
+        let turn = &memory.words()[0];
+        turn.store(NOBODY, Relaxed);
+        thread::scope(|scope| {
+            let follower = scope.spawn(|| {
+                pin(b)?;
+                turn.store(LEADER, Release);
+                while turn.compare_exchange(FOLLOWER, LEADER, AcqRel, Acquire) != Err(OVER) {}
+                Ok(())
+            });
+            while turn.load(Acquire) == NOBODY && !follower.is_finished() {
+                thread::yield_now();
+            }
+            if turn.load(Acquire) == NOBODY {
+                return follower
+                    .join()
+                    .expect("the loops do not panic")
+                    .map(|()| 0.0);
+            }
+            let pass_to = |next| {
+                while turn
+                    .compare_exchange(LEADER, next, AcqRel, Acquire)
+                    .is_err()
+                {}
+            };
+            let ns = median_round(2 * ROUND_TRIPS, || {
+                for _ in 0..ROUND_TRIPS {
+                    pass_to(FOLLOWER);
+                }
+            });
+            pass_to(OVER);
+            Ok(ns)
+        })
+    })
+}
+
+/// An atomic read-modify-write on a line in the CPU's own L1.
+pub(super) fn atomic(cpu: usize) -> Result<f64, Error> {
+    on_cpu(cpu, || {
+        let counter = AtomicUsize::new(0);
+        let counter = std::hint::black_box(&counter);
+        Ok(median_round(ATOMICS, || {
+            for _ in 0..ATOMICS {
+                counter.fetch_add(1, AcqRel);
+            }
+        }))
+    })
+}
+
+/// A dependent load by `cpu` from `bytes` of memory at the node of `home`.
+pub(super) fn load(cpu: usize, home: usize, bytes: usize) -> Result<f64, Error> {
+    let memory = Memory::new(bytes)?;
+    let words = memory.words();
+    const STEP: usize = LINE / size_of::<AtomicUsize>();
+    on_cpu(home, || {
+        // One cycle through all lines, in an order that no prefetcher guesses.
+        let mut lines: Vec<usize> = (0..words.len()).step_by(STEP).collect();
+        lines.shuffle(&mut rand_pcg::Pcg64::seed_from_u64(1));
+        let next = lines.iter().cycle().skip(1);
+        for (from, to) in lines.iter().zip(next) {
+            words[*from].store(*to, Relaxed);
+        }
+        Ok(())
+    })?;
+    on_cpu(cpu, || {
+        let mut at = 0;
+        let mut run = |loads| {
+            for _ in 0..loads {
+                at = words[at].load(Relaxed);
+            }
+            std::hint::black_box(at);
+        };
+        // Small sets have to be in the cache before the first round.
+        run((words.len() / STEP).min(LOADS));
+        Ok(median_round(LOADS, || run(LOADS)))
+    })
+}

@@ -1,0 +1,518 @@
+//! What Linux says about the CPUs, made into nested levels of equal units.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The CPUs as nested levels, and what else the system files tell.
+#[derive(Debug)]
+pub(super) struct Topology {
+    /// Names and counts, outermost first.
+    pub levels: Vec<(&'static str, usize)>,
+    pub numa: &'static str,
+    pub llc: &'static str,
+    /// The number that Linux has for each CPU of the description.
+    pub cpus: Vec<usize>,
+    /// Linux' distances between the NUMA nodes of the description.
+    pub distances: Option<Vec<Vec<u32>>>,
+    /// Bytes of the first, second and last level of the data caches.
+    pub caches: Option<[usize; 3]>,
+    pub clock: Option<(f64, &'static str)>,
+    pub model: Option<String>,
+    pub vendor: Option<String>,
+    /// What is missing or did not fit.
+    pub warnings: Vec<String>,
+}
+
+/// Reads `sys` and `proc` below `root`. The description covers the online CPUs among `allowed`.
+pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
+    let mut warnings = Vec::new();
+    let system = root.join("sys/devices/system");
+    let online = list(&system.join("cpu/online"));
+    let cpus: Vec<usize> = match &online {
+        Some(online) => online.intersection(allowed).copied().collect(),
+        None => allowed.iter().copied().collect(),
+    };
+    match online {
+        None => warnings.push("sysfs is unreadable: described as one node of equal cores".into()),
+        Some(online) if online.len() > cpus.len() => warnings.push(format!(
+            "this process may use {} of {} CPUs: only these are described",
+            cpus.len(),
+            online.len()
+        )),
+        Some(_) => {}
+    }
+
+    let nodes = nodes(&system.join("node"));
+    if nodes.is_empty() {
+        warnings.push("no NUMA nodes in sysfs: described as one node".into());
+    }
+    let node_of = |cpu: usize| nodes.iter().position(|(_, cpus)| cpus.contains(&cpu));
+    let folder = |cpu: usize| system.join(format!("cpu/cpu{cpu}"));
+    let socket = |cpu| number(&folder(cpu).join("topology/physical_package_id"));
+    let core = |cpu| first(&folder(cpu).join("topology/thread_siblings_list"));
+    let cache = |cpu| caches(&folder(cpu)).pop().and_then(|c| c.first);
+
+    // Outermost first; of two levels with the same units the first one named here stays.
+    let mut found = [
+        ("socket", partition(&cpus, socket)),
+        ("node", partition(&cpus, node_of)),
+        ("cache", partition(&cpus, cache)),
+    ];
+    found.sort_by_key(|(_, units)| units.iter().max().copied());
+    let cores = partition(&cpus, |cpu| Some(core(cpu).unwrap_or(cpu)));
+    let mut levels: Vec<(&'static str, Vec<usize>)> = Vec::new();
+    for (name, units) in found {
+        if units == cores || levels.iter().any(|(_, other)| *other == units) {
+            continue;
+        }
+        if let Some((outer, other)) = levels.last()
+            && !nests(&units, other)
+        {
+            warnings.push(format!(
+                "a {name} reaches across {outer}s: split at their borders"
+            ));
+        }
+        levels.push((name, units));
+    }
+    levels.push(("core", cores));
+    // A level left out above has the units of one that stayed.
+    let level_of = |units: Vec<usize>| {
+        let same = levels.iter().find(|(_, other)| *other == units);
+        same.map_or("core", |(name, _)| name)
+    };
+    let numa = level_of(partition(&cpus, node_of));
+    let llc = level_of(partition(&cpus, cache));
+
+    let mut paths: Vec<(Vec<usize>, usize)> = cpus
+        .iter()
+        .enumerate()
+        .map(|(i, &cpu)| (levels.iter().map(|(_, units)| units[i]).collect(), cpu))
+        .collect();
+    paths.sort();
+    let tree = Tree::grow(&paths, 0);
+    let shape = tree.largest_shape();
+    let kept = tree.trim(&shape).unwrap_or_default();
+    if kept.len() < cpus.len() {
+        warnings.push(format!(
+            "the units are not alike: {} of {} CPUs left out",
+            cpus.len() - kept.len(),
+            cpus.len()
+        ));
+    }
+    let names = levels.iter().map(|(name, _)| *name).chain(["thread"]);
+    let mut levels: Vec<(&'static str, usize)> = names.zip(shape).collect();
+    levels.pop_if(|(_, threads)| *threads == 1);
+
+    let mut nodes_kept: Vec<usize> = kept.iter().filter_map(|&cpu| node_of(cpu)).collect();
+    nodes_kept.dedup();
+    let first_cpu = kept.first().copied().unwrap_or_default();
+    let info = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
+    Topology {
+        levels,
+        numa,
+        llc,
+        distances: distances(&nodes, &nodes_kept),
+        caches: cache_sizes(&caches(&folder(first_cpu))),
+        clock: clock(&folder(first_cpu), &info),
+        model: field(&info, "model name").map(str::to_owned),
+        vendor: field(&info, "vendor_id").map(str::to_owned),
+        cpus: kept,
+        warnings,
+    }
+}
+
+/// A Linux list such as `0-3,8`.
+fn list(path: &Path) -> Option<BTreeSet<usize>> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut out = BTreeSet::new();
+    for range in text.trim().split(',').filter(|r| !r.is_empty()) {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        out.extend(from.parse::<usize>().ok()?..=to.parse().ok()?);
+    }
+    Some(out)
+}
+
+fn first(path: &Path) -> Option<usize> {
+    list(path)?.first().copied()
+}
+
+fn number(path: &Path) -> Option<i64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The NUMA nodes that have CPUs or memory, in order of their numbers, with their row of distances.
+fn nodes(folder: &Path) -> Vec<(Vec<u32>, BTreeSet<usize>)> {
+    let mut numbers: Vec<usize> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            entry
+                .ok()?
+                .file_name()
+                .to_str()?
+                .strip_prefix("node")?
+                .parse()
+                .ok()
+        })
+        .collect();
+    numbers.sort_unstable();
+    numbers
+        .iter()
+        .map(|n| {
+            let node = folder.join(format!("node{n}"));
+            let row = fs::read_to_string(node.join("distance")).unwrap_or_default();
+            let row = row.split_whitespace().filter_map(|d| d.parse().ok());
+            (
+                row.collect(),
+                list(&node.join("cpulist")).unwrap_or_default(),
+            )
+        })
+        .collect()
+}
+
+/// A data cache: its level, its size and the first CPU that shares it.
+struct Cache {
+    level: i64,
+    bytes: Option<usize>,
+    first: Option<usize>,
+}
+
+/// The data caches of a CPU, the nearest first.
+fn caches(cpu: &Path) -> Vec<Cache> {
+    let mut out: Vec<Cache> = fs::read_dir(cpu.join("cache"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let index = entry.ok()?.path();
+            let kind = fs::read_to_string(index.join("type")).ok()?;
+            let size = fs::read_to_string(index.join("size")).ok();
+            let level = number(&index.join("level"))?;
+            (kind.trim() != "Instruction").then(|| Cache {
+                level,
+                bytes: size
+                    .and_then(|s| Some(1024 * s.trim().strip_suffix('K')?.parse::<usize>().ok()?)),
+                first: first(&index.join("shared_cpu_list")),
+            })
+        })
+        .collect();
+    out.sort_by_key(|c| c.level);
+    out
+}
+
+fn cache_sizes(caches: &[Cache]) -> Option<[usize; 3]> {
+    let [l1, l2, ..] = caches else {
+        return None;
+    };
+    Some([l1.bytes?, l2.bytes?, caches.last()?.bytes?])
+}
+
+/// The units of a level, as a number for each CPU: 0 for the first unit met, and so on.
+fn partition<T: PartialEq>(cpus: &[usize], unit: impl Fn(usize) -> T) -> Vec<usize> {
+    let mut met: Vec<T> = Vec::new();
+    cpus.iter()
+        .map(|&cpu| {
+            let unit = unit(cpu);
+            met.iter().position(|m| *m == unit).unwrap_or_else(|| {
+                met.push(unit);
+                met.len() - 1
+            })
+        })
+        .collect()
+}
+
+/// Whether no inner unit reaches across two outer ones.
+fn nests(inner: &[usize], outer: &[usize]) -> bool {
+    let pairs: BTreeSet<_> = inner.iter().zip(outer).collect();
+    let units: BTreeSet<_> = inner.iter().collect();
+    pairs.len() == units.len()
+}
+
+fn distances(nodes: &[(Vec<u32>, BTreeSet<usize>)], kept: &[usize]) -> Option<Vec<Vec<u32>>> {
+    let between = |&a: &usize, &b: &usize| {
+        let there = *nodes[a].0.get(b)?;
+        let back = *nodes[b].0.get(a)?;
+        Some(there.max(back))
+    };
+    kept.iter()
+        .map(|a| kept.iter().map(|b| between(a, b)).collect())
+        .collect()
+}
+
+/// The clock in GHz and where it is from. The base clock comes first: it is what stays when the
+/// machine is busy.
+fn clock(cpu: &Path, info: &str) -> Option<(f64, &'static str)> {
+    let khz = |file| number(&cpu.join("cpufreq").join(file)).map(|k| k as f64 / 1e6);
+    let mhz = || Some(field(info, "cpu MHz")?.parse::<f64>().ok()? / 1e3);
+    [
+        (khz("base_frequency"), "cpufreq/base_frequency"),
+        (khz("cpuinfo_max_freq"), "cpufreq/cpuinfo_max_freq"),
+        (mhz(), "/proc/cpuinfo"),
+    ]
+    .into_iter()
+    .find_map(|(ghz, from)| Some((ghz.filter(|g| *g > 0.0)?, from)))
+}
+
+/// The first value of a key of `/proc/cpuinfo`.
+fn field<'a>(info: &'a str, key: &str) -> Option<&'a str> {
+    info.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(k, _)| k.trim() == key)
+        .map(|(_, value)| value.trim())
+}
+
+/// Units in units; not all need be alike.
+enum Tree {
+    Cpu(usize),
+    Unit(Vec<Tree>),
+}
+
+impl Tree {
+    /// From sorted paths, each the unit of a CPU at every level.
+    fn grow(paths: &[(Vec<usize>, usize)], depth: usize) -> Tree {
+        let levels = paths.first().map_or(0, |(path, _)| path.len());
+        Tree::Unit(if depth == levels {
+            paths.iter().map(|(_, cpu)| Tree::Cpu(*cpu)).collect()
+        } else {
+            paths
+                .chunk_by(|a, b| a.0[depth] == b.0[depth])
+                .map(|unit| Tree::grow(unit, depth + 1))
+                .collect()
+        })
+    }
+
+    fn children(&self) -> &[Tree] {
+        match self {
+            Tree::Cpu(_) => &[],
+            Tree::Unit(children) => children,
+        }
+    }
+
+    /// The CPUs of the first units that make up that shape, if there are enough.
+    fn trim(&self, shape: &[usize]) -> Option<Vec<usize>> {
+        match (self, shape) {
+            (Tree::Cpu(cpu), []) => Some(vec![*cpu]),
+            (Tree::Unit(children), [count, rest @ ..]) => {
+                let fit = children.iter().filter_map(|c| c.trim(rest));
+                let fit: Vec<_> = fit.take(*count).collect();
+                (fit.len() == *count).then(|| fit.concat())
+            }
+            _ => None,
+        }
+    }
+
+    /// The shape with equal units that keeps the most CPUs.
+    fn largest_shape(&self) -> Vec<usize> {
+        shapes(&[self])
+            .into_iter()
+            .max_by_key(|shape| shape.iter().product::<usize>())
+            .unwrap_or_default()
+    }
+}
+
+/// Every shape that some of these units can be trimmed to, as many children as possible each.
+fn shapes(units: &[&Tree]) -> Vec<Vec<usize>> {
+    let children: Vec<&Tree> = units.iter().flat_map(|u| u.children()).collect();
+    if children.is_empty() {
+        return vec![Vec::new()];
+    }
+    let mut out = Vec::new();
+    for rest in shapes(&children) {
+        let fits = |unit: &&Tree| {
+            let children = unit.children().iter();
+            children.filter(|c| c.trim(&rest).is_some()).count()
+        };
+        let counts: BTreeSet<usize> = units.iter().map(fits).filter(|n| *n > 0).collect();
+        out.extend(counts.iter().map(|&count| [&[count], &rest[..]].concat()));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree of system files.
+    struct Fake(tempfile::TempDir);
+
+    impl Fake {
+        fn new() -> Fake {
+            Fake(tempfile::tempdir().unwrap())
+        }
+
+        fn file(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+
+        fn cpu(&self, cpu: usize, socket: i64, siblings: &str, cache: &str) {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}");
+            let socket = socket.to_string();
+            self.file(&format!("{folder}/topology/physical_package_id"), &socket);
+            self.file(&format!("{folder}/topology/thread_siblings_list"), siblings);
+            for (index, level, kind, size, shared) in [
+                (0, "1", "Data", "32K", siblings),
+                (1, "1", "Instruction", "64K", siblings),
+                (2, "2", "Unified", "1024K", siblings),
+                (3, "3", "Unified", "32768K", cache),
+            ] {
+                let index = format!("{folder}/cache/index{index}");
+                self.file(&format!("{index}/level"), level);
+                self.file(&format!("{index}/type"), kind);
+                self.file(&format!("{index}/size"), size);
+                self.file(&format!("{index}/shared_cpu_list"), shared);
+            }
+        }
+
+        fn node(&self, node: usize, cpus: &str, distance: &str) {
+            let folder = format!("sys/devices/system/node/node{node}");
+            self.file(&format!("{folder}/cpulist"), cpus);
+            self.file(&format!("{folder}/distance"), distance);
+        }
+
+        fn online(&self, cpus: &str) {
+            self.file("sys/devices/system/cpu/online", cpus);
+        }
+
+        fn read(&self) -> Topology {
+            read(self.0.path(), &(0..64).collect())
+        }
+    }
+
+    /// Two sockets of two cores of two threads, the second threads numbered last as on Intel.
+    fn two_sockets() -> Fake {
+        let fake = Fake::new();
+        for cpu in 0..8 {
+            let core = cpu % 4;
+            let cache = if core < 2 { "0-1,4-5" } else { "2-3,6-7" };
+            let siblings = format!("{core},{}", core + 4);
+            fake.cpu(cpu, (core / 2) as i64, &siblings, cache);
+        }
+        fake.online("0-7");
+        fake
+    }
+
+    #[test]
+    fn threads_and_sparse_nodes() {
+        let fake = two_sockets();
+        fake.node(0, "0-1,4-5", "10 21");
+        fake.node(2, "2-3,6-7", "20 10");
+        fake.file(
+            "proc/cpuinfo",
+            "vendor_id\t: AuthenticAMD\nmodel name\t: Some CPU\ncpu MHz\t\t: 2500.000",
+        );
+        let t = fake.read();
+        assert_eq!(t.levels, [("socket", 2), ("core", 2), ("thread", 2)]);
+        assert_eq!((t.numa, t.llc), ("socket", "socket"));
+        assert_eq!(t.cpus, [0, 4, 1, 5, 2, 6, 3, 7]);
+        assert_eq!(t.distances.unwrap(), [[10, 21], [21, 10]]);
+        assert_eq!(t.caches.unwrap(), [32 << 10, 1 << 20, 32 << 20]);
+        assert_eq!(t.clock, Some((2.5, "/proc/cpuinfo")));
+        assert_eq!(t.model.as_deref(), Some("Some CPU"));
+        assert_eq!(t.vendor.as_deref(), Some("AuthenticAMD"));
+        assert!(t.warnings.is_empty(), "{:?}", t.warnings);
+    }
+
+    #[test]
+    fn caches_inside_nodes_inside_sockets() {
+        let fake = Fake::new();
+        for cpu in 0..16 {
+            let cache = cpu / 2 * 2;
+            let shared = format!("{cache}-{}", cache + 1);
+            fake.cpu(cpu, (cpu / 8) as i64, &cpu.to_string(), &shared);
+        }
+        for node in 0..4 {
+            let cpus = format!("{}-{}", node * 4, node * 4 + 3);
+            fake.node(node, &cpus, "10 12 32 32");
+        }
+        fake.online("0-15");
+        let t = fake.read();
+        let levels = [("socket", 2), ("node", 2), ("cache", 2), ("core", 2)];
+        assert_eq!(t.levels, levels);
+        assert_eq!((t.numa, t.llc), ("node", "cache"));
+        assert!(t.warnings.is_empty(), "{:?}", t.warnings);
+    }
+
+    #[test]
+    fn sparse_and_offline_cpus_leave_the_largest_regular_machine() {
+        let fake = two_sockets();
+        fake.node(0, "0-1,4-5", "10 21");
+        fake.node(2, "2-3,6-7", "21 10");
+        fake.online("0,2-4,6-7");
+        let t = fake.read();
+        assert_eq!(t.levels, [("socket", 1), ("core", 2), ("thread", 2)]);
+        assert_eq!(t.cpus, [2, 6, 3, 7]);
+        assert_eq!(
+            t.warnings,
+            ["the units are not alike: 2 of 6 CPUs left out"]
+        );
+    }
+
+    #[test]
+    fn cores_of_two_kinds() {
+        let fake = Fake::new();
+        for cpu in 0..4 {
+            let core = cpu / 2 * 2;
+            fake.cpu(cpu, 0, &format!("{core}-{}", core + 1), "0-9");
+        }
+        for cpu in 4..10 {
+            fake.cpu(cpu, 0, &cpu.to_string(), "0-9");
+        }
+        fake.node(0, "0-9", "10");
+        fake.online("0-9");
+        let t = fake.read();
+        assert_eq!(t.levels, [("socket", 1), ("core", 8)]);
+        assert_eq!(t.cpus, [0, 2, 4, 5, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn nodes_that_reach_across_caches() {
+        let fake = Fake::new();
+        for cpu in 0..4 {
+            fake.cpu(cpu, 0, &cpu.to_string(), if cpu == 0 { "0" } else { "1-3" });
+        }
+        fake.node(0, "0-1", "10 20");
+        fake.node(1, "2-3", "20 10");
+        fake.online("0-3");
+        let warnings = fake.read().warnings;
+        assert!(
+            warnings.contains(&"a cache reaches across nodes: split at their borders".to_owned()),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn without_files_one_node_of_the_allowed_cpus() {
+        let fake = Fake::new();
+        let t = read(fake.0.path(), &[3, 5].into());
+        assert_eq!(t.levels, [("socket", 1), ("core", 2)]);
+        assert_eq!((t.numa, t.llc), ("socket", "socket"));
+        assert_eq!(t.cpus, [3, 5]);
+        assert!(t.caches.is_none() && t.clock.is_none() && t.model.is_none());
+        assert_eq!(t.warnings.len(), 2);
+    }
+
+    #[test]
+    fn garbage_is_as_good_as_missing() {
+        let fake = two_sockets();
+        fake.online("0-1");
+        fake.cpu(0, -1, "x", "9-");
+        fake.cpu(1, -1, "", "");
+        fake.node(0, "?", "a b");
+        let t = fake.read();
+        assert_eq!(t.levels, [("socket", 1), ("core", 2)]);
+        assert_eq!(t.distances, Some(vec![]));
+    }
+
+    #[test]
+    fn cpus_the_process_may_not_use_are_left_out() {
+        let fake = two_sockets();
+        let t = read(fake.0.path(), &[0, 4].into());
+        assert_eq!(t.levels, [("core", 1), ("thread", 2)]);
+        assert_eq!(
+            t.warnings[0],
+            "this process may use 2 of 8 CPUs: only these are described"
+        );
+    }
+}
