@@ -5,7 +5,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// Neither a built-in machine nor a path.
-    #[error("unknown machine `{name}`{suggestion}; run `lockworks machines` for the list")]
+    #[error("unknown machine '{name}'{suggestion}; run `lockworks machines` for the list")]
     Unknown {
         /// What was asked for.
         name: String,
@@ -13,12 +13,12 @@ pub enum Error {
         suggestion: String,
     },
     /// The file cannot be read.
-    #[error("{}: cannot read the machine description: {source}", path.display())]
+    #[error("{}: cannot read the machine description: {cause}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The description is wrong.
     #[error("{origin}:{line}: {message}")]

@@ -88,7 +88,7 @@ fn open(name_or_path: &str, directory: &Path) -> Result<(Cow<'static, str>, Stri
         let path = directory.join(name_or_path);
         return match std::fs::read_to_string(&path) {
             Ok(text) => Ok((text.into(), path.display().to_string())),
-            Err(source) => Err(Error::Read { path, source }),
+            Err(cause) => Err(Error::Read { path, cause }),
         };
     }
     let nearest = builtin()
@@ -99,7 +99,7 @@ fn open(name_or_path: &str, directory: &Path) -> Result<(Cow<'static, str>, Stri
     Err(Error::Unknown {
         name: name_or_path.into(),
         suggestion: nearest.map_or(String::new(), |(_, name)| {
-            format!("; did you mean `{name}`?")
+            format!("; did you mean '{name}'?")
         }),
     })
 }
@@ -660,12 +660,12 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
     fn unknown_machines() {
         assert_eq!(
             Machine::find("epyc-9654-nps3").unwrap_err().to_string(),
-            "unknown machine `epyc-9654-nps3`; did you mean `epyc-9654-nps4`?; \
+            "unknown machine 'epyc-9654-nps3'; did you mean 'epyc-9654-nps4'?; \
              run `lockworks machines` for the list"
         );
         assert_eq!(
             Machine::find("zzz").unwrap_err().to_string(),
-            "unknown machine `zzz`; run `lockworks machines` for the list"
+            "unknown machine 'zzz'; run `lockworks machines` for the list"
         );
         let error = Machine::find("no/such.toml").unwrap_err().to_string();
         assert!(error.starts_with("no/such.toml: cannot read"), "{error}");
