@@ -1,0 +1,295 @@
+//! The operation set's functions in the simulator, called by the locks' C code.
+//!
+//! They run inside a CPU's coroutine. The engine is reached through a thread-local pointer and is
+//! never borrowed across a switch.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char};
+
+use corosensei::Yielder;
+use lockworks::LockType;
+use rand_pcg::Pcg32;
+
+use crate::engine::{Engine, Kind, Op};
+
+/// What hooks need of the run that is going on in this thread.
+pub(crate) struct Context {
+    pub(crate) engine: Engine,
+    pub(crate) yielders: Vec<*const Yielder<(), ()>>,
+    pub(crate) tunables: Tunables,
+    pub(crate) nodes: usize,
+    pub(crate) events: Vec<u64>,
+    pub(crate) random: Vec<u64>,
+    pub(crate) generators: Vec<Pcg32>,
+    pub(crate) priority: Vec<bool>,
+    pub(crate) operations: Vec<u64>,
+    pub(crate) warm_up: u64,
+}
+
+/// `struct lw_tunables`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunables {
+    /// CNA: keep waiters of one node together.
+    pub numa_aware: bool,
+    /// CNA: longest time that waiters of other nodes are passed over, milliseconds.
+    pub numa_threshold_ms: u32,
+    /// CNA: while nobody is passed over, look at the queue at one hand-off in 128 only.
+    pub shuffle_reduction: bool,
+    /// CNA: never pass over priority waiters.
+    pub priority_waiters: bool,
+}
+
+impl Default for Tunables {
+    fn default() -> Self {
+        Self {
+            numa_aware: true,
+            numa_threshold_ms: 10,
+            shuffle_reduction: true,
+            priority_waiters: true,
+        }
+    }
+}
+
+unsafe extern "C" {
+    static lw_sim_lock_types: [*const LockType; 1];
+    static lw_sim_node_size: usize;
+    static lw_sim_event_names: [*const c_char; 1];
+}
+
+/// The entries of a NULL-terminated table of pointers.
+///
+/// # Safety
+/// `first` points to such a table, which lives for ever.
+unsafe fn table<T>(first: *const *const T) -> impl Iterator<Item = *const T> {
+    // SAFETY: goes up to the terminating NULL.
+    (0..).map_while(move |i| unsafe { Some(*first.add(i)).filter(|p| !p.is_null()) })
+}
+
+/// The locks, compiled for the simulator.
+pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
+    // SAFETY: a NULL-terminated table of pointers to constants.
+    unsafe { table((&raw const lw_sim_lock_types).cast()).map(|p: *const LockType| &*p) }
+}
+
+/// Names of the events in `locks/events.h`, in the order of their numbers.
+pub(crate) fn event_names() -> impl Iterator<Item = &'static str> {
+    // SAFETY: a NULL-terminated table of string literals.
+    unsafe {
+        table((&raw const lw_sim_event_names).cast())
+            .map(|p| CStr::from_ptr(p).to_str().expect("event names are ASCII"))
+    }
+}
+
+/// Bytes of a queue node.
+pub(crate) fn node_size() -> usize {
+    // SAFETY: a constant.
+    unsafe { lw_sim_node_size }
+}
+
+thread_local! {
+    static CONTEXT: Cell<*mut Context> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+/// Makes `context` the one that hooks of this thread use, until the guard is dropped.
+pub(crate) fn enter(context: *mut Context) -> impl Drop {
+    struct Guard;
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            CONTEXT.set(std::ptr::null_mut());
+        }
+    }
+    CONTEXT.set(context);
+    Guard
+}
+
+/// Runs `f` on the context of this thread's run.
+#[inline]
+pub(crate) fn with<R>(f: impl FnOnce(&mut Context) -> R) -> R {
+    // SAFETY: hooks run inside `run::run`, which has set the pointer and holds no borrow while a
+    // coroutine runs; `f` does not switch, so no two borrows meet.
+    f(unsafe { &mut *CONTEXT.get() })
+}
+
+/// Asks the engine for `op`, and gives up the CPU's coroutine until it is done.
+#[inline]
+pub(crate) fn operate(op: Op) -> u64 {
+    let cpu = with(|c| c.engine.current);
+    with(|c| c.engine.issue(op)).unwrap_or_else(|| {
+        let yielder = with(|c| c.yielders[cpu]);
+        // SAFETY: this CPU's yielder; it lives as long as its coroutine, which is running.
+        unsafe { (*yielder).suspend(()) };
+        with(|c| c.engine.result())
+    })
+}
+
+fn releases(order: u32) -> bool {
+    order >= ORDER_RELEASE
+}
+
+/// `LW_SIM_release`; acq_rel and seq_cst follow.
+const ORDER_RELEASE: u32 = 3;
+const ORDER_SEQ_CST: u32 = 5;
+
+fn read_modify_write(kind: Kind, p: usize, size: u32, a: u64, b: u64, order: u32) -> u64 {
+    operate(Op {
+        a,
+        b,
+        release: releases(order),
+        ..Op::new(kind, p, size)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_load(p: usize, size: u32, _order: u32) -> u64 {
+    operate(Op::new(Kind::Load, p, size))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_store(p: usize, size: u32, value: u64, order: u32) {
+    read_modify_write(Kind::Store, p, size, value, 0, order);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_xchg(p: usize, size: u32, value: u64, order: u32) -> u64 {
+    read_modify_write(Kind::Exchange, p, size, value, 0, order)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_cmpxchg(p: usize, size: u32, expected: u64, value: u64, order: u32) -> u64 {
+    read_modify_write(Kind::CompareExchange, p, size, expected, value, order)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_fetch_or(p: usize, size: u32, bits: u64, order: u32) -> u64 {
+    read_modify_write(Kind::Or, p, size, bits, 0, order)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_fetch_and(p: usize, size: u32, bits: u64, order: u32) -> u64 {
+    read_modify_write(Kind::And, p, size, bits, 0, order)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_fetch_add(p: usize, size: u32, value: u64, order: u32) -> u64 {
+    read_modify_write(Kind::Add, p, size, value, 0, order)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_fence(order: u32) {
+    if order == ORDER_SEQ_CST {
+        operate(Op::new(Kind::Fence, 0, 0));
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_await(
+    p: usize,
+    size: u32,
+    mask: u64,
+    value: u64,
+    equal: bool,
+    _order: u32,
+) -> u64 {
+    operate(Op {
+        a: mask,
+        b: value,
+        equal,
+        ..Op::new(Kind::Await, p, size)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_await_ne_bounded(
+    p: usize,
+    size: u32,
+    mask: u64,
+    value: u64,
+    budget: u32,
+) -> u64 {
+    operate(Op {
+        a: mask,
+        b: value,
+        equal: false,
+        looks: budget,
+        ..Op::new(Kind::Await, p, size)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_park(p: usize, value: u32) {
+    operate(Op {
+        a: value.into(),
+        ..Op::new(Kind::Park, p, 4)
+    });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_unpark(p: usize, n: u32) {
+    operate(Op {
+        a: n.into(),
+        ..Op::new(Kind::Unpark, p, 4)
+    });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_prefetch_write(p: usize) {
+    operate(Op::new(Kind::Prefetch, p, 1));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_plain_read(p: usize, size: u32) -> u64 {
+    operate(Op::new(Kind::Touch, p, size))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_plain_write(p: usize, size: u32, value: u64) {
+    read_modify_write(Kind::Store, p, size, value, 0, 0);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_slot() -> u32 {
+    with(|c| c.engine.current as u32 + 1)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_slot_nodes(slot: u32) -> usize {
+    with(|c| c.nodes + (slot as usize - 1) * crate::run::NODES_PER_SLOT * node_size())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_numa_node() -> u16 {
+    with(|c| c.engine.model().node(c.engine.current))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_is_priority() -> bool {
+    with(|c| c.priority[c.engine.current])
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_clock() -> u64 {
+    with(|c| c.engine.time() / 1000 + 1)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_choose(n: u32) -> u32 {
+    with(|c| {
+        // Xorshift, as cheap as the per-CPU generator that it stands for.
+        let x = &mut c.random[c.engine.current];
+        *x ^= *x << 13;
+        *x ^= *x >> 7;
+        *x ^= *x << 17;
+        ((*x >> 32) * u64::from(n) >> 32) as u32
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_tunables() -> *const Tunables {
+    with(|c| &raw const c.tunables)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_count(event: u32) {
+    with(|c| c.events[event as usize] += 1);
+}

@@ -1,0 +1,322 @@
+//! A machine and a placement of threads, turned into the times the engine needs.
+
+use lockworks_machine::{Directory, Machine, Mark, MemoryOrder};
+
+/// One value of the model that no machine description holds.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Its name, as fits and reports use it.
+    pub key: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// The unit of the value.
+    pub unit: &'static str,
+    /// How well it is known.
+    pub mark: Mark,
+    /// Where it is from.
+    pub source: &'static str,
+}
+
+/// The values of the model that no machine description holds.
+#[derive(Clone, Debug)]
+pub struct Parameters(Vec<Parameter>);
+
+impl Default for Parameters {
+    fn default() -> Self {
+        let parameter = |key, value, unit, mark, source| Parameter {
+            key,
+            value,
+            unit,
+            mark,
+            source,
+        };
+        Self(vec![
+            parameter(
+                "request_share",
+                0.5,
+                "of a transfer",
+                Mark::R,
+                "request and response cross the same links",
+            ),
+            parameter(
+                "spin_round_cycles",
+                15.0,
+                "cycles",
+                Mark::R,
+                "load, compare, branch and a pause of about 10 cycles",
+            ),
+            parameter(
+                "spin_exit_cycles",
+                25.0,
+                "cycles",
+                Mark::R,
+                "branch misprediction of 15-20 cycles, half a round of a pause loop",
+            ),
+            parameter(
+                "reorder_window_cycles",
+                96.0,
+                "cycles",
+                Mark::R,
+                "reorder buffer of 192 entries at two instructions a cycle",
+            ),
+            parameter(
+                "read_occupancy_ns",
+                2.0,
+                "ns",
+                Mark::R,
+                "a cache slice answers reads of a shared line one after the other",
+            ),
+            parameter(
+                "wake_cost_ns",
+                1240.0,
+                "ns",
+                Mark::E,
+                "context switch on one CPU, 1.07-1.4 us",
+            ),
+            parameter(
+                "wake_latency_ns",
+                4000.0,
+                "ns",
+                Mark::E,
+                "wake and switch across CPUs",
+            ),
+        ])
+    }
+}
+
+impl Parameters {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Parameter> {
+        self.0.iter()
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Panics
+    /// If there is none of that name.
+    pub fn get(&self, key: &str) -> f64 {
+        self.0
+            .iter()
+            .find(|p| p.key == key)
+            .unwrap_or_else(|| panic!("no model parameter {key}"))
+            .value
+    }
+
+    /// The value of `key`, to be changed.
+    pub fn value_mut(&mut self, key: &str) -> Option<&mut f64> {
+        self.0
+            .iter_mut()
+            .find(|p| p.key == key)
+            .map(|p| &mut p.value)
+    }
+}
+
+fn picoseconds(ns: f64) -> u64 {
+    (ns * 1000.0).round() as u64
+}
+
+/// What the engine knows of the machine. "CPU" here is a simulated thread at its place.
+pub(crate) struct Model {
+    pub(crate) order: MemoryOrder,
+    pub(crate) l1: u64,
+    pub(crate) store: u64,
+    pub(crate) rmw: u64,
+    /// One round of a spin loop.
+    pub(crate) look: u64,
+    pub(crate) spin_exit: u64,
+    pub(crate) reorder_window: u64,
+    pub(crate) read_occupancy: u64,
+    pub(crate) wake_latency: u64,
+    pub(crate) wake_cost: u64,
+    llc: u64,
+    dram_local: u64,
+    dram_remote: u64,
+    /// Request leg of a transfer, in 1/1024.
+    request_share: u64,
+    ordered_at_home: bool,
+    places: Vec<usize>,
+    nodes: Vec<u16>,
+    llcs: Vec<u16>,
+    words: usize,
+    /// Relation of each pair of CPUs.
+    relations: Vec<u8>,
+    /// Relation of each CPU to each node, for lines that live there.
+    node_relations: Vec<u8>,
+    node_count: usize,
+    /// Transfer time of each relation; the last one is a CPU's relation to itself, 0.
+    transfers: Vec<u64>,
+    /// Transfer time between two last-level caches, and between cores inside one.
+    llc_transfers: Vec<u64>,
+    llc_count: usize,
+}
+
+impl Model {
+    pub(crate) fn new(machine: &Machine, places: Vec<usize>, parameters: &Parameters) -> Self {
+        let n = places.len();
+        let words = n.div_ceil(64);
+        let cycle = 1.0 / machine.clock_ghz();
+        let rmw = machine.rmw_ns();
+        // A measured cache-to-cache figure is one transfer and one compare-and-swap.
+        let mut transfers: Vec<u64> = machine
+            .relations()
+            .iter()
+            .map(|r| picoseconds((r.cache_to_cache.value - rmw).max(machine.l1_ns())))
+            .collect();
+        let itself = transfers.len() as u8;
+        transfers.push(0);
+
+        let llcs: Vec<u16> = places.iter().map(|&p| machine.llc_of(p) as u16).collect();
+        let node_count = machine.nodes();
+        let mut relations = vec![itself; n * n];
+        let mut node_relations = vec![itself; n * node_count];
+        for a in 0..n {
+            for b in (0..n).filter(|&b| b != a) {
+                relations[a * n + b] = machine.relation(places[a], places[b]) as u8;
+            }
+            for node in 0..node_count {
+                if let Some(relation) = machine.relation_to_node(places[a], node) {
+                    node_relations[a * node_count + node] = relation as u8;
+                }
+            }
+        }
+
+        let llc_count = machine.units(machine.llc_level());
+        let first_cpu = |llc: usize| llc * (machine.cpus() / llc_count);
+        let llc_transfers = (0..llc_count * llc_count)
+            .map(|i| {
+                let (a, b) = (i / llc_count, i % llc_count);
+                // Inside one cache: from its first thread to its last.
+                let to = if a == b {
+                    first_cpu(b + 1) - 1
+                } else {
+                    first_cpu(b)
+                };
+                if to == first_cpu(a) {
+                    0
+                } else {
+                    transfers[machine.relation(first_cpu(a), to)]
+                }
+            })
+            .collect();
+
+        Self {
+            order: machine.memory_order,
+            l1: picoseconds(machine.l1_ns()),
+            store: picoseconds(cycle),
+            rmw: picoseconds(rmw),
+            look: picoseconds(parameters.get("spin_round_cycles") * cycle),
+            spin_exit: picoseconds(parameters.get("spin_exit_cycles") * cycle),
+            reorder_window: picoseconds(parameters.get("reorder_window_cycles") * cycle),
+            read_occupancy: picoseconds(parameters.get("read_occupancy_ns")),
+            wake_latency: picoseconds(parameters.get("wake_latency_ns")),
+            wake_cost: picoseconds(parameters.get("wake_cost_ns")),
+            llc: picoseconds(machine.llc_ns()),
+            dram_local: picoseconds(machine.dram_local_ns()),
+            dram_remote: picoseconds(machine.dram_remote_ns()),
+            request_share: (parameters.get("request_share") * 1024.0) as u64,
+            ordered_at_home: machine.directory == Directory::Home,
+            nodes: places.iter().map(|&p| machine.node_of(p) as u16).collect(),
+            llcs,
+            words,
+            relations,
+            node_relations,
+            node_count,
+            transfers,
+            llc_transfers,
+            llc_count,
+            places,
+        }
+    }
+
+    pub(crate) fn cpus(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn node(&self, c: usize) -> u16 {
+        self.nodes[c]
+    }
+
+    /// Words of a set of CPUs.
+    #[inline]
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    #[inline]
+    pub(crate) fn request_leg(&self, latency: u64) -> u64 {
+        latency * self.request_share / 1024
+    }
+
+    /// A line that `owner` holds, to `c`.
+    #[inline]
+    pub(crate) fn transfer(&self, c: usize, owner: usize, home: u16) -> u64 {
+        let direct = self.transfers[self.relations[c * self.places.len() + owner] as usize];
+        if self.ordered_at_home && self.llcs[c] != self.llcs[owner] {
+            direct.max(self.to_home(c, home))
+        } else {
+            direct
+        }
+    }
+
+    #[inline]
+    fn to_home(&self, c: usize, home: u16) -> u64 {
+        self.transfers[self.node_relations[c * self.node_count + home as usize] as usize]
+    }
+
+    pub(crate) fn memory(&self, c: usize, home: u16) -> u64 {
+        if self.nodes[c] == home {
+            self.dram_local
+        } else {
+            self.dram_remote
+        }
+    }
+
+    #[inline]
+    pub(crate) fn llc(&self, c: usize) -> u16 {
+        self.llcs[c]
+    }
+
+    /// Read a line that CPUs under these last-level caches share: from the nearest.
+    pub(crate) fn fetch_shared(&self, c: usize, sharing_llcs: u64, home: u16) -> u64 {
+        if sharing_llcs >> self.llcs[c] & 1 != 0 {
+            return self.llc;
+        }
+        let nearest = self
+            .each_llc(c, sharing_llcs)
+            .min()
+            .expect("a shared line is under some cache");
+        if self.ordered_at_home {
+            nearest.max(self.to_home(c, home))
+        } else {
+            nearest
+        }
+    }
+
+    /// Become the only one to have a line that CPUs under these last-level caches share: a round
+    /// to the farthest.
+    pub(crate) fn invalidate(&self, c: usize, sharing_llcs: u64, others: bool, home: u16) -> u64 {
+        if !others {
+            return self.l1;
+        }
+        let farthest = self
+            .each_llc(c, sharing_llcs)
+            .max()
+            .expect("a shared line is under some cache");
+        if self.ordered_at_home && sharing_llcs & !(1 << self.llcs[c]) != 0 {
+            farthest.max(self.to_home(c, home))
+        } else {
+            farthest
+        }
+    }
+
+    fn each_llc(&self, c: usize, llcs: u64) -> impl Iterator<Item = u64> {
+        let row = &self.llc_transfers[self.llcs[c] as usize * self.llc_count..];
+        std::iter::successors(Some(llcs), |rest| Some(rest & (rest - 1)))
+            .take_while(|&rest| rest != 0)
+            .map(|rest| row[rest.trailing_zeros() as usize])
+    }
+
+    pub(crate) fn describe_cpu(&self, c: usize) -> String {
+        format!("machine CPU {}, node {}", self.places[c], self.nodes[c])
+    }
+}

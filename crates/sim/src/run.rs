@@ -1,0 +1,230 @@
+//! One run: a machine, a lock, threads that use it, and what came of it.
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult};
+use lockworks::LockType;
+use lockworks_machine::Machine;
+use rand::SeedableRng;
+use rand_pcg::Pcg32;
+
+use crate::engine::{Engine, EngineCounts, Step};
+use crate::hooks::{self, Context, Tunables};
+use crate::model::{Model, Parameters};
+use crate::placement::Placement;
+use crate::workload::{Setup, Workload};
+
+/// Queue nodes of a slot, `LW_NODES_PER_SLOT`.
+pub(crate) const NODES_PER_SLOT: usize = 4;
+
+/// Enough for the locks' and workloads' frames; untouched pages cost nothing.
+const STACK_BYTES: usize = 32 << 10;
+const MEMORY_BYTES: usize = 4 << 20;
+
+/// All that determines a run. The same description gives the same outcome, to the bit.
+pub struct Run<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The lock, from [`crate::lock_types`].
+    pub lock: &'static LockType,
+    /// What its threads do.
+    pub workload: &'a Workload,
+    /// How many threads.
+    pub threads: usize,
+    /// Where they run.
+    pub placement: Placement,
+    /// Virtual time measured, in seconds; a tenth of it comes before, to warm up.
+    pub seconds: f64,
+    /// Tunables of the locks.
+    pub tunables: Tunables,
+    /// Values of the model.
+    pub parameters: &'a Parameters,
+    /// Threads with an odd number wait with priority.
+    pub odd_threads_have_priority: bool,
+    /// Seed of all random choices of threads and locks.
+    pub seed: u64,
+}
+
+/// How often a lock went from whom to whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handoffs {
+    /// To another thread on the same node.
+    pub local: u64,
+    /// To a thread on another node.
+    pub remote: u64,
+    /// To the same thread again.
+    pub reacquisitions: u64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Operations of each thread in the measured time.
+    pub operations: Vec<u64>,
+    /// Virtual seconds measured.
+    pub seconds: f64,
+    /// Operations per virtual second, delays too rare to sample included.
+    pub operations_per_second: f64,
+    /// Hand-offs of the locks under test.
+    pub handoffs: Handoffs,
+    /// How often a thread entered a critical section that another was in.
+    pub violations: u64,
+    /// Events of the locks: name and count.
+    pub events: Vec<(&'static str, u64)>,
+    /// Acquisitions of the locks under test, warm-up included.
+    pub acquisitions: u64,
+    /// What the engine did.
+    pub engine: EngineCounts,
+}
+
+/// Why a run could not be, or could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// More threads than CPUs.
+    #[error("{machine} has {cpus} CPUs, not {threads}; ask for at most {cpus} threads")]
+    TooManyThreads {
+        /// The machine's name.
+        machine: String,
+        /// Its CPUs.
+        cpus: usize,
+        /// Threads asked for.
+        threads: usize,
+    },
+    /// No threads.
+    #[error("no threads to run; ask for at least 1")]
+    NoThreads,
+    /// All CPUs are blocked, and nothing can ever unblock one.
+    #[error("deadlock of {lock} after {microseconds} us of virtual time:\n{}", cpus.join("\n"))]
+    Deadlock {
+        /// The lock's name.
+        lock: String,
+        /// When.
+        microseconds: u64,
+        /// What each CPU was doing.
+        cpus: Vec<String>,
+    },
+}
+
+impl Run<'_> {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run(&self) -> Result<Outcome, RunError> {
+        if self.threads == 0 {
+            return Err(RunError::NoThreads);
+        }
+        let places = self
+            .placement
+            .place(self.machine, self.threads)
+            .ok_or_else(|| RunError::TooManyThreads {
+                machine: self.machine.name.clone(),
+                cpus: self.machine.cpus(),
+                threads: self.threads,
+            })?;
+        let measured = (self.seconds * 1e12) as u64;
+        let warm_up = measured / 10;
+        let model = Model::new(self.machine, places, self.parameters);
+        let engine = Engine::new(model, warm_up + measured, MEMORY_BYTES);
+        let mut context = Context {
+            engine,
+            yielders: vec![std::ptr::null(); self.threads],
+            tunables: self.tunables,
+            nodes: 0,
+            events: vec![0; hooks::event_names().count()],
+            random: (0..self.threads as u64)
+                .map(|t| (self.seed + t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                .collect(),
+            generators: (0..self.threads as u64)
+                .map(|t| Pcg32::seed_from_u64(self.seed << 16 | t))
+                .collect(),
+            priority: (0..self.threads)
+                .map(|t| self.odd_threads_have_priority && t % 2 == 1)
+                .collect(),
+            operations: vec![0; self.threads],
+            warm_up,
+        };
+        for thread in 0..self.threads {
+            let node = context.engine.model().node(thread);
+            let size = NODES_PER_SLOT * hooks::node_size();
+            let nodes = context
+                .engine
+                .allocate(format!("queue nodes of CPU {thread}"), size, node);
+            if thread == 0 {
+                context.nodes = nodes;
+            }
+        }
+        let mut setup = Setup::new(&mut context.engine, self.lock, self.threads);
+        let program = self.workload.program(&mut setup);
+
+        let context: *mut Context = &mut context;
+        let guard = hooks::enter(context);
+        let mut coroutines: Vec<_> = (0..self.threads)
+            .map(|thread| {
+                let stack = DefaultStack::new(STACK_BYTES).expect("memory for a coroutine's stack");
+                let program = &program;
+                // SAFETY: the closure borrows `program`, which outlives the coroutines: they are
+                // reset below, before it goes.
+                unsafe {
+                    Coroutine::with_stack_unchecked(stack, move |yielder, ()| {
+                        hooks::with(|c| c.yielders[thread] = yielder);
+                        program.thread(thread);
+                    })
+                }
+            })
+            .collect();
+        hooks::with(|c| c.engine.advance());
+        let end = loop {
+            match hooks::with(|c| c.engine.next) {
+                Step::Resume(thread) => {
+                    if let CoroutineResult::Return(()) = coroutines[thread].resume(()) {
+                        hooks::with(|c| c.engine.finish_current());
+                    }
+                }
+                end => break end,
+            }
+        };
+        for coroutine in &mut coroutines {
+            // SAFETY: suspended threads hold nothing that needs dropping; C frames of the locks
+            // cannot be unwound, only forgotten.
+            unsafe { coroutine.force_reset() };
+        }
+        drop(guard);
+        // SAFETY: as above.
+        let context = unsafe { &*context };
+
+        if let Step::Deadlock = end {
+            return Err(RunError::Deadlock {
+                lock: self.lock.name().to_string(),
+                microseconds: context.engine.now / 1_000_000,
+                cpus: context.engine.describe_cpus(),
+            });
+        }
+        let seconds = measured as f64 / 1e12;
+        let total: u64 = context.operations.iter().sum();
+        let rare = self.workload.rare_delay_ns(self.threads) / 1e9;
+        let locks = program.locks();
+        Ok(Outcome {
+            operations_per_second: if total == 0 {
+                0.0
+            } else {
+                1.0 / (seconds / total as f64 + rare)
+            },
+            operations: context.operations.clone(),
+            seconds,
+            handoffs: locks.iter().fold(Handoffs::default(), |sum, lock| {
+                let h = lock.handoffs();
+                Handoffs {
+                    local: sum.local + h.local,
+                    remote: sum.remote + h.remote,
+                    reacquisitions: sum.reacquisitions + h.reacquisitions,
+                }
+            }),
+            violations: locks.iter().map(|l| l.violations()).sum(),
+            acquisitions: locks.iter().map(|l| l.acquisitions()).sum(),
+            events: hooks::event_names()
+                .zip(context.events.iter().copied())
+                .collect(),
+            engine: context.engine.counts,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! What simulated threads do with a lock.
+
+mod locktorture;
+
+use std::cell::Cell;
+
+use lockworks::LockType;
+use rand::Rng;
+
+use crate::engine::{Engine, Kind, Op};
+use crate::hooks::{operate, with};
+use crate::run::Handoffs;
+
+pub use locktorture::{Form, Locktorture};
+
+/// What the threads of a run do, with its constants.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// locktorture's writers.
+    Locktorture(Locktorture),
+}
+
+impl Workload {
+    pub(crate) fn program(&self, setup: &mut Setup) -> Box<dyn Program> {
+        match self {
+            Self::Locktorture(w) => Box::new(w.program(setup)),
+        }
+    }
+
+    /// Delays too rare to sample, as their mean for each operation.
+    pub(crate) fn rare_delay_ns(&self, threads: usize) -> f64 {
+        match self {
+            Self::Locktorture(w) => w.rare_delay_ns(threads),
+        }
+    }
+}
+
+/// A workload set up in simulated memory.
+pub(crate) trait Program {
+    /// What a thread does, without end.
+    fn thread(&self, thread: usize);
+    /// The locks under test.
+    fn locks(&self) -> Vec<&SimLock>;
+}
+
+/// Where a workload gets its memory and locks from.
+pub(crate) struct Setup<'a> {
+    engine: &'a mut Engine,
+    lock: &'static LockType,
+    pub(crate) threads: usize,
+}
+
+impl<'a> Setup<'a> {
+    pub(crate) fn new(engine: &'a mut Engine, lock: &'static LockType, threads: usize) -> Self {
+        Self {
+            engine,
+            lock,
+            threads,
+        }
+    }
+
+    /// Zeroed lines, on node 0.
+    pub(crate) fn allocate(&mut self, name: &str, bytes: usize) -> usize {
+        self.engine.allocate(name, bytes, 0)
+    }
+
+    /// A lock under test, on a line of its own.
+    pub(crate) fn lock(&mut self, name: &str) -> SimLock {
+        let address = self.allocate(name, self.lock.size());
+        self.lock_at(address)
+    }
+
+    /// A lock under test at an address inside other data.
+    pub(crate) fn lock_at(&mut self, address: usize) -> SimLock {
+        let stride = self.lock.node_size().next_multiple_of(64);
+        let nodes = if stride == 0 {
+            0
+        } else {
+            self.allocate("lent queue nodes", stride * self.threads)
+        };
+        SimLock {
+            kind: self.lock,
+            address,
+            nodes,
+            stride,
+            holders: Cell::new(0),
+            last: Cell::new(None),
+            handoffs: Cell::default(),
+            violations: Cell::new(0),
+        }
+    }
+}
+
+/// A lock under test, with its mutual exclusion and hand-offs watched from outside of the
+/// simulation.
+pub(crate) struct SimLock {
+    kind: &'static LockType,
+    address: usize,
+    nodes: usize,
+    stride: usize,
+    holders: Cell<u32>,
+    last: Cell<Option<(usize, u16)>>,
+    handoffs: Cell<Handoffs>,
+    violations: Cell<u64>,
+}
+
+impl SimLock {
+    fn node(&self, thread: usize) -> *mut u8 {
+        (self.nodes + thread * self.stride) as *mut u8
+    }
+
+    /// Runs `critical` with the lock held.
+    pub(crate) fn with(&self, thread: usize, critical: impl FnOnce()) {
+        // SAFETY: lock and node are zeroed simulated memory of the lock's type; the node is lent
+        // until the lock is released.
+        unsafe { self.kind.lock(self.address as *mut u8, self.node(thread)) };
+        self.entered(thread);
+        critical();
+        self.holders.set(self.holders.get() - 1);
+        // SAFETY: as above, and this thread has acquired the lock.
+        unsafe { self.kind.unlock(self.address as *mut u8, self.node(thread)) };
+    }
+
+    fn entered(&self, thread: usize) {
+        let holders = self.holders.get() + 1;
+        self.holders.set(holders);
+        if holders > 1 {
+            self.violations.set(self.violations.get() + 1);
+        }
+        let node = with(|c| c.engine.model().node(thread));
+        let mut handoffs = self.handoffs.get();
+        match self.last.replace(Some((thread, node))) {
+            Some((last, _)) if last == thread => handoffs.reacquisitions += 1,
+            Some((_, from)) if from == node => handoffs.local += 1,
+            _ => handoffs.remote += 1,
+        }
+        self.handoffs.set(handoffs);
+    }
+
+    pub(crate) fn handoffs(&self) -> Handoffs {
+        self.handoffs.get()
+    }
+
+    pub(crate) fn violations(&self) -> u64 {
+        self.violations.get()
+    }
+
+    pub(crate) fn acquisitions(&self) -> u64 {
+        let h = self.handoffs.get();
+        h.local + h.remote + h.reacquisitions
+    }
+}
+
+// What a simulated thread can do.
+
+/// Computes for so long.
+pub(crate) fn work(nanoseconds: f64) {
+    with(|c| c.engine.work((nanoseconds * 1000.0) as u64));
+}
+
+/// Loads plain data, without waiting for it.
+pub(crate) fn read(address: usize, size: u32) -> u64 {
+    operate(Op::new(Kind::Touch, address, size))
+}
+
+/// Stores plain data.
+pub(crate) fn write(address: usize, size: u32, value: u64) {
+    operate(Op {
+        a: value,
+        ..Op::new(Kind::Store, address, size)
+    });
+}
+
+/// Adds one to plain data.
+pub(crate) fn increment(address: usize, size: u32) {
+    let value = read(address, size);
+    write(address, size, value + 1);
+}
+
+/// One in `n`, at random.
+pub(crate) fn one_in(thread: usize, n: u32) -> bool {
+    random(thread, n) == 0
+}
+
+/// 0 .. n-1, at random.
+pub(crate) fn random(thread: usize, n: u32) -> u32 {
+    with(|c| ((u64::from(c.generators[thread].next_u32()) * u64::from(n)) >> 32) as u32)
+}
+
+/// Timer ticks: they take a thread out of a queue's order every now and then, as on any real
+/// machine. Without them a FIFO lock would serve its threads in one fixed order for ever.
+pub(crate) struct Noise {
+    thread: usize,
+    next: u64,
+}
+
+impl Noise {
+    pub(crate) fn new(thread: usize) -> Self {
+        let first = u64::from(random(thread, TICK_PERIOD_NS)) * 1000;
+        Self {
+            thread,
+            next: first,
+        }
+    }
+
+    /// A place in the thread's loop where ticks are taken.
+    pub(crate) fn pass(&mut self) {
+        let now = with(|c| c.engine.time());
+        if now >= self.next {
+            work(f64::from(TICK_NS / 2 + random(self.thread, TICK_NS)));
+            self.next += u64::from(TICK_PERIOD_NS) * 1000;
+        }
+    }
+}
+
+/// 1000 ticks a second, 3 us each on average (R).
+const TICK_PERIOD_NS: u32 = 1_000_000;
+const TICK_NS: u32 = 3_000;
+
+/// An operation of the workload is complete.
+pub(crate) fn operation_done(thread: usize) {
+    with(|c| {
+        if c.engine.time() >= c.warm_up {
+            c.operations[thread] += 1;
+        }
+    });
+}
