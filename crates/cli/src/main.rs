@@ -1,1 +1,57 @@
-fn main() {}
+//! The `lockworks` command.
+
+mod locks;
+mod machines;
+mod names;
+mod output;
+mod torture;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Scalable NUMA-aware locks: run, compare and simulate them.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 130 interrupted.\n\
+                  Colours and progress bars show on terminals only; NO_COLOR=1 turns colours off."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Torture(torture::Args),
+    Locks(locks::Args),
+    Machines(machines::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("lockworks: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<ExitCode> {
+    ctrlc::set_handler(|| {
+        if std::io::stderr().is_terminal() {
+            eprintln!();
+        }
+        output::exit_between_files(130);
+    })?;
+    match command {
+        Command::Torture(args) => torture::command(args),
+        Command::Locks(args) => locks::command(args),
+        Command::Machines(args) => machines::run(args),
+    }
+}

@@ -1,0 +1,142 @@
+//! `lockworks locks`: what locks there are.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use lockworks::LockType;
+use serde::Serialize;
+
+use crate::{names, output};
+
+/// List the locks, or say what is known about one.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  lockworks locks              a table of all
+  lockworks locks cna          one in detail
+  lockworks locks --json       all, for programs")]
+pub struct Args {
+    /// Only this one, in detail
+    name: Option<String>,
+    /// Give JSON: one object for NAME, else an array
+    #[arg(long)]
+    json: bool,
+}
+
+/// What waiters of a spinning FIFO lock do when they outnumber the CPUs.
+pub const COLLAPSE: &str = "\
+Waiters that spin never sleep. Once threads outnumber CPUs, the next in line is often not running,
+and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. Use a mutex
+that sleeps there.";
+
+#[derive(Serialize)]
+struct Description {
+    name: &'static str,
+    bytes: usize,
+    node_bytes: usize,
+    order: &'static str,
+    waiting: &'static str,
+    summary: &'static str,
+    origin: &'static str,
+    broken: bool,
+}
+
+impl Description {
+    fn of(lock: &LockType) -> Self {
+        Self {
+            name: lock.name(),
+            bytes: lock.size(),
+            node_bytes: lock.node_size(),
+            order: match lock {
+                _ if lock.is_broken() => "none",
+                _ if lock.is_numa_aware() => "NUMA-aware",
+                _ if lock.is_fifo() => "FIFO",
+                _ => "unfair",
+            },
+            waiting: match lock {
+                _ if lock.is_broken() => "none",
+                _ if lock.spins() => "spins",
+                _ => "sleeps",
+            },
+            summary: lock.summary(),
+            origin: lock.origin(),
+            broken: lock.is_broken(),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    let text = match &args.name {
+        Some(name) => {
+            let lock = lockworks::find(name).ok_or_else(|| {
+                let all = lockworks::lock_types().iter().map(|lock| lock.name());
+                names::unknown("lock", name, all)
+            })?;
+            let description = Description::of(lock);
+            if args.json {
+                output::json(&description)?
+            } else {
+                detail(&description)
+            }
+        }
+        None => {
+            let all: Vec<_> = lockworks::lock_types()
+                .iter()
+                .map(|lock| Description::of(lock))
+                .collect();
+            if args.json {
+                output::json(&all)?
+            } else {
+                table(&all)
+            }
+        }
+    };
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(locks: &[Description]) -> String {
+    let mut table = output::table(&["lock", "bytes", "order", "waiting", "summary", "origin"]);
+    for lock in locks {
+        table.add_row([
+            lock.name.to_owned(),
+            lock.bytes.to_string(),
+            lock.order.to_owned(),
+            lock.waiting.to_owned(),
+            marked_summary(lock),
+            lock.origin.to_owned(),
+        ]);
+    }
+    format!("{table}\n\n{COLLAPSE}\n")
+}
+
+fn detail(lock: &Description) -> String {
+    let mut text = format!("{}: {}\n\n", lock.name, marked_summary(lock));
+    let mut line = |what: &str, is: &str| text.push_str(&format!("  {what:<9} {is}\n"));
+    line(
+        "size",
+        &format!("{} bytes, all zero is unlocked", lock.bytes),
+    );
+    line(
+        "node",
+        &match lock.node_bytes {
+            0 => "none lent by the caller".to_owned(),
+            bytes => format!("{bytes} bytes, lent by the caller from lock to unlock"),
+        },
+    );
+    line("order", lock.order);
+    line("waiting", lock.waiting);
+    line("origin", lock.origin);
+    if lock.waiting == "spins" && lock.order != "unfair" {
+        text.push_str(&format!("\n{COLLAPSE}\n"));
+    }
+    text
+}
+
+fn marked_summary(lock: &Description) -> String {
+    match lock.broken {
+        true => format!("BROKEN: {}", lock.summary),
+        false => lock.summary.to_owned(),
+    }
+}

@@ -1,0 +1,37 @@
+//! Names given on the command line that nothing goes by.
+
+/// How alike a name must be to what was given for it to be what was meant.
+const ALIKE: f64 = 0.7;
+
+/// The error for a name that is none of the candidates: with the nearest of them, or else all.
+pub fn unknown<'a>(
+    kind: &str,
+    given: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> anyhow::Error {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let nearest = candidates
+        .iter()
+        .map(|name| (strsim::jaro_winkler(given, name), name))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((_, name)) => anyhow::anyhow!("unknown {kind} '{given}'; did you mean '{name}'?"),
+        None => anyhow::anyhow!(
+            "unknown {kind} '{given}'; choose from {}",
+            candidates.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unknown;
+
+    #[test]
+    fn names_the_nearest_or_all() {
+        let text = |given| unknown("lock", given, ["cna", "ticket"]).to_string();
+        assert_eq!(text("cnaa"), "unknown lock 'cnaa'; did you mean 'cna'?");
+        assert_eq!(text("xyz"), "unknown lock 'xyz'; choose from cna, ticket");
+    }
+}

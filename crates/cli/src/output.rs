@@ -1,0 +1,125 @@
+//! Where results go: standard output, or a file that is there in full or not at all.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::{Context, Result};
+use comfy_table::{ContentArrangement, LineStyle, Table, presets};
+use serde::Serialize;
+
+/// Held while a file is written, so that nothing ends the process halfway.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// Options of every command that gives results.
+#[derive(clap::Args, Debug)]
+pub struct Destination {
+    /// Write to FILE, in full or not at all, rather than to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+impl Destination {
+    /// Finds out before a long run that its results cannot be written.
+    pub fn check(&self) -> Result<()> {
+        match &self.output {
+            Some(path) => prepare(path).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the results.
+    pub fn write(&self, text: &str) -> Result<()> {
+        match &self.output {
+            Some(path) => write_file(path, text.as_bytes()),
+            None => print(text),
+        }
+    }
+}
+
+/// An empty table in the style of all commands.
+pub fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(header);
+    table
+}
+
+/// JSON for people and programs.
+pub fn json(value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+/// Prints to standard output. A reader that has gone, as in `lockworks locks | head -1`, is no
+/// error.
+pub fn print(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output; direct it elsewhere")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Puts `contents` into the file at `path`, in full or not at all.
+pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
+    let _writing = WRITING.lock();
+    let write = |sink: Sink| match sink {
+        Sink::Replace(mut file, target) => {
+            file.write_all(contents)?;
+            file.persist(target)?;
+            Ok(())
+        }
+        Sink::Open(mut file) => file.write_all(contents),
+    };
+    write(prepare(path)?).with_context(|| cannot_write(path))
+}
+
+/// Ends the process, but no file is left half-written.
+pub fn exit_between_files(code: i32) -> ! {
+    let _writing = WRITING.lock();
+    std::process::exit(code)
+}
+
+enum Sink {
+    /// A file to be, and what it is going to replace.
+    Replace(tempfile::NamedTempFile, PathBuf),
+    /// A device or pipe, which must not be replaced.
+    Open(std::fs::File),
+}
+
+fn prepare(path: &Path) -> Result<Sink> {
+    let open = || {
+        // What a link leads to is replaced, not the link.
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if target.metadata().is_ok_and(|found| !found.is_file()) {
+            let file = std::fs::OpenOptions::new().write(true).open(&target)?;
+            return Ok(Sink::Open(file));
+        }
+        let directory = match target.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        let file = tempfile::Builder::new()
+            .permissions(permissions)
+            .tempfile_in(directory)?;
+        Ok(Sink::Replace(file, target))
+    };
+    open()
+        .map_err(|error: io::Error| error)
+        .with_context(|| cannot_write(path))
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!(
+        "cannot write {}; choose a file in a directory that you may write to",
+        path.display()
+    )
+}

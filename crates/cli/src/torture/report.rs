@@ -1,0 +1,168 @@
+//! Torture results for people.
+
+use comfy_table::{CellAlignment, Table};
+
+use super::results::{Results, Row};
+use super::subject::Subject;
+use super::workload::Preset;
+use crate::output;
+
+/// A table of all rows, with what to know when reading it.
+pub fn table(results: &Results) -> String {
+    let machine = &results.machine;
+    let mut text = format!(
+        "{}: {} CPUs, {} nodes. {} rounds of {} s each, {}.\n",
+        machine.model.as_deref().unwrap_or("this machine"),
+        machine.cpus,
+        machine.nodes,
+        results.rounds,
+        results.seconds,
+        workload(results),
+    );
+    text.push_str(&format!("{}\n", rows(&results.rows)));
+    let collapsed = results
+        .rows
+        .iter()
+        .any(|row| row.threads > machine.cpus && collapses(row.lock));
+    if collapsed {
+        text.push_str(&format!("\n{}\n", crate::locks::COLLAPSE));
+    }
+    text
+}
+
+/// The violations, one line each; empty when there are none.
+pub fn violations(results: &Results) -> String {
+    results
+        .rows
+        .iter()
+        .filter(|row| row.violations > 0)
+        .map(|row| {
+            format!(
+                "lockworks: VIOLATION: {} with {} threads failed to exclude {} times\n",
+                row.lock, row.threads, row.violations
+            )
+        })
+        .collect()
+}
+
+fn collapses(lock: &str) -> bool {
+    Subject::find(lock).is_ok_and(|subject| subject.collapses())
+}
+
+fn workload(results: &Results) -> String {
+    match results.preset {
+        Preset::Plain => format!(
+            "critical section of two counters + {} ns, {} ns between",
+            results.critical_ns, results.think_ns
+        ),
+        Preset::Locktorture => "locktorture's writers (Linux 6.5 on)".to_owned(),
+        Preset::LocktortureOld => "locktorture's writers (Linux up to 6.4)".to_owned(),
+    }
+}
+
+fn rows(rows: &[Row]) -> Table {
+    let header = [
+        "threads",
+        "lock",
+        "ops/s",
+        "min..max",
+        "fairness",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "remote",
+        "waiting",
+        "violations",
+    ];
+    let mut table = output::table(&header);
+    table.add_rows(rows.iter().map(cells));
+    for column in table.column_iter_mut().filter(|column| column.index != 1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn cells(row: &Row) -> [String; 12] {
+    let time = |of: fn(&super::results::Latency) -> u64| {
+        or_dash(
+            row.latency_ns
+                .as_ref()
+                .map(|latency| nanoseconds(of(latency))),
+        )
+    };
+    let handoffs = row.local_handoffs + row.remote_handoffs;
+    let remote = (handoffs > 0).then(|| row.remote_handoffs as f64 / handoffs as f64);
+    [
+        row.threads.to_string(),
+        row.lock.to_owned(),
+        scaled(row.operations_per_second),
+        format!(
+            "{}..{}",
+            scaled(row.operations_per_second_min),
+            scaled(row.operations_per_second_max)
+        ),
+        or_dash(row.fairness.map(|fairness| format!("{fairness:.3}"))),
+        time(|latency| latency.p50),
+        time(|latency| latency.p99),
+        time(|latency| latency.p999),
+        time(|latency| latency.max),
+        or_dash(remote.map(percent)),
+        or_dash(row.runqueue_wait_share.map(percent)),
+        row.violations.to_string(),
+    ]
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// Three digits and a prefix: 12.3M.
+fn scaled(value: f64) -> String {
+    let (value, prefix) = match value {
+        _ if value >= 999.5e6 => (value / 1e9, "G"),
+        _ if value >= 999.5e3 => (value / 1e6, "M"),
+        _ if value >= 999.5 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    format!("{}{prefix}", three_digits(value))
+}
+
+fn nanoseconds(ns: u64) -> String {
+    let ns = ns as f64;
+    let (value, unit) = match ns {
+        _ if ns >= 999.5e6 => (ns / 1e9, "s"),
+        _ if ns >= 999.5e3 => (ns / 1e6, "ms"),
+        _ if ns >= 999.5 => (ns / 1e3, "us"),
+        _ => return format!("{ns:.0} ns"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value {
+        _ if value >= 99.95 => 0,
+        _ if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{nanoseconds, scaled};
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        assert_eq!(scaled(12_345_678.0), "12.3M");
+        assert_eq!(scaled(999.7), "1.00k");
+        assert_eq!(scaled(312.0), "312");
+        assert_eq!(nanoseconds(45), "45 ns");
+        assert_eq!(nanoseconds(1_500), "1.50 us");
+        assert_eq!(nanoseconds(123_456_789), "123 ms");
+    }
+}

@@ -1,0 +1,270 @@
+//! What a torture came to, over all rounds.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use hdrhistogram::Histogram;
+use lockworks::{topology, tunables};
+use serde::Serialize;
+
+use super::Plan;
+use super::host::{Host, Pin};
+use super::round::{self, Handoffs, Outcome};
+use super::subject::Subject;
+use super::workload::Preset;
+
+/// Everything, as JSON has it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    /// Where it ran.
+    pub machine: Host,
+    /// What the threads did.
+    pub preset: Preset,
+    /// Work with the lock held.
+    pub critical_ns: u64,
+    /// Work without it.
+    pub think_ns: u64,
+    /// How threads were bound to CPUs.
+    pub pin: Pin,
+    /// How the CNA lock was set.
+    pub tunables: Tunables,
+    /// Length of each run.
+    pub seconds: f64,
+    /// Number of rounds.
+    pub rounds: usize,
+    /// What to know when reading the rest.
+    pub warnings: Vec<String>,
+    /// One for each lock and number of threads.
+    pub rows: Vec<Row>,
+}
+
+/// How the CNA lock was set.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tunables {
+    numa_spinlock: bool,
+    numa_spinlock_threshold_ms: u32,
+    shuffle_reduction: bool,
+    priority_waiters: bool,
+}
+
+/// One lock with one number of threads. Counts are sums over all rounds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Name of the lock.
+    pub lock: &'static str,
+    /// How many threads.
+    pub threads: usize,
+    /// Median of the rounds.
+    pub operations_per_second: f64,
+    /// Slowest round.
+    pub operations_per_second_min: f64,
+    /// Fastest round.
+    pub operations_per_second_max: f64,
+    /// Median of the rounds; none if nothing was done in any.
+    pub fairness: Option<f64>,
+    /// Operations complete when the time was up.
+    pub operations: u64,
+    /// Of sampled acquisitions.
+    pub latency_ns: Option<Latency>,
+    /// How many those were.
+    pub latency_samples: u64,
+    /// Hand-offs between threads of one node.
+    pub local_handoffs: u64,
+    /// Hand-offs between nodes.
+    pub remote_handoffs: u64,
+    /// Acquisitions by the thread that had held the lock last.
+    pub reacquisitions: u64,
+    /// What the lock itself counted, if it is one of ours.
+    pub events: BTreeMap<&'static str, u64>,
+    /// Failures of mutual exclusion.
+    pub violations: u64,
+    /// Times that the scheduler took a thread off its CPU.
+    pub involuntary_switches: Option<u64>,
+    /// Time that threads could run but had no CPU.
+    pub runqueue_wait_ns: Option<u64>,
+    /// That time, as a share of the threads' time.
+    pub runqueue_wait_share: Option<f64>,
+    /// Clock ticks that the hypervisor gave to others.
+    pub steal_ticks: Option<u64>,
+}
+
+/// Percentiles of the time from asking for the lock to having it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Latency {
+    /// Half were faster.
+    pub p50: u64,
+    /// 1 % were slower.
+    pub p99: u64,
+    /// 0.1 % were slower.
+    pub p999: u64,
+    /// The slowest seen.
+    pub max: u64,
+}
+
+/// The outcomes of all rounds so far.
+pub struct Collected<'a> {
+    plan: &'a Plan,
+    /// By threads, then by lock.
+    outcomes: Vec<Vec<Outcome>>,
+}
+
+impl<'a> Collected<'a> {
+    /// None yet.
+    pub fn new(plan: &'a Plan) -> Self {
+        let rows = plan.threads.len() * plan.subjects.len();
+        Self {
+            plan,
+            outcomes: (0..rows).map(|_| Vec::new()).collect(),
+        }
+    }
+
+    /// One run's outcome, of the lock and threads at these places in the plan.
+    pub fn add(&mut self, threads: usize, lock: usize, outcome: Outcome) {
+        self.outcomes[threads * self.plan.subjects.len() + lock].push(outcome);
+    }
+
+    /// All of it.
+    pub fn results(&self) -> Result<Results> {
+        let plan = self.plan;
+        let of = plan
+            .threads
+            .iter()
+            .flat_map(|&threads| plan.subjects.iter().map(move |&subject| (subject, threads)));
+        Ok(Results {
+            machine: Host::look()?,
+            preset: plan.workload.preset,
+            critical_ns: plan.workload.critical_ns,
+            think_ns: plan.workload.think_ns,
+            pin: plan.pin,
+            tunables: Tunables {
+                numa_spinlock: tunables::numa_spinlock_active(),
+                numa_spinlock_threshold_ms: tunables::numa_spinlock_threshold(),
+                shuffle_reduction: tunables::shuffle_reduction(),
+                priority_waiters: tunables::priority_waiters(),
+            },
+            seconds: plan.duration.as_secs_f64(),
+            rounds: plan.rounds,
+            warnings: topology::warning().into_iter().map(str::to_owned).collect(),
+            rows: of
+                .zip(&self.outcomes)
+                .map(|((subject, threads), rounds)| row(subject, threads, rounds))
+                .collect(),
+        })
+    }
+}
+
+fn row(subject: Subject, threads: usize, rounds: &[Outcome]) -> Row {
+    let rates = sorted(rounds.iter().map(Outcome::operations_per_second));
+    let fairness = sorted(
+        rounds
+            .iter()
+            .filter_map(|round| fairness(&round.operations)),
+    );
+    let mut latency = round::latencies();
+    let mut handoffs = Handoffs::default();
+    for round in rounds {
+        latency.add(&round.latency).expect("the same bounds");
+        handoffs += round.handoffs;
+    }
+    let seconds: f64 = rounds.iter().map(|round| round.elapsed.as_secs_f64()).sum();
+    let waited = total(rounds, |round| round.withheld.runqueue_wait_ns);
+    Row {
+        lock: subject.name(),
+        threads,
+        operations_per_second: median(&rates).unwrap_or(0.0),
+        operations_per_second_min: rates.first().copied().unwrap_or(0.0),
+        operations_per_second_max: rates.last().copied().unwrap_or(0.0),
+        fairness: median(&fairness),
+        operations: rounds.iter().flat_map(|round| &round.operations).sum(),
+        latency_ns: Latency::of(&latency),
+        latency_samples: latency.len(),
+        local_handoffs: handoffs.local,
+        remote_handoffs: handoffs.remote,
+        reacquisitions: handoffs.reacquisitions,
+        events: events(subject, rounds),
+        violations: rounds.iter().map(|round| round.violations).sum(),
+        involuntary_switches: total(rounds, |round| round.withheld.involuntary_switches),
+        runqueue_wait_ns: waited,
+        runqueue_wait_share: waited.map(|ns| ns as f64 / 1e9 / seconds / threads as f64),
+        steal_ticks: total(rounds, |round| round.steal_ticks),
+    }
+}
+
+impl Latency {
+    fn of(latency: &Histogram<u64>) -> Option<Self> {
+        (!latency.is_empty()).then(|| Self {
+            p50: latency.value_at_quantile(0.5),
+            p99: latency.value_at_quantile(0.99),
+            p999: latency.value_at_quantile(0.999),
+            max: latency.max(),
+        })
+    }
+}
+
+fn events(subject: Subject, rounds: &[Outcome]) -> BTreeMap<&'static str, u64> {
+    let mut events = BTreeMap::new();
+    if let Subject::Lock(_) = subject {
+        for (name, _, count) in rounds.iter().flat_map(|round| round.events.iter()) {
+            *events.entry(name).or_default() += count;
+        }
+    }
+    events
+}
+
+/// The sum over all rounds, if there is a figure in each.
+fn total(rounds: &[Outcome], of: impl Fn(&Outcome) -> Option<u64>) -> Option<u64> {
+    rounds.iter().map(of).sum()
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// Of sorted values.
+fn median(values: &[f64]) -> Option<f64> {
+    let n = values.len();
+    (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
+}
+
+/// The share of the total that the upper half of the threads has: 0.5 is strictly fair, 1 totally
+/// unfair. The middle one of an odd number counts half to either side.
+fn fairness(operations: &[u64]) -> Option<f64> {
+    let total: u64 = operations.iter().sum();
+    let mut operations = operations.to_vec();
+    operations.sort_unstable_by(|a, b| b.cmp(a));
+    let half = operations.len() / 2;
+    let mut upper = operations[..half].iter().sum::<u64>() as f64;
+    if operations.len() % 2 == 1 {
+        upper += operations[half] as f64 / 2.0;
+    }
+    (total > 0).then(|| upper / total as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fairness, median};
+
+    #[test]
+    fn equal_shares_are_fair() {
+        for threads in 1..6 {
+            assert_eq!(fairness(&vec![7; threads]), Some(0.5));
+        }
+    }
+
+    #[test]
+    fn unequal_shares_are_not() {
+        assert_eq!(fairness(&[0, 10]), Some(1.0));
+        assert_eq!(fairness(&[1, 3]), Some(0.75));
+        assert_eq!(fairness(&[2, 0, 2]), Some(0.75));
+        assert_eq!(fairness(&[0, 0]), None);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[1.0, 2.0, 9.0]), Some(2.0));
+        assert_eq!(median(&[1.0, 3.0]), Some(2.0));
+    }
+}

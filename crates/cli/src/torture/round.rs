@@ -1,0 +1,253 @@
+//! One measured run: threads that take one lock over and over for a given time.
+
+use std::io;
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{RwLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use hdrhistogram::Histogram;
+use lockworks::{RawLock, Statistics, statistics, thread_attach, topology};
+
+use super::host::{Withheld, pin_to, steal_ticks};
+use super::subject::{Exclusion, PthreadMutex, PthreadSpin, Subject};
+use super::workload::{Handoff, Part, Protected, Workload};
+
+/// One acquisition in so many is timed.
+pub const SAMPLED: u64 = 16;
+
+/// How to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions<'a> {
+    /// How many threads.
+    pub threads: usize,
+    /// For how long.
+    pub duration: Duration,
+    /// What they do.
+    pub workload: Workload,
+    /// CPUs for the threads, in turn; empty: any.
+    pub cpus: &'a [usize],
+}
+
+/// Hand-offs, by where the lock came from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Handoffs {
+    /// From another thread on the same node.
+    pub local: u64,
+    /// From a thread on another node.
+    pub remote: u64,
+    /// From the same thread.
+    pub reacquisitions: u64,
+}
+
+impl Handoffs {
+    fn add(&mut self, handoff: Handoff) {
+        match handoff {
+            Handoff::First => {}
+            Handoff::Reacquired => self.reacquisitions += 1,
+            Handoff::Local => self.local += 1,
+            Handoff::Remote => self.remote += 1,
+        }
+    }
+}
+
+impl AddAssign for Handoffs {
+    fn add_assign(&mut self, other: Self) {
+        self.local += other.local;
+        self.remote += other.remote;
+        self.reacquisitions += other.reacquisitions;
+    }
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// From the start until the time was up, by the clock.
+    pub elapsed: Duration,
+    /// Operations of each thread that were complete when the time was up.
+    pub operations: Vec<u64>,
+    /// Nanoseconds that sampled acquisitions took.
+    pub latency: Histogram<u64>,
+    /// Where the lock came from.
+    pub handoffs: Handoffs,
+    /// Times that two threads were seen to hold the lock, and acquisitions that were lost.
+    pub violations: u64,
+    /// What the scheduler withheld from all threads together.
+    pub withheld: Withheld,
+    /// What the hypervisor withheld from the machine.
+    pub steal_ticks: Option<u64>,
+    /// What the lock itself has counted.
+    pub events: Statistics,
+}
+
+impl Outcome {
+    /// Of all threads together.
+    pub fn operations_per_second(&self) -> f64 {
+        self.operations.iter().sum::<u64>() as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+/// Runs once.
+pub fn run(subject: Subject, conditions: &Conditions) -> Result<Outcome> {
+    match subject {
+        Subject::Lock(lock) => torture(&RawLock::new(lock), conditions),
+        Subject::PthreadMutex => torture(&*PthreadMutex::new(), conditions),
+        Subject::PthreadSpin => torture(&*PthreadSpin::new(), conditions),
+    }
+}
+
+/// What the threads of a run share.
+struct Shared<'a, E> {
+    lock: &'a E,
+    protected: Protected,
+    /// Held for writing until all may start.
+    gate: RwLock<()>,
+    stop: AtomicBool,
+}
+
+/// What one thread has seen.
+struct Tally {
+    acquisitions: u64,
+    latency: Histogram<u64>,
+    handoffs: Handoffs,
+    violations: u64,
+    withheld: Withheld,
+}
+
+fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<Outcome> {
+    let threads = conditions.threads;
+    let shared = Shared {
+        lock,
+        protected: Protected::new(threads),
+        gate: RwLock::new(()),
+        stop: AtomicBool::new(false),
+    };
+    let (ready, all_ready) = mpsc::channel();
+    let events = statistics();
+    let stolen = steal_ticks();
+
+    let (elapsed, tallies) = thread::scope(|scope| {
+        let closed = shared.gate.write().expect("no thread has panicked");
+        let spawn = |thread| {
+            let part = Part::new(conditions.workload, thread, threads);
+            let cpu = conditions.cpus.iter().cycle().nth(thread).copied();
+            let (shared, ready) = (&shared, ready.clone());
+            thread::Builder::new().spawn_scoped(scope, move || {
+                if let Some(cpu) = cpu {
+                    pin_to(cpu);
+                }
+                shared.work(thread, part, &ready)
+            })
+        };
+        let handles: io::Result<Vec<_>> = (0..threads).map(spawn).collect();
+        // Those that did start must not run when others did not.
+        shared.stop.store(handles.is_err(), Relaxed);
+        let handles = handles
+            .with_context(|| format!("cannot start {threads} threads; give fewer to --threads"))?;
+        for _ in &handles {
+            all_ready.recv().expect("no thread has panicked");
+        }
+
+        let start = Instant::now();
+        drop(closed);
+        thread::sleep(conditions.duration);
+        shared.stop.store(true, Relaxed);
+        let elapsed = start.elapsed();
+        let tallies: Vec<Tally> = handles
+            .into_iter()
+            .map(|handle| handle.join().expect("no thread has panicked"))
+            .collect();
+        anyhow::Ok((elapsed, tallies))
+    })?;
+
+    let steal_ticks = (|| Some(steal_ticks()? - stolen?))();
+    let events = statistics().since(&events);
+    let counted = shared.protected.acquisitions();
+    Ok(sum_up(elapsed, &tallies, counted, steal_ticks, events))
+}
+
+impl<E: Exclusion> Shared<'_, E> {
+    fn work(&self, thread: usize, mut part: Part, ready: &mpsc::Sender<()>) -> Tally {
+        let mut node = self.lock.node();
+        let mut tally = Tally {
+            acquisitions: 0,
+            latency: latencies(),
+            handoffs: Handoffs::default(),
+            violations: 0,
+            withheld: Withheld::so_far(),
+        };
+        // The same slot for all of the run, whether or not it comes to queueing.
+        thread_attach();
+        // Nobody waits for this one when another could not start.
+        let _ = ready.send(());
+        drop(self.gate.read());
+
+        let withheld = Withheld::so_far();
+        while !self.stop.load(Relaxed) {
+            part.think();
+            let sampled = tally.acquisitions % SAMPLED == thread as u64 % SAMPLED;
+            let asked = sampled.then(Instant::now);
+            self.lock.lock(&mut node);
+            let waited = asked.map(|asked| asked.elapsed());
+
+            let (handoff, alone) = self.protected.enter(thread, topology::current_node());
+            part.critical(&self.protected);
+            let still_alone = self.protected.leave(thread);
+            // SAFETY: locked above, by this thread and with this node.
+            unsafe { self.lock.unlock(&mut node) };
+
+            tally.acquisitions += 1;
+            tally.handoffs.add(handoff);
+            tally.violations += u64::from(!alone) + u64::from(!still_alone);
+            if let Some(waited) = waited {
+                tally.latency.saturating_record(waited.as_nanos() as u64);
+            }
+        }
+        tally.withheld = Withheld::since(withheld);
+        tally
+    }
+}
+
+/// From 1 ns to 100 s, to two digits.
+pub fn latencies() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 100_000_000_000, 2).expect("bounds that it takes")
+}
+
+fn sum_up(
+    elapsed: Duration,
+    tallies: &[Tally],
+    counted: u64,
+    steal_ticks: Option<u64>,
+    events: Statistics,
+) -> Outcome {
+    let mut latency = latencies();
+    let mut handoffs = Handoffs::default();
+    let acquisitions: u64 = tallies.iter().map(|tally| tally.acquisitions).sum();
+    let mut violations = acquisitions.abs_diff(counted);
+    for tally in tallies {
+        latency.add(&tally.latency).expect("the same bounds");
+        handoffs += tally.handoffs;
+        violations += tally.violations;
+    }
+    let total = |of: fn(&Withheld) -> Option<u64>| -> Option<u64> {
+        tallies.iter().map(|tally| of(&tally.withheld)).sum()
+    };
+    Outcome {
+        elapsed,
+        // The time ran out during the last operation of each thread: it is not counted.
+        operations: tallies
+            .iter()
+            .map(|tally| tally.acquisitions.saturating_sub(1))
+            .collect(),
+        latency,
+        handoffs,
+        violations,
+        withheld: Withheld {
+            involuntary_switches: total(|withheld| withheld.involuntary_switches),
+            runqueue_wait_ns: total(|withheld| withheld.runqueue_wait_ns),
+        },
+        steal_ticks,
+        events,
+    }
+}
