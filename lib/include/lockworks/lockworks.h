@@ -53,6 +53,7 @@
 #include "qspinlock.h"
 #include "tas.h"
 #include "ticket.h"
+#include "tunables.h"
 #pragma GCC diagnostic pop
 
 #define LW_VERSION "0.1.0"
@@ -116,8 +117,8 @@ bool lw_numa_spinlock_active(void);
 
 /*
  * LOCKWORKS_NUMA_SPINLOCK_THRESHOLD=1..100: milliseconds for which lw_cna may
- * pass over waiters of other nodes; 10 by default. Time is told by a coarse
- * clock, whose ticks are 1 to 10 ms apart.
+ * pass over waiters of other nodes; 10 by default (bounds and default are in
+ * tunables.h). Time is told by a coarse clock, whose ticks are 1 to 10 ms apart.
  */
 int lw_set_numa_spinlock_threshold(unsigned int ms);
 unsigned int lw_numa_spinlock_threshold(void);

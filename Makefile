@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+
+PREFIX ?= /usr/local
+CC ?= cc
+CXX ?= c++
+CARGO ?= cargo
+INSTALL ?= install
+CFLAGS ?= -O2 -g
+DESTDIR ?=
+
+VERSION := $(shell sed -n 's/^\#define LW_VERSION "\(.*\)"/\1/p' lib/include/lockworks/lockworks.h)
+INCLUDES := -Ilocks -Iworlds/user -Ilib/include
+WARNINGS := -Wall -Wextra
+LW_CFLAGS := -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(INCLUDES)
+
+SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
+OBJECTS := $(SOURCES:%.c=build/%.o)
+TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
+C_FILES = $(shell find locks worlds lib tests crates -name '*.[ch]')
+# The public header and all that it includes, which end up in one directory.
+HEADERS = $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))
+INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
+	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
+
+.PHONY: all lib cargo setup test test-format test-c test-headers test-cargo demo bench install \
+	install-lib uninstall clean help
+.DELETE_ON_ERROR:
+
+all: lib cargo
+
+lib: build/liblockworks.a build/liblockworks.so
+
+cargo:
+	$(CARGO) build --release --workspace
+
+setup:
+	@scripts/setup.sh
+
+build/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+build/liblockworks.a: $(OBJECTS)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+# Threads return their slots at exit through the library, so it must not be unloaded.
+build/liblockworks.so.0: $(OBJECTS)
+	$(CC) -shared -pthread -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs $(LDFLAGS) $^ -o $@
+
+build/liblockworks.so: build/liblockworks.so.0
+	ln -sf $(<F) $@
+
+# The tests know the library from inside, so they are linked with the static one.
+build/tests/%: tests/user/%.c build/liblockworks.a
+	@mkdir -p $(@D)
+	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $< build/liblockworks.a $(LDFLAGS) -o $@
+
+test: setup test-format test-c test-headers test-cargo
+
+test-format:
+	clang-format --dry-run -Werror $(C_FILES)
+	$(CARGO) fmt --all --check
+
+test-c: $(TESTS:%=build/tests/%)
+	@for test in $(TESTS); do \
+		echo "test $$test"; \
+		build/tests/$$test || { echo "test $$test FAILED"; exit 1; }; \
+	done
+
+# What users get: the installed headers by way of pkg-config, in each language, with no warning.
+STAGE := $(CURDIR)/build/stage
+PKG_CONFIG := PKG_CONFIG_PATH=$(STAGE)/lib/pkgconfig pkg-config
+test-headers: lib
+	rm -rf $(STAGE)
+	@mkdir -p build/tests
+	@$(MAKE) --no-print-directory install-lib PREFIX=$(STAGE) DESTDIR=
+	@for language in c:c11 c:c17 c++:c++17; do \
+		for options in "" "-static"; do \
+			compiler='$(CC)'; [ $${language%:*} = c ] || compiler='$(CXX)'; \
+			echo "test installed headers as $${language#*:} $$options" && \
+			$$compiler -x $${language%:*} -std=$${language#*:} -Wall -Wextra -Wpedantic \
+				-Werror -pthread $$($(PKG_CONFIG) --cflags lockworks) tests/user/installed/use.c \
+				-x none $$options $$($(PKG_CONFIG) --libs lockworks) -o build/tests/use && \
+			LD_LIBRARY_PATH=$(STAGE)/lib build/tests/use || exit 1; \
+		done; \
+	done
+	@test -z "$$(nm -D --defined-only build/liblockworks.so | grep -v ' lw_')"
+
+test-cargo:
+	$(CARGO) test --release --workspace
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+
+demo: setup all
+	target/release/lockworks demo
+
+bench: setup all
+	target/release/lockworks-bench
+
+install: install-lib cargo
+	$(INSTALL) -D target/release/lockworks $(DESTDIR)$(PREFIX)/bin/lockworks
+
+install-lib: lib
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/include/lockworks $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/lockworks
+	$(INSTALL) -m 644 build/liblockworks.a $(DESTDIR)$(PREFIX)/lib
+	$(INSTALL) -m 755 build/liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib
+	ln -sf liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib/liblockworks.so
+	sed 's|@prefix@|$(PREFIX)|; s|@version@|$(VERSION)|' lib/lockworks.pc.in \
+		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/lockworks.pc
+
+uninstall:
+	rm -rf $(INSTALLED:%=$(DESTDIR)%)
+
+clean:
+	rm -rf build
+	$(CARGO) clean
+
+help:
+	@echo 'make             build the C library (build/) and the programs (target/release/)'
+	@echo 'make test        check everything'
+	@echo 'make demo        see what it does'
+	@echo 'make bench       measure the locks side by side on this machine'
+	@echo 'make install     PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'
+	@echo 'make uninstall   take that away again'
+	@echo 'make setup       look for the tools needed; as root, install those missing'
+	@echo 'make clean       remove what was built'
+
+-include $(OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d)

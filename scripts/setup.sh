@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# See that the tools are there. As root, install the missing ones that Debian has.
+set -euo pipefail
+
+packages=()
+want() { # package, and a command that succeeds when it is there
+	local package=$1
+	shift
+	"$@" >/dev/null 2>&1 || packages+=("$package")
+}
+
+want gcc command -v "${CC:-cc}"
+want g++ command -v "${CXX:-c++}"
+want make command -v make
+want pkg-config command -v pkg-config
+want clang-format command -v clang-format
+want libck-dev test -e /usr/include/ck_spinlock.h
+
+if ((${#packages[@]})); then
+	if ((EUID)) || ! command -v apt-get >/dev/null; then
+		echo "setup: missing, to be installed first: ${packages[*]}" >&2
+		exit 1
+	fi
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+fi
+
+if ! command -v cargo >/dev/null; then
+	echo "setup: missing, to be installed first: Rust 1.85 or later, see https://rustup.rs" >&2
+	exit 1
+fi

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * What CNA does with a queue, step by step: a queue of waiters from two nodes is
+ * put together while the lock is busy, then released, and the order in which
+ * they get the lock is looked at, and what was counted.
+ */
+#include "test.h"
+
+#include "topology.h"
+
+#define MAX_WAITERS 8
+/* A waiter that gets no CPU for 100 ms is not the lock's doing: then again. */
+#define ATTEMPTS 50
+
+static lw_cna lock;
+static int cpu_of_node[2];
+
+struct waiter {
+	int node;
+	bool priority;
+	unsigned int hold_ms;
+	int number;
+};
+
+static int order[MAX_WAITERS]; /* numbers as they got the lock, which protects it */
+static int served;
+
+static void *wait_for_lock(void *arg)
+{
+	struct waiter *self = arg;
+	cpu_set_t cpu;
+
+	CPU_ZERO(&cpu);
+	CPU_SET(cpu_of_node[self->node], &cpu);
+	CHECK(pthread_setaffinity_np(pthread_self(), sizeof(cpu), &cpu) == 0);
+	if (self->priority)
+		CHECK(lw_thread_set_priority(LW_PRIORITY_ON) == 0);
+	lw_cna_lock(&lock);
+	order[served++] = self->number;
+	if (self->hold_ms)
+		usleep(self->hold_ms * 1000);
+	lw_cna_unlock(&lock);
+	return NULL;
+}
+
+/* Let those queue in that order, release them; gives what was counted from then on. */
+static void run_queue(struct waiter *waiters, int n, uint64_t counts[LW_EVENT_COUNT])
+{
+	uint64_t before[LW_EVENT_COUNT];
+	pthread_t threads[MAX_WAITERS];
+	uint32_t tail = 0;
+
+	lw_statistics(before);
+	served = 0;
+	make_busy(&lock.word);
+	for (int i = 0; i < n; i++) {
+		waiters[i].number = i;
+		thread_start(&threads[i], 0, wait_for_lock, &waiters[i]);
+		tail = await_tail(&lock.word, tail);
+	}
+	end_busy(&lock.word);
+	for (int i = 0; i < n; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK(served == n);
+	CHECK(lw_load(&lock.word.val, relaxed) == 0);
+	lw_statistics(counts);
+	for (int event = 0; event < LW_EVENT_COUNT; event++)
+		counts[event] -= before[event];
+	CHECK(counts[LW_EVENT_queued_acquisitions] == (uint64_t)n);
+}
+
+static void check_order(int n, const char *expected)
+{
+	for (int i = 0; i < n; i++) {
+		if (order[i] != expected[i] - '0')
+			fprintf(stderr, "place %d of %s: %d\n", i, expected, order[i]);
+		CHECK(order[i] == expected[i] - '0');
+	}
+}
+
+/* As run_queue(), until nobody was kept from a CPU for so long that the threshold was passed. */
+static void run_undisturbed(struct waiter *waiters, int n, uint64_t counts[LW_EVENT_COUNT])
+{
+	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+		run_queue(waiters, n, counts);
+		if (counts[LW_EVENT_threshold_flushes] == 0)
+			return;
+	}
+	CHECK(!"served without delay");
+}
+
+static void check_preference(void)
+{
+	struct waiter waiters[] = {{.node = 0}, {.node = 1}, {.node = 0}, {.node = 1}, {.node = 0}};
+	uint64_t counts[LW_EVENT_COUNT];
+
+	/* Those of node 1 wait for the others, then the secondary queue becomes the primary. */
+	lw_set_shuffle_reduction(false);
+	run_undisturbed(waiters, 5, counts);
+	check_order(5, "02413");
+	CHECK(counts[LW_EVENT_secondary_moves] == 2);
+	CHECK(counts[LW_EVENT_local_handoffs] == 3);
+	CHECK(counts[LW_EVENT_remote_handoffs] == 1);
+	CHECK(counts[LW_EVENT_empty_flushes] == 1);
+	CHECK(counts[LW_EVENT_shuffles_skipped] == 0);
+	CHECK(counts[LW_EVENT_priority_waiters] == 0);
+
+	/* Whoever is last stays, though of another node. */
+	waiters[3].node = 0;
+	waiters[4].node = 1;
+	run_undisturbed(waiters, 5, counts);
+	check_order(5, "02341");
+	CHECK(counts[LW_EVENT_secondary_moves] == 1);
+	CHECK(counts[LW_EVENT_local_handoffs] == 3);
+	CHECK(counts[LW_EVENT_remote_handoffs] == 1);
+}
+
+static void check_off(void)
+{
+	struct waiter waiters[] = {{.node = 0}, {.node = 1}, {.node = 0}, {.node = 1}};
+	uint64_t counts[LW_EVENT_COUNT];
+
+	CHECK(lw_set_numa_spinlock(LW_NUMA_OFF) == 0);
+	run_queue(waiters, 4, counts);
+	check_order(4, "0123");
+	CHECK(counts[LW_EVENT_secondary_moves] == 0);
+	CHECK(counts[LW_EVENT_remote_handoffs] == 3);
+	CHECK(lw_set_numa_spinlock(LW_NUMA_AUTO) == 0);
+}
+
+static void check_threshold(void)
+{
+	/* 0 passes 1 over and holds the lock for long; so 2 or 3 puts it before the rest. */
+	struct waiter waiters[] = {{.node = 0, .hold_ms = 50},
+				   {.node = 1},
+				   {.node = 0, .hold_ms = 50},
+				   {.node = 0},
+				   {.node = 0}};
+	uint64_t counts[LW_EVENT_COUNT];
+
+	CHECK(lw_set_numa_spinlock_threshold(1) == 0);
+	run_queue(waiters, 5, counts);
+	CHECK(counts[LW_EVENT_threshold_flushes] > 0);
+	CHECK(order[4] != 1);
+	CHECK(lw_set_numa_spinlock_threshold(LW_NUMA_THRESHOLD_MAX_MS) == 0);
+}
+
+static void check_shuffle_reduction(void)
+{
+	struct waiter waiters[] = {{.node = 0}, {.node = 1}, {.node = 0}};
+	uint64_t counts[LW_EVENT_COUNT], skipped = 0;
+
+	lw_set_shuffle_reduction(true);
+	for (int i = 0; i < 20; i++) {
+		run_queue(waiters, 3, counts);
+		skipped += counts[LW_EVENT_shuffles_skipped];
+	}
+	CHECK(skipped > 0);
+	lw_set_shuffle_reduction(false);
+	run_queue(waiters, 3, counts);
+	CHECK(counts[LW_EVENT_shuffles_skipped] == 0);
+}
+
+static void check_priority(void)
+{
+	struct waiter waiters[] = {
+		{.node = 0}, {.node = 1, .priority = true}, {.node = 1}, {.node = 0}, {.node = 0}};
+	uint64_t counts[LW_EVENT_COUNT];
+
+	/* 1 is not passed over and inherits the preference for node 0, so 2 is. */
+	run_undisturbed(waiters, 5, counts);
+	check_order(5, "01342");
+	CHECK(counts[LW_EVENT_priority_waiters] == 1);
+	CHECK(counts[LW_EVENT_secondary_moves] == 1);
+
+	/* Otherwise it is, and 2 inherits. */
+	lw_set_priority_waiters(false);
+	run_undisturbed(waiters, 5, counts);
+	check_order(5, "02341");
+	CHECK(counts[LW_EVENT_priority_waiters] == 0);
+	lw_set_priority_waiters(true);
+}
+
+int main(void)
+{
+	cpu_set_t allowed;
+	char text[32];
+	int found = 0;
+
+	CHECK(sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++) {
+		if (CPU_ISSET(cpu, &allowed))
+			cpu_of_node[found++] = cpu;
+	}
+	if (found < 2) {
+		printf("not run: needs two CPUs\n");
+		return 0;
+	}
+	snprintf(text, sizeof(text), "%d:%d", cpu_of_node[0], cpu_of_node[1]);
+	CHECK(lw_user_topology_parse(text));
+	CHECK(lw_numa_spinlock_active());
+	CHECK(lw_set_numa_spinlock_threshold(LW_NUMA_THRESHOLD_MAX_MS) == 0);
+
+	check_preference();
+	check_off();
+	check_threshold();
+	check_shuffle_reduction();
+	check_priority();
+	return 0;
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* The child of a process with many threads: it keeps what is its own and has all the rest. */
+#include "test.h"
+
+#define OTHERS 40
+
+static lw_qspinlock held, fresh;
+static unsigned int own_slot;
+static bool stop;
+
+static void child(void *highest)
+{
+	CHECK(lw_thread_attach() == own_slot);
+	/* What the forking thread holds, it holds in the child. */
+	CHECK(!lw_qspinlock_trylock(&held));
+	lw_qspinlock_unlock(&held);
+	lw_qspinlock_lock(&held);
+	lw_qspinlock_unlock(&held);
+	check_slots_are_free(200, *(unsigned int *)highest);
+}
+
+static void *keep_slot(void *arg)
+{
+	struct attached *shared = arg;
+
+	CHECK(lw_thread_attach() != 0);
+	pthread_barrier_wait(&shared->all);
+	pthread_barrier_wait(&shared->all);
+	return NULL;
+}
+
+/* Slots of threads that the child does not have are free there. */
+static void check_others_slots(void)
+{
+	static struct attached shared;
+	unsigned int highest = 201;
+	pthread_t threads[OTHERS];
+
+	CHECK(pthread_barrier_init(&shared.all, NULL, OTHERS + 1) == 0);
+	for (int i = 0; i < OTHERS; i++)
+		thread_start(&threads[i], 0, keep_slot, &shared);
+	pthread_barrier_wait(&shared.all);
+	lw_qspinlock_lock(&held);
+	CHECK(in_child(child, &highest) == 0);
+	lw_qspinlock_unlock(&held);
+	pthread_barrier_wait(&shared.all);
+	for (int i = 0; i < OTHERS; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static void *attach_and_exit(void *arg)
+{
+	(void)arg;
+	lw_thread_attach();
+	return NULL;
+}
+
+static void *churn(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		pthread_t thread;
+
+		thread_start(&thread, 0, attach_and_exit, NULL);
+		CHECK(pthread_join(thread, NULL) == 0);
+	}
+	return NULL;
+}
+
+/* Fork while others are taking and returning slots. */
+static void check_while_slots_move(void)
+{
+	unsigned int highest = 201 + OTHERS;
+	pthread_t threads[3];
+
+	for (int i = 0; i < 3; i++)
+		thread_start(&threads[i], 0, churn, NULL);
+	for (int i = 0; i < 50; i++) {
+		lw_qspinlock_lock(&held);
+		CHECK(in_child(child, &highest) == 0);
+		lw_qspinlock_unlock(&held);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 3; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static void *queue_on(void *lock)
+{
+	lw_qspinlock_lock(lock);
+	lw_qspinlock_unlock(lock);
+	return NULL;
+}
+
+/* A slot whose node was in a queue at the fork: its next owner starts at the first node. */
+static void child_queues(void *arg)
+{
+	pthread_t threads[3];
+	uint32_t tail = 0;
+
+	(void)arg;
+	memset(&fresh, 0, sizeof(fresh));
+	make_busy(&fresh.word);
+	for (int i = 0; i < 3; i++) {
+		thread_start(&threads[i], 0, queue_on, &fresh);
+		tail = await_tail(&fresh.word, tail);
+		CHECK((tail >> LW_TAIL_SHIFT & LW_TAIL_INDEX_MASK) == 0);
+	}
+	end_busy(&fresh.word);
+	for (int i = 0; i < 3; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static void check_queued_at_fork(void)
+{
+	pthread_t threads[2];
+	uint32_t tail = 0;
+
+	make_busy(&fresh.word);
+	for (int i = 0; i < 2; i++) {
+		thread_start(&threads[i], 0, queue_on, &fresh);
+		tail = await_tail(&fresh.word, tail);
+	}
+	CHECK(in_child(child_queues, NULL) == 0);
+	end_busy(&fresh.word);
+	for (int i = 0; i < 2; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+int main(void)
+{
+	own_slot = lw_thread_attach();
+	CHECK(own_slot != 0);
+	check_others_slots();
+	check_while_slots_move();
+	check_queued_at_fork();
+	return 0;
+}

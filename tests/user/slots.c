@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* More threads than slots, and many more over time. */
+#include "test.h"
+
+#define CROWD	    16400
+#define CHURN	    1000000
+#define CHURN_BATCH 8
+#define SMALL_STACK (64 * 1024)
+
+static lw_cna lock;
+static unsigned int without_slot;
+static unsigned long counter; /* protected by `lock` */
+
+static pthread_barrier_t crowd_attached, crowd_locked, crowd_leaves;
+
+static void *crowd_member(void *arg)
+{
+	bool *taken = arg;
+	unsigned int slot = lw_thread_attach();
+
+	CHECK(slot <= LW_MAX_SLOTS);
+	if (slot)
+		CHECK(!__atomic_exchange_n(&taken[slot], true, __ATOMIC_RELAXED));
+	else
+		__atomic_fetch_add(&without_slot, 1, __ATOMIC_RELAXED);
+	pthread_barrier_wait(&crowd_attached);
+	/* main has made the lock busy: these go through the slow path, without a queue node */
+	if (!slot) {
+		lw_cna_lock(&lock);
+		counter++;
+		lw_cna_unlock(&lock);
+	}
+	pthread_barrier_wait(&crowd_locked);
+	pthread_barrier_wait(&crowd_leaves);
+	return NULL;
+}
+
+static void child_has_slots(void *arg)
+{
+	(void)arg;
+	check_slots_are_free(200, LW_MAX_SLOTS);
+}
+
+static void check_crowd(void)
+{
+	static pthread_t threads[CROWD];
+	static bool taken[LW_MAX_SLOTS + 1];
+	/* main has one too */
+	const unsigned int left_over = CROWD + 1 - LW_MAX_SLOTS;
+	uint64_t nodeless = counted(LW_EVENT_nodeless_acquisitions);
+
+	CHECK(pthread_barrier_init(&crowd_attached, NULL, CROWD + 1) == 0);
+	CHECK(pthread_barrier_init(&crowd_locked, NULL, CROWD + 1) == 0);
+	CHECK(pthread_barrier_init(&crowd_leaves, NULL, CROWD + 1) == 0);
+	make_busy(&lock.word);
+	for (unsigned int i = 0; i < CROWD; i++)
+		thread_start(&threads[i], SMALL_STACK, crowd_member, taken);
+	pthread_barrier_wait(&crowd_attached);
+	while (counted(LW_EVENT_nodeless_acquisitions) < nodeless + left_over)
+		usleep(1000);
+	end_busy(&lock.word);
+	pthread_barrier_wait(&crowd_locked);
+	CHECK(without_slot == left_over);
+	CHECK(counter == left_over);
+	CHECK(in_child(child_has_slots, NULL) == 0);
+	pthread_barrier_wait(&crowd_leaves);
+	for (unsigned int i = 0; i < CROWD; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static void *churn_member(void *arg)
+{
+	(void)arg;
+	CHECK(lw_thread_attach() != 0);
+	lw_cna_lock(&lock);
+	counter++;
+	lw_cna_unlock(&lock);
+	return NULL;
+}
+
+static void check_churn(void)
+{
+	counter = 0;
+	for (unsigned int started = 0; started < CHURN; started += CHURN_BATCH) {
+		pthread_t threads[CHURN_BATCH];
+
+		for (unsigned int i = 0; i < CHURN_BATCH; i++)
+			thread_start(&threads[i], SMALL_STACK, churn_member, NULL);
+		for (unsigned int i = 0; i < CHURN_BATCH; i++)
+			CHECK(pthread_join(threads[i], NULL) == 0);
+	}
+	CHECK(counter == CHURN);
+}
+
+int main(void)
+{
+	check_slots_are_free(64, 65);
+	check_churn();
+	/* Slots came back one by one: no more were ever used than threads were alive. */
+	check_slots_are_free(64, 65);
+	check_crowd();
+	check_slots_are_free(200, LW_MAX_SLOTS);
+	return 0;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the tests of the user world share. A test is a program that exits with 0. */
+#ifndef LW_TEST_H
+#define LW_TEST_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <lockworks/lockworks.h>
+
+#define CHECK(condition)                                                                        \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			_exit(1);                                                               \
+		}                                                                               \
+	} while (0)
+
+static inline void thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *arg)
+{
+	pthread_attr_t attr;
+
+	CHECK(pthread_attr_init(&attr) == 0);
+	if (stack)
+		CHECK(pthread_attr_setstacksize(&attr, stack) == 0);
+	CHECK(pthread_create(thread, &attr, run, arg) == 0);
+	pthread_attr_destroy(&attr);
+}
+
+/* Run `body` in a child process; gives its exit status. */
+static inline int in_child(void (*body)(void *arg), void *arg)
+{
+	int status;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		body(arg);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* (0,0,0) -> (0,1,1), held and awaited: whoever comes now must queue. */
+static inline void make_busy(lw_word *word)
+{
+	lw_store(&word->val, LW_LOCKED | LW_PENDING, relaxed);
+}
+
+/* (*,1,1) -> (*,0,0) */
+static inline void end_busy(lw_word *word)
+{
+	lw_field_store(word, locked_pending, 0, release);
+}
+
+/* Wait until the tail of a busy lock is another one than `last`; gives it. */
+static inline uint32_t await_tail(lw_word *word, uint32_t last)
+{
+	uint32_t val;
+
+	while (val = lw_load(&word->val, acquire),
+	       !(val & LW_PENDING) || (val & LW_TAIL_MASK) == last)
+		usleep(200);
+	return val & LW_TAIL_MASK;
+}
+
+static inline uint64_t counted(enum lw_event event)
+{
+	uint64_t counts[LW_EVENT_COUNT];
+
+	lw_statistics(counts);
+	return counts[event];
+}
+
+/*
+ * Start `n` threads that take their slots and keep them until all have: as many
+ * different slots, from 1 to at most `highest`.
+ */
+struct attached {
+	pthread_barrier_t all;
+	unsigned int slots[256];
+};
+
+struct attacher {
+	struct attached *shared;
+	unsigned int index;
+};
+
+static inline void *attach_and_wait(void *arg)
+{
+	struct attacher *self = arg;
+
+	self->shared->slots[self->index] = lw_thread_attach();
+	pthread_barrier_wait(&self->shared->all);
+	return NULL;
+}
+
+static inline void check_slots_are_free(unsigned int n, unsigned int highest)
+{
+	static struct attached shared;
+	static struct attacher attachers[256];
+	static pthread_t threads[256];
+	static bool seen[LW_MAX_SLOTS + 1];
+	unsigned int own = lw_thread_attach();
+
+	CHECK(n <= 256);
+	memset(seen, 0, sizeof(seen));
+	seen[own] = true;
+	CHECK(pthread_barrier_init(&shared.all, NULL, n) == 0);
+	for (unsigned int i = 0; i < n; i++) {
+		attachers[i] = (struct attacher){&shared, i};
+		thread_start(&threads[i], 0, attach_and_wait, &attachers[i]);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	pthread_barrier_destroy(&shared.all);
+	for (unsigned int i = 0; i < n; i++) {
+		CHECK(shared.slots[i] >= 1 && shared.slots[i] <= highest);
+		CHECK(!seen[shared.slots[i]]);
+		seen[shared.slots[i]] = true;
+	}
+}
+
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* The tunables by call and by environment, with values that they may not have. */
+#include "test.h"
+
+#include "slots.h"
+
+static char program[PATH_MAX];
+
+/* What a child process that was started with an environment sees. */
+static void report(void)
+{
+	printf("%d %d %u %d %d %u %u %u", lw_numa_spinlock(), lw_numa_spinlock_active(),
+	       lw_numa_spinlock_threshold(), lw_shuffle_reduction(), lw_priority_waiters(),
+	       lw_topology_nodes(), lw_topology_node_of_cpu(0), lw_topology_node_of_cpu(1));
+}
+
+static void read_all(FILE *file, char *text, size_t size)
+{
+	CHECK(file);
+	text[fread(text, 1, size - 1, file)] = '\0';
+}
+
+/*
+ * Run this program with a variable in its environment: what it reports, and on
+ * standard error either nothing or one line that has `complaint` in it.
+ */
+static void check_environment(const char *variable, const char *value, const char *expected,
+			      const char *complaint)
+{
+	char command[2 * PATH_MAX], out[256], err[512];
+	char errors[] = "/tmp/lockworks-tunables-XXXXXX";
+	int fd = mkstemp(errors);
+	FILE *file;
+
+	CHECK(fd >= 0);
+	snprintf(command, sizeof(command), "%s='%s' '%s' report 2>%s", variable, value, program,
+		 errors);
+	file = popen(command, "r");
+	read_all(file, out, sizeof(out));
+	CHECK(pclose(file) == 0);
+	file = fdopen(fd, "r");
+	read_all(file, err, sizeof(err));
+	fclose(file);
+	unlink(errors);
+
+	if (strcmp(out, expected) != 0 || !!*err != !!complaint)
+		fprintf(stderr, "%s=%s: %s, not %s; %s\n", variable, value, out, expected, err);
+	CHECK(strcmp(out, expected) == 0);
+	if (!complaint) {
+		CHECK(!*err);
+		return;
+	}
+	CHECK(strncmp(err, "lockworks: ", strlen("lockworks: ")) == 0);
+	CHECK(strstr(err, variable) && strstr(err, complaint));
+	CHECK(strchr(err, '\n') == err + strlen(err) - 1);
+}
+
+/* The machine's own nodes are not known here, so LOCKWORKS_TOPOLOGY is set first. */
+static void check_environments(void)
+{
+	static const char normal[] = "0 1 10 1 1 2 0 1";
+	static const char threshold[] = "LOCKWORKS_NUMA_SPINLOCK_THRESHOLD";
+	static const char bounds[] = "1 to 100";
+
+	CHECK(setenv("LOCKWORKS_TOPOLOGY", "0:1", 1) == 0);
+	check_environment("LOCKWORKS_NUMA_SPINLOCK", "auto", normal, NULL);
+	check_environment("LOCKWORKS_NUMA_SPINLOCK", "on", "1 1 10 1 1 2 0 1", NULL);
+	check_environment("LOCKWORKS_NUMA_SPINLOCK", "off", "2 0 10 1 1 2 0 1", NULL);
+	check_environment("LOCKWORKS_NUMA_SPINLOCK", "yes", normal, "auto, on or off");
+	check_environment("LOCKWORKS_NUMA_SPINLOCK", "", normal, "auto, on or off");
+
+	check_environment(threshold, "1", "0 1 1 1 1 2 0 1", NULL);
+	check_environment(threshold, "100", "0 1 100 1 1 2 0 1", NULL);
+	check_environment(threshold, "0", normal, bounds);
+	check_environment(threshold, "101", normal, bounds);
+	check_environment(threshold, "-1", normal, bounds);
+	check_environment(threshold, "+1", normal, bounds);
+	check_environment(threshold, "5ms", normal, bounds);
+	check_environment(threshold, "", normal, bounds);
+	check_environment(threshold, "4294967297", normal, bounds);
+	check_environment(threshold, "18446744073709551617", normal, bounds);
+
+	check_environment("LOCKWORKS_SHUFFLE_REDUCTION", "off", "0 1 10 0 1 2 0 1", NULL);
+	check_environment("LOCKWORKS_SHUFFLE_REDUCTION", "on", normal, NULL);
+	check_environment("LOCKWORKS_SHUFFLE_REDUCTION", "0", normal, "on or off");
+	check_environment("LOCKWORKS_PRIORITY_WAITERS", "off", "0 1 10 1 0 2 0 1", NULL);
+	check_environment("LOCKWORKS_PRIORITY_WAITERS", "on", normal, NULL);
+	check_environment("LOCKWORKS_PRIORITY_WAITERS", "1", normal, "on or off");
+
+	check_environment("LOCKWORKS_TOPOLOGY", "0-1:2", "0 1 10 1 1 2 0 0", NULL);
+	check_environment("LOCKWORKS_TOPOLOGY", "0-1", "0 0 10 1 1 1 0 0", NULL);
+	check_environment("LOCKWORKS_NEAR", "core", normal, NULL); /* not looked at */
+}
+
+/* What is refused leaves the machine's own topology, whatever that is. */
+static void check_refused_topology(void)
+{
+	char real[64];
+
+	CHECK(unsetenv("LOCKWORKS_TOPOLOGY") == 0);
+	snprintf(real, sizeof(real), "0 %d 10 1 1 %u %u %u", lw_topology_nodes() >= 2,
+		 lw_topology_nodes(), lw_topology_node_of_cpu(0), lw_topology_node_of_cpu(1));
+	check_environment("LOCKWORKS_TOPOLOGY", "0-1:1", real, "no CPU in two");
+	check_environment("LOCKWORKS_TOPOLOGY", "zero", real, "CPU lists");
+	check_environment("LOCKWORKS_NEAR", "core", real, "node or llc");
+	check_environment("LOCKWORKS_NEAR", "node", real, NULL);
+}
+
+static void check_calls(void)
+{
+	CHECK(lw_set_numa_spinlock(LW_NUMA_ON) == 0);
+	CHECK(lw_numa_spinlock() == LW_NUMA_ON && lw_numa_spinlock_active());
+	CHECK(lw_set_numa_spinlock((enum lw_numa_mode)3) == EINVAL);
+	CHECK(lw_numa_spinlock() == LW_NUMA_ON);
+	CHECK(lw_set_numa_spinlock(LW_NUMA_OFF) == 0);
+	CHECK(lw_numa_spinlock() == LW_NUMA_OFF && !lw_numa_spinlock_active());
+	CHECK(lw_set_numa_spinlock(LW_NUMA_AUTO) == 0);
+	CHECK(lw_numa_spinlock_active() == (lw_topology_nodes() >= 2));
+
+	CHECK(lw_numa_spinlock_threshold() == 10);
+	CHECK(lw_set_numa_spinlock_threshold(0) == EINVAL);
+	CHECK(lw_set_numa_spinlock_threshold(101) == EINVAL);
+	CHECK(lw_numa_spinlock_threshold() == 10);
+	CHECK(lw_set_numa_spinlock_threshold(1) == 0 && lw_numa_spinlock_threshold() == 1);
+	CHECK(lw_set_numa_spinlock_threshold(100) == 0 && lw_numa_spinlock_threshold() == 100);
+
+	lw_set_shuffle_reduction(false);
+	CHECK(!lw_shuffle_reduction() && lw_priority_waiters());
+	lw_set_shuffle_reduction(true);
+	lw_set_priority_waiters(false);
+	CHECK(lw_shuffle_reduction() && !lw_priority_waiters());
+	lw_set_priority_waiters(true);
+	CHECK(lw_priority_waiters());
+
+	CHECK(lw_thread_set_priority(LW_PRIORITY_ON) == 0);
+	CHECK(lw_thread_set_priority((enum lw_thread_priority)3) == EINVAL);
+
+	for (unsigned int event = 0; event < LW_EVENT_COUNT; event++)
+		CHECK(*lw_event_name(event) && *lw_event_meaning(event));
+	CHECK(!lw_event_name(LW_EVENT_COUNT) && !lw_event_meaning(LW_EVENT_COUNT));
+	CHECK(strcmp(lw_version(), LW_VERSION) == 0);
+}
+
+/* A real-time thread is a priority thread, if this process may have one. */
+static void check_real_time(void)
+{
+	struct sched_param param = {.sched_priority = 1}, normal = {0};
+
+	CHECK(lw_thread_set_priority(LW_PRIORITY_AUTO) == 0);
+	CHECK(!lw_user_thread.priority);
+	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) != 0) {
+		printf("real-time priority not tested: %s\n", strerror(errno));
+		return;
+	}
+	CHECK(lw_thread_set_priority(LW_PRIORITY_AUTO) == 0);
+	CHECK(lw_user_thread.priority);
+	CHECK(lw_thread_set_priority(LW_PRIORITY_OFF) == 0);
+	CHECK(!lw_user_thread.priority);
+	CHECK(sched_setscheduler(0, SCHED_OTHER, &normal) == 0);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argv;
+	if (argc > 1) {
+		report();
+		return 0;
+	}
+	CHECK(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
+	check_environments();
+	check_refused_topology();
+	check_calls();
+	check_real_time();
+	return 0;
+}
