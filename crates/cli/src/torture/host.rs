@@ -1,6 +1,8 @@
 //! This machine, as far as the system tells.
 
 use std::fs;
+use std::iter::Sum;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use lockworks::topology;
@@ -92,35 +94,45 @@ pub fn steal_ticks() -> Option<u64> {
     total.split_whitespace().nth(8)?.parse().ok()
 }
 
-/// What the scheduler has withheld from a thread.
+/// What the scheduler has withheld from threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Withheld {
-    /// Times that it was taken off its CPU though it could run.
+    /// Times that they were taken off their CPUs though they could run.
     pub involuntary_switches: Option<u64>,
-    /// Nanoseconds that it could run but had no CPU.
+    /// Nanoseconds that they could run but had no CPU.
     pub runqueue_wait_ns: Option<u64>,
+    /// Nanoseconds that they were there.
+    pub presence_ns: u64,
 }
 
 impl Withheld {
-    /// From this thread, so far.
-    pub fn so_far() -> Self {
-        Self {
-            involuntary_switches: involuntary_switches(),
-            runqueue_wait_ns: runqueue_wait_ns(),
-        }
-    }
-
-    /// From this thread, since `earlier`.
-    pub fn since(earlier: Self) -> Self {
-        let now = Self::so_far();
+    /// From this thread while it does this.
+    pub fn during<T>(work: impl FnOnce() -> T) -> (T, Self) {
+        let (switches, wait, start) = (involuntary_switches(), runqueue_wait_ns(), Instant::now());
+        let done = work();
         let difference = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        Self {
-            involuntary_switches: difference(
-                now.involuntary_switches,
-                earlier.involuntary_switches,
-            ),
-            runqueue_wait_ns: difference(now.runqueue_wait_ns, earlier.runqueue_wait_ns),
-        }
+        let withheld = Self {
+            involuntary_switches: difference(involuntary_switches(), switches),
+            runqueue_wait_ns: difference(runqueue_wait_ns(), wait),
+            presence_ns: start.elapsed().as_nanos() as u64,
+        };
+        (done, withheld)
+    }
+}
+
+impl Sum for Withheld {
+    fn sum<I: Iterator<Item = Self>>(threads: I) -> Self {
+        let none = Self {
+            involuntary_switches: Some(0),
+            runqueue_wait_ns: Some(0),
+            presence_ns: 0,
+        };
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        threads.fold(none, |a, b| Self {
+            involuntary_switches: sum(a.involuntary_switches, b.involuntary_switches),
+            runqueue_wait_ns: sum(a.runqueue_wait_ns, b.runqueue_wait_ns),
+            presence_ns: a.presence_ns + b.presence_ns,
+        })
     }
 }
 

@@ -82,8 +82,9 @@ pub struct Args {
 
 const HELP: &str = "\
 What is measured, for each lock and number of threads:
-  ops/s      operations a second: median of the rounds, and min..max. Those complete when the time
-             is up count; a thread that waits then ends when its turn has come.
+  ops/s      operations a second: median of the rounds, and min..max, after a warm-up of a tenth of
+             the time. Threads that wait for the lock when the time is up end when their turn comes,
+             which takes spinning FIFO locks seconds when there are far more threads than CPUs.
   fairness   the threads' operations sorted downwards, the upper half's share of the total: 0.5 is
              strictly fair, 1 totally unfair. Of an odd number of threads the middle one counts half
              to either side, so that one thread alone has 0.5. Median of the rounds.

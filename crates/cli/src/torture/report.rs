@@ -11,11 +11,11 @@ use crate::output;
 pub fn table(results: &Results) -> String {
     let machine = &results.machine;
     let mut text = format!(
-        "{}: {} CPUs, {} nodes. {} rounds of {} s each, {}.\n",
-        machine.model.as_deref().unwrap_or("this machine"),
-        machine.cpus,
-        machine.nodes,
-        results.rounds,
+        "{}: {}, {}. {} of {} s each, {}.\n",
+        machine.model.as_deref().unwrap_or("This machine"),
+        counted(machine.cpus, "CPU"),
+        counted(machine.nodes as usize, "node"),
+        counted(results.rounds, "round"),
         results.seconds,
         workload(results),
     );
@@ -43,6 +43,10 @@ pub fn violations(results: &Results) -> String {
             )
         })
         .collect()
+}
+
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn collapses(lock: &str) -> bool {

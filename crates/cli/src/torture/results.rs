@@ -8,7 +8,7 @@ use lockworks::{topology, tunables};
 use serde::Serialize;
 
 use super::Plan;
-use super::host::{Host, Pin};
+use super::host::{Host, Pin, Withheld};
 use super::round::{self, Handoffs, Outcome};
 use super::subject::Subject;
 use super::workload::Preset;
@@ -62,7 +62,7 @@ pub struct Row {
     pub operations_per_second_max: f64,
     /// Median of the rounds; none if nothing was done in any.
     pub fairness: Option<f64>,
-    /// Operations complete when the time was up.
+    /// Operations completed.
     pub operations: u64,
     /// Of sampled acquisitions.
     pub latency_ns: Option<Latency>,
@@ -166,8 +166,7 @@ fn row(subject: Subject, threads: usize, rounds: &[Outcome]) -> Row {
         latency.add(&round.latency).expect("the same bounds");
         handoffs += round.handoffs;
     }
-    let seconds: f64 = rounds.iter().map(|round| round.elapsed.as_secs_f64()).sum();
-    let waited = total(rounds, |round| round.withheld.runqueue_wait_ns);
+    let withheld: Withheld = rounds.iter().map(|round| round.withheld).sum();
     Row {
         lock: subject.name(),
         threads,
@@ -183,10 +182,12 @@ fn row(subject: Subject, threads: usize, rounds: &[Outcome]) -> Row {
         reacquisitions: handoffs.reacquisitions,
         events: events(subject, rounds),
         violations: rounds.iter().map(|round| round.violations).sum(),
-        involuntary_switches: total(rounds, |round| round.withheld.involuntary_switches),
-        runqueue_wait_ns: waited,
-        runqueue_wait_share: waited.map(|ns| ns as f64 / 1e9 / seconds / threads as f64),
-        steal_ticks: total(rounds, |round| round.steal_ticks),
+        involuntary_switches: withheld.involuntary_switches,
+        runqueue_wait_ns: withheld.runqueue_wait_ns,
+        runqueue_wait_share: withheld
+            .runqueue_wait_ns
+            .map(|ns| ns as f64 / withheld.presence_ns.max(1) as f64),
+        steal_ticks: rounds.iter().map(|round| round.steal_ticks).sum(),
     }
 }
 
@@ -209,11 +210,6 @@ fn events(subject: Subject, rounds: &[Outcome]) -> BTreeMap<&'static str, u64> {
         }
     }
     events
-}
-
-/// The sum over all rounds, if there is a figure in each.
-fn total(rounds: &[Outcome], of: impl Fn(&Outcome) -> Option<u64>) -> Option<u64> {
-    rounds.iter().map(of).sum()
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {

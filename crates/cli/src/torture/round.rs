@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::AddAssign;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ impl AddAssign for Handoffs {
 pub struct Outcome {
     /// From the start until the time was up, by the clock.
     pub elapsed: Duration,
-    /// Operations of each thread that were complete when the time was up.
+    /// Operations that each thread completed in that time.
     pub operations: Vec<u64>,
     /// Nanoseconds that sampled acquisitions took.
     pub latency: Histogram<u64>,
@@ -103,15 +103,29 @@ struct Shared<'a, E> {
     protected: Protected,
     /// Held for writing until all may start.
     gate: RwLock<()>,
-    stop: AtomicBool,
+    phase: AtomicU8,
+}
+
+/// Threads that find the lock free when they come first would otherwise count more than all that
+/// follows, when a lock collapses.
+const WARM_UP: u8 = 0;
+const MEASURED: u8 = 1;
+const OVER: u8 = 2;
+
+/// What one thread has seen in one phase.
+#[derive(Default)]
+struct Turns {
+    acquisitions: u64,
+    handoffs: Handoffs,
+    violations: u64,
 }
 
 /// What one thread has seen.
 struct Tally {
-    acquisitions: u64,
+    warm_up: Turns,
+    measured: Turns,
+    /// Waits that ended after the warm-up.
     latency: Histogram<u64>,
-    handoffs: Handoffs,
-    violations: u64,
     withheld: Withheld,
 }
 
@@ -121,7 +135,7 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<Outcome> {
         lock,
         protected: Protected::new(threads),
         gate: RwLock::new(()),
-        stop: AtomicBool::new(false),
+        phase: AtomicU8::new(WARM_UP),
     };
     let (ready, all_ready) = mpsc::channel();
     let events = statistics();
@@ -141,18 +155,22 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<Outcome> {
             })
         };
         let handles: io::Result<Vec<_>> = (0..threads).map(spawn).collect();
-        // Those that did start must not run when others did not.
-        shared.stop.store(handles.is_err(), Relaxed);
+        if handles.is_err() {
+            // Those that did start have nothing to do.
+            shared.phase.store(OVER, Relaxed);
+        }
         let handles = handles
             .with_context(|| format!("cannot start {threads} threads; give fewer to --threads"))?;
         for _ in &handles {
             all_ready.recv().expect("no thread has panicked");
         }
 
-        let start = Instant::now();
         drop(closed);
+        thread::sleep(conditions.duration / 10);
+        let start = Instant::now();
+        shared.phase.store(MEASURED, Relaxed);
         thread::sleep(conditions.duration);
-        shared.stop.store(true, Relaxed);
+        shared.phase.store(OVER, Relaxed);
         let elapsed = start.elapsed();
         let tallies: Vec<Tally> = handles
             .into_iter()
@@ -170,42 +188,59 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<Outcome> {
 impl<E: Exclusion> Shared<'_, E> {
     fn work(&self, thread: usize, mut part: Part, ready: &mpsc::Sender<()>) -> Tally {
         let mut node = self.lock.node();
-        let mut tally = Tally {
-            acquisitions: 0,
-            latency: latencies(),
-            handoffs: Handoffs::default(),
-            violations: 0,
-            withheld: Withheld::so_far(),
-        };
+        let mut latency = latencies();
         // The same slot for all of the run, whether or not it comes to queueing.
         thread_attach();
         // Nobody waits for this one when another could not start.
         let _ = ready.send(());
         drop(self.gate.read());
 
-        let withheld = Withheld::so_far();
-        while !self.stop.load(Relaxed) {
+        let mut turns = |phase| self.turns(phase, thread, &mut node, &mut part, &mut latency);
+        let ((warm_up, measured), withheld) =
+            Withheld::during(|| (turns(WARM_UP), turns(MEASURED)));
+        Tally {
+            warm_up,
+            measured,
+            latency,
+            withheld,
+        }
+    }
+
+    /// Takes the lock over and over in one phase. The acquisition that is under way when it ends
+    /// counts for it, as the one under way when it began did not: so there are as many as ended in
+    /// the phase.
+    fn turns(
+        &self,
+        phase: u8,
+        thread: usize,
+        node: &mut E::Node,
+        part: &mut Part,
+        latency: &mut Histogram<u64>,
+    ) -> Turns {
+        let mut turns = Turns::default();
+        while self.phase.load(Relaxed) == phase {
             part.think();
-            let sampled = tally.acquisitions % SAMPLED == thread as u64 % SAMPLED;
+            let sampled = turns.acquisitions % SAMPLED == thread as u64 % SAMPLED;
             let asked = sampled.then(Instant::now);
-            self.lock.lock(&mut node);
+            self.lock.lock(node);
             let waited = asked.map(|asked| asked.elapsed());
 
             let (handoff, alone) = self.protected.enter(thread, topology::current_node());
             part.critical(&self.protected);
             let still_alone = self.protected.leave(thread);
             // SAFETY: locked above, by this thread and with this node.
-            unsafe { self.lock.unlock(&mut node) };
+            unsafe { self.lock.unlock(node) };
 
-            tally.acquisitions += 1;
-            tally.handoffs.add(handoff);
-            tally.violations += u64::from(!alone) + u64::from(!still_alone);
-            if let Some(waited) = waited {
-                tally.latency.saturating_record(waited.as_nanos() as u64);
+            turns.acquisitions += 1;
+            turns.handoffs.add(handoff);
+            turns.violations += u64::from(!alone) + u64::from(!still_alone);
+            if let Some(waited) = waited
+                && self.phase.load(Relaxed) != WARM_UP
+            {
+                latency.saturating_record(waited.as_nanos() as u64);
             }
         }
-        tally.withheld = Withheld::since(withheld);
-        tally
+        turns
     }
 }
 
@@ -223,30 +258,25 @@ fn sum_up(
 ) -> Outcome {
     let mut latency = latencies();
     let mut handoffs = Handoffs::default();
-    let acquisitions: u64 = tallies.iter().map(|tally| tally.acquisitions).sum();
-    let mut violations = acquisitions.abs_diff(counted);
+    let (mut acquisitions, mut violations) = (0, 0);
     for tally in tallies {
         latency.add(&tally.latency).expect("the same bounds");
-        handoffs += tally.handoffs;
-        violations += tally.violations;
+        handoffs += tally.measured.handoffs;
+        for turns in [&tally.warm_up, &tally.measured] {
+            acquisitions += turns.acquisitions;
+            violations += turns.violations;
+        }
     }
-    let total = |of: fn(&Withheld) -> Option<u64>| -> Option<u64> {
-        tallies.iter().map(|tally| of(&tally.withheld)).sum()
-    };
     Outcome {
         elapsed,
-        // The time ran out during the last operation of each thread: it is not counted.
         operations: tallies
             .iter()
-            .map(|tally| tally.acquisitions.saturating_sub(1))
+            .map(|tally| tally.measured.acquisitions)
             .collect(),
         latency,
         handoffs,
-        violations,
-        withheld: Withheld {
-            involuntary_switches: total(|withheld| withheld.involuntary_switches),
-            runqueue_wait_ns: total(|withheld| withheld.runqueue_wait_ns),
-        },
+        violations: violations + acquisitions.abs_diff(counted),
+        withheld: tallies.iter().map(|tally| tally.withheld).sum(),
         steal_ticks,
         events,
     }
