@@ -267,6 +267,7 @@ pub(crate) struct Engine {
     labels: Vec<Label>,
     pub(crate) current: usize,
     runnable: Option<usize>,
+    random: u64,
     /// What the driver is to do now.
     pub(crate) next: Step,
     pub(crate) counts: EngineCounts,
@@ -284,7 +285,7 @@ pub(crate) enum Step {
 }
 
 impl Engine {
-    pub(crate) fn new(model: Model, end: u64, capacity: usize) -> Self {
+    pub(crate) fn new(model: Model, end: u64, capacity: usize, seed: u64) -> Self {
         let cpus = (0..model.cpus())
             .map(|_| Cpu {
                 state: State::Running,
@@ -325,6 +326,7 @@ impl Engine {
             labels: Vec::new(),
             current: 0,
             runnable: None,
+            random: 0x9e37_79b9_7f4a_7c15 ^ seed,
             next: Step::End,
             counts: EngineCounts::default(),
             model,
@@ -831,6 +833,7 @@ impl Engine {
             let request = self.lines[line].requests.swap_remove(at);
             let c = (request.id / 16) as usize;
             let latency = self.latency(c, line, write);
+            let latency = self.spread(latency);
             let way = self.model.request_leg(latency);
             let l = &mut self.lines[line];
             let mut served = self.now.max(request.issued + way);
@@ -850,6 +853,17 @@ impl Engine {
             self.queue
                 .push(served + latency - way, Event::Arrival(request.id));
         }
+    }
+
+    /// No two transfers take equally long: ring positions, hops and collisions differ. Without
+    /// this, threads fall into step with each other as they never do on a real machine.
+    #[inline]
+    fn spread(&mut self, latency: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let share = self.model.transfer_spread * ((self.random >> 32) as u32 as u64) >> 31;
+        latency * (1024 - self.model.transfer_spread + share) / 1024
     }
 
     /// How long an uncontended request of `c` takes, there and back.

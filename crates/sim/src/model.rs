@@ -39,6 +39,13 @@ impl Default for Parameters {
                 "request and response cross the same links",
             ),
             parameter(
+                "transfer_spread",
+                0.15,
+                "of a transfer, either way",
+                Mark::S,
+                "ranges of the cache-to-cache figures: 40-57 around 48, 130-170 around 155 ns",
+            ),
+            parameter(
                 "spin_round_cycles",
                 15.0,
                 "cycles",
@@ -133,6 +140,8 @@ pub(crate) struct Model {
     dram_remote: u64,
     /// Request leg of a transfer, in 1/1024.
     request_share: u64,
+    /// How far a transfer's time may be from its mean, in 1/1024 of it.
+    pub(crate) transfer_spread: u64,
     ordered_at_home: bool,
     places: Vec<usize>,
     nodes: Vec<u16>,
@@ -214,6 +223,7 @@ impl Model {
             dram_local: picoseconds(machine.dram_local_ns()),
             dram_remote: picoseconds(machine.dram_remote_ns()),
             request_share: (parameters.get("request_share") * 1024.0) as u64,
+            transfer_spread: (parameters.get("transfer_spread") * 1024.0) as u64,
             ordered_at_home: machine.directory == Directory::Home,
             nodes: places.iter().map(|&p| machine.node_of(p) as u16).collect(),
             llcs,

@@ -124,7 +124,7 @@ impl Run<'_> {
         let measured = (self.seconds * 1e12) as u64;
         let warm_up = measured / 10;
         let model = Model::new(self.machine, places, self.parameters);
-        let engine = Engine::new(model, warm_up + measured, MEMORY_BYTES);
+        let engine = Engine::new(model, warm_up + measured, MEMORY_BYTES, self.seed);
         let mut context = Context {
             engine,
             yielders: vec![std::ptr::null(); self.threads],
