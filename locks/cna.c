@@ -4,11 +4,12 @@
  *
  * The primary queue holds the waiters that the lock serves next, most of them
  * on the node it prefers at present. Waiters of other nodes that the queue head
- * meets go to the secondary queue, a circular list known by its last node:
+ * meets go to the secondary queue, known by its last node, which knows the first:
  *
- *   head -> next -> ... -> tail                      primary
+ *   head -> next -> ... -> tail                                primary
  *     |
- *     `- locked = tail of the secondary queue:  t2 -> h2 -> ... -> t2
+ *     `- locked: tail of the secondary queue,  h2 -> ... -> t2 -> NULL
+ *                                               ^-secondary_head-'
  *
  * The queue head alone touches the secondary queue. `locked` of a node says
  * what came with the head's role: LW_NODE_WAITING for a head that never waited
@@ -20,6 +21,11 @@
  *   flush  the secondary queue is too old: put all of it in front, hand over to
  *          its head; this changes the preferred node
  *   empty  no primary queue left: the secondary becomes the primary
+ *
+ * The published lock closes the secondary queue to a circle instead, and so has to
+ * cut it before, and mend it after, each attempt at the last way that fails. With
+ * two threads of a node in turn most attempts fail, and the last node's line then
+ * travels twice for each of them.
  *
  * Promises: those of queued.h, except that a waiter may be passed over for as
  * long as the threshold, and never if it is a priority waiter.
@@ -54,17 +60,19 @@ static inline void lw_cna_init_node(struct lw_node *node, uint32_t tail)
 static inline void lw_cna_move(struct lw_node *head, struct lw_node *next, struct lw_node *after)
 {
 	uint32_t locked = lw_load(&head->locked, relaxed);
+	struct lw_node *head2 = next;
 
 	lw_store(&head->next, after, relaxed);
+	lw_store(&next->next, NULL, relaxed);
 	if (lw_cna_has_secondary(locked)) {
 		struct lw_node *tail2 = lw_decode_tail(locked);
 
-		lw_store(&next->next, lw_load(&tail2->next, relaxed), relaxed);
+		head2 = lw_load(&tail2->secondary_head, relaxed);
 		lw_store(&tail2->next, next, relaxed);
 	} else {
-		lw_store(&next->next, next, relaxed);
 		lw_store(&head->secondary_since, lw_clock(), relaxed);
 	}
+	lw_store(&next->secondary_head, head2, relaxed);
 	lw_store(&head->locked, lw_load(&next->tail, relaxed), relaxed);
 	lw_count(secondary_moves);
 }
@@ -99,15 +107,6 @@ static inline bool lw_cna_reorder(struct lw_node *head)
 		lw_store(&next->numa_node, preferred, relaxed);
 	}
 	return true;
-}
-
-/* Put the secondary queue, known by its tail, in front of `next`; gives its head. */
-static inline struct lw_node *lw_cna_splice(struct lw_node *tail2, struct lw_node *next)
-{
-	struct lw_node *head2 = lw_load(&tail2->next, relaxed);
-
-	lw_store(&tail2->next, next, relaxed);
-	return head2;
 }
 
 enum lw_cna_plan {
@@ -148,33 +147,30 @@ static inline void lw_cna_pass(struct lw_node *head, struct lw_node *next, uint3
 static inline bool lw_cna_try_clear_tail(lw_word *lock, uint32_t val, struct lw_node *head)
 {
 	uint32_t locked = lw_load(&head->locked, relaxed);
-	struct lw_node *tail2, *head2;
 
 	if (!lw_cna_has_secondary(locked))
 		/* (tail,0,0) -> (0,0,1) */
 		return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, relaxed);
 
-	/* Cut the circle before the word can show its tail, mend it if somebody has come. */
-	tail2 = lw_decode_tail(locked);
-	head2 = lw_cna_splice(tail2, NULL);
-	/* (tail,0,0) -> (tail2,0,1) */
-	if (!lw_try_cmpxchg(&lock->val, &val, locked | LW_LOCKED, release)) {
-		lw_store(&tail2->next, head2, relaxed);
+	/* (tail,0,0) -> (tail2,0,1); release: whoever queues behind tail2 finds its next NULL */
+	if (!lw_try_cmpxchg(&lock->val, &val, locked | LW_LOCKED, release))
 		return false;
-	}
 	lw_count(empty_flushes);
-	lw_cna_pass(head, head2, LW_NODE_HEAD);
+	lw_cna_pass(head, lw_load(&lw_decode_tail(locked)->secondary_head, relaxed), LW_NODE_HEAD);
 	return true;
 }
 
 static inline void lw_cna_handoff(struct lw_node *head, struct lw_node *next, uint32_t plan)
 {
-	uint32_t locked;
+	uint32_t locked = lw_load(&head->locked, relaxed);
 
 	if (plan == LW_CNA_FLUSH) {
-		locked = lw_load(&head->locked, relaxed);
+		struct lw_node *tail2 = lw_decode_tail(locked);
+
+		/* h2 -> ... -> t2 -> next */
+		lw_store(&tail2->next, next, relaxed);
 		lw_count(threshold_flushes);
-		lw_cna_pass(head, lw_cna_splice(lw_decode_tail(locked), next), LW_NODE_HEAD);
+		lw_cna_pass(head, lw_load(&tail2->secondary_head, relaxed), LW_NODE_HEAD);
 		return;
 	}
 

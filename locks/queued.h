@@ -43,6 +43,7 @@ struct lw_node {
 	lw_atomic(uint32_t) tail;      /* this node as the tail of a lock word */
 	lw_atomic(uint16_t) numa_node; /* effective: the one it is preferred as */
 	lw_atomic(uint16_t) real_numa_node;
+	lw_atomic(struct lw_node *) secondary_head; /* of the secondary queue's last node */
 	lw_atomic(uint64_t) secondary_since; /* lw_clock() when the secondary queue was begun */
 } __attribute__((aligned(64)));
 
