@@ -114,11 +114,18 @@ static struct fixture fixture_of(const struct lw_lock_type *type)
 	return f;
 }
 
+static void free_fixture(struct fixture *f)
+{
+	for (unsigned int i = 0; i < NESTED; i++)
+		free(f->locks[i]);
+}
+
 static void semantics(void *type)
 {
 	struct fixture f = fixture_of(type);
 
 	check_semantics(&f);
+	free_fixture(&f);
 }
 
 static void exclusion(void *type)
@@ -132,6 +139,7 @@ static void exclusion(void *type)
 	check_exclusion(&f, 8, 1, 4);
 	check_exclusion(&f, 2, NESTED, 3000);
 	check_exclusion(&f, 3, NESTED, 12);
+	free_fixture(&f);
 }
 
 int main(void)

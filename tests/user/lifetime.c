@@ -5,6 +5,7 @@
 static lw_cna lock;
 static unsigned int early_slot;
 static bool early_queued;
+static pthread_key_t early_key;
 
 static void *queue_once(void *arg)
 {
@@ -36,9 +37,13 @@ static uint32_t acquire_queued(void)
 	return tail >> LW_TAIL_SLOT_SHIFT;
 }
 
-/* The program's come before the library's, which is linked after it. */
+/*
+ * The program's come before the library's, which is linked after it. The first
+ * key is taken here: one that the library must not use as if it were its own.
+ */
 __attribute__((constructor(101))) static void before_constructors(void)
 {
+	CHECK(pthread_key_create(&early_key, NULL) == 0);
 	early_slot = lw_thread_attach();
 	early_queued = acquire_queued() != 0;
 }
@@ -64,6 +69,7 @@ int main(void)
 {
 	CHECK(early_slot == 0);
 	CHECK(early_queued);
+	CHECK(!pthread_getspecific(early_key));
 
 	CHECK(pthread_key_create(&key, destructor) == 0);
 	for (int i = 0; i < 300; i++) {

@@ -52,6 +52,7 @@ static void check_crowd(void)
 	CHECK(pthread_barrier_init(&crowd_attached, NULL, CROWD + 1) == 0);
 	CHECK(pthread_barrier_init(&crowd_locked, NULL, CROWD + 1) == 0);
 	CHECK(pthread_barrier_init(&crowd_leaves, NULL, CROWD + 1) == 0);
+	counter = 0;
 	make_busy(&lock.word);
 	for (unsigned int i = 0; i < CROWD; i++)
 		thread_start(&threads[i], SMALL_STACK, crowd_member, taken);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,9 +272,20 @@ uint32_t lw_user_topology_start(void)
 	return lw_load(&lw_user_topology.domains, relaxed);
 }
 
+static void lw_fork_prepare(void)
+{
+	lw_tas_lock(&lw_topology_lock);
+}
+
+static void lw_fork_done(void)
+{
+	lw_tas_unlock(&lw_topology_lock);
+}
+
 __attribute__((constructor(101))) static void lw_topology_constructor(void)
 {
 	lw_user_topology_start();
+	pthread_atfork(lw_fork_prepare, lw_fork_done, lw_fork_done);
 }
 
 static uint16_t lw_domain_of_cpu(unsigned int cpu)

@@ -165,7 +165,8 @@ int lw_thread_set_priority(enum lw_thread_priority priority);
 /*
  * What the slow paths of the queued locks have counted since the program
  * started, one number for each event of events.h, in its order. Fast paths count
- * nothing. Exact while no lock is in use.
+ * nothing. Exact while no lock is in use. A forked child goes on from its
+ * parent's.
  */
 void lw_statistics(uint64_t counts[LW_EVENT_COUNT]);
 /* Name and meaning of an event; NULL from LW_EVENT_COUNT on. */

@@ -1,0 +1,185 @@
+//! The Rust interface to the C library. What the locks do is tested in `tests/user`.
+
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
+use std::thread;
+
+use lockworks::tunables::{self, NumaMode, OutOfRange};
+use lockworks::{Node, RawLock, ThreadPriority, find, lock_types, statistics, topology};
+
+#[test]
+fn lock_types_describe_themselves() {
+    let names: Vec<_> = lock_types()
+        .iter()
+        .map(|lock_type| lock_type.name())
+        .collect();
+    for name in ["tas", "ticket", "mcs", "qspinlock", "cna", "busted"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    for lock_type in lock_types() {
+        assert!(!lock_type.summary().is_empty() && !lock_type.origin().is_empty());
+        assert!(std::ptr::eq(find(lock_type.name()).unwrap(), *lock_type));
+    }
+    assert!(find("no such lock").is_none());
+
+    let mcs = find("mcs").unwrap();
+    assert_eq!((mcs.size(), mcs.node_size()), (8, 16));
+    assert!(mcs.is_fifo() && mcs.spins() && !mcs.is_numa_aware() && !mcs.is_broken());
+    let cna = find("cna").unwrap();
+    assert_eq!((cna.size(), cna.node_size()), (4, 0));
+    assert!(!cna.is_fifo() && cna.spins() && cna.is_numa_aware() && !cna.is_broken());
+    assert!(find("busted").unwrap().is_broken());
+}
+
+/// A counter that a lock protects, if it does.
+struct Protected {
+    lock: RawLock,
+    counter: UnsafeCell<u64>,
+}
+
+// SAFETY: the counter is used under the lock only.
+unsafe impl Sync for Protected {}
+
+#[test]
+fn locks_exclude() {
+    const ROUNDS: u64 = 3_000;
+    for lock_type in lock_types()
+        .iter()
+        .filter(|lock_type| !lock_type.is_broken())
+    {
+        let protected = Protected {
+            lock: RawLock::new(lock_type),
+            counter: UnsafeCell::new(0),
+        };
+        let work = || {
+            let protected = &protected;
+            let mut node = Node::new(lock_type);
+            for _ in 0..ROUNDS {
+                protected.lock.lock(&mut node);
+                // SAFETY: under the lock.
+                unsafe { *protected.counter.get() += 1 };
+                // SAFETY: locked above.
+                unsafe { protected.lock.unlock(&mut node) };
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(work);
+            scope.spawn(work);
+        });
+        assert_eq!(
+            protected.counter.into_inner(),
+            2 * ROUNDS,
+            "{}",
+            lock_type.name()
+        );
+    }
+}
+
+#[test]
+fn nodes_are_lent_once_and_to_their_own_type() {
+    let mcs = find("mcs").unwrap();
+    let (lock, other) = (RawLock::new(mcs), RawLock::new(find("ticket").unwrap()));
+    let mut node = Node::new(mcs);
+    assert!(catch_unwind(AssertUnwindSafe(|| other.lock(&mut node))).is_err());
+    assert!(lock.try_lock(&mut node));
+    assert!(catch_unwind(AssertUnwindSafe(|| lock.try_lock(&mut node))).is_err());
+
+    let mut second = Node::new(mcs);
+    assert!(!lock.try_lock(&mut second));
+    // SAFETY: locked above.
+    unsafe { lock.unlock(&mut node) };
+    // A failed attempt gives the node back.
+    assert!(lock.try_lock(&mut second));
+    // SAFETY: locked above.
+    unsafe { lock.unlock(&mut second) };
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    assert_eq!(tunables::set_numa_spinlock_threshold(0), Err(OutOfRange));
+    assert_eq!(tunables::set_numa_spinlock_threshold(101), Err(OutOfRange));
+    assert_eq!(tunables::numa_spinlock_threshold(), 10);
+    assert_eq!(tunables::set_numa_spinlock_threshold(100), Ok(()));
+    assert_eq!(tunables::numa_spinlock_threshold(), 100);
+}
+
+#[test]
+fn tunables_keep_what_is_set() {
+    for mode in [NumaMode::On, NumaMode::Off, NumaMode::Auto] {
+        tunables::set_numa_spinlock(mode);
+        assert_eq!(tunables::numa_spinlock(), mode);
+        let active = match mode {
+            NumaMode::On => true,
+            NumaMode::Off => false,
+            NumaMode::Auto => topology::nodes() >= 2,
+        };
+        assert_eq!(tunables::numa_spinlock_active(), active);
+    }
+    for on in [false, true] {
+        tunables::set_shuffle_reduction(on);
+        tunables::set_priority_waiters(!on);
+        assert_eq!(
+            (tunables::shuffle_reduction(), tunables::priority_waiters()),
+            (on, !on)
+        );
+    }
+    tunables::set_priority_waiters(true);
+}
+
+#[test]
+fn statistics_have_names_and_differences() {
+    let before = statistics();
+    let lock = RawLock::new(find("qspinlock").unwrap());
+    let mut node = Node::new(lock.lock_type());
+    let started = Barrier::new(2);
+    lock.lock(&mut node);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut node = Node::new(lock.lock_type());
+            assert!(!lock.try_lock(&mut node));
+            started.wait();
+            lock.lock(&mut node);
+            // SAFETY: locked above.
+            unsafe { lock.unlock(&mut node) };
+        });
+        started.wait();
+        // SAFETY: locked above.
+        unsafe { lock.unlock(&mut node) };
+    });
+    let now = statistics();
+    for (name, meaning, count) in now.since(&before).iter() {
+        assert!(!name.is_empty() && !meaning.is_empty());
+        assert_eq!(
+            Some(count),
+            now.get(name)
+                .zip(before.get(name))
+                .map(|(now, then)| now - then)
+        );
+    }
+    assert!(now.get("queued_acquisitions").is_some());
+    assert!(now.get("no such event").is_none());
+}
+
+#[test]
+fn threads_attach() {
+    let slot = lockworks::thread_attach().expect("a free slot");
+    assert_eq!(lockworks::thread_attach(), Some(slot));
+    let other = thread::spawn(lockworks::thread_attach).join().unwrap();
+    assert!(other.is_some() && other != Some(slot));
+    for priority in [
+        ThreadPriority::On,
+        ThreadPriority::Off,
+        ThreadPriority::Auto,
+    ] {
+        lockworks::thread_set_priority(priority);
+    }
+}
+
+#[test]
+fn topology_has_this_node() {
+    assert!(topology::nodes() >= 1);
+    assert!(topology::current_node() < topology::nodes());
+    assert_eq!(topology::node_of_cpu(u32::MAX), 0);
+    assert!(topology::warning().is_none_or(|warning| warning.contains("all CPUs")));
+}
