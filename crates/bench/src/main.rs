@@ -1,1 +1,225 @@
-fn main() {}
+//! Side-by-side benchmarks of Lockworks against its peers: ratios, all measured in one run.
+
+mod arena;
+mod contended;
+mod contention;
+mod host;
+mod lock;
+mod output;
+mod oversubscribed;
+mod progress;
+mod report;
+mod reproduction;
+mod rust_locks;
+mod series;
+mod simulator;
+mod uncontended;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use host::Host;
+use output::Destination;
+use progress::Progress;
+use report::Report;
+
+/// Measures Lockworks and its peers side by side on this machine.
+///
+/// Every round measures every lock, in another order; ratios are taken within a round, and tables
+/// show their median. Takes a minute or two, on a machine that does nothing else.
+#[derive(Parser)]
+#[command(
+    name = "lockworks-bench",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "Exit status: 0 everything was measured, whatever the verdicts; 1 a lock failed to \
+                  exclude or something else broke; 2 bad arguments."
+)]
+struct Cli {
+    /// Print JSON rather than tables
+    #[arg(long)]
+    json: bool,
+    /// Write to FILE, in full or not at all, rather than to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Only see that everything runs: a few seconds, and figures that mean little
+    #[arg(long)]
+    quick: bool,
+    /// Measure only these
+    #[arg(long, value_delimiter = ',', value_name = "PART,...")]
+    only: Vec<Part>,
+    #[command(subcommand)]
+    child: Option<Child>,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// One thread, alone
+    Uncontended,
+    /// Two threads on two CPUs
+    TwoThreads,
+    /// More threads than CPUs
+    Oversubscribed,
+    /// The simulator's speed and memory
+    Simulator,
+    /// The simulator against the published tables
+    Reproduction,
+}
+
+/// What a process of its own does for the run.
+#[derive(Subcommand)]
+enum Child {
+    /// Run the simulator once
+    #[command(hide = true)]
+    Simulate(simulator::Job),
+}
+
+/// How much is measured.
+pub struct Scale {
+    /// Rounds without contention, each of which measures every lock.
+    pub rounds: usize,
+    /// Measurements of a lock in such a round, of which the best counts.
+    pub bursts: usize,
+    /// Acquisitions in a burst without contention.
+    pub burst_operations: u64,
+    /// Rounds with contention.
+    pub rounds_contended: usize,
+    /// Milliseconds of a burst with contention.
+    pub contended_ms: u64,
+    /// Rounds of the slow part.
+    pub rounds_oversubscribed: usize,
+    /// Milliseconds of each of its measurements.
+    pub oversubscribed_ms: u64,
+    /// Runs of each simulation.
+    pub rounds_simulator: usize,
+    /// Virtual milliseconds of a simulation.
+    pub simulated_ms: f64,
+}
+
+const FULL: Scale = Scale {
+    rounds: 9,
+    bursts: 7,
+    burst_operations: 200_000,
+    rounds_contended: 45,
+    contended_ms: 15,
+    rounds_oversubscribed: 5,
+    oversubscribed_ms: 200,
+    rounds_simulator: 5,
+    simulated_ms: 20.0,
+};
+
+const QUICK: Scale = Scale {
+    rounds: 1,
+    bursts: 1,
+    burst_operations: 10_000,
+    rounds_contended: 1,
+    contended_ms: 2,
+    rounds_oversubscribed: 1,
+    oversubscribed_ms: 5,
+    rounds_simulator: 1,
+    simulated_ms: 1.0,
+};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match &cli.child {
+        Some(Child::Simulate(job)) => job.run(),
+        None => bench(&cli),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lockworks-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bench(cli: &Cli) -> Result<()> {
+    let destination = Destination::open(cli.output.as_deref())?;
+    let report = measure(cli)?;
+    destination.write(&if cli.json {
+        serde_json::to_string_pretty(&report)? + "\n"
+    } else {
+        report.text()
+    })
+}
+
+fn measure(cli: &Cli) -> Result<Report> {
+    let wanted = |part| cli.only.is_empty() || cli.only.contains(&part);
+    let scale = if cli.quick { &QUICK } else { &FULL };
+    let host = Host::find()?;
+    let locks = lock::all();
+
+    let mut steps = 0;
+    if wanted(Part::Uncontended) {
+        steps += uncontended::steps(scale, &locks);
+    }
+    if wanted(Part::TwoThreads) {
+        steps += contended::steps(scale, &locks);
+    }
+    if wanted(Part::Oversubscribed) {
+        steps += oversubscribed::steps(scale, &locks);
+    }
+    if wanted(Part::Simulator) {
+        steps += simulator::steps(scale);
+    }
+    if wanted(Part::Reproduction) {
+        steps += reproduction::steps();
+    }
+    let progress = Progress::new(steps);
+
+    let mut report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        machine: host.clone(),
+        quick: cli.quick,
+        notes: notes(cli.quick, scale),
+        sections: Vec::new(),
+        simulator: Vec::new(),
+        reproduction: Vec::new(),
+    };
+    if wanted(Part::Uncontended) {
+        let sections = uncontended::measure(&host, scale, &locks, &progress)?;
+        report.sections.extend(sections);
+    }
+    if wanted(Part::TwoThreads) {
+        let section = contended::measure(&host, scale, &locks, &progress)?;
+        report.sections.push(section);
+    }
+    if wanted(Part::Oversubscribed) {
+        let sections = oversubscribed::measure(&host, scale, &locks, &progress)?;
+        report.sections.extend(sections);
+    }
+    if wanted(Part::Simulator) {
+        report.simulator = simulator::measure(&host, scale, &progress)?;
+    }
+    if wanted(Part::Reproduction) {
+        let (tables, note) = reproduction::measure(cli.quick, &progress)?;
+        report.reproduction = tables;
+        report.notes.extend(note);
+    }
+    progress.finish();
+    Ok(report)
+}
+
+fn notes(quick: bool, scale: &Scale) -> Vec<String> {
+    let mut notes = vec![format!(
+        "Medians of {} rounds alone, {} of two threads, {} past the CPU count; ratios are taken \
+         within each round.",
+        scale.rounds, scale.rounds_contended, scale.rounds_oversubscribed
+    )];
+    if quick {
+        notes.push("--quick: these figures only show that everything runs.".to_string());
+    }
+    if !lock::has_ck() {
+        notes.push(
+            "Built without Concurrency Kit: install libck-dev and build again to compare with it."
+                .to_string(),
+        );
+    }
+    notes
+}

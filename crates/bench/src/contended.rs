@@ -1,0 +1,93 @@
+//! Two threads, each on a CPU of its own, and one lock.
+//!
+//! How far the two CPUs are from each other may change while this runs, on virtual machines whose
+//! CPUs are moved about. So the rounds are many and short: a ratio compares neighbours in time.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::Scale;
+use crate::contention::{self, Outcome};
+use crate::host::Host;
+use crate::lock::{Lock, OURS, Order};
+use crate::progress::Progress;
+use crate::report::{Requirement, Section, Table};
+use crate::series::{Series, order};
+
+/// The main thread, when it wakes up to end a burst, makes one of the two give way.
+const EXPECTED_PREEMPTIONS: i64 = 1;
+const ATTEMPTS: usize = 4;
+
+/// How many measurements [`measure`] makes.
+pub fn steps(scale: &Scale, locks: &[&Lock]) -> usize {
+    scale.rounds_contended * locks.len()
+}
+
+/// Every lock, by two threads.
+pub fn measure(
+    host: &Host,
+    scale: &Scale,
+    locks: &[&'static Lock],
+    progress: &Progress,
+) -> Result<Section> {
+    let name = "two-threads";
+    let [first, second, ..] = host.cpus[..] else {
+        return Ok(Section::skipped(
+            name,
+            "Two threads: skipped, for there is one CPU only",
+        ));
+    };
+    let mut figures = vec![Series::default(); locks.len()];
+    let mut fairness = vec![Series::default(); locks.len()];
+    let mut disturbances = 0;
+    for round in 0..scale.rounds_contended {
+        for index in order(locks.len(), round) {
+            progress.step(locks[index].name(), name);
+            let outcome = burst(scale, locks[index], &[first, second])?;
+            disturbances += usize::from(disturbed(&outcome));
+            figures[index].push(outcome.million_per_second);
+            fairness[index].push(outcome.fairness);
+        }
+    }
+    let mut table = Table::new(locks, figures, OURS[0]);
+    table.fairness = Some(fairness);
+    for ours in OURS {
+        for peer in locks {
+            if peer.order() == Order::Fifo && !peer.is_ours() {
+                table.require(Requirement::ahead(ours, peer.name()));
+            }
+        }
+    }
+    let mut title =
+        format!("Two threads, on CPUs {first} and {second}: lock, two shared counters, unlock");
+    if disturbances > 0 {
+        let _ = write!(
+            title,
+            "\n{disturbances} of {} bursts were disturbed by other processes: measure on an idle machine",
+            steps(scale, locks)
+        );
+    }
+    Ok(table.section(name, title, 2))
+}
+
+/// The least disturbed of some attempts, the first undisturbed one if there is any.
+fn burst(scale: &Scale, lock: &'static Lock, cpus: &[usize]) -> Result<Outcome> {
+    let time = Duration::from_millis(scale.contended_ms);
+    let mut best = contention::run(lock, 2, cpus, time)?;
+    for _ in 1..ATTEMPTS {
+        if !disturbed(&best) {
+            break;
+        }
+        let outcome = contention::run(lock, 2, cpus, time)?;
+        if outcome.preemptions < best.preemptions {
+            best = outcome;
+        }
+    }
+    Ok(best)
+}
+
+fn disturbed(outcome: &Outcome) -> bool {
+    outcome.preemptions > EXPECTED_PREEMPTIONS
+}

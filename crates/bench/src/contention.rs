@@ -1,0 +1,82 @@
+//! Threads that contend for one lock for a fixed time.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use crate::arena::Arena;
+use crate::host;
+use crate::lock::Lock;
+
+/// What came of it.
+pub struct Outcome {
+    /// Acquisitions in millions a second.
+    pub million_per_second: f64,
+    /// Fairness factor: what the busier half of the threads did, of all. 0.5 is fair, 1 is not.
+    pub fairness: f64,
+    /// How often a thread had to give way to another process or thread.
+    pub preemptions: i64,
+}
+
+/// Lets `threads` threads contend; thread i stays on `cpus[i]`, if there is such a one.
+pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) -> Result<Outcome> {
+    let mut arena = Arena::new(lock, threads);
+    let ready = AtomicUsize::new(0);
+    let start = OnceLock::new();
+    let work = |thread: usize| {
+        if let Some(&cpu) = cpus.get(thread) {
+            host::pin(cpu)?;
+        }
+        if ready.fetch_add(1, Relaxed) + 1 == threads {
+            start.get_or_init(Instant::now);
+        }
+        while start.get().is_none() {
+            if threads > cpus.len() {
+                std::thread::yield_now();
+            }
+        }
+        let before = host::preemptions();
+        // SAFETY: each thread calls this once.
+        let operations = unsafe { arena.contended(thread) };
+        Ok((operations, host::preemptions() - before))
+    };
+    let (results, seconds) = std::thread::scope(|scope| {
+        let work = &work;
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        // A thread that could not be pinned never gets ready.
+        while start.get().is_none() && !handles.iter().any(|handle| handle.is_finished()) {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        std::thread::sleep(time);
+        let end = Instant::now();
+        let begin = *start.get_or_init(|| end);
+        arena.stop().store(1, Relaxed);
+        let results: Result<Vec<(u64, i64)>> = handles
+            .into_iter()
+            .map(|handle| handle.join().expect("a worker does not panic"))
+            .collect();
+        (results, end.duration_since(begin).as_secs_f64())
+    });
+    let results = results?;
+    let mut operations: Vec<u64> = results.iter().map(|result| result.0).collect();
+    let total: u64 = operations.iter().sum();
+    let counters = arena.counters();
+    ensure!(
+        counters == [total, total],
+        "{} does not exclude: {total} acquisitions by {threads} threads left the counters at {} and {}",
+        lock.name(),
+        counters[0],
+        counters[1]
+    );
+    operations.sort_unstable_by(|a, b| b.cmp(a));
+    let upper: u64 = operations[..threads / 2].iter().sum();
+    Ok(Outcome {
+        million_per_second: total as f64 / seconds / 1e6,
+        fairness: upper as f64 / total.max(1) as f64,
+        preemptions: results.iter().map(|result| result.1).sum(),
+    })
+}

@@ -1,0 +1,49 @@
+//! This machine: its CPUs, and threads that stay on one of them.
+
+use anyhow::{Context, Result};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::unistd::Pid;
+use serde::Serialize;
+
+/// What the figures were measured on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Host {
+    /// The processor, as the kernel names it.
+    pub processor: String,
+    /// The CPUs that this process may use.
+    pub cpus: Vec<usize>,
+}
+
+impl Host {
+    /// This machine.
+    pub fn find() -> Result<Self> {
+        let set = sched_getaffinity(Pid::from_raw(0)).context("cannot see which CPUs to use")?;
+        let cpus = (0..CpuSet::count())
+            .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
+            .collect();
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let processor = info
+            .lines()
+            .find_map(|line| line.strip_prefix("model name"))
+            .and_then(|rest| rest.split_once(':'))
+            .map_or(std::env::consts::ARCH, |(_, name)| name.trim());
+        Ok(Self {
+            processor: processor.to_string(),
+            cpus,
+        })
+    }
+}
+
+/// Keeps this thread on one CPU.
+pub fn pin(cpu: usize) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu)
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+        .with_context(|| format!("cannot stay on CPU {cpu}"))
+}
+
+/// How often this thread has had to give way to another.
+pub fn preemptions() -> i64 {
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
+}

@@ -1,0 +1,101 @@
+//! Locks of Rust crates, in the loops of `c/bench.h`.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use parking_lot::lock_api::RawMutex;
+
+use crate::lock::{Counters, Lock, Order};
+
+/// Described like the C ones.
+pub static ALL: [&Lock; 3] = [
+    &describe::<parking_lot::RawMutex>(c"parking_lot", c"Rust crate parking_lot", Order::Unfair),
+    &describe::<spin::mutex::SpinMutex<()>>(c"spin", c"Rust crate spin", Order::Unfair),
+    &describe::<spin::mutex::TicketMutex<()>>(c"spin_ticket", c"Rust crate spin", Order::Fifo),
+];
+
+const fn describe<R: RawMutex>(name: &'static CStr, origin: &'static CStr, order: Order) -> Lock {
+    Lock {
+        name: name.as_ptr(),
+        origin: origin.as_ptr(),
+        order,
+        state_size: size_of::<R>() as u32,
+        thread_size: 1,
+        init: init::<R>,
+        pure: pure::<R>,
+        counted: counted::<R>,
+        contended: contended::<R>,
+    }
+}
+
+/// # Safety
+/// `state` is memory for an `R`.
+unsafe extern "C" fn init<R: RawMutex>(state: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { state.cast::<R>().write(R::INIT) };
+}
+
+/// # Safety
+/// `state` is an `R`.
+unsafe extern "C" fn pure<R: RawMutex>(state: *mut c_void, _thread: *mut c_void, n: u64) {
+    // SAFETY: the caller's promise.
+    let lock = unsafe { &*state.cast::<R>() };
+    for _ in 0..n {
+        lock.lock();
+        // SAFETY: locked in the line above.
+        unsafe { lock.unlock() };
+    }
+}
+
+/// # Safety
+/// Nobody else uses the counters now.
+unsafe fn increment(counters: *mut Counters) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*counters).first += 1;
+        (*counters).second += 1;
+    }
+}
+
+/// # Safety
+/// `state` is an `R`, and protects the counters.
+unsafe extern "C" fn counted<R: RawMutex>(
+    state: *mut c_void,
+    _thread: *mut c_void,
+    counters: *mut Counters,
+    n: u64,
+) {
+    // SAFETY: the caller's promise.
+    let lock = unsafe { &*state.cast::<R>() };
+    for _ in 0..n {
+        lock.lock();
+        // SAFETY: we hold the lock that protects the counters.
+        unsafe {
+            increment(counters);
+            lock.unlock();
+        }
+    }
+}
+
+/// # Safety
+/// As for `counted`, and `stop` is only ever used atomically.
+unsafe extern "C" fn contended<R: RawMutex>(
+    state: *mut c_void,
+    _thread: *mut c_void,
+    counters: *mut Counters,
+    stop: *const u32,
+) -> u64 {
+    // SAFETY: the caller's promise.
+    let (lock, stop) = unsafe { (&*state.cast::<R>(), AtomicU32::from_ptr(stop.cast_mut())) };
+    let mut operations = 0;
+    while stop.load(Relaxed) == 0 {
+        lock.lock();
+        // SAFETY: we hold the lock that protects the counters.
+        unsafe {
+            increment(counters);
+            lock.unlock();
+        }
+        operations += 1;
+    }
+    operations
+}

@@ -1,0 +1,101 @@
+//! A quick run measures everything, and says so in JSON.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lockworks-bench"))
+        .args(args)
+        .output()
+        .expect("the program runs")
+}
+
+fn names(rows: &Value, key: &str) -> Vec<String> {
+    let rows = rows.as_array().expect("rows");
+    rows.iter()
+        .map(|row| row[key].as_str().expect("a name").to_string())
+        .collect()
+}
+
+#[test]
+fn quick_run_has_all_rows() {
+    let output = bench(&["--quick", "--json"]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+
+    let sections = report["sections"].as_array().expect("sections");
+    let uncontended = &sections[0];
+    assert_eq!(uncontended["name"], "uncontended");
+    let locks = names(&uncontended["rows"], "lock");
+    for lock in [
+        "bare",
+        "lw_qspinlock",
+        "lw_cna",
+        "lw_tas",
+        "lw_ticket",
+        "lw_mcs",
+        "pthread_spin",
+        "pthread_mutex",
+        "parking_lot",
+        "spin",
+    ] {
+        assert!(locks.iter().any(|name| name == lock), "{lock}");
+    }
+    for row in uncontended["rows"].as_array().expect("rows") {
+        let million = &row["million_per_second"];
+        assert!(million["median"].as_f64().expect("a figure") > 0.0);
+        assert!(row["ratio"]["median"].as_f64().expect("a ratio") > 0.0);
+    }
+    let of_bare = uncontended["requirements"]
+        .as_array()
+        .expect("requirements")
+        .iter()
+        .filter(|requirement| requirement["than"] == "bare" && requirement["limit"] == 0.95)
+        .count();
+    assert_eq!(of_bare, 2);
+
+    for section in sections.iter().filter(|s| s["threads"].as_u64() > Some(1)) {
+        for row in section["rows"].as_array().expect("rows") {
+            let fairness = row["fairness"].as_f64().expect("a factor");
+            assert!((0.0..=1.0).contains(&fairness), "{row}");
+        }
+    }
+
+    let simulator = &report["simulator"];
+    assert_eq!(
+        names(simulator, "lock"),
+        ["qspinlock", "cna", "qspinlock", "cna"]
+    );
+    for run in simulator.as_array().expect("runs") {
+        assert!(run["acquisitions_per_second"].as_f64() > Some(0.0));
+        assert!(run["memory_mib"].as_f64() > Some(0.0));
+    }
+}
+
+#[test]
+fn tables_and_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("report.txt");
+    let path = path.to_str().expect("a path in UTF-8");
+    let output = bench(&["--quick", "--only", "uncontended", "-o", path]);
+    assert!(output.status.success());
+    assert!(output.stdout.is_empty());
+    let text = std::fs::read_to_string(path).expect("the report");
+    assert!(text.contains("lw_qspinlock"));
+    assert!(text.contains("Requirements: "));
+    assert!(!text.contains("oracle-x5-4"));
+}
+
+#[test]
+fn refuses_what_it_cannot_do() {
+    assert_eq!(bench(&["--only", "nothing"]).status.code(), Some(2));
+    let output = bench(&["--quick", "-o", "/nonexistent/report.txt"]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("choose a file"), "{message}");
+}
