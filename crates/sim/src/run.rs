@@ -153,7 +153,7 @@ impl Run<'_> {
                 context.nodes = nodes;
             }
         }
-        let mut setup = Setup::new(&mut context.engine, self.lock, self.threads);
+        let mut setup = Setup::new(&mut context.engine, self.lock, self.machine, self.threads);
         let program = self.workload.program(&mut setup);
 
         let context: *mut Context = &mut context;
@@ -201,7 +201,7 @@ impl Run<'_> {
         }
         let seconds = measured as f64 / 1e12;
         let total: u64 = context.operations.iter().sum();
-        let rare = self.workload.rare_delay_ns(self.threads) / 1e9;
+        let rare = program.rare_delay_ns() / 1e9;
         let locks = program.locks();
         Ok(Outcome {
             operations_per_second: if total == 0 {

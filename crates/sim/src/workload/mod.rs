@@ -1,37 +1,99 @@
 //! What simulated threads do with a lock.
+//!
+//! A workload's code is here, its constants are in `experiments/workloads/`, each with its mark and
+//! source.
 
+mod leveldb;
 mod locktorture;
+mod will_it_scale;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use lockworks::LockType;
+use lockworks_machine::{Machine, Value};
 use rand::Rng;
+use serde::Deserialize;
 
 use crate::engine::{Engine, Kind, Op};
 use crate::hooks::{operate, with};
 use crate::run::Handoffs;
 
-pub use locktorture::{Form, Locktorture};
-
 /// What the threads of a run do, with its constants.
-#[derive(Clone, Debug)]
-pub enum Workload {
-    /// locktorture's writers.
-    Locktorture(Locktorture),
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// What it is, in one line.
+    pub title: String,
+    constants: BTreeMap<String, Value>,
+}
+
+type Build = fn(&Workload, &mut Setup) -> Box<dyn Program>;
+
+/// Every workload: its description, its code, and its operations' rare delays.
+const WORKLOADS: &[(&str, Build)] = &[
+    (
+        include_str!("../../../../experiments/workloads/locktorture.toml"),
+        locktorture::build,
+    ),
+    (
+        include_str!("../../../../experiments/workloads/locktorture-new.toml"),
+        locktorture::build,
+    ),
+    (
+        include_str!("../../../../experiments/workloads/open1_threads.toml"),
+        will_it_scale::build_open1,
+    ),
+    (
+        include_str!("../../../../experiments/workloads/lock2_threads.toml"),
+        will_it_scale::build_lock2,
+    ),
+    (
+        include_str!("../../../../experiments/workloads/leveldb_readrandom.toml"),
+        leveldb::build,
+    ),
+];
+
+fn parse(text: &str) -> Workload {
+    toml::from_str(text).expect("built-in workloads are well formed")
 }
 
 impl Workload {
-    pub(crate) fn program(&self, setup: &mut Setup) -> Box<dyn Program> {
-        match self {
-            Self::Locktorture(w) => Box::new(w.program(setup)),
-        }
+    /// All workloads.
+    pub fn all() -> Vec<Self> {
+        WORKLOADS.iter().map(|(text, _)| parse(text)).collect()
     }
 
-    /// Delays too rare to sample, as their mean for each operation.
-    pub(crate) fn rare_delay_ns(&self, threads: usize) -> f64 {
-        match self {
-            Self::Locktorture(w) => w.rare_delay_ns(threads),
-        }
+    /// The workload of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|w| w.name == name)
+    }
+
+    /// Its constants: key, value with mark and source.
+    pub fn constants(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.constants.iter().map(|(k, v)| (k.as_str(), v))
+    }
+
+    /// A constant, to be changed.
+    pub fn constant_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.constants.get_mut(key)
+    }
+
+    fn constant(&self, key: &str) -> f64 {
+        self.constants
+            .get(key)
+            .unwrap_or_else(|| panic!("workload {} has no constant {key}", self.name))
+            .value
+    }
+
+    pub(crate) fn program(&self, setup: &mut Setup) -> Box<dyn Program> {
+        let (_, build) = WORKLOADS
+            .iter()
+            .find(|(text, _)| parse(text).name == self.name)
+            .expect("workloads come from the list");
+        build(self, setup)
     }
 }
 
@@ -41,22 +103,38 @@ pub(crate) trait Program {
     fn thread(&self, thread: usize);
     /// The locks under test.
     fn locks(&self) -> Vec<&SimLock>;
+    /// Delays too rare to sample, as their mean for each operation.
+    fn rare_delay_ns(&self) -> f64 {
+        0.0
+    }
 }
 
 /// Where a workload gets its memory and locks from.
 pub(crate) struct Setup<'a> {
     engine: &'a mut Engine,
     lock: &'static LockType,
+    machine: &'a Machine,
     pub(crate) threads: usize,
 }
 
 impl<'a> Setup<'a> {
-    pub(crate) fn new(engine: &'a mut Engine, lock: &'static LockType, threads: usize) -> Self {
+    pub(crate) fn new(
+        engine: &'a mut Engine,
+        lock: &'static LockType,
+        machine: &'a Machine,
+        threads: usize,
+    ) -> Self {
         Self {
             engine,
             lock,
+            machine,
             threads,
         }
+    }
+
+    /// What a computation of so many cycles takes.
+    pub(crate) fn cycles_ns(&self, cycles: f64) -> f64 {
+        cycles / self.machine.clock_ghz()
     }
 
     /// Zeroed lines, on node 0.
@@ -158,6 +236,11 @@ pub(crate) fn work(nanoseconds: f64) {
     with(|c| c.engine.work((nanoseconds * 1000.0) as u64));
 }
 
+/// Loads data that decides what comes next.
+pub(crate) fn load(address: usize, size: u32) -> u64 {
+    operate(Op::new(Kind::Load, address, size))
+}
+
 /// Loads plain data, without waiting for it.
 pub(crate) fn read(address: usize, size: u32) -> u64 {
     operate(Op::new(Kind::Touch, address, size))
@@ -168,6 +251,48 @@ pub(crate) fn write(address: usize, size: u32, value: u64) {
     operate(Op {
         a: value,
         ..Op::new(Kind::Store, address, size)
+    });
+}
+
+/// Sleeps unless the word has become something else than `value`.
+pub(crate) fn park(address: usize, value: u32) {
+    operate(Op {
+        a: value.into(),
+        ..Op::new(Kind::Park, address, 4)
+    });
+}
+
+/// Wakes who sleeps there, and sees all that this thread has written.
+pub(crate) fn unpark(address: usize) {
+    operate(Op::new(Kind::Fence, 0, 0));
+    operate(Op {
+        a: 1,
+        ..Op::new(Kind::Unpark, address, 4)
+    });
+}
+
+/// Atomic exchange.
+pub(crate) fn exchange(address: usize, value: u32) -> u32 {
+    operate(Op {
+        a: value.into(),
+        ..Op::new(Kind::Exchange, address, 4)
+    }) as u32
+}
+
+/// Atomic compare-and-exchange: the old value.
+pub(crate) fn compare_exchange(address: usize, expected: u32, value: u32) -> u32 {
+    operate(Op {
+        a: expected.into(),
+        b: value.into(),
+        ..Op::new(Kind::CompareExchange, address, 4)
+    }) as u32
+}
+
+/// Atomic addition.
+pub(crate) fn add(address: usize, value: i32) {
+    operate(Op {
+        a: u64::from(value as u32),
+        ..Op::new(Kind::Add, address, 4)
     });
 }
 
