@@ -1,9 +1,11 @@
 //! The `lockworks` command.
 
+mod demo;
 mod locks;
 mod machines;
 mod names;
 mod output;
+mod plot;
 mod torture;
 
 use std::io::IsTerminal;
@@ -29,6 +31,7 @@ enum Command {
     Torture(torture::Args),
     Locks(locks::Args),
     Machines(machines::Args),
+    Demo(demo::Args),
 }
 
 fn main() -> ExitCode {
@@ -53,5 +56,6 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Torture(args) => torture::command(args),
         Command::Locks(args) => locks::command(args),
         Command::Machines(args) => machines::run(args),
+        Command::Demo(args) => demo::command(args),
     }
 }

@@ -18,6 +18,7 @@ use lockworks::tunables::{self, NumaMode};
 
 use crate::output::{self, Destination};
 pub use host::{Host, Pin};
+pub use report::table;
 pub use results::Results;
 pub use subject::Subject;
 pub use workload::{Preset, Workload};
@@ -186,26 +187,41 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     args.destination.check()?;
     args.set_tunables()?;
 
+    let results = run_with_bar(&plan)?;
+    args.destination.write(&if args.json {
+        output::json(&results)?
+    } else {
+        table(&results)
+    })?;
+    Ok(verdict(&results))
+}
+
+/// Measures everything planned. On a terminal, a bar shows how far it is; warnings follow.
+pub fn run_with_bar(plan: &Plan) -> Result<Results> {
     let runs = plan.subjects.len() * plan.threads.len() * plan.rounds;
     let bar = progress_bar(runs, plan.duration);
-    let results = run(&plan, &mut |what| {
+    let results = run(plan, &mut |what| {
         bar.set_message(what.to_owned());
         bar.inc(1);
     });
     bar.finish_and_clear();
     let results = results?;
-
     for warning in &results.warnings {
         eprintln!("lockworks: warning: {warning}");
     }
-    args.destination.write(&if args.json {
-        output::json(&results)?
-    } else {
-        report::table(&results)
-    })?;
-    let violated = report::violations(&results);
-    eprint!("{violated}");
-    Ok(ExitCode::from(u8::from(!violated.is_empty())))
+    Ok(results)
+}
+
+/// Tells of every violation; the exit status is 1 if there was one.
+pub fn verdict(results: &Results) -> ExitCode {
+    for row in results.rows.iter().filter(|row| row.violations > 0) {
+        eprintln!(
+            "lockworks: VIOLATION: {} with {} threads failed to exclude {} times",
+            row.lock, row.threads, row.violations
+        );
+    }
+    let violated = results.rows.iter().any(|row| row.violations > 0);
+    ExitCode::from(u8::from(violated))
 }
 
 impl Args {

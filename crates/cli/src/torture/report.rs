@@ -30,21 +30,6 @@ pub fn table(results: &Results) -> String {
     text
 }
 
-/// The violations, one line each; empty when there are none.
-pub fn violations(results: &Results) -> String {
-    results
-        .rows
-        .iter()
-        .filter(|row| row.violations > 0)
-        .map(|row| {
-            format!(
-                "lockworks: VIOLATION: {} with {} threads failed to exclude {} times\n",
-                row.lock, row.threads, row.violations
-            )
-        })
-        .collect()
-}
-
 fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

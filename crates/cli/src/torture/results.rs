@@ -126,12 +126,20 @@ impl<'a> Collected<'a> {
     /// All of it.
     pub fn results(&self) -> Result<Results> {
         let plan = self.plan;
+        let machine = Host::look()?;
         let of = plan
             .threads
             .iter()
             .flat_map(|&threads| plan.subjects.iter().map(move |&subject| (subject, threads)));
+        let rows: Vec<Row> = of
+            .zip(&self.outcomes)
+            .map(|((subject, threads), rounds)| row(subject, threads, rounds))
+            .collect();
+        let mut warnings: Vec<String> =
+            topology::warning().into_iter().map(str::to_owned).collect();
+        warnings.extend(disturbance(&rows, machine.cpus));
         Ok(Results {
-            machine: Host::look()?,
+            machine,
             preset: plan.workload.preset,
             critical_ns: plan.workload.critical_ns,
             think_ns: plan.workload.think_ns,
@@ -144,13 +152,27 @@ impl<'a> Collected<'a> {
             },
             seconds: plan.duration.as_secs_f64(),
             rounds: plan.rounds,
-            warnings: topology::warning().into_iter().map(str::to_owned).collect(),
-            rows: of
-                .zip(&self.outcomes)
-                .map(|((subject, threads), rounds)| row(subject, threads, rounds))
-                .collect(),
+            warnings,
+            rows,
         })
     }
+}
+
+/// Threads that wait for a CPU although there are enough are kept from it by something else.
+fn disturbance(rows: &[Row], cpus: usize) -> Option<String> {
+    const BEARABLE: f64 = 0.05;
+    let share = rows
+        .iter()
+        .filter(|row| row.threads <= cpus)
+        .filter_map(|row| row.runqueue_wait_share)
+        .fold(0.0, f64::max);
+    (share > BEARABLE).then(|| {
+        format!(
+            "other work kept threads from running for up to {:.0} % of their time although they \
+             were not more than the CPUs; measure on an idle machine",
+            100.0 * share
+        )
+    })
 }
 
 fn row(subject: Subject, threads: usize, rounds: &[Outcome]) -> Row {
