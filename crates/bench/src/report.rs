@@ -291,14 +291,15 @@ impl Report {
             "threads",
             "lock",
             "acquisitions/s",
-            "wall seconds",
+            "CPU seconds",
+            "transfers each",
             "memory MiB",
             "required",
         ]);
         for run in &self.simulator {
             grid.add_row(run.cells());
         }
-        for column in [1, 3, 4, 5] {
+        for column in [1, 3, 4, 5, 6] {
             if let Some(column) = grid.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);
             }

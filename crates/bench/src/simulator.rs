@@ -1,11 +1,9 @@
 //! How fast the simulator is on one core, and how much memory it takes.
 
 use std::process::Command;
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use lockworks_machine::Machine;
-use lockworks_sim::workload::{Form, Locktorture};
 use lockworks_sim::{Parameters, Placement, Run, Tunables, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +16,7 @@ const MEMORY_LIMIT_MIB: f64 = 64.0;
 const LARGEST: &str = "epyc-9654-nps12";
 /// Machine and threads.
 const MACHINES: [(&str, usize); 2] = [("oracle-x5-4", 142), (LARGEST, 384)];
+const WORKLOAD: &str = "locktorture";
 const LOCKS: [&str; 2] = ["qspinlock", "cna"];
 
 /// One run, in a process of its own so that its memory can be told.
@@ -39,7 +38,8 @@ pub struct Job {
 #[derive(Serialize, Deserialize)]
 struct Report {
     acquisitions: u64,
-    wall_seconds: f64,
+    transfers: u64,
+    cpu_seconds: f64,
     memory_mib: f64,
 }
 
@@ -51,8 +51,11 @@ pub struct Simulation {
     lock: &'static str,
     virtual_seconds: f64,
     acquisitions: u64,
+    /// Of processor time.
     acquisitions_per_second: f64,
-    wall_seconds: f64,
+    cpu_seconds: f64,
+    /// Line transfers in the simulated machine, of the lock and of what it protects.
+    transfers_per_acquisition: f64,
     /// The most that was resident at once.
     memory_mib: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +88,7 @@ pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Si
             let memory_mib = reports.iter().map(|r| r.memory_mib).fold(0.0, f64::max);
             let best = reports
                 .into_iter()
-                .min_by(|a, b| a.wall_seconds.total_cmp(&b.wall_seconds))
+                .min_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds))
                 .expect("at least one round");
             let limit = (machine == LARGEST).then_some(MEMORY_LIMIT_MIB);
             simulations.push(Simulation {
@@ -94,8 +97,9 @@ pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Si
                 lock,
                 virtual_seconds: scale.simulated_ms / 1e3,
                 acquisitions: best.acquisitions,
-                acquisitions_per_second: best.acquisitions as f64 / best.wall_seconds,
-                wall_seconds: best.wall_seconds,
+                acquisitions_per_second: best.acquisitions as f64 / best.cpu_seconds,
+                cpu_seconds: best.cpu_seconds,
+                transfers_per_acquisition: best.transfers as f64 / best.acquisitions as f64,
                 memory_mib,
                 memory_limit_mib: limit,
                 met: limit.map(|limit| memory_mib <= limit),
@@ -140,11 +144,8 @@ impl Job {
         let lock = lockworks_sim::lock_types()
             .find(|lock| lock.name() == self.lock)
             .with_context(|| format!("the simulator has no lock {}", self.lock))?;
-        let workload = Workload::Locktorture(Locktorture {
-            form: Form::New,
-            critical_ns: 30.0,
-            think_ns: 30.0,
-        });
+        let workload = Workload::find(WORKLOAD)
+            .with_context(|| format!("the simulator has no workload {WORKLOAD}"))?;
         let run = Run {
             machine: &machine,
             lock,
@@ -157,9 +158,9 @@ impl Job {
             odd_threads_have_priority: false,
             seed: 1,
         };
-        let start = Instant::now();
+        let start = host::cpu_seconds()?;
         let outcome = run.run()?;
-        let wall_seconds = start.elapsed().as_secs_f64();
+        let cpu_seconds = host::cpu_seconds()? - start;
         ensure!(
             outcome.violations == 0,
             "{} does not exclude in the simulator",
@@ -167,7 +168,8 @@ impl Job {
         );
         let report = Report {
             acquisitions: outcome.acquisitions,
-            wall_seconds,
+            transfers: outcome.engine.transfers,
+            cpu_seconds,
             memory_mib: peak_memory_mib()?,
         };
         println!("{}", serde_json::to_string(&report)?);
@@ -195,7 +197,8 @@ impl Simulation {
             self.threads.to_string(),
             self.lock.to_string(),
             format!("{:.0}", self.acquisitions_per_second),
-            format!("{:.2}", self.wall_seconds),
+            format!("{:.2}", self.cpu_seconds),
+            format!("{:.1}", self.transfers_per_acquisition),
             format!("{:.1}", self.memory_mib),
             self.memory_limit_mib
                 .zip(self.met)

@@ -14,8 +14,9 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const HELD_WITH_WAITERS: u32 = 2;
 
-/// What a waiter keeps on its stack: parking word and list links.
-const WAITER: usize = 64;
+/// What the kernel keeps of a waiter: list links on its stack, and its task.
+const WAITER: usize = 128;
+const TASK: usize = 64;
 
 pub(super) fn build(workload: &Workload, setup: &mut Setup) -> Box<dyn Program> {
     let line = setup.allocate("futex bucket", 64);
@@ -82,8 +83,13 @@ impl ReadRandom {
                 return;
             }
             load(self.chain, 8);
-            let last = self.queue.borrow().back().copied();
-            if let Some(last) = last {
+            let ends = {
+                let queue = self.queue.borrow();
+                queue.front().copied().zip(queue.back().copied())
+            };
+            if let Some((first, last)) = ends {
+                load(self.waiter(first), 8);
+                load(self.waiter(last), 8);
                 write(self.waiter(last) + 8, 8, 1);
             }
             write(self.chain, 8, 1);
@@ -110,7 +116,13 @@ impl ReadRandom {
             work(self.bucket_critical_ns);
             let first = self.queue.borrow_mut().pop_front();
             if let Some(first) = first {
-                load(self.waiter(first) + 8, 8);
+                load(self.waiter(first), 8);
+                add(self.waiter(first) + TASK, 1);
+                let next = self.queue.borrow().front().copied();
+                if let Some(next) = next {
+                    load(self.waiter(next), 8);
+                    write(self.waiter(next) + 16, 8, 1);
+                }
                 write(self.chain, 8, 1);
                 write(self.waiter(first), 4, 1);
             }
