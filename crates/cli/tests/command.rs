@@ -1,0 +1,305 @@
+//! The command from outside: exit status, the one line of an error, what is written where.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+fn lockworks(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockworks"));
+    command.args(args).env_remove("LOCKWORKS_TOPOLOGY");
+    command
+}
+
+fn output(args: &[&str]) -> Output {
+    lockworks(args).output().expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+/// A torture that is over soon.
+fn torture(more: &[&str]) -> Output {
+    let brief = ["torture", "--seconds", "0.05", "--rounds", "1"];
+    output(&[&brief, more].concat())
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+}
+
+/// Fails with status 2, nothing on standard output, and these words on standard error.
+#[track_caller]
+fn assert_refused(output: &Output, words: &[&str]) {
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(text(&output.stdout), "");
+    for word in words {
+        assert!(message.contains(word), "no {word:?} in {message:?}");
+    }
+}
+
+#[test]
+fn unknown_locks_have_a_nearest_one() {
+    for args in [
+        &["torture", "--lock", "qspinlok"][..],
+        &["locks", "qspinlok"],
+    ] {
+        let output = output(args);
+        assert_refused(
+            &output,
+            &["unknown lock 'qspinlok'; did you mean 'qspinlock'?"],
+        );
+        assert_eq!(text(&output.stderr).lines().count(), 1);
+    }
+}
+
+#[test]
+fn bad_options_are_refused() {
+    assert_refused(&output(&["torture", "--threads", "0"]), &["0", "1.."]);
+    assert_refused(&output(&["torture", "--threads", "1,two"]), &["two"]);
+    assert_refused(&output(&["torture", "--threshold", "0"]), &["0", "1..=100"]);
+    assert_refused(
+        &output(&["torture", "--threshold", "101"]),
+        &["101", "1..=100"],
+    );
+    assert_refused(
+        &output(&["torture", "--preset", "locktortur"]),
+        &["locktortur", "locktorture"],
+    );
+    assert_refused(&output(&["torture", "--seconds", "-1"]), &[]);
+    assert_refused(&output(&["torture", "--seconds", "nan"]), &["0.001"]);
+    assert_refused(&output(&["torture", "--rounds", "0"]), &["1..=1000"]);
+    assert_refused(
+        &output(&["torture", "--preset", "locktorture", "--think", "5"]),
+        &["--think", "plain"],
+    );
+    assert_refused(&output(&["tortur"]), &["torture"]);
+}
+
+#[test]
+fn what_cannot_be_written_leaves_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("missing/torture.json");
+    let output = torture(&[
+        "--lock",
+        "tas",
+        "--threads",
+        "1",
+        "-o",
+        path.to_str().unwrap(),
+    ]);
+    assert_refused(&output, &["cannot write", "missing/torture.json"]);
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+
+    let directory_itself = directory.path().to_str().unwrap();
+    let output = torture(&["--lock", "tas", "--threads", "1", "-o", directory_itself]);
+    assert_refused(&output, &["cannot write"]);
+}
+
+#[test]
+fn a_file_is_replaced_and_a_device_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("torture.json");
+    fs::write(&path, "old").unwrap();
+    let path = path.to_str().unwrap();
+    let output = torture(&["--lock", "tas", "--threads", "1", "--json", "-o", path]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stdout), "");
+    let written: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert_eq!(written["rows"][0]["lock"], "tas");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+
+    let output = torture(&["--lock", "tas", "--threads", "1", "-o", "/dev/null"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!Path::new("/dev/null").is_file());
+}
+
+#[test]
+fn json_has_it_all() {
+    let output = torture(&[
+        "--lock",
+        "qspinlock,pthread_mutex",
+        "--threads",
+        "1,2",
+        "--json",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let results = json(&output);
+    for key in ["cpus", "nodes", "model"] {
+        assert!(results["machine"].get(key).is_some(), "{key}");
+    }
+    assert_eq!(results["preset"], "plain");
+    assert_eq!(results["seconds"], 0.05);
+    assert_eq!(results["rounds"], 1);
+    assert!(results["warnings"].is_array());
+
+    let rows = results["rows"].as_array().unwrap();
+    let of: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row["threads"].as_u64().unwrap(),
+                row["lock"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let (mine, peer) = ("qspinlock", "pthread_mutex");
+    assert_eq!(of, [(1, mine), (1, peer), (2, mine), (2, peer)]);
+    for row in rows {
+        for key in [
+            "operations_per_second",
+            "operations_per_second_min",
+            "operations_per_second_max",
+            "fairness",
+            "operations",
+            "latency_ns",
+            "local_handoffs",
+            "remote_handoffs",
+            "reacquisitions",
+            "events",
+            "involuntary_switches",
+            "runqueue_wait_ns",
+            "steal_ticks",
+        ] {
+            assert!(row.get(key).is_some(), "{key}");
+        }
+        assert_eq!(row["violations"], 0);
+    }
+    assert_eq!(rows[0]["fairness"], 0.5);
+    for percentile in ["p50", "p99", "p999", "max"] {
+        assert!(rows[0]["latency_ns"][percentile].is_u64(), "{percentile}");
+    }
+    assert!(rows[0]["events"].get("queued_acquisitions").is_some());
+    assert_eq!(rows[1]["events"], serde_json::json!({}));
+}
+
+#[test]
+fn good_locks_exclude() {
+    for preset in ["plain", "locktorture", "locktorture-old"] {
+        let output = torture(&["--threads", "3", "--preset", preset, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let results = json(&output);
+        for row in results["rows"].as_array().unwrap() {
+            assert_eq!(row["violations"], 0, "{row}");
+            assert_ne!(row["lock"], "busted");
+        }
+    }
+}
+
+#[test]
+fn the_broken_lock_is_caught() {
+    let output = output(&[
+        "torture",
+        "--lock",
+        "busted",
+        "--threads",
+        "4",
+        "--critical",
+        "1000",
+        "--rounds",
+        "1",
+        "--seconds",
+        "0.3",
+        "--json",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(json(&output)["rows"][0]["violations"].as_u64() > Some(0));
+    assert!(text(&output.stderr).contains("VIOLATION: busted with 4 threads"));
+}
+
+#[test]
+fn a_topology_by_hand_has_two_nodes() {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
+    let cpus: Vec<usize> = (0..CpuSet::count())
+        .filter(|&cpu| set.is_set(cpu).unwrap())
+        .collect();
+    let &[first, second, ..] = &cpus[..] else {
+        eprintln!("one CPU cannot be two nodes: not tested");
+        return;
+    };
+    let topology = format!("{first}:{second}");
+    let both_kinds_of_handoff = || {
+        let args = [
+            "torture",
+            "--lock",
+            "cna",
+            "--threads",
+            "4",
+            "--seconds",
+            "0.5",
+        ];
+        let output = lockworks(&args)
+            .args(["--rounds", "1", "--pin", "spread", "--json"])
+            .env("LOCKWORKS_TOPOLOGY", &topology)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let results = json(&output);
+        assert_eq!(results["machine"]["nodes"], 2);
+        assert_eq!(results["tunables"]["numa_spinlock"], true);
+        let row = &results["rows"][0];
+        row["local_handoffs"] != 0 && row["remote_handoffs"] != 0
+    };
+    // On a busy machine, half a second may pass with hardly any.
+    assert!((0..10).any(|_| both_kinds_of_handoff()));
+}
+
+#[test]
+fn far_more_threads_than_cpus_come_to_an_end() {
+    let output = torture(&["--lock", "ticket", "--threads", "32", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(json(&output)["rows"][0]["violations"], 0);
+}
+
+#[test]
+fn interruption_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("torture.json");
+    let child = lockworks(&["torture", "--seconds", "600", "-o", path.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let catches_interrupt = || {
+        let status = fs::read_to_string(&status).unwrap();
+        let caught = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))
+            .unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() >> (Signal::SIGINT as u32 - 1) & 1 == 1
+    };
+    while !catches_interrupt() {
+        std::thread::yield_now();
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+}
+
+#[test]
+fn locks_are_listed() {
+    let table = output(&["locks"]);
+    assert_eq!(table.status.code(), Some(0));
+    let table = text(&table.stdout);
+    for words in ["qspinlock", "NUMA-aware", "BROKEN", "throughput collapses"] {
+        assert!(table.contains(words), "no {words:?} in {table}");
+    }
+
+    let all = json(&output(&["locks", "--json"]));
+    let cna = json(&output(&["locks", "cna", "--json"]));
+    assert!(all.as_array().unwrap().contains(&cna));
+    assert_eq!(cna["bytes"], 4);
+    assert_eq!(cna["order"], "NUMA-aware");
+
+    let detail = output(&["locks", "busted"]);
+    assert!(text(&detail.stdout).starts_with("busted: BROKEN"));
+}
