@@ -95,8 +95,8 @@ What is measured, for each lock and number of threads:
   remote     hand-offs between threads on different nodes, among those between different threads;
              seen by the holder, for every lock alike.
   waiting    for a CPU: time that threads could run but did not, as a share of their time.
-  violations mutual exclusion is checked in every run: an owner word at entry and exit, and a count
-             that is not atomic. Any violation is reported, and the exit status is 1.
+Mutual exclusion is checked in every run: an owner word at entry and exit, and a count that is not
+atomic. Any violation is reported, and the exit status is 1.
 JSON has sums over all rounds for what is counted, and null for what the system does not tell.
 
 Presets: locktorture is the writer loop of the Linux module on a spinlock, with n threads: a delay

@@ -1,6 +1,6 @@
 //! Torture results for people.
 
-use comfy_table::{CellAlignment, Table};
+use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use super::results::{Results, Row};
 use super::subject::Subject;
@@ -20,6 +20,9 @@ pub fn table(results: &Results) -> String {
         workload(results),
     );
     text.push_str(&format!("{}\n", rows(&results.rows)));
+    if results.rows.iter().all(|row| row.violations == 0) {
+        text.push_str("Mutual exclusion held in all runs.\n");
+    }
     let collapsed = results
         .rows
         .iter()
@@ -51,28 +54,23 @@ fn workload(results: &Results) -> String {
 
 fn rows(rows: &[Row]) -> Table {
     let header = [
-        "threads",
-        "lock",
-        "ops/s",
-        "min..max",
-        "fairness",
-        "p50",
-        "p99",
-        "p99.9",
-        "max",
-        "remote",
+        "threads", "lock", "ops/s", "min..max", "fairness", "p50", "p99", "p99.9", "max", "remote",
         "waiting",
-        "violations",
     ];
     let mut table = output::table(&header);
+    // Wrapped figures cannot be read; wrapped lines can.
+    table.set_content_arrangement(ContentArrangement::Disabled);
     table.add_rows(rows.iter().map(cells));
-    for column in table.column_iter_mut().filter(|column| column.index != 1) {
-        column.set_cell_alignment(CellAlignment::Right);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+        if column.index != 1 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     table
 }
 
-fn cells(row: &Row) -> [String; 12] {
+fn cells(row: &Row) -> [String; 11] {
     let time = |of: fn(&super::results::Latency) -> u64| {
         or_dash(
             row.latency_ns
@@ -98,7 +96,6 @@ fn cells(row: &Row) -> [String; 12] {
         time(|latency| latency.max),
         or_dash(remote.map(percent)),
         or_dash(row.runqueue_wait_share.map(percent)),
-        row.violations.to_string(),
     ]
 }
 
