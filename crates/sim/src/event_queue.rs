@@ -3,10 +3,12 @@
 /// What happens when an event's time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
+    /// Virtual time is over.
+    End,
     /// A CPU starts the operation it has decided on.
     Start(u16),
-    /// A line arrives: request number.
-    Arrival(u32),
+    /// A line arrives that a CPU has asked for: which of its requests.
+    Arrival(u16, u8),
     /// A bounded wait is over, if the CPU is still at that operation (generation).
     Timeout(u16, u32),
     /// A parked thread runs again.
@@ -29,21 +31,32 @@ impl EventQueue {
     /// Events of equal time happen in the order in which they were pushed.
     #[inline]
     pub(crate) fn push(&mut self, time: u64, event: Event) {
-        let mut at = self.entries.len();
+        self.entries.push((time, event));
+        let mut at = self.entries.len() - 1;
+        // Few entries have to move, so moving them one by one beats a call to move them all.
         while at > 0 && self.entries[at - 1].0 <= time {
+            self.entries[at] = self.entries[at - 1];
             at -= 1;
         }
-        // Entries from `at` on are not later than `time`; the new one goes before them.
-        self.entries.insert(at, (time, event));
+        self.entries[at] = (time, event);
+    }
+
+    /// The earliest event.
+    ///
+    /// # Panics
+    /// If there is none: the end of virtual time has been.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> (u64, Event) {
+        self.entries.pop().expect("an event before the end")
     }
 
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
-        self.entries.pop()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     #[inline]
     pub(crate) fn next_time(&self) -> u64 {
-        self.entries.last().map_or(u64::MAX, |e| e.0)
+        self.entries.last().map_or(0, |e| e.0)
     }
 }

@@ -112,17 +112,29 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Context) -> R) -> R {
 }
 
 /// Asks the engine for `op`, and gives up the CPU's coroutine until it is done.
-#[inline]
+///
+/// Inlined for the same reason as [`Engine::issue`].
+#[inline(always)]
 pub(crate) fn operate(op: Op) -> u64 {
-    let cpu = with(|c| c.engine.current);
-    with(|c| c.engine.issue(op)).unwrap_or_else(|| {
-        let yielder = with(|c| c.yielders[cpu]);
-        // SAFETY: this CPU's yielder; it lives as long as its coroutine, which is running.
-        unsafe { (*yielder).suspend(()) };
-        with(|c| c.engine.result())
-    })
+    // SAFETY: as in `with`.
+    let engine = unsafe { &mut (*CONTEXT.get()).engine };
+    let cpu = engine.current;
+    match engine.issue(op) {
+        Some(result) => result,
+        None => suspend(cpu),
+    }
 }
 
+/// Gives up the coroutine of `cpu`, which is running, until its operation is done.
+#[inline(never)]
+fn suspend(cpu: usize) -> u64 {
+    let yielder = with(|c| c.yielders[cpu]);
+    // SAFETY: this CPU's yielder; it lives as long as its coroutine, which is running.
+    unsafe { (*yielder).suspend(()) };
+    with(|c| c.engine.result())
+}
+
+#[inline(always)]
 fn releases(order: u32) -> bool {
     order >= ORDER_RELEASE
 }
@@ -131,6 +143,7 @@ fn releases(order: u32) -> bool {
 const ORDER_RELEASE: u32 = 3;
 const ORDER_SEQ_CST: u32 = 5;
 
+#[inline(always)]
 fn read_modify_write(kind: Kind, p: usize, size: u32, a: u64, b: u64, order: u32) -> u64 {
     operate(Op {
         a,
@@ -280,7 +293,7 @@ extern "C" fn lw_sim_choose(n: u32) -> u32 {
         *x ^= *x << 13;
         *x ^= *x >> 7;
         *x ^= *x << 17;
-        ((*x >> 32) * u64::from(n) >> 32) as u32
+        (((*x >> 32) * u64::from(n)) >> 32) as u32
     })
 }
 

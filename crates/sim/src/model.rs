@@ -146,7 +146,6 @@ pub(crate) struct Model {
     places: Vec<usize>,
     nodes: Vec<u16>,
     llcs: Vec<u16>,
-    words: usize,
     /// Relation of each pair of CPUs.
     relations: Vec<u8>,
     /// Relation of each CPU to each node, for lines that live there.
@@ -162,7 +161,6 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn new(machine: &Machine, places: Vec<usize>, parameters: &Parameters) -> Self {
         let n = places.len();
-        let words = n.div_ceil(64);
         let cycle = 1.0 / machine.clock_ghz();
         let rmw = machine.rmw_ns();
         // A measured cache-to-cache figure is one transfer and one compare-and-swap.
@@ -227,7 +225,6 @@ impl Model {
             ordered_at_home: machine.directory == Directory::Home,
             nodes: places.iter().map(|&p| machine.node_of(p) as u16).collect(),
             llcs,
-            words,
             relations,
             node_relations,
             node_count,
@@ -246,12 +243,6 @@ impl Model {
         self.nodes[c]
     }
 
-    /// Words of a set of CPUs.
-    #[inline]
-    pub(crate) fn words(&self) -> usize {
-        self.words
-    }
-
     #[inline]
     pub(crate) fn request_leg(&self, latency: u64) -> u64 {
         latency * self.request_share / 1024
@@ -259,7 +250,8 @@ impl Model {
 
     /// A line that `owner` holds, to `c`.
     #[inline]
-    pub(crate) fn transfer(&self, c: usize, owner: usize, home: u16) -> u64 {
+    pub(crate) fn transfer(&self, c: u16, owner: u16, home: u16) -> u64 {
+        let (c, owner) = (usize::from(c), usize::from(owner));
         let direct = self.transfers[self.relations[c * self.places.len() + owner] as usize];
         if self.ordered_at_home && self.llcs[c] != self.llcs[owner] {
             direct.max(self.to_home(c, home))
@@ -273,8 +265,8 @@ impl Model {
         self.transfers[self.node_relations[c * self.node_count + home as usize] as usize]
     }
 
-    pub(crate) fn memory(&self, c: usize, home: u16) -> u64 {
-        if self.nodes[c] == home {
+    pub(crate) fn memory(&self, c: u16, home: u16) -> u64 {
+        if self.nodes[usize::from(c)] == home {
             self.dram_local
         } else {
             self.dram_remote
@@ -282,12 +274,13 @@ impl Model {
     }
 
     #[inline]
-    pub(crate) fn llc(&self, c: usize) -> u16 {
-        self.llcs[c]
+    pub(crate) fn llc(&self, c: u16) -> u16 {
+        self.llcs[usize::from(c)]
     }
 
     /// Read a line that CPUs under these last-level caches share: from the nearest.
-    pub(crate) fn fetch_shared(&self, c: usize, sharing_llcs: u64, home: u16) -> u64 {
+    pub(crate) fn fetch_shared(&self, c: u16, sharing_llcs: u64, home: u16) -> u64 {
+        let c = usize::from(c);
         if sharing_llcs >> self.llcs[c] & 1 != 0 {
             return self.llc;
         }
@@ -304,7 +297,8 @@ impl Model {
 
     /// Become the only one to have a line that CPUs under these last-level caches share: a round
     /// to the farthest.
-    pub(crate) fn invalidate(&self, c: usize, sharing_llcs: u64, others: bool, home: u16) -> u64 {
+    pub(crate) fn invalidate(&self, c: u16, sharing_llcs: u64, others: bool, home: u16) -> u64 {
+        let c = usize::from(c);
         if !others {
             return self.l1;
         }

@@ -18,7 +18,6 @@ pub(crate) const NODES_PER_SLOT: usize = 4;
 
 /// Enough for the locks' and workloads' frames; untouched pages cost nothing.
 const STACK_BYTES: usize = 32 << 10;
-const MEMORY_BYTES: usize = 4 << 20;
 
 /// All that determines a run. The same description gives the same outcome, to the bit.
 pub struct Run<'a> {
@@ -124,7 +123,7 @@ impl Run<'_> {
         let measured = (self.seconds * 1e12) as u64;
         let warm_up = measured / 10;
         let model = Model::new(self.machine, places, self.parameters);
-        let engine = Engine::new(model, warm_up + measured, MEMORY_BYTES, self.seed);
+        let engine = Engine::new(model, warm_up + measured, self.seed);
         let mut context = Context {
             engine,
             yielders: vec![std::ptr::null(); self.threads],
@@ -195,7 +194,7 @@ impl Run<'_> {
         if let Step::Deadlock = end {
             return Err(RunError::Deadlock {
                 lock: self.lock.name().to_string(),
-                microseconds: context.engine.now / 1_000_000,
+                microseconds: context.engine.now() / 1_000_000,
                 cpus: context.engine.describe_cpus(),
             });
         }
@@ -224,7 +223,7 @@ impl Run<'_> {
             events: hooks::event_names()
                 .zip(context.events.iter().copied())
                 .collect(),
-            engine: context.engine.counts,
+            engine: context.engine.counts(),
         })
     }
 }

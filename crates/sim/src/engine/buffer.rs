@@ -1,0 +1,190 @@
+//! The in-order buffer of a CPU: stores, and loads that nobody waits for.
+
+/// Loads and stores in flight of one CPU.
+const ENTRIES: u8 = 8;
+
+/// A buffered store; of a load only the line counts.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Entry {
+    pub(super) value: u64,
+    pub(super) address: u32,
+    pub(super) size: u8,
+    pub(super) release: bool,
+}
+
+impl Entry {
+    pub(super) fn address(&self) -> usize {
+        self.address as usize
+    }
+
+    fn end(&self) -> usize {
+        self.address() + usize::from(self.size)
+    }
+
+    fn overlaps(&self, address: usize, size: u8) -> bool {
+        self.address() < address + usize::from(size) && address < self.end()
+    }
+
+    /// The value of `size` bytes at `address`, if the entry has all of them.
+    pub(super) fn forward(&self, address: usize, size: u8) -> Option<u64> {
+        let inside = self.address() <= address && address + usize::from(size) <= self.end();
+        inside.then(|| {
+            let shifted = self.value >> ((address - self.address()) * 8);
+            shifted & (u64::MAX >> (64 - u32::from(size) * 8))
+        })
+    }
+}
+
+/// A set of places in the buffer, one bit each.
+#[derive(Clone, Copy)]
+pub(super) struct Places(u8);
+
+impl Iterator for Places {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let place = self.0.trailing_zeros() as usize;
+        (self.0 != 0).then(|| {
+            self.0 &= self.0 - 1;
+            place
+        })
+    }
+}
+
+/// A ring. Entries that are complete stay until those before them are, too.
+#[derive(Default)]
+pub(super) struct Buffer {
+    entries: [Entry; ENTRIES as usize],
+    lines: [u32; ENTRIES as usize],
+    first: u8,
+    len: u8,
+    /// Places of stores and of loads that are not complete.
+    stores: u8,
+    loads: u8,
+}
+
+impl Buffer {
+    pub(super) fn len(&self) -> u8 {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.len == ENTRIES
+    }
+
+    /// Are loads under way?
+    #[inline]
+    pub(super) fn has_loads(&self) -> bool {
+        self.loads != 0
+    }
+
+    /// The place of the `i`th oldest entry.
+    #[inline]
+    fn place(&self, i: u8) -> usize {
+        usize::from((self.first + i) % ENTRIES)
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, place: usize) -> &Entry {
+        &self.entries[place % ENTRIES as usize]
+    }
+
+    #[inline]
+    pub(super) fn line(&self, place: usize) -> usize {
+        self.lines[place % ENTRIES as usize] as usize
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, entry: Entry, line: u32, is_store: bool) {
+        let place = self.place(self.len);
+        self.entries[place] = entry;
+        self.lines[place] = line;
+        let incomplete = if is_store {
+            &mut self.stores
+        } else {
+            &mut self.loads
+        };
+        *incomplete |= 1 << place;
+        self.len += 1;
+    }
+
+    /// The store at `place` has been committed.
+    #[inline]
+    pub(super) fn complete_store(&mut self, place: usize) {
+        self.stores &= !(1 << place);
+    }
+
+    /// The line has come: completes the loads of it. Were there any?
+    #[inline]
+    pub(super) fn complete_loads(&mut self, line: usize) -> bool {
+        let before = self.loads;
+        for place in Places(before) {
+            if self.line(place) == line {
+                self.loads &= !(1 << place);
+            }
+        }
+        self.loads != before
+    }
+
+    /// Is a load of this line under way?
+    #[inline]
+    pub(super) fn is_loading(&self, line: usize) -> bool {
+        Places(self.loads).any(|place| self.line(place) == line)
+    }
+
+    /// Drops what is complete from the front. If a store is the first then, its place.
+    #[inline]
+    pub(super) fn first_store(&mut self) -> Option<usize> {
+        let incomplete = (self.stores | self.loads).rotate_right(self.first.into());
+        let complete = (incomplete.trailing_zeros() as u8).min(self.len);
+        self.first = (self.first + complete) % ENTRIES;
+        self.len -= complete;
+        (self.stores >> self.first & 1 != 0).then_some(self.first.into())
+    }
+
+    /// Stores that have retired: those before the first load.
+    #[inline]
+    pub(super) fn retired(&self) -> impl Iterator<Item = usize> + use<> {
+        let first = self.first;
+        let loads = self.loads.rotate_right(first.into());
+        let before = (loads & loads.wrapping_neg()).wrapping_sub(1);
+        Places(self.stores.rotate_right(first.into()) & before)
+            .map(move |i| (i + usize::from(first)) % ENTRIES as usize)
+    }
+
+    /// The latest store that overlaps with these bytes.
+    #[inline]
+    pub(super) fn overlap(&self, address: usize, size: u8) -> Option<&Entry> {
+        (0..self.len)
+            .rev()
+            .map(|i| self.place(i))
+            .filter(|&place| self.stores >> place & 1 != 0)
+            .map(|place| self.entry(place))
+            .find(|e| e.overlaps(address, size))
+    }
+
+    /// Is the `i`th oldest entry a load that is under way?
+    pub(super) fn is_load(&self, i: u8) -> bool {
+        self.loads >> self.place(i) & 1 != 0
+    }
+
+    fn is_store(&self, i: u8) -> bool {
+        self.stores >> self.place(i) & 1 != 0
+    }
+
+    /// The place of the `i`th oldest entry, if it is a store that need not wait for earlier ones:
+    /// it does not release, and they are to other lines.
+    pub(super) fn independent_store(&self, i: u8) -> Option<usize> {
+        let place = self.place(i);
+        let same_line = |j| self.is_store(j) && self.lines[self.place(j)] == self.lines[place];
+        (self.is_store(i) && !self.entries[place].release && !(0..i).any(same_line))
+            .then_some(place)
+    }
+}

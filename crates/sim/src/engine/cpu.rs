@@ -1,0 +1,280 @@
+//! A CPU: its operation, and its loads and stores in flight.
+
+use lockworks_machine::MemoryOrder;
+
+use super::buffer::{Buffer, Entry};
+use super::fabric::Fabric;
+use super::line::Line;
+use super::op::{Kind, Op};
+
+/// Lines that a CPU can ask for at a time.
+const REQUESTS: usize = 16;
+
+/// What a CPU is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Running code, or about to.
+    Running,
+    /// Its operation starts at a later event.
+    Starting,
+    /// The reorder buffer is full behind a load; `work_left` comes before the operation.
+    Stalled,
+    /// Waits for its buffer to drain before the operation.
+    Draining,
+    /// Waits for a place in the buffer.
+    BufferFull,
+    /// Waits for the operation's line.
+    Missing,
+    /// Has the line, and waits for its value to change.
+    Waiting,
+    /// Sleeps until unparked.
+    Parked,
+    /// Has returned.
+    Finished,
+}
+
+#[repr(align(64))]
+pub(super) struct Cpu {
+    pub(super) number: u16,
+    pub(super) state: State,
+    /// Its last-level cache, as a set.
+    pub(super) llcs: u64,
+    /// Work done since `now` that no other CPU can have noticed.
+    pub(super) lag: u64,
+    /// How far execution may run ahead of its oldest incomplete load.
+    pub(super) window_end: u64,
+    pub(super) work_left: u64,
+    pub(super) deadline: u64,
+    /// Tells whether a timeout is for the operation that the CPU is at.
+    pub(super) generation: u32,
+    pub(super) result: u64,
+    pub(super) op: Op,
+    pub(super) buffer: Buffer,
+    /// Lines asked for and not yet there, and which of the slots are in use.
+    asked: [u32; REQUESTS],
+    asked_slots: u16,
+}
+
+impl Cpu {
+    pub(super) fn new(number: u16, llc: u16) -> Self {
+        Self {
+            number,
+            state: State::Running,
+            llcs: 1 << llc,
+            lag: 0,
+            window_end: 0,
+            work_left: 0,
+            deadline: 0,
+            generation: 0,
+            result: 0,
+            op: Op::new(Kind::Fence, 0, 0),
+            buffer: Buffer::default(),
+            asked: [0; REQUESTS],
+            asked_slots: 0,
+        }
+    }
+
+    // Requests.
+
+    #[inline]
+    pub(super) fn has_asked(&self, line: u32) -> bool {
+        let mut slots = self.asked_slots;
+        while slots != 0 {
+            if self.asked[slots.trailing_zeros() as usize % REQUESTS] == line {
+                return true;
+            }
+            slots &= slots - 1;
+        }
+        false
+    }
+
+    #[inline]
+    pub(super) fn note_request(&mut self, line: u32) -> u8 {
+        let slot = self.asked_slots.trailing_ones();
+        self.asked[slot as usize] = line;
+        self.asked_slots |= 1 << slot;
+        slot as u8
+    }
+
+    #[inline]
+    pub(super) fn take_request(&mut self, slot: u8) -> usize {
+        self.asked_slots &= !(1 << slot);
+        self.asked[usize::from(slot)] as usize
+    }
+
+    // Operations.
+
+    /// What an operation that the CPU waits for has to do first, because of the buffer.
+    #[inline]
+    pub(super) fn pass_buffer(&self, fabric: &Fabric, op: &Op) -> Pass {
+        if self.buffer.is_empty() {
+            return Pass::Go;
+        }
+        let overlap = self.buffer.overlap(op.address, op.size);
+        if op.kind == Kind::Load
+            && let Some(value) = overlap.and_then(|e| e.forward(op.address, op.size))
+        {
+            return Pass::Forward(value);
+        }
+        let ordered = op.kind.writes() && (fabric.model.order == MemoryOrder::Tso || op.release);
+        if ordered || overlap.is_some() {
+            Pass::Drain
+        } else {
+            Pass::Go
+        }
+    }
+
+    /// Performs an operation on its line, which is here, after a wait or without: its result, or
+    /// `None` if it waits for the value to change.
+    #[inline(always)]
+    pub(super) fn perform(
+        &mut self,
+        fabric: &Fabric,
+        line: &mut Line,
+        op: &Op,
+        waited: bool,
+    ) -> Option<u64> {
+        let model = &fabric.model;
+        let old = line.read(op.address, op.size);
+        let (cost, new) = match op.kind {
+            Kind::Load => (model.l1, None),
+            Kind::Exchange => (model.rmw, Some(op.a)),
+            Kind::CompareExchange => (model.rmw, (old == op.a).then_some(op.b)),
+            Kind::Or => (model.rmw, Some(old | op.a)),
+            Kind::And => (model.rmw, Some(old & op.a)),
+            Kind::Add => (model.rmw, Some(old.wrapping_add(op.a))),
+            Kind::Await => {
+                let late = waited && op.looks > 0 && fabric.now >= self.deadline;
+                if !op.satisfied(old) && !late {
+                    return None;
+                }
+                (model.l1 + if waited { model.spin_exit } else { 0 }, None)
+            }
+            Kind::Park => {
+                if old == op.a {
+                    return None;
+                }
+                (model.l1, None)
+            }
+            Kind::Store | Kind::Touch | Kind::Prefetch | Kind::Fence | Kind::Unpark => {
+                unreachable!("handled when started")
+            }
+        };
+        if let Some(new) = new {
+            line.write(op.address, op.size, new);
+        }
+        self.lag = cost;
+        line.hold(fabric.now + cost.min(model.rmw));
+        Some(old)
+    }
+
+    #[inline(always)]
+    pub(super) fn store(&mut self, fabric: &mut Fabric, line: &mut Line, op: &Op) -> Option<u64> {
+        let hits = line.hits(self.number, true, fabric.now);
+        if self.buffer.is_empty() && hits {
+            line.write(op.address, op.size, op.a);
+            self.lag = fabric.model.store;
+            return Some(0);
+        }
+        self.buffer(fabric, line, op)?;
+        // A store asks for its line once it has retired, behind every earlier load.
+        if !hits && !self.buffer.has_loads() {
+            fabric.want(self, line, true);
+        }
+        Some(0)
+    }
+
+    #[inline(always)]
+    pub(super) fn touch(&mut self, fabric: &mut Fabric, line: &mut Line, op: &Op) -> Option<u64> {
+        let value = line.read(op.address, op.size);
+        if line.hits(self.number, false, fabric.now) || self.buffer.is_loading(line.number as usize)
+        {
+            self.lag = fabric.model.store;
+            return Some(value);
+        }
+        let oldest = !self.buffer.has_loads();
+        self.buffer(fabric, line, op)?;
+        if oldest {
+            self.window_end = fabric.now + fabric.model.reorder_window;
+        }
+        fabric.want(self, line, false);
+        Some(value)
+    }
+
+    /// Puts a store or a load into the buffer, if there is room.
+    #[inline]
+    fn buffer(&mut self, fabric: &Fabric, line: &Line, op: &Op) -> Option<()> {
+        if self.buffer.is_full() {
+            self.state = State::BufferFull;
+            return None;
+        }
+        self.lag = fabric.model.store;
+        let entry = Entry {
+            value: op.a,
+            address: op.address as u32,
+            size: op.size,
+            release: op.release,
+        };
+        self.buffer.push(entry, line.number, op.kind == Kind::Store);
+        Some(())
+    }
+
+    // The buffer.
+
+    /// A line has come: complete loads of it, retire and commit stores.
+    #[inline]
+    pub(super) fn advance_buffer(&mut self, fabric: &mut Fabric, lines: &mut [Line], line: usize) {
+        if self.buffer.complete_loads(line) {
+            // Stores that have retired ask for their lines.
+            for place in self.buffer.retired() {
+                let line = &mut lines[self.buffer.line(place)];
+                if !line.hits(self.number, true, fabric.now) {
+                    fabric.want(self, line, true);
+                }
+            }
+        }
+        while let Some(place) = self.buffer.first_store() {
+            let line = &mut lines[self.buffer.line(place)];
+            if !line.hits(self.number, true, fabric.now) {
+                fabric.want(self, line, true);
+                break;
+            }
+            self.commit(line, place);
+            line.hold_until = fabric.now + fabric.model.store;
+        }
+        if fabric.model.order == MemoryOrder::Weak {
+            self.commit_out_of_order(fabric, lines);
+        }
+    }
+
+    #[inline]
+    fn commit(&mut self, line: &mut Line, place: usize) {
+        let e = self.buffer.entry(place);
+        line.write(e.address(), e.size, e.value);
+        self.buffer.complete_store(place);
+    }
+
+    fn commit_out_of_order(&mut self, fabric: &Fabric, lines: &mut [Line]) {
+        for i in 1..self.buffer.len() {
+            if self.buffer.is_load(i) {
+                break; // what follows has not retired
+            }
+            if let Some(place) = self.buffer.independent_store(i) {
+                let line = &mut lines[self.buffer.line(place)];
+                if line.hits(self.number, true, fabric.now) {
+                    self.commit(line, place);
+                }
+            }
+        }
+    }
+}
+
+/// What [`Cpu::pass_buffer`] finds.
+pub(super) enum Pass {
+    /// The operation can go on.
+    Go,
+    /// The value is in the buffer.
+    Forward(u64),
+    /// The buffer has to become empty first.
+    Drain,
+}

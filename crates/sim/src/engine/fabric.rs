@@ -1,0 +1,136 @@
+//! The clock, and what carries lines between CPUs.
+//!
+//! One exclusive transaction at a time for each line; requests queue at the line in the order of
+//! their arrival.
+
+use crate::event_queue::{Event, EventQueue};
+use crate::model::Model;
+
+use super::cpu::Cpu;
+use super::line::{Line, NOBODY, Request};
+
+pub(super) struct Fabric {
+    pub(super) model: Model,
+    pub(super) now: u64,
+    pub(super) queue: EventQueue,
+    /// Line transfers so far.
+    pub(super) transfers: u64,
+    random: u64,
+}
+
+impl Fabric {
+    pub(super) fn new(model: Model, queue: EventQueue, seed: u64) -> Self {
+        Self {
+            model,
+            now: 0,
+            queue,
+            transfers: 0,
+            random: 0x9e37_79b9_7f4a_7c15 ^ seed,
+        }
+    }
+
+    /// `cpu` asks for the line, unless it has done so already.
+    #[inline]
+    pub(super) fn want(&mut self, cpu: &mut Cpu, line: &mut Line, write: bool) {
+        if !cpu.has_asked(line.number) {
+            self.ask(cpu, line, write);
+        }
+    }
+
+    pub(super) fn ask(&mut self, cpu: &mut Cpu, line: &mut Line, write: bool) {
+        let request = self.request(cpu, line, write, self.now);
+        if line.requests.is_empty() && !line.is_closed(write) {
+            self.grant(line, request);
+        } else {
+            self.enqueue(line, request);
+            self.serve(line);
+        }
+    }
+
+    /// `cpu` has lost its copy of the line to a writer that is still busy, and asked for it again.
+    pub(super) fn ask_again(&mut self, cpu: &mut Cpu, line: &mut Line, lost_at: u64) {
+        let request = self.request(cpu, line, false, lost_at);
+        self.enqueue(line, request);
+    }
+
+    #[inline]
+    fn request(&mut self, cpu: &mut Cpu, line: &Line, write: bool, issued: u64) -> Request {
+        self.transfers += 1;
+        Request {
+            issued,
+            cpu: cpu.number,
+            slot: cpu.note_request(line.number),
+            write,
+        }
+    }
+
+    fn enqueue(&self, line: &mut Line, request: Request) {
+        let way = if line.owner == NOBODY {
+            0
+        } else {
+            let transfer = self.model.transfer(request.cpu, line.owner, line.home);
+            self.model.request_leg(transfer)
+        };
+        line.requests.push((request.issued + way, request));
+    }
+
+    /// Serves the requests that can be served, in the order of their arrival.
+    #[inline]
+    pub(super) fn serve(&mut self, line: &mut Line) {
+        while let Some(request) = line.next_request() {
+            self.grant(line, request);
+        }
+    }
+
+    #[inline(always)]
+    fn grant(&mut self, line: &mut Line, request: Request) {
+        let latency = self.latency(line, request);
+        let latency = self.spread(latency);
+        let way = self.model.request_leg(latency);
+        let mut served = self.now.max(request.issued + way);
+        if line.owner != NOBODY {
+            served = served.max(line.hold_until);
+        }
+        if request.write || line.owner != NOBODY {
+            line.writing = request.write;
+            line.lose_at = served;
+        } else {
+            served = served.max(line.read_free);
+            line.read_free = served + self.model.read_occupancy;
+            line.readers += 1;
+        }
+        self.queue.push(
+            served + latency - way,
+            Event::Arrival(request.cpu, request.slot),
+        );
+    }
+
+    /// How long an uncontended request takes, there and back.
+    #[inline]
+    fn latency(&self, line: &Line, request: Request) -> u64 {
+        let c = request.cpu;
+        if line.owner == c {
+            self.model.l1
+        } else if line.owner != NOBODY {
+            self.model.transfer(c, line.owner, line.home)
+        } else if !line.cached {
+            self.model.memory(c, line.home)
+        } else if request.write {
+            self.model
+                .invalidate(c, line.llcs, line.has_other_sharers(c), line.home)
+        } else {
+            self.model.fetch_shared(c, line.llcs, line.home)
+        }
+    }
+
+    /// No two transfers take equally long: ring positions, hops and collisions differ. Without
+    /// this, threads fall into step with each other as they never do on a real machine.
+    #[inline]
+    fn spread(&mut self, latency: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let share = (self.model.transfer_spread * (self.random >> 32)) >> 31;
+        latency * (1024 - self.model.transfer_spread + share) / 1024
+    }
+}
