@@ -16,8 +16,9 @@ use crate::progress::Progress;
 use crate::report::{Requirement, Section, Table};
 use crate::series::{Series, order};
 
-/// The main thread, when it wakes up to end a burst, makes one of the two give way.
-const EXPECTED_PREEMPTIONS: i64 = 1;
+/// The main thread makes one of the two give way when it sees that both have begun, and again when
+/// it ends the burst.
+const EXPECTED_PREEMPTIONS: i64 = 2;
 const ATTEMPTS: usize = 4;
 
 /// How many measurements [`measure`] makes.

@@ -82,7 +82,7 @@ enum Child {
 pub struct Scale {
     /// Rounds without contention, each of which measures every lock.
     pub rounds: usize,
-    /// Measurements of a lock in such a round, of which the best counts.
+    /// Passes over the locks in such a round, of which each lock's best counts.
     pub bursts: usize,
     /// Acquisitions in a burst without contention.
     pub burst_operations: u64,
@@ -101,11 +101,11 @@ pub struct Scale {
 }
 
 const FULL: Scale = Scale {
-    rounds: 9,
+    rounds: 15,
     bursts: 7,
-    burst_operations: 200_000,
-    rounds_contended: 45,
-    contended_ms: 15,
+    burst_operations: 100_000,
+    rounds_contended: 75,
+    contended_ms: 3,
     rounds_oversubscribed: 5,
     oversubscribed_ms: 200,
     rounds_simulator: 5,
@@ -157,7 +157,7 @@ fn measure(cli: &Cli) -> Result<Report> {
 
     let mut steps = 0;
     if wanted(Part::Uncontended) {
-        steps += uncontended::steps(scale, &locks);
+        steps += uncontended::steps(scale);
     }
     if wanted(Part::TwoThreads) {
         steps += contended::steps(scale, &locks);

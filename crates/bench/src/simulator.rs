@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use lockworks_machine::Machine;
-use lockworks_sim::{Parameters, Placement, Run, Tunables, Workload};
+use lockworks_sim::{Placement, Run, Scenario, Tunables, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::Scale;
@@ -146,15 +146,14 @@ impl Job {
             .with_context(|| format!("the simulator has no lock {}", self.lock))?;
         let workload = Workload::find(WORKLOAD)
             .with_context(|| format!("the simulator has no workload {WORKLOAD}"))?;
+        let scenario = Scenario::new(machine, workload);
         let run = Run {
-            machine: &machine,
+            scenario: &scenario,
             lock,
-            workload: &workload,
             threads: self.threads,
             placement: Placement::Scatter(1),
             seconds: self.milliseconds / 1e3,
             tunables: Tunables::default(),
-            parameters: &Parameters::default(),
             odd_threads_have_priority: false,
             seed: 1,
         };

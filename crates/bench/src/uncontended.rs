@@ -25,8 +25,8 @@ enum Variant {
 }
 
 /// How many measurements [`measure`] makes.
-pub fn steps(scale: &Scale, locks: &[&Lock]) -> usize {
-    2 * scale.rounds * locks.len()
+pub fn steps(scale: &Scale) -> usize {
+    2 * scale.rounds
 }
 
 /// Both variants.
@@ -65,9 +65,12 @@ fn section(
     };
     let mut figures = vec![Series::default(); locks.len()];
     for round in 0..scale.rounds {
-        for index in order(locks.len(), round) {
-            progress.step(locks[index].name(), name);
-            figures[index].push(best(variant, scale, locks[index])?);
+        progress.step(&format!("round {}", round + 1), name);
+        for (figures, best) in figures
+            .iter_mut()
+            .zip(measure_round(variant, scale, locks, round)?)
+        {
+            figures.push(best);
         }
     }
     let mut table = Table::new(locks, figures, BARE);
@@ -84,26 +87,39 @@ fn section(
     ))
 }
 
-/// Million a second in the fastest of some bursts, as interruptions only ever slow one down.
-fn best(variant: Variant, scale: &Scale, lock: &'static Lock) -> Result<f64> {
-    let mut best: f64 = 0.0;
-    for _ in 0..scale.bursts {
-        let mut arena = Arena::new(lock, 1);
-        let n = scale.burst_operations;
-        let start = Instant::now();
-        match variant {
-            Variant::Counted => arena.counted(n),
-            Variant::Pure => arena.pure(n),
+/// Of each lock, millions a second in the fastest of some bursts, for interruptions and busy
+/// neighbours only ever slow one down. Those of one lock are spread over the round, so that all
+/// locks find the same quiet moments.
+fn measure_round(
+    variant: Variant,
+    scale: &Scale,
+    locks: &[&'static Lock],
+    round: usize,
+) -> Result<Vec<f64>> {
+    let mut best = vec![0.0; locks.len()];
+    for burst in 0..scale.bursts {
+        for index in order(locks.len(), round * scale.bursts + burst) {
+            let million = run_burst(variant, locks[index], scale.burst_operations)?;
+            best[index] = f64::max(best[index], million);
         }
-        let seconds = start.elapsed().as_secs_f64();
-        if let Variant::Counted = variant {
-            ensure!(
-                arena.counters() == [n, n],
-                "{} lost increments without contention",
-                lock.name()
-            );
-        }
-        best = best.max(n as f64 / seconds / 1e6);
     }
     Ok(best)
+}
+
+fn run_burst(variant: Variant, lock: &'static Lock, n: u64) -> Result<f64> {
+    let mut arena = Arena::new(lock, 1);
+    let start = Instant::now();
+    match variant {
+        Variant::Counted => arena.counted(n),
+        Variant::Pure => arena.pure(n),
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    if let Variant::Counted = variant {
+        ensure!(
+            arena.counters() == [n, n],
+            "{} lost increments without contention",
+            lock.name()
+        );
+    }
+    Ok(n as f64 / seconds / 1e6)
 }
