@@ -14,5 +14,5 @@ const struct lw_lock_type *const lw_sim_lock_types[] = {LW_LOCKS(X) NULL};
 const size_t lw_sim_node_size = sizeof(struct lw_node);
 
 #define X(name, meaning) #name,
-const char *const lw_sim_event_names[] = { LW_EVENTS(X) NULL };
+const char *const lw_sim_event_names[] = {LW_EVENTS(X) NULL};
 #undef X

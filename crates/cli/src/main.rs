@@ -1,11 +1,15 @@
 //! The `lockworks` command.
 
 mod demo;
+mod experiment;
+mod fit;
 mod locks;
 mod machines;
 mod names;
 mod output;
 mod plot;
+mod reproduce;
+mod sim;
 mod torture;
 
 use std::io::IsTerminal;
@@ -31,6 +35,9 @@ enum Command {
     Torture(torture::Args),
     Locks(locks::Args),
     Machines(machines::Args),
+    Sim(sim::Args),
+    Reproduce(reproduce::Args),
+    Fit(fit::Args),
     Demo(demo::Args),
 }
 
@@ -56,6 +63,9 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Torture(args) => torture::command(args),
         Command::Locks(args) => locks::command(args),
         Command::Machines(args) => machines::run(args),
+        Command::Sim(args) => sim::command(args),
+        Command::Reproduce(args) => reproduce::command(args),
+        Command::Fit(args) => fit::command(args),
         Command::Demo(args) => demo::command(args),
     }
 }

@@ -10,6 +10,7 @@ mod hooks;
 mod model;
 mod placement;
 mod run;
+mod scenario;
 pub mod workload;
 
 pub use engine::EngineCounts;
@@ -17,4 +18,5 @@ pub use hooks::{Tunables, lock_types};
 pub use model::{Parameter, Parameters};
 pub use placement::Placement;
 pub use run::{Handoffs, Outcome, Run, RunError};
+pub use scenario::{Scenario, ScenarioValue};
 pub use workload::Workload;

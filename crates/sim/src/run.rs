@@ -3,15 +3,15 @@
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use lockworks::LockType;
-use lockworks_machine::Machine;
 use rand::SeedableRng;
 use rand_pcg::Pcg32;
 
 use crate::engine::{Engine, EngineCounts, Step};
 use crate::hooks::{self, Context, Tunables};
-use crate::model::{Model, Parameters};
+use crate::model::Model;
 use crate::placement::Placement;
-use crate::workload::{Setup, Workload};
+use crate::scenario::Scenario;
+use crate::workload::Setup;
 
 /// Queue nodes of a slot, `LW_NODES_PER_SLOT`.
 pub(crate) const NODES_PER_SLOT: usize = 4;
@@ -21,12 +21,10 @@ const STACK_BYTES: usize = 32 << 10;
 
 /// All that determines a run. The same description gives the same outcome, to the bit.
 pub struct Run<'a> {
-    /// The machine.
-    pub machine: &'a Machine,
+    /// Machine, workload and model.
+    pub scenario: &'a Scenario,
     /// The lock, from [`crate::lock_types`].
     pub lock: &'static LockType,
-    /// What its threads do.
-    pub workload: &'a Workload,
     /// How many threads.
     pub threads: usize,
     /// Where they run.
@@ -35,8 +33,6 @@ pub struct Run<'a> {
     pub seconds: f64,
     /// Tunables of the locks.
     pub tunables: Tunables,
-    /// Values of the model.
-    pub parameters: &'a Parameters,
     /// Threads with an odd number wait with priority.
     pub odd_threads_have_priority: bool,
     /// Seed of all random choices of threads and locks.
@@ -112,17 +108,17 @@ impl Run<'_> {
         if self.threads == 0 {
             return Err(RunError::NoThreads);
         }
-        let places = self
-            .placement
-            .place(self.machine, self.threads)
-            .ok_or_else(|| RunError::TooManyThreads {
-                machine: self.machine.name.clone(),
-                cpus: self.machine.cpus(),
+        let machine = &self.scenario.machine;
+        let places = self.placement.place(machine, self.threads).ok_or_else(|| {
+            RunError::TooManyThreads {
+                machine: machine.name.clone(),
+                cpus: machine.cpus(),
                 threads: self.threads,
-            })?;
+            }
+        })?;
         let measured = (self.seconds * 1e12) as u64;
         let warm_up = measured / 10;
-        let model = Model::new(self.machine, places, self.parameters);
+        let model = Model::new(machine, places, &self.scenario.parameters);
         let engine = Engine::new(model, warm_up + measured, self.seed);
         let mut context = Context {
             engine,
@@ -152,8 +148,8 @@ impl Run<'_> {
                 context.nodes = nodes;
             }
         }
-        let mut setup = Setup::new(&mut context.engine, self.lock, self.machine, self.threads);
-        let program = self.workload.program(&mut setup);
+        let mut setup = Setup::new(&mut context.engine, self.lock, machine, self.threads);
+        let program = self.scenario.workload.program(&mut setup);
 
         let context: *mut Context = &mut context;
         let guard = hooks::enter(context);

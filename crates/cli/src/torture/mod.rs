@@ -19,7 +19,7 @@ use lockworks::tunables::{self, NumaMode};
 use crate::output::{self, Destination};
 pub use host::{Host, Pin};
 pub use report::table;
-pub use results::Results;
+pub use results::{Results, fairness};
 pub use subject::Subject;
 pub use workload::{Preset, Workload};
 
@@ -158,6 +158,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Results> {
                 threads,
                 duration: plan.duration,
                 workload: plan.workload,
+                seed: round as u64,
                 cpus: &cpus,
             };
             for lock in turns(plan.subjects.len(), round) {

@@ -248,7 +248,7 @@ fn median(values: &[f64]) -> Option<f64> {
 
 /// The share of the total that the upper half of the threads has: 0.5 is strictly fair, 1 totally
 /// unfair. The middle one of an odd number counts half to either side.
-fn fairness(operations: &[u64]) -> Option<f64> {
+pub fn fairness(operations: &[u64]) -> Option<f64> {
     let total: u64 = operations.iter().sum();
     let mut operations = operations.to_vec();
     operations.sort_unstable_by(|a, b| b.cmp(a));

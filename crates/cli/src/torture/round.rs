@@ -27,6 +27,8 @@ pub struct Conditions<'a> {
     pub duration: Duration,
     /// What they do.
     pub workload: Workload,
+    /// Of what is random in it.
+    pub seed: u64,
     /// CPUs for the threads, in turn; empty: any.
     pub cpus: &'a [usize],
 }
@@ -144,7 +146,7 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<Outcome> {
     let (elapsed, tallies) = thread::scope(|scope| {
         let closed = shared.gate.write().expect("no thread has panicked");
         let spawn = |thread| {
-            let part = Part::new(conditions.workload, thread, threads);
+            let part = Part::new(conditions.workload, thread, threads, conditions.seed);
             let cpu = conditions.cpus.iter().cycle().nth(thread).copied();
             let (shared, ready) = (&shared, ready.clone());
             thread::Builder::new().spawn_scoped(scope, move || {

@@ -139,8 +139,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// The part of one of `threads`.
-    pub fn new(workload: Workload, thread: usize, threads: usize) -> Self {
+    /// The part of one of `threads`; its delays are at random, by `seed`.
+    pub fn new(workload: Workload, thread: usize, threads: usize, seed: u64) -> Self {
         let n = threads as u64;
         Self {
             workload,
@@ -153,7 +153,7 @@ impl Part {
             },
             long_delay: Busy::nanoseconds(LONG_DELAY.as_nanos() as u64),
             short_delay: Busy::nanoseconds(SHORT_DELAY.as_nanos() as u64),
-            random: Pcg32::new(0x5eed, thread as u64),
+            random: Pcg32::new(seed, thread as u64),
             thread,
         }
     }

@@ -164,6 +164,7 @@ impl<'a> Setup<'a> {
             holders: Cell::new(0),
             last: Cell::new(None),
             handoffs: Cell::default(),
+            acquisitions: Cell::new(0),
             violations: Cell::new(0),
         }
     }
@@ -179,6 +180,7 @@ pub(crate) struct SimLock {
     holders: Cell<u32>,
     last: Cell<Option<(usize, u16)>>,
     handoffs: Cell<Handoffs>,
+    acquisitions: Cell<u64>,
     violations: Cell<u64>,
 }
 
@@ -210,8 +212,10 @@ impl SimLock {
         match self.last.replace(Some((thread, node))) {
             Some((last, _)) if last == thread => handoffs.reacquisitions += 1,
             Some((_, from)) if from == node => handoffs.local += 1,
-            _ => handoffs.remote += 1,
+            Some(_) => handoffs.remote += 1,
+            None => {}
         }
+        self.acquisitions.set(self.acquisitions.get() + 1);
         self.handoffs.set(handoffs);
     }
 
@@ -224,8 +228,7 @@ impl SimLock {
     }
 
     pub(crate) fn acquisitions(&self) -> u64 {
-        let h = self.handoffs.get();
-        h.local + h.remote + h.reacquisitions
+        self.acquisitions.get()
     }
 }
 

@@ -1,0 +1,270 @@
+//! `lockworks reproduce`: a published table beside its simulation.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use comfy_table::CellAlignment;
+use lockworks_machine::Mark;
+use lockworks_sim::{Scenario, ScenarioValue};
+use serde::Serialize;
+
+use crate::experiment::{Experiment, Fit, Row, figure_error, saved_fit, speedup_error};
+use crate::output::{self, Destination};
+use crate::sim::progress;
+
+/// Simulate a published table and put both side by side, point by point.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each table is simulated twice: with the values of the literature, and with those that a fit on a few
+points of cna_locktorture has changed (see `lockworks fit`). The error of a fit counts on the points
+that it has not seen. Errors are those of the speedup over stock; published figures have their own
+spread, given as a standard deviation.
+
+Examples:
+  lockworks reproduce                       the tables there are
+  lockworks reproduce cna_locktorture
+  lockworks reproduce all --json -o tables.json")]
+pub struct Args {
+    /// A table, or `all`
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
+
+    /// Virtual time of each run, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = crate::sim::milliseconds)]
+    ms: f64,
+
+    /// Give JSON rather than a table
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    destination: Destination,
+}
+
+/// A table, reproduced.
+#[derive(Serialize)]
+struct Reproduction {
+    table: String,
+    title: String,
+    source: String,
+    machine: String,
+    workload: String,
+    unit: String,
+    virtual_milliseconds: f64,
+    /// Of the headline column's speedups, with literature values.
+    mean_absolute_error_percent: f64,
+    rows: Vec<Row>,
+    columns: Vec<ColumnError>,
+    values: Vec<ScenarioValue>,
+    fitted: Fitted,
+}
+
+#[derive(Serialize)]
+struct ColumnError {
+    column: String,
+    speedup_mean_absolute_error_percent: f64,
+    mean_absolute_error_percent: f64,
+}
+
+/// The same with fitted values.
+#[derive(Serialize)]
+struct Fitted {
+    fit: Fit,
+    mean_absolute_error_percent: f64,
+    /// On the points that the fit has not seen; all points, if it was made on another table.
+    mean_absolute_error_percent_not_fitted: f64,
+    rows: Vec<Row>,
+}
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    args.destination.check()?;
+    let experiments = match args.table.as_deref() {
+        None => return list(args),
+        Some("all") => Experiment::all(),
+        Some(name) => vec![Experiment::find(name)?],
+    };
+    let fit = saved_fit();
+    let runs = experiments.iter().map(|e| 2 * e.runs(&e.threads())).sum();
+    let bar = progress(runs, "simulating");
+    let reproductions = experiments
+        .iter()
+        .map(|experiment| reproduce(experiment, &fit, args.ms / 1e3, &bar))
+        .collect::<Result<Vec<_>>>()?;
+    bar.finish_and_clear();
+
+    let text = match (args.json, reproductions.as_slice()) {
+        (true, [one]) => output::json(one)?,
+        (true, several) => output::json(&several)?,
+        (false, several) => several.iter().map(text).collect::<Vec<_>>().join("\n"),
+    };
+    args.destination.write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(args: &Args) -> Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Entry {
+        table: String,
+        title: String,
+        machine: String,
+    }
+    let entries: Vec<_> = Experiment::all()
+        .into_iter()
+        .map(|e| Entry {
+            table: e.name,
+            title: e.title,
+            machine: e.machine,
+        })
+        .collect();
+    let text = if args.json {
+        output::json(&entries)?
+    } else {
+        let mut table = output::table(&["table", "machine", "what"]);
+        for e in entries {
+            table.add_row([e.table, e.machine, e.title]);
+        }
+        format!("{table}\n")
+    };
+    args.destination.write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reproduce(
+    experiment: &Experiment,
+    fit: &Fit,
+    seconds: f64,
+    bar: &indicatif::ProgressBar,
+) -> Result<Reproduction> {
+    let simulate =
+        |scenario: &Scenario| experiment.simulate(scenario, &experiment.threads(), seconds, bar);
+    let scenario = experiment.scenario()?;
+    let rows = simulate(&scenario)?;
+    let fitted_rows = simulate(&experiment.fitted_scenario(fit)?)?;
+    let unseen = fitted_rows
+        .iter()
+        .filter(|row| fit.table != experiment.name || !fit.points.contains(&row.threads));
+
+    let headline = &experiment.headline;
+    Ok(Reproduction {
+        mean_absolute_error_percent: speedup_error(&rows, headline),
+        columns: experiment
+            .published_series()
+            .iter()
+            .map(|(column, _)| ColumnError {
+                column: (*column).to_owned(),
+                speedup_mean_absolute_error_percent: speedup_error(&rows, column),
+                mean_absolute_error_percent: figure_error(&rows, column),
+            })
+            .collect(),
+        fitted: Fitted {
+            fit: fit.clone(),
+            mean_absolute_error_percent: speedup_error(&fitted_rows, headline),
+            mean_absolute_error_percent_not_fitted: speedup_error(unseen, headline),
+            rows: fitted_rows,
+        },
+        table: experiment.name.clone(),
+        title: experiment.title.clone(),
+        source: experiment.source.clone(),
+        machine: experiment.machine.clone(),
+        workload: experiment.workload.clone(),
+        unit: experiment.unit.clone(),
+        virtual_milliseconds: seconds * 1e3,
+        rows,
+        values: scenario.values(),
+    })
+}
+
+fn text(r: &Reproduction) -> String {
+    let mut table = output::table(&[
+        "threads",
+        "column",
+        "published",
+        "simulated",
+        "error",
+        "speedup",
+        "simulated",
+        "error",
+        "fitted",
+        "error",
+    ]);
+    for (row, fitted) in r.rows.iter().zip(&r.fitted.rows) {
+        let speedup = |value: f64| {
+            if row.column == r.columns[0].column {
+                String::new()
+            } else {
+                format!("{value:.3}")
+            }
+        };
+        let error = |value: f64| {
+            if row.column == r.columns[0].column {
+                String::new()
+            } else {
+                format!("{value:+.1} %")
+            }
+        };
+        table.add_row([
+            row.threads.to_string(),
+            row.column.clone(),
+            format!("{:.3} ±{:.3}", row.published, row.published_sd),
+            format!("{:.3}", row.simulated),
+            format!("{:+.1} %", row.error_percent),
+            speedup(row.published_speedup),
+            speedup(row.simulated_speedup),
+            error(row.speedup_error_percent),
+            speedup(fitted.simulated_speedup),
+            error(fitted.speedup_error_percent),
+        ]);
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        if at != 1 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+
+    let mut text = format!(
+        "{}: {}\n{}; on {}, in {}\n{table}\n",
+        r.table, r.title, r.source, r.machine, r.unit
+    );
+    text.push_str("Mean absolute error with literature values, speedup and figures themselves:\n");
+    for column in &r.columns {
+        text.push_str(&format!(
+            "  {:16} {:5.1} %  {:5.1} %\n",
+            column.column,
+            column.speedup_mean_absolute_error_percent,
+            column.mean_absolute_error_percent
+        ));
+    }
+    let fit = &r.fitted.fit;
+    let points: Vec<String> = fit.points.iter().map(usize::to_string).collect();
+    text.push_str(&format!(
+        "With {} values fitted on {} at {} threads: {:.1} %, on points not fitted {:.1} %\n",
+        fit.values.len(),
+        fit.table,
+        points.join(", "),
+        r.fitted.mean_absolute_error_percent,
+        r.fitted.mean_absolute_error_percent_not_fitted
+    ));
+    for fitted in &fit.values {
+        if let Some(value) = r.values.iter().find(|v| v.key == fitted.key) {
+            text.push_str(&format!(
+                "  {:34} {:8.2} -> {:8.2}  of {}..{}\n",
+                fitted.key, value.value, fitted.value, fitted.low, fitted.high
+            ));
+        }
+    }
+    let marks = |mark: Mark| r.values.iter().filter(move |v| v.mark == mark);
+    text.push_str(&format!(
+        "Values: {} measured on the part (E), {} on a sibling (S), {} recalled (R), {} inferred (I)",
+        marks(Mark::E).count(),
+        marks(Mark::S).count(),
+        marks(Mark::R).count(),
+        marks(Mark::I).count()
+    ));
+    let inferred: Vec<&str> = marks(Mark::I).map(|v| v.key.as_str()).collect();
+    if !inferred.is_empty() {
+        text.push_str(&format!(": {}", inferred.join(", ")));
+    }
+    text.push_str(". --json lists all with their sources.\n");
+    text
+}

@@ -1,0 +1,368 @@
+//! `lockworks sim`: locks on a simulated machine.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::value_parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use lockworks::LockType;
+use lockworks_machine::Machine;
+use lockworks_sim::{
+    EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, Tunables, Workload,
+};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::names::unknown;
+use crate::output::{self, Destination};
+use crate::torture::fairness;
+
+/// Run the real lock code on a simulated machine, in virtual time.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Locks to run, of those in `lockworks locks` [default: all that are not broken]
+    #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
+    lock: Vec<String>,
+
+    /// The machine: one of `lockworks machines`, or a file that describes one
+    #[arg(short, long, value_name = "NAME|PATH", default_value = "oracle-x5-4")]
+    machine: String,
+
+    /// What the threads do: locktorture, locktorture-new, open1_threads, lock2_threads,
+    /// leveldb_readrandom
+    #[arg(short, long, value_name = "NAME", default_value = "locktorture")]
+    workload: String,
+
+    /// Numbers of threads [default: 1,2,4,... up to the machine's CPUs]
+    #[arg(short, long, value_name = "N", value_delimiter = ',')]
+    threads: Vec<usize>,
+
+    /// Where threads run: compact, spread, scatter or scatter:SEED
+    #[arg(short, long, value_name = "HOW", default_value = "scatter")]
+    placement: Placement,
+
+    /// Virtual time of each run, in milliseconds; CNA is fair over many times its threshold only
+    #[arg(long, value_name = "MS", default_value_t = 50.0, value_parser = milliseconds)]
+    ms: f64,
+
+    /// Seed of all random choices; the same seed gives the same result, to the bit
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Does CNA keep waiters of one node together?
+    #[arg(long, value_name = "MODE", default_value = "auto")]
+    numa: Numa,
+
+    /// How long CNA may pass over waiters of other nodes, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = value_parser!(u32).range(1..=100))]
+    threshold: u32,
+
+    /// Let CNA look for waiters to pass over at every hand-off, not at one in 128
+    #[arg(long)]
+    no_shuffle_reduction: bool,
+
+    /// Every thread with an odd number waits with priority: CNA never passes it over
+    #[arg(long)]
+    odd_priority: bool,
+
+    /// Change a value of machine, workload or model, as machine.rmw_cycles=30; --json lists them
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    set: Vec<(String, f64)>,
+
+    /// Give JSON rather than a table
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    destination: Destination,
+}
+
+const HELP: &str = "\
+The locks' C code runs as it is in the library; only time is made up, from a description of the
+machine. Literature values unless changed with --set; how well they predict published figures is
+what `lockworks reproduce` shows. Runs are independent and use all CPUs of this machine.
+
+Examples:
+  lockworks sim --machine oracle-x5-4 --lock qspinlock,cna --threads 1,18,72,142
+  lockworks sim --machine epyc-9654-nps12 --workload locktorture-new --threads 384 --json
+  lockworks machines this -o here.toml && lockworks sim --machine ./here.toml";
+
+/// When CNA is on.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Numa {
+    /// On, if the machine has two nodes or more
+    Auto,
+    On,
+    Off,
+}
+
+/// Virtual time.
+pub fn milliseconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(ms) if (0.01..=60_000.0).contains(&ms) => Ok(ms),
+        _ => Err("give a number from 0.01 to 60000".to_owned()),
+    }
+}
+
+fn setting(text: &str) -> Result<(String, f64), String> {
+    let (key, value) = text.split_once('=').ok_or("give KEY=VALUE")?;
+    let value: f64 = value
+        .parse()
+        .map_err(|_| format!("'{value}' is not a number"))?;
+    if !value.is_finite() || value < 0.0 {
+        return Err("give a value that is not negative".to_owned());
+    }
+    Ok((key.to_owned(), value))
+}
+
+/// A lock of the simulated world.
+pub fn find_lock(name: &str) -> Result<&'static LockType> {
+    lockworks_sim::lock_types()
+        .find(|lock| lock.name() == name)
+        .ok_or_else(|| {
+            unknown(
+                "lock",
+                name,
+                lockworks_sim::lock_types().map(LockType::name),
+            )
+        })
+}
+
+/// A workload.
+pub fn find_workload(name: &str) -> Result<Workload> {
+    let all = Workload::all();
+    Workload::find(name)
+        .ok_or_else(|| unknown("workload", name, all.iter().map(|w| w.name.as_str())))
+}
+
+/// Changes a value of the scenario.
+pub fn set(scenario: &mut Scenario, key: &str, value: f64) -> Result<()> {
+    if scenario.set(key, value) {
+        return Ok(());
+    }
+    let values = scenario.values();
+    Err(unknown("value", key, values.iter().map(|v| v.key.as_str())))
+}
+
+/// A bar for so many runs, on a terminal.
+pub fn progress(runs: usize, what: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {eta} left")
+        .expect("the template is well formed");
+    ProgressBar::new(runs as u64)
+        .with_style(style)
+        .with_message(what.to_owned())
+}
+
+#[derive(Serialize)]
+struct Results {
+    machine: String,
+    workload: String,
+    placement: String,
+    virtual_milliseconds: f64,
+    seed: u64,
+    numa: bool,
+    threshold_ms: u32,
+    shuffle_reduction: bool,
+    values: Vec<ScenarioValue>,
+    changed: Vec<String>,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    lock: &'static str,
+    threads: usize,
+    operations_per_second: f64,
+    fairness: Option<f64>,
+    local_handoffs: u64,
+    remote_handoffs: u64,
+    reacquisitions: u64,
+    events: serde_json::Map<String, serde_json::Value>,
+    violations: u64,
+    engine: Engine,
+}
+
+#[derive(Serialize)]
+struct Engine {
+    acquisitions: u64,
+    events: u64,
+    operations: u64,
+    line_transfers: u64,
+}
+
+fn row(lock: &LockType, threads: usize, outcome: &Outcome) -> Row {
+    let EngineCounts {
+        events,
+        operations,
+        transfers,
+    } = outcome.engine;
+    Row {
+        lock: lock.name(),
+        threads,
+        operations_per_second: outcome.operations_per_second,
+        fairness: fairness(&outcome.operations),
+        local_handoffs: outcome.handoffs.local,
+        remote_handoffs: outcome.handoffs.remote,
+        reacquisitions: outcome.handoffs.reacquisitions,
+        events: outcome
+            .events
+            .iter()
+            .map(|&(name, count)| (name.to_owned(), count.into()))
+            .collect(),
+        violations: outcome.violations,
+        engine: Engine {
+            acquisitions: outcome.acquisitions,
+            events,
+            operations,
+            line_transfers: transfers,
+        },
+    }
+}
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    args.destination.check()?;
+    let machine = Machine::find(&args.machine)?;
+    let mut scenario = Scenario::new(machine, find_workload(&args.workload)?);
+    for (key, value) in &args.set {
+        set(&mut scenario, key, *value)?;
+    }
+    let cpus = scenario.machine.cpus();
+    let locks: Vec<_> = match args.lock.as_slice() {
+        [] => lockworks_sim::lock_types()
+            .filter(|lock| !lock.is_broken())
+            .collect(),
+        names => names.iter().map(|n| find_lock(n)).collect::<Result<_>>()?,
+    };
+    let threads = match args.threads.as_slice() {
+        [] => std::iter::successors(Some(1), |n| Some(n * 2))
+            .take_while(|&n| n < cpus)
+            .chain([cpus])
+            .collect(),
+        some => some.to_vec(),
+    };
+    for &n in &threads {
+        ensure!(n > 0, "no threads to run; ask for at least 1");
+        ensure!(
+            n <= cpus,
+            "{} has {cpus} CPUs, not {n}; ask for at most {cpus} threads",
+            scenario.machine.name
+        );
+    }
+    let numa_aware = match args.numa {
+        Numa::Auto => scenario.machine.nodes() > 1,
+        on_or_off => on_or_off == Numa::On,
+    };
+
+    let points: Vec<_> = threads
+        .iter()
+        .flat_map(|&n| locks.iter().map(move |&lock| (n, lock)))
+        .collect();
+    let bar = progress(points.len(), &scenario.machine.name);
+    let rows = points
+        .par_iter()
+        .map(|&(threads, lock)| {
+            let run = Run {
+                scenario: &scenario,
+                lock,
+                threads,
+                placement: args.placement.clone(),
+                seconds: args.ms / 1e3,
+                tunables: Tunables {
+                    numa_aware,
+                    numa_threshold_ms: args.threshold,
+                    shuffle_reduction: !args.no_shuffle_reduction,
+                    priority_waiters: true,
+                },
+                odd_threads_have_priority: args.odd_priority,
+                seed: args.seed,
+            };
+            let outcome = run.run();
+            bar.inc(1);
+            outcome
+                .map(|outcome| row(lock, threads, &outcome))
+                .with_context(|| format!("{} with {threads} threads", lock.name()))
+        })
+        .collect::<Vec<_>>();
+    bar.finish_and_clear();
+    let mut failed = false;
+    let rows: Vec<Row> = rows
+        .into_iter()
+        .filter_map(|row| {
+            row.inspect_err(|error| {
+                failed = true;
+                eprintln!("lockworks: {error:#}");
+            })
+            .ok()
+        })
+        .collect();
+    for row in rows.iter().filter(|row| row.violations > 0) {
+        failed = true;
+        eprintln!(
+            "lockworks: VIOLATION: {} with {} threads failed to exclude {} times",
+            row.lock, row.threads, row.violations
+        );
+    }
+
+    let results = Results {
+        machine: scenario.machine.name.clone(),
+        workload: scenario.workload.name.clone(),
+        placement: args.placement.to_string(),
+        virtual_milliseconds: args.ms,
+        seed: args.seed,
+        numa: numa_aware,
+        threshold_ms: args.threshold,
+        shuffle_reduction: !args.no_shuffle_reduction,
+        values: scenario.values(),
+        changed: args.set.iter().map(|(key, _)| key.clone()).collect(),
+        rows,
+    };
+    let text = if args.json {
+        output::json(&results)?
+    } else {
+        text(&scenario, &results)
+    };
+    args.destination.write(&text)?;
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+fn text(scenario: &Scenario, results: &Results) -> String {
+    let mut table = output::table(&[
+        "threads", "lock", "ops/s", "fairness", "remote", "local", "moved", "flushed",
+    ]);
+    for row in &results.rows {
+        let handoffs = row.local_handoffs + row.remote_handoffs;
+        let event = |name: &str| row.events.get(name).map_or(0, |n| n.as_u64().unwrap_or(0));
+        table.add_row([
+            row.threads.to_string(),
+            row.lock.to_owned(),
+            format!("{:.3} M", row.operations_per_second / 1e6),
+            row.fairness.map_or_else(String::new, |f| format!("{f:.3}")),
+            if handoffs == 0 {
+                String::new()
+            } else {
+                format!(
+                    "{:.1} %",
+                    100.0 * row.remote_handoffs as f64 / handoffs as f64
+                )
+            },
+            row.local_handoffs.to_string(),
+            event("secondary_moves").to_string(),
+            (event("threshold_flushes") + event("empty_flushes")).to_string(),
+        ]);
+    }
+    format!(
+        "{}\n{}; {} threads, {} ms of virtual time, seed {}\nPredicted, {}. See --json for all values and their sources.\n{table}\n",
+        scenario.machine.title,
+        scenario.workload.title,
+        results.placement,
+        results.virtual_milliseconds,
+        results.seed,
+        if results.changed.is_empty() {
+            "nothing fitted for this run".to_owned()
+        } else {
+            format!("with {} changed by hand", results.changed.join(", "))
+        },
+    )
+}
