@@ -258,7 +258,7 @@ impl Engine {
         if here && let Some(result) = cpu.perform(fabric, line, op, false) {
             return Some(result);
         }
-        self.wait(c, op, here);
+        cpu.wait(fabric, line, &mut self.parked, op, here);
         None
     }
 
@@ -269,45 +269,11 @@ impl Engine {
         }
     }
 
-    /// `c` waits for the operation's line, or, if that is here, for its value to change.
-    fn wait(&mut self, c: usize, op: &Op, here: bool) {
-        let fabric = &mut self.fabric;
-        let cpu = &mut self.cpus[c];
-        if op.looks > 0 {
-            cpu.deadline = fabric.now + u64::from(op.looks) * fabric.model.look;
-            fabric
-                .queue
-                .push(cpu.deadline, Event::Timeout(cpu.number, cpu.generation));
-        }
-        if here {
-            self.wait_for_change(c, op);
-        } else {
-            cpu.state = State::Missing;
-            let line = line::find(&mut self.lines, op.address);
-            fabric.want(cpu, line, op.kind.writes());
-        }
-    }
-
-    fn wait_for_change(&mut self, c: usize, op: &Op) {
-        if op.kind == Kind::Park {
-            self.cpus[c].state = State::Parked;
-            self.parked.push((op.address, c as u16));
-        } else {
-            self.cpus[c].state = State::Waiting;
-            line::find(&mut self.lines, op.address)
-                .waiters
-                .push(c as u16);
-        }
-    }
-
     /// The CPU's code goes on with `result`.
     #[inline]
     fn complete(&mut self, c: usize, result: u64) {
-        let cpu = &mut self.cpus[c];
-        cpu.state = State::Running;
-        cpu.result = result;
-        cpu.generation = cpu.generation.wrapping_add(1);
         debug_assert!(self.runnable.is_none());
+        self.cpus[c].complete(result);
         self.runnable = Some(c);
     }
 
@@ -367,31 +333,32 @@ impl Engine {
             if !line.hits(cpu.number, op.kind.writes(), fabric.now) {
                 fabric.ask(cpu, line, op.kind.writes());
             } else if let Some(result) = cpu.perform(fabric, line, &op, true) {
-                self.complete(c, result);
+                cpu.complete(result);
+                self.runnable = Some(c);
             } else {
-                self.wait_for_change(c, &op);
+                cpu.wait_for_change(line, &mut self.parked, &op);
             }
         }
-        if !self.cpus[c].buffer.is_empty() {
+        if cpu.buffer.is_empty() {
+            fabric.serve(line);
+        } else {
             self.advance_buffer(c, number);
+            self.fabric.serve(&mut self.lines[number]);
         }
-        self.fabric.serve(&mut self.lines[number]);
     }
 
     /// Their copies were lost when the writer was served; they asked again at that moment.
     fn invalidate_waiters(&mut self, writer: usize, number: usize, lost_at: u64) {
         let line = &mut self.lines[number];
-        let mut waiters = std::mem::take(&mut line.waiters);
-        waiters.retain(|&w| {
-            let stays = usize::from(w) == writer;
-            if !stays {
-                let cpu = &mut self.cpus[usize::from(w)];
+        for i in 0..line.waiters.len() {
+            let waiter = usize::from(line.waiters[i]);
+            if waiter != writer {
+                let cpu = &mut self.cpus[waiter];
                 cpu.state = State::Missing;
                 self.fabric.ask_again(cpu, line, lost_at);
             }
-            stays
-        });
-        line.waiters = waiters;
+        }
+        line.waiters.retain(|&w| usize::from(w) == writer);
     }
 
     /// A line has come for `c`, whose buffer may go on with it, and whose operation may go on then.

@@ -252,7 +252,7 @@ impl Model {
     #[inline]
     pub(crate) fn transfer(&self, c: u16, owner: u16, home: u16) -> u64 {
         let (c, owner) = (usize::from(c), usize::from(owner));
-        let direct = self.transfers[self.relations[c * self.places.len() + owner] as usize];
+        let direct = self.transfers[usize::from(self.relations[c * self.places.len() + owner])];
         if self.ordered_at_home && self.llcs[c] != self.llcs[owner] {
             direct.max(self.to_home(c, home))
         } else {

@@ -2,6 +2,8 @@
 
 use lockworks_machine::MemoryOrder;
 
+use crate::event_queue::Event;
+
 use super::buffer::{Buffer, Entry};
 use super::fabric::Fabric;
 use super::line::Line;
@@ -217,6 +219,54 @@ impl Cpu {
         };
         self.buffer.push(entry, line.number, op.kind == Kind::Store);
         Some(())
+    }
+
+    /// Waits for the operation's line, or, if that is here, for its value to change.
+    #[inline]
+    pub(super) fn wait(
+        &mut self,
+        fabric: &mut Fabric,
+        line: &mut Line,
+        parked: &mut Vec<(usize, u16)>,
+        op: &Op,
+        here: bool,
+    ) {
+        if op.looks > 0 {
+            self.deadline = fabric.now + u64::from(op.looks) * fabric.model.look;
+            fabric
+                .queue
+                .push(self.deadline, Event::Timeout(self.number, self.generation));
+        }
+        if here {
+            self.wait_for_change(line, parked, op);
+        } else {
+            self.state = State::Missing;
+            fabric.want(self, line, op.kind.writes());
+        }
+    }
+
+    #[inline]
+    pub(super) fn wait_for_change(
+        &mut self,
+        line: &mut Line,
+        parked: &mut Vec<(usize, u16)>,
+        op: &Op,
+    ) {
+        if op.kind == Kind::Park {
+            self.state = State::Parked;
+            parked.push((op.address, self.number));
+        } else {
+            self.state = State::Waiting;
+            line.waiters.push(self.number);
+        }
+    }
+
+    /// The operation is complete, and the code that asked for it can go on.
+    #[inline]
+    pub(super) fn complete(&mut self, result: u64) {
+        self.state = State::Running;
+        self.result = result;
+        self.generation = self.generation.wrapping_add(1);
     }
 
     // The buffer.

@@ -37,6 +37,7 @@ impl Fabric {
         }
     }
 
+    #[inline]
     pub(super) fn ask(&mut self, cpu: &mut Cpu, line: &mut Line, write: bool) {
         let request = self.request(cpu, line, write, self.now);
         if line.requests.is_empty() && !line.is_closed(write) {
@@ -82,7 +83,6 @@ impl Fabric {
         }
     }
 
-    #[inline(always)]
     fn grant(&mut self, line: &mut Line, request: Request) {
         let latency = self.latency(line, request);
         let latency = self.spread(latency);

@@ -61,6 +61,13 @@ impl Sharers {
         self.count += 1;
     }
 
+    /// Nobody shares the line yet; now these two do, unless they are one.
+    #[inline]
+    fn start(&mut self, owner: u16, c: u16) {
+        self.first = [owner, if c == owner { NOBODY } else { c }];
+        self.count = 1 + u16::from(c != owner);
+    }
+
     #[inline]
     fn clear(&mut self) {
         if self.count > 2 {
@@ -163,12 +170,13 @@ impl Line {
     /// Makes `c` one of those who share the line.
     #[inline]
     pub(super) fn share(&mut self, c: u16, llcs: u64) {
-        if self.owner != NOBODY {
-            self.sharers.insert(self.owner);
+        self.llcs |= llcs;
+        if self.owner == NOBODY {
+            self.sharers.insert(c);
+        } else {
+            self.sharers.start(self.owner, c);
             self.owner = NOBODY;
         }
-        self.sharers.insert(c);
-        self.llcs |= llcs;
     }
 
     /// Makes `c` the only one to have the line.
