@@ -21,6 +21,8 @@ mod cpu;
 mod fabric;
 mod line;
 mod op;
+#[cfg(test)]
+mod tests;
 
 use crate::event_queue::{Event, EventQueue};
 use crate::model::Model;

@@ -60,3 +60,35 @@ impl EventQueue {
         self.entries.last().map_or(0, |e| e.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_by_time_and_then_in_the_order_pushed() {
+        let mut queue = EventQueue::new();
+        let times = [5, 3, 5, 9, 3, 5, 1, 9, 3];
+        for (i, &time) in times.iter().enumerate() {
+            queue.push(time, Event::Start(i as u16));
+        }
+        let mut expected: Vec<(u64, usize)> = times.iter().copied().zip(0..).collect();
+        expected.sort_unstable();
+        for (time, i) in expected {
+            assert_eq!(queue.next_time(), time);
+            assert_eq!(queue.pop(), (time, Event::Start(i as u16)));
+        }
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn an_event_pushed_at_the_time_just_popped_comes_after_its_equals() {
+        let mut queue = EventQueue::new();
+        queue.push(7, Event::Start(0));
+        queue.push(7, Event::Start(1));
+        assert_eq!(queue.pop().1, Event::Start(0));
+        queue.push(7, Event::Start(2));
+        assert_eq!(queue.pop().1, Event::Start(1));
+        assert_eq!(queue.pop().1, Event::Start(2));
+    }
+}

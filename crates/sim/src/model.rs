@@ -315,7 +315,7 @@ impl Model {
 
     fn each_llc(&self, c: usize, llcs: u64) -> impl Iterator<Item = u64> {
         let row = &self.llc_transfers[self.llcs[c] as usize * self.llc_count..];
-        std::iter::successors(Some(llcs), |rest| Some(rest & (rest - 1)))
+        std::iter::successors(Some(llcs), |rest| Some(rest & rest.wrapping_sub(1)))
             .take_while(|&rest| rest != 0)
             .map(|rest| row[rest.trailing_zeros() as usize])
     }
