@@ -249,7 +249,7 @@ impl Model {
     }
 
     /// A line that `owner` holds, to `c`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transfer(&self, c: u16, owner: u16, home: u16) -> u64 {
         let (c, owner) = (usize::from(c), usize::from(owner));
         let direct = self.transfers[usize::from(self.relations[c * self.places.len() + owner])];

@@ -37,15 +37,20 @@ impl Fabric {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn ask(&mut self, cpu: &mut Cpu, line: &mut Line, write: bool) {
         let request = self.request(cpu, line, write, self.now);
         if line.requests.is_empty() && !line.is_closed(write) {
             self.grant(line, request);
         } else {
-            self.enqueue(line, request);
-            self.serve(line);
+            self.queue_up(line, request);
         }
+    }
+
+    #[inline(never)]
+    fn queue_up(&mut self, line: &mut Line, request: Request) {
+        self.enqueue(line, request);
+        self.serve(line);
     }
 
     /// `cpu` has lost its copy of the line to a writer that is still busy, and asked for it again.
@@ -83,6 +88,7 @@ impl Fabric {
         }
     }
 
+    #[inline(never)]
     fn grant(&mut self, line: &mut Line, request: Request) {
         let latency = self.latency(line, request);
         let latency = self.spread(latency);

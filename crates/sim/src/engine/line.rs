@@ -200,10 +200,10 @@ impl Line {
         if self.requests.is_empty() || self.is_busy() {
             return None;
         }
-        let (mut at, mut first) = (0, u64::MAX);
-        for (i, &(arrival, _)) in self.requests.iter().enumerate() {
-            if arrival < first {
-                (at, first) = (i, arrival);
+        let mut at = 0;
+        for i in 1..self.requests.len() {
+            if self.requests[i].0 < self.requests[at].0 {
+                at = i;
             }
         }
         (!self.is_closed(self.requests[at].1.write)).then(|| self.requests.swap_remove(at).1)
