@@ -29,7 +29,7 @@ use report::Report;
 /// Measures Lockworks and its peers side by side on this machine.
 ///
 /// Every round measures every lock, in another order; ratios are taken within a round, and tables
-/// show their median. Takes a minute or two, on a machine that does nothing else.
+/// show their median. Takes about a minute, on a machine that should do nothing else.
 #[derive(Parser)]
 #[command(
     name = "lockworks-bench",
@@ -168,9 +168,12 @@ fn measure(cli: &Cli) -> Result<Report> {
     if wanted(Part::Simulator) {
         steps += simulator::steps(scale);
     }
-    if wanted(Part::Reproduction) {
-        steps += reproduction::steps();
-    }
+    let tables = if wanted(Part::Reproduction) && !cli.quick {
+        reproduction::tables()?
+    } else {
+        Vec::new()
+    };
+    steps += tables.len();
     let progress = Progress::new(steps);
 
     let mut report = Report {
@@ -198,9 +201,11 @@ fn measure(cli: &Cli) -> Result<Report> {
         report.simulator = simulator::measure(&host, scale, &progress)?;
     }
     if wanted(Part::Reproduction) {
-        let (tables, note) = reproduction::measure(cli.quick, &progress)?;
-        report.reproduction = tables;
-        report.notes.extend(note);
+        report.reproduction = reproduction::measure(&tables, &progress)?;
+        if tables.is_empty() && !cli.quick {
+            let note = "Published tables are not reproduced: `lockworks reproduce` is not there.";
+            report.notes.push(note.to_string());
+        }
     }
     progress.finish();
     Ok(report)

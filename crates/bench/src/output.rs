@@ -1,6 +1,7 @@
 //! Where the report goes: standard output, or a file that is there in full or not at all.
 
-use std::io::{ErrorKind, Write};
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,8 +12,10 @@ use tempfile::NamedTempFile;
 pub enum Destination {
     /// Standard output.
     Standard,
-    /// A file to be.
-    File(NamedTempFile, PathBuf),
+    /// A file to be, and what it is going to replace.
+    Replace(NamedTempFile, PathBuf),
+    /// A device or pipe, which must not be replaced.
+    Open(std::fs::File, PathBuf),
 }
 
 impl Destination {
@@ -21,20 +24,12 @@ impl Destination {
         let Some(path) = path else {
             return Ok(Self::Standard);
         };
-        let directory = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let file = tempfile::Builder::new()
-            .permissions(PermissionsExt::from_mode(0o666))
-            .tempfile_in(directory)
-            .with_context(|| {
-                format!(
-                    "cannot write {}; choose a file in a directory that you may write to",
-                    path.display()
-                )
-            })?;
-        Ok(Self::File(file, path.to_owned()))
+        try_open(path).with_context(|| {
+            format!(
+                "cannot write {}; choose a file in a directory that you may write to",
+                path.display()
+            )
+        })
     }
 
     /// Writes the report.
@@ -46,12 +41,31 @@ impl Destination {
                 }
                 _ => Ok(()),
             },
-            Self::File(mut file, path) => {
-                file.write_all(text.as_bytes())
-                    .and_then(|()| Ok(file.persist(&path)?))
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-                Ok(())
-            }
+            Self::Replace(mut file, path) => file
+                .write_all(text.as_bytes())
+                .and_then(|()| Ok(file.persist(&path)?))
+                .map(drop)
+                .with_context(|| format!("cannot write {}", path.display())),
+            Self::Open(mut file, path) => file
+                .write_all(text.as_bytes())
+                .with_context(|| format!("cannot write {}", path.display())),
         }
     }
+}
+
+fn try_open(path: &Path) -> io::Result<Destination> {
+    // What a link leads to is replaced, not the link.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if target.metadata().is_ok_and(|found| !found.is_file()) {
+        let file = OpenOptions::new().write(true).open(&target)?;
+        return Ok(Destination::Open(file, target));
+    }
+    let directory = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let file = tempfile::Builder::new()
+        .permissions(PermissionsExt::from_mode(0o666))
+        .tempfile_in(directory)?;
+    Ok(Destination::Replace(file, target))
 }

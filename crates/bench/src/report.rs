@@ -309,11 +309,18 @@ impl Report {
 
     fn write_reproduction(&self, text: &mut String) {
         let _ = writeln!(text, "The simulator against the published tables");
-        let mut grid = grid(&["table", "rows", "error %", "wall seconds", "required"]);
+        let mut grid = grid(&[
+            "table",
+            "rows",
+            "error %",
+            "fitted %",
+            "wall seconds",
+            "required",
+        ]);
         for table in &self.reproduction {
             grid.add_row(table.cells());
         }
-        for column in [1, 2, 3] {
+        for column in [1, 2, 3, 4] {
             if let Some(column) = grid.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);
             }

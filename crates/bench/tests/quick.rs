@@ -89,6 +89,11 @@ fn tables_and_files() {
     assert!(text.contains("lw_qspinlock"));
     assert!(text.contains("Requirements: "));
     assert!(!text.contains("oracle-x5-4"));
+
+    let output = bench(&["--quick", "--only", "uncontended", "-o", "/dev/null"]);
+    assert!(output.status.success());
+    let null = std::fs::metadata("/dev/null").expect("it is still there");
+    assert!(!null.is_file());
 }
 
 #[test]
