@@ -210,7 +210,7 @@ impl Engine {
             self.events += 1;
             match event {
                 Event::Start(c) => self.start_and_resume(c.into()),
-                Event::Arrival(c, slot) => self.arrive(c.into(), slot),
+                Event::Arrival(c, slot, line) => self.arrive(c.into(), slot, line as usize),
                 Event::Timeout(c, generation) => self.time_out(c.into(), generation),
                 Event::Wake(c) => self.complete(c.into(), 0),
                 Event::End => unreachable!("seen above"),
@@ -308,20 +308,20 @@ impl Engine {
     }
 
     /// A line comes that `c` has asked for.
-    fn arrive(&mut self, c: usize, slot: u8) {
+    fn arrive(&mut self, c: usize, slot: u8, number: usize) {
         let cpu = &mut self.cpus[c];
-        let number = cpu.take_request(slot);
+        cpu.end_request(slot);
         let line = &mut self.lines[number];
         line.cached = true;
         if !line.is_busy() {
             line.readers -= 1;
-            line.share(cpu.number, cpu.llcs);
+            line.share(cpu.number, cpu.llcs());
         } else if !line.writing {
             line.lose_at = u64::MAX;
-            line.share(cpu.number, cpu.llcs);
+            line.share(cpu.number, cpu.llcs());
         } else {
             let lost_at = std::mem::replace(&mut line.lose_at, u64::MAX);
-            line.own(cpu.number, cpu.llcs);
+            line.own(cpu.number, cpu.llcs());
             if !line.waiters.is_empty() {
                 self.invalidate_waiters(c, number, lost_at);
             }

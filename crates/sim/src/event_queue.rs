@@ -7,8 +7,8 @@ pub(crate) enum Event {
     End,
     /// A CPU starts the operation it has decided on.
     Start(u16),
-    /// A line arrives that a CPU has asked for: which of its requests.
-    Arrival(u16, u8),
+    /// A line arrives that a CPU has asked for: CPU, which of its requests, and line.
+    Arrival(u16, u8, u32),
     /// A bounded wait is over, if the CPU is still at that operation (generation).
     Timeout(u16, u32),
     /// A parked thread runs again.

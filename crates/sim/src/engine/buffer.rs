@@ -52,16 +52,18 @@ impl Iterator for Places {
     }
 }
 
-/// A ring. Entries that are complete stay until those before them are, too.
+/// A ring. Entries that are complete stay until those before them are, too. What every look at it
+/// needs comes first.
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Buffer {
-    entries: [Entry; ENTRIES as usize],
-    lines: [u32; ENTRIES as usize],
     first: u8,
     len: u8,
     /// Places of stores and of loads that are not complete.
     stores: u8,
     loads: u8,
+    lines: [u32; ENTRIES as usize],
+    entries: [Entry; ENTRIES as usize],
 }
 
 impl Buffer {

@@ -35,45 +35,53 @@ pub(super) enum State {
     Finished,
 }
 
-#[repr(align(64))]
+/// Fields are in the order of how often they are needed, so that most events touch one or two cache
+/// lines of it.
+#[repr(C, align(64))]
 pub(super) struct Cpu {
     pub(super) number: u16,
+    /// Which slots of `asked` are in use.
+    asked_slots: u16,
+    /// Tells whether a timeout is for the operation that the CPU is at.
+    pub(super) generation: u32,
     pub(super) state: State,
-    /// Its last-level cache, as a set.
-    pub(super) llcs: u64,
+    llc: u8,
     /// Work done since `now` that no other CPU can have noticed.
     pub(super) lag: u64,
+    pub(super) result: u64,
+    pub(super) op: Op,
+    pub(super) buffer: Buffer,
+    /// Lines asked for and not yet there.
+    asked: [u32; REQUESTS],
     /// How far execution may run ahead of its oldest incomplete load.
     pub(super) window_end: u64,
     pub(super) work_left: u64,
     pub(super) deadline: u64,
-    /// Tells whether a timeout is for the operation that the CPU is at.
-    pub(super) generation: u32,
-    pub(super) result: u64,
-    pub(super) op: Op,
-    pub(super) buffer: Buffer,
-    /// Lines asked for and not yet there, and which of the slots are in use.
-    asked: [u32; REQUESTS],
-    asked_slots: u16,
 }
 
 impl Cpu {
     pub(super) fn new(number: u16, llc: u16) -> Self {
         Self {
             number,
-            state: State::Running,
-            llcs: 1 << llc,
-            lag: 0,
-            window_end: 0,
-            work_left: 0,
-            deadline: 0,
+            asked_slots: 0,
             generation: 0,
+            state: State::Running,
+            llc: llc as u8,
+            lag: 0,
             result: 0,
             op: Op::new(Kind::Fence, 0, 0),
             buffer: Buffer::default(),
             asked: [0; REQUESTS],
-            asked_slots: 0,
+            window_end: 0,
+            work_left: 0,
+            deadline: 0,
         }
+    }
+
+    /// Its last-level cache, as a set.
+    #[inline]
+    pub(super) fn llcs(&self) -> u64 {
+        1 << self.llc
     }
 
     // Requests.
@@ -99,9 +107,8 @@ impl Cpu {
     }
 
     #[inline]
-    pub(super) fn take_request(&mut self, slot: u8) -> usize {
+    pub(super) fn end_request(&mut self, slot: u8) {
         self.asked_slots &= !(1 << slot);
-        self.asked[usize::from(slot)] as usize
     }
 
     // Operations.

@@ -107,7 +107,7 @@ impl Fabric {
         }
         self.queue.push(
             served + latency - way,
-            Event::Arrival(request.cpu, request.slot),
+            Event::Arrival(request.cpu, request.slot, line.number),
         );
     }
 

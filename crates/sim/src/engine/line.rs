@@ -88,32 +88,33 @@ pub(super) struct Request {
     pub(super) write: bool,
 }
 
-#[repr(align(64))]
+/// State, data and queues are on a cache line each.
+#[repr(C, align(64))]
 pub(super) struct Line {
     pub(super) number: u32,
     /// The node of its memory.
     pub(super) home: u16,
     /// The only CPU to have the line, or [`NOBODY`].
     pub(super) owner: u16,
+    /// Shared reads going on.
+    pub(super) readers: u16,
     /// Is it in any cache?
     pub(super) cached: bool,
     /// Does the exclusive transaction going on write?
     pub(super) writing: bool,
-    /// Shared reads going on.
-    pub(super) readers: u16,
-    sharers: Sharers,
     /// The last-level caches of those who have it.
     pub(super) llcs: u64,
     /// When the exclusive transaction going on takes the line from those who have it; never, if
     /// none is going on.
     pub(super) lose_at: u64,
     pub(super) hold_until: u64,
-    pub(super) read_free: u64,
+    sharers: Sharers,
     words: [u64; LINE / WORD],
     /// Those who wait to be served, with the times at which their requests arrive.
     pub(super) requests: Vec<(u64, Request)>,
     /// CPUs that have the line and wait for it to change.
     pub(super) waiters: Vec<u16>,
+    pub(super) read_free: u64,
 }
 
 impl Line {
