@@ -54,6 +54,8 @@ pub struct Experiment {
     pub baseline: String,
     /// The column that the works are about.
     pub headline: String,
+    /// What had to be assumed (I).
+    pub assumptions: Vec<String>,
     #[serde(rename = "column")]
     columns: Vec<Column>,
     #[serde(skip)]
@@ -214,14 +216,24 @@ impl Experiment {
         ))
     }
 
-    /// The scenario with a fit's values. Of a fit made on another table, the workload's stay as
-    /// they are.
+    /// The values of a fit that apply here: of one made on another table, not the workload's.
+    fn applicable<'a>(&self, fit: &'a Fit) -> impl Iterator<Item = &'a Fitted> {
+        let own = fit.table == self.name;
+        fit.values
+            .iter()
+            .filter(move |fitted| own || !fitted.key.starts_with("workload."))
+    }
+
+    /// Does the fit change anything here?
+    pub fn is_changed_by(&self, fit: &Fit) -> bool {
+        self.applicable(fit).next().is_some()
+    }
+
+    /// The scenario with a fit's values.
     pub fn fitted_scenario(&self, fit: &Fit) -> Result<Scenario> {
         let mut scenario = self.scenario()?;
-        for fitted in &fit.values {
-            if fit.table == self.name || !fitted.key.starts_with("workload.") {
-                set(&mut scenario, &fitted.key, fitted.value)?;
-            }
+        for fitted in self.applicable(fit) {
+            set(&mut scenario, &fitted.key, fitted.value)?;
         }
         Ok(scenario)
     }

@@ -18,10 +18,8 @@ Minimises the mean absolute error of the headline column's speedups, and half of
 baseline's figures, at the given points; the rest of the table remains to judge the fit by. Writes
 TOML, as in experiments/fit.toml, which `lockworks reproduce` uses when built in.
 
-Example, with which that file was made:
-  lockworks fit cna_locktorture --points 4,16,142 --value workload.critical_cycles=226..418 \\
-    --value machine.cache_to_cache.socket=40..57 --value machine.cache_to_cache.machine=130..170 \\
-    --value model.spin_exit_cycles=10..60 --value model.request_share=0.4..0.6")]
+Example:
+  lockworks fit cna_locktorture --points 8,32,108 --value workload.critical_cycles=226..418")]
 pub struct Args {
     /// The table
     table: String,
@@ -150,7 +148,8 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             .collect(),
     };
     args.destination.write(&format!(
-        "# By `lockworks fit --help`'s example; objective {error:.2} %.\n{}",
+        "# By: lockworks {}\n# Objective: {error:.2} %\n{}",
+        std::env::args().skip(1).collect::<Vec<_>>().join(" "),
         toml::to_string(&fit)?
     ))?;
     Ok(ExitCode::SUCCESS)

@@ -15,9 +15,9 @@ use crate::sim::progress;
 /// Simulate a published table and put both side by side, point by point.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each table is simulated twice: with the values of the literature, and with those that a fit on a few
-points of cna_locktorture has changed (see `lockworks fit`). The error of a fit counts on the points
-that it has not seen. Errors are those of the speedup over stock; published figures have their own
+A table is simulated with the values of the literature, and again with those that a fit on a few
+points of cna_locktorture has changed (see `lockworks fit`), where it has any. The error of a fit
+counts on the points that it has not seen. Errors are those of the speedup over stock; published figures have their own
 spread, given as a standard deviation.
 
 Examples:
@@ -56,7 +56,9 @@ struct Reproduction {
     rows: Vec<Row>,
     columns: Vec<ColumnError>,
     values: Vec<ScenarioValue>,
-    fitted: Fitted,
+    assumptions: Vec<String>,
+    /// None where the fit changes no value.
+    fitted: Option<Fitted>,
 }
 
 #[derive(Serialize)]
@@ -85,7 +87,10 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         Some(name) => vec![Experiment::find(name)?],
     };
     let fit = saved_fit();
-    let runs = experiments.iter().map(|e| 2 * e.runs(&e.threads())).sum();
+    let runs = experiments
+        .iter()
+        .map(|e| e.runs(&e.threads()) * if e.is_changed_by(&fit) { 2 } else { 1 })
+        .sum();
     let bar = progress(runs, "simulating");
     let reproductions = experiments
         .iter()
@@ -140,12 +145,21 @@ fn reproduce(
         |scenario: &Scenario| experiment.simulate(scenario, &experiment.threads(), seconds, bar);
     let scenario = experiment.scenario()?;
     let rows = simulate(&scenario)?;
-    let fitted_rows = simulate(&experiment.fitted_scenario(fit)?)?;
-    let unseen = fitted_rows
-        .iter()
-        .filter(|row| fit.table != experiment.name || !fit.points.contains(&row.threads));
-
     let headline = &experiment.headline;
+    let fitted = if experiment.is_changed_by(fit) {
+        let rows = simulate(&experiment.fitted_scenario(fit)?)?;
+        let unseen = rows
+            .iter()
+            .filter(|row| fit.table != experiment.name || !fit.points.contains(&row.threads));
+        Some(Fitted {
+            fit: fit.clone(),
+            mean_absolute_error_percent: speedup_error(&rows, headline),
+            mean_absolute_error_percent_not_fitted: speedup_error(unseen, headline),
+            rows,
+        })
+    } else {
+        None
+    };
     Ok(Reproduction {
         mean_absolute_error_percent: speedup_error(&rows, headline),
         columns: experiment
@@ -157,12 +171,7 @@ fn reproduce(
                 mean_absolute_error_percent: figure_error(&rows, column),
             })
             .collect(),
-        fitted: Fitted {
-            fit: fit.clone(),
-            mean_absolute_error_percent: speedup_error(&fitted_rows, headline),
-            mean_absolute_error_percent_not_fitted: speedup_error(unseen, headline),
-            rows: fitted_rows,
-        },
+        fitted,
         table: experiment.name.clone(),
         title: experiment.title.clone(),
         source: experiment.source.clone(),
@@ -172,11 +181,12 @@ fn reproduce(
         virtual_milliseconds: seconds * 1e3,
         rows,
         values: scenario.values(),
+        assumptions: experiment.assumptions.clone(),
     })
 }
 
 fn text(r: &Reproduction) -> String {
-    let mut table = output::table(&[
+    let mut header = vec![
         "threads",
         "column",
         "published",
@@ -185,36 +195,30 @@ fn text(r: &Reproduction) -> String {
         "speedup",
         "simulated",
         "error",
-        "fitted",
-        "error",
-    ]);
-    for (row, fitted) in r.rows.iter().zip(&r.fitted.rows) {
-        let speedup = |value: f64| {
-            if row.column == r.columns[0].column {
-                String::new()
-            } else {
-                format!("{value:.3}")
-            }
-        };
-        let error = |value: f64| {
-            if row.column == r.columns[0].column {
-                String::new()
-            } else {
-                format!("{value:+.1} %")
-            }
-        };
-        table.add_row([
+    ];
+    if r.fitted.is_some() {
+        header.extend(["fitted", "error"]);
+    }
+    let mut table = output::table(&header);
+    for (at, row) in r.rows.iter().enumerate() {
+        let is_baseline = row.column == r.columns[0].column;
+        let speedup = |text: String| if is_baseline { String::new() } else { text };
+        let mut cells = vec![
             row.threads.to_string(),
             row.column.clone(),
             format!("{:.3} ±{:.3}", row.published, row.published_sd),
             format!("{:.3}", row.simulated),
             format!("{:+.1} %", row.error_percent),
-            speedup(row.published_speedup),
-            speedup(row.simulated_speedup),
-            error(row.speedup_error_percent),
-            speedup(fitted.simulated_speedup),
-            error(fitted.speedup_error_percent),
-        ]);
+            speedup(format!("{:.3}", row.published_speedup)),
+            speedup(format!("{:.3}", row.simulated_speedup)),
+            speedup(format!("{:+.1} %", row.speedup_error_percent)),
+        ];
+        if let Some(fitted) = &r.fitted {
+            let row = &fitted.rows[at];
+            cells.push(speedup(format!("{:.3}", row.simulated_speedup)));
+            cells.push(speedup(format!("{:+.1} %", row.speedup_error_percent)));
+        }
+        table.add_row(cells);
     }
     for (at, column) in table.column_iter_mut().enumerate() {
         if at != 1 {
@@ -235,23 +239,9 @@ fn text(r: &Reproduction) -> String {
             column.mean_absolute_error_percent
         ));
     }
-    let fit = &r.fitted.fit;
-    let points: Vec<String> = fit.points.iter().map(usize::to_string).collect();
-    text.push_str(&format!(
-        "With {} values fitted on {} at {} threads: {:.1} %, on points not fitted {:.1} %\n",
-        fit.values.len(),
-        fit.table,
-        points.join(", "),
-        r.fitted.mean_absolute_error_percent,
-        r.fitted.mean_absolute_error_percent_not_fitted
-    ));
-    for fitted in &fit.values {
-        if let Some(value) = r.values.iter().find(|v| v.key == fitted.key) {
-            text.push_str(&format!(
-                "  {:34} {:8.2} -> {:8.2}  of {}..{}\n",
-                fitted.key, value.value, fitted.value, fitted.low, fitted.high
-            ));
-        }
+    match &r.fitted {
+        Some(fitted) => text.push_str(&fit_text(fitted, &r.values)),
+        None => text.push_str("Nothing is fitted here.\n"),
     }
     let marks = |mark: Mark| r.values.iter().filter(move |v| v.mark == mark);
     text.push_str(&format!(
@@ -266,5 +256,34 @@ fn text(r: &Reproduction) -> String {
         text.push_str(&format!(": {}", inferred.join(", ")));
     }
     text.push_str(". --json lists all with their sources.\n");
+    for assumption in &r.assumptions {
+        text.push_str(&format!("Assumed (I): {assumption}.\n"));
+    }
+    text
+}
+
+fn fit_text(fitted: &Fitted, described: &[ScenarioValue]) -> String {
+    let fit = &fitted.fit;
+    let points: Vec<String> = fit.points.iter().map(usize::to_string).collect();
+    let mut text = format!(
+        "With {} fitted on {} at {} threads: {:.1} %, on points not fitted {:.1} %\n",
+        if fit.values.len() == 1 {
+            "one value".to_owned()
+        } else {
+            format!("{} values", fit.values.len())
+        },
+        fit.table,
+        points.join(", "),
+        fitted.mean_absolute_error_percent,
+        fitted.mean_absolute_error_percent_not_fitted
+    );
+    for value in &fit.values {
+        if let Some(before) = described.iter().find(|v| v.key == value.key) {
+            text.push_str(&format!(
+                "  {:32} {:8.2} -> {:8.2}, of {}..{}\n",
+                value.key, before.value, value.value, value.low, value.high
+            ));
+        }
+    }
     text
 }
