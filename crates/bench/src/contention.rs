@@ -80,3 +80,54 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
         preemptions: results.iter().map(|result| result.1).sum(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::c_void;
+
+    use super::*;
+    use crate::lock::{Counters, Order};
+
+    unsafe extern "C" fn init(_state: *mut c_void) {}
+    unsafe extern "C" fn pure(_state: *mut c_void, _thread: *mut c_void, _n: u64) {}
+    unsafe extern "C" fn counted(
+        _state: *mut c_void,
+        _thread: *mut c_void,
+        _counters: *mut Counters,
+        _n: u64,
+    ) {
+    }
+    /// As if its only increment had been overwritten by another thread.
+    unsafe extern "C" fn contended(
+        _state: *mut c_void,
+        _thread: *mut c_void,
+        _counters: *mut Counters,
+        _stop: *const u32,
+    ) -> u64 {
+        1
+    }
+
+    static LOSING: Lock = Lock {
+        name: c"losing".as_ptr(),
+        origin: c"test".as_ptr(),
+        order: Order::Unfair,
+        state_size: 1,
+        thread_size: 1,
+        init,
+        pure,
+        counted,
+        contended,
+    };
+
+    #[test]
+    fn lost_increments_are_found() {
+        let error = run(&LOSING, 2, &[], Duration::ZERO)
+            .err()
+            .expect("an error");
+        let text = error.to_string();
+        assert!(
+            text.contains("losing does not exclude: 2 acquisitions"),
+            "{text}"
+        );
+    }
+}
