@@ -17,7 +17,8 @@ use crate::output::write_file;
 pub struct Panel {
     /// Stands above it.
     pub title: String,
-    /// What [`Point::throughput`] counts, as "million operations a second".
+    /// What [`Point::throughput`] counts, as "million operations a second". Panels of the same unit
+    /// have the same scale.
     pub unit: String,
     /// The locks.
     pub series: Vec<Series>,
@@ -253,7 +254,7 @@ impl<'a> Figure<'a> {
     {
         let (y, y_label) = match row {
             Quantity::Throughput => {
-                let highest = highest(panel);
+                let highest = self.highest(&panel.unit);
                 (-0.04 * highest..1.08 * highest, panel.unit.as_str())
             }
             Quantity::Fairness => (0.48..1.02, "fairness factor (0.5 is strictly fair)"),
@@ -277,7 +278,7 @@ impl<'a> Figure<'a> {
             .axis_desc_style(self.text(15))
             .x_desc("threads")
             .y_desc(y_label)
-            .y_labels(6)
+            .y_labels(8)
             .y_label_formatter(&|y| format!("{}", (y * 1e6).round() / 1e6))
             .draw()?;
 
@@ -297,6 +298,17 @@ impl<'a> Figure<'a> {
                 .draw_series(values.map(|at| EmptyElement::at(at) + self.marker(colour, marker)))?;
         }
         Ok(())
+    }
+
+    /// The highest throughput, spread included, in any panel of that unit: these share a scale.
+    fn highest(&self, unit: &str) -> f64 {
+        let panels = self.panels.iter().filter(|panel| panel.unit == unit);
+        panels
+            .flat_map(|panel| &panel.series)
+            .flat_map(|series| &series.points)
+            .filter_map(|point| Quantity::Throughput.of(point))
+            .map(|(_, _, most)| most)
+            .fold(f64::MIN_POSITIVE, f64::max)
     }
 
     fn looks(&self, name: &str) -> (RGBColor, Marker) {
@@ -388,15 +400,6 @@ impl Ranged for ThreadAxis {
         let first = self.threads.first().copied().unwrap_or(1);
         first..self.threads.last().copied().unwrap_or(1)
     }
-}
-
-/// The highest throughput, spread included.
-fn highest(panel: &Panel) -> f64 {
-    let points = panel.series.iter().flat_map(|series| &series.points);
-    points
-        .filter_map(|point| Quantity::Throughput.of(point))
-        .map(|(_, _, most)| most)
-        .fold(f64::MIN_POSITIVE, f64::max)
 }
 
 #[cfg(test)]
