@@ -353,7 +353,7 @@ impl Report {
                 }
             }
         }
-        let others = (self.simulator.iter().filter_map(Simulation::judged))
+        let others = (self.simulator.iter().map(Simulation::judged))
             .chain(self.reproduction.iter().filter_map(Reproduction::judged));
         for judged in others {
             match judged {

@@ -11,13 +11,24 @@ use crate::Scale;
 use crate::host::{self, Host};
 use crate::progress::Progress;
 
-/// The most that the simulator may take for the largest machine.
-const MEMORY_LIMIT_MIB: f64 = 64.0;
-const LARGEST: &str = "epyc-9654-nps12";
-/// Machine and threads.
-const MACHINES: [(&str, usize); 2] = [("oracle-x5-4", 142), (LARGEST, 384)];
+/// Machine, threads, lock, and what the simulator is to achieve with them.
+const RUNS: [(&str, usize, &str, Required); 4] = [
+    ("oracle-x5-4", 142, "qspinlock", Required::Speed(1e6)),
+    ("oracle-x5-4", 142, "cna", Required::Speed(0.8e6)),
+    ("epyc-9654-nps12", 384, "qspinlock", Required::Memory(64.0)),
+    ("epyc-9654-nps12", 384, "cna", Required::Memory(64.0)),
+];
 const WORKLOAD: &str = "locktorture";
-const LOCKS: [&str; 2] = ["qspinlock", "cna"];
+
+/// What is required of a run.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Required {
+    /// At least so many acquisitions a second.
+    Speed(f64),
+    /// At most so many MiB.
+    Memory(f64),
+}
 
 /// One run, in a process of its own so that its memory can be told.
 #[derive(clap::Args)]
@@ -58,55 +69,49 @@ pub struct Simulation {
     transfers_per_acquisition: f64,
     /// The most that was resident at once.
     memory_mib: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    memory_limit_mib: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    met: Option<bool>,
+    required: Required,
+    met: bool,
 }
 
 /// How many runs [`measure`] makes.
 pub fn steps(scale: &Scale) -> usize {
-    scale.rounds_simulator * MACHINES.len() * LOCKS.len()
+    scale.rounds_simulator * RUNS.len()
 }
 
-/// Both locks on both machines. The speed is the best of some runs, the memory the worst.
+/// All runs. Speed and memory are medians over the rounds.
 pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Simulation>> {
-    let mut simulations = Vec::new();
-    for (machine, threads) in MACHINES {
-        for lock in LOCKS {
-            let mut reports = Vec::new();
-            for _ in 0..scale.rounds_simulator {
-                progress.step(&format!("{lock} on {machine}"), "simulator");
-                reports.push(run_child(
-                    host.cpus[0],
-                    machine,
-                    threads,
-                    lock,
-                    scale.simulated_ms,
-                )?);
-            }
-            let memory_mib = reports.iter().map(|r| r.memory_mib).fold(0.0, f64::max);
-            let best = reports
-                .into_iter()
-                .min_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds))
-                .expect("at least one round");
-            let limit = (machine == LARGEST).then_some(MEMORY_LIMIT_MIB);
-            simulations.push(Simulation {
+    let mut reports: Vec<Vec<Report>> = RUNS.iter().map(|_| Vec::new()).collect();
+    for _ in 0..scale.rounds_simulator {
+        for ((machine, threads, lock, _), reports) in RUNS.iter().zip(&mut reports) {
+            progress.step(&format!("{lock} on {machine}"), "simulator");
+            let cpu = host.cpus[0];
+            reports.push(run_child(cpu, machine, *threads, lock, scale.simulated_ms)?);
+        }
+    }
+    let simulation =
+        |(&(machine, threads, lock, required), mut reports): (&(_, _, _, _), Vec<Report>)| {
+            reports.sort_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds));
+            let median = &reports[reports.len() / 2];
+            let acquisitions = median.acquisitions as f64;
+            let speed = acquisitions / median.cpu_seconds;
+            Simulation {
                 machine,
                 threads,
                 lock,
                 virtual_seconds: scale.simulated_ms / 1e3,
-                acquisitions: best.acquisitions,
-                acquisitions_per_second: best.acquisitions as f64 / best.cpu_seconds,
-                cpu_seconds: best.cpu_seconds,
-                transfers_per_acquisition: best.transfers as f64 / best.acquisitions as f64,
-                memory_mib,
-                memory_limit_mib: limit,
-                met: limit.map(|limit| memory_mib <= limit),
-            });
-        }
-    }
-    Ok(simulations)
+                acquisitions: median.acquisitions,
+                acquisitions_per_second: speed,
+                cpu_seconds: median.cpu_seconds,
+                transfers_per_acquisition: median.transfers as f64 / acquisitions,
+                memory_mib: median.memory_mib,
+                required,
+                met: match required {
+                    Required::Speed(least) => speed >= least,
+                    Required::Memory(most) => median.memory_mib <= most,
+                },
+            }
+        };
+    Ok(RUNS.iter().zip(reports).map(simulation).collect())
 }
 
 fn run_child(
@@ -199,24 +204,33 @@ impl Simulation {
             format!("{:.2}", self.cpu_seconds),
             format!("{:.1}", self.transfers_per_acquisition),
             format!("{:.1}", self.memory_mib),
-            self.memory_limit_mib
-                .zip(self.met)
-                .map_or(String::new(), |(limit, met)| {
-                    format!("<= {limit} MiB: {}", if met { "met" } else { "NOT MET" })
-                }),
+            format!(
+                "{}: {}",
+                self.requirement(),
+                if self.met { "met" } else { "NOT MET" }
+            ),
         ]
     }
 
-    /// Is what was required of it met? None if nothing was.
-    pub fn judged(&self) -> Option<Result<(), String>> {
-        let limit = self.memory_limit_mib?;
-        Some(if self.met? {
-            Ok(())
-        } else {
-            Err(format!(
-                "simulator: {} on {} took {:.1} MiB, more than {limit}",
-                self.lock, self.machine, self.memory_mib
-            ))
-        })
+    fn requirement(&self) -> String {
+        match self.required {
+            Required::Speed(least) => format!(">= {least}/s"),
+            Required::Memory(most) => format!("<= {most} MiB"),
+        }
+    }
+
+    /// Is what was required of it met?
+    pub fn judged(&self) -> Result<(), String> {
+        if self.met {
+            return Ok(());
+        }
+        Err(format!(
+            "simulator: {} on {} made {:.0} acquisitions/s in {:.1} MiB, not {}",
+            self.lock,
+            self.machine,
+            self.acquisitions_per_second,
+            self.memory_mib,
+            self.requirement()
+        ))
     }
 }

@@ -54,6 +54,8 @@ pub struct Experiment {
     pub baseline: String,
     /// The column that the works are about.
     pub headline: String,
+    /// The most that the mean error of the headline's speedups may be, for `make bench`.
+    pub limit_percent: f64,
     /// What had to be assumed (I).
     pub assumptions: Vec<String>,
     #[serde(rename = "column")]

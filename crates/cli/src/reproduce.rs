@@ -53,6 +53,8 @@ struct Reproduction {
     virtual_milliseconds: f64,
     /// Of the headline column's speedups, with literature values.
     mean_absolute_error_percent: f64,
+    /// What it is to be at most.
+    limit_percent: f64,
     rows: Vec<Row>,
     columns: Vec<ColumnError>,
     values: Vec<ScenarioValue>,
@@ -162,6 +164,7 @@ fn reproduce(
     };
     Ok(Reproduction {
         mean_absolute_error_percent: speedup_error(&rows, headline),
+        limit_percent: experiment.limit_percent,
         columns: experiment
             .published_series()
             .iter()

@@ -312,7 +312,7 @@ impl Cpu {
     }
 
     fn commit_out_of_order(&mut self, fabric: &Fabric, lines: &mut [Line]) {
-        for i in 1..self.buffer.len() {
+        for i in 0..self.buffer.len() {
             if self.buffer.is_load(i) {
                 break; // what follows has not retired
             }

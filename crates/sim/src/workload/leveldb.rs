@@ -22,9 +22,9 @@ pub(super) fn build(workload: &Workload, setup: &mut Setup) -> Box<dyn Program> 
     let line = setup.allocate("futex bucket", 64);
     let mutex_critical_ns = workload.constant("mutex_critical_ns");
     Box::new(ReadRandom {
-        bucket: setup.lock_at(line + 4),
+        bucket: setup.lock_at(line + 8),
         waiters_count: line,
-        chain: line + 8,
+        chain: line + 24,
         mutex: setup.allocate("mutex", 64),
         references: setup.allocate("references", 64),
         waiters: setup.allocate("waiters", WAITER * setup.threads),
