@@ -304,7 +304,7 @@ impl Experiment {
                 let outcome =
                     outcome.with_context(|| format!("{} with {threads} threads", column.lock))?;
                 anyhow::ensure!(outcome.violations == 0, "{} failed to exclude", column.lock);
-                Ok(outcome.operations_per_second * self.per_second)
+                Ok(self.figure(outcome.operations_per_second))
             })
             .collect::<Result<_>>()?;
 
@@ -317,11 +317,7 @@ impl Experiment {
                 .collect();
             mine.iter().sum::<f64>() / mine.len() as f64
         };
-        let baseline = self
-            .columns
-            .iter()
-            .position(|c| c.name == self.baseline)
-            .expect("the baseline is a column");
+        let baseline = self.column(&self.baseline);
         let percent = |value: f64, of: f64| 100.0 * (value / of - 1.0);
         let mut rows = Vec::new();
         for (at, published) in self.published.iter().enumerate() {
@@ -350,21 +346,57 @@ impl Experiment {
         Ok(rows)
     }
 
-    /// The published figures of all columns: name, and (threads, figure) by threads.
-    pub fn published_series(&self) -> Vec<(&str, Vec<(usize, f64)>)> {
+    /// Operations a second in the table's unit.
+    pub fn figure(&self, operations_per_second: f64) -> f64 {
+        operations_per_second * self.per_second
+    }
+
+    fn column(&self, name: &str) -> usize {
+        self.columns
+            .iter()
+            .position(|c| c.name == name)
+            .expect("descriptions name their own columns")
+    }
+
+    /// The lock behind a column.
+    pub fn lock(&self, column: &str) -> &str {
+        &self.columns[self.column(column)].lock
+    }
+
+    /// The published speedup of a column over the baseline.
+    pub fn published_speedup(&self, column: &str, threads: usize) -> f64 {
+        let row = self.published.iter().find(|p| p.threads == threads);
+        row.map_or(f64::NAN, |p| {
+            p.figures[self.column(column)] / p.figures[self.column(&self.baseline)]
+        })
+    }
+
+    /// The published figures, column by column.
+    pub fn published_series(&self) -> Vec<PublishedSeries<'_>> {
         self.columns
             .iter()
             .enumerate()
-            .map(|(at, column)| {
-                let points = self
+            .map(|(at, column)| PublishedSeries {
+                column: &column.name,
+                lock: &column.lock,
+                points: self
                     .published
                     .iter()
-                    .map(|p| (p.threads, p.figures[at]))
-                    .collect();
-                (column.name.as_str(), points)
+                    .map(|p| (p.threads, p.figures[at], p.deviations[at]))
+                    .collect(),
             })
             .collect()
     }
+}
+
+/// A column of a published table.
+pub struct PublishedSeries<'a> {
+    /// Its name.
+    pub column: &'a str,
+    /// The lock behind it.
+    pub lock: &'a str,
+    /// Threads, figure and standard deviation.
+    pub points: Vec<(usize, f64, f64)>,
 }
 
 /// Mean absolute error, in percent, of the rows' speedups in a column.

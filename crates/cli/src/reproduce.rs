@@ -168,10 +168,10 @@ fn reproduce(
         columns: experiment
             .published_series()
             .iter()
-            .map(|(column, _)| ColumnError {
-                column: (*column).to_owned(),
-                speedup_mean_absolute_error_percent: speedup_error(&rows, column),
-                mean_absolute_error_percent: figure_error(&rows, column),
+            .map(|series| ColumnError {
+                column: series.column.to_owned(),
+                speedup_mean_absolute_error_percent: speedup_error(&rows, series.column),
+                mean_absolute_error_percent: figure_error(&rows, series.column),
             })
             .collect(),
         fitted,

@@ -169,12 +169,17 @@ struct Results {
     rows: Vec<Row>,
 }
 
+/// One lock with one number of threads.
 #[derive(Serialize)]
-struct Row {
-    lock: &'static str,
-    threads: usize,
-    operations_per_second: f64,
-    fairness: Option<f64>,
+pub struct Row {
+    /// The lock.
+    pub lock: &'static str,
+    /// Number of threads.
+    pub threads: usize,
+    /// Of virtual time.
+    pub operations_per_second: f64,
+    /// As in torture; none without an operation.
+    pub fairness: Option<f64>,
     local_handoffs: u64,
     remote_handoffs: u64,
     reacquisitions: u64,
@@ -220,6 +225,58 @@ fn row(lock: &LockType, threads: usize, outcome: &Outcome) -> Row {
     }
 }
 
+/// What to simulate: every lock with every number of threads.
+pub struct Plan<'a> {
+    /// Machine, workload and model.
+    pub scenario: &'a Scenario,
+    /// Which locks.
+    pub locks: Vec<&'static LockType>,
+    /// With how many threads each.
+    pub threads: Vec<usize>,
+    /// Where they run.
+    pub placement: Placement,
+    /// Virtual milliseconds of each run.
+    pub ms: f64,
+    /// Of the locks.
+    pub tunables: Tunables,
+    /// Threads with an odd number wait with priority.
+    pub odd_priority: bool,
+    /// Of all random choices.
+    pub seed: u64,
+}
+
+/// Runs all of it, on all CPUs. Rows are by threads, then locks.
+pub fn run(plan: &Plan) -> Vec<Result<Row>> {
+    let points: Vec<_> = plan
+        .threads
+        .iter()
+        .flat_map(|&n| plan.locks.iter().map(move |&lock| (n, lock)))
+        .collect();
+    let bar = progress(points.len(), &plan.scenario.machine.name);
+    let rows = points
+        .par_iter()
+        .map(|&(threads, lock)| {
+            let outcome = Run {
+                scenario: plan.scenario,
+                lock,
+                threads,
+                placement: plan.placement.clone(),
+                seconds: plan.ms / 1e3,
+                tunables: plan.tunables,
+                odd_threads_have_priority: plan.odd_priority,
+                seed: plan.seed,
+            }
+            .run();
+            bar.inc(1);
+            outcome
+                .map(|outcome| row(lock, threads, &outcome))
+                .with_context(|| format!("{} with {threads} threads", lock.name()))
+        })
+        .collect();
+    bar.finish_and_clear();
+    rows
+}
+
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
     args.destination.check()?;
@@ -255,39 +312,23 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         on_or_off => on_or_off == Numa::On,
     };
 
-    let points: Vec<_> = threads
-        .iter()
-        .flat_map(|&n| locks.iter().map(move |&lock| (n, lock)))
-        .collect();
-    let bar = progress(points.len(), &scenario.machine.name);
-    let rows = points
-        .par_iter()
-        .map(|&(threads, lock)| {
-            let run = Run {
-                scenario: &scenario,
-                lock,
-                threads,
-                placement: args.placement.clone(),
-                seconds: args.ms / 1e3,
-                tunables: Tunables {
-                    numa_aware,
-                    numa_threshold_ms: args.threshold,
-                    shuffle_reduction: !args.no_shuffle_reduction,
-                    priority_waiters: true,
-                },
-                odd_threads_have_priority: args.odd_priority,
-                seed: args.seed,
-            };
-            let outcome = run.run();
-            bar.inc(1);
-            outcome
-                .map(|outcome| row(lock, threads, &outcome))
-                .with_context(|| format!("{} with {threads} threads", lock.name()))
-        })
-        .collect::<Vec<_>>();
-    bar.finish_and_clear();
+    let plan = Plan {
+        scenario: &scenario,
+        locks,
+        threads,
+        placement: args.placement.clone(),
+        ms: args.ms,
+        tunables: Tunables {
+            numa_aware,
+            numa_threshold_ms: args.threshold,
+            shuffle_reduction: !args.no_shuffle_reduction,
+            priority_waiters: true,
+        },
+        odd_priority: args.odd_priority,
+        seed: args.seed,
+    };
     let mut failed = false;
-    let rows: Vec<Row> = rows
+    let rows: Vec<Row> = run(&plan)
         .into_iter()
         .filter_map(|row| {
             row.inspect_err(|error| {

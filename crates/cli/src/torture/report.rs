@@ -108,7 +108,7 @@ fn percent(share: f64) -> String {
 }
 
 /// Three digits and a prefix: 12.3M.
-fn scaled(value: f64) -> String {
+pub fn scaled(value: f64) -> String {
     let (value, prefix) = match value {
         _ if value >= 999.5e6 => (value / 1e9, "G"),
         _ if value >= 999.5e3 => (value / 1e6, "M"),
