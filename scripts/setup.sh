@@ -27,6 +27,6 @@ if ((${#packages[@]})); then
 fi
 
 if ! command -v cargo >/dev/null; then
-	echo "setup: missing, to be installed first: Rust 1.85 or later, see https://rustup.rs" >&2
+	echo "setup: missing, to be installed first: Rust 1.95 or later, see https://rustup.rs" >&2
 	exit 1
 fi
