@@ -16,6 +16,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand as MissingSubcommand;
 use clap::{Parser, Subcommand};
 
 /// Scalable NUMA-aware locks: run, compare and simulate them.
@@ -42,7 +43,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && error.kind() != MissingSubcommand => {
+            eprintln!("lockworks: {}", in_one_line(&error));
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
     match run(&cli.command) {
         Ok(code) => code,
         Err(error) => {
@@ -68,4 +76,20 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Fit(args) => fit::command(args),
         Command::Demo(args) => demo::command(args),
     }
+}
+
+/// What is wrong and any tip, without the usage that follows.
+fn in_one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let said: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            line.trim_start_matches("error: ")
+                .trim_start_matches("tip: ")
+        })
+        .collect();
+    format!("{}; see --help", said.join("; "))
 }
