@@ -99,6 +99,7 @@ bench: setup all
 
 install: install-lib cargo
 	$(INSTALL) -D target/release/lockworks $(DESTDIR)$(PREFIX)/bin/lockworks
+	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that the loader finds the library
 
 install-lib: lib
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/include/lockworks $(DESTDIR)$(PREFIX)/lib/pkgconfig

@@ -23,9 +23,8 @@
  *   empty  no primary queue left: the secondary becomes the primary
  *
  * The published lock closes the secondary queue to a circle instead, and so has to
- * cut it before, and mend it after, each attempt at the last way that fails. With
- * two threads of a node in turn most attempts fail, and the last node's line then
- * travels twice for each of them.
+ * cut it before, and mend it after, each attempt at the last way that fails. Here
+ * such an attempt writes nothing to the waiters' lines.
  *
  * Promises: those of queued.h, except that a waiter may be passed over for as
  * long as the threshold, and never if it is a priority waiter.

@@ -16,9 +16,10 @@ use crate::sim::progress;
 #[derive(clap::Args)]
 #[command(after_help = "\
 A table is simulated with the values of the literature, and again with those that a fit on a few
-points of cna_locktorture has changed (see `lockworks fit`), where it has any. The error of a fit
-counts on the points that it has not seen. Errors are those of the speedup over stock; published figures have their own
-spread, given as a standard deviation.
+points of cna_locktorture has changed (see `lockworks fit`); a fitted constant of one workload says
+nothing about another. The error of a fit counts on the points that it has not seen. Errors are
+those of the speedup over stock; published figures have their own spread, given as a standard
+deviation.
 
 Examples:
   lockworks reproduce                       the tables there are

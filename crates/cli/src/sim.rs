@@ -394,7 +394,7 @@ fn text(scenario: &Scenario, results: &Results) -> String {
         ]);
     }
     format!(
-        "{}\n{}; {} threads, {} ms of virtual time, seed {}\nPredicted, {}. See --json for all values and their sources.\n{table}\n",
+        "{}\n{}; threads placed {}, {} ms of virtual time, seed {}\nPredicted, {}. See --json for all values and their sources.\n{table}\n",
         scenario.machine.title,
         scenario.workload.title,
         results.placement,

@@ -31,6 +31,10 @@
  * while queued, more than 16,383 threads), a waiter tries until the queue is
  * empty, outside of any order.
  *
+ * A lock's waiters queue by the number of their slot in this process's one copy of
+ * the library: no lock may lie in memory shared between processes (lw_tas and
+ * lw_ticket may), and the static and the shared library do not go together.
+ *
  * In the child of a fork only the forking thread goes on. Locks that it holds
  * are its own still. A lock that another thread held or waited for at the fork
  * must be set to zero in the child before it is used there, for that thread will
