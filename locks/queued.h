@@ -131,12 +131,30 @@ static lw_always_inline void lw_queue_and_wait(lw_word *lock, uint32_t tail, str
 	policy->handoff(node, next, plan);
 }
 
+static lw_always_inline void lw_queue_in_slot(lw_word *lock, uint32_t slot,
+					      const struct lw_queue_policy *policy)
+{
+	struct lw_node *nodes = lw_slot_nodes(slot);
+	uint32_t index = lw_load(&nodes->count, relaxed);
+
+	lw_store(&nodes->count, index + 1, relaxed);
+	/* An interruption from here on must see the node as taken. */
+	lw_barrier();
+
+	if (index < LW_NODES_PER_SLOT)
+		lw_queue_and_wait(lock, lw_encode_tail(slot, index), &nodes[index], policy);
+	else
+		lw_queued_spin_nodeless(lock);
+
+	lw_barrier();
+	lw_store(&nodes->count, index, relaxed);
+}
+
 /* The lock word was seen as `val`, not 0. Returns when the lock is ours. */
 static lw_always_inline void lw_queued_slowpath(lw_word *lock, uint32_t val,
 						const struct lw_queue_policy *policy)
 {
-	struct lw_node *nodes;
-	uint32_t slot, index;
+	uint32_t slot;
 
 	/* (0,1,0): the pending waiter is just taking over */
 	if (val == LW_PENDING)
@@ -160,23 +178,10 @@ static lw_always_inline void lw_queued_slowpath(lw_word *lock, uint32_t val,
 	}
 
 	slot = lw_slot_enter();
-	if (!slot) {
-		lw_queued_spin_nodeless(lock);
-		return;
-	}
-	nodes = lw_slot_nodes(slot);
-	index = lw_load(&nodes->count, relaxed);
-	lw_store(&nodes->count, index + 1, relaxed);
-	/* An interruption from here on must see the node as taken. */
-	lw_barrier();
-
-	if (index < LW_NODES_PER_SLOT)
-		lw_queue_and_wait(lock, lw_encode_tail(slot, index), &nodes[index], policy);
+	if (slot)
+		lw_queue_in_slot(lock, slot, policy);
 	else
 		lw_queued_spin_nodeless(lock);
-
-	lw_barrier();
-	lw_store(&nodes->count, index, relaxed);
 	lw_slot_leave(slot);
 }
 

@@ -12,7 +12,8 @@
 
 /*
  * The slot whose queue nodes this CPU (kernel, sim, check) or thread (user)
- * may use, from 1; 0 when user has none left. Leave it when queueing is over.
+ * may use, from 1; 0 when user has none left. Leave it when queueing is over,
+ * also if it was 0.
  * In the kernel, preemption is off in between.
  */
 #define lw_slot_enter()	    lw_world_slot_enter()

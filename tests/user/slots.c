@@ -33,6 +33,9 @@ static void *crowd_member(void *arg)
 	}
 	pthread_barrier_wait(&crowd_locked);
 	pthread_barrier_wait(&crowd_leaves);
+	/* Having gone without must not keep a thread from having a slot, and from returning it. */
+	while (!slot && !lw_thread_attach())
+		usleep(1000);
 	return NULL;
 }
 
@@ -54,6 +57,8 @@ static void check_crowd(void)
 	CHECK(pthread_barrier_init(&crowd_locked, NULL, CROWD + 1) == 0);
 	CHECK(pthread_barrier_init(&crowd_leaves, NULL, CROWD + 1) == 0);
 	counter = 0;
+	without_slot = 0;
+	memset(taken, 0, sizeof(taken));
 	make_busy(&lock.word);
 	for (unsigned int i = 0; i < CROWD; i++)
 		thread_start(&threads[i], SMALL_STACK, crowd_member, taken);
@@ -100,6 +105,8 @@ int main(void)
 	check_churn();
 	/* Slots came back one by one: no more were ever used than threads were alive. */
 	check_slots_are_free(64, 65);
+	check_crowd();
+	/* Every slot is back: the same crowd finds as many as before. */
 	check_crowd();
 	check_slots_are_free(200, LW_MAX_SLOTS);
 	return 0;

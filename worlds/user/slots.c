@@ -52,11 +52,14 @@ static inline uint64_t lw_list_make(uint64_t old, uint32_t first, uint32_t used)
 
 static uint32_t lw_slot_pop(void)
 {
-	uint64_t list = lw_load(&lw_slot_list, acquire), now;
+	uint64_t list = lw_load(&lw_slot_list, relaxed), now;
 	uint32_t slot;
 
 	do {
 		uint32_t used = lw_list_used(list);
+
+		/* Whatever list we see, see the links that its last change was about. */
+		lw_fence(acquire);
 
 		slot = lw_list_first(list);
 		if (slot) {
