@@ -26,8 +26,9 @@
  * cut it before, and mend it after, each attempt at the last way that fails. Here
  * such an attempt writes nothing to the waiters' lines.
  *
- * Promises: those of queued.h, except that a waiter may be passed over for as
- * long as the threshold, and never if it is a priority waiter.
+ * Promises: those of queued.h, except that a waiter may be passed over. Each flush
+ * lets the preference move on, and the next secondary queue is begun anew, so with n
+ * nodes a waiter is passed over for up to n - 1 thresholds; a priority waiter never.
  */
 #include "cna.h"
 #include "lock_type.h"

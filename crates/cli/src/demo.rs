@@ -134,7 +134,7 @@ fn simulated_table(experiment: &Experiment, rows: &[sim::Row]) -> String {
         table.add_row(cells);
     }
     format!(
-        "Simulated: {} on {}, {}, with values of the literature\n{table}\n",
+        "Simulated: {} on {}, {}, with values as described\n{table}\n",
         experiment.workload, experiment.machine, experiment.unit
     )
 }

@@ -19,7 +19,7 @@ baseline's figures, at the given points; the rest of the table remains to judge 
 TOML, as in experiments/fit.toml, which `lockworks reproduce` uses when built in.
 
 Example:
-  lockworks fit cna_locktorture --points 8,32,108 --value workload.critical_cycles=226..418")]
+  lockworks fit cna_locktorture --points 8,32,108 --value workload.division_cycles=32..96")]
 pub struct Args {
     /// The table
     table: String,
@@ -72,6 +72,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let mut start = Vec::new();
     for (key, low, high) in &args.value {
         set(&mut described.clone(), key, *low)?;
+        set(&mut described.clone(), key, *high)?;
         let value = described
             .values()
             .into_iter()
@@ -94,7 +95,9 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let objective = |x: &[f64], _: &mut ()| -> f64 {
         let mut scenario = described.clone();
         for ((key, ..), value) in args.value.iter().zip(scaled(x)) {
-            assert!(scenario.set(key, value), "it could be set before");
+            scenario
+                .set(key, value, "fitted")
+                .expect("it could be set before");
         }
         let rows = experiment.simulate(
             &scenario,

@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::experiment::{Experiment, Fit, Row, figure_error, saved_fit, speedup_error};
 use crate::output::{self, Destination};
-use crate::sim::progress;
+use crate::sim::{progress, set};
 
 /// Simulate a published table and put both side by side, point by point.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A table is simulated with the values of the literature, and again with those that a fit on a few
+A table is simulated with its values as described, and again with those that a fit on a few
 points of cna_locktorture has changed (see `lockworks fit`); a fitted constant of one workload says
 nothing about another. The error of a fit counts on the points that it has not seen. Errors are
 those of the speedup over stock; published figures have their own spread, given as a standard
@@ -33,6 +33,10 @@ pub struct Args {
     /// Virtual time of each run, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = crate::sim::milliseconds)]
     ms: f64,
+
+    /// Change a value of machine, workload or model, to see what it does
+    #[arg(long, value_name = "KEY=VALUE", value_parser = crate::sim::setting)]
+    set: Vec<(String, f64)>,
 
     /// Give JSON rather than a table
     #[arg(long)]
@@ -52,7 +56,7 @@ struct Reproduction {
     workload: String,
     unit: String,
     virtual_milliseconds: f64,
-    /// Of the headline column's speedups, with literature values.
+    /// Of the headline column's speedups, with values as described.
     mean_absolute_error_percent: f64,
     /// What it is to be at most.
     limit_percent: f64,
@@ -97,7 +101,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let bar = progress(runs, "simulating");
     let reproductions = experiments
         .iter()
-        .map(|experiment| reproduce(experiment, &fit, args.ms / 1e3, &bar))
+        .map(|experiment| reproduce(experiment, &fit, args, &bar))
         .collect::<Result<Vec<_>>>()?;
     bar.finish_and_clear();
 
@@ -141,16 +145,23 @@ fn list(args: &Args) -> Result<ExitCode> {
 fn reproduce(
     experiment: &Experiment,
     fit: &Fit,
-    seconds: f64,
+    args: &Args,
     bar: &indicatif::ProgressBar,
 ) -> Result<Reproduction> {
+    let seconds = args.ms / 1e3;
     let simulate =
         |scenario: &Scenario| experiment.simulate(scenario, &experiment.threads(), seconds, bar);
-    let scenario = experiment.scenario()?;
+    let changed = |mut scenario: Scenario| -> Result<Scenario> {
+        for (key, value) in &args.set {
+            set(&mut scenario, key, *value)?;
+        }
+        Ok(scenario)
+    };
+    let scenario = changed(experiment.scenario()?)?;
     let rows = simulate(&scenario)?;
     let headline = &experiment.headline;
     let fitted = if experiment.is_changed_by(fit) {
-        let rows = simulate(&experiment.fitted_scenario(fit)?)?;
+        let rows = simulate(&changed(experiment.fitted_scenario(fit)?)?)?;
         let unseen = rows
             .iter()
             .filter(|row| fit.table != experiment.name || !fit.points.contains(&row.threads));
@@ -234,7 +245,9 @@ fn text(r: &Reproduction) -> String {
         "{}: {}\n{}; on {}, in {}\n{table}\n",
         r.table, r.title, r.source, r.machine, r.unit
     );
-    text.push_str("Mean absolute error with literature values, speedup and figures themselves:\n");
+    text.push_str(
+        "Mean absolute error with values as described, speedup and figures themselves:\n",
+    );
     for column in &r.columns {
         text.push_str(&format!(
             "  {:16} {:5.1} %  {:5.1} %\n",
@@ -245,7 +258,7 @@ fn text(r: &Reproduction) -> String {
     }
     match &r.fitted {
         Some(fitted) => text.push_str(&fit_text(fitted, &r.values)),
-        None => text.push_str("Nothing is fitted here.\n"),
+        None => text.push_str("The saved fit changes nothing here.\n"),
     }
     let marks = |mark: Mark| r.values.iter().filter(move |v| v.mark == mark);
     text.push_str(&format!(
@@ -255,11 +268,7 @@ fn text(r: &Reproduction) -> String {
         marks(Mark::R).count(),
         marks(Mark::I).count()
     ));
-    let inferred: Vec<&str> = marks(Mark::I).map(|v| v.key.as_str()).collect();
-    if !inferred.is_empty() {
-        text.push_str(&format!(": {}", inferred.join(", ")));
-    }
-    text.push_str(". --json lists all with their sources.\n");
+    text.push_str(&format!(".\n{}\n", crate::sim::inferred(&r.values)));
     for assumption in &r.assumptions {
         text.push_str(&format!("Assumed (I): {assumption}.\n"));
     }

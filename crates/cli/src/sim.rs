@@ -6,9 +6,9 @@ use anyhow::{Context, Result, ensure};
 use clap::value_parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use lockworks::LockType;
-use lockworks_machine::Machine;
+use lockworks_machine::{Machine, Mark};
 use lockworks_sim::{
-    EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, Tunables, Workload,
+    EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, SetError, Tunables, Workload,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -38,9 +38,9 @@ pub struct Args {
     #[arg(short, long, value_name = "N", value_delimiter = ',')]
     threads: Vec<usize>,
 
-    /// Where threads run: compact, spread, scatter or scatter:SEED
-    #[arg(short, long, value_name = "HOW", default_value = "scatter")]
-    placement: Placement,
+    /// Where threads run: compact, spread, scatter or scatter:SEED [default: the workload's]
+    #[arg(short, long, value_name = "HOW")]
+    placement: Option<Placement>,
 
     /// Virtual time of each run, in milliseconds; CNA is fair over many times its threshold only
     #[arg(long, value_name = "MS", default_value_t = 50.0, value_parser = milliseconds)]
@@ -105,7 +105,8 @@ pub fn milliseconds(text: &str) -> Result<f64, String> {
     }
 }
 
-fn setting(text: &str) -> Result<(String, f64), String> {
+/// `KEY=VALUE`.
+pub fn setting(text: &str) -> Result<(String, f64), String> {
     let (key, value) = text.split_once('=').ok_or("give KEY=VALUE")?;
     let value: f64 = value
         .parse()
@@ -138,11 +139,15 @@ pub fn find_workload(name: &str) -> Result<Workload> {
 
 /// Changes a value of the scenario.
 pub fn set(scenario: &mut Scenario, key: &str, value: f64) -> Result<()> {
-    if scenario.set(key, value) {
-        return Ok(());
-    }
-    let values = scenario.values();
-    Err(unknown("value", key, values.iter().map(|v| v.key.as_str())))
+    scenario
+        .set(key, value, "set by hand")
+        .map_err(|error| match error {
+            SetError::Unknown => {
+                let values = scenario.values();
+                unknown("value", key, values.iter().map(|v| v.key.as_str()))
+            }
+            out_of_range => anyhow::anyhow!("{key} {out_of_range}, not {value}"),
+        })
 }
 
 /// A bar for so many runs, on a terminal.
@@ -165,7 +170,6 @@ struct Results {
     threshold_ms: u32,
     shuffle_reduction: bool,
     values: Vec<ScenarioValue>,
-    changed: Vec<String>,
     rows: Vec<Row>,
 }
 
@@ -286,6 +290,10 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         set(&mut scenario, key, *value)?;
     }
     let cpus = scenario.machine.cpus();
+    let placement = match &args.placement {
+        Some(placement) => placement.clone(),
+        None => scenario.workload.placement(),
+    };
     let locks: Vec<_> = match args.lock.as_slice() {
         [] => lockworks_sim::lock_types()
             .filter(|lock| !lock.is_broken())
@@ -316,7 +324,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         scenario: &scenario,
         locks,
         threads,
-        placement: args.placement.clone(),
+        placement: placement.clone(),
         ms: args.ms,
         tunables: Tunables {
             numa_aware,
@@ -349,14 +357,13 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let results = Results {
         machine: scenario.machine.name.clone(),
         workload: scenario.workload.name.clone(),
-        placement: args.placement.to_string(),
+        placement: placement.to_string(),
         virtual_milliseconds: args.ms,
         seed: args.seed,
         numa: numa_aware,
         threshold_ms: args.threshold,
         shuffle_reduction: !args.no_shuffle_reduction,
         values: scenario.values(),
-        changed: args.set.iter().map(|(key, _)| key.clone()).collect(),
         rows,
     };
     let text = if args.json {
@@ -394,16 +401,26 @@ fn text(scenario: &Scenario, results: &Results) -> String {
         ]);
     }
     format!(
-        "{}\n{}; threads placed {}, {} ms of virtual time, seed {}\nPredicted, {}. See --json for all values and their sources.\n{table}\n",
+        "{}\n{}; threads placed {}, {} ms of virtual time, seed {}\nPredicted. {} --json lists all values with their sources.\n{table}\n",
         scenario.machine.title,
         scenario.workload.title,
         results.placement,
         results.virtual_milliseconds,
         results.seed,
-        if results.changed.is_empty() {
-            "nothing fitted for this run".to_owned()
-        } else {
-            format!("with {} changed by hand", results.changed.join(", "))
-        },
+        inferred(&results.values),
     )
+}
+
+/// Which values are inferred, fitted or set by hand, in a sentence.
+pub fn inferred(values: &[ScenarioValue]) -> String {
+    let keys: Vec<&str> = values
+        .iter()
+        .filter(|v| v.mark == Mark::I)
+        .map(|v| v.key.as_str())
+        .collect();
+    if keys.is_empty() {
+        "All values are from the literature.".to_owned()
+    } else {
+        format!("Inferred, fitted or set by hand (I): {}.", keys.join(", "))
+    }
 }

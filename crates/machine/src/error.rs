@@ -5,7 +5,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// Neither a built-in machine nor a path.
-    #[error("unknown machine '{name}'{suggestion}; run `lockworks machines` for the list")]
+    #[error("unknown machine '{name}'{suggestion}; `lockworks machines` lists them")]
     Unknown {
         /// What was asked for.
         name: String,

@@ -18,5 +18,5 @@ pub use hooks::{Tunables, lock_types};
 pub use model::{Parameter, Parameters};
 pub use placement::Placement;
 pub use run::{Handoffs, Outcome, Run, RunError};
-pub use scenario::{Scenario, ScenarioValue};
+pub use scenario::{Scenario, ScenarioValue, SetError};
 pub use workload::Workload;

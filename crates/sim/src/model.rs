@@ -14,7 +14,7 @@ pub struct Parameter {
     /// How well it is known.
     pub mark: Mark,
     /// Where it is from.
-    pub source: &'static str,
+    pub source: String,
 }
 
 /// The values of the model that no machine description holds.
@@ -23,12 +23,12 @@ pub struct Parameters(Vec<Parameter>);
 
 impl Default for Parameters {
     fn default() -> Self {
-        let parameter = |key, value, unit, mark, source| Parameter {
+        let parameter = |key, value, unit, mark, source: &str| Parameter {
             key,
             value,
             unit,
             mark,
-            source,
+            source: source.to_owned(),
         };
         Self(vec![
             parameter(
@@ -42,8 +42,9 @@ impl Default for Parameters {
                 "transfer_spread",
                 0.15,
                 "of a transfer, either way",
-                Mark::S,
-                "ranges of the cache-to-cache figures: 40-57 around 48, 130-170 around 155 ns",
+                Mark::I,
+                "about the ranges of the cache-to-cache figures, 40-57 around 48 ns and 130-170 \
+                 around 155 ns; keeps threads from falling into step",
             ),
             parameter(
                 "spin_round_cycles",
@@ -70,8 +71,29 @@ impl Default for Parameters {
                 "read_occupancy_ns",
                 2.0,
                 "ns",
-                Mark::R,
+                Mark::I,
                 "a cache slice answers reads of a shared line one after the other",
+            ),
+            parameter(
+                "tick_period_us",
+                1000.0,
+                "us",
+                Mark::I,
+                "timer interrupts, 1000 a second",
+            ),
+            parameter(
+                "tick_ns",
+                3000.0,
+                "ns",
+                Mark::I,
+                "a timer interrupt, give or take half",
+            ),
+            parameter(
+                "home_node",
+                0.0,
+                "node",
+                Mark::I,
+                "where the workload's memory is",
             ),
             parameter(
                 "wake_cost_ns",
@@ -109,12 +131,9 @@ impl Parameters {
             .value
     }
 
-    /// The value of `key`, to be changed.
-    pub fn value_mut(&mut self, key: &str) -> Option<&mut f64> {
-        self.0
-            .iter_mut()
-            .find(|p| p.key == key)
-            .map(|p| &mut p.value)
+    /// The parameter `key`, to be changed.
+    pub fn parameter_mut(&mut self, key: &str) -> Option<&mut Parameter> {
+        self.0.iter_mut().find(|p| p.key == key)
     }
 }
 
@@ -143,6 +162,9 @@ pub(crate) struct Model {
     /// How far a transfer's time may be from its mean, in 1/1024 of it.
     pub(crate) transfer_spread: u64,
     ordered_at_home: bool,
+    pub(crate) tick_period: u64,
+    pub(crate) tick_ns: u32,
+    pub(crate) home_node: u16,
     places: Vec<usize>,
     nodes: Vec<u16>,
     llcs: Vec<u16>,
@@ -221,6 +243,9 @@ impl Model {
             dram_local: picoseconds(machine.dram_local_ns()),
             dram_remote: picoseconds(machine.dram_remote_ns()),
             request_share: (parameters.get("request_share") * 1024.0) as u64,
+            tick_period: picoseconds(parameters.get("tick_period_us") * 1000.0),
+            tick_ns: parameters.get("tick_ns") as u32,
+            home_node: parameters.get("home_node") as u16,
             transfer_spread: (parameters.get("transfer_spread") * 1024.0) as u64,
             ordered_at_home: machine.directory == Directory::Home,
             nodes: places.iter().map(|&p| machine.node_of(p) as u16).collect(),

@@ -61,7 +61,7 @@ pub struct Outcome {
     pub operations_per_second: f64,
     /// Hand-offs of the locks under test.
     pub handoffs: Handoffs,
-    /// How often a thread entered a critical section that another was in.
+    /// How often a thread entered a critical section that another was in, warm-up included.
     pub violations: u64,
     /// Events of the locks: name and count.
     pub events: Vec<(&'static str, u64)>,
@@ -83,6 +83,14 @@ pub enum RunError {
         cpus: usize,
         /// Threads asked for.
         threads: usize,
+    },
+    /// More last-level caches than a set of them holds.
+    #[error("{machine} has {caches} last-level caches; the simulator tells at most 64 apart")]
+    TooManyCaches {
+        /// The machine's name.
+        machine: String,
+        /// Its last-level caches.
+        caches: usize,
     },
     /// No threads.
     #[error("no threads to run; ask for at least 1")]
@@ -109,6 +117,13 @@ impl Run<'_> {
             return Err(RunError::NoThreads);
         }
         let machine = &self.scenario.machine;
+        let caches = machine.units(machine.llc_level());
+        if caches > u64::BITS as usize {
+            return Err(RunError::TooManyCaches {
+                machine: machine.name.clone(),
+                caches,
+            });
+        }
         let places = self.placement.place(machine, self.threads).ok_or_else(|| {
             RunError::TooManyThreads {
                 machine: machine.name.clone(),

@@ -15,6 +15,22 @@ pub struct Scenario {
     pub parameters: Parameters,
 }
 
+/// Why a value cannot be changed.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum SetError {
+    /// There is none of that name.
+    #[error("no such value")]
+    Unknown,
+    /// It cannot be that.
+    #[error("must be from {low} to {high}")]
+    OutOfRange {
+        /// The least it can be.
+        low: f64,
+        /// The most.
+        high: f64,
+    },
+}
+
 /// One value, for reports.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct ScenarioValue {
@@ -40,23 +56,46 @@ impl Scenario {
         }
     }
 
-    /// Changes a value; false if there is none of that name.
-    #[must_use]
-    pub fn set(&mut self, key: &str, value: f64) -> bool {
-        let Some(place) = self.value_mut(key) else {
-            return false;
+    /// Changes a value, which then is inferred (I), from `source`.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be that.
+    pub fn set(&mut self, key: &str, value: f64, source: &str) -> Result<(), SetError> {
+        let (low, high) = self.bounds(key);
+        if !(low..=high).contains(&value) {
+            return Err(SetError::OutOfRange { low, high });
+        }
+        let (of, name) = key.split_once('.').ok_or(SetError::Unknown)?;
+        let (place, mark, from) = match of {
+            "machine" => {
+                let v = self.machine.value_mut(name).ok_or(SetError::Unknown)?;
+                (&mut v.value, &mut v.mark, &mut v.source)
+            }
+            "workload" => {
+                let v = self.workload.constant_mut(name).ok_or(SetError::Unknown)?;
+                (&mut v.value, &mut v.mark, &mut v.source)
+            }
+            "model" => {
+                let p = self
+                    .parameters
+                    .parameter_mut(name)
+                    .ok_or(SetError::Unknown)?;
+                (&mut p.value, &mut p.mark, &mut p.source)
+            }
+            _ => return Err(SetError::Unknown),
         };
-        *place = value;
-        true
+        (*place, *mark, *from) = (value, Mark::I, source.to_owned());
+        Ok(())
     }
 
-    fn value_mut(&mut self, key: &str) -> Option<&mut f64> {
-        let (of, key) = key.split_once('.')?;
-        match of {
-            "machine" => self.machine.value_mut(key).map(|v| &mut v.value),
-            "workload" => self.workload.constant_mut(key).map(|v| &mut v.value),
-            "model" => self.parameters.value_mut(key),
-            _ => None,
+    /// What a value can be without making the simulation meaningless.
+    fn bounds(&self, key: &str) -> (f64, f64) {
+        match key {
+            "model.request_share" => (0.05, 0.95),
+            "model.transfer_spread" => (0.0, 0.9),
+            "model.home_node" => (0.0, (self.machine.nodes() - 1) as f64),
+            _ if key.starts_with("machine.") => (0.01, 1e5),
+            _ => (0.0, 1e7),
         }
     }
 
@@ -91,7 +130,7 @@ impl Scenario {
             value: p.value,
             unit: p.unit.to_owned(),
             mark: p.mark,
-            source: p.source.to_owned(),
+            source: p.source.clone(),
         });
         described.chain(model).collect()
     }

@@ -121,8 +121,9 @@ bool lw_numa_spinlock_active(void);
 
 /*
  * LOCKWORKS_NUMA_SPINLOCK_THRESHOLD=1..100: milliseconds for which lw_cna may
- * pass over waiters of other nodes; 10 by default (bounds and default are in
- * tunables.h). Time is told by a coarse clock, whose ticks are 1 to 10 ms apart.
+ * pass over waiters of other nodes before it turns to one of them; so with n
+ * nodes, one waits for up to n - 1 times as long. 10 by default (bounds and
+ * default are in tunables.h). Time is told by a coarse clock, whose ticks are 1 to 10 ms apart.
  */
 int lw_set_numa_spinlock_threshold(unsigned int ms);
 unsigned int lw_numa_spinlock_threshold(void);

@@ -5,6 +5,10 @@ use super::{
     read, work, write,
 };
 
+/// With the lock held: a draw for each kind of delay and for preemption.
+const DRAWS: f64 = 3.0;
+/// With the lock held: the delay and the unlock.
+const INDIRECT_CALLS: f64 = 2.0;
 const SHORT_DELAY_NS: f64 = 2000.0;
 const LONG_DELAY_NS: f64 = 100e6;
 /// A long delay comes once in so many times the number of writers.
@@ -22,9 +26,13 @@ pub(super) fn build(workload: &Workload, setup: &mut Setup) -> Box<dyn Program> 
         lock: setup.lock("torture_spinlock"),
         statics: setup.allocate("statics", 64),
         records: setup.allocate("writer statistics", RECORD * setup.threads),
-        critical_ns: setup.cycles_ns(workload.constant("critical_cycles")),
+        critical_ns: setup.cycles_ns(
+            DRAWS * (workload.constant("draw_cycles") + workload.constant("division_cycles"))
+                + INDIRECT_CALLS * workload.constant("indirect_call_cycles")
+                + workload.constant("call_cycles"),
+        ),
         think_ns: setup.cycles_ns(workload.constant("think_cycles")),
-        short_delay_odds: threads * workload.constant("short_delay_odds") as u32,
+        short_delay_odds: threads * (workload.constant("short_delay_odds") as u32).max(1),
         threads,
     })
 }

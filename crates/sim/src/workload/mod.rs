@@ -16,7 +16,8 @@ use rand::Rng;
 use serde::Deserialize;
 
 use crate::engine::{Engine, Kind, Op};
-use crate::hooks::{operate, with};
+use crate::hooks::{Context, operate, with};
+use crate::placement::Placement;
 use crate::run::Handoffs;
 
 /// What the threads of a run do, with its constants.
@@ -27,6 +28,7 @@ pub struct Workload {
     pub name: String,
     /// What it is, in one line.
     pub title: String,
+    placement: String,
     constants: BTreeMap<String, Value>,
 }
 
@@ -69,6 +71,13 @@ impl Workload {
     /// The workload of this name.
     pub fn find(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|w| w.name == name)
+    }
+
+    /// Where its threads run, unless told otherwise.
+    pub fn placement(&self) -> Placement {
+        self.placement
+            .parse()
+            .expect("built-in workloads are well formed")
     }
 
     /// Its constants: key, value with mark and source.
@@ -137,9 +146,10 @@ impl<'a> Setup<'a> {
         cycles / self.machine.clock_ghz()
     }
 
-    /// Zeroed lines, on node 0.
+    /// Zeroed lines, on the model's home node.
     pub(crate) fn allocate(&mut self, name: &str, bytes: usize) -> usize {
-        self.engine.allocate(name, bytes, 0)
+        let home = self.engine.model().home_node;
+        self.engine.allocate(name, bytes, home)
     }
 
     /// A lock under test, on a line of its own.
@@ -207,15 +217,22 @@ impl SimLock {
         if holders > 1 {
             self.violations.set(self.violations.get() + 1);
         }
-        let node = with(|c| c.engine.model().node(thread));
+        let (node, measuring) = with(|c| {
+            let measuring = c.engine.time() >= c.warm_up;
+            (c.engine.model().node(thread), measuring)
+        });
+        self.acquisitions.set(self.acquisitions.get() + 1);
+        let last = self.last.replace(Some((thread, node)));
+        if !measuring {
+            return;
+        }
         let mut handoffs = self.handoffs.get();
-        match self.last.replace(Some((thread, node))) {
+        match last {
             Some((last, _)) if last == thread => handoffs.reacquisitions += 1,
             Some((_, from)) if from == node => handoffs.local += 1,
             Some(_) => handoffs.remote += 1,
             None => {}
         }
-        self.acquisitions.set(self.acquisitions.get() + 1);
         self.handoffs.set(handoffs);
     }
 
@@ -324,26 +341,22 @@ pub(crate) struct Noise {
 
 impl Noise {
     pub(crate) fn new(thread: usize) -> Self {
-        let first = u64::from(random(thread, TICK_PERIOD_NS)) * 1000;
-        Self {
-            thread,
-            next: first,
-        }
+        let period = with(|c| c.engine.model().tick_period);
+        let next = period / 1024 * u64::from(random(thread, 1024));
+        Self { thread, next }
     }
 
     /// A place in the thread's loop where ticks are taken.
     pub(crate) fn pass(&mut self) {
         let now = with(|c| c.engine.time());
         if now >= self.next {
-            work(f64::from(TICK_NS / 2 + random(self.thread, TICK_NS)));
-            self.next += u64::from(TICK_PERIOD_NS) * 1000;
+            let model = |c: &mut Context| (c.engine.model().tick_period, c.engine.model().tick_ns);
+            let (period, tick) = with(model);
+            work(f64::from(tick / 2 + random(self.thread, tick.max(1))));
+            self.next = now + period.max(1);
         }
     }
 }
-
-/// 1000 ticks a second, 3 us each on average (R).
-const TICK_PERIOD_NS: u32 = 1_000_000;
-const TICK_NS: u32 = 3_000;
 
 /// An operation of the workload is complete.
 pub(crate) fn operation_done(thread: usize) {
