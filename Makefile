@@ -54,7 +54,9 @@ build/liblockworks.so: build/liblockworks.so.0
 # The tests know the library from inside, so they are linked with the static one.
 build/tests/%: tests/user/%.c build/liblockworks.a
 	@mkdir -p $(@D)
-	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $< build/liblockworks.a $(LDFLAGS) -o $@
+	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $< $(filter %.o %.a,$^) $(LDFLAGS) -o $@
+
+build/tests/conformance: build/tests/shared/client.o
 
 test: setup test-format test-c test-headers test-cargo
 
@@ -127,4 +129,4 @@ help:
 	@echo 'make setup       look for the tools needed; as root, install those missing'
 	@echo 'make clean       remove what was built'
 
--include $(OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d)
+-include $(OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d) build/tests/shared/client.d

@@ -2,16 +2,9 @@
 /* What every lock promises, and that a lock which does not keep it is found out. */
 #include "test.h"
 
-#define MAX_THREADS 8
-#define NESTED	    6
+#include "../shared/client.h"
 
-struct fixture {
-	const struct lw_lock_type *type;
-	void *locks[NESTED];
-	unsigned int nested, rounds;
-	int inside;	       /* threads in the critical section, atomic */
-	unsigned long counter; /* protected by the locks */
-};
+#define MAX_THREADS 8
 
 static void *zeroed(size_t size)
 {
@@ -22,125 +15,136 @@ static void *zeroed(size_t size)
 	return memset(memory, 0, whole ? whole : 128);
 }
 
+struct attempt {
+	const struct lw_lock_type *type;
+	void *lock;
+};
+
 static void *try_once(void *arg)
 {
-	struct fixture *f = arg;
-	void *node = zeroed(f->type->node_size);
-	bool locked = f->type->trylock(f->locks[0], node);
+	struct attempt *attempt = arg;
+	void *node = zeroed(attempt->type->node_size);
+	bool locked = attempt->type->trylock(attempt->lock, node);
 
 	if (locked)
-		f->type->unlock(f->locks[0], node);
+		attempt->type->unlock(attempt->lock, node);
 	free(node);
 	return (void *)(uintptr_t)locked;
 }
 
-static bool another_thread_gets(struct fixture *f)
+static bool another_thread_gets(struct attempt *attempt)
 {
 	pthread_t thread;
 	void *locked;
 
-	thread_start(&thread, 0, try_once, f);
+	thread_start(&thread, 0, try_once, attempt);
 	CHECK(pthread_join(thread, &locked) == 0);
 	return locked != NULL;
 }
 
-static void check_semantics(struct fixture *f)
+static void semantics(void *arg)
 {
-	void *node = zeroed(f->type->node_size);
+	const struct lw_lock_type *type = arg;
+	struct attempt attempt = {type, zeroed(type->size)};
+	void *node = zeroed(type->node_size);
 
-	CHECK(f->type->trylock(f->locks[0], node));
-	CHECK(!another_thread_gets(f));
-	f->type->unlock(f->locks[0], node);
-	CHECK(another_thread_gets(f));
-	f->type->lock(f->locks[0], node);
-	CHECK(!another_thread_gets(f));
-	f->type->unlock(f->locks[0], node);
-	CHECK(another_thread_gets(f));
+	CHECK(type->trylock(attempt.lock, node));
+	CHECK(!another_thread_gets(&attempt));
+	type->unlock(attempt.lock, node);
+	CHECK(another_thread_gets(&attempt));
+	type->lock(attempt.lock, node);
+	CHECK(!another_thread_gets(&attempt));
+	type->unlock(attempt.lock, node);
+	CHECK(another_thread_gets(&attempt));
 	free(node);
+	free(attempt.lock);
 }
 
-static void *contend(void *arg)
+struct thread {
+	const struct lw_client *client;
+	unsigned int number;
+};
+
+static void *run_client(void *arg)
 {
-	struct fixture *f = arg;
-	void *nodes[NESTED];
+	const struct thread *self = arg;
 
-	for (unsigned int i = 0; i < f->nested; i++)
-		nodes[i] = zeroed(f->type->node_size);
-	for (unsigned int round = 0; round < f->rounds; round++) {
-		unsigned long counter;
+	return (void *)(uintptr_t)lw_client_thread(self->client, self->number);
+}
 
-		for (unsigned int i = 0; i < f->nested; i++) {
-			/* Any third acquisition by trylock, as long as that does not take forever.
-			 */
-			if (round % 3 != 0 || !f->type->trylock(f->locks[i], nodes[i]))
-				f->type->lock(f->locks[i], nodes[i]);
-		}
-		CHECK(__atomic_fetch_add(&f->inside, 1, __ATOMIC_RELAXED) == 0);
-		counter = f->counter;
-		/* Let the others in, if the lock does: also on a single CPU. */
-		if (round % 16 == 0)
-			sched_yield();
-		f->counter = counter + 1;
-		CHECK(__atomic_fetch_sub(&f->inside, 1, __ATOMIC_RELAXED) == 1);
-		for (unsigned int i = f->nested; i-- > 0;)
-			f->type->unlock(f->locks[i], nodes[i]);
+/* Also on a single CPU. */
+static void yield_at_times(void)
+{
+	static _Thread_local unsigned int times;
+
+	if (times++ % 16 == 0)
+		sched_yield();
+}
+
+/* Gives how many violations the threads have seen. */
+static unsigned int violations(const struct lw_lock_type *type, unsigned int threads,
+			       unsigned int depth, unsigned int rounds)
+{
+	struct lw_client client = {
+		.type = type,
+		.memory = zeroed(sizeof(*client.memory)),
+		.nodes = zeroed(lw_client_node_stride(type) * LW_CLIENT_NODES * threads),
+		.threads = threads,
+		.depth = depth,
+		.rounds = rounds,
+		.inside = yield_at_times,
+	};
+	struct thread self[MAX_THREADS];
+	pthread_t handles[MAX_THREADS];
+	unsigned int sum = 0;
+
+	for (unsigned int i = 0; i < depth; i++)
+		client.locks[i] = zeroed(type->size);
+	for (unsigned int i = 0; i < threads; i++) {
+		self[i] = (struct thread){&client, i};
+		thread_start(&handles[i], 0, run_client, &self[i]);
 	}
-	for (unsigned int i = 0; i < f->nested; i++)
-		free(nodes[i]);
-	return NULL;
-}
+	for (unsigned int i = 0; i < threads; i++) {
+		void *seen;
 
-static void check_exclusion(struct fixture *f, unsigned int threads, unsigned int nested,
-			    unsigned int rounds)
-{
-	pthread_t thread[MAX_THREADS];
-
-	f->nested = nested;
-	f->rounds = rounds;
-	f->counter = 0;
-	for (unsigned int i = 0; i < threads; i++)
-		thread_start(&thread[i], 0, contend, f);
-	for (unsigned int i = 0; i < threads; i++)
-		CHECK(pthread_join(thread[i], NULL) == 0);
-	CHECK(f->counter == (unsigned long)threads * rounds);
-}
-
-static struct fixture fixture_of(const struct lw_lock_type *type)
-{
-	struct fixture f = {.type = type};
-
-	for (unsigned int i = 0; i < NESTED; i++)
-		f.locks[i] = zeroed(type->size);
-	return f;
-}
-
-static void free_fixture(struct fixture *f)
-{
-	for (unsigned int i = 0; i < NESTED; i++)
-		free(f->locks[i]);
-}
-
-static void semantics(void *type)
-{
-	struct fixture f = fixture_of(type);
-
-	check_semantics(&f);
-	free_fixture(&f);
+		CHECK(pthread_join(handles[i], &seen) == 0);
+		sum += (uintptr_t)seen;
+	}
+	for (unsigned int i = 0; i < depth; i++)
+		free(client.locks[i]);
+	free(client.nodes);
+	free(client.memory);
+	return sum;
 }
 
 static void exclusion(void *type)
 {
-	struct fixture f = fixture_of(type);
-
+	CHECK(violations(type, 1, 2, 4) == 0);
 	/* Spinning FIFO locks crawl when threads outnumber CPUs, so ever fewer rounds. */
-	check_exclusion(&f, 2, 1, 20000);
-	check_exclusion(&f, 3, 1, 60);
-	check_exclusion(&f, 5, 1, 12);
-	check_exclusion(&f, 8, 1, 4);
-	check_exclusion(&f, 2, NESTED, 3000);
-	check_exclusion(&f, 3, NESTED, 12);
-	free_fixture(&f);
+	CHECK(violations(type, 2, 2, 4000) == 0);
+	CHECK(violations(type, 3, 2, 60) == 0);
+	CHECK(violations(type, 5, 2, 12) == 0);
+	CHECK(violations(type, 8, 2, 4) == 0);
+	CHECK(violations(type, 2, LW_CLIENT_LOCKS, 600) == 0);
+	CHECK(violations(type, 3, LW_CLIENT_LOCKS, 12) == 0);
 }
+
+/* A lock that excludes nobody, but whose trylock fails as it should. */
+static void no_lock(void *lock, void *node)
+{
+	(void)lock;
+	(void)node;
+}
+
+static bool no_trylock(void *lock, void *node)
+{
+	(void)lock;
+	(void)node;
+	return false;
+}
+
+static const struct lw_lock_type no_lock_type = {
+	.name = "none", .size = 4, .lock = no_lock, .trylock = no_trylock, .unlock = no_lock};
 
 int main(void)
 {
@@ -163,6 +167,7 @@ int main(void)
 		}
 	}
 	CHECK(broken == 1);
+	CHECK(violations(&no_lock_type, 2, 2, 4000) > 0);
 	CHECK(!lw_lock_type_find("no such lock"));
 	return 0;
 }
