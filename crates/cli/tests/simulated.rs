@@ -1,0 +1,246 @@
+//! `lockworks sim`, `reproduce` and `fit` from outside. Time is virtual, so figures are exact.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn output(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lockworks"))
+        .args(args)
+        .output()
+        .expect("the command runs")
+}
+
+/// A simulation that is over soon.
+fn sim(more: &[&str]) -> Output {
+    output(&[&["sim", "--ms", "0.2", "--json"], more].concat())
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+#[track_caller]
+fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+}
+
+/// Fails with status 2, one line on standard error with these words, and nothing else.
+#[track_caller]
+fn assert_refused(output: &Output, words: &[&str]) {
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    for word in words {
+        assert!(message.contains(word), "no {word:?} in {message:?}");
+    }
+}
+
+#[test]
+fn json_has_it_all() {
+    let results = json(&sim(&["--lock", "qspinlock,cna", "--threads", "1,4"]));
+    for key in ["machine", "workload", "placement", "seed", "values", "rows"] {
+        assert!(results.get(key).is_some(), "{key}");
+    }
+    let rows = results["rows"].as_array().unwrap();
+    let of: Vec<_> = rows
+        .iter()
+        .map(|row| (row["threads"].as_u64(), row["lock"].as_str()))
+        .collect();
+    let (one, four) = (Some(1), Some(4));
+    let (stock, cna) = (Some("qspinlock"), Some("cna"));
+    assert_eq!(of, [(one, stock), (one, cna), (four, stock), (four, cna)]);
+    for row in rows {
+        for key in [
+            "fairness",
+            "local_handoffs",
+            "remote_handoffs",
+            "reacquisitions",
+            "events",
+            "engine",
+        ] {
+            assert!(row.get(key).is_some(), "{key}");
+        }
+        assert!(row["operations_per_second"].as_f64() > Some(1e5), "{row}");
+        assert_eq!(row["violations"], 0);
+    }
+    for value in results["values"].as_array().unwrap() {
+        assert!(value["mark"].is_string() && value["source"].is_string());
+    }
+}
+
+#[test]
+fn the_same_command_gives_the_same_bytes() {
+    let run = |seed| sim(&["--threads", "1,8,36", "--seed", seed]).stdout;
+    assert_eq!(text(&run("1")), text(&run("1")));
+    assert_ne!(text(&run("1")), text(&run("2")));
+}
+
+#[test]
+fn every_lock_is_shown_in_the_table() {
+    let table = output(&["sim", "--ms", "0.2", "--threads", "2"]);
+    assert_eq!(table.status.code(), Some(0));
+    let table = text(&table.stdout);
+    for lock in ["tas", "ticket", "mcs", "qspinlock", "cna"] {
+        assert!(table.contains(lock), "no {lock} in {table}");
+    }
+    assert!(!table.contains("busted"));
+}
+
+#[test]
+fn unknown_names_have_a_nearest_one() {
+    for (args, nearest) in [
+        (&["sim", "--lock", "qspinlok"][..], "qspinlock"),
+        (&["sim", "--machine", "oracle-x5"], "oracle-x5-4"),
+        (&["sim", "--workload", "open1_thread"], "open1_threads"),
+        (&["sim", "--set", "machine.rmw_cycle=3"], "rmw_cycles"),
+        (&["reproduce", "cna_locktortur"], "cna_locktorture"),
+        (
+            &["fit", "cna_leveldb", "--points", "1", "--value", "x=1..2"],
+            "cna_leveldb_readrandom",
+        ),
+    ] {
+        assert_refused(&output(args), &["did you mean", nearest]);
+    }
+}
+
+#[test]
+fn threads_have_to_fit_the_machine() {
+    assert_refused(&sim(&["--threads", "0"]), &["at least 1"]);
+    let words = ["oracle-x5-4", "144 CPUs", "1000"];
+    assert_refused(&sim(&["--threads", "1000"]), &words);
+}
+
+#[test]
+fn options_have_bounds() {
+    for threshold in ["0", "101"] {
+        let words = [threshold, "1..=100"];
+        assert_refused(&sim(&["--threshold", threshold]), &words);
+    }
+    assert_refused(&output(&["sim", "--ms", "0"]), &["0.01"]);
+    assert_refused(&sim(&["--set", "machine.rmw_cycles"]), &["KEY=VALUE"]);
+    assert_refused(&sim(&["--placement", "somewhere"]), &["compact", "scatter"]);
+    let fit = |point, value| {
+        output(&[
+            "fit",
+            "cna_locktorture",
+            "--points",
+            point,
+            "--value",
+            value,
+        ])
+    };
+    assert_refused(&fit("3", "machine.rmw_cycles=1..2"), &["no row for 3"]);
+    assert_refused(&fit("4", "machine.rmw_cycles=2..1"), &["KEY=LOW..HIGH"]);
+}
+
+#[test]
+fn a_wrong_description_names_file_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("odd.toml");
+    let path = path.to_str().unwrap();
+    let good = include_str!("../../../machines/oracle-x5-4.toml");
+    for (from, to, word) in [
+        ("[topology]", "[topology", ""),
+        ("llc = \"socket\"", "llc = \"sockets\"", "sockets"),
+        ("count = 18", "count = 0", ""),
+    ] {
+        let bad = good.replacen(from, to, 1);
+        let unlike = |(a, b): (&str, &str)| a != b;
+        let at = good.lines().zip(bad.lines()).position(unlike).unwrap() + 1;
+        fs::write(path, bad).unwrap();
+        let refused = sim(&["--machine", path, "--threads", "1"]);
+        assert_refused(&refused, &[&format!("odd.toml:{at}: "), word]);
+    }
+    fs::write(path, good).unwrap();
+    json(&sim(&["--machine", path, "--threads", "1"]));
+}
+
+#[test]
+fn a_changed_value_changes_the_result() {
+    let rate = |set: &[&str]| {
+        let results = json(&sim(&[&["--lock", "cna", "--threads", "1"], set].concat()));
+        results["rows"][0]["operations_per_second"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(rate(&["--set", "machine.rmw_cycles=200"]) < rate(&[]));
+}
+
+#[test]
+fn what_cannot_be_written_leaves_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("missing/sim.json");
+    let path = path.to_str().unwrap();
+    for args in [&["sim", "-o", path][..], &["reproduce", "-o", path]] {
+        assert_refused(&output(args), &["cannot write", "missing/sim.json"]);
+    }
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+}
+
+#[test]
+fn the_broken_lock_is_caught() {
+    let output = sim(&["--lock", "busted", "--threads", "8"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("VIOLATION: busted with 8 threads"));
+    let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(results["rows"][0]["violations"].as_u64() > Some(0));
+}
+
+#[test]
+fn a_fit_stays_within_its_bounds() {
+    let fit = output(&[
+        "fit",
+        "cna_locktorture",
+        "--points",
+        "4",
+        "--value",
+        "workload.critical_cycles=226..418",
+        "--evaluations",
+        "5",
+        "--ms",
+        "0.1",
+    ]);
+    assert_eq!(fit.status.code(), Some(0), "{}", text(&fit.stderr));
+    let fit: toml::Table = text(&fit.stdout).parse().unwrap();
+    let value = &fit["value"][0];
+    assert_eq!(value["key"].as_str(), Some("workload.critical_cycles"));
+    let fitted = value["value"].as_float().unwrap();
+    assert!((226.0..=418.0).contains(&fitted), "{fitted}");
+}
+
+#[test]
+fn a_table_is_shown_beside_what_was_published() {
+    let table = "cna_will_it_scale_lock2";
+    let results = json(&output(&["reproduce", table, "--ms", "0.5", "--json"]));
+    assert_eq!(results["table"], table);
+    assert!(results["mean_absolute_error_percent"].is_f64());
+    let rows = results["rows"].as_array().unwrap();
+    assert!(rows.len() > 10);
+    for row in rows {
+        for key in ["published", "simulated", "simulated_speedup"] {
+            assert!(row[key].as_f64() > Some(0.0), "{key} in {row}");
+        }
+    }
+}
+
+#[test]
+fn published_tables_are_reproduced_within_limits() {
+    let tables = json(&output(&["reproduce", "all", "--json"]));
+    let tables = tables.as_array().unwrap();
+    assert_eq!(tables.len(), 4);
+    let error = |of: &Value, key: &str| of[key].as_f64().unwrap();
+    for table in tables {
+        let literature = error(table, "mean_absolute_error_percent");
+        let limit = error(table, "limit_percent");
+        assert!(literature <= limit, "{}: {literature}", table["table"]);
+        if table["table"] == "cna_locktorture" {
+            let fitted = &table["fitted"];
+            assert!(error(fitted, "mean_absolute_error_percent") <= 4.0);
+            assert!(error(fitted, "mean_absolute_error_percent_not_fitted") <= 6.0);
+        }
+    }
+}
