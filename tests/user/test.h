@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <lockworks/lockworks.h>
+#include "queued.h"
 
 #define CHECK(condition)                                                                        \
 	do {                                                                                    \
@@ -66,13 +67,18 @@ static inline void end_busy(lw_word *word)
 	lw_field_store(word, locked_pending, 0, release);
 }
 
-/* Wait until the tail of a busy lock is another one than `last`; gives it. */
+/*
+ * Wait until the tail of a busy lock is another one than `last`, and linked to it;
+ * gives it.
+ */
 static inline uint32_t await_tail(lw_word *word, uint32_t last)
 {
 	uint32_t val;
 
 	while (val = lw_load(&word->val, acquire),
 	       !(val & LW_PENDING) || (val & LW_TAIL_MASK) == last)
+		usleep(200);
+	while (last && !lw_load(&lw_decode_tail(last)->next, acquire))
 		usleep(200);
 	return val & LW_TAIL_MASK;
 }

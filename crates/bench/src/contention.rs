@@ -62,7 +62,7 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
         (results, end.duration_since(begin).as_secs_f64())
     });
     let results = results?;
-    let mut operations: Vec<u64> = results.iter().map(|result| result.0).collect();
+    let operations: Vec<u64> = results.iter().map(|result| result.0).collect();
     let total: u64 = operations.iter().sum();
     let counters = arena.counters();
     ensure!(
@@ -72,11 +72,9 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
         counters[0],
         counters[1]
     );
-    operations.sort_unstable_by(|a, b| b.cmp(a));
-    let upper: u64 = operations[..threads / 2].iter().sum();
     Ok(Outcome {
         million_per_second: total as f64 / seconds / 1e6,
-        fairness: upper as f64 / total.max(1) as f64,
+        fairness: lockworks::fairness(&operations).unwrap_or(0.5),
         preemptions: results.iter().map(|result| result.1).sum(),
     })
 }

@@ -128,7 +128,13 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match &cli.child {
         Some(Child::Simulate(job)) => job.run(),
-        None => bench(&cli),
+        None => match Destination::open(cli.output.as_deref()) {
+            Ok(destination) => bench(&cli, destination),
+            Err(error) => {
+                eprintln!("lockworks-bench: {error:#}");
+                return ExitCode::from(2);
+            }
+        },
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -139,8 +145,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn bench(cli: &Cli) -> Result<()> {
-    let destination = Destination::open(cli.output.as_deref())?;
+fn bench(cli: &Cli, destination: Destination) -> Result<()> {
     let report = measure(cli)?;
     destination.write(&if cli.json {
         serde_json::to_string_pretty(&report)? + "\n"

@@ -100,7 +100,7 @@ fn tables_and_files() {
 fn refuses_what_it_cannot_do() {
     assert_eq!(bench(&["--only", "nothing"]).status.code(), Some(2));
     let output = bench(&["--quick", "-o", "/nonexistent/report.txt"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("choose a file"), "{message}");
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::value_parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use lockworks::LockType;
+use lockworks::{LockType, fairness};
 use lockworks_machine::{Machine, Mark};
 use lockworks_sim::{
     EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, SetError, Tunables, Workload,
@@ -15,7 +15,6 @@ use serde::Serialize;
 
 use crate::names::unknown;
 use crate::output::{self, Destination};
-use crate::torture::fairness;
 
 /// Run the real lock code on a simulated machine, in virtual time.
 #[derive(clap::Args)]

@@ -19,6 +19,7 @@
 //! a FIFO lock may wait for a time slice, and throughput falls by a factor of
 //! hundreds; see [`LockType::spins`] and [`LockType::is_fifo`].
 
+mod fairness;
 mod lock_type;
 mod raw_lock;
 mod statistics;
@@ -26,6 +27,7 @@ mod thread;
 pub mod topology;
 pub mod tunables;
 
+pub use fairness::fairness;
 pub use lock_type::{LockFn, LockType, TryLockFn, UnlockFn, find, lock_types};
 pub use raw_lock::{Node, RawLock};
 pub use statistics::{Statistics, statistics};

@@ -19,7 +19,7 @@ use lockworks::tunables::{self, NumaMode};
 use crate::output::{self, Destination};
 pub use host::{Host, Pin};
 pub use report::{scaled, table};
-pub use results::{Results, fairness};
+pub use results::Results;
 pub use subject::Subject;
 pub use workload::{Preset, Workload};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use hdrhistogram::Histogram;
-use lockworks::{topology, tunables};
+use lockworks::{fairness, topology, tunables};
 use serde::Serialize;
 
 use super::Plan;
@@ -246,38 +246,9 @@ fn median(values: &[f64]) -> Option<f64> {
     (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
 }
 
-/// The share of the total that the upper half of the threads has: 0.5 is strictly fair, 1 totally
-/// unfair. The middle one of an odd number counts half to either side.
-pub fn fairness(operations: &[u64]) -> Option<f64> {
-    let total: u64 = operations.iter().sum();
-    let mut operations = operations.to_vec();
-    operations.sort_unstable_by(|a, b| b.cmp(a));
-    let half = operations.len() / 2;
-    let mut upper = operations[..half].iter().sum::<u64>() as f64;
-    if operations.len() % 2 == 1 {
-        upper += operations[half] as f64 / 2.0;
-    }
-    (total > 0).then(|| upper / total as f64)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{fairness, median};
-
-    #[test]
-    fn equal_shares_are_fair() {
-        for threads in 1..6 {
-            assert_eq!(fairness(&vec![7; threads]), Some(0.5));
-        }
-    }
-
-    #[test]
-    fn unequal_shares_are_not() {
-        assert_eq!(fairness(&[0, 10]), Some(1.0));
-        assert_eq!(fairness(&[1, 3]), Some(0.75));
-        assert_eq!(fairness(&[2, 0, 2]), Some(0.75));
-        assert_eq!(fairness(&[0, 0]), None);
-    }
+    use super::median;
 
     #[test]
     fn medians() {
