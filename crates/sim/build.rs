@@ -1,10 +1,10 @@
-//! Compiles the locks for the simulator.
+//! Compiles the locks for the simulator, and the client of tests, which only they are linked with.
 
 use std::path::Path;
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for dir in ["locks", "worlds/sim"] {
+    for dir in ["locks", "worlds/sim", "tests/shared"] {
         println!("cargo:rerun-if-changed={}", root.join(dir).display());
     }
     cc::Build::new()
@@ -14,5 +14,6 @@ fn main() {
         .include(root.join("locks"))
         .include(root.join("worlds/sim"))
         .file(root.join("worlds/sim/locks.c"))
+        .file(root.join("tests/shared/client.c"))
         .compile("lockworks_sim_locks");
 }

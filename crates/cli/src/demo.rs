@@ -20,7 +20,7 @@ use crate::torture::{self, Host, Pin, Plan, Preset, Results, Subject, Workload, 
 #[command(after_help = "\
 Measures every lock here as `lockworks torture` does, simulates them all on the machine of the
 published table cna_locktorture as `lockworks sim` does, draws both with what was published, and
-ends with two sentences of advice computed from these figures. Two minutes on a small machine.
+ends with two sentences of advice computed from these figures. About a minute on a small machine.
 Writes, besides the tables:
   DIR/torture.json, DIR/sim.json  all figures
   DIR/figure.svg, DIR/figure.png  throughput and fairness against threads
@@ -69,6 +69,9 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         advice_here(&measured),
         advice_there(&experiment, &simulated)
     ))?;
+    for warning in &measured.warnings {
+        output::print(&format!("But: {warning}.\n"))?;
+    }
     Ok(torture::verdict(&measured))
 }
 
@@ -134,7 +137,7 @@ fn simulated_table(experiment: &Experiment, rows: &[sim::Row]) -> String {
         table.add_row(cells);
     }
     format!(
-        "Simulated: {} on {}, {}, with values as described\n{table}\n",
+        "Simulated: {} on {}, {}, values as described, one random placement (`lockworks reproduce` takes the mean of several)\n{table}\n",
         experiment.workload, experiment.machine, experiment.unit
     )
 }
@@ -267,7 +270,11 @@ fn advice_here(results: &Results) -> String {
         .filter(|&threads| threads <= cpus)
         .max()
         .unwrap_or(1);
-    let queued = best(within, &|lock| lock.collapses());
+    // With one node, CNA is the queued spinlock.
+    let alike = |lock: &Subject| {
+        results.machine.nodes < 2 && matches!(lock, Subject::Lock(l) if l.is_numa_aware())
+    };
+    let queued = best(within, &|lock| lock.collapses() && !alike(lock));
     let barging = best(within, &|lock| !lock.collapses());
     let past = best(most, &|lock| !lock.collapses());
     format!(

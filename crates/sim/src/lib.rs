@@ -11,6 +11,8 @@ mod model;
 mod placement;
 mod run;
 mod scenario;
+#[cfg(test)]
+mod tests;
 pub mod workload;
 
 pub use engine::EngineCounts;

@@ -11,7 +11,7 @@ use crate::hooks::{self, Context, Tunables};
 use crate::model::Model;
 use crate::placement::Placement;
 use crate::scenario::Scenario;
-use crate::workload::Setup;
+use crate::workload::{Program, Setup};
 
 /// Queue nodes of a slot, `LW_NODES_PER_SLOT`.
 pub(crate) const NODES_PER_SLOT: usize = 4;
@@ -113,6 +113,14 @@ impl Run<'_> {
     /// # Errors
     /// See [`RunError`].
     pub fn run(&self) -> Result<Outcome, RunError> {
+        self.run_program(|setup| self.scenario.workload.program(setup))
+    }
+
+    /// Runs what `build` sets up instead of the scenario's workload.
+    pub(crate) fn run_program(
+        &self,
+        build: impl FnOnce(&mut Setup) -> Box<dyn Program>,
+    ) -> Result<Outcome, RunError> {
         if self.threads == 0 {
             return Err(RunError::NoThreads);
         }
@@ -164,7 +172,7 @@ impl Run<'_> {
             }
         }
         let mut setup = Setup::new(&mut context.engine, self.lock, machine, self.threads);
-        let program = self.scenario.workload.program(&mut setup);
+        let program = build(&mut setup);
 
         let context: *mut Context = &mut context;
         let guard = hooks::enter(context);

@@ -107,7 +107,7 @@ vary. Four writers' counters share a cache line.
 Examples:
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
   lockworks torture --preset locktorture --seconds 10 --json -o torture.json
-  LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock cna    with CPUs 0 and 1 as two nodes";
+  LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock cna --pin spread    CPUs 0 and 1 as two nodes";
 
 /// As `tunables::NumaMode`.
 #[derive(Clone, Copy, ValueEnum)]

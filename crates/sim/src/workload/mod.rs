@@ -108,7 +108,7 @@ impl Workload {
 
 /// A workload set up in simulated memory.
 pub(crate) trait Program {
-    /// What a thread does, without end.
+    /// What a thread does; workloads, without end.
     fn thread(&self, thread: usize);
     /// The locks under test.
     fn locks(&self) -> Vec<&SimLock>;

@@ -1,0 +1,46 @@
+//! Tests of whole runs: locks, workloads and engine together.
+
+mod client;
+mod cna;
+mod made_up;
+mod runs;
+mod workloads;
+
+use lockworks::LockType;
+use lockworks_machine::Machine;
+
+use crate::{Outcome, Placement, Run, Scenario, Tunables, Workload, lock_types};
+
+fn lock(name: &str) -> &'static LockType {
+    lock_types().find(|lock| lock.name() == name).unwrap()
+}
+
+fn working_locks() -> impl Iterator<Item = &'static LockType> {
+    lock_types().filter(|lock| !lock.is_broken())
+}
+
+fn scenario(machine: &str, workload: &str) -> Scenario {
+    Scenario::new(
+        Machine::find(machine).unwrap(),
+        Workload::find(workload).unwrap(),
+    )
+}
+
+/// A millisecond of so many threads.
+fn brief<'a>(scenario: &'a Scenario, lock: &'static LockType, threads: usize) -> Run<'a> {
+    Run {
+        scenario,
+        lock,
+        threads,
+        placement: Placement::Scatter(1),
+        seconds: 1e-3,
+        tunables: Tunables::default(),
+        odd_threads_have_priority: false,
+        seed: 1,
+    }
+}
+
+fn count(outcome: &Outcome, event: &str) -> u64 {
+    let of_name = |(name, _): &&(&str, u64)| *name == event;
+    outcome.events.iter().find(of_name).unwrap().1
+}

@@ -1,0 +1,165 @@
+//! The client of `tests/shared/`, which every world runs, on simulated machines.
+
+use std::cell::Cell;
+use std::ptr;
+use std::rc::Rc;
+
+use lockworks::LockType;
+
+use super::{brief, lock, made_up, scenario, working_locks};
+use crate::hooks::with;
+use crate::workload::{Program, Setup, SimLock, random, work};
+use crate::{Placement, Run};
+
+/// `LW_CLIENT_LOCKS` and `LW_CLIENT_NODES`.
+const LOCKS: usize = 6;
+const NODES: usize = LOCKS + 1;
+
+/// `struct lw_client`.
+#[repr(C)]
+struct Client {
+    lock_type: *const LockType,
+    locks: [usize; LOCKS],
+    memory: usize,
+    nodes: usize,
+    threads: u32,
+    depth: u32,
+    rounds: u32,
+    inside: Option<extern "C" fn()>,
+    outside: Option<extern "C" fn()>,
+}
+
+/// Long enough at times for the next one to find the lock free, its line still with the last one.
+extern "C" fn think() {
+    let thread = with(|c| c.engine.current);
+    work(random(thread, 4000).into());
+}
+
+unsafe extern "C" {
+    static lw_client_memory_size: usize;
+    fn lw_client_thread(client: *const Client, thread: u32) -> u32;
+}
+
+/// What the threads have seen.
+#[derive(Default)]
+struct Seen {
+    finished: Cell<usize>,
+    violations: Cell<u32>,
+}
+
+struct Threads {
+    client: Client,
+    seen: Rc<Seen>,
+}
+
+impl Program for Threads {
+    fn thread(&self, thread: usize) {
+        // SAFETY: all that the client points to is zeroed simulated memory of its layout.
+        let violations = unsafe { lw_client_thread(&self.client, thread as u32) };
+        let seen = &self.seen;
+        seen.violations.set(seen.violations.get() + violations);
+        seen.finished.set(seen.finished.get() + 1);
+    }
+
+    fn locks(&self) -> Vec<&SimLock> {
+        Vec::new()
+    }
+}
+
+fn build(run: &Run, setup: &mut Setup, depth: usize, rounds: u32) -> Client {
+    let stride = run.lock.node_size().next_multiple_of(64);
+    // SAFETY: a constant.
+    let memory_size = unsafe { lw_client_memory_size };
+    let mut locks = [0; LOCKS];
+    for lock in &mut locks[..depth] {
+        *lock = setup.allocate("lock", run.lock.size());
+    }
+    Client {
+        lock_type: ptr::from_ref(run.lock),
+        locks,
+        memory: setup.allocate("protected data", memory_size),
+        nodes: setup.allocate("lent queue nodes", stride * NODES * run.threads),
+        threads: run.threads as u32,
+        depth: depth as u32,
+        rounds,
+        inside: None,
+        outside: Some(think),
+    }
+}
+
+/// How many violations the threads of `run` see.
+fn violations(run: &Run, depth: usize, rounds: u32) -> u32 {
+    let seen = Rc::new(Seen::default());
+    let outcome = run.run_program(|setup| {
+        Box::new(Threads {
+            client: build(run, setup, depth, rounds),
+            seen: Rc::clone(&seen),
+        })
+    });
+    let what = format!("{} with {} threads", run.lock.name(), run.threads);
+    outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(seen.finished.get(), run.threads, "{what} finish");
+    seen.violations.get()
+}
+
+const MACHINES: [&str; 3] = ["oracle-x5-4", "epyc-9654-nps12", "kunpeng-920"];
+
+/// Violations of a lock with 2 to 8 threads, by various seeds.
+fn all_violations(lock: &'static LockType, machine: &str) -> u32 {
+    let scenario = scenario(machine, "locktorture");
+    let mut sum = 0;
+    for threads in 2..=8 {
+        for seed in 1..=3 {
+            let run = Run {
+                seconds: 1.0,
+                placement: Placement::Scatter(seed),
+                seed,
+                ..brief(&scenario, lock, threads)
+            };
+            sum += violations(&run, 2, 40) + violations(&run, LOCKS, 12);
+        }
+    }
+    sum
+}
+
+#[test]
+#[ignore = "plain reads miss the CPU's own buffered stores: `touch` in engine/cpu.rs"]
+fn every_lock_excludes_on_every_kind_of_machine() {
+    for machine in MACHINES {
+        for lock in working_locks() {
+            assert_eq!(
+                all_violations(lock, machine),
+                0,
+                "{} on {machine}",
+                lock.name()
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "plain reads miss the CPU's own buffered stores: `touch` in engine/cpu.rs"]
+fn a_free_lock_is_had_by_trylock() {
+    let scenario = scenario("oracle-x5-4", "locktorture");
+    for lock in working_locks() {
+        let run = Run {
+            seconds: 1.0,
+            ..brief(&scenario, lock, 1)
+        };
+        assert_eq!(violations(&run, 2, 8), 0, "{}", lock.name());
+    }
+}
+
+#[test]
+fn locks_that_do_not_exclude_are_caught() {
+    for machine in MACHINES {
+        assert!(all_violations(lock("busted"), machine) > 0);
+        assert!(all_violations(&made_up::NONE, machine) > 0);
+    }
+}
+
+#[test]
+fn a_missing_release_matters_on_a_weakly_ordered_machine_only() {
+    assert!(all_violations(&made_up::RELAXED, "kunpeng-920") > 0);
+    assert_eq!(all_violations(&made_up::RELAXED, "oracle-x5-4"), 0);
+}

@@ -1,0 +1,57 @@
+//! Locks with one mistake each, to see that it is found.
+
+use std::ffi::{CStr, c_void};
+
+use lockworks::LockType;
+
+use crate::engine::{Kind, Op};
+use crate::hooks::operate;
+use crate::workload::{compare_exchange, write};
+
+/// Excludes nobody, though an attempt to acquire it fails as it should.
+pub(super) static NONE: LockType = made_up(c"none", nothing, never, nothing);
+/// Test-and-set, released without order.
+pub(super) static RELAXED: LockType = made_up(c"relaxed", acquire, try_acquire, release_relaxed);
+/// Test-and-set that is never released.
+pub(super) static STUCK: LockType = made_up(c"stuck", acquire, try_acquire, nothing);
+
+type Act = unsafe extern "C" fn(*mut c_void, *mut c_void);
+type Try = unsafe extern "C" fn(*mut c_void, *mut c_void) -> bool;
+
+const fn made_up(name: &'static CStr, lock: Act, try_lock: Try, unlock: Act) -> LockType {
+    LockType {
+        name: name.as_ptr(),
+        summary: name.as_ptr(),
+        origin: name.as_ptr(),
+        size: 4,
+        node_size: 0,
+        traits: 0,
+        lock,
+        try_lock,
+        unlock,
+    }
+}
+
+extern "C" fn nothing(_: *mut c_void, _: *mut c_void) {}
+
+extern "C" fn never(_: *mut c_void, _: *mut c_void) -> bool {
+    false
+}
+
+extern "C" fn acquire(lock: *mut c_void, node: *mut c_void) {
+    while !try_acquire(lock, node) {
+        operate(Op {
+            a: u32::MAX.into(),
+            b: 0,
+            ..Op::new(Kind::Await, lock.addr(), 4)
+        });
+    }
+}
+
+extern "C" fn try_acquire(lock: *mut c_void, _: *mut c_void) -> bool {
+    compare_exchange(lock.addr(), 0, 1) == 0
+}
+
+extern "C" fn release_relaxed(lock: *mut c_void, _: *mut c_void) {
+    write(lock.addr(), 4, 0);
+}

@@ -1,0 +1,117 @@
+//! What the workloads show of the locks: exclusion, order, hand-offs, sleepers that wake.
+
+use lockworks_machine::{Machine, builtin};
+
+use super::{brief, lock, scenario, working_locks};
+use crate::{Run, Scenario, Workload};
+
+/// Least and most operations of the threads.
+fn extremes(operations: &[u64]) -> (u64, u64) {
+    let (least, most) = (operations.iter().min(), operations.iter().max());
+    (*least.unwrap(), *most.unwrap())
+}
+
+#[test]
+fn every_workload_runs_on_every_machine() {
+    for machine in builtin() {
+        let machine = Machine::find(machine.name).unwrap();
+        for workload in Workload::all() {
+            let scenario = Scenario::new(machine.clone(), workload);
+            for threads in [1, 2, 5] {
+                for lock in working_locks() {
+                    let run = Run {
+                        seconds: 2e-4,
+                        ..brief(&scenario, lock, threads)
+                    };
+                    let what = format!(
+                        "{}, {threads} threads of {} on {}",
+                        lock.name(),
+                        scenario.workload.name,
+                        machine.name
+                    );
+                    let outcome = run.run().unwrap_or_else(|e| panic!("{what}: {e}"));
+                    assert_eq!(outcome.violations, 0, "{what}");
+                    let (least, most) = extremes(&outcome.operations);
+                    // The others may pass someone over for longer than this.
+                    assert!(most > 0 && (least > 0 || !lock.is_fifo()), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_does_not_exclude_is_caught_by_every_workload() {
+    for workload in Workload::all() {
+        let machine = Machine::find("oracle-x5-4").unwrap();
+        let scenario = Scenario::new(machine, workload);
+        let run = brief(&scenario, lock("busted"), 24);
+        assert!(
+            run.run().unwrap().violations > 0,
+            "{}",
+            scenario.workload.name
+        );
+    }
+}
+
+#[test]
+fn fifo_locks_serve_in_order() {
+    let scenario = scenario("oracle-x5-4", "locktorture");
+    for lock in working_locks().filter(|lock| lock.is_fifo()) {
+        let run = Run {
+            seconds: 10e-3,
+            ..brief(&scenario, lock, 36)
+        };
+        let operations = run.run().unwrap().operations;
+        let (least, most) = extremes(&operations);
+        // Each thread misses a turn at some of its ten timer ticks.
+        assert!(
+            least > 100 && most - least <= 10,
+            "{}: {operations:?}",
+            lock.name()
+        );
+    }
+}
+
+#[test]
+fn order_is_what_a_test_and_set_lock_does_not_have() {
+    let scenario = scenario("oracle-x5-4", "locktorture");
+    let run = Run {
+        seconds: 10e-3,
+        ..brief(&scenario, lock("tas"), 36)
+    };
+    let (least, most) = extremes(&run.run().unwrap().operations);
+    assert!(most - least > 100, "{least}..{most}");
+}
+
+#[test]
+fn handoffs_add_up_to_acquisitions() {
+    let scenario = scenario("oracle-x5-4", "locktorture");
+    for lock in working_locks() {
+        let outcome = brief(&scenario, lock, 24).run().unwrap();
+        let handoffs = outcome.handoffs;
+        assert_eq!(
+            handoffs.local + handoffs.remote + handoffs.reacquisitions + 1,
+            outcome.acquisitions,
+            "{}",
+            lock.name()
+        );
+    }
+}
+
+#[test]
+fn whoever_sleeps_is_woken() {
+    let scenario = scenario("oracle-x5-4", "leveldb_readrandom");
+    for lock in working_locks() {
+        let run = Run {
+            seconds: 50e-3,
+            ..brief(&scenario, lock, 72)
+        };
+        let operations = run.run().unwrap().operations;
+        assert!(
+            extremes(&operations).0 > 0,
+            "{}: {operations:?}",
+            lock.name()
+        );
+    }
+}
