@@ -85,17 +85,20 @@ fn order_is_what_a_test_and_set_lock_does_not_have() {
 }
 
 #[test]
-fn handoffs_add_up_to_acquisitions() {
+fn handoffs_add_up_to_operations() {
     let scenario = scenario("oracle-x5-4", "locktorture");
     for lock in working_locks() {
         let outcome = brief(&scenario, lock, 24).run().unwrap();
         let handoffs = outcome.handoffs;
-        assert_eq!(
-            handoffs.local + handoffs.remote + handoffs.reacquisitions + 1,
-            outcome.acquisitions,
+        let acquired = handoffs.local + handoffs.remote + handoffs.reacquisitions;
+        let done: u64 = outcome.operations.iter().sum();
+        // The measured time starts and ends amid one.
+        assert!(
+            acquired > 0 && acquired.abs_diff(done) <= 1,
             "{}",
             lock.name()
         );
+        assert!(outcome.acquisitions > acquired, "warm-up included");
     }
 }
 
