@@ -661,11 +661,11 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
         assert_eq!(
             Machine::find("epyc-9654-nps3").unwrap_err().to_string(),
             "unknown machine 'epyc-9654-nps3'; did you mean 'epyc-9654-nps4'?; \
-             run `lockworks machines` for the list"
+             `lockworks machines` lists them"
         );
         assert_eq!(
             Machine::find("zzz").unwrap_err().to_string(),
-            "unknown machine 'zzz'; run `lockworks machines` for the list"
+            "unknown machine 'zzz'; `lockworks machines` lists them"
         );
         let error = Machine::find("no/such.toml").unwrap_err().to_string();
         assert!(error.starts_with("no/such.toml: cannot read"), "{error}");

@@ -195,7 +195,10 @@ impl Cpu {
 
     #[inline(always)]
     pub(super) fn touch(&mut self, fabric: &mut Fabric, line: &mut Line, op: &Op) -> Option<u64> {
-        let value = line.read(op.address, op.size);
+        let own = self.buffer.overlap(op.address, op.size);
+        let value = own
+            .and_then(|e| e.forward(op.address, op.size))
+            .unwrap_or_else(|| line.read(op.address, op.size));
         if line.hits(self.number, false, fabric.now) || self.buffer.is_loading(line.number as usize)
         {
             self.lag = fabric.model.store;

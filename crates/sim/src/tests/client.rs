@@ -123,7 +123,6 @@ fn all_violations(lock: &'static LockType, machine: &str) -> u32 {
 }
 
 #[test]
-#[ignore = "plain reads miss the CPU's own buffered stores: `touch` in engine/cpu.rs"]
 fn every_lock_excludes_on_every_kind_of_machine() {
     for machine in MACHINES {
         for lock in working_locks() {
@@ -138,7 +137,6 @@ fn every_lock_excludes_on_every_kind_of_machine() {
 }
 
 #[test]
-#[ignore = "plain reads miss the CPU's own buffered stores: `touch` in engine/cpu.rs"]
 fn a_free_lock_is_had_by_trylock() {
     let scenario = scenario("oracle-x5-4", "locktorture");
     for lock in working_locks() {
