@@ -200,5 +200,5 @@ void lw_cna_lock_slow(lw_cna *lock, uint32_t val)
 }
 
 LW_DESCRIBE(cna, lw_cna, .summary = "compact NUMA-aware queued spinlock",
-	    .traits = LW_SPINS | LW_NUMA_AWARE,
+	    .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,
 	    .origin = "Dice and Kogan, EuroSys 2019; Linux series v13");

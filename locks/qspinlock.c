@@ -43,5 +43,5 @@ void lw_qspinlock_lock_slow(lw_qspinlock *lock, uint32_t val)
 }
 
 LW_DESCRIBE(qspinlock, lw_qspinlock, .summary = "queued spinlock: pending bit, then an MCS queue",
-	    .traits = LW_FIFO | LW_SPINS,
+	    .traits = LW_FIFO | LW_SPINS | LW_TAIL_WORD,
 	    .origin = "Long and Zijlstra, Linux 4.2; MCS queue of 1991");

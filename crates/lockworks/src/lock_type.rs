@@ -43,6 +43,7 @@ const FIFO: c_uint = 1;
 const SPINS: c_uint = 2;
 const NUMA_AWARE: c_uint = 4;
 const BROKEN: c_uint = 8;
+const TAIL_WORD: c_uint = 16;
 
 impl LockType {
     /// Name, as [`find`] takes it.
@@ -91,6 +92,11 @@ impl LockType {
     /// It does not exclude: there to see that a test or a harness bites.
     pub fn is_broken(&self) -> bool {
         self.traits & BROKEN != 0
+    }
+
+    /// Its first four bytes are an `lw_word`: tail, pending, locked.
+    pub fn has_tail_word(&self) -> bool {
+        self.traits & TAIL_WORD != 0
     }
 
     /// Acquires the lock at `lock`, waiting as long as it takes.

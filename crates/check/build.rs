@@ -1,0 +1,24 @@
+//! Compiles the locks for the model checker, with the clients and litmus tests that run in it.
+
+use std::path::Path;
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for dir in ["locks", "worlds/check", "tests/shared", "tests/check"] {
+        println!("cargo:rerun-if-changed={}", root.join(dir).display());
+    }
+    let mut build = cc::Build::new();
+    build
+        .std("gnu17")
+        .warnings_into_errors(true)
+        .opt_level(2)
+        // A thread's state is its stack: nothing but what the code needs should lie there.
+        .flag_if_supported("-fno-stack-protector")
+        .flag_if_supported("-fcf-protection=none")
+        .include(root.join("locks"))
+        .include(root.join("worlds/check"));
+    for file in ["worlds/check/locks.c", "worlds/check/client.c"] {
+        build.file(root.join(file));
+    }
+    build.compile("lockworks_check_locks");
+}

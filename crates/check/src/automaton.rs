@@ -1,0 +1,485 @@
+//! Threads as automata, learned from the running lock code.
+//!
+//! Between two operations a thread computes on its own, so what it does next depends on nothing
+//! but its stack, its registers and the answer to its last operation. Each such local state is
+//! kept once; each answer is tried once by running the real code, and looked up from then on.
+//! So the search itself runs no code and copies no stacks.
+//!
+//! All threads run on one stack, one at a time, so that their frames lie at the same addresses.
+
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use hashbrown::HashMap;
+
+use crate::hooks::{self, Backend, Client, Mark, Tunables};
+use crate::layout;
+use crate::site::Site;
+
+const STACK: usize = 16 << 10;
+
+/// What a thread is about to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) site: &'static Site,
+    pub(crate) address: usize,
+    pub(crate) a: u64,
+    pub(crate) b: u64,
+}
+
+/// What a thread is told when it goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Answer {
+    /// The operation is done, and this is its result.
+    Value(u64),
+    /// An interruption comes in before the operation.
+    Interruption,
+}
+
+/// What a thread is in the middle of, beside its stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Attributes {
+    /// Slot nodes in use.
+    pub(crate) depth: u8,
+    /// Lent nodes in use, a bit each.
+    pub(crate) lent: u8,
+    /// Locks held, a bit each; until the first operation of the release is done.
+    pub(crate) holding: u8,
+    /// Those of them whose release has been called.
+    leaving: u8,
+    /// Locks being acquired, a bit each.
+    pub(crate) wanted: u8,
+    /// No operation yet since the last acquisition was begun.
+    pub(crate) fresh: bool,
+    /// Interruptions going on.
+    pub(crate) level: u8,
+    /// Interruptions begun, by level, a bit each.
+    pub(crate) interrupted: u8,
+    /// A litmus test's results so far, as decimal digits.
+    pub(crate) result: u64,
+}
+
+/// What a thread did, beside its operation, on its way to the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It has acquired a lock.
+    Acquired(usize),
+    /// It no longer uses a node: one of its slot, or after these one that it lends.
+    NodeFreed(usize),
+}
+
+/// Number of a local state.
+pub(crate) type LocalId = u32;
+
+/// A local state.
+pub(crate) struct Local {
+    /// None: the thread has ended.
+    pub(crate) request: Option<Request>,
+    pub(crate) attributes: Attributes,
+    context: Box<libc::ucontext_t>,
+    stack: Box<[u8]>,
+    next: Vec<(Answer, Next)>,
+}
+
+/// Where an answer leads.
+#[derive(Clone)]
+pub(crate) struct Next {
+    pub(crate) local: LocalId,
+    pub(crate) effects: std::rc::Rc<[Effect]>,
+}
+
+/// What makes local states the same.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    thread: usize,
+    attributes: Attributes,
+    registers: [i64; REGISTERS],
+    stack: Box<[u8]>,
+}
+
+/// What threads know of their surroundings.
+pub(crate) struct Surroundings {
+    pub(crate) client: Client,
+    pub(crate) numa_nodes: Vec<u16>,
+    pub(crate) priority: Vec<bool>,
+    pub(crate) tunables: Tunables,
+    /// What each thread runs, with the client and its number.
+    pub(crate) program: unsafe extern "C" fn(*const Client, u32),
+}
+
+/// The local states found so far, and the means to find more.
+pub(crate) struct Automata {
+    pub(crate) locals: Vec<Local>,
+    known: HashMap<Key, LocalId>,
+    /// Boxed, since the lock code keeps pointers into it.
+    machine: Box<Machine>,
+}
+
+/// The coroutine in which threads run.
+struct Machine {
+    surroundings: Surroundings,
+    stack: Box<[UnsafeCell<u8>]>,
+    engine: UnsafeCell<MaybeUninit<libc::ucontext_t>>,
+    thread: UnsafeCell<MaybeUninit<libc::ucontext_t>>,
+    number: Cell<usize>,
+    request: Cell<Option<Request>>,
+    answer: Cell<Answer>,
+    attributes: Cell<Attributes>,
+    effects: RefCell<Vec<Effect>>,
+}
+
+impl Automata {
+    pub(crate) fn new(surroundings: Surroundings) -> Self {
+        Self {
+            locals: Vec::new(),
+            known: HashMap::new(),
+            machine: Box::new(Machine {
+                surroundings,
+                stack: (0..STACK).map(|_| UnsafeCell::new(0)).collect(),
+                engine: UnsafeCell::new(MaybeUninit::zeroed()),
+                thread: UnsafeCell::new(MaybeUninit::zeroed()),
+                number: Cell::new(0),
+                request: Cell::new(None),
+                answer: Cell::new(Answer::Value(0)),
+                attributes: Cell::default(),
+                effects: RefCell::default(),
+            }),
+        }
+    }
+
+    /// The local state in which `thread` begins.
+    pub(crate) fn start(&mut self, thread: usize) -> LocalId {
+        self.machine.start(thread);
+        self.arrive(thread).local
+    }
+
+    /// Where `thread` gets from `local` by `answer`.
+    #[inline]
+    pub(crate) fn step(&mut self, thread: usize, local: LocalId, answer: Answer) -> Next {
+        let known = self.locals[local as usize]
+            .next
+            .iter()
+            .find(|(a, _)| *a == answer);
+        match known {
+            Some((_, next)) => next.clone(),
+            None => self.learn(thread, local, answer),
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, thread: usize, local: LocalId, answer: Answer) -> Next {
+        self.machine
+            .resume(thread, &self.locals[local as usize], answer);
+        let next = self.arrive(thread);
+        self.locals[local as usize]
+            .next
+            .push((answer, next.clone()));
+        next
+    }
+
+    /// `thread` has just stopped at an operation, or ended.
+    fn arrive(&mut self, thread: usize) -> Next {
+        let machine = &self.machine;
+        let effects = machine.effects.take().into();
+        let request = machine.request.get();
+        let attributes = machine.attributes.get();
+        let context = machine.context();
+        let (registers, stack) = match request {
+            Some(_) => (registers(&context), machine.frames(&context)),
+            None => Default::default(),
+        };
+        let key = Key {
+            thread,
+            attributes,
+            registers,
+            stack: stack.clone(),
+        };
+        let local = *self.known.entry(key).or_insert_with(|| {
+            self.locals.push(Local {
+                request,
+                attributes,
+                context: Box::new(context),
+                stack,
+                next: Vec::new(),
+            });
+            self.locals.len() as LocalId - 1
+        });
+        Next { local, effects }
+    }
+
+    /// Can a thread come to a local state twice? If not, every run of the check ends.
+    pub(crate) fn has_cycle(&self) -> bool {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Mark {
+            New,
+            Open,
+            Closed,
+        }
+        let mut marks = vec![Mark::New; self.locals.len()];
+        for root in 0..self.locals.len() {
+            let mut path = vec![(root, 0)];
+            if marks[root] != Mark::New {
+                continue;
+            }
+            marks[root] = Mark::Open;
+            while let Some((local, edge)) = path.last_mut() {
+                match self.locals[*local].next.get(*edge) {
+                    Some((_, next)) => {
+                        *edge += 1;
+                        let next = next.local as usize;
+                        match marks[next] {
+                            Mark::Open => return true,
+                            Mark::New => {
+                                marks[next] = Mark::Open;
+                                path.push((next, 0));
+                            }
+                            Mark::Closed => {}
+                        }
+                    }
+                    None => {
+                        marks[*local] = Mark::Closed;
+                        path.pop();
+                    }
+                }
+            }
+        }
+        false
+    }
+}
+
+impl Machine {
+    fn stack_bounds(&self) -> (usize, usize) {
+        let base = self.stack.as_ptr() as usize;
+        (base, (base + self.stack.len()) & !15)
+    }
+
+    fn start(&self, thread: usize) {
+        let (base, top) = self.stack_bounds();
+        self.attributes.set(Attributes::default());
+        STARTED.set(self);
+        // SAFETY: the stack is ours and nobody runs on it.
+        unsafe {
+            ptr::write_bytes(base as *mut u8, 0, top - base);
+            let context = self.thread.get().cast::<libc::ucontext_t>();
+            libc::getcontext(context);
+            (*context).uc_stack.ss_sp = base as *mut _;
+            (*context).uc_stack.ss_size = top - base;
+            (*context).uc_link = ptr::null_mut();
+            libc::makecontext(context, main, 0);
+        }
+        self.run(thread);
+    }
+
+    fn resume(&self, thread: usize, local: &Local, answer: Answer) {
+        let (base, top) = self.stack_bounds();
+        let used = local.stack.len();
+        self.attributes.set(local.attributes);
+        self.answer.set(answer);
+        // SAFETY: the stack is ours and nobody runs on it; the frames go back to where they were.
+        // Below them zeros, so that what is left over never tells equal states apart.
+        unsafe {
+            ptr::write_bytes(base as *mut u8, 0, top - base - used);
+            ptr::copy_nonoverlapping(local.stack.as_ptr(), (top - used) as *mut u8, used);
+            *self.thread.get() = MaybeUninit::new(*local.context);
+        }
+        self.run(thread);
+    }
+
+    /// Runs until the thread's next operation or its end.
+    fn run(&self, thread: usize) {
+        self.number.set(thread);
+        self.request.set(None);
+        let _guard = hooks::enter(self);
+        // SAFETY: `thread` is a context that makecontext or swapcontext has made.
+        unsafe { libc::swapcontext(self.engine.get().cast(), self.thread.get().cast()) };
+    }
+
+    /// Back to the engine, until it resumes this thread.
+    fn leave(&self) {
+        // SAFETY: `run` has saved the engine's context and is waiting.
+        unsafe { libc::swapcontext(self.thread.get().cast(), self.engine.get().cast()) };
+    }
+
+    fn context(&self) -> libc::ucontext_t {
+        // SAFETY: initialised by getcontext in `start`.
+        unsafe { (*self.thread.get()).assume_init() }
+    }
+
+    fn frames(&self, context: &libc::ucontext_t) -> Box<[u8]> {
+        let (_, top) = self.stack_bounds();
+        let sp = stack_pointer(context);
+        // SAFETY: a suspended thread's frames reach from its stack pointer to the top.
+        unsafe { std::slice::from_raw_parts(sp as *const u8, top - sp) }.into()
+    }
+
+    fn change(&self, f: impl FnOnce(&mut Attributes)) {
+        let mut attributes = self.attributes.get();
+        f(&mut attributes);
+        self.attributes.set(attributes);
+    }
+}
+
+thread_local! {
+    /// The machine whose thread is being started: makecontext passes ints only.
+    static STARTED: Cell<*const Machine> = const { Cell::new(ptr::null()) };
+}
+
+extern "C" fn main() {
+    // SAFETY: set by `start`, whose machine waits in `run` until this thread leaves.
+    let machine = unsafe { &*STARTED.get() };
+    let surroundings = &machine.surroundings;
+    // SAFETY: the client's lock type and addresses are those of this check.
+    unsafe { (surroundings.program)(&surroundings.client, machine.number.get() as u32) };
+    machine.request.set(None);
+    machine.leave();
+    unreachable!("a thread that has ended is not resumed");
+}
+
+impl Backend for Machine {
+    fn operate(&self, site: &'static Site, address: usize, a: u64, b: u64) -> u64 {
+        loop {
+            self.request.set(Some(Request {
+                site,
+                address,
+                a,
+                b,
+            }));
+            self.leave();
+            match self.answer.get() {
+                Answer::Value(value) => {
+                    self.change(|now| {
+                        now.fresh = false;
+                        now.holding &= !now.leaving;
+                        now.leaving = 0;
+                    });
+                    return value;
+                }
+                Answer::Interruption => self.interrupt(),
+            }
+        }
+    }
+
+    fn thread(&self) -> usize {
+        self.number.get()
+    }
+
+    fn numa_node(&self) -> u16 {
+        self.surroundings.numa_nodes[self.thread()]
+    }
+
+    fn is_priority(&self) -> bool {
+        self.surroundings.priority[self.thread()]
+    }
+
+    fn tunables(&self) -> *const Tunables {
+        &self.surroundings.tunables
+    }
+
+    fn slot_enter(&self) {
+        self.change(|now| now.depth += 1);
+    }
+
+    fn slot_leave(&self) {
+        self.change(|now| now.depth -= 1);
+        let depth = usize::from(self.attributes.get().depth);
+        if depth < layout::NODES {
+            self.effects.borrow_mut().push(Effect::NodeFreed(depth));
+        }
+    }
+
+    fn note(&self, mark: Mark, lock: usize, node: usize) {
+        self.change(|now| match mark {
+            Mark::Begin => {
+                now.lent |= 1 << node;
+                now.wanted |= 1 << lock;
+                now.fresh = true;
+            }
+            Mark::Acquired => {
+                now.wanted &= !(1 << lock);
+                now.holding |= 1 << lock;
+            }
+            Mark::Release => now.leaving |= 1 << lock,
+            Mark::Released => {
+                now.holding &= !(1 << lock);
+                now.wanted &= !(1 << lock);
+                now.lent &= !(1 << node);
+            }
+        });
+        match mark {
+            Mark::Acquired => self.effects.borrow_mut().push(Effect::Acquired(lock)),
+            Mark::Released => {
+                let freed = Effect::NodeFreed(layout::NODES + node);
+                self.effects.borrow_mut().push(freed);
+            }
+            Mark::Begin | Mark::Release => {}
+        }
+    }
+
+    fn result(&self, digit: u64) {
+        self.change(|now| now.result = now.result * 10 + digit);
+    }
+}
+
+impl Machine {
+    fn interrupt(&self) {
+        let before = self.attributes.get();
+        self.change(|now| {
+            now.interrupted |= 1 << now.level;
+            now.level += 1;
+            now.fresh = false;
+            now.leaving = 0;
+        });
+        let level = self.attributes.get().level;
+        // SAFETY: the client's lock type and addresses are those of this check.
+        unsafe { hooks::lw_check_interruption(&self.surroundings.client, level.into()) };
+        self.change(|now| {
+            now.level = before.level;
+            now.fresh = before.fresh;
+            now.leaving = before.leaving;
+        });
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: usize = 8;
+
+/// The registers that a call preserves, all that a suspended thread may rely on.
+#[cfg(target_arch = "x86_64")]
+fn registers(context: &libc::ucontext_t) -> [i64; REGISTERS] {
+    [
+        libc::REG_RBX,
+        libc::REG_RBP,
+        libc::REG_R12,
+        libc::REG_R13,
+        libc::REG_R14,
+        libc::REG_R15,
+        libc::REG_RSP,
+        libc::REG_RIP,
+    ]
+    .map(|r| context.uc_mcontext.gregs[r as usize])
+}
+
+#[cfg(target_arch = "x86_64")]
+fn stack_pointer(context: &libc::ucontext_t) -> usize {
+    context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize
+}
+
+#[cfg(target_arch = "aarch64")]
+const REGISTERS: usize = 14;
+
+/// The registers that a call preserves, all that a suspended thread may rely on.
+#[cfg(target_arch = "aarch64")]
+fn registers(context: &libc::ucontext_t) -> [i64; REGISTERS] {
+    let saved = &context.uc_mcontext;
+    std::array::from_fn(|i| match i {
+        0..12 => saved.regs[19 + i] as i64,
+        12 => saved.sp as i64,
+        _ => saved.pc as i64,
+    })
+}
+
+#[cfg(target_arch = "aarch64")]
+fn stack_pointer(context: &libc::ucontext_t) -> usize {
+    context.uc_mcontext.sp as usize
+}

@@ -1,0 +1,289 @@
+//! Memory as cells, and what has been found out about them.
+//!
+//! A cell is a range of bytes that no operation splits. Which ranges those are, which cells
+//! only one thread uses, and whether there are acquire fences, is assumed at first and found out
+//! on the way; a search whose assumption fails starts anew with what was found.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::automaton::Request;
+use crate::layout::{self, Region};
+use crate::site::{Kind, Site};
+
+/// Most cells that several threads use: a view has one entry for each.
+pub(crate) const SHARED_CELLS: usize = 64;
+/// Most cells of one operation: a plain write touches one for each thread that reads.
+pub(crate) const PARTS: usize = layout::THREADS + 1;
+
+/// Bytes of the largest word.
+pub(crate) const WORD: usize = 8;
+/// Above all addresses: what tells a thread's reads of plain data from the data.
+const READS_SHIFT: usize = 40;
+
+pub(crate) type CellId = u16;
+
+/// A cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) address: usize,
+    pub(crate) size: usize,
+    pub(crate) region: Region,
+    /// The one thread that uses it, or the cell's entry in views.
+    pub(crate) place: Place,
+    /// The one thread that has written it; none yet, or several.
+    pub(crate) writer: Writer,
+}
+
+/// Where a cell's value is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// One thread uses it: the number among such cells.
+    Private { thread: u8, number: u8 },
+    /// Several do: the number among such cells, which is its entry in views.
+    Shared { number: u8 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    None,
+    One(u8),
+    Several,
+}
+
+/// The cells that an operation touches, in the order of their addresses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parts {
+    cells: [CellId; PARTS],
+    count: u8,
+}
+
+impl Parts {
+    pub(crate) fn cells(&self) -> &[CellId] {
+        &self.cells[..usize::from(self.count)]
+    }
+}
+
+/// What a search relies on, found out by those before it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    boundaries: BTreeSet<usize>,
+    shared: BTreeSet<usize>,
+    several_writers: BTreeSet<usize>,
+    /// Address of plain data and the thread that reads it.
+    readers: BTreeSet<(usize, usize)>,
+    /// Some thread makes an acquire fence, so what it read before matters.
+    pub(crate) acquire_fences: bool,
+}
+
+/// Why a search cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// An assumption failed: start anew, it is known now.
+    Anew,
+    /// There is nothing at that address.
+    NoMemory,
+    /// More shared cells than a view has entries.
+    TooManyCells,
+}
+
+/// The cells met in a search.
+pub(crate) struct Cells {
+    threads: usize,
+    pub(crate) cells: Vec<Cell>,
+    by_address: BTreeMap<usize, CellId>,
+    pub(crate) shared: usize,
+    pub(crate) private: usize,
+    /// For each shared cell, those that some operation touches together with it.
+    pub(crate) siblings: Vec<Vec<Sibling>>,
+}
+
+/// A cell of the same word as another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sibling {
+    /// Its number among the shared cells.
+    pub(crate) number: u8,
+    /// Its place in the word.
+    pub(crate) offset: u8,
+}
+
+impl Cells {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self {
+            threads,
+            cells: Vec::new(),
+            by_address: BTreeMap::new(),
+            shared: 0,
+            private: 0,
+            siblings: Vec::new(),
+        }
+    }
+
+    /// The cells that `thread` is about to touch.
+    pub(crate) fn touch(
+        &mut self,
+        findings: &mut Findings,
+        thread: usize,
+        request: &Request,
+    ) -> Result<Parts, Refusal> {
+        let site = request.site;
+        if site.kind == Kind::Fence && site.order.acquires() && !findings.acquire_fences {
+            findings.acquire_fences = true;
+            return Err(Refusal::Anew);
+        }
+        if !site.kind.is_access() {
+            return Ok(Parts::default());
+        }
+        if matches!(site.kind, Kind::PlainRead | Kind::PlainWrite) {
+            return self.touch_plain(findings, thread, request);
+        }
+        let (start, end) = (request.address, request.address + usize::from(site.size));
+        let (region, _) = layout::resolve(start, self.threads).ok_or(Refusal::NoMemory)?;
+        for boundary in [start, end] {
+            if findings.boundaries.insert(boundary) && self.splits(boundary) {
+                return Err(Refusal::Anew);
+            }
+        }
+        let mut parts = Parts::default();
+        let mut at = start;
+        while at < end {
+            let next = findings.boundaries.range(at + 1..).next();
+            let next = *next.expect("the end is a boundary");
+            let id = self.cell(findings, thread, at, next - at, region)?;
+            self.note_writer(findings, thread, id, site)?;
+            parts.cells[usize::from(parts.count)] = id;
+            parts.count += 1;
+            at = next;
+        }
+        self.note_siblings(&parts);
+        Ok(parts)
+    }
+
+    fn note_siblings(&mut self, parts: &Parts) {
+        let shared = |id: &CellId| match self.cells[usize::from(*id)].place {
+            Place::Shared { number } => Some(Sibling {
+                number,
+                offset: (self.cells[usize::from(*id)].address % WORD) as u8,
+            }),
+            Place::Private { .. } => None,
+        };
+        let together: Vec<Sibling> = parts.cells().iter().filter_map(shared).collect();
+        for one in &together {
+            for other in together.iter().filter(|other| *other != one) {
+                let siblings = &mut self.siblings[usize::from(one.number)];
+                if !siblings.contains(other) {
+                    siblings.push(*other);
+                }
+            }
+        }
+    }
+
+    /// Plain data is a cell of writes, and one of the reads of each thread since.
+    fn touch_plain(
+        &mut self,
+        findings: &mut Findings,
+        thread: usize,
+        request: &Request,
+    ) -> Result<Parts, Refusal> {
+        let address = request.address;
+        let size = usize::from(request.site.size);
+        let (region, _) = layout::resolve(address, self.threads).ok_or(Refusal::NoMemory)?;
+        let reads = |reader: usize| address + ((reader + 1) << READS_SHIFT);
+        let mut addresses = vec![address];
+        if request.site.kind == Kind::PlainRead {
+            if findings.readers.insert((address, thread)) {
+                return Err(Refusal::Anew);
+            }
+            addresses.push(reads(thread));
+        } else {
+            let readers = findings.readers.range((address, 0)..(address + 1, 0));
+            addresses.extend(readers.map(|(_, reader)| reads(*reader)));
+        }
+        let mut parts = Parts::default();
+        for address in addresses {
+            findings.shared.insert(address);
+            parts.cells[usize::from(parts.count)] =
+                self.cell(findings, thread, address, size, region)?;
+            parts.count += 1;
+        }
+        Ok(parts)
+    }
+
+    fn splits(&self, boundary: usize) -> bool {
+        let before = self.by_address.range(..boundary).next_back();
+        before.is_some_and(|(start, id)| start + self.cells[usize::from(*id)].size > boundary)
+    }
+
+    fn cell(
+        &mut self,
+        findings: &mut Findings,
+        thread: usize,
+        address: usize,
+        size: usize,
+        region: Region,
+    ) -> Result<CellId, Refusal> {
+        if let Some(&id) = self.by_address.get(&address) {
+            let cell = &self.cells[usize::from(id)];
+            return match cell.place {
+                Place::Private { thread: owner, .. } if usize::from(owner) != thread => {
+                    findings.shared.insert(address);
+                    Err(Refusal::Anew)
+                }
+                _ => Ok(id),
+            };
+        }
+        let always_shared = matches!(region, Region::Lock(_) | Region::Variables);
+        let place = if always_shared || findings.shared.contains(&address) {
+            if self.shared == SHARED_CELLS {
+                return Err(Refusal::TooManyCells);
+            }
+            self.shared += 1;
+            self.siblings.push(Vec::new());
+            Place::Shared {
+                number: (self.shared - 1) as u8,
+            }
+        } else {
+            self.private += 1;
+            Place::Private {
+                thread: thread as u8,
+                number: (self.private - 1) as u8,
+            }
+        };
+        let id = self.cells.len() as CellId;
+        self.cells.push(Cell {
+            address,
+            size,
+            region,
+            place,
+            writer: match findings.several_writers.contains(&address) {
+                true => Writer::Several,
+                false => Writer::None,
+            },
+        });
+        self.by_address.insert(address, id);
+        Ok(id)
+    }
+
+    fn note_writer(
+        &mut self,
+        findings: &mut Findings,
+        thread: usize,
+        id: CellId,
+        site: &Site,
+    ) -> Result<(), Refusal> {
+        let writes = matches!(site.kind, Kind::Store) || site.kind.is_read_modify_write();
+        let cell = &mut self.cells[usize::from(id)];
+        if !writes || cell.writer == Writer::Several {
+            return Ok(());
+        }
+        match cell.writer {
+            Writer::One(other) if usize::from(other) != thread => {
+                findings.several_writers.insert(cell.address);
+                Err(Refusal::Anew)
+            }
+            _ => {
+                cell.writer = Writer::One(thread as u8);
+                Ok(())
+            }
+        }
+    }
+}

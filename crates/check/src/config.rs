@@ -1,0 +1,178 @@
+//! What to check, and how far.
+
+use std::fmt;
+
+use lockworks::LockType;
+use serde::{Deserialize, Serialize};
+
+use crate::hooks::{self, Tunables};
+use crate::layout;
+
+/// How memory behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// C11's orders as they are written, without load buffering.
+    Weak,
+    /// One operation after another; orders mean nothing.
+    Sc,
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Weak => "weak",
+            Self::Sc => "sc",
+        })
+    }
+}
+
+/// What clocks say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Time {
+    /// Every look may find any threshold reached or not.
+    Any,
+    /// No look finds one reached.
+    Early,
+    /// Every look finds it reached.
+    Late,
+}
+
+/// A lock, the threads that use it, and the memory they do it in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// The lock's name.
+    pub lock: String,
+    /// How many threads.
+    pub threads: usize,
+    /// How often each acquires the lock.
+    pub acquisitions: u32,
+    /// How memory behaves.
+    pub memory: Memory,
+    /// Reads may be at most so many writes behind the newest; None: any number.
+    pub staleness: Option<u8>,
+    /// NUMA nodes; threads are dealt out to them in turn.
+    pub nodes: usize,
+    /// Every other acquisition tries first.
+    pub trylock: bool,
+    /// How deep interruptions nest; one at each level comes in each thread, before any operation.
+    pub nesting: u8,
+    /// Threads that wait with priority.
+    pub priority: Vec<usize>,
+    /// What clocks say.
+    pub time: Time,
+    /// A waiter may be overtaken by so many acquisitions that were begun after it began to wait.
+    pub overtaking: Option<u8>,
+    /// Tunables of the locks.
+    pub tunables: Tunables,
+}
+
+/// Why a check cannot be.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[allow(missing_docs)]
+pub enum ConfigError {
+    #[error("no lock is called '{0}'")]
+    UnknownLock(String),
+    #[error("{0} threads are too many for the state encoding; ask for 1 to {max}", max = layout::THREADS)]
+    Threads(usize),
+    #[error(
+        "{0} acquisitions a thread are too many for the state encoding; ask for 1 to {MOST_ACQUISITIONS}"
+    )]
+    Acquisitions(u32),
+    #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
+    Nesting(u8),
+    #[error("{0} nodes; ask for 1 to {max}", max = layout::THREADS)]
+    Nodes(usize),
+    #[error("there is no thread {0} to have priority; threads count from 0")]
+    Priority(usize),
+}
+
+const MOST_ACQUISITIONS: u32 = 16;
+
+impl Config {
+    /// Two threads that acquire a lock twice, in weak memory.
+    pub fn new(lock: &str) -> Self {
+        Self {
+            lock: lock.to_owned(),
+            threads: 2,
+            acquisitions: 2,
+            memory: Memory::Weak,
+            staleness: None,
+            nodes: 1,
+            trylock: false,
+            nesting: 0,
+            priority: Vec::new(),
+            time: Time::Any,
+            overtaking: None,
+            tunables: Tunables::default(),
+        }
+    }
+
+    /// The lock.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn validate(&self) -> Result<&'static LockType, ConfigError> {
+        if !(1..=layout::THREADS).contains(&self.threads) {
+            return Err(ConfigError::Threads(self.threads));
+        }
+        if !(1..=MOST_ACQUISITIONS).contains(&self.acquisitions) {
+            return Err(ConfigError::Acquisitions(self.acquisitions));
+        }
+        if usize::from(self.nesting) > layout::LEVELS {
+            return Err(ConfigError::Nesting(self.nesting));
+        }
+        if !(1..=layout::THREADS).contains(&self.nodes) {
+            return Err(ConfigError::Nodes(self.nodes));
+        }
+        if let Some(&thread) = self.priority.iter().find(|t| **t >= self.threads) {
+            return Err(ConfigError::Priority(thread));
+        }
+        hooks::lock_types()
+            .find(|lock| lock.name() == self.lock)
+            .ok_or_else(|| ConfigError::UnknownLock(self.lock.clone()))
+    }
+
+    /// The node of a thread.
+    pub fn node(&self, thread: usize) -> u16 {
+        (thread % self.nodes) as u16
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}x{} {}",
+            self.lock, self.threads, self.acquisitions, self.memory
+        )?;
+        if let Some(bound) = self.staleness {
+            write!(f, ", staleness {bound}")?;
+        }
+        if self.nodes > 1 {
+            write!(f, ", {} nodes", self.nodes)?;
+        }
+        if self.trylock {
+            write!(f, ", trylock")?;
+        }
+        if self.nesting > 0 {
+            write!(f, ", nesting {}", self.nesting)?;
+        }
+        if !self.priority.is_empty() {
+            write!(f, ", priority {:?}", self.priority)?;
+        }
+        match self.time {
+            Time::Any => {}
+            Time::Early => write!(f, ", no threshold reached")?,
+            Time::Late => write!(f, ", thresholds always reached")?,
+        }
+        if let Some(bound) = self.overtaking {
+            write!(f, ", overtaking at most {bound}")?;
+        }
+        if !self.tunables.shuffle_reduction {
+            write!(f, ", no shuffle reduction")?;
+        }
+        Ok(())
+    }
+}

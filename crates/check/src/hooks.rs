@@ -1,0 +1,190 @@
+//! The operation set's functions in the model checker, called by the locks' C code.
+
+use std::cell::Cell;
+use std::ffi::c_uint;
+
+use lockworks::LockType;
+use serde::{Deserialize, Serialize};
+
+use crate::layout;
+use crate::site::Site;
+
+/// `struct lw_tunables`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tunables {
+    /// CNA: keep waiters of one node together.
+    pub numa_aware: bool,
+    /// CNA: longest time that waiters of other nodes are passed over, milliseconds.
+    pub numa_threshold_ms: u32,
+    /// CNA: while nobody is passed over, look at the queue at one hand-off in 128 only.
+    pub shuffle_reduction: bool,
+    /// CNA: never pass over priority waiters.
+    pub priority_waiters: bool,
+}
+
+impl Default for Tunables {
+    fn default() -> Self {
+        Self {
+            numa_aware: true,
+            numa_threshold_ms: 10,
+            shuffle_reduction: true,
+            priority_waiters: true,
+        }
+    }
+}
+
+/// `struct lw_check_client`.
+#[repr(C)]
+pub(crate) struct Client {
+    pub(crate) lock: *const LockType,
+    pub(crate) locks: [usize; layout::LOCKS],
+    pub(crate) data: [usize; layout::LOCKS],
+    pub(crate) acquisitions: u32,
+    pub(crate) trylock: bool,
+}
+
+/// `enum lw_check_mark`.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "made by C code only")]
+pub(crate) enum Mark {
+    Begin,
+    Acquired,
+    Release,
+    Released,
+}
+
+/// Who answers the operations of the thread that is running.
+///
+/// Methods take `&self`, since a thread that asks may be suspended within.
+pub(crate) trait Backend {
+    fn operate(&self, site: &'static Site, address: usize, a: u64, b: u64) -> u64;
+    fn thread(&self) -> usize;
+    fn numa_node(&self) -> u16;
+    fn is_priority(&self) -> bool;
+    fn tunables(&self) -> *const Tunables;
+    fn slot_enter(&self);
+    fn slot_leave(&self);
+    fn note(&self, mark: Mark, lock: usize, node: usize);
+    fn result(&self, digit: u64);
+}
+
+thread_local! {
+    static BACKEND: Cell<Option<*const dyn Backend>> = const { Cell::new(None) };
+}
+
+/// Makes `backend` the one that answers hooks of this OS thread, until the guard is dropped.
+pub(crate) fn enter<'a>(backend: &'a (dyn Backend + 'a)) -> impl Drop + use<'a> {
+    struct Guard<'a>(std::marker::PhantomData<&'a ()>);
+    impl Drop for Guard<'_> {
+        fn drop(&mut self) {
+            BACKEND.set(None);
+        }
+    }
+    // SAFETY: only the lifetime changes; the guard, which ends it, lives no longer than 'a.
+    let backend = unsafe {
+        std::mem::transmute::<*const (dyn Backend + 'a), *const (dyn Backend + 'static)>(backend)
+    };
+    BACKEND.set(Some(backend));
+    Guard(std::marker::PhantomData)
+}
+
+fn with<R>(f: impl FnOnce(&dyn Backend) -> R) -> R {
+    let backend = BACKEND.get().expect("lock code runs in a check only");
+    // SAFETY: set by `enter`, whose guard has not been dropped, so the backend lives.
+    f(unsafe { &*backend })
+}
+
+unsafe extern "C" {
+    static lw_check_lock_types: [*const LockType; 1];
+    safe static lw_check_node_size: usize;
+    safe static lw_check_node_next: usize;
+    safe static lw_check_node_locked: usize;
+    safe static lw_check_node_count: usize;
+    safe static lw_check_node_secondary_head: usize;
+    /// Runs a thread of a check; `client` lives as long as the check.
+    pub(crate) fn lw_check_thread(client: *const Client, thread: u32);
+    /// Runs an interruption within a thread of a check.
+    pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
+}
+
+/// The locks, compiled for the model checker.
+pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
+    let first: *const *const LockType = (&raw const lw_check_lock_types).cast();
+    // SAFETY: a NULL-terminated table of pointers to constants.
+    (0..).map_while(move |i| unsafe { (*first.add(i)).as_ref() })
+}
+
+/// Bytes of a queue node, and where in it things are.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeLayout {
+    pub(crate) size: usize,
+    pub(crate) next: usize,
+    pub(crate) locked: usize,
+    pub(crate) count: usize,
+    pub(crate) secondary_head: usize,
+}
+
+pub(crate) fn node_layout() -> NodeLayout {
+    NodeLayout {
+        size: lw_check_node_size,
+        next: lw_check_node_next,
+        locked: lw_check_node_locked,
+        count: lw_check_node_count,
+        secondary_head: lw_check_node_secondary_head,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_operate(site: &'static Site, p: usize, a: u64, b: u64) -> u64 {
+    with(|backend| backend.operate(site, p, a, b))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_slot_enter() -> u32 {
+    with(|backend| {
+        backend.slot_enter();
+        backend.thread() as u32 + 1
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_slot_leave(_slot: u32) {
+    with(|backend| backend.slot_leave());
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_slot_nodes(slot: u32) -> usize {
+    layout::slot_nodes(slot as usize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_numa_node() -> u16 {
+    with(|backend| backend.numa_node())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_is_priority() -> bool {
+    with(|backend| backend.is_priority())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_tunables() -> *const Tunables {
+    with(|backend| backend.tunables())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_lent_node(i: u32) -> usize {
+    with(|backend| layout::lent(backend.thread(), i as usize))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_note(mark: Mark, lock: c_uint, node: c_uint) {
+    with(|backend| backend.note(mark, lock as usize, node as usize));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_result(digit: u64) {
+    with(|backend| backend.result(digit));
+}

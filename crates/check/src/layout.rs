@@ -1,0 +1,92 @@
+//! Where things are. Addresses are names that the lock code computes with; nothing lies there.
+
+use crate::hooks;
+
+/// Locks of a check: that of the threads, and one for each level of interruption.
+pub(crate) const LOCKS: usize = 3;
+/// Deepest level of interruption.
+pub(crate) const LEVELS: usize = LOCKS - 1;
+/// Queue nodes of a slot, `LW_NODES_PER_SLOT`.
+pub(crate) const NODES: usize = 4;
+/// Nodes that a thread lends to locks, `LW_CHECK_LENT_NODES`.
+pub(crate) const LENT: usize = 2 * LOCKS;
+/// Most threads.
+pub(crate) const THREADS: usize = 8;
+
+const LOCK_BASE: usize = 0x1_0000;
+const DATA_BASE: usize = 0x2_0000;
+const NODE_BASE: usize = 0x10_0000;
+const LENT_BASE: usize = 0x20_0000;
+const VARIABLE_BASE: usize = 0x30_0000;
+const STRIDE: usize = 0x100;
+
+/// A piece of memory that a check knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Region {
+    /// A lock.
+    Lock(usize),
+    /// What a lock protects.
+    Data(usize),
+    /// A queue node of a thread's slot.
+    Node { thread: usize, index: usize },
+    /// A node that a thread lends.
+    Lent { thread: usize, index: usize },
+    /// A litmus test's variables.
+    Variables,
+}
+
+impl Region {
+    /// The thread whose node it is, and which of its nodes: slot's first, then lent ones.
+    pub(crate) fn node(self) -> Option<(usize, usize)> {
+        match self {
+            Self::Node { thread, index } => Some((thread, index)),
+            Self::Lent { thread, index } => Some((thread, NODES + index)),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn lock(i: usize) -> usize {
+    LOCK_BASE + i * STRIDE
+}
+
+pub(crate) fn data(i: usize) -> usize {
+    DATA_BASE + i * STRIDE
+}
+
+/// The nodes of a slot, from 1.
+pub(crate) fn slot_nodes(slot: usize) -> usize {
+    NODE_BASE + slot * NODES * hooks::node_layout().size
+}
+
+pub(crate) fn lent(thread: usize, i: usize) -> usize {
+    LENT_BASE + (thread * LENT + i) * STRIDE
+}
+
+pub(crate) fn variables() -> usize {
+    VARIABLE_BASE
+}
+
+/// What is at an address, and how far into it that is.
+pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)> {
+    let within = |base: usize, stride: usize, n: usize| {
+        let offset = address.checked_sub(base)?;
+        (offset < n * stride).then_some((offset / stride, offset % stride))
+    };
+    let size = hooks::node_layout().size;
+    if let Some((i, offset)) = within(LOCK_BASE, STRIDE, LOCKS) {
+        return Some((Region::Lock(i), offset));
+    }
+    if let Some((i, offset)) = within(DATA_BASE, STRIDE, LOCKS) {
+        return Some((Region::Data(i), offset));
+    }
+    if let Some((i, offset)) = within(slot_nodes(1), size, threads * NODES) {
+        let (thread, index) = (i / NODES, i % NODES);
+        return Some((Region::Node { thread, index }, offset));
+    }
+    if let Some((i, offset)) = within(LENT_BASE, STRIDE, threads * LENT) {
+        let (thread, index) = (i / LENT, i % LENT);
+        return Some((Region::Lent { thread, index }, offset));
+    }
+    within(VARIABLE_BASE, STRIDE, 1).map(|(_, offset)| (Region::Variables, offset))
+}

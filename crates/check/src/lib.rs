@@ -1,0 +1,25 @@
+//! A model checker that runs the real lock code.
+//!
+//! The locks' C files, compiled against `worlds/check`, run as coroutines; every operation on
+//! shared memory asks the engine, which explores all answers that C11's memory model, without
+//! load buffering, allows. See docs/checking.md for what that proves and what it does not.
+
+mod automaton;
+mod cells;
+mod config;
+mod hooks;
+mod layout;
+mod model;
+mod mutation;
+mod search;
+mod site;
+mod state;
+mod trace;
+
+pub use config::{Config, ConfigError, Memory, Time};
+pub use hooks::{Tunables, lock_types};
+pub use model::Violation;
+pub use mutation::{Change, Mutation};
+pub use search::{Broken, Check, Coverage, End, Limits, Outcome};
+pub use site::{Kind, Order, Site};
+pub use trace::TraceStep;

@@ -1,0 +1,1165 @@
+//! What threads may do in a state, and what state that leads to.
+
+use std::fmt;
+use std::rc::Rc;
+
+use hashbrown::HashMap;
+use lockworks::LockType;
+
+use crate::automaton::{
+    Answer, Attributes, Automata, Effect, Local, LocalId, Request, Surroundings,
+};
+use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling, Writer};
+use crate::config::{Config, Memory, Time};
+use crate::hooks::{self, Client};
+use crate::layout::{self, Region};
+use crate::mutation::{Change, Mutation};
+use crate::site::{Kind, Order, Site};
+use crate::state::{Message, State, UNINITIALISED, View};
+
+/// Clocks that have just begun, and that have gone on for longer than any threshold.
+const EARLY: u64 = 1;
+const LATE: u64 = 1 << 62;
+
+/// Which write each part of an operation reads, or where in the modification order it goes; what
+/// else it leaves open.
+pub(crate) type Picks = [u8; 4];
+
+/// One of the things that a thread may do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The operation it is at.
+    Operate(Picks),
+    /// An interruption comes in before it.
+    Interruption,
+    /// It wakes, though nobody woke it.
+    Wake,
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// Two threads are in the critical section at once.
+    MutualExclusion {
+        /// The one that was in.
+        holder: usize,
+        /// The one that came.
+        other: usize,
+    },
+    /// Nothing orders two accesses to the protected data.
+    DataRace {
+        /// The thread whose access nothing orders after the one before.
+        thread: usize,
+    },
+    /// Threads wait and no thread can go on.
+    Deadlock {
+        /// Those that wait.
+        threads: Vec<usize>,
+    },
+    /// Threads can go on, but never to the end.
+    Livelock,
+    /// A queue node was touched that its owner does not use.
+    NodeReleased {
+        /// Whose node it is.
+        owner: usize,
+        /// Who touched it.
+        thread: usize,
+    },
+    /// A queue node was read before its owner's initialisation was visible.
+    Uninitialised {
+        /// Who read it.
+        thread: usize,
+    },
+    /// There is no memory at that address.
+    NoMemory {
+        /// Who accessed it.
+        thread: usize,
+        /// The address.
+        address: usize,
+    },
+    /// A piece of the lock word has a value that it never may.
+    OutOfRange {
+        /// Which piece.
+        piece: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// A waiter was overtaken more often than the lock promises.
+    Overtaken {
+        /// The waiter.
+        thread: usize,
+        /// How often.
+        times: u8,
+    },
+    /// All threads are done, but something is not as at first.
+    LeftBehind {
+        /// What.
+        what: &'static str,
+    },
+}
+
+impl Violation {
+    /// The kind of violation, for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::MutualExclusion { .. } => "mutual_exclusion",
+            Self::DataRace { .. } => "data_race",
+            Self::Deadlock { .. } => "deadlock",
+            Self::Livelock => "livelock",
+            Self::NodeReleased { .. } => "node_released",
+            Self::Uninitialised { .. } => "uninitialised",
+            Self::NoMemory { .. } => "no_memory",
+            Self::OutOfRange { .. } => "out_of_range",
+            Self::Overtaken { .. } => "overtaken",
+            Self::LeftBehind { .. } => "left_behind",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MutualExclusion { holder, other } => write!(
+                f,
+                "mutual exclusion: thread {other} has acquired the lock while thread {holder} holds it"
+            ),
+            Self::DataRace { thread } => write!(
+                f,
+                "data race: nothing orders the protected access of thread {thread} after the one before"
+            ),
+            Self::Deadlock { threads } => {
+                let list: Vec<String> = threads.iter().map(usize::to_string).collect();
+                let (noun, verb) = match threads.len() {
+                    1 => ("thread", "waits"),
+                    _ => ("threads", "wait"),
+                };
+                write!(f, "deadlock: {noun} {} {verb} for ever", list.join(", "))
+            }
+            Self::Livelock => write!(f, "livelock: threads can go on, but never to the end"),
+            Self::NodeReleased { owner, thread } => write!(
+                f,
+                "node use: thread {thread} is at a queue node of thread {owner}, who does not use it now"
+            ),
+            Self::Uninitialised { thread } => write!(
+                f,
+                "uninitialised: thread {thread} reads a field of a queue node before its initialisation"
+            ),
+            Self::NoMemory { thread, address } => write!(
+                f,
+                "bad address: thread {thread} is at {address:#x}, where nothing is"
+            ),
+            Self::OutOfRange { piece, value } => {
+                write!(f, "lock word: {piece} has become {value:#x}")
+            }
+            Self::Overtaken { thread, times } => write!(
+                f,
+                "overtaken: thread {thread} was overtaken {times} times while it waited"
+            ),
+            Self::LeftBehind { what } => {
+                write!(f, "left behind: all threads are done, but {what}")
+            }
+        }
+    }
+}
+
+/// Why a step was not taken to its end.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// A promise was broken.
+    Violation(Violation),
+    /// An assumption failed; start anew.
+    Anew,
+    /// The state encoding has no room for it.
+    TooLarge(&'static str),
+}
+
+impl From<Violation> for Stop {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
+/// A check's threads and memory, and what is known of them so far.
+pub(crate) struct Model<'a> {
+    pub(crate) config: &'a Config,
+    lock: &'static LockType,
+    mutation: Option<Mutation>,
+    pub(crate) automata: Automata,
+    pub(crate) cells: Cells,
+    findings: &'a mut Findings,
+    parts: Vec<Option<Parts>>,
+    /// What shared and private cells hold at first.
+    pub(crate) shared: Vec<u64>,
+    pub(crate) private: Vec<u64>,
+    siblings: Rc<[Vec<Sibling>]>,
+    chosen: HashMap<LocalId, Vec<u8>>,
+    /// Operations done, by the number of their site.
+    pub(crate) covered: Vec<bool>,
+    /// A read was not tried, since it was too far behind the newest write.
+    pub(crate) cut: bool,
+}
+
+impl<'a> Model<'a> {
+    pub(crate) fn new(
+        config: &'a Config,
+        lock: &'static LockType,
+        mutation: Option<Mutation>,
+        findings: &'a mut Findings,
+        program: unsafe extern "C" fn(*const Client, u32),
+    ) -> Self {
+        let inverted = mutation.is_some_and(|m| m.change == Change::InvertPriority);
+        let surroundings = Surroundings {
+            client: Client {
+                lock,
+                locks: std::array::from_fn(layout::lock),
+                data: std::array::from_fn(layout::data),
+                acquisitions: config.acquisitions,
+                trylock: config.trylock,
+            },
+            numa_nodes: (0..config.threads).map(|t| config.node(t)).collect(),
+            priority: (0..config.threads)
+                .map(|t| config.priority.contains(&t) != inverted)
+                .collect(),
+            tunables: config.tunables,
+            program,
+        };
+        Self {
+            config,
+            lock,
+            mutation,
+            automata: Automata::new(surroundings),
+            cells: Cells::new(config.threads),
+            findings,
+            parts: Vec::new(),
+            shared: Vec::new(),
+            private: Vec::new(),
+            siblings: Rc::new([]),
+            chosen: HashMap::new(),
+            covered: vec![false; Site::all().len()],
+            cut: false,
+        }
+    }
+
+    /// The state in which all threads are about to begin.
+    pub(crate) fn start(&mut self) -> Result<State, Stop> {
+        let locals: Vec<LocalId> = (0..self.config.threads)
+            .map(|thread| self.automata.start(thread))
+            .collect();
+        let siblings = Rc::clone(&self.siblings);
+        let mut state = State::new(locals.iter().copied(), siblings);
+        for (thread, local) in locals.into_iter().enumerate() {
+            self.look_at(thread, local)?;
+        }
+        self.grow(&mut state);
+        Ok(state)
+    }
+
+    pub(crate) fn decode(&self, bytes: &[u8]) -> State {
+        let threads = self.config.threads;
+        let mut state = State::decode(threads, &self.shared, &self.siblings, bytes);
+        self.grow(&mut state);
+        state
+    }
+
+    /// The bytes of a state, normalised.
+    pub(crate) fn encode(&self, state: &mut State, bytes: &mut Vec<u8>) {
+        if self.weak() {
+            state.normalise(self.live(state));
+        }
+        state.encode(&self.shared, bytes);
+    }
+
+    fn live(&self, state: &State) -> u8 {
+        (0..state.threads.len())
+            .filter(|t| self.current(state, *t).is_some())
+            .fold(0, |live, t| live | 1 << t)
+    }
+
+    fn weak(&self) -> bool {
+        self.config.memory == Memory::Weak
+    }
+
+    fn local(&self, local: LocalId) -> &Local {
+        &self.automata.locals[local as usize]
+    }
+
+    /// The local state whose operation `thread` does next; None: it has ended.
+    pub(crate) fn current(&self, state: &State, thread: usize) -> Option<LocalId> {
+        let thread = &state.threads[thread];
+        let at = Some(thread.local).filter(|l| self.local(*l).request.is_some());
+        match thread.deferred {
+            Some((local, due)) if due || at.is_none() => Some(local),
+            _ => at,
+        }
+    }
+
+    /// The operation that `thread` does next.
+    pub(crate) fn request(&self, state: &State, thread: usize) -> Option<Request> {
+        self.current(state, thread)
+            .and_then(|local| self.local(local).request)
+    }
+
+    fn change(&self, site: &Site) -> Option<Change> {
+        self.mutation
+            .filter(|m| m.site == Some(site.number()))
+            .map(|m| m.change)
+    }
+
+    /// The order of an operation, in a mutant perhaps another than in the source.
+    pub(crate) fn order(&self, site: &Site) -> Order {
+        match self.change(site) {
+            Some(Change::Order(order)) => order,
+            _ => site.order,
+        }
+    }
+
+    /// What an operation does, in a mutant perhaps something else than in the source.
+    fn kind(&self, site: &Site) -> Kind {
+        match self.change(site) {
+            Some(Change::Drop) if site.kind.waits() || site.kind.is_read_modify_write() => {
+                Kind::Load
+            }
+            _ => site.kind,
+        }
+    }
+
+    fn is_dropped(&self, site: &Site) -> bool {
+        self.change(site) == Some(Change::Drop) && self.kind(site) == site.kind
+    }
+
+    /// Finds out which cells a newly found local state's operation touches.
+    fn look_at(&mut self, thread: usize, local: LocalId) -> Result<(), Stop> {
+        let index = local as usize;
+        if self.parts.len() <= index {
+            self.parts.resize(index + 1, None);
+        }
+        if self.parts[index].is_some() {
+            return Ok(());
+        }
+        let Some(request) = self.local(local).request else {
+            return Ok(());
+        };
+        match self.cells.touch(self.findings, thread, &request) {
+            Ok(parts) => {
+                if request.site.kind.is_access()
+                    && !is_plain(request.site.kind)
+                    && parts.cells().len() > Picks::default().len()
+                {
+                    return Err(Stop::TooLarge("an operation on more than four cells"));
+                }
+                self.parts[index] = Some(parts);
+                for cell in &self.cells.cells[self.shared.len() + self.private.len()..] {
+                    let node = cell.region.node().is_some();
+                    match cell.place {
+                        Place::Shared { .. } if node => self.shared.push(poison(cell.size)),
+                        Place::Shared { .. } => self.shared.push(0),
+                        Place::Private { .. } => self.private.push(0),
+                    }
+                }
+                if *self.siblings != *self.cells.siblings {
+                    self.siblings = self.cells.siblings.as_slice().into();
+                }
+                Ok(())
+            }
+            Err(Refusal::Anew) => Err(Stop::Anew),
+            Err(Refusal::TooManyCells) => Err(Stop::TooLarge(
+                "more shared variables than a view has entries; check fewer threads, or less nesting",
+            )),
+            Err(Refusal::NoMemory) => Err(Stop::Violation(Violation::NoMemory {
+                thread,
+                address: request.address,
+            })),
+        }
+    }
+
+    fn grow(&self, state: &mut State) {
+        state.grow(&self.shared, &self.private, &self.siblings);
+    }
+
+    fn cell(&self, id: CellId) -> &Cell {
+        &self.cells.cells[usize::from(id)]
+    }
+
+    /// The cells that a local state's operation touches.
+    pub(crate) fn parts_of(&self, local: LocalId) -> Option<Parts> {
+        self.parts[local as usize]
+    }
+
+    pub(crate) fn attributes(&self, state: &State, thread: usize) -> Attributes {
+        self.local(state.threads[thread].local).attributes
+    }
+
+    pub(crate) fn has_tail_word(&self) -> bool {
+        self.lock.has_tail_word()
+    }
+
+    pub(crate) fn lock_size(&self) -> usize {
+        self.lock.size()
+    }
+
+    fn parts(&self, local: LocalId) -> Parts {
+        self.parts[local as usize].expect("looked at when it was found")
+    }
+
+    /// May `thread` go on before all others without any of them, or anything that is checked,
+    /// being able to tell? What it does then commutes with all that others can do.
+    pub(crate) fn is_local(&self, state: &State, thread: usize) -> bool {
+        let Some(local) = self.current(state, thread) else {
+            return false;
+        };
+        let site = self.local(local).request.expect("it has not ended").site;
+        let order = self.order(site);
+        let kind = self.kind(site);
+        if self.is_dropped(site) || matches!(kind, Kind::Clock | Kind::Choose) || is_plain(kind) {
+            return true;
+        }
+        if kind == Kind::Fence {
+            return order != Order::SeqCst || !self.weak();
+        }
+        if kind.waits()
+            || matches!(kind, Kind::Park | Kind::Unpark)
+            || (order == Order::SeqCst && self.weak())
+        {
+            return false;
+        }
+        // In a view machine a write takes nothing away from anyone.
+        if kind == Kind::Store && self.weak() {
+            return true;
+        }
+        let own = |id: &CellId| {
+            let cell = self.cell(*id);
+            match cell.place {
+                Place::Private { .. } => true,
+                Place::Shared { .. } => {
+                    let only_reads = !kind.is_read_modify_write() && kind != Kind::Store;
+                    let unexposed = cell.region.node().is_some_and(|(owner, node)| {
+                        owner == thread && state.threads[thread].exposed & 1 << node == 0
+                    });
+                    let alone = match cell.writer {
+                        Writer::None => true,
+                        Writer::One(writer) => usize::from(writer) == thread,
+                        Writer::Several => false,
+                    };
+                    unexposed || only_reads && alone
+                }
+            }
+        };
+        self.parts(local).cells().iter().all(own)
+    }
+
+    /// What `thread` may do next, the best of it first; nothing, if it waits or has ended.
+    pub(crate) fn choices(
+        &mut self,
+        state: &State,
+        thread: usize,
+        choices: &mut Vec<Choice>,
+    ) -> Result<(), Stop> {
+        choices.clear();
+        let Some(local) = self.current(state, thread) else {
+            return Ok(());
+        };
+        if state.threads[thread].parked {
+            choices.push(Choice::Wake);
+        } else {
+            self.operations(state, thread, local, choices)?;
+        }
+        let attributes = self.local(local).attributes;
+        if attributes.level < self.config.nesting
+            && attributes.interrupted & 1 << attributes.level == 0
+            && state.threads[thread].deferred.is_none()
+        {
+            choices.push(Choice::Interruption);
+        }
+        Ok(())
+    }
+
+    fn operations(
+        &mut self,
+        state: &State,
+        thread: usize,
+        local: LocalId,
+        choices: &mut Vec<Choice>,
+    ) -> Result<(), Stop> {
+        let request = self.local(local).request.expect("it has not ended");
+        let site = request.site;
+        let mut one = |pick: u8| choices.push(Choice::Operate([pick, 0, 0, 0]));
+        if self.is_dropped(site) || self.change(site) == Some(Change::Defer) {
+            one(0);
+            return Ok(());
+        }
+        match self.kind(site) {
+            Kind::Fence | Kind::PlainRead | Kind::PlainWrite => one(0),
+            Kind::Clock => {
+                if self.config.time != Time::Late {
+                    one(0);
+                }
+                if self.config.time != Time::Early {
+                    one(1);
+                }
+            }
+            Kind::Choose => {
+                for value in self.distinct(thread, local, request.a)? {
+                    one(value);
+                }
+            }
+            Kind::Unpark => {
+                let parked = self.parked_at(state, request.address);
+                let woken = request.a.min(parked.count_ones().into()) as u32;
+                (0..=u8::MAX)
+                    .filter(|set| set & !parked == 0 && set.count_ones() == woken)
+                    .for_each(one);
+            }
+            _ => self.accesses(state, thread, local, &request, choices),
+        }
+        Ok(())
+    }
+
+    /// Those of the values 0 to n - 1 that lead to different states.
+    fn distinct(&mut self, thread: usize, local: LocalId, n: u64) -> Result<Vec<u8>, Stop> {
+        if let Some(values) = self.chosen.get(&local) {
+            return Ok(values.clone());
+        }
+        if n > 1 << 8 {
+            return Err(Stop::TooLarge("lw_choose() of more than 256 values"));
+        }
+        let mut found: Vec<LocalId> = Vec::new();
+        let mut values = Vec::new();
+        for value in 0..n {
+            let next = self.automata.step(thread, local, Answer::Value(value));
+            if !found.contains(&next.local) {
+                found.push(next.local);
+                values.push(value as u8);
+            }
+        }
+        self.chosen.insert(local, values.clone());
+        Ok(values)
+    }
+
+    /// The threads parked at an address, a bit each.
+    fn parked_at(&self, state: &State, address: usize) -> u8 {
+        (0..state.threads.len())
+            .filter(|t| {
+                state.threads[*t].parked
+                    && self
+                        .request(state, *t)
+                        .is_some_and(|r| r.address == address)
+            })
+            .fold(0, |set, t| set | 1 << t)
+    }
+
+    /// The ways in which an operation on memory may read and write it.
+    fn accesses(
+        &mut self,
+        state: &State,
+        thread: usize,
+        local: LocalId,
+        request: &Request,
+        choices: &mut Vec<Choice>,
+    ) {
+        let parts = self.parts(local);
+        let kind = self.kind(request.site);
+        let order = self.order(request.site);
+        let mut candidates: [std::ops::Range<u8>; 4] = Default::default();
+        for (range, id) in candidates.iter_mut().zip(parts.cells()) {
+            let Place::Shared { number } = self.cell(*id).place else {
+                *range = 0..1;
+                continue;
+            };
+            let cell = usize::from(number);
+            let count = state.messages(cell).len() as u8;
+            let mut oldest = state.threads[thread].seen.0[cell];
+            if order == Order::SeqCst {
+                oldest = oldest.max(state.sc.0[cell]);
+            }
+            if let Some(bound) = self.config.staleness {
+                let bounded = (count - 1).saturating_sub(bound);
+                self.cut |= bounded > oldest;
+                oldest = oldest.max(bounded);
+            }
+            *range = if kind == Kind::Store {
+                oldest + 1..count + 1
+            } else {
+                oldest..count
+            };
+        }
+        let mut picks = Picks::default();
+        self.combine(state, request, &parts, &candidates, &mut picks, 0, choices);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn combine(
+        &self,
+        state: &State,
+        request: &Request,
+        parts: &Parts,
+        candidates: &[std::ops::Range<u8>; 4],
+        picks: &mut Picks,
+        part: usize,
+        choices: &mut Vec<Choice>,
+    ) {
+        if part == parts.cells().len() {
+            if self.is_possible(state, request, parts, picks) {
+                choices.push(Choice::Operate(*picks));
+            }
+            return;
+        }
+        // The newest first, so that short traces come first.
+        for pick in candidates[part].clone().rev() {
+            picks[part] = pick;
+            self.combine(state, request, parts, candidates, picks, part + 1, choices);
+        }
+    }
+
+    fn is_possible(&self, state: &State, request: &Request, parts: &Parts, picks: &Picks) -> bool {
+        let kind = self.kind(request.site);
+        let shared =
+            || {
+                parts.cells().iter().zip(picks).filter_map(|(id, pick)| {
+                    match self.cell(*id).place {
+                        Place::Shared { number } => Some((usize::from(number), usize::from(*pick))),
+                        Place::Private { .. } => None,
+                    }
+                })
+            };
+        // Of two writes to a word, one comes first in all of its parts, and both are seen whole or
+        // not at all.
+        let before = usize::from(kind == Kind::Store);
+        let whole = shared().all(|(cell, pick)| {
+            shared().all(|(other, other_pick)| {
+                state.fit((cell, pick - before), (other, other_pick - before))
+            })
+        });
+        if !whole {
+            return false;
+        }
+        if kind == Kind::Store {
+            // Nothing comes between a read-modify-write and what it read.
+            return shared().all(|(cell, position)| {
+                state
+                    .messages(cell)
+                    .get(position)
+                    .is_none_or(|after| !after.attached)
+            });
+        }
+        let value = self.value(state, parts, picks);
+        match kind {
+            Kind::AwaitEqual => value & request.a == request.b,
+            Kind::AwaitNotEqual => value & request.a != request.b,
+            Kind::CompareExchange if value != request.a => true,
+            _ if kind.is_read_modify_write() => shared().all(|(cell, pick)| {
+                state
+                    .messages(cell)
+                    .get(pick + 1)
+                    .is_none_or(|after| !after.attached)
+            }),
+            _ => true,
+        }
+    }
+
+    /// What reading the picked writes gives.
+    pub(crate) fn value(&self, state: &State, parts: &Parts, picks: &Picks) -> u64 {
+        let mut value = 0;
+        let mut shift = 0;
+        for (id, pick) in parts.cells().iter().zip(picks) {
+            let cell = self.cell(*id);
+            let part = match cell.place {
+                Place::Private { number, .. } => state.private[usize::from(number)],
+                Place::Shared { number } => {
+                    state.messages(usize::from(number))[usize::from(*pick)].value
+                }
+            };
+            value |= part << shift;
+            shift += 8 * cell.size;
+        }
+        value
+    }
+
+    /// `thread` does what `choice` says.
+    pub(crate) fn apply(
+        &mut self,
+        state: &mut State,
+        thread: usize,
+        choice: Choice,
+    ) -> Result<(), Stop> {
+        let local = self.current(state, thread).expect("a choice was made");
+        match choice {
+            Choice::Interruption => self.go_on(state, thread, Answer::Interruption),
+            Choice::Wake => {
+                state.threads[thread].parked = false;
+                self.go_on(state, thread, Answer::Value(0))
+            }
+            Choice::Operate(picks) => {
+                let request = self.local(local).request.expect("it has not ended");
+                let site = request.site;
+                self.covered[site.number()] = true;
+                self.note_begin(state, thread);
+                if self.change(site) == Some(Change::Defer)
+                    && state.threads[thread].deferred.is_none()
+                {
+                    state.threads[thread].deferred = Some((local, false));
+                    return self.go_on(state, thread, Answer::Value(0));
+                }
+                let answer = if self.is_dropped(site) {
+                    Some(0)
+                } else {
+                    self.operate(state, thread, local, &request, &picks)?
+                };
+                match (answer, state.threads[thread].deferred) {
+                    (_, Some((deferred, _))) if deferred == local => {
+                        state.threads[thread].deferred = None;
+                        Ok(())
+                    }
+                    (None, _) => Ok(()),
+                    (Some(value), deferred) => {
+                        state.threads[thread].deferred = deferred.map(|(l, _)| (l, true));
+                        self.go_on(state, thread, Answer::Value(value))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Performs an operation; None if the thread sleeps within it.
+    fn operate(
+        &mut self,
+        state: &mut State,
+        thread: usize,
+        local: LocalId,
+        request: &Request,
+        picks: &Picks,
+    ) -> Result<Option<u64>, Stop> {
+        let kind = self.kind(request.site);
+        let order = self.order(request.site);
+        let parts = self.parts(local);
+        match kind {
+            Kind::Fence => {
+                if self.weak() {
+                    self.fence(state, thread, order);
+                }
+                Ok(Some(0))
+            }
+            Kind::Clock => Ok(Some(if picks[0] == 0 { EARLY } else { LATE })),
+            Kind::Choose => Ok(Some(picks[0].into())),
+            Kind::PlainRead | Kind::PlainWrite => {
+                self.plain(state, thread, kind, &parts, request.a).map(Some)
+            }
+            Kind::Unpark => {
+                self.check_nodes(state, thread, &parts)?;
+                if let Place::Shared { number } = self.cell(parts.cells()[0]).place {
+                    let cell = usize::from(number);
+                    state.sc.0[cell] = state.sc.0[cell].max(state.threads[thread].seen.0[cell]);
+                }
+                for other in (0..state.threads.len()).filter(|t| picks[0] & 1 << t != 0) {
+                    state.threads[other].parked = false;
+                    self.go_on(state, other, Answer::Value(0))?;
+                }
+                Ok(Some(0))
+            }
+            Kind::Store => {
+                self.check_nodes(state, thread, &parts)?;
+                self.write(state, thread, &parts, picks, request.a, order, false)?;
+                Ok(Some(0))
+            }
+            _ => {
+                self.check_nodes(state, thread, &parts)?;
+                let old = self.value(state, &parts, picks);
+                if self.is_uninitialised(state, &parts, picks) {
+                    return Err(Violation::Uninitialised { thread }.into());
+                }
+                let new = match kind {
+                    Kind::Exchange => Some(request.a),
+                    Kind::CompareExchange => (old == request.a).then_some(request.b),
+                    Kind::Or => Some(old | request.a),
+                    Kind::And => Some(old & request.a),
+                    Kind::Add => Some(old.wrapping_add(request.a)),
+                    _ => None,
+                };
+                let failed = kind == Kind::CompareExchange && new.is_none();
+                let read_order = if failed || kind == Kind::Park {
+                    Order::Relaxed
+                } else {
+                    order
+                };
+                self.read(state, thread, &parts, picks, read_order);
+                if let Some(new) = new {
+                    let mut positions = *picks;
+                    positions.iter_mut().for_each(|p| *p += 1);
+                    self.write(state, thread, &parts, &positions, new, order, true)?;
+                }
+                if kind == Kind::Park && old == request.a {
+                    state.threads[thread].parked = true;
+                    return Ok(None);
+                }
+                Ok(Some(old))
+            }
+        }
+    }
+
+    fn fence(&self, state: &mut State, thread: usize, order: Order) {
+        let State { threads, sc, .. } = state;
+        let thread = &mut threads[thread];
+        if order.acquires() {
+            thread.seen.join(&thread.read);
+        }
+        if order == Order::SeqCst {
+            thread.seen.join(sc);
+            sc.join(&thread.seen);
+        }
+        if order.releases() {
+            thread.fenced = thread.seen;
+        }
+        if self.findings.acquire_fences {
+            thread.read.join(&thread.seen);
+        }
+    }
+
+    fn read(&self, state: &mut State, thread: usize, parts: &Parts, picks: &Picks, order: Order) {
+        if !self.weak() {
+            return;
+        }
+        for (id, pick) in parts.cells().iter().zip(picks) {
+            let Place::Shared { number } = self.cell(*id).place else {
+                continue;
+            };
+            let cell = usize::from(number);
+            let view = state.messages(cell)[usize::from(*pick)].view;
+            let thread = &mut state.threads[thread];
+            thread.seen.0[cell] = thread.seen.0[cell].max(*pick);
+            if order.acquires() {
+                thread.seen.join(&view);
+            }
+            if self.findings.acquire_fences {
+                thread.read.join(&view);
+                thread.read.0[cell] = thread.read.0[cell].max(*pick);
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn write(
+        &self,
+        state: &mut State,
+        thread: usize,
+        parts: &Parts,
+        positions: &Picks,
+        value: u64,
+        order: Order,
+        attached: bool,
+    ) -> Result<(), Stop> {
+        let mut rest = value;
+        let mut written = [(0, 0); PARTS];
+        let mut count = 0;
+        for (id, position) in parts.cells().iter().zip(positions) {
+            let cell = self.cell(*id);
+            let value = rest & bytes(cell.size);
+            rest = rest.checked_shr(8 * cell.size as u32).unwrap_or(0);
+            self.check_range(cell, value)?;
+            let number = match cell.place {
+                Place::Private { number, .. } => {
+                    state.private[usize::from(number)] = value;
+                    continue;
+                }
+                Place::Shared { number } => usize::from(number),
+            };
+            written[count] = (number, usize::from(*position));
+            count += 1;
+            if !self.weak() {
+                state.reset(number, value);
+                continue;
+            }
+            let position = usize::from(*position);
+            let message = Message {
+                attached,
+                ..Message::new(value)
+            };
+            if !state.insert(number, position, message) {
+                return Err(Stop::TooLarge("more writes than a view can count"));
+            }
+            state.threads[thread].seen.0[number] = position as u8;
+            if self.findings.acquire_fences {
+                let read = &mut state.threads[thread].read.0[number];
+                *read = (*read).max(position as u8);
+            }
+            if order == Order::SeqCst {
+                state.sc.0[number] = state.sc.0[number].max(position as u8);
+            }
+        }
+        if count > 0 {
+            self.note_exposure(state, thread, parts);
+        }
+        if self.weak() {
+            self.publish(state, thread, &written[..count], order, attached);
+        }
+        Ok(())
+    }
+
+    /// Gives the parts of a write, by cell and position, the view that they carry.
+    fn publish(
+        &self,
+        state: &mut State,
+        thread: usize,
+        written: &[(usize, usize)],
+        order: Order,
+        attached: bool,
+    ) {
+        let mut carried = if order.releases() {
+            state.threads[thread].seen
+        } else {
+            state.threads[thread].fenced
+        };
+        for (cell, position) in written {
+            carried.0[*cell] = *position as u8;
+        }
+        for (cell, position) in written {
+            let mut view = carried;
+            if attached {
+                view.join(&state.messages(*cell)[position - 1].view);
+            }
+            // Its own place is known to whoever reads it.
+            view.0[*cell] = 0;
+            state.message_mut(*cell, *position).view = view;
+        }
+        state.join_floors(written);
+    }
+
+    /// After a write outside of its own nodes, others may know of them.
+    fn note_exposure(&self, state: &mut State, thread: usize, parts: &Parts) {
+        let inside = parts.cells().iter().all(|id| {
+            self.cell(*id).region.node().is_some_and(|(owner, node)| {
+                owner == thread && state.threads[thread].exposed & 1 << node == 0
+            })
+        });
+        if !inside {
+            let now = self.local(state.threads[thread].local).attributes;
+            let slot = (1u16 << now.depth.min(layout::NODES as u8)) - 1;
+            state.threads[thread].exposed |= slot | u16::from(now.lent) << layout::NODES;
+        }
+    }
+
+    fn plain(
+        &self,
+        state: &mut State,
+        thread: usize,
+        kind: Kind,
+        parts: &Parts,
+        value: u64,
+    ) -> Result<u64, Stop> {
+        let cell = |i: usize| match self.cell(parts.cells()[i]).place {
+            Place::Shared { number } => usize::from(number),
+            Place::Private { .. } => unreachable!("plain data is shared from the start"),
+        };
+        let old = state.newest(cell(0));
+        if !self.weak() {
+            if kind == Kind::PlainWrite {
+                state.reset(cell(0), value);
+            }
+            return Ok(old);
+        }
+        let knows = |state: &State, cell: usize| {
+            usize::from(state.threads[thread].seen.0[cell]) + 1 == state.messages(cell).len()
+        };
+        if !knows(state, cell(0)) {
+            return Err(Violation::DataRace { thread }.into());
+        }
+        if kind == Kind::PlainRead {
+            state.event(cell(1), thread, 0);
+            return Ok(old);
+        }
+        for reads in (1..parts.cells().len()).map(cell) {
+            if !knows(state, reads) {
+                return Err(Violation::DataRace { thread }.into());
+            }
+            state.reset(reads, 0);
+        }
+        state.event(cell(0), thread, value);
+        Ok(old)
+    }
+
+    /// Nodes of others are touched only while those use them.
+    fn check_nodes(&self, state: &State, thread: usize, parts: &Parts) -> Result<(), Stop> {
+        for id in parts.cells() {
+            let Some((owner, node)) = self.cell(*id).region.node() else {
+                continue;
+            };
+            let now = self.local(state.threads[owner].local).attributes;
+            let used = match node.checked_sub(layout::NODES) {
+                None => usize::from(now.depth) > node,
+                Some(lent) => now.lent & 1 << lent != 0,
+            };
+            if owner != thread && !used {
+                return Err(Violation::NodeReleased { owner, thread }.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_uninitialised(&self, state: &State, parts: &Parts, picks: &Picks) -> bool {
+        parts.cells().iter().zip(picks).any(|(id, pick)| {
+            let cell = self.cell(*id);
+            match cell.place {
+                Place::Shared { number } if cell.region.node().is_some() => {
+                    let value = state.messages(usize::from(number))[usize::from(*pick)].value;
+                    value == poison(cell.size)
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// The pieces of a lock word that has a tail.
+    fn check_range(&self, cell: &Cell, value: u64) -> Result<(), Stop> {
+        let Region::Lock(i) = cell.region else {
+            return Ok(());
+        };
+        if !self.lock.has_tail_word() {
+            return Ok(());
+        }
+        let slot = value >> 2;
+        let (piece, wrong) = match (cell.address - layout::lock(i), cell.size) {
+            (0, 1) => ("locked", value > 1),
+            (1, 1) => ("pending", value > 1),
+            (2, 2) => (
+                "tail",
+                slot > self.config.threads as u64 || slot == 0 && value != 0,
+            ),
+            _ => return Ok(()),
+        };
+        if wrong {
+            return Err(Violation::OutOfRange { piece, value }.into());
+        }
+        Ok(())
+    }
+
+    /// The thread gets its answer and goes on to its next operation.
+    fn go_on(&mut self, state: &mut State, thread: usize, answer: Answer) -> Result<(), Stop> {
+        let next = self
+            .automata
+            .step(thread, state.threads[thread].local, answer);
+        state.threads[thread].local = next.local;
+        self.look_at(thread, next.local)?;
+        self.grow(state);
+        for effect in next.effects.iter() {
+            match *effect {
+                Effect::NodeFreed(node) => self.free_node(state, thread, node),
+                Effect::Acquired(lock) => self.acquired(state, thread, lock)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What a node holds is lost when its owner is done with it: the next use may be for
+    /// another lock.
+    fn free_node(&self, state: &mut State, thread: usize, node: usize) {
+        state.threads[thread].exposed &= !(1 << node);
+        for cell in &self.cells.cells {
+            if let (Some(owned), Place::Shared { number }) = (cell.region.node(), cell.place)
+                && owned == (thread, node)
+            {
+                state.reset(usize::from(number), poison(cell.size));
+            }
+        }
+    }
+
+    fn acquired(&self, state: &mut State, thread: usize, lock: usize) -> Result<(), Stop> {
+        let holder = (0..state.threads.len()).find(|other| {
+            *other != thread
+                && self.local(state.threads[*other].local).attributes.holding & 1 << lock != 0
+        });
+        if let Some(holder) = holder {
+            return Err(Violation::MutualExclusion {
+                holder,
+                other: thread,
+            }
+            .into());
+        }
+        let Some(bound) = self.config.overtaking.filter(|_| lock == 0) else {
+            return Ok(());
+        };
+        state.threads[thread].later = 0;
+        state.threads[thread].overtaken = 0;
+        for (other, waiter) in state.threads.iter_mut().enumerate() {
+            if waiter.later & 1 << thread == 0 {
+                continue;
+            }
+            waiter.later &= !(1 << thread);
+            waiter.overtaken += 1;
+            if waiter.overtaken > bound {
+                return Err(Violation::Overtaken {
+                    thread: other,
+                    times: waiter.overtaken,
+                }
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// If `thread` is about to begin an acquisition: it comes later than all who wait now.
+    fn note_begin(&self, state: &mut State, thread: usize) {
+        let now = self.local(state.threads[thread].local).attributes;
+        if self.config.overtaking.is_none() || !now.fresh || now.wanted & 1 == 0 {
+            return;
+        }
+        for other in (0..state.threads.len()).filter(|t| *t != thread) {
+            let attributes = self.local(state.threads[other].local).attributes;
+            let protected =
+                self.config.priority.is_empty() || self.config.priority.contains(&other);
+            let waits = self
+                .request(state, other)
+                .is_some_and(|r| r.site.kind.waits() || r.site.kind == Kind::Park);
+            if protected && waits && attributes.wanted & 1 != 0 {
+                state.threads[other].later |= 1 << thread;
+            }
+        }
+    }
+
+    /// Have all threads ended?
+    pub(crate) fn is_over(&self, state: &State) -> bool {
+        (0..state.threads.len()).all(|t| self.current(state, t).is_none())
+    }
+
+    /// Is everything as at first, now that all threads have ended?
+    pub(crate) fn check_end(&self, state: &State) -> Result<(), Violation> {
+        for cell in &self.cells.cells {
+            let value = match cell.place {
+                Place::Private { number, .. } => state.private[usize::from(number)],
+                Place::Shared { number } => state.newest(usize::from(number)),
+            };
+            let what = match cell.region {
+                Region::Lock(_) if self.lock.has_tail_word() => "the lock word is not 0",
+                Region::Node { thread, index: 0 }
+                    if cell.address
+                        == layout::slot_nodes(thread + 1) + hooks::node_layout().count =>
+                {
+                    "a queue node was not given back"
+                }
+                _ => continue,
+            };
+            if value != 0 {
+                return Err(Violation::LeftBehind { what });
+            }
+        }
+        Ok(())
+    }
+
+    /// What each thread of a litmus test has seen.
+    pub(crate) fn results(&self, state: &State) -> Vec<u64> {
+        state
+            .threads
+            .iter()
+            .map(|t| self.local(t.local).attributes.result)
+            .collect()
+    }
+}
+
+fn is_plain(kind: Kind) -> bool {
+    matches!(kind, Kind::PlainRead | Kind::PlainWrite)
+}
+
+fn bytes(size: usize) -> u64 {
+    u64::MAX >> (64 - 8 * size)
+}
+
+fn poison(size: usize) -> u64 {
+    UNINITIALISED & bytes(size)
+}

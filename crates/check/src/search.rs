@@ -1,0 +1,554 @@
+//! The search through all states of a check, breadth first.
+//!
+//! Each state is kept as a 128-bit hash of its bytes, with where it was first reached from. Only
+//! states not yet looked at are kept whole.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::time::{Duration, Instant};
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use lockworks::LockType;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::cells::Findings;
+use crate::config::{Config, ConfigError};
+use crate::hooks::{self, Client};
+use crate::model::{Choice, Model, Stop, Violation};
+use crate::mutation::Mutation;
+use crate::state::State;
+
+/// A step: which thread, and which of its choices.
+pub(crate) type Step = (u8, u16);
+
+/// When to give up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// After so long.
+    pub time: Option<Duration>,
+    /// When the search holds about so many bytes.
+    pub memory: Option<usize>,
+    /// After so many states.
+    pub states: Option<usize>,
+}
+
+impl Limits {
+    /// Never.
+    pub const NONE: Self = Self {
+        time: None,
+        memory: None,
+        states: None,
+    };
+}
+
+/// How a search ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// All states were looked at, and every promise is kept in each.
+    Kept,
+    /// A promise was broken.
+    Broken(Broken),
+    /// Not all states were looked at: out of time, memory or states, or the encoding is too small.
+    Unfinished(&'static str),
+}
+
+/// A promise that was broken, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Broken {
+    /// The promise.
+    pub violation: Violation,
+    pub(crate) steps: Vec<Step>,
+    /// No run breaks a promise in fewer steps.
+    pub shortest: bool,
+}
+
+impl Broken {
+    /// Operations and interruptions up to the violation.
+    pub fn steps(&self) -> usize {
+        self.steps.len()
+    }
+}
+
+/// How much was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Coverage {
+    /// Different states.
+    pub states: usize,
+    /// Ways from one to another.
+    pub transitions: usize,
+    /// States found but not looked at.
+    pub waiting: usize,
+    /// Longest way from the start, in states.
+    pub depth: usize,
+    /// Bytes that the search held at most, by its own account.
+    pub memory: usize,
+    /// Local states of threads.
+    pub local_states: usize,
+    /// Reads too far behind the newest write were left out.
+    pub cut: bool,
+}
+
+/// What came of a search.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// How much was looked at.
+    pub coverage: Coverage,
+    /// How long it took.
+    pub time: Duration,
+    /// By the number of its site: was this operation done?
+    pub covered: Vec<bool>,
+}
+
+impl Outcome {
+    /// All runs were looked at, or enough of them to see a promise broken.
+    pub fn is_complete(&self) -> bool {
+        !matches!(self.end, End::Unfinished(_)) && !self.coverage.cut
+    }
+}
+
+/// A search to be made.
+pub struct Check<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) lock: &'static LockType,
+    pub(crate) mutation: Option<Mutation>,
+    pub(crate) program: unsafe extern "C" fn(*const Client, u32),
+}
+
+impl<'a> Check<'a> {
+    /// A check of `config`'s lock, changed by `mutation`.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn new(config: &'a Config, mutation: Option<Mutation>) -> Result<Self, ConfigError> {
+        Ok(Self {
+            config,
+            lock: config.validate()?,
+            mutation,
+            program: hooks::lw_check_thread,
+        })
+    }
+
+    pub(crate) fn model<'f>(&self, findings: &'f mut Findings) -> Model<'f>
+    where
+        'a: 'f,
+    {
+        Model::new(
+            self.config,
+            self.lock,
+            self.mutation,
+            findings,
+            self.program,
+        )
+    }
+
+    /// Searches all states. `progress` is called now and then.
+    pub fn run(&self, limits: &Limits, progress: &mut dyn FnMut(&Coverage)) -> Outcome {
+        self.search(limits, true, &mut |_| {}, progress)
+    }
+
+    /// Searches for the shortest run that breaks a promise, in a check where one is known.
+    pub fn shorten(&self, limits: &Limits, broken: Broken) -> Broken {
+        let outcome = self.search(limits, false, &mut |_| {}, &mut |_| {});
+        match outcome.end {
+            End::Broken(shorter) => Broken {
+                shortest: true,
+                ..shorter
+            },
+            _ => broken,
+        }
+    }
+
+    pub(crate) fn search(
+        &self,
+        limits: &Limits,
+        reduce: bool,
+        ended: &mut dyn FnMut(Vec<u64>),
+        progress: &mut dyn FnMut(&Coverage),
+    ) -> Outcome {
+        let begin = Instant::now();
+        let mut findings = Findings::default();
+        loop {
+            let mut search = Search::new(self.model(&mut findings), reduce);
+            let end = search.run(limits, begin, ended, progress);
+            if let Some(end) = end {
+                return Outcome {
+                    end,
+                    coverage: search.coverage(),
+                    time: begin.elapsed(),
+                    covered: search.model.covered,
+                };
+            }
+        }
+    }
+}
+
+/// Takes part of a hash that is one already.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only u128 is hashed");
+    }
+
+    fn write_u128(&mut self, hash: u128) {
+        self.0 = hash as u64;
+    }
+}
+
+/// Where a state was first reached from.
+#[derive(Clone, Copy)]
+struct Origin {
+    state: u32,
+    /// Which of that state's successors it is.
+    successor: u32,
+}
+
+const START: u32 = u32::MAX;
+
+struct Successor {
+    state: State,
+    steps: Vec<Step>,
+    /// It was not only an interruption or a wake-up for no reason.
+    is_progress: bool,
+}
+
+/// What stopped the expansion of a state, and the steps up to it.
+type Halt = (Stop, Vec<Step>);
+
+struct Search<'a> {
+    model: Model<'a>,
+    reduce: bool,
+    known: HashMap<u128, u32, BuildHasherDefault<Hashed>>,
+    origins: Vec<Origin>,
+    /// Successors by progress, of all states looked at, one after the other,
+    edges: Vec<u32>,
+    /// and where those of each state end.
+    edge_ends: Vec<usize>,
+    /// States where all threads have ended.
+    ends: Vec<u32>,
+    waiting: VecDeque<Box<[u8]>>,
+    waiting_bytes: usize,
+    most_bytes: usize,
+    depth: usize,
+    transitions: usize,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Search<'a> {
+    fn new(model: Model<'a>, reduce: bool) -> Self {
+        Self {
+            model,
+            reduce,
+            known: HashMap::default(),
+            origins: Vec::new(),
+            edges: Vec::new(),
+            edge_ends: Vec::new(),
+            ends: Vec::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            most_bytes: 0,
+            depth: 0,
+            transitions: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    fn coverage(&self) -> Coverage {
+        Coverage {
+            states: self.origins.len(),
+            transitions: self.transitions,
+            waiting: self.waiting.len(),
+            depth: self.depth,
+            memory: self.most_bytes,
+            local_states: self.model.automata.locals.len(),
+            cut: self.model.cut,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        // A hash and a number, at the load that the table keeps, with its control bytes.
+        let known = self.known.capacity() * 8 / 7 * (size_of::<(u128, u32)>() + 1);
+        known
+            + self.origins.capacity() * size_of::<Origin>()
+            + self.edges.capacity() * size_of::<u32>()
+            + self.edge_ends.capacity() * size_of::<usize>()
+            + self.waiting_bytes
+    }
+
+    /// None: an assumption failed, start anew.
+    fn run(
+        &mut self,
+        limits: &Limits,
+        begin: Instant,
+        ended: &mut dyn FnMut(Vec<u64>),
+        progress: &mut dyn FnMut(&Coverage),
+    ) -> Option<End> {
+        let mut level_end = 0;
+        let first = match self.model.start() {
+            Ok(state) => self.settled(state),
+            Err(stop) => Err((stop, Vec::new())),
+        };
+        match first {
+            Ok(successors) => self.keep(START, successors),
+            Err(halt) => return self.halted(START, halt),
+        }
+        while let Some(bytes) = self.waiting.pop_front() {
+            let number = self.edge_ends.len() as u32;
+            if number as usize == level_end {
+                level_end = self.origins.len();
+                self.depth += 1;
+            }
+            self.waiting_bytes -= bytes.len() + size_of::<Box<[u8]>>();
+            if number % 4096 == 0 {
+                self.most_bytes = self.most_bytes.max(self.bytes());
+                progress(&self.coverage());
+                if let Some(reason) = self.exceeded(limits, begin) {
+                    return Some(End::Unfinished(reason));
+                }
+            }
+            let state = self.model.decode(&bytes);
+            if self.model.is_over(&state) {
+                if let Err(violation) = self.model.check_end(&state) {
+                    return self.halted(number, (violation.into(), Vec::new()));
+                }
+                ended(self.model.results(&state));
+                self.ends.push(number);
+                self.edge_ends.push(self.edges.len());
+                continue;
+            }
+            match self.successors(&state) {
+                Ok(successors) => {
+                    if !successors.iter().any(|s| s.is_progress) {
+                        let threads = (0..state.threads.len())
+                            .filter(|t| self.model.current(&state, *t).is_some())
+                            .collect();
+                        let deadlock = Violation::Deadlock { threads };
+                        return self.halted(number, (deadlock.into(), Vec::new()));
+                    }
+                    self.keep(number, successors);
+                }
+                Err(halt) => return self.halted(number, halt),
+            }
+        }
+        self.most_bytes = self.most_bytes.max(self.bytes());
+        match self.stranded() {
+            Some(number) => self.halted(number, (Violation::Livelock.into(), Vec::new())),
+            None => Some(End::Kept),
+        }
+    }
+
+    fn exceeded(&self, limits: &Limits, begin: Instant) -> Option<&'static str> {
+        if limits.time.is_some_and(|time| begin.elapsed() > time) {
+            return Some("the time is up");
+        }
+        if limits.memory.is_some_and(|memory| self.bytes() > memory) {
+            return Some("the memory is used up");
+        }
+        if limits
+            .states
+            .is_some_and(|states| self.origins.len() > states)
+            || self.origins.len() >= START as usize
+        {
+            return Some("there are more states");
+        }
+        None
+    }
+
+    /// Remembers the new ones of a state's successors.
+    fn keep(&mut self, from: u32, successors: Vec<Successor>) {
+        for (i, mut successor) in successors.into_iter().enumerate() {
+            self.transitions += 1;
+            self.model.encode(&mut successor.state, &mut self.buffer);
+            let number = match self.known.entry(xxh3_128(&self.buffer)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let number = self.origins.len() as u32;
+                    new.insert(number);
+                    self.origins.push(Origin {
+                        state: from,
+                        successor: i as u32,
+                    });
+                    let bytes: Box<[u8]> = self.buffer.as_slice().into();
+                    self.waiting_bytes += bytes.len() + size_of::<Box<[u8]>>();
+                    self.waiting.push_back(bytes);
+                    number
+                }
+            };
+            if successor.is_progress && from != START {
+                self.edges.push(number);
+            }
+        }
+        if from != START {
+            self.edge_ends.push(self.edges.len());
+        }
+    }
+
+    /// The states that one step of a thread leads to, and all steps that then are local.
+    fn successors(&mut self, state: &State) -> Result<Vec<Successor>, Halt> {
+        let mut found = Vec::new();
+        let mut choices = Vec::new();
+        for thread in 0..state.threads.len() {
+            self.model
+                .choices(state, thread, &mut choices)
+                .map_err(|stop| (stop, Vec::new()))?;
+            for (i, choice) in choices.iter().enumerate() {
+                let steps = vec![(thread as u8, i as u16)];
+                let mut next = state.clone();
+                if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
+                    return Err((stop, steps));
+                }
+                let is_progress = matches!(choice, Choice::Operate(_));
+                self.settle(next, steps, is_progress, &mut found)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn settled(&mut self, state: State) -> Result<Vec<Successor>, Halt> {
+        let mut found = Vec::new();
+        self.settle(state, Vec::new(), true, &mut found)?;
+        Ok(found)
+    }
+
+    /// Takes all local steps.
+    fn settle(
+        &mut self,
+        mut state: State,
+        mut steps: Vec<Step>,
+        is_progress: bool,
+        found: &mut Vec<Successor>,
+    ) -> Result<(), Halt> {
+        let mut choices = Vec::new();
+        while self.reduce
+            && let Some(thread) = (0..state.threads.len()).find(|t| self.model.is_local(&state, *t))
+        {
+            if steps.len() > MOST_LOCAL_STEPS {
+                let reason = "a thread that never touches what others do";
+                return Err((Stop::TooLarge(reason), steps));
+            }
+            if let Err(stop) = self.model.choices(&state, thread, &mut choices) {
+                return Err((stop, steps));
+            }
+            let last = choices.len() - 1;
+            for (i, choice) in choices[..last].iter().enumerate() {
+                let mut next = state.clone();
+                let mut steps = steps.clone();
+                steps.push((thread as u8, i as u16));
+                if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
+                    return Err((stop, steps));
+                }
+                self.settle(next, steps, is_progress, found)?;
+            }
+            steps.push((thread as u8, last as u16));
+            if let Err(stop) = self.model.apply(&mut state, thread, choices[last]) {
+                return Err((stop, steps));
+            }
+        }
+        found.push(Successor {
+            state,
+            steps,
+            is_progress,
+        });
+        Ok(())
+    }
+
+    /// The end that a halt in state `number` means.
+    fn halted(&mut self, number: u32, (stop, last): Halt) -> Option<End> {
+        match stop {
+            Stop::Anew => None,
+            Stop::TooLarge(reason) => Some(End::Unfinished(reason)),
+            Stop::Violation(violation) => {
+                let mut steps = self.way_to(number);
+                steps.extend(last);
+                Some(End::Broken(Broken {
+                    violation,
+                    steps,
+                    shortest: false,
+                }))
+            }
+        }
+    }
+
+    /// The steps that first led to a state.
+    fn way_to(&mut self, number: u32) -> Vec<Step> {
+        let mut way = Vec::new();
+        let mut at = number;
+        while at != START {
+            let origin = self.origins[at as usize];
+            way.push(origin.successor as usize);
+            at = origin.state;
+        }
+        let mut steps = Vec::new();
+        let mut state = None;
+        for i in way.into_iter().rev() {
+            let successors = match state {
+                None => {
+                    let start = self.model.start().ok().expect("it could be started before");
+                    self.settled(start)
+                }
+                Some(state) => self.successors(&state),
+            };
+            let successors = successors.ok().expect("this state was passed before");
+            let mut next = successors.into_iter().nth(i).expect("it was found here");
+            steps.extend(next.steps);
+            self.model.encode(&mut next.state, &mut self.buffer);
+            state = Some(self.model.decode(&self.buffer));
+        }
+        steps
+    }
+
+    /// A state from which no progress leads to an end.
+    fn stranded(&self) -> Option<u32> {
+        if !self.model.automata.has_cycle() {
+            // Every run ends, and none in a deadlock.
+            return None;
+        }
+        let states = self.edge_ends.len();
+        let begin = |state: usize| match state {
+            0 => 0,
+            _ => self.edge_ends[state - 1],
+        };
+        // Predecessors, by counting.
+        let mut first = vec![0u32; states + 1];
+        for to in &self.edges {
+            first[*to as usize + 1] += 1;
+        }
+        for i in 0..states {
+            first[i + 1] += first[i];
+        }
+        let mut next = first.clone();
+        let mut predecessors = vec![0u32; self.edges.len()];
+        for state in 0..states {
+            for to in &self.edges[begin(state)..self.edge_ends[state]] {
+                let slot = &mut next[*to as usize];
+                predecessors[*slot as usize] = state as u32;
+                *slot += 1;
+            }
+        }
+        let mut can_end = vec![false; states];
+        let mut open = self.ends.clone();
+        for end in &open {
+            can_end[*end as usize] = true;
+        }
+        while let Some(state) = open.pop() {
+            let range = first[state as usize] as usize..first[state as usize + 1] as usize;
+            for from in &predecessors[range] {
+                if !std::mem::replace(&mut can_end[*from as usize], true) {
+                    open.push(*from);
+                }
+            }
+        }
+        can_end.iter().position(|can| !can).map(|i| i as u32)
+    }
+}
+
+/// Local steps in a row after which a thread is taken to go on like that for ever.
+const MOST_LOCAL_STEPS: usize = 1000;

@@ -1,0 +1,189 @@
+//! Operations as they stand in the lock files, collected by the linker.
+
+use std::ffi::{CStr, c_char};
+use std::fmt;
+
+/// What an operation does: `enum lw_check_kind`.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Load,
+    Store,
+    Exchange,
+    CompareExchange,
+    Or,
+    And,
+    Add,
+    Fence,
+    AwaitEqual,
+    AwaitNotEqual,
+    AwaitBounded,
+    Park,
+    Unpark,
+    PlainRead,
+    PlainWrite,
+    Clock,
+    Choose,
+}
+
+impl Kind {
+    /// Reads and writes in one step.
+    pub fn is_read_modify_write(self) -> bool {
+        matches!(
+            self,
+            Self::Exchange | Self::CompareExchange | Self::Or | Self::And | Self::Add
+        )
+    }
+
+    /// Waits, as long as it takes, for another thread's store.
+    pub fn waits(self) -> bool {
+        matches!(self, Self::AwaitEqual | Self::AwaitNotEqual)
+    }
+
+    /// Touches memory that threads share.
+    pub fn is_access(self) -> bool {
+        !matches!(self, Self::Fence | Self::Clock | Self::Choose)
+    }
+
+    /// As in the lock files, without the prefix.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Store => "store",
+            Self::Exchange => "xchg",
+            Self::CompareExchange => "cmpxchg",
+            Self::Or => "fetch_or",
+            Self::And => "fetch_and",
+            Self::Add => "fetch_add",
+            Self::Fence => "fence",
+            Self::AwaitEqual => "await_eq",
+            Self::AwaitNotEqual => "await_ne",
+            Self::AwaitBounded => "await_ne_bounded",
+            Self::Park => "park",
+            Self::Unpark => "unpark",
+            Self::PlainRead => "plain_read",
+            Self::PlainWrite => "plain_write",
+            Self::Clock => "clock",
+            Self::Choose => "choose",
+        }
+    }
+}
+
+/// A memory order: `enum lw_check_order`.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Order {
+    Relaxed,
+    Dependency,
+    Acquire,
+    Release,
+    AcqRel,
+    SeqCst,
+}
+
+impl Order {
+    /// A read with it sees all that the write it reads from released.
+    pub fn acquires(self) -> bool {
+        matches!(
+            self,
+            Self::Dependency | Self::Acquire | Self::AcqRel | Self::SeqCst
+        )
+    }
+
+    /// A write with it releases all that its thread has seen.
+    pub fn releases(self) -> bool {
+        matches!(self, Self::Release | Self::AcqRel | Self::SeqCst)
+    }
+
+    /// As in the lock files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Relaxed => "relaxed",
+            Self::Dependency => "dependency",
+            Self::Acquire => "acquire",
+            Self::Release => "release",
+            Self::AcqRel => "acq_rel",
+            Self::SeqCst => "seq_cst",
+        }
+    }
+}
+
+/// `struct lw_check_site`.
+#[repr(C, align(16))]
+pub struct Site {
+    file: *const c_char,
+    function: *const c_char,
+    operand: *const c_char,
+    /// Where in the file.
+    pub line: u32,
+    /// What it does.
+    pub kind: Kind,
+    /// Its memory order.
+    pub order: Order,
+    /// Bytes that it accesses.
+    pub size: u8,
+}
+
+// SAFETY: C constants, whose strings are constants too.
+unsafe impl Sync for Site {}
+// SAFETY: as above.
+unsafe impl Send for Site {}
+
+unsafe extern "C" {
+    #[link_name = "__start_lw_check_sites"]
+    static FIRST: Site;
+    #[link_name = "__stop_lw_check_sites"]
+    static END: Site;
+}
+
+impl Site {
+    /// All operations of all locks, clients and litmus tests.
+    pub fn all() -> &'static [Site] {
+        let (first, end) = (&raw const FIRST, &raw const END);
+        // SAFETY: the linker has put the sites, and nothing else, between the two symbols.
+        unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) }
+    }
+
+    /// Its place in [`all`](Self::all).
+    pub fn number(&self) -> usize {
+        // SAFETY: `self` is one of the sites, there are no others.
+        unsafe { (&raw const *self).offset_from(&raw const FIRST) as usize }
+    }
+
+    /// Name of its source file, without the directory.
+    pub fn file(&self) -> &'static str {
+        let path = self.text(self.file);
+        path.rsplit('/').next().unwrap_or(path)
+    }
+
+    /// The C function it stands in.
+    pub fn function(&self) -> &'static str {
+        self.text(self.function)
+    }
+
+    /// What it accesses, as the source says it.
+    pub fn operand(&self) -> &'static str {
+        let text = self.text(self.operand);
+        text.strip_prefix('&').unwrap_or(text)
+    }
+
+    fn text(&self, text: *const c_char) -> &'static str {
+        // SAFETY: a string literal.
+        unsafe { CStr::from_ptr(text) }
+            .to_str()
+            .expect("source text is ASCII")
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind.name())?;
+        if !self.operand().is_empty() {
+            write!(f, " {}", self.operand())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,508 @@
+//! A state of a check: where each thread is, and what memory holds for each of them.
+//!
+//! Memory is that of a promise-free view machine. Each cell has its writes in modification
+//! order; a thread's view says, for each cell, which write is the oldest that it may still read.
+//! A write carries the view that reading it with acquire adds to the reader's.
+
+use std::rc::Rc;
+
+use crate::automaton::LocalId;
+use crate::cells::{SHARED_CELLS, Sibling, WORD};
+
+/// For each shared cell, the place of a write in its modification order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(align(16))]
+pub(crate) struct View(pub(crate) [u8; SHARED_CELLS]);
+
+impl View {
+    pub(crate) const NONE: View = View([0; SHARED_CELLS]);
+
+    #[inline]
+    pub(crate) fn join(&mut self, other: &View) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a = (*a).max(*b);
+        }
+    }
+}
+
+/// A write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    pub(crate) view: View,
+    pub(crate) value: u64,
+    /// It was part of a read-modify-write: nothing comes between it and the one before.
+    pub(crate) attached: bool,
+    /// For the other cells of its word, by their place in it: the last write there that is of
+    /// one piece with this or an earlier one here. Who sees this in a read of the whole word
+    /// sees none older than that.
+    pub(crate) floor: [u8; WORD],
+}
+
+impl Message {
+    pub(crate) fn new(value: u64) -> Self {
+        Self {
+            view: View::NONE,
+            value,
+            attached: false,
+            floor: [0; WORD],
+        }
+    }
+}
+
+/// A thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thread {
+    pub(crate) local: LocalId,
+    pub(crate) parked: bool,
+    /// Its nodes that others may have learned of, a bit each.
+    pub(crate) exposed: u16,
+    /// The local state whose store a mutant has put off, and whether it is due.
+    pub(crate) deferred: Option<(LocalId, bool)>,
+    /// Threads that began to acquire after it began to wait, a bit each,
+    pub(crate) later: u8,
+    /// and how often such ones acquired the lock before it.
+    pub(crate) overtaken: u8,
+    /// What it has seen.
+    pub(crate) seen: View,
+    /// What it would have seen if all its reads had acquired; kept if there are acquire fences.
+    pub(crate) read: View,
+    /// What it had seen at its last release fence.
+    pub(crate) fenced: View,
+}
+
+/// A value of a node's cell that its owner has not initialised.
+pub(crate) const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
+
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) threads: Vec<Thread>,
+    /// What sequentially consistent fences and writes have made known.
+    pub(crate) sc: View,
+    /// Values of cells that one thread uses.
+    pub(crate) private: Vec<u64>,
+    counts: Vec<u8>,
+    messages: Vec<Message>,
+    /// For each shared cell, the others of its word.
+    siblings: Rc<[Vec<Sibling>]>,
+}
+
+impl State {
+    pub(crate) fn new(locals: impl Iterator<Item = LocalId>, siblings: Rc<[Vec<Sibling>]>) -> Self {
+        let thread = |local| Thread {
+            local,
+            parked: false,
+            exposed: 0,
+            deferred: None,
+            later: 0,
+            overtaken: 0,
+            seen: View::NONE,
+            read: View::NONE,
+            fenced: View::NONE,
+        };
+        Self {
+            threads: locals.map(thread).collect(),
+            sc: View::NONE,
+            private: Vec::new(),
+            counts: Vec::new(),
+            messages: Vec::new(),
+            siblings,
+        }
+    }
+
+    /// Makes room for cells found since the state was made, or decoded.
+    pub(crate) fn grow(&mut self, shared: &[u64], private: &[u64], siblings: &Rc<[Vec<Sibling>]>) {
+        for value in &shared[self.counts.len()..] {
+            self.counts.push(1);
+            self.messages.push(Message::new(*value));
+        }
+        self.siblings = Rc::clone(siblings);
+        self.private.extend(&private[self.private.len()..]);
+    }
+
+    #[inline]
+    fn start(&self, cell: usize) -> usize {
+        self.counts[..cell].iter().map(|n| usize::from(*n)).sum()
+    }
+
+    /// A cell's writes in modification order.
+    #[inline]
+    pub(crate) fn messages(&self, cell: usize) -> &[Message] {
+        let start = self.start(cell);
+        &self.messages[start..start + usize::from(self.counts[cell])]
+    }
+
+    pub(crate) fn message_mut(&mut self, cell: usize, position: usize) -> &mut Message {
+        let at = self.start(cell) + position;
+        &mut self.messages[at]
+    }
+
+    /// The newest value of a cell.
+    pub(crate) fn newest(&self, cell: usize) -> u64 {
+        self.messages(cell)
+            .last()
+            .expect("a cell has a value")
+            .value
+    }
+
+    fn views(&mut self) -> impl Iterator<Item = &mut View> {
+        self.threads
+            .iter_mut()
+            .flat_map(|t| [&mut t.seen, &mut t.read, &mut t.fenced])
+            .chain(std::iter::once(&mut self.sc))
+            .chain(self.messages.iter_mut().map(|m| &mut m.view))
+    }
+
+    /// What the other cells of its word know of a cell: for each write there, the cell's floor.
+    fn floors(&mut self, cell: usize, mut f: impl FnMut(&mut u8)) {
+        let siblings = Rc::clone(&self.siblings);
+        for sibling in &siblings[cell] {
+            let number = usize::from(sibling.number);
+            let back = siblings[number]
+                .iter()
+                .find(|s| usize::from(s.number) == cell)
+                .expect("siblings know each other");
+            let start = self.start(number);
+            for message in &mut self.messages[start..start + usize::from(self.counts[number])] {
+                f(&mut message.floor[usize::from(back.offset)]);
+            }
+        }
+    }
+
+    /// Puts a write at `position` of a cell's modification order. False if there are too many.
+    pub(crate) fn insert(&mut self, cell: usize, position: usize, message: Message) -> bool {
+        if self.counts[cell] == u8::MAX {
+            return false;
+        }
+        if position < usize::from(self.counts[cell]) {
+            for view in self.views() {
+                let place = &mut view.0[cell];
+                *place += u8::from(usize::from(*place) >= position);
+            }
+            self.floors(cell, |floor| {
+                *floor += u8::from(usize::from(*floor) >= position);
+            });
+        }
+        let at = self.start(cell) + position;
+        self.messages.insert(at, message);
+        self.counts[cell] += 1;
+        true
+    }
+
+    /// Makes `value` all that a cell holds, known to everybody.
+    pub(crate) fn reset(&mut self, cell: usize, value: u64) {
+        let start = self.start(cell);
+        let end = start + usize::from(self.counts[cell]);
+        self.messages.drain(start + 1..end);
+        self.counts[cell] = 1;
+        self.messages[start] = Message::new(value);
+        for view in self.views() {
+            view.0[cell] = 0;
+        }
+        self.floors(cell, |floor| *floor = 0);
+    }
+
+    /// The writes at `written`, cells and positions in one word, are of one piece.
+    pub(crate) fn join_floors(&mut self, written: &[(usize, usize)]) {
+        let siblings = Rc::clone(&self.siblings);
+        for (cell, position) in written {
+            let start = self.start(*cell);
+            let here = start..start + usize::from(self.counts[*cell]);
+            let mut floor = self.messages[start + position - 1].floor;
+            for (other, place) in written {
+                for sibling in siblings[*cell]
+                    .iter()
+                    .filter(|s| usize::from(s.number) == *other)
+                {
+                    let known = &mut floor[usize::from(sibling.offset)];
+                    *known = (*known).max(*place as u8);
+                }
+            }
+            for message in &mut self.messages[here][*position..] {
+                for (a, b) in message.floor.iter_mut().zip(&floor) {
+                    *a = (*a).max(*b);
+                }
+            }
+        }
+    }
+
+    /// Can a word be as it is after the writes at these places in two of its cells?
+    pub(crate) fn fit(
+        &self,
+        (cell, place): (usize, usize),
+        (other, other_place): (usize, usize),
+    ) -> bool {
+        let siblings = &self.siblings[cell];
+        siblings
+            .iter()
+            .find(|s| usize::from(s.number) == other)
+            .is_none_or(|sibling| {
+                let floor = self.messages(cell)[place].floor[usize::from(sibling.offset)];
+                usize::from(floor) <= other_place
+            })
+    }
+
+    /// Something that only `thread` knows of happens to plain data.
+    pub(crate) fn event(&mut self, cell: usize, thread: usize, value: u64) {
+        self.reset(cell, value);
+        let message = self.messages[self.start(cell)];
+        self.insert(cell, 1, message);
+        self.threads[thread].seen.0[cell] = 1;
+        self.threads[thread].read.0[cell] = 1;
+    }
+
+    /// Forgets what can no longer make a difference, so that states which cannot be told
+    /// apart are the same. `live`: a bit for each thread that has not ended.
+    pub(crate) fn normalise(&mut self, live: u8) {
+        for (i, thread) in self.threads.iter_mut().enumerate() {
+            if live & 1 << i == 0 {
+                thread.seen = View::NONE;
+                thread.read = View::NONE;
+                thread.fenced = View::NONE;
+            }
+        }
+        self.drop_unreadable(live);
+        self.drop_known(live);
+    }
+
+    /// Writes older than what every thread has seen.
+    fn drop_unreadable(&mut self, live: u8) {
+        let mut oldest = View([u8::MAX; SHARED_CELLS]);
+        for (_, thread) in live_threads(&self.threads, live) {
+            for (a, b) in oldest.0.iter_mut().zip(&thread.seen.0) {
+                *a = (*a).min(*b);
+            }
+        }
+        for (place, count) in oldest.0.iter_mut().zip(&self.counts) {
+            *place = (*place).min(count - 1);
+        }
+        let mut start = 0;
+        let mut dropped = false;
+        for cell in 0..self.counts.len() {
+            let unreadable = usize::from(oldest.0[cell]);
+            if unreadable > 0 {
+                self.messages.drain(start..start + unreadable);
+                self.counts[cell] -= unreadable as u8;
+                dropped = true;
+            }
+            self.messages[start].attached = false;
+            start += usize::from(self.counts[cell]);
+        }
+        if dropped {
+            for place in &mut oldest.0[self.counts.len()..] {
+                *place = 0;
+            }
+            for view in self.views() {
+                for (a, b) in view.0.iter_mut().zip(&oldest.0) {
+                    *a = a.saturating_sub(*b);
+                }
+            }
+            for cell in 0..self.counts.len() {
+                let gone = oldest.0[cell];
+                if gone > 0 {
+                    self.floors(cell, |floor| *floor = floor.saturating_sub(gone));
+                }
+            }
+        }
+    }
+
+    /// What a write carries, but all who may still read it have seen.
+    fn drop_known(&mut self, live: u8) {
+        let mut start = 0;
+        for cell in 0..self.counts.len() {
+            let count = usize::from(self.counts[cell]);
+            for k in 0..count {
+                let message = &mut self.messages[start + k];
+                if message.view == View::NONE {
+                    continue;
+                }
+                let mut known = View([u8::MAX; SHARED_CELLS]);
+                for (_, thread) in live_threads(&self.threads, live) {
+                    if usize::from(thread.seen.0[cell]) <= k {
+                        for (a, b) in known.0.iter_mut().zip(&thread.seen.0) {
+                            *a = (*a).min(*b);
+                        }
+                    }
+                }
+                for (a, b) in message.view.0.iter_mut().zip(&known.0) {
+                    *a = if *a <= *b { 0 } else { *a };
+                }
+            }
+            start += count;
+        }
+    }
+
+    /// The state in bytes; the same bytes for states that cannot be told apart.
+    pub(crate) fn encode(&self, initial: &[u64], bytes: &mut Vec<u8>) {
+        bytes.clear();
+        for thread in &self.threads {
+            number(bytes, thread.local.into());
+            number(
+                bytes,
+                u64::from(thread.exposed) << 1 | u64::from(thread.parked),
+            );
+            let deferred = thread.deferred.map_or(0, |(local, due)| {
+                (u64::from(local) + 1) << 1 | u64::from(due)
+            });
+            number(bytes, deferred);
+            bytes.extend([thread.later, thread.overtaken]);
+            for view in [&thread.seen, &thread.read, &thread.fenced] {
+                self.encode_view(view, bytes);
+            }
+        }
+        self.encode_view(&self.sc, bytes);
+        // Cells that are as at first, at the end, are left out: they may not be known yet.
+        let used = self
+            .private
+            .iter()
+            .rposition(|v| *v != 0)
+            .map_or(0, |i| i + 1);
+        number(bytes, used as u64);
+        for value in &self.private[..used] {
+            number(bytes, *value);
+        }
+        let mut messages = self.messages.iter();
+        for (cell, count) in self.counts.iter().enumerate() {
+            let mut here = messages.by_ref().take(usize::from(*count));
+            if *count == 1 {
+                let message = here.next().expect("counted");
+                if message.view == View::NONE && message.floor == [0; WORD] {
+                    if message.value != initial[cell] {
+                        bytes.extend([cell as u8 + 1, 0]);
+                        number(bytes, message.value);
+                    }
+                    continue;
+                }
+                bytes.extend([cell as u8 + 1, 1]);
+                self.encode_message(message, bytes);
+                continue;
+            }
+            bytes.extend([cell as u8 + 1, *count]);
+            for message in here {
+                self.encode_message(message, bytes);
+            }
+        }
+        bytes.push(0);
+    }
+
+    fn encode_message(&self, message: &Message, bytes: &mut Vec<u8>) {
+        number(bytes, message.value);
+        number(bytes, u64::from_le_bytes(message.floor));
+        bytes.push(message.attached.into());
+        self.encode_view(&message.view, bytes);
+    }
+
+    fn encode_view(&self, view: &View, bytes: &mut Vec<u8>) {
+        let at = bytes.len();
+        bytes.push(0);
+        for (cell, place) in view.0[..self.counts.len()].iter().enumerate() {
+            if *place != 0 {
+                bytes.extend([cell as u8, *place]);
+                bytes[at] += 1;
+            }
+        }
+    }
+
+    /// The state that [`encode`](Self::encode) gave bytes for.
+    pub(crate) fn decode(
+        threads: usize,
+        initial: &[u64],
+        siblings: &Rc<[Vec<Sibling>]>,
+        bytes: &[u8],
+    ) -> Self {
+        let mut bytes = Bytes(bytes);
+        let mut state = Self::new(std::iter::repeat_n(0, threads), Rc::clone(siblings));
+        for thread in &mut state.threads {
+            thread.local = bytes.number() as LocalId;
+            let flags = bytes.number();
+            thread.parked = flags & 1 != 0;
+            thread.exposed = (flags >> 1) as u16;
+            let deferred = bytes.number();
+            let due = deferred & 1 != 0;
+            thread.deferred = (deferred >> 1)
+                .checked_sub(1)
+                .map(|local| (local as LocalId, due));
+            thread.later = bytes.byte();
+            thread.overtaken = bytes.byte();
+            thread.seen = bytes.view();
+            thread.read = bytes.view();
+            thread.fenced = bytes.view();
+        }
+        state.sc = bytes.view();
+        state.private = (0..bytes.number()).map(|_| bytes.number()).collect();
+        let mut next = bytes.byte();
+        for (cell, value) in initial.iter().enumerate() {
+            if usize::from(next) != cell + 1 {
+                state.counts.push(1);
+                state.messages.push(Message::new(*value));
+                continue;
+            }
+            let count = bytes.byte();
+            state.counts.push(count.max(1));
+            if count == 0 {
+                state.messages.push(Message::new(bytes.number()));
+            }
+            for _ in 0..count {
+                let value = bytes.number();
+                let floor = bytes.number().to_le_bytes();
+                let attached = bytes.byte() != 0;
+                state.messages.push(Message {
+                    view: bytes.view(),
+                    value,
+                    attached,
+                    floor,
+                });
+            }
+            next = bytes.byte();
+        }
+        state
+    }
+}
+
+#[inline]
+fn live_threads(threads: &[Thread], live: u8) -> impl Iterator<Item = (usize, &Thread)> {
+    threads
+        .iter()
+        .enumerate()
+        .filter(move |(i, _)| live & 1 << i != 0)
+}
+
+/// Seven bits a byte.
+fn number(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn byte(&mut self) -> u8 {
+        let (first, rest) = self.0.split_first().expect("whole states are encoded");
+        self.0 = rest;
+        *first
+    }
+
+    fn number(&mut self) -> u64 {
+        let mut value = 0;
+        let mut shift = 0;
+        loop {
+            let byte = self.byte();
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return value;
+            }
+        }
+    }
+
+    fn view(&mut self) -> View {
+        let mut view = View::NONE;
+        for _ in 0..self.byte() {
+            let cell = self.byte();
+            view.0[usize::from(cell)] = self.byte();
+        }
+        view
+    }
+}

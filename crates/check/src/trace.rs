@@ -1,0 +1,332 @@
+//! A run, step by step, for people.
+
+use std::fmt::Write as _;
+
+use crate::automaton::Request;
+use crate::cells::{Findings, Parts, Place};
+use crate::hooks::{self, NodeLayout};
+use crate::layout::{self, Region};
+use crate::model::{Choice, Model, Stop};
+use crate::search::{Broken, Check};
+use crate::site::Kind;
+use crate::state::{State, UNINITIALISED};
+
+/// One step of a run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct TraceStep {
+    /// Who.
+    pub thread: usize,
+    /// Source file and line.
+    pub place: String,
+    /// Function, operation and operand.
+    pub operation: String,
+    /// Its memory order; empty if it has none.
+    pub order: &'static str,
+    /// What it read and wrote.
+    pub effect: String,
+    /// The lock word afterwards.
+    pub word: String,
+    /// The queues afterwards; empty if nobody queues.
+    pub queue: String,
+}
+
+impl Check<'_> {
+    /// The run that broke a promise.
+    ///
+    /// # Panics
+    /// If it is not one of this check.
+    pub fn trace(&self, broken: &Broken) -> Vec<TraceStep> {
+        let mut findings = Findings::default();
+        loop {
+            let mut model = self.model(&mut findings);
+            match replay(&mut model, broken) {
+                Some(steps) => return steps,
+                None => continue,
+            }
+        }
+    }
+}
+
+/// None: an assumption failed, start anew.
+fn replay(model: &mut Model, broken: &Broken) -> Option<Vec<TraceStep>> {
+    let mut trace = Vec::new();
+    let mut choices = Vec::new();
+    let mut state = go(model.start())?.expect("it was started before");
+    for (thread, choice) in &broken.steps {
+        let thread = usize::from(*thread);
+        go(model.choices(&state, thread, &mut choices))?.expect("it chose before");
+        let choice = choices[usize::from(*choice)];
+        let request = model.request(&state, thread).expect("it had not ended");
+        let before = state.clone();
+        let violated = go(model.apply(&mut state, thread, choice))?.is_none();
+        trace.push(describe(model, &before, &state, thread, choice, &request));
+        if violated {
+            break;
+        }
+    }
+    Some(trace)
+}
+
+/// None: start anew. Some(None): the violation.
+fn go<T>(result: Result<T, Stop>) -> Option<Option<T>> {
+    match result {
+        Ok(value) => Some(Some(value)),
+        Err(Stop::Anew) => None,
+        Err(_) => Some(None),
+    }
+}
+
+fn describe(
+    model: &Model,
+    before: &State,
+    after: &State,
+    thread: usize,
+    choice: Choice,
+    request: &Request,
+) -> TraceStep {
+    let site = request.site;
+    let (operation, order, effect) = match choice {
+        Choice::Interruption => ("interruption".to_owned(), "", String::new()),
+        Choice::Wake => ("wakes for no reason".to_owned(), "", String::new()),
+        Choice::Operate(picks) => {
+            let order = match site.kind {
+                Kind::Clock | Kind::Choose | Kind::PlainRead | Kind::PlainWrite => "",
+                Kind::Park | Kind::Unpark => "",
+                _ => model.order(site).name(),
+            };
+            let operation = format!("{}: {site}", site.function());
+            (
+                operation,
+                order,
+                effect(model, before, thread, request, &picks),
+            )
+        }
+    };
+    TraceStep {
+        thread,
+        place: format!("{}:{}", site.file(), site.line),
+        operation,
+        order,
+        effect,
+        word: lock_word(model, after),
+        queue: queue(model, after),
+    }
+}
+
+fn effect(
+    model: &Model,
+    before: &State,
+    thread: usize,
+    request: &Request,
+    picks: &[u8; 4],
+) -> String {
+    let site = request.site;
+    let Some(local) = model.current(before, thread) else {
+        return String::new();
+    };
+    let show = |value| value_at(model, request, value);
+    match site.kind {
+        Kind::Fence => String::new(),
+        Kind::PlainRead | Kind::PlainWrite => "the protected data".to_owned(),
+        Kind::Clock => match picks[0] {
+            0 => "no threshold reached".to_owned(),
+            _ => "every threshold reached".to_owned(),
+        },
+        Kind::Choose => format!("{}", picks[0]),
+        Kind::Unpark => format!("wakes {}", picks[0].count_ones()),
+        Kind::Store => {
+            let mut text = format!("{} := {}", name_of(model, request.address), show(request.a));
+            if let Some(parts) = model.parts_of(local)
+                && is_behind(model, before, &parts, picks, 0)
+            {
+                text += ", before a write that others have seen";
+            }
+            text
+        }
+        _ => {
+            let parts = model.parts_of(local).unwrap_or_default();
+            let old = model.value(before, &parts, picks);
+            let new = match site.kind {
+                Kind::Exchange => Some(request.a),
+                Kind::CompareExchange => (old == request.a).then_some(request.b),
+                Kind::Or => Some(old | request.a),
+                Kind::And => Some(old & request.a),
+                Kind::Add => Some(old.wrapping_add(request.a)),
+                _ => None,
+            };
+            let mut text = format!("{} is {}", name_of(model, request.address), show(old));
+            if is_behind(model, before, &parts, picks, 1) {
+                text += " (an old value)";
+            }
+            match new {
+                Some(new) => _ = write!(text, ", becomes {}", show(new)),
+                None if site.kind == Kind::CompareExchange => text += ", fails",
+                None => {}
+            }
+            text
+        }
+    }
+}
+
+/// Does a read or write come before the newest write?
+fn is_behind(model: &Model, state: &State, parts: &Parts, picks: &[u8; 4], ahead: usize) -> bool {
+    parts.cells().iter().zip(picks).any(|(id, pick)| {
+        match model.cells.cells[usize::from(*id)].place {
+            Place::Shared { number } => {
+                usize::from(*pick) + ahead < state.messages(usize::from(number)).len()
+            }
+            Place::Private { .. } => false,
+        }
+    })
+}
+
+/// An address, by what is there.
+fn name_of(model: &Model, address: usize) -> String {
+    match layout::resolve(address, model.config.threads) {
+        Some((Region::Lock(0), 0)) => "lock".to_owned(),
+        Some((Region::Lock(0), offset)) => format!("lock+{offset}"),
+        Some((Region::Lock(i), 0)) => format!("lock {i}"),
+        Some((Region::Lock(i), offset)) => format!("lock {i}+{offset}"),
+        Some((Region::Data(_), _)) => "data".to_owned(),
+        Some((Region::Node { thread, index }, offset)) => {
+            format!("{}{}", node_name(thread, index), field(offset))
+        }
+        Some((Region::Lent { thread, index }, offset)) => {
+            format!("{}{}", node_name(thread, index), field(offset))
+        }
+        Some((Region::Variables, offset)) => format!("v{offset}"),
+        None => format!("{address:#x}"),
+    }
+}
+
+fn node_name(thread: usize, index: usize) -> String {
+    match index {
+        0 => format!("t{thread}"),
+        _ => format!("t{thread}.{index}"),
+    }
+}
+
+fn field(offset: usize) -> String {
+    match offset {
+        0 => String::new(),
+        _ => format!("+{offset}"),
+    }
+}
+
+/// A value, as what it means where it is.
+fn value_at(model: &Model, request: &Request, value: u64) -> String {
+    let size = usize::from(request.site.size);
+    if value == UNINITIALISED & u64::MAX >> (64 - 8 * size.clamp(1, 8)) {
+        return "uninitialised".to_owned();
+    }
+    if size == 8 {
+        return match layout::resolve(value as usize, model.config.threads) {
+            _ if value == 0 => "NULL".to_owned(),
+            Some((_, 0)) => name_of(model, value as usize),
+            _ => format!("{value:#x}"),
+        };
+    }
+    match layout::resolve(request.address, model.config.threads) {
+        Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 4 => word(value),
+        Some((Region::Lock(_), 2)) if model.has_tail_word() && size == 2 => tail(value << 16),
+        Some((Region::Node { .. }, _)) if value >= 1 << 18 => tail(value),
+        _ => value.to_string(),
+    }
+}
+
+/// (tail, pending, locked)
+fn word(value: u64) -> String {
+    format!("({},{},{})", tail(value), value >> 8 & 0xff, value & 0xff)
+}
+
+/// The thread and node of a tail.
+fn tail(value: u64) -> String {
+    match value >> 18 {
+        0 => "0".to_owned(),
+        slot => node_name(slot as usize - 1, (value >> 16 & 3) as usize),
+    }
+}
+
+/// What memory newest holds at an address.
+fn newest(model: &Model, state: &State, address: usize, size: usize) -> Option<u64> {
+    let mut value = 0;
+    let mut at = address;
+    while at < address + size {
+        let cell = model.cells.cells.iter().find(|cell| cell.address == at)?;
+        let part = match cell.place {
+            Place::Private { number, .. } => *state.private.get(usize::from(number))?,
+            Place::Shared { number } => state.newest(usize::from(number)),
+        };
+        value |= part << (8 * (at - address));
+        at += cell.size;
+    }
+    Some(value)
+}
+
+fn lock_word(model: &Model, state: &State) -> String {
+    let size = model.lock_size().min(8);
+    match newest(model, state, layout::lock(0), size) {
+        Some(value) if model.has_tail_word() => word(value & u64::from(u32::MAX)),
+        Some(value) if size == 8 => match layout::resolve(value as usize, model.config.threads) {
+            Some((_, 0)) => name_of(model, value as usize),
+            _ if value == 0 => "NULL".to_owned(),
+            _ => format!("{value:#x}"),
+        },
+        Some(value) => format!("{value:#x}"),
+        None => String::new(),
+    }
+}
+
+/// The chains of nodes that are linked, and secondary queues in brackets.
+fn queue(model: &Model, state: &State) -> String {
+    let threads = model.config.threads;
+    let layout @ NodeLayout { size, .. } = hooks::node_layout();
+    let mut nodes = Vec::new();
+    for thread in 0..threads {
+        let now = model.attributes(state, thread);
+        for index in 0..usize::from(now.depth).min(layout::NODES) {
+            nodes.push((layout::slot_nodes(thread + 1) + index * size, layout.next));
+        }
+        for index in (0..layout::LENT).filter(|i| now.lent & 1 << i != 0) {
+            nodes.push((layout::lent(thread, index), 0));
+        }
+    }
+    let next = |(node, offset): (usize, usize)| {
+        newest(model, state, node + offset, 8)
+            .and_then(|next| nodes.iter().find(|n| n.0 as u64 == next).copied())
+    };
+    let chain = |first: (usize, usize)| {
+        let mut text = name_of(model, first.0);
+        let mut at = first;
+        for _ in 0..nodes.len() {
+            let Some(after) = next(at) else { break };
+            _ = write!(text, " -> {}", name_of(model, after.0));
+            at = after;
+        }
+        text
+    };
+    let linked: Vec<usize> = nodes.iter().filter_map(|n| next(*n)).map(|n| n.0).collect();
+    let mut text = Vec::new();
+    for node in nodes.iter().filter(|n| !linked.contains(&n.0)) {
+        if newest(model, state, node.0 + node.1, 8).is_none_or(|value| value == UNINITIALISED) {
+            continue;
+        }
+        let mut queue = chain(*node);
+        let locked = newest(model, state, node.0 + layout.locked, 4).unwrap_or(0);
+        if node.1 == layout.next
+            && node.0 < layout::lent(0, 0)
+            && locked >> 18 != 0
+            && locked != UNINITIALISED & u64::from(u32::MAX)
+        {
+            let last =
+                layout::slot_nodes((locked >> 18) as usize) + (locked >> 16 & 3) as usize * size;
+            if let Some(first) = newest(model, state, last + layout.secondary_head, 8)
+                && let Some(first) = nodes.iter().find(|n| n.0 as u64 == first)
+            {
+                _ = write!(queue, " [{}]", chain(*first));
+            }
+        }
+        text.push(queue);
+    }
+    text.join("; ")
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "client.h"
+
+enum how {
+	WAIT,	   /* as long as it takes */
+	TRY_FIRST, /* then wait */
+	ONLY_TRY,
+};
+
+static void one_acquisition(const struct lw_check_client *client, uint32_t lock, uint32_t i,
+			    enum how how)
+{
+	const struct lw_lock_type *type = client->type;
+	void *node = lw_check_lent_node(i);
+
+	lw_check_note(LW_CHECK_BEGIN, lock, i);
+	if (how == WAIT || !type->trylock(client->locks[lock], node)) {
+		if (how == ONLY_TRY)
+			goto released;
+		type->lock(client->locks[lock], node);
+	}
+	lw_check_note(LW_CHECK_ACQUIRED, lock, i);
+	lw_plain_write(client->data[lock], 0);
+	lw_check_note(LW_CHECK_RELEASE, lock, i);
+	type->unlock(client->locks[lock], node);
+released:
+	lw_check_note(LW_CHECK_RELEASED, lock, i);
+}
+
+void lw_check_thread(const struct lw_check_client *client, uint32_t thread)
+{
+	for (uint32_t i = 0; i < client->acquisitions; i++)
+		one_acquisition(client, 0, 0,
+				client->trylock && (thread + i) % 2 != 0 ? TRY_FIRST : WAIT);
+}
+
+void lw_check_interruption(const struct lw_check_client *client, uint32_t level)
+{
+	if (client->trylock)
+		one_acquisition(client, 0, LW_CHECK_LOCKS + level, ONLY_TRY);
+	one_acquisition(client, level, level, WAIT);
+}

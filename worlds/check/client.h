@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What each thread of a check does, and what it tells the engine on its way. */
+#ifndef LW_CHECK_CLIENT_H
+#define LW_CHECK_CLIENT_H
+
+#include "lock_type.h"
+#include "operations.h"
+
+/* The lock of the threads, and one for each level of interruption. */
+#define LW_CHECK_LOCKS 3
+
+struct lw_check_client {
+	const struct lw_lock_type *type;
+	void *locks[LW_CHECK_LOCKS];
+	uint32_t *data[LW_CHECK_LOCKS]; /* what each protects */
+	uint32_t acquisitions;
+	bool trylock; /* try first, in every other acquisition, and in interruptions */
+};
+
+/* One for each lock, and one for each level at which an interruption tries the first lock. */
+#define LW_CHECK_LENT_NODES (2 * LW_CHECK_LOCKS)
+/* This thread's i-th node to lend. */
+void *lw_check_lent_node(uint32_t i);
+
+enum lw_check_mark {
+	LW_CHECK_BEGIN,	   /* about to acquire; the node is lent */
+	LW_CHECK_ACQUIRED, /* the lock is ours */
+	LW_CHECK_RELEASE,  /* about to release */
+	LW_CHECK_RELEASED, /* or never acquired; the node is ours again */
+};
+void lw_check_note(enum lw_check_mark mark, uint32_t lock, uint32_t node);
+/* A litmus test's result: one digit more of what this thread has seen. */
+void lw_check_result(uint64_t digit);
+
+/* What a thread does from its start to its end. */
+void lw_check_thread(const struct lw_check_client *client, uint32_t thread);
+/* What interrupts it, before any of its operations; level from 1. */
+void lw_check_interruption(const struct lw_check_client *client, uint32_t level);
+
+#endif

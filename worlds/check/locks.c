@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* The lock files, compiled for the model checker. */
+#include "tas.c"
+#include "ticket.c"
+#include "mcs.c"
+#include "qspinlock.c"
+#include "cna.c"
+#include "busted.c"
+
+#define X(id) &lw_##id##_type,
+const struct lw_lock_type *const lw_check_lock_types[] = {LW_LOCKS(X) NULL};
+#undef X
+
+/* Where traces find the links of a queue. */
+const size_t lw_check_node_size = sizeof(struct lw_node);
+const size_t lw_check_node_next = offsetof(struct lw_node, next);
+const size_t lw_check_node_locked = offsetof(struct lw_node, locked);
+const size_t lw_check_node_count = offsetof(struct lw_node, count);
+const size_t lw_check_node_secondary_head = offsetof(struct lw_node, secondary_head);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The operation set in the model checker: every operation is a question to the
+ * engine (crates/check), which explores all answers that the memory model
+ * allows. What each operation means is in locks/operations.h.
+ *
+ * Addresses are names only: the engine keeps what is stored there, and nothing
+ * is ever read or written through them.
+ */
+#ifndef LW_WORLD_H
+#define LW_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* All locks are one translation unit here, so that they do not meet those of other worlds. */
+#define LW_EXPORT	 static
+#define lw_always_inline inline __attribute__((always_inline))
+#define lw_unlikely(x)	 (x)
+
+#define lw_atomic(T)      \
+	struct {          \
+		T lw_raw; \
+	}
+
+enum lw_check_order {
+	LW_CHECK_relaxed,
+	LW_CHECK_dependency,
+	LW_CHECK_acquire,
+	LW_CHECK_release,
+	LW_CHECK_acq_rel,
+	LW_CHECK_seq_cst,
+};
+
+enum lw_check_kind {
+	LW_CHECK_LOAD,
+	LW_CHECK_STORE,
+	LW_CHECK_XCHG,
+	LW_CHECK_CMPXCHG,
+	LW_CHECK_OR,
+	LW_CHECK_AND,
+	LW_CHECK_ADD,
+	LW_CHECK_FENCE,
+	LW_CHECK_AWAIT_EQ,
+	LW_CHECK_AWAIT_NE,
+	LW_CHECK_AWAIT_BOUNDED,
+	LW_CHECK_PARK,
+	LW_CHECK_UNPARK,
+	LW_CHECK_PLAIN_READ,
+	LW_CHECK_PLAIN_WRITE,
+	LW_CHECK_CLOCK,
+	LW_CHECK_CHOOSE,
+};
+
+/* An operation as it stands in the source, collected by the linker. Traces and mutants name it. */
+struct lw_check_site {
+	const char *file;
+	const char *function;
+	const char *operand;
+	uint32_t line;
+	uint8_t kind;
+	uint8_t order;
+	uint8_t size;
+} __attribute__((aligned(16)));
+
+/*
+ * Answers operation `site` on p: the old value where there is one. a, b: the
+ * value to store; expected and new value; mask and value; how many.
+ */
+uint64_t lw_check_operate(const struct lw_check_site *site, uintptr_t p, uint64_t a, uint64_t b);
+
+#define LW_CHECK_OPERATE(KIND, operand_text, bytes, order_of, p, a, b)                    \
+	({                                                                                \
+		static const struct lw_check_site lw_site                                 \
+			__attribute__((section("lw_check_sites"), used)) = {              \
+				.file = __FILE__,                                         \
+				.function = __func__,                                     \
+				.operand = operand_text,                                  \
+				.line = __LINE__,                                         \
+				.kind = LW_CHECK_##KIND,                                  \
+				.order = LW_CHECK_##order_of,                             \
+				.size = bytes,                                            \
+			};                                                                \
+		lw_check_operate(&lw_site, (uintptr_t)(p), (uint64_t)(a), (uint64_t)(b)); \
+	})
+#define LW_CHECK_TYPE(p) __typeof__((p)->lw_raw)
+#define LW_CHECK_ACCESS(KIND, p, a, b, order)                                               \
+	({                                                                                  \
+		uint64_t lw_got = LW_CHECK_OPERATE(KIND, #p, sizeof(*(p)), order, p, a, b); \
+		(LW_CHECK_TYPE(p)) lw_got;                                                  \
+	})
+
+#define lw_world_load(p, order)		    LW_CHECK_ACCESS(LOAD, p, 0, 0, order)
+#define lw_world_store(p, value, order)	    ((void)LW_CHECK_ACCESS(STORE, p, value, 0, order))
+#define lw_world_xchg(p, value, order)	    LW_CHECK_ACCESS(XCHG, p, value, 0, order)
+#define lw_world_fetch_or(p, bits, order)   LW_CHECK_ACCESS(OR, p, bits, 0, order)
+#define lw_world_fetch_and(p, bits, order)  LW_CHECK_ACCESS(AND, p, bits, 0, order)
+#define lw_world_fetch_add(p, value, order) LW_CHECK_ACCESS(ADD, p, value, 0, order)
+#define lw_world_try_cmpxchg(p, expected, value, order)                           \
+	({                                                                        \
+		LW_CHECK_TYPE(p) lw_want = *(expected);                           \
+		*(expected) = LW_CHECK_ACCESS(CMPXCHG, p, lw_want, value, order); \
+		*(expected) == lw_want;                                           \
+	})
+#define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
+#define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
+#define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_world_fence(order)				((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
+#define lw_world_barrier()				((void)0) /* an interruption may come before every operation */
+#define lw_world_await_eq(p, mask, value, order)	LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)
+#define lw_world_await_ne(p, mask, value, order)	LW_CHECK_ACCESS(AWAIT_NE, p, mask, value, order)
+#define lw_world_await_ne_bounded(p, mask, value, budget) \
+	LW_CHECK_ACCESS(AWAIT_BOUNDED, p, mask, value, relaxed)
+#define lw_world_park(p, value)	   ((void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
+#define lw_world_unpark(p, n)	   ((void)LW_CHECK_ACCESS(UNPARK, p, n, 0, seq_cst))
+#define lw_world_prefetch_write(p) ((void)(p))
+#define lw_world_plain_read(p) \
+	((__typeof__(*(p)))LW_CHECK_OPERATE(PLAIN_READ, #p, sizeof(*(p)), relaxed, p, 0, 0))
+#define lw_world_plain_write(p, value) \
+	((void)LW_CHECK_OPERATE(PLAIN_WRITE, #p, sizeof(*(p)), relaxed, p, value, 0))
+
+#endif
