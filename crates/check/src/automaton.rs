@@ -13,20 +13,10 @@ use std::ptr;
 
 use hashbrown::HashMap;
 
-use crate::hooks::{self, Backend, Client, Mark, Tunables};
+use crate::hooks::{self, Backend, Client, Mark, Request, Tunables};
 use crate::layout;
-use crate::site::Site;
 
 const STACK: usize = 16 << 10;
-
-/// What a thread is about to do.
-#[derive(Clone, Copy)]
-pub(crate) struct Request {
-    pub(crate) site: &'static Site,
-    pub(crate) address: usize,
-    pub(crate) a: u64,
-    pub(crate) b: u64,
-}
 
 /// What a thread is told when it goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -94,8 +84,9 @@ pub(crate) struct Next {
 struct Key {
     thread: usize,
     attributes: Attributes,
-    registers: [i64; REGISTERS],
-    stack: Box<[u8]>,
+    /// The lock code's frames and, before them, the registers that it relies on. What the hooks
+    /// have below is not part of it.
+    frames: Box<[u8]>,
 }
 
 /// What threads know of their surroundings.
@@ -124,7 +115,11 @@ struct Machine {
     thread: UnsafeCell<MaybeUninit<libc::ucontext_t>>,
     number: Cell<usize>,
     request: Cell<Option<Request>>,
-    answer: Cell<Answer>,
+    /// Where the frames of the lock code begin.
+    frames: Cell<usize>,
+    /// What to tell the thread: two cells, so that nothing of it is left on its stack.
+    interrupted: Cell<bool>,
+    value: Cell<u64>,
     attributes: Cell<Attributes>,
     effects: RefCell<Vec<Effect>>,
 }
@@ -141,7 +136,9 @@ impl Automata {
                 thread: UnsafeCell::new(MaybeUninit::zeroed()),
                 number: Cell::new(0),
                 request: Cell::new(None),
-                answer: Cell::new(Answer::Value(0)),
+                frames: Cell::new(0),
+                interrupted: Cell::new(false),
+                value: Cell::new(0),
                 attributes: Cell::default(),
                 effects: RefCell::default(),
             }),
@@ -185,15 +182,17 @@ impl Automata {
         let request = machine.request.get();
         let attributes = machine.attributes.get();
         let context = machine.context();
-        let (registers, stack) = match request {
-            Some(_) => (registers(&context), machine.frames(&context)),
+        let (frames, stack) = match request {
+            Some(_) => (
+                machine.stack_from(machine.frames.get()),
+                machine.stack_from(stack_pointer(&context)),
+            ),
             None => Default::default(),
         };
         let key = Key {
             thread,
             attributes,
-            registers,
-            stack: stack.clone(),
+            frames,
         };
         let local = *self.known.entry(key).or_insert_with(|| {
             self.locals.push(Local {
@@ -275,7 +274,18 @@ impl Machine {
         let (base, top) = self.stack_bounds();
         let used = local.stack.len();
         self.attributes.set(local.attributes);
-        self.answer.set(answer);
+        match answer {
+            Answer::Interruption => self.interrupted.set(true),
+            Answer::Value(value) => {
+                self.interrupted.set(false);
+                self.value.set(value);
+                self.change(|now| {
+                    now.fresh = false;
+                    now.holding &= !now.leaving;
+                    now.leaving = 0;
+                });
+            }
+        }
         // SAFETY: the stack is ours and nobody runs on it; the frames go back to where they were.
         // Below them zeros, so that what is left over never tells equal states apart.
         unsafe {
@@ -306,11 +316,10 @@ impl Machine {
         unsafe { (*self.thread.get()).assume_init() }
     }
 
-    fn frames(&self, context: &libc::ucontext_t) -> Box<[u8]> {
+    fn stack_from(&self, address: usize) -> Box<[u8]> {
         let (_, top) = self.stack_bounds();
-        let sp = stack_pointer(context);
         // SAFETY: a suspended thread's frames reach from its stack pointer to the top.
-        unsafe { std::slice::from_raw_parts(sp as *const u8, top - sp) }.into()
+        unsafe { std::slice::from_raw_parts(address as *const u8, top - address) }.into()
     }
 
     fn change(&self, f: impl FnOnce(&mut Attributes)) {
@@ -337,26 +346,15 @@ extern "C" fn main() {
 }
 
 impl Backend for Machine {
-    fn operate(&self, site: &'static Site, address: usize, a: u64, b: u64) -> u64 {
+    fn operate(&self, request: Request, frames: usize) -> u64 {
         loop {
-            self.request.set(Some(Request {
-                site,
-                address,
-                a,
-                b,
-            }));
+            self.frames.set(frames);
+            self.request.set(Some(request));
             self.leave();
-            match self.answer.get() {
-                Answer::Value(value) => {
-                    self.change(|now| {
-                        now.fresh = false;
-                        now.holding &= !now.leaving;
-                        now.leaving = 0;
-                    });
-                    return value;
-                }
-                Answer::Interruption => self.interrupt(),
+            if !self.interrupted.get() {
+                return self.value.get();
             }
+            self.interrupt();
         }
     }
 
@@ -442,41 +440,8 @@ impl Machine {
 }
 
 #[cfg(target_arch = "x86_64")]
-const REGISTERS: usize = 8;
-
-/// The registers that a call preserves, all that a suspended thread may rely on.
-#[cfg(target_arch = "x86_64")]
-fn registers(context: &libc::ucontext_t) -> [i64; REGISTERS] {
-    [
-        libc::REG_RBX,
-        libc::REG_RBP,
-        libc::REG_R12,
-        libc::REG_R13,
-        libc::REG_R14,
-        libc::REG_R15,
-        libc::REG_RSP,
-        libc::REG_RIP,
-    ]
-    .map(|r| context.uc_mcontext.gregs[r as usize])
-}
-
-#[cfg(target_arch = "x86_64")]
 fn stack_pointer(context: &libc::ucontext_t) -> usize {
     context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize
-}
-
-#[cfg(target_arch = "aarch64")]
-const REGISTERS: usize = 14;
-
-/// The registers that a call preserves, all that a suspended thread may rely on.
-#[cfg(target_arch = "aarch64")]
-fn registers(context: &libc::ucontext_t) -> [i64; REGISTERS] {
-    let saved = &context.uc_mcontext;
-    std::array::from_fn(|i| match i {
-        0..12 => saved.regs[19 + i] as i64,
-        12 => saved.sp as i64,
-        _ => saved.pc as i64,
-    })
 }
 
 #[cfg(target_arch = "aarch64")]

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::automaton::Request;
+use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::site::{Kind, Site};
 

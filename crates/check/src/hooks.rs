@@ -55,11 +55,21 @@ pub(crate) enum Mark {
     Released,
 }
 
+/// What a thread is about to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) site: &'static Site,
+    pub(crate) address: usize,
+    pub(crate) a: u64,
+    pub(crate) b: u64,
+}
+
 /// Who answers the operations of the thread that is running.
 ///
 /// Methods take `&self`, since a thread that asks may be suspended within.
 pub(crate) trait Backend {
-    fn operate(&self, site: &'static Site, address: usize, a: u64, b: u64) -> u64;
+    /// `frames`: where on the stack the asking code's frames begin, its registers first.
+    fn operate(&self, request: Request, frames: usize) -> u64;
     fn thread(&self) -> usize;
     fn numa_node(&self) -> u16;
     fn is_priority(&self) -> bool;
@@ -136,9 +146,70 @@ pub(crate) fn node_layout() -> NodeLayout {
     }
 }
 
+/// `lw_check_operate` of world.h: puts the registers that a call preserves on the stack, next to
+/// the frames of the caller, and asks [`operate`]. Together they are all that the caller goes on
+/// with.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-extern "C" fn lw_check_operate(site: &'static Site, p: usize, a: u64, b: u64) -> u64 {
-    with(|backend| backend.operate(site, p, a, b))
+extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u64 {
+    std::arch::naked_asm!(
+        "push rbx",
+        "push rbp",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "mov r8, rsp",
+        "sub rsp, 8",
+        "call {operate}",
+        "add rsp, 8",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
+        "ret",
+        operate = sym operate,
+    )
+}
+
+/// `lw_check_operate` of world.h: puts the registers that a call preserves on the stack, next to
+/// the frames of the caller, and asks [`operate`]. Together they are all that the caller goes on
+/// with.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u64 {
+    std::arch::naked_asm!(
+        "stp x29, x30, [sp, #-96]!",
+        "stp x19, x20, [sp, #16]",
+        "stp x21, x22, [sp, #32]",
+        "stp x23, x24, [sp, #48]",
+        "stp x25, x26, [sp, #64]",
+        "stp x27, x28, [sp, #80]",
+        "mov x4, sp",
+        "bl {operate}",
+        "ldp x19, x20, [sp, #16]",
+        "ldp x21, x22, [sp, #32]",
+        "ldp x23, x24, [sp, #48]",
+        "ldp x25, x26, [sp, #64]",
+        "ldp x27, x28, [sp, #80]",
+        "ldp x29, x30, [sp], #96",
+        "ret",
+        operate = sym operate,
+    )
+}
+
+extern "C" fn operate(site: &'static Site, address: usize, a: u64, b: u64, frames: usize) -> u64 {
+    let request = Request {
+        site,
+        address,
+        a,
+        b,
+    };
+    with(|backend| backend.operate(request, frames))
 }
 
 #[unsafe(no_mangle)]

@@ -7,11 +7,11 @@ use hashbrown::HashMap;
 use lockworks::LockType;
 
 use crate::automaton::{
-    Answer, Attributes, Automata, Effect, Local, LocalId, Request, Surroundings,
+    Answer, Attributes, Automata, Effect, Local, LocalId, Surroundings,
 };
 use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling, Writer};
 use crate::config::{Config, Memory, Time};
-use crate::hooks::{self, Client};
+use crate::hooks::{self, Client, Request};
 use crate::layout::{self, Region};
 use crate::mutation::{Change, Mutation};
 use crate::site::{Kind, Order, Site};

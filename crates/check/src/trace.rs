@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::automaton::Request;
 use crate::cells::{Findings, Parts, Place};
-use crate::hooks::{self, NodeLayout};
+use crate::hooks::{self, NodeLayout, Request};
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Stop};
 use crate::search::{Broken, Check};
