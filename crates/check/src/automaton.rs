@@ -84,6 +84,8 @@ pub(crate) struct Next {
 struct Key {
     thread: usize,
     attributes: Attributes,
+    /// What it is about to do, with what.
+    request: Option<(usize, usize, u64, u64)>,
     /// The lock code's frames and, before them, the registers that it relies on. What the hooks
     /// have below is not part of it.
     frames: Box<[u8]>,
@@ -192,6 +194,7 @@ impl Automata {
         let key = Key {
             thread,
             attributes,
+            request: request.map(|r| (r.site.number(), r.address, r.a, r.b)),
             frames,
         };
         let local = *self.known.entry(key).or_insert_with(|| {

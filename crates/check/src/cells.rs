@@ -63,7 +63,8 @@ impl Parts {
     }
 }
 
-/// What a search relies on, found out by those before it.
+/// What a search relies on, found out by those before it. Addresses stand for their class: what
+/// is found of one thread's node holds for the nodes of all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     boundaries: BTreeSet<usize>,
@@ -221,18 +222,19 @@ impl Cells {
         size: usize,
         region: Region,
     ) -> Result<CellId, Refusal> {
+        let class = layout::class(address, self.threads);
         if let Some(&id) = self.by_address.get(&address) {
             let cell = &self.cells[usize::from(id)];
             return match cell.place {
                 Place::Private { thread: owner, .. } if usize::from(owner) != thread => {
-                    findings.shared.insert(address);
+                    findings.shared.insert(class);
                     Err(Refusal::Anew)
                 }
                 _ => Ok(id),
             };
         }
         let always_shared = matches!(region, Region::Lock(_) | Region::Variables);
-        let place = if always_shared || findings.shared.contains(&address) {
+        let place = if always_shared || findings.shared.contains(&class) {
             if self.shared == SHARED_CELLS {
                 return Err(Refusal::TooManyCells);
             }
@@ -254,7 +256,7 @@ impl Cells {
             size,
             region,
             place,
-            writer: match findings.several_writers.contains(&address) {
+            writer: match findings.several_writers.contains(&class) {
                 true => Writer::Several,
                 false => Writer::None,
             },
@@ -277,7 +279,8 @@ impl Cells {
         }
         match cell.writer {
             Writer::One(other) if usize::from(other) != thread => {
-                findings.several_writers.insert(cell.address);
+                let class = layout::class(cell.address, self.threads);
+                findings.several_writers.insert(class);
                 Err(Refusal::Anew)
             }
             _ => {

@@ -67,6 +67,15 @@ pub(crate) fn variables() -> usize {
     VARIABLE_BASE
 }
 
+/// The address that stands for all that are the same piece of some thread's node.
+pub(crate) fn class(address: usize, threads: usize) -> usize {
+    match resolve(address, threads) {
+        Some((Region::Node { .. }, offset)) => slot_nodes(1) + offset,
+        Some((Region::Lent { .. }, offset)) => lent(0, 0) + offset,
+        _ => address,
+    }
+}
+
 /// What is at an address, and how far into it that is.
 pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)> {
     let within = |base: usize, stride: usize, n: usize| {

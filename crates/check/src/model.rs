@@ -7,11 +7,11 @@ use hashbrown::HashMap;
 use lockworks::LockType;
 
 use crate::automaton::{
-    Answer, Attributes, Automata, Effect, Local, LocalId, Surroundings,
+    Answer, Attributes, Automata, Effect, Local, LocalId,
 };
 use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling, Writer};
 use crate::config::{Config, Memory, Time};
-use crate::hooks::{self, Client, Request};
+use crate::hooks::{self, Request};
 use crate::layout::{self, Region};
 use crate::mutation::{Change, Mutation};
 use crate::site::{Kind, Order, Site};
@@ -205,29 +205,13 @@ impl<'a> Model<'a> {
         lock: &'static LockType,
         mutation: Option<Mutation>,
         findings: &'a mut Findings,
-        program: unsafe extern "C" fn(*const Client, u32),
+        automata: Automata,
     ) -> Self {
-        let inverted = mutation.is_some_and(|m| m.change == Change::InvertPriority);
-        let surroundings = Surroundings {
-            client: Client {
-                lock,
-                locks: std::array::from_fn(layout::lock),
-                data: std::array::from_fn(layout::data),
-                acquisitions: config.acquisitions,
-                trylock: config.trylock,
-            },
-            numa_nodes: (0..config.threads).map(|t| config.node(t)).collect(),
-            priority: (0..config.threads)
-                .map(|t| config.priority.contains(&t) != inverted)
-                .collect(),
-            tunables: config.tunables,
-            program,
-        };
         Self {
             config,
             lock,
             mutation,
-            automata: Automata::new(surroundings),
+            automata,
             cells: Cells::new(config.threads),
             findings,
             parts: Vec::new(),

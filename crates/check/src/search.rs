@@ -12,11 +12,13 @@ use hashbrown::hash_map::Entry;
 use lockworks::LockType;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::automaton::{Automata, Surroundings};
 use crate::cells::Findings;
 use crate::config::{Config, ConfigError};
 use crate::hooks::{self, Client};
 use crate::model::{Choice, Model, Stop, Violation};
-use crate::mutation::Mutation;
+use crate::layout;
+use crate::mutation::{Change, Mutation};
 use crate::state::State;
 
 /// A step: which thread, and which of its choices.
@@ -131,17 +133,40 @@ impl<'a> Check<'a> {
         })
     }
 
-    pub(crate) fn model<'f>(&self, findings: &'f mut Findings) -> Model<'f>
+    /// The check's model, with the automata of an earlier search of it.
+    pub(crate) fn model<'f>(
+        &self,
+        findings: &'f mut Findings,
+        automata: Option<Automata>,
+    ) -> Model<'f>
     where
         'a: 'f,
     {
-        Model::new(
-            self.config,
-            self.lock,
-            self.mutation,
-            findings,
-            self.program,
-        )
+        let automata = automata
+            .unwrap_or_else(|| Automata::new(self.surroundings()));
+        Model::new(self.config, self.lock, self.mutation, findings, automata)
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        let config = self.config;
+        let inverted = self
+            .mutation
+            .is_some_and(|m| m.change == Change::InvertPriority);
+        Surroundings {
+            client: Client {
+                lock: self.lock,
+                locks: std::array::from_fn(layout::lock),
+                data: std::array::from_fn(layout::data),
+                acquisitions: config.acquisitions,
+                trylock: config.trylock,
+            },
+            numa_nodes: (0..config.threads).map(|t| config.node(t)).collect(),
+            priority: (0..config.threads)
+                .map(|t| config.priority.contains(&t) != inverted)
+                .collect(),
+            tunables: config.tunables,
+            program: self.program,
+        }
     }
 
     /// Searches all states. `progress` is called now and then.
@@ -170,8 +195,10 @@ impl<'a> Check<'a> {
     ) -> Outcome {
         let begin = Instant::now();
         let mut findings = Findings::default();
+        let mut automata = None;
         loop {
-            let mut search = Search::new(self.model(&mut findings), reduce);
+            let model = self.model(&mut findings, automata.take());
+            let mut search = Search::new(model, reduce);
             let end = search.run(limits, begin, ended, progress);
             if let Some(end) = end {
                 return Outcome {
@@ -181,6 +208,7 @@ impl<'a> Check<'a> {
                     covered: search.model.covered,
                 };
             }
+            automata = Some(search.model.automata);
         }
     }
 }

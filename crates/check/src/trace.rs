@@ -37,7 +37,7 @@ impl Check<'_> {
     pub fn trace(&self, broken: &Broken) -> Vec<TraceStep> {
         let mut findings = Findings::default();
         loop {
-            let mut model = self.model(&mut findings);
+            let mut model = self.model(&mut findings, None);
             match replay(&mut model, broken) {
                 Some(steps) => return steps,
                 None => continue,
