@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::hooks::Request;
 use crate::layout::{self, Region};
-use crate::site::{Kind, Site};
+use crate::site::Kind;
 
 /// Most cells that several threads use: a view has one entry for each.
 pub(crate) const SHARED_CELLS: usize = 64;
@@ -30,8 +30,6 @@ pub(crate) struct Cell {
     pub(crate) region: Region,
     /// The one thread that uses it, or the cell's entry in views.
     pub(crate) place: Place,
-    /// The one thread that has written it; none yet, or several.
-    pub(crate) writer: Writer,
 }
 
 /// Where a cell's value is kept.
@@ -41,13 +39,6 @@ pub(crate) enum Place {
     Private { thread: u8, number: u8 },
     /// Several do: the number among such cells, which is its entry in views.
     Shared { number: u8 },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Writer {
-    None,
-    One(u8),
-    Several,
 }
 
 /// The cells that an operation touches, in the order of their addresses.
@@ -69,7 +60,6 @@ impl Parts {
 pub(crate) struct Findings {
     boundaries: BTreeSet<usize>,
     shared: BTreeSet<usize>,
-    several_writers: BTreeSet<usize>,
     /// Address of plain data and the thread that reads it.
     readers: BTreeSet<(usize, usize)>,
     /// Some thread makes an acquire fence, so what it read before matters.
@@ -150,7 +140,6 @@ impl Cells {
             let next = findings.boundaries.range(at + 1..).next();
             let next = *next.expect("the end is a boundary");
             let id = self.cell(findings, thread, at, next - at, region)?;
-            self.note_writer(findings, thread, id, site)?;
             parts.cells[usize::from(parts.count)] = id;
             parts.count += 1;
             at = next;
@@ -256,37 +245,8 @@ impl Cells {
             size,
             region,
             place,
-            writer: match findings.several_writers.contains(&class) {
-                true => Writer::Several,
-                false => Writer::None,
-            },
         });
         self.by_address.insert(address, id);
         Ok(id)
-    }
-
-    fn note_writer(
-        &mut self,
-        findings: &mut Findings,
-        thread: usize,
-        id: CellId,
-        site: &Site,
-    ) -> Result<(), Refusal> {
-        let writes = matches!(site.kind, Kind::Store) || site.kind.is_read_modify_write();
-        let cell = &mut self.cells[usize::from(id)];
-        if !writes || cell.writer == Writer::Several {
-            return Ok(());
-        }
-        match cell.writer {
-            Writer::One(other) if usize::from(other) != thread => {
-                let class = layout::class(cell.address, self.threads);
-                findings.several_writers.insert(class);
-                Err(Refusal::Anew)
-            }
-            _ => {
-                cell.writer = Writer::One(thread as u8);
-                Ok(())
-            }
-        }
     }
 }

@@ -6,10 +6,8 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use lockworks::LockType;
 
-use crate::automaton::{
-    Answer, Attributes, Automata, Effect, Local, LocalId,
-};
-use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling, Writer};
+use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId};
+use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling};
 use crate::config::{Config, Memory, Time};
 use crate::hooks::{self, Request};
 use crate::layout::{self, Region};
@@ -414,18 +412,9 @@ impl<'a> Model<'a> {
             let cell = self.cell(*id);
             match cell.place {
                 Place::Private { .. } => true,
-                Place::Shared { .. } => {
-                    let only_reads = !kind.is_read_modify_write() && kind != Kind::Store;
-                    let unexposed = cell.region.node().is_some_and(|(owner, node)| {
-                        owner == thread && state.threads[thread].exposed & 1 << node == 0
-                    });
-                    let alone = match cell.writer {
-                        Writer::None => true,
-                        Writer::One(writer) => usize::from(writer) == thread,
-                        Writer::Several => false,
-                    };
-                    unexposed || only_reads && alone
-                }
+                Place::Shared { .. } => cell.region.node().is_some_and(|(owner, node)| {
+                    owner == thread && state.threads[thread].exposed & 1 << node == 0
+                }),
             }
         };
         self.parts(local).cells().iter().all(own)

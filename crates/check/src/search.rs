@@ -10,14 +10,17 @@ use std::time::{Duration, Instant};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use lockworks::LockType;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::automaton::{Automata, Surroundings};
 use crate::cells::Findings;
 use crate::config::{Config, ConfigError};
 use crate::hooks::{self, Client};
-use crate::model::{Choice, Model, Stop, Violation};
 use crate::layout;
+use crate::model::{Choice, Model, Stop, Violation};
 use crate::mutation::{Change, Mutation};
 use crate::state::State;
 
@@ -133,6 +136,33 @@ impl<'a> Check<'a> {
         })
     }
 
+    /// Makes some runs by chance, for what they find out before the search proper begins.
+    fn rehearse(&self, findings: &mut Findings) -> Automata {
+        let mut random = Pcg32::seed_from_u64(REHEARSALS);
+        let mut automata = None;
+        let mut choices = Vec::new();
+        let mut left = REHEARSALS;
+        while left > 0 {
+            left -= 1;
+            let mut model = self.model(findings, automata.take());
+            let mut run = || -> Result<(), Stop> {
+                let mut state = model.start()?;
+                for _ in 0..REHEARSED_STEPS {
+                    let thread = random.random_range(0..state.threads.len());
+                    model.choices(&state, thread, &mut choices)?;
+                    if let Some(choice) = choices.choose(&mut random) {
+                        model.apply(&mut state, thread, *choice)?;
+                    }
+                }
+                Ok(())
+            };
+            // What goes wrong here, the search finds too.
+            _ = run();
+            automata = Some(model.automata);
+        }
+        automata.expect("there are rehearsals")
+    }
+
     /// The check's model, with the automata of an earlier search of it.
     pub(crate) fn model<'f>(
         &self,
@@ -142,8 +172,7 @@ impl<'a> Check<'a> {
     where
         'a: 'f,
     {
-        let automata = automata
-            .unwrap_or_else(|| Automata::new(self.surroundings()));
+        let automata = automata.unwrap_or_else(|| Automata::new(self.surroundings()));
         Model::new(self.config, self.lock, self.mutation, findings, automata)
     }
 
@@ -195,7 +224,7 @@ impl<'a> Check<'a> {
     ) -> Outcome {
         let begin = Instant::now();
         let mut findings = Findings::default();
-        let mut automata = None;
+        let mut automata = Some(self.rehearse(&mut findings));
         loop {
             let model = self.model(&mut findings, automata.take());
             let mut search = Search::new(model, reduce);
@@ -578,5 +607,8 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Runs made before a search, and the most steps of each.
+const REHEARSALS: u64 = 1000;
+const REHEARSED_STEPS: usize = 1000;
 /// Local steps in a row after which a thread is taken to go on like that for ever.
 const MOST_LOCAL_STEPS: usize = 1000;
