@@ -4,6 +4,7 @@
 //! order; a thread's view says, for each cell, which write is the oldest that it may still read.
 //! A write carries the view that reading it with acquire adds to the reader's.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::automaton::LocalId;
@@ -80,8 +81,10 @@ pub(crate) struct State {
     pub(crate) sc: View,
     /// Values of cells that one thread uses.
     pub(crate) private: Vec<u64>,
-    counts: Vec<u8>,
+    /// Writes of all shared cells, those of one after those of another; `starts` says where those
+    /// of each begin, and where the last ones end.
     messages: Vec<Message>,
+    starts: Vec<u16>,
     /// For each shared cell, the others of its word.
     siblings: Rc<[Vec<Sibling>]>,
 }
@@ -103,37 +106,40 @@ impl State {
             threads: locals.map(thread).collect(),
             sc: View::NONE,
             private: Vec::new(),
-            counts: Vec::new(),
             messages: Vec::new(),
+            starts: vec![0],
             siblings,
         }
     }
 
     /// Makes room for cells found since the state was made, or decoded.
     pub(crate) fn grow(&mut self, shared: &[u64], private: &[u64], siblings: &Rc<[Vec<Sibling>]>) {
-        for value in &shared[self.counts.len()..] {
-            self.counts.push(1);
+        for value in &shared[self.cells()..] {
             self.messages.push(Message::new(*value));
+            self.starts.push(self.messages.len() as u16);
         }
         self.siblings = Rc::clone(siblings);
         self.private.extend(&private[self.private.len()..]);
     }
 
+    fn cells(&self) -> usize {
+        self.starts.len() - 1
+    }
+
     #[inline]
-    fn start(&self, cell: usize) -> usize {
-        self.counts[..cell].iter().map(|n| usize::from(*n)).sum()
+    fn range(&self, cell: usize) -> Range<usize> {
+        self.starts[cell].into()..self.starts[cell + 1].into()
     }
 
     /// A cell's writes in modification order.
     #[inline]
     pub(crate) fn messages(&self, cell: usize) -> &[Message] {
-        let start = self.start(cell);
-        &self.messages[start..start + usize::from(self.counts[cell])]
+        &self.messages[self.range(cell)]
     }
 
     pub(crate) fn message_mut(&mut self, cell: usize, position: usize) -> &mut Message {
-        let at = self.start(cell) + position;
-        &mut self.messages[at]
+        let range = self.range(cell);
+        &mut self.messages[range][position]
     }
 
     /// The newest value of a cell.
@@ -161,8 +167,8 @@ impl State {
                 .iter()
                 .find(|s| usize::from(s.number) == cell)
                 .expect("siblings know each other");
-            let start = self.start(number);
-            for message in &mut self.messages[start..start + usize::from(self.counts[number])] {
+            let range = self.range(number);
+            for message in &mut self.messages[range] {
                 f(&mut message.floor[usize::from(back.offset)]);
             }
         }
@@ -170,10 +176,11 @@ impl State {
 
     /// Puts a write at `position` of a cell's modification order. False if there are too many.
     pub(crate) fn insert(&mut self, cell: usize, position: usize, message: Message) -> bool {
-        if self.counts[cell] == u8::MAX {
+        let Range { start, end } = self.range(cell);
+        if end - start == usize::from(u8::MAX) {
             return false;
         }
-        if position < usize::from(self.counts[cell]) {
+        if start + position < end {
             for view in self.views() {
                 let place = &mut view.0[cell];
                 *place += u8::from(usize::from(*place) >= position);
@@ -182,18 +189,21 @@ impl State {
                 *floor += u8::from(usize::from(*floor) >= position);
             });
         }
-        let at = self.start(cell) + position;
-        self.messages.insert(at, message);
-        self.counts[cell] += 1;
+        self.messages.insert(start + position, message);
+        for start in &mut self.starts[cell + 1..] {
+            *start += 1;
+        }
         true
     }
 
     /// Makes `value` all that a cell holds, known to everybody.
     pub(crate) fn reset(&mut self, cell: usize, value: u64) {
-        let start = self.start(cell);
-        let end = start + usize::from(self.counts[cell]);
+        let Range { start, end } = self.range(cell);
         self.messages.drain(start + 1..end);
-        self.counts[cell] = 1;
+        let gone = (end - start - 1) as u16;
+        for next in &mut self.starts[cell + 1..] {
+            *next -= gone;
+        }
         self.messages[start] = Message::new(value);
         for view in self.views() {
             view.0[cell] = 0;
@@ -205,9 +215,8 @@ impl State {
     pub(crate) fn join_floors(&mut self, written: &[(usize, usize)]) {
         let siblings = Rc::clone(&self.siblings);
         for (cell, position) in written {
-            let start = self.start(*cell);
-            let here = start..start + usize::from(self.counts[*cell]);
-            let mut floor = self.messages[start + position - 1].floor;
+            let here = self.range(*cell);
+            let mut floor = self.messages[here.start + position - 1].floor;
             for (other, place) in written {
                 for sibling in siblings[*cell]
                     .iter()
@@ -244,7 +253,7 @@ impl State {
     /// Something that only `thread` knows of happens to plain data.
     pub(crate) fn event(&mut self, cell: usize, thread: usize, value: u64) {
         self.reset(cell, value);
-        let message = self.messages[self.start(cell)];
+        let message = self.messages(cell)[0];
         self.insert(cell, 1, message);
         self.threads[thread].seen.0[cell] = 1;
         self.threads[thread].read.0[cell] = 1;
@@ -272,46 +281,45 @@ impl State {
                 *a = (*a).min(*b);
             }
         }
-        for (place, count) in oldest.0.iter_mut().zip(&self.counts) {
-            *place = (*place).min(count - 1);
-        }
-        let mut start = 0;
+        let mut kept = 0;
         let mut dropped = false;
-        for cell in 0..self.counts.len() {
-            let unreadable = usize::from(oldest.0[cell]);
-            if unreadable > 0 {
-                self.messages.drain(start..start + unreadable);
-                self.counts[cell] -= unreadable as u8;
-                dropped = true;
+        for cell in 0..self.cells() {
+            let Range { start, end } = self.range(cell);
+            let unreadable = usize::from(oldest.0[cell]).min(end - start - 1);
+            oldest.0[cell] = unreadable as u8;
+            dropped |= unreadable > 0;
+            self.starts[cell] = kept as u16;
+            if dropped {
+                self.messages.copy_within(start + unreadable..end, kept);
             }
-            self.messages[start].attached = false;
-            start += usize::from(self.counts[cell]);
+            self.messages[kept].attached = false;
+            kept += end - start - unreadable;
         }
-        if dropped {
-            for place in &mut oldest.0[self.counts.len()..] {
-                *place = 0;
+        if !dropped {
+            return;
+        }
+        self.messages.truncate(kept);
+        let cells = self.cells();
+        self.starts[cells] = kept as u16;
+        oldest.0[cells..].fill(0);
+        for view in self.views() {
+            for (a, b) in view.0.iter_mut().zip(&oldest.0) {
+                *a = a.saturating_sub(*b);
             }
-            for view in self.views() {
-                for (a, b) in view.0.iter_mut().zip(&oldest.0) {
-                    *a = a.saturating_sub(*b);
-                }
-            }
-            for cell in 0..self.counts.len() {
-                let gone = oldest.0[cell];
-                if gone > 0 {
-                    self.floors(cell, |floor| *floor = floor.saturating_sub(gone));
-                }
+        }
+        for cell in 0..cells {
+            let gone = oldest.0[cell];
+            if gone > 0 {
+                self.floors(cell, |floor| *floor = floor.saturating_sub(gone));
             }
         }
     }
 
     /// What a write carries, but all who may still read it have seen.
     fn drop_known(&mut self, live: u8) {
-        let mut start = 0;
-        for cell in 0..self.counts.len() {
-            let count = usize::from(self.counts[cell]);
-            for k in 0..count {
-                let message = &mut self.messages[start + k];
+        for cell in 0..self.cells() {
+            let range = self.range(cell);
+            for (k, message) in self.messages[range].iter_mut().enumerate() {
                 if message.view == View::NONE {
                     continue;
                 }
@@ -327,7 +335,6 @@ impl State {
                     *a = if *a <= *b { 0 } else { *a };
                 }
             }
-            start += count;
         }
     }
 
@@ -360,25 +367,21 @@ impl State {
         for value in &self.private[..used] {
             number(bytes, *value);
         }
-        let mut messages = self.messages.iter();
-        for (cell, count) in self.counts.iter().enumerate() {
-            let mut here = messages.by_ref().take(usize::from(*count));
-            if *count == 1 {
-                let message = here.next().expect("counted");
-                if message.view == View::NONE && message.floor == [0; WORD] {
-                    if message.value != initial[cell] {
-                        bytes.extend([cell as u8 + 1, 0]);
-                        number(bytes, message.value);
-                    }
-                    continue;
+        for (cell, initial) in initial[..self.cells()].iter().enumerate() {
+            let messages = self.messages(cell);
+            let plain = |m: &Message| m.view == View::NONE && m.floor == [0; WORD];
+            match messages {
+                [one] if plain(one) && one.value == *initial => {}
+                [one] if plain(one) => {
+                    bytes.extend([cell as u8 + 1, 0]);
+                    number(bytes, one.value);
                 }
-                bytes.extend([cell as u8 + 1, 1]);
-                self.encode_message(message, bytes);
-                continue;
-            }
-            bytes.extend([cell as u8 + 1, *count]);
-            for message in here {
-                self.encode_message(message, bytes);
+                _ => {
+                    bytes.extend([cell as u8 + 1, messages.len() as u8]);
+                    for message in messages {
+                        self.encode_message(message, bytes);
+                    }
+                }
             }
         }
         bytes.push(0);
@@ -394,10 +397,14 @@ impl State {
     fn encode_view(&self, view: &View, bytes: &mut Vec<u8>) {
         let at = bytes.len();
         bytes.push(0);
-        for (cell, place) in view.0[..self.counts.len()].iter().enumerate() {
-            if *place != 0 {
-                bytes.extend([cell as u8, *place]);
+        for (i, chunk) in view.0.chunks_exact(size_of::<u64>()).enumerate() {
+            let mut rest = u64::from_le_bytes(chunk.try_into().expect("so many bytes"));
+            while rest != 0 {
+                let byte = rest.trailing_zeros() / 8;
+                let cell = i * size_of::<u64>() + byte as usize;
+                bytes.extend([cell as u8, (rest >> (8 * byte)) as u8]);
                 bytes[at] += 1;
+                rest &= !(0xff << (8 * byte));
             }
         }
     }
@@ -432,27 +439,26 @@ impl State {
         let mut next = bytes.byte();
         for (cell, value) in initial.iter().enumerate() {
             if usize::from(next) != cell + 1 {
-                state.counts.push(1);
                 state.messages.push(Message::new(*value));
-                continue;
+            } else {
+                let count = bytes.byte();
+                if count == 0 {
+                    state.messages.push(Message::new(bytes.number()));
+                }
+                for _ in 0..count {
+                    let value = bytes.number();
+                    let floor = bytes.number().to_le_bytes();
+                    let attached = bytes.byte() != 0;
+                    state.messages.push(Message {
+                        view: bytes.view(),
+                        value,
+                        attached,
+                        floor,
+                    });
+                }
+                next = bytes.byte();
             }
-            let count = bytes.byte();
-            state.counts.push(count.max(1));
-            if count == 0 {
-                state.messages.push(Message::new(bytes.number()));
-            }
-            for _ in 0..count {
-                let value = bytes.number();
-                let floor = bytes.number().to_le_bytes();
-                let attached = bytes.byte() != 0;
-                state.messages.push(Message {
-                    view: bytes.view(),
-                    value,
-                    attached,
-                    floor,
-                });
-            }
-            next = bytes.byte();
+            state.starts.push(state.messages.len() as u16);
         }
         state
     }
