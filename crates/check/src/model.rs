@@ -26,12 +26,20 @@ pub(crate) type Picks = [u8; 4];
 /// One of the things that a thread may do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// The operation it is at.
-    Operate(Picks),
+    /// The operation it is at. `newest`: with the newest values, or as well as with those.
+    Operate { picks: Picks, newest: bool },
     /// An interruption comes in before it.
     Interruption,
     /// It wakes, though nobody woke it.
     Wake,
+}
+
+impl Choice {
+    /// It comes about when everybody sees the newest values, without interruptions or wake-ups
+    /// for no reason. What waits for anything else may wait for ever.
+    pub(crate) fn is_progress(self) -> bool {
+        matches!(self, Self::Operate { newest: true, .. })
+    }
 }
 
 /// A promise that was not kept.
@@ -455,7 +463,12 @@ impl<'a> Model<'a> {
     ) -> Result<(), Stop> {
         let request = self.local(local).request.expect("it has not ended");
         let site = request.site;
-        let mut one = |pick: u8| choices.push(Choice::Operate([pick, 0, 0, 0]));
+        let mut one = |pick: u8| {
+            choices.push(Choice::Operate {
+                picks: [pick, 0, 0, 0],
+                newest: true,
+            });
+        };
         if self.is_dropped(site) || self.change(site) == Some(Change::Defer) {
             one(0);
             return Ok(());
@@ -482,9 +495,77 @@ impl<'a> Model<'a> {
                     .filter(|set| set & !parked == 0 && set.count_ones() == woken)
                     .for_each(one);
             }
-            _ => self.accesses(state, thread, local, &request, choices),
+            kind => {
+                self.accesses(state, thread, local, &request, choices);
+                let reads = !kind.is_read_modify_write() && kind != Kind::Store;
+                if self.weak() && (reads || kind == Kind::CompareExchange) && choices.len() > 1 {
+                    self.drop_dominated(state, thread, local, &request, choices);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Of reads after which the thread goes on alike, keeps those after which it has seen least.
+    /// All that can happen after another of them can happen after one of these too: who has seen
+    /// less may still see more, may write where the other may, and knows of no more accesses to
+    /// plain data. What can no longer happen when only the newest values are read, as deadlocks
+    /// are defined, does not depend on what has been seen.
+    fn drop_dominated(
+        &mut self,
+        state: &State,
+        thread: usize,
+        local: LocalId,
+        request: &Request,
+        choices: &mut Vec<Choice>,
+    ) {
+        let parts = self.parts(local);
+        let acquires = self.order(request.site).acquires()
+            && request.site.kind != Kind::CompareExchange
+            || self.findings.acquire_fences;
+        let mut kept: Vec<(LocalId, View, Choice)> = Vec::new();
+        for choice in choices.drain(..) {
+            let Choice::Operate { picks, newest } = choice else {
+                unreachable!("only operations have been found so far");
+            };
+            let value = self.value(state, &parts, &picks);
+            let changes = request.site.kind == Kind::CompareExchange && value == request.a
+                || request.site.kind == Kind::Park && value == request.a;
+            let next = if changes || self.is_uninitialised(state, &parts, &picks) {
+                LocalId::MAX
+            } else {
+                let at = state.threads[thread].local;
+                self.automata.step(thread, at, Answer::Value(value)).local
+            };
+            let mut seen = state.threads[thread].seen;
+            for (id, pick) in parts.cells().iter().zip(&picks) {
+                if let Place::Shared { number } = self.cell(*id).place {
+                    let cell = usize::from(number);
+                    seen.0[cell] = seen.0[cell].max(*pick);
+                    if acquires {
+                        seen.join(&state.messages(cell)[usize::from(*pick)].view);
+                    }
+                }
+            }
+            let alike = |other: LocalId| next != LocalId::MAX && other == next;
+            if let Some((_, _, dominant)) = kept
+                .iter_mut()
+                .find(|(other, less, _)| alike(*other) && less.is_within(&seen))
+            {
+                if let Choice::Operate { newest: n, .. } = dominant {
+                    *n |= newest;
+                }
+                continue;
+            }
+            let mut newest = newest;
+            kept.retain(|(other, more, dominated)| {
+                let keep = !(alike(*other) && seen.is_within(more));
+                newest |= !keep && matches!(dominated, Choice::Operate { newest: true, .. });
+                keep
+            });
+            kept.push((next, seen, Choice::Operate { picks, newest }));
+        }
+        choices.extend(kept.into_iter().map(|(_, _, choice)| choice));
     }
 
     /// Those of the values 0 to n - 1 that lead to different states.
@@ -571,8 +652,14 @@ impl<'a> Model<'a> {
         choices: &mut Vec<Choice>,
     ) {
         if part == parts.cells().len() {
+            let newest = candidates
+                .each_ref()
+                .map(|range| range.end.saturating_sub(1));
             if self.is_possible(state, request, parts, picks) {
-                choices.push(Choice::Operate(*picks));
+                choices.push(Choice::Operate {
+                    picks: *picks,
+                    newest: part == 0 || picks[..part] == newest[..part],
+                });
             }
             return;
         }
@@ -661,7 +748,7 @@ impl<'a> Model<'a> {
                 state.threads[thread].parked = false;
                 self.go_on(state, thread, Answer::Value(0))
             }
-            Choice::Operate(picks) => {
+            Choice::Operate { picks, .. } => {
                 let request = self.local(local).request.expect("it has not ended");
                 let site = request.site;
                 self.covered[site.number()] = true;

@@ -20,7 +20,7 @@ use crate::cells::Findings;
 use crate::config::{Config, ConfigError};
 use crate::hooks::{self, Client};
 use crate::layout;
-use crate::model::{Choice, Model, Stop, Violation};
+use crate::model::{Model, Stop, Violation};
 use crate::mutation::{Change, Mutation};
 use crate::state::State;
 
@@ -273,7 +273,7 @@ const START: u32 = u32::MAX;
 struct Successor {
     state: State,
     steps: Vec<Step>,
-    /// It was not only an interruption or a wake-up for no reason.
+    /// It needs no old values, interruptions, or wake-ups for no reason.
     is_progress: bool,
 }
 
@@ -462,7 +462,7 @@ impl<'a> Search<'a> {
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
                     return Err((stop, steps));
                 }
-                let is_progress = matches!(choice, Choice::Operate(_));
+                let is_progress = choice.is_progress();
                 self.settle(next, steps, is_progress, &mut found)?;
             }
         }
@@ -480,7 +480,7 @@ impl<'a> Search<'a> {
         &mut self,
         mut state: State,
         mut steps: Vec<Step>,
-        is_progress: bool,
+        mut is_progress: bool,
         found: &mut Vec<Successor>,
     ) -> Result<(), Halt> {
         let mut choices = Vec::new();
@@ -502,8 +502,10 @@ impl<'a> Search<'a> {
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
                     return Err((stop, steps));
                 }
+                let is_progress = is_progress && choice.is_progress();
                 self.settle(next, steps, is_progress, found)?;
             }
+            is_progress &= choices[last].is_progress();
             steps.push((thread as u8, last as u16));
             if let Err(stop) = self.model.apply(&mut state, thread, choices[last]) {
                 return Err((stop, steps));

@@ -24,6 +24,11 @@ impl View {
             *a = (*a).max(*b);
         }
     }
+
+    /// Has `other` seen all that is in it?
+    pub(crate) fn is_within(&self, other: &View) -> bool {
+        self.0.iter().zip(&other.0).all(|(a, b)| a <= b)
+    }
 }
 
 /// A write.

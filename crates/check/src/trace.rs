@@ -87,7 +87,7 @@ fn describe(
     let (operation, order, effect) = match choice {
         Choice::Interruption => ("interruption".to_owned(), "", String::new()),
         Choice::Wake => ("wakes for no reason".to_owned(), "", String::new()),
-        Choice::Operate(picks) => {
+        Choice::Operate { picks, .. } => {
             let order = match site.kind {
                 Kind::Clock | Kind::Choose | Kind::PlainRead | Kind::PlainWrite => "",
                 Kind::Park | Kind::Unpark => "",
