@@ -924,7 +924,7 @@ impl<'a> Model<'a> {
             written[count] = (number, usize::from(*position));
             count += 1;
             if !self.weak() {
-                state.reset(number, value);
+                state.set(number, value);
                 continue;
             }
             let position = usize::from(*position);
@@ -1011,7 +1011,7 @@ impl<'a> Model<'a> {
         let old = state.newest(cell(0));
         if !self.weak() {
             if kind == Kind::PlainWrite {
-                state.reset(cell(0), value);
+                state.set(cell(0), value);
             }
             return Ok(old);
         }
@@ -1115,7 +1115,11 @@ impl<'a> Model<'a> {
             if let (Some(owned), Place::Shared { number }) = (cell.region.node(), cell.place)
                 && owned == (thread, node)
             {
-                state.reset(usize::from(number), poison(cell.size));
+                let number = usize::from(number);
+                match self.weak() {
+                    true => state.reset(number, poison(cell.size)),
+                    false => state.set(number, poison(cell.size)),
+                }
             }
         }
     }

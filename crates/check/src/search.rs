@@ -297,6 +297,8 @@ struct Search<'a> {
     depth: usize,
     transitions: usize,
     buffer: Vec<u8>,
+    /// States that are no longer needed, for their memory.
+    spare: Vec<State>,
 }
 
 impl<'a> Search<'a> {
@@ -315,6 +317,7 @@ impl<'a> Search<'a> {
             depth: 0,
             transitions: 0,
             buffer: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -442,6 +445,7 @@ impl<'a> Search<'a> {
             if successor.is_progress && from != START {
                 self.edges.push(number);
             }
+            self.spare.push(successor.state);
         }
         if from != START {
             self.edge_ends.push(self.edges.len());
@@ -458,7 +462,7 @@ impl<'a> Search<'a> {
                 .map_err(|stop| (stop, Vec::new()))?;
             for (i, choice) in choices.iter().enumerate() {
                 let steps = vec![(thread as u8, i as u16)];
-                let mut next = state.clone();
+                let mut next = self.copy(state);
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
                     return Err((stop, steps));
                 }
@@ -467,6 +471,16 @@ impl<'a> Search<'a> {
             }
         }
         Ok(found)
+    }
+
+    fn copy(&mut self, state: &State) -> State {
+        match self.spare.pop() {
+            Some(mut copy) => {
+                copy.copy_from(state);
+                copy
+            }
+            None => state.clone(),
+        }
     }
 
     fn settled(&mut self, state: State) -> Result<Vec<Successor>, Halt> {
@@ -496,7 +510,7 @@ impl<'a> Search<'a> {
             }
             let last = choices.len() - 1;
             for (i, choice) in choices[..last].iter().enumerate() {
-                let mut next = state.clone();
+                let mut next = self.copy(&state);
                 let mut steps = steps.clone();
                 steps.push((thread as u8, i as u16));
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {

@@ -25,6 +25,10 @@ impl View {
         }
     }
 
+    fn is_none(&self) -> bool {
+        self.0.iter().fold(0, |any, place| any | place) == 0
+    }
+
     /// Has `other` seen all that is in it?
     pub(crate) fn is_within(&self, other: &View) -> bool {
         self.0.iter().zip(&other.0).all(|(a, b)| a <= b)
@@ -117,6 +121,16 @@ impl State {
         }
     }
 
+    /// Becomes the same as `other`, in the memory that it has.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.threads.clone_from(&other.threads);
+        self.sc = other.sc;
+        self.private.clone_from(&other.private);
+        self.messages.clone_from(&other.messages);
+        self.starts.clone_from(&other.starts);
+        self.siblings.clone_from(&other.siblings);
+    }
+
     /// Makes room for cells found since the state was made, or decoded.
     pub(crate) fn grow(&mut self, shared: &[u64], private: &[u64], siblings: &Rc<[Vec<Sibling>]>) {
         for value in &shared[self.cells()..] {
@@ -199,6 +213,11 @@ impl State {
             *start += 1;
         }
         true
+    }
+
+    /// Overwrites the one value of a cell that nobody has a view of.
+    pub(crate) fn set(&mut self, cell: usize, value: u64) {
+        self.message_mut(cell, 0).value = value;
     }
 
     /// Makes `value` all that a cell holds, known to everybody.
@@ -325,7 +344,7 @@ impl State {
         for cell in 0..self.cells() {
             let range = self.range(cell);
             for (k, message) in self.messages[range].iter_mut().enumerate() {
-                if message.view == View::NONE {
+                if message.view.is_none() {
                     continue;
                 }
                 let mut known = View([u8::MAX; SHARED_CELLS]);
@@ -374,7 +393,7 @@ impl State {
         }
         for (cell, initial) in initial[..self.cells()].iter().enumerate() {
             let messages = self.messages(cell);
-            let plain = |m: &Message| m.view == View::NONE && m.floor == [0; WORD];
+            let plain = |m: &Message| m.view.is_none() && m.floor == [0; WORD];
             match messages {
                 [one] if plain(one) && one.value == *initial => {}
                 [one] if plain(one) => {
