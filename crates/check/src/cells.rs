@@ -10,8 +10,8 @@ use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::site::Kind;
 
-/// Most cells that several threads use: a view has one entry for each.
-pub(crate) const SHARED_CELLS: usize = 64;
+/// Entries of views, one for each cell that several threads use: as few as will do.
+pub(crate) const VIEWS: [usize; 3] = [32, 64, 128];
 /// Most cells of one operation: a plain write touches one for each thread that reads.
 pub(crate) const PARTS: usize = layout::THREADS + 1;
 
@@ -58,12 +58,23 @@ impl Parts {
 /// is found of one thread's node holds for the nodes of all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
+    /// Entries of views, of [`VIEWS`]; 0 where there are none.
+    pub(crate) view: usize,
     boundaries: BTreeSet<usize>,
     shared: BTreeSet<usize>,
     /// Address of plain data and the thread that reads it.
     readers: BTreeSet<(usize, usize)>,
     /// Some thread makes an acquire fence, so what it read before matters.
     pub(crate) acquire_fences: bool,
+}
+
+impl Findings {
+    pub(crate) fn new(view: usize) -> Self {
+        Self {
+            view,
+            ..Self::default()
+        }
+    }
 }
 
 /// Why a search cannot go on.
@@ -224,7 +235,12 @@ impl Cells {
         }
         let always_shared = matches!(region, Region::Lock(_) | Region::Variables);
         let place = if always_shared || findings.shared.contains(&class) {
-            if self.shared == SHARED_CELLS {
+            if findings.view != 0 && self.shared == findings.view {
+                let larger = VIEWS.into_iter().find(|entries| *entries > self.shared);
+                findings.view = larger.ok_or(Refusal::TooManyCells)?;
+                return Err(Refusal::Anew);
+            }
+            if self.shared == usize::from(u8::MAX) {
                 return Err(Refusal::TooManyCells);
             }
             self.shared += 1;

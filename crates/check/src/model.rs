@@ -186,7 +186,7 @@ impl From<Violation> for Stop {
 }
 
 /// A check's threads and memory, and what is known of them so far.
-pub(crate) struct Model<'a> {
+pub(crate) struct Model<'a, const N: usize> {
     pub(crate) config: &'a Config,
     lock: &'static LockType,
     mutation: Option<Mutation>,
@@ -205,7 +205,7 @@ pub(crate) struct Model<'a> {
     pub(crate) cut: bool,
 }
 
-impl<'a> Model<'a> {
+impl<'a, const N: usize> Model<'a, N> {
     pub(crate) fn new(
         config: &'a Config,
         lock: &'static LockType,
@@ -231,7 +231,7 @@ impl<'a> Model<'a> {
     }
 
     /// The state in which all threads are about to begin.
-    pub(crate) fn start(&mut self) -> Result<State, Stop> {
+    pub(crate) fn start(&mut self) -> Result<State<N>, Stop> {
         let locals: Vec<LocalId> = (0..self.config.threads)
             .map(|thread| self.automata.start(thread))
             .collect();
@@ -244,7 +244,7 @@ impl<'a> Model<'a> {
         Ok(state)
     }
 
-    pub(crate) fn decode(&self, bytes: &[u8]) -> State {
+    pub(crate) fn decode(&self, bytes: &[u8]) -> State<N> {
         let threads = self.config.threads;
         let mut state = State::decode(threads, &self.shared, &self.siblings, bytes);
         self.grow(&mut state);
@@ -252,14 +252,14 @@ impl<'a> Model<'a> {
     }
 
     /// The bytes of a state, normalised.
-    pub(crate) fn encode(&self, state: &mut State, bytes: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, state: &mut State<N>, bytes: &mut Vec<u8>) {
         if self.weak() {
             state.normalise(self.live(state));
         }
         state.encode(&self.shared, bytes);
     }
 
-    fn live(&self, state: &State) -> u8 {
+    fn live(&self, state: &State<N>) -> u8 {
         (0..state.threads.len())
             .filter(|t| self.current(state, *t).is_some())
             .fold(0, |live, t| live | 1 << t)
@@ -274,7 +274,7 @@ impl<'a> Model<'a> {
     }
 
     /// The local state whose operation `thread` does next; None: it has ended.
-    pub(crate) fn current(&self, state: &State, thread: usize) -> Option<LocalId> {
+    pub(crate) fn current(&self, state: &State<N>, thread: usize) -> Option<LocalId> {
         let thread = &state.threads[thread];
         let at = Some(thread.local).filter(|l| self.local(*l).request.is_some());
         match thread.deferred {
@@ -284,7 +284,7 @@ impl<'a> Model<'a> {
     }
 
     /// The operation that `thread` does next.
-    pub(crate) fn request(&self, state: &State, thread: usize) -> Option<Request> {
+    pub(crate) fn request(&self, state: &State<N>, thread: usize) -> Option<Request> {
         self.current(state, thread)
             .and_then(|local| self.local(local).request)
     }
@@ -362,7 +362,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn grow(&self, state: &mut State) {
+    fn grow(&self, state: &mut State<N>) {
         state.grow(&self.shared, &self.private, &self.siblings);
     }
 
@@ -375,7 +375,7 @@ impl<'a> Model<'a> {
         self.parts[local as usize]
     }
 
-    pub(crate) fn attributes(&self, state: &State, thread: usize) -> Attributes {
+    pub(crate) fn attributes(&self, state: &State<N>, thread: usize) -> Attributes {
         self.local(state.threads[thread].local).attributes
     }
 
@@ -393,7 +393,7 @@ impl<'a> Model<'a> {
 
     /// May `thread` go on before all others without any of them, or anything that is checked,
     /// being able to tell? What it does then commutes with all that others can do.
-    pub(crate) fn is_local(&self, state: &State, thread: usize) -> bool {
+    pub(crate) fn is_local(&self, state: &State<N>, thread: usize) -> bool {
         let Some(local) = self.current(state, thread) else {
             return false;
         };
@@ -431,7 +431,7 @@ impl<'a> Model<'a> {
     /// What `thread` may do next, the best of it first; nothing, if it waits or has ended.
     pub(crate) fn choices(
         &mut self,
-        state: &State,
+        state: &State<N>,
         thread: usize,
         choices: &mut Vec<Choice>,
     ) -> Result<(), Stop> {
@@ -456,7 +456,7 @@ impl<'a> Model<'a> {
 
     fn operations(
         &mut self,
-        state: &State,
+        state: &State<N>,
         thread: usize,
         local: LocalId,
         choices: &mut Vec<Choice>,
@@ -513,7 +513,7 @@ impl<'a> Model<'a> {
     /// are defined, does not depend on what has been seen.
     fn drop_dominated(
         &mut self,
-        state: &State,
+        state: &State<N>,
         thread: usize,
         local: LocalId,
         request: &Request,
@@ -523,7 +523,7 @@ impl<'a> Model<'a> {
         let acquires = self.order(request.site).acquires()
             && request.site.kind != Kind::CompareExchange
             || self.findings.acquire_fences;
-        let mut kept: Vec<(LocalId, View, Choice)> = Vec::new();
+        let mut kept: Vec<(LocalId, View<N>, Choice)> = Vec::new();
         for choice in choices.drain(..) {
             let Choice::Operate { picks, newest } = choice else {
                 unreachable!("only operations have been found so far");
@@ -590,7 +590,7 @@ impl<'a> Model<'a> {
     }
 
     /// The threads parked at an address, a bit each.
-    fn parked_at(&self, state: &State, address: usize) -> u8 {
+    fn parked_at(&self, state: &State<N>, address: usize) -> u8 {
         (0..state.threads.len())
             .filter(|t| {
                 state.threads[*t].parked
@@ -604,7 +604,7 @@ impl<'a> Model<'a> {
     /// The ways in which an operation on memory may read and write it.
     fn accesses(
         &mut self,
-        state: &State,
+        state: &State<N>,
         thread: usize,
         local: LocalId,
         request: &Request,
@@ -621,6 +621,13 @@ impl<'a> Model<'a> {
             };
             let cell = usize::from(number);
             let count = state.messages(cell).len() as u8;
+            if !self.weak() {
+                *range = match kind {
+                    Kind::Store => 1..2,
+                    _ => 0..1,
+                };
+                continue;
+            }
             let mut oldest = state.threads[thread].seen.0[cell];
             if order == Order::SeqCst {
                 oldest = oldest.max(state.sc.0[cell]);
@@ -643,7 +650,7 @@ impl<'a> Model<'a> {
     #[allow(clippy::too_many_arguments)]
     fn combine(
         &self,
-        state: &State,
+        state: &State<N>,
         request: &Request,
         parts: &Parts,
         candidates: &[std::ops::Range<u8>; 4],
@@ -670,7 +677,13 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn is_possible(&self, state: &State, request: &Request, parts: &Parts, picks: &Picks) -> bool {
+    fn is_possible(
+        &self,
+        state: &State<N>,
+        request: &Request,
+        parts: &Parts,
+        picks: &Picks,
+    ) -> bool {
         let kind = self.kind(request.site);
         let shared =
             || {
@@ -717,7 +730,7 @@ impl<'a> Model<'a> {
     }
 
     /// What reading the picked writes gives.
-    pub(crate) fn value(&self, state: &State, parts: &Parts, picks: &Picks) -> u64 {
+    pub(crate) fn value(&self, state: &State<N>, parts: &Parts, picks: &Picks) -> u64 {
         let mut value = 0;
         let mut shift = 0;
         for (id, pick) in parts.cells().iter().zip(picks) {
@@ -737,7 +750,7 @@ impl<'a> Model<'a> {
     /// `thread` does what `choice` says.
     pub(crate) fn apply(
         &mut self,
-        state: &mut State,
+        state: &mut State<N>,
         thread: usize,
         choice: Choice,
     ) -> Result<(), Stop> {
@@ -782,7 +795,7 @@ impl<'a> Model<'a> {
     /// Performs an operation; None if the thread sleeps within it.
     fn operate(
         &mut self,
-        state: &mut State,
+        state: &mut State<N>,
         thread: usize,
         local: LocalId,
         request: &Request,
@@ -805,7 +818,9 @@ impl<'a> Model<'a> {
             }
             Kind::Unpark => {
                 self.check_nodes(state, thread, &parts)?;
-                if let Place::Shared { number } = self.cell(parts.cells()[0]).place {
+                if let Place::Shared { number } = self.cell(parts.cells()[0]).place
+                    && self.weak()
+                {
                     let cell = usize::from(number);
                     state.sc.0[cell] = state.sc.0[cell].max(state.threads[thread].seen.0[cell]);
                 }
@@ -855,7 +870,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn fence(&self, state: &mut State, thread: usize, order: Order) {
+    fn fence(&self, state: &mut State<N>, thread: usize, order: Order) {
         let State { threads, sc, .. } = state;
         let thread = &mut threads[thread];
         if order.acquires() {
@@ -873,7 +888,14 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn read(&self, state: &mut State, thread: usize, parts: &Parts, picks: &Picks, order: Order) {
+    fn read(
+        &self,
+        state: &mut State<N>,
+        thread: usize,
+        parts: &Parts,
+        picks: &Picks,
+        order: Order,
+    ) {
         if !self.weak() {
             return;
         }
@@ -898,7 +920,7 @@ impl<'a> Model<'a> {
     #[allow(clippy::too_many_arguments)]
     fn write(
         &self,
-        state: &mut State,
+        state: &mut State<N>,
         thread: usize,
         parts: &Parts,
         positions: &Picks,
@@ -956,7 +978,7 @@ impl<'a> Model<'a> {
     /// Gives the parts of a write, by cell and position, the view that they carry.
     fn publish(
         &self,
-        state: &mut State,
+        state: &mut State<N>,
         thread: usize,
         written: &[(usize, usize)],
         order: Order,
@@ -983,7 +1005,7 @@ impl<'a> Model<'a> {
     }
 
     /// After a write outside of its own nodes, others may know of them.
-    fn note_exposure(&self, state: &mut State, thread: usize, parts: &Parts) {
+    fn note_exposure(&self, state: &mut State<N>, thread: usize, parts: &Parts) {
         let inside = parts.cells().iter().all(|id| {
             self.cell(*id).region.node().is_some_and(|(owner, node)| {
                 owner == thread && state.threads[thread].exposed & 1 << node == 0
@@ -998,7 +1020,7 @@ impl<'a> Model<'a> {
 
     fn plain(
         &self,
-        state: &mut State,
+        state: &mut State<N>,
         thread: usize,
         kind: Kind,
         parts: &Parts,
@@ -1015,7 +1037,7 @@ impl<'a> Model<'a> {
             }
             return Ok(old);
         }
-        let knows = |state: &State, cell: usize| {
+        let knows = |state: &State<N>, cell: usize| {
             usize::from(state.threads[thread].seen.0[cell]) + 1 == state.messages(cell).len()
         };
         if !knows(state, cell(0)) {
@@ -1036,7 +1058,7 @@ impl<'a> Model<'a> {
     }
 
     /// Nodes of others are touched only while those use them.
-    fn check_nodes(&self, state: &State, thread: usize, parts: &Parts) -> Result<(), Stop> {
+    fn check_nodes(&self, state: &State<N>, thread: usize, parts: &Parts) -> Result<(), Stop> {
         for id in parts.cells() {
             let Some((owner, node)) = self.cell(*id).region.node() else {
                 continue;
@@ -1053,7 +1075,7 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    fn is_uninitialised(&self, state: &State, parts: &Parts, picks: &Picks) -> bool {
+    fn is_uninitialised(&self, state: &State<N>, parts: &Parts, picks: &Picks) -> bool {
         parts.cells().iter().zip(picks).any(|(id, pick)| {
             let cell = self.cell(*id);
             match cell.place {
@@ -1091,7 +1113,7 @@ impl<'a> Model<'a> {
     }
 
     /// The thread gets its answer and goes on to its next operation.
-    fn go_on(&mut self, state: &mut State, thread: usize, answer: Answer) -> Result<(), Stop> {
+    fn go_on(&mut self, state: &mut State<N>, thread: usize, answer: Answer) -> Result<(), Stop> {
         let next = self
             .automata
             .step(thread, state.threads[thread].local, answer);
@@ -1109,7 +1131,7 @@ impl<'a> Model<'a> {
 
     /// What a node holds is lost when its owner is done with it: the next use may be for
     /// another lock.
-    fn free_node(&self, state: &mut State, thread: usize, node: usize) {
+    fn free_node(&self, state: &mut State<N>, thread: usize, node: usize) {
         state.threads[thread].exposed &= !(1 << node);
         for cell in &self.cells.cells {
             if let (Some(owned), Place::Shared { number }) = (cell.region.node(), cell.place)
@@ -1124,7 +1146,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn acquired(&self, state: &mut State, thread: usize, lock: usize) -> Result<(), Stop> {
+    fn acquired(&self, state: &mut State<N>, thread: usize, lock: usize) -> Result<(), Stop> {
         let holder = (0..state.threads.len()).find(|other| {
             *other != thread
                 && self.local(state.threads[*other].local).attributes.holding & 1 << lock != 0
@@ -1159,7 +1181,7 @@ impl<'a> Model<'a> {
     }
 
     /// If `thread` is about to begin an acquisition: it comes later than all who wait now.
-    fn note_begin(&self, state: &mut State, thread: usize) {
+    fn note_begin(&self, state: &mut State<N>, thread: usize) {
         let now = self.local(state.threads[thread].local).attributes;
         if self.config.overtaking.is_none() || !now.fresh || now.wanted & 1 == 0 {
             return;
@@ -1178,12 +1200,12 @@ impl<'a> Model<'a> {
     }
 
     /// Have all threads ended?
-    pub(crate) fn is_over(&self, state: &State) -> bool {
+    pub(crate) fn is_over(&self, state: &State<N>) -> bool {
         (0..state.threads.len()).all(|t| self.current(state, t).is_none())
     }
 
     /// Is everything as at first, now that all threads have ended?
-    pub(crate) fn check_end(&self, state: &State) -> Result<(), Violation> {
+    pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
         for cell in &self.cells.cells {
             let value = match cell.place {
                 Place::Private { number, .. } => state.private[usize::from(number)],
@@ -1207,7 +1229,7 @@ impl<'a> Model<'a> {
     }
 
     /// What each thread of a litmus test has seen.
-    pub(crate) fn results(&self, state: &State) -> Vec<u64> {
+    pub(crate) fn results(&self, state: &State<N>) -> Vec<u64> {
         state
             .threads
             .iter()

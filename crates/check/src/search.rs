@@ -16,8 +16,8 @@ use rand_pcg::Pcg32;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::automaton::{Automata, Surroundings};
-use crate::cells::Findings;
-use crate::config::{Config, ConfigError};
+use crate::cells::{Findings, VIEWS};
+use crate::config::{Config, ConfigError, Memory};
 use crate::hooks::{self, Client};
 use crate::layout;
 use crate::model::{Model, Stop, Violation};
@@ -136,15 +136,14 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Makes some runs by chance, for what they find out before the search proper begins.
-    fn rehearse(&self, findings: &mut Findings) -> Automata {
+    /// Makes some runs by chance, for what they find out before the search proper begins. None:
+    /// views need more entries.
+    fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
         let mut random = Pcg32::seed_from_u64(REHEARSALS);
-        let mut automata = None;
+        let mut automata = Automata::new(self.surroundings());
         let mut choices = Vec::new();
-        let mut left = REHEARSALS;
-        while left > 0 {
-            left -= 1;
-            let mut model = self.model(findings, automata.take());
+        for _ in 0..REHEARSALS {
+            let mut model = self.model::<N>(findings, automata);
             let mut run = || -> Result<(), Stop> {
                 let mut state = model.start()?;
                 for _ in 0..REHEARSED_STEPS {
@@ -158,25 +157,35 @@ impl<'a> Check<'a> {
             };
             // What goes wrong here, the search finds too.
             _ = run();
-            automata = Some(model.automata);
+            automata = model.automata;
+            if findings.view != N {
+                return None;
+            }
         }
-        automata.expect("there are rehearsals")
+        Some(automata)
     }
 
-    /// The check's model, with the automata of an earlier search of it.
-    pub(crate) fn model<'f>(
+    /// The check's model, on automata of this check.
+    pub(crate) fn model<'f, const N: usize>(
         &self,
         findings: &'f mut Findings,
-        automata: Option<Automata>,
-    ) -> Model<'f>
+        automata: Automata,
+    ) -> Model<'f, N>
     where
         'a: 'f,
     {
-        let automata = automata.unwrap_or_else(|| Automata::new(self.surroundings()));
         Model::new(self.config, self.lock, self.mutation, findings, automata)
     }
 
-    fn surroundings(&self) -> Surroundings {
+    /// What is assumed at first.
+    pub(crate) fn findings(&self) -> Findings {
+        Findings::new(match self.config.memory {
+            Memory::Weak => VIEWS[0],
+            Memory::Sc => 0,
+        })
+    }
+
+    pub(crate) fn surroundings(&self) -> Surroundings {
         let config = self.config;
         let inverted = self
             .mutation
@@ -223,23 +232,56 @@ impl<'a> Check<'a> {
         progress: &mut dyn FnMut(&Coverage),
     ) -> Outcome {
         let begin = Instant::now();
-        let mut findings = Findings::default();
-        let mut automata = Some(self.rehearse(&mut findings));
+        let mut findings = self.findings();
+        let mut plan = Plan {
+            limits,
+            reduce,
+            begin,
+            ended,
+            progress,
+        };
         loop {
-            let model = self.model(&mut findings, automata.take());
-            let mut search = Search::new(model, reduce);
-            let end = search.run(limits, begin, ended, progress);
-            if let Some(end) = end {
-                return Outcome {
-                    end,
-                    coverage: search.coverage(),
-                    time: begin.elapsed(),
-                    covered: search.model.covered,
-                };
+            let outcome = match findings.view {
+                0 => self.attempt::<0>(&mut findings, &mut plan),
+                32 => self.attempt::<32>(&mut findings, &mut plan),
+                64 => self.attempt::<64>(&mut findings, &mut plan),
+                _ => self.attempt::<128>(&mut findings, &mut plan),
+            };
+            if let Some(outcome) = outcome {
+                return outcome;
             }
-            automata = Some(search.model.automata);
         }
     }
+
+    /// Searches with views of N entries. None: those are too few.
+    fn attempt<const N: usize>(&self, findings: &mut Findings, plan: &mut Plan) -> Option<Outcome> {
+        let mut automata = self.rehearse::<N>(findings)?;
+        while findings.view == N {
+            let mut search = Search::new(self.model::<N>(findings, automata), plan.reduce);
+            if let Some(end) = search.run(plan) {
+                return Some(Outcome {
+                    end,
+                    coverage: search.coverage(),
+                    time: plan.begin.elapsed(),
+                    covered: search.model.covered,
+                });
+            }
+            automata = search.model.automata;
+        }
+        None
+    }
+}
+
+/// How a search goes about it.
+struct Plan<'a> {
+    limits: &'a Limits,
+    /// Take local steps at once.
+    reduce: bool,
+    begin: Instant,
+    /// Called with each end's results,
+    ended: &'a mut dyn FnMut(Vec<u64>),
+    /// and now and then.
+    progress: &'a mut dyn FnMut(&Coverage),
 }
 
 /// Takes part of a hash that is one already.
@@ -270,8 +312,8 @@ struct Origin {
 
 const START: u32 = u32::MAX;
 
-struct Successor {
-    state: State,
+struct Successor<const N: usize> {
+    state: State<N>,
     steps: Vec<Step>,
     /// It needs no old values, interruptions, or wake-ups for no reason.
     is_progress: bool,
@@ -280,8 +322,8 @@ struct Successor {
 /// What stopped the expansion of a state, and the steps up to it.
 type Halt = (Stop, Vec<Step>);
 
-struct Search<'a> {
-    model: Model<'a>,
+struct Search<'a, const N: usize> {
+    model: Model<'a, N>,
     reduce: bool,
     known: HashMap<u128, u32, BuildHasherDefault<Hashed>>,
     origins: Vec<Origin>,
@@ -298,11 +340,11 @@ struct Search<'a> {
     transitions: usize,
     buffer: Vec<u8>,
     /// States that are no longer needed, for their memory.
-    spare: Vec<State>,
+    spare: Vec<State<N>>,
 }
 
-impl<'a> Search<'a> {
-    fn new(model: Model<'a>, reduce: bool) -> Self {
+impl<'a, const N: usize> Search<'a, N> {
+    fn new(model: Model<'a, N>, reduce: bool) -> Self {
         Self {
             model,
             reduce,
@@ -344,13 +386,7 @@ impl<'a> Search<'a> {
     }
 
     /// None: an assumption failed, start anew.
-    fn run(
-        &mut self,
-        limits: &Limits,
-        begin: Instant,
-        ended: &mut dyn FnMut(Vec<u64>),
-        progress: &mut dyn FnMut(&Coverage),
-    ) -> Option<End> {
+    fn run(&mut self, plan: &mut Plan) -> Option<End> {
         let mut level_end = 0;
         let first = match self.model.start() {
             Ok(state) => self.settled(state),
@@ -369,8 +405,8 @@ impl<'a> Search<'a> {
             self.waiting_bytes -= bytes.len() + size_of::<Box<[u8]>>();
             if number % 4096 == 0 {
                 self.most_bytes = self.most_bytes.max(self.bytes());
-                progress(&self.coverage());
-                if let Some(reason) = self.exceeded(limits, begin) {
+                (plan.progress)(&self.coverage());
+                if let Some(reason) = self.exceeded(plan) {
                     return Some(End::Unfinished(reason));
                 }
             }
@@ -379,7 +415,7 @@ impl<'a> Search<'a> {
                 if let Err(violation) = self.model.check_end(&state) {
                     return self.halted(number, (violation.into(), Vec::new()));
                 }
-                ended(self.model.results(&state));
+                (plan.ended)(self.model.results(&state));
                 self.ends.push(number);
                 self.edge_ends.push(self.edges.len());
                 continue;
@@ -405,8 +441,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn exceeded(&self, limits: &Limits, begin: Instant) -> Option<&'static str> {
-        if limits.time.is_some_and(|time| begin.elapsed() > time) {
+    fn exceeded(&self, plan: &Plan) -> Option<&'static str> {
+        let limits = plan.limits;
+        if limits.time.is_some_and(|time| plan.begin.elapsed() > time) {
             return Some("the time is up");
         }
         if limits.memory.is_some_and(|memory| self.bytes() > memory) {
@@ -423,7 +460,7 @@ impl<'a> Search<'a> {
     }
 
     /// Remembers the new ones of a state's successors.
-    fn keep(&mut self, from: u32, successors: Vec<Successor>) {
+    fn keep(&mut self, from: u32, successors: Vec<Successor<N>>) {
         for (i, mut successor) in successors.into_iter().enumerate() {
             self.transitions += 1;
             self.model.encode(&mut successor.state, &mut self.buffer);
@@ -453,7 +490,7 @@ impl<'a> Search<'a> {
     }
 
     /// The states that one step of a thread leads to, and all steps that then are local.
-    fn successors(&mut self, state: &State) -> Result<Vec<Successor>, Halt> {
+    fn successors(&mut self, state: &State<N>) -> Result<Vec<Successor<N>>, Halt> {
         let mut found = Vec::new();
         let mut choices = Vec::new();
         for thread in 0..state.threads.len() {
@@ -473,7 +510,7 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    fn copy(&mut self, state: &State) -> State {
+    fn copy(&mut self, state: &State<N>) -> State<N> {
         match self.spare.pop() {
             Some(mut copy) => {
                 copy.copy_from(state);
@@ -483,7 +520,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn settled(&mut self, state: State) -> Result<Vec<Successor>, Halt> {
+    fn settled(&mut self, state: State<N>) -> Result<Vec<Successor<N>>, Halt> {
         let mut found = Vec::new();
         self.settle(state, Vec::new(), true, &mut found)?;
         Ok(found)
@@ -492,10 +529,10 @@ impl<'a> Search<'a> {
     /// Takes all local steps.
     fn settle(
         &mut self,
-        mut state: State,
+        mut state: State<N>,
         mut steps: Vec<Step>,
         mut is_progress: bool,
-        found: &mut Vec<Successor>,
+        found: &mut Vec<Successor<N>>,
     ) -> Result<(), Halt> {
         let mut choices = Vec::new();
         while self.reduce

@@ -8,18 +8,19 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::automaton::LocalId;
-use crate::cells::{SHARED_CELLS, Sibling, WORD};
+use crate::cells::{Sibling, WORD};
 
-/// For each shared cell, the place of a write in its modification order.
+/// For each shared cell, the place of a write in its modification order. N is the most cells, 0
+/// where memory is sequentially consistent and there are no views.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(16))]
-pub(crate) struct View(pub(crate) [u8; SHARED_CELLS]);
+pub(crate) struct View<const N: usize>(pub(crate) [u8; N]);
 
-impl View {
-    pub(crate) const NONE: View = View([0; SHARED_CELLS]);
+impl<const N: usize> View<N> {
+    pub(crate) const NONE: Self = Self([0; N]);
 
     #[inline]
-    pub(crate) fn join(&mut self, other: &View) {
+    pub(crate) fn join(&mut self, other: &Self) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             *a = (*a).max(*b);
         }
@@ -30,15 +31,15 @@ impl View {
     }
 
     /// Has `other` seen all that is in it?
-    pub(crate) fn is_within(&self, other: &View) -> bool {
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).all(|(a, b)| a <= b)
     }
 }
 
 /// A write.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
-    pub(crate) view: View,
+pub(crate) struct Message<const N: usize> {
+    pub(crate) view: View<N>,
     pub(crate) value: u64,
     /// It was part of a read-modify-write: nothing comes between it and the one before.
     pub(crate) attached: bool,
@@ -48,7 +49,7 @@ pub(crate) struct Message {
     pub(crate) floor: [u8; WORD],
 }
 
-impl Message {
+impl<const N: usize> Message<N> {
     pub(crate) fn new(value: u64) -> Self {
         Self {
             view: View::NONE,
@@ -61,7 +62,7 @@ impl Message {
 
 /// A thread.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Thread {
+pub(crate) struct Thread<const N: usize> {
     pub(crate) local: LocalId,
     pub(crate) parked: bool,
     /// Its nodes that others may have learned of, a bit each.
@@ -73,32 +74,32 @@ pub(crate) struct Thread {
     /// and how often such ones acquired the lock before it.
     pub(crate) overtaken: u8,
     /// What it has seen.
-    pub(crate) seen: View,
+    pub(crate) seen: View<N>,
     /// What it would have seen if all its reads had acquired; kept if there are acquire fences.
-    pub(crate) read: View,
+    pub(crate) read: View<N>,
     /// What it had seen at its last release fence.
-    pub(crate) fenced: View,
+    pub(crate) fenced: View<N>,
 }
 
 /// A value of a node's cell that its owner has not initialised.
 pub(crate) const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
 
 #[derive(Clone, Debug)]
-pub(crate) struct State {
-    pub(crate) threads: Vec<Thread>,
+pub(crate) struct State<const N: usize> {
+    pub(crate) threads: Vec<Thread<N>>,
     /// What sequentially consistent fences and writes have made known.
-    pub(crate) sc: View,
+    pub(crate) sc: View<N>,
     /// Values of cells that one thread uses.
     pub(crate) private: Vec<u64>,
     /// Writes of all shared cells, those of one after those of another; `starts` says where those
     /// of each begin, and where the last ones end.
-    messages: Vec<Message>,
+    messages: Vec<Message<N>>,
     starts: Vec<u16>,
     /// For each shared cell, the others of its word.
     siblings: Rc<[Vec<Sibling>]>,
 }
 
-impl State {
+impl<const N: usize> State<N> {
     pub(crate) fn new(locals: impl Iterator<Item = LocalId>, siblings: Rc<[Vec<Sibling>]>) -> Self {
         let thread = |local| Thread {
             local,
@@ -152,11 +153,11 @@ impl State {
 
     /// A cell's writes in modification order.
     #[inline]
-    pub(crate) fn messages(&self, cell: usize) -> &[Message] {
+    pub(crate) fn messages(&self, cell: usize) -> &[Message<N>] {
         &self.messages[self.range(cell)]
     }
 
-    pub(crate) fn message_mut(&mut self, cell: usize, position: usize) -> &mut Message {
+    pub(crate) fn message_mut(&mut self, cell: usize, position: usize) -> &mut Message<N> {
         let range = self.range(cell);
         &mut self.messages[range][position]
     }
@@ -169,7 +170,7 @@ impl State {
             .value
     }
 
-    fn views(&mut self) -> impl Iterator<Item = &mut View> {
+    fn views(&mut self) -> impl Iterator<Item = &mut View<N>> {
         self.threads
             .iter_mut()
             .flat_map(|t| [&mut t.seen, &mut t.read, &mut t.fenced])
@@ -194,7 +195,7 @@ impl State {
     }
 
     /// Puts a write at `position` of a cell's modification order. False if there are too many.
-    pub(crate) fn insert(&mut self, cell: usize, position: usize, message: Message) -> bool {
+    pub(crate) fn insert(&mut self, cell: usize, position: usize, message: Message<N>) -> bool {
         let Range { start, end } = self.range(cell);
         if end - start == usize::from(u8::MAX) {
             return false;
@@ -299,7 +300,7 @@ impl State {
 
     /// Writes older than what every thread has seen.
     fn drop_unreadable(&mut self, live: u8) {
-        let mut oldest = View([u8::MAX; SHARED_CELLS]);
+        let mut oldest = View([u8::MAX; N]);
         for (_, thread) in live_threads(&self.threads, live) {
             for (a, b) in oldest.0.iter_mut().zip(&thread.seen.0) {
                 *a = (*a).min(*b);
@@ -347,7 +348,7 @@ impl State {
                 if message.view.is_none() {
                     continue;
                 }
-                let mut known = View([u8::MAX; SHARED_CELLS]);
+                let mut known = View([u8::MAX; N]);
                 for (_, thread) in live_threads(&self.threads, live) {
                     if usize::from(thread.seen.0[cell]) <= k {
                         for (a, b) in known.0.iter_mut().zip(&thread.seen.0) {
@@ -393,7 +394,7 @@ impl State {
         }
         for (cell, initial) in initial[..self.cells()].iter().enumerate() {
             let messages = self.messages(cell);
-            let plain = |m: &Message| m.view.is_none() && m.floor == [0; WORD];
+            let plain = |m: &Message<N>| m.view.is_none() && m.floor == [0; WORD];
             match messages {
                 [one] if plain(one) && one.value == *initial => {}
                 [one] if plain(one) => {
@@ -411,14 +412,14 @@ impl State {
         bytes.push(0);
     }
 
-    fn encode_message(&self, message: &Message, bytes: &mut Vec<u8>) {
+    fn encode_message(&self, message: &Message<N>, bytes: &mut Vec<u8>) {
         number(bytes, message.value);
         number(bytes, u64::from_le_bytes(message.floor));
         bytes.push(message.attached.into());
         self.encode_view(&message.view, bytes);
     }
 
-    fn encode_view(&self, view: &View, bytes: &mut Vec<u8>) {
+    fn encode_view(&self, view: &View<N>, bytes: &mut Vec<u8>) {
         let at = bytes.len();
         bytes.push(0);
         for (i, chunk) in view.0.chunks_exact(size_of::<u64>()).enumerate() {
@@ -489,7 +490,10 @@ impl State {
 }
 
 #[inline]
-fn live_threads(threads: &[Thread], live: u8) -> impl Iterator<Item = (usize, &Thread)> {
+fn live_threads<const N: usize>(
+    threads: &[Thread<N>],
+    live: u8,
+) -> impl Iterator<Item = (usize, &Thread<N>)> {
     threads
         .iter()
         .enumerate()
@@ -527,7 +531,7 @@ impl Bytes<'_> {
         }
     }
 
-    fn view(&mut self) -> View {
+    fn view<const N: usize>(&mut self) -> View<N> {
         let mut view = View::NONE;
         for _ in 0..self.byte() {
             let cell = self.byte();

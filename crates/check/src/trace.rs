@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::automaton::Automata;
 use crate::cells::{Findings, Parts, Place};
 use crate::hooks::{self, NodeLayout, Request};
 use crate::layout::{self, Region};
@@ -35,19 +36,33 @@ impl Check<'_> {
     /// # Panics
     /// If it is not one of this check.
     pub fn trace(&self, broken: &Broken) -> Vec<TraceStep> {
-        let mut findings = Findings::default();
+        let mut findings = self.findings();
         loop {
-            let mut model = self.model(&mut findings, None);
-            match replay(&mut model, broken) {
-                Some(steps) => return steps,
-                None => continue,
+            let steps = match findings.view {
+                0 => self.replay::<0>(&mut findings, broken),
+                32 => self.replay::<32>(&mut findings, broken),
+                64 => self.replay::<64>(&mut findings, broken),
+                _ => self.replay::<128>(&mut findings, broken),
+            };
+            if let Some(steps) = steps {
+                return steps;
             }
         }
+    }
+
+    /// None: an assumption failed, start anew.
+    fn replay<const N: usize>(
+        &self,
+        findings: &mut Findings,
+        broken: &Broken,
+    ) -> Option<Vec<TraceStep>> {
+        let automata = Automata::new(self.surroundings());
+        replay(&mut self.model::<N>(findings, automata), broken)
     }
 }
 
 /// None: an assumption failed, start anew.
-fn replay(model: &mut Model, broken: &Broken) -> Option<Vec<TraceStep>> {
+fn replay<const N: usize>(model: &mut Model<N>, broken: &Broken) -> Option<Vec<TraceStep>> {
     let mut trace = Vec::new();
     let mut choices = Vec::new();
     let mut state = go(model.start())?.expect("it was started before");
@@ -75,10 +90,10 @@ fn go<T>(result: Result<T, Stop>) -> Option<Option<T>> {
     }
 }
 
-fn describe(
-    model: &Model,
-    before: &State,
-    after: &State,
+fn describe<const N: usize>(
+    model: &Model<N>,
+    before: &State<N>,
+    after: &State<N>,
     thread: usize,
     choice: Choice,
     request: &Request,
@@ -112,9 +127,9 @@ fn describe(
     }
 }
 
-fn effect(
-    model: &Model,
-    before: &State,
+fn effect<const N: usize>(
+    model: &Model<N>,
+    before: &State<N>,
     thread: usize,
     request: &Request,
     picks: &[u8; 4],
@@ -168,7 +183,13 @@ fn effect(
 }
 
 /// Does a read or write come before the newest write?
-fn is_behind(model: &Model, state: &State, parts: &Parts, picks: &[u8; 4], ahead: usize) -> bool {
+fn is_behind<const N: usize>(
+    model: &Model<N>,
+    state: &State<N>,
+    parts: &Parts,
+    picks: &[u8; 4],
+    ahead: usize,
+) -> bool {
     parts.cells().iter().zip(picks).any(|(id, pick)| {
         match model.cells.cells[usize::from(*id)].place {
             Place::Shared { number } => {
@@ -180,7 +201,7 @@ fn is_behind(model: &Model, state: &State, parts: &Parts, picks: &[u8; 4], ahead
 }
 
 /// An address, by what is there.
-fn name_of(model: &Model, address: usize) -> String {
+fn name_of<const N: usize>(model: &Model<N>, address: usize) -> String {
     match layout::resolve(address, model.config.threads) {
         Some((Region::Lock(0), 0)) => "lock".to_owned(),
         Some((Region::Lock(0), offset)) => format!("lock+{offset}"),
@@ -213,7 +234,7 @@ fn field(offset: usize) -> String {
 }
 
 /// A value, as what it means where it is.
-fn value_at(model: &Model, request: &Request, value: u64) -> String {
+fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> String {
     let size = usize::from(request.site.size);
     if value == UNINITIALISED & u64::MAX >> (64 - 8 * size.clamp(1, 8)) {
         return "uninitialised".to_owned();
@@ -247,7 +268,12 @@ fn tail(value: u64) -> String {
 }
 
 /// What memory newest holds at an address.
-fn newest(model: &Model, state: &State, address: usize, size: usize) -> Option<u64> {
+fn newest<const N: usize>(
+    model: &Model<N>,
+    state: &State<N>,
+    address: usize,
+    size: usize,
+) -> Option<u64> {
     let mut value = 0;
     let mut at = address;
     while at < address + size {
@@ -262,7 +288,7 @@ fn newest(model: &Model, state: &State, address: usize, size: usize) -> Option<u
     Some(value)
 }
 
-fn lock_word(model: &Model, state: &State) -> String {
+fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
     let size = model.lock_size().min(8);
     match newest(model, state, layout::lock(0), size) {
         Some(value) if model.has_tail_word() => word(value & u64::from(u32::MAX)),
@@ -277,7 +303,7 @@ fn lock_word(model: &Model, state: &State) -> String {
 }
 
 /// The chains of nodes that are linked, and secondary queues in brackets.
-fn queue(model: &Model, state: &State) -> String {
+fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
     let threads = model.config.threads;
     let layout @ NodeLayout { size, .. } = hooks::node_layout();
     let mut nodes = Vec::new();
