@@ -1,0 +1,186 @@
+//! Every lock, in the configurations that its proof consists of.
+
+use std::collections::BTreeSet;
+
+use lockworks_check::{Check, Config, End, Limits, Memory, Outcome, Site, Time, lock_types};
+
+fn run(config: &Config) -> Outcome {
+    Check::new(config, None)
+        .expect("a lock and sizes that there are")
+        .run(&Limits::NONE, &mut |_| {})
+}
+
+/// A configuration, from that of two threads that acquire twice in weak memory.
+fn config(lock: &str, change: impl FnOnce(&mut Config)) -> Config {
+    let mut config = Config::new(lock);
+    change(&mut config);
+    config
+}
+
+/// Checks them all, and gives the operations that were never done, of the functions that some
+/// operation of was.
+fn keeps(configs: &[Config]) -> Vec<String> {
+    let mut covered = vec![false; Site::all().len()];
+    for config in configs {
+        let outcome = run(config);
+        assert_eq!(outcome.end, End::Kept, "{config}");
+        assert!(outcome.is_complete(), "{config}");
+        for (all, now) in covered.iter_mut().zip(&outcome.covered) {
+            *all |= now;
+        }
+    }
+    let entered: BTreeSet<_> = Site::all()
+        .iter()
+        .filter(|site| covered[site.number()])
+        .map(|site| (site.file(), site.function()))
+        .collect();
+    Site::all()
+        .iter()
+        .filter(|site| !covered[site.number()])
+        .filter(|site| entered.contains(&(site.file(), site.function())))
+        .map(|site| format!("{}: {site}", site.function()))
+        .collect()
+}
+
+/// What every lock has to pass.
+fn common(lock: &str) -> Vec<Config> {
+    let nodes = if lock == "cna" { 2 } else { 1 };
+    vec![
+        config(lock, |c| c.nodes = nodes),
+        config(lock, |c| {
+            c.nodes = nodes;
+            c.threads = 3;
+        }),
+        config(lock, |c| {
+            c.nodes = nodes;
+            c.threads = 3;
+            c.trylock = true;
+        }),
+        config(lock, |c| {
+            c.nodes = nodes;
+            c.threads = 4;
+            c.memory = Memory::Sc;
+        }),
+        config(lock, |c| {
+            c.nodes = nodes;
+            c.nesting = 1;
+        }),
+        config(lock, |c| {
+            c.nodes = nodes;
+            c.nesting = 1;
+            c.trylock = true;
+        }),
+        config(lock, |c| {
+            c.nodes = nodes;
+            c.nesting = 2;
+            c.acquisitions = 1;
+        }),
+    ]
+}
+
+#[test]
+fn test_and_set() {
+    assert_eq!(keeps(&common("tas")), [""; 0]);
+}
+
+#[test]
+fn ticket() {
+    let mut configs = common("ticket");
+    configs.push(config("ticket", |c| {
+        c.threads = 3;
+        c.overtaking = Some(0);
+    }));
+    assert_eq!(keeps(&configs), [""; 0]);
+}
+
+#[test]
+fn mcs() {
+    let mut configs = common("mcs");
+    configs.push(config("mcs", |c| {
+        c.threads = 3;
+        c.overtaking = Some(0);
+    }));
+    assert_eq!(keeps(&configs), [""; 0]);
+}
+
+#[test]
+fn queued_spinlock() {
+    let mut configs = common("qspinlock");
+    configs.push(config("qspinlock", |c| {
+        c.threads = 3;
+        c.overtaking = Some(0);
+    }));
+    configs.push(config("qspinlock", |c| {
+        c.threads = 3;
+        c.acquisitions = 1;
+        c.nesting = 1;
+    }));
+    assert_eq!(keeps(&configs), [""; 0]);
+}
+
+#[test]
+fn cna() {
+    let three = |change: fn(&mut Config)| {
+        config("cna", |c| {
+            c.threads = 3;
+            c.nodes = 2;
+            change(c);
+        })
+    };
+    let mut configs = common("cna");
+    configs.extend([
+        three(|c| c.nodes = 3),
+        three(|c| c.tunables.shuffle_reduction = false),
+        three(|c| c.tunables.numa_aware = false),
+        three(|c| c.time = Time::Early),
+        three(|c| c.time = Time::Late),
+        three(|c| {
+            c.priority = vec![1];
+            c.overtaking = Some(0);
+        }),
+        three(|c| c.priority = vec![0, 2]),
+    ]);
+    assert_eq!(keeps(&configs), [""; 0]);
+}
+
+#[test]
+fn no_lock_is_left_out() {
+    let checked = ["tas", "ticket", "mcs", "qspinlock", "cna"];
+    let whole = lock_types().filter(|lock| !lock.is_broken());
+    assert!(whole.map(|lock| lock.name()).eq(checked));
+}
+
+#[test]
+fn the_broken_lock_fails() {
+    for memory in [Memory::Weak, Memory::Sc] {
+        let outcome = run(&config("busted", |c| c.memory = memory));
+        assert!(matches!(outcome.end, End::Broken(_)), "{memory}");
+    }
+}
+
+#[test]
+fn limits_end_a_search_short_of_complete() {
+    let config = config("cna", |c| c.threads = 3);
+    let limits = Limits {
+        states: Some(10_000),
+        ..Limits::NONE
+    };
+    let outcome = Check::new(&config, None)
+        .expect("a lock and sizes that there are")
+        .run(&limits, &mut |_| {});
+    assert!(matches!(outcome.end, End::Unfinished(_)));
+    assert!(!outcome.is_complete());
+    assert!(outcome.coverage.waiting > 0);
+}
+
+#[test]
+fn a_staleness_that_leaves_reads_out_is_not_complete() {
+    let bounded = |bound| {
+        run(&config("qspinlock", |c| {
+            c.threads = 3;
+            c.staleness = Some(bound);
+        }))
+    };
+    assert!(!bounded(0).is_complete());
+    assert!(bounded(100).is_complete());
+}
