@@ -11,6 +11,7 @@ fn main() {
         let (k, v) = x.split_once('=').unwrap();
         match k {
             "nodes" => c.nodes = v.parse().unwrap(),
+            "slots" => c.slots = Some(v.parse().unwrap()),
             "nest" => c.nesting = v.parse().unwrap(),
             "try" => c.trylock = v == "1",
             "k" => c.staleness = Some(v.parse().unwrap()),

@@ -94,6 +94,7 @@ struct Key {
 /// What threads know of their surroundings.
 pub(crate) struct Surroundings {
     pub(crate) client: Client,
+    pub(crate) has_slot: Vec<bool>,
     pub(crate) numa_nodes: Vec<u16>,
     pub(crate) priority: Vec<bool>,
     pub(crate) tunables: Tunables,
@@ -377,11 +378,18 @@ impl Backend for Machine {
         &self.surroundings.tunables
     }
 
-    fn slot_enter(&self) {
+    fn slot_enter(&self) -> u32 {
+        if !self.surroundings.has_slot[self.thread()] {
+            return 0;
+        }
         self.change(|now| now.depth += 1);
+        self.thread() as u32 + 1
     }
 
-    fn slot_leave(&self) {
+    fn slot_leave(&self, slot: u32) {
+        if slot == 0 {
+            return;
+        }
         self.change(|now| now.depth -= 1);
         let depth = usize::from(self.attributes.get().depth);
         if depth < layout::NODES {

@@ -52,6 +52,8 @@ pub struct Config {
     pub memory: Memory,
     /// Reads may be at most so many writes behind the newest; None: any number.
     pub staleness: Option<u8>,
+    /// Only so many threads have a slot of queue nodes; None: all.
+    pub slots: Option<usize>,
     /// NUMA nodes; threads are dealt out to them in turn.
     pub nodes: usize,
     /// Every other acquisition tries first.
@@ -99,6 +101,7 @@ impl Config {
             acquisitions: 2,
             memory: Memory::Weak,
             staleness: None,
+            slots: None,
             nodes: 1,
             trylock: false,
             nesting: 0,
@@ -134,6 +137,11 @@ impl Config {
             .ok_or_else(|| ConfigError::UnknownLock(self.lock.clone()))
     }
 
+    /// Has a thread queue nodes?
+    pub fn has_slot(&self, thread: usize) -> bool {
+        self.slots.is_none_or(|slots| thread < slots)
+    }
+
     /// The node of a thread.
     pub fn node(&self, thread: usize) -> u16 {
         (thread % self.nodes) as u16
@@ -149,6 +157,9 @@ impl fmt::Display for Config {
         )?;
         if let Some(bound) = self.staleness {
             write!(f, ", staleness {bound}")?;
+        }
+        if let Some(slots) = self.slots {
+            write!(f, ", {slots} slots")?;
         }
         if self.nodes > 1 {
             write!(f, ", {} nodes", self.nodes)?;

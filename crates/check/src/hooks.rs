@@ -74,8 +74,9 @@ pub(crate) trait Backend {
     fn numa_node(&self) -> u16;
     fn is_priority(&self) -> bool;
     fn tunables(&self) -> *const Tunables;
-    fn slot_enter(&self);
-    fn slot_leave(&self);
+    /// The thread's slot, 0 if it has none.
+    fn slot_enter(&self) -> u32;
+    fn slot_leave(&self, slot: u32);
     fn note(&self, mark: Mark, lock: usize, node: usize);
     fn result(&self, digit: u64);
 }
@@ -214,15 +215,12 @@ extern "C" fn operate(site: &'static Site, address: usize, a: u64, b: u64, frame
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_slot_enter() -> u32 {
-    with(|backend| {
-        backend.slot_enter();
-        backend.thread() as u32 + 1
-    })
+    with(|backend| backend.slot_enter())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn lw_check_slot_leave(_slot: u32) {
-    with(|backend| backend.slot_leave());
+extern "C" fn lw_check_slot_leave(slot: u32) {
+    with(|backend| backend.slot_leave(slot));
 }
 
 #[unsafe(no_mangle)]

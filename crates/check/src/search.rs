@@ -198,6 +198,7 @@ impl<'a> Check<'a> {
                 acquisitions: config.acquisitions,
                 trylock: config.trylock,
             },
+            has_slot: (0..config.threads).map(|t| config.has_slot(t)).collect(),
             numa_nodes: (0..config.threads).map(|t| config.node(t)).collect(),
             priority: (0..config.threads)
                 .map(|t| config.priority.contains(&t) != inverted)

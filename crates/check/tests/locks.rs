@@ -115,6 +115,10 @@ fn queued_spinlock() {
         c.acquisitions = 1;
         c.nesting = 1;
     }));
+    configs.push(config("qspinlock", |c| {
+        c.threads = 3;
+        c.slots = Some(1);
+    }));
     assert_eq!(keeps(&configs), [""; 0]);
 }
 
@@ -130,6 +134,7 @@ fn cna() {
     let mut configs = common("cna");
     configs.extend([
         three(|c| c.nodes = 3),
+        three(|c| c.slots = Some(2)),
         three(|c| c.tunables.shuffle_reduction = false),
         three(|c| c.tunables.numa_aware = false),
         three(|c| c.time = Time::Early),
