@@ -120,10 +120,16 @@ static lw_always_inline void lw_queue_and_wait(lw_word *lock, uint32_t tail, str
 	plan = policy->wait_head(node);
 
 	/* (*,*,*) -> (*,0,0): a holder or a pending waiter may be ahead of us */
-	val = lw_await_eq(&lock->val, LW_LOCKED_PENDING_MASK, 0, acquire);
-	/* (tail,0,0) -> (0,0,1) */
-	if ((val & LW_TAIL_MASK) == tail && policy->try_clear_tail(lock, val, node))
-		return;
+	while (val = lw_await_eq(&lock->val, LW_LOCKED_PENDING_MASK, 0, acquire),
+	       (val & LW_TAIL_MASK) == tail) {
+		/* (tail,0,0) -> (0,0,1) */
+		if (policy->try_clear_tail(lock, val, node))
+			return;
+		/*
+		 * Somebody has set the pending bit. Who has a node will be our successor,
+		 * but who has none clears the bit and leaves us the last: look again.
+		 */
+	}
 	/* (n,0,0) -> (n,0,1): only the queue head may, while there is a tail */
 	lw_field_store(lock, locked, LW_LOCKED, relaxed);
 	if (!next)
