@@ -55,3 +55,15 @@ pub fn cpu_seconds() -> Result<f64> {
     let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
+
+/// The most memory that this process has had resident at once.
+pub fn peak_memory_mib() -> Result<f64> {
+    let status =
+        std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
+    let kib: f64 = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB"))
+        .and_then(|kib| kib.trim().parse().ok())
+        .context("/proc/self/status has no VmHWM")?;
+    Ok(kib / 1024.0)
+}

@@ -1,6 +1,7 @@
 //! Side-by-side benchmarks of Lockworks against its peers: ratios, all measured in one run.
 
 mod arena;
+mod checker;
 mod contended;
 mod contention;
 mod host;
@@ -68,6 +69,8 @@ enum Part {
     Simulator,
     /// The simulator against the published tables
     Reproduction,
+    /// The model checker's speed and memory
+    Checker,
 }
 
 /// What a process of its own does for the run.
@@ -76,6 +79,9 @@ enum Child {
     /// Run the simulator once
     #[command(hide = true)]
     Simulate(simulator::Job),
+    /// Run the model checker once
+    #[command(hide = true)]
+    Check(checker::Job),
 }
 
 /// How much is measured.
@@ -98,6 +104,10 @@ pub struct Scale {
     pub rounds_simulator: usize,
     /// Virtual milliseconds of a simulation.
     pub simulated_ms: f64,
+    /// Runs of each check.
+    pub rounds_checker: usize,
+    /// Most threads of a check.
+    pub checked_threads: usize,
 }
 
 const FULL: Scale = Scale {
@@ -110,6 +120,8 @@ const FULL: Scale = Scale {
     oversubscribed_ms: 200,
     rounds_simulator: 5,
     simulated_ms: 20.0,
+    rounds_checker: 3,
+    checked_threads: usize::MAX,
 };
 
 const QUICK: Scale = Scale {
@@ -122,12 +134,15 @@ const QUICK: Scale = Scale {
     oversubscribed_ms: 5,
     rounds_simulator: 1,
     simulated_ms: 1.0,
+    rounds_checker: 1,
+    checked_threads: 2,
 };
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match &cli.child {
         Some(Child::Simulate(job)) => job.run(),
+        Some(Child::Check(job)) => job.run(),
         None => match Destination::open(cli.output.as_deref()) {
             Ok(destination) => bench(&cli, destination),
             Err(error) => {
@@ -173,6 +188,9 @@ fn measure(cli: &Cli) -> Result<Report> {
     if wanted(Part::Simulator) {
         steps += simulator::steps(scale);
     }
+    if wanted(Part::Checker) {
+        steps += checker::steps(scale);
+    }
     let tables = if wanted(Part::Reproduction) && !cli.quick {
         reproduction::tables()?
     } else {
@@ -189,6 +207,7 @@ fn measure(cli: &Cli) -> Result<Report> {
         sections: Vec::new(),
         simulator: Vec::new(),
         reproduction: Vec::new(),
+        checker: Vec::new(),
     };
     if wanted(Part::Uncontended) {
         let sections = uncontended::measure(&host, scale, &locks, &progress)?;
@@ -211,6 +230,9 @@ fn measure(cli: &Cli) -> Result<Report> {
             let note = "Published tables are not reproduced: `lockworks reproduce` is not there.";
             report.notes.push(note.to_string());
         }
+    }
+    if wanted(Part::Checker) {
+        report.checker = checker::measure(&host, scale, &progress)?;
     }
     progress.finish();
     Ok(report)

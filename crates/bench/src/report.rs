@@ -5,6 +5,7 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table as Grid, presets};
 use serde::Serialize;
 
+use crate::checker::Proof;
 use crate::host::Host;
 use crate::lock::Lock;
 use crate::reproduction::Reproduction;
@@ -28,6 +29,8 @@ pub struct Report {
     pub simulator: Vec<Simulation>,
     /// The simulator against the published tables.
     pub reproduction: Vec<Reproduction>,
+    /// The model checker's speed and memory.
+    pub checker: Vec<Proof>,
 }
 
 /// Locks side by side in one situation.
@@ -280,6 +283,9 @@ impl Report {
         if !self.reproduction.is_empty() {
             self.write_reproduction(&mut text);
         }
+        if !self.checker.is_empty() {
+            self.write_checker(&mut text);
+        }
         self.write_verdict(&mut text);
         text
     }
@@ -300,6 +306,27 @@ impl Report {
             grid.add_row(run.cells());
         }
         for column in [1, 3, 4, 5, 6] {
+            if let Some(column) = grid.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let _ = writeln!(text, "{grid}\n");
+    }
+
+    fn write_checker(&self, text: &mut String) {
+        let _ = writeln!(text, "The model checker, on one core");
+        let mut grid = grid(&[
+            "check",
+            "states",
+            "transitions",
+            "CPU seconds",
+            "memory MiB",
+            "required",
+        ]);
+        for proof in &self.checker {
+            grid.add_row(proof.cells());
+        }
+        for column in [1, 2, 3, 4] {
             if let Some(column) = grid.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -354,7 +381,8 @@ impl Report {
             }
         }
         let others = (self.simulator.iter().map(Simulation::judged))
-            .chain(self.reproduction.iter().filter_map(Reproduction::judged));
+            .chain(self.reproduction.iter().filter_map(Reproduction::judged))
+            .chain(self.checker.iter().map(Proof::judged));
         for judged in others {
             match judged {
                 Ok(()) => met += 1,

@@ -174,23 +174,11 @@ impl Job {
             acquisitions: outcome.acquisitions,
             transfers: outcome.engine.transfers,
             cpu_seconds,
-            memory_mib: peak_memory_mib()?,
+            memory_mib: host::peak_memory_mib()?,
         };
         println!("{}", serde_json::to_string(&report)?);
         Ok(())
     }
-}
-
-/// The most memory that this process has had resident at once.
-fn peak_memory_mib() -> Result<f64> {
-    let status =
-        std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
-    let kib: f64 = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB"))
-        .and_then(|kib| kib.trim().parse().ok())
-        .context("/proc/self/status has no VmHWM")?;
-    Ok(kib / 1024.0)
 }
 
 impl Simulation {

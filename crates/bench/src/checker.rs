@@ -1,0 +1,170 @@
+//! How long the model checker takes for a proof, and how much memory, on one core.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use lockworks_check::{Check, Config, End, Limits, Memory};
+use serde::{Deserialize, Serialize};
+
+use crate::Scale;
+use crate::host::{self, Host};
+use crate::progress::Progress;
+
+/// Lock, threads, memory, and in how many seconds its proof has to be through.
+const RUNS: [(&str, usize, Memory, f64); 3] = [
+    ("qspinlock", 3, Memory::Weak, 10.0),
+    ("cna", 3, Memory::Weak, 10.0),
+    ("cna", 4, Memory::Sc, 30.0),
+];
+const ACQUISITIONS: u32 = 2;
+const NODES: usize = 2;
+/// Most memory of any of them, in MiB.
+const MOST_MEMORY: f64 = 1024.0;
+
+/// One run, in a process of its own so that its memory can be told.
+#[derive(clap::Args)]
+pub struct Job {
+    /// CPU to stay on
+    cpu: usize,
+    /// The configuration, as JSON
+    config: String,
+}
+
+/// What the process says.
+#[derive(Serialize, Deserialize)]
+struct Report {
+    states: usize,
+    transitions: usize,
+    cpu_seconds: f64,
+    memory_mib: f64,
+}
+
+/// What came of one run.
+#[derive(Serialize)]
+pub struct Proof {
+    config: Config,
+    states: usize,
+    transitions: usize,
+    /// Of processor time.
+    seconds: f64,
+    /// The most that was resident at once.
+    memory_mib: f64,
+    /// Most seconds.
+    required: f64,
+    met: bool,
+}
+
+/// How many runs [`measure`] makes.
+pub fn steps(scale: &Scale) -> usize {
+    scale.rounds_checker * RUNS.len()
+}
+
+/// All runs, medians over the rounds.
+pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Proof>> {
+    let configs = RUNS.map(|(lock, threads, memory, _)| Config {
+        threads: threads.min(scale.checked_threads),
+        acquisitions: ACQUISITIONS,
+        memory,
+        nodes: NODES,
+        ..Config::new(lock)
+    });
+    let mut reports: [Vec<Report>; RUNS.len()] = Default::default();
+    for _ in 0..scale.rounds_checker {
+        for (config, reports) in configs.iter().zip(&mut reports) {
+            progress.step(&config.to_string(), "checker");
+            reports.push(run_child(host.cpus[0], config)?);
+        }
+    }
+    let proof =
+        |((config, mut reports), (.., required)): ((Config, Vec<Report>), (_, _, _, f64))| {
+            reports.sort_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds));
+            let median = &reports[reports.len() / 2];
+            Proof {
+                config,
+                states: median.states,
+                transitions: median.transitions,
+                seconds: median.cpu_seconds,
+                memory_mib: median.memory_mib,
+                required,
+                met: median.cpu_seconds <= required && median.memory_mib <= MOST_MEMORY,
+            }
+        };
+    Ok(configs
+        .into_iter()
+        .zip(reports)
+        .zip(RUNS)
+        .map(proof)
+        .collect())
+}
+
+fn run_child(cpu: usize, config: &Config) -> Result<Report> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let child = Command::new(program)
+        .args(["check", &cpu.to_string(), &serde_json::to_string(config)?])
+        .output()
+        .context("cannot start a process for the checker")?;
+    ensure!(
+        child.status.success(),
+        "checking {config} failed: {}",
+        String::from_utf8_lossy(&child.stderr).trim()
+    );
+    serde_json::from_slice(&child.stdout).context("the checker's process said something else")
+}
+
+impl Job {
+    /// Runs it, in the process for that, and prints what came of it.
+    pub fn run(&self) -> Result<()> {
+        host::pin(self.cpu)?;
+        let config: Config = serde_json::from_str(&self.config)?;
+        let start = host::cpu_seconds()?;
+        let outcome = Check::new(&config, None)?.run(&Limits::NONE, &mut |_| {});
+        ensure!(
+            outcome.end == End::Kept && outcome.is_complete(),
+            "{config} does not pass"
+        );
+        let report = Report {
+            states: outcome.coverage.states,
+            transitions: outcome.coverage.transitions,
+            cpu_seconds: host::cpu_seconds()? - start,
+            memory_mib: host::peak_memory_mib()?,
+        };
+        println!("{}", serde_json::to_string(&report)?);
+        Ok(())
+    }
+}
+
+impl Proof {
+    /// Its row in a table.
+    pub fn cells(&self) -> Vec<String> {
+        vec![
+            self.config.to_string(),
+            self.states.to_string(),
+            self.transitions.to_string(),
+            format!("{:.2}", self.seconds),
+            format!("{:.0}", self.memory_mib),
+            format!(
+                "{}: {}",
+                self.requirement(),
+                if self.met { "met" } else { "NOT MET" }
+            ),
+        ]
+    }
+
+    fn requirement(&self) -> String {
+        format!("<= {} s, {MOST_MEMORY} MiB", self.required)
+    }
+
+    /// Is what was required of it met?
+    pub fn judged(&self) -> Result<(), String> {
+        if self.met {
+            return Ok(());
+        }
+        Err(format!(
+            "checker: {} took {:.1} s and {:.0} MiB, not {}",
+            self.config,
+            self.seconds,
+            self.memory_mib,
+            self.requirement()
+        ))
+    }
+}
