@@ -629,7 +629,8 @@ impl<'a, const N: usize> Model<'a, N> {
                 continue;
             }
             let mut oldest = state.threads[thread].seen.0[cell];
-            if order == Order::SeqCst {
+            // A compare-and-exchange that fails is relaxed.
+            if order == Order::SeqCst && kind != Kind::CompareExchange {
                 oldest = oldest.max(state.sc.0[cell]);
             }
             if let Some(bound) = self.config.staleness {
@@ -719,6 +720,13 @@ impl<'a, const N: usize> Model<'a, N> {
             Kind::AwaitEqual => value & request.a == request.b,
             Kind::AwaitNotEqual => value & request.a != request.b,
             Kind::CompareExchange if value != request.a => true,
+            Kind::CompareExchange
+                if self.weak()
+                    && self.order(request.site) == Order::SeqCst
+                    && shared().any(|(cell, pick)| pick < usize::from(state.sc.0[cell])) =>
+            {
+                false
+            }
             _ if kind.is_read_modify_write() => shared().all(|(cell, pick)| {
                 state
                     .messages(cell)
