@@ -997,14 +997,15 @@ impl<'a, const N: usize> Model<'a, N> {
         } else {
             state.threads[thread].fenced
         };
+        // A read-modify-write passes on what it read, whichever part it read it from.
+        for (cell, position) in written.iter().filter(|_| attached) {
+            carried.join(&state.messages(*cell)[position - 1].view);
+        }
         for (cell, position) in written {
             carried.0[*cell] = *position as u8;
         }
         for (cell, position) in written {
             let mut view = carried;
-            if attached {
-                view.join(&state.messages(*cell)[position - 1].view);
-            }
             // Its own place is known to whoever reads it.
             view.0[*cell] = 0;
             state.message_mut(*cell, *position).view = view;
