@@ -17,7 +17,11 @@ fn main() {
         .flag_if_supported("-fcf-protection=none")
         .include(root.join("locks"))
         .include(root.join("worlds/check"));
-    for file in ["worlds/check/locks.c", "worlds/check/client.c"] {
+    for file in [
+        "worlds/check/locks.c",
+        "worlds/check/client.c",
+        "tests/check/litmus.c",
+    ] {
         build.file(root.join(file));
     }
     build.compile("lockworks_check_locks");

@@ -15,6 +15,9 @@ struct lw_check_client {
 	uint32_t *data[LW_CHECK_LOCKS]; /* what each protects */
 	uint32_t acquisitions;
 	bool trylock; /* try first, in every other acquisition, and in interruptions */
+	/* A litmus test has no locks, but these. */
+	const struct lw_litmus *litmus;
+	struct lw_litmus_memory *variables;
 };
 
 /* One for each lock, and one for each level at which an interruption tries the first lock. */

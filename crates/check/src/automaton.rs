@@ -46,7 +46,7 @@ pub(crate) struct Attributes {
     pub(crate) level: u8,
     /// Interruptions begun, by level, a bit each.
     pub(crate) interrupted: u8,
-    /// A litmus test's results so far, as decimal digits.
+    /// A litmus test's results so far: digits from 1, so that none is lost, four bits each.
     pub(crate) result: u64,
 }
 
@@ -426,7 +426,7 @@ impl Backend for Machine {
     }
 
     fn result(&self, digit: u64) {
-        self.change(|now| now.result = now.result * 10 + digit);
+        self.change(|now| now.result = now.result << 4 | (digit + 1));
     }
 }
 

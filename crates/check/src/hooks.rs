@@ -1,7 +1,7 @@
 //! The operation set's functions in the model checker, called by the locks' C code.
 
 use std::cell::Cell;
-use std::ffi::c_uint;
+use std::ffi::{c_char, c_uint, c_void};
 
 use lockworks::LockType;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,18 @@ pub(crate) struct Client {
     pub(crate) data: [usize; layout::LOCKS],
     pub(crate) acquisitions: u32,
     pub(crate) trylock: bool,
+    pub(crate) litmus: *const LitmusTest,
+    pub(crate) variables: usize,
+}
+
+/// `struct lw_litmus`.
+#[repr(C)]
+pub(crate) struct LitmusTest {
+    pub(crate) name: *const c_char,
+    pub(crate) summary: *const c_char,
+    pub(crate) weak: *const c_char,
+    pub(crate) sc: *const c_char,
+    pub(crate) threads: [Option<unsafe extern "C" fn(*mut c_void)>; 4],
 }
 
 /// `enum lw_check_mark`.
@@ -109,6 +121,7 @@ fn with<R>(f: impl FnOnce(&dyn Backend) -> R) -> R {
 
 unsafe extern "C" {
     static lw_check_lock_types: [*const LockType; 1];
+    static lw_litmus_groups: [*const LitmusTest; 1];
     safe static lw_check_node_size: usize;
     safe static lw_check_node_next: usize;
     safe static lw_check_node_locked: usize;
@@ -118,6 +131,8 @@ unsafe extern "C" {
     pub(crate) fn lw_check_thread(client: *const Client, thread: u32);
     /// Runs an interruption within a thread of a check.
     pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
+    /// Runs a thread of the client's litmus test.
+    pub(crate) fn lw_litmus_thread(client: *const Client, thread: u32);
 }
 
 /// The locks, compiled for the model checker.
@@ -125,6 +140,18 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
     let first: *const *const LockType = (&raw const lw_check_lock_types).cast();
     // SAFETY: a NULL-terminated table of pointers to constants.
     (0..).map_while(move |i| unsafe { (*first.add(i)).as_ref() })
+}
+
+/// The litmus tests.
+pub(crate) fn litmus_tests() -> impl Iterator<Item = &'static LitmusTest> {
+    let groups: *const *const LitmusTest = (&raw const lw_litmus_groups).cast();
+    // SAFETY: a NULL-terminated table of pointers to constants,
+    let groups = (0..).map_while(move |i| unsafe { (*groups.add(i)).as_ref() });
+    groups.flat_map(|first| {
+        let first: *const LitmusTest = first;
+        // SAFETY: each the first of a table that ends with one without a name.
+        (0..).map_while(move |i| unsafe { first.add(i).as_ref().filter(|t| !t.name.is_null()) })
+    })
 }
 
 /// Bytes of a queue node, and where in it things are.

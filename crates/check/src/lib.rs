@@ -9,6 +9,7 @@ mod cells;
 mod config;
 mod hooks;
 mod layout;
+mod litmus;
 mod model;
 mod mutation;
 mod search;
@@ -18,6 +19,7 @@ mod trace;
 
 pub use config::{Config, ConfigError, Memory, Time};
 pub use hooks::{Tunables, lock_types};
+pub use litmus::{Litmus, LitmusResult, litmus_tests};
 pub use model::Violation;
 pub use mutation::{Change, Mutation};
 pub use search::{Broken, Check, Coverage, End, Limits, Outcome};

@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::automaton::{Automata, Surroundings};
 use crate::cells::{Findings, VIEWS};
 use crate::config::{Config, ConfigError, Memory};
-use crate::hooks::{self, Client};
+use crate::hooks::{self, Client, LitmusTest};
 use crate::layout;
 use crate::model::{Model, Stop, Violation};
 use crate::mutation::{Change, Mutation};
@@ -120,6 +120,8 @@ pub struct Check<'a> {
     pub(crate) lock: &'static LockType,
     pub(crate) mutation: Option<Mutation>,
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
+    /// NULL if it is none.
+    pub(crate) litmus: *const LitmusTest,
 }
 
 impl<'a> Check<'a> {
@@ -133,6 +135,7 @@ impl<'a> Check<'a> {
             lock: config.validate()?,
             mutation,
             program: hooks::lw_check_thread,
+            litmus: std::ptr::null(),
         })
     }
 
@@ -197,6 +200,8 @@ impl<'a> Check<'a> {
                 data: std::array::from_fn(layout::data),
                 acquisitions: config.acquisitions,
                 trylock: config.trylock,
+                litmus: self.litmus,
+                variables: layout::variables(),
             },
             has_slot: (0..config.threads).map(|t| config.has_slot(t)).collect(),
             numa_nodes: (0..config.threads).map(|t| config.node(t)).collect(),

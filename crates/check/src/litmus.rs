@@ -1,0 +1,192 @@
+//! Small programs of which it is known what they may end with: the checker, checked.
+//!
+//! The programs and what is expected of them are in tests/check/litmus.c.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, c_char};
+
+use crate::config::{Config, Memory};
+use crate::hooks::{self, LitmusTest};
+use crate::mutation::Mutation;
+use crate::search::{Check, End, Limits, Outcome};
+
+/// A litmus test.
+#[derive(Clone, Copy)]
+pub struct Litmus(&'static LitmusTest);
+
+/// All litmus tests.
+pub fn litmus_tests() -> impl Iterator<Item = Litmus> {
+    hooks::litmus_tests().map(Litmus)
+}
+
+/// What came of a litmus test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LitmusResult {
+    /// All outcomes that there must be, or the violation.
+    pub expected: BTreeSet<String>,
+    /// Those that there are.
+    pub seen: BTreeSet<String>,
+    /// Different states looked at.
+    pub states: usize,
+}
+
+impl LitmusResult {
+    /// There is all that must be and nothing else.
+    pub fn agrees(&self) -> bool {
+        self.expected == self.seen
+    }
+}
+
+impl Litmus {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        text(self.0.name).expect("a test has a name")
+    }
+
+    /// What it shows.
+    pub fn summary(&self) -> &'static str {
+        text(self.0.summary).expect("a test has a summary")
+    }
+
+    /// All outcomes that there must be, or the violation.
+    pub fn expected(&self, memory: Memory) -> BTreeSet<String> {
+        let weak = text(self.0.weak).expect("a test expects something");
+        let expected = match memory {
+            Memory::Weak => weak,
+            Memory::Sc => text(self.0.sc).unwrap_or(weak),
+        };
+        expected.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Looks at all its runs.
+    pub fn run(&self, memory: Memory) -> LitmusResult {
+        self.search(memory, None, true).0
+    }
+
+    fn search(
+        &self,
+        memory: Memory,
+        mutation: Option<Mutation>,
+        reduce: bool,
+    ) -> (LitmusResult, Outcome) {
+        let lock = hooks::lock_types().next().expect("there are locks");
+        let config = Config {
+            threads: self.0.threads.iter().flatten().count(),
+            memory,
+            ..Config::new(lock.name())
+        };
+        let check = Check {
+            config: &config,
+            lock,
+            mutation,
+            program: hooks::lw_litmus_thread,
+            litmus: self.0,
+        };
+        let mut seen = BTreeSet::new();
+        let mut ended = |results: Vec<u64>| _ = seen.insert(outcome(&results));
+        let outcome = check.search(&Limits::NONE, reduce, &mut ended, &mut |_| {});
+        match &outcome.end {
+            End::Kept => {}
+            End::Broken(broken) => seen = [broken.violation.name().to_owned()].into(),
+            End::Unfinished(reason) => seen = [(*reason).to_owned()].into(),
+        }
+        // A test that reports nothing ends with nothing.
+        seen.remove("");
+        let result = LitmusResult {
+            expected: self.expected(memory),
+            seen,
+            states: outcome.coverage.states,
+        };
+        (result, outcome)
+    }
+}
+
+/// Each thread's digits, without threads that have none.
+fn outcome(results: &[u64]) -> String {
+    let digits = |result: u64| -> String {
+        (0..u64::BITS / 4)
+            .rev()
+            .filter_map(|i| (result >> (4 * i) & 0xf).checked_sub(1))
+            .map(|digit| digit.to_string())
+            .collect()
+    };
+    let threads: Vec<String> = results
+        .iter()
+        .map(|result| digits(*result))
+        .filter(|digits| !digits.is_empty())
+        .collect();
+    threads.join(",")
+}
+
+fn text(text: *const c_char) -> Option<&'static str> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: a string literal.
+    let text = unsafe { CStr::from_ptr(text) };
+    Some(text.to_str().expect("source text is ASCII"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutation::Change;
+    use crate::site::{Order, Site};
+
+    fn test(name: &str) -> Litmus {
+        litmus_tests()
+            .find(|test| test.name() == name)
+            .unwrap_or_else(|| panic!("no test {name}"))
+    }
+
+    #[test]
+    fn reduction_leaves_no_outcome_out() {
+        for test in litmus_tests() {
+            let (result, _) = test.search(Memory::Weak, None, false);
+            assert!(result.agrees(), "{}: {result:?}", test.name());
+        }
+    }
+
+    /// Where every order is needed, each that is weakened shows.
+    #[test]
+    fn a_weakened_order_is_noticed() {
+        for name in [
+            "sb+sc",
+            "sb+sc-fences",
+            "sb+rmws",
+            "mp+rel+acq",
+            "mp+rel+dependency",
+            "mp+fences",
+            "mp+rel+await-acq",
+            "iriw+sc-fences",
+            "wrc+rel+acq",
+            "isa2+rel+acq",
+            "2+2w+sc",
+            "s+rel+acq",
+            "r+sc-fences",
+            "release-sequence+fence",
+            "field+mp",
+            "plain+mp+rel+acq",
+        ] {
+            let test = test(name);
+            let (_, outcome) = test.search(Memory::Weak, None, true);
+            let done = Site::all().iter().zip(outcome.covered);
+            let mut weakened = 0;
+            for (site, _) in done.filter(|(site, covered)| *covered && needed(site)) {
+                let mutation = Mutation {
+                    site: Some(site.number()),
+                    change: Change::Order(Order::Relaxed),
+                };
+                let (result, _) = test.search(Memory::Weak, Some(mutation), true);
+                assert!(!result.agrees(), "{name}: {site:?} relaxed");
+                weakened += 1;
+            }
+            assert!(weakened > 0, "{name}");
+        }
+    }
+
+    /// Not the one that only makes the last writes known.
+    fn needed(site: &Site) -> bool {
+        site.order != Order::Relaxed && site.operand() != "m->done"
+    }
+}
