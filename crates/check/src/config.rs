@@ -76,10 +76,10 @@ pub struct Config {
 pub enum ConfigError {
     #[error("no lock is called '{0}'")]
     UnknownLock(String),
-    #[error("{0} threads are too many for the state encoding; ask for 1 to {max}", max = layout::THREADS)]
+    #[error("{0} threads do not fit the state encoding; ask for 1 to {max}", max = layout::THREADS)]
     Threads(usize),
     #[error(
-        "{0} acquisitions a thread are too many for the state encoding; ask for 1 to {MOST_ACQUISITIONS}"
+        "{0} acquisitions a thread do not fit the state encoding; ask for 1 to {MOST_ACQUISITIONS}"
     )]
     Acquisitions(u32),
     #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
@@ -180,6 +180,9 @@ impl fmt::Display for Config {
         }
         if let Some(bound) = self.overtaking {
             write!(f, ", overtaking at most {bound}")?;
+        }
+        if !self.tunables.numa_aware {
+            write!(f, ", numa off")?;
         }
         if !self.tunables.shuffle_reduction {
             write!(f, ", no shuffle reduction")?;

@@ -15,6 +15,7 @@ mod mutation;
 mod search;
 mod site;
 mod state;
+mod token;
 mod trace;
 
 pub use config::{Config, ConfigError, Memory, Time};
@@ -24,4 +25,5 @@ pub use model::Violation;
 pub use mutation::{Change, Mutation};
 pub use search::{Broken, Check, Coverage, End, Limits, Outcome};
 pub use site::{Kind, Order, Site};
+pub use token::{Token, TokenError};
 pub use trace::TraceStep;

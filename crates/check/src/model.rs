@@ -1213,6 +1213,14 @@ impl<'a, const N: usize> Model<'a, N> {
         (0..state.threads.len()).all(|t| self.current(state, t).is_none())
     }
 
+    /// What it is if no thread can go on.
+    pub(crate) fn deadlock(&self, state: &State<N>) -> Violation {
+        let threads = (0..state.threads.len())
+            .filter(|t| self.current(state, *t).is_some())
+            .collect();
+        Violation::Deadlock { threads }
+    }
+
     /// Is everything as at first, now that all threads have ended?
     pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
         for cell in &self.cells.cells {

@@ -1,11 +1,11 @@
 //! Changes that make a lock another one, while it runs.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::site::Order;
 
 /// What becomes of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// It has another memory order.
@@ -19,7 +19,7 @@ pub enum Change {
 }
 
 /// A change and the number of the site where it happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mutation {
     /// Number of the site in [`crate::Site::all`]; None if it is no operation.
     pub site: Option<usize>,

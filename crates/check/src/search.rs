@@ -141,7 +141,7 @@ impl<'a> Check<'a> {
 
     /// Makes some runs by chance, for what they find out before the search proper begins. None:
     /// views need more entries.
-    fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
+    pub(crate) fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
         let mut random = Pcg32::seed_from_u64(REHEARSALS);
         let mut automata = Automata::new(self.surroundings());
         let mut choices = Vec::new();
@@ -429,10 +429,7 @@ impl<'a, const N: usize> Search<'a, N> {
             match self.successors(&state) {
                 Ok(successors) => {
                     if !successors.iter().any(|s| s.is_progress) {
-                        let threads = (0..state.threads.len())
-                            .filter(|t| self.model.current(&state, *t).is_some())
-                            .collect();
-                        let deadlock = Violation::Deadlock { threads };
+                        let deadlock = self.model.deadlock(&state);
                         return self.halted(number, (deadlock.into(), Vec::new()));
                     }
                     self.keep(number, successors);

@@ -3,6 +3,8 @@
 use std::ffi::{CStr, c_char};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What an operation does: `enum lw_check_kind`.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,7 +74,7 @@ impl Kind {
 
 /// A memory order: `enum lw_check_order`.
 #[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Order {

@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::automaton::Automata;
 use crate::cells::{Findings, Parts, Place};
 use crate::hooks::{self, NodeLayout, Request};
 use crate::layout::{self, Region};
-use crate::model::{Choice, Model, Stop};
-use crate::search::{Broken, Check};
+use crate::model::{Choice, Model, Stop, Violation};
+use crate::search::{Broken, Check, Step};
 use crate::site::Kind;
 use crate::state::{State, UNINITIALISED};
 
@@ -36,58 +35,88 @@ impl Check<'_> {
     /// # Panics
     /// If it is not one of this check.
     pub fn trace(&self, broken: &Broken) -> Vec<TraceStep> {
+        let (trace, _) = self.replay(&broken.steps).expect("a run of this check");
+        trace
+    }
+
+    /// Makes a run again that breaks a promise. None: this check has no such run.
+    pub(crate) fn replay(&self, steps: &[Step]) -> Option<(Vec<TraceStep>, Violation)> {
         let mut findings = self.findings();
         loop {
-            let steps = match findings.view {
-                0 => self.replay::<0>(&mut findings, broken),
-                32 => self.replay::<32>(&mut findings, broken),
-                64 => self.replay::<64>(&mut findings, broken),
-                _ => self.replay::<128>(&mut findings, broken),
+            let attempt = match findings.view {
+                0 => self.attempt_replay::<0>(&mut findings, steps),
+                32 => self.attempt_replay::<32>(&mut findings, steps),
+                64 => self.attempt_replay::<64>(&mut findings, steps),
+                _ => self.attempt_replay::<128>(&mut findings, steps),
             };
-            if let Some(steps) = steps {
-                return steps;
+            if let Some(replayed) = attempt {
+                return replayed;
             }
         }
     }
 
-    /// None: an assumption failed, start anew.
-    fn replay<const N: usize>(
+    /// Replays with views of N entries. None: those are too few.
+    fn attempt_replay<const N: usize>(
         &self,
         findings: &mut Findings,
-        broken: &Broken,
-    ) -> Option<Vec<TraceStep>> {
-        let automata = Automata::new(self.surroundings());
-        replay(&mut self.model::<N>(findings, automata), broken)
-    }
-}
-
-/// None: an assumption failed, start anew.
-fn replay<const N: usize>(model: &mut Model<N>, broken: &Broken) -> Option<Vec<TraceStep>> {
-    let mut trace = Vec::new();
-    let mut choices = Vec::new();
-    let mut state = go(model.start())?.expect("it was started before");
-    for (thread, choice) in &broken.steps {
-        let thread = usize::from(*thread);
-        go(model.choices(&state, thread, &mut choices))?.expect("it chose before");
-        let choice = choices[usize::from(*choice)];
-        let request = model.request(&state, thread).expect("it had not ended");
-        let before = state.clone();
-        let violated = go(model.apply(&mut state, thread, choice))?.is_none();
-        trace.push(describe(model, &before, &state, thread, choice, &request));
-        if violated {
-            break;
+        steps: &[Step],
+    ) -> Option<Option<(Vec<TraceStep>, Violation)>> {
+        // What a search finds out before it begins; violations may depend on it.
+        let mut automata = self.rehearse::<N>(findings)?;
+        while findings.view == N {
+            let mut trace = Vec::new();
+            let mut model = self.model::<N>(findings, automata);
+            match replay(&mut model, steps, &mut trace) {
+                Ok(violation) => return Some(violation.map(|violation| (trace, violation))),
+                Err(Stop::Violation(violation)) => return Some(Some((trace, violation))),
+                Err(Stop::Anew) => automata = model.automata,
+                Err(Stop::TooLarge(_)) => return Some(None),
+            }
         }
+        None
     }
-    Some(trace)
 }
 
-/// None: start anew. Some(None): the violation.
-fn go<T>(result: Result<T, Stop>) -> Option<Option<T>> {
-    match result {
-        Ok(value) => Some(Some(value)),
-        Err(Stop::Anew) => None,
-        Err(_) => Some(None),
+/// None: there are no such steps, or all is well after them.
+fn replay<const N: usize>(
+    model: &mut Model<N>,
+    steps: &[Step],
+    trace: &mut Vec<TraceStep>,
+) -> Result<Option<Violation>, Stop> {
+    let mut choices = Vec::new();
+    let mut state = model.start()?;
+    for (i, (thread, choice)) in steps.iter().enumerate() {
+        let thread = usize::from(*thread);
+        if thread >= state.threads.len() {
+            return Ok(None);
+        }
+        let Some(request) = model.request(&state, thread) else {
+            return Ok(None);
+        };
+        model.choices(&state, thread, &mut choices)?;
+        let Some(choice) = choices.get(usize::from(*choice)).copied() else {
+            return Ok(None);
+        };
+        let before = state.clone();
+        let result = model.apply(&mut state, thread, choice);
+        trace.push(describe(model, &before, &state, thread, choice, &request));
+        if matches!(result, Err(Stop::Violation(_))) && i + 1 < steps.len() {
+            return Ok(None);
+        }
+        result?;
     }
+    if model.is_over(&state) {
+        return Ok(model.check_end(&state).err());
+    }
+    let mut can_go_on = false;
+    for thread in 0..state.threads.len() {
+        model.choices(&state, thread, &mut choices)?;
+        can_go_on |= choices.iter().any(|choice| choice.is_progress());
+    }
+    Ok(Some(match can_go_on {
+        true => Violation::Livelock,
+        false => model.deadlock(&state),
+    }))
 }
 
 fn describe<const N: usize>(

@@ -1,0 +1,207 @@
+//! A run that broke a promise as a word to pass on, from which it can be made again.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::config::Config;
+use crate::mutation::Mutation;
+use crate::search::{Broken, Check, Step};
+use crate::site::Site;
+
+/// A check, and a run of it that broke a promise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Token {
+    /// What was checked.
+    pub config: Config,
+    /// How the lock was changed, if it was.
+    pub mutation: Option<Mutation>,
+    /// [`Violation::name`](crate::Violation::name).
+    violation: String,
+    shortest: bool,
+    steps: Vec<Step>,
+}
+
+/// Why a token leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// It is no token, or not all of one.
+    #[error("this is no token, or a damaged one; copy all of the word after --replay")]
+    Damaged,
+    /// The locks are not those that it was made with.
+    #[error("the token was made by another version of the locks; run the check again")]
+    Stale,
+}
+
+impl Token {
+    /// Of what a check found.
+    pub fn new(check: &Check, broken: &Broken) -> Self {
+        Self {
+            config: check.config.clone(),
+            mutation: check.mutation,
+            violation: broken.violation.name().to_owned(),
+            shortest: broken.shortest,
+            steps: broken.steps.clone(),
+        }
+    }
+
+    /// Makes the run again. `check` is one of the token's configuration and mutation.
+    ///
+    /// # Errors
+    /// The run does not go like that, or does not break that promise.
+    pub fn replay(&self, check: &Check) -> Result<Broken, TokenError> {
+        let (_, violation) = check
+            .replay(&self.steps)
+            .filter(|(_, violation)| violation.name() == self.violation)
+            .ok_or(TokenError::Stale)?;
+        Ok(Broken {
+            violation,
+            steps: self.steps.clone(),
+            shortest: self.shortest,
+        })
+    }
+}
+
+/// What a run depends on: the lock code's operations, but not where they stand.
+fn fingerprint() -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(env!("CARGO_PKG_VERSION").as_bytes());
+    for site in Site::all() {
+        for text in [site.file(), site.function(), site.operand()] {
+            hash.update(text.as_bytes());
+            hash.update(&[0]);
+        }
+        hash.update(&[site.kind as u8, site.order as u8, site.size]);
+    }
+    hash.digest()
+}
+
+const WORD: usize = size_of::<u64>();
+
+/// Hash of the rest, fingerprint, contents.
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contents = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
+        let rest = [&fingerprint().to_le_bytes()[..], &contents].concat();
+        let hash = xxh3_64(&rest).to_le_bytes();
+        f.write_str(&URL_SAFE_NO_PAD.encode([&hash[..], &rest].concat()))
+    }
+}
+
+impl FromStr for Token {
+    type Err = TokenError;
+
+    fn from_str(text: &str) -> Result<Self, TokenError> {
+        let bytes = URL_SAFE_NO_PAD
+            .decode(text.trim())
+            .map_err(|_| TokenError::Damaged)?;
+        let (hash, rest) = bytes
+            .split_first_chunk::<WORD>()
+            .ok_or(TokenError::Damaged)?;
+        if xxh3_64(rest).to_le_bytes() != *hash {
+            return Err(TokenError::Damaged);
+        }
+        let (made_by, contents) = rest
+            .split_first_chunk::<WORD>()
+            .ok_or(TokenError::Damaged)?;
+        if fingerprint().to_le_bytes() != *made_by {
+            return Err(TokenError::Stale);
+        }
+        postcard::from_bytes(contents).map_err(|_| TokenError::Stale)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutation::Change;
+    use crate::search::{End, Limits};
+    use crate::site::Order;
+
+    fn broken_by(config: &Config, mutation: Option<Mutation>) -> Token {
+        let check = Check::new(config, mutation).unwrap();
+        let outcome = check.run(&Limits::NONE, &mut |_| {});
+        let End::Broken(broken) = outcome.end else {
+            panic!("{config} is not broken");
+        };
+        let token = Token::new(&check, &broken);
+        let again: Token = token.to_string().parse().unwrap();
+        assert_eq!(again, token);
+        let replayed = again.replay(&check).unwrap();
+        assert_eq!(replayed, broken, "{config}");
+        assert_eq!(check.trace(&replayed).len(), broken.steps());
+        token
+    }
+
+    #[test]
+    fn what_was_found_is_found_again() {
+        broken_by(&Config::new("busted"), None);
+        let mut config = Config::new("mcs");
+        let site = Site::all()
+            .iter()
+            .filter(|s| s.file() == "mcs.h" && s.function() == "lw_mcs_unlock");
+        for site in site.filter(|s| s.order == Order::Release) {
+            for change in [Change::Drop, Change::Order(Order::Relaxed)] {
+                if change == Change::Drop && site.kind.is_read_modify_write() {
+                    continue;
+                }
+                config.threads = 3;
+                let site = Some(site.number());
+                broken_by(&config, Some(Mutation { site, change }));
+            }
+        }
+    }
+
+    #[test]
+    fn what_other_runs_showed_counts_in_a_replay() {
+        let site = |line: &str| {
+            Site::all()
+                .iter()
+                .find(|s| s.file() == "mcs.h" && format!("{s}") == line)
+                .map(Site::number)
+        };
+        let config = Config {
+            threads: 3,
+            trylock: true,
+            ..Config::new("mcs")
+        };
+        for line in ["store node->next", "store node->locked"] {
+            let mutation = Mutation {
+                site: site(line),
+                change: Change::Drop,
+            };
+            assert!(mutation.site.is_some());
+            broken_by(&config, Some(mutation));
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_is_damaged() {
+        let text = broken_by(&Config::new("busted"), None).to_string();
+        for bad in ["", "busted", "ä", &text[1..], &text[..text.len() - 1]] {
+            assert_eq!(bad.parse::<Token>(), Err(TokenError::Damaged), "{bad:?}");
+        }
+        let padded: Token = format!(" {text}\n").parse().unwrap();
+        assert_eq!(padded.to_string(), text);
+    }
+
+    #[test]
+    fn other_locks_make_it_stale() {
+        let token = broken_by(&Config::new("busted"), None);
+        let mut bytes = URL_SAFE_NO_PAD.decode(token.to_string()).unwrap();
+        bytes[WORD] ^= 1;
+        let hash = xxh3_64(&bytes[WORD..]).to_le_bytes();
+        bytes[..WORD].copy_from_slice(&hash);
+        let text = URL_SAFE_NO_PAD.encode(bytes);
+        assert_eq!(text.parse::<Token>(), Err(TokenError::Stale));
+
+        let mut config = token.config.clone();
+        config.lock = "mcs".to_owned();
+        let check = Check::new(&config, None).unwrap();
+        assert_eq!(token.replay(&check), Err(TokenError::Stale));
+    }
+}
