@@ -1,5 +1,6 @@
 //! The `lockworks` command.
 
+mod check;
 mod demo;
 mod experiment;
 mod fit;
@@ -19,11 +20,12 @@ use anyhow::Result;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand as MissingSubcommand;
 use clap::{Parser, Subcommand};
 
-/// Scalable NUMA-aware locks: run, compare and simulate them.
+/// Scalable NUMA-aware locks: run, compare, simulate and check them.
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 130 interrupted.\n\
+    after_help = "Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit\n\
+                  before it was complete, 130 interrupted.\n\
                   Colours and progress bars show on terminals only; NO_COLOR=1 turns colours off."
 )]
 struct Cli {
@@ -36,6 +38,7 @@ enum Command {
     Torture(torture::Args),
     Locks(locks::Args),
     Machines(machines::Args),
+    Check(check::Args),
     Sim(sim::Args),
     Reproduce(reproduce::Args),
     Fit(fit::Args),
@@ -71,6 +74,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Torture(args) => torture::command(args),
         Command::Locks(args) => locks::command(args),
         Command::Machines(args) => machines::run(args),
+        Command::Check(args) => check::command(args),
         Command::Sim(args) => sim::command(args),
         Command::Reproduce(args) => reproduce::command(args),
         Command::Fit(args) => fit::command(args),

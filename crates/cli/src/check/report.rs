@@ -1,0 +1,321 @@
+//! What came of a check, for people and for programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use lockworks_check::{Broken, Config, End, Outcome, Site, Token, TraceStep};
+use serde::{Serialize, Serializer};
+
+use crate::output;
+
+/// What came of a check.
+#[derive(Serialize)]
+pub struct Report<'a> {
+    #[serde(flatten)]
+    config: &'a Config,
+    /// All states were looked at.
+    pub complete: bool,
+    /// Why not; none also if a promise is broken.
+    limit: Option<&'static str>,
+    states: usize,
+    transitions: usize,
+    waiting: usize,
+    depth: usize,
+    memory_bytes: usize,
+    local_states: usize,
+    /// Reads were left out because of the staleness bound.
+    cut: bool,
+    seconds: f64,
+    violations: usize,
+    /// How a promise was broken.
+    #[serde(flatten, serialize_with = "or_nulls")]
+    pub counterexample: Option<Counterexample>,
+    /// Operations of the lock that were never done; empty if a promise is broken.
+    uncovered: Vec<Uncovered>,
+}
+
+/// A run that breaks a promise.
+pub struct Counterexample {
+    /// The promise.
+    pub broken: Broken,
+    /// The run.
+    pub trace: Vec<TraceStep>,
+    /// It, to make again.
+    pub token: String,
+}
+
+#[derive(Serialize)]
+struct Violation<'a> {
+    name: &'a str,
+    text: String,
+}
+
+#[derive(Default, Serialize)]
+struct CounterexampleKeys<'a> {
+    violation: Option<Violation<'a>>,
+    trace: &'a [TraceStep],
+    token: Option<&'a str>,
+    shortest: Option<bool>,
+}
+
+impl<'a> From<&'a Counterexample> for CounterexampleKeys<'a> {
+    fn from(found: &'a Counterexample) -> Self {
+        Self {
+            violation: Some(Violation {
+                name: found.broken.violation.name(),
+                text: found.broken.violation.to_string(),
+            }),
+            trace: &found.trace,
+            token: Some(&found.token),
+            shortest: Some(found.broken.shortest),
+        }
+    }
+}
+
+fn or_nulls<S: Serializer>(
+    counterexample: &Option<Counterexample>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    counterexample
+        .as_ref()
+        .map_or_else(CounterexampleKeys::default, CounterexampleKeys::from)
+        .serialize(serializer)
+}
+
+#[derive(Serialize)]
+struct Uncovered {
+    file: &'static str,
+    line: u32,
+    function: &'static str,
+    operation: String,
+}
+
+impl<'a> Report<'a> {
+    /// Of how a check ended, and the run that breaks a promise if it did.
+    pub fn new(
+        config: &'a Config,
+        outcome: Outcome,
+        counterexample: Option<Counterexample>,
+    ) -> Self {
+        let coverage = &outcome.coverage;
+        Self {
+            config,
+            complete: outcome.end == End::Kept,
+            limit: match outcome.end {
+                End::Unfinished(why) => Some(why),
+                _ => None,
+            },
+            states: coverage.states,
+            transitions: coverage.transitions,
+            waiting: coverage.waiting,
+            depth: coverage.depth,
+            memory_bytes: coverage.memory,
+            local_states: coverage.local_states,
+            cut: coverage.cut,
+            seconds: outcome.time.as_secs_f64(),
+            violations: usize::from(counterexample.is_some()),
+            uncovered: match counterexample {
+                Some(_) => Vec::new(),
+                None => uncovered(&outcome.covered),
+            },
+            counterexample,
+        }
+    }
+}
+
+/// What the threads of a check do, which is no part of a lock.
+const CLIENT: &str = "client.c";
+
+/// Operations never done, in files of which another one was: the lock's, not those of others.
+fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
+    let is_covered = |site: &Site| covered[site.number()];
+    let files: BTreeSet<_> = Site::all()
+        .iter()
+        .filter(|site| is_covered(site) && site.file() != CLIENT)
+        .map(Site::file)
+        .collect();
+    let mut found: Vec<_> = Site::all()
+        .iter()
+        .filter(|site| !is_covered(site) && files.contains(site.file()))
+        .map(|site| Uncovered {
+            file: site.file(),
+            line: site.line,
+            function: site.function(),
+            operation: site.to_string(),
+        })
+        .collect();
+    found.sort_by_key(|site| (site.file, site.line));
+    found
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.config)?;
+        let states = grouped(self.states);
+        let how = match (&self.counterexample, self.limit) {
+            (Some(found), _) => {
+                writeln!(f, "VIOLATION: {}", found.broken.violation)?;
+                return f.write_str(&run(found));
+            }
+            (None, Some(why)) => format!(
+                "not complete: {why}; {} states looked at, {} waiting, depth {}",
+                grouped(self.states - self.waiting),
+                grouped(self.waiting),
+                self.depth
+            ),
+            (None, None) => match self.config.staleness.filter(|_| self.cut) {
+                Some(bound) => {
+                    format!("complete within staleness {bound}, no violation; {states} states")
+                }
+                None => format!("complete, no violation; {states} states"),
+            },
+        };
+        writeln!(
+            f,
+            "{how}, {} transitions, {} MiB, {}",
+            rounded(self.transitions),
+            self.memory_bytes.div_ceil(1 << 20),
+            duration(self.seconds)
+        )?;
+        if self.uncovered.is_empty() {
+            return Ok(());
+        }
+        let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for site in &self.uncovered {
+            let of_file = lines.entry(site.file).or_default();
+            let line = site.line.to_string();
+            if of_file.last() != Some(&line) {
+                of_file.push(line);
+            }
+        }
+        let files: Vec<String> = lines
+            .iter()
+            .map(|(file, lines)| format!("{file}:{}", lines.join(",")))
+            .collect();
+        writeln!(f, "  never done: {}", files.join(" "))
+    }
+}
+
+/// A run made again.
+#[derive(Serialize)]
+pub struct Replay<'a> {
+    #[serde(flatten)]
+    config: &'a Config,
+    mutation: Option<String>,
+    violations: usize,
+    #[serde(flatten)]
+    keys: CounterexampleKeys<'a>,
+}
+
+impl<'a> Replay<'a> {
+    /// Of a token.
+    pub fn new(token: &'a Token, found: &'a Counterexample) -> Self {
+        Self {
+            config: &token.config,
+            mutation: mutation(token),
+            violations: 1,
+            keys: CounterexampleKeys::from(found),
+        }
+    }
+}
+
+/// The same in words.
+pub fn replayed(token: &Token, found: &Counterexample) -> String {
+    let mutation = mutation(token).map_or_else(String::new, |m| format!(", changed: {m}"));
+    format!(
+        "{}{mutation}: VIOLATION: {}\n{}",
+        token.config,
+        found.broken.violation,
+        run(found)
+    )
+}
+
+fn mutation(token: &Token) -> Option<String> {
+    let mutation = token.mutation?;
+    let site = mutation.site.and_then(|number| Site::all().get(number));
+    Some(match site {
+        Some(site) => format!("{site:?}: {:?}", mutation.change),
+        None => format!("{:?}", mutation.change),
+    })
+}
+
+/// A table of the steps, and what to do with them.
+fn run(found: &Counterexample) -> String {
+    let queues = found.trace.iter().any(|step| !step.queue.is_empty());
+    let header = [
+        "step",
+        "thread",
+        "place",
+        "function: operation",
+        "order",
+        "effect",
+        "lock",
+        "queue",
+    ];
+    let columns = header.len() - usize::from(!queues);
+    let mut table = output::table(&header[..columns]);
+    for (i, step) in found.trace.iter().enumerate() {
+        let cells = [
+            (i + 1).to_string(),
+            step.thread.to_string(),
+            step.place.clone(),
+            step.operation.clone(),
+            step.order.to_owned(),
+            step.effect.clone(),
+            step.word.clone(),
+            step.queue.clone(),
+        ];
+        table.add_row(&cells[..columns]);
+    }
+    let shortest = match found.broken.shortest {
+        true => "No run breaks a promise in fewer steps.",
+        false => "A shorter run may be there: none was found in the time.",
+    };
+    format!(
+        "{table}\n{shortest}\nreplay: lockworks check --replay {}\n",
+        found.token
+    )
+}
+
+/// A number with its digits in threes.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn rounded(number: usize) -> String {
+    match number {
+        0..1_000_000 => grouped(number),
+        _ => format!("{:.1} M", number as f64 / 1e6),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        ..9.95 => format!("{seconds:.1} s"),
+        _ => format!("{seconds:.0} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, grouped, rounded};
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_218_768), "1,218,768");
+        assert_eq!(rounded(7_123_456), "7.1 M");
+        assert_eq!(rounded(71_234), "71,234");
+        assert_eq!(duration(0.04), "0.0 s");
+        assert_eq!(duration(35.4), "35 s");
+    }
+}

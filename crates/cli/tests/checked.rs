@@ -1,0 +1,225 @@
+//! `lockworks check` from outside.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn output(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lockworks"))
+        .arg("check")
+        .args(args)
+        .output()
+        .expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+/// What a command printed that ended with this status.
+#[track_caller]
+fn json(args: &[&str], status: i32) -> Value {
+    let output = output(&[args, &["--json"]].concat());
+    assert_eq!(
+        output.status.code(),
+        Some(status),
+        "{}",
+        text(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+}
+
+/// Fails with status 2, one line on standard error with these words, and nothing else.
+#[track_caller]
+fn assert_refused(args: &[&str], words: &[&str]) {
+    let output = output(args);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    for word in words {
+        assert!(message.contains(word), "no {word:?} in {message:?}");
+    }
+}
+
+#[test]
+fn json_has_it_all() {
+    let cna = json(
+        &[
+            "--lock",
+            "cna",
+            "--threads",
+            "3",
+            "--acquisitions",
+            "1",
+            "--nodes",
+            "2",
+        ],
+        0,
+    );
+    assert_eq!(cna["lock"], "cna");
+    assert_eq!(cna["threads"], 3);
+    assert_eq!(cna["acquisitions"], 1);
+    assert_eq!(cna["memory"], "weak");
+    assert_eq!(cna["nodes"], 2);
+    assert_eq!(cna["complete"], true);
+    assert_eq!(cna["violations"], 0);
+    assert_eq!(cna["cut"], false);
+    for key in ["states", "transitions", "depth", "memory_bytes"] {
+        assert!(cna[key].as_u64() > Some(0), "{key}");
+    }
+    assert!(cna["seconds"].is_f64());
+    for key in ["staleness", "limit", "violation", "token", "shortest"] {
+        assert_eq!(cna.get(key), Some(&Value::Null), "{key}");
+    }
+    assert_eq!(cna["trace"], serde_json::json!([]));
+    let uncovered = cna["uncovered"].as_array().unwrap();
+    let of = |file: &str| uncovered.iter().any(|site| site["file"] == file);
+    assert!(!of("client.c") && !of("mcs.h"), "{uncovered:?}");
+    assert!(of("cna.c"), "{uncovered:?}");
+
+    let tas = json(&["--lock", "tas"], 0);
+    assert_eq!(tas["uncovered"][0]["function"], "lw_tas_trylock");
+    let tas = json(&["--lock", "tas", "--trylock"], 0);
+    assert_eq!(tas["uncovered"], serde_json::json!([]));
+}
+
+#[test]
+fn all_good_locks_keep_their_promises() {
+    for more in [&["--memory", "sc"][..], &["--trylock"], &["--nesting", "1"]] {
+        let less = ["--acquisitions", "1"];
+        let all = json(&[&less, more].concat(), 0);
+        let all = all.as_array().unwrap();
+        assert!(all.iter().all(|check| check["complete"] == true));
+        let names: Vec<&str> = all.iter().map(|c| c["lock"].as_str().unwrap()).collect();
+        assert!(names.contains(&"cna") && !names.contains(&"busted"));
+    }
+}
+
+#[test]
+fn a_broken_lock_is_shown_to_be() {
+    let found = json(&["--lock", "busted", "--threads", "2"], 1);
+    assert_eq!(found["violations"], 1);
+    assert_eq!(found["complete"], false);
+    assert_eq!(found["shortest"], true);
+    assert_eq!(found["violation"]["name"], "mutual_exclusion");
+    let trace = found["trace"].as_array().unwrap();
+    assert_eq!(trace.len(), 2);
+    assert!(trace[0]["place"].as_str().unwrap().starts_with("busted.c:"));
+
+    let token = found["token"].as_str().unwrap();
+    let again = json(&["--replay", token], 1);
+    for key in ["lock", "threads", "violation", "trace", "token", "shortest"] {
+        assert_eq!(again[key], found[key], "{key}");
+    }
+
+    let shown = output(&["--lock", "busted", "--threads", "2"]);
+    assert_eq!(shown.status.code(), Some(1));
+    let replayed = output(&["--replay", token]);
+    assert_eq!(replayed.status.code(), Some(1));
+    assert_eq!(text(&shown.stdout), text(&replayed.stdout));
+    for words in ["VIOLATION: mutual exclusion", "lw_busted_lock", token] {
+        assert!(text(&shown.stdout).contains(words), "{words}");
+    }
+}
+
+#[test]
+fn one_broken_lock_among_others_counts() {
+    let all = json(&["--lock", "tas,busted"], 1);
+    assert_eq!(all[0]["violations"], 0);
+    assert_eq!(all[1]["violations"], 1);
+}
+
+#[test]
+fn limits_end_a_check() {
+    let large = ["--lock", "cna", "--threads", "4", "--nodes", "2"];
+    for (limit, why) in [
+        (["--seconds", "0"], "the time is up"),
+        (["--memory-limit", "0"], "the memory is used up"),
+    ] {
+        let check = json(&[&large[..], &limit].concat(), 3);
+        assert_eq!(check["complete"], false);
+        assert_eq!(check["violations"], 0);
+        assert_eq!(check["limit"], why);
+        let shown = output(&[&large[..], &limit].concat());
+        assert_eq!(shown.status.code(), Some(3));
+        let shown = text(&shown.stdout);
+        assert!(shown.contains(&format!("not complete: {why}")), "{shown}");
+    }
+}
+
+#[test]
+fn a_staleness_bound_is_said_where_it_cut() {
+    let check = json(&["--lock", "tas", "--staleness", "0"], 0);
+    assert_eq!(check["staleness"], 0);
+    assert_eq!(check["cut"], true);
+    let shown = output(&["--lock", "tas", "--staleness", "0"]);
+    assert!(text(&shown.stdout).contains("complete within staleness 0, no violation"));
+    assert_eq!(
+        json(&["--lock", "tas", "--staleness", "200"], 0)["cut"],
+        false
+    );
+}
+
+#[test]
+fn options_are_what_is_checked() {
+    let args = [
+        "--lock",
+        "cna",
+        "--acquisitions",
+        "1",
+        "--numa",
+        "off",
+        "--no-shuffle-reduction",
+        "--time",
+        "late",
+        "--priority",
+        "0,1",
+    ];
+    let check = json(&args, 0);
+    assert_eq!(check["tunables"]["numa_aware"], false);
+    assert_eq!(check["tunables"]["shuffle_reduction"], false);
+    assert_eq!(check["time"], "late");
+    assert_eq!(check["priority"], serde_json::json!([0, 1]));
+}
+
+#[test]
+fn an_unfair_lock_overtakes() {
+    let args = ["--lock", "tas", "--threads", "3", "--overtaking", "0"];
+    let found = json(&args, 1);
+    assert_eq!(found["violation"]["name"], "overtaken");
+}
+
+#[test]
+fn bad_input_is_refused() {
+    assert_refused(
+        &["--lock", "cnaa"],
+        &["unknown lock 'cnaa'; did you mean 'cna'?"],
+    );
+    assert_refused(&["--threads", "9"], &["9 threads", "ask for 1 to 8"]);
+    assert_refused(&["--threads", "0"], &["0 threads", "ask for 1 to 8"]);
+    assert_refused(&["--acquisitions", "17"], &["17 acquisitions", "1 to 16"]);
+    assert_refused(&["--memory", "tso"], &["tso", "weak, sc"]);
+    assert_refused(&["--time", "soon"], &["soon", "any, early, late"]);
+    assert_refused(&["--numa", "maybe"], &["maybe", "on, off"]);
+    assert_refused(&["--nesting", "3"], &["nesting 3", "0 to 2"]);
+    assert_refused(&["--nodes", "0"], &["0 nodes", "1 to 8"]);
+    assert_refused(&["--priority", "2"], &["no thread 2", "from 0"]);
+    assert_refused(&["--seconds=-1"], &["0 to"]);
+    assert_refused(&["--seconds", "nan"], &["0 to"]);
+    assert_refused(&["--replay", "cna"], &["no token", "copy all of the word"]);
+    assert_refused(&["--replay", "x", "--lock", "cna"], &["--replay", "--lock"]);
+    assert_refused(&["-o", "/missing/x"], &["cannot write /missing/x"]);
+}
+
+#[test]
+fn results_go_to_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("check.txt");
+    let output = output(&["--lock", "tas", "-o", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stdout), "");
+    let written = fs::read_to_string(path).unwrap();
+    assert!(written.starts_with("tas 2x2 weak: complete, no violation; "));
+}
