@@ -52,7 +52,7 @@
 #define lw_fence(order)				  lw_world_fence(order)
 /*
  * Order against an interrupt or signal handler on this CPU or thread only.
- * check: the point where such an interruption may come in.
+ * check: nothing, since such an interruption may come in before every operation.
  */
 #define lw_barrier() lw_world_barrier()
 

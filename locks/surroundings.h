@@ -30,7 +30,8 @@
 #define lw_is_priority() lw_world_is_priority()
 /*
  * Nanoseconds of a coarse monotonic clock, never 0. kernel: jiffies. sim:
- * virtual time. check: any value not before the last.
+ * virtual time. check: every look may find it early or late, before or after
+ * any threshold; it is not monotonic there.
  */
 #define lw_clock() lw_world_clock()
 /* 0 .. n-1. user, kernel, sim: pseudo-random per slot. check: every one is explored. */
