@@ -50,6 +50,51 @@ pub(crate) struct Attributes {
     pub(crate) result: u64,
 }
 
+impl Attributes {
+    /// The operation that the thread was at is done.
+    pub(crate) fn go_on(&mut self) {
+        self.fresh = false;
+        self.holding &= !self.leaving;
+        self.leaving = 0;
+    }
+
+    /// The client says how far it is with `lock`, for which it lends `node`.
+    pub(crate) fn note(&mut self, mark: Mark, lock: usize, node: usize) {
+        match mark {
+            Mark::Begin => {
+                self.lent |= 1 << node;
+                self.wanted |= 1 << lock;
+                self.fresh = true;
+            }
+            Mark::Acquired => {
+                self.wanted &= !(1 << lock);
+                self.holding |= 1 << lock;
+            }
+            Mark::Release => self.leaving |= 1 << lock,
+            Mark::Released => {
+                self.holding &= !(1 << lock);
+                self.wanted &= !(1 << lock);
+                self.lent &= !(1 << node);
+            }
+        }
+    }
+
+    /// An interruption begins.
+    pub(crate) fn interrupt(&mut self) {
+        self.interrupted |= 1 << self.level;
+        self.level += 1;
+        self.fresh = false;
+        self.leaving = 0;
+    }
+
+    /// It ends, and `before` is how it began.
+    pub(crate) fn resume(&mut self, before: &Self) {
+        self.level = before.level;
+        self.fresh = before.fresh;
+        self.leaving = before.leaving;
+    }
+}
+
 /// What a thread did, beside its operation, on its way to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -283,11 +328,7 @@ impl Machine {
             Answer::Value(value) => {
                 self.interrupted.set(false);
                 self.value.set(value);
-                self.change(|now| {
-                    now.fresh = false;
-                    now.holding &= !now.leaving;
-                    now.leaving = 0;
-                });
+                self.change(Attributes::go_on);
             }
         }
         // SAFETY: the stack is ours and nobody runs on it; the frames go back to where they were.
@@ -398,23 +439,7 @@ impl Backend for Machine {
     }
 
     fn note(&self, mark: Mark, lock: usize, node: usize) {
-        self.change(|now| match mark {
-            Mark::Begin => {
-                now.lent |= 1 << node;
-                now.wanted |= 1 << lock;
-                now.fresh = true;
-            }
-            Mark::Acquired => {
-                now.wanted &= !(1 << lock);
-                now.holding |= 1 << lock;
-            }
-            Mark::Release => now.leaving |= 1 << lock,
-            Mark::Released => {
-                now.holding &= !(1 << lock);
-                now.wanted &= !(1 << lock);
-                now.lent &= !(1 << node);
-            }
-        });
+        self.change(|now| now.note(mark, lock, node));
         match mark {
             Mark::Acquired => self.effects.borrow_mut().push(Effect::Acquired(lock)),
             Mark::Released => {
@@ -433,20 +458,11 @@ impl Backend for Machine {
 impl Machine {
     fn interrupt(&self) {
         let before = self.attributes.get();
-        self.change(|now| {
-            now.interrupted |= 1 << now.level;
-            now.level += 1;
-            now.fresh = false;
-            now.leaving = 0;
-        });
+        self.change(Attributes::interrupt);
         let level = self.attributes.get().level;
         // SAFETY: the client's lock type and addresses are those of this check.
         unsafe { hooks::lw_check_interruption(&self.surroundings.client, level.into()) };
-        self.change(|now| {
-            now.level = before.level;
-            now.fresh = before.fresh;
-            now.leaving = before.leaving;
-        });
+        self.change(|now| now.resume(&before));
     }
 }
 

@@ -178,7 +178,11 @@ fn effect<const N: usize>(
         Kind::Choose => format!("{}", picks[0]),
         Kind::Unpark => format!("wakes {}", picks[0].count_ones()),
         Kind::Store => {
-            let mut text = format!("{} := {}", name_of(model, request.address), show(request.a));
+            let mut text = format!(
+                "{} := {}",
+                name_of(model.config.threads, request.address),
+                show(request.a)
+            );
             if let Some(parts) = model.parts_of(local)
                 && is_behind(model, before, &parts, picks, 0)
             {
@@ -197,7 +201,11 @@ fn effect<const N: usize>(
                 Kind::Add => Some(old.wrapping_add(request.a)),
                 _ => None,
             };
-            let mut text = format!("{} is {}", name_of(model, request.address), show(old));
+            let mut text = format!(
+                "{} is {}",
+                name_of(model.config.threads, request.address),
+                show(old)
+            );
             if is_behind(model, before, &parts, picks, 1) {
                 text += " (an old value)";
             }
@@ -230,8 +238,8 @@ fn is_behind<const N: usize>(
 }
 
 /// An address, by what is there.
-fn name_of<const N: usize>(model: &Model<N>, address: usize) -> String {
-    match layout::resolve(address, model.config.threads) {
+pub(crate) fn name_of(threads: usize, address: usize) -> String {
+    match layout::resolve(address, threads) {
         Some((Region::Lock(0), 0)) => "lock".to_owned(),
         Some((Region::Lock(0), offset)) => format!("lock+{offset}"),
         Some((Region::Lock(i), 0)) => format!("lock {i}"),
@@ -271,7 +279,7 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
     if size == 8 {
         return match layout::resolve(value as usize, model.config.threads) {
             _ if value == 0 => "NULL".to_owned(),
-            Some((_, 0)) => name_of(model, value as usize),
+            Some((_, 0)) => name_of(model.config.threads, value as usize),
             _ => format!("{value:#x}"),
         };
     }
@@ -322,7 +330,7 @@ fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
     match newest(model, state, layout::lock(0), size) {
         Some(value) if model.has_tail_word() => word(value & u64::from(u32::MAX)),
         Some(value) if size == 8 => match layout::resolve(value as usize, model.config.threads) {
-            Some((_, 0)) => name_of(model, value as usize),
+            Some((_, 0)) => name_of(model.config.threads, value as usize),
             _ if value == 0 => "NULL".to_owned(),
             _ => format!("{value:#x}"),
         },
@@ -350,11 +358,11 @@ fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
             .and_then(|next| nodes.iter().find(|n| n.0 as u64 == next).copied())
     };
     let chain = |first: (usize, usize)| {
-        let mut text = name_of(model, first.0);
+        let mut text = name_of(model.config.threads, first.0);
         let mut at = first;
         for _ in 0..nodes.len() {
             let Some(after) = next(at) else { break };
-            _ = write!(text, " -> {}", name_of(model, after.0));
+            _ = write!(text, " -> {}", name_of(model.config.threads, after.0));
             at = after;
         }
         text
