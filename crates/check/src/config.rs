@@ -78,6 +78,8 @@ pub enum ConfigError {
     UnknownLock(String),
     #[error("{0} threads do not fit the state encoding; ask for 1 to {max}", max = layout::THREADS)]
     Threads(usize),
+    #[error("{0} threads; ask for 2 to {max}", max = layout::WIDE_THREADS)]
+    WideThreads(usize),
     #[error(
         "{0} acquisitions a thread do not fit the state encoding; ask for 1 to {MOST_ACQUISITIONS}"
     )]
@@ -120,6 +122,18 @@ impl Config {
         if !(1..=layout::THREADS).contains(&self.threads) {
             return Err(ConfigError::Threads(self.threads));
         }
+        self.validate_but_threads()
+    }
+
+    /// The lock, for runs that encode no state and so may have more threads.
+    pub(crate) fn validate_wide(&self) -> Result<&'static LockType, ConfigError> {
+        if !(2..=layout::WIDE_THREADS).contains(&self.threads) {
+            return Err(ConfigError::WideThreads(self.threads));
+        }
+        self.validate_but_threads()
+    }
+
+    fn validate_but_threads(&self) -> Result<&'static LockType, ConfigError> {
         if !(1..=MOST_ACQUISITIONS).contains(&self.acquisitions) {
             return Err(ConfigError::Acquisitions(self.acquisitions));
         }

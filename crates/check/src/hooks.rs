@@ -56,6 +56,24 @@ pub(crate) struct LitmusTest {
     pub(crate) threads: [Option<unsafe extern "C" fn(*mut c_void)>; 4],
 }
 
+/// `LW_CLIENT_LOCKS` and `LW_CLIENT_NODES` of the conformance client.
+pub(crate) const CLIENT_LOCKS: usize = 6;
+pub(crate) const CLIENT_NODES: usize = CLIENT_LOCKS + 1;
+
+/// `struct lw_client` of the conformance client.
+#[repr(C)]
+pub(crate) struct ConformanceClient {
+    pub(crate) lock: *const LockType,
+    pub(crate) locks: [usize; CLIENT_LOCKS],
+    pub(crate) memory: usize,
+    pub(crate) nodes: usize,
+    pub(crate) threads: u32,
+    pub(crate) depth: u32,
+    pub(crate) rounds: u32,
+    pub(crate) inside: Option<extern "C" fn()>,
+    pub(crate) outside: Option<extern "C" fn()>,
+}
+
 /// `enum lw_check_mark`.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +151,9 @@ unsafe extern "C" {
     pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
     /// Runs a thread of the client's litmus test.
     pub(crate) fn lw_litmus_thread(client: *const Client, thread: u32);
+    pub(crate) safe static lw_check_client_memory_size: usize;
+    /// Runs a thread of the conformance client; gives how many violations it has seen.
+    pub(crate) fn lw_check_client_thread(client: *const ConformanceClient, thread: u32) -> u32;
 }
 
 /// The locks, compiled for the model checker.

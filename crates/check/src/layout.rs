@@ -10,14 +10,18 @@ pub(crate) const LEVELS: usize = LOCKS - 1;
 pub(crate) const NODES: usize = 4;
 /// Nodes that a thread lends to locks, `LW_CHECK_LENT_NODES`.
 pub(crate) const LENT: usize = 2 * LOCKS;
-/// Most threads.
+/// Most threads whose state can be encoded.
 pub(crate) const THREADS: usize = 8;
+/// Most threads of wide runs; the ranges of addresses have room for them.
+pub(crate) const WIDE_THREADS: usize = 64;
 
 const LOCK_BASE: usize = 0x1_0000;
 const DATA_BASE: usize = 0x2_0000;
 const NODE_BASE: usize = 0x10_0000;
 const LENT_BASE: usize = 0x20_0000;
 const VARIABLE_BASE: usize = 0x30_0000;
+const CLIENT_MEMORY_BASE: usize = 0x40_0000;
+const CLIENT_NODE_BASE: usize = 0x50_0000;
 const STRIDE: usize = 0x100;
 
 /// A piece of memory that a check knows.
@@ -65,6 +69,16 @@ pub(crate) fn lent(thread: usize, i: usize) -> usize {
 
 pub(crate) fn variables() -> usize {
     VARIABLE_BASE
+}
+
+/// `struct lw_client_memory` of the conformance client.
+pub(crate) fn client_memory() -> usize {
+    CLIENT_MEMORY_BASE
+}
+
+/// The nodes that its threads lend.
+pub(crate) fn client_nodes() -> usize {
+    CLIENT_NODE_BASE
 }
 
 /// The address that stands for all that are the same piece of some thread's node.

@@ -17,6 +17,7 @@ mod site;
 mod state;
 mod token;
 mod trace;
+mod wide;
 
 pub use config::{Config, ConfigError, Memory, Time};
 pub use hooks::{Tunables, lock_types};
@@ -27,3 +28,6 @@ pub use search::{Broken, Check, Coverage, End, Limits, Outcome};
 pub use site::{Kind, Order, Site};
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;
+pub use wide::{
+    Program, Scheduler, Wide, WideOutcome, WideStep, WideToken, WideTokenError, WideViolation,
+};

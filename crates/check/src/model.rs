@@ -16,8 +16,8 @@ use crate::site::{Kind, Order, Site};
 use crate::state::{Message, State, UNINITIALISED, View};
 
 /// Clocks that have just begun, and that have gone on for longer than any threshold.
-const EARLY: u64 = 1;
-const LATE: u64 = 1 << 62;
+pub(crate) const EARLY: u64 = 1;
+pub(crate) const LATE: u64 = 1 << 62;
 
 /// Which write each part of an operation reads, or where in the modification order it goes; what
 /// else it leaves open.

@@ -1,0 +1,750 @@
+//! The memory and the threads of a random run.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use lockworks::LockType;
+use shuttle::rand::RngCore;
+use shuttle::scheduler::Task;
+
+use super::{Program, WideStep};
+use crate::automaton::Attributes;
+use crate::config::{Config, Time};
+use crate::hooks::{self, Backend, Client, ConformanceClient, Mark, Request, Tunables};
+use crate::layout::{self, Region};
+use crate::model::{EARLY, LATE, Violation};
+use crate::mutation::{Change, Mutation};
+use crate::site::{Kind, Site};
+use crate::trace;
+
+/// One operation in so many has an interruption before it, where one may come.
+const INTERRUPTION_ODDS: u64 = 32;
+/// Most looks of a bounded wait.
+const MOST_LOOKS: u64 = 4;
+/// One sleep in so many ends at once.
+const EARLY_WAKE_ODDS: u64 = 8;
+/// A run may take so many steps for each acquisition of each thread: it needs far fewer.
+const MOST_STEPS: usize = 20_000;
+/// Steps kept for the report.
+const LOG: usize = 10_000;
+/// Locks that the conformance client nests.
+const DEPTH: usize = 3;
+
+/// Why a run was ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fault {
+    Violation(Violation),
+    /// The conformance client has seen violations.
+    Seen {
+        thread: usize,
+        times: u32,
+    },
+    /// No end after so many steps.
+    Endless(usize),
+}
+
+impl Fault {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Violation(violation) => violation.name(),
+            Self::Seen { .. } => "conformance",
+            Self::Endless(_) => Violation::Livelock.name(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Violation(violation) => violation.fmt(f),
+            Self::Seen { thread, times } => {
+                let noun = if *times == 1 { "time" } else { "times" };
+                write!(
+                    f,
+                    "conformance: thread {thread} found protected data wrong, or a held lock free, {times} {noun}"
+                )
+            }
+            Self::Endless(steps) => write!(f, "livelock: no end after {steps} steps"),
+        }
+    }
+}
+
+impl From<Violation> for Fault {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
+/// What a thread blocks on.
+#[derive(Clone, Copy)]
+enum Wait {
+    /// The condition of this operation.
+    Condition(Request),
+    /// Somebody to wake it, at this address.
+    Wake(usize),
+}
+
+#[derive(Clone, Default)]
+struct Thread {
+    now: Attributes,
+    waits: Option<Wait>,
+    /// A store of a mutant that is done after the next operation.
+    deferred: Option<Request>,
+}
+
+/// A step, for the report.
+struct Logged {
+    thread: usize,
+    site: &'static Site,
+    address: usize,
+    /// None: an interruption came in before it.
+    value: Option<u64>,
+}
+
+/// What changes in a run.
+struct Run {
+    /// What was written, by address. The rest is zero, but for nodes: theirs must not be read.
+    memory: HashMap<usize, u8>,
+    threads: Vec<Thread>,
+    steps: usize,
+    log: VecDeque<Logged>,
+    fault: Option<Fault>,
+    all_runs: usize,
+    all_steps: u64,
+}
+
+/// All that the threads of random runs share.
+pub(super) struct World {
+    config: Config,
+    lock: &'static LockType,
+    program: Program,
+    mutation: Option<Mutation>,
+    run: Mutex<Run>,
+}
+
+/// A random number below `n` that a replay gives again.
+fn random(n: u64) -> u64 {
+    shuttle::rand::thread_rng().next_u64() % n
+}
+
+/// Lets another thread go on, perhaps; sleeping takes no time and gives no priority away.
+fn switch() {
+    shuttle::thread::sleep(Duration::ZERO);
+}
+
+/// The first task starts the threads.
+fn thread_of(task: usize) -> Option<usize> {
+    task.checked_sub(1)
+}
+
+impl World {
+    pub(super) fn new(
+        config: Config,
+        lock: &'static LockType,
+        program: Program,
+        mutation: Option<Mutation>,
+    ) -> Self {
+        Self {
+            config,
+            lock,
+            program,
+            mutation,
+            run: Mutex::new(Run {
+                memory: HashMap::new(),
+                threads: Vec::new(),
+                steps: 0,
+                log: VecDeque::new(),
+                fault: None,
+                all_runs: 0,
+                all_steps: 0,
+            }),
+        }
+    }
+
+    /// Not to be held across a switch.
+    fn run(&self) -> MutexGuard<'_, Run> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run is about to begin.
+    pub(super) fn start(&self) {
+        let mut run = self.run();
+        run.memory.clear();
+        run.threads = vec![Thread::default(); self.config.threads];
+        run.steps = 0;
+        run.log.clear();
+        run.all_runs += 1;
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.run().fault.is_some()
+    }
+
+    /// Runs, steps, and what went wrong in the last run.
+    pub(super) fn outcome(&self) -> (usize, u64, Option<Fault>) {
+        let run = self.run();
+        (run.all_runs, run.all_steps, run.fault.clone())
+    }
+
+    pub(super) fn steps(&self) -> Vec<WideStep> {
+        let threads = self.config.threads;
+        let describe = |logged: &Logged| {
+            let site = logged.site;
+            let (operation, effect) = match logged.value {
+                None => ("interruption".to_owned(), String::new()),
+                Some(value) => (
+                    format!("{}: {site}", site.function()),
+                    effect(threads, logged, value),
+                ),
+            };
+            WideStep {
+                thread: logged.thread,
+                place: format!("{}:{}", site.file(), site.line),
+                operation,
+                effect,
+            }
+        };
+        self.run().log.iter().map(describe).collect()
+    }
+
+    /// The tasks that can go on; None: the run is over.
+    pub(super) fn ready<'t>(&self, runnable: &[&'t Task]) -> Option<Vec<&'t Task>> {
+        let mut run = self.run();
+        if run.fault.is_some() {
+            return None;
+        }
+        let ready: Vec<&Task> = runnable
+            .iter()
+            .filter(|task| match thread_of(task.id().into()) {
+                None => true,
+                Some(thread) => match run.threads[thread].waits {
+                    None => true,
+                    Some(Wait::Condition(request)) => self.is_met(&run, &request),
+                    Some(Wait::Wake(_)) => false,
+                },
+            })
+            .copied()
+            .collect();
+        let most_steps =
+            MOST_STEPS * self.config.threads * self.config.acquisitions.max(1) as usize;
+        if ready.is_empty() {
+            let threads = (0..run.threads.len())
+                .filter(|thread| run.threads[*thread].waits.is_some())
+                .collect();
+            run.fault = Some(Violation::Deadlock { threads }.into());
+        } else if run.steps > most_steps {
+            run.fault = Some(Fault::Endless(run.steps));
+        }
+        run.fault.is_none().then_some(ready)
+    }
+
+    /// The first task of a run.
+    pub(super) fn run_threads(self: &Arc<Self>) {
+        let threads: Vec<_> = (0..self.config.threads)
+            .map(|thread| {
+                let world = Arc::clone(self);
+                shuttle::thread::spawn(move || world.run_thread(thread))
+            })
+            .collect();
+        for thread in threads {
+            // A thread that does not end ends the run.
+            _ = thread.join();
+        }
+        let mut run = self.run();
+        if let Err(violation) = self.check_end(&run) {
+            run.fault.get_or_insert(violation.into());
+        }
+    }
+
+    fn run_thread(&self, thread: usize) {
+        let number = thread as u32;
+        match self.program {
+            // SAFETY: the client's lock type and addresses are those of this world.
+            Program::Check => unsafe { hooks::lw_check_thread(&self.client(), number) },
+            Program::Conformance => {
+                let client = ConformanceClient {
+                    lock: ptr::from_ref(self.lock),
+                    locks: std::array::from_fn(layout::lock),
+                    memory: layout::client_memory(),
+                    nodes: layout::client_nodes(),
+                    threads: self.config.threads as u32,
+                    depth: DEPTH as u32,
+                    rounds: self.config.acquisitions,
+                    inside: None,
+                    outside: None,
+                };
+                // SAFETY: as above.
+                let times = unsafe { hooks::lw_check_client_thread(&client, number) };
+                if times > 0 {
+                    self.stop(Fault::Seen { thread, times });
+                }
+            }
+        }
+        self.do_deferred(thread);
+    }
+
+    fn client(&self) -> Client {
+        Client {
+            lock: ptr::from_ref(self.lock),
+            locks: std::array::from_fn(layout::lock),
+            data: std::array::from_fn(layout::data),
+            acquisitions: self.config.acquisitions,
+            trylock: self.config.trylock,
+            litmus: ptr::null(),
+            variables: 0,
+        }
+    }
+
+    /// Ends the run, in which this thread never goes on.
+    fn stop(&self, fault: Fault) -> ! {
+        self.run().fault.get_or_insert(fault);
+        loop {
+            switch();
+        }
+    }
+
+    fn change(&self, site: &Site) -> Option<Change> {
+        self.mutation
+            .filter(|m| m.site == Some(site.number()))
+            .map(|m| m.change)
+    }
+
+    /// What an operation does, in a mutant perhaps something else than in the source; None:
+    /// nothing.
+    fn kind(&self, site: &Site) -> Option<Kind> {
+        match self.change(site) {
+            Some(Change::Drop) => {
+                (site.kind.waits() || site.kind.is_read_modify_write()).then_some(Kind::Load)
+            }
+            _ => Some(site.kind),
+        }
+    }
+
+    /// Lets interruptions come in before an operation.
+    fn interruptions(&self, thread: usize, site: &'static Site) {
+        loop {
+            let may_come = {
+                let run = self.run();
+                let of = &run.threads[thread];
+                self.program == Program::Check
+                    && of.now.level < self.config.nesting
+                    && of.deferred.is_none()
+            };
+            if !may_come || random(INTERRUPTION_ODDS) != 0 {
+                return;
+            }
+            switch();
+            let (before, level) = {
+                let mut run = self.run();
+                run.log(Logged {
+                    thread,
+                    site,
+                    address: 0,
+                    value: None,
+                });
+                let now = &mut run.threads[thread].now;
+                let before = *now;
+                now.interrupt();
+                (before, now.level)
+            };
+            // SAFETY: the client's lock type and addresses are those of this world.
+            unsafe { hooks::lw_check_interruption(&self.client(), level.into()) };
+            self.run().threads[thread].now.resume(&before);
+        }
+    }
+
+    fn do_deferred(&self, thread: usize) {
+        let deferred = self.run().threads[thread].deferred.take();
+        if let Some(request) = deferred {
+            self.step(thread, request);
+        }
+    }
+
+    /// Does an operation when the scheduler lets it, and when what it waits for has come.
+    fn step(&self, thread: usize, request: Request) -> u64 {
+        let site = request.site;
+        let kind = self.kind(site);
+        match kind {
+            Some(kind) if kind.waits() => {
+                self.run().threads[thread].waits = Some(Wait::Condition(request));
+            }
+            // Gives its turn away between looks, as one who spins should.
+            Some(Kind::AwaitBounded) => {
+                for _ in 0..random(MOST_LOOKS) {
+                    if self.is_met(&self.run(), &request) {
+                        break;
+                    }
+                    shuttle::thread::yield_now();
+                }
+            }
+            _ => {}
+        }
+        if site.kind.waits() && kind == Some(Kind::Load) {
+            // A loop that only looks must give others their turn.
+            shuttle::thread::yield_now();
+        } else {
+            switch();
+        }
+        self.run().threads[thread].waits = None;
+        let done = match kind {
+            None => Ok(0),
+            Some(Kind::Clock) => Ok(self.clock()),
+            Some(Kind::Choose) => Ok(choose(request.a)),
+            Some(Kind::Unpark) => Ok(self.unpark(&request)),
+            Some(kind) => self.perform(&mut self.run(), thread, kind, &request),
+        };
+        let value = match done {
+            Ok(value) => value,
+            Err(violation) => {
+                self.log(thread, &request, request.a);
+                self.stop(violation.into())
+            }
+        };
+        let stores = matches!(site.kind, Kind::Store | Kind::PlainWrite);
+        self.log(thread, &request, if stores { request.a } else { value });
+        if kind == Some(Kind::Park) && value == request.a && random(EARLY_WAKE_ODDS) != 0 {
+            self.run().threads[thread].waits = Some(Wait::Wake(request.address));
+            switch();
+        }
+        self.run().threads[thread].now.go_on();
+        value
+    }
+
+    fn log(&self, thread: usize, request: &Request, value: u64) {
+        self.run().log(Logged {
+            thread,
+            site: request.site,
+            address: request.address,
+            value: Some(value),
+        });
+    }
+
+    fn clock(&self) -> u64 {
+        let late = match self.config.time {
+            Time::Any => random(2) == 1,
+            Time::Early => false,
+            Time::Late => true,
+        };
+        if late { LATE } else { EARLY }
+    }
+
+    /// Wakes some of those parked at the address, any of them.
+    fn unpark(&self, request: &Request) -> u64 {
+        let first = random(self.config.threads as u64) as usize;
+        let mut run = self.run();
+        let mut left = request.a;
+        for i in 0..self.config.threads {
+            let thread = &mut run.threads[(first + i) % self.config.threads];
+            if left > 0
+                && let Some(Wait::Wake(address)) = thread.waits
+                && address == request.address
+            {
+                thread.waits = None;
+                left -= 1;
+            }
+        }
+        0
+    }
+
+    fn is_met(&self, run: &Run, request: &Request) -> bool {
+        // What must not be read is read and reported at once.
+        let Some(value) = self.read(run, request) else {
+            return true;
+        };
+        match request.site.kind {
+            Kind::AwaitEqual => value & request.a == request.b,
+            _ => value & request.a != request.b,
+        }
+    }
+
+    fn perform(
+        &self,
+        run: &mut Run,
+        thread: usize,
+        kind: Kind,
+        request: &Request,
+    ) -> Result<u64, Violation> {
+        if kind == Kind::Fence {
+            return Ok(0);
+        }
+        let address = request.address;
+        let region = self
+            .region(address)
+            .ok_or(Violation::NoMemory { thread, address })?;
+        if let Some((owner, node)) = region.node() {
+            let now = run.threads[owner].now;
+            let used = match node.checked_sub(layout::NODES) {
+                None => usize::from(now.depth) > node,
+                Some(lent) => now.lent & 1 << lent != 0,
+            };
+            if owner != thread && !used {
+                return Err(Violation::NodeReleased { owner, thread });
+            }
+        }
+        if matches!(kind, Kind::Store | Kind::PlainWrite) {
+            self.write(run, request, request.a)?;
+            return Ok(0);
+        }
+        let old = self
+            .read(run, request)
+            .ok_or(Violation::Uninitialised { thread })?;
+        let new = match kind {
+            Kind::Exchange => Some(request.a),
+            Kind::CompareExchange => (old == request.a).then_some(request.b),
+            Kind::Or => Some(old | request.a),
+            Kind::And => Some(old & request.a),
+            Kind::Add => Some(old.wrapping_add(request.a)),
+            _ => None,
+        };
+        if let Some(new) = new {
+            self.write(run, request, new)?;
+        }
+        Ok(old)
+    }
+
+    /// What is at an address.
+    fn region(&self, address: usize) -> Option<Region> {
+        let lies_in = |base: usize, size: usize| (base..base + size).contains(&address);
+        if self.program == Program::Conformance {
+            let lock = (0..DEPTH).find(|i| lies_in(layout::lock(*i), self.lock.size()));
+            if let Some(i) = lock {
+                return Some(Region::Lock(i));
+            }
+            let nodes = hooks::CLIENT_NODES * self.lock.node_size().next_multiple_of(64);
+            if lies_in(layout::client_memory(), hooks::lw_check_client_memory_size)
+                || lies_in(layout::client_nodes(), self.config.threads * nodes)
+            {
+                return Some(Region::Variables);
+            }
+        }
+        layout::resolve(address, self.config.threads).map(|(region, _)| region)
+    }
+
+    /// None: nobody has written it.
+    fn read(&self, run: &Run, request: &Request) -> Option<u64> {
+        let size = usize::from(request.site.size);
+        let mut bytes = [0; 8];
+        for (i, byte) in bytes[..size].iter_mut().enumerate() {
+            let address = request.address + i;
+            *byte = match run.memory.get(&address) {
+                Some(byte) => *byte,
+                None if self.starts_as_zero(address) => 0,
+                None => return None,
+            };
+        }
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    fn starts_as_zero(&self, address: usize) -> bool {
+        let size = hooks::node_layout().size;
+        match self.region(address) {
+            None | Some(Region::Lent { .. }) => false,
+            Some(Region::Node { thread, index }) => {
+                index == 0 && is_count(address - layout::slot_nodes(thread + 1), size)
+            }
+            Some(_) => true,
+        }
+    }
+
+    fn write(&self, run: &mut Run, request: &Request, value: u64) -> Result<(), Violation> {
+        let size = usize::from(request.site.size);
+        for (i, byte) in value.to_le_bytes()[..size].iter().enumerate() {
+            run.memory.insert(request.address + i, *byte);
+        }
+        match self.region(request.address) {
+            Some(Region::Lock(i)) if self.lock.has_tail_word() => {
+                self.check_word(run.word(layout::lock(i)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A lock word that has a tail.
+    fn check_word(&self, word: u32) -> Result<(), Violation> {
+        let (locked, pending, tail) = (word & 0xff, word >> 8 & 0xff, word >> 16);
+        let slot = tail >> 2;
+        let wrong = [
+            ("locked", locked, locked > 1),
+            ("pending", pending, pending > 1),
+            (
+                "tail",
+                tail,
+                slot as usize > self.config.threads || slot == 0 && tail != 0,
+            ),
+        ]
+        .into_iter()
+        .find(|(.., wrong)| *wrong);
+        match wrong {
+            Some((piece, value, _)) => Err(Violation::OutOfRange {
+                piece,
+                value: value.into(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Is everything as at first, now that all threads have ended?
+    fn check_end(&self, run: &Run) -> Result<(), Violation> {
+        let locks = match self.program {
+            Program::Check => layout::LOCKS,
+            Program::Conformance => DEPTH,
+        };
+        let held = |i| self.lock.has_tail_word() && run.word(layout::lock(i)) != 0;
+        if (0..locks).any(held) {
+            let what = "the lock word is not 0";
+            return Err(Violation::LeftBehind { what });
+        }
+        let count = hooks::node_layout().count;
+        if (1..=self.config.threads).any(|slot| run.word(layout::slot_nodes(slot) + count) != 0) {
+            let what = "a queue node was not given back";
+            return Err(Violation::LeftBehind { what });
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    fn log(&mut self, step: Logged) {
+        self.steps += 1;
+        self.all_steps += 1;
+        if self.log.len() == LOG {
+            self.log.pop_front();
+        }
+        self.log.push_back(step);
+    }
+
+    fn word(&self, address: usize) -> u32 {
+        let byte = |i: usize| self.memory.get(&(address + i)).copied().unwrap_or(0);
+        u32::from_le_bytes(std::array::from_fn(byte))
+    }
+
+    /// What a node holds is lost when its owner is done with it.
+    fn forget(&mut self, node: usize, size: usize, keep: impl Fn(usize) -> bool) {
+        for offset in (0..size).filter(|offset| !keep(*offset)) {
+            self.memory.remove(&(node + offset));
+        }
+    }
+}
+
+/// Is it part of the count in a slot's first node?
+fn is_count(offset: usize, node_size: usize) -> bool {
+    let count = hooks::node_layout().count;
+    offset < node_size && (count..count + size_of::<u32>()).contains(&offset)
+}
+
+/// 0 is what rare things hang on, as one time in 128 in CNA: it comes as often as all else.
+fn choose(n: u64) -> u64 {
+    if random(2) == 0 { 0 } else { random(n) }
+}
+
+fn effect(threads: usize, logged: &Logged, value: u64) -> String {
+    let site = logged.site;
+    let name = || trace::name_of(threads, logged.address);
+    let shown = match layout::resolve(value as usize, threads) {
+        Some((_, 0)) if site.size == 8 => trace::name_of(threads, value as usize),
+        _ if value < 10 => value.to_string(),
+        _ => format!("{value:#x}"),
+    };
+    match site.kind {
+        Kind::Fence | Kind::Unpark => String::new(),
+        Kind::Clock if value == EARLY => "no threshold reached".to_owned(),
+        Kind::Clock => "every threshold reached".to_owned(),
+        Kind::Choose => shown,
+        Kind::Store | Kind::PlainWrite => format!("{} := {shown}", name()),
+        kind if kind.is_read_modify_write() => format!("{} was {shown}", name()),
+        _ => format!("{} is {shown}", name()),
+    }
+}
+
+impl Backend for World {
+    fn operate(&self, request: Request, _frames: usize) -> u64 {
+        let thread = self.thread();
+        self.interruptions(thread, request.site);
+        if self.change(request.site) == Some(Change::Defer) {
+            let mut run = self.run();
+            let of = &mut run.threads[thread];
+            if of.deferred.is_none() {
+                of.deferred = Some(request);
+                of.now.go_on();
+                return 0;
+            }
+        }
+        let value = self.step(thread, request);
+        self.do_deferred(thread);
+        value
+    }
+
+    fn thread(&self) -> usize {
+        thread_of(shuttle::current::me().into()).expect("lock code runs in threads")
+    }
+
+    fn numa_node(&self) -> u16 {
+        self.config.node(self.thread())
+    }
+
+    fn is_priority(&self) -> bool {
+        let inverted = self
+            .mutation
+            .is_some_and(|m| m.change == Change::InvertPriority);
+        self.config.priority.contains(&self.thread()) != inverted
+    }
+
+    fn tunables(&self) -> *const Tunables {
+        &self.config.tunables
+    }
+
+    fn slot_enter(&self) -> u32 {
+        if !self.config.has_slot(self.thread()) {
+            return 0;
+        }
+        self.run().threads[self.thread()].now.depth += 1;
+        self.thread() as u32 + 1
+    }
+
+    fn slot_leave(&self, slot: u32) {
+        if slot == 0 {
+            return;
+        }
+        let thread = self.thread();
+        let mut run = self.run();
+        let now = &mut run.threads[thread].now;
+        now.depth -= 1;
+        let index = usize::from(now.depth);
+        if index < layout::NODES {
+            let size = hooks::node_layout().size;
+            let node = layout::slot_nodes(thread + 1) + index * size;
+            run.forget(node, size, |offset| index == 0 && is_count(offset, size));
+        }
+    }
+
+    fn note(&self, mark: Mark, lock: usize, node: usize) {
+        let thread = self.thread();
+        let mut run = self.run();
+        run.threads[thread].now.note(mark, lock, node);
+        match mark {
+            Mark::Acquired => {
+                let holder = (0..run.threads.len()).find(|other| {
+                    *other != thread && run.threads[*other].now.holding & 1 << lock != 0
+                });
+                if let Some(holder) = holder {
+                    let other = thread;
+                    drop(run);
+                    self.stop(Violation::MutualExclusion { holder, other }.into());
+                }
+            }
+            Mark::Released => {
+                let size = self.lock.node_size();
+                run.forget(layout::lent(thread, node), size, |_| false);
+            }
+            Mark::Begin | Mark::Release => {}
+        }
+    }
+
+    fn result(&self, _digit: u64) {
+        unreachable!("litmus tests are for searches");
+    }
+}
