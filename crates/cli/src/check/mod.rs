@@ -61,9 +61,13 @@ struct Options {
     #[arg(long, value_name = "K")]
     staleness: Option<u8>,
 
-    /// NUMA nodes; threads are dealt out to them in turn
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    nodes: usize,
+    /// Only the first N threads have a slot of queue nodes [default: all]
+    #[arg(long, value_name = "N")]
+    slots: Option<usize>,
+
+    /// NUMA nodes; threads are dealt out to them in turn [default: 2 for a lock that knows them]
+    #[arg(long, value_name = "N")]
+    nodes: Option<usize>,
 
     /// Let every other acquisition try first
     #[arg(long)]
@@ -114,12 +118,13 @@ struct Options {
 }
 
 /// Options that a token knows better.
-const CHECKED: [&str; 15] = [
+const CHECKED: [&str; 16] = [
     "lock",
     "threads",
     "acquisitions",
     "memory",
     "staleness",
+    "slots",
     "nodes",
     "trylock",
     "nesting",
@@ -194,14 +199,15 @@ pub fn command(args: &Args) -> Result<ExitCode> {
 }
 
 impl Options {
-    fn config(&self, lock: &str) -> Config {
+    fn config(&self, lock: &LockType) -> Config {
         Config {
-            lock: lock.to_owned(),
+            lock: lock.name().to_owned(),
             threads: self.threads,
             acquisitions: self.acquisitions,
             memory: self.memory,
             staleness: self.staleness,
-            nodes: self.nodes,
+            slots: self.slots,
+            nodes: self.nodes.unwrap_or(1 + usize::from(lock.is_numa_aware())),
             trylock: self.trylock,
             nesting: self.nesting,
             priority: self.priority.clone(),
@@ -223,14 +229,23 @@ const UNFINISHED: u8 = 3;
 /// Longest time spent to make a run shorter.
 const SHORTENING: Duration = Duration::from_secs(30);
 
+fn find_lock(name: &str) -> Result<&'static LockType> {
+    lock_types()
+        .find(|lock| lock.name() == name)
+        .ok_or_else(|| refused(ConfigError::UnknownLock(name.to_owned())))
+}
+
 fn check(options: &Options) -> Result<ExitCode> {
     options.destination.check()?;
     let configs: Vec<Config> = match options.lock.as_slice() {
         [] => lock_types()
             .filter(|lock| !lock.is_broken())
-            .map(|lock| options.config(lock.name()))
+            .map(|lock| options.config(lock))
             .collect(),
-        names => names.iter().map(|name| options.config(name)).collect(),
+        names => names
+            .iter()
+            .map(|name| Ok(options.config(find_lock(name)?)))
+            .collect::<Result<_>>()?,
     };
     let checks: Vec<Check> = configs
         .iter()

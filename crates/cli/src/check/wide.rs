@@ -9,7 +9,7 @@ use clap::value_parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lockworks::LockType;
 use lockworks_check::{
-    Config, Memory, Program, Scheduler, Token, Wide, WideOutcome, WideStep, WideViolation,
+    Config, Memory, Program, Scheduler, Wide, WideOutcome, WideStep, WideToken, WideViolation,
     lock_types,
 };
 use rayon::prelude::*;
@@ -74,7 +74,7 @@ pub struct Args {
         "lock", "threads", "acquisitions", "nodes", "nesting", "trylock", "scheduler", "runs",
         "seconds", "seed",
     ])]
-    replay: Option<Token>,
+    replay: Option<WideToken>,
 
     /// Give JSON rather than a table
     #[arg(long)]
@@ -185,7 +185,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-fn replay(token: &Token) -> Result<Results> {
+fn replay(token: &WideToken) -> Result<Results> {
     let outcome = token
         .replay(None)
         .with_context(|| token.config.to_string())?;
