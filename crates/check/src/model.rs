@@ -520,17 +520,16 @@ impl<'a, const N: usize> Model<'a, N> {
         choices: &mut Vec<Choice>,
     ) {
         let parts = self.parts(local);
-        let acquires = self.order(request.site).acquires()
-            && request.site.kind != Kind::CompareExchange
-            || self.findings.acquire_fences;
+        let kind = self.kind(request.site);
+        let acquires = self.findings.acquire_fences
+            || self.order(request.site).acquires() && kind != Kind::CompareExchange;
         let mut kept: Vec<(LocalId, View<N>, Choice)> = Vec::new();
         for choice in choices.drain(..) {
             let Choice::Operate { picks, newest } = choice else {
                 unreachable!("only operations have been found so far");
             };
             let value = self.value(state, &parts, &picks);
-            let changes = request.site.kind == Kind::CompareExchange && value == request.a
-                || request.site.kind == Kind::Park && value == request.a;
+            let changes = matches!(kind, Kind::CompareExchange | Kind::Park) && value == request.a;
             let next = if changes || self.is_uninitialised(state, &parts, &picks) {
                 LocalId::MAX
             } else {

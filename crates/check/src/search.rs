@@ -409,7 +409,7 @@ impl<'a, const N: usize> Search<'a, N> {
                 self.depth += 1;
             }
             self.waiting_bytes -= bytes.len() + size_of::<Box<[u8]>>();
-            if number % 4096 == 0 {
+            if number.is_multiple_of(4096) {
                 self.most_bytes = self.most_bytes.max(self.bytes());
                 (plan.progress)(&self.coverage());
                 if let Some(reason) = self.exceeded(plan) {
@@ -603,13 +603,15 @@ impl<'a, const N: usize> Search<'a, N> {
         let mut state = None;
         for i in way.into_iter().rev() {
             let successors = match state {
-                None => {
-                    let start = self.model.start().ok().expect("it could be started before");
-                    self.settled(start)
-                }
+                None => self
+                    .model
+                    .start()
+                    .map_or_else(|stop| Err((stop, Vec::new())), |start| self.settled(start)),
                 Some(state) => self.successors(&state),
             };
-            let successors = successors.ok().expect("this state was passed before");
+            let Ok(successors) = successors else {
+                unreachable!("this state was passed before");
+            };
             let mut next = successors.into_iter().nth(i).expect("it was found here");
             steps.extend(next.steps);
             self.model.encode(&mut next.state, &mut self.buffer);

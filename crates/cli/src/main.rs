@@ -38,7 +38,7 @@ enum Command {
     Torture(torture::Args),
     Locks(locks::Args),
     Machines(machines::Args),
-    Check(check::Args),
+    Check(Box<check::Args>),
     Sim(sim::Args),
     Reproduce(reproduce::Args),
     Fit(fit::Args),

@@ -36,7 +36,7 @@ pub struct Args {
 enum Command {
     Litmus(litmus::Args),
     Mutants(mutants::Args),
-    Wide(wide::Args),
+    Wide(Box<wide::Args>),
 }
 
 #[derive(clap::Args)]
