@@ -244,11 +244,11 @@ impl<'a, const N: usize> Model<'a, N> {
         Ok(state)
     }
 
-    pub(crate) fn decode(&self, bytes: &[u8]) -> State<N> {
+    /// Makes `state` the one that was encoded.
+    pub(crate) fn decode(&self, bytes: &[u8], state: &mut State<N>) {
         let threads = self.config.threads;
-        let mut state = State::decode(threads, &self.shared, &self.siblings, bytes);
-        self.grow(&mut state);
-        state
+        state.decode(threads, &self.shared, &self.siblings, bytes);
+        self.grow(state);
     }
 
     /// The bytes of a state, normalised.

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
@@ -20,7 +21,7 @@ use crate::cells::{Findings, VIEWS};
 use crate::config::{Config, ConfigError, Memory};
 use crate::hooks::{self, Client, LitmusTest};
 use crate::layout;
-use crate::model::{Model, Stop, Violation};
+use crate::model::{Choice, Model, Stop, Violation};
 use crate::mutation::{Change, Mutation};
 use crate::state::State;
 
@@ -345,8 +346,35 @@ struct Search<'a, const N: usize> {
     depth: usize,
     transitions: usize,
     buffer: Vec<u8>,
-    /// States that are no longer needed, for their memory.
-    spare: Vec<State<N>>,
+    spare: Spare<N>,
+}
+
+/// What is no longer needed, for its memory.
+#[derive(Default)]
+struct Spare<const N: usize> {
+    states: Vec<State<N>>,
+    steps: Vec<Vec<Step>>,
+    choices: Vec<Vec<Choice>>,
+    found: Vec<Successor<N>>,
+}
+
+impl<const N: usize> Spare<N> {
+    fn copy(&mut self, state: &State<N>) -> State<N> {
+        match self.states.pop() {
+            Some(mut copy) => {
+                copy.copy_from(state);
+                copy
+            }
+            None => state.clone(),
+        }
+    }
+
+    fn steps(&mut self, steps: &[Step]) -> Vec<Step> {
+        let mut copy = self.steps.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(steps);
+        copy
+    }
 }
 
 impl<'a, const N: usize> Search<'a, N> {
@@ -365,7 +393,7 @@ impl<'a, const N: usize> Search<'a, N> {
             depth: 0,
             transitions: 0,
             buffer: Vec::new(),
-            spare: Vec::new(),
+            spare: Spare::default(),
         }
     }
 
@@ -402,6 +430,7 @@ impl<'a, const N: usize> Search<'a, N> {
             Ok(successors) => self.keep(START, successors),
             Err(halt) => return self.halted(START, halt),
         }
+        let mut state = State::new(std::iter::empty(), Rc::new([]));
         while let Some(bytes) = self.waiting.pop_front() {
             let number = self.edge_ends.len() as u32;
             if number as usize == level_end {
@@ -416,7 +445,7 @@ impl<'a, const N: usize> Search<'a, N> {
                     return Some(End::Unfinished(reason));
                 }
             }
-            let state = self.model.decode(&bytes);
+            self.model.decode(&bytes, &mut state);
             if self.model.is_over(&state) {
                 if let Err(violation) = self.model.check_end(&state) {
                     return self.halted(number, (violation.into(), Vec::new()));
@@ -463,8 +492,8 @@ impl<'a, const N: usize> Search<'a, N> {
     }
 
     /// Remembers the new ones of a state's successors.
-    fn keep(&mut self, from: u32, successors: Vec<Successor<N>>) {
-        for (i, mut successor) in successors.into_iter().enumerate() {
+    fn keep(&mut self, from: u32, mut successors: Vec<Successor<N>>) {
+        for (i, mut successor) in successors.drain(..).enumerate() {
             self.transitions += 1;
             self.model.encode(&mut successor.state, &mut self.buffer);
             let number = match self.known.entry(xxh3_128(&self.buffer)) {
@@ -485,8 +514,10 @@ impl<'a, const N: usize> Search<'a, N> {
             if successor.is_progress && from != START {
                 self.edges.push(number);
             }
-            self.spare.push(successor.state);
+            self.spare.states.push(successor.state);
+            self.spare.steps.push(successor.steps);
         }
+        self.spare.found = successors;
         if from != START {
             self.edge_ends.push(self.edges.len());
         }
@@ -494,15 +525,15 @@ impl<'a, const N: usize> Search<'a, N> {
 
     /// The states that one step of a thread leads to, and all steps that then are local.
     fn successors(&mut self, state: &State<N>) -> Result<Vec<Successor<N>>, Halt> {
-        let mut found = Vec::new();
-        let mut choices = Vec::new();
+        let mut found = std::mem::take(&mut self.spare.found);
+        let mut choices = self.spare.choices.pop().unwrap_or_default();
         for thread in 0..state.threads.len() {
             self.model
                 .choices(state, thread, &mut choices)
                 .map_err(|stop| (stop, Vec::new()))?;
             for (i, choice) in choices.iter().enumerate() {
-                let steps = vec![(thread as u8, i as u16)];
-                let mut next = self.copy(state);
+                let steps = self.spare.steps(&[(thread as u8, i as u16)]);
+                let mut next = self.spare.copy(state);
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
                     return Err((stop, steps));
                 }
@@ -510,17 +541,8 @@ impl<'a, const N: usize> Search<'a, N> {
                 self.settle(next, steps, is_progress, &mut found)?;
             }
         }
+        self.spare.choices.push(choices);
         Ok(found)
-    }
-
-    fn copy(&mut self, state: &State<N>) -> State<N> {
-        match self.spare.pop() {
-            Some(mut copy) => {
-                copy.copy_from(state);
-                copy
-            }
-            None => state.clone(),
-        }
     }
 
     fn settled(&mut self, state: State<N>) -> Result<Vec<Successor<N>>, Halt> {
@@ -537,7 +559,7 @@ impl<'a, const N: usize> Search<'a, N> {
         mut is_progress: bool,
         found: &mut Vec<Successor<N>>,
     ) -> Result<(), Halt> {
-        let mut choices = Vec::new();
+        let mut choices = self.spare.choices.pop().unwrap_or_default();
         while self.reduce
             && let Some(thread) = (0..state.threads.len()).find(|t| self.model.is_local(&state, *t))
         {
@@ -550,8 +572,8 @@ impl<'a, const N: usize> Search<'a, N> {
             }
             let last = choices.len() - 1;
             for (i, choice) in choices[..last].iter().enumerate() {
-                let mut next = self.copy(&state);
-                let mut steps = steps.clone();
+                let mut next = self.spare.copy(&state);
+                let mut steps = self.spare.steps(&steps);
                 steps.push((thread as u8, i as u16));
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
                     return Err((stop, steps));
@@ -565,6 +587,7 @@ impl<'a, const N: usize> Search<'a, N> {
                 return Err((stop, steps));
             }
         }
+        self.spare.choices.push(choices);
         found.push(Successor {
             state,
             steps,
@@ -607,7 +630,7 @@ impl<'a, const N: usize> Search<'a, N> {
                     .model
                     .start()
                     .map_or_else(|stop| Err((stop, Vec::new())), |start| self.settled(start)),
-                Some(state) => self.successors(&state),
+                Some(ref state) => self.successors(state),
             };
             let Ok(successors) = successors else {
                 unreachable!("this state was passed before");
@@ -615,7 +638,8 @@ impl<'a, const N: usize> Search<'a, N> {
             let mut next = successors.into_iter().nth(i).expect("it was found here");
             steps.extend(next.steps);
             self.model.encode(&mut next.state, &mut self.buffer);
-            state = Some(self.model.decode(&self.buffer));
+            self.model.decode(&self.buffer, &mut next.state);
+            state = Some(next.state);
         }
         steps
     }

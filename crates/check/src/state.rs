@@ -81,6 +81,22 @@ pub(crate) struct Thread<const N: usize> {
     pub(crate) fenced: View<N>,
 }
 
+impl<const N: usize> Thread<N> {
+    fn new(local: LocalId) -> Self {
+        Self {
+            local,
+            parked: false,
+            exposed: 0,
+            deferred: None,
+            later: 0,
+            overtaken: 0,
+            seen: View::NONE,
+            read: View::NONE,
+            fenced: View::NONE,
+        }
+    }
+}
+
 /// A value of a node's cell that its owner has not initialised.
 pub(crate) const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
 
@@ -101,19 +117,8 @@ pub(crate) struct State<const N: usize> {
 
 impl<const N: usize> State<N> {
     pub(crate) fn new(locals: impl Iterator<Item = LocalId>, siblings: Rc<[Vec<Sibling>]>) -> Self {
-        let thread = |local| Thread {
-            local,
-            parked: false,
-            exposed: 0,
-            deferred: None,
-            later: 0,
-            overtaken: 0,
-            seen: View::NONE,
-            read: View::NONE,
-            fenced: View::NONE,
-        };
         Self {
-            threads: locals.map(thread).collect(),
+            threads: locals.map(Thread::new).collect(),
             sc: View::NONE,
             private: Vec::new(),
             messages: Vec::new(),
@@ -434,16 +439,21 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// The state that [`encode`](Self::encode) gave bytes for.
+    /// Becomes the state that [`encode`](Self::encode) gave bytes for.
     pub(crate) fn decode(
+        &mut self,
         threads: usize,
         initial: &[u64],
         siblings: &Rc<[Vec<Sibling>]>,
         bytes: &[u8],
-    ) -> Self {
+    ) {
         let mut bytes = Bytes(bytes);
-        let mut state = Self::new(std::iter::repeat_n(0, threads), Rc::clone(siblings));
-        for thread in &mut state.threads {
+        self.threads.resize(threads, Thread::new(0));
+        self.messages.clear();
+        self.starts.truncate(1);
+        self.private.clear();
+        self.siblings.clone_from(siblings);
+        for thread in &mut self.threads {
             thread.local = bytes.number() as LocalId;
             let flags = bytes.number();
             thread.parked = flags & 1 != 0;
@@ -459,22 +469,24 @@ impl<const N: usize> State<N> {
             thread.read = bytes.view();
             thread.fenced = bytes.view();
         }
-        state.sc = bytes.view();
-        state.private = (0..bytes.number()).map(|_| bytes.number()).collect();
+        self.sc = bytes.view();
+        for _ in 0..bytes.number() {
+            self.private.push(bytes.number());
+        }
         let mut next = bytes.byte();
         for (cell, value) in initial.iter().enumerate() {
             if usize::from(next) != cell + 1 {
-                state.messages.push(Message::new(*value));
+                self.messages.push(Message::new(*value));
             } else {
                 let count = bytes.byte();
                 if count == 0 {
-                    state.messages.push(Message::new(bytes.number()));
+                    self.messages.push(Message::new(bytes.number()));
                 }
                 for _ in 0..count {
                     let value = bytes.number();
                     let floor = bytes.number().to_le_bytes();
                     let attached = bytes.byte() != 0;
-                    state.messages.push(Message {
+                    self.messages.push(Message {
                         view: bytes.view(),
                         value,
                         attached,
@@ -483,9 +495,8 @@ impl<const N: usize> State<N> {
                 }
                 next = bytes.byte();
             }
-            state.starts.push(state.messages.len() as u16);
+            self.starts.push(self.messages.len() as u16);
         }
-        state
     }
 }
 
