@@ -469,17 +469,23 @@ impl<'a, const N: usize> Model<'a, N> {
                 newest: true,
             });
         };
-        if self.is_dropped(site) || self.change(site) == Some(Change::Defer) {
+        let deferred =
+            self.change(site) == Some(Change::Defer) && state.threads[thread].deferred.is_none();
+        if self.is_dropped(site) || deferred {
             one(0);
             return Ok(());
         }
         match self.kind(site) {
             Kind::Fence | Kind::PlainRead | Kind::PlainWrite => one(0),
             Kind::Clock => {
-                if self.config.time != Time::Late {
+                let time = match self.mutation {
+                    Some(m) if m.change == Change::NeverLate => Time::Early,
+                    _ => self.config.time,
+                };
+                if time != Time::Late {
                     one(0);
                 }
-                if self.config.time != Time::Early {
+                if time != Time::Early {
                     one(1);
                 }
             }
@@ -818,7 +824,12 @@ impl<'a, const N: usize> Model<'a, N> {
                 }
                 Ok(Some(0))
             }
-            Kind::Clock => Ok(Some(if picks[0] == 0 { EARLY } else { LATE })),
+            Kind::Clock if picks[0] == 0 => Ok(Some(EARLY)),
+            // What one place of a lock keeps, another finds long ago.
+            Kind::Clock if self.config.time == Time::Late => {
+                Ok(Some(LATE + ((request.site.number() as u64) << 44)))
+            }
+            Kind::Clock => Ok(Some(LATE)),
             Kind::Choose => Ok(Some(picks[0].into())),
             Kind::PlainRead | Kind::PlainWrite => {
                 self.plain(state, thread, kind, &parts, request.a).map(Some)
