@@ -1,0 +1,113 @@
+//! Every operation of every lock has its planted mistakes, and they are caught.
+
+use lockworks_check::mutants::{Mutant, Mutants, mistakes, run};
+use lockworks_check::{Check, Limits, Mutation, Site};
+
+/// Configurations larger than this are left to `lockworks check mutants`.
+const STATES: usize = 20_000;
+
+#[test]
+fn every_operation_of_a_lock_has_its_mistakes_listed() {
+    let list = Mutants::all().unwrap();
+    let limits = Limits {
+        states: Some(STATES),
+        ..Limits::NONE
+    };
+    for (lock, configurations) in &list.configurations {
+        let mut covered = vec![false; Site::all().len()];
+        for config in configurations {
+            let outcome = Check::new(config, None).unwrap().run(&limits, &mut |_| {});
+            covered
+                .iter_mut()
+                .zip(outcome.covered)
+                .for_each(|(c, now)| *c |= now);
+        }
+        for site in Site::all().iter().filter(|site| covered[site.number()]) {
+            for change in mistakes(site) {
+                let mutation = Mutation {
+                    site: Some(site.number()),
+                    change,
+                };
+                assert!(
+                    list.mutants
+                        .iter()
+                        .any(|m| m.lock == *lock && m.mutation == mutation),
+                    "{lock}: {}: {site} -> {change} is not in tests/check/mutants.toml",
+                    site.function()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn mistakes_of_the_small_locks_are_caught() {
+    let list = Mutants::all().unwrap();
+    let small: Vec<&Mutant> = list
+        .mutants
+        .iter()
+        .filter(|m| ["tas", "ticket", "mcs"].contains(&m.lock.as_str()))
+        .collect();
+    assert!(!small.is_empty());
+    run(&small, &|mutant, verdict| {
+        assert!(
+            !verdict.is_unexpected(),
+            "{}: {mutant}: {verdict:?}",
+            mutant.lock
+        );
+    });
+}
+
+#[test]
+fn what_is_said_to_be_equivalent_is_not_caught() {
+    let list = Mutants::all().unwrap();
+    let equivalent: Vec<&Mutant> = list
+        .mutants
+        .iter()
+        .filter(|m| m.equivalent.is_some() && m.lock != "cna")
+        .collect();
+    run(&equivalent, &|mutant, verdict| {
+        assert!(
+            !verdict.is_unexpected(),
+            "{}: {mutant}: {verdict:?}",
+            mutant.lock
+        );
+    });
+}
+
+#[test]
+fn a_wrong_list_is_refused() {
+    let list = |mutant: &str| {
+        let text = format!("[configurations]\na = {{}}\n[locks]\ntas = [\"a\"]\n{mutant}");
+        text.parse::<Mutants>()
+            .map(|l| l.mutants.len())
+            .map_err(|e| e.to_string())
+    };
+    let entry = |at: &str, change: &str| {
+        format!("[[mutant]]\nlocks = [\"tas\"]\nat = \"{at}\"\nchange = \"{change}\"\n")
+    };
+    let good = entry("lw_tas_unlock: store lock->locked", "drop");
+    assert_eq!(list(&good), Ok(1));
+    assert!(
+        list(&format!("{good}{good}"))
+            .unwrap_err()
+            .contains("twice")
+    );
+    assert!(
+        list(&entry("lw_tas_unlock: store x", "drop"))
+            .unwrap_err()
+            .contains("no operation")
+    );
+    let twice = "lw_queue_in_slot: store nodes->count";
+    assert!(
+        list(&entry(twice, "drop"))
+            .unwrap_err()
+            .contains("#1 to #2")
+    );
+    assert!(list(&entry(&format!("{twice} #3"), "drop")).is_err());
+    assert!(
+        list(&good.replace("drop", "weak"))
+            .unwrap_err()
+            .contains("no change")
+    );
+}
