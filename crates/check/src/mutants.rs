@@ -18,7 +18,7 @@ const LIST: &str = include_str!("../../../tests/check/mutants.toml");
 /// States that the search for one mistake in one configuration may take.
 const MOST_STATES: usize = 4_000_000;
 /// The same for a mistake of which nothing is expected.
-const FEW_STATES: usize = 20_000;
+const FEW_STATES: usize = 80_000;
 
 /// Why a list of mutants is none.
 #[derive(Debug, thiserror::Error)]

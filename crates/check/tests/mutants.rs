@@ -4,7 +4,7 @@ use lockworks_check::mutants::{Mutant, Mutants, mistakes, run};
 use lockworks_check::{Check, Limits, Mutation, Site};
 
 /// Configurations larger than this are left to `lockworks check mutants`.
-const STATES: usize = 20_000;
+const STATES: usize = 80_000;
 
 #[test]
 fn every_operation_of_a_lock_has_its_mistakes_listed() {
