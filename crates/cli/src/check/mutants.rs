@@ -1,0 +1,131 @@
+//! `lockworks check mutants`: are planted mistakes caught?
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use lockworks_check::mutants::{self, Mutant, Mutants, Verdict};
+use serde::Serialize;
+
+use crate::output;
+
+/// Plant mistakes in the locks, one at a time, and see that each is caught.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only mistakes in these locks
+    #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
+    lock: Vec<String>,
+
+    /// Give JSON rather than a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    lock: String,
+    mutant: String,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+#[derive(Serialize)]
+struct Results {
+    mutants: usize,
+    caught: usize,
+    equivalent: usize,
+    beyond: usize,
+    /// Not caught without a reason, or caught against it.
+    survived: usize,
+    rows: Vec<Row>,
+}
+
+impl Results {
+    fn new(mutants: &[&Mutant], verdicts: Vec<Verdict>) -> Self {
+        let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|v| is(v)).count();
+        Self {
+            mutants: verdicts.len(),
+            caught: count(|v| matches!(v, Verdict::Caught { .. }) && !v.is_unexpected()),
+            equivalent: count(|v| matches!(v, Verdict::Equivalent { .. })),
+            beyond: count(|v| matches!(v, Verdict::Beyond { .. })),
+            survived: count(Verdict::is_unexpected),
+            rows: mutants
+                .iter()
+                .zip(verdicts)
+                .map(|(mutant, verdict)| Row {
+                    lock: mutant.lock.clone(),
+                    mutant: mutant.to_string(),
+                    verdict,
+                })
+                .collect(),
+        }
+    }
+
+    fn table(&self) -> String {
+        let mut table =
+            output::table(&["lock", "mistake", "verdict", "steps", "where, or why not"]);
+        for row in &self.rows {
+            let (verdict, steps, place) = match &row.verdict {
+                Verdict::Caught {
+                    configuration,
+                    violation,
+                    steps,
+                    against,
+                } => {
+                    let place = match against {
+                        Some(reason) => format!("{configuration}, though listed: {reason}"),
+                        None => configuration.clone(),
+                    };
+                    (violation.as_str(), steps.to_string(), place)
+                }
+                Verdict::Equivalent { reason } => ("equivalent", String::new(), reason.clone()),
+                Verdict::Beyond { needs } => ("out of reach", String::new(), needs.clone()),
+                Verdict::Survived { unreached } => {
+                    let place = if *unreached {
+                        "no configuration comes there"
+                    } else {
+                        ""
+                    };
+                    ("NOT CAUGHT", String::new(), place.to_owned())
+                }
+            };
+            table.add_row([&row.lock, &row.mutant, verdict, &steps, &place]);
+        }
+        format!(
+            "{table}\n{} mutants: {} caught, {} equivalent, {} out of reach, {} unexpected\n",
+            self.mutants, self.caught, self.equivalent, self.beyond, self.survived
+        )
+    }
+}
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    let list = Mutants::all()?;
+    for lock in &args.lock {
+        let known: Vec<&str> = list.configurations.keys().map(String::as_str).collect();
+        ensure!(
+            known.contains(&lock.as_str()),
+            "no mistakes are listed for lock '{lock}'; choose among {}",
+            known.join(", ")
+        );
+    }
+    let wanted: Vec<&Mutant> = list
+        .mutants
+        .iter()
+        .filter(|mutant| args.lock.is_empty() || args.lock.contains(&mutant.lock))
+        .collect();
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} mutants, {elapsed}")?;
+    let bar = ProgressBar::new(wanted.len() as u64).with_style(style);
+    let verdicts = mutants::run(&wanted, &|_, _| bar.inc(1));
+    bar.finish_and_clear();
+    let results = Results::new(&wanted, verdicts);
+    if args.json {
+        output::print(&output::json(&results)?)?;
+    } else {
+        output::print(&results.table())?;
+    }
+    Ok(match results.survived {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
