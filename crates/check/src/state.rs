@@ -97,6 +97,9 @@ impl<const N: usize> Thread<N> {
     }
 }
 
+/// Most writes of a cell, so that the place after them is a number of a view too.
+const MOST_WRITES: usize = u8::MAX as usize - 1;
+
 /// A value of a node's cell that its owner has not initialised.
 pub(crate) const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
 
@@ -202,7 +205,7 @@ impl<const N: usize> State<N> {
     /// Puts a write at `position` of a cell's modification order. False if there are too many.
     pub(crate) fn insert(&mut self, cell: usize, position: usize, message: Message<N>) -> bool {
         let Range { start, end } = self.range(cell);
-        if end - start == usize::from(u8::MAX) {
+        if end - start == MOST_WRITES {
             return false;
         }
         if start + position < end {
