@@ -249,6 +249,9 @@ impl Cells {
                 number: (self.shared - 1) as u8,
             }
         } else {
+            if self.private == usize::from(u8::MAX) {
+                return Err(Refusal::TooManyCells);
+            }
             self.private += 1;
             Place::Private {
                 thread: thread as u8,

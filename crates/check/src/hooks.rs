@@ -252,11 +252,16 @@ extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u6
 }
 
 extern "C" fn operate(site: &'static Site, address: usize, a: u64, b: u64, frames: usize) -> u64 {
+    // Signed values come with their sign extended; memory holds so many bytes and no more.
+    let bytes = match site.size {
+        0 => u64::MAX,
+        size => u64::MAX >> (64 - 8 * u32::from(size)),
+    };
     let request = Request {
         site,
         address,
-        a,
-        b,
+        a: a & bytes,
+        b: b & bytes,
     };
     with(|backend| backend.operate(request, frames))
 }

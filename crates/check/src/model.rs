@@ -71,6 +71,11 @@ pub enum Violation {
         /// Who touched it.
         thread: usize,
     },
+    /// An interruption touched a queue node that the code it interrupted uses.
+    NodeTaken {
+        /// Whose node it is.
+        thread: usize,
+    },
     /// A queue node was read before its owner's initialisation was visible.
     Uninitialised {
         /// Who read it.
@@ -113,6 +118,7 @@ impl Violation {
             Self::Deadlock { .. } => "deadlock",
             Self::Livelock => "livelock",
             Self::NodeReleased { .. } => "node_released",
+            Self::NodeTaken { .. } => "node_taken",
             Self::Uninitialised { .. } => "uninitialised",
             Self::NoMemory { .. } => "no_memory",
             Self::OutOfRange { .. } => "out_of_range",
@@ -145,6 +151,10 @@ impl fmt::Display for Violation {
             Self::NodeReleased { owner, thread } => write!(
                 f,
                 "node use: thread {thread} is at a queue node of thread {owner}, who does not use it now"
+            ),
+            Self::NodeTaken { thread } => write!(
+                f,
+                "node use: an interruption of thread {thread} is at a queue node that the interrupted code uses"
             ),
             Self::Uninitialised { thread } => write!(
                 f,
@@ -400,6 +410,11 @@ impl<'a, const N: usize> Model<'a, N> {
         let site = self.local(local).request.expect("it has not ended").site;
         let order = self.order(site);
         let kind = self.kind(site);
+        let now = self.local(state.threads[thread].local).attributes;
+        if self.config.overtaking.is_some() && now.fresh && now.wanted & 1 != 0 {
+            // When an acquisition is begun is seen by those who wait.
+            return false;
+        }
         if self.is_dropped(site) || matches!(kind, Kind::Clock | Kind::Choose) || is_plain(kind) {
             return true;
         }
@@ -412,8 +427,14 @@ impl<'a, const N: usize> Model<'a, N> {
         {
             return false;
         }
-        // In a view machine a write takes nothing away from anyone.
-        if kind == Kind::Store && self.weak() {
+        // In a view machine a write takes nothing away from anyone; but others give nodes back.
+        let foreign = |id: &CellId| {
+            self.cell(*id)
+                .region
+                .node()
+                .is_some_and(|(owner, _)| owner != thread)
+        };
+        if kind == Kind::Store && self.weak() && !self.parts(local).cells().iter().any(foreign) {
             return true;
         }
         let own = |id: &CellId| {
@@ -578,8 +599,8 @@ impl<'a, const N: usize> Model<'a, N> {
         if let Some(values) = self.chosen.get(&local) {
             return Ok(values.clone());
         }
-        if n > 1 << 8 {
-            return Err(Stop::TooLarge("lw_choose() of more than 256 values"));
+        if !(1..=256).contains(&n) {
+            return Err(Stop::TooLarge("lw_choose() of other than 1 to 256 values"));
         }
         let mut found: Vec<LocalId> = Vec::new();
         let mut values = Vec::new();
@@ -1090,6 +1111,10 @@ impl<'a, const N: usize> Model<'a, N> {
             if owner != thread && !used {
                 return Err(Violation::NodeReleased { owner, thread }.into());
             }
+            let is_count = self.is_count(self.cell(*id));
+            if owner == thread && node < usize::from(now.below) && !is_count {
+                return Err(Violation::NodeTaken { thread }.into());
+            }
         }
         Ok(())
     }
@@ -1105,6 +1130,12 @@ impl<'a, const N: usize> Model<'a, N> {
                 _ => false,
             }
         })
+    }
+
+    /// Does it say how many of a slot's nodes are in use?
+    fn is_count(&self, cell: &Cell) -> bool {
+        matches!(cell.region, Region::Node { thread, index: 0 }
+            if cell.address == layout::slot_nodes(thread + 1) + hooks::node_layout().count)
     }
 
     /// The pieces of a lock word that has a tail.
@@ -1240,12 +1271,7 @@ impl<'a, const N: usize> Model<'a, N> {
             };
             let what = match cell.region {
                 Region::Lock(_) if self.lock.has_tail_word() => "the lock word is not 0",
-                Region::Node { thread, index: 0 }
-                    if cell.address
-                        == layout::slot_nodes(thread + 1) + hooks::node_layout().count =>
-                {
-                    "a queue node was not given back"
-                }
+                Region::Node { .. } if self.is_count(cell) => "a queue node was not given back",
                 _ => continue,
             };
             if value != 0 {
