@@ -16,7 +16,7 @@ use crate::site::{Kind, Order, Site};
 const LIST: &str = include_str!("../../../tests/check/mutants.toml");
 
 /// States that the search for one mistake in one configuration may take.
-const MOST_STATES: usize = 4_000_000;
+const MOST_STATES: usize = 8_000_000;
 /// The same for a mistake of which nothing is expected.
 const FEW_STATES: usize = 80_000;
 

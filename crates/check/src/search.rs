@@ -65,7 +65,7 @@ pub struct Broken {
     /// The promise.
     pub violation: Violation,
     pub(crate) steps: Vec<Step>,
-    /// No run breaks a promise in fewer steps.
+    /// Found by looking at the shortest runs first, step by step.
     pub shortest: bool,
 }
 
@@ -694,3 +694,41 @@ const REHEARSALS: u64 = 1000;
 const REHEARSED_STEPS: usize = 1000;
 /// Local steps in a row after which a thread is taken to go on like that for ever.
 const MOST_LOCAL_STEPS: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site::{Kind, Order, Site};
+
+    /// Whatever is changed in a lock: local steps at once find fault where single steps do.
+    #[test]
+    fn reduction_hides_no_violation() {
+        for (lock, file) in [("tas", "tas.h"), ("ticket", "ticket.h"), ("mcs", "mcs.h")] {
+            let config = Config {
+                trylock: true,
+                ..Config::new(lock)
+            };
+            let sites = Site::all().iter().filter(|site| site.file() == file);
+            let changes = sites.flat_map(|site| {
+                let mut changes = vec![Change::Drop, Change::Order(Order::Relaxed)];
+                changes.extend((site.kind == Kind::Store).then_some(Change::Defer));
+                changes.into_iter().map(move |change| Mutation {
+                    site: Some(site.number()),
+                    change,
+                })
+            });
+            for mutation in changes.map(Some).chain([None]) {
+                let check = Check::new(&config, mutation).expect("a lock that there is");
+                let limits = Limits {
+                    states: Some(50_000),
+                    ..Limits::NONE
+                };
+                let [reduced, single] = [true, false].map(|reduce| {
+                    let end = check.search(&limits, reduce, &mut |_| {}, &mut |_| {}).end;
+                    matches!(end, End::Broken(_))
+                });
+                assert_eq!(reduced, single, "{lock}: {mutation:?}");
+            }
+        }
+    }
+}

@@ -268,7 +268,7 @@ fn run(found: &Counterexample) -> String {
         table.add_row(&cells[..columns]);
     }
     let shortest = match found.broken.shortest {
-        true => "No run breaks a promise in fewer steps.",
+        true => "Found by looking at the shortest runs first, step by step.",
         false => "A shorter run may be there: none was found in the time.",
     };
     format!(
