@@ -42,10 +42,8 @@ pub(crate) struct Attributes {
     pub(crate) wanted: u8,
     /// No operation yet since the last acquisition was begun.
     pub(crate) fresh: bool,
-    /// Interruptions going on,
+    /// Interruptions going on.
     pub(crate) level: u8,
-    /// and the slot nodes that the code they came into has in use.
-    pub(crate) below: u8,
     /// Interruptions begun, by level, a bit each.
     pub(crate) interrupted: u8,
     /// A litmus test's results so far: digits from 1, so that none is lost, four bits each.
@@ -85,7 +83,6 @@ impl Attributes {
     pub(crate) fn interrupt(&mut self) {
         self.interrupted |= 1 << self.level;
         self.level += 1;
-        self.below = self.depth;
         self.fresh = false;
         self.leaving = 0;
     }
@@ -95,7 +92,6 @@ impl Attributes {
         self.level = before.level;
         self.fresh = before.fresh;
         self.leaving = before.leaving;
-        self.below = before.below;
         self.holding = before.holding;
         self.wanted = before.wanted;
     }

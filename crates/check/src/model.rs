@@ -71,11 +71,6 @@ pub enum Violation {
         /// Who touched it.
         thread: usize,
     },
-    /// An interruption touched a queue node that the code it interrupted uses.
-    NodeTaken {
-        /// Whose node it is.
-        thread: usize,
-    },
     /// A queue node was read before its owner's initialisation was visible.
     Uninitialised {
         /// Who read it.
@@ -118,7 +113,6 @@ impl Violation {
             Self::Deadlock { .. } => "deadlock",
             Self::Livelock => "livelock",
             Self::NodeReleased { .. } => "node_released",
-            Self::NodeTaken { .. } => "node_taken",
             Self::Uninitialised { .. } => "uninitialised",
             Self::NoMemory { .. } => "no_memory",
             Self::OutOfRange { .. } => "out_of_range",
@@ -151,10 +145,6 @@ impl fmt::Display for Violation {
             Self::NodeReleased { owner, thread } => write!(
                 f,
                 "node use: thread {thread} is at a queue node of thread {owner}, who does not use it now"
-            ),
-            Self::NodeTaken { thread } => write!(
-                f,
-                "node use: an interruption of thread {thread} is at a queue node that the interrupted code uses"
             ),
             Self::Uninitialised { thread } => write!(
                 f,
@@ -1110,10 +1100,6 @@ impl<'a, const N: usize> Model<'a, N> {
             };
             if owner != thread && !used {
                 return Err(Violation::NodeReleased { owner, thread }.into());
-            }
-            let is_count = self.is_count(self.cell(*id));
-            if owner == thread && node < usize::from(now.below) && !is_count {
-                return Err(Violation::NodeTaken { thread }.into());
             }
         }
         Ok(())
