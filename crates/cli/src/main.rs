@@ -4,6 +4,7 @@ mod check;
 mod demo;
 mod experiment;
 mod fit;
+mod kernel;
 mod locks;
 mod machines;
 mod names;
@@ -39,6 +40,7 @@ enum Command {
     Locks(locks::Args),
     Machines(machines::Args),
     Check(Box<check::Args>),
+    Kernel(kernel::Args),
     Sim(sim::Args),
     Reproduce(reproduce::Args),
     Fit(fit::Args),
@@ -75,6 +77,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Locks(args) => locks::command(args),
         Command::Machines(args) => machines::run(args),
         Command::Check(args) => check::command(args),
+        Command::Kernel(args) => kernel::command(args),
         Command::Sim(args) => sim::command(args),
         Command::Reproduce(args) => reproduce::command(args),
         Command::Fit(args) => fit::command(args),

@@ -1,0 +1,2 @@
+//! Lockworks in the Linux kernel: the patch series, building, booting, verdicts.
+
