@@ -115,14 +115,15 @@ enum lw_cna_plan {
 	LW_CNA_LOOK_AGAIN, /* there was no successor to look at */
 };
 
-static inline uint32_t lw_cna_wait_head(struct lw_node *head)
+static inline uint32_t lw_cna_wait_head(struct lw_node *head, uint32_t prev)
 {
 	const struct lw_tunables *set = lw_tunables();
 
+	(void)prev;
 	if (lw_cna_has_secondary(lw_load(&head->locked, relaxed))) {
 		uint64_t age = lw_clock() - lw_load(&head->secondary_since, relaxed);
 
-		if (!set->numa_aware || age >= set->numa_threshold_ms * UINT64_C(1000000))
+		if (!set->numa_aware || age >= (uint64_t)set->numa_threshold_ms * 1000000)
 			return LW_CNA_FLUSH;
 	} else {
 		if (!set->numa_aware)

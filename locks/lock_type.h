@@ -3,8 +3,7 @@
 #ifndef LW_LOCK_TYPE_H
 #define LW_LOCK_TYPE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "world.h"
 
 enum lw_lock_trait {
 	LW_FIFO = 1,	   /* waiters are served in the order in which they came */

@@ -10,9 +10,12 @@ static inline void lw_native_init_node(struct lw_node *node, uint32_t tail)
 	(void)tail;
 }
 
-static inline uint32_t lw_native_wait_head(struct lw_node *node)
+static inline uint32_t lw_native_wait_head(struct lw_node *node, uint32_t prev)
 {
 	(void)node;
+	/* In a FIFO queue the head's role comes from the predecessor. */
+	if (prev)
+		lw_count_handoff(lw_tail_slot(prev));
 	return 0;
 }
 

@@ -11,12 +11,6 @@
  * What a lock may do differently, it says in a lw_queue_policy. The policy is a
  * compile-time constant, so every call through it is a direct one.
  *
- * A queue node belongs to its waiter from the exchange of the tail until the
- * waiter has handed over. The tail's exchange releases the node's
- * initialisation; the link to the predecessor and the hand-off are a release
- * and acquire pair each, so that a head owns all that its predecessors wrote to
- * the queue.
- *
  * Promises: mutual exclusion, no lost waiter, FIFO among queued waiters (unless
  * the policy reorders them), nothing allocated, correct without a free queue
  * node (deep nesting, more threads than slots).
@@ -24,35 +18,19 @@
 #ifndef LW_QUEUED_H
 #define LW_QUEUED_H
 
-#include "lock_word.h"
-#include "surroundings.h"
+#include "queue_node.h"
 
 /* How long to watch a pending waiter take over before queueing behind it. */
 #define LW_PENDING_LOOPS 512
 
-/* In `locked` of a queue node; CNA stores larger values. */
-#define LW_NODE_WAITING 0
-#define LW_NODE_HEAD	1
-
-struct lw_node {
-	lw_atomic(struct lw_node *) next;
-	lw_atomic(uint32_t) locked; /* LW_NODE_WAITING until handed over */
-	lw_atomic(uint32_t) count;  /* nodes of this slot in use; kept in its first node */
-
-	/* CNA */
-	lw_atomic(uint32_t) tail;      /* this node as the tail of a lock word */
-	lw_atomic(uint16_t) numa_node; /* effective: the one it is preferred as */
-	lw_atomic(uint16_t) real_numa_node;
-	lw_atomic(struct lw_node *) secondary_head; /* of the secondary queue's last node */
-	lw_atomic(uint64_t) secondary_since; /* lw_clock() when the secondary queue was begun */
-} __attribute__((aligned(64)));
-
 struct lw_queue_policy {
 	/* Set up what the policy keeps in a node, before anyone can find it. */
 	void (*init_node)(struct lw_node *node, uint32_t tail);
-	/* We are queue head: look after the queue while the lock is held. Gives a plan for handoff.
+	/*
+	 * We are queue head, and came after `prev`, the encoded tail of a waiter or
+	 * 0: look after the queue while the lock is held. Gives a plan for handoff.
 	 */
-	uint32_t (*wait_head)(struct lw_node *node);
+	uint32_t (*wait_head)(struct lw_node *node, uint32_t prev);
 	/*
 	 * We hold (our tail,0,0): if nobody else waits, take the lock and leave
 	 * no tail of ours. False when somebody does.
@@ -61,27 +39,6 @@ struct lw_queue_policy {
 	/* We have the lock, `next` follows us: make somebody queue head. */
 	void (*handoff)(struct lw_node *node, struct lw_node *next, uint32_t plan);
 };
-
-static inline void lw_mcs_wait(struct lw_node *node)
-{
-	lw_await_ne(&node->locked, ~0u, LW_NODE_WAITING, acquire);
-}
-
-static inline void lw_mcs_handoff(struct lw_node *next, uint32_t value)
-{
-	lw_store(&next->locked, value, release);
-}
-
-static inline uint32_t lw_encode_tail(uint32_t slot, uint32_t index)
-{
-	return slot << LW_TAIL_SLOT_SHIFT | index << LW_TAIL_SHIFT;
-}
-
-static inline struct lw_node *lw_decode_tail(uint32_t tail)
-{
-	return &lw_slot_nodes(tail >>
-			      LW_TAIL_SLOT_SHIFT)[tail >> LW_TAIL_SHIFT & LW_TAIL_INDEX_MASK];
-}
 
 /* No queue node to be had: compete for an empty queue, outside of any order. */
 static inline void lw_queued_spin_nodeless(lw_word *lock)
@@ -117,7 +74,7 @@ static lw_always_inline void lw_queue_and_wait(lw_word *lock, uint32_t tail, str
 	}
 
 	lw_count(queued_acquisitions);
-	plan = policy->wait_head(node);
+	plan = policy->wait_head(node, old);
 
 	/* (*,*,*) -> (*,0,0): a holder or a pending waiter may be ahead of us */
 	while (val = lw_await_eq(&lock->val, LW_LOCKED_PENDING_MASK, 0, acquire),

@@ -40,5 +40,10 @@
 #define lw_tunables() lw_world_tunables()
 /* Count an event of events.h. check: nothing. */
 #define lw_count(event) lw_world_count(event)
+/*
+ * Count local_handoffs or remote_handoffs, from a waiter with a node of `slot`
+ * to this one. user, check: nothing, a thread's NUMA node is known to itself only.
+ */
+#define lw_count_handoff(slot) lw_world_count_handoff(slot)
 
 #endif

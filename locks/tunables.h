@@ -3,8 +3,7 @@
 #ifndef LW_TUNABLES_H
 #define LW_TUNABLES_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "world.h"
 
 #define LW_NUMA_THRESHOLD_MIN_MS     1
 #define LW_NUMA_THRESHOLD_MAX_MS     100

@@ -15,14 +15,15 @@ uint16_t lw_check_numa_node(void);
 bool lw_check_is_priority(void);
 const struct lw_tunables *lw_check_tunables(void);
 
-#define lw_world_slot_enter()	  lw_check_slot_enter()
-#define lw_world_slot_leave(slot) lw_check_slot_leave(slot)
-#define lw_world_slot_nodes(slot) lw_check_slot_nodes(slot)
-#define lw_world_numa_node()	  lw_check_numa_node()
-#define lw_world_is_priority()	  lw_check_is_priority()
-#define lw_world_clock()	  LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
-#define lw_world_choose(n)	  ((uint32_t)LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, n, 0))
-#define lw_world_tunables()	  lw_check_tunables()
-#define lw_world_count(event)	  ((void)0)
+#define lw_world_slot_enter()	     lw_check_slot_enter()
+#define lw_world_slot_leave(slot)    lw_check_slot_leave(slot)
+#define lw_world_slot_nodes(slot)    lw_check_slot_nodes(slot)
+#define lw_world_numa_node()	     lw_check_numa_node()
+#define lw_world_is_priority()	     lw_check_is_priority()
+#define lw_world_clock()	     LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
+#define lw_world_choose(n)	     ((uint32_t)LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, n, 0))
+#define lw_world_tunables()	     lw_check_tunables()
+#define lw_world_count(event)	     ((void)0)
+#define lw_world_count_handoff(slot) ((void)(slot))
 
 #endif

@@ -10,6 +10,7 @@ struct lw_node;
 uint32_t lw_sim_slot(void);
 struct lw_node *lw_sim_slot_nodes(uint32_t slot);
 uint16_t lw_sim_numa_node(void);
+uint16_t lw_sim_slot_numa_node(uint32_t slot);
 bool lw_sim_is_priority(void);
 uint64_t lw_sim_clock(void);
 uint32_t lw_sim_choose(uint32_t n);
@@ -25,5 +26,8 @@ void lw_sim_count(uint32_t event);
 #define lw_world_choose(n)	  lw_sim_choose(n)
 #define lw_world_tunables()	  lw_sim_tunables()
 #define lw_world_count(event)	  lw_sim_count(LW_EVENT_##event)
+#define lw_world_count_handoff(slot)                                                             \
+	lw_sim_count(lw_sim_slot_numa_node(slot) == lw_sim_numa_node() ? LW_EVENT_local_handoffs \
+								       : LW_EVENT_remote_handoffs)
 
 #endif

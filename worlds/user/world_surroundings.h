@@ -34,6 +34,7 @@ static inline uint64_t lw_user_clock(void)
 		.numa_threshold_ms = lw_load(&lw_user_settings.numa_threshold_ms, relaxed), \
 		.shuffle_reduction = lw_load(&lw_user_settings.shuffle_reduction, relaxed), \
 		.priority_waiters = lw_load(&lw_user_settings.priority_waiters, relaxed)})
-#define lw_world_count(event) lw_user_count(LW_EVENT_##event)
+#define lw_world_count(event)	     lw_user_count(LW_EVENT_##event)
+#define lw_world_count_handoff(slot) ((void)(slot))
 
 #endif

@@ -276,6 +276,11 @@ extern "C" fn lw_sim_numa_node() -> u16 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn lw_sim_slot_numa_node(slot: u32) -> u16 {
+    with(|c| c.engine.model().node(slot as usize - 1))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn lw_sim_is_priority() -> bool {
     with(|c| c.priority[c.engine.current])
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The hook in kernel/locking/qspinlock.c: a slow path other than the stock one, if chosen. */
+#ifndef LW_NUMA_SPINLOCK_H
+#define LW_NUMA_SPINLOCK_H
+
+#include <linux/types.h>
+
+struct qspinlock;
+
+#ifdef CONFIG_NUMA_AWARE_SPINLOCKS
+#include <linux/jump_label.h>
+
+enum numa_spinlock_path {
+	NUMA_SPINLOCK_STOCK,
+	NUMA_SPINLOCK_QSPINLOCK, /* Lockworks' own queued spinlock */
+	NUMA_SPINLOCK_CNA,
+	NUMA_SPINLOCK_PATHS,
+};
+
+/* Whether numa_spinlock_path may be other than stock. */
+DECLARE_STATIC_KEY_FALSE(numa_spinlock_key);
+extern enum numa_spinlock_path numa_spinlock_path;
+extern const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS];
+
+struct lw_tunables;
+extern struct lw_tunables numa_spinlock_tunables;
+
+void numa_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+
+/**
+ * numa_spin_lock_taken - acquire a queued spinlock on the chosen slow path
+ * @lock: the lock, seen to be taken
+ * @val: its word, as seen
+ *
+ * Called with preemption disabled, in any context.
+ *
+ * Return: true if the lock has been acquired, false if the stock slow path is chosen.
+ */
+static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val)
+{
+	if (!static_branch_unlikely(&numa_spinlock_key) ||
+	    READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_STOCK)
+		return false;
+	numa_spin_lock_slowpath(lock, val);
+	return true;
+}
+
+/**
+ * numa_spinlock_type - find a lock for a test
+ * @name: qspinlock or cna
+ *
+ * Return: the lock, to be used with preemption disabled, or NULL if it is neither.
+ */
+const struct lw_lock_type *numa_spinlock_type(const char *name);
+#else
+static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val)
+{
+	return false;
+}
+#endif
+
+#endif

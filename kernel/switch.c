@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Choosing the slow path and its settings in a running kernel, through debugfs,
+ * so that slow paths can be compared side by side in one boot.
+ */
+#define pr_fmt(fmt) "lockworks: " fmt
+
+#include <linux/debugfs.h>
+#include <linux/init.h>
+#include <linux/stop_machine.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "numa_spinlock.h"
+#include "tunables.h"
+
+static ssize_t slowpath_read(struct file *file, char __user *buffer, size_t count, loff_t *at)
+{
+	char text[16];
+	int length = scnprintf(text, sizeof(text), "%s\n",
+			       numa_spinlock_names[READ_ONCE(numa_spinlock_path)]);
+
+	return simple_read_from_buffer(buffer, count, at, text, length);
+}
+
+static int set_path(void *path)
+{
+	WRITE_ONCE(numa_spinlock_path, *(enum numa_spinlock_path *)path);
+	return 0;
+}
+
+static ssize_t slowpath_write(struct file *file, const char __user *buffer, size_t count,
+			      loff_t *at)
+{
+	enum numa_spinlock_path path;
+	char text[16] = "";
+	int i;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, buffer, count))
+		return -EFAULT;
+	i = sysfs_match_string(numa_spinlock_names, text);
+	if (i < 0)
+		return i;
+	path = i;
+	/*
+	 * Waiters of different slow paths must not meet in one queue. While all CPUs
+	 * stand still for us nobody waits for a spinlock: a waiter has preemption
+	 * disabled. (An NMI handler that would wait right then takes no part.)
+	 */
+	stop_machine(set_path, &path, NULL);
+	return count;
+}
+
+static const struct file_operations slowpath_operations = {
+	.open = simple_open,
+	.read = slowpath_read,
+	.write = slowpath_write,
+	.llseek = default_llseek,
+};
+
+static int threshold_get(void *data, u64 *ms)
+{
+	*ms = READ_ONCE(numa_spinlock_tunables.numa_threshold_ms);
+	return 0;
+}
+
+static int threshold_set(void *data, u64 ms)
+{
+	if (ms < LW_NUMA_THRESHOLD_MIN_MS || ms > LW_NUMA_THRESHOLD_MAX_MS)
+		return -ERANGE;
+	WRITE_ONCE(numa_spinlock_tunables.numa_threshold_ms, ms);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(threshold_operations, threshold_get, threshold_set, "%llu\n");
+
+static int __init switch_init(void)
+{
+	struct dentry *directory = debugfs_create_dir("numa_spinlock", NULL);
+
+	debugfs_create_file("slowpath", 0600, directory, NULL, &slowpath_operations);
+	debugfs_create_file_unsafe("threshold", 0600, directory, NULL, &threshold_operations);
+	debugfs_create_bool("shuffle_reduction", 0600, directory,
+			    &numa_spinlock_tunables.shuffle_reduction);
+	return 0;
+}
+fs_initcall(switch_init);

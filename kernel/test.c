@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The conformance client that all of Lockworks' worlds share, on kernel threads,
+ * while softirqs, hardirqs and NMIs on the same CPUs wait for locks of their own.
+ * So all the queue nodes of a CPU are in use at times.
+ *
+ *   insmod lockworks_test.ko lock=cna threads=8 rounds=1000
+ */
+#define pr_fmt(fmt) "lockworks_test: " fmt
+
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#ifdef CONFIG_X86
+#include <asm/apic.h>
+#include <asm/nmi.h>
+#endif
+
+#include "client.h"
+#include "numa_spinlock.h"
+#include "busted.c"
+
+static char *lock = "cna";
+module_param(lock, charp, 0444);
+MODULE_PARM_DESC(lock, "qspinlock, cna or busted");
+
+static unsigned int threads;
+module_param(threads, uint, 0444);
+MODULE_PARM_DESC(threads, "kernel threads, dealt out to the CPUs; 0: one for each");
+
+static unsigned int rounds = 1000;
+module_param(rounds, uint, 0444);
+MODULE_PARM_DESC(rounds, "rounds of each thread");
+
+static unsigned int depth = LW_CLIENT_LOCKS;
+module_param(depth, uint, 0444);
+MODULE_PARM_DESC(depth, "locks, which are nested; 1 to 6");
+
+static const struct lw_lock_type *type;
+
+/* A task must not be preempted from before it queues until it has let go. */
+static void lock_in_task(void *word, void *node)
+{
+	preempt_disable();
+	type->lock(word, node);
+}
+
+static bool trylock_in_task(void *word, void *node)
+{
+	preempt_disable();
+	if (type->trylock(word, node))
+		return true;
+	preempt_enable();
+	return false;
+}
+
+static void unlock_in_task(void *word, void *node)
+{
+	type->unlock(word, node);
+	preempt_enable();
+}
+
+static struct lw_lock_type type_in_task;
+
+struct padded_word {
+	lw_atomic(uint32_t) word;
+} ____cacheline_aligned;
+
+static struct padded_word task_words[LW_CLIENT_LOCKS];
+static struct lw_client_memory task_memory;
+
+static void let_others_in(void)
+{
+	cpu_relax();
+}
+
+static void vary(void)
+{
+	cond_resched();
+}
+
+static struct lw_client client = {
+	.type = &type_in_task,
+	.memory = &task_memory,
+	.inside = let_others_in,
+	.outside = vary,
+};
+
+/* What the handlers of one kind of interruption share. */
+struct level {
+	const char *name;
+	struct padded_word word;
+	unsigned int owner; /* CPU + 1; plain, so that KCSAN watches it, too */
+	unsigned long count;
+	atomic_long_t entered;
+	atomic_long_t violations;
+};
+
+enum { SOFTIRQ, HARDIRQ, NMI, LEVELS };
+
+static struct level levels[LEVELS] = {
+	[SOFTIRQ] = {.name = "softirqs"},
+	[HARDIRQ] = {.name = "hardirqs"},
+	[NMI] = {.name = "NMIs"},
+};
+
+static void interrupt(struct level *level)
+{
+	unsigned int self = smp_processor_id() + 1;
+
+	type->lock(&level->word, NULL);
+	if (level->owner)
+		atomic_long_inc(&level->violations);
+	level->owner = self;
+	level->count++;
+	udelay(1);
+	if (level->owner != self)
+		atomic_long_inc(&level->violations);
+	level->owner = 0;
+	type->unlock(&level->word, NULL);
+	atomic_long_inc(&level->entered);
+}
+
+#ifdef CONFIG_X86
+static DEFINE_PER_CPU(bool, nmi_expected);
+
+static int nmi_handler(unsigned int reason, struct pt_regs *regs)
+{
+	if (!this_cpu_read(nmi_expected))
+		return NMI_DONE;
+	this_cpu_write(nmi_expected, false);
+	interrupt(&levels[NMI]);
+	return NMI_HANDLED;
+}
+
+static int nmi_begin(void)
+{
+	return register_nmi_handler(NMI_LOCAL, nmi_handler, 0, "lockworks_test");
+}
+
+static void nmi_end(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "lockworks_test");
+}
+
+/* With interrupts disabled. */
+static void nmi_raise(void)
+{
+	if (!this_cpu_read(nmi_expected)) {
+		this_cpu_write(nmi_expected, true);
+		apic->send_IPI(smp_processor_id(), NMI_VECTOR);
+	}
+}
+#else
+static int nmi_begin(void)
+{
+	return 0;
+}
+
+static void nmi_end(void)
+{
+}
+
+static void nmi_raise(void)
+{
+}
+#endif
+
+struct timers {
+	struct hrtimer hard;
+	struct hrtimer soft;
+};
+
+static DEFINE_PER_CPU(struct timers, timers);
+
+/* Long enough for tasks to get on between interruptions, in an emulator too. */
+#define PERIOD_NS (500 * NSEC_PER_USEC)
+
+static enum hrtimer_restart hard_expired(struct hrtimer *timer)
+{
+	nmi_raise();
+	interrupt(&levels[HARDIRQ]);
+	hrtimer_forward_now(timer, ns_to_ktime(PERIOD_NS));
+	return HRTIMER_RESTART;
+}
+
+static enum hrtimer_restart soft_expired(struct hrtimer *timer)
+{
+	interrupt(&levels[SOFTIRQ]);
+	hrtimer_forward_now(timer, ns_to_ktime(PERIOD_NS));
+	return HRTIMER_RESTART;
+}
+
+static void timers_begin(void *unused)
+{
+	struct timers *own = this_cpu_ptr(&timers);
+
+	hrtimer_init(&own->hard, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	own->hard.function = hard_expired;
+	hrtimer_start(&own->hard, ns_to_ktime(PERIOD_NS), HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_init(&own->soft, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_SOFT);
+	own->soft.function = soft_expired;
+	hrtimer_start(&own->soft, ns_to_ktime(PERIOD_NS), HRTIMER_MODE_REL_PINNED_SOFT);
+}
+
+static void timers_end(void)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu)
+	{
+		hrtimer_cancel(&per_cpu(timers, cpu).hard);
+		hrtimer_cancel(&per_cpu(timers, cpu).soft);
+	}
+}
+
+struct worker {
+	unsigned int number;
+	struct completion done;
+};
+
+static atomic_t violations;
+
+static int work(void *data)
+{
+	struct worker *worker = data;
+
+	atomic_add(lw_client_thread(&client, worker->number), &violations);
+	kthread_complete_and_exit(&worker->done, 0);
+}
+
+static int run_threads(void)
+{
+	struct task_struct **tasks = kcalloc(threads, sizeof(*tasks), GFP_KERNEL);
+	struct worker *workers = kcalloc(threads, sizeof(*workers), GFP_KERNEL);
+	unsigned int made, i;
+	int cpu = -1;
+	int error = tasks && workers ? 0 : -ENOMEM;
+
+	for (made = 0; !error && made < threads; made++) {
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+		workers[made].number = made;
+		init_completion(&workers[made].done);
+		tasks[made] = kthread_create(work, &workers[made], "lockworks_test/%u", made);
+		if (IS_ERR(tasks[made])) {
+			error = PTR_ERR(tasks[made]);
+			break;
+		}
+		kthread_bind(tasks[made], cpu);
+	}
+	for (i = 0; i < made; i++) {
+		if (error)
+			kthread_stop(tasks[i]);
+		else
+			wake_up_process(tasks[i]);
+	}
+	for (i = 0; !error && i < made; i++)
+		wait_for_completion(&workers[i].done);
+	kfree(workers);
+	kfree(tasks);
+	return error;
+}
+
+static int __init test_init(void)
+{
+	long all;
+	int error, i;
+
+	cpus_read_lock(); /* the timers are on all CPUs that are online */
+	type = !strcmp(lock, "busted") ? &lw_busted_type : numa_spinlock_type(lock);
+	error = -EINVAL;
+	if (!type || !rounds || depth < 1 || depth > LW_CLIENT_LOCKS)
+		goto out;
+	if (!threads)
+		threads = num_online_cpus();
+
+	type_in_task = *type;
+	type_in_task.lock = lock_in_task;
+	type_in_task.trylock = trylock_in_task;
+	type_in_task.unlock = unlock_in_task;
+	client.threads = threads;
+	client.rounds = rounds;
+	client.depth = depth;
+	for (i = 0; i < LW_CLIENT_LOCKS; i++)
+		client.locks[i] = &task_words[i];
+
+	error = nmi_begin();
+	if (error)
+		goto out;
+	on_each_cpu(timers_begin, NULL, true);
+	error = run_threads();
+	timers_end();
+	nmi_end();
+	if (error)
+		goto out;
+
+	all = atomic_read(&violations);
+	for (i = 0; i < LEVELS; i++) {
+		struct level *level = &levels[i];
+		long entered = atomic_long_read(&level->entered);
+
+		all += atomic_long_read(&level->violations) + (level->count != entered);
+		pr_info("%s: %ld %s\n", lock, entered, level->name);
+	}
+	pr_info("%s: %u threads, %u rounds: %ld violations\n", lock, threads, rounds, all);
+out:
+	cpus_read_unlock();
+	if (error)
+		pr_err("cannot test %s: error %d\n", lock, error);
+	return error;
+}
+
+static void __exit test_exit(void)
+{
+}
+
+module_init(test_init);
+module_exit(test_exit);
+MODULE_DESCRIPTION("Conformance test of Lockworks' queued spinlocks");
+MODULE_LICENSE("Dual BSD/GPL");

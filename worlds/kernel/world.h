@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The operation set in Linux; what each operation means is in operations.h.
+ * Parking comes with the paravirt locks.
+ */
+#ifndef LW_WORLD_H
+#define LW_WORLD_H
+
+#include <linux/atomic.h>
+#include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/prefetch.h>
+#include <linux/processor.h>
+#include <linux/types.h>
+#include <asm/barrier.h>
+
+/* All locks are one translation unit here; the hook is all that Linux sees of them. */
+#define LW_EXPORT	 static
+#define lw_always_inline __always_inline
+#define lw_unlikely(x)	 unlikely(x)
+
+#define lw_atomic(T)      \
+	struct {          \
+		T lw_raw; \
+	}
+
+#define LW_LOAD_relaxed(p)	READ_ONCE(*(p))
+#define LW_LOAD_dependency(p)	READ_ONCE(*(p))
+#define LW_LOAD_acquire(p)	smp_load_acquire(p)
+#define lw_world_load(p, order) LW_LOAD_##order(&(p)->lw_raw)
+
+#define LW_STORE_relaxed(p, value)	WRITE_ONCE(*(p), value)
+#define LW_STORE_release(p, value)	smp_store_release(p, value)
+#define lw_world_store(p, value, order) LW_STORE_##order(&(p)->lw_raw, value)
+
+/* Linux has no weaker read-modify-write that both acquires and releases. */
+#define LW_MODIFY_relaxed(op, ...)     op##_relaxed(__VA_ARGS__)
+#define LW_MODIFY_acquire(op, ...)     op##_acquire(__VA_ARGS__)
+#define LW_MODIFY_release(op, ...)     op##_release(__VA_ARGS__)
+#define LW_MODIFY_acq_rel(op, ...)     op(__VA_ARGS__)
+#define LW_MODIFY_seq_cst(op, ...)     op(__VA_ARGS__)
+#define lw_world_xchg(p, value, order) LW_MODIFY_##order(xchg, &(p)->lw_raw, value)
+#define lw_world_try_cmpxchg(p, expected, value, order) \
+	LW_MODIFY_##order(try_cmpxchg, &(p)->lw_raw, expected, value)
+/* Arithmetic is for words of 32 bits. */
+#define LW_ATOMIC_T(p) \
+	((atomic_t *)&(p)->lw_raw + BUILD_BUG_ON_ZERO(sizeof((p)->lw_raw) != sizeof(atomic_t)))
+#define LW_FETCH(op, p, value, order) \
+	((uint32_t)LW_MODIFY_##order(atomic_fetch_##op, value, LW_ATOMIC_T(p)))
+#define lw_world_fetch_or(p, bits, order)   LW_FETCH(or, p, bits, order)
+#define lw_world_fetch_and(p, bits, order)  LW_FETCH(and, p, bits, order)
+#define lw_world_fetch_add(p, value, order) LW_FETCH(add, p, value, order)
+
+#define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
+#define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
+#define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_world_fence(order)				smp_mb()
+#define lw_world_barrier()				barrier()
+#define lw_world_prefetch_write(p)			prefetchw(p)
+
+#define LW_AWAIT_relaxed(p, condition)	  smp_cond_load_relaxed(p, condition)
+#define LW_AWAIT_dependency(p, condition) smp_cond_load_relaxed(p, condition)
+#define LW_AWAIT_acquire(p, condition)	  smp_cond_load_acquire(p, condition)
+#define lw_world_await_eq(p, mask, value, order) \
+	LW_AWAIT_##order(&(p)->lw_raw, ((uintptr_t)VAL & (mask)) == (value))
+#define lw_world_await_ne(p, mask, value, order) \
+	LW_AWAIT_##order(&(p)->lw_raw, ((uintptr_t)VAL & (mask)) != (value))
+#define lw_world_await_ne_bounded(p, mask, value, budget)                                   \
+	({                                                                                  \
+		unsigned int lw_looks = (budget);                                           \
+		smp_cond_load_relaxed(&(p)->lw_raw,                                         \
+				      ((uintptr_t)VAL & (mask)) != (value) || !--lw_looks); \
+	})
+
+#define lw_world_plain_read(p)	       (*(p))
+#define lw_world_plain_write(p, value) ((void)(*(p) = (value)))
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The surroundings in Linux: a CPU is a slot, its nodes are for the contexts that
+ * nest there. What each of these means is in surroundings.h.
+ */
+#ifndef LW_WORLD_SURROUNDINGS_H
+#define LW_WORLD_SURROUNDINGS_H
+
+#include <linux/irqflags.h>
+#include <linux/jiffies.h>
+#include <linux/percpu.h>
+#include <linux/prandom.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/sched/prio.h>
+#include <linux/smp.h>
+#include <linux/topology.h>
+
+#include "../lock_events.h"
+#include "numa_spinlock.h"
+
+struct lw_node;
+
+/* Defined once struct lw_node is. */
+static __always_inline struct lw_node *lw_kernel_nodes_of(unsigned int cpu);
+
+/* A real-time task, one boosted to that by an heir of its locks, or a deadline task. */
+static inline bool lw_kernel_is_priority(void)
+{
+	return !in_task() || irqs_disabled() || READ_ONCE(current->prio) < MAX_RT_PRIO;
+}
+
+static DEFINE_PER_CPU(u32, lw_kernel_random);
+
+/* An interrupt in between makes a number come twice, no more. */
+static inline u32 lw_kernel_choose(u32 n)
+{
+	u32 x = next_pseudo_random32(raw_cpu_read(lw_kernel_random));
+
+	raw_cpu_write(lw_kernel_random, x);
+	return (u32)((u64)x * n >> 32); /* its high bits are the random ones */
+}
+
+#define lw_world_slot_enter()	  ((uint32_t)smp_processor_id() + 1)
+#define lw_world_slot_leave(slot) ((void)(slot))
+#define lw_world_slot_nodes(slot) lw_kernel_nodes_of((slot)-1)
+#define lw_world_numa_node()	  ((uint16_t)numa_node_id())
+#define lw_world_is_priority()	  lw_kernel_is_priority()
+/* In whole jiffies, so thresholds are rounded up to these. */
+#define lw_world_clock()   ((uint64_t)jiffies * (NSEC_PER_SEC / HZ))
+#define lw_world_choose(n) lw_kernel_choose(n)
+/* A snapshot. What is not NUMA-aware does not get here. */
+#define lw_world_tunables()                                                               \
+	(&(const struct lw_tunables){                                                     \
+		.numa_aware = true,                                                       \
+		.numa_threshold_ms = READ_ONCE(numa_spinlock_tunables.numa_threshold_ms), \
+		.shuffle_reduction = READ_ONCE(numa_spinlock_tunables.shuffle_reduction), \
+		.priority_waiters = true,                                                 \
+	})
+#define lw_world_count(event) lockevent_inc(event)
+#define lw_world_count_handoff(slot)                         \
+	do {                                                 \
+		if (cpu_to_node((slot)-1) == numa_node_id()) \
+			lockevent_inc(local_handoffs);       \
+		else                                         \
+			lockevent_inc(remote_handoffs);      \
+	} while (0)
+
+#endif
