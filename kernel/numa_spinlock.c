@@ -21,9 +21,9 @@
 #include "cna.c"
 
 /* Our lock word is the kernel's, in the layout for fewer than 16 K CPUs. */
-static_assert(sizeof(lw_word) == sizeof(struct qspinlock));
-static_assert(offsetof(lw_word, locked) == offsetof(struct qspinlock, locked));
-static_assert(offsetof(lw_word, pending) == offsetof(struct qspinlock, pending));
+static_assert(sizeof(union lw_word) == sizeof(struct qspinlock));
+static_assert(offsetof(union lw_word, locked) == offsetof(struct qspinlock, locked));
+static_assert(offsetof(union lw_word, pending) == offsetof(struct qspinlock, pending));
 static_assert(LW_LOCKED == _Q_LOCKED_VAL && LW_LOCKED_MASK == _Q_LOCKED_MASK);
 static_assert(LW_PENDING == _Q_PENDING_VAL && LW_PENDING_MASK == _Q_PENDING_MASK);
 static_assert(LW_TAIL_MASK == _Q_TAIL_MASK && LW_TAIL_SLOT_SHIFT == _Q_TAIL_CPU_OFFSET);
@@ -55,9 +55,9 @@ void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
 	trace_contention_begin(lock, LCB_F_SPIN);
 	if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_CNA)
-		lw_cna_lock_slow((lw_cna *)lock, val);
+		lw_cna_lock_slow((struct lw_cna *)lock, val);
 	else
-		lw_qspinlock_lock_slow((lw_qspinlock *)lock, val);
+		lw_qspinlock_lock_slow((struct lw_qspinlock *)lock, val);
 	trace_contention_end(lock, 0);
 }
 
@@ -136,7 +136,8 @@ static int __init numa_spinlock_init(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) per_cpu(lw_kernel_random, cpu) = cpu;
+	for_each_possible_cpu(cpu)
+		per_cpu(lw_kernel_random, cpu) = cpu;
 
 	if (own_qspinlock)
 		numa_spinlock_path = NUMA_SPINLOCK_QSPINLOCK;

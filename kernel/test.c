@@ -9,6 +9,7 @@
 #define pr_fmt(fmt) "lockworks_test: " fmt
 
 #include <linux/completion.h>
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
@@ -212,8 +213,7 @@ static void timers_end(void)
 {
 	int cpu;
 
-	for_each_online_cpu(cpu)
-	{
+	for_each_online_cpu(cpu) {
 		hrtimer_cancel(&per_cpu(timers, cpu).hard);
 		hrtimer_cancel(&per_cpu(timers, cpu).soft);
 	}

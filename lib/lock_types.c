@@ -4,13 +4,14 @@
 
 #include <lockworks/lockworks.h>
 
-#define X(id) extern const struct lw_lock_type lw_##id##_type;
-LW_LOCKS(X)
-#undef X
+#define LW_LOCK(id) extern const struct lw_lock_type lw_##id##_type;
+#include "locks_list.h"
 
-#define X(id) &lw_##id##_type,
-const struct lw_lock_type *const lw_lock_types[] = {LW_LOCKS(X) NULL};
-#undef X
+const struct lw_lock_type *const lw_lock_types[] = {
+#define LW_LOCK(id) &lw_##id##_type,
+#include "locks_list.h"
+	NULL,
+};
 
 const struct lw_lock_type *lw_lock_type_find(const char *name)
 {
@@ -22,15 +23,13 @@ const struct lw_lock_type *lw_lock_type_find(const char *name)
 }
 
 static const char *const lw_event_names[] = {
-#define X(name, meaning) #name,
-	LW_EVENTS(X)
-#undef X
+#define LW_EVENT(name, ...) #name,
+#include "events_list.h"
 };
 
 static const char *const lw_event_meanings[] = {
-#define X(name, meaning) meaning,
-	LW_EVENTS(X)
-#undef X
+#define LW_EVENT(name, meaning) meaning,
+#include "events_list.h"
 };
 
 const char *lw_event_name(unsigned int event)

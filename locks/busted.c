@@ -3,25 +3,25 @@
 #include "lock_type.h"
 #include "operations.h"
 
-typedef struct lw_busted {
+struct lw_busted {
 	lw_atomic(uint32_t) unused;
-} lw_busted;
+};
 
-static inline void lw_busted_lock(lw_busted *lock)
+static inline void lw_busted_lock(struct lw_busted *lock)
 {
 	lw_store(&lock->unused, 1, relaxed);
 }
 
-static inline bool lw_busted_trylock(lw_busted *lock)
+static inline bool lw_busted_trylock(struct lw_busted *lock)
 {
 	lw_busted_lock(lock);
 	return true;
 }
 
-static inline void lw_busted_unlock(lw_busted *lock)
+static inline void lw_busted_unlock(struct lw_busted *lock)
 {
 	lw_store(&lock->unused, 0, relaxed);
 }
 
-LW_DESCRIBE(busted, lw_busted, .summary = "broken on purpose: excludes nobody", .traits = LW_BROKEN,
-	    .origin = "after locktorture's lock_busted");
+LW_DESCRIBE(busted, struct lw_busted, .summary = "broken on purpose: excludes nobody",
+	    .traits = LW_BROKEN, .origin = "after locktorture's lock_busted");

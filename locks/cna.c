@@ -145,7 +145,7 @@ static inline void lw_cna_pass(struct lw_node *head, struct lw_node *next, uint3
 	lw_mcs_handoff(next, value);
 }
 
-static inline bool lw_cna_try_clear_tail(lw_word *lock, uint32_t val, struct lw_node *head)
+static inline bool lw_cna_try_clear_tail(union lw_word *lock, uint32_t val, struct lw_node *head)
 {
 	uint32_t locked = lw_load(&head->locked, relaxed);
 
@@ -195,11 +195,11 @@ static const struct lw_queue_policy lw_cna_policy = {
 	.handoff = lw_cna_handoff,
 };
 
-void lw_cna_lock_slow(lw_cna *lock, uint32_t val)
+void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 {
 	lw_queued_slowpath(&lock->word, val, &lw_cna_policy);
 }
 
-LW_DESCRIBE(cna, lw_cna, .summary = "compact NUMA-aware queued spinlock",
+LW_DESCRIBE(cna, struct lw_cna, .summary = "compact NUMA-aware queued spinlock",
 	    .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,
 	    .origin = "Dice and Kogan, EuroSys 2019; Linux series v13");

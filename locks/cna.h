@@ -5,18 +5,18 @@
 
 #include "lock_word.h"
 
-typedef struct lw_cna {
-	lw_word word;
-} lw_cna;
+struct lw_cna {
+	union lw_word word;
+};
 
-LW_EXPORT void lw_cna_lock_slow(lw_cna *lock, uint32_t val);
+LW_EXPORT void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val);
 
-static inline bool lw_cna_trylock(lw_cna *lock)
+static inline bool lw_cna_trylock(struct lw_cna *lock)
 {
 	return lw_word_trylock(&lock->word);
 }
 
-static inline void lw_cna_lock(lw_cna *lock)
+static inline void lw_cna_lock(struct lw_cna *lock)
 {
 	uint32_t val = 0;
 
@@ -25,7 +25,7 @@ static inline void lw_cna_lock(lw_cna *lock)
 		lw_cna_lock_slow(lock, val);
 }
 
-static inline void lw_cna_unlock(lw_cna *lock)
+static inline void lw_cna_unlock(struct lw_cna *lock)
 {
 	lw_word_unlock(&lock->word);
 }

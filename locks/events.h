@@ -3,13 +3,10 @@
 #ifndef LW_EVENTS_H
 #define LW_EVENTS_H
 
-#include "events_list.h"
-
 enum lw_event {
-#define X(name, meaning) LW_EVENT_##name,
-	LW_EVENTS(X)
-#undef X
-		LW_EVENT_COUNT
+#define LW_EVENT(name, ...) LW_EVENT_##name,
+#include "events_list.h"
+	LW_EVENT_COUNT
 };
 
 #endif

@@ -10,7 +10,7 @@ enum lw_lock_trait {
 	LW_SPINS = 2,	   /* waiters never sleep: collapses when threads outnumber CPUs */
 	LW_NUMA_AWARE = 4, /* prefers waiters of the holder's node, within a bound */
 	LW_BROKEN = 8,	   /* does not exclude: there to see that a harness bites */
-	LW_TAIL_WORD = 16, /* its first four bytes are an lw_word */
+	LW_TAIL_WORD = 16, /* its first four bytes are an union lw_word */
 };
 
 struct lw_lock_type {
@@ -60,8 +60,5 @@ struct lw_lock_type {
 			lw_##id##_trylock((type *)lock, (node_type *)node),        \
 			lw_##id##_unlock((type *)lock, (node_type *)node),         \
 			.node_size = sizeof(node_type), __VA_ARGS__)
-
-/* Every lock of the tree, in the order in which tables show them. */
-#define LW_LOCKS(X) X(tas) X(ticket) X(mcs) X(qspinlock) X(cna) X(busted)
 
 #endif

@@ -20,7 +20,7 @@
 
 #include "operations.h"
 
-typedef union lw_word {
+union lw_word {
 	lw_atomic(uint32_t) val;
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	struct {
@@ -37,12 +37,12 @@ typedef union lw_word {
 		lw_atomic(uint16_t) locked_pending;
 	};
 	struct {
-		uint8_t unused[2];
+		lw_atomic(uint16_t) unused;
 		lw_atomic(uint8_t) pending;
 		lw_atomic(uint8_t) locked;
 	};
 #endif
-} lw_word;
+};
 
 #define LW_LOCKED	       1u
 #define LW_LOCKED_MASK	       0xffu
@@ -57,7 +57,7 @@ typedef union lw_word {
 #define LW_MAX_SLOTS	       ((1u << (32 - LW_TAIL_SLOT_SHIFT)) - 1)
 
 /* (0,0,0) -> (0,0,1) */
-static inline bool lw_word_trylock(lw_word *lock)
+static inline bool lw_word_trylock(union lw_word *lock)
 {
 	uint32_t val = lw_load(&lock->val, relaxed);
 
@@ -65,7 +65,7 @@ static inline bool lw_word_trylock(lw_word *lock)
 }
 
 /* (*,*,1) -> (*,*,0) */
-static inline void lw_word_unlock(lw_word *lock)
+static inline void lw_word_unlock(union lw_word *lock)
 {
 	lw_field_store(lock, locked, 0, release);
 }

@@ -9,27 +9,27 @@
 
 #include "operations.h"
 
-typedef struct lw_mcs_node {
+struct lw_mcs_node {
 	lw_atomic(struct lw_mcs_node *) next;
 	lw_atomic(uint32_t) locked; /* 0 while waiting, 1 once handed over */
-} lw_mcs_node;
+};
 
-typedef struct lw_mcs {
+struct lw_mcs {
 	lw_atomic(struct lw_mcs_node *) tail;
-} lw_mcs;
+};
 
-static inline bool lw_mcs_trylock(lw_mcs *lock, lw_mcs_node *node)
+static inline bool lw_mcs_trylock(struct lw_mcs *lock, struct lw_mcs_node *node)
 {
-	lw_mcs_node *tail = NULL;
+	struct lw_mcs_node *tail = NULL;
 
 	lw_store(&node->next, NULL, relaxed);
 	/* NULL -> node; release: whoever finds us there may link to us */
 	return lw_try_cmpxchg(&lock->tail, &tail, node, acq_rel);
 }
 
-static inline void lw_mcs_lock(lw_mcs *lock, lw_mcs_node *node)
+static inline void lw_mcs_lock(struct lw_mcs *lock, struct lw_mcs_node *node)
 {
-	lw_mcs_node *prev;
+	struct lw_mcs_node *prev;
 
 	lw_store(&node->next, NULL, relaxed);
 	lw_store(&node->locked, 0, relaxed);
@@ -41,12 +41,12 @@ static inline void lw_mcs_lock(lw_mcs *lock, lw_mcs_node *node)
 	}
 }
 
-static inline void lw_mcs_unlock(lw_mcs *lock, lw_mcs_node *node)
+static inline void lw_mcs_unlock(struct lw_mcs *lock, struct lw_mcs_node *node)
 {
-	lw_mcs_node *next = lw_load(&node->next, dependency);
+	struct lw_mcs_node *next = lw_load(&node->next, dependency);
 
 	if (!next) {
-		lw_mcs_node *tail = node;
+		struct lw_mcs_node *tail = node;
 
 		/* node -> NULL, if nobody came */
 		if (lw_try_cmpxchg(&lock->tail, &tail, NULL, release))

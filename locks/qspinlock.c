@@ -19,7 +19,7 @@ static inline uint32_t lw_native_wait_head(struct lw_node *node, uint32_t prev)
 	return 0;
 }
 
-static inline bool lw_native_try_clear_tail(lw_word *lock, uint32_t val, struct lw_node *node)
+static inline bool lw_native_try_clear_tail(union lw_word *lock, uint32_t val, struct lw_node *node)
 {
 	(void)node;
 	/* (tail,0,0) -> (0,0,1) */
@@ -40,11 +40,12 @@ static const struct lw_queue_policy lw_native_policy = {
 	.handoff = lw_native_handoff,
 };
 
-void lw_qspinlock_lock_slow(lw_qspinlock *lock, uint32_t val)
+void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 {
 	lw_queued_slowpath(&lock->word, val, &lw_native_policy);
 }
 
-LW_DESCRIBE(qspinlock, lw_qspinlock, .summary = "queued spinlock: pending bit, then an MCS queue",
+LW_DESCRIBE(qspinlock, struct lw_qspinlock,
+	    .summary = "queued spinlock: pending bit, then an MCS queue",
 	    .traits = LW_FIFO | LW_SPINS | LW_TAIL_WORD,
 	    .origin = "Long and Zijlstra, Linux 4.2; MCS queue of 1991");

@@ -5,18 +5,18 @@
 
 #include "lock_word.h"
 
-typedef struct lw_qspinlock {
-	lw_word word;
-} lw_qspinlock;
+struct lw_qspinlock {
+	union lw_word word;
+};
 
-LW_EXPORT void lw_qspinlock_lock_slow(lw_qspinlock *lock, uint32_t val);
+LW_EXPORT void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val);
 
-static inline bool lw_qspinlock_trylock(lw_qspinlock *lock)
+static inline bool lw_qspinlock_trylock(struct lw_qspinlock *lock)
 {
 	return lw_word_trylock(&lock->word);
 }
 
-static inline void lw_qspinlock_lock(lw_qspinlock *lock)
+static inline void lw_qspinlock_lock(struct lw_qspinlock *lock)
 {
 	uint32_t val = 0;
 
@@ -25,7 +25,7 @@ static inline void lw_qspinlock_lock(lw_qspinlock *lock)
 		lw_qspinlock_lock_slow(lock, val);
 }
 
-static inline void lw_qspinlock_unlock(lw_qspinlock *lock)
+static inline void lw_qspinlock_unlock(struct lw_qspinlock *lock)
 {
 	lw_word_unlock(&lock->word);
 }

@@ -30,7 +30,7 @@ struct lw_node {
 	lw_atomic(uint16_t) real_numa_node;
 	lw_atomic(struct lw_node *) secondary_head; /* of the secondary queue's last node */
 	lw_atomic(uint64_t) secondary_since; /* lw_clock() when the secondary queue was begun */
-} __attribute__((aligned(64)));
+} lw_aligned(64);
 
 static inline void lw_mcs_wait(struct lw_node *node)
 {

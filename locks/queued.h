@@ -35,20 +35,21 @@ struct lw_queue_policy {
 	 * We hold (our tail,0,0): if nobody else waits, take the lock and leave
 	 * no tail of ours. False when somebody does.
 	 */
-	bool (*try_clear_tail)(lw_word *lock, uint32_t val, struct lw_node *node);
+	bool (*try_clear_tail)(union lw_word *lock, uint32_t val, struct lw_node *node);
 	/* We have the lock, `next` follows us: make somebody queue head. */
 	void (*handoff)(struct lw_node *node, struct lw_node *next, uint32_t plan);
 };
 
 /* No queue node to be had: compete for an empty queue, outside of any order. */
-static inline void lw_queued_spin_nodeless(lw_word *lock)
+static inline void lw_queued_spin_nodeless(union lw_word *lock)
 {
 	lw_count(nodeless_acquisitions);
 	while (!lw_word_trylock(lock))
 		lw_await_eq(&lock->val, ~0u, 0, relaxed);
 }
 
-static lw_always_inline void lw_queue_and_wait(lw_word *lock, uint32_t tail, struct lw_node *node,
+static lw_always_inline void lw_queue_and_wait(union lw_word *lock, uint32_t tail,
+					       struct lw_node *node,
 					       const struct lw_queue_policy *policy)
 {
 	struct lw_node *next = NULL;
@@ -94,7 +95,7 @@ static lw_always_inline void lw_queue_and_wait(lw_word *lock, uint32_t tail, str
 	policy->handoff(node, next, plan);
 }
 
-static lw_always_inline void lw_queue_in_slot(lw_word *lock, uint32_t slot,
+static lw_always_inline void lw_queue_in_slot(union lw_word *lock, uint32_t slot,
 					      const struct lw_queue_policy *policy)
 {
 	struct lw_node *nodes = lw_slot_nodes(slot);
@@ -114,7 +115,7 @@ static lw_always_inline void lw_queue_in_slot(lw_word *lock, uint32_t slot,
 }
 
 /* The lock word was seen as `val`, not 0. Returns when the lock is ours. */
-static lw_always_inline void lw_queued_slowpath(lw_word *lock, uint32_t val,
+static lw_always_inline void lw_queued_slowpath(union lw_word *lock, uint32_t val,
 						const struct lw_queue_policy *policy)
 {
 	uint32_t slot;

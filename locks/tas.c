@@ -2,5 +2,5 @@
 #include "lock_type.h"
 #include "tas.h"
 
-LW_DESCRIBE(tas, lw_tas, .summary = "test-and-set, the unfair byte lock", .traits = LW_SPINS,
+LW_DESCRIBE(tas, struct lw_tas, .summary = "test-and-set, the unfair byte lock", .traits = LW_SPINS,
 	    .origin = "Rudolph and Segall 1984 (test and test-and-set)");

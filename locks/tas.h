@@ -9,24 +9,24 @@
 
 #include "operations.h"
 
-typedef struct lw_tas {
+struct lw_tas {
 	lw_atomic(uint8_t) locked;
-} lw_tas;
+};
 
-static inline bool lw_tas_trylock(lw_tas *lock)
+static inline bool lw_tas_trylock(struct lw_tas *lock)
 {
 	/* 0 -> 1 */
 	return lw_load(&lock->locked, relaxed) == 0 && lw_xchg(&lock->locked, 1, acquire) == 0;
 }
 
-static inline void lw_tas_lock(lw_tas *lock)
+static inline void lw_tas_lock(struct lw_tas *lock)
 {
 	/* 0 -> 1 */
 	while (lw_xchg(&lock->locked, 1, acquire) != 0)
 		lw_await_eq(&lock->locked, 0xff, 0, relaxed);
 }
 
-static inline void lw_tas_unlock(lw_tas *lock)
+static inline void lw_tas_unlock(struct lw_tas *lock)
 {
 	/* 1 -> 0 */
 	lw_store(&lock->locked, 0, release);

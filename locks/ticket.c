@@ -2,5 +2,5 @@
 #include "lock_type.h"
 #include "ticket.h"
 
-LW_DESCRIBE(ticket, lw_ticket, .summary = "ticket lock", .traits = LW_FIFO | LW_SPINS,
+LW_DESCRIBE(ticket, union lw_ticket, .summary = "ticket lock", .traits = LW_FIFO | LW_SPINS,
 	    .origin = "Reed and Kanodia 1979; Mellor-Crummey and Scott 1991");

@@ -11,7 +11,7 @@
 
 #define LW_TICKET_NEXT (1u << 16)
 
-typedef union lw_ticket {
+union lw_ticket {
 	lw_atomic(uint32_t) val;
 	struct {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -22,9 +22,9 @@ typedef union lw_ticket {
 		lw_atomic(uint16_t) serving;
 #endif
 	};
-} lw_ticket;
+};
 
-static inline bool lw_ticket_trylock(lw_ticket *lock)
+static inline bool lw_ticket_trylock(union lw_ticket *lock)
 {
 	uint32_t val = lw_load(&lock->val, relaxed);
 
@@ -33,7 +33,7 @@ static inline bool lw_ticket_trylock(lw_ticket *lock)
 	       lw_try_cmpxchg(&lock->val, &val, val + LW_TICKET_NEXT, acquire);
 }
 
-static inline void lw_ticket_lock(lw_ticket *lock)
+static inline void lw_ticket_lock(union lw_ticket *lock)
 {
 	/* (next, serving) -> (next + 1, serving) */
 	uint32_t val = lw_fetch_add(&lock->val, LW_TICKET_NEXT, acquire);
@@ -43,7 +43,7 @@ static inline void lw_ticket_lock(lw_ticket *lock)
 		lw_await_eq(&lock->val, 0xffffu, mine, acquire);
 }
 
-static inline void lw_ticket_unlock(lw_ticket *lock)
+static inline void lw_ticket_unlock(union lw_ticket *lock)
 {
 	uint16_t serving = lw_field_load(lock, serving, relaxed);
 

@@ -16,15 +16,16 @@
 
 /* What one lock protects, on two lines, so that stores out of order show. */
 struct lw_client_record {
-	_Alignas(64) uint64_t owner; /* thread + 1; 0 while the lock is free */
+	uint64_t owner; /* thread + 1; 0 while the lock is free */
 	uint64_t count;
-	_Alignas(64) uint64_t copy; /* of count */
-};
+	uint64_t gap[6];
+	uint64_t copy; /* of count */
+} lw_aligned(64);
 
 /* Memory that threads share, all zero at first. */
 struct lw_client_memory {
-	struct lw_client_record records[LW_CLIENT_LOCKS];
 	lw_atomic(uint32_t) finished; /* threads */
+	struct lw_client_record records[LW_CLIENT_LOCKS];
 };
 
 struct lw_client {

@@ -12,7 +12,7 @@
 /* A waiter that gets no CPU for 100 ms is not the lock's doing: then again. */
 #define ATTEMPTS 50
 
-static lw_cna lock;
+static struct lw_cna lock;
 static int cpu_of_node[2];
 
 struct waiter {

@@ -4,7 +4,7 @@
 
 #define OTHERS 40
 
-static lw_qspinlock held, fresh;
+static struct lw_qspinlock held, fresh;
 static unsigned int own_slot;
 static bool stop;
 

@@ -2,7 +2,7 @@
 /* Locks used before the library's constructors, and by threads past its destructor. */
 #include "test.h"
 
-static lw_cna lock;
+static struct lw_cna lock;
 static unsigned int early_slot;
 static bool early_queued;
 static pthread_key_t early_key;

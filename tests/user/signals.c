@@ -9,11 +9,11 @@
 #define LEVELS 6
 
 /* The thread queues for the first lock, a handler in it for the second, and so on. */
-static lw_qspinlock levels[LEVELS];
+static struct lw_qspinlock levels[LEVELS];
 
 static void enter_level(int signal)
 {
-	lw_qspinlock *lock = &levels[signal - SIGRTMIN];
+	struct lw_qspinlock *lock = &levels[signal - SIGRTMIN];
 
 	lw_qspinlock_lock(lock);
 	lw_qspinlock_unlock(lock);
@@ -69,7 +69,7 @@ static void check_nesting(void)
 #define STRESSED 2
 #define ALARMS	 3000
 
-static lw_cna outer, inner;
+static struct lw_cna outer, inner;
 static unsigned long outer_count, inner_count; /* protected by the locks */
 static unsigned int alarms, taken[STRESSED];
 static uint32_t owner[LW_MAX_SLOTS + 1];

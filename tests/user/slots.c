@@ -8,7 +8,7 @@
 /* So small that glibc does not trim it at exit, which costs more than all the rest. */
 #define SMALL_STACK (32 * 1024)
 
-static lw_cna lock;
+static struct lw_cna lock;
 static unsigned int without_slot;
 static unsigned long counter; /* protected by `lock` */
 

@@ -56,13 +56,13 @@ static inline int in_child(void (*body)(void *arg), void *arg)
 }
 
 /* (0,0,0) -> (0,1,1), held and awaited: whoever comes now must queue. */
-static inline void make_busy(lw_word *word)
+static inline void make_busy(union lw_word *word)
 {
 	lw_store(&word->val, LW_LOCKED | LW_PENDING, relaxed);
 }
 
 /* (*,1,1) -> (*,0,0) */
-static inline void end_busy(lw_word *word)
+static inline void end_busy(union lw_word *word)
 {
 	lw_field_store(word, locked_pending, 0, release);
 }
@@ -71,7 +71,7 @@ static inline void end_busy(lw_word *word)
  * Wait until the tail of a busy lock is another one than `last`, and linked to it;
  * gives it.
  */
-static inline uint32_t await_tail(lw_word *word, uint32_t last)
+static inline uint32_t await_tail(union lw_word *word, uint32_t last)
 {
 	uint32_t val;
 

@@ -7,9 +7,11 @@
 #include "cna.c"
 #include "busted.c"
 
-#define X(id) &lw_##id##_type,
-const struct lw_lock_type *const lw_check_lock_types[] = {LW_LOCKS(X) NULL};
-#undef X
+const struct lw_lock_type *const lw_check_lock_types[] = {
+#define LW_LOCK(id) &lw_##id##_type,
+#include "locks_list.h"
+	NULL,
+};
 
 /* Where traces find the links of a queue. */
 const size_t lw_check_node_size = sizeof(struct lw_node);

@@ -17,6 +17,7 @@
 /* All locks are one translation unit here, so that they do not meet those of other worlds. */
 #define LW_EXPORT	 static
 #define lw_always_inline inline __attribute__((always_inline))
+#define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 (x)
 
 #define lw_atomic(T)      \
@@ -62,7 +63,7 @@ struct lw_check_site {
 	uint8_t kind;
 	uint8_t order;
 	uint8_t size;
-} __attribute__((aligned(16)));
+} lw_aligned(16);
 
 /*
  * Answers operation `site` on p: the old value where there is one. a, b: the

@@ -17,6 +17,7 @@
 /* All locks are one translation unit here; the hook is all that Linux sees of them. */
 #define LW_EXPORT	 static
 #define lw_always_inline __always_inline
+#define lw_aligned(n)	 __aligned(n)
 #define lw_unlikely(x)	 unlikely(x)
 
 #define lw_atomic(T)      \
@@ -26,11 +27,11 @@
 
 #define LW_LOAD_relaxed(p)	READ_ONCE(*(p))
 #define LW_LOAD_dependency(p)	READ_ONCE(*(p))
-#define LW_LOAD_acquire(p)	smp_load_acquire(p)
+#define LW_LOAD_acquire(p)	smp_load_acquire(p) /* its release stands in the lock */
 #define lw_world_load(p, order) LW_LOAD_##order(&(p)->lw_raw)
 
 #define LW_STORE_relaxed(p, value)	WRITE_ONCE(*(p), value)
-#define LW_STORE_release(p, value)	smp_store_release(p, value)
+#define LW_STORE_release(p, value)	smp_store_release(p, value) /* and so its acquire */
 #define lw_world_store(p, value, order) LW_STORE_##order(&(p)->lw_raw, value)
 
 /* Linux has no weaker read-modify-write that both acquires and releases. */
@@ -54,9 +55,15 @@
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
-#define lw_world_fence(order)				smp_mb()
-#define lw_world_barrier()				barrier()
-#define lw_world_prefetch_write(p)			prefetchw(p)
+/* No weaker one orders loads before stores as these must. */
+#define LW_FENCE_acquire()    smp_mb() /* as above */
+#define LW_FENCE_release()    smp_mb() /* as above */
+#define LW_FENCE_acq_rel()    smp_mb() /* as above */
+#define LW_FENCE_seq_cst()    smp_mb() /* as above */
+#define lw_world_fence(order) LW_FENCE_##order()
+
+#define lw_world_barrier()	   barrier()
+#define lw_world_prefetch_write(p) prefetchw(p)
 
 #define LW_AWAIT_relaxed(p, condition)	  smp_cond_load_relaxed(p, condition)
 #define LW_AWAIT_dependency(p, condition) smp_cond_load_relaxed(p, condition)

@@ -7,12 +7,16 @@
 #include "cna.c"
 #include "busted.c"
 
-#define X(id) &lw_##id##_type,
-const struct lw_lock_type *const lw_sim_lock_types[] = {LW_LOCKS(X) NULL};
-#undef X
+const struct lw_lock_type *const lw_sim_lock_types[] = {
+#define LW_LOCK(id) &lw_##id##_type,
+#include "locks_list.h"
+	NULL,
+};
 
 const size_t lw_sim_node_size = sizeof(struct lw_node);
 
-#define X(name, meaning) #name,
-const char *const lw_sim_event_names[] = {LW_EVENTS(X) NULL};
-#undef X
+const char *const lw_sim_event_names[] = {
+#define LW_EVENT(name, ...) #name,
+#include "events_list.h"
+	NULL,
+};

@@ -14,6 +14,7 @@
 /* All locks are one translation unit here, so that they do not meet those of the user world. */
 #define LW_EXPORT	 static
 #define lw_always_inline inline __attribute__((always_inline))
+#define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 (x)
 
 #define lw_atomic(T)      \

@@ -25,7 +25,7 @@ struct lw_user_thread {
 
 struct lw_user_counts {
 	lw_atomic(uint64_t) events[LW_EVENT_COUNT];
-} __attribute__((aligned(64)));
+} lw_aligned(64);
 
 struct lw_node;
 

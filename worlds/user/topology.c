@@ -20,7 +20,7 @@ struct lw_user_topology lw_user_topology;
 
 static lw_atomic(const char *) lw_topology_problem;
 /* Under this lock a new table is put together here, then copied over. */
-static lw_tas lw_topology_lock;
+static struct lw_tas lw_topology_lock;
 static uint16_t lw_draft[LW_USER_MAX_CPUS];
 /* A list of 8192 CPUs without any two in a row fits. */
 static char lw_text[65536];

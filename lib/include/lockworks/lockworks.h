@@ -8,17 +8,17 @@
  *   lw_X_trylock(&lock)  take it if that needs no waiting; acquire if true
  *   lw_X_unlock(&lock)   release; only the holder may
  *
- * and lw_mcs takes a second argument, a queue node that the caller lends from
+ * and struct lw_mcs takes a second argument, a queue node that the caller lends from
  * lock to unlock. None is recursive, none fails and none allocates memory. All
  * zero bytes are an unlocked lock, so static and zeroed memory needs no
  * initialiser. Nothing needs to be destroyed.
  *
  *   type          bytes  order of waiters            from
- *   lw_tas            1  none, may starve            Rudolph and Segall 1984
- *   lw_ticket         4  FIFO                        Reed and Kanodia 1979
- *   lw_mcs            8  FIFO                        Mellor-Crummey and Scott 1991
- *   lw_qspinlock      4  FIFO among the queued       Linux 4.2, Long and Zijlstra
- *   lw_cna            4  same node first, bounded    Dice and Kogan 2019, Linux v13
+ *   struct lw_tas            1  none, may starve            Rudolph and Segall 1984
+ *   union lw_ticket         4  FIFO                        Reed and Kanodia 1979
+ *   struct lw_mcs            8  FIFO                        Mellor-Crummey and Scott 1991
+ *   struct lw_qspinlock      4  FIFO among the queued       Linux 4.2, Long and Zijlstra
+ *   struct lw_cna            4  same node first, bounded    Dice and Kogan 2019, Linux v13
  *
  * ALL OF THESE SPIN. A waiter never sleeps, so with more runnable threads than
  * CPUs a waiter or the next in line may wait for a time slice at every hand-off.
@@ -32,8 +32,8 @@
  * empty, outside of any order.
  *
  * A lock's waiters queue by the number of their slot in this process's one copy of
- * the library: no lock may lie in memory shared between processes (lw_tas and
- * lw_ticket may), and the static and the shared library do not go together.
+ * the library: no lock may lie in memory shared between processes (struct lw_tas and
+ * union lw_ticket may), and the static and the shared library do not go together.
  *
  * In the child of a fork only the forking thread goes on. Locks that it holds
  * are its own still. A lock that another thread held or waited for at the fork
@@ -72,12 +72,12 @@
 /* clang-format on */
 
 #ifdef __cplusplus
-static_assert(sizeof(lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
-static_assert(sizeof(lw_cna) == 4, "a CNA lock takes 4 bytes");
+static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
+static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
 extern "C" {
 #else
-_Static_assert(sizeof(lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
-_Static_assert(sizeof(lw_cna) == 4, "a CNA lock takes 4 bytes");
+_Static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
+_Static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
 #endif
 #pragma GCC visibility push(default)
 
@@ -106,7 +106,8 @@ const struct lw_lock_type *lw_lock_type_find(const char *name);
  * then.
  */
 
-/* Does lw_cna keep waiters of one node together, or serve them as lw_qspinlock does? */
+/* Does struct lw_cna keep waiters of one node together, or serve them as struct lw_qspinlock does?
+ */
 enum lw_numa_mode {
 	LW_NUMA_AUTO, /* if there are two nodes or more; the default */
 	LW_NUMA_ON,
@@ -120,7 +121,7 @@ enum lw_numa_mode lw_numa_spinlock(void);
 bool lw_numa_spinlock_active(void);
 
 /*
- * LOCKWORKS_NUMA_SPINLOCK_THRESHOLD=1..100: milliseconds for which lw_cna may
+ * LOCKWORKS_NUMA_SPINLOCK_THRESHOLD=1..100: milliseconds for which struct lw_cna may
  * pass over waiters of other nodes before it turns to one of them; so with n
  * nodes, one waits for up to n - 1 times as long. 10 by default (bounds and
  * default are in tunables.h). Time is told by a coarse clock, whose ticks are 1 to 10 ms apart.
@@ -129,13 +130,14 @@ int lw_set_numa_spinlock_threshold(unsigned int ms);
 unsigned int lw_numa_spinlock_threshold(void);
 
 /*
- * LOCKWORKS_SHUFFLE_REDUCTION=on|off: while nobody is passed over, lw_cna looks
+ * LOCKWORKS_SHUFFLE_REDUCTION=on|off: while nobody is passed over, struct lw_cna looks
  * for somebody to pass over at one hand-off in 128 only. On by default.
  */
 void lw_set_shuffle_reduction(bool on);
 bool lw_shuffle_reduction(void);
 
-/* LOCKWORKS_PRIORITY_WAITERS=on|off: lw_cna never passes over priority threads. On by default. */
+/* LOCKWORKS_PRIORITY_WAITERS=on|off: struct lw_cna never passes over priority threads. On by
+ * default. */
 void lw_set_priority_waiters(bool on);
 bool lw_priority_waiters(void);
 
@@ -181,7 +183,7 @@ const char *lw_event_meaning(unsigned int event);
 /*
  * Topology
  *
- * What lw_cna takes for a node: a set of CPUs that are near each other. Numbers
+ * What struct lw_cna takes for a node: a set of CPUs that are near each other. Numbers
  * run from 0 without gaps, whatever those of the NUMA nodes. Threads are told
  * apart by the CPU on which they queue.
  *

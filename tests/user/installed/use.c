@@ -3,11 +3,11 @@
  * library. */
 #include <lockworks/lockworks.h>
 
-static lw_tas tas = LW_TAS_INIT;
-static lw_ticket ticket = LW_TICKET_INIT;
-static lw_mcs mcs = LW_MCS_INIT;
-static lw_qspinlock qspinlock = LW_QSPINLOCK_INIT;
-static lw_cna cna = LW_CNA_INIT;
+static struct lw_tas tas = LW_TAS_INIT;
+static union lw_ticket ticket = LW_TICKET_INIT;
+static struct lw_mcs mcs = LW_MCS_INIT;
+static struct lw_qspinlock qspinlock = LW_QSPINLOCK_INIT;
+static struct lw_cna cna = LW_CNA_INIT;
 
 #define USE(id)                              \
 	do {                                 \
@@ -22,7 +22,7 @@ static lw_cna cna = LW_CNA_INIT;
 
 int main(void)
 {
-	lw_mcs_node node, other;
+	struct lw_mcs_node node, other;
 
 	USE(tas);
 	USE(ticket);

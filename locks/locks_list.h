@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Every lock of the tree, in the order in which tables show them: LW_LOCK(id),
+ * defined by who includes this.
+ */
+LW_LOCK(tas)
+LW_LOCK(ticket)
+LW_LOCK(mcs)
+LW_LOCK(qspinlock)
+LW_LOCK(cna)
+LW_LOCK(busted)
+
+#undef LW_LOCK
