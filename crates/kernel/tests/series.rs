@@ -1,0 +1,527 @@
+//! A small series in small trees: all that can be asked of it, and all that is refused.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use common::{commit_all, contents, git, set_mode, snapshot, tree, write};
+use lockworks_kernel::{
+    Author, Error, Series, SeriesError, State, Status, Tree, patches, refresh_to, write_patches,
+};
+use tempfile::TempDir;
+
+const SERIES: &str = r#"
+versions = ["6.1", "6.12"]
+directory = "core/own"
+
+[[patch]]
+subject = "core/own: Add words"
+body = """
+Words come first.
+
+They are needed by everything else.
+"""
+[patch.files]
+"words.h" = "locks/words.h"
+"/notes/own/words.txt" = "kernel/words.txt"
+[[patch.insert]]
+file = "core/Makefile"
+after = "first.o\n"
+text = "own-1.o\n"
+[[patch.insert]]
+file = "core/slow.c"
+before = "\tleave();\n"
+text = "\tenter();\n"
+
+[[patch]]
+subject = "core/own: Say more"
+body = "Ünd more."
+[patch.files]
+"more/more.c" = "locks/more.c"
+[[patch.insert]]
+file = "core/Makefile"
+after = "first.o\n"
+text = "own-2.o\n"
+[[patch.insert]]
+file = "core/Makefile"
+after = "own-1.o\n"
+text = "own-1a.o\n"
+[[patch.change]]
+file = "words.h"
+old = "word\n"
+new = "word\nanother word\n"
+
+[[patch]]
+subject = "core/own: Say it better"
+body = "Better."
+[[patch.change]]
+file = "words.h"
+old = "another word\n"
+new = "a better word\n"
+[[patch.change]]
+file = "words.h"
+old = ""
+new = "last word"
+"#;
+
+fn file(path: &str) -> Option<String> {
+    let text = match path {
+        "locks/words.h" => "/* licence */\nword\na better word\nend\nlast word",
+        "locks/more.c" => "int more;\n",
+        "kernel/words.txt" => "What words do.\n",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+fn series() -> Series {
+    Series::new(SERIES, file).unwrap()
+}
+
+fn kernel() -> TempDir {
+    let directory = tree(&[
+        ("core/Makefile", "zeroth.o\nfirst.o\nlast.o\n"),
+        ("core/slow.c", "void slow(void)\n{\n\tleave();\n}\n"),
+        ("core/other.c", "int other;\n"),
+    ]);
+    set_mode(directory.path(), "core/slow.c", 0o755);
+    set_mode(directory.path(), "core/Makefile", 0o640);
+    directory
+}
+
+fn open(directory: &Path) -> Tree {
+    Tree::open(directory, &series()).unwrap()
+}
+
+fn apply(directory: &Path) -> Result<bool, Error> {
+    lockworks_kernel::apply(&series(), &open(directory))
+}
+
+fn revert(directory: &Path) -> Result<bool, Error> {
+    lockworks_kernel::revert(&series(), &open(directory))
+}
+
+fn status(directory: &Path) -> Status {
+    lockworks_kernel::status(&series(), &open(directory)).unwrap()
+}
+
+fn read(directory: &Path, file: &str) -> String {
+    fs::read_to_string(directory.join(file)).unwrap()
+}
+
+/// Refused, with nothing changed; what was said.
+fn refused(directory: &Path, act: fn(&Path) -> Result<bool, Error>) -> String {
+    let before = snapshot(directory);
+    let said = act(directory).unwrap_err().to_string();
+    assert_eq!(snapshot(directory), before);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said
+}
+
+#[test]
+fn applies_once_and_reverts_to_the_byte() {
+    let directory = kernel();
+    let top = directory.path();
+    let before = contents(top);
+    assert_eq!(status(top).state, State::NotApplied);
+
+    assert!(apply(top).unwrap());
+    let after = snapshot(top);
+    assert_eq!(
+        read(top, "core/Makefile"),
+        "zeroth.o\nfirst.o\nown-1.o\nown-1a.o\nown-2.o\nlast.o\n"
+    );
+    assert_eq!(
+        read(top, "core/slow.c"),
+        "void slow(void)\n{\n\tenter();\n\tleave();\n}\n"
+    );
+    assert_eq!(Some(read(top, "core/own/words.h")), file("locks/words.h"));
+    assert_eq!(
+        Some(read(top, "core/own/more/more.c")),
+        file("locks/more.c")
+    );
+    assert_eq!(
+        Some(read(top, "notes/own/words.txt")),
+        file("kernel/words.txt")
+    );
+    assert_eq!(after["core/slow.c"].0 & 0o777, 0o755);
+    assert_eq!(after["core/Makefile"].0 & 0o777, 0o640);
+    assert_eq!(status(top).state, State::Applied);
+
+    assert!(!apply(top).unwrap());
+    assert_eq!(snapshot(top), after);
+
+    assert!(revert(top).unwrap());
+    assert_eq!(contents(top), before);
+    let reverted = snapshot(top);
+    assert!(!revert(top).unwrap());
+    assert_eq!(snapshot(top), reverted);
+}
+
+#[test]
+fn changes_elsewhere_stay() {
+    let directory = kernel();
+    let top = directory.path();
+    apply(top).unwrap();
+    let text = read(top, "core/slow.c") + "int mine;\n";
+    write(top, "core/slow.c", &text);
+    write(
+        top,
+        "core/Makefile",
+        &read(top, "core/Makefile").replace("zeroth.o\n", ""),
+    );
+    assert!(!apply(top).unwrap());
+    revert(top).unwrap();
+    assert_eq!(read(top, "core/slow.c"), text.replace("\tenter();\n", ""));
+    assert_eq!(read(top, "core/Makefile"), "first.o\nlast.o\n");
+}
+
+#[test]
+fn a_missing_or_ambiguous_anchor_is_refused() {
+    for (text, found) in [("zeroth.o\n", "0 times"), ("first.o\nfirst.o\n", "2 times")] {
+        let directory = kernel();
+        write(directory.path(), "core/Makefile", text);
+        let said = refused(directory.path(), apply);
+        for part in ["core/Makefile", found, "'first.o'"] {
+            assert!(said.contains(part), "{said}");
+        }
+        let status = status(directory.path());
+        assert_eq!(
+            (status.state, status.obstacle),
+            (State::NotApplied, Some(said))
+        );
+    }
+}
+
+#[test]
+fn what_is_no_tree_of_a_supported_version_is_refused() {
+    let said = |directory: &Path| Tree::open(directory, &series()).unwrap_err().to_string();
+    let directory = kernel();
+    let top = directory.path();
+    write(top, "Makefile", &common::MAKEFILE.replace("12", "6"));
+    assert!(said(top).starts_with("unsupported version 6.6.9: supported are 6.1 and 6.12"));
+    write(top, "Makefile", "all:\n");
+    assert!(said(top).contains("its Makefile names no version"));
+    fs::remove_file(top.join("Kbuild")).unwrap();
+    assert!(said(top).contains("is not a Linux source tree: it has no Kbuild"));
+    assert!(said(&top.join("absent")).contains("is not a Linux source tree"));
+}
+
+#[test]
+fn a_missing_or_odd_file_to_edit_is_refused() {
+    let directory = kernel();
+    let path = directory.path().join("core/slow.c");
+    fs::remove_file(&path).unwrap();
+    assert!(refused(directory.path(), apply).contains("core/slow.c"));
+    symlink("other.c", &path).unwrap();
+    assert!(refused(directory.path(), apply).contains("core/slow.c"));
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, b"\tleave();\n\xff").unwrap();
+    assert!(refused(directory.path(), apply).contains("core/slow.c"));
+}
+
+#[test]
+fn a_tree_changed_under_the_series_is_refused() {
+    type Change = fn(&Path);
+    let cases: [(Change, &str); 7] = [
+        (
+            |top| write(top, "core/own/words.h", "mine\n"),
+            "core/own/words.h differs",
+        ),
+        (
+            |top| fs::remove_file(top.join("core/own/words.h")).unwrap(),
+            "core/own/words.h is missing",
+        ),
+        (
+            |top| write(top, "core/slow.c", "\tleave();\n"),
+            "core/slow.c lacks what",
+        ),
+        (
+            |top| write(top, "core/slow.c", "\tenter(1);\n\tleave();\n"),
+            "core/slow.c lacks what",
+        ),
+        (
+            |top| write(top, "core/Makefile", "first.o\nown-1.o\nown-1a.o\nlast.o\n"),
+            "core/Makefile lacks part of",
+        ),
+        (
+            |top| {
+                write(
+                    top,
+                    "core/Makefile",
+                    &(read(top, "core/Makefile") + "first.o\n"),
+                )
+            },
+            "core/Makefile lacks part of",
+        ),
+        (
+            |top| {
+                let file = top.join("core/own/words.h");
+                fs::rename(&file, top.join("core/words.h")).unwrap();
+                symlink("../words.h", file).unwrap();
+            },
+            "core/own/words.h differs",
+        ),
+    ];
+    for (change, expected) in cases {
+        let directory = kernel();
+        let top = directory.path();
+        apply(top).unwrap();
+        change(top);
+        for act in [apply, revert] {
+            let said = refused(top, act);
+            assert!(said.starts_with(expected), "{said}");
+            assert!(said.contains("git checkout"), "{said}");
+        }
+        assert_eq!(status(top).state, State::Changed);
+        let author = Author::of(top, Some("A <a@b>")).unwrap();
+        assert!(patches(&series(), &open(top), &author, false).is_err());
+    }
+}
+
+#[test]
+fn an_own_file_in_an_unapplied_tree_is_not_overwritten() {
+    let directory = kernel();
+    write(directory.path(), "core/own/words.h", "mine\n");
+    assert!(refused(directory.path(), apply).starts_with("core/own/words.h differs"));
+}
+
+#[test]
+fn only_build_products_go_with_our_directory() {
+    let directory = kernel();
+    let top = directory.path();
+    let before = contents(top);
+    apply(top).unwrap();
+    for product in ["words.o", ".words.o.cmd", "built-in.a", "more/more.o"] {
+        write(top, &format!("core/own/{product}"), "made\n");
+    }
+    write(top, "core/own/more/mine.txt", "mine\n");
+    assert_eq!(status(top).state, State::Applied);
+    assert!(!apply(top).unwrap());
+    let said = refused(top, revert);
+    assert!(
+        said.starts_with("core/own/more/mine.txt is not Lockworks'"),
+        "{said}"
+    );
+
+    fs::remove_file(top.join("core/own/more/mine.txt")).unwrap();
+    revert(top).unwrap();
+    assert_eq!(contents(top), before);
+
+    write(top, "core/own/mine.txt", "mine\n");
+    assert!(refused(top, apply).starts_with("core/own/mine.txt is not Lockworks'"));
+}
+
+#[test]
+fn nothing_is_written_through_a_link() {
+    let directory = kernel();
+    let elsewhere = tempfile::tempdir().unwrap();
+    symlink(elsewhere.path(), directory.path().join("core/own")).unwrap();
+    assert!(refused(directory.path(), apply).starts_with("core/own is not Lockworks'"));
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn nothing_is_left_half_applied() {
+    let directory = kernel();
+    let top = directory.path();
+    // The last file's directory cannot be made.
+    symlink("nowhere", top.join("notes")).unwrap();
+    let said = refused(top, apply);
+    assert!(said.contains("nothing was changed"), "{said}");
+}
+
+#[test]
+fn git_am_gives_what_apply_gives() {
+    let directory = kernel();
+    let top = directory.path();
+    set_mode(top, "core/Makefile", 0o644);
+    commit_all(top);
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("new/patches");
+    let author = Author::of(top, Some("Ä. Tester <a@tester.example>")).unwrap();
+    let written = patches(&series(), &open(top), &author, true).unwrap();
+    write_patches(&written, &out).unwrap();
+    let names: Vec<&str> = written.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "0001-core-own-Add-words.patch",
+            "0002-core-own-Say-more.patch",
+            "0003-core-own-Say-it-better.patch"
+        ]
+    );
+    for name in &names {
+        git(top, &["am", "-q", out.join(name).to_str().unwrap()]);
+    }
+    assert_eq!(status(top).state, State::Applied);
+    let by_git = contents(top);
+    let message = git(top, &["log", "-1", "--skip=1", "--format=%an %ae%n%B"]);
+    let signed = "Signed-off-by: Ä. Tester <a@tester.example>";
+    assert_eq!(
+        message.trim(),
+        format!("Ä. Tester a@tester.example\ncore/own: Say more\n\nÜnd more.\n\n{signed}")
+    );
+    let stat = git(
+        top,
+        &[
+            "log",
+            "-1",
+            "--skip=1",
+            "--format=",
+            "--stat=72",
+            "--summary",
+        ],
+    );
+    assert!(
+        written[1].text.contains(&stat),
+        "{stat}\n{}",
+        written[1].text
+    );
+
+    // Of an applied tree it is the same series.
+    let again = patches(&series(), &open(top), &author, true).unwrap();
+    for (one, other) in written.iter().zip(&again) {
+        assert_eq!(one.text, other.text);
+    }
+
+    revert(top).unwrap();
+    git(top, &["reset", "-q", "--hard", "HEAD~3"]);
+    apply(top).unwrap();
+    assert_eq!(contents(top), by_git);
+    revert(top).unwrap();
+    assert_eq!(git(top, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn patches_replace_those_of_an_earlier_run_only() {
+    let directory = kernel();
+    let author = Author::of(directory.path(), Some("A <a@b>")).unwrap();
+    let mut written = patches(&series(), &open(directory.path()), &author, false).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    write(out.path(), "notes.patch", "mine\n");
+    write_patches(&written, out.path()).unwrap();
+    written.pop();
+    write_patches(&written, out.path()).unwrap();
+    let found = contents(out.path());
+    let names: Vec<&String> = found.keys().collect();
+    assert_eq!(
+        names,
+        [
+            "0001-core-own-Add-words.patch",
+            "0002-core-own-Say-more.patch",
+            "notes.patch"
+        ]
+    );
+
+    write(out.path(), &written[0].name, "mine\n");
+    fs::remove_file(out.path().join(&written[1].name)).unwrap();
+    let before = snapshot(out.path());
+    let said = write_patches(&written, out.path()).unwrap_err().to_string();
+    assert!(
+        said.contains("0001-core-own-Add-words.patch is there"),
+        "{said}"
+    );
+    assert_eq!(snapshot(out.path()), before);
+}
+
+#[test]
+fn refresh_writes_what_differs() {
+    let directory = kernel();
+    let top = directory.path();
+    let out = tempfile::tempdir().unwrap();
+    let pristine = out.path().join("pristine");
+    let plain = contents(top);
+    let refresh = |series: &Series| {
+        let mut changed: Vec<String> = refresh_to(series, top, &pristine)
+            .unwrap()
+            .iter()
+            .map(|path| path.strip_prefix(top).unwrap().to_str().unwrap().to_owned())
+            .collect();
+        changed.sort();
+        changed
+    };
+    assert_eq!(refresh(&series()).len(), 5);
+    assert_eq!(status(top).state, State::Applied);
+    let before = snapshot(top);
+    assert_eq!(refresh(&series()), [""; 0]);
+    assert_eq!(snapshot(top), before);
+
+    // Another version: one file changed, one gone, one edit other, one gone.
+    let start = SERIES.find("[[patch]]").unwrap();
+    let text = SERIES[..start].to_owned()
+        + "[[patch]]\nsubject = \"Other\"\nbody = \"\"\n[patch.files]\n\"words.h\" = \"locks/words.h\"\n\
+           \"/notes/own/words.txt\" = \"kernel/words.txt\"\n\
+           [[patch.insert]]\nfile = \"core/Makefile\"\nafter = \"last.o\\n\"\ntext = \"other.o\\n\"\n";
+    let other = Series::new(&text, |path| match path {
+        "locks/words.h" => Some("other\n".to_owned()),
+        path => file(path),
+    });
+    let other = other.unwrap();
+    assert_eq!(
+        refresh(&other),
+        [
+            "core/Makefile",
+            "core/own/more/more.c",
+            "core/own/words.h",
+            "core/slow.c"
+        ]
+    );
+    assert_eq!(
+        read(top, "core/Makefile"),
+        "zeroth.o\nfirst.o\nlast.o\nother.o\n"
+    );
+    let seen = lockworks_kernel::status(&other, &open(top)).unwrap();
+    assert_eq!(seen.state, State::Applied);
+    let unchanged = |name: &str| assert_eq!(snapshot(top)[name], before[name]);
+    unchanged("notes/own/words.txt");
+    unchanged("core/other.c");
+
+    assert_eq!(refresh(&series()).len(), 4);
+    assert_eq!(status(top).state, State::Applied);
+    revert(top).unwrap();
+    assert_eq!(contents(top), plain);
+}
+
+#[test]
+fn wrong_series_are_refused() {
+    let wrong = |from: &str, to: &str| {
+        assert!(SERIES.contains(from));
+        Series::new(&SERIES.replace(from, to), file).unwrap_err()
+    };
+    let says = |error: SeriesError, part: &str| {
+        assert!(error.to_string().contains(part), "{error}");
+    };
+    says(
+        wrong("a better word", "absent"),
+        "patch 'core/own: Say it better'",
+    );
+    says(
+        wrong("new = \"last word\"", "new = \"word\""),
+        "exactly once",
+    );
+    says(
+        wrong("file = \"words.h\"", "file = \"none.h\""),
+        "none.h, which no patch",
+    );
+    says(
+        wrong("locks/more.c", "locks/none.c"),
+        "no file locks/none.c",
+    );
+    says(wrong("more/more.c", "../more.c"), "'../more.c' is no path");
+    says(
+        wrong("after = \"first.o\\n\"", ""),
+        "one of `after` and `before`",
+    );
+    says(wrong("core/own: Add words", "Wörter"), "one line of ASCII");
+    says(
+        wrong("file = \"core/slow.c\"", "file = \"core/own/words.h\""),
+        "both added and edited",
+    );
+    says(
+        wrong("[patch.files]\n\"more", "[patch.file]\n\"more"),
+        "unknown field",
+    );
+}
