@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use comfy_table::{ContentArrangement, LineStyle, Table, presets};
 use serde::Serialize;
 
-/// Held while a file is written, so that nothing ends the process halfway.
+/// Held while files are written, so that nothing ends the process halfway.
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// Options of every command that gives results.
@@ -69,7 +69,7 @@ pub fn print(text: &str) -> Result<()> {
 
 /// Puts `contents` into the file at `path`, in full or not at all.
 pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
-    let _writing = WRITING.lock();
+    let _whole = uninterrupted();
     let write = |sink: Sink| match sink {
         Sink::Replace(mut file, target) => {
             file.write_all(contents)?;
@@ -81,9 +81,14 @@ pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
     write(prepare(path)?).with_context(|| cannot_write(path))
 }
 
-/// Ends the process, but no file is left half-written.
+/// Puts off interruptions for as long as what it gives lives. Not to be nested.
+pub fn uninterrupted() -> MutexGuard<'static, ()> {
+    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the process, but no file is left half-written, nor one written without those that go with it.
 pub fn exit_between_files(code: i32) -> ! {
-    let _writing = WRITING.lock();
+    let _whole = uninterrupted();
     std::process::exit(code)
 }
 

@@ -1,5 +1,9 @@
 //! `lockworks kernel`: put Lockworks into a Linux tree, build it, boot it, judge it.
 
+mod apply;
+mod series;
+mod status;
+
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -12,8 +16,18 @@ pub struct Args {
 }
 
 #[derive(clap::Subcommand)]
-enum Command {}
+enum Command {
+    Apply(apply::ApplyArgs),
+    Revert(apply::RevertArgs),
+    Status(status::Args),
+    Series(series::Args),
+}
 
 pub fn command(args: &Args) -> Result<ExitCode> {
-    match args.command {}
+    match &args.command {
+        Command::Apply(args) => apply::apply(args),
+        Command::Revert(args) => apply::revert(args),
+        Command::Status(args) => status::command(args),
+        Command::Series(args) => series::command(args),
+    }
 }

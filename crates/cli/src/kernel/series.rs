@@ -1,0 +1,55 @@
+//! `lockworks kernel series`: Lockworks as patches to a tree.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use lockworks_kernel::{Author, Series, Tree, patches, write_patches};
+
+use crate::output;
+
+/// Write Lockworks as a patch series to a kernel's source tree.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Top directory of a Linux source tree; it is only read
+    tree: PathBuf,
+
+    /// Directory for the patches, made where it is missing
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+
+    /// Author of the patches [default: whom git knows in the tree]
+    #[arg(long, value_name = "NAME <MAIL>")]
+    from: Option<String>,
+
+    /// Add the author's Signed-off-by
+    #[arg(short, long)]
+    signoff: bool,
+}
+
+const HELP: &str = "\
+One step a patch, as `git format-patch` writes them; patches of an earlier run are replaced. Applied
+with `git am` one after another they give what `lockworks kernel apply` gives.
+
+Exit status: 0 the patches are written, 2 refused.
+
+Examples:
+  lockworks kernel series linux-6.12 -o patches --signoff
+  git -C linux-6.12 am \"$PWD\"/patches/*.patch";
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    let series = Series::embedded()?;
+    let tree = Tree::open(&args.tree, &series)?;
+    let author = Author::of(tree.root(), args.from.as_deref())?;
+    let files = patches(&series, &tree, &author, args.signoff)?;
+    {
+        let _whole = output::uninterrupted();
+        write_patches(&files, &args.output)?;
+    }
+    let names = files.iter();
+    let names = names.map(|file| format!("{}\n", args.output.join(&file.name).display()));
+    output::print(&names.collect::<String>())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,67 @@
+//! `lockworks kernel status`: how much of Lockworks is in a tree.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use lockworks_kernel::{Kind, Series, State, Status, Tree};
+
+use crate::output;
+
+/// Say whether Lockworks is in a kernel's source tree.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Top directory of a Linux source tree
+    tree: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "\
+What is there is read off the tree alone, so it does not matter whether it came by `apply` or by
+`git am`.
+
+Exit status: 0 applied or not applied, 1 the tree is so that it can be neither applied nor reverted,
+2 not a tree of a supported kernel.
+
+Examples:
+  lockworks kernel status linux-6.12
+  lockworks kernel status linux-6.12 --json";
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    let series = Series::embedded()?;
+    let tree = Tree::open(&args.tree, &series)?;
+    let status = lockworks_kernel::status(&series, &tree)?;
+    output::print(&match args.json {
+        true => output::json(&status)?,
+        false => text(&tree, &status),
+    })?;
+    Ok(ExitCode::from(u8::from(status.obstacle.is_some())))
+}
+
+fn text(tree: &Tree, status: &Status) -> String {
+    let mut table = output::table(&["file", "whose", "state"]);
+    for file in &status.files {
+        let whose = match file.kind {
+            Kind::Edited => "the kernel's",
+            Kind::Added => "Lockworks'",
+        };
+        table.add_row([file.path.clone(), whose.to_owned(), file.state.to_string()]);
+    }
+    let next = match (&status.obstacle, status.state) {
+        (None, _) => String::new(),
+        (Some(obstacle), State::NotApplied) => format!("cannot be applied: {obstacle}\n"),
+        (Some(obstacle), State::Applied) => format!("cannot be reverted: {obstacle}\n"),
+        (Some(obstacle), State::Changed) => format!("{obstacle}\n"),
+    };
+    format!(
+        "{}, Linux {}: {}\n{next}{table}\n",
+        tree.root().display(),
+        status.version,
+        status.state
+    )
+}
