@@ -3,10 +3,10 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use common::{commit_all, contents, git, set_mode, snapshot, tree, write};
+use common::{commit_all, contents, git, snapshot, tree, write};
 use lockworks_kernel::{
     Author, Error, Series, SeriesError, State, Status, Tree, patches, refresh_to, write_patches,
 };
@@ -89,6 +89,10 @@ fn kernel() -> TempDir {
     set_mode(directory.path(), "core/slow.c", 0o755);
     set_mode(directory.path(), "core/Makefile", 0o640);
     directory
+}
+
+fn set_mode(top: &Path, file: &str, mode: u32) {
+    fs::set_permissions(top.join(file), PermissionsExt::from_mode(mode)).unwrap();
 }
 
 fn open(directory: &Path) -> Tree {

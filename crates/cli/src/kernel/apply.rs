@@ -17,8 +17,8 @@ pub struct ApplyArgs {
 }
 
 const APPLY_HELP: &str = "\
-Adds Lockworks' own directory and a few lines to files of the kernel's, in full or not at all. A tree
-that has them is left as it is; one that was changed is refused, with what is in the way.
+Adds Lockworks' own directory, and a few lines to files of the kernel's, in full or not at all. A
+tree that has them is left as it is; one that was changed is refused, with what is in the way.
 
 Exit status: 0 Lockworks is in the tree, 2 refused.
 
@@ -35,8 +35,8 @@ pub struct RevertArgs {
 }
 
 const REVERT_HELP: &str = "\
-Removes what `apply` or the patches of `series` put there, and what a build left in Lockworks' own
-directory, in full or not at all. Other changes to the same files stay.
+Removes what `apply` or the patches of `series` put there, and what a build left in Lockworks'
+own directory, in full or not at all. Other changes to the same files stay.
 
 Exit status: 0 Lockworks is not in the tree, 2 refused.
 

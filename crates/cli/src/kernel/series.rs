@@ -29,8 +29,8 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-One step a patch, as `git format-patch` writes them; patches of an earlier run are replaced. Applied
-with `git am` one after another they give what `lockworks kernel apply` gives.
+One step a patch, as `git format-patch` writes them; patches of an earlier run are replaced. With
+`git am` they give what `lockworks kernel apply` gives.
 
 Exit status: 0 the patches are written, 2 refused.
 

@@ -1,8 +1,8 @@
-//! A small tree and a series for it.
+//! Small trees, and looking at them.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -47,10 +47,6 @@ pub fn write(top: &Path, file: &str, text: &str) {
     let path = top.join(file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
-}
-
-pub fn set_mode(top: &Path, file: &str, mode: u32) {
-    fs::set_permissions(top.join(file), PermissionsExt::from_mode(mode)).unwrap();
 }
 
 /// A tree of the given files, and what every tree has.
