@@ -67,12 +67,9 @@ impl Changes {
             Ok(())
         })();
         made.map_err(|(path, error)| {
-            if undo
-                .into_iter()
-                .rev()
-                .map(Undo::run)
-                .all(|result| result.is_ok())
-            {
+            // Each of them, even if one fails.
+            let undone: Vec<_> = undo.into_iter().rev().map(Undo::run).collect();
+            if undone.iter().all(Result::is_ok) {
                 return fail(path, error);
             }
             Error::Torn {

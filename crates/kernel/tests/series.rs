@@ -62,6 +62,10 @@ old = "another word\n"
 new = "a better word\n"
 [[patch.change]]
 file = "words.h"
+old = "a better word\n"
+new = "a better word\nend\n"
+[[patch.change]]
+file = "words.h"
 old = ""
 new = "last word"
 "#;
@@ -219,8 +223,9 @@ fn a_missing_or_odd_file_to_edit_is_refused() {
     let path = directory.path().join("core/slow.c");
     fs::remove_file(&path).unwrap();
     assert!(refused(directory.path(), apply).contains("core/slow.c"));
-    symlink("other.c", &path).unwrap();
-    assert!(refused(directory.path(), apply).contains("core/slow.c"));
+    write(directory.path(), "core/same.c", "\tleave();\n");
+    symlink("same.c", &path).unwrap();
+    assert!(refused(directory.path(), apply).starts_with("core/slow.c is not a plain file"));
     fs::remove_file(&path).unwrap();
     fs::write(&path, b"\tleave();\n\xff").unwrap();
     assert!(refused(directory.path(), apply).contains("core/slow.c"));
@@ -328,6 +333,16 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
+fn a_file_behind_a_link_is_not_removed() {
+    let directory = kernel();
+    let top = directory.path();
+    apply(top).unwrap();
+    fs::rename(top.join("notes"), top.join("else")).unwrap();
+    symlink("else", top.join("notes")).unwrap();
+    assert!(refused(top, revert).starts_with("notes/own/words.txt differs"));
+}
+
+#[test]
 fn nothing_is_left_half_applied() {
     let directory = kernel();
     let top = directory.path();
@@ -341,7 +356,9 @@ fn nothing_is_left_half_applied() {
 fn git_am_gives_what_apply_gives() {
     let directory = kernel();
     let top = directory.path();
+    // As all of a kernel's sources are.
     set_mode(top, "core/Makefile", 0o644);
+    set_mode(top, "core/slow.c", 0o644);
     commit_all(top);
     let out = tempfile::tempdir().unwrap();
     let out = out.path().join("new/patches");
@@ -384,6 +401,16 @@ fn git_am_gives_what_apply_gives() {
         "{stat}\n{}",
         written[1].text
     );
+
+    let diffs = git(top, &["log", "-3", "-p", "--full-index", "--format="]);
+    let indices: Vec<&str> = diffs.lines().filter(|l| l.starts_with("index ")).collect();
+    assert_eq!(indices.len(), 8);
+    for index in indices {
+        assert!(
+            written.iter().any(|file| file.text.contains(index)),
+            "{index}"
+        );
+    }
 
     // Of an applied tree it is the same series.
     let again = patches(&series(), &open(top), &author, true).unwrap();
@@ -452,6 +479,10 @@ fn refresh_writes_what_differs() {
     let before = snapshot(top);
     assert_eq!(refresh(&series()), [""; 0]);
     assert_eq!(snapshot(top), before);
+
+    // Copies made anew, of a tree that is applied, are of the kernel's files.
+    fs::remove_dir_all(&pristine).unwrap();
+    assert_eq!(refresh(&series()), [""; 0]);
 
     // Another version: one file changed, one gone, one edit other, one gone.
     let start = SERIES.find("[[patch]]").unwrap();
