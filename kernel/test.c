@@ -15,11 +15,11 @@
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/nmi.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #ifdef CONFIG_X86
 #include <asm/apic.h>
-#include <asm/nmi.h>
 #endif
 
 #include "client.h"

@@ -10,7 +10,7 @@ enum lw_lock_trait {
 	LW_SPINS = 2,	   /* waiters never sleep: collapses when threads outnumber CPUs */
 	LW_NUMA_AWARE = 4, /* prefers waiters of the holder's node, within a bound */
 	LW_BROKEN = 8,	   /* does not exclude: there to see that a harness bites */
-	LW_TAIL_WORD = 16, /* its first four bytes are an union lw_word */
+	LW_TAIL_WORD = 16, /* its first four bytes are a union lw_word */
 };
 
 struct lw_lock_type {
