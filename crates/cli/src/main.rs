@@ -70,6 +70,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         if std::io::stderr().is_terminal() {
             eprintln!();
         }
+        lockworks_kernel::lab::children::stop_all();
         output::exit_between_files(130);
     })?;
     match command {

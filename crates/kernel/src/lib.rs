@@ -1,5 +1,7 @@
 //! Lockworks in the Linux kernel: the patch series, building, booting, verdicts.
 
+pub mod lab;
+
 mod apply;
 mod changes;
 mod edit;

@@ -41,7 +41,12 @@ fn edited_files(series: &Table) -> Vec<(String, String)> {
     let fill = |anchors: Vec<&str>| anchors.join("\n/* between */\n\n");
     let files = files.into_iter();
     files
-        .map(|(file, anchors, _)| (file.to_owned(), format!("/* top */\n\n{}\n/* bottom */\n", fill(anchors))))
+        .map(|(file, anchors, _)| {
+            (
+                file.to_owned(),
+                format!("/* top */\n\n{}\n/* bottom */\n", fill(anchors)),
+            )
+        })
         .collect()
 }
 

@@ -1,8 +1,13 @@
 //! `lockworks kernel`: put Lockworks into a Linux tree, build it, boot it, judge it.
 
 mod apply;
+mod boot;
+mod build;
+mod guest;
+mod run;
 mod series;
 mod status;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -21,6 +26,10 @@ enum Command {
     Revert(apply::RevertArgs),
     Status(status::Args),
     Series(series::Args),
+    Build(build::Args),
+    Boot(boot::Args),
+    Torture(Box<torture::Args>),
+    Run(run::Args),
 }
 
 pub fn command(args: &Args) -> Result<ExitCode> {
@@ -29,5 +38,9 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         Command::Revert(args) => apply::revert(args),
         Command::Status(args) => status::command(args),
         Command::Series(args) => series::command(args),
+        Command::Build(args) => build::command(args),
+        Command::Boot(args) => boot::command(args),
+        Command::Torture(args) => torture::command(args),
+        Command::Run(args) => run::command(args),
     }
 }

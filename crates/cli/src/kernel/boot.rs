@@ -1,0 +1,62 @@
+//! `lockworks kernel boot`: a shell in a guest.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use lockworks_kernel::lab::{Cache, Input, Patience, Task};
+
+use super::guest::{Machine, Source, Steps, lock, verdict};
+use super::run::{self, BOOT};
+
+/// Boot a kernel to a shell.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    #[command(flatten)]
+    machine: Machine,
+
+    /// Slow path of its spinlocks: stock, qspinlock or cna [default: the kernel's]
+    #[arg(short, long, value_name = "LOCK")]
+    lock: Option<String>,
+
+    /// Run this in the guest rather than a shell
+    #[arg(long, value_name = "COMMAND")]
+    command: Option<String>,
+}
+
+const HELP: &str = "\
+The shell is busybox's, on the guest's console. 'exit' ends it and switches the guest off; Ctrl-A x
+does so at once. Exit status: 0 all is well, 1 the kernel complained, 2 bad input.
+
+Examples:
+  lockworks kernel boot --lock cna --nodes 2 --cpus 4
+  lockworks kernel boot --config paravirt --boot 'numa_spinlock=auto'
+  lockworks kernel boot --command 'grep . /sys/devices/system/node/node*/cpulist'";
+
+/// Nobody hurries a user.
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    args.machine.topology()?;
+    let lock = args.lock.as_deref().map(lock).transpose()?;
+    if let Some(command) = &args.command {
+        let task = Task::command(command);
+        return run::in_guest(&args.source, &args.machine, lock, &task, run::TIMEOUT);
+    }
+    let cache = Cache::open()?;
+    let steps = Steps::new();
+    let built = args.source.build(&cache, &steps)?;
+    steps.end();
+    let patience = Patience {
+        boot: BOOT,
+        step: FOREVER,
+    };
+    let guest = args.machine.guest(&built, lock, Input::Ours, patience)?;
+    let judged = guest.run(&Task::shell(), &cache, &mut |_| {})?;
+    verdict(&judged)
+}

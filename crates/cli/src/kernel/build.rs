@@ -1,0 +1,36 @@
+//! `lockworks kernel build`: a kernel with Lockworks in it.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use lockworks_kernel::lab::Cache;
+
+use super::guest::{Source, Steps};
+use crate::output;
+
+/// Build a kernel with Lockworks in it; print where it is.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+}
+
+const HELP: &str = "\
+Sources come from the installed Debian package linux-source-VERSION; where it is not installed, apt
+fetches it. Sources and builds are kept in $LOCKWORKS_CACHE or ~/.cache/lockworks: 4 GB a version.
+A first build takes some minutes, later ones build what has changed.
+
+Examples:
+  lockworks kernel build --version 6.12
+  lockworks kernel build --tree ~/linux --config paravirt";
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    let cache = Cache::open()?;
+    let steps = Steps::new();
+    let built = args.source.build(&cache, &steps)?;
+    steps.end();
+    output::print(&format!("{}\n", built.bzimage().display()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,219 @@
+//! What the commands with a kernel or a guest have in common.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::value_parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use lockworks_kernel::lab::{
+    self, BUILDING, Built, Cache, Emulation, Guest, Input, Judged, Lock, Patience, Topology, Tree,
+    Tuning, Variant, Version,
+};
+
+use crate::names::unknown;
+
+/// Which kernel.
+#[derive(clap::Args)]
+pub struct Source {
+    /// Kernel, from Debian's package linux-source-VERSION
+    #[arg(long, value_name = "VERSION", default_value = "6.12", value_parser = version())]
+    version: Version,
+
+    /// The user's own tree, which Lockworks is in; it is left as it is
+    #[arg(long, value_name = "DIR", conflicts_with = "version")]
+    tree: Option<PathBuf>,
+
+    /// Its spinlocks called directly, through pv_ops, or with lockdep and KCSAN watching
+    #[arg(long, value_name = "CONFIG", default_value = "native", value_parser = variant())]
+    config: Variant,
+}
+
+/// Where it runs.
+#[derive(clap::Args)]
+pub struct Machine {
+    /// NUMA nodes
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub nodes: u32,
+
+    /// CPUs, dealt out to the nodes
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub cpus: u32,
+
+    /// Memory, dealt out to the nodes
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    memory: u32,
+
+    /// CPUs emulated by a thread each, or all in turns by a single one
+    #[arg(long, value_name = "HOW", default_value = "multi", value_parser = emulation())]
+    pub emulation: Emulation,
+
+    /// Let the kernel see that it is a guest; its default then is an unfair lock
+    #[arg(long)]
+    hypervisor: bool,
+
+    /// More kernel parameters
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    boot: String,
+
+    /// How long CNA may pass over waiters of other nodes, 1 to 100 milliseconds
+    #[arg(long, value_name = "MS", value_parser = value_parser!(u32).range(1..=100))]
+    pub threshold: Option<u32>,
+
+    /// Let CNA look for waiters to pass over at every hand-off
+    #[arg(long)]
+    pub no_shuffle_reduction: bool,
+
+    /// Keep the guest's console in FILE rather than in the cache
+    #[arg(long, value_name = "FILE")]
+    console: Option<PathBuf>,
+}
+
+fn named<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let names = all.iter().map(|value| name(*value));
+    PossibleValuesParser::new(names).map(move |given| {
+        let mut all = all.iter().copied();
+        all.find(|value| name(*value) == given)
+            .expect("it is one of them")
+    })
+}
+
+fn version() -> impl TypedValueParser<Value = Version> {
+    named(&Version::ALL, Version::name)
+}
+
+fn variant() -> impl TypedValueParser<Value = Variant> {
+    named(&Variant::ALL, Variant::name)
+}
+
+fn emulation() -> impl TypedValueParser<Value = Emulation> {
+    named(&Emulation::ALL, Emulation::name)
+}
+
+/// A lock by its name.
+pub fn lock(name: &str) -> Result<Lock> {
+    let mut all = Lock::ALL.into_iter();
+    all.find(|lock| lock.name() == name)
+        .ok_or_else(|| unknown("lock", name, Lock::ALL.map(Lock::name)))
+}
+
+/// A line about the current step, on a terminal.
+pub struct Steps(ProgressBar);
+
+impl Steps {
+    pub fn new() -> Self {
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}")
+            .expect("it is well formed");
+        let bar = ProgressBar::new_spinner().with_style(style);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    pub fn begin(&self, step: &str) {
+        self.0.set_message(step.to_owned());
+    }
+
+    /// Prints while the line is out of the way.
+    pub fn print(&self, text: &str) -> Result<()> {
+        self.0.suspend(|| crate::output::print(text))
+    }
+
+    pub fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Source {
+    /// The version that is built.
+    pub fn version(&self) -> Result<Version> {
+        Ok(match &self.tree {
+            Some(path) => Version::of_tree(path)?,
+            None => self.version,
+        })
+    }
+
+    /// How it is configured.
+    pub fn config(&self) -> Variant {
+        self.config
+    }
+
+    /// Builds it, as far as it is not up to date.
+    pub fn build(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
+        let progress = |step: &str| steps.begin(step);
+        lab::provide(&BUILDING, cache, &progress)?;
+        let tree = match &self.tree {
+            Some(path) => Tree::given(path)?,
+            None => Tree::cached(self.version, cache, &progress)?,
+        };
+        Ok(lab::build(&tree, self.config, cache, &progress)?)
+    }
+}
+
+impl Machine {
+    /// The guest's CPUs, nodes and memory.
+    pub fn topology(&self) -> Result<Topology> {
+        Ok(Topology::new(self.nodes, self.cpus, self.memory)?)
+    }
+
+    /// The guest to boot.
+    pub fn guest<'a>(
+        &'a self,
+        built: &'a Built,
+        lock: Option<Lock>,
+        input: Input,
+        patience: Patience,
+    ) -> Result<Guest<'a>> {
+        Ok(Guest {
+            built,
+            topology: self.topology()?,
+            emulation: self.emulation,
+            hypervisor: self.hypervisor,
+            lock,
+            tuning: Tuning {
+                threshold: self.threshold,
+                no_shuffle_reduction: self.no_shuffle_reduction,
+            },
+            boot: &self.boot,
+            console: self.console.as_deref(),
+            input,
+            patience,
+        })
+    }
+}
+
+/// Something is wrong with the kernel.
+pub const FAILED: u8 = 1;
+
+/// Tells of all complaints; the exit status is 1 if there is one.
+pub fn verdict(judged: &Judged) -> Result<ExitCode> {
+    for complaint in &judged.complaints {
+        eprintln!("lockworks: FAIL: {}", complaint.kind);
+        for line in &complaint.lines {
+            eprintln!("  {line}");
+        }
+    }
+    if !judged.complaints.is_empty() {
+        eprintln!("lockworks: the console is in {}", judged.console.display());
+        return Ok(ExitCode::from(FAILED));
+    }
+    match &judged.refused {
+        Some(why) => anyhow::bail!("{why}; the console is in {}", judged.console.display()),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,122 @@
+//! `lockworks kernel run`: a command or a workload in a guest.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{ValueEnum, value_parser};
+use lockworks_kernel::lab::{self, BOOTING, Cache, Input, Lock, Patience, Said, Task};
+
+use super::guest::{Machine, Source, Steps, lock, verdict};
+
+/// Run a command in a guest and judge what its kernel says.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    #[command(flatten)]
+    machine: Machine,
+
+    /// Slow path of its spinlocks: stock, qspinlock or cna [default: the kernel's]
+    #[arg(short, long, value_name = "LOCK")]
+    lock: Option<String>,
+
+    /// Work that all of the guest's CPUs do
+    #[arg(long, value_name = "WHAT")]
+    workload: Option<Workload>,
+
+    /// Length of the workload
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = value_parser!(u32).range(1..=86_400))]
+    seconds: u32,
+
+    /// A script for the guest's shell
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+
+    /// Longest silence of the guest
+    #[arg(long, value_name = "S", default_value_t = TIMEOUT.as_secs() as u32, value_parser = value_parser!(u32).range(1..))]
+    timeout: u32,
+
+    /// A command for the guest's shell
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const HELP: &str = "\
+The command's output is printed; its status, and all that the guest's kernel complains of, make the
+verdict. The guest has busybox, and the kernel's modules in /lockworks/modules.
+Exit status: 0 all is well, 1 the command failed or the kernel complained, 2 bad input.
+
+Examples:
+  lockworks kernel run --lock cna -- 'cat /proc/cmdline; dmesg | grep lockworks:'
+  lockworks kernel run --lock cna --workload fork --seconds 10
+  lockworks kernel run --version 6.1 --script test.sh --timeout 600";
+
+/// What keeps CPUs busy.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Workload {
+    /// Short-lived processes
+    Fork,
+    /// Small files in one directory
+    Files,
+}
+
+/// How long a guest may take to user space.
+pub const BOOT: Duration = Duration::from_secs(240);
+/// How long a command may be silent.
+pub const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    args.machine.topology()?;
+    let lock = args.lock.as_deref().map(lock).transpose()?;
+    let task = match (&args.workload, &args.script, args.command.as_slice()) {
+        (Some(workload), None, []) => {
+            let name = match workload {
+                Workload::Fork => "fork",
+                Workload::Files => "files",
+            };
+            Task::workload(name, args.seconds)
+        }
+        (None, Some(path), []) => {
+            let script = std::fs::read_to_string(path);
+            Task::command(&script.with_context(|| format!("cannot read {}", path.display()))?)
+        }
+        (None, None, [_, ..]) => Task::command(&args.command.join(" ")),
+        _ => anyhow::bail!("give one of --workload, --script FILE, or a command after --"),
+    };
+    let timeout = Duration::from_secs(args.timeout.into());
+    in_guest(&args.source, &args.machine, lock, &task, timeout)
+}
+
+/// Builds the kernel, boots it, prints what the task says, and judges.
+pub fn in_guest(
+    source: &Source,
+    machine: &Machine,
+    lock: Option<Lock>,
+    task: &Task,
+    timeout: Duration,
+) -> Result<ExitCode> {
+    let cache = Cache::open()?;
+    let steps = Steps::new();
+    lab::provide(&BOOTING, &cache, &|step| steps.begin(step))?;
+    let built = source.build(&cache, &steps)?;
+    let patience = Patience {
+        boot: BOOT,
+        step: timeout,
+    };
+    let guest = machine.guest(&built, lock, Input::Nothing, patience)?;
+    steps.begin("booting");
+    let mut printed = Ok(());
+    let judged = guest.run(task, &cache, &mut |said| match said {
+        Said::Output(line) if printed.is_ok() => printed = steps.print(&format!("{line}\n")),
+        Said::Word(word, _) if word == "up" => steps.begin("running"),
+        _ => {}
+    })?;
+    steps.end();
+    printed?;
+    verdict(&judged)
+}

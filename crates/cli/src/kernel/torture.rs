@@ -1,0 +1,347 @@
+//! `lockworks kernel torture`: the kernel's locktorture on its own lock and ours.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::builder::PossibleValuesParser;
+use clap::value_parser;
+use comfy_table::{CellAlignment, ContentArrangement};
+use lockworks_kernel::lab::{
+    self, BOOTING, Cache, Complaint, Input, Lock, Plan, Round, Subject, Tortured, torture,
+};
+use serde::Serialize;
+
+use super::guest::{Machine, Source, Steps, verdict};
+use crate::names::unknown;
+use crate::output::{self, Destination};
+use crate::torture::scaled;
+
+/// Torture spinlocks in a guest with the kernel's own module.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    #[command(flatten)]
+    machine: Machine,
+
+    /// Slow paths: stock, qspinlock, cna; several take turns in one guest. busted: a broken lock
+    #[arg(
+        short,
+        long,
+        value_name = "LOCK",
+        value_delimiter = ',',
+        default_value = "cna"
+    )]
+    lock: Vec<String>,
+
+    /// What locktorture takes
+    #[arg(long = "type", value_name = "TYPE", default_value = "spin_lock", value_parser = kinds())]
+    kind: String,
+
+    /// Threads that take the lock [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=4096))]
+    writers: Option<u32>,
+
+    /// Length of each round; fractions are allowed
+    #[arg(short, long, value_name = "S", default_value = "5", value_parser = seconds)]
+    seconds: f64,
+
+    /// Rounds of each lock, within one guest
+    #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// Switch CPUs off and on meanwhile
+    #[arg(long)]
+    hotplug: bool,
+
+    /// More parameters of the module, as "nested_locks=2"
+    #[arg(long, value_name = "K=V ...", default_value = "")]
+    torture_args: String,
+
+    /// Give JSON rather than a table: an object for one lock, else an array
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    destination: Destination,
+}
+
+const HELP: &str = "\
+Builds the kernel if need be, boots it in an emulated NUMA guest, runs locktorture, and judges: any
+acquisition that did not exclude others, and any panic, WARNING, BUG, stall, lockup, hang, lockdep
+or KCSAN report fails the run. Exit status: 0 all is well, 1 failed, 2 bad input, 130 interrupted.
+
+  operations  acquisitions in a round, median of the rounds
+  fairness    upper bound of the threads' fairness factor, median of the rounds: the upper half's share
+              of all operations, 0.5 fair, 1 unfair. locktorture tells total, most and least only;
+              with these, n threads can have no factor above n/2 * most / total, nor above
+              1 - n/2 * least / total. Of two threads that is the factor itself.
+  remote      hand-offs to another node, among all that the lock counted
+The counters are the kernel's own lock events, of all of its locks, summed over the rounds.
+The module's long_hold, stutter, shuffle_interval and rt_boost are 0 unless --torture-args sets them.
+Emulation has no NUMA cost: compare what is counted, and operations as ratios within one guest.
+
+Examples:
+  lockworks kernel torture --version 6.12 --lock cna --nodes 4 --cpus 8 --seconds 10 --json
+  lockworks kernel torture --lock stock,qspinlock,cna --rounds 5
+  lockworks kernel torture --config debug --type spin_lock_irq --hotplug
+  lockworks kernel torture --lock busted";
+
+fn kinds() -> PossibleValuesParser {
+    PossibleValuesParser::new([
+        "spin_lock",
+        "spin_lock_irq",
+        "raw_spin_lock",
+        "raw_spin_lock_irq",
+    ])
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.1..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("give a number from 0.1 to 86400".to_owned()),
+    }
+}
+
+fn subject(name: &str) -> Result<Subject> {
+    let all = Lock::ALL
+        .map(Subject::Lock)
+        .into_iter()
+        .chain([Subject::Busted]);
+    all.clone()
+        .find(|subject| subject.name() == name)
+        .ok_or_else(|| unknown("lock", name, all.map(Subject::name)))
+}
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    args.machine.topology()?;
+    args.destination.check()?;
+    let plan = args.plan()?;
+    let version = args.source.version()?;
+
+    let cache = Cache::open()?;
+    let steps = Steps::new();
+    lab::provide(&BOOTING, &cache, &|step| steps.begin(step))?;
+    let built = args.source.build(&cache, &steps)?;
+    let lock = match plan.subjects[..] {
+        [Subject::Lock(lock)] => Some(lock),
+        _ => None,
+    };
+    ensure!(
+        built.lockworks || plan.subjects.len() == 1,
+        "Lockworks is not in this kernel; it has --lock stock only"
+    );
+    let patience = plan.patience(args.source.config(), args.machine.cpus);
+    let guest = args.machine.guest(&built, lock, Input::Nothing, patience)?;
+    let tortured = torture(&plan, &guest, &cache, &|step| steps.begin(step))?;
+    steps.end();
+
+    let reports: Vec<Report> = tortured
+        .subjects
+        .iter()
+        .map(|(subject, rounds)| Report {
+            version: version.name(),
+            config: args.source.config().name(),
+            threshold_ms: args.machine.threshold,
+            shuffle_reduction: !args.machine.no_shuffle_reduction,
+            nodes: args.machine.nodes,
+            cpus: args.machine.cpus,
+            emulation: args.machine.emulation.name(),
+            ..Report::new(&plan, *subject, rounds, &tortured)
+        })
+        .collect();
+    args.destination.write(&if args.json {
+        match reports.as_slice() {
+            [report] => output::json(report)?,
+            all => output::json(&all)?,
+        }
+    } else {
+        table(&reports)
+    })?;
+    verdict(&tortured.judged)
+}
+
+impl Args {
+    fn plan(&self) -> Result<Plan> {
+        let mut subjects = Vec::new();
+        for name in &self.lock {
+            let subject = subject(name)?;
+            if !subjects.contains(&subject) {
+                subjects.push(subject);
+            }
+        }
+        ensure!(
+            subjects.len() == 1 || !subjects.contains(&Subject::Busted),
+            "busted is a type of locktorture, not a slow path; torture it alone"
+        );
+        Ok(Plan {
+            subjects,
+            kind: self.kind.clone(),
+            writers: self.writers.unwrap_or(self.machine.cpus),
+            seconds: self.seconds,
+            rounds: self.rounds,
+            hotplug: self.hotplug,
+            parameters: self.torture_args.clone(),
+        })
+    }
+}
+
+/// How a lock fared.
+#[derive(Default, Serialize)]
+struct Report {
+    verdict: &'static str,
+    lock: &'static str,
+    /// Median of the rounds.
+    operations: Option<u64>,
+    /// Upper bound of the factor; median of the rounds.
+    fairness: Option<f64>,
+    fail: u64,
+    /// Sums over the rounds.
+    counters: BTreeMap<String, u64>,
+    version: &'static str,
+    release: String,
+    config: &'static str,
+    #[serde(rename = "type")]
+    kind: String,
+    nodes: u32,
+    cpus: u32,
+    emulation: &'static str,
+    writers: u32,
+    seconds: f64,
+    threshold_ms: Option<u32>,
+    shuffle_reduction: bool,
+    hotplug: bool,
+    rounds: Vec<Round>,
+    complaints: Vec<Complaint>,
+    console: String,
+    command: Vec<String>,
+}
+
+impl Report {
+    fn new(plan: &Plan, subject: Subject, rounds: &[Round], tortured: &Tortured) -> Self {
+        let judged = &tortured.judged;
+        let mut counters = BTreeMap::new();
+        for (name, count) in rounds.iter().flat_map(|round| &round.counters) {
+            *counters.entry(name.clone()).or_default() += count;
+        }
+        let complete = rounds.len() == plan.rounds as usize;
+        let good = complete
+            && judged.complaints.is_empty()
+            && rounds.iter().all(|round| round.figures.is_good());
+        Self {
+            verdict: if good { "pass" } else { "fail" },
+            lock: subject.name(),
+            operations: median(rounds.iter().map(|round| round.figures.operations as f64))
+                .map(|median| median.round() as u64),
+            fairness: median(rounds.iter().filter_map(|round| round.fairness)),
+            fail: rounds.iter().map(|round| round.figures.fail).sum(),
+            counters,
+            release: tortured.release.clone(),
+            kind: plan.type_of(subject).to_owned(),
+            writers: plan.writers,
+            seconds: plan.seconds,
+            hotplug: plan.hotplug,
+            rounds: rounds.to_vec(),
+            complaints: judged.complaints.clone(),
+            console: judged.console.display().to_string(),
+            command: std::env::args().collect(),
+            ..Self::default()
+        }
+    }
+
+    fn count(&self, name: &str) -> Option<u64> {
+        self.counters.get(name).copied()
+    }
+
+    fn remote_share(&self) -> Option<f64> {
+        let remote = self.count("remote_handoffs")?;
+        let all = remote + self.count("local_handoffs")?;
+        (all > 0).then(|| remote as f64 / all as f64)
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+fn table(reports: &[Report]) -> String {
+    let first = &reports[0];
+    let mut text = format!(
+        "Linux {} ({}), {} CPUs on {} nodes, emulation {}. {}, {} writers, {} rounds of {} s each.\n",
+        first.release,
+        first.config,
+        first.cpus,
+        first.nodes,
+        first.emulation,
+        first.kind,
+        first.writers,
+        first.rounds.len(),
+        first.seconds,
+    );
+    let header = [
+        "lock",
+        "verdict",
+        "operations",
+        "min..max",
+        "fairness",
+        "fail",
+        "remote",
+    ];
+    let mut table = output::table(&header);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.add_rows(reports.iter().map(cells));
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    text.push_str(&format!("{table}\n"));
+    for report in reports.iter().filter(|report| !report.counters.is_empty()) {
+        text.push_str(&format!("Counted with {}:", report.lock));
+        for (name, count) in &report.counters {
+            text.push_str(&format!(" {name} {}", scaled(*count as f64)));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn cells(report: &Report) -> [String; 7] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let operations = || report.rounds.iter().map(|round| round.figures.operations);
+    let range = operations().min().zip(operations().max());
+    [
+        report.lock.to_owned(),
+        report.verdict.to_owned(),
+        or_dash(report.operations.map(|n| scaled(n as f64))),
+        or_dash(range.map(|(min, max)| format!("{}..{}", scaled(min as f64), scaled(max as f64)))),
+        or_dash(report.fairness.map(|fairness| format!("<= {fairness:.3}"))),
+        report.fail.to_string(),
+        or_dash(
+            report
+                .remote_share()
+                .map(|share| format!("{:.1} %", 100.0 * share)),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median([].into_iter()), None);
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
+        assert_eq!(median([4.0, 1.0].into_iter()), Some(2.5));
+    }
+}

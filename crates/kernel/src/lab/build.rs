@@ -1,0 +1,202 @@
+//! From a source tree to a kernel and its modules.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use super::cache::{Cache, Progress};
+use super::children::{self, Ending, Running};
+use super::config::{self, Variant};
+use super::error::{Attempt, Error, Result};
+use super::source::Tree;
+
+/// A kernel that has been built. Nobody builds it anew until it is released or dropped.
+#[derive(Debug)]
+pub struct Built {
+    /// The build directory.
+    pub directory: PathBuf,
+    /// What the kernel calls itself.
+    pub release: String,
+    /// How it was configured.
+    pub variant: Variant,
+    /// Is Lockworks in it?
+    pub lockworks: bool,
+    unchanged: File,
+}
+
+impl Built {
+    /// The kernel to boot.
+    pub fn bzimage(&self) -> PathBuf {
+        self.directory.join("arch/x86/boot/bzImage")
+    }
+
+    /// Lets others build it anew: all that is needed of it has been copied.
+    pub(crate) fn release_lock(&self) -> Result<()> {
+        self.unchanged
+            .unlock()
+            .attempt_on("unlock", &self.directory)
+    }
+
+    /// The modules.
+    pub fn modules(&self) -> Result<Vec<PathBuf>> {
+        let order = self.directory.join("modules.order");
+        let text = fs::read_to_string(&order).attempt_on("read", &order)?;
+        let module = |line| self.directory.join(Path::new(line).with_extension("ko"));
+        Ok(text.lines().map(module).collect())
+    }
+}
+
+/// Variables of the caller's environment that would change what is built.
+const MISLEADING: [&str; 8] = [
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "GNUMAKEFLAGS",
+    "ARCH",
+    "CROSS_COMPILE",
+    "KBUILD_OUTPUT",
+    "O",
+];
+
+/// Lines of the log that an error shows.
+const LINES: usize = 12;
+
+/// Builds what has changed since the last time.
+pub fn build(tree: &Tree, variant: Variant, cache: &Cache, progress: Progress) -> Result<Built> {
+    let name = format!("build-{}-{variant}", tree.name);
+    let lock = cache.lock(&name, progress)?;
+    let directory = cache.path(&name);
+    fs::create_dir_all(&directory).attempt_on("make the directory", &directory)?;
+    let log = cache.path(&format!("{name}.log"));
+    let mut log_file = File::create(&log).attempt_on("write", &log)?;
+    let mut make = |arguments: &[&str]| {
+        let mut command = children::command("make", Ending::Asked);
+        command
+            .arg("-C")
+            .arg(&tree.path)
+            .arg(format!("O={}", directory.display()))
+            .args(arguments)
+            .env("LC_ALL", "C");
+        for variable in MISLEADING {
+            command.env_remove(variable);
+        }
+        run(command, &log, &mut log_file, progress)
+    };
+
+    progress("configuring");
+    let lockworks = tree.has_lockworks();
+    let requested = config::requested(tree.version, variant, lockworks);
+    let request = directory.join("requested.config");
+    fs::write(&request, &requested).attempt_on("write", &request)?;
+    let allconfig = format!("KCONFIG_ALLCONFIG={}", request.display());
+    make(&[&allconfig, "allnoconfig"])?;
+    let config = directory.join(".config");
+    let got = fs::read_to_string(&config).attempt_on("read", &config)?;
+    config::check(&requested, &got)?;
+
+    let jobs = thread::available_parallelism().map_or(1, usize::from);
+    make(&[&format!("-j{jobs}"), "bzImage", "modules"])?;
+    let release = directory.join("include/config/kernel.release");
+    let release = fs::read_to_string(&release).attempt_on("read", &release)?;
+    Ok(Built {
+        directory,
+        release: release.trim().to_owned(),
+        variant,
+        lockworks,
+        unchanged: lock,
+    })
+}
+
+/// Runs make; tells of each object that it makes.
+fn run(mut command: Command, log: &Path, log_file: &mut File, progress: Progress) -> Result<()> {
+    let (output, input) = std::io::pipe().attempt(|| "make a pipe".to_owned())?;
+    let errors = input.try_clone().attempt(|| "make a pipe".to_owned())?;
+    command.stdin(Stdio::null()).stdout(input).stderr(errors);
+    let mut running =
+        Running::start(&mut command, Ending::Asked).attempt(|| "start make".to_owned())?;
+    // It holds the ends of the pipe that make writes to.
+    drop(command);
+    let mut made = 0;
+    let mut said = Vec::new();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.attempt(|| "read from make".to_owned())?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        writeln!(log_file, "{line}").attempt_on("write", log)?;
+        if let Some(object) = object(&line) {
+            made += 1;
+            progress(&format!("compiling: {made} done, {object}"));
+        }
+        said.push(line);
+    }
+    let status = running.wait().attempt(|| "wait for make".to_owned())?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Error::Failed {
+            what: "building the kernel".to_owned(),
+            lines: telling(&said),
+            log: log.to_owned(),
+        }),
+    }
+}
+
+/// The object that make has begun, in a line such as `  CC      mm/slub.o`.
+fn object(line: &str) -> Option<&str> {
+    let (step, object) = line.strip_prefix("  ")?.split_once(' ')?;
+    let is_step = !step.is_empty() && step.bytes().all(|b| b.is_ascii_uppercase());
+    (is_step && step != "CALL" && step != "DESCEND").then(|| object.trim_start())
+}
+
+/// The lines that say what went wrong, or else the last ones.
+fn telling(said: &[String]) -> Vec<String> {
+    let tells = |line: &&String| {
+        [
+            "error:",
+            "Error ",
+            "undefined reference",
+            "*** ",
+            "warning:",
+        ]
+        .iter()
+        .any(|mark| line.contains(mark))
+            && !line.contains("Waiting for unfinished jobs")
+    };
+    let telling: Vec<String> = said.iter().filter(tells).take(LINES).cloned().collect();
+    match telling.is_empty() {
+        true => said[said.len().saturating_sub(LINES)..].to_vec(),
+        false => telling,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_objects_from_other_lines() {
+        assert_eq!(object("  CC      mm/slub.o"), Some("mm/slub.o"));
+        assert_eq!(
+            object("  LD [M]  kernel/torture.ko"),
+            Some("[M]  kernel/torture.ko")
+        );
+        assert_eq!(object("  CALL    scripts/checksyscalls.sh"), None);
+        assert_eq!(object("make[1]: Entering directory 'x'"), None);
+        assert_eq!(object("mm/slub.c:1:2: error: no"), None);
+    }
+
+    #[test]
+    fn shows_errors_rather_than_the_end() {
+        let said: Vec<String> = [
+            "  CC      a.o",
+            "a.c:3:1: error: unknown type name 'x'",
+            "make[2]: *** [Makefile:1: a.o] Error 1",
+            "make[2]: *** Waiting for unfinished jobs....",
+            "  CC      b.o",
+        ]
+        .map(str::to_owned)
+        .into();
+        assert_eq!(telling(&said), said[1..3]);
+        assert_eq!(telling(&said[..1]), said[..1]);
+    }
+}

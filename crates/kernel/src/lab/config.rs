@@ -1,0 +1,134 @@
+//! Kernel configurations: what is asked for, and whether the kernel's own rules allowed it.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use include_dir::{Dir, include_dir};
+
+use super::error::{Error, Result};
+use super::source::Version;
+
+/// What the guests are made of.
+pub(crate) static GUEST: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../kernel/guest");
+
+/// A way to configure a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Spinlocks called directly.
+    Native,
+    /// Spinlocks called through `pv_ops`.
+    Paravirt,
+    /// With lockdep, its self-tests and a detector of data races.
+    Debug,
+}
+
+impl Variant {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Native, Self::Paravirt, Self::Debug];
+
+    /// As it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Paravirt => "paravirt",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// All that is asked of a configuration, in the kernel's own format.
+pub(crate) fn requested(version: Version, variant: Variant, lockworks: bool) -> String {
+    ["base", version.name(), variant.name()]
+        .into_iter()
+        .chain(lockworks.then_some("lockworks"))
+        .filter_map(|name| GUEST.get_file(format!("{name}.config"))?.contents_utf8())
+        .collect()
+}
+
+/// Checks that each requested symbol has its value in what the kernel made of the request.
+pub(crate) fn check(requested: &str, config: &str) -> Result<()> {
+    let got: HashMap<&str, &str> = settings(config).collect();
+    let unmet: Vec<String> = settings(requested)
+        .filter_map(|(symbol, wanted)| {
+            let got = got.get(symbol).copied().unwrap_or("n");
+            (got != wanted).then(|| format!("{symbol}={wanted} became {got}"))
+        })
+        .collect();
+    match unmet.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Refused(format!(
+            "the kernel cannot be configured as asked: {}",
+            unmet.join(", ")
+        ))),
+    }
+}
+
+fn settings(config: &str) -> impl Iterator<Item = (&str, &str)> {
+    config
+        .lines()
+        .filter(|line| line.starts_with("CONFIG_"))
+        .filter_map(|line| line.split_once('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_symbol_is_looked_at() {
+        let requested = "# why\nCONFIG_A=y\nCONFIG_B=n\nCONFIG_C=256\nCONFIG_D=m\n";
+        let good = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=256\nCONFIG_D=m\nCONFIG_E=y\n";
+        check(requested, good).unwrap();
+        check(requested, &good.replace("# CONFIG_B is not set\n", "")).unwrap();
+
+        let bad = "CONFIG_A=y\nCONFIG_B=y\nCONFIG_D=y\n";
+        assert_eq!(
+            check(requested, bad).unwrap_err().to_string(),
+            "the kernel cannot be configured as asked: \
+             CONFIG_B=n became y, CONFIG_C=256 became n, CONFIG_D=m became y"
+        );
+    }
+
+    #[test]
+    fn variants_differ_where_they_should() {
+        let has = |version, variant, lockworks, line| {
+            requested(version, variant, lockworks)
+                .lines()
+                .any(|l| l == line)
+        };
+        for version in Version::ALL {
+            for variant in Variant::ALL {
+                assert!(has(version, variant, false, "CONFIG_LOCK_TORTURE_TEST=m"));
+                assert!(!has(
+                    version,
+                    variant,
+                    false,
+                    "CONFIG_NUMA_AWARE_SPINLOCKS=y"
+                ));
+                assert!(has(version, variant, true, "CONFIG_NUMA_AWARE_SPINLOCKS=y"));
+                let pv = has(version, variant, false, "CONFIG_PARAVIRT_SPINLOCKS=y");
+                assert_eq!(pv, variant == Variant::Paravirt);
+                let debug = has(version, variant, false, "CONFIG_PROVE_LOCKING=y");
+                assert_eq!(debug, variant == Variant::Debug);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_for_twice() {
+        for version in Version::ALL {
+            for variant in Variant::ALL {
+                let all = requested(version, variant, true);
+                let symbols: Vec<&str> = settings(&all).map(|(symbol, _)| symbol).collect();
+                let distinct: std::collections::HashSet<_> = symbols.iter().collect();
+                assert_eq!(distinct.len(), symbols.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! What a guest's console tells of trouble.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// What kind of trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Kind {
+    Panic,
+    Oops,
+    Lockup,
+    RcuStall,
+    HungTask,
+    DataRace,
+    Lockdep,
+    SelfTest,
+    Violation,
+    Bug,
+    Warning,
+    /// Nothing was heard of the guest for too long.
+    Hang,
+    /// The guest ended before its task did.
+    Ended,
+    /// The task itself failed.
+    Task,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Panic => "the kernel panicked",
+            Self::Oops => "the kernel hit a fault",
+            Self::Lockup => "a CPU is locked up",
+            Self::RcuStall => "RCU is stalled",
+            Self::HungTask => "a task is blocked",
+            Self::DataRace => "a data race",
+            Self::Lockdep => "lockdep objects",
+            Self::SelfTest => "a self-test failed",
+            Self::Violation => "mutual exclusion is broken, or the test did not end well",
+            Self::Bug => "the kernel found a bug",
+            Self::Warning => "the kernel warns",
+            Self::Hang => "the guest hangs",
+            Self::Ended => "the guest ended early",
+            Self::Task => "the task failed",
+        })
+    }
+}
+
+/// A report of trouble.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Complaint {
+    /// What kind of trouble.
+    pub kind: Kind,
+    /// The lines that say so.
+    pub lines: Vec<String>,
+}
+
+/// What the kernel says in trouble. Where two fit a line, the first counts.
+const MARKS: [(Kind, &[&str]); 10] = [
+    (Kind::Panic, &["Kernel panic"]),
+    (
+        Kind::Lockup,
+        &["soft lockup", "hard LOCKUP", "BUG: workqueue lockup"],
+    ),
+    (
+        Kind::RcuStall,
+        &[
+            "self-detected stall",
+            "detected stalls on",
+            "detected expedited stalls",
+            "kthread starved for",
+        ],
+    ),
+    (Kind::HungTask, &["blocked for more than"]),
+    (Kind::DataRace, &["BUG: KCSAN:"]),
+    (
+        Kind::SelfTest,
+        &["unexpected failures (out of", "selftests failed"],
+    ),
+    (
+        Kind::Lockdep,
+        &[
+            "possible circular locking",
+            "possible recursive locking",
+            "possible irq lock inversion",
+            "possible deadlock",
+            "irq-unsafe lock order detected",
+            "inconsistent lock state",
+            "nvalid wait context",
+            "bad unlock balance",
+            "bad contention detected",
+            "held lock freed",
+            "lock held when returning to user space",
+            "still has locks held",
+            "nested lock was not taken",
+            "suspicious RCU usage",
+            "DEBUG_LOCKS_WARN_ON",
+            "BUG: MAX_LOCK",
+            "trying to register non-static key",
+        ],
+    ),
+    (
+        Kind::Oops,
+        &[
+            "Oops:",
+            "BUG: unable to handle",
+            "BUG: kernel NULL",
+            "kernel BUG at",
+            "general protection fault",
+            "invalid opcode",
+            "double fault",
+        ],
+    ),
+    (
+        Kind::Bug,
+        &[
+            "BUG:",
+            "refcount_t:",
+            "list_add corruption",
+            "list_del corruption",
+            "nobody cared",
+            "UBSAN:",
+        ],
+    ),
+    (Kind::Warning, &["WARNING:"]),
+];
+
+/// Of these lines none is trouble.
+const HARMLESS: [&str; 5] = [
+    "ommand line:",
+    "kernel command line parameters",
+    // Mitigations are off in a guest whose time counts.
+    "Spectre",
+    "RETBleed",
+    "Unprivileged eBPF",
+];
+
+/// Longest report that is shown.
+const LINES: usize = 16;
+
+/// All reports of trouble on a console.
+pub fn complaints(console: &str) -> Vec<Complaint> {
+    let lines: Vec<&str> = console.lines().map(str::trim_end).collect();
+    let mut complaints = Vec::new();
+    let mut next = 0;
+    while let Some(line) = lines.get(next) {
+        let Some(kind) = kind(line) else {
+            next += 1;
+            continue;
+        };
+        let report = &lines[next..report_end(&lines, next)];
+        complaints.push(Complaint {
+            kind,
+            lines: report.iter().map(|line| (*line).to_owned()).collect(),
+        });
+        next += report.len();
+    }
+    complaints
+}
+
+/// Where a report that begins at `begin` ends: at a rule or an end mark, where others begin, or
+/// when it gets long.
+fn report_end(lines: &[&str], begin: usize) -> usize {
+    let most = lines.len().min(begin + LINES);
+    for (offset, line) in lines[begin + 1..most].iter().enumerate() {
+        if message(line).is_empty() {
+            return begin + 1 + offset;
+        }
+        if line.contains("---[ end ") || message(line).starts_with("=====") {
+            return begin + 2 + offset;
+        }
+    }
+    most
+}
+
+fn kind(line: &str) -> Option<Kind> {
+    if HARMLESS.iter().any(|harmless| line.contains(harmless)) {
+        return None;
+    }
+    if is_broken_count(line) {
+        return Some(Kind::Violation);
+    }
+    if self_tests(line).is_some_and(|(passed, all)| passed != all) {
+        return Some(Kind::SelfTest);
+    }
+    let found = MARKS
+        .iter()
+        .find(|(_, marks)| marks.iter().any(|mark| line.contains(mark)));
+    found.map(|(kind, _)| *kind)
+}
+
+/// Does the line count acquisitions that excluded nobody?
+fn is_broken_count(line: &str) -> bool {
+    if let Some((_, count)) = line.split_once(" Fail: ") {
+        return count.split_whitespace().next() != Some("0");
+    }
+    match line
+        .split_once("lockworks_test: ")
+        .and_then(|(_, rest)| rest.split_once(" violation"))
+    {
+        Some((before, _)) => before.rsplit(' ').next() != Some("0"),
+        None => line.contains("End of test: ") && !line.contains("End of test: SUCCESS"),
+    }
+}
+
+/// How many of its self-tests KCSAN says that it passed.
+fn self_tests(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = line.split_once("kcsan: selftest: ")?;
+    rest.split_once(" tests passed")?.0.split_once('/')
+}
+
+/// What the debug kernel's self-tests should have said and did not.
+pub(crate) fn missing_self_tests(console: &str) -> Option<Complaint> {
+    let locking = |line: &str| line.contains("Good, all ") && line.contains(" passed!");
+    let silent: Vec<String> = [
+        ("locking self-tests", console.lines().any(locking)),
+        (
+            "KCSAN's self-test",
+            console.lines().any(|l| self_tests(l).is_some()),
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, said)| !said)
+    .map(|(what, _)| format!("no word of the {what} having passed"))
+    .collect();
+    (!silent.is_empty()).then_some(Complaint {
+        kind: Kind::SelfTest,
+        lines: silent,
+    })
+}
+
+/// A line without the time and the caller before it.
+fn message(line: &str) -> &str {
+    let mut rest = line.trim();
+    while let Some((stamp, after)) = rest.strip_prefix('[').and_then(|l| l.split_once(']')) {
+        let is_stamp = stamp
+            .trim_start()
+            .starts_with(|c: char| c.is_ascii_digit() || c == 'T' || c == 'C');
+        if !is_stamp {
+            break;
+        }
+        rest = after.trim_start();
+    }
+    rest
+}
+
+/// The last lines of a console, for a guest that fell silent.
+pub(crate) fn last_lines(console: &str) -> Vec<String> {
+    let lines: Vec<&str> = console.lines().filter(|l| !l.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(8)..]
+        .iter()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(console: &str) -> Vec<Kind> {
+        complaints(console).iter().map(|c| c.kind).collect()
+    }
+
+    #[test]
+    fn each_kind_of_trouble_is_heard() {
+        let cases = [
+            ("[    3.1] Kernel panic - not syncing: no init", Kind::Panic),
+            (
+                "[   30.0] watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [x:7]",
+                Kind::Lockup,
+            ),
+            (
+                "[   30.0] watchdog: Watchdog detected hard LOCKUP on cpu 2",
+                Kind::Lockup,
+            ),
+            (
+                "[   21.0] rcu: INFO: rcu_preempt self-detected stall on CPU",
+                Kind::RcuStall,
+            ),
+            (
+                "[   21.0] rcu: INFO: rcu_sched detected stalls on CPUs/tasks:",
+                Kind::RcuStall,
+            ),
+            (
+                "[   90.0] INFO: task rmmod:88 blocked for more than 30 seconds.",
+                Kind::HungTask,
+            ),
+            ("[    5.5] BUG: KCSAN: data-race in a / b", Kind::DataRace),
+            (
+                "[    5.5] WARNING: possible circular locking dependency detected",
+                Kind::Lockdep,
+            ),
+            (
+                "[    5.5] WARNING: possible recursive locking detected",
+                Kind::Lockdep,
+            ),
+            ("[    5.5] WARNING: inconsistent lock state", Kind::Lockdep),
+            ("[    5.5] [ BUG: Invalid wait context ]", Kind::Lockdep),
+            (
+                "[    5.5] WARNING: bad unlock balance detected!",
+                Kind::Lockdep,
+            ),
+            ("[    5.5] DEBUG_LOCKS_WARN_ON(x)", Kind::Lockdep),
+            ("[    5.5] WARNING: suspicious RCU usage", Kind::Lockdep),
+            (
+                "[    0.6] BUG:   2 unexpected failures (out of 358) - disabled! |",
+                Kind::SelfTest,
+            ),
+            (
+                "[    0.7] kcsan: selftest: 3/4 tests passed",
+                Kind::SelfTest,
+            ),
+            (
+                "[    5.5] BUG: unable to handle page fault for address: 0",
+                Kind::Oops,
+            ),
+            ("[    5.5] Oops: 0000 [#1] PREEMPT SMP", Kind::Oops),
+            ("[    5.5] kernel BUG at mm/slub.c:1!", Kind::Oops),
+            ("[    5.5] BUG: spinlock bad magic on CPU#0, x/1", Kind::Bug),
+            (
+                "[    5.5] WARNING: CPU: 1 PID: 9 at a.c:3 f+0x1/0x2",
+                Kind::Warning,
+            ),
+            (
+                "[    5.5] x-torture: Writes:  Total: 9  Max/Min: 5/4   Fail: 3 !!!",
+                Kind::Violation,
+            ),
+            (
+                "[    5.5] x-torture:--- End of test: LOCK_HOTPLUG: a=1",
+                Kind::Violation,
+            ),
+            (
+                "[    5.5] lockworks_test: cna: 8 threads, 9 rounds: 10 violations",
+                Kind::Violation,
+            ),
+        ];
+        for (line, kind) in cases {
+            assert_eq!(kinds(line), [kind], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_clean_console_passes() {
+        let clean = "\
+            [    0.000000] Command line: console=ttyS0 note=BUG: WARNING:\n\
+            [    0.000000] Lock dependency validator: x, MAX_LOCKDEP_KEYS: 8192\n\
+            [    0.100000] Spectre V2 : WARNING: the mitigation is off\n\
+            [    0.200000] Unknown kernel command line parameters \"a=BUG:\", will be passed on\n\
+            [    0.300000] Good, all 358 testcases passed! |\n\
+            [    0.400000] kcsan: selftest: 4/4 tests passed\n\
+            [    1.000000] clocksource: Marking clocksource 'tsc' as unstable\n\
+            [    2.000000] lockworks: numa_spinlock on, 4 nodes\n\
+            [    9.000000] spin_lock-torture: Writes:  Total: 9  Max/Min: 6/3 ???  Fail: 0 \n\
+            [    9.000000] spin_lock-torture:--- End of test: SUCCESS: nwriters_stress=8\n\
+            [    9.500000] lockworks_test: cna: 8 threads, 1000 rounds: 0 violations\n\
+            [   10.000000] reboot: Power down\n";
+        assert_eq!(complaints(clean), []);
+        assert_eq!(missing_self_tests(clean), None);
+        let silent = missing_self_tests("[    1.0] up\n").unwrap();
+        assert_eq!((silent.kind, silent.lines.len()), (Kind::SelfTest, 2));
+    }
+
+    #[test]
+    fn a_report_comes_whole_and_once() {
+        let console = "\
+            [    4.0][    T9] something before\n\
+            [    5.0][    T9] =====================\n\
+            [    5.0][    T9] WARNING: possible recursive locking detected\n\
+            [    5.0][    T9] x is trying to acquire lock: BUG:\n\
+            [    5.0][    T9] =====================\n\
+            [    6.0][    T9] WARNING: CPU: 0 PID: 1 at b.c:1\n\
+            [    6.0][    T9] ---[ end trace 0000000000000000 ]---\n\
+            [    7.0][    T9] something after\n";
+        let complaints = complaints(console);
+        let found: Vec<_> = complaints.iter().map(|c| (c.kind, c.lines.len())).collect();
+        assert_eq!(found, [(Kind::Lockdep, 3), (Kind::Warning, 2)]);
+    }
+
+    #[test]
+    fn a_long_report_is_cut() {
+        let console = "WARNING: x\n".to_owned() + &" a+0x1\n".repeat(100);
+        let complaints = complaints(&console);
+        assert_eq!(complaints.len(), 1);
+        assert_eq!(complaints[0].lines.len(), LINES);
+    }
+}

@@ -1,0 +1,405 @@
+//! A guest: what it is made of, what it is to do, and how it fared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::build::Built;
+use super::cache::Cache;
+use super::config::Variant;
+use super::console::{self, Complaint, Kind, complaints};
+use super::error::{Attempt, Error, Result};
+use super::initramfs::{self, Entry};
+use super::qemu::{Emulation, End, Input, Machine, Patience};
+use super::tools;
+use super::topology::Topology;
+
+/// A slow path that the kernel's spinlocks can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// The kernel's own.
+    Stock,
+    /// Lockworks' queued spinlock.
+    Qspinlock,
+    /// Lockworks' CNA.
+    Cna,
+}
+
+impl Lock {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Stock, Self::Qspinlock, Self::Cna];
+
+    /// As it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stock => "stock",
+            Self::Qspinlock => "qspinlock",
+            Self::Cna => "cna",
+        }
+    }
+
+    fn parameters(self) -> &'static str {
+        match self {
+            Self::Stock => "numa_spinlock=off qspinlock=stock",
+            Self::Qspinlock => "numa_spinlock=off qspinlock=lockworks",
+            Self::Cna => "numa_spinlock=on",
+        }
+    }
+}
+
+/// CNA's settings.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tuning {
+    /// How long it may pass over other nodes, in milliseconds; the kernel's default if none.
+    pub threshold: Option<u32>,
+    /// Look for waiters to pass over at every hand-off.
+    pub no_shuffle_reduction: bool,
+}
+
+/// What the guest is to do.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The guest's script for it.
+    pub(crate) script: &'static str,
+    /// What the script is told.
+    pub(crate) plan: Vec<(&'static str, String)>,
+    /// A script of the user's.
+    pub(crate) command: Option<String>,
+}
+
+impl Task {
+    /// A shell on the console.
+    pub fn shell() -> Self {
+        Self {
+            script: "shell",
+            plan: Vec::new(),
+            command: None,
+        }
+    }
+
+    /// Commands for the guest's shell.
+    pub fn command(script: &str) -> Self {
+        Self {
+            script: "command",
+            plan: Vec::new(),
+            command: Some(script.to_owned()),
+        }
+    }
+
+    /// A workload of ours, for so many seconds.
+    pub fn workload(name: &str, seconds: u32) -> Self {
+        Self::command(&format!(
+            "SECONDS_EACH={seconds} exec sh /lockworks/{name}.sh\n"
+        ))
+    }
+}
+
+/// What a guest says to us, beside its console.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A word of our scripts, and what belongs to it.
+    Word(String, String),
+    /// A line of the user's command.
+    Output(String),
+}
+
+impl Said {
+    fn read(line: &str) -> Vec<Self> {
+        let Some((before, word)) = line.split_once("@lockworks ") else {
+            return vec![Self::Output(line.to_owned())];
+        };
+        let (word, rest) = word.split_once(' ').unwrap_or((word, ""));
+        let word = Self::Word(word.to_owned(), rest.to_owned());
+        match before {
+            // The command's last line may lack an end.
+            "" => vec![word],
+            before => vec![Self::Output(before.to_owned()), word],
+        }
+    }
+}
+
+/// A guest to be.
+#[derive(Debug)]
+pub struct Guest<'a> {
+    /// The kernel.
+    pub built: &'a Built,
+    /// CPUs, nodes and memory.
+    pub topology: Topology,
+    /// How CPUs are emulated.
+    pub emulation: Emulation,
+    /// Let the guest see that it is one, which makes its kernel use an unfair lock.
+    pub hypervisor: bool,
+    /// The slow path; the kernel's default if none.
+    pub lock: Option<Lock>,
+    /// CNA's settings.
+    pub tuning: Tuning,
+    /// More kernel parameters.
+    pub boot: &'a str,
+    /// Where to keep the console; in the cache if nowhere else.
+    pub console: Option<&'a Path>,
+    /// What the console reads.
+    pub input: Input,
+    /// How long to wait for the guest's next word.
+    pub patience: Patience,
+}
+
+/// How a guest fared.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// All that is wrong.
+    pub complaints: Vec<Complaint>,
+    /// The guest could not do what was asked, for this reason.
+    pub refused: Option<String>,
+    /// Where the console is kept.
+    pub console: PathBuf,
+}
+
+impl Guest<'_> {
+    /// What the kernel is told.
+    pub fn command_line(&self) -> String {
+        let mut words = vec![
+            "console=ttyS0 loglevel=7 printk.time=1 panic=-1 oops=panic tsc=unstable mitigations=off"
+                .to_owned(),
+        ];
+        if self.built.lockworks {
+            words.extend(self.lock.map(|lock| lock.parameters().to_owned()));
+            let threshold = self.tuning.threshold;
+            words.extend(threshold.map(|ms| format!("numa_spinlock_threshold={ms}")));
+            if self.tuning.no_shuffle_reduction {
+                words.push("numa_spinlock_shuffle_reduction=off".to_owned());
+            }
+        }
+        words.push(self.boot.to_owned());
+        words.join(" ").trim_end().to_owned()
+    }
+
+    /// Boots it, lets it do its task, judges it.
+    pub fn run(&self, task: &Task, cache: &Cache, hear: &mut dyn FnMut(&Said)) -> Result<Judged> {
+        if !self.built.lockworks && !matches!(self.lock, None | Some(Lock::Stock)) {
+            return Err(Error::Refused(
+                "Lockworks is not in this kernel; it has --lock stock only".to_owned(),
+            ));
+        }
+        let directory = cache.new_run()?;
+        let kept = directory.join("console");
+        let console = match self.console {
+            Some(path) => std::path::absolute(path).attempt_on("write", path)?,
+            None => kept,
+        };
+        // Copies: the build may be brought up to date while the guest runs.
+        let kernel = directory.join("bzImage");
+        fs::copy(self.built.bzimage(), &kernel).attempt_on("copy", &self.built.bzimage())?;
+        let initramfs = directory.join("initramfs");
+        let archive = initramfs::archive(&tools::busybox()?, &self.files(task)?)?;
+        fs::write(&initramfs, archive).attempt_on("write", &initramfs)?;
+        self.built.release_lock()?;
+
+        let machine = Machine {
+            topology: self.topology,
+            emulation: self.emulation,
+            hypervisor: self.hypervisor,
+            kernel: &kernel,
+            initramfs: &initramfs,
+            command_line: &self.command_line(),
+            disk: None,
+            input: self.input,
+            console: &console,
+            channel: &directory.join("channel"),
+            errors: &directory.join("qemu.log"),
+        };
+        let mut course = Course::default();
+        let end = machine.run(self.patience, &mut |line| {
+            for said in Said::read(line) {
+                course.note(&said);
+                hear(&said);
+            }
+        })?;
+        for file in [&kernel, &initramfs] {
+            fs::remove_file(file).attempt_on("remove", file)?;
+        }
+        let bytes = fs::read(&console).attempt_on("read", &console)?;
+        let text = String::from_utf8_lossy(&bytes).replace('\r', "");
+        let left = self.input == Input::Ours && end == End::Off;
+        Ok(Judged {
+            complaints: course.judge(&text, end, self.built.variant, left),
+            refused: course.refused,
+            console,
+        })
+    }
+
+    fn files(&self, task: &Task) -> Result<Vec<Entry>> {
+        let mut files = Vec::new();
+        for module in self.built.modules()? {
+            let name = module.file_name().unwrap_or_default().to_string_lossy();
+            files.push(Entry {
+                path: format!("lockworks/modules/{name}"),
+                contents: fs::read(&module).attempt_on("read", &module)?,
+            });
+        }
+        let lock = match self.lock {
+            Some(lock) => lock.name(),
+            None => "",
+        };
+        let plan: String = [("TASK", task.script.to_owned()), ("LOCK", lock.to_owned())]
+            .iter()
+            .chain(&task.plan)
+            .map(|(name, value)| format!("{name}={}\n", quoted(value)))
+            .collect();
+        let mut file = |path: &str, contents: &str| {
+            files.push(Entry {
+                path: path.to_owned(),
+                contents: contents.into(),
+            });
+        };
+        file("lockworks/plan", &plan);
+        if let Some(command) = &task.command {
+            file("lockworks/command", command);
+        }
+        Ok(files)
+    }
+}
+
+/// As one word for a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// How far a guest has come.
+#[derive(Debug, Default)]
+struct Course {
+    up: bool,
+    ended: bool,
+    status: Option<String>,
+    refused: Option<String>,
+}
+
+impl Course {
+    fn note(&mut self, said: &Said) {
+        let Said::Word(word, rest) = said else {
+            return;
+        };
+        match word.as_str() {
+            "up" => self.up = true,
+            "refused" => self.refused = Some(rest.clone()),
+            "status" => self.status = Some(rest.clone()),
+            "end" => self.ended = true,
+            _ => {}
+        }
+    }
+
+    /// `left`: the user may have ended the guest.
+    fn judge(&self, text: &str, end: End, variant: Variant, left: bool) -> Vec<Complaint> {
+        let mut all = complaints(text);
+        if variant == Variant::Debug && self.up {
+            all.extend(console::missing_self_tests(text));
+        }
+        let mut complain = |kind, what: String| {
+            let mut lines = vec![what];
+            lines.extend(console::last_lines(text));
+            all.push(Complaint { kind, lines });
+        };
+        match end {
+            End::Silent(Duration { .. }) if self.ended => {
+                complain(Kind::Hang, "the guest did not switch off".to_owned());
+            }
+            End::Silent(time) => complain(
+                Kind::Hang,
+                format!(
+                    "the guest {} for {} s; its console ends with",
+                    if self.up {
+                        "was silent"
+                    } else {
+                        "did not come up"
+                    },
+                    time.as_secs()
+                ),
+            ),
+            End::Off if !self.ended && !left => complain(
+                Kind::Ended,
+                "the guest ended before its task did; its console ends with".to_owned(),
+            ),
+            End::Off => {}
+        }
+        match self.status.as_deref() {
+            None | Some("0") => {}
+            Some(_) if self.refused.is_some() => {}
+            Some(status) => all.push(Complaint {
+                kind: Kind::Task,
+                lines: vec![format!("the task ended with status {status}")],
+            }),
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_from_output() {
+        let word = |word: &str, rest: &str| Said::Word(word.into(), rest.into());
+        let output = |line: &str| Said::Output(line.into());
+        assert_eq!(Said::read("@lockworks status 0"), [word("status", "0")]);
+        assert_eq!(Said::read("@lockworks end"), [word("end", "")]);
+        assert_eq!(Said::read("hello"), [output("hello")]);
+        assert_eq!(
+            Said::read("no end@lockworks status 1"),
+            [output("no end"), word("status", "1")]
+        );
+    }
+
+    #[test]
+    fn shells_get_what_was_meant() {
+        assert_eq!(quoted("a 'b' $c"), r"'a '\''b'\'' $c'");
+    }
+
+    fn course(words: &[&str]) -> Course {
+        let mut course = Course::default();
+        for word in words {
+            for said in Said::read(&format!("@lockworks {word}")) {
+                course.note(&said);
+            }
+        }
+        course
+    }
+
+    fn kinds(words: &[&str], console: &str, end: End, variant: Variant) -> Vec<Kind> {
+        let all = course(words).judge(console, end, variant, false);
+        all.iter().map(|complaint| complaint.kind).collect()
+    }
+
+    #[test]
+    fn a_guest_must_come_to_its_end() {
+        let done = ["up 6.12.0", "status 0", "end"];
+        let judge = |words: &[&str], end| kinds(words, "", end, Variant::Native);
+        assert_eq!(judge(&done, End::Off), []);
+        assert_eq!(judge(&["up x", "status 3", "end"], End::Off), [Kind::Task]);
+        assert_eq!(judge(&["up x"], End::Off), [Kind::Ended]);
+        let silent = End::Silent(Duration::from_secs(60));
+        assert_eq!(judge(&[], silent), [Kind::Hang]);
+        assert_eq!(judge(&["up x"], silent), [Kind::Hang]);
+        assert_eq!(judge(&done, silent), [Kind::Hang]);
+    }
+
+    #[test]
+    fn the_console_counts_too() {
+        let done = ["up x", "status 0", "end"];
+        assert_eq!(
+            kinds(&done, "WARNING: x\n", End::Off, Variant::Native),
+            [Kind::Warning]
+        );
+        assert_eq!(
+            kinds(&done, "all is well\n", End::Off, Variant::Debug),
+            [Kind::SelfTest]
+        );
+    }
+
+    #[test]
+    fn the_user_may_leave() {
+        assert_eq!(
+            course(&["up x"]).judge("", End::Off, Variant::Native, true),
+            []
+        );
+    }
+}

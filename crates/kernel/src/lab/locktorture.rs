@@ -1,0 +1,146 @@
+//! What the kernel's locktorture module prints, and what follows from it.
+
+use serde::Serialize;
+
+/// What a session of locktorture has come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Figures {
+    /// Acquisitions by all writers.
+    pub operations: u64,
+    /// By the writer that had most.
+    pub max: u64,
+    /// By the writer that had least.
+    pub min: u64,
+    /// Times that a writer was not alone.
+    pub fail: u64,
+    /// How the module says that it ended.
+    pub end: Option<String>,
+}
+
+impl Figures {
+    /// From lines of the kernel's log; `None` where the module has told no figures.
+    pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let mut figures: Option<Self> = None;
+        let mut end = None;
+        for line in lines {
+            if let Some(read) = writes(line) {
+                figures = Some(read);
+            }
+            if let Some((_, rest)) = line.split_once("End of test: ") {
+                let word = rest.split([' ', ':']).next();
+                end = word.map(str::to_owned);
+            }
+        }
+        figures.map(|figures| Self { end, ..figures })
+    }
+
+    /// Has it ended as it should, with nobody's exclusion broken?
+    pub fn is_good(&self) -> bool {
+        self.fail == 0 && self.end.as_deref() == Some("SUCCESS")
+    }
+}
+
+/// The figures in `Writes:  Total: 12  Max/Min: 7/5   Fail: 0`.
+fn writes(line: &str) -> Option<Figures> {
+    let (_, rest) = line.split_once("Writes:")?;
+    let mut words = rest.split_whitespace();
+    let mut after = |mark: &str| {
+        words.find(|word| *word == mark)?;
+        words.next()
+    };
+    let operations = after("Total:")?.parse().ok()?;
+    let (max, min) = after("Max/Min:")?.split_once('/')?;
+    let fail = after("Fail:")?;
+    Some(Figures {
+        operations,
+        max: max.parse().ok()?,
+        min: min.parse().ok()?,
+        fail: fail.parse().ok()?,
+        end: None,
+    })
+}
+
+/// The fairness factor that these figures leave possible at most.
+///
+/// The factor is the share that the busier half of the writers has of all operations: 0.5 is fair, 1
+/// unfair. Of an odd number the middle one counts half to either side. The busier half has at most
+/// `max` each, the other at least `min` each; of two writers that is the factor itself.
+pub fn fairness_bound(figures: &Figures, writers: u32) -> Option<f64> {
+    if figures.operations == 0 || writers == 0 {
+        return None;
+    }
+    let half = f64::from(writers) / 2.0;
+    let total = figures.operations as f64;
+    let busier = half * figures.max as f64 / total;
+    let others = half * figures.min as f64 / total;
+    Some(busier.min(1.0 - others).clamp(0.5, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: [&str; 3] = [
+        "[    9.1] spin_lock-torture:--- Start of test [debug]: nwriters_stress=8",
+        "[   19.2] spin_lock-torture: Writes:  Total: 1000  Max/Min: 150/100   Fail: 0 ",
+        "[   19.2] spin_lock-torture:--- End of test: SUCCESS [debug]: nwriters_stress=8",
+    ];
+
+    #[test]
+    fn reads_what_the_module_prints() {
+        let figures = Figures::read(GOOD).unwrap();
+        assert_eq!(
+            figures,
+            Figures {
+                operations: 1000,
+                max: 150,
+                min: 100,
+                fail: 0,
+                end: Some("SUCCESS".into())
+            }
+        );
+        assert!(figures.is_good());
+        assert_eq!(Figures::read(GOOD.into_iter().take(1)), None);
+    }
+
+    #[test]
+    fn tells_good_ends_from_others() {
+        let read = |line: &str, end: &str| {
+            Figures::read(["Writes:  Total: 9  Max/Min: 6/3 ???  Fail: 0 ", line, end]).unwrap()
+        };
+        assert!(read("", "x-torture:--- End of test: SUCCESS: a=1").is_good());
+        for end in ["FAILURE", "LOCK_HOTPLUG", "RCU_HOTPLUG"] {
+            assert!(!read("", &format!("x-torture:--- End of test: {end}: a=1")).is_good());
+        }
+        assert!(!read("", "").is_good(), "it has not ended");
+        let fails = read(
+            "Writes:  Total: 9  Max/Min: 6/3   Fail: 4 !!!",
+            "x-torture:--- End of test: SUCCESS: a=1",
+        );
+        assert_eq!(fails.fail, 4);
+        assert!(!fails.is_good());
+    }
+
+    fn bound(writers: u32, operations: u64, max: u64, min: u64) -> Option<f64> {
+        let figures = Figures {
+            operations,
+            max,
+            min,
+            ..Figures::default()
+        };
+        fairness_bound(&figures, writers)
+    }
+
+    #[test]
+    fn bounds_the_fairness_factor() {
+        assert_eq!(bound(1, 10, 10, 10), Some(0.5));
+        assert_eq!(bound(2, 10, 7, 3), Some(0.7));
+        assert_eq!(bound(8, 800, 100, 100), Some(0.5));
+        // 150 150 100 100: both bounds are exact.
+        assert_eq!(bound(4, 500, 150, 100), Some(0.6));
+        // 2.5 * 30 of 100, against 1 - 2.5 * 10 of 100.
+        assert_eq!(bound(5, 100, 30, 10), Some(0.75));
+        assert_eq!(bound(4, 100, 100, 0), Some(1.0));
+        assert_eq!(bound(4, 0, 0, 0), None);
+    }
+}

@@ -1,0 +1,328 @@
+//! QEMU: one emulated machine from switching on to switching off.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::children::{self, Ending, Running};
+use super::error::{Attempt, Error, Result};
+use super::terminal::Raw;
+use super::topology::Topology;
+
+/// How the guest's CPUs are emulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emulation {
+    /// Each by a thread of its own: with fewer CPUs below, the guest is overcommitted.
+    Multi,
+    /// All by one thread, in turns; who pauses gives its turn away.
+    Single,
+}
+
+impl Emulation {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Multi, Self::Single];
+
+    /// As it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Multi => "multi",
+            Self::Single => "single",
+        }
+    }
+}
+
+/// What the guest's console reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing.
+    Nothing,
+    /// Our standard input; what the console says goes to our standard output.
+    Ours,
+}
+
+/// A machine to be.
+#[derive(Debug)]
+pub(crate) struct Machine<'a> {
+    pub topology: Topology,
+    pub emulation: Emulation,
+    /// Let the guest see that it is one.
+    pub hypervisor: bool,
+    pub kernel: &'a Path,
+    pub initramfs: &'a Path,
+    pub command_line: &'a str,
+    pub disk: Option<&'a Path>,
+    pub input: Input,
+    /// Where the first serial line is kept.
+    pub console: &'a Path,
+    /// Where the second is.
+    pub channel: &'a Path,
+    /// Where QEMU's own complaints are.
+    pub errors: &'a Path,
+}
+
+/// How long to wait for the next word of a guest.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For the first one.
+    pub boot: Duration,
+    /// For any other.
+    pub step: Duration,
+}
+
+/// How a machine came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It switched itself off, or the user did.
+    Off,
+    /// It had been silent for so long.
+    Silent(Duration),
+}
+
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Machine<'_> {
+    fn arguments(&self) -> Vec<String> {
+        let hypervisor = if self.hypervisor { "on" } else { "off" };
+        let mut arguments: Vec<String> = [
+            "-accel",
+            &format!("tcg,thread={},tb-size=256", self.emulation.name()),
+            "-machine",
+            "q35",
+            "-cpu",
+            &format!("max,hypervisor={hypervisor}"),
+            "-nodefaults",
+            "-nographic",
+            "-no-reboot",
+            "-serial",
+            "stdio",
+            "-serial",
+            &format!("file:{}", comma(self.channel)),
+            "-kernel",
+            &self.kernel.to_string_lossy(),
+            "-initrd",
+            &comma(self.initramfs),
+            "-append",
+            self.command_line,
+        ]
+        .map(str::to_owned)
+        .into();
+        arguments.extend(self.topology.arguments());
+        if let Some(disk) = self.disk {
+            let drive = format!("file={},if=virtio,format=raw,snapshot=on", comma(disk));
+            arguments.extend(["-drive".to_owned(), drive]);
+        }
+        arguments
+    }
+
+    /// Runs it. `hear` is given all that comes over the second serial line.
+    pub fn run(&self, patience: Patience, hear: &mut dyn FnMut(&str)) -> Result<End> {
+        let mut channel = File::create_new(self.channel)
+            .and_then(|_| File::open(self.channel))
+            .attempt_on("make", self.channel)?;
+        let console = File::create(self.console).attempt_on("write", self.console)?;
+        let errors = File::create(self.errors).attempt_on("write", self.errors)?;
+        let mut command = children::command("qemu-system-x86_64", Ending::Killed);
+        command
+            .args(self.arguments())
+            .stdin(match self.input {
+                Input::Nothing => Stdio::null(),
+                Input::Ours => Stdio::piped(),
+            })
+            .stdout(Stdio::piped())
+            .stderr(errors);
+        let mut running = Running::start(&mut command, Ending::Killed)
+            .attempt(|| "start qemu-system-x86_64".to_owned())?;
+
+        let output = running.streams().stdout.take().expect("it is a pipe");
+        let echo = self.input == Input::Ours;
+        let copier = thread::spawn(move || copy_console(output, console, echo));
+        let leave = Arc::new(AtomicBool::new(false));
+        let _raw = (self.input == Input::Ours).then(Raw::begin);
+        if let Some(input) = running.streams().stdin.take() {
+            let leave = Arc::clone(&leave);
+            thread::spawn(move || copy_keys(io::stdin(), input, &leave));
+        }
+
+        let mut last = Instant::now();
+        let mut allowed = patience.boot;
+        let mut line = Vec::new();
+        let end = loop {
+            let status = running.try_wait().attempt(|| "wait for QEMU".to_owned())?;
+            // Only after that: what it said last is not to be missed.
+            if hear_new(&mut channel, &mut line, hear).attempt_on("read", self.channel)? {
+                last = Instant::now();
+                allowed = patience.step;
+            }
+            match status {
+                Some(status) if !status.success() => return Err(self.failed()),
+                Some(_) => break End::Off,
+                None if leave.load(Ordering::Relaxed) => break End::Off,
+                None if last.elapsed() > allowed => break End::Silent(allowed),
+                None => thread::sleep(LOOK),
+            }
+        };
+        drop(running);
+        copier
+            .join()
+            .expect("it does not panic")
+            .attempt_on("write", self.console)?;
+        if !line.is_empty() {
+            hear(&String::from_utf8_lossy(&line));
+        }
+        Ok(end)
+    }
+
+    fn failed(&self) -> Error {
+        let text = std::fs::read_to_string(self.errors).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        Error::Failed {
+            what: "QEMU".to_owned(),
+            lines: lines[lines.len().saturating_sub(5)..]
+                .iter()
+                .map(|line| (*line).to_owned())
+                .collect(),
+            log: self.errors.to_owned(),
+        }
+    }
+}
+
+/// A path in an option, where a comma begins the next one.
+fn comma(path: &Path) -> String {
+    path.to_string_lossy().replace(',', ",,")
+}
+
+/// Hands on the lines that are new and complete. Was there anything?
+fn hear_new(
+    channel: &mut File,
+    line: &mut Vec<u8>,
+    hear: &mut dyn FnMut(&str),
+) -> io::Result<bool> {
+    let mut new = Vec::new();
+    channel.read_to_end(&mut new)?;
+    for byte in &new {
+        match byte {
+            b'\n' => {
+                hear(&String::from_utf8_lossy(line));
+                line.clear();
+            }
+            b'\r' => {}
+            byte => line.push(*byte),
+        }
+    }
+    Ok(!new.is_empty())
+}
+
+fn copy_console(mut output: impl Read, mut console: File, echo: bool) -> io::Result<()> {
+    let mut bytes = [0; 4096];
+    loop {
+        let length = match output.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        console.write_all(&bytes[..length])?;
+        if echo {
+            // Whoever read it may have gone; the guest goes on.
+            let mut stdout = io::stdout().lock();
+            let _ = stdout
+                .write_all(&bytes[..length])
+                .and_then(|()| stdout.flush());
+        }
+    }
+}
+
+/// Before an `x`, it ends the guest; before itself, it is meant for the guest.
+const ESCAPE: u8 = 0x01;
+
+/// Hands keys on to the guest, until Ctrl-A x.
+fn copy_keys(mut keys: impl Read, mut input: impl Write, leave: &AtomicBool) {
+    let mut escaped = false;
+    let mut byte = [0];
+    while let Ok(1) = keys.read(&mut byte) {
+        match (escaped, byte[0]) {
+            (false, ESCAPE) => {
+                escaped = true;
+                continue;
+            }
+            (true, b'x') => {
+                leave.store(true, Ordering::Relaxed);
+                return;
+            }
+            _ => escaped = false,
+        }
+        if input.write_all(&byte).and_then(|()| input.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Machine<'static> {
+        Machine {
+            topology: Topology::new(2, 4, 1024).unwrap(),
+            emulation: Emulation::Single,
+            hypervisor: false,
+            kernel: Path::new("k"),
+            initramfs: Path::new("i"),
+            command_line: "a b",
+            disk: None,
+            input: Input::Nothing,
+            console: Path::new("c"),
+            channel: Path::new("ch,1"),
+            errors: Path::new("e"),
+        }
+    }
+
+    #[test]
+    fn says_what_was_asked_for() {
+        let text = machine().arguments().join(" ");
+        for part in [
+            "tcg,thread=single",
+            "-cpu max,hypervisor=off",
+            "-serial stdio -serial file:ch,,1",
+            "-append a b",
+            "-smp 4,sockets=2",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(!text.contains("-drive"));
+    }
+
+    #[test]
+    fn lines_come_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("channel");
+        std::fs::write(&path, "one\r\ntwo\nthr").unwrap();
+        let mut channel = File::open(&path).unwrap();
+        let (mut line, mut heard) = (Vec::new(), Vec::new());
+        let mut hear = |text: &str| heard.push(text.to_owned());
+        assert!(hear_new(&mut channel, &mut line, &mut hear).unwrap());
+        assert!(!hear_new(&mut channel, &mut line, &mut hear).unwrap());
+        File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(b"ee\n"))
+            .unwrap();
+        assert!(hear_new(&mut channel, &mut line, &mut hear).unwrap());
+        assert_eq!(heard, ["one", "two", "three"]);
+    }
+
+    #[test]
+    fn a_key_sequence_ends_the_guest() {
+        let leave = AtomicBool::new(false);
+        let mut typed = Vec::new();
+        copy_keys(&b"ls\x01\x01y\x01xz"[..], &mut typed, &leave);
+        assert_eq!(typed, b"ls\x01y");
+        assert!(leave.load(Ordering::Relaxed));
+    }
+}

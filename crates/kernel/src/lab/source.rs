@@ -1,0 +1,273 @@
+//! Kernel sources: from Debian's package, or the user's own tree.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::cache::{self, Cache, Progress};
+use super::children::{self, Ending};
+use super::error::{Attempt, Error, Result};
+use super::tools;
+
+/// A long-term kernel that Lockworks goes into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// Linux 6.12.
+    V6_12,
+    /// Linux 6.1.
+    V6_1,
+}
+
+impl Version {
+    /// All of them, newest first.
+    pub const ALL: [Self; 2] = [Self::V6_12, Self::V6_1];
+
+    /// As it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V6_12 => "6.12",
+            Self::V6_1 => "6.1",
+        }
+    }
+
+    /// That of a tree.
+    pub fn of_tree(tree: &Path) -> Result<Self> {
+        let makefile = tree.join("Makefile");
+        let text = fs::read_to_string(&makefile).attempt_on("read", &makefile)?;
+        let value = |name: &str| {
+            let (_, value) = text
+                .lines()
+                .filter_map(|line| line.split_once('='))
+                .find(|(key, _)| key.trim() == name)?;
+            Some(value.trim().to_owned())
+        };
+        let found = match (value("VERSION"), value("PATCHLEVEL")) {
+            (Some(major), Some(minor)) => format!("{major}.{minor}"),
+            _ => {
+                let path = tree.display();
+                return Err(Error::Refused(format!("{path} is not a kernel tree")));
+            }
+        };
+        let known = Self::ALL.into_iter().find(|v| v.name() == found);
+        known.ok_or_else(|| {
+            Error::Refused(format!(
+                "{} is Linux {found}; Lockworks goes into 6.12 and 6.1",
+                tree.display()
+            ))
+        })
+    }
+
+    fn package(self) -> String {
+        format!("linux-source-{}", self.name())
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A tree to build from. Nobody changes a cached one while this is there.
+#[derive(Debug)]
+pub struct Tree {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Which kernel it is.
+    pub version: Version,
+    /// Its builds are called by this.
+    pub(crate) name: String,
+    _unchanged: Option<File>,
+}
+
+impl Tree {
+    /// The user's own tree, which is left as it is.
+    pub fn given(path: &Path) -> Result<Self> {
+        let path = path.canonicalize().attempt_on("find the tree", path)?;
+        let tree = Self {
+            version: Version::of_tree(&path)?,
+            name: format!(
+                "{:016x}",
+                xxhash_rust::xxh3::xxh3_64(path.as_os_str().as_encoded_bytes())
+            ),
+            path,
+            _unchanged: None,
+        };
+        match tree.has_lockworks() {
+            true => Ok(tree),
+            false => Err(Error::Refused(format!(
+                "Lockworks is not in {0}; say `lockworks kernel apply {0}` first",
+                tree.path.display()
+            ))),
+        }
+    }
+
+    /// The cache's own tree of Debian's sources, with Lockworks in it as it is now.
+    pub fn cached(version: Version, cache: &Cache, progress: Progress) -> Result<Self> {
+        let lock = cache.lock(&format!("source-{version}"), progress)?;
+        let pristine = unpacked(version, cache, progress)?;
+        let path = cache.path(&format!("tree-{version}"));
+        if !path.exists() {
+            progress("copying the sources");
+            let staging = cache::staging(&path)?;
+            let mut copy = children::command("cp", Ending::Killed);
+            copy.args(["-a", "--reflink=auto", "--"])
+                .args([pristine.join("."), staging.clone()]);
+            tools::run_logged(copy, "copying the sources", &cache.path("copy.log"))?;
+            fs::rename(&staging, &path).attempt_on("make", &path)?;
+        }
+        crate::refresh(&path, &pristine).map_err(|error| Error::Refused(error.to_string()))?;
+        // Others may build from it, but not bring it up to date.
+        lock.lock_shared().attempt_on("lock", &path)?;
+        Ok(Self {
+            path,
+            version,
+            name: version.to_string(),
+            _unchanged: Some(lock),
+        })
+    }
+
+    /// Is Lockworks in it?
+    pub fn has_lockworks(&self) -> bool {
+        ["arch/x86/Kconfig", "kernel/Kconfig.locks"]
+            .iter()
+            .filter_map(|file| fs::read_to_string(self.path.join(file)).ok())
+            .any(|text| {
+                text.lines()
+                    .any(|line| line == "config NUMA_AWARE_SPINLOCKS")
+            })
+    }
+}
+
+/// The sources as Debian packs them, unpacked.
+fn unpacked(version: Version, cache: &Cache, progress: Progress) -> Result<PathBuf> {
+    let package = version.package();
+    let path = cache.path(&package);
+    let stamp = cache.path(&format!("{package}.stamp"));
+    let installed = PathBuf::from(format!("/usr/src/{package}.tar.xz"));
+    let from = fs::read_to_string(&stamp).ok();
+    let newer = |archive: &Path| from.as_ref().is_some_and(|from| *from != identity(archive));
+    if path.is_dir() && !(installed.is_file() && newer(&installed)) {
+        return Ok(path);
+    }
+
+    let archive = archive(version, cache, progress)?;
+    progress(&format!("unpacking {package}"));
+    let staging = cache::staging(&path)?;
+    let mut tar = children::command("tar", Ending::Killed);
+    tar.args(["--extract", "--strip-components=1", "--file"])
+        .arg(&archive)
+        .arg("--directory")
+        .arg(&staging);
+    tools::run_logged(
+        tar,
+        &format!("unpacking {}", archive.display()),
+        &cache.path("unpack.log"),
+    )?;
+    // Files of another version may be older than what was built: none of that stays.
+    for entry in fs::read_dir(cache.path("")).attempt_on("read", &path)? {
+        let entry = entry.attempt_on("read", &path)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let stale =
+            name == format!("tree-{version}") || name.starts_with(&format!("build-{version}-"));
+        if stale && entry.path().is_dir() {
+            cache::remove(&entry.path())?;
+        }
+    }
+    cache::remove(&path)?;
+    fs::write(&stamp, identity(&archive)).attempt_on("write", &stamp)?;
+    fs::rename(&staging, &path).attempt_on("make", &path)?;
+    Ok(path)
+}
+
+/// What tells one archive from its successor.
+fn identity(archive: &Path) -> String {
+    match archive.metadata() {
+        Ok(found) => format!("{} {:?}\n", found.len(), found.modified().ok()),
+        Err(_) => String::new(),
+    }
+}
+
+/// Debian's archive: installed, or else fetched into the cache.
+fn archive(version: Version, cache: &Cache, progress: Progress) -> Result<PathBuf> {
+    let package = version.package();
+    let within = format!("usr/src/{package}.tar.xz");
+    let installed = Path::new("/").join(&within);
+    let fetched = cache.path("packages").join(&package);
+    for found in [&installed, &fetched.join(&within)] {
+        if found.is_file() {
+            return Ok(found.clone());
+        }
+    }
+    progress(&format!("fetching {package}"));
+    if nix::unistd::geteuid().is_root()
+        && tools::install(&[&package], cache).is_ok()
+        && installed.is_file()
+    {
+        return Ok(installed);
+    }
+    fetch(&package, &fetched, cache).map_err(|error| {
+        let why = error.to_string();
+        Error::Refused(format!(
+            "no kernel sources; install the Debian package {package} or name a tree with --tree ({})",
+            why.lines().last().unwrap_or_default()
+        ))
+    })?;
+    Ok(fetched.join(within))
+}
+
+/// Unpacks a Debian package into a directory, which takes no root.
+fn fetch(package: &str, directory: &Path, cache: &Cache) -> Result<()> {
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent).attempt_on("make the directory", parent)?;
+    }
+    let staging = cache::staging(directory)?;
+    let log = cache.path("apt.log");
+    let mut apt = children::command("apt-get", Ending::Asked);
+    apt.args(["download", package]).current_dir(&staging);
+    tools::run_logged(apt, &format!("apt-get download {package}"), &log)?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|e| e == "deb");
+    let file = fs::read_dir(&staging)
+        .attempt_on("read", &staging)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(is_package)
+        .ok_or_else(|| Error::Refused(format!("apt-get brought no {package}")))?;
+    let mut unpack = children::command("dpkg-deb", Ending::Killed);
+    unpack.arg("-x").args([&file, &staging]);
+    tools::run_logged(unpack, &format!("unpacking {package}"), &log)?;
+    fs::remove_file(&file).attempt_on("remove", &file)?;
+    fs::rename(&staging, directory).attempt_on("make", directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(makefile: &str) -> std::result::Result<Version, String> {
+        let tree = tempfile::tempdir().unwrap();
+        fs::write(tree.path().join("Makefile"), makefile).unwrap();
+        Version::of_tree(tree.path()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn knows_a_tree_by_its_makefile() {
+        assert_eq!(
+            version("# SPDX\nVERSION = 6\nPATCHLEVEL = 12\n"),
+            Ok(Version::V6_12)
+        );
+        assert_eq!(
+            version("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 5\n"),
+            Ok(Version::V6_1)
+        );
+        let other = version("VERSION = 5\nPATCHLEVEL = 10\n").unwrap_err();
+        assert!(
+            other.contains("Linux 5.10; Lockworks goes into 6.12"),
+            "{other}"
+        );
+        assert!(
+            version("all:\n\ttrue\n")
+                .unwrap_err()
+                .contains("not a kernel tree")
+        );
+    }
+}

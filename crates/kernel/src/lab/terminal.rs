@@ -1,0 +1,41 @@
+//! The user's terminal, given to a guest.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Mutex;
+
+use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+
+/// How the terminal was before.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Every key goes to the guest, until this is dropped.
+pub(crate) struct Raw;
+
+impl Raw {
+    /// `None` where standard input is no terminal.
+    pub fn begin() -> Option<Self> {
+        let stdin = io::stdin();
+        let before = tcgetattr(stdin.as_fd()).ok()?;
+        let mut raw = before.clone();
+        cfmakeraw(&mut raw);
+        *BEFORE.lock().ok()? = Some(before);
+        tcsetattr(stdin.as_fd(), SetArg::TCSANOW, &raw).ok()?;
+        Some(Self)
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Makes the terminal again what it was.
+pub(crate) fn restore() {
+    if let Ok(mut before) = BEFORE.lock()
+        && let Some(before) = before.take()
+    {
+        let _ = tcsetattr(io::stdin().as_fd(), SetArg::TCSANOW, &before);
+    }
+}

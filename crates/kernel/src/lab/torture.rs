@@ -1,0 +1,332 @@
+//! Rounds of the kernel's locktorture on one lock or several, in one guest.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::build::Built;
+use super::cache::{Cache, Progress};
+use super::config::Variant;
+use super::error::{Attempt, Error, Result};
+use super::guest::{Guest, Judged, Lock, Said, Task};
+use super::locktorture::{Figures, fairness_bound};
+use super::qemu::Patience;
+
+/// What is tortured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Spinlocks with this slow path.
+    Lock(Lock),
+    /// The module's own broken lock, which shows that this would be found.
+    Busted,
+}
+
+impl Subject {
+    /// As it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lock(lock) => lock.name(),
+            Self::Busted => "busted",
+        }
+    }
+}
+
+/// What to do to them.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Which; several take turns.
+    pub subjects: Vec<Subject>,
+    /// The module's `torture_type`.
+    pub kind: String,
+    /// How many threads take the lock.
+    pub writers: u32,
+    /// Length of a round.
+    pub seconds: f64,
+    /// How many rounds for each.
+    pub rounds: u32,
+    /// Switch CPUs off and on meanwhile.
+    pub hotplug: bool,
+    /// More parameters of the module.
+    pub parameters: String,
+}
+
+/// A round of one subject.
+#[derive(Clone, Debug, Serialize)]
+pub struct Round {
+    /// What the module counted.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// No fairness factor above this is possible.
+    pub fairness: Option<f64>,
+    /// What the kernel's locks counted meanwhile.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// How the subjects fared.
+#[derive(Clone, Debug)]
+pub struct Tortured {
+    /// In the order of the plan, with their rounds.
+    pub subjects: Vec<(Subject, Vec<Round>)>,
+    /// What is wrong with the guest.
+    pub judged: Judged,
+    /// What the guest's kernel calls itself.
+    pub release: String,
+}
+
+/// Counters that are told even if nothing was counted.
+const OURS: [&str; 10] = [
+    "pending_acquisitions",
+    "queued_acquisitions",
+    "nodeless_acquisitions",
+    "local_handoffs",
+    "remote_handoffs",
+    "secondary_moves",
+    "threshold_flushes",
+    "empty_flushes",
+    "priority_waiters",
+    "shuffles_skipped",
+];
+
+/// Parameters of the module that would make rounds differ, off where it has them.
+const STEADY: [&str; 4] = ["long_hold", "stutter", "shuffle_interval", "rt_boost"];
+
+/// What the guest's clock may lose against ours, and starting and ending a round.
+const SLACK: Duration = Duration::from_secs(60);
+
+impl Plan {
+    /// How long the next word of the guest may take.
+    pub fn patience(&self, variant: Variant, cpus: u32) -> Patience {
+        let slow = if variant == Variant::Debug { 3 } else { 1 };
+        Patience {
+            boot: slow * (SLACK + Duration::from_secs(4) * cpus),
+            step: slow * (SLACK + Duration::from_secs_f64(2.0 * self.seconds)),
+        }
+    }
+
+    /// The module's name for what it takes.
+    pub fn type_of(&self, subject: Subject) -> &str {
+        match subject {
+            Subject::Lock(_) => &self.kind,
+            Subject::Busted => "lock_busted",
+        }
+    }
+
+    fn turns(&self) -> Vec<(u32, Subject)> {
+        (0..self.rounds)
+            .flat_map(|round| {
+                let mut order = self.subjects.clone();
+                if round % 2 == 1 {
+                    order.reverse();
+                }
+                order.into_iter().map(move |subject| (round + 1, subject))
+            })
+            .collect()
+    }
+
+    fn task(&self, built: &Built) -> Result<Task> {
+        let module = built.directory.join("kernel/locking/locktorture.ko");
+        let module = fs::read(&module).attempt_on("read", &module)?;
+        let runs: Vec<String> = self
+            .turns()
+            .iter()
+            .map(|(round, subject)| format!("{round}:{}", subject.name()))
+            .collect();
+        let switching = if self.subjects.len() > 1 { "yes" } else { "" };
+        Ok(Task {
+            script: "torture",
+            plan: vec![
+                ("RUNS", runs.join(" ")),
+                ("SWITCHING", switching.to_owned()),
+                ("TYPE", self.type_of(self.subjects[0]).to_owned()),
+                ("LENGTH", self.seconds.to_string()),
+                ("PARAMETERS", self.parameters_for(&module)),
+            ],
+            command: None,
+        })
+    }
+
+    fn parameters_for(&self, module: &[u8]) -> String {
+        let mut words = vec![
+            format!("nwriters_stress={}", self.writers),
+            "stat_interval=86400".to_owned(),
+            "verbose=0".to_owned(),
+        ];
+        let steady = STEADY.iter().filter(|name| has_parameter(module, name));
+        words.extend(steady.map(|name| format!("{name}=0")));
+        if self.hotplug {
+            words.push("onoff_interval=1".to_owned());
+        }
+        // Of what is said twice, the kernel takes the last.
+        words.extend(self.parameters.split_whitespace().map(str::to_owned));
+        words.join(" ")
+    }
+}
+
+/// Does a module know this parameter? It lists them in its own description.
+fn has_parameter(module: &[u8], name: &str) -> bool {
+    let entry = format!("parmtype={name}:");
+    module
+        .windows(entry.len())
+        .any(|bytes| bytes == entry.as_bytes())
+}
+
+/// Boots a guest and does to the locks what is planned.
+pub fn torture(plan: &Plan, guest: &Guest, cache: &Cache, progress: Progress) -> Result<Tortured> {
+    let task = plan.task(guest.built)?;
+    progress("booting");
+    let mut rounds = Rounds::new(plan);
+    let judged = guest.run(&task, cache, &mut |said| {
+        if let Said::Word(word, rest) = said {
+            if word == "round" {
+                let (round, lock) = rest.split_once(' ').unwrap_or((rest, ""));
+                progress(&format!("round {round} of {}, {lock}", plan.rounds));
+            }
+            rounds.note(word, rest);
+        }
+    })?;
+    if let Some(why) = &judged.refused
+        && judged.complaints.is_empty()
+    {
+        let console = judged.console.display();
+        return Err(Error::Refused(format!(
+            "{why}; the console is in {console}"
+        )));
+    }
+    Ok(Tortured {
+        subjects: rounds.subjects,
+        judged,
+        release: rounds.release,
+    })
+}
+
+/// What the guest has said of its rounds so far.
+struct Rounds {
+    writers: u32,
+    release: String,
+    subjects: Vec<(Subject, Vec<Round>)>,
+    current: String,
+    log: Vec<String>,
+    counters: BTreeMap<String, u64>,
+}
+
+impl Rounds {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            writers: plan.writers,
+            release: String::new(),
+            subjects: plan.subjects.iter().map(|s| (*s, Vec::new())).collect(),
+            current: String::new(),
+            log: Vec::new(),
+            counters: BTreeMap::new(),
+        }
+    }
+
+    fn note(&mut self, word: &str, rest: &str) {
+        match word {
+            "up" => self.release = rest.to_owned(),
+            "round" => {
+                self.log.clear();
+                self.counters.clear();
+                self.current = rest.split(' ').nth(1).unwrap_or_default().to_owned();
+            }
+            "log" => self.log.push(rest.to_owned()),
+            "counter" => {
+                if let Some((name, Ok(count))) = rest
+                    .split_once(' ')
+                    .map(|(name, count)| (name, count.parse()))
+                    && (count > 0 || OURS.contains(&name))
+                {
+                    self.counters.insert(name.to_owned(), count);
+                }
+            }
+            "measured" => self.measured(),
+            _ => {}
+        }
+    }
+
+    fn measured(&mut self) {
+        let Some(figures) = Figures::read(self.log.iter().map(String::as_str)) else {
+            return;
+        };
+        let round = Round {
+            fairness: fairness_bound(&figures, self.writers),
+            figures,
+            counters: std::mem::take(&mut self.counters),
+        };
+        let current = self.subjects.iter_mut();
+        for (_, rounds) in current.filter(|(subject, _)| subject.name() == self.current) {
+            rounds.push(round.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(subjects: &[Subject]) -> Plan {
+        Plan {
+            subjects: subjects.into(),
+            kind: "spin_lock".into(),
+            writers: 2,
+            seconds: 1.0,
+            rounds: 2,
+            hotplug: true,
+            parameters: "long_hold=5".into(),
+        }
+    }
+
+    const BOTH: [Subject; 2] = [Subject::Lock(Lock::Stock), Subject::Lock(Lock::Cna)];
+
+    #[test]
+    fn locks_take_turns() {
+        let names: Vec<_> = plan(&BOTH)
+            .turns()
+            .iter()
+            .map(|(round, subject)| format!("{round}:{}", subject.name()))
+            .collect();
+        assert_eq!(names, ["1:stock", "1:cna", "2:cna", "2:stock"]);
+    }
+
+    #[test]
+    fn a_module_gets_parameters_that_it_has() {
+        let module = b"\0parmtype=stutter:int\0parmtype=long_hold:int\0";
+        assert_eq!(
+            plan(&BOTH).parameters_for(module),
+            "nwriters_stress=2 stat_interval=86400 verbose=0 long_hold=0 stutter=0 \
+             onoff_interval=1 long_hold=5"
+        );
+    }
+
+    #[test]
+    fn rounds_are_put_together() {
+        let mut rounds = Rounds::new(&plan(&BOTH));
+        for said in [
+            "up 6.12.0",
+            "round 1 cna",
+            "counter local_handoffs 0",
+            "counter lock_slowpath 7",
+            "counter rwsem_sleep_reader 0",
+            "log spin_lock-torture: Writes:  Total: 10  Max/Min: 6/4   Fail: 0 ",
+            "log spin_lock-torture:--- End of test: SUCCESS: a=1",
+            "measured",
+            "round 1 stock",
+            "measured",
+        ] {
+            let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
+            rounds.note(word, rest);
+        }
+        let (stock, cna) = (&rounds.subjects[0].1, &rounds.subjects[1].1);
+        assert!(stock.is_empty(), "nothing was told of it");
+        assert_eq!(cna[0].figures.operations, 10);
+        assert_eq!(cna[0].fairness, Some(0.6));
+        let counters: Vec<_> = cna[0]
+            .counters
+            .iter()
+            .map(|(n, c)| (n.as_str(), *c))
+            .collect();
+        assert_eq!(counters, [("local_handoffs", 0), ("lock_slowpath", 7)]);
+    }
+}

@@ -1,0 +1,13 @@
+# Workload: every CPU forks short-lived programs.
+for cpu in $(seq "$(nproc)"); do
+	(
+		count=0
+		end=$(($(date +%s) + ${SECONDS_EACH:-5}))
+		while [ "$(date +%s)" -lt "$end" ]; do
+			count=$((count + 1))
+		done
+		echo "$count" >"/tmp/fork.$cpu"
+	) &
+done
+wait
+echo "forks $(cat /tmp/fork.* | awk '{ sum += $1 } END { print sum }')"

@@ -1,0 +1,21 @@
+# Sourced by the guest's scripts.
+
+switch=/sys/kernel/debug/numa_spinlock/slowpath
+events=/sys/kernel/debug/lock_event_counts
+
+# Says something to the host, beside the console.
+tell() {
+	echo "@lockworks $*" >/dev/ttyS1
+}
+
+# Tells how often the kernel's locks did what they count.
+tell_counters() {
+	[ -d "$events" ] || return 0
+	for counter in "$events"/*; do
+		echo "@lockworks counter ${counter##*/} $(cat "$counter")"
+	done >/dev/ttyS1
+}
+
+reset_counters() {
+	[ ! -e "$events/.reset_counts" ] || echo 1 >"$events/.reset_counts"
+}

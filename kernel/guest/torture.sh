@@ -1,0 +1,32 @@
+# Rounds of the kernel's own locktorture, as planned in RUNS: words of ROUND:LOCK.
+. /lockworks/functions.sh
+. /lockworks/plan
+
+modules=/lockworks/modules
+
+insmod "$modules/torture.ko" || {
+	tell refused "the kernel does not take torture.ko"
+	exit 1
+}
+
+for run in $RUNS; do
+	tell round "${run%%:*}" "${run#*:}"
+	if [ -n "$SWITCHING" ]; then
+		echo "${run#*:}" >"$switch"
+		[ "$(cat "$switch")" = "${run#*:}" ] || {
+			tell refused "the kernel did not change to ${run#*:}"
+			exit 1
+		}
+	fi
+	dmesg -c >/dev/null
+	reset_counters
+	insmod "$modules/locktorture.ko" torture_type="$TYPE" $PARAMETERS || {
+		tell refused "the kernel does not take locktorture.ko: $(dmesg | tail -n 1)"
+		exit 1
+	}
+	sleep "$LENGTH"
+	rmmod locktorture
+	tell_counters
+	dmesg | grep -e '-torture:' | sed 's/^/@lockworks log /' >/dev/ttyS1
+	tell measured
+done
