@@ -140,14 +140,6 @@ impl Drop for Steps {
 }
 
 impl Source {
-    /// The version that is built.
-    pub fn version(&self) -> Result<Version> {
-        Ok(match &self.tree {
-            Some(path) => Version::of_tree(path)?,
-            None => self.version,
-        })
-    }
-
     /// How it is configured.
     pub fn config(&self) -> Variant {
         self.config

@@ -121,7 +121,6 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     args.machine.topology()?;
     args.destination.check()?;
     let plan = args.plan()?;
-    let version = args.source.version()?;
 
     let cache = Cache::open()?;
     let steps = Steps::new();
@@ -131,10 +130,6 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         [Subject::Lock(lock)] => Some(lock),
         _ => None,
     };
-    ensure!(
-        built.lockworks || plan.subjects.len() == 1,
-        "Lockworks is not in this kernel; it has --lock stock only"
-    );
     let patience = plan.patience(args.source.config(), args.machine.cpus);
     let guest = args.machine.guest(&built, lock, Input::Nothing, patience)?;
     let tortured = torture(&plan, &guest, &cache, &|step| steps.begin(step))?;
@@ -144,7 +139,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         .subjects
         .iter()
         .map(|(subject, rounds)| Report {
-            version: version.name(),
+            version: built.version.name(),
             config: args.source.config().name(),
             threshold_ms: args.machine.threshold,
             shuffle_reduction: !args.machine.no_shuffle_reduction,

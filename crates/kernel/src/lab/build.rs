@@ -10,7 +10,7 @@ use super::cache::{Cache, Progress};
 use super::children::{self, Ending, Running};
 use super::config::{self, Variant};
 use super::error::{Attempt, Error, Result};
-use super::source::Tree;
+use super::source::{Tree, Version};
 
 /// A kernel that has been built. Nobody builds it anew until it is released or dropped.
 #[derive(Debug)]
@@ -19,10 +19,10 @@ pub struct Built {
     pub directory: PathBuf,
     /// What the kernel calls itself.
     pub release: String,
+    /// Of which tree.
+    pub version: Version,
     /// How it was configured.
     pub variant: Variant,
-    /// Is Lockworks in it?
-    pub lockworks: bool,
     unchanged: File,
 }
 
@@ -86,8 +86,7 @@ pub fn build(tree: &Tree, variant: Variant, cache: &Cache, progress: Progress) -
     };
 
     progress("configuring");
-    let lockworks = tree.has_lockworks();
-    let requested = config::requested(tree.version, variant, lockworks);
+    let requested = config::requested(tree.version, variant);
     let request = directory.join("requested.config");
     fs::write(&request, &requested).attempt_on("write", &request)?;
     let allconfig = format!("KCONFIG_ALLCONFIG={}", request.display());
@@ -103,8 +102,8 @@ pub fn build(tree: &Tree, variant: Variant, cache: &Cache, progress: Progress) -
     Ok(Built {
         directory,
         release: release.trim().to_owned(),
+        version: tree.version,
         variant,
-        lockworks,
         unchanged: lock,
     })
 }

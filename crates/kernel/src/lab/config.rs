@@ -43,10 +43,9 @@ impl fmt::Display for Variant {
 }
 
 /// All that is asked of a configuration, in the kernel's own format.
-pub(crate) fn requested(version: Version, variant: Variant, lockworks: bool) -> String {
+pub(crate) fn requested(version: Version, variant: Variant) -> String {
     ["base", version.name(), variant.name()]
         .into_iter()
-        .chain(lockworks.then_some("lockworks"))
         .filter_map(|name| GUEST.get_file(format!("{name}.config"))?.contents_utf8())
         .collect()
 }
@@ -97,24 +96,14 @@ mod tests {
 
     #[test]
     fn variants_differ_where_they_should() {
-        let has = |version, variant, lockworks, line| {
-            requested(version, variant, lockworks)
-                .lines()
-                .any(|l| l == line)
-        };
+        let has = |version, variant, line| requested(version, variant).lines().any(|l| l == line);
         for version in Version::ALL {
             for variant in Variant::ALL {
-                assert!(has(version, variant, false, "CONFIG_LOCK_TORTURE_TEST=m"));
-                assert!(!has(
-                    version,
-                    variant,
-                    false,
-                    "CONFIG_NUMA_AWARE_SPINLOCKS=y"
-                ));
-                assert!(has(version, variant, true, "CONFIG_NUMA_AWARE_SPINLOCKS=y"));
-                let pv = has(version, variant, false, "CONFIG_PARAVIRT_SPINLOCKS=y");
+                assert!(has(version, variant, "CONFIG_LOCK_TORTURE_TEST=m"));
+                assert!(has(version, variant, "CONFIG_NUMA_AWARE_SPINLOCKS=y"));
+                let pv = has(version, variant, "CONFIG_PARAVIRT_SPINLOCKS=y");
                 assert_eq!(pv, variant == Variant::Paravirt);
-                let debug = has(version, variant, false, "CONFIG_PROVE_LOCKING=y");
+                let debug = has(version, variant, "CONFIG_PROVE_LOCKING=y");
                 assert_eq!(debug, variant == Variant::Debug);
             }
         }
@@ -124,7 +113,7 @@ mod tests {
     fn nothing_is_asked_for_twice() {
         for version in Version::ALL {
             for variant in Variant::ALL {
-                let all = requested(version, variant, true);
+                let all = requested(version, variant);
                 let symbols: Vec<&str> = settings(&all).map(|(symbol, _)| symbol).collect();
                 let distinct: std::collections::HashSet<_> = symbols.iter().collect();
                 assert_eq!(distinct.len(), symbols.len());

@@ -17,6 +17,12 @@ pub enum Error {
     /// Asked for what cannot be; says what can.
     #[error("{0}")]
     Refused(String),
+    /// Lockworks cannot be put into a tree.
+    #[error(transparent)]
+    Apply(#[from] crate::Error),
+    /// What Lockworks brings is wrong.
+    #[error(transparent)]
+    Series(#[from] crate::SeriesError),
     /// A program that was started failed.
     #[error("{what} failed; all it said is in {}\n{}", log.display(), lines.join("\n"))]
     Failed {

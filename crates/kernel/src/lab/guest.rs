@@ -8,7 +8,7 @@ use super::build::Built;
 use super::cache::Cache;
 use super::config::Variant;
 use super::console::{self, Complaint, Kind, complaints};
-use super::error::{Attempt, Error, Result};
+use super::error::{Attempt, Result};
 use super::initramfs::{self, Entry};
 use super::qemu::{Emulation, End, Input, Machine, Patience};
 use super::tools;
@@ -161,13 +161,11 @@ impl Guest<'_> {
             "console=ttyS0 loglevel=7 printk.time=1 panic=-1 oops=panic tsc=unstable mitigations=off"
                 .to_owned(),
         ];
-        if self.built.lockworks {
-            words.extend(self.lock.map(|lock| lock.parameters().to_owned()));
-            let threshold = self.tuning.threshold;
-            words.extend(threshold.map(|ms| format!("numa_spinlock_threshold={ms}")));
-            if self.tuning.no_shuffle_reduction {
-                words.push("numa_spinlock_shuffle_reduction=off".to_owned());
-            }
+        words.extend(self.lock.map(|lock| lock.parameters().to_owned()));
+        let threshold = self.tuning.threshold;
+        words.extend(threshold.map(|ms| format!("numa_spinlock_threshold={ms}")));
+        if self.tuning.no_shuffle_reduction {
+            words.push("numa_spinlock_shuffle_reduction=off".to_owned());
         }
         words.push(self.boot.to_owned());
         words.join(" ").trim_end().to_owned()
@@ -175,11 +173,6 @@ impl Guest<'_> {
 
     /// Boots it, lets it do its task, judges it.
     pub fn run(&self, task: &Task, cache: &Cache, hear: &mut dyn FnMut(&Said)) -> Result<Judged> {
-        if !self.built.lockworks && !matches!(self.lock, None | Some(Lock::Stock)) {
-            return Err(Error::Refused(
-                "Lockworks is not in this kernel; it has --lock stock only".to_owned(),
-            ));
-        }
         let directory = cache.new_run()?;
         let kept = directory.join("console");
         let console = match self.console {

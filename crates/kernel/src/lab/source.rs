@@ -8,6 +8,7 @@ use super::cache::{self, Cache, Progress};
 use super::children::{self, Ending};
 use super::error::{Attempt, Error, Result};
 use super::tools;
+use crate::{Series, State};
 
 /// A long-term kernel that Lockworks goes into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,31 +31,14 @@ impl Version {
         }
     }
 
-    /// That of a tree.
-    pub fn of_tree(tree: &Path) -> Result<Self> {
-        let makefile = tree.join("Makefile");
-        let text = fs::read_to_string(&makefile).attempt_on("read", &makefile)?;
-        let value = |name: &str| {
-            let (_, value) = text
-                .lines()
-                .filter_map(|line| line.split_once('='))
-                .find(|(key, _)| key.trim() == name)?;
-            Some(value.trim().to_owned())
-        };
-        let found = match (value("VERSION"), value("PATCHLEVEL")) {
-            (Some(major), Some(minor)) => format!("{major}.{minor}"),
-            _ => {
-                let path = tree.display();
-                return Err(Error::Refused(format!("{path} is not a kernel tree")));
-            }
-        };
-        let known = Self::ALL.into_iter().find(|v| v.name() == found);
-        known.ok_or_else(|| {
-            Error::Refused(format!(
-                "{} is Linux {found}; Lockworks goes into 6.12 and 6.1",
-                tree.display()
-            ))
-        })
+    /// That of a tree which Lockworks goes into.
+    fn of(tree: &crate::Tree) -> Self {
+        let found = tree.version().to_string();
+        let of = |known: &Self| found == known.name() || found.starts_with(&format!("{known}."));
+        Self::ALL
+            .into_iter()
+            .find(of)
+            .expect("a tree of another version is refused")
     }
 
     fn package(self) -> String {
@@ -84,20 +68,26 @@ impl Tree {
     /// The user's own tree, which is left as it is.
     pub fn given(path: &Path) -> Result<Self> {
         let path = path.canonicalize().attempt_on("find the tree", path)?;
-        let tree = Self {
-            version: Version::of_tree(&path)?,
-            name: format!(
-                "{:016x}",
-                xxhash_rust::xxh3::xxh3_64(path.as_os_str().as_encoded_bytes())
-            ),
-            path,
-            _unchanged: None,
-        };
-        match tree.has_lockworks() {
-            true => Ok(tree),
-            false => Err(Error::Refused(format!(
+        let series = Series::embedded()?;
+        let opened = crate::Tree::open(&path, &series)?;
+        match crate::status(&series, &opened)?.state {
+            State::Applied => Ok(Self {
+                version: Version::of(&opened),
+                name: format!(
+                    "{:016x}",
+                    xxhash_rust::xxh3::xxh3_64(path.as_os_str().as_encoded_bytes())
+                ),
+                path,
+                _unchanged: None,
+            }),
+            State::NotApplied => Err(Error::Refused(format!(
                 "Lockworks is not in {0}; say `lockworks kernel apply {0}` first",
-                tree.path.display()
+                path.display()
+            ))),
+            State::Changed => Err(Error::Refused(format!(
+                "{0} was changed under Lockworks' series, or has that of another version; see \
+                 `lockworks kernel status {0}`",
+                path.display()
             ))),
         }
     }
@@ -105,18 +95,8 @@ impl Tree {
     /// The cache's own tree of Debian's sources, with Lockworks in it as it is now.
     pub fn cached(version: Version, cache: &Cache, progress: Progress) -> Result<Self> {
         let lock = cache.lock(&format!("source-{version}"), progress)?;
-        let pristine = unpacked(version, cache, progress)?;
-        let path = cache.path(&format!("tree-{version}"));
-        if !path.exists() {
-            progress("copying the sources");
-            let staging = cache::staging(&path)?;
-            let mut copy = children::command("cp", Ending::Killed);
-            copy.args(["-a", "--reflink=auto", "--"])
-                .args([pristine.join("."), staging.clone()]);
-            tools::run_logged(copy, "copying the sources", &cache.path("copy.log"))?;
-            fs::rename(&staging, &path).attempt_on("make", &path)?;
-        }
-        crate::refresh(&path, &pristine).map_err(|error| Error::Refused(error.to_string()))?;
+        let path = unpacked(version, cache, progress)?;
+        crate::refresh(&path, &cache.path(&originals(version)))?;
         // Others may build from it, but not bring it up to date.
         lock.lock_shared().attempt_on("lock", &path)?;
         Ok(Self {
@@ -126,24 +106,18 @@ impl Tree {
             _unchanged: Some(lock),
         })
     }
+}
 
-    /// Is Lockworks in it?
-    pub fn has_lockworks(&self) -> bool {
-        ["arch/x86/Kconfig", "kernel/Kconfig.locks"]
-            .iter()
-            .filter_map(|file| fs::read_to_string(self.path.join(file)).ok())
-            .any(|text| {
-                text.lines()
-                    .any(|line| line == "config NUMA_AWARE_SPINLOCKS")
-            })
-    }
+/// What Lockworks edits of the cached sources, as it was.
+fn originals(version: Version) -> String {
+    format!("originals-{version}")
 }
 
 /// The sources as Debian packs them, unpacked.
 fn unpacked(version: Version, cache: &Cache, progress: Progress) -> Result<PathBuf> {
     let package = version.package();
-    let path = cache.path(&package);
-    let stamp = cache.path(&format!("{package}.stamp"));
+    let path = cache.path(&format!("tree-{version}"));
+    let stamp = cache.path(&format!("tree-{version}.stamp"));
     let installed = PathBuf::from(format!("/usr/src/{package}.tar.xz"));
     let from = fs::read_to_string(&stamp).ok();
     let newer = |archive: &Path| from.as_ref().is_some_and(|from| *from != identity(archive));
@@ -168,8 +142,7 @@ fn unpacked(version: Version, cache: &Cache, progress: Progress) -> Result<PathB
     for entry in fs::read_dir(cache.path("")).attempt_on("read", &path)? {
         let entry = entry.attempt_on("read", &path)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let stale =
-            name == format!("tree-{version}") || name.starts_with(&format!("build-{version}-"));
+        let stale = name == originals(version) || name.starts_with(&format!("build-{version}-"));
         if stale && entry.path().is_dir() {
             cache::remove(&entry.path())?;
         }
@@ -237,37 +210,4 @@ fn fetch(package: &str, directory: &Path, cache: &Cache) -> Result<()> {
     tools::run_logged(unpack, &format!("unpacking {package}"), &log)?;
     fs::remove_file(&file).attempt_on("remove", &file)?;
     fs::rename(&staging, directory).attempt_on("make", directory)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn version(makefile: &str) -> std::result::Result<Version, String> {
-        let tree = tempfile::tempdir().unwrap();
-        fs::write(tree.path().join("Makefile"), makefile).unwrap();
-        Version::of_tree(tree.path()).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn knows_a_tree_by_its_makefile() {
-        assert_eq!(
-            version("# SPDX\nVERSION = 6\nPATCHLEVEL = 12\n"),
-            Ok(Version::V6_12)
-        );
-        assert_eq!(
-            version("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 5\n"),
-            Ok(Version::V6_1)
-        );
-        let other = version("VERSION = 5\nPATCHLEVEL = 10\n").unwrap_err();
-        assert!(
-            other.contains("Linux 5.10; Lockworks goes into 6.12"),
-            "{other}"
-        );
-        assert!(
-            version("all:\n\ttrue\n")
-                .unwrap_err()
-                .contains("not a kernel tree")
-        );
-    }
 }
