@@ -138,8 +138,32 @@ const HARMLESS: [&str; 5] = [
     "Unprivileged eBPF",
 ];
 
+/// How lines begin that say little to who reads a report: registers and the like.
+const DUMPS: [&str; 18] = [
+    "Modules linked in:",
+    "Hardware name:",
+    "Code:",
+    "RSP:",
+    "EFLAGS:",
+    "RAX:",
+    "RDX:",
+    "RBP:",
+    "R10:",
+    "R13:",
+    "FS:",
+    "CS:",
+    "CR2:",
+    "DR0:",
+    "DR3:",
+    "PKRU:",
+    "Call Trace:",
+    "<TASK>",
+];
+
 /// Longest report that is shown.
 const LINES: usize = 16;
+/// Longest report.
+const REPORT: usize = 40;
 
 /// All reports of trouble on a console.
 pub fn complaints(console: &str) -> Vec<Complaint> {
@@ -154,7 +178,12 @@ pub fn complaints(console: &str) -> Vec<Complaint> {
         let report = &lines[next..report_end(&lines, next)];
         complaints.push(Complaint {
             kind,
-            lines: report.iter().map(|line| (*line).to_owned()).collect(),
+            lines: report
+                .iter()
+                .filter(|line| !DUMPS.iter().any(|dump| message(line).starts_with(dump)))
+                .take(LINES)
+                .map(|line| (*line).to_owned())
+                .collect(),
         });
         next += report.len();
     }
@@ -164,7 +193,13 @@ pub fn complaints(console: &str) -> Vec<Complaint> {
 /// Where a report that begins at `begin` ends: at a rule or an end mark, where others begin, or
 /// when it gets long.
 fn report_end(lines: &[&str], begin: usize) -> usize {
-    let most = lines.len().min(begin + LINES);
+    if kind(lines[begin]) == Some(Kind::Violation) {
+        let others = lines[begin..]
+            .iter()
+            .position(|line| !is_broken_count(line));
+        return begin + others.unwrap_or(lines.len() - begin);
+    }
+    let most = lines.len().min(begin + REPORT);
     for (offset, line) in lines[begin + 1..most].iter().enumerate() {
         if message(line).is_empty() {
             return begin + 1 + offset;
@@ -325,7 +360,7 @@ mod tests {
                 Kind::Warning,
             ),
             (
-                "[    5.5] x-torture: Writes:  Total: 9  Max/Min: 5/4   Fail: 3 !!!",
+                "[    5.5] Writes:  Total: 9  Max/Min: 5/4   Fail: 3 !!!",
                 Kind::Violation,
             ),
             (
@@ -353,7 +388,7 @@ mod tests {
             [    0.400000] kcsan: selftest: 4/4 tests passed\n\
             [    1.000000] clocksource: Marking clocksource 'tsc' as unstable\n\
             [    2.000000] lockworks: numa_spinlock on, 4 nodes\n\
-            [    9.000000] spin_lock-torture: Writes:  Total: 9  Max/Min: 6/3 ???  Fail: 0 \n\
+            [    9.000000] Writes:  Total: 9  Max/Min: 6/3 ???  Fail: 0 \n\
             [    9.000000] spin_lock-torture:--- End of test: SUCCESS: nwriters_stress=8\n\
             [    9.500000] lockworks_test: cna: 8 threads, 1000 rounds: 0 violations\n\
             [   10.000000] reboot: Power down\n";
@@ -372,11 +407,17 @@ mod tests {
             [    5.0][    T9] x is trying to acquire lock: BUG:\n\
             [    5.0][    T9] =====================\n\
             [    6.0][    T9] WARNING: CPU: 0 PID: 1 at b.c:1\n\
+            [    6.0][    T9] RAX: 0000000000000000\n\
             [    6.0][    T9] ---[ end trace 0000000000000000 ]---\n\
-            [    7.0][    T9] something after\n";
+            [    7.0][    T9] something after\n\
+            [    8.0][    T9] Writes:  Total: 9  Max/Min: 5/4   Fail: 3 !!!\n\
+            [    9.0][    T9] something else\n";
         let complaints = complaints(console);
         let found: Vec<_> = complaints.iter().map(|c| (c.kind, c.lines.len())).collect();
-        assert_eq!(found, [(Kind::Lockdep, 3), (Kind::Warning, 2)]);
+        assert_eq!(
+            found,
+            [(Kind::Lockdep, 3), (Kind::Warning, 2), (Kind::Violation, 1)]
+        );
     }
 
     #[test]

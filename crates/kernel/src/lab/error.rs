@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused something.
-    #[error("cannot {what}: {source}")]
+    #[error("cannot {what}: {error}")]
     System {
         /// What was to be done.
         what: String,
         /// What the system says.
-        source: io::Error,
+        error: io::Error,
     },
     /// Asked for what cannot be; says what can.
     #[error("{0}")]
@@ -52,9 +52,9 @@ pub(crate) trait Attempt<T> {
 
 impl<T> Attempt<T> for io::Result<T> {
     fn attempt(self, what: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|source| Error::System {
+        self.map_err(|error| Error::System {
             what: what(),
-            source,
+            error,
         })
     }
 }

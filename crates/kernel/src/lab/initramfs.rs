@@ -16,7 +16,7 @@ pub(crate) struct Entry {
 }
 
 /// Directories that files or mounts need.
-const DIRECTORIES: [&str; 9] = [
+const DIRECTORIES: [&str; 10] = [
     "bin",
     "dev",
     "etc",
@@ -26,6 +26,7 @@ const DIRECTORIES: [&str; 9] = [
     "sys",
     "tmp",
     "lockworks",
+    "lockworks/modules",
 ];
 
 /// An archive with `busybox`, the guest's own scripts and `more`.
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn holds_what_the_guest_needs() {
         let more = [Entry {
-            path: "lockworks/plan".into(),
+            path: "lockworks/modules/plan".into(),
             contents: b"TASK=x\n".into(),
         }];
         let archive = archive(b"busybox", &more).unwrap();
@@ -98,10 +99,15 @@ mod tests {
             rest = reader.finish().unwrap();
             found.push((name, mode, contents));
         }
+        for (name, ..) in &found {
+            let parent = name.rsplit_once('/').map(|(parent, _)| parent);
+            // The kernel makes no directories on its own.
+            assert!(parent.is_none_or(|parent| found.iter().any(|(n, ..)| n == parent)));
+        }
         let file = |name: &str| found.iter().find(|(n, ..)| n == name).expect(name);
         assert_eq!(file("proc").1, 0o040_755);
         assert_eq!(file("bin/busybox").1, 0o100_755);
-        assert_eq!(file("lockworks/plan").2, b"TASK=x\n");
+        assert_eq!(file("lockworks/modules/plan").2, b"TASK=x\n");
         assert!(file("init").2.starts_with(b"#!/bin/busybox sh\n"));
         assert!(!file("lockworks/torture.sh").2.is_empty());
         assert!(!found.iter().any(|(name, ..)| name.ends_with(".config")));

@@ -82,7 +82,7 @@ mod tests {
 
     const GOOD: [&str; 3] = [
         "[    9.1] spin_lock-torture:--- Start of test [debug]: nwriters_stress=8",
-        "[   19.2] spin_lock-torture: Writes:  Total: 1000  Max/Min: 150/100   Fail: 0 ",
+        "[   19.2] Writes:  Total: 1000  Max/Min: 150/100   Fail: 0 ",
         "[   19.2] spin_lock-torture:--- End of test: SUCCESS [debug]: nwriters_stress=8",
     ];
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::build::Built;
 use super::cache::{Cache, Progress};
 use super::config::Variant;
+use super::console::{Complaint, Kind};
 use super::error::{Attempt, Error, Result};
 use super::guest::{Guest, Judged, Lock, Said, Task};
 use super::locktorture::{Figures, fairness_bound};
@@ -177,7 +178,7 @@ pub fn torture(plan: &Plan, guest: &Guest, cache: &Cache, progress: Progress) ->
     let task = plan.task(guest.built)?;
     progress("booting");
     let mut rounds = Rounds::new(plan);
-    let judged = guest.run(&task, cache, &mut |said| {
+    let mut judged = guest.run(&task, cache, &mut |said| {
         if let Said::Word(word, rest) = said {
             if word == "round" {
                 let (round, lock) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -194,6 +195,7 @@ pub fn torture(plan: &Plan, guest: &Guest, cache: &Cache, progress: Progress) ->
             "{why}; the console is in {console}"
         )));
     }
+    judged.complaints.extend(rounds.missing(plan.rounds));
     Ok(Tortured {
         subjects: rounds.subjects,
         judged,
@@ -244,6 +246,23 @@ impl Rounds {
             "measured" => self.measured(),
             _ => {}
         }
+    }
+
+    /// Rounds of which the module has told nothing.
+    fn missing(&self, planned: u32) -> Option<Complaint> {
+        let lines: Vec<String> = self
+            .subjects
+            .iter()
+            .filter(|(_, rounds)| rounds.len() != planned as usize)
+            .map(|(subject, rounds)| {
+                let (name, told) = (subject.name(), rounds.len());
+                format!("figures of {told} rounds on {name}, not of {planned}")
+            })
+            .collect();
+        (!lines.is_empty()).then_some(Complaint {
+            kind: Kind::Task,
+            lines,
+        })
     }
 
     fn measured(&mut self) {
@@ -309,7 +328,7 @@ mod tests {
             "counter local_handoffs 0",
             "counter lock_slowpath 7",
             "counter rwsem_sleep_reader 0",
-            "log spin_lock-torture: Writes:  Total: 10  Max/Min: 6/4   Fail: 0 ",
+            "log [    7.9] Writes:  Total: 10  Max/Min: 6/4   Fail: 0 ",
             "log spin_lock-torture:--- End of test: SUCCESS: a=1",
             "measured",
             "round 1 stock",
@@ -320,6 +339,8 @@ mod tests {
         }
         let (stock, cna) = (&rounds.subjects[0].1, &rounds.subjects[1].1);
         assert!(stock.is_empty(), "nothing was told of it");
+        let missing = rounds.missing(1).unwrap();
+        assert_eq!(missing.lines, ["figures of 0 rounds on stock, not of 1"]);
         assert_eq!(cna[0].figures.operations, 10);
         assert_eq!(cna[0].fairness, Some(0.6));
         let counters: Vec<_> = cna[0]
