@@ -273,7 +273,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 fn table(reports: &[Report]) -> String {
     let first = &reports[0];
     let mut text = format!(
-        "Linux {} ({}), {} CPUs on {} nodes, emulation {}. {}, {} writers, {} rounds of {} s each.\n",
+        "Linux {} ({}), {} CPUs on {} nodes, emulation {}. {}, {} writers, rounds of {} s: {}.\n",
         first.release,
         first.config,
         first.cpus,
@@ -281,8 +281,8 @@ fn table(reports: &[Report]) -> String {
         first.emulation,
         first.kind,
         first.writers,
-        first.rounds.len(),
         first.seconds,
+        first.rounds.len(),
     );
     let header = [
         "lock",

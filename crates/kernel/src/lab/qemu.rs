@@ -143,10 +143,16 @@ impl Machine<'_> {
         let echo = self.input == Input::Ours;
         let copier = thread::spawn(move || copy_console(output, console, echo));
         let leave = Arc::new(AtomicBool::new(false));
-        let _raw = (self.input == Input::Ours).then(Raw::begin);
-        if let Some(input) = running.streams().stdin.take() {
-            let leave = Arc::clone(&leave);
-            thread::spawn(move || copy_keys(io::stdin(), input, &leave));
+        let raw = (self.input == Input::Ours).then(Raw::begin).flatten();
+        let mut input = running.streams().stdin.take();
+        let mut read_keys = || {
+            if let Some(input) = input.take() {
+                let leave = Arc::clone(&leave);
+                thread::spawn(move || copy_keys(io::stdin(), input, &leave));
+            }
+        };
+        if raw.is_some() {
+            read_keys();
         }
 
         let mut last = Instant::now();
@@ -158,6 +164,8 @@ impl Machine<'_> {
             if hear_new(&mut channel, &mut line, hear).attempt_on("read", self.channel)? {
                 last = Instant::now();
                 allowed = patience.step;
+                // What is not typed but sent would be lost on a guest that is not up.
+                read_keys();
             }
             match status {
                 Some(status) if !status.success() => return Err(self.failed()),
@@ -241,6 +249,9 @@ fn copy_console(mut output: impl Read, mut console: File, echo: bool) -> io::Res
 /// Before an `x`, it ends the guest; before itself, it is meant for the guest.
 const ESCAPE: u8 = 0x01;
 
+/// The key that says that no other follows.
+const END_OF_INPUT: u8 = 0x04;
+
 /// Hands keys on to the guest, until Ctrl-A x.
 fn copy_keys(mut keys: impl Read, mut input: impl Write, leave: &AtomicBool) {
     let mut escaped = false;
@@ -261,6 +272,9 @@ fn copy_keys(mut keys: impl Read, mut input: impl Write, leave: &AtomicBool) {
             return;
         }
     }
+    let _ = input
+        .write_all(&[END_OF_INPUT])
+        .and_then(|()| input.flush());
 }
 
 #[cfg(test)]
@@ -324,5 +338,14 @@ mod tests {
         copy_keys(&b"ls\x01\x01y\x01xz"[..], &mut typed, &leave);
         assert_eq!(typed, b"ls\x01y");
         assert!(leave.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn the_end_of_what_is_sent_is_told() {
+        let leave = AtomicBool::new(false);
+        let mut typed = Vec::new();
+        copy_keys(&b"ls\n"[..], &mut typed, &leave);
+        assert_eq!(typed, b"ls\n\x04");
+        assert!(!leave.load(Ordering::Relaxed));
     }
 }
