@@ -50,7 +50,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     }
     let cache = Cache::open()?;
     let steps = Steps::new();
-    let built = args.source.build(&cache, &steps)?;
+    let built = args.source.build_to_boot(&cache, &steps)?;
     steps.end();
     let patience = Patience {
         boot: BOOT,

@@ -9,8 +9,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::value_parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use lockworks_kernel::lab::{
-    self, BUILDING, Built, Cache, Emulation, Guest, Input, Judged, Lock, Patience, Topology, Tree,
-    Tuning, Variant, Version,
+    self, BOOTING, BUILDING, Built, Cache, Emulation, Guest, Input, Judged, Lock, Patience,
+    Topology, Tree, Tuning, Variant, Version,
 };
 
 use crate::names::unknown;
@@ -143,6 +143,12 @@ impl Source {
     /// How it is configured.
     pub fn config(&self) -> Variant {
         self.config
+    }
+
+    /// Builds it to be booted.
+    pub fn build_to_boot(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
+        lab::provide(&BOOTING, cache, &|step| steps.begin(step))?;
+        self.build(cache, steps)
     }
 
     /// Builds it, as far as it is not up to date.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{ValueEnum, value_parser};
-use lockworks_kernel::lab::{self, BOOTING, Cache, Input, Lock, Patience, Said, Task};
+use lockworks_kernel::lab::{Cache, Input, Lock, Patience, Said, Task};
 
 use super::guest::{Machine, Source, Steps, lock, verdict};
 
@@ -102,8 +102,7 @@ pub fn in_guest(
 ) -> Result<ExitCode> {
     let cache = Cache::open()?;
     let steps = Steps::new();
-    lab::provide(&BOOTING, &cache, &|step| steps.begin(step))?;
-    let built = source.build(&cache, &steps)?;
+    let built = source.build_to_boot(&cache, &steps)?;
     let patience = Patience {
         boot: BOOT,
         step: timeout,

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use clap::value_parser;
 use comfy_table::{CellAlignment, ContentArrangement};
 use lockworks_kernel::lab::{
-    self, BOOTING, Cache, Complaint, Input, Lock, Plan, Round, Subject, Tortured, torture,
+    Cache, Complaint, Input, Lock, Plan, Round, Subject, Tortured, torture,
 };
 use serde::Serialize;
 
@@ -124,8 +124,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
 
     let cache = Cache::open()?;
     let steps = Steps::new();
-    lab::provide(&BOOTING, &cache, &|step| steps.begin(step))?;
-    let built = args.source.build(&cache, &steps)?;
+    let built = args.source.build_to_boot(&cache, &steps)?;
     let lock = match plan.subjects[..] {
         [Subject::Lock(lock)] => Some(lock),
         _ => None,

@@ -143,9 +143,11 @@ fn run(mut command: Command, log: &Path, log_file: &mut File, progress: Progress
 /// The object that make has begun, in a line such as `  CC      mm/slub.o`.
 fn object(line: &str) -> Option<&str> {
     let (step, object) = line.strip_prefix("  ")?.split_once(' ')?;
-    let is_step = !step.is_empty() && step.bytes().all(|b| b.is_ascii_uppercase());
-    (is_step && step != "CALL" && step != "DESCEND").then(|| object.trim_start())
+    STEPS.contains(&step).then(|| object.trim_start())
 }
+
+/// What make calls the steps that take time.
+const STEPS: [&str; 6] = ["CC", "AS", "AR", "LD", "HOSTCC", "HOSTLD"];
 
 /// The lines that say what went wrong, or else the last ones.
 fn telling(said: &[String]) -> Vec<String> {
@@ -180,6 +182,7 @@ mod tests {
             Some("[M]  kernel/torture.ko")
         );
         assert_eq!(object("  CALL    scripts/checksyscalls.sh"), None);
+        assert_eq!(object("  GEN     Makefile"), None);
         assert_eq!(object("make[1]: Entering directory 'x'"), None);
         assert_eq!(object("mm/slub.c:1:2: error: no"), None);
     }
