@@ -1,0 +1,529 @@
+//! `lockworks kernel` from outside, on real kernels in emulated guests.
+//!
+//! These take minutes and need QEMU: `make test-kernel` runs all of them, `make test` the
+//! module `quick`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const VERSIONS: [&str; 2] = ["6.12", "6.1"];
+
+fn lockworks(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lockworks"))
+        .arg("kernel")
+        .args(args)
+        .output()
+        .expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What a command prints that ends with this status.
+#[track_caller]
+fn printed(args: &[&str], status: i32) -> String {
+    let output = lockworks(args);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "{args:?}\n{out}{err}");
+    out
+}
+
+/// What a program prints that must succeed.
+#[track_caller]
+fn succeeds(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{command:?}\n{out}{err}");
+    out
+}
+
+/// Reports of a torture, one a lock.
+#[track_caller]
+fn torture(args: &[&str], status: i32) -> Vec<Value> {
+    let printed = printed(&[&["torture", "--json"], args].concat(), status);
+    match serde_json::from_str(&printed).expect("JSON on standard output") {
+        Value::Array(reports) => reports,
+        report => vec![report],
+    }
+}
+
+fn counter(report: &Value, name: &str) -> u64 {
+    let counters = &report["counters"];
+    counters[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no {name} in {counters}"))
+}
+
+/// The share of hand-offs that went to another node.
+fn remote_share(report: &Value) -> f64 {
+    let [local, remote] =
+        ["local_handoffs", "remote_handoffs"].map(|name| counter(report, name) as f64);
+    remote / (local + remote)
+}
+
+/// Lines of Lockworks in a guest's log.
+#[track_caller]
+fn said(args: &[&str]) -> String {
+    const COMMAND: [&str; 2] = ["--", "dmesg | grep -e lockworks: -e 'Malformed early'"];
+    printed(&[&["run"], args, &COMMAND].concat(), 0)
+}
+
+/// Runs the conformance module in a guest; gives its last line.
+#[track_caller]
+fn conformance(lock: &str, args: &[&str]) -> String {
+    let command = format!(
+        "insmod /lockworks/modules/lockworks_test.ko lock={lock} rounds=1000 && \
+         dmesg | grep lockworks_test: | tail -n 4"
+    );
+    let printed = printed(&[&["run"], args, &["--", &command]].concat(), 0);
+    for kind in ["softirqs", "hardirqs", "NMIs"] {
+        let line = printed.lines().find(|line| line.ends_with(kind));
+        let line = line.unwrap_or_else(|| panic!("no {kind} in {printed}"));
+        assert!(!line.contains(" 0 "), "{line}");
+    }
+    printed.lines().last().expect("a line").to_owned()
+}
+
+/// The directory in which a kernel is built.
+fn build_directory(version: &str, config: &str) -> PathBuf {
+    let image = printed(&["build", "--version", version, "--config", config], 0);
+    let image = Path::new(image.lines().last().expect("a path"));
+    let above = image.ancestors().nth(4).expect("arch/x86/boot/bzImage");
+    above.to_owned()
+}
+
+/// The tree from which it is built.
+fn sources(build: &Path) -> PathBuf {
+    fs::canonicalize(build.join("source")).expect("the build knows its sources")
+}
+
+/// What of a kernel's sources the series touches, in a git repository of its own, without it.
+fn repository(version: &str) -> tempfile::TempDir {
+    let tree = sources(&build_directory(version, "native"));
+    let copy = tempfile::tempdir().unwrap();
+    let at = copy.path();
+    for directory in ["kernel", "Documentation/admin-guide"] {
+        fs::create_dir_all(at.join(directory)).unwrap();
+    }
+    for path in [
+        "Makefile",
+        "Kbuild",
+        "Kconfig",
+        "kernel/Kconfig.locks",
+        "kernel/locking",
+        "Documentation/admin-guide/kernel-parameters.txt",
+    ] {
+        succeeds(
+            Command::new("cp")
+                .args(["-a", "--"])
+                .args([tree.join(path), at.join(path)]),
+        );
+    }
+    printed(&["revert", at.to_str().unwrap()], 0);
+    git(at, &["init", "-q"]);
+    git(at, &["add", "-Af"]);
+    git(at, &["commit", "-qm", "Sources"]);
+    copy
+}
+
+fn git(at: &Path, args: &[&str]) -> String {
+    succeeds(
+        Command::new("git")
+            .args([
+                "-c",
+                "user.name=A Tester",
+                "-c",
+                "user.email=a@tester.example",
+            ])
+            .arg("-C")
+            .arg(at)
+            .args(args),
+    )
+}
+
+fn changes(at: &Path) -> String {
+    git(at, &["status", "--porcelain", "--ignored"])
+}
+
+/// In the order in which `make test` wants them: each builds on what the ones before have shown.
+mod quick {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs kernel sources; make test-kernel"]
+    fn applies_twice_and_reverts_to_the_byte() {
+        for version in VERSIONS {
+            let repository = repository(version);
+            let tree = repository.path().to_str().unwrap();
+            assert_eq!(changes(repository.path()), "");
+            printed(&["apply", tree], 0);
+            let applied = changes(repository.path());
+            assert!(applied.contains("kernel/locking/lockworks/"), "{applied}");
+            printed(&["apply", tree], 0);
+            assert_eq!(changes(repository.path()), applied);
+            printed(&["revert", tree], 0);
+            assert_eq!(changes(repository.path()), "");
+        }
+    }
+
+    #[test]
+    #[ignore = "needs kernel sources; make test-kernel"]
+    fn the_series_is_as_linux_wants_it() {
+        for version in VERSIONS {
+            let repository = repository(version);
+            let at = repository.path();
+            let build = build_directory(version, "native");
+            let tree = sources(&build);
+            let patches = tempfile::tempdir().unwrap();
+            let patches = patches.path().to_str().unwrap();
+            let by = "A Tester <a@tester.example>";
+            let here = at.to_str().unwrap();
+            printed(
+                &["series", here, "-o", patches, "--from", by, "--signoff"],
+                0,
+            );
+            let mut files: Vec<PathBuf> = fs::read_dir(patches)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .collect();
+            files.sort();
+            // Nobody in particular looks after these files in the user's tree.
+            succeeds(
+                Command::new(tree.join("scripts/checkpatch.pl"))
+                    .args(["--quiet", "--ignore", "FILE_PATH_CHANGES"])
+                    .args(&files)
+                    .current_dir(&tree),
+            );
+            let paths: Vec<&str> = files.iter().map(|file| file.to_str().unwrap()).collect();
+            git(at, &[&["am", "-q"], &paths[..]].concat());
+            assert!(printed(&["status", here], 0).contains(": applied"));
+
+            let ours = tree.join("kernel/locking/lockworks");
+            let documented = ["numa_spinlock.h", "numa_spinlock.c", "switch.c", "test.c"];
+            succeeds(
+                Command::new(tree.join("scripts/kernel-doc"))
+                    .args(["-none", "-Werror"])
+                    .args(documented.map(|file| ours.join(file))),
+            );
+            let checked = succeeds(
+                Command::new("make")
+                    .arg("-C")
+                    .arg(&tree)
+                    .arg(format!("O={}", build.display()))
+                    .args(["C=2", "kernel/locking/lockworks/"])
+                    .stderr(std::process::Stdio::inherit()),
+            );
+            assert!(checked.contains("CHECK"), "{checked}");
+        }
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn cna_keeps_the_lock_on_a_node() {
+        let reports = torture(
+            &[
+                "--version",
+                "6.12",
+                "--lock",
+                "qspinlock,cna",
+                "--nodes",
+                "4",
+                "--cpus",
+                "8",
+                "--emulation",
+                "single",
+                "--threshold",
+                "100",
+                "--no-shuffle-reduction",
+                "--seconds",
+                "4",
+                "--rounds",
+                "1",
+            ],
+            0,
+        );
+        let [native, cna] = &reports[..] else {
+            panic!("{reports:?}")
+        };
+        assert_eq!(
+            (&native["lock"], &cna["lock"]),
+            (&"qspinlock".into(), &"cna".into())
+        );
+        assert_eq!(cna["verdict"], "pass");
+        assert_eq!(cna["fail"], 0);
+        assert!(remote_share(cna) < 0.03, "{}", remote_share(cna));
+        assert!(
+            remote_share(cna) < remote_share(native) / 10.0,
+            "{reports:?}"
+        );
+        assert!(counter(cna, "secondary_moves") > 0);
+        assert!(counter(cna, "threshold_flushes") > 0);
+        assert_eq!(counter(native, "secondary_moves"), 0);
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn interrupts_wait_with_priority() {
+        let args = [
+            "--version",
+            "6.1",
+            "--config",
+            "paravirt",
+            "--lock",
+            "cna",
+            "--type",
+            "raw_spin_lock_irq",
+            "--emulation",
+            "single",
+            "--no-shuffle-reduction",
+            "--hotplug",
+            "--seconds",
+            "4",
+            "--rounds",
+            "1",
+        ];
+        let report = &torture(&args, 0)[0];
+        assert_eq!(report["version"], "6.1");
+        let waiters = counter(report, "priority_waiters");
+        let queued = counter(report, "queued_acquisitions");
+        // Nearly all that queue do so for the tortured lock.
+        assert!(waiters > queued / 2, "{report}");
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn a_broken_lock_fails() {
+        let report = &torture(&["--lock", "busted", "--seconds", "3", "--rounds", "1"], 1)[0];
+        assert_eq!(report["verdict"], "fail");
+        assert_ne!(report["fail"], 0);
+        let line = conformance("busted", &["--cpus", "4"]);
+        assert!(!line.ends_with(": 0 violations"), "{line}");
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn conforms_in_all_contexts() {
+        for (version, config) in [("6.12", "native"), ("6.1", "paravirt")] {
+            for lock in ["qspinlock", "cna"] {
+                let args = [
+                    "--version",
+                    version,
+                    "--config",
+                    config,
+                    "--emulation",
+                    "single",
+                    "--no-shuffle-reduction",
+                    "--threshold",
+                    "1",
+                ];
+                let line = conformance(lock, &args);
+                assert!(
+                    line.contains(&format!("{lock}: 8 threads, 1000 rounds")),
+                    "{line}"
+                );
+                assert!(line.ends_with(": 0 violations"), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn boot_options_are_taken_or_refused() {
+        let auto = |nodes, more: &str| said(&["--nodes", nodes, "--cpus", "4", "--boot", more]);
+        let four = auto(
+            "4",
+            "numa_spinlock_threshold=100 numa_spinlock_shuffle_reduction=off",
+        );
+        assert!(
+            four.contains("lockworks: cna, NUMA threshold 100 ms, shuffle reduction off, 4 nodes"),
+            "{four}"
+        );
+        let one = auto("1", "");
+        assert!(
+            one.contains("lockworks: stock, NUMA threshold 10 ms"),
+            "{one}"
+        );
+        let on = auto("1", "numa_spinlock=on numa_spinlock_threshold=1");
+        assert!(on.contains("lockworks: cna, NUMA threshold 1 ms"), "{on}");
+        let off = auto("2", "numa_spinlock=off qspinlock=lockworks");
+        assert!(off.contains("lockworks: qspinlock"), "{off}");
+
+        let bad = [
+            "numa_spinlock=yes",
+            "numa_spinlock_threshold=0",
+            "numa_spinlock_threshold=101",
+            "numa_spinlock_threshold=ten",
+            "numa_spinlock_threshold=",
+            "numa_spinlock_shuffle_reduction=perhaps",
+            "qspinlock=cna",
+        ];
+        let log = auto("2", &bad.join(" "));
+        for option in bad {
+            assert!(
+                log.contains(&format!("lockworks: {option} refused: ")),
+                "{option}: {log}"
+            );
+        }
+        assert!(
+            log.contains("lockworks: cna, NUMA threshold 10 ms, shuffle reduction on, 2 nodes"),
+            "{log}"
+        );
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn auto_leaves_the_lock_of_guests_alone() {
+        let log = said(&["--hypervisor", "--nodes", "2", "--cpus", "2"]);
+        assert!(log.contains("lockworks: stock"), "{log}");
+    }
+}
+
+/// Nodes and CPUs.
+const MACHINES: [(&str, &str); 8] = [
+    ("1", "2"),
+    ("2", "2"),
+    ("1", "8"),
+    ("2", "8"),
+    ("4", "8"),
+    ("1", "16"),
+    ("2", "16"),
+    ("4", "16"),
+];
+
+#[test]
+#[ignore = "boots many kernels; make test-kernel"]
+fn every_kernel_on_every_machine() {
+    for version in VERSIONS {
+        for config in ["native", "paravirt"] {
+            for (nodes, cpus) in MACHINES {
+                for kind in ["spin_lock", "spin_lock_irq", "raw_spin_lock_irq"] {
+                    let report = &torture(
+                        &[
+                            "--version",
+                            version,
+                            "--config",
+                            config,
+                            "--lock",
+                            "cna",
+                            "--nodes",
+                            nodes,
+                            "--cpus",
+                            cpus,
+                            "--type",
+                            kind,
+                            "--hotplug",
+                            "--emulation",
+                            "single",
+                            "--seconds",
+                            "3",
+                            "--rounds",
+                            "1",
+                        ],
+                        0,
+                    )[0];
+                    assert_eq!(report["fail"], 0, "{report}");
+                    eprintln!(
+                        "{version} {config}: {cpus} CPUs on {nodes} nodes, {kind}: {} operations",
+                        report["operations"]
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "builds and boots a debug kernel; make test-kernel"]
+fn a_debug_kernel_is_content() {
+    let args = [
+        "--config",
+        "debug",
+        "--lock",
+        "cna",
+        "--no-shuffle-reduction",
+    ];
+    torture(
+        &[&args[..], &["--seconds", "5", "--rounds", "1", "--hotplug"]].concat(),
+        0,
+    );
+    let line = conformance("cna", &args[..2]);
+    assert!(line.ends_with(": 0 violations"), "{line}");
+    let log = printed(
+        &[
+            "run",
+            "--config",
+            "debug",
+            "--",
+            "dmesg | grep -e testcases -e kcsan",
+        ],
+        0,
+    );
+    assert!(log.contains("testcases passed"), "{log}");
+}
+
+#[test]
+#[ignore = "compiles each step of the series; make test-kernel"]
+fn every_step_of_the_series_compiles() {
+    for version in VERSIONS {
+        let build = build_directory(version, "native");
+        let scratch = tempfile::tempdir().unwrap();
+        let tree = scratch.path().join("tree");
+        succeeds(
+            Command::new("cp")
+                .args(["-a", "--reflink=auto", "--"])
+                .args([sources(&build), tree.clone()]),
+        );
+        let here = tree.to_str().unwrap();
+        printed(&["revert", here], 0);
+        let patches = scratch.path().join("patches");
+        let by = "A Tester <a@tester.example>";
+        printed(
+            &[
+                "series",
+                here,
+                "-o",
+                patches.to_str().unwrap(),
+                "--from",
+                by,
+            ],
+            0,
+        );
+        let objects = scratch.path().join("objects");
+        fs::create_dir(&objects).unwrap();
+        fs::copy(build.join(".config"), objects.join(".config")).unwrap();
+        let mut files: Vec<PathBuf> = fs::read_dir(&patches)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.sort();
+        for file in files {
+            succeeds(
+                Command::new("patch")
+                    .args(["-p1", "-s", "-i"])
+                    .arg(&file)
+                    .current_dir(&tree),
+            );
+            for target in ["olddefconfig", "kernel/locking/"] {
+                succeeds(
+                    Command::new("make")
+                        .arg("-C")
+                        .arg(&tree)
+                        .arg(format!("O={}", objects.display()))
+                        .args(["-j2", "KCFLAGS=-Werror", target]),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "boots kernels; make test-kernel"]
+fn interactive_work_goes_on() {
+    for workload in ["fork", "files", "nginx", "compile"] {
+        printed(&["run", "--lock", "cna", "--workload", workload], 0);
+    }
+}
