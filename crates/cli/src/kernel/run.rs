@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{ValueEnum, value_parser};
-use lockworks_kernel::lab::{Cache, Input, Lock, Patience, Said, Task};
+use lockworks_kernel::lab::{self, Cache, Input, Lock, Patience, Said, Task};
 
 use super::guest::{Machine, Source, Steps, lock, verdict};
 
@@ -47,7 +47,8 @@ pub struct Args {
 
 const HELP: &str = "\
 The command's output is printed; its status, and all that the guest's kernel complains of, make the
-verdict. The guest has busybox, and the kernel's modules in /lockworks/modules.
+verdict. The guest has busybox, and the kernel's modules in /lockworks/modules. nginx and compile run
+on a disk with Debian's programs, which is made once, in some minutes.
 Exit status: 0 all is well, 1 the command failed or the kernel complained, 2 bad input.
 
 Examples:
@@ -62,6 +63,25 @@ enum Workload {
     Fork,
     /// Small files in one directory
     Files,
+    /// A web server and its clients
+    Nginx,
+    /// A parallel compile, over and over
+    Compile,
+}
+
+impl Workload {
+    fn task(self, seconds: u32) -> Result<Task> {
+        let disk = || {
+            let steps = Steps::new();
+            lab::disk(&Cache::open()?, &|step| steps.begin(step)).map_err(anyhow::Error::from)
+        };
+        Ok(match self {
+            Self::Fork => Task::workload("fork", seconds),
+            Self::Files => Task::workload("files", seconds),
+            Self::Nginx => Task::workload_on(disk()?, "nginx", seconds),
+            Self::Compile => Task::workload_on(disk()?, "compile", seconds),
+        })
+    }
 }
 
 /// How long a guest may take to user space.
@@ -74,13 +94,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     args.machine.topology()?;
     let lock = args.lock.as_deref().map(lock).transpose()?;
     let task = match (&args.workload, &args.script, args.command.as_slice()) {
-        (Some(workload), None, []) => {
-            let name = match workload {
-                Workload::Fork => "fork",
-                Workload::Files => "files",
-            };
-            Task::workload(name, args.seconds)
-        }
+        (Some(workload), None, []) => workload.task(args.seconds)?,
         (None, Some(path), []) => {
             let script = std::fs::read_to_string(path);
             Task::command(&script.with_context(|| format!("cannot read {}", path.display()))?)

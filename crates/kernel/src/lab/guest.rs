@@ -65,6 +65,8 @@ pub struct Task {
     pub(crate) plan: Vec<(&'static str, String)>,
     /// A script of the user's.
     pub(crate) command: Option<String>,
+    /// An image of a disk that the script takes.
+    pub(crate) disk: Option<PathBuf>,
 }
 
 impl Task {
@@ -74,6 +76,7 @@ impl Task {
             script: "shell",
             plan: Vec::new(),
             command: None,
+            disk: None,
         }
     }
 
@@ -83,6 +86,7 @@ impl Task {
             script: "command",
             plan: Vec::new(),
             command: Some(script.to_owned()),
+            disk: None,
         }
     }
 
@@ -91,6 +95,16 @@ impl Task {
         Self::command(&format!(
             "SECONDS_EACH={seconds} exec sh /lockworks/{name}.sh\n"
         ))
+    }
+
+    /// A workload of ours that takes the programs on a disk.
+    pub fn workload_on(disk: PathBuf, name: &str, seconds: u32) -> Self {
+        let script =
+            format!("export SECONDS_EACH={seconds} WORKLOAD={name}\nexec sh /lockworks/disk.sh\n");
+        Self {
+            disk: Some(disk),
+            ..Self::command(&script)
+        }
     }
 }
 
@@ -194,7 +208,7 @@ impl Guest<'_> {
             kernel: &kernel,
             initramfs: &initramfs,
             command_line: &self.command_line(),
-            disk: None,
+            disk: task.disk.as_deref(),
             input: self.input,
             console: &console,
             channel: &directory.join("channel"),

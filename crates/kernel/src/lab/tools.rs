@@ -15,7 +15,7 @@ pub struct Tool {
     package: &'static str,
 }
 
-const fn tool(file: &'static str, package: &'static str) -> Tool {
+pub(crate) const fn tool(file: &'static str, package: &'static str) -> Tool {
     Tool { file, package }
 }
 

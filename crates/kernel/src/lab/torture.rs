@@ -145,6 +145,7 @@ impl Plan {
                 ("PARAMETERS", self.parameters_for(&module)),
             ],
             command: None,
+            disk: None,
         })
     }
 

@@ -1,0 +1,68 @@
+//! A disk with programs that workloads take and busybox has not.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::cache::{self, Cache, Progress};
+use super::children::{self, Ending};
+use super::error::{Attempt, Result};
+use super::tools::{self, Tool};
+
+const TOOLS: [Tool; 3] = [
+    tools::tool("mmdebstrap", "mmdebstrap"),
+    tools::tool("mke2fs", "e2fsprogs"),
+    tools::tool("tar", "tar"),
+];
+
+/// Where the programs are from.
+const SUITE: &str = "bookworm";
+const MIRROR: &str = "http://deb.debian.org/debian";
+const PACKAGES: &str = "nginx-light,wrk,tcc,libc6-dev,make";
+
+/// The disk's image, made if it is not there. Guests leave it as it is.
+pub fn disk(cache: &Cache, progress: Progress) -> Result<PathBuf> {
+    let made_of = format!("{SUITE} {PACKAGES}");
+    let name = format!(
+        "disk-{:016x}",
+        xxhash_rust::xxh3::xxh3_64(made_of.as_bytes())
+    );
+    let _lock = cache.lock(&name, progress)?;
+    let image = cache.path(&format!("{name}.img"));
+    if image.exists() {
+        return Ok(image);
+    }
+    tools::provide(&TOOLS, cache, progress)?;
+    let staging = cache::staging(&image)?;
+    let (archive, root) = (staging.join("root.tar"), staging.join("root"));
+    let unfinished = staging.join("image");
+    let log = cache.path("disk.log");
+    fs::create_dir(&root).attempt_on("make the directory", &root)?;
+
+    progress("making a disk: fetching Debian packages");
+    let mut bootstrap = children::command("mmdebstrap", Ending::Asked);
+    bootstrap
+        .arg("--variant=apt")
+        .arg(format!("--include={PACKAGES}"))
+        .arg(SUITE)
+        .arg(&archive)
+        .arg(MIRROR);
+    tools::run_logged(bootstrap, "mmdebstrap", &log)?;
+    progress("making a disk");
+    // Devices are the guest's own, and only root could make them here.
+    let mut unpack = children::command("tar", Ending::Killed);
+    unpack
+        .args(["--extract", "--exclude=./dev/*", "--file"])
+        .arg(&archive)
+        .arg("--directory")
+        .arg(&root);
+    tools::run_logged(unpack, "unpacking the disk's files", &log)?;
+    let mut format = children::command("/sbin/mke2fs", Ending::Killed);
+    format
+        .args(["-q", "-t", "ext4", "-d"])
+        .args([&root, &unfinished])
+        .arg("1G");
+    tools::run_logged(format, "mke2fs", &log)?;
+    fs::rename(&unfinished, &image).attempt_on("make", &image)?;
+    cache::remove(&staging)?;
+    Ok(image)
+}
