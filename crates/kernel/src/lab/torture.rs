@@ -129,6 +129,13 @@ impl Plan {
     fn task(&self, built: &Built) -> Result<Task> {
         let module = built.directory.join("kernel/locking/locktorture.ko");
         let module = fs::read(&module).attempt_on("read", &module)?;
+        let kind = self.type_of(self.subjects[0]);
+        if !holds(&module, &format!("\0{kind}\0")) {
+            return Err(Error::Refused(format!(
+                "locktorture of Linux {} does not know {kind}; choose another --type",
+                built.release
+            )));
+        }
         let runs: Vec<String> = self
             .turns()
             .iter()
@@ -140,7 +147,7 @@ impl Plan {
             plan: vec![
                 ("RUNS", runs.join(" ")),
                 ("SWITCHING", switching.to_owned()),
-                ("TYPE", self.type_of(self.subjects[0]).to_owned()),
+                ("TYPE", kind.to_owned()),
                 ("LENGTH", self.seconds.to_string()),
                 ("PARAMETERS", self.parameters_for(&module)),
             ],
@@ -168,10 +175,13 @@ impl Plan {
 
 /// Does a module know this parameter? It lists them in its own description.
 fn has_parameter(module: &[u8], name: &str) -> bool {
-    let entry = format!("parmtype={name}:");
+    holds(module, &format!("parmtype={name}:"))
+}
+
+fn holds(module: &[u8], text: &str) -> bool {
     module
-        .windows(entry.len())
-        .any(|bytes| bytes == entry.as_bytes())
+        .windows(text.len())
+        .any(|bytes| bytes == text.as_bytes())
 }
 
 /// Boots a guest and does to the locks what is planned.
