@@ -46,9 +46,11 @@ pub struct Machine {
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     memory: u32,
 
-    /// CPUs emulated by a thread each, or all in turns by a single one
-    #[arg(long, value_name = "HOW", default_value = "multi", value_parser = emulation())]
-    pub emulation: Emulation,
+    /// CPUs emulated by a thread each; all in turns by a single one; or so and with a clock that
+    /// counts instructions, which gives the same figures again [default: multi if there are as many
+    /// CPUs here, else single]
+    #[arg(long, value_name = "HOW", value_parser = emulation())]
+    emulation: Option<Emulation>,
 
     /// Let the kernel see that it is a guest; its default then is an unfair lock
     #[arg(long)]
@@ -164,6 +166,12 @@ impl Source {
 }
 
 impl Machine {
+    /// How the guest's CPUs are emulated.
+    pub fn emulation(&self) -> Emulation {
+        self.emulation
+            .unwrap_or_else(|| Emulation::fitting(self.cpus))
+    }
+
     /// The guest's CPUs, nodes and memory.
     pub fn topology(&self) -> Result<Topology> {
         Ok(Topology::new(self.nodes, self.cpus, self.memory)?)
@@ -180,7 +188,7 @@ impl Machine {
         Ok(Guest {
             built,
             topology: self.topology()?,
-            emulation: self.emulation,
+            emulation: self.emulation(),
             hypervisor: self.hypervisor,
             lock,
             tuning: Tuning {

@@ -144,7 +144,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             shuffle_reduction: !args.machine.no_shuffle_reduction,
             nodes: args.machine.nodes,
             cpus: args.machine.cpus,
-            emulation: args.machine.emulation.name(),
+            emulation: args.machine.emulation().name(),
             ..Report::new(&plan, *subject, rounds, &tortured)
         })
         .collect();

@@ -21,18 +21,45 @@ pub enum Emulation {
     Multi,
     /// All by one thread, in turns; who pauses gives its turn away.
     Single,
+    /// As `Single`, and the guest's clock counts their instructions: what a run does, it does
+    /// again, however busy the machine is.
+    Counted,
 }
 
 impl Emulation {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Multi, Self::Single];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Multi, Self::Single, Self::Counted];
 
     /// As it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Multi => "multi",
             Self::Single => "single",
+            Self::Counted => "counted",
         }
+    }
+
+    /// A thread for each CPU where there are as many CPUs, else a single one.
+    pub fn fitting(cpus: u32) -> Self {
+        let ours = thread::available_parallelism().map_or(1, usize::from);
+        match ours >= cpus as usize {
+            true => Self::Multi,
+            false => Self::Single,
+        }
+    }
+
+    fn arguments(self) -> Vec<String> {
+        let threads = match self {
+            Self::Multi => "multi",
+            Self::Single | Self::Counted => "single",
+        };
+        let mut arguments = vec!["-accel".to_owned()];
+        arguments.push(format!("tcg,thread={threads},tb-size=256"));
+        if self == Self::Counted {
+            // 2 ns an instruction; time in which all CPUs sleep is skipped.
+            arguments.extend(["-icount", "shift=1,sleep=off"].map(str::to_owned));
+        }
+        arguments
     }
 }
 
@@ -90,8 +117,6 @@ impl Machine<'_> {
     fn arguments(&self) -> Vec<String> {
         let hypervisor = if self.hypervisor { "on" } else { "off" };
         let mut arguments: Vec<String> = [
-            "-accel",
-            &format!("tcg,thread={},tb-size=256", self.emulation.name()),
             "-machine",
             "q35",
             "-cpu",
@@ -112,6 +137,7 @@ impl Machine<'_> {
         ]
         .map(str::to_owned)
         .into();
+        arguments.extend(self.emulation.arguments());
         arguments.extend(self.topology.arguments());
         if let Some(disk) = self.disk {
             let drive = format!("file={},if=virtio,format=raw,snapshot=on", comma(disk));
