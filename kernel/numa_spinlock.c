@@ -28,7 +28,7 @@ static_assert(LW_LOCKED == _Q_LOCKED_VAL && LW_LOCKED_MASK == _Q_LOCKED_MASK);
 static_assert(LW_PENDING == _Q_PENDING_VAL && LW_PENDING_MASK == _Q_PENDING_MASK);
 static_assert(LW_TAIL_MASK == _Q_TAIL_MASK && LW_TAIL_SLOT_SHIFT == _Q_TAIL_CPU_OFFSET);
 static_assert(CONFIG_NR_CPUS <= LW_MAX_SLOTS);
-static_assert(MAX_NUMNODES <= LW_CNA_PRIORITY);
+static_assert(MAX_NUMNODES <= LW_CNA_PRIORITY); /* so a CPU of no node is never passed over */
 
 /* One each for task, softirq, hardirq and NMI. */
 struct lw_kernel_slot {
@@ -51,6 +51,7 @@ const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS] = {
 	[NUMA_SPINLOCK_CNA] = "cna",
 };
 
+/* All that waits is traced, on the pending bit as well: the stock slow path leaves that out. */
 void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
 	trace_contention_begin(lock, LCB_F_SPIN);
@@ -59,6 +60,16 @@ void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 	else
 		lw_qspinlock_lock_slow((struct lw_qspinlock *)lock, val);
 	trace_contention_end(lock, 0);
+}
+
+/* Paravirt guests have a slow path of their own, which does not pass the hook. */
+static bool __init hook_is_passed(void)
+{
+#if defined(CONFIG_X86) && defined(CONFIG_PARAVIRT_SPINLOCKS)
+	return pv_ops.lock.queued_spin_lock_slowpath == native_queued_spin_lock_slowpath;
+#else
+	return true;
+#endif
 }
 
 static bool own_qspinlock __initdata;
@@ -91,17 +102,9 @@ static int __init numa_spinlock_setup(char *arg)
 }
 early_param("numa_spinlock", numa_spinlock_setup);
 
-/* Does the machine have nodes to tell apart, and do waiters come to our queue? */
 static bool __init numa_wanted(void)
 {
-#if defined(CONFIG_X86) && defined(CONFIG_PARAVIRT_SPINLOCKS)
-	if (pv_ops.lock.queued_spin_lock_slowpath != native_queued_spin_lock_slowpath) {
-		if (numa_mode == NUMA_ON)
-			pr_warn("numa_spinlock=on without effect: paravirt spinlocks are in use\n");
-		return false;
-	}
-#endif
-#if defined(CONFIG_X86) && defined(CONFIG_PARAVIRT)
+#ifdef virt_spin_lock
 	/* The byte lock of guests that have no paravirt spinlocks. */
 	if (numa_mode == NUMA_AUTO && static_key_enabled(&virt_spin_lock_key))
 		return false;
@@ -126,7 +129,11 @@ early_param("numa_spinlock_threshold", numa_threshold_setup);
 
 static int __init shuffle_reduction_setup(char *arg)
 {
-	if (!arg || kstrtobool(arg, &numa_spinlock_tunables.shuffle_reduction))
+	if (arg && !strcmp(arg, "on"))
+		numa_spinlock_tunables.shuffle_reduction = true;
+	else if (arg && !strcmp(arg, "off"))
+		numa_spinlock_tunables.shuffle_reduction = false;
+	else
 		pr_warn("numa_spinlock_shuffle_reduction=%s refused: on or off\n", arg ?: "");
 	return 0;
 }
@@ -135,6 +142,11 @@ early_param("numa_spinlock_shuffle_reduction", shuffle_reduction_setup);
 static int __init numa_spinlock_init(void)
 {
 	int cpu;
+
+	if (!hook_is_passed()) {
+		pr_info("off: paravirt spinlocks are in use\n");
+		return 0;
+	}
 
 	for_each_possible_cpu(cpu)
 		per_cpu(lw_kernel_random, cpu) = cpu;

@@ -25,6 +25,13 @@ extern const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS];
 struct lw_tunables;
 extern struct lw_tunables numa_spinlock_tunables;
 
+/**
+ * numa_spin_lock_slowpath - acquire a queued spinlock on Lockworks' slow path
+ * @lock: the lock, seen to be taken
+ * @val: its word, as seen
+ *
+ * Called with preemption disabled, in any context, while the chosen path is not stock.
+ */
 void numa_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 
 /**
@@ -46,7 +53,7 @@ static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val
 }
 
 /**
- * numa_spinlock_type - find a lock for a test
+ * numa_spinlock_type - find a lock for a test, with CONFIG_NUMA_AWARE_SPINLOCKS_TEST
  * @name: qspinlock or cna
  *
  * Return: the lock, to be used with preemption disabled, or NULL if it is neither.

@@ -16,9 +16,12 @@
 
 static ssize_t slowpath_read(struct file *file, char __user *buffer, size_t count, loff_t *at)
 {
+	/* In paravirt guests the hook is not passed, and so was not made ready. */
+	const char *name = static_key_enabled(&numa_spinlock_key)
+				   ? numa_spinlock_names[READ_ONCE(numa_spinlock_path)]
+				   : "paravirt";
 	char text[16];
-	int length = scnprintf(text, sizeof(text), "%s\n",
-			       numa_spinlock_names[READ_ONCE(numa_spinlock_path)]);
+	int length = scnprintf(text, sizeof(text), "%s\n", name);
 
 	return simple_read_from_buffer(buffer, count, at, text, length);
 }
@@ -40,14 +43,16 @@ static ssize_t slowpath_write(struct file *file, const char __user *buffer, size
 		return -EINVAL;
 	if (copy_from_user(text, buffer, count))
 		return -EFAULT;
+	if (!static_key_enabled(&numa_spinlock_key))
+		return -EOPNOTSUPP;
 	i = sysfs_match_string(numa_spinlock_names, text);
 	if (i < 0)
 		return i;
 	path = i;
 	/*
 	 * Waiters of different slow paths must not meet in one queue. While all CPUs
-	 * stand still for us nobody waits for a spinlock: a waiter has preemption
-	 * disabled. (An NMI handler that would wait right then takes no part.)
+	 * stand still for us nobody waits for a spinlock, since waiters have preemption
+	 * disabled. An NMI handler may wait even then, so do not switch while any does.
 	 */
 	stop_machine(set_path, &path, NULL);
 	return count;

@@ -2,7 +2,7 @@
 /*
  * The conformance client that all of Lockworks' worlds share, on kernel threads,
  * while softirqs, hardirqs and NMIs on the same CPUs wait for locks of their own.
- * So all the queue nodes of a CPU are in use at times.
+ * With some CPUs, all the queue nodes of one are in use at times.
  *
  *   insmod lockworks_test.ko lock=cna threads=8 rounds=1000
  */
@@ -44,11 +44,26 @@ MODULE_PARM_DESC(depth, "locks, which are nested; 1 to 6");
 
 static const struct lw_lock_type *type;
 
+/* How many contexts of a CPU are acquiring a lock right now, one interrupting the other. */
+static DEFINE_PER_CPU(unsigned int, acquiring);
+static atomic_t deepest;
+
+static void acquire(void *word, void *node)
+{
+	int depth = this_cpu_inc_return(acquiring);
+	int seen = atomic_read(&deepest);
+
+	while (depth > seen && !atomic_try_cmpxchg(&deepest, &seen, depth))
+		;
+	type->lock(word, node);
+	this_cpu_dec(acquiring);
+}
+
 /* A task must not be preempted from before it queues until it has let go. */
 static void lock_in_task(void *word, void *node)
 {
 	preempt_disable();
-	type->lock(word, node);
+	acquire(word, node);
 }
 
 static bool trylock_in_task(void *word, void *node)
@@ -110,31 +125,36 @@ static struct level levels[LEVELS] = {
 	[NMI] = {.name = "NMIs"},
 };
 
+static void nmi_others(void);
+
 static void interrupt(struct level *level)
 {
 	unsigned int self = smp_processor_id() + 1;
 
-	type->lock(&level->word, NULL);
+	preempt_disable(); /* PREEMPT_RT runs softirqs in threads */
+	acquire(&level->word, NULL);
 	if (level->owner)
 		atomic_long_inc(&level->violations);
 	level->owner = self;
 	level->count++;
 	udelay(1);
+	if (level == &levels[HARDIRQ])
+		nmi_others();
 	if (level->owner != self)
 		atomic_long_inc(&level->violations);
 	level->owner = 0;
 	type->unlock(&level->word, NULL);
+	preempt_enable();
 	atomic_long_inc(&level->entered);
 }
 
 #ifdef CONFIG_X86
-static DEFINE_PER_CPU(bool, nmi_expected);
+static DEFINE_PER_CPU(atomic_t, nmi_expected);
 
 static int nmi_handler(unsigned int reason, struct pt_regs *regs)
 {
-	if (!this_cpu_read(nmi_expected))
+	if (!atomic_xchg(this_cpu_ptr(&nmi_expected), 0))
 		return NMI_DONE;
-	this_cpu_write(nmi_expected, false);
 	interrupt(&levels[NMI]);
 	return NMI_HANDLED;
 }
@@ -149,13 +169,10 @@ static void nmi_end(void)
 	unregister_nmi_handler(NMI_LOCAL, "lockworks_test");
 }
 
-/* With interrupts disabled. */
-static void nmi_raise(void)
+static void nmi_raise(unsigned int cpu)
 {
-	if (!this_cpu_read(nmi_expected)) {
-		this_cpu_write(nmi_expected, true);
-		apic->send_IPI(smp_processor_id(), NMI_VECTOR);
-	}
+	if (!atomic_xchg(per_cpu_ptr(&nmi_expected, cpu), 1))
+		apic->send_IPI(cpu, NMI_VECTOR);
 }
 #else
 static int nmi_begin(void)
@@ -167,10 +184,19 @@ static void nmi_end(void)
 {
 }
 
-static void nmi_raise(void)
+static void nmi_raise(unsigned int cpu)
 {
 }
 #endif
+
+/* Those who wait for our lock in a hardirq get to use their last node. */
+static void nmi_others(void)
+{
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu)
+		nmi_raise(cpu);
+}
 
 struct timers {
 	struct hrtimer hard;
@@ -179,21 +205,24 @@ struct timers {
 
 static DEFINE_PER_CPU(struct timers, timers);
 
-/* Long enough for tasks to get on between interruptions, in an emulator too. */
-#define PERIOD_NS (500 * NSEC_PER_USEC)
+/*
+ * Long enough for tasks to get on between interruptions, in an emulator too, and
+ * without a common divisor, so that each kind comes at any point of the other.
+ */
+#define HARD_PERIOD ns_to_ktime(509 * NSEC_PER_USEC)
+#define SOFT_PERIOD ns_to_ktime(373 * NSEC_PER_USEC)
 
 static enum hrtimer_restart hard_expired(struct hrtimer *timer)
 {
-	nmi_raise();
 	interrupt(&levels[HARDIRQ]);
-	hrtimer_forward_now(timer, ns_to_ktime(PERIOD_NS));
+	hrtimer_forward_now(timer, HARD_PERIOD);
 	return HRTIMER_RESTART;
 }
 
 static enum hrtimer_restart soft_expired(struct hrtimer *timer)
 {
 	interrupt(&levels[SOFTIRQ]);
-	hrtimer_forward_now(timer, ns_to_ktime(PERIOD_NS));
+	hrtimer_forward_now(timer, SOFT_PERIOD);
 	return HRTIMER_RESTART;
 }
 
@@ -203,10 +232,10 @@ static void timers_begin(void *unused)
 
 	hrtimer_init(&own->hard, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	own->hard.function = hard_expired;
-	hrtimer_start(&own->hard, ns_to_ktime(PERIOD_NS), HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_start(&own->hard, HARD_PERIOD, HRTIMER_MODE_REL_PINNED_HARD);
 	hrtimer_init(&own->soft, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_SOFT);
 	own->soft.function = soft_expired;
-	hrtimer_start(&own->soft, ns_to_ktime(PERIOD_NS), HRTIMER_MODE_REL_PINNED_SOFT);
+	hrtimer_start(&own->soft, SOFT_PERIOD, HRTIMER_MODE_REL_PINNED_SOFT);
 }
 
 static void timers_end(void)
@@ -261,8 +290,11 @@ static int run_threads(void)
 		else
 			wake_up_process(tasks[i]);
 	}
-	for (i = 0; !error && i < made; i++)
-		wait_for_completion(&workers[i].done);
+	/* In pieces, lest somebody takes us for hung. */
+	for (i = 0; !error && i < made; i++) {
+		while (!wait_for_completion_timeout(&workers[i].done, HZ))
+			;
+	}
 	kfree(workers);
 	kfree(tasks);
 	return error;
@@ -309,6 +341,7 @@ static int __init test_init(void)
 		all += atomic_long_read(&level->violations) + (level->count != entered);
 		pr_info("%s: %ld %s\n", lock, entered, level->name);
 	}
+	pr_info("%s: %d contexts nested at most\n", lock, atomic_read(&deepest));
 	pr_info("%s: %u threads, %u rounds: %ld violations\n", lock, threads, rounds, all);
 out:
 	cpus_read_unlock();

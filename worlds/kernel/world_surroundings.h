@@ -57,13 +57,16 @@ static inline u32 lw_kernel_choose(u32 n)
 		.shuffle_reduction = READ_ONCE(numa_spinlock_tunables.shuffle_reduction), \
 		.priority_waiters = true,                                                 \
 	})
-#define lw_world_count(event) lockevent_inc(event)
+#define lw_world_count(event)         \
+	do {                          \
+		lockevent_inc(event); \
+	} while (0)
 #define lw_world_count_handoff(slot)                         \
 	do {                                                 \
 		if (cpu_to_node((slot)-1) == numa_node_id()) \
-			lockevent_inc(local_handoffs);       \
+			lw_world_count(local_handoffs);      \
 		else                                         \
-			lockevent_inc(remote_handoffs);      \
+			lw_world_count(remote_handoffs);     \
 	} while (0)
 
 #endif
