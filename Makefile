@@ -16,14 +16,14 @@ LW_CFLAGS := -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(INCLUDE
 SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
 OBJECTS := $(SOURCES:%.c=build/%.o)
 TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
-C_FILES = $(shell find locks worlds lib tests crates -name '*.[ch]')
+C_FILES = $(shell find locks worlds lib tests crates kernel -name '*.[ch]')
 # The public header and all that it includes, which end up in one directory.
 HEADERS = $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))
 INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
 	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo setup test test-format test-c test-headers test-cargo demo bench install \
-	install-lib uninstall clean help
+.PHONY: all lib cargo setup setup-kernel test test-format test-c test-headers test-cargo \
+	test-kernel test-kernel-quick demo bench install install-lib uninstall clean help
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -35,6 +35,9 @@ cargo:
 
 setup:
 	@scripts/setup.sh
+
+setup-kernel: setup
+	@scripts/setup.sh kernel
 
 build/%.o: %.c
 	@mkdir -p $(@D)
@@ -58,7 +61,7 @@ build/tests/%: tests/user/%.c build/liblockworks.a
 
 build/tests/conformance: build/tests/shared/client.o
 
-test: setup test-format test-c test-headers test-cargo
+test: setup test-format test-c test-headers test-cargo test-kernel-quick
 
 test-format:
 	clang-format --dry-run -Werror $(C_FILES)
@@ -93,6 +96,15 @@ test-cargo:
 	$(CARGO) test --release --workspace
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
+# Kernels built and booted, one at a time; the sources and builds are kept in the cache.
+KERNEL_TEST := $(CARGO) test --release -p lockworks-cli --test kernel -- --ignored --test-threads 1
+
+test-kernel-quick: setup-kernel
+	$(KERNEL_TEST) quick
+
+test-kernel: setup-kernel
+	$(KERNEL_TEST) --nocapture
+
 demo: setup all
 	target/release/lockworks demo
 
@@ -122,6 +134,7 @@ clean:
 help:
 	@echo 'make             build the C library (build/) and the programs (target/release/)'
 	@echo 'make test        check everything'
+	@echo 'make test-kernel all that can be checked of kernels; an hour. make test has some of it'
 	@echo 'make demo        see what it does'
 	@echo 'make bench       measure the locks side by side on this machine'
 	@echo 'make install     PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# See that the tools are there. As root, install the missing ones that Debian has.
+# See that the tools are there; with "kernel", those that only the kernels' tests need.
+# As root, install the missing ones that Debian has.
 set -euo pipefail
 
 packages=()
@@ -16,6 +17,12 @@ want make command -v make
 want pkg-config command -v pkg-config
 want clang-format command -v clang-format
 want libck-dev test -e /usr/include/ck_spinlock.h
+if [[ ${1-} = kernel ]]; then
+	want git command -v git
+	want patch command -v patch
+	want perl command -v perl
+	want sparse command -v sparse
+fi
 
 if ((${#packages[@]})); then
 	if ((EUID)) || ! command -v apt-get >/dev/null; then
