@@ -1,8 +1,6 @@
-# Runs a command of the user's; what it says goes beside the console.
+# Runs a command of the user's, or a workload; what it says goes beside the console.
 . /lockworks/functions.sh
+. /lockworks/plan
 cd /root || exit 1
-reset_counters
-sh /lockworks/command >/dev/ttyS1 2>&1 </dev/null
-status=$?
-tell_counters
-exit $status
+[ -z "$LENGTH" ] || tell_alive "$LENGTH"
+SECONDS_EACH=$LENGTH WORKLOAD=$WORKLOAD sh /lockworks/command >/dev/ttyS1 2>&1 </dev/null

@@ -8,6 +8,16 @@ tell() {
 	echo "@lockworks $*" >/dev/ttyS1
 }
 
+# Tells every few seconds that the guest is alive, for as long as something is to take, not longer:
+# what then does not end hangs.
+tell_alive() {
+	until=$(($(date +%s) + ${1%.*}))
+	while [ "$(date +%s)" -lt "$until" ]; do
+		sleep 5
+		tell alive
+	done &
+}
+
 # Tells how often the kernel's locks did what they count.
 tell_counters() {
 	[ -d "$events" ] || return 0

@@ -24,6 +24,7 @@ for run in $RUNS; do
 		tell refused "the kernel does not take locktorture.ko: $(dmesg | tail -n 1)"
 		exit 1
 	}
+	tell_alive "$LENGTH"
 	sleep "$LENGTH"
 	rmmod locktorture
 	tell_counters

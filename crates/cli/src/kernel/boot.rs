@@ -1,5 +1,6 @@
 //! `lockworks kernel boot`: a shell in a guest.
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use anyhow::Result;
 use lockworks_kernel::lab::{Cache, Input, Patience, Task};
 
 use super::guest::{Machine, Source, Steps, lock, verdict};
-use super::run::{self, BOOT};
+use super::run;
 
 /// Boot a kernel to a shell.
 #[derive(clap::Args)]
@@ -30,7 +31,8 @@ pub struct Args {
 
 const HELP: &str = "\
 The shell is busybox's, on the guest's console. 'exit' ends it and switches the guest off; Ctrl-A x
-does so at once. Exit status: 0 all is well, 1 the kernel complained, 2 bad input.
+does so at once. Where no terminal but a script is typed into it, a guest that is not done in some
+minutes hangs. Exit status: 0 all is well, 1 the kernel complained, 2 bad input.
 
 Examples:
   lockworks kernel boot --lock cna --nodes 2 --cpus 4
@@ -46,15 +48,19 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let lock = args.lock.as_deref().map(lock).transpose()?;
     if let Some(command) = &args.command {
         let task = Task::command(command);
-        return run::in_guest(&args.source, &args.machine, lock, &task, run::TIMEOUT);
+        return run::in_guest(&args.source, &args.machine, lock, &task, None);
     }
     let cache = Cache::open()?;
     let steps = Steps::new();
     let built = args.source.build_to_boot(&cache, &steps)?;
     steps.end();
-    let patience = Patience {
-        boot: BOOT,
-        step: FOREVER,
+    let usual = args.machine.patience(args.source.config());
+    let patience = match io::stdin().is_terminal() {
+        true => Patience {
+            step: FOREVER,
+            ..usual
+        },
+        false => usual,
     };
     let guest = args.machine.guest(&built, lock, Input::Ours, patience)?;
     let judged = guest.run(&Task::shell(), &cache, &mut |_| {})?;

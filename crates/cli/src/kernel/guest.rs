@@ -172,6 +172,11 @@ impl Machine {
             .unwrap_or_else(|| Emulation::fitting(self.cpus))
     }
 
+    /// How long to wait for the next word of a guest.
+    pub fn patience(&self, config: Variant) -> Patience {
+        Patience::new(config, self.emulation(), self.cpus)
+    }
+
     /// The guest's CPUs, nodes and memory.
     pub fn topology(&self) -> Result<Topology> {
         Ok(Topology::new(self.nodes, self.cpus, self.memory)?)

@@ -36,9 +36,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 
-    /// Longest silence of the guest
-    #[arg(long, value_name = "S", default_value_t = TIMEOUT.as_secs() as u32, value_parser = value_parser!(u32).range(1..))]
-    timeout: u32,
+    /// Longest silence of the guest, beyond a workload's length [default: by its CPUs, some minutes]
+    #[arg(long, value_name = "S", value_parser = value_parser!(u32).range(1..))]
+    timeout: Option<u32>,
 
     /// A command for the guest's shell
     #[arg(last = true, value_name = "COMMAND")]
@@ -84,11 +84,6 @@ impl Workload {
     }
 }
 
-/// How long a guest may take to user space.
-pub const BOOT: Duration = Duration::from_secs(240);
-/// How long a command may be silent.
-pub const TIMEOUT: Duration = Duration::from_secs(300);
-
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
     args.machine.topology()?;
@@ -102,8 +97,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         (None, None, [_, ..]) => Task::command(&args.command.join(" ")),
         _ => anyhow::bail!("give one of --workload, --script FILE, or a command after --"),
     };
-    let timeout = Duration::from_secs(args.timeout.into());
-    in_guest(&args.source, &args.machine, lock, &task, timeout)
+    in_guest(&args.source, &args.machine, lock, &task, args.timeout)
 }
 
 /// Builds the kernel, boots it, prints what the task says, and judges.
@@ -112,14 +106,15 @@ pub fn in_guest(
     machine: &Machine,
     lock: Option<Lock>,
     task: &Task,
-    timeout: Duration,
+    timeout: Option<u32>,
 ) -> Result<ExitCode> {
     let cache = Cache::open()?;
     let steps = Steps::new();
     let built = source.build_to_boot(&cache, &steps)?;
+    let usual = machine.patience(source.config());
     let patience = Patience {
-        boot: BOOT,
-        step: timeout,
+        step: timeout.map_or(usual.step, |seconds| Duration::from_secs(seconds.into())),
+        ..usual
     };
     let guest = machine.guest(&built, lock, Input::Nothing, patience)?;
     steps.begin("booting");

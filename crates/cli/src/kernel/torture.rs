@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long)]
     hotplug: bool,
 
-    /// More parameters of the module, as "nested_locks=2"
+    /// More parameters of the module, as "long_hold=10 nested_locks=2"; refused where it lacks them
     #[arg(long, value_name = "K=V ...", default_value = "")]
     torture_args: String,
 
@@ -75,8 +75,8 @@ acquisition that did not exclude others, and any panic, WARNING, BUG, stall, loc
 or KCSAN report fails the run. Exit status: 0 all is well, 1 failed, 2 bad input, 130 interrupted.
 
   operations  acquisitions in a round, median of the rounds
-  fairness    upper bound of the threads' fairness factor, median of the rounds: the upper half's share
-              of all operations, 0.5 fair, 1 unfair. locktorture tells total, most and least only;
+  fairness    upper bound of the threads' fairness factor in all rounds: the upper half's share of all
+              operations, 0.5 fair, 1 unfair. locktorture tells total, most and least only;
               with these, n threads can have no factor above n/2 * most / total, nor above
               1 - n/2 * least / total. Of two threads that is the factor itself.
   remote      hand-offs to another node, among all that the lock counted
@@ -129,7 +129,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         [Subject::Lock(lock)] => Some(lock),
         _ => None,
     };
-    let patience = plan.patience(args.source.config(), args.machine.cpus);
+    let patience = args.machine.patience(args.source.config());
     let guest = args.machine.guest(&built, lock, Input::Nothing, patience)?;
     let tortured = torture(&plan, &guest, &cache, &|step| steps.begin(step))?;
     steps.end();
@@ -191,7 +191,7 @@ struct Report {
     lock: &'static str,
     /// Median of the rounds.
     operations: Option<u64>,
-    /// Upper bound of the factor; median of the rounds.
+    /// Upper bound of the factor in all rounds.
     fairness: Option<f64>,
     fail: u64,
     /// Sums over the rounds.
@@ -209,6 +209,8 @@ struct Report {
     threshold_ms: Option<u32>,
     shuffle_reduction: bool,
     hotplug: bool,
+    /// How often a CPU was switched off, in all rounds of all locks.
+    offlined: u64,
     rounds: Vec<Round>,
     complaints: Vec<Complaint>,
     console: String,
@@ -222,16 +224,16 @@ impl Report {
         for (name, count) in rounds.iter().flat_map(|round| &round.counters) {
             *counters.entry(name.clone()).or_default() += count;
         }
-        let complete = rounds.len() == plan.rounds as usize;
-        let good = complete
-            && judged.complaints.is_empty()
-            && rounds.iter().all(|round| round.figures.is_good());
+        let pass = judged.complaints.is_empty();
         Self {
-            verdict: if good { "pass" } else { "fail" },
+            verdict: if pass { "pass" } else { "fail" },
             lock: subject.name(),
             operations: median(rounds.iter().map(|round| round.figures.operations as f64))
                 .map(|median| median.round() as u64),
-            fairness: median(rounds.iter().filter_map(|round| round.fairness)),
+            fairness: rounds
+                .iter()
+                .filter_map(|round| round.fairness)
+                .reduce(f64::max),
             fail: rounds.iter().map(|round| round.figures.fail).sum(),
             counters,
             release: tortured.release.clone(),
@@ -239,6 +241,7 @@ impl Report {
             writers: plan.writers,
             seconds: plan.seconds,
             hotplug: plan.hotplug,
+            offlined: judged.offlined,
             rounds: rounds.to_vec(),
             complaints: judged.complaints.clone(),
             console: judged.console.display().to_string(),

@@ -18,6 +18,8 @@ pub enum Kind {
     Lockdep,
     SelfTest,
     Violation,
+    /// Lines of the console are lost.
+    Lost,
     Bug,
     Warning,
     /// Nothing was heard of the guest for too long.
@@ -40,6 +42,7 @@ impl fmt::Display for Kind {
             Self::Lockdep => "lockdep objects",
             Self::SelfTest => "a self-test failed",
             Self::Violation => "mutual exclusion is broken, or the test did not end well",
+            Self::Lost => "the console lost some of what the kernel said",
             Self::Bug => "the kernel found a bug",
             Self::Warning => "the kernel warns",
             Self::Hang => "the guest hangs",
@@ -193,10 +196,13 @@ pub fn complaints(console: &str) -> Vec<Complaint> {
 /// Where a report that begins at `begin` ends: at a rule or an end mark, where others begin, or
 /// when it gets long.
 fn report_end(lines: &[&str], begin: usize) -> usize {
+    if kind(lines[begin]) == Some(Kind::Lost) {
+        return begin + 1;
+    }
     if kind(lines[begin]) == Some(Kind::Violation) {
         let others = lines[begin..]
             .iter()
-            .position(|line| !is_broken_count(line));
+            .position(|line| kind(line) != Some(Kind::Violation));
         return begin + others.unwrap_or(lines.len() - begin);
     }
     let most = lines.len().min(begin + REPORT);
@@ -212,6 +218,10 @@ fn report_end(lines: &[&str], begin: usize) -> usize {
 }
 
 fn kind(line: &str) -> Option<Kind> {
+    if line.contains(" printk messages dropped **") {
+        return Some(Kind::Lost);
+    }
+    let line = said_by_kernel(line)?;
     if HARMLESS.iter().any(|harmless| line.contains(harmless)) {
         return None;
     }
@@ -225,6 +235,19 @@ fn kind(line: &str) -> Option<Kind> {
         .iter()
         .find(|(_, marks)| marks.iter().any(|mark| line.contains(mark)));
     found.map(|(kind, _)| *kind)
+}
+
+/// What follows the kernel's stamp: the time, in brackets. Before it may be a program's words.
+fn said_by_kernel(line: &str) -> Option<&str> {
+    let is_time = |text: &str| {
+        let (seconds, parts) = text.trim_start().split_once('.')?;
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        (digits(seconds) && digits(parts)).then_some(())
+    };
+    line.match_indices('[').find_map(|(at, _)| {
+        let (stamp, rest) = line[at + 1..].split_once(']')?;
+        is_time(stamp).map(|()| rest)
+    })
 }
 
 /// Does the line count acquisitions that excluded nobody?
@@ -265,6 +288,12 @@ pub(crate) fn missing_self_tests(console: &str) -> Option<Complaint> {
         kind: Kind::SelfTest,
         lines: silent,
     })
+}
+
+/// How often a CPU was switched off.
+pub(crate) fn offlined(console: &str) -> u64 {
+    let offline = |line: &&str| line.contains(" is now offline");
+    console.lines().filter(offline).count() as u64
 }
 
 /// A line without the time and the caller before it.
@@ -371,6 +400,8 @@ mod tests {
                 "[    5.5] lockworks_test: cna: 8 threads, 9 rounds: 10 violations",
                 Kind::Violation,
             ),
+            ("~ # ls[    5.5][    T9] WARNING: x", Kind::Warning),
+            ("** 7 printk messages dropped **", Kind::Lost),
         ];
         for (line, kind) in cases {
             assert_eq!(kinds(line), [kind], "{line}");
@@ -393,6 +424,10 @@ mod tests {
             [    9.500000] lockworks_test: cna: 8 threads, 1000 rounds: 0 violations\n\
             [   10.000000] reboot: Power down\n";
         assert_eq!(complaints(clean), []);
+        assert_eq!(
+            kinds("~ # dmesg | grep WARNING:\nWARNING: what a program says\n"),
+            []
+        );
         assert_eq!(missing_self_tests(clean), None);
         let silent = missing_self_tests("[    1.0] up\n").unwrap();
         assert_eq!((silent.kind, silent.lines.len()), (Kind::SelfTest, 2));
@@ -422,7 +457,7 @@ mod tests {
 
     #[test]
     fn a_long_report_is_cut() {
-        let console = "WARNING: x\n".to_owned() + &" a+0x1\n".repeat(100);
+        let console = "[    5.5] WARNING: x\n".to_owned() + &" a+0x1\n".repeat(100);
         let complaints = complaints(&console);
         assert_eq!(complaints.len(), 1);
         assert_eq!(complaints[0].lines.len(), LINES);

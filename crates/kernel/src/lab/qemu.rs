@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::children::{self, Ending, Running};
+use super::config::Variant;
 use super::error::{Attempt, Error, Result};
 use super::terminal::Raw;
 use super::topology::Topology;
@@ -101,11 +102,30 @@ pub struct Patience {
     pub step: Duration,
 }
 
+impl Patience {
+    /// For a kernel on so many CPUs. Scripts that take longer tell that they are alive.
+    pub fn new(variant: Variant, emulation: Emulation, cpus: u32) -> Self {
+        let debug = if variant == Variant::Debug { 3 } else { 1 };
+        let counted = if emulation == Emulation::Counted {
+            3
+        } else {
+            1
+        };
+        let time = Duration::from_secs(240 + 4 * u64::from(cpus)) * debug * counted;
+        Self {
+            boot: time,
+            step: time,
+        }
+    }
+}
+
 /// How a machine came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It switched itself off, or the user did.
+    /// It switched itself off, or was reset.
     Off,
+    /// The user left it.
+    Left,
     /// It had been silent for so long.
     Silent(Duration),
 }
@@ -131,7 +151,7 @@ impl Machine<'_> {
             "-kernel",
             &self.kernel.to_string_lossy(),
             "-initrd",
-            &comma(self.initramfs),
+            &self.initramfs.to_string_lossy(),
             "-append",
             self.command_line,
         ]
@@ -196,7 +216,7 @@ impl Machine<'_> {
             match status {
                 Some(status) if !status.success() => return Err(self.failed()),
                 Some(_) => break End::Off,
-                None if leave.load(Ordering::Relaxed) => break End::Off,
+                None if leave.load(Ordering::Relaxed) => break End::Left,
                 None if last.elapsed() > allowed => break End::Silent(allowed),
                 None => thread::sleep(LOOK),
             }
@@ -313,7 +333,7 @@ mod tests {
             emulation: Emulation::Single,
             hypervisor: false,
             kernel: Path::new("k"),
-            initramfs: Path::new("i"),
+            initramfs: Path::new("i,1"),
             command_line: "a b",
             disk: None,
             input: Input::Nothing,
@@ -330,7 +350,7 @@ mod tests {
             "tcg,thread=single",
             "-cpu max,hypervisor=off",
             "-serial stdio -serial file:ch,,1",
-            "-append a b",
+            "-initrd i,1 -append a b",
             "-smp 4,sockets=2",
         ] {
             assert!(text.contains(part), "{text}");

@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::Duration;
 
 use serde::Serialize;
 
 use super::build::Built;
 use super::cache::{Cache, Progress};
-use super::config::Variant;
 use super::console::{Complaint, Kind};
 use super::error::{Attempt, Error, Result};
 use super::guest::{Guest, Judged, Lock, Said, Task};
 use super::locktorture::{Figures, fairness_bound};
-use super::qemu::Patience;
 
 /// What is tortured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,22 +87,18 @@ const OURS: [&str; 10] = [
     "shuffles_skipped",
 ];
 
+/// Parameters of the module that follow from a plan, and what says them.
+const PLANNED: [(&str, &str); 4] = [
+    ("nwriters_stress", "say --writers"),
+    ("torture_type", "say --type"),
+    ("stat_interval", "rounds of --seconds are told at their end"),
+    ("onoff_interval", "say --hotplug"),
+];
+
 /// Parameters of the module that would make rounds differ, off where it has them.
 const STEADY: [&str; 4] = ["long_hold", "stutter", "shuffle_interval", "rt_boost"];
 
-/// What the guest's clock may lose against ours, and starting and ending a round.
-const SLACK: Duration = Duration::from_secs(60);
-
 impl Plan {
-    /// How long the next word of the guest may take.
-    pub fn patience(&self, variant: Variant, cpus: u32) -> Patience {
-        let slow = if variant == Variant::Debug { 3 } else { 1 };
-        Patience {
-            boot: slow * (SLACK + Duration::from_secs(4) * cpus),
-            step: slow * (SLACK + Duration::from_secs_f64(2.0 * self.seconds)),
-        }
-    }
-
     /// The module's name for what it takes.
     pub fn type_of(&self, subject: Subject) -> &str {
         match subject {
@@ -149,14 +142,28 @@ impl Plan {
                 ("SWITCHING", switching.to_owned()),
                 ("TYPE", kind.to_owned()),
                 ("LENGTH", self.seconds.to_string()),
-                ("PARAMETERS", self.parameters_for(&module)),
+                ("PARAMETERS", self.parameters_for(&module, &built.release)?),
             ],
             command: None,
             disk: None,
         })
     }
 
-    fn parameters_for(&self, module: &[u8]) -> String {
+    fn parameters_for(&self, module: &[u8], release: &str) -> Result<String> {
+        for word in self.parameters.split_whitespace() {
+            let name = word.split('=').next().unwrap_or(word).replace('-', "_");
+            if let Some((_, instead)) = PLANNED.iter().find(|(planned, _)| *planned == name) {
+                return Err(Error::Refused(format!(
+                    "--torture-args cannot set {name}: {instead}"
+                )));
+            }
+            if !has_parameter(module, &name) {
+                return Err(Error::Refused(format!(
+                    "locktorture of Linux {release} has no parameter {name}; leave it out of --torture-args"
+                )));
+            }
+        }
+
         let mut words = vec![
             format!("nwriters_stress={}", self.writers),
             "stat_interval=86400".to_owned(),
@@ -169,7 +176,7 @@ impl Plan {
         }
         // Of what is said twice, the kernel takes the last.
         words.extend(self.parameters.split_whitespace().map(str::to_owned));
-        words.join(" ")
+        Ok(words.join(" "))
     }
 }
 
@@ -207,6 +214,13 @@ pub fn torture(plan: &Plan, guest: &Guest, cache: &Cache, progress: Progress) ->
         )));
     }
     judged.complaints.extend(rounds.missing(plan.rounds));
+    judged.complaints.extend(rounds.bad());
+    if plan.hotplug && judged.offlined == 0 {
+        judged.complaints.push(Complaint {
+            kind: Kind::Task,
+            lines: vec!["no CPU was switched off; rounds may be too short for that".to_owned()],
+        });
+    }
     Ok(Tortured {
         subjects: rounds.subjects,
         judged,
@@ -276,6 +290,24 @@ impl Rounds {
         })
     }
 
+    /// Rounds in which exclusion was broken, or which have not ended as they should.
+    fn bad(&self) -> Option<Complaint> {
+        let mut lines = Vec::new();
+        for (subject, rounds) in &self.subjects {
+            for (round, Round { figures, .. }) in (1..).zip(rounds) {
+                if !figures.is_good() {
+                    let (name, fail) = (subject.name(), figures.fail);
+                    let end = figures.end.as_deref().unwrap_or("none");
+                    lines.push(format!("round {round} of {name}: fail {fail}, end {end}"));
+                }
+            }
+        }
+        (!lines.is_empty()).then_some(Complaint {
+            kind: Kind::Violation,
+            lines,
+        })
+    }
+
     fn measured(&mut self) {
         let Some(figures) = Figures::read(self.log.iter().map(String::as_str)) else {
             return;
@@ -323,10 +355,28 @@ mod tests {
     #[test]
     fn a_module_gets_parameters_that_it_has() {
         let module = b"\0parmtype=stutter:int\0parmtype=long_hold:int\0";
+        let given = |parameters: &str| {
+            let plan = Plan {
+                parameters: parameters.into(),
+                ..plan(&BOTH)
+            };
+            plan.parameters_for(module, "6.1.0")
+                .map_err(|error| error.to_string())
+        };
         assert_eq!(
-            plan(&BOTH).parameters_for(module),
+            given("long_hold=5").unwrap(),
             "nwriters_stress=2 stat_interval=86400 verbose=0 long_hold=0 stutter=0 \
              onoff_interval=1 long_hold=5"
+        );
+        let refused = given("stutter=1 nwriters-stress=3").unwrap_err();
+        assert_eq!(
+            refused,
+            "--torture-args cannot set nwriters_stress: say --writers"
+        );
+        assert!(
+            given("nested_locks=2")
+                .unwrap_err()
+                .contains("6.1.0 has no parameter nested_locks")
         );
     }
 
@@ -344,14 +394,19 @@ mod tests {
             "measured",
             "round 1 stock",
             "measured",
+            "round 2 cna",
+            "log [   17.9] Writes:  Total: 10  Max/Min: 6/4   Fail: 0 ",
+            "measured",
         ] {
             let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
             rounds.note(word, rest);
         }
         let (stock, cna) = (&rounds.subjects[0].1, &rounds.subjects[1].1);
         assert!(stock.is_empty(), "nothing was told of it");
-        let missing = rounds.missing(1).unwrap();
-        assert_eq!(missing.lines, ["figures of 0 rounds on stock, not of 1"]);
+        let missing = rounds.missing(2).unwrap();
+        assert_eq!(missing.lines, ["figures of 0 rounds on stock, not of 2"]);
+        let bad = rounds.bad().unwrap();
+        assert_eq!(bad.lines, ["round 2 of cna: fail 0, end none"]);
         assert_eq!(cna[0].figures.operations, 10);
         assert_eq!(cna[0].fairness, Some(0.6));
         let counters: Vec<_> = cna[0]
