@@ -11,3 +11,4 @@ for cpu in $(seq "$(nproc)"); do
 done
 wait
 echo "forks $(cat /tmp/fork.* | awk '{ sum += $1 } END { print sum }')"
+[ "$(grep -l '^[1-9]' /tmp/fork.* | wc -l)" = "$(nproc)" ]
