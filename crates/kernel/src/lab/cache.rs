@@ -45,14 +45,17 @@ impl Cache {
         self.directory.join(name)
     }
 
-    /// A new directory for a run of a guest. The oldest are removed.
-    pub fn new_run(&self) -> Result<PathBuf> {
+    /// A new directory for a run of a guest. The oldest are removed, unless their runs go on: the
+    /// directory is in use until the file is dropped.
+    pub fn new_run(&self) -> Result<(PathBuf, File)> {
         let runs = self.path("runs");
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let run = runs.join(format!("{}-{}", since.as_millis(), std::process::id()));
+        let run = runs.join(format!("{}-{}", since.as_nanos(), std::process::id()));
         fs::create_dir_all(&run).attempt_on("make the directory", &run)?;
+        let used = File::open(&run).attempt_on("read", &run)?;
+        used.lock().attempt_on("lock", &run)?;
         let mut all: Vec<PathBuf> = fs::read_dir(&runs)
             .attempt_on("read", &runs)?
             .filter_map(|entry| Some(entry.ok()?.path()))
@@ -60,9 +63,11 @@ impl Cache {
         all.sort();
         for old in &all[..all.len().saturating_sub(RUNS)] {
             // Someone else may be removing it.
-            let _ = fs::remove_dir_all(old);
+            if File::open(old).is_ok_and(|file| file.try_lock().is_ok()) {
+                let _ = fs::remove_dir_all(old);
+            }
         }
-        Ok(run)
+        Ok((run, used))
     }
 
     /// Keeps other commands from `name` until what is returned is dropped.
@@ -110,10 +115,17 @@ mod tests {
         for old in 0..RUNS {
             fs::create_dir_all(cache.path(&format!("runs/{old:03}"))).unwrap();
         }
-        let run = cache.new_run().unwrap();
+        let going_on = File::open(cache.path("runs/001")).unwrap();
+        going_on.lock().unwrap();
+        let (run, _used) = cache.new_run().unwrap();
         assert!(run.is_dir());
         assert!(!cache.path("runs/000").exists());
+        cache.new_run().unwrap();
         assert!(cache.path("runs/001").exists());
+        assert!(cache.path("runs/002").exists());
+        drop(going_on);
+        cache.new_run().unwrap();
+        assert!(!cache.path("runs/001").exists());
     }
 
     #[test]

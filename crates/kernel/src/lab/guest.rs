@@ -195,11 +195,10 @@ impl Guest<'_> {
 
     /// Boots it, lets it do its task, judges it.
     pub fn run(&self, task: &Task, cache: &Cache, hear: &mut dyn FnMut(&Said)) -> Result<Judged> {
-        let directory = cache.new_run()?;
-        let kept = directory.join("console");
+        let (directory, _used) = cache.new_run()?;
         let console = match self.console {
             Some(path) => std::path::absolute(path).attempt_on("write", path)?,
-            None => kept,
+            None => directory.join("console"),
         };
         // Copies: the build may be brought up to date while the guest runs.
         let kernel = directory.join("bzImage");
@@ -228,10 +227,11 @@ impl Guest<'_> {
                 course.note(&said);
                 hear(&said);
             }
-        })?;
+        });
         for file in [&kernel, &initramfs] {
             fs::remove_file(file).attempt_on("remove", file)?;
         }
+        let end = end?;
         let bytes = fs::read(&console).attempt_on("read", &console)?;
         let text = String::from_utf8_lossy(&bytes).replace('\r', "");
         // Who has a shell may switch the guest off by it.
