@@ -33,6 +33,8 @@ pub enum Error {
     Foreign { file: String },
     #[error("{file} is not a plain file of text; restore it, as with 'git checkout'")]
     NotText { file: String },
+    #[error("{file} is missing; restore it, as with 'git checkout'")]
+    Missing { file: String },
     #[error("{path} is there and no patch of an earlier run; choose another directory, or move it away", path = .path.display())]
     InTheWay { path: PathBuf },
     #[error("no author: {0}; give --from 'Name <mail>', or set user.name and user.email in git")]

@@ -118,7 +118,7 @@ impl Tree {
 
     /// A file that the series edits.
     pub(crate) fn read_edited(&self, file: &str) -> Result<String, Error> {
-        self.read(file)?.ok_or_else(|| Error::NotText {
+        self.read(file)?.ok_or_else(|| Error::Missing {
             file: file.to_owned(),
         })
     }

@@ -44,7 +44,7 @@ const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    args.machine.topology()?;
+    args.machine.check()?;
     let lock = args.lock.as_deref().map(lock).transpose()?;
     if let Some(command) = &args.command {
         let task = Task::command(command);

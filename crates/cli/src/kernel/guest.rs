@@ -1,10 +1,11 @@
 //! What the commands with a kernel or a guest have in common.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::value_parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -170,6 +171,17 @@ impl Machine {
     pub fn emulation(&self) -> Emulation {
         self.emulation
             .unwrap_or_else(|| Emulation::fitting(self.cpus))
+    }
+
+    /// Refuses before a long build what cannot be.
+    pub fn check(&self) -> Result<()> {
+        self.topology()?;
+        if let Some(console) = &self.console {
+            let mut options = File::options();
+            let opened = options.append(true).create(true).open(console);
+            opened.with_context(|| format!("cannot write {}", console.display()))?;
+        }
+        Ok(())
     }
 
     /// How long to wait for the next word of a guest.

@@ -86,7 +86,7 @@ impl Workload {
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    args.machine.topology()?;
+    args.machine.check()?;
     let lock = args.lock.as_deref().map(lock).transpose()?;
     let task = match (&args.workload, &args.script, args.command.as_slice()) {
         (Some(workload), None, []) => workload.task(args.seconds)?,

@@ -118,7 +118,7 @@ fn subject(name: &str) -> Result<Subject> {
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    args.machine.topology()?;
+    args.machine.check()?;
     args.destination.check()?;
     let plan = args.plan()?;
 

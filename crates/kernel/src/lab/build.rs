@@ -151,24 +151,19 @@ const STEPS: [&str; 6] = ["CC", "AS", "AR", "LD", "HOSTCC", "HOSTLD"];
 
 /// The lines that say what went wrong, or else the last ones.
 fn telling(said: &[String]) -> Vec<String> {
-    let tells = |line: &&String| {
-        [
-            "error:",
-            "Error ",
-            "undefined reference",
-            "*** ",
-            "warning:",
-        ]
+    let telling = said
         .iter()
-        .any(|mark| line.contains(mark))
-            && !line.contains("Waiting for unfinished jobs")
-    };
-    let telling: Vec<String> = said.iter().filter(tells).take(LINES).cloned().collect();
+        .filter(|line| ERRORS.iter().any(|mark| line.contains(mark)))
+        .filter(|line| !line.contains("Waiting for unfinished jobs"));
+    let telling: Vec<String> = telling.take(LINES).cloned().collect();
     match telling.is_empty() {
         true => said[said.len().saturating_sub(LINES)..].to_vec(),
         false => telling,
     }
 }
+
+/// What lines have that say what went wrong.
+const ERRORS: [&str; 4] = ["error:", "Error ", "undefined reference", "*** "];
 
 #[cfg(test)]
 mod tests {
@@ -191,6 +186,7 @@ mod tests {
     fn shows_errors_rather_than_the_end() {
         let said: Vec<String> = [
             "  CC      a.o",
+            "a.c:2:1: warning: unused variable 'y'",
             "a.c:3:1: error: unknown type name 'x'",
             "make[2]: *** [Makefile:1: a.o] Error 1",
             "make[2]: *** Waiting for unfinished jobs....",
@@ -198,7 +194,7 @@ mod tests {
         ]
         .map(str::to_owned)
         .into();
-        assert_eq!(telling(&said), said[1..3]);
+        assert_eq!(telling(&said), said[2..4]);
         assert_eq!(telling(&said[..1]), said[..1]);
     }
 }

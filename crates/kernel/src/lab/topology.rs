@@ -16,8 +16,8 @@ pub enum TopologyError {
 
 /// So many the emulated interrupt controller tells apart.
 const MOST_CPUS: u32 = 255;
-/// QEMU's limit.
-const MOST_NODES: u32 = 128;
+/// The configured kernels' limit, CONFIG_NODES_SHIFT=6.
+const MOST_NODES: u32 = 64;
 /// What a node needs at least, in MiB.
 const NODE_MEMORY: u32 = 64;
 /// What a kernel and its first program need, in MiB.
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(refused(1, 0, 2048), TopologyError::Cpus(0));
         assert_eq!(refused(1, 256, 2048), TopologyError::Cpus(256));
         assert_eq!(refused(0, 8, 2048), TopologyError::Nodes(0));
-        assert_eq!(refused(129, 255, 9000), TopologyError::Nodes(129));
+        assert_eq!(refused(65, 255, 9000), TopologyError::Nodes(65));
         let (nodes, cpus) = (4, 2);
         assert_eq!(
             refused(nodes, cpus, 2048),
