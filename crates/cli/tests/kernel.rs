@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -54,6 +56,18 @@ fn torture(args: &[&str], status: i32) -> Vec<Value> {
     }
 }
 
+/// What comes to be there within two minutes.
+#[track_caller]
+fn wait_for<T>(there: impl Fn() -> Option<T>) -> T {
+    for _ in 0..1200 {
+        if let Some(there) = there() {
+            return there;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("nothing came in two minutes");
+}
+
 fn counter(report: &Value, name: &str) -> u64 {
     let counters = &report["counters"];
     counters[name]
@@ -80,13 +94,17 @@ fn said(args: &[&str]) -> String {
 fn conformance(lock: &str, args: &[&str], status: i32) -> String {
     let command = format!(
         "insmod /lockworks/modules/lockworks_test.ko lock={lock} rounds=1000 && \
-         dmesg | grep lockworks_test: | tail -n 4"
+         dmesg | grep lockworks_test: | tail -n 5"
     );
     let printed = printed(&[&["run"], args, &["--", &command]].concat(), status);
     for kind in ["softirqs", "hardirqs", "NMIs"] {
         let line = printed.lines().find(|line| line.ends_with(kind));
         let line = line.unwrap_or_else(|| panic!("no {kind} in {printed}"));
         assert!(!line.contains(" 0 "), "{line}");
+    }
+    if !args.contains(&"--cpus") {
+        let deepest = format!("{lock}: 4 contexts nested at most");
+        assert!(printed.contains(&deepest), "{printed}");
     }
     printed.lines().last().expect("a line").to_owned()
 }
@@ -147,11 +165,21 @@ fn git(at: &Path, args: &[&str]) -> String {
     )
 }
 
+/// A make that builds from a tree into a directory.
+fn make(tree: &Path, objects: &Path, arguments: &[&str]) -> Command {
+    let mut make = Command::new("make");
+    make.arg("-C")
+        .arg(tree)
+        .arg(format!("O={}", objects.display()))
+        .args(arguments);
+    make
+}
+
 fn changes(at: &Path) -> String {
     git(at, &["status", "--porcelain", "--ignored"])
 }
 
-/// In the order in which `make test` wants them: each builds on what the ones before have shown.
+/// What `make test` runs.
 mod quick {
     use super::*;
 
@@ -211,15 +239,16 @@ mod quick {
                     .args(["-none", "-Werror"])
                     .args(documented.map(|file| ours.join(file))),
             );
-            let checked = succeeds(
-                Command::new("make")
-                    .arg("-C")
-                    .arg(&tree)
-                    .arg(format!("O={}", build.display()))
-                    .args(["C=2", "kernel/locking/lockworks/"])
-                    .stderr(std::process::Stdio::inherit()),
-            );
-            assert!(checked.contains("CHECK"), "{checked}");
+            let mut sparse = make(&tree, &build, &["C=2", "kernel/locking/lockworks/"]);
+            let checked = sparse.output().expect("it starts");
+            let (out, err) = (text(&checked.stdout), text(&checked.stderr));
+            assert!(checked.status.success(), "{out}{err}");
+            assert!(out.contains("CHECK"), "{out}");
+            let objects = |line: &&str| {
+                line.contains("kernel/locking/lockworks/")
+                    && (line.contains("warning:") || line.contains("error:"))
+            };
+            assert_eq!(err.lines().find(objects), None);
         }
     }
 
@@ -242,7 +271,7 @@ mod quick {
                 "100",
                 "--no-shuffle-reduction",
                 "--seconds",
-                "4",
+                "8",
                 "--rounds",
                 "1",
             ],
@@ -262,6 +291,7 @@ mod quick {
             remote_share(cna) < remote_share(native) / 10.0,
             "{reports:?}"
         );
+        assert!(cna["fairness"].as_f64().expect("a bound") < 0.6, "{cna}");
         assert!(counter(cna, "secondary_moves") > 0);
         assert!(counter(cna, "threshold_flushes") > 0);
         assert_eq!(counter(native, "secondary_moves"), 0);
@@ -374,6 +404,54 @@ mod quick {
             log.contains("lockworks: cna, NUMA threshold 10 ms, shuffle reduction on, 2 nodes"),
             "{log}"
         );
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn what_fails_in_a_guest_fails_here() {
+        let run = |command: &str| lockworks(&["run", "--cpus", "2", "--nodes", "1", "--", command]);
+        let failed = run("exit 3");
+        let err = text(&failed.stderr);
+        assert_eq!(failed.status.code(), Some(1), "{err}");
+        assert!(err.contains("ended with status 3"), "{err}");
+        let panicked = run("echo c >/proc/sysrq-trigger");
+        let err = text(&panicked.stderr);
+        assert_eq!(panicked.status.code(), Some(1), "{err}");
+        assert!(err.contains("Kernel panic"), "{err}");
+    }
+
+    #[test]
+    #[ignore = "needs a kernel; make test-kernel"]
+    fn no_guest_outlives_a_signal() {
+        // Builds what is to be booted.
+        build_directory("6.12", "native");
+        let scratch = tempfile::tempdir().unwrap();
+        let (qemu, pid) = (
+            scratch.path().join("qemu-system-x86_64"),
+            scratch.path().join("pid"),
+        );
+        let script = format!("#!/bin/sh\necho $$ >{}\nexec sleep 600\n", pid.display());
+        fs::write(&qemu, script).unwrap();
+        succeeds(Command::new("chmod").arg("+x").arg(&qemu));
+        let path = std::env::var("PATH").expect("a path");
+        for signal in ["INT", "TERM"] {
+            let mut torture = Command::new(env!("CARGO_BIN_EXE_lockworks"))
+                .args(["kernel", "torture"])
+                .env("PATH", format!("{}:{path}", scratch.path().display()))
+                .spawn()
+                .expect("the command runs");
+            let guest = wait_for(|| {
+                fs::read_to_string(&pid)
+                    .ok()
+                    .filter(|pid| pid.ends_with('\n'))
+            });
+            fs::remove_file(&pid).unwrap();
+            let process = PathBuf::from(format!("/proc/{}", guest.trim()));
+            assert!(process.exists());
+            succeeds(Command::new("kill").args(["-s", signal, &torture.id().to_string()]));
+            assert_eq!(torture.wait().unwrap().code(), Some(130), "{signal}");
+            wait_for(|| (!process.exists()).then_some(()));
+        }
     }
 
     #[test]
@@ -502,7 +580,12 @@ fn every_step_of_the_series_compiles() {
         );
         let objects = scratch.path().join("objects");
         fs::create_dir(&objects).unwrap();
-        fs::copy(build.join(".config"), objects.join(".config")).unwrap();
+        let config = objects.join(".config");
+        let compile = || {
+            succeeds(&mut make(&tree, &objects, &["olddefconfig"]));
+            let arguments = ["-j2", "KCFLAGS=-Werror", "kernel/locking/"];
+            succeeds(&mut make(&tree, &objects, &arguments));
+        };
         let mut files: Vec<PathBuf> = fs::read_dir(&patches)
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -515,16 +598,34 @@ fn every_step_of_the_series_compiles() {
                     .arg(&file)
                     .current_dir(&tree),
             );
-            for target in ["olddefconfig", "kernel/locking/"] {
-                succeeds(
-                    Command::new("make")
-                        .arg("-C")
-                        .arg(&tree)
-                        .arg(format!("O={}", objects.display()))
-                        .args(["-j2", "KCFLAGS=-Werror", target]),
-                );
-            }
+            // A configuration loses what is not in the tree yet.
+            fs::copy(build.join(".config"), &config).unwrap();
+            compile();
         }
+        let ours = objects.join("kernel/locking/lockworks");
+        for object in ["switch.o", "test.o"] {
+            assert!(ours.join(object).exists(), "{object}");
+        }
+        // As users have it, and without it.
+        let without = |symbols: &[&str]| {
+            let mut edit = Command::new(tree.join("scripts/config"));
+            edit.arg("--file").arg(&config);
+            for symbol in symbols {
+                edit.args(["--disable", symbol]);
+            }
+            succeeds(&mut edit);
+            compile();
+            let text = fs::read_to_string(&config).unwrap();
+            for symbol in symbols {
+                assert!(!text.contains(&format!("CONFIG_{symbol}=")), "{symbol}");
+            }
+        };
+        without(&[
+            "LOCK_EVENT_COUNTS",
+            "NUMA_AWARE_SPINLOCKS_SWITCH",
+            "NUMA_AWARE_SPINLOCKS_TEST",
+        ]);
+        without(&["NUMA_AWARE_SPINLOCKS"]);
     }
 }
 
