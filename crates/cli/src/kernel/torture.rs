@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::guest::{Machine, Source, Steps, verdict};
 use crate::names::unknown;
 use crate::output::{self, Destination};
+use crate::torture::results::{median, sorted};
 use crate::torture::scaled;
 
 /// Torture spinlocks in a guest with the kernel's own module.
@@ -225,11 +226,11 @@ impl Report {
             *counters.entry(name.clone()).or_default() += count;
         }
         let pass = judged.complaints.is_empty();
+        let operations = sorted(rounds.iter().map(|round| round.figures.operations as f64));
         Self {
             verdict: if pass { "pass" } else { "fail" },
             lock: subject.name(),
-            operations: median(rounds.iter().map(|round| round.figures.operations as f64))
-                .map(|median| median.round() as u64),
+            operations: median(&operations).map(|median| median.round() as u64),
             fairness: rounds
                 .iter()
                 .filter_map(|round| round.fairness)
@@ -258,17 +259,6 @@ impl Report {
         let remote = self.count("remote_handoffs")?;
         let all = remote + self.count("local_handoffs")?;
         (all > 0).then(|| remote as f64 / all as f64)
-    }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(values[middle]),
-        _ => Some((values[middle - 1] + values[middle]) / 2.0),
     }
 }
 
@@ -329,16 +319,4 @@ fn cells(report: &Report) -> [String; 7] {
                 .map(|share| format!("{:.1} %", 100.0 * share)),
         ),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::median;
-
-    #[test]
-    fn medians() {
-        assert_eq!(median([].into_iter()), None);
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
-        assert_eq!(median([4.0, 1.0].into_iter()), Some(2.5));
-    }
 }

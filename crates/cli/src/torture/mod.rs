@@ -2,7 +2,7 @@
 
 mod host;
 mod report;
-mod results;
+pub mod results;
 mod round;
 mod subject;
 mod workload;

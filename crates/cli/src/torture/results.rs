@@ -234,14 +234,14 @@ fn events(subject: Subject, rounds: &[Outcome]) -> BTreeMap<&'static str, u64> {
     events
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+pub fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
 /// Of sorted values.
-fn median(values: &[f64]) -> Option<f64> {
+pub fn median(values: &[f64]) -> Option<f64> {
     let n = values.len();
     (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
 }

@@ -32,13 +32,14 @@ impl Version {
     }
 
     /// That of a tree which Lockworks goes into.
-    fn of(tree: &crate::Tree) -> Self {
+    fn of(tree: &crate::Tree) -> Result<Self> {
         let found = tree.version().to_string();
         let of = |known: &Self| found == known.name() || found.starts_with(&format!("{known}."));
-        Self::ALL
-            .into_iter()
-            .find(of)
-            .expect("a tree of another version is refused")
+        Self::ALL.into_iter().find(of).ok_or_else(|| {
+            Error::Refused(format!(
+                "no configuration is known to build Linux {found} for a guest"
+            ))
+        })
     }
 
     fn package(self) -> String {
@@ -72,7 +73,7 @@ impl Tree {
         let opened = crate::Tree::open(&path, &series)?;
         match crate::status(&series, &opened)?.state {
             State::Applied => Ok(Self {
-                version: Version::of(&opened),
+                version: Version::of(&opened)?,
                 name: format!(
                     "{:016x}",
                     xxhash_rust::xxh3::xxh3_64(path.as_os_str().as_encoded_bytes())
