@@ -202,6 +202,12 @@ impl Machine {
         input: Input,
         patience: Patience,
     ) -> Result<Guest<'a>> {
+        anyhow::ensure!(
+            built.version != Version::V6_1
+                || self.cpus == 1
+                || self.emulation() != Emulation::Counted,
+            "Linux 6.1 does not bring its CPUs up with --emulation counted; use single"
+        );
         Ok(Guest {
             built,
             topology: self.topology()?,
