@@ -57,8 +57,8 @@ static inline u32 lw_kernel_choose(u32 n)
 		.shuffle_reduction = READ_ONCE(numa_spinlock_tunables.shuffle_reduction), \
 		.priority_waiters = true,                                                 \
 	})
-/* A statement also where nothing is counted, as lockevent_inc() is not. */
-#define lw_world_count(event) lockevent_cond_inc(event, true)
+/* A statement also where nothing is counted, and lockevent_inc() is none. */
+#define lw_world_count(event) ({ lockevent_inc(event); })
 #define lw_world_count_handoff(slot)                         \
 	do {                                                 \
 		if (cpu_to_node((slot)-1) == numa_node_id()) \
