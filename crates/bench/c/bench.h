@@ -110,9 +110,10 @@ struct bench_nothing {
 		.contended = bench_##id##_contended,                                              \
 	};
 
-/* For locks that are one type with zeroed memory unlocked, id##_lock() and id##_unlock(). */
-#define BENCH_PLAIN(id, origin, order)                                                          \
-	BENCH_LOCK(id, origin, order, id, struct bench_nothing, (void)0, (void)0, id##_lock(s), \
-		   id##_unlock(s))
+/* For locks that are one struct or union with zeroed memory unlocked, id##_lock() and
+ * id##_unlock(). */
+#define BENCH_PLAIN(kind, id, origin, order)                                           \
+	BENCH_LOCK(id, origin, order, kind id, struct bench_nothing, (void)0, (void)0, \
+		   id##_lock(s), id##_unlock(s))
 
 #endif

@@ -6,11 +6,11 @@
 
 #define OURS "Lockworks"
 
-BENCH_PLAIN(struct lw_qspinlock, OURS, BENCH_FIFO)
-BENCH_PLAIN(struct lw_cna, OURS, BENCH_BOUNDED)
-BENCH_PLAIN(struct lw_tas, OURS, BENCH_UNFAIR)
-BENCH_PLAIN(union lw_ticket, OURS, BENCH_FIFO)
-BENCH_LOCK(struct lw_mcs, OURS, BENCH_FIFO, struct lw_mcs, struct lw_mcs_node, (void)0, (void)0,
+BENCH_PLAIN(struct, lw_qspinlock, OURS, BENCH_FIFO)
+BENCH_PLAIN(struct, lw_cna, OURS, BENCH_BOUNDED)
+BENCH_PLAIN(struct, lw_tas, OURS, BENCH_UNFAIR)
+BENCH_PLAIN(union, lw_ticket, OURS, BENCH_FIFO)
+BENCH_LOCK(lw_mcs, OURS, BENCH_FIFO, struct lw_mcs, struct lw_mcs_node, (void)0, (void)0,
 	   lw_mcs_lock(s, t), lw_mcs_unlock(s, t))
 
 const struct bench_lock *const bench_our_locks[] = {
