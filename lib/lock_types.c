@@ -42,6 +42,17 @@ const char *lw_event_meaning(unsigned int event)
 	return event < LW_EVENT_COUNT ? lw_event_meanings[event] : NULL;
 }
 
+static const bool lw_event_maxima[LW_EVENT_COUNT] = {
+#define LW_EVENT(name, ...)
+#define LW_MAXIMUM(name, ...) [LW_EVENT_##name] = true,
+#include "events_list.h"
+};
+
+bool lw_event_is_maximum(unsigned int event)
+{
+	return event < LW_EVENT_COUNT && lw_event_maxima[event];
+}
+
 const char *lw_version(void)
 {
 	return LW_VERSION;

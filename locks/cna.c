@@ -46,7 +46,7 @@ static inline bool lw_cna_has_secondary(uint32_t locked)
 
 static inline void lw_cna_init_node(struct lw_node *node, uint32_t tail)
 {
-	bool priority = lw_tunables()->priority_waiters && lw_is_priority();
+	bool priority = lw_tunable(priority_waiters) && lw_is_priority();
 	uint16_t numa_node = lw_numa_node();
 
 	lw_store(&node->tail, tail, relaxed);
@@ -117,18 +117,16 @@ enum lw_cna_plan {
 
 static inline uint32_t lw_cna_wait_head(struct lw_node *head, uint32_t prev)
 {
-	const struct lw_tunables *set = lw_tunables();
-
 	(void)prev;
 	if (lw_cna_has_secondary(lw_load(&head->locked, relaxed))) {
 		uint64_t age = lw_clock() - lw_load(&head->secondary_since, relaxed);
 
-		if (!set->numa_aware || age >= (uint64_t)set->numa_threshold_ms * 1000000)
+		if (!lw_numa_aware() || age >= (uint64_t)lw_tunable(numa_threshold_ms) * 1000000)
 			return LW_CNA_FLUSH;
 	} else {
-		if (!set->numa_aware)
+		if (!lw_numa_aware())
 			return LW_CNA_KEEP;
-		if (set->shuffle_reduction && lw_choose(LW_CNA_SHUFFLE_ODDS) != 0) {
+		if (lw_tunable(shuffle_reduction) && !lw_chance(1, LW_CNA_SHUFFLE_ODDS)) {
 			lw_count(shuffles_skipped);
 			return LW_CNA_KEEP;
 		}
@@ -195,9 +193,14 @@ static const struct lw_queue_policy lw_cna_policy = {
 	.handoff = lw_cna_handoff,
 };
 
+static lw_always_inline void lw_cna_queue(union lw_word *lock, uint32_t tail, struct lw_node *node)
+{
+	lw_queue_and_wait(lock, tail, node, &lw_cna_policy);
+}
+
 void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 {
-	lw_queued_slowpath(&lock->word, val, &lw_cna_policy);
+	lw_queued_slowpath(&lock->word, val, lw_cna_queue);
 }
 
 LW_DESCRIBE(cna, struct lw_cna, .summary = "compact NUMA-aware queued spinlock",

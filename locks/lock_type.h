@@ -17,10 +17,11 @@ struct lw_lock_type {
 	const char *name;
 	const char *summary;
 	const char *origin; /* where the algorithm comes from */
-	size_t size;	    /* bytes of the lock; all zero is unlocked */
+	size_t size;	    /* bytes of the lock */
 	size_t node_size;   /* bytes that the caller lends from lock to unlock, 64-aligned; may be 0
 			     */
 	unsigned int traits;
+	uint32_t unlocked; /* first four bytes of an unlocked lock, if not 0; the others are 0 */
 	void (*lock)(void *lock, void *node);
 	bool (*trylock)(void *lock, void *node);
 	void (*unlock)(void *lock, void *node);

@@ -4,6 +4,7 @@
  *
  *   bits  0-7   locked   1 while held
  *   bit   8     pending  the second contender waits here, without a queue node
+ *   bits  9-15  service  what the lock is, see hq.h; 0 in all others
  *   bits 16-17  tail     nesting index of the last waiter's queue node
  *   bits 18-31  tail     slot of the last waiter, 0 when nobody queues
  *
@@ -12,8 +13,13 @@
  * | locked  | whoever acquires            | the holder                             |
  * | pending | anyone, by fetch-or         | its owner, when it acquires or gives up |
  * | tail    | anyone who queues, exchange | the queue head, when it is the last     |
+ * | service | whoever takes the lock by a compare-and-swap of the whole word       ||
  *
- * All zero bytes are an unlocked lock.
+ * The pending byte is stored with the service bits in it. Such a store loses no
+ * change of theirs: they do not change while the pending bit is set.
+ *
+ * An unlocked lock is all zero but for its service bits. The highest slots
+ * are kept free: as tails they are the queues of NUMA nodes (hq.c).
  */
 #ifndef LW_LOCK_WORD_H
 #define LW_LOCK_WORD_H
@@ -47,21 +53,28 @@ union lw_word {
 #define LW_LOCKED	       1u
 #define LW_LOCKED_MASK	       0xffu
 #define LW_PENDING	       0x100u
-#define LW_PENDING_MASK	       0xff00u
-#define LW_LOCKED_PENDING_MASK (LW_LOCKED_MASK | LW_PENDING_MASK)
+#define LW_SERVICE_MASK	       0xfe00u
+#define LW_LOCKED_PENDING_MASK (LW_LOCKED_MASK | LW_PENDING)
 #define LW_TAIL_SHIFT	       16
 #define LW_TAIL_INDEX_MASK     3u
 #define LW_TAIL_SLOT_SHIFT     18
 #define LW_TAIL_MASK	       0xffff0000u
 #define LW_NODES_PER_SLOT      4
-#define LW_MAX_SLOTS	       ((1u << (32 - LW_TAIL_SLOT_SHIFT)) - 1)
+#define LW_MAX_NUMA_NODES      1024u
+#define LW_MAX_SLOTS	       ((1u << (32 - LW_TAIL_SLOT_SHIFT)) - 1 - LW_MAX_NUMA_NODES / LW_NODES_PER_SLOT)
+
+/* Nobody holds the lock, nor waits for it. */
+static inline bool lw_word_is_free(uint32_t val)
+{
+	return !(val & ~LW_SERVICE_MASK);
+}
 
 /* (0,0,0) -> (0,0,1) */
 static inline bool lw_word_trylock(union lw_word *lock)
 {
 	uint32_t val = lw_load(&lock->val, relaxed);
 
-	return val == 0 && lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, acquire);
+	return lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire);
 }
 
 /* (*,*,1) -> (*,*,0) */

@@ -8,6 +8,7 @@ LW_LOCK(ticket)
 LW_LOCK(mcs)
 LW_LOCK(qspinlock)
 LW_LOCK(cna)
+LW_LOCK(hq)
 LW_LOCK(busted)
 
 #undef LW_LOCK

@@ -40,9 +40,15 @@ static const struct lw_queue_policy lw_native_policy = {
 	.handoff = lw_native_handoff,
 };
 
+static lw_always_inline void lw_native_queue(union lw_word *lock, uint32_t tail,
+					     struct lw_node *node)
+{
+	lw_queue_and_wait(lock, tail, node, &lw_native_policy);
+}
+
 void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 {
-	lw_queued_slowpath(&lock->word, val, &lw_native_policy);
+	lw_queued_slowpath(&lock->word, val, lw_native_queue);
 }
 
 LW_DESCRIBE(qspinlock, struct lw_qspinlock,

@@ -19,6 +19,10 @@
 #define LW_NODE_WAITING 0
 #define LW_NODE_HEAD	1
 
+/* How many locks at a time can have their waiters queue by NUMA node, more or less. */
+#define LW_NODE_QUEUE_BITS 12
+#define LW_NODE_QUEUES	   (1u << LW_NODE_QUEUE_BITS)
+
 struct lw_node {
 	lw_atomic(struct lw_node *) next;
 	lw_atomic(uint32_t) locked; /* LW_NODE_WAITING until handed over */
@@ -30,16 +34,28 @@ struct lw_node {
 	lw_atomic(uint16_t) real_numa_node;
 	lw_atomic(struct lw_node *) secondary_head; /* of the secondary queue's last node */
 	lw_atomic(uint64_t) secondary_since; /* lw_clock() when the secondary queue was begun */
+
+	/* HQ */
+	lw_atomic(uint64_t) history; /* of the hand-offs that led here */
+	lw_atomic(uint64_t) waiters; /* of a NUMA node's queue: for which lock, who is last */
 } lw_aligned(64);
 
-static inline void lw_mcs_wait(struct lw_node *node)
+/* Gives what was handed over. */
+static inline uint32_t lw_mcs_wait(struct lw_node *node)
 {
-	lw_await_ne(&node->locked, ~0u, LW_NODE_WAITING, acquire);
+	return lw_await_ne(&node->locked, ~0u, LW_NODE_WAITING, acquire);
 }
 
 static inline void lw_mcs_handoff(struct lw_node *next, uint32_t value)
 {
 	lw_store(&next->locked, value, release);
+}
+
+/* (p,*,*) -> (tail,*,*); gives p, whom to queue behind. */
+static inline uint32_t lw_word_xchg_tail(union lw_word *lock, uint32_t tail)
+{
+	return (uint32_t)lw_field_xchg(lock, tail, (uint16_t)(tail >> LW_TAIL_SHIFT), acq_rel)
+	       << LW_TAIL_SHIFT;
 }
 
 static inline uint32_t lw_encode_tail(uint32_t slot, uint32_t index)

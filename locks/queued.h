@@ -8,8 +8,9 @@
  *                                            for (n,0,0), takes (n,0,1) and hands
  *                                            the head's role to its successor
  *
- * What a lock may do differently, it says in a lw_queue_policy. The policy is a
- * compile-time constant, so every call through it is a direct one.
+ * What a lock may do differently in such a queue, it says in a lw_queue_policy; one
+ * that queues in another way altogether brings a lw_queue_fn. Both are compile-time
+ * constants, so every call through them is a direct one.
  *
  * Promises: mutual exclusion, no lost waiter, FIFO among queued waiters (unless
  * the policy reorders them), nothing allocated, correct without a free queue
@@ -45,7 +46,7 @@ static inline void lw_queued_spin_nodeless(union lw_word *lock)
 {
 	lw_count(nodeless_acquisitions);
 	while (!lw_word_trylock(lock))
-		lw_await_eq(&lock->val, ~0u, 0, relaxed);
+		lw_await_eq(&lock->val, ~LW_SERVICE_MASK, 0, relaxed);
 }
 
 static lw_always_inline void lw_queue_and_wait(union lw_word *lock, uint32_t tail,
@@ -63,9 +64,7 @@ static lw_always_inline void lw_queue_and_wait(union lw_word *lock, uint32_t tai
 	if (lw_word_trylock(lock))
 		return;
 
-	/* (p,*,*) -> (tail,*,*) */
-	old = (uint32_t)lw_field_xchg(lock, tail, (uint16_t)(tail >> LW_TAIL_SHIFT), acq_rel)
-	      << LW_TAIL_SHIFT;
+	old = lw_word_xchg_tail(lock, tail);
 	if (old) {
 		lw_store(&lw_decode_tail(old)->next, node, release);
 		lw_mcs_wait(node);
@@ -95,8 +94,10 @@ static lw_always_inline void lw_queue_and_wait(union lw_word *lock, uint32_t tai
 	policy->handoff(node, next, plan);
 }
 
-static lw_always_inline void lw_queue_in_slot(union lw_word *lock, uint32_t slot,
-					      const struct lw_queue_policy *policy)
+/* How a lock queues: with `node`, which is `tail` in the word, until the lock is ours. */
+typedef void (*lw_queue_fn)(union lw_word *lock, uint32_t tail, struct lw_node *node);
+
+static lw_always_inline void lw_queue_in_slot(union lw_word *lock, uint32_t slot, lw_queue_fn queue)
 {
 	struct lw_node *nodes = lw_slot_nodes(slot);
 	uint32_t index = lw_load(&nodes->count, relaxed);
@@ -106,7 +107,7 @@ static lw_always_inline void lw_queue_in_slot(union lw_word *lock, uint32_t slot
 	lw_barrier();
 
 	if (index < LW_NODES_PER_SLOT)
-		lw_queue_and_wait(lock, lw_encode_tail(slot, index), &nodes[index], policy);
+		queue(lock, lw_encode_tail(slot, index), &nodes[index]);
 	else
 		lw_queued_spin_nodeless(lock);
 
@@ -114,36 +115,39 @@ static lw_always_inline void lw_queue_in_slot(union lw_word *lock, uint32_t slot
 	lw_store(&nodes->count, index, relaxed);
 }
 
-/* The lock word was seen as `val`, not 0. Returns when the lock is ours. */
+/* The lock word was seen as `val`, not free. Returns when the lock is ours. */
 static lw_always_inline void lw_queued_slowpath(union lw_word *lock, uint32_t val,
-						const struct lw_queue_policy *policy)
+						lw_queue_fn queue)
 {
 	uint32_t slot;
 
 	/* (0,1,0): the pending waiter is just taking over */
-	if (val == LW_PENDING)
-		val = lw_await_ne_bounded(&lock->val, ~0u, LW_PENDING, LW_PENDING_LOOPS);
+	if ((val & ~LW_SERVICE_MASK) == LW_PENDING)
+		val = lw_await_ne_bounded(&lock->val, ~LW_SERVICE_MASK, LW_PENDING,
+					  LW_PENDING_LOOPS);
 
-	if (!(val & ~LW_LOCKED_MASK)) {
+	if (!(val & (LW_TAIL_MASK | LW_PENDING))) {
 		/* (0,0,*) -> (0,1,*) */
 		val = lw_fetch_or(&lock->val, LW_PENDING, acquire);
-		if (!(val & ~LW_LOCKED_MASK)) {
+		if (!(val & (LW_TAIL_MASK | LW_PENDING))) {
 			/* (*,1,1) -> (*,1,0) */
 			if (val & LW_LOCKED_MASK)
 				lw_await_eq(&lock->val, LW_LOCKED_MASK, 0, acquire);
 			/* (*,1,0) -> (*,0,1): one store, others may queue meanwhile */
-			lw_field_store(lock, locked_pending, LW_LOCKED, relaxed);
+			lw_field_store(lock, locked_pending,
+				       (uint16_t)((val & LW_SERVICE_MASK) | LW_LOCKED), relaxed);
 			lw_count(pending_acquisitions);
 			return;
 		}
 		/* (n,0,*) was there before us: (n,1,*) -> (n,0,*) */
-		if (!(val & LW_PENDING_MASK))
-			lw_field_store(lock, pending, 0, relaxed);
+		if (!(val & LW_PENDING))
+			lw_field_store(lock, pending, (uint8_t)((val & LW_SERVICE_MASK) >> 8),
+				       relaxed);
 	}
 
 	slot = lw_slot_enter();
 	if (slot)
-		lw_queue_in_slot(lock, slot, policy);
+		lw_queue_in_slot(lock, slot, queue);
 	else
 		lw_queued_spin_nodeless(lock);
 	lw_slot_leave(slot);

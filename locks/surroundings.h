@@ -36,10 +36,26 @@
 #define lw_clock() lw_world_clock()
 /* 0 .. n-1. user, kernel, sim: pseudo-random per slot. check: every one is explored. */
 #define lw_choose(n) lw_world_choose(n)
-/* What can be set from outside; see tunables.h. sim: per run. check: per configuration. */
-#define lw_tunables() lw_world_tunables()
+/* True `times` of `of` times, by lw_choose(). check: both are explored, unless it is never or
+ * always. */
+#define lw_chance(times, of) lw_world_chance(times, of)
+/* The value of a setting of tunables.h now. sim: per run. check: per configuration. */
+#define lw_tunable(name) lw_world_tunable(name)
+/* Are nodes to be told apart, now? */
+#define lw_numa_aware() lw_world_numa_aware()
+/*
+ * The LW_NODE_QUEUES queues of a NUMA node, in its own memory, all zero at
+ * first. NULL when they cannot be had, which may change.
+ */
+#define lw_node_queues(numa_node) lw_world_node_queues(numa_node)
+/* A number that stands for this memory and no other, from 0 to 2^56 - 1. sim: the same in every
+ * run.
+ */
+#define lw_identity(p) lw_world_identity(p)
 /* Count an event of events.h. check: nothing. */
 #define lw_count(event) lw_world_count(event)
+/* Keep the highest value. check: nothing. */
+#define lw_count_max(event, value) lw_world_count_max(event, value)
 /*
  * Count local_handoffs or remote_handoffs, from a waiter with a node of `slot`
  * to this one. user, check: nothing, a thread's NUMA node is known to itself only.

@@ -9,8 +9,15 @@
 #define LW_NUMA_THRESHOLD_MAX_MS     100
 #define LW_NUMA_THRESHOLD_DEFAULT_MS 10
 
+#define LW_HQLOCK_TUNABLE_MAX INT64_MAX
+/* Counts of hand-offs end here. check: sooner. */
+#ifndef LW_HANDOFFS_MAX
+#define LW_HANDOFFS_MAX UINT16_MAX
+#endif
+
+/* Read with lw_tunable(name), but for numa_aware, which is lw_numa_aware(). */
 struct lw_tunables {
-	/* CNA: keep waiters of one node together. `auto` has been resolved by the world. */
+	/* CNA, HQ: keep waiters of one node together. `auto` has been resolved by the world. */
 	bool numa_aware;
 	/* CNA: longest time that waiters of other nodes are passed over, milliseconds. */
 	uint32_t numa_threshold_ms;
@@ -18,6 +25,8 @@ struct lw_tunables {
 	bool shuffle_reduction;
 	/* CNA: never pass over priority waiters. */
 	bool priority_waiters;
+#define LW_HQLOCK_TUNABLE(name, ...) uint64_t hqlock_##name;
+#include "hqlock_tunables_list.h"
 };
 
 #define LW_TUNABLES_DEFAULT                                                            \

@@ -5,6 +5,7 @@
 #include "mcs.c"
 #include "qspinlock.c"
 #include "cna.c"
+#include "hq.c"
 #include "busted.c"
 
 const struct lw_lock_type *const lw_check_lock_types[] = {
@@ -15,7 +16,10 @@ const struct lw_lock_type *const lw_check_lock_types[] = {
 
 /* Where traces find the links of a queue. */
 const size_t lw_check_node_size = sizeof(struct lw_node);
+const size_t lw_check_node_queues_size = LW_NODE_QUEUES * sizeof(struct lw_node);
 const size_t lw_check_node_next = offsetof(struct lw_node, next);
 const size_t lw_check_node_locked = offsetof(struct lw_node, locked);
 const size_t lw_check_node_count = offsetof(struct lw_node, count);
 const size_t lw_check_node_secondary_head = offsetof(struct lw_node, secondary_head);
+/* What says that a NUMA node's queue is in use. */
+const size_t lw_check_node_waiters = offsetof(struct lw_node, waiters);

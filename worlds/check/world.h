@@ -19,6 +19,8 @@
 #define lw_always_inline inline __attribute__((always_inline))
 #define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 (x)
+/* So that a check has fewer states; thresholds from there on are never reached. */
+#define LW_HANDOFFS_MAX 1
 
 #define lw_atomic(T)      \
 	struct {          \

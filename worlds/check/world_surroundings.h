@@ -14,16 +14,24 @@ struct lw_node *lw_check_slot_nodes(uint32_t slot);
 uint16_t lw_check_numa_node(void);
 bool lw_check_is_priority(void);
 const struct lw_tunables *lw_check_tunables(void);
+struct lw_node *lw_check_node_queues(uint32_t numa_node);
+/* All locks have the same queue of each node. */
+uint64_t lw_check_identity(uintptr_t p);
 
-#define lw_world_slot_enter()	     lw_check_slot_enter()
-#define lw_world_slot_leave(slot)    lw_check_slot_leave(slot)
-#define lw_world_slot_nodes(slot)    lw_check_slot_nodes(slot)
-#define lw_world_numa_node()	     lw_check_numa_node()
-#define lw_world_is_priority()	     lw_check_is_priority()
-#define lw_world_clock()	     LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
-#define lw_world_choose(n)	     ((uint32_t)LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, n, 0))
-#define lw_world_tunables()	     lw_check_tunables()
-#define lw_world_count(event)	     ((void)0)
-#define lw_world_count_handoff(slot) ((void)(slot))
+#define lw_world_slot_enter()		 lw_check_slot_enter()
+#define lw_world_slot_leave(slot)	 lw_check_slot_leave(slot)
+#define lw_world_slot_nodes(slot)	 lw_check_slot_nodes(slot)
+#define lw_world_numa_node()		 lw_check_numa_node()
+#define lw_world_is_priority()		 lw_check_is_priority()
+#define lw_world_clock()		 LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
+#define lw_world_choose(n)		 ((uint32_t)LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, n, 0))
+#define lw_world_chance(times, of)	 ((times) >= (of) || ((times) > 0 && lw_choose(2)))
+#define lw_world_tunable(name)		 (lw_check_tunables()->name)
+#define lw_world_numa_aware()		 lw_world_tunable(numa_aware)
+#define lw_world_node_queues(n)		 lw_check_node_queues(n)
+#define lw_world_identity(p)		 lw_check_identity((uintptr_t)(p))
+#define lw_world_count(event)		 ((void)0)
+#define lw_world_count_max(event, value) ((void)(value))
+#define lw_world_count_handoff(slot)	 ((void)(slot))
 
 #endif

@@ -47,16 +47,12 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_world_numa_node()	  ((uint16_t)numa_node_id())
 #define lw_world_is_priority()	  lw_kernel_is_priority()
 /* In whole jiffies, so thresholds are rounded up to these. */
-#define lw_world_clock()   ((uint64_t)jiffies * (NSEC_PER_SEC / HZ))
-#define lw_world_choose(n) lw_kernel_choose(n)
-/* A snapshot. What is not NUMA-aware does not get here. */
-#define lw_world_tunables()                                                               \
-	(&(const struct lw_tunables){                                                     \
-		.numa_aware = true,                                                       \
-		.numa_threshold_ms = READ_ONCE(numa_spinlock_tunables.numa_threshold_ms), \
-		.shuffle_reduction = READ_ONCE(numa_spinlock_tunables.shuffle_reduction), \
-		.priority_waiters = true,                                                 \
-	})
+#define lw_world_clock()	   ((uint64_t)jiffies * (NSEC_PER_SEC / HZ))
+#define lw_world_choose(n)	   lw_kernel_choose(n)
+#define lw_world_chance(times, of) (lw_choose(of) < (times))
+#define lw_world_tunable(name)	   READ_ONCE(numa_spinlock_tunables.name)
+/* What is not does not get here. */
+#define lw_world_numa_aware() true
 /* A statement also where nothing is counted, and lockevent_inc() is none. */
 #define lw_world_count(event) ({ lockevent_inc(event); })
 #define lw_world_count_handoff(slot)                         \

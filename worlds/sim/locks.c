@@ -5,6 +5,7 @@
 #include "mcs.c"
 #include "qspinlock.c"
 #include "cna.c"
+#include "hq.c"
 #include "busted.c"
 
 const struct lw_lock_type *const lw_sim_lock_types[] = {
@@ -14,6 +15,7 @@ const struct lw_lock_type *const lw_sim_lock_types[] = {
 };
 
 const size_t lw_sim_node_size = sizeof(struct lw_node);
+const size_t lw_sim_node_queues_size = LW_NODE_QUEUES * sizeof(struct lw_node);
 
 const char *const lw_sim_event_names[] = {
 #define LW_EVENT(name, ...) #name,

@@ -15,17 +15,25 @@ bool lw_sim_is_priority(void);
 uint64_t lw_sim_clock(void);
 uint32_t lw_sim_choose(uint32_t n);
 const struct lw_tunables *lw_sim_tunables(void);
+struct lw_node *lw_sim_node_queues(uint32_t numa_node);
 void lw_sim_count(uint32_t event);
+void lw_sim_count_max(uint32_t event, uint64_t value);
 
-#define lw_world_slot_enter()	  lw_sim_slot()
-#define lw_world_slot_leave(slot) ((void)(slot))
-#define lw_world_slot_nodes(slot) lw_sim_slot_nodes(slot)
-#define lw_world_numa_node()	  lw_sim_numa_node()
-#define lw_world_is_priority()	  lw_sim_is_priority()
-#define lw_world_clock()	  lw_sim_clock()
-#define lw_world_choose(n)	  lw_sim_choose(n)
-#define lw_world_tunables()	  lw_sim_tunables()
-#define lw_world_count(event)	  lw_sim_count(LW_EVENT_##event)
+#define lw_world_slot_enter()	   lw_sim_slot()
+#define lw_world_slot_leave(slot)  ((void)(slot))
+#define lw_world_slot_nodes(slot)  lw_sim_slot_nodes(slot)
+#define lw_world_numa_node()	   lw_sim_numa_node()
+#define lw_world_is_priority()	   lw_sim_is_priority()
+#define lw_world_clock()	   lw_sim_clock()
+#define lw_world_choose(n)	   lw_sim_choose(n)
+#define lw_world_chance(times, of) (lw_choose(of) < (times))
+#define lw_world_tunable(name)	   (lw_sim_tunables()->name)
+#define lw_world_numa_aware()	   lw_world_tunable(numa_aware)
+#define lw_world_node_queues(n)	   lw_sim_node_queues(n)
+/* Simulated memory begins at address 0. */
+#define lw_world_identity(p)		 ((uint64_t)(uintptr_t)(p))
+#define lw_world_count(event)		 lw_sim_count(LW_EVENT_##event)
+#define lw_world_count_max(event, value) lw_sim_count_max(LW_EVENT_##event, value)
 #define lw_world_count_handoff(slot)                                                             \
 	lw_sim_count(lw_sim_slot_numa_node(slot) == lw_sim_numa_node() ? LW_EVENT_local_handoffs \
 								       : LW_EVENT_remote_handoffs)

@@ -165,6 +165,7 @@ static void lw_fork_child(void)
 
 	if (lw_user_thread.depth != 0)
 		return;
+	lw_user_node_queues_empty();
 	lw_store(&lw_slot_list, lw_list_make(0, 0, used), relaxed);
 	for (uint32_t slot = used; slot > 0; slot--) {
 		struct lw_node *nodes = lw_slot_nodes(slot);
@@ -223,9 +224,15 @@ void lw_statistics(uint64_t counts[LW_EVENT_COUNT])
 {
 	uint32_t used = lw_list_used(lw_load(&lw_slot_list, acquire));
 
-	for (int event = 0; event < LW_EVENT_COUNT; event++) {
+	for (unsigned int event = 0; event < LW_EVENT_COUNT; event++) {
 		counts[event] = 0;
-		for (uint32_t slot = 0; slot <= used; slot++)
-			counts[event] += lw_load(&lw_user_counts[slot].events[event], relaxed);
+		for (uint32_t slot = 0; slot <= used; slot++) {
+			uint64_t count = lw_load(&lw_user_counts[slot].events[event], relaxed);
+
+			if (!lw_event_is_maximum(event))
+				counts[event] += count;
+			else if (counts[event] < count)
+				counts[event] = count;
+		}
 	}
 }

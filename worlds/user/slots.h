@@ -67,6 +67,15 @@ static inline void lw_user_count(enum lw_event event)
 		lw_user_count_slow(event);
 }
 
+static inline void lw_user_count_max(enum lw_event event, uint64_t value)
+{
+	/* Those without a slot share number 0; one of theirs may get lost. */
+	struct lw_user_counts *counts = &lw_user_counts[lw_user_thread.slot];
+
+	if (lw_load(&counts->events[event], relaxed) < value)
+		lw_store(&counts->events[event], value, relaxed);
+}
+
 /* xorshift32 */
 static inline uint32_t lw_user_choose(uint32_t n)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* The tunables: set by the environment at start, by call at any time. */
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,13 @@ struct lw_user_settings lw_user_settings = {
 	.numa_threshold_ms = {LW_NUMA_THRESHOLD_DEFAULT_MS},
 	.shuffle_reduction = {true},
 	.priority_waiters = {true},
+#define LW_HQLOCK_TUNABLE(name, default, ...) .hqlock_##name = {default},
+#include "hqlock_tunables_list.h"
+};
+
+const struct lw_hqlock_tunable_description lw_hqlock_tunables[] = {
+#define LW_HQLOCK_TUNABLE(name, default, maximum, meaning) {#name, default, maximum, meaning},
+#include "hqlock_tunables_list.h"
 };
 
 int lw_set_numa_spinlock(enum lw_numa_mode mode)
@@ -70,6 +79,22 @@ bool lw_priority_waiters(void)
 	return lw_load(&lw_user_settings.priority_waiters, relaxed);
 }
 
+int lw_set_hqlock(enum lw_hqlock_tunable tunable, uint64_t value)
+{
+	if ((unsigned int)tunable >= LW_HQLOCK_TUNABLE_COUNT ||
+	    value > lw_hqlock_tunables[tunable].maximum)
+		return EINVAL;
+	lw_store(&lw_user_settings.hqlock[tunable], value, relaxed);
+	return 0;
+}
+
+uint64_t lw_hqlock(enum lw_hqlock_tunable tunable)
+{
+	if ((unsigned int)tunable >= LW_HQLOCK_TUNABLE_COUNT)
+		return 0;
+	return lw_load(&lw_user_settings.hqlock[tunable], relaxed);
+}
+
 static void lw_set_mode_from(const char *name, const char *value)
 {
 	static const char *const modes[] = {
@@ -110,6 +135,28 @@ static void lw_set_switch_from(const char *name, const char *value, void (*set)(
 			value);
 }
 
+static void lw_set_hqlock_from_environment(enum lw_hqlock_tunable tunable)
+{
+	const struct lw_hqlock_tunable_description *described = &lw_hqlock_tunables[tunable];
+	char name[64] = "LOCKWORKS_HQLOCK_", *at = strchr(name, '\0');
+	const char *value;
+	unsigned long long number;
+	char *end;
+
+	for (const char *from = described->name; *from; from++)
+		*at++ = (char)toupper((unsigned char)*from);
+	*at = '\0';
+	value = getenv(name);
+	if (!value)
+		return;
+	errno = 0;
+	number = strtoull(value, &end, 10);
+	/* strtoull() takes a sign and white space too */
+	if (*value < '0' || *value > '9' || *end || errno || lw_set_hqlock(tunable, number))
+		dprintf(STDERR_FILENO, "lockworks: %s=%s ignored: it must be 0 to %" PRIu64 "\n",
+			name, value, described->maximum);
+}
+
 __attribute__((constructor(101))) static void lw_tunables_start(void)
 {
 	static const char mode[] = "LOCKWORKS_NUMA_SPINLOCK";
@@ -125,4 +172,6 @@ __attribute__((constructor(101))) static void lw_tunables_start(void)
 		lw_set_switch_from(shuffle, getenv(shuffle), lw_set_shuffle_reduction);
 	if (getenv(priority))
 		lw_set_switch_from(priority, getenv(priority), lw_set_priority_waiters);
+	for (unsigned int i = 0; i < LW_HQLOCK_TUNABLE_COUNT; i++)
+		lw_set_hqlock_from_environment((enum lw_hqlock_tunable)i);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What has been set by the environment or by call; lw_tunables() is a snapshot of it. */
+/* What has been set by the environment or by call. */
 #ifndef LW_USER_TUNABLES_H
 #define LW_USER_TUNABLES_H
 
@@ -10,6 +10,13 @@ struct lw_user_settings {
 	lw_atomic(uint32_t) numa_threshold_ms;
 	lw_atomic(bool) shuffle_reduction;
 	lw_atomic(bool) priority_waiters;
+	union {
+		struct {
+#define LW_HQLOCK_TUNABLE(name, ...) lw_atomic(uint64_t) hqlock_##name;
+#include "hqlock_tunables_list.h"
+		};
+		lw_atomic(uint64_t) hqlock[LW_HQLOCK_TUNABLE_COUNT];
+	};
 };
 
 extern struct lw_user_settings lw_user_settings __attribute__((visibility("hidden")));

@@ -8,6 +8,7 @@
 
 #include <time.h>
 
+#include "node_queues.h"
 #include "slots.h"
 #include "topology.h"
 #include "user_tunables.h"
@@ -20,21 +21,21 @@ static inline uint64_t lw_user_clock(void)
 	return ((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec) | 1;
 }
 
-#define lw_world_slot_enter()	  lw_user_slot_enter()
-#define lw_world_slot_leave(slot) lw_user_slot_leave()
-#define lw_world_slot_nodes(slot) (&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
-#define lw_world_numa_node()	  lw_user_numa_node()
-#define lw_world_is_priority()	  (lw_user_thread.priority)
-#define lw_world_clock()	  lw_user_clock()
-#define lw_world_choose(n)	  lw_user_choose(n)
-/* A snapshot: each setting is one atomic load, so that setting them meanwhile is no race. */
-#define lw_world_tunables()                                                                 \
-	(&(const struct lw_tunables){                                                       \
-		.numa_aware = lw_user_numa_aware(),                                         \
-		.numa_threshold_ms = lw_load(&lw_user_settings.numa_threshold_ms, relaxed), \
-		.shuffle_reduction = lw_load(&lw_user_settings.shuffle_reduction, relaxed), \
-		.priority_waiters = lw_load(&lw_user_settings.priority_waiters, relaxed)})
-#define lw_world_count(event)	     lw_user_count(LW_EVENT_##event)
-#define lw_world_count_handoff(slot) ((void)(slot))
+#define lw_world_slot_enter()	   lw_user_slot_enter()
+#define lw_world_slot_leave(slot)  lw_user_slot_leave()
+#define lw_world_slot_nodes(slot)  (&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
+#define lw_world_numa_node()	   lw_user_numa_node()
+#define lw_world_is_priority()	   (lw_user_thread.priority)
+#define lw_world_clock()	   lw_user_clock()
+#define lw_world_choose(n)	   lw_user_choose(n)
+#define lw_world_chance(times, of) (lw_choose(of) < (times))
+#define lw_world_tunable(name)	   lw_load(&lw_user_settings.name, relaxed)
+#define lw_world_numa_aware()	   lw_user_numa_aware()
+#define lw_world_node_queues(n)	   lw_user_node_queues(n)
+/* Without what processors let programs put into the top byte of an address. */
+#define lw_world_identity(p)		 ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
+#define lw_world_count(event)		 lw_user_count(LW_EVENT_##event)
+#define lw_world_count_max(event, value) lw_user_count_max(LW_EVENT_##event, value)
+#define lw_world_count_handoff(slot)	 ((void)(slot))
 
 #endif

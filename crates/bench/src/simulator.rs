@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use lockworks_machine::Machine;
-use lockworks_sim::{Placement, Run, Scenario, Tunables, Workload};
+use lockworks_sim::{Placement, Run, Scenario, Settings, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::Scale;
@@ -158,7 +158,7 @@ impl Job {
             threads: self.threads,
             placement: Placement::Scatter(1),
             seconds: self.milliseconds / 1e3,
-            tunables: Tunables::default(),
+            tunables: Settings::default(),
             odd_threads_have_priority: false,
             seed: 1,
         };

@@ -12,8 +12,9 @@ use std::mem::MaybeUninit;
 use std::ptr;
 
 use hashbrown::HashMap;
+use lockworks::Settings;
 
-use crate::hooks::{self, Backend, Client, Mark, Request, Tunables};
+use crate::hooks::{self, Backend, Client, Mark, Request};
 use crate::layout;
 
 const STACK: usize = 16 << 10;
@@ -144,7 +145,7 @@ pub(crate) struct Surroundings {
     pub(crate) has_slot: Vec<bool>,
     pub(crate) numa_nodes: Vec<u16>,
     pub(crate) priority: Vec<bool>,
-    pub(crate) tunables: Tunables,
+    pub(crate) tunables: Settings,
     /// What each thread runs, with the client and its number.
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
 }
@@ -417,7 +418,7 @@ impl Backend for Machine {
         self.surroundings.priority[self.thread()]
     }
 
-    fn tunables(&self) -> *const Tunables {
+    fn tunables(&self) -> *const Settings {
         &self.surroundings.tunables
     }
 

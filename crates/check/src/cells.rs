@@ -233,7 +233,10 @@ impl Cells {
                 _ => Ok(id),
             };
         }
-        let always_shared = matches!(region, Region::Lock(_) | Region::Variables);
+        let always_shared = matches!(
+            region,
+            Region::Lock(_) | Region::Queue { .. } | Region::Variables
+        );
         let place = if always_shared || findings.shared.contains(&class) {
             if findings.view != 0 && self.shared == findings.view {
                 let larger = VIEWS.into_iter().find(|entries| *entries > self.shared);

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use lockworks::LockType;
+use lockworks::{HqlockSetting, HqlockTunable, LockType, Settings};
 use serde::{Deserialize, Serialize};
 
-use crate::hooks::{self, Tunables};
+use crate::hooks;
 use crate::layout;
 
 /// How memory behaves.
@@ -39,6 +39,33 @@ pub enum Time {
     Late,
 }
 
+/// The mode of an HQ-spinlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Waiters queue by themselves.
+    Plain,
+    /// Waiters queue with those of their node.
+    Numa,
+}
+
+/// Settings that make a difference to a few threads: an HQ-spinlock changes its mode at every
+/// chance, and no node has more than two turns in a row.
+pub fn small_settings() -> Settings {
+    let small = [
+        ("fairness_threshold", 1),
+        ("general_handoffs_turn_numa", 0),
+        ("remote_handoffs_turn_numa", 0),
+        ("local_handoffs_to_increase_remotes", 0),
+    ];
+    let small = small.map(|(name, value)| {
+        HqlockTunable::find(name)
+            .and_then(|tunable| HqlockSetting::new(tunable, value).ok())
+            .expect("a tunable and one of its values")
+    });
+    Settings::default().with(&small)
+}
+
 /// A lock, the threads that use it, and the memory they do it in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
@@ -66,8 +93,10 @@ pub struct Config {
     pub time: Time,
     /// A waiter may be overtaken by so many acquisitions that were begun after it began to wait.
     pub overtaking: Option<u8>,
-    /// Tunables of the locks.
-    pub tunables: Tunables,
+    /// Settings of the locks.
+    pub tunables: Settings,
+    /// The mode of an HQ-spinlock at first.
+    pub mode: Mode,
 }
 
 /// Why a check cannot be.
@@ -92,6 +121,16 @@ pub enum ConfigError {
     Priority(usize),
 }
 
+/// `LW_SERVICE_MASK`.
+pub(crate) const SERVICE: u32 = 0xfe00;
+
+/// The NUMA node whose queue a tail is: those slots that no thread has.
+pub(crate) fn queue_of_tail(tail: u32) -> Option<usize> {
+    /// `LW_MAX_NUMA_NODES`, before the end of all tails.
+    const FIRST: u32 = 0x1_0000 - 1024;
+    tail.checked_sub(FIRST).map(|node| node as usize)
+}
+
 const MOST_ACQUISITIONS: u32 = 16;
 
 impl Config {
@@ -110,7 +149,8 @@ impl Config {
             priority: Vec::new(),
             time: Time::Any,
             overtaking: None,
-            tunables: Tunables::default(),
+            tunables: small_settings(),
+            mode: Mode::Numa,
         }
     }
 
@@ -154,6 +194,34 @@ impl Config {
     /// Has a thread queue nodes?
     pub fn has_slot(&self, thread: usize) -> bool {
         self.slots.is_none_or(|slots| thread < slots)
+    }
+
+    /// The first four bytes of the lock at first.
+    pub(crate) fn unlocked(&self, lock: &LockType) -> u32 {
+        /// `LW_HQ_NUMA`
+        const NUMA: u32 = 0x400;
+        match self.mode {
+            Mode::Numa if lock.unlocked != 0 => lock.unlocked | NUMA,
+            _ => lock.unlocked,
+        }
+    }
+
+    /// What is wrong with the word of a lock that has a tail, and its value.
+    pub(crate) fn wrong_piece(&self, lock: &LockType, word: u32) -> Option<(&'static str, u64)> {
+        let (locked, pending, tail) = (word & 0xff, word >> 8 & 1, word >> 16);
+        let service = word & SERVICE;
+        let slot = (tail >> 2) as usize;
+        let is_tail = tail == 0
+            || (1..=self.threads).contains(&slot)
+            || lock.unlocked != 0 && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
+        let wrong = [
+            ("locked", locked, locked > 1),
+            ("pending", pending, false),
+            ("service", service, lock.unlocked == 0 && service != 0),
+            ("tail", tail, !is_tail),
+        ];
+        let (piece, value, _) = wrong.into_iter().find(|(.., wrong)| *wrong)?;
+        Some((piece, value.into()))
     }
 
     /// The node of a thread.
@@ -200,6 +268,18 @@ impl fmt::Display for Config {
         }
         if !self.tunables.shuffle_reduction {
             write!(f, ", no shuffle reduction")?;
+        }
+        for (tunable, small) in HqlockTunable::all()
+            .iter()
+            .map(|t| (t, small_settings().hqlock(t)))
+        {
+            let value = self.tunables.hqlock(tunable);
+            if value != small {
+                write!(f, ", {} {value}", tunable.name)?;
+            }
+        }
+        if self.mode == Mode::Plain {
+            write!(f, ", plain at first")?;
         }
         Ok(())
     }

@@ -3,36 +3,10 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_uint, c_void};
 
-use lockworks::LockType;
-use serde::{Deserialize, Serialize};
+use lockworks::{LockType, Settings};
 
 use crate::layout;
 use crate::site::Site;
-
-/// `struct lw_tunables`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tunables {
-    /// CNA: keep waiters of one node together.
-    pub numa_aware: bool,
-    /// CNA: longest time that waiters of other nodes are passed over, milliseconds.
-    pub numa_threshold_ms: u32,
-    /// CNA: while nobody is passed over, look at the queue at one hand-off in 128 only.
-    pub shuffle_reduction: bool,
-    /// CNA: never pass over priority waiters.
-    pub priority_waiters: bool,
-}
-
-impl Default for Tunables {
-    fn default() -> Self {
-        Self {
-            numa_aware: true,
-            numa_threshold_ms: 10,
-            shuffle_reduction: true,
-            priority_waiters: true,
-        }
-    }
-}
 
 /// `struct lw_check_client`.
 #[repr(C)]
@@ -103,7 +77,7 @@ pub(crate) trait Backend {
     fn thread(&self) -> usize;
     fn numa_node(&self) -> u16;
     fn is_priority(&self) -> bool;
-    fn tunables(&self) -> *const Tunables;
+    fn tunables(&self) -> *const Settings;
     /// The thread's slot, 0 if it has none.
     fn slot_enter(&self) -> u32;
     fn slot_leave(&self, slot: u32);
@@ -141,10 +115,12 @@ unsafe extern "C" {
     static lw_check_lock_types: [*const LockType; 1];
     static lw_litmus_groups: [*const LitmusTest; 1];
     safe static lw_check_node_size: usize;
+    safe static lw_check_node_queues_size: usize;
     safe static lw_check_node_next: usize;
     safe static lw_check_node_locked: usize;
     safe static lw_check_node_count: usize;
     safe static lw_check_node_secondary_head: usize;
+    safe static lw_check_node_waiters: usize;
     /// Runs a thread of a check; `client` lives as long as the check.
     pub(crate) fn lw_check_thread(client: *const Client, thread: u32);
     /// Runs an interruption within a thread of a check.
@@ -183,6 +159,7 @@ pub(crate) struct NodeLayout {
     pub(crate) locked: usize,
     pub(crate) count: usize,
     pub(crate) secondary_head: usize,
+    pub(crate) waiters: usize,
 }
 
 pub(crate) fn node_layout() -> NodeLayout {
@@ -192,7 +169,13 @@ pub(crate) fn node_layout() -> NodeLayout {
         locked: lw_check_node_locked,
         count: lw_check_node_count,
         secondary_head: lw_check_node_secondary_head,
+        waiters: lw_check_node_waiters,
     }
+}
+
+/// Bytes of the queues of a NUMA node.
+pub(crate) fn node_queues_size() -> usize {
+    lw_check_node_queues_size
 }
 
 /// `lw_check_operate` of world.h: puts the registers that a call preserves on the stack, next to
@@ -287,12 +270,22 @@ extern "C" fn lw_check_numa_node() -> u16 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn lw_check_node_queues(numa_node: u32) -> usize {
+    layout::node_queues(numa_node as usize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_identity(address: usize) -> u64 {
+    layout::identity(address)
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn lw_check_is_priority() -> bool {
     with(|backend| backend.is_priority())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn lw_check_tunables() -> *const Tunables {
+extern "C" fn lw_check_tunables() -> *const Settings {
     with(|backend| backend.tunables())
 }
 

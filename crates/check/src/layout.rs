@@ -22,6 +22,7 @@ const LENT_BASE: usize = 0x20_0000;
 const VARIABLE_BASE: usize = 0x30_0000;
 const CLIENT_MEMORY_BASE: usize = 0x40_0000;
 const CLIENT_NODE_BASE: usize = 0x50_0000;
+const QUEUE_BASE: usize = 0x1000_0000;
 const STRIDE: usize = 0x100;
 
 /// A piece of memory that a check knows.
@@ -35,6 +36,8 @@ pub(crate) enum Region {
     Node { thread: usize, index: usize },
     /// A node that a thread lends.
     Lent { thread: usize, index: usize },
+    /// A queue of a NUMA node.
+    Queue { node: usize },
     /// A litmus test's variables.
     Variables,
 }
@@ -54,6 +57,26 @@ pub(crate) fn lock(i: usize) -> usize {
     LOCK_BASE + i * STRIDE
 }
 
+/// Of a lock's address, the number that it is known by where locks share the queues of NUMA
+/// nodes: all of them have the same queue.
+pub(crate) fn identity(address: usize) -> u64 {
+    /// The inverse of the factor that scatters lock addresses, `lw_hq_key()`, modulo 2^64.
+    const GATHER: u64 = inverse(0x9e37_79b9_7f4a_7c15);
+    let lock = (address - LOCK_BASE) / STRIDE;
+    (lock as u64).wrapping_mul(GATHER) % (1 << 54) * 4
+}
+
+/// The inverse of an odd number modulo 2^64, by Newton's method.
+const fn inverse(odd: u64) -> u64 {
+    let mut x = odd;
+    let mut i = 0;
+    while i < 5 {
+        x = x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)));
+        i += 1;
+    }
+    x
+}
+
 pub(crate) fn data(i: usize) -> usize {
     DATA_BASE + i * STRIDE
 }
@@ -65,6 +88,11 @@ pub(crate) fn slot_nodes(slot: usize) -> usize {
 
 pub(crate) fn lent(thread: usize, i: usize) -> usize {
     LENT_BASE + (thread * LENT + i) * STRIDE
+}
+
+/// The queues of a NUMA node.
+pub(crate) fn node_queues(node: usize) -> usize {
+    QUEUE_BASE + node * hooks::node_queues_size()
 }
 
 pub(crate) fn variables() -> usize {
@@ -110,6 +138,11 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
     if let Some((i, offset)) = within(LENT_BASE, STRIDE, threads * LENT) {
         let (thread, index) = (i / LENT, i % LENT);
         return Some((Region::Lent { thread, index }, offset));
+    }
+    if let Some((i, offset)) = within(QUEUE_BASE, size, THREADS * hooks::node_queues_size() / size)
+    {
+        let node = i * size / hooks::node_queues_size();
+        return Some((Region::Queue { node }, offset));
     }
     within(VARIABLE_BASE, STRIDE, 1).map(|(_, offset)| (Region::Variables, offset))
 }

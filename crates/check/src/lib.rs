@@ -20,8 +20,8 @@ mod token;
 mod trace;
 mod wide;
 
-pub use config::{Config, ConfigError, Memory, Time};
-pub use hooks::{Tunables, lock_types};
+pub use config::{Config, ConfigError, Memory, Mode, Time, small_settings};
+pub use hooks::lock_types;
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
 pub use model::Violation;
 pub use mutation::{Change, Mutation, UnknownChange};

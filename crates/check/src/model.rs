@@ -8,7 +8,7 @@ use lockworks::LockType;
 
 use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId};
 use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling};
-use crate::config::{Config, Memory, Time};
+use crate::config::{Config, Memory, SERVICE, Time};
 use crate::hooks::{self, Request};
 use crate::layout::{self, Region};
 use crate::mutation::{Change, Mutation};
@@ -339,10 +339,10 @@ impl<'a, const N: usize> Model<'a, N> {
                 }
                 self.parts[index] = Some(parts);
                 for cell in &self.cells.cells[self.shared.len() + self.private.len()..] {
-                    let node = cell.region.node().is_some();
                     match cell.place {
-                        Place::Shared { .. } if node => self.shared.push(poison(cell.size)),
-                        Place::Shared { .. } => self.shared.push(0),
+                        Place::Shared { .. } => self
+                            .shared
+                            .push(initial(self.config.unlocked(self.lock), cell)),
                         Place::Private { .. } => self.private.push(0),
                     }
                 }
@@ -957,6 +957,9 @@ impl<'a, const N: usize> Model<'a, N> {
         order: Order,
         attached: bool,
     ) -> Result<(), Stop> {
+        if value == 0 && is_waiters(self.cell(parts.cells()[0])) {
+            self.free_queue(state, thread, self.cell(parts.cells()[0]).region)?;
+        }
         let mut rest = value;
         let mut written = [(0, 0); PARTS];
         let mut count = 0;
@@ -1109,7 +1112,7 @@ impl<'a, const N: usize> Model<'a, N> {
         parts.cells().iter().zip(picks).any(|(id, pick)| {
             let cell = self.cell(*id);
             match cell.place {
-                Place::Shared { number } if cell.region.node().is_some() => {
+                Place::Shared { number } if has_owner(cell) => {
                     let value = state.messages(usize::from(number))[usize::from(*pick)].value;
                     value == poison(cell.size)
                 }
@@ -1132,20 +1135,11 @@ impl<'a, const N: usize> Model<'a, N> {
         if !self.lock.has_tail_word() {
             return Ok(());
         }
-        let slot = value >> 2;
-        let (piece, wrong) = match (cell.address - layout::lock(i), cell.size) {
-            (0, 1) => ("locked", value > 1),
-            (1, 1) => ("pending", value > 1),
-            (2, 2) => (
-                "tail",
-                slot > self.config.threads as u64 || slot == 0 && value != 0,
-            ),
-            _ => return Ok(()),
-        };
-        if wrong {
-            return Err(Violation::OutOfRange { piece, value }.into());
+        let shift = 8 * (cell.address - layout::lock(i));
+        match self.config.wrong_piece(self.lock, (value << shift) as u32) {
+            None => Ok(()),
+            Some((piece, value)) => Err(Violation::OutOfRange { piece, value }.into()),
         }
-        Ok(())
     }
 
     /// The thread gets its answer and goes on to its next operation.
@@ -1180,6 +1174,30 @@ impl<'a, const N: usize> Model<'a, N> {
                 }
             }
         }
+    }
+
+    /// What a NUMA node's queue holds is lost when its lock is done with it. That is one more
+    /// store, which those who have the queue next must know of.
+    fn free_queue(&self, state: &mut State<N>, thread: usize, region: Region) -> Result<(), Stop> {
+        for cell in &self.cells.cells {
+            let Place::Shared { number } = cell.place else {
+                continue;
+            };
+            let number = usize::from(number);
+            if cell.region != region || is_waiters(cell) {
+                continue;
+            }
+            if !self.weak() {
+                state.set(number, poison(cell.size));
+                continue;
+            }
+            let last = state.messages(number).len();
+            if !state.insert(number, last, Message::new(poison(cell.size))) {
+                return Err(Stop::TooLarge("more writes than a view can count"));
+            }
+            state.threads[thread].seen.0[number] = last as u8;
+        }
+        Ok(())
     }
 
     fn acquired(&self, state: &mut State<N>, thread: usize, lock: usize) -> Result<(), Stop> {
@@ -1256,11 +1274,18 @@ impl<'a, const N: usize> Model<'a, N> {
                 Place::Shared { number } => state.newest(usize::from(number)),
             };
             let what = match cell.region {
-                Region::Lock(_) if self.lock.has_tail_word() => "the lock word is not 0",
+                Region::Lock(_) if self.lock.has_tail_word() => "the lock is not free",
                 Region::Node { .. } if self.is_count(cell) => "a queue node was not given back",
+                Region::Queue { .. } if is_waiters(cell) => {
+                    "the queue of a NUMA node was not given back"
+                }
                 _ => continue,
             };
-            if value != 0 {
+            let service = match cell.region {
+                Region::Lock(i) => SERVICE.checked_shr(8 * (cell.address - layout::lock(i)) as u32),
+                _ => None,
+            };
+            if value & !u64::from(service.unwrap_or(0)) != 0 {
                 return Err(Violation::LeftBehind { what });
             }
         }
@@ -1283,6 +1308,32 @@ fn is_plain(kind: Kind) -> bool {
 
 fn bytes(size: usize) -> u64 {
     u64::MAX >> (64 - 8 * size)
+}
+
+/// Is what it holds lost when whose it is, a thread or lock, is done with it?
+fn has_owner(cell: &Cell) -> bool {
+    match cell.region {
+        Region::Node { .. } | Region::Lent { .. } => true,
+        Region::Queue { .. } => !is_waiters(cell),
+        Region::Lock(_) | Region::Data(_) | Region::Variables => false,
+    }
+}
+
+/// Does it say which lock has a NUMA node's queue?
+fn is_waiters(cell: &Cell) -> bool {
+    matches!(cell.region, Region::Queue { .. })
+        && cell.address % hooks::node_layout().size == hooks::node_layout().waiters
+}
+
+fn initial(unlocked: u32, cell: &Cell) -> u64 {
+    match cell.region {
+        Region::Lock(i) => {
+            let offset = cell.address - layout::lock(i);
+            u64::from(unlocked) >> (8 * offset.min(7)) & bytes(cell.size)
+        }
+        _ if has_owner(cell) => poison(cell.size),
+        _ => 0,
+    }
 }
 
 fn poison(size: usize) -> u64 {

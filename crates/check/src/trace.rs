@@ -251,6 +251,7 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
         Some((Region::Lent { thread, index }, offset)) => {
             format!("{}{}", node_name(thread, index), field(offset))
         }
+        Some((Region::Queue { node }, offset)) => format!("n{node}{}", field(offset)),
         Some((Region::Variables, offset)) => format!("v{offset}"),
         None => format!("{address:#x}"),
     }

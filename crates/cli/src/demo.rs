@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lockworks_sim::{Placement, Scenario, Tunables};
+use lockworks_sim::{Placement, Scenario, Settings};
 use serde::Serialize;
 
 use crate::experiment::Experiment;
@@ -103,7 +103,7 @@ fn simulate(experiment: &Experiment, scenario: &Scenario) -> Result<Vec<sim::Row
         threads: experiment.threads(),
         placement: Placement::Scatter(1),
         ms: VIRTUAL_MS,
-        tunables: Tunables::default(),
+        tunables: Settings::default(),
         odd_priority: false,
         seed: 1,
     })

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use lockworks_machine::Machine;
-use lockworks_sim::{Placement, Run, Scenario, Tunables};
+use lockworks_sim::{Placement, Run, Scenario, Settings};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -292,9 +292,9 @@ impl Experiment {
                         Placing::Scatter => Placement::Scatter(placement + 1),
                     },
                     seconds,
-                    tunables: Tunables {
+                    tunables: Settings {
                         shuffle_reduction: column.shuffle_reduction,
-                        ..Tunables::default()
+                        ..Settings::default()
                     },
                     odd_threads_have_priority: false,
                     seed: placement + 1,

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::value_parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use lockworks::{LockType, fairness};
+use lockworks::{HqlockSetting, LockType, Settings, fairness};
 use lockworks_machine::{Machine, Mark};
 use lockworks_sim::{
-    EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, SetError, Tunables, Workload,
+    EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, SetError, Workload,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -60,6 +60,10 @@ pub struct Args {
     /// Let CNA look for waiters to pass over at every hand-off, not at one in 128
     #[arg(long)]
     no_shuffle_reduction: bool,
+
+    /// Set a tunable of the HQ-spinlock, as fairness_threshold=100; `lockworks locks hq` lists them
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    hqlock: Vec<HqlockSetting>,
 
     /// Every thread with an odd number waits with priority: CNA never passes it over
     #[arg(long)]
@@ -241,7 +245,7 @@ pub struct Plan<'a> {
     /// Virtual milliseconds of each run.
     pub ms: f64,
     /// Of the locks.
-    pub tunables: Tunables,
+    pub tunables: Settings,
     /// Threads with an odd number wait with priority.
     pub odd_priority: bool,
     /// Of all random choices.
@@ -325,12 +329,13 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         threads,
         placement: placement.clone(),
         ms: args.ms,
-        tunables: Tunables {
+        tunables: Settings {
             numa_aware,
             numa_threshold_ms: args.threshold,
             shuffle_reduction: !args.no_shuffle_reduction,
-            priority_waiters: true,
-        },
+            ..Settings::default()
+        }
+        .with(&args.hqlock),
         odd_priority: args.odd_priority,
         seed: args.seed,
     };

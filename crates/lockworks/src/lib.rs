@@ -22,6 +22,7 @@
 mod fairness;
 mod lock_type;
 mod raw_lock;
+mod settings;
 mod statistics;
 mod thread;
 pub mod topology;
@@ -30,5 +31,6 @@ pub mod tunables;
 pub use fairness::fairness;
 pub use lock_type::{LockFn, LockType, TryLockFn, UnlockFn, find, lock_types};
 pub use raw_lock::{Node, RawLock};
+pub use settings::{HqlockSetting, HqlockSettingError, HqlockTunable, Settings};
 pub use statistics::{Statistics, statistics};
 pub use thread::{ThreadPriority, thread_attach, thread_set_priority};

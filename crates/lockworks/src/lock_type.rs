@@ -26,6 +26,8 @@ pub struct LockType {
     pub node_size: usize,
     /// Bits of `enum lw_lock_trait`.
     pub traits: c_uint,
+    /// The first four bytes of an unlocked lock, if not 0; the others are 0.
+    pub unlocked: u32,
     /// See [`LockFn`].
     pub lock: LockFn,
     /// See [`TryLockFn`].
@@ -64,7 +66,7 @@ impl LockType {
         unsafe { text(self.origin) }
     }
 
-    /// Bytes of the lock. All zero is unlocked.
+    /// Bytes of the lock.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -99,12 +101,24 @@ impl LockType {
         self.traits & TAIL_WORD != 0
     }
 
+    /// Makes zeroed memory an unlocked lock.
+    ///
+    /// # Safety
+    ///
+    /// `lock` has [`size`](Self::size) zeroed bytes, aligned to 8, which nobody else uses.
+    pub unsafe fn initialise(&self, lock: *mut u8) {
+        if self.unlocked != 0 {
+            // SAFETY: a lock whose unlocked word is not 0 has one.
+            unsafe { lock.cast::<u32>().write(self.unlocked) };
+        }
+    }
+
     /// Acquires the lock at `lock`, waiting as long as it takes.
     ///
     /// # Safety
     ///
-    /// `lock` has [`size`](Self::size) bytes, aligned to 8, zeroed before their
-    /// first use and used through this type only. `node` has
+    /// `lock` has [`size`](Self::size) bytes, aligned to 8, made an unlocked lock by
+    /// [`initialise`](Self::initialise) and used through this type only. `node` has
     /// [`node_size`](Self::node_size) bytes, aligned to 64, which nobody else
     /// uses until [`unlock`](Self::unlock) has returned. This thread does not hold the lock.
     pub unsafe fn lock(&self, lock: *mut u8, node: *mut u8) {

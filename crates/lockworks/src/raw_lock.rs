@@ -80,10 +80,10 @@ unsafe impl Sync for RawLock {}
 impl RawLock {
     /// An unlocked lock.
     pub fn new(lock_type: &'static LockType) -> Self {
-        Self {
-            lock_type,
-            memory: Lines::new(lock_type.size()),
-        }
+        let memory = Lines::new(lock_type.size());
+        // SAFETY: zeroed, large and aligned enough, and ours alone still.
+        unsafe { lock_type.initialise(memory.start.as_ptr()) };
+        Self { lock_type, memory }
     }
 
     /// Its type.
@@ -98,7 +98,7 @@ impl RawLock {
     /// If `node` is for another lock type or on loan already.
     pub fn lock(&self, node: &mut Node) {
         self.check(node);
-        // SAFETY: `Lines` gives both the size and alignment that their type wants, zeroed; `node`
+        // SAFETY: `Lines` gives both the size and alignment that their type wants; `node`
         // is not on loan, and cannot be dropped while it is.
         unsafe {
             self.lock_type

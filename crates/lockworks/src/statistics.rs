@@ -7,6 +7,7 @@ unsafe extern "C" {
     fn lw_statistics(counts: *mut u64);
     fn lw_event_name(event: c_uint) -> *const c_char;
     fn lw_event_meaning(event: c_uint) -> *const c_char;
+    safe fn lw_event_is_maximum(event: c_uint) -> bool;
 }
 
 /// Name and meaning of every event, in the order of the counts.
@@ -53,16 +54,19 @@ impl Statistics {
             .map(|(&(name, meaning), &count)| (name, meaning, count))
     }
 
-    /// What has been counted since `earlier`.
+    /// What has been counted since `earlier`. Highest values stay those since the start.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let counts = self
-            .counts
-            .iter()
-            .zip(&earlier.counts)
-            .map(|(now, then)| now.wrapping_sub(*then));
+        let since = |(event, (now, then)): (c_uint, (&u64, &u64))| {
+            if lw_event_is_maximum(event) {
+                *now
+            } else {
+                now.wrapping_sub(*then)
+            }
+        };
+        let counts = (0..).zip(self.counts.iter().zip(&earlier.counts));
         Self {
-            counts: counts.collect(),
+            counts: counts.map(since).collect(),
         }
     }
 }

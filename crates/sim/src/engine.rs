@@ -133,6 +133,11 @@ impl Engine {
         start
     }
 
+    /// Sets what memory holds before the run.
+    pub(crate) fn set(&mut self, address: usize, size: u8, value: u64) {
+        line::find(&mut self.lines, address).write(address, size, value);
+    }
+
     /// The current CPU works for so long without touching shared memory.
     #[inline]
     pub(crate) fn work(&mut self, picoseconds: u64) {

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
 use corosensei::Yielder;
-use lockworks::LockType;
+use lockworks::{LockType, Settings};
 use rand_pcg::Pcg32;
 
 use crate::engine::{Engine, Kind, Op};
@@ -16,8 +16,10 @@ use crate::engine::{Engine, Kind, Op};
 pub(crate) struct Context {
     pub(crate) engine: Engine,
     pub(crate) yielders: Vec<*const Yielder<(), ()>>,
-    pub(crate) tunables: Tunables,
+    pub(crate) tunables: Settings,
     pub(crate) nodes: usize,
+    /// Of each NUMA node, where its queues are once they are needed.
+    pub(crate) node_queues: Vec<Option<usize>>,
     pub(crate) events: Vec<u64>,
     pub(crate) random: Vec<u64>,
     pub(crate) generators: Vec<Pcg32>,
@@ -26,34 +28,10 @@ pub(crate) struct Context {
     pub(crate) warm_up: u64,
 }
 
-/// `struct lw_tunables`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tunables {
-    /// CNA: keep waiters of one node together.
-    pub numa_aware: bool,
-    /// CNA: longest time that waiters of other nodes are passed over, milliseconds.
-    pub numa_threshold_ms: u32,
-    /// CNA: while nobody is passed over, look at the queue at one hand-off in 128 only.
-    pub shuffle_reduction: bool,
-    /// CNA: never pass over priority waiters.
-    pub priority_waiters: bool,
-}
-
-impl Default for Tunables {
-    fn default() -> Self {
-        Self {
-            numa_aware: true,
-            numa_threshold_ms: 10,
-            shuffle_reduction: true,
-            priority_waiters: true,
-        }
-    }
-}
-
 unsafe extern "C" {
     static lw_sim_lock_types: [*const LockType; 1];
     static lw_sim_node_size: usize;
+    safe static lw_sim_node_queues_size: usize;
     static lw_sim_event_names: [*const c_char; 1];
 }
 
@@ -271,6 +249,17 @@ extern "C" fn lw_sim_slot_nodes(slot: u32) -> usize {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn lw_sim_node_queues(numa_node: u32) -> usize {
+    with(|c| {
+        *c.node_queues[numa_node as usize].get_or_insert_with(|| {
+            let name = format!("queues of node {numa_node}");
+            c.engine
+                .allocate(name, lw_sim_node_queues_size, numa_node as u16)
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn lw_sim_numa_node() -> u16 {
     with(|c| c.engine.model().node(c.engine.current))
 }
@@ -303,11 +292,19 @@ extern "C" fn lw_sim_choose(n: u32) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn lw_sim_tunables() -> *const Tunables {
+extern "C" fn lw_sim_tunables() -> *const Settings {
     with(|c| &raw const c.tunables)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_count(event: u32) {
     with(|c| c.events[event as usize] += 1);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_count_max(event: u32, value: u64) {
+    with(|c| {
+        let highest = &mut c.events[event as usize];
+        *highest = value.max(*highest);
+    });
 }

@@ -16,7 +16,8 @@ mod tests;
 pub mod workload;
 
 pub use engine::EngineCounts;
-pub use hooks::{Tunables, lock_types};
+pub use hooks::lock_types;
+pub use lockworks::Settings;
 pub use model::{Parameter, Parameters};
 pub use placement::Placement;
 pub use run::{Handoffs, Outcome, Run, RunError};

@@ -2,12 +2,12 @@
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
-use lockworks::LockType;
+use lockworks::{LockType, Settings};
 use rand::SeedableRng;
 use rand_pcg::Pcg32;
 
 use crate::engine::{Engine, EngineCounts, Step};
-use crate::hooks::{self, Context, Tunables};
+use crate::hooks::{self, Context};
 use crate::model::Model;
 use crate::placement::Placement;
 use crate::scenario::Scenario;
@@ -31,8 +31,8 @@ pub struct Run<'a> {
     pub placement: Placement,
     /// Virtual time measured, in seconds; a tenth of it comes before, to warm up.
     pub seconds: f64,
-    /// Tunables of the locks.
-    pub tunables: Tunables,
+    /// Settings of the locks.
+    pub tunables: Settings,
     /// Threads with an odd number wait with priority.
     pub odd_threads_have_priority: bool,
     /// Seed of all random choices of threads and locks.
@@ -148,6 +148,7 @@ impl Run<'_> {
             yielders: vec![std::ptr::null(); self.threads],
             tunables: self.tunables,
             nodes: 0,
+            node_queues: vec![None; machine.nodes()],
             events: vec![0; hooks::event_names().count()],
             random: (0..self.threads as u64)
                 .map(|t| (self.seed + t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))

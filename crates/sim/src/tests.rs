@@ -9,7 +9,7 @@ mod workloads;
 use lockworks::LockType;
 use lockworks_machine::Machine;
 
-use crate::{Outcome, Placement, Run, Scenario, Tunables, Workload, lock_types};
+use crate::{Outcome, Placement, Run, Scenario, Settings, Workload, lock_types};
 
 fn lock(name: &str) -> &'static LockType {
     lock_types().find(|lock| lock.name() == name).unwrap()
@@ -34,7 +34,7 @@ fn brief<'a>(scenario: &'a Scenario, lock: &'static LockType, threads: usize) ->
         threads,
         placement: Placement::Scatter(1),
         seconds: 1e-3,
-        tunables: Tunables::default(),
+        tunables: Settings::default(),
         odd_threads_have_priority: false,
         seed: 1,
     }

@@ -9,9 +9,11 @@
  *   lw_X_unlock(&lock)   release; only the holder may
  *
  * and struct lw_mcs takes a second argument, a queue node that the caller lends from
- * lock to unlock. None is recursive, none fails and none allocates memory. All
- * zero bytes are an unlocked lock, so static and zeroed memory needs no
- * initialiser. Nothing needs to be destroyed.
+ * lock to unlock. None is recursive, none fails and none allocates memory, but
+ * that struct lw_hq maps 256 KiB for each NUMA node when it first needs them, and
+ * does without where that fails. All zero bytes are an unlocked lock, so static
+ * and zeroed memory needs no initialiser; but struct lw_hq does (LW_HQ_INIT), or it
+ * is a plain queued spinlock for good. Nothing needs to be destroyed.
  *
  *   type          bytes  order of waiters            from
  *   struct lw_tas            1  none, may starve            Rudolph and Segall 1984
@@ -19,6 +21,7 @@
  *   struct lw_mcs            8  FIFO                        Mellor-Crummey and Scott 1991
  *   struct lw_qspinlock      4  FIFO among the queued       Linux 4.2, Long and Zijlstra
  *   struct lw_cna            4  same node first, bounded    Dice and Kogan 2019, Linux v13
+ *   struct lw_hq             4  same node first, bounded    HQ-spinlock series of 2025/26
  *
  * ALL OF THESE SPIN. A waiter never sleeps, so with more runnable threads than
  * CPUs a waiter or the next in line may wait for a time slice at every hand-off.
@@ -28,7 +31,7 @@
  * Signal handlers may use locks, as long as they take none that the thread they
  * interrupt may hold; so may constructors, key destructors and any number of
  * threads. Where the queue nodes run out (handlers nested more than four deep
- * while queued, more than 16,383 threads), a waiter tries until the queue is
+ * while queued, more than 16,127 threads), a waiter tries until the queue is
  * empty, outside of any order.
  *
  * A lock's waiters queue by the number of their slot in this process's one copy of
@@ -52,6 +55,7 @@
 #pragma GCC diagnostic ignored "-Wpedantic"
 #include "cna.h"
 #include "events.h"
+#include "hq.h"
 #include "lock_type.h"
 #include "mcs.h"
 #include "qspinlock.h"
@@ -69,15 +73,18 @@
 #define LW_MCS_INIT	  {{0}}
 #define LW_QSPINLOCK_INIT {{{0}}}
 #define LW_CNA_INIT	  {{{0}}}
+#define LW_HQ_INIT	  {{{LW_HQ}}}
 /* clang-format on */
 
 #ifdef __cplusplus
 static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
 static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
+static_assert(sizeof(struct lw_hq) == 4, "a HQ-spinlock takes 4 bytes");
 extern "C" {
 #else
 _Static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
 _Static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
+_Static_assert(sizeof(struct lw_hq) == 4, "a HQ-spinlock takes 4 bytes");
 #endif
 #pragma GCC visibility push(default)
 
@@ -142,6 +149,29 @@ void lw_set_priority_waiters(bool on);
 bool lw_priority_waiters(void);
 
 /*
+ * Of struct lw_hq: names, bounds, defaults and meaning are in
+ * hqlock_tunables_list.h; that of LOCKWORKS_HQLOCK_FAIRNESS_THRESHOLD, for one, is
+ * LW_HQLOCK_fairness_threshold here. lw_hqlock_tunables has one entry for each.
+ */
+enum lw_hqlock_tunable {
+#define LW_HQLOCK_TUNABLE(name, ...) LW_HQLOCK_##name,
+#include "hqlock_tunables_list.h"
+	LW_HQLOCK_TUNABLE_COUNT
+};
+
+struct lw_hqlock_tunable_description {
+	const char *name;
+	uint64_t default_value;
+	uint64_t maximum; /* the least is 0 */
+	const char *meaning;
+};
+extern const struct lw_hqlock_tunable_description lw_hqlock_tunables[LW_HQLOCK_TUNABLE_COUNT];
+
+int lw_set_hqlock(enum lw_hqlock_tunable tunable, uint64_t value);
+/* 0 if there is no such tunable. */
+uint64_t lw_hqlock(enum lw_hqlock_tunable tunable);
+
+/*
  * Threads
  */
 
@@ -179,6 +209,8 @@ void lw_statistics(uint64_t counts[LW_EVENT_COUNT]);
 /* Name and meaning of an event; NULL from LW_EVENT_COUNT on. */
 const char *lw_event_name(unsigned int event);
 const char *lw_event_meaning(unsigned int event);
+/* Is its number not a sum, but the highest value that came? */
+bool lw_event_is_maximum(unsigned int event);
 
 /*
  * Topology

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use lockworks::LockType;
+use lockworks::{LockType, Settings};
 use shuttle::rand::RngCore;
 use shuttle::scheduler::Task;
 
 use super::{Program, WideStep};
 use crate::automaton::Attributes;
-use crate::config::{Config, Time};
-use crate::hooks::{self, Backend, Client, ConformanceClient, Mark, Request, Tunables};
+use crate::config::{Config, SERVICE, Time};
+use crate::hooks::{self, Backend, Client, ConformanceClient, Mark, Request};
 use crate::layout::{self, Region};
 use crate::model::{EARLY, LATE, Violation};
 use crate::mutation::{Change, Mutation};
@@ -174,6 +174,17 @@ impl World {
     pub(super) fn start(&self) {
         let mut run = self.run();
         run.memory.clear();
+        for lock in 0..DEPTH.max(layout::LOCKS) {
+            for (i, byte) in self
+                .config
+                .unlocked(self.lock)
+                .to_le_bytes()
+                .into_iter()
+                .enumerate()
+            {
+                run.memory.insert(layout::lock(lock) + i, byte);
+            }
+        }
         run.threads = vec![Thread::default(); self.config.threads];
         run.steps = 0;
         run.log.clear();
@@ -565,24 +576,8 @@ impl World {
 
     /// A lock word that has a tail.
     fn check_word(&self, word: u32) -> Result<(), Violation> {
-        let (locked, pending, tail) = (word & 0xff, word >> 8 & 0xff, word >> 16);
-        let slot = tail >> 2;
-        let wrong = [
-            ("locked", locked, locked > 1),
-            ("pending", pending, pending > 1),
-            (
-                "tail",
-                tail,
-                slot as usize > self.config.threads || slot == 0 && tail != 0,
-            ),
-        ]
-        .into_iter()
-        .find(|(.., wrong)| *wrong);
-        match wrong {
-            Some((piece, value, _)) => Err(Violation::OutOfRange {
-                piece,
-                value: value.into(),
-            }),
+        match self.config.wrong_piece(self.lock, word) {
+            Some((piece, value)) => Err(Violation::OutOfRange { piece, value }),
             None => Ok(()),
         }
     }
@@ -593,9 +588,9 @@ impl World {
             Program::Check => layout::LOCKS,
             Program::Conformance => DEPTH,
         };
-        let held = |i| self.lock.has_tail_word() && run.word(layout::lock(i)) != 0;
+        let held = |i| self.lock.has_tail_word() && run.word(layout::lock(i)) & !SERVICE != 0;
         if (0..locks).any(held) {
-            let what = "the lock word is not 0";
+            let what = "the lock is not free";
             return Err(Violation::LeftBehind { what });
         }
         let count = hooks::node_layout().count;
@@ -693,7 +688,7 @@ impl Backend for World {
         self.config.priority.contains(&self.thread()) != inverted
     }
 
-    fn tunables(&self) -> *const Tunables {
+    fn tunables(&self) -> *const Settings {
         &self.config.tunables
     }
 

@@ -12,9 +12,10 @@ use anyhow::{Context, Result};
 use clap::ArgAction;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
-use lockworks::LockType;
+use lockworks::{HqlockSetting, LockType, Settings};
 use lockworks_check::{
-    Check, Config, ConfigError, Coverage, End, Limits, Memory, Time, Token, Tunables, lock_types,
+    Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, Time, Token, lock_types,
+    small_settings,
 };
 
 use crate::names::unknown;
@@ -93,9 +94,17 @@ struct Options {
     #[arg(long)]
     no_shuffle_reduction: bool,
 
-    /// Does CNA keep waiters of one node together?
+    /// Do CNA and HQ keep waiters of one node together?
     #[arg(long, value_name = "MODE", default_value = "on", value_parser = numa(), action = ArgAction::Set)]
     numa: bool,
+
+    /// Set a tunable of the HQ-spinlock, as fairness_threshold=0 [default: small ones; see --json]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    hqlock: Vec<HqlockSetting>,
+
+    /// The HQ-spinlock's mode at first
+    #[arg(long, value_name = "MODE", default_value = "numa", value_parser = mode())]
+    mode: Mode,
 
     /// Give up after so many seconds, for each lock [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -118,7 +127,7 @@ struct Options {
 }
 
 /// Options that a token knows better.
-const CHECKED: [&str; 16] = [
+const CHECKED: [&str; 18] = [
     "lock",
     "threads",
     "acquisitions",
@@ -133,6 +142,8 @@ const CHECKED: [&str; 16] = [
     "overtaking",
     "no_shuffle_reduction",
     "numa",
+    "hqlock",
+    "mode",
     "seconds",
     "memory_limit",
 ];
@@ -163,6 +174,13 @@ fn time() -> impl TypedValueParser<Value = Time> {
         "early" => Time::Early,
         "late" => Time::Late,
         _ => Time::Any,
+    })
+}
+
+fn mode() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(["numa", "plain"]).map(|name| match name.as_str() {
+        "plain" => Mode::Plain,
+        _ => Mode::Numa,
     })
 }
 
@@ -213,11 +231,13 @@ impl Options {
             priority: self.priority.clone(),
             time: self.time,
             overtaking: self.overtaking,
-            tunables: Tunables {
+            tunables: Settings {
                 numa_aware: self.numa,
                 shuffle_reduction: !self.no_shuffle_reduction,
-                ..Tunables::default()
-            },
+                ..small_settings()
+            }
+            .with(&self.hqlock),
+            mode: self.mode,
         }
     }
 }

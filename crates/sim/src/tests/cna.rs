@@ -1,9 +1,9 @@
 //! What CNA's tunables do.
 
 use super::{brief, count, lock, scenario};
-use crate::{Outcome, Run, Scenario, Tunables};
+use crate::{Outcome, Run, Scenario, Settings};
 
-fn contended(scenario: &Scenario, seconds: f64, tunables: Tunables) -> Outcome {
+fn contended(scenario: &Scenario, seconds: f64, tunables: Settings) -> Outcome {
     let run = Run {
         seconds,
         tunables,
@@ -24,9 +24,9 @@ fn remote_share(outcome: &Outcome) -> f64 {
 #[test]
 fn shuffle_reduction_skips_looks_at_the_queue() {
     for shuffle_reduction in [false, true] {
-        let tunables = Tunables {
+        let tunables = Settings {
             shuffle_reduction,
-            ..Tunables::default()
+            ..Settings::default()
         };
         let outcome = contended(&torture(), 2e-3, tunables);
         assert_eq!(count(&outcome, "shuffles_skipped") > 0, shuffle_reduction);
@@ -36,16 +36,16 @@ fn shuffle_reduction_skips_looks_at_the_queue() {
 
 #[test]
 fn waiters_of_a_node_are_kept_together() {
-    let on = contended(&torture(), 2e-3, Tunables::default());
+    let on = contended(&torture(), 2e-3, Settings::default());
     assert!(remote_share(&on) < 0.05, "{}", remote_share(&on));
     assert_eq!(count(&on, "priority_waiters"), 0);
 }
 
 #[test]
 fn switched_off_it_hands_over_like_the_stock_lock() {
-    let off = Tunables {
+    let off = Settings {
         numa_aware: false,
-        ..Tunables::default()
+        ..Settings::default()
     };
     let off = contended(&torture(), 2e-3, off);
     assert_eq!(count(&off, "secondary_moves"), 0);
@@ -63,9 +63,9 @@ fn switched_off_it_hands_over_like_the_stock_lock() {
 #[test]
 fn the_threshold_bounds_how_long_waiters_are_passed_over() {
     let flushes = |numa_threshold_ms| {
-        let tunables = Tunables {
+        let tunables = Settings {
             numa_threshold_ms,
-            ..Tunables::default()
+            ..Settings::default()
         };
         let outcome = contended(&torture(), 20e-3, tunables);
         let least = *outcome.operations.iter().min().unwrap();
@@ -86,9 +86,9 @@ fn priority_waiters_are_not_passed_over() {
     let run = Run {
         seconds: 5e-3,
         odd_threads_have_priority: true,
-        tunables: Tunables {
+        tunables: Settings {
             numa_threshold_ms: 100,
-            ..Tunables::default()
+            ..Settings::default()
         },
         ..brief(&scenario, lock("cna"), 36)
     };
@@ -101,7 +101,7 @@ fn priority_waiters_are_not_passed_over() {
     assert!(least(1) > 20 && least(0) == 0, "{:?}", outcome.operations);
 
     let run = Run {
-        tunables: Tunables {
+        tunables: Settings {
             priority_waiters: false,
             ..run.tunables
         },

@@ -166,6 +166,9 @@ impl<'a> Setup<'a> {
         } else {
             self.allocate("lent queue nodes", stride * self.threads)
         };
+        if self.lock.unlocked != 0 {
+            self.engine.set(address, 4, self.lock.unlocked.into());
+        }
         SimLock {
             kind: self.lock,
             address,

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * HQ-spinlock: the queued spinlock with a queue for each NUMA node below that of the
+ * lock word.
+ *
+ *   the word's queue    head --> node 2's queue --> thread 7 --> node 0's queue <-- tail
+ *                         |           |                               |
+ *   nodes' queues         t           t (leader)                      t (leader)
+ *                         t           t                               t
+ *
+ * A place in the word's queue belongs to a thread, as in qspinlock, or to the queue
+ * of a NUMA node. The first waiter of a node's queue is its leader: it takes the place
+ * for all of them. When the place comes to the front the leader becomes queue head,
+ * and when it has the lock it makes the waiter behind it head in its stead. So both
+ * arrival and hand-off stay within a node. Once the fairness threshold is reached, or
+ * nobody of the node is left, the place goes, and the next in the word's queue is head.
+ *
+ * A node's queue is a queue node in that node's memory, found by hashing the lock's
+ * address: `next` and `locked` are its place in the word's queue, `waiters` says for
+ * which lock it is, and who is last. It is a lock's from its first waiter to its
+ * last, and no longer:
+ *
+ * | state  | waiters   | in word's queue | transitions                                   |
+ * |--------|-----------|-----------------|-----------------------------------------------|
+ * | free   | 0         | no              | enter: 0 -> (lock,me), I lead                 |
+ * | led    | (lock,t)  | no              | place: leader exchanges the word's tail       |
+ * | placed | (lock,t)  | yes             | turn: its leader is made head                 |
+ * | first  | (lock,t)  | yes, as head    | pass: the next waiter is made head            |
+ * |        |           |                 | leave: out of the word's queue; then either   |
+ * |        | (lock,me) | no              |   (lock,me) -> 0, free                        |
+ * |        | (lock,t)  | no              |   the next waiter is made leader, led         |
+ *
+ * In all but free, join: (lock,t) -> (lock,me) adds a waiter. Who finds the queue of
+ * another lock, or none, takes a place of its own. Invariants:
+ *
+ *   - A node's queue is in the word's queue at most once. Only who leads it places it,
+ *     and only its head takes it out, before it is free or led again.
+ *   - When it is out, nobody can reach its place any more: it was the last and the tail
+ *     has been cleared, or the link to its successor has been read.
+ *   - `waiters` names a lock only while one waits for that or has just got it, so
+ *     nothing is left behind of a lock that goes away.
+ *
+ * Its mode tells those who arrive which way to queue, no more: places of both kinds
+ * stand in one queue, so it may change at any time. It does so when the lock is
+ * taken by somebody who looks at the whole word.
+ *
+ * The published lock has a list of node queues besides the word's queue, which must be empty
+ * before the lock goes from one to the other, and waiters that are late to notice;
+ * docs/locks/hq.md says what else that takes, and why none of it is here.
+ *
+ * Promises: those of queued.h, except that a waiter may be passed over: places are
+ * served in the order in which they were taken, with up to the fairness threshold of
+ * hand-offs each.
+ */
+#include "hq.h"
+#include "lock_type.h"
+#include "queued.h"
+
+/* In `locked` of a waiter of a node's queue: first in it, but it has no place. */
+#define LW_HQ_LEADER 2
+
+/* What a head is told of the hand-offs before its own, since the queue was last empty. */
+union lw_hq_history {
+	uint64_t packed;
+	struct {
+		uint16_t handoffs;
+		uint16_t remote; /* to another node, after enough local ones */
+		uint16_t run;	 /* local ones since */
+		uint16_t numa_node;
+	};
+};
+
+/* A waiter, and where it stands. */
+struct lw_hq_waiter {
+	struct lw_node *node;
+	struct lw_node *queue; /* its node's, NULL if it has a place of its own */
+	uint64_t self;	       /* in `waiters` of the queue, as the last */
+	struct lw_node *place;
+	uint32_t place_tail; /* the place as the word's tail */
+	union lw_hq_history history;
+};
+
+/* Nodes' queues, as tails of the word: the slots that nobody has. */
+#define LW_HQ_FIRST_QUEUE_TAIL ((LW_MAX_SLOTS + 1) << LW_TAIL_SLOT_SHIFT)
+
+static inline uint32_t lw_hq_encode_queue(uint32_t numa_node)
+{
+	return LW_HQ_FIRST_QUEUE_TAIL + (numa_node << LW_TAIL_SHIFT);
+}
+
+/*
+ * A lock's address, but for what is the same in all, scattered over 54 bits. The
+ * highest of them choose the queue, so the others tell apart who may have it.
+ */
+#define LW_HQ_KEY_BITS 54
+#define LW_HQ_ID_BITS  (LW_HQ_KEY_BITS - LW_NODE_QUEUE_BITS)
+#define LW_HQ_LOW(n)   (((uint64_t)1 << (n)) - 1)
+
+static inline uint64_t lw_hq_key(union lw_word *lock)
+{
+	return lw_identity(lock) / sizeof(*lock) * 0x9e3779b97f4a7c15 & LW_HQ_LOW(LW_HQ_KEY_BITS);
+}
+
+static inline struct lw_node *lw_hq_queue_of(union lw_word *lock, uint32_t numa_node)
+{
+	struct lw_node *queues = lw_node_queues(numa_node);
+
+	return queues ? &queues[lw_hq_key(lock) >> LW_HQ_ID_BITS] : NULL;
+}
+
+/* `waiters` with the waiter of this tail as the last. */
+static inline uint64_t lw_hq_waiters(union lw_word *lock, uint32_t tail)
+{
+	uint64_t id = lw_hq_key(lock) & LW_HQ_LOW(LW_HQ_ID_BITS);
+
+	return id << 16 | tail >> LW_TAIL_SHIFT;
+}
+
+static inline bool lw_hq_same_lock(uint64_t waiters, uint64_t others)
+{
+	return waiters >> 16 == others >> 16;
+}
+
+static inline struct lw_node *lw_hq_decode_tail(union lw_word *lock, uint32_t tail)
+{
+	if (tail < LW_HQ_FIRST_QUEUE_TAIL)
+		return lw_decode_tail(tail);
+	return lw_hq_queue_of(lock, (tail - LW_HQ_FIRST_QUEUE_TAIL) >> LW_TAIL_SHIFT);
+}
+
+static inline void lw_hq_init(struct lw_node *node)
+{
+	lw_store(&node->next, NULL, relaxed);
+	lw_store(&node->locked, LW_NODE_WAITING, relaxed);
+}
+
+enum lw_hq_role {
+	LW_HQ_ALONE, /* the queue is another lock's */
+	LW_HQ_LEADS,
+	LW_HQ_HEADS, /* in the word's queue, too */
+};
+
+/* Queue with those of our node, until we are first. */
+static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
+{
+	uint64_t old = lw_load(&me->queue->waiters, relaxed);
+
+	do {
+		if (old && !lw_hq_same_lock(old, me->self)) {
+			lw_count(node_queue_conflicts);
+			return LW_HQ_ALONE;
+		}
+		/* enter: 0 -> (lock,me), join: (lock,t) -> (lock,me) */
+	} while (!lw_try_cmpxchg(&me->queue->waiters, &old, me->self, acq_rel));
+	if (!old) {
+		lw_count(node_queues_taken);
+		return LW_HQ_LEADS;
+	}
+	lw_store(&lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT)->next, me->node, release);
+	return lw_mcs_wait(me->node) == LW_NODE_HEAD ? LW_HQ_HEADS : LW_HQ_LEADS;
+}
+
+static inline void lw_hq_saturating_inc(uint16_t *count)
+{
+	*count += *count != LW_HANDOFFS_MAX;
+}
+
+/* We were made head by the head before. */
+static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_node *from,
+					   uint16_t numa_node)
+{
+	union lw_hq_history h = {.packed = lw_load(&from->history, relaxed)};
+
+	lw_hq_saturating_inc(&h.handoffs);
+	if (h.numa_node == numa_node) {
+		lw_hq_saturating_inc(&h.run);
+		lw_count(local_handoffs);
+		lw_count_max(longest_local_run, h.run);
+	} else {
+		if (h.run >= lw_tunable(hqlock_local_handoffs_to_increase_remotes))
+			lw_hq_saturating_inc(&h.remote);
+		h.run = 0;
+		h.numa_node = numa_node;
+		lw_count(remote_handoffs);
+	}
+	me->history = h;
+}
+
+static lw_always_inline void lw_hq_pass(struct lw_hq_waiter *me, struct lw_node *next)
+{
+	lw_store(&next->history, me->history.packed, relaxed);
+	lw_mcs_handoff(next, LW_NODE_HEAD);
+}
+
+/* The mode of a lock that was seen as `val`, after these hand-offs and if nobody is left. */
+static lw_always_inline uint32_t lw_hq_mode(uint32_t val, union lw_hq_history h, bool empty)
+{
+	if (!(val & LW_HQ) || !lw_numa_aware())
+		return 0;
+	if (!(val & LW_HQ_NUMA))
+		return h.handoffs > lw_tunable(hqlock_general_handoffs_turn_numa) &&
+				       h.remote >= lw_tunable(hqlock_remote_handoffs_turn_numa)
+			       ? LW_HQ_NUMA
+			       : 0;
+	return !empty || h.remote >= lw_tunable(hqlock_remote_handoffs_keep_numa) ||
+			       lw_chance(lw_tunable(hqlock_probability_of_force_stay_numa), 10000)
+		       ? LW_HQ_NUMA
+		       : 0;
+}
+
+/* (t,0,0,m) -> (0 or t,0,1,mode): false, and nothing changed, if the word is not `val` any more. */
+static lw_always_inline bool lw_hq_try_take(union lw_word *lock, uint32_t val, uint32_t tail,
+					    uint32_t mode)
+{
+	uint32_t service = (val & LW_SERVICE_MASK & ~LW_HQ_NUMA) | mode;
+
+	if (!lw_try_cmpxchg(&lock->val, &val, tail | service | LW_LOCKED, acquire))
+		return false;
+	if (mode > (val & LW_HQ_NUMA))
+		lw_count(numa_mode_entered);
+	if (mode < (val & LW_HQ_NUMA))
+		lw_count(numa_mode_left);
+	return true;
+}
+
+/* There is a tail, so only the queue head may: (t,0,0) -> (t,0,1) */
+static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union lw_hq_history h)
+{
+	uint32_t mode = lw_hq_mode(val, h, false);
+
+	if (mode == (val & LW_HQ_NUMA) || !lw_hq_try_take(lock, val, val & LW_TAIL_MASK, mode))
+		lw_field_store(lock, locked, LW_LOCKED, relaxed);
+}
+
+/* Our node's queue is out of the word's queue: free, or the next one's to lead. */
+static lw_always_inline void lw_hq_leave(struct lw_hq_waiter *me, struct lw_node *next)
+{
+	uint64_t self = me->self;
+
+	if (!me->queue)
+		return;
+	if (!next) {
+		/* (lock,me) -> 0 */
+		if (lw_try_cmpxchg(&me->queue->waiters, &self, 0, release)) {
+			lw_count(node_queues_released);
+			return;
+		}
+		next = lw_await_ne(&me->node->next, ~(uintptr_t)0, 0, dependency);
+	}
+	lw_mcs_handoff(next, LW_HQ_LEADER);
+}
+
+/* We are queue head: take the lock and make somebody else head. */
+static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter *me)
+{
+	struct lw_node *next = NULL; /* of our node */
+	uint32_t val;
+	bool last;
+
+	for (;;) {
+		/* (*,*,*) -> (*,0,0) */
+		val = lw_await_eq(&lock->val, LW_LOCKED_PENDING_MASK, 0, acquire);
+		last = (val & LW_TAIL_MASK) == me->place_tail;
+		if (me->queue && !next)
+			next = lw_load(&me->node->next, dependency);
+		if (next && (last || me->history.run < lw_tunable(hqlock_fairness_threshold))) {
+			lw_hq_take(lock, val, me->history);
+			lw_hq_pass(me, next);
+			return;
+		}
+		if (!last)
+			break;
+		/* (place,0,0) -> (0,0,1) */
+		if (lw_hq_try_take(lock, val, 0, lw_hq_mode(val, me->history, true))) {
+			lw_hq_leave(me, NULL);
+			return;
+		}
+	}
+
+	if (next)
+		lw_count(fairness_handoffs);
+	lw_hq_take(lock, val, me->history);
+	lw_hq_pass(me, lw_await_ne(&me->place->next, ~(uintptr_t)0, 0, dependency));
+	lw_hq_leave(me, next);
+}
+
+static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, struct lw_node *node)
+{
+	uint16_t numa_node = lw_numa_node();
+	struct lw_hq_waiter me = {
+		.node = node,
+		.self = lw_hq_waiters(lock, tail),
+		.place = node,
+		.place_tail = tail,
+		.history = {.numa_node = numa_node},
+	};
+	enum lw_hq_role role = LW_HQ_ALONE;
+	uint32_t val, old;
+
+	lw_hq_init(node);
+	/* The node's lines may have been cold: has the lock become free meanwhile? */
+	val = lw_load(&lock->val, relaxed);
+	/* (0,0,0) -> (0,0,1) */
+	if (lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire))
+		return;
+
+	if (val & LW_HQ_NUMA)
+		me.queue = lw_hq_queue_of(lock, numa_node);
+	if (me.queue)
+		role = lw_hq_join(&me);
+	if (role == LW_HQ_ALONE) {
+		me.queue = NULL;
+	} else {
+		me.place = me.queue;
+		me.place_tail = lw_hq_encode_queue(numa_node);
+	}
+
+	lw_count(queued_acquisitions);
+	if (role == LW_HQ_HEADS) {
+		lw_hq_receive(&me, node, numa_node);
+	} else {
+		if (role == LW_HQ_LEADS)
+			lw_hq_init(me.place);
+		old = lw_word_xchg_tail(lock, me.place_tail);
+		if (old) {
+			lw_store(&lw_hq_decode_tail(lock, old)->next, me.place, release);
+			lw_mcs_wait(me.place);
+			lw_hq_receive(&me, me.place, numa_node);
+		}
+	}
+	lw_hq_head(lock, &me);
+}
+
+void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
+{
+	union lw_hq_history none = {.packed = 0};
+
+	/* Free, but not as the fast path expected it: (0,0,0,m) -> (0,0,1,mode) */
+	if (lw_word_is_free(val) &&
+	    lw_hq_try_take(&lock->word, val, 0, lw_hq_mode(val, none, true)))
+		return;
+	lw_queued_slowpath(&lock->word, val, lw_hq_queue);
+}
+
+LW_DESCRIBE(hq, struct lw_hq, .summary = "hierarchical queued spinlock, a queue for each node",
+	    .unlocked = LW_HQ, .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,
+	    .origin = "HQ-spinlock RFC v1 to v3, Linux 7.0; cohort locks of 2012");

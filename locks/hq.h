@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * HQ-spinlock, the hierarchical queued spinlock: 4 bytes. Fast path here, slow path in
+ * queued.h and hq.c.
+ *
+ * Its service bits stay for its life, so unlike other locks it is not all zero when
+ * unlocked:
+ *
+ *   bit 9   LW_HQ       it is a HQ-spinlock
+ *   bit 10  LW_HQ_NUMA  its mode: waiters queue with those of their NUMA node
+ *
+ * A word without LW_HQ is a plain queued spinlock to all functions here.
+ */
+#ifndef LW_HQ_H
+#define LW_HQ_H
+
+#include "lock_word.h"
+
+#define LW_HQ	   0x200u
+#define LW_HQ_NUMA 0x400u
+
+struct lw_hq {
+	union lw_word word;
+};
+
+LW_EXPORT void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val);
+
+static inline bool lw_hq_trylock(struct lw_hq *lock)
+{
+	return lw_word_trylock(&lock->word);
+}
+
+static inline void lw_hq_lock(struct lw_hq *lock)
+{
+	uint32_t val = LW_HQ;
+
+	/* (0,0,0) -> (0,0,1) */
+	if (lw_unlikely(!lw_try_cmpxchg(&lock->word.val, &val, LW_HQ | LW_LOCKED, acquire)))
+		lw_hq_lock_slow(lock, val);
+}
+
+static inline void lw_hq_unlock(struct lw_hq *lock)
+{
+	lw_word_unlock(&lock->word);
+}
+
+#endif

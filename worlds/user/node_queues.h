@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The queues of NUMA nodes: for each node LW_NODE_QUEUES cache lines, mapped when
+ * the first thread of the node queues there, so that they lie in its memory.
+ */
+#ifndef LW_USER_NODE_QUEUES_H
+#define LW_USER_NODE_QUEUES_H
+
+#include "lock_word.h"
+#include "operations.h"
+
+struct lw_node;
+
+struct lw_user_node_queues {
+	lw_atomic(struct lw_node *) mapped; /* NULL: not yet */
+};
+
+extern struct lw_user_node_queues lw_user_node_queues_of[LW_MAX_NUMA_NODES]
+	__attribute__((visibility("hidden")));
+
+struct lw_node *lw_user_map_node_queues(uint32_t numa_node);
+/* In the child of a fork, where nobody waits any more. */
+void lw_user_node_queues_empty(void);
+
+static inline struct lw_node *lw_user_node_queues(uint32_t numa_node)
+{
+	struct lw_node *queues;
+
+	if (numa_node >= LW_MAX_NUMA_NODES)
+		return NULL;
+	queues = lw_load(&lw_user_node_queues_of[numa_node].mapped, dependency);
+	return lw_unlikely(!queues) ? lw_user_map_node_queues(numa_node) : queues;
+}
+
+#endif
