@@ -3,4 +3,4 @@
 . /lockworks/plan
 cd /root || exit 1
 [ -z "$LENGTH" ] || tell_alive "$LENGTH"
-SECONDS_EACH=$LENGTH WORKLOAD=$WORKLOAD sh /lockworks/command >/dev/ttyS1 2>&1 </dev/null
+SECONDS_EACH=$LENGTH WORKLOAD=$WORKLOAD sh /lockworks/command >"$CHANNEL" 2>&1 </dev/null

@@ -5,7 +5,7 @@ events=/sys/kernel/debug/lock_event_counts
 
 # Says something to the host, beside the console.
 tell() {
-	echo "@lockworks $*" >/dev/ttyS1
+	echo "@lockworks $*" >"$CHANNEL"
 }
 
 # Tells every few seconds that the guest is alive, for as long as something is to take, not longer:
@@ -23,7 +23,7 @@ tell_counters() {
 	[ -d "$events" ] || return 0
 	for counter in "$events"/*; do
 		echo "@lockworks counter ${counter##*/} $(cat "$counter")"
-	done >/dev/ttyS1
+	done >"$CHANNEL"
 }
 
 reset_counters() {

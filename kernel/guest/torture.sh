@@ -28,6 +28,6 @@ for run in $RUNS; do
 	sleep "$LENGTH"
 	rmmod locktorture
 	tell_counters
-	dmesg | grep -e 'Writes:' -e '-torture:' | sed 's/^/@lockworks log /' >/dev/ttyS1
+	dmesg | grep -e 'Writes:' -e '-torture:' | sed 's/^/@lockworks log /' >"$CHANNEL"
 	tell measured
 done

@@ -36,6 +36,7 @@ minutes hangs. Exit status: 0 all is well, 1 the kernel complained, 2 bad input.
 
 Examples:
   lockworks kernel boot --lock cna --nodes 2 --cpus 4
+  lockworks kernel boot --arch arm64 --nodes 4
   lockworks kernel boot --config paravirt --boot 'numa_spinlock=auto'
   lockworks kernel boot --command 'grep . /sys/devices/system/node/node*/cpulist'";
 
@@ -44,7 +45,7 @@ const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    args.machine.check()?;
+    args.machine.check(&args.source)?;
     let lock = args.lock.as_deref().map(lock).transpose()?;
     if let Some(command) = &args.command {
         let task = Task::command(command);

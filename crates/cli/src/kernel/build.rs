@@ -23,14 +23,16 @@ A first build takes some minutes, later ones build what has changed.
 
 Examples:
   lockworks kernel build --version 6.12
+  lockworks kernel build --arch arm64
   lockworks kernel build --tree ~/linux --config paravirt";
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
+    args.source.check()?;
     let cache = Cache::open()?;
     let steps = Steps::new();
     let built = args.source.build(&cache, &steps)?;
     steps.end();
-    output::print(&format!("{}\n", built.bzimage().display()))?;
+    output::print(&format!("{}\n", built.image().display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::value_parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use lockworks_kernel::lab::{
-    self, BOOTING, BUILDING, Built, Cache, Emulation, Guest, Input, Judged, Lock, Patience,
-    Topology, Tree, Tuning, Variant, Version,
+    self, Arch, Built, Cache, Emulation, Guest, Input, Judged, Lock, Patience, Topology, Tree,
+    Tuning, Variant, Version,
 };
 
 use crate::names::unknown;
@@ -26,6 +26,10 @@ pub struct Source {
     /// The user's own tree, which Lockworks is in; it is left as it is
     #[arg(long, value_name = "DIR", conflicts_with = "version")]
     tree: Option<PathBuf>,
+
+    /// The machine it is for; arm64 is cross-compiled, and emulated like the other
+    #[arg(long, value_name = "ARCH", default_value = "x86-64", value_parser = arch())]
+    arch: Arch,
 
     /// Its spinlocks called directly, through pv_ops, or with lockdep and KCSAN watching
     #[arg(long, value_name = "CONFIG", default_value = "native", value_parser = variant())]
@@ -53,7 +57,7 @@ pub struct Machine {
     #[arg(long, value_name = "HOW", value_parser = emulation())]
     emulation: Option<Emulation>,
 
-    /// Let the kernel see that it is a guest; its default then is an unfair lock
+    /// Let the kernel see that it is a guest; on x86-64 its default then is an unfair lock
     #[arg(long)]
     hypervisor: bool,
 
@@ -93,6 +97,10 @@ fn named<T: Copy + Send + Sync + 'static>(
 
 fn version() -> impl TypedValueParser<Value = Version> {
     named(&Version::ALL, Version::name)
+}
+
+fn arch() -> impl TypedValueParser<Value = Arch> {
+    named(&Arch::ALL, Arch::name)
 }
 
 fn variant() -> impl TypedValueParser<Value = Variant> {
@@ -143,26 +151,47 @@ impl Drop for Steps {
 }
 
 impl Source {
+    /// The machine it is for.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
     /// How it is configured.
     pub fn config(&self) -> Variant {
         self.config
     }
 
+    /// Refuses before much is fetched what cannot be built.
+    pub fn check(&self) -> Result<()> {
+        let (arch, variants) = (self.arch, self.arch.variants());
+        ensure!(
+            variants.contains(&self.config),
+            "no {} kernels for {arch}; choose --config {}",
+            self.config,
+            variants
+                .iter()
+                .map(|v| v.name())
+                .collect::<Vec<_>>()
+                .join(" or ")
+        );
+        Ok(())
+    }
+
     /// Builds it to be booted.
     pub fn build_to_boot(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
-        lab::provide(&BOOTING, cache, &|step| steps.begin(step))?;
+        lab::provide_to_boot(self.arch, cache, &|step| steps.begin(step))?;
         self.build(cache, steps)
     }
 
     /// Builds it, as far as it is not up to date.
     pub fn build(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
         let progress = |step: &str| steps.begin(step);
-        lab::provide(&BUILDING, cache, &progress)?;
+        lab::provide_to_build(self.arch, cache, &progress)?;
         let tree = match &self.tree {
             Some(path) => Tree::given(path)?,
             None => Tree::cached(self.version, cache, &progress)?,
         };
-        Ok(lab::build(&tree, self.config, cache, &progress)?)
+        Ok(lab::build(&tree, self.arch, self.config, cache, &progress)?)
     }
 }
 
@@ -174,8 +203,14 @@ impl Machine {
     }
 
     /// Refuses before a long build what cannot be.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self, source: &Source) -> Result<()> {
+        source.check()?;
         self.topology()?;
+        ensure!(
+            !self.hypervisor || source.arch.tells_guests(),
+            "--hypervisor is for x86-64; kernels for {} have no other lock in guests",
+            source.arch
+        );
         if let Some(console) = &self.console {
             let mut options = File::options();
             let opened = options.append(true).create(true).open(console);
@@ -202,11 +237,12 @@ impl Machine {
         input: Input,
         patience: Patience,
     ) -> Result<Guest<'a>> {
-        anyhow::ensure!(
-            built.version != Version::V6_1
+        ensure!(
+            built.arch != Arch::X86_64
+                || built.version != Version::V6_1
                 || self.cpus == 1
                 || self.emulation() != Emulation::Counted,
-            "Linux 6.1 does not bring its CPUs up with --emulation counted; use single"
+            "Linux 6.1 for x86-64 does not bring its CPUs up with --emulation counted; use single"
         );
         Ok(Guest {
             built,

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{ValueEnum, value_parser};
-use lockworks_kernel::lab::{self, Cache, Input, Lock, Patience, Said, Task};
+use lockworks_kernel::lab::{self, Arch, Cache, Input, Lock, Patience, Said, Task};
 
 use super::guest::{Machine, Source, Steps, lock, verdict};
 
@@ -48,7 +48,7 @@ pub struct Args {
 const HELP: &str = "\
 The command's output is printed; its status, and all that the guest's kernel complains of, make the
 verdict. The guest has busybox, and the kernel's modules in /lockworks/modules. nginx and compile run
-on a disk with Debian's programs, which is made once, in some minutes.
+on a disk with Debian's programs, which is made once, in some minutes; for x86-64 only.
 Exit status: 0 all is well, 1 the command failed or the kernel complained, 2 bad input.
 
 Examples:
@@ -70,8 +70,12 @@ enum Workload {
 }
 
 impl Workload {
-    fn task(self, seconds: u32) -> Result<Task> {
+    fn task(self, arch: Arch, seconds: u32) -> Result<Task> {
         let disk = || {
+            ensure!(
+                arch == Arch::X86_64,
+                "the programs of this workload are there for x86-64 only; on {arch} run fork or files"
+            );
             let steps = Steps::new();
             lab::disk(&Cache::open()?, &|step| steps.begin(step)).map_err(anyhow::Error::from)
         };
@@ -86,10 +90,10 @@ impl Workload {
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    args.machine.check()?;
+    args.machine.check(&args.source)?;
     let lock = args.lock.as_deref().map(lock).transpose()?;
     let task = match (&args.workload, &args.script, args.command.as_slice()) {
-        (Some(workload), None, []) => workload.task(args.seconds)?,
+        (Some(workload), None, []) => workload.task(args.source.arch(), args.seconds)?,
         (None, Some(path), []) => {
             let script = std::fs::read_to_string(path);
             Task::command(&script.with_context(|| format!("cannot read {}", path.display()))?)

@@ -89,6 +89,7 @@ Examples:
   lockworks kernel torture --version 6.12 --lock cna --nodes 4 --cpus 8 --seconds 10 --json
   lockworks kernel torture --lock stock,qspinlock,cna --rounds 5
   lockworks kernel torture --config debug --type spin_lock_irq --hotplug
+  lockworks kernel torture --arch arm64 --lock cna --seconds 10
   lockworks kernel torture --lock busted";
 
 fn kinds() -> PossibleValuesParser {
@@ -119,7 +120,7 @@ fn subject(name: &str) -> Result<Subject> {
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    args.machine.check()?;
+    args.machine.check(&args.source)?;
     args.destination.check()?;
     let plan = args.plan()?;
 
@@ -140,6 +141,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         .iter()
         .map(|(subject, rounds)| Report {
             version: built.version.name(),
+            arch: built.arch.name(),
             config: args.source.config().name(),
             threshold_ms: args.machine.threshold,
             shuffle_reduction: !args.machine.no_shuffle_reduction,
@@ -199,6 +201,7 @@ struct Report {
     counters: BTreeMap<String, u64>,
     version: &'static str,
     release: String,
+    arch: &'static str,
     config: &'static str,
     #[serde(rename = "type")]
     kind: String,
@@ -265,8 +268,9 @@ impl Report {
 fn table(reports: &[Report]) -> String {
     let first = &reports[0];
     let mut text = format!(
-        "Linux {} ({}), {} CPUs on {} nodes, emulation {}. {}, {} writers, rounds of {} s: {}.\n",
+        "Linux {} ({}, {}), {} CPUs on {} nodes, emulation {}. {}, {} writers, rounds of {} s: {}.\n",
         first.release,
+        first.arch,
         first.config,
         first.cpus,
         first.nodes,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use super::arch::Arch;
 use super::cache::{Cache, Progress};
 use super::children::{self, Ending, Running};
 use super::config::{self, Variant};
@@ -21,6 +22,8 @@ pub struct Built {
     pub release: String,
     /// Of which tree.
     pub version: Version,
+    /// For which machine.
+    pub arch: Arch,
     /// How it was configured.
     pub variant: Variant,
     unchanged: File,
@@ -28,8 +31,8 @@ pub struct Built {
 
 impl Built {
     /// The kernel to boot.
-    pub fn bzimage(&self) -> PathBuf {
-        self.directory.join("arch/x86/boot/bzImage")
+    pub fn image(&self) -> PathBuf {
+        self.directory.join(self.arch.image())
     }
 
     /// Lets others build it anew: all that is needed of it has been copied.
@@ -64,8 +67,17 @@ const MISLEADING: [&str; 8] = [
 const LINES: usize = 12;
 
 /// Builds what has changed since the last time.
-pub fn build(tree: &Tree, variant: Variant, cache: &Cache, progress: Progress) -> Result<Built> {
-    let name = format!("build-{}-{variant}", tree.name);
+pub fn build(
+    tree: &Tree,
+    arch: Arch,
+    variant: Variant,
+    cache: &Cache,
+    progress: Progress,
+) -> Result<Built> {
+    let name = match arch {
+        Arch::X86_64 => format!("build-{}-{variant}", tree.name),
+        Arch::Arm64 => format!("build-{}-{arch}-{variant}", tree.name),
+    };
     let lock = cache.lock(&name, progress)?;
     let directory = cache.path(&name);
     fs::create_dir_all(&directory).attempt_on("make the directory", &directory)?;
@@ -77,6 +89,7 @@ pub fn build(tree: &Tree, variant: Variant, cache: &Cache, progress: Progress) -
             .arg("-C")
             .arg(&tree.path)
             .arg(format!("O={}", directory.display()))
+            .args(arch.make())
             .args(arguments)
             .env("LC_ALL", "C");
         for variable in MISLEADING {
@@ -86,7 +99,7 @@ pub fn build(tree: &Tree, variant: Variant, cache: &Cache, progress: Progress) -
     };
 
     progress("configuring");
-    let requested = config::requested(tree.version, variant);
+    let requested = config::requested(arch, tree.version, variant);
     let request = directory.join("requested.config");
     fs::write(&request, &requested).attempt_on("write", &request)?;
     let allconfig = format!("KCONFIG_ALLCONFIG={}", request.display());
@@ -96,13 +109,15 @@ pub fn build(tree: &Tree, variant: Variant, cache: &Cache, progress: Progress) -
     config::check(&requested, &got)?;
 
     let jobs = thread::available_parallelism().map_or(1, usize::from);
-    make(&[&format!("-j{jobs}"), "bzImage", "modules"])?;
+    let image = arch.image().rsplit('/').next().unwrap_or_default();
+    make(&[&format!("-j{jobs}"), image, "modules"])?;
     let release = directory.join("include/config/kernel.release");
     let release = fs::read_to_string(&release).attempt_on("read", &release)?;
     Ok(Built {
         directory,
         release: release.trim().to_owned(),
         version: tree.version,
+        arch,
         variant,
         unchanged: lock,
     })

@@ -5,6 +5,7 @@ use std::fmt;
 
 use include_dir::{Dir, include_dir};
 
+use super::arch::Arch;
 use super::error::{Error, Result};
 use super::source::Version;
 
@@ -43,11 +44,17 @@ impl fmt::Display for Variant {
 }
 
 /// All that is asked of a configuration, in the kernel's own format.
-pub(crate) fn requested(version: Version, variant: Variant) -> String {
-    ["base", version.name(), variant.name()]
-        .into_iter()
-        .filter_map(|name| GUEST.get_file(format!("{name}.config"))?.contents_utf8())
-        .collect()
+pub(crate) fn requested(arch: Arch, version: Version, variant: Variant) -> String {
+    [
+        "base".to_owned(),
+        arch.to_string(),
+        format!("{arch}-{version}"),
+        variant.to_string(),
+        format!("{arch}-{variant}"),
+    ]
+    .into_iter()
+    .filter_map(|name| GUEST.get_file(format!("{name}.config"))?.contents_utf8())
+    .collect()
 }
 
 /// Checks that each requested symbol has its value in what the kernel made of the request.
@@ -94,30 +101,38 @@ mod tests {
         );
     }
 
+    fn all() -> impl Iterator<Item = (Arch, Version, Variant)> {
+        Arch::ALL.into_iter().flat_map(|arch| {
+            Version::ALL.into_iter().flat_map(move |version| {
+                let variants = arch.variants().iter();
+                variants.map(move |variant| (arch, version, *variant))
+            })
+        })
+    }
+
     #[test]
     fn variants_differ_where_they_should() {
-        let has = |version, variant, line| requested(version, variant).lines().any(|l| l == line);
-        for version in Version::ALL {
-            for variant in Variant::ALL {
-                assert!(has(version, variant, "CONFIG_LOCK_TORTURE_TEST=m"));
-                assert!(has(version, variant, "CONFIG_NUMA_AWARE_SPINLOCKS=y"));
-                let pv = has(version, variant, "CONFIG_PARAVIRT_SPINLOCKS=y");
-                assert_eq!(pv, variant == Variant::Paravirt);
-                let debug = has(version, variant, "CONFIG_PROVE_LOCKING=y");
-                assert_eq!(debug, variant == Variant::Debug);
-            }
+        for (arch, version, variant) in all() {
+            let requested = requested(arch, version, variant);
+            let has = |line| requested.lines().any(|l| l == line);
+            assert!(has("CONFIG_LOCK_TORTURE_TEST=m"));
+            assert!(has("CONFIG_NUMA_AWARE_SPINLOCKS=y"));
+            assert_eq!(has("CONFIG_HYPERVISOR_GUEST=y"), arch == Arch::X86_64);
+            assert_eq!(has("CONFIG_SERIAL_AMBA_PL011=y"), arch == Arch::Arm64);
+            let pv = has("CONFIG_PARAVIRT_SPINLOCKS=y");
+            assert_eq!(pv, variant == Variant::Paravirt);
+            let debug = has("CONFIG_PROVE_LOCKING=y");
+            assert_eq!(debug, variant == Variant::Debug);
         }
     }
 
     #[test]
     fn nothing_is_asked_for_twice() {
-        for version in Version::ALL {
-            for variant in Variant::ALL {
-                let all = requested(version, variant);
-                let symbols: Vec<&str> = settings(&all).map(|(symbol, _)| symbol).collect();
-                let distinct: std::collections::HashSet<_> = symbols.iter().collect();
-                assert_eq!(distinct.len(), symbols.len());
-            }
+        for (arch, version, variant) in all() {
+            let all = requested(arch, version, variant);
+            let symbols: Vec<&str> = settings(&all).map(|(symbol, _)| symbol).collect();
+            let distinct: std::collections::HashSet<_> = symbols.iter().collect();
+            assert_eq!(distinct.len(), symbols.len());
         }
     }
 }

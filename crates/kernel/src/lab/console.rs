@@ -110,6 +110,9 @@ const MARKS: [(Kind, &[&str]); 10] = [
         &[
             "Oops:",
             "BUG: unable to handle",
+            "Unable to handle kernel",
+            "Internal error:",
+            "SError Interrupt",
             "BUG: kernel NULL",
             "kernel BUG at",
             "general protection fault",
@@ -142,7 +145,7 @@ const HARMLESS: [&str; 5] = [
 ];
 
 /// How lines begin that say little to who reads a report: registers and the like.
-const DUMPS: [&str; 18] = [
+const DUMPS: [&str; 33] = [
     "Modules linked in:",
     "Hardware name:",
     "Code:",
@@ -159,7 +162,22 @@ const DUMPS: [&str; 18] = [
     "DR0:",
     "DR3:",
     "PKRU:",
+    "pstate:",
+    "pc :",
+    "lr :",
+    "sp :",
+    "x29:",
+    "x26:",
+    "x23:",
+    "x20:",
+    "x17:",
+    "x14:",
+    "x11:",
+    "x8 :",
+    "x5 :",
+    "x2 :",
     "Call Trace:",
+    "Call trace:",
     "<TASK>",
 ];
 
@@ -292,7 +310,10 @@ pub(crate) fn missing_self_tests(console: &str) -> Option<Complaint> {
 
 /// How often a CPU was switched off.
 pub(crate) fn offlined(console: &str) -> u64 {
-    let offline = |line: &&str| line.contains(" is now offline");
+    let offline = |line: &&str| {
+        // On x86-64; and on arm64, by its firmware.
+        line.contains(" is now offline") || (line.contains("psci: CPU") && line.contains(" killed"))
+    };
     console.lines().filter(offline).count() as u64
 }
 
@@ -383,6 +404,14 @@ mod tests {
             ),
             ("[    5.5] Oops: 0000 [#1] PREEMPT SMP", Kind::Oops),
             ("[    5.5] kernel BUG at mm/slub.c:1!", Kind::Oops),
+            (
+                "[    5.5] Unable to handle kernel paging request at virtual address dead",
+                Kind::Oops,
+            ),
+            (
+                "[    5.5] Internal error: Oops - BUG: 00000000f2000800 [#1] PREEMPT SMP",
+                Kind::Oops,
+            ),
             ("[    5.5] BUG: spinlock bad magic on CPU#0, x/1", Kind::Bug),
             (
                 "[    5.5] WARNING: CPU: 1 PID: 9 at a.c:3 f+0x1/0x2",
@@ -406,6 +435,13 @@ mod tests {
         for (line, kind) in cases {
             assert_eq!(kinds(line), [kind], "{line}");
         }
+    }
+
+    #[test]
+    fn switched_off_cpus_are_counted() {
+        let x86_64 = "[    1.0] smpboot: CPU 7 is now offline\n";
+        let arm64 = "[    1.0] psci: CPU7 killed (polled 0 ms)\n[    2.0] CPU7: Booted\n";
+        assert_eq!([offlined(x86_64), offlined(arm64), offlined("")], [1, 1, 0]);
     }
 
     #[test]

@@ -5,18 +5,15 @@ use std::path::PathBuf;
 
 use super::cache::{self, Cache, Progress};
 use super::children::{self, Ending};
+use super::debian::{self, SUITE};
 use super::error::{Attempt, Result};
 use super::tools::{self, Tool};
 
-const TOOLS: [Tool; 3] = [
-    tools::tool("mmdebstrap", "mmdebstrap"),
+const TOOLS: [Tool; 2] = [
     tools::tool("mke2fs", "e2fsprogs"),
     tools::tool("tar", "tar"),
 ];
 
-/// Where the programs are from.
-const SUITE: &str = "bookworm";
-const MIRROR: &str = "http://deb.debian.org/debian";
 const PACKAGES: &str = "nginx-light,wrk,tcc,libc6-dev,make";
 
 /// The disk's image, made if it is not there. Guests leave it as it is.
@@ -39,14 +36,8 @@ pub fn disk(cache: &Cache, progress: Progress) -> Result<PathBuf> {
     fs::create_dir(&root).attempt_on("make the directory", &root)?;
 
     progress("making a disk: fetching Debian packages");
-    let mut bootstrap = children::command("mmdebstrap", Ending::Asked);
-    bootstrap
-        .arg("--variant=apt")
-        .arg(format!("--include={PACKAGES}"))
-        .arg(SUITE)
-        .arg(&archive)
-        .arg(MIRROR);
-    tools::run_logged(bootstrap, "mmdebstrap", &log)?;
+    let options = ["--variant=apt", &format!("--include={PACKAGES}")];
+    debian::archive(&options, &archive, cache, progress)?;
     progress("making a disk");
     // Devices are the guest's own, and only root could make them here.
     let mut unpack = children::command("tar", Ending::Killed);

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::build::Built;
+use super::busybox;
 use super::cache::Cache;
 use super::config::Variant;
 use super::console::{self, Complaint, Kind, complaints};
 use super::error::{Attempt, Result};
 use super::initramfs::{self, Entry};
 use super::qemu::{Emulation, End, Input, Machine, Patience};
-use super::tools;
 use super::topology::Topology;
 
 /// A slow path that the kernel's spinlocks can have.
@@ -178,8 +178,8 @@ impl Guest<'_> {
     pub fn command_line(&self) -> String {
         // Whatever else is asked for: all that the kernel says is heard.
         let mut words = vec![
-            "console=ttyS0 ignore_loglevel panic=-1 oops=panic tsc=unstable mitigations=off"
-                .to_owned(),
+            self.built.arch.parameters().to_owned(),
+            "ignore_loglevel panic=-1 oops=panic mitigations=off".to_owned(),
         ];
         words.extend(self.lock.map(|lock| lock.parameters().to_owned()));
         let threshold = self.tuning.threshold;
@@ -201,16 +201,18 @@ impl Guest<'_> {
             None => directory.join("console"),
         };
         // Copies: the build may be brought up to date while the guest runs.
-        let kernel = directory.join("bzImage");
-        fs::copy(self.built.bzimage(), &kernel).attempt_on("copy", &self.built.bzimage())?;
+        let (image, kernel) = (self.built.image(), directory.join("kernel"));
+        fs::copy(&image, &kernel).attempt_on("copy", &image)?;
         let initramfs = directory.join("initramfs");
-        let archive = initramfs::archive(&tools::busybox()?, &self.files(task)?)?;
+        let busybox = busybox::read(self.built.arch, cache)?;
+        let archive = initramfs::archive(&busybox, &self.files(task)?)?;
         fs::write(&initramfs, archive).attempt_on("write", &initramfs)?;
         self.built.release_lock()?;
 
         let machine = Machine {
             topology: self.topology,
             emulation: self.emulation,
+            arch: self.built.arch,
             hypervisor: self.hypervisor,
             kernel: &kernel,
             initramfs: &initramfs,
@@ -257,7 +259,13 @@ impl Guest<'_> {
             Some(lock) => lock.name(),
             None => "",
         };
-        let plan: String = [("TASK", task.script.to_owned()), ("LOCK", lock.to_owned())]
+        let own = [
+            ("CHANNEL", self.built.arch.channel()),
+            ("TASK", task.script),
+            ("LOCK", lock),
+        ];
+        let plan: String = own
+            .map(|(name, value)| (name, value.to_owned()))
             .iter()
             .chain(&task.plan)
             .map(|(name, value)| format!("{name}={}\n", quoted(value)))

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::arch::Arch;
 use super::children::{self, Ending, Running};
 use super::config::Variant;
 use super::error::{Attempt, Error, Result};
@@ -78,6 +79,7 @@ pub enum Input {
 pub(crate) struct Machine<'a> {
     pub topology: Topology,
     pub emulation: Emulation,
+    pub arch: Arch,
     /// Let the guest see that it is one.
     pub hypervisor: bool,
     pub kernel: &'a Path,
@@ -135,28 +137,22 @@ const LOOK: Duration = Duration::from_millis(50);
 
 impl Machine<'_> {
     fn arguments(&self) -> Vec<String> {
-        let hypervisor = if self.hypervisor { "on" } else { "off" };
-        let mut arguments: Vec<String> = [
-            "-machine",
-            "q35",
-            "-cpu",
-            &format!("max,hypervisor={hypervisor}"),
+        let mut arguments = self.arch.board(self.hypervisor);
+        let common = [
             "-nodefaults",
             "-nographic",
             "-no-reboot",
-            "-serial",
-            "stdio",
-            "-serial",
-            &format!("file:{}", comma(self.channel)),
             "-kernel",
             &self.kernel.to_string_lossy(),
             "-initrd",
             &self.initramfs.to_string_lossy(),
             "-append",
             self.command_line,
-        ]
-        .map(str::to_owned)
-        .into();
+            "-serial",
+            "stdio",
+        ];
+        arguments.extend(common.map(str::to_owned));
+        arguments.extend(self.arch.channel_into(self.channel));
         arguments.extend(self.emulation.arguments());
         arguments.extend(self.topology.arguments());
         if let Some(disk) = self.disk {
@@ -173,7 +169,8 @@ impl Machine<'_> {
             .attempt_on("make", self.channel)?;
         let console = File::create(self.console).attempt_on("write", self.console)?;
         let errors = File::create(self.errors).attempt_on("write", self.errors)?;
-        let mut command = children::command("qemu-system-x86_64", Ending::Killed);
+        let emulator = self.arch.emulator();
+        let mut command = children::command(emulator, Ending::Killed);
         command
             .args(self.arguments())
             .stdin(match self.input {
@@ -182,8 +179,8 @@ impl Machine<'_> {
             })
             .stdout(Stdio::piped())
             .stderr(errors);
-        let mut running = Running::start(&mut command, Ending::Killed)
-            .attempt(|| "start qemu-system-x86_64".to_owned())?;
+        let mut running =
+            Running::start(&mut command, Ending::Killed).attempt(|| format!("start {emulator}"))?;
 
         let output = running.streams().stdout.take().expect("it is a pipe");
         let echo = self.input == Input::Ours;
@@ -247,7 +244,7 @@ impl Machine<'_> {
 }
 
 /// A path in an option, where a comma begins the next one.
-fn comma(path: &Path) -> String {
+pub(crate) fn comma(path: &Path) -> String {
     path.to_string_lossy().replace(',', ",,")
 }
 
@@ -331,6 +328,7 @@ mod tests {
         Machine {
             topology: Topology::new(2, 4, 1024).unwrap(),
             emulation: Emulation::Single,
+            arch: Arch::X86_64,
             hypervisor: false,
             kernel: Path::new("k"),
             initramfs: Path::new("i,1"),
@@ -356,6 +354,18 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
         assert!(!text.contains("-drive"));
+        let arm64 = Machine {
+            arch: Arch::Arm64,
+            ..machine()
+        };
+        let text = arm64.arguments().join(" ");
+        for part in [
+            "-machine virt,",
+            "-serial stdio -chardev file,id=channel,path=ch,,1 -device pci-serial,",
+            "-smp 4,sockets=2",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 
     #[test]

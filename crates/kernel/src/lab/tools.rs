@@ -4,13 +4,15 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::arch::Arch;
+use super::busybox;
 use super::cache::{Cache, Progress};
 use super::children::{self, Ending, Running};
 use super::error::{Attempt, Error, Result};
 
 /// Something that must be there, and the package that brings it.
 #[derive(Clone, Copy, Debug)]
-pub struct Tool {
+pub(crate) struct Tool {
     file: &'static str,
     package: &'static str,
 }
@@ -20,7 +22,7 @@ pub(crate) const fn tool(file: &'static str, package: &'static str) -> Tool {
 }
 
 /// To build a kernel.
-pub const BUILDING: [Tool; 11] = [
+const BUILDING: [Tool; 11] = [
     tool("make", "make"),
     tool("gcc", "gcc"),
     tool("flex", "flex"),
@@ -35,14 +37,22 @@ pub const BUILDING: [Tool; 11] = [
 ];
 
 /// To boot one.
-pub const BOOTING: [Tool; 3] = [
-    tool("qemu-system-x86_64", "qemu-system-x86"),
-    tool("setpriv", "util-linux"),
-    tool("busybox", "busybox-static"),
-];
+const BOOTING: [Tool; 1] = [tool("setpriv", "util-linux")];
+
+/// Sees that all is there that building a kernel takes.
+pub fn provide_to_build(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
+    provide(&[&BUILDING, arch.building()].concat(), cache, progress)
+}
+
+/// Sees that all is there that building a kernel and booting it takes.
+pub fn provide_to_boot(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
+    let all = [&BOOTING, arch.booting(), &BUILDING, arch.building()].concat();
+    provide(&all, cache, progress)?;
+    busybox::provide(arch, cache, progress)
+}
 
 /// Sees that all are there. Root gets those that are missing installed.
-pub fn provide(tools: &[Tool], cache: &Cache, progress: Progress) -> Result<()> {
+pub(crate) fn provide(tools: &[Tool], cache: &Cache, progress: Progress) -> Result<()> {
     let missing = missing(tools);
     if missing.is_empty() {
         return Ok(());
@@ -66,13 +76,14 @@ fn missing(tools: &[Tool]) -> Vec<&'static str> {
         .filter(|tool| !is_there(tool))
         .map(|tool| tool.package)
         .collect();
+    packages.sort_unstable();
     packages.dedup();
     packages
 }
 
 fn is_there(tool: &Tool) -> bool {
     match tool.file {
-        "busybox" => busybox().is_ok(),
+        "busybox" => busybox::installed().is_ok(),
         path if path.starts_with('/') => Path::new(path).exists(),
         program => find(program).is_some(),
     }
@@ -128,22 +139,6 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .chain(["/usr/sbin".into(), "/sbin".into()])
         .map(|directory| directory.join(program))
         .find(|candidate| candidate.is_file())
-}
-
-/// The contents of a busybox that needs no libraries.
-pub(crate) fn busybox() -> Result<Vec<u8>> {
-    const LOADER: &[u8] = b"/lib64/ld-linux";
-    let refused = || {
-        Error::Refused("no busybox for the guest; install the Debian package busybox-static".into())
-    };
-    let path = find("busybox").ok_or_else(refused)?;
-    let program = fs::read(&path).attempt_on("read", &path)?;
-    // The loader of a dynamic program is named at its beginning.
-    let head = &program[..program.len().min(4096)];
-    match head.windows(LOADER.len()).any(|bytes| bytes == LOADER) {
-        true => Err(refused()),
-        false => Ok(program),
-    }
 }
 
 #[cfg(test)]

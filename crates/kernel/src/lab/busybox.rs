@@ -1,0 +1,79 @@
+//! The guest's first programs: a busybox that needs no libraries.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::arch::Arch;
+use super::cache::{self, Cache, Progress};
+use super::children::{self, Ending};
+use super::debian;
+use super::error::{Attempt, Error, Result};
+use super::tools;
+
+/// Fetches it, unless this machine has it for itself.
+pub(crate) fn provide(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
+    if arch == Arch::X86_64 {
+        return Ok(());
+    }
+    let target = fetched(arch, cache);
+    let _lock = cache.lock(&format!("busybox-{arch}"), progress)?;
+    if target.is_file() {
+        return Ok(());
+    }
+    progress(&format!("fetching busybox for {arch}"));
+    let staging = cache::staging(&target)?;
+    let archive = staging.join("package.tar");
+    // Without root, mmdebstrap would ask for more rights than taking a package apart needs.
+    let mode = match nix::unistd::geteuid().is_root() {
+        true => "--mode=root",
+        false => "--mode=chrootless",
+    };
+    let options = [
+        mode,
+        "--variant=extract",
+        &format!("--architectures={arch}"),
+        "--include=busybox-static",
+    ];
+    debian::archive(&options, &archive, cache, progress)?;
+    let mut unpack = children::command("tar", Ending::Killed);
+    unpack
+        .args(["--extract", "--file"])
+        .arg(&archive)
+        .arg("--directory")
+        .arg(&staging)
+        .arg("./bin/busybox");
+    tools::run_logged(unpack, "unpacking busybox", &cache.path("busybox.log"))?;
+    fs::rename(staging.join("bin/busybox"), &target).attempt_on("make", &target)?;
+    cache::remove(&staging)
+}
+
+fn fetched(arch: Arch, cache: &Cache) -> PathBuf {
+    cache.path(&format!("busybox-{arch}-{}", debian::SUITE))
+}
+
+/// Its contents.
+pub(crate) fn read(arch: Arch, cache: &Cache) -> Result<Vec<u8>> {
+    match arch {
+        Arch::X86_64 => installed(),
+        Arch::Arm64 => {
+            let path = fetched(arch, cache);
+            fs::read(&path).attempt_on("read", &path)
+        }
+    }
+}
+
+/// The one of this machine.
+pub(crate) fn installed() -> Result<Vec<u8>> {
+    const LOADER: &[u8] = b"/lib64/ld-linux";
+    let refused = || {
+        Error::Refused("no busybox for the guest; install the Debian package busybox-static".into())
+    };
+    let path = tools::find("busybox").ok_or_else(refused)?;
+    let program = fs::read(&path).attempt_on("read", &path)?;
+    // The loader of a dynamic program is named at its beginning.
+    let head = &program[..program.len().min(4096)];
+    match head.windows(LOADER.len()).any(|bytes| bytes == LOADER) {
+        true => Err(refused()),
+        false => Ok(program),
+    }
+}
