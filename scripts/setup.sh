@@ -22,6 +22,9 @@ if [[ ${1-} = kernel ]]; then
 	want patch command -v patch
 	want perl command -v perl
 	want sparse command -v sparse
+	want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
+	want qemu-system-arm command -v qemu-system-aarch64
+	want mmdebstrap command -v mmdebstrap
 fi
 
 if ((${#packages[@]})); then
