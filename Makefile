@@ -18,7 +18,7 @@ OBJECTS := $(SOURCES:%.c=build/%.o)
 TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
 C_FILES = $(shell find locks worlds lib tests crates kernel -name '*.[ch]')
 # The public header and all that it includes, which end up in one directory.
-HEADERS = $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))
+HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h)))
 INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
 	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
@@ -60,6 +60,7 @@ build/tests/%: tests/user/%.c build/liblockworks.a
 	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $< $(filter %.o %.a,$^) $(LDFLAGS) -o $@
 
 build/tests/conformance: build/tests/shared/client.o
+build/tests/lockref: build/tests/shared/lockref_planted.o
 
 test: setup test-format test-c test-headers test-cargo test-kernel-quick
 
@@ -142,4 +143,5 @@ help:
 	@echo 'make setup       look for the tools needed; as root, install those missing'
 	@echo 'make clean       remove what was built'
 
--include $(OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d) build/tests/shared/client.d
+-include $(OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d) build/tests/shared/client.d \
+	build/tests/shared/lockref_planted.d

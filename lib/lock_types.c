@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The library's own tables: its locks, its events, its version. */
+/* The library's own tables: its locks, its lockrefs, its events, its version. */
 #include <string.h>
 
 #include <lockworks/lockworks.h>
@@ -21,6 +21,15 @@ const struct lw_lock_type *lw_lock_type_find(const char *name)
 	}
 	return NULL;
 }
+
+#define LW_LOCKREF(id, ...) extern const struct lw_lockref_type lw_lockref_##id##_type;
+#include "lockref_list.h"
+
+const struct lw_lockref_type *const lw_lockref_types[] = {
+#define LW_LOCKREF(id, ...) &lw_lockref_##id##_type,
+#include "lockref_list.h"
+	NULL,
+};
 
 static const char *const lw_event_names[] = {
 #define LW_EVENT(name, ...) #name,

@@ -57,6 +57,8 @@
 #include "events.h"
 #include "hq.h"
 #include "lock_type.h"
+#include "lockref_type.h"
+#include "lockrefs.h"
 #include "mcs.h"
 #include "qspinlock.h"
 #include "tas.h"
@@ -80,11 +82,13 @@
 static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
 static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
 static_assert(sizeof(struct lw_hq) == 4, "a HQ-spinlock takes 4 bytes");
+static_assert(sizeof(union lw_lockref) == 8, "a lockref takes 8 bytes");
 extern "C" {
 #else
 _Static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
 _Static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
 _Static_assert(sizeof(struct lw_hq) == 4, "a HQ-spinlock takes 4 bytes");
+_Static_assert(sizeof(union lw_lockref) == 8, "a lockref takes 8 bytes");
 #endif
 #pragma GCC visibility push(default)
 
@@ -102,6 +106,19 @@ extern const struct lw_lock_type *const lw_lock_types[];
 
 /* The lock type of that name, or NULL. */
 const struct lw_lock_type *lw_lock_type_find(const char *name);
+
+/*
+ * Lockrefs
+ *
+ * A lock and a count of references in 8 bytes: union lw_lockref_X contains the
+ * lock lw_X, for X tas, ticket, qspinlock or cna. While nobody holds the lock,
+ * references are got and put by one compare-and-swap. lockref.h has the operations,
+ * lw_lockref_X_get(&ref) and so on; LW_LOCKREF_INIT(n) is one with n references and
+ * zero bytes one with none. LW_DEFINE_LOCKREF(id, type, unlocked) defines such a type
+ * around a lock of your own. This table, which ends with NULL, has all behind one
+ * interface, that of lockref_type.h.
+ */
+extern const struct lw_lockref_type *const lw_lockref_types[];
 
 /*
  * Tunables

@@ -8,6 +8,8 @@ static union lw_ticket ticket = LW_TICKET_INIT;
 static struct lw_mcs mcs = LW_MCS_INIT;
 static struct lw_qspinlock qspinlock = LW_QSPINLOCK_INIT;
 static struct lw_cna cna = LW_CNA_INIT;
+#define LW_LOCKREF(id, ...) static union lw_lockref_##id lockref_##id = LW_LOCKREF_INIT(1);
+#include <lockworks/lockref_list.h>
 
 #define USE(id)                              \
 	do {                                 \
@@ -19,6 +21,19 @@ static struct lw_cna cna = LW_CNA_INIT;
 			return 1;            \
 		lw_##id##_unlock(&id);       \
 	} while (0)
+
+#define LW_LOCKREF(id, ...)                                             \
+	static bool use_lockref_##id(void)                              \
+	{                                                               \
+		lw_lockref_##id##_get(&lockref_##id);                   \
+		if (lw_lockref_##id##_put_return(&lockref_##id) != 1 || \
+		    lw_lockref_##id##_put_or_lock(&lockref_##id))       \
+			return false;                                   \
+		lw_lockref_##id##_mark_dead(&lockref_##id);             \
+		lw_lockref_##id##_unlock(&lockref_##id);                \
+		return !lw_lockref_##id##_get_not_dead(&lockref_##id);  \
+	}
+#include <lockworks/lockref_list.h>
 
 int main(void)
 {
@@ -32,5 +47,9 @@ int main(void)
 	if (lw_mcs_trylock(&mcs, &other))
 		return 1;
 	lw_mcs_unlock(&mcs, &node);
+#define LW_LOCKREF(id, ...)      \
+	if (!use_lockref_##id()) \
+		return 1;
+#include <lockworks/lockref_list.h>
 	return lw_thread_attach() == 0 || lw_topology_nodes() < 1 || !lw_lock_type_find("cna");
 }

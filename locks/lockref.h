@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * lockref: a lock and a count of references in one 8-byte word, written
+ * (lock, count). While the lock is free the count changes by compare-and-swap of
+ * the whole word, so whoever holds the lock has the count to itself:
+ *
+ *             get, put: compare-and-swap
+ *                  ,------.
+ *                  v      |
+ *   lock -->  (free, n) --'            n >= 0, references held
+ *    |             ^
+ *    v             | unlock
+ *   (held, n) -> (held, m) -> ...      plain stores of the holder
+ *                  |
+ *                  `-> (held, dead)    mark_dead: for good, nobody gets it any more
+ *
+ * Who finds the lock held, or loses the race for the word too often, takes the
+ * lock and changes the count as its holder.
+ *
+ * A get acquires, a put releases: what was done with a reference comes before
+ * what is done by whoever takes the lock, or the last reference, after its put; and
+ * what holders of the lock did comes before what is done with a later reference.
+ * The holder's store of the count is relaxed: its unlock releases it, and a
+ * compare-and-swap of the whole word that sees the lock free sees that count too.
+ *
+ * Promises: no get or put is lost; none happens while the lock is held, but by its
+ * holder; nobody gets a dead one but by lw_lockref_X_get(); those of the lock.
+ */
+#ifndef LW_LOCKREF_H
+#define LW_LOCKREF_H
+
+#include "operations.h"
+
+/* So many races lost in a row: queue for the lock rather than compete for its line. */
+#define LW_LOCKREF_TRIES 100
+/* Any count below 0 is dead. This one stays so, whatever gets and puts come yet. */
+#define LW_LOCKREF_DEAD (-0x40000000)
+/* No count is less. */
+#define LW_LOCKREF_ANY (-0x7fffffff - 1)
+
+union lw_lockref {
+	struct {
+		lw_atomic(uint32_t) lock; /* a lock of 4 bytes at most lies here */
+		lw_atomic(int32_t) count;
+	};
+	lw_atomic(uint64_t) word;
+} lw_aligned(8);
+
+/* A value of the word. */
+union lw_lockref_value {
+	struct {
+		uint32_t lock;
+		int32_t count;
+	};
+	uint64_t word;
+};
+
+/* What a lockref knows of the lock in it: a compile-time constant, so all calls are direct. */
+struct lw_lockref_lock {
+	bool (*is_unlocked)(uint32_t val);
+	void (*lock)(void *lock);
+	void (*unlock)(void *lock);
+};
+
+enum lw_lockref_result {
+	LW_LOCKREF_DONE,
+	LW_LOCKREF_REFUSED, /* the count was below the least */
+	LW_LOCKREF_BUSY,    /* the lock is held, or others were faster */
+};
+
+/* What becomes of `now`, if the lock is free and the count at least `least`. */
+static lw_always_inline enum lw_lockref_result lw_lockref_next(uint64_t now,
+							       const struct lw_lockref_lock *lock,
+							       int32_t least, int32_t change,
+							       uint64_t *next)
+{
+	union lw_lockref_value value;
+
+	value.word = now;
+	if (!lock->is_unlocked(value.lock))
+		return LW_LOCKREF_BUSY;
+	if (value.count < least)
+		return LW_LOCKREF_REFUSED;
+	value.count = (int32_t)((uint32_t)value.count + (uint32_t)change);
+	*next = value.word;
+	return LW_LOCKREF_DONE;
+}
+
+static lw_always_inline enum lw_lockref_result
+lw_lockref_raise(union lw_lockref *ref, const struct lw_lockref_lock *lock, int32_t least)
+{
+	uint64_t now = lw_load(&ref->word, relaxed), next;
+
+	for (unsigned int tries = 0; tries < LW_LOCKREF_TRIES; tries++) {
+		enum lw_lockref_result result = lw_lockref_next(now, lock, least, 1, &next);
+
+		if (result != LW_LOCKREF_DONE)
+			return result;
+		/* (free, n) -> (free, n + 1) */
+		if (lw_try_cmpxchg(&ref->word, &now, next, acquire))
+			return LW_LOCKREF_DONE;
+	}
+	return LW_LOCKREF_BUSY;
+}
+
+/* If it is done, *left is the new count. */
+static lw_always_inline enum lw_lockref_result lw_lockref_lower(union lw_lockref *ref,
+								const struct lw_lockref_lock *lock,
+								int32_t least, int32_t *left)
+{
+	uint64_t now = lw_load(&ref->word, relaxed);
+	union lw_lockref_value next;
+
+	for (unsigned int tries = 0; tries < LW_LOCKREF_TRIES; tries++) {
+		enum lw_lockref_result result = lw_lockref_next(now, lock, least, -1, &next.word);
+
+		if (result != LW_LOCKREF_DONE)
+			return result;
+		/* (free, n) -> (free, n - 1) */
+		if (lw_try_cmpxchg(&ref->word, &now, next.word, release)) {
+			*left = next.count;
+			return LW_LOCKREF_DONE;
+		}
+	}
+	return LW_LOCKREF_BUSY;
+}
+
+/* Fixed while the lock is held. */
+static lw_always_inline int32_t lw_lockref_read_count(union lw_lockref *ref)
+{
+	return lw_load(&ref->count, relaxed);
+}
+
+/* By the lock's holder. */
+static lw_always_inline void lw_lockref_write_count(union lw_lockref *ref, int32_t count)
+{
+	/* (held, *) -> (held, count) */
+	lw_store(&ref->count, count, relaxed);
+}
+
+/* By the lock's holder. */
+static lw_always_inline bool lw_lockref_change_held(union lw_lockref *ref, int32_t least,
+						    int32_t change)
+{
+	int32_t count = lw_lockref_read_count(ref);
+
+	if (count < least)
+		return false;
+	lw_lockref_write_count(ref, (int32_t)((uint32_t)count + (uint32_t)change));
+	return true;
+}
+
+/* The end of an attempt without the lock: if that was busy, the same with it. */
+static lw_always_inline bool lw_lockref_settle(union lw_lockref *ref,
+					       const struct lw_lockref_lock *lock,
+					       enum lw_lockref_result result, int32_t least,
+					       int32_t change)
+{
+	bool done;
+
+	if (result != LW_LOCKREF_BUSY)
+		return result == LW_LOCKREF_DONE;
+	lock->lock(&ref->lock);
+	done = lw_lockref_change_held(ref, least, change);
+	lock->unlock(&ref->lock);
+	return done;
+}
+
+/* Get a reference, if the count is at least `least`. */
+static lw_always_inline bool lw_lockref_get_from(union lw_lockref *ref,
+						 const struct lw_lockref_lock *lock, int32_t least)
+{
+	return lw_lockref_settle(ref, lock, lw_lockref_raise(ref, lock, least), least, 1);
+}
+
+/* Put a reference unless it is the last; otherwise, and if there is none, the lock is ours. */
+static lw_always_inline bool lw_lockref_put_to_one(union lw_lockref *ref,
+						   const struct lw_lockref_lock *lock)
+{
+	int32_t left;
+
+	if (lw_lockref_lower(ref, lock, 2, &left) == LW_LOCKREF_DONE)
+		return true;
+	lock->lock(&ref->lock);
+	if (!lw_lockref_change_held(ref, 2, -1))
+		return false;
+	lock->unlock(&ref->lock);
+	return true;
+}
+
+/* Put a reference unless it is the last. */
+static lw_always_inline bool lw_lockref_put_but_last(union lw_lockref *ref,
+						     const struct lw_lockref_lock *lock)
+{
+	int32_t left;
+
+	return lw_lockref_settle(ref, lock, lw_lockref_lower(ref, lock, 2, &left), 2, -1);
+}
+
+/* Put a reference if that can be done without the lock; gives the new count, or -1. */
+static lw_always_inline int32_t lw_lockref_put_free(union lw_lockref *ref,
+						    const struct lw_lockref_lock *lock)
+{
+	int32_t left;
+
+	if (lw_lockref_lower(ref, lock, 1, &left) != LW_LOCKREF_DONE)
+		return -1;
+	/* All that others did with their references comes before what is done by the last. */
+	if (left == 0)
+		lw_fence(acquire);
+	return left;
+}
+
+/* Zero references, and a lock whose unlocked word is 0. */
+/* clang-format off */
+#define LW_LOCKREF_INIT(n) {{{{0}, {n}}}}
+/* clang-format on */
+
+/*
+ * Define union lw_lockref_<id>, that contains a lock of type lock_type with
+ * lw_<id>_lock() and its kin, and the operations on it:
+ *
+ *   get           get a reference; who calls has one, or has the lockref to itself
+ *   get_not_zero  get one if there is one; false if there is none, or it is dead
+ *   get_not_dead  get one unless it is dead
+ *   put_or_lock   put a reference and give true, unless it is the last (or there
+ *                 is none): then false, the count is as it was and the lock is held
+ *   put_not_zero  put a reference and give true; false if it is the last or none
+ *   put_return    put a reference, also the last, and give the new count; -1 if the
+ *                 lock is held or there is none. Never waits.
+ *   lock, trylock, unlock   those of the lock in it
+ *   count         how many references; fixed while the lock is held, else a guess
+ *   set_count, mark_dead    by the holder of the lock
+ */
+#define LW_DEFINE_LOCKREF(id, lock_type, unlocked)                                            \
+	union lw_lockref_##id {                                                               \
+		union lw_lockref ref;                                                         \
+		lock_type lock;                                                               \
+	};                                                                                    \
+	static inline bool lw_lockref_##id##_is_unlocked(uint32_t val)                        \
+	{                                                                                     \
+		(void)val;                                                                    \
+		return unlocked;                                                              \
+	}                                                                                     \
+	static inline void lw_lockref_##id##_take(void *lock)                                 \
+	{                                                                                     \
+		lw_##id##_lock((lock_type *)lock);                                            \
+	}                                                                                     \
+	static inline void lw_lockref_##id##_leave(void *lock)                                \
+	{                                                                                     \
+		lw_##id##_unlock((lock_type *)lock);                                          \
+	}                                                                                     \
+	static const struct lw_lockref_lock lw_lockref_##id##_inner = {                       \
+		lw_lockref_##id##_is_unlocked,                                                \
+		lw_lockref_##id##_take,                                                       \
+		lw_lockref_##id##_leave,                                                      \
+	};                                                                                    \
+	static inline void lw_lockref_##id##_get(union lw_lockref_##id *ref)                  \
+	{                                                                                     \
+		lw_lockref_get_from(&ref->ref, &lw_lockref_##id##_inner, LW_LOCKREF_ANY);     \
+	}                                                                                     \
+	static inline bool lw_lockref_##id##_get_not_zero(union lw_lockref_##id *ref)         \
+	{                                                                                     \
+		return lw_lockref_get_from(&ref->ref, &lw_lockref_##id##_inner, 1);           \
+	}                                                                                     \
+	static inline bool lw_lockref_##id##_get_not_dead(union lw_lockref_##id *ref)         \
+	{                                                                                     \
+		return lw_lockref_get_from(&ref->ref, &lw_lockref_##id##_inner, 0);           \
+	}                                                                                     \
+	static inline bool lw_lockref_##id##_put_or_lock(union lw_lockref_##id *ref)          \
+	{                                                                                     \
+		return lw_lockref_put_to_one(&ref->ref, &lw_lockref_##id##_inner);            \
+	}                                                                                     \
+	static inline bool lw_lockref_##id##_put_not_zero(union lw_lockref_##id *ref)         \
+	{                                                                                     \
+		return lw_lockref_put_but_last(&ref->ref, &lw_lockref_##id##_inner);          \
+	}                                                                                     \
+	static inline int32_t lw_lockref_##id##_put_return(union lw_lockref_##id *ref)        \
+	{                                                                                     \
+		return lw_lockref_put_free(&ref->ref, &lw_lockref_##id##_inner);              \
+	}                                                                                     \
+	static inline void lw_lockref_##id##_lock(union lw_lockref_##id *ref)                 \
+	{                                                                                     \
+		lw_##id##_lock(&ref->lock);                                                   \
+	}                                                                                     \
+	static inline bool lw_lockref_##id##_trylock(union lw_lockref_##id *ref)              \
+	{                                                                                     \
+		return lw_##id##_trylock(&ref->lock);                                         \
+	}                                                                                     \
+	static inline void lw_lockref_##id##_unlock(union lw_lockref_##id *ref)               \
+	{                                                                                     \
+		lw_##id##_unlock(&ref->lock);                                                 \
+	}                                                                                     \
+	static inline int32_t lw_lockref_##id##_count(union lw_lockref_##id *ref)             \
+	{                                                                                     \
+		return lw_lockref_read_count(&ref->ref);                                      \
+	}                                                                                     \
+	static inline void lw_lockref_##id##_set_count(union lw_lockref_##id *ref, int32_t n) \
+	{                                                                                     \
+		lw_lockref_write_count(&ref->ref, n);                                         \
+	}                                                                                     \
+	static inline void lw_lockref_##id##_mark_dead(union lw_lockref_##id *ref)            \
+	{                                                                                     \
+		lw_lockref_write_count(&ref->ref, LW_LOCKREF_DEAD);                           \
+	}
+
+#endif

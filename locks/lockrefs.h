@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A lockref around each lock that fits, see lockref.h: union lw_lockref_tas and so on. */
+#ifndef LW_LOCKREFS_H
+#define LW_LOCKREFS_H
+
+#include "cna.h"
+#include "lockref.h"
+#include "qspinlock.h"
+#include "tas.h"
+#include "ticket.h"
+
+#define LW_LOCKREF(id, lock_type, unlocked) LW_DEFINE_LOCKREF(id, lock_type, unlocked)
+#include "lockref_list.h"
+
+#endif
