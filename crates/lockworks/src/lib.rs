@@ -21,6 +21,8 @@
 
 mod fairness;
 mod lock_type;
+mod lockref;
+mod lockref_type;
 mod raw_lock;
 mod settings;
 mod statistics;
@@ -30,6 +32,8 @@ pub mod tunables;
 
 pub use fairness::fairness;
 pub use lock_type::{LockFn, LockType, TryLockFn, UnlockFn, find, lock_types};
+pub use lockref::{Lockref, LockrefGuard};
+pub use lockref_type::{LockrefType, find_lockref, lockref_types};
 pub use raw_lock::{Node, RawLock};
 pub use settings::{HqlockSetting, HqlockSettingError, HqlockTunable, Settings};
 pub use statistics::{Statistics, statistics};

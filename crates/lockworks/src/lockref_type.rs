@@ -1,0 +1,74 @@
+use std::ffi::{c_char, c_void};
+use std::sync::LazyLock;
+
+use crate::LockType;
+use crate::lock_type::text;
+
+/// What a lockref is made of and can do: `struct lw_lockref_type` of `locks/lockref_type.h`, in
+/// any world that the locks are compiled for. The functions take a lockref's address.
+#[repr(C)]
+#[derive(Debug)]
+pub struct LockrefType {
+    name: *const c_char,
+    lock: *const LockType,
+    pub(crate) get: unsafe extern "C" fn(*mut c_void),
+    pub(crate) get_not_zero: unsafe extern "C" fn(*mut c_void) -> bool,
+    pub(crate) get_not_dead: unsafe extern "C" fn(*mut c_void) -> bool,
+    pub(crate) put_or_lock: unsafe extern "C" fn(*mut c_void) -> bool,
+    pub(crate) put_not_zero: unsafe extern "C" fn(*mut c_void) -> bool,
+    pub(crate) put_return: unsafe extern "C" fn(*mut c_void) -> i32,
+    pub(crate) count: unsafe extern "C" fn(*mut c_void) -> i32,
+    pub(crate) set_count: unsafe extern "C" fn(*mut c_void, i32),
+    pub(crate) mark_dead: unsafe extern "C" fn(*mut c_void),
+}
+
+// SAFETY: C constants, which hold nothing but pointers to constants.
+unsafe impl Sync for LockrefType {}
+// SAFETY: as above.
+unsafe impl Send for LockrefType {}
+
+impl LockrefType {
+    /// Bytes of a lockref.
+    pub const SIZE: usize = 8;
+
+    /// Name, as [`find_lockref`] takes it: that of its lock, after `lockref-`.
+    pub fn name(&self) -> &'static str {
+        // SAFETY: set by the C side to a constant string.
+        unsafe { text(self.name) }
+    }
+
+    /// The lock in it.
+    pub fn lock(&self) -> &'static LockType {
+        // SAFETY: set by the C side to the address of a constant.
+        unsafe { &*self.lock }
+    }
+}
+
+unsafe extern "C" {
+    /// NULL-terminated, hence of unknown length.
+    static lw_lockref_types: [*const LockrefType; 0];
+}
+
+/// Every lockref of the library, in the order of the locks in them.
+pub fn lockref_types() -> &'static [&'static LockrefType] {
+    static TYPES: LazyLock<Vec<&'static LockrefType>> = LazyLock::new(|| {
+        // SAFETY: a constant table of constants, which ends with NULL.
+        (0..)
+            .map_while(|i| unsafe {
+                (*(&raw const lw_lockref_types)
+                    .cast::<*const LockrefType>()
+                    .add(i))
+                .as_ref()
+            })
+            .collect()
+    });
+    &TYPES
+}
+
+/// The lockref of that name.
+pub fn find_lockref(name: &str) -> Option<&'static LockrefType> {
+    lockref_types()
+        .iter()
+        .copied()
+        .find(|lockref_type| lockref_type.name() == name)
+}
