@@ -27,6 +27,7 @@ fn main() {
     for file in [
         "worlds/check/locks.c",
         "worlds/check/client.c",
+        "worlds/check/lockref_client.c",
         "tests/shared/client.c",
         "tests/check/litmus.c",
     ] {

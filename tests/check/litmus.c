@@ -8,6 +8,8 @@
 #include "litmus.h"
 #include "surroundings.h"
 
+extern const struct lw_lockref_type *const lw_check_lockref_types[];
+
 struct lw_litmus_memory {
 	lw_atomic(uint32_t) x, y, z;
 	lw_atomic(uint32_t) done;
@@ -17,6 +19,7 @@ struct lw_litmus_memory {
 		lw_atomic(uint16_t) half[2];
 		lw_atomic(uint8_t) byte[4];
 	};
+	lw_atomic(uint64_t) lockref;
 };
 
 /* A thread, as operations with commas between them. */
@@ -493,6 +496,14 @@ static void field_cmpxchg_done(struct lw_litmus_memory *m)
 	done();
 }
 
+/* The second of two stores is there, the first is not. */
+static void field_cmpxchg_half(struct lw_litmus_memory *m)
+{
+	uint32_t expected = 0x0200;
+
+	see(lw_try_cmpxchg(&m->word, &expected, 0, relaxed));
+}
+
 static void field_get_word_half(struct lw_litmus_memory *m)
 {
 	uint32_t word = lw_load(&m->word, relaxed);
@@ -518,10 +529,25 @@ static const struct lw_litmus fields[] = {
 	 "00 10 12",
 	 {field_put_bytes, field_get_word}},
 	{"field+word-load+rel",
-	 "ARM forbids 02, but here a release counts from the load on only",
-	 "00 02 10 12",
+	 "who sees a field's release in the word sees what came before in the word's other fields",
+	 "00 10 12",
 	 "00 10 12",
 	 {field_put_bytes_release, field_get_word_acquire}},
+	{"field+word-load+rel+relaxed",
+	 "as the word is read at once, it need not acquire",
+	 "00 10 12",
+	 "00 10 12",
+	 {field_put_bytes_release, field_get_word}},
+	{"field+cmpxchg+rel",
+	 "nor can the word be written as if it were otherwise",
+	 "0",
+	 "0",
+	 {field_put_bytes_release, field_cmpxchg_half}},
+	{"field+cmpxchg+relaxed",
+	 "it can if the fields are stored in any order",
+	 "0 1",
+	 "0",
+	 {field_put_bytes, field_cmpxchg_half}},
 	{"field+two-words",
 	 "ARM forbids 02,10 and 10,02, but here fields are variables of their own",
 	 "00,00 00,02 00,10 00,12 02,00 02,02 02,10 02,12 10,00 10,02 10,10 10,12 12,00 12,02 "
@@ -690,21 +716,36 @@ static const struct lw_litmus choices[] = {
 	{},
 };
 
+/* A reference each; who puts the last one may write what all have read. */
+
+static void leave(struct lw_litmus_memory *m)
+{
+	int32_t left;
+
+	(void)lw_plain_read(&m->plain);
+	left = lw_check_lockref_types[0]->put_return(&m->lockref);
+	if (left == 0)
+		lw_plain_write(&m->plain, 1);
+	see(left < 0 ? 9 : (uint32_t)left);
+}
+
+THREAD(share_and_leave, lw_check_lockref_types[0]->set_count(&m->lockref, 2), put(y, 1, release),
+       leave(m));
+THREAD(join_and_leave, await(y, acquire), leave(m));
+
+static const struct lw_litmus references[] = {
+	{"lockref+put+put",
+	 "a count of 0 comes after all that was done with references",
+	 "0,1 1,0",
+	 NULL,
+	 {share_and_leave, join_and_leave}},
+	{},
+};
+
 const struct lw_litmus *const lw_litmus_groups[] = {
-	store_buffering,
-	message_passing,
-	coherence,
-	load_buffering,
-	independent_reads,
-	causality,
-	write_order,
-	sc_order,
-	read_modify_writes,
-	fields,
-	plain_data,
-	waiting,
-	choices,
-	NULL,
+	store_buffering, message_passing, coherence, load_buffering,	 independent_reads,
+	causality,	 write_order,	  sc_order,  read_modify_writes, fields,
+	plain_data,	 waiting,	  choices,   references,	 NULL,
 };
 
 void lw_litmus_thread(const struct lw_check_client *client, uint32_t thread)

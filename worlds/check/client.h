@@ -3,7 +3,7 @@
 #ifndef LW_CHECK_CLIENT_H
 #define LW_CHECK_CLIENT_H
 
-#include "lock_type.h"
+#include "lockref_type.h"
 #include "operations.h"
 
 /* The lock of the threads, and one for each level of interruption. */
@@ -15,6 +15,9 @@ struct lw_check_client {
 	uint32_t *data[LW_CHECK_LOCKS]; /* what each protects */
 	uint32_t acquisitions;
 	bool trylock; /* try first, in every other acquisition, and in interruptions */
+	/* What locks[0] is, with `type` in it; NULL: nothing but a lock. */
+	const struct lw_lockref_type *lockref;
+	uint32_t *object; /* what references are to */
 	/* A litmus test has no locks, but these. */
 	const struct lw_litmus *litmus;
 	struct lw_litmus_memory *variables;
@@ -35,8 +38,13 @@ void lw_check_note(enum lw_check_mark mark, uint32_t lock, uint32_t node);
 /* A litmus test's result: one digit more of what this thread has seen. */
 void lw_check_result(uint64_t digit);
 
+/* This thread has seen a broken promise. */
+void lw_check_broken(const char *promise);
+
 /* What a thread does from its start to its end. */
 void lw_check_thread(const struct lw_check_client *client, uint32_t thread);
+/* The same, with references. */
+void lw_check_lockref_thread(const struct lw_check_client *client, uint32_t thread);
 /* What interrupts it, before any of its operations; level from 1. */
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level);
 

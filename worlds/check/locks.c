@@ -7,10 +7,18 @@
 #include "cna.c"
 #include "hq.c"
 #include "busted.c"
+#include "lockref.c"
+#include "../../tests/shared/lockref_planted.c"
 
 const struct lw_lock_type *const lw_check_lock_types[] = {
 #define LW_LOCK(id) &lw_##id##_type,
 #include "locks_list.h"
+	NULL,
+};
+
+const struct lw_lockref_type *const lw_check_lockref_types[] = {
+#define LW_LOCKREF(id, ...) &lw_lockref_##id##_type,
+#include "lockref_list.h"
 	NULL,
 };
 

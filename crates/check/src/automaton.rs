@@ -105,6 +105,8 @@ pub(crate) enum Effect {
     Acquired(usize),
     /// It no longer uses a node: one of its slot, or after these one that it lends.
     NodeFreed(usize),
+    /// It has seen a broken promise.
+    Broken(&'static str),
 }
 
 /// Number of a local state.
@@ -455,6 +457,10 @@ impl Backend for Machine {
 
     fn result(&self, digit: u64) {
         self.change(|now| now.result = now.result << 4 | (digit + 1));
+    }
+
+    fn broken(&self, promise: &'static str) {
+        self.effects.borrow_mut().push(Effect::Broken(promise));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lockworks::{HqlockSetting, HqlockTunable, LockType, Settings};
+use lockworks::{HqlockSetting, HqlockTunable, LockType, LockrefType, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::hooks;
@@ -66,14 +66,42 @@ pub fn small_settings() -> Settings {
     Settings::default().with(&small)
 }
 
-/// A lock, the threads that use it, and the memory they do it in.
+/// What is checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Subject {
+    Lock(&'static LockType),
+    Lockref(&'static LockrefType),
+}
+
+/// Where in a lockref the count is.
+pub(crate) const LOCKREF_COUNT: usize = 4;
+
+impl Subject {
+    /// The lock that it is, or that is in it.
+    pub(crate) fn lock(self) -> &'static LockType {
+        match self {
+            Self::Lock(lock) => lock,
+            Self::Lockref(lockref) => lockref.lock(),
+        }
+    }
+
+    /// Bytes.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Self::Lock(lock) => lock.size(),
+            Self::Lockref(_) => LockrefType::SIZE,
+        }
+    }
+}
+
+/// A lock or lockref, the threads that use it, and the memory they do it in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
-    /// The lock's name.
+    /// The name of the lock or lockref.
     pub lock: String,
     /// How many threads.
     pub threads: usize,
-    /// How often each acquires the lock.
+    /// How often each acquires the lock, or gets a reference.
     pub acquisitions: u32,
     /// How memory behaves.
     pub memory: Memory,
@@ -154,15 +182,24 @@ impl Config {
         }
     }
 
-    /// The lock.
+    /// Can it be checked?
     ///
     /// # Errors
     /// See [`ConfigError`].
-    pub fn validate(&self) -> Result<&'static LockType, ConfigError> {
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.subject().map(drop)
+    }
+
+    /// What is to be checked.
+    pub(crate) fn subject(&self) -> Result<Subject, ConfigError> {
         if !(1..=layout::THREADS).contains(&self.threads) {
             return Err(ConfigError::Threads(self.threads));
         }
-        self.validate_but_threads()
+        self.validate_but_threads()?;
+        let lockref = || hooks::lockref_types().find(|lockref| lockref.name() == self.lock);
+        self.find_lock()
+            .map(Subject::Lock)
+            .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))
     }
 
     /// The lock, for runs that encode no state and so may have more threads.
@@ -170,10 +207,11 @@ impl Config {
         if !(2..=layout::WIDE_THREADS).contains(&self.threads) {
             return Err(ConfigError::WideThreads(self.threads));
         }
-        self.validate_but_threads()
+        self.validate_but_threads()?;
+        self.find_lock()
     }
 
-    fn validate_but_threads(&self) -> Result<&'static LockType, ConfigError> {
+    fn validate_but_threads(&self) -> Result<(), ConfigError> {
         if !(1..=MOST_ACQUISITIONS).contains(&self.acquisitions) {
             return Err(ConfigError::Acquisitions(self.acquisitions));
         }
@@ -186,6 +224,10 @@ impl Config {
         if let Some(&thread) = self.priority.iter().find(|t| **t >= self.threads) {
             return Err(ConfigError::Priority(thread));
         }
+        Ok(())
+    }
+
+    fn find_lock(&self) -> Result<&'static LockType, ConfigError> {
         hooks::lock_types()
             .find(|lock| lock.name() == self.lock)
             .ok_or_else(|| ConfigError::UnknownLock(self.lock.clone()))

@@ -1,9 +1,9 @@
 //! The operation set's functions in the model checker, called by the locks' C code.
 
 use std::cell::Cell;
-use std::ffi::{c_char, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_uint, c_void};
 
-use lockworks::{LockType, Settings};
+use lockworks::{LockType, LockrefType, Settings};
 
 use crate::layout;
 use crate::site::Site;
@@ -16,6 +16,8 @@ pub(crate) struct Client {
     pub(crate) data: [usize; layout::LOCKS],
     pub(crate) acquisitions: u32,
     pub(crate) trylock: bool,
+    pub(crate) lockref: *const LockrefType,
+    pub(crate) object: usize,
     pub(crate) litmus: *const LitmusTest,
     pub(crate) variables: usize,
 }
@@ -83,6 +85,7 @@ pub(crate) trait Backend {
     fn slot_leave(&self, slot: u32);
     fn note(&self, mark: Mark, lock: usize, node: usize);
     fn result(&self, digit: u64);
+    fn broken(&self, promise: &'static str);
 }
 
 thread_local! {
@@ -113,6 +116,8 @@ fn with<R>(f: impl FnOnce(&dyn Backend) -> R) -> R {
 
 unsafe extern "C" {
     static lw_check_lock_types: [*const LockType; 1];
+    static lw_check_lockref_types: [*const LockrefType; 1];
+    static lw_planted_lockref_types: [*const LockrefType; 1];
     static lw_litmus_groups: [*const LitmusTest; 1];
     safe static lw_check_node_size: usize;
     safe static lw_check_node_queues_size: usize;
@@ -123,6 +128,8 @@ unsafe extern "C" {
     safe static lw_check_node_waiters: usize;
     /// Runs a thread of a check; `client` lives as long as the check.
     pub(crate) fn lw_check_thread(client: *const Client, thread: u32);
+    /// Runs a thread of a check of a lockref.
+    pub(crate) fn lw_check_lockref_thread(client: *const Client, thread: u32);
     /// Runs an interruption within a thread of a check.
     pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
     /// Runs a thread of the client's litmus test.
@@ -137,6 +144,20 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
     let first: *const *const LockType = (&raw const lw_check_lock_types).cast();
     // SAFETY: a NULL-terminated table of pointers to constants.
     (0..).map_while(move |i| unsafe { (*first.add(i)).as_ref() })
+}
+
+/// The lockrefs, compiled for the model checker, and after them some with a mistake: what says so
+/// is the lock in them.
+pub fn lockref_types() -> impl Iterator<Item = &'static LockrefType> {
+    let tables: [*const *const LockrefType; 2] = [
+        (&raw const lw_check_lockref_types).cast(),
+        (&raw const lw_planted_lockref_types).cast(),
+    ];
+    let types = |first: *const *const LockrefType| {
+        // SAFETY: NULL-terminated tables of pointers to constants.
+        (0..).map_while(move |i| unsafe { (*first.add(i)).as_ref() })
+    };
+    tables.into_iter().flat_map(types)
 }
 
 /// The litmus tests.
@@ -302,4 +323,12 @@ extern "C" fn lw_check_note(mark: Mark, lock: c_uint, node: c_uint) {
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_result(digit: u64) {
     with(|backend| backend.result(digit));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_broken(promise: *const c_char) {
+    // SAFETY: the client's string literal.
+    let promise = unsafe { CStr::from_ptr(promise) };
+    let promise = promise.to_str().expect("source text is ASCII");
+    with(|backend| backend.broken(promise));
 }

@@ -21,7 +21,7 @@ mod trace;
 mod wide;
 
 pub use config::{Config, ConfigError, Memory, Mode, Time, small_settings};
-pub use hooks::lock_types;
+pub use hooks::{lock_types, lockref_types};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
 pub use model::Violation;
 pub use mutation::{Change, Mutation, UnknownChange};

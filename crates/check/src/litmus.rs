@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
 
-use crate::config::{Config, Memory};
+use crate::config::{Config, Memory, Subject};
 use crate::hooks::{self, LitmusTest};
 use crate::mutation::Mutation;
 use crate::search::{Check, End, Limits, Outcome};
@@ -77,7 +77,7 @@ impl Litmus {
         };
         let check = Check {
             config: &config,
-            lock,
+            subject: Subject::Lock(lock),
             mutation,
             program: hooks::lw_litmus_thread,
             litmus: self.0,
@@ -166,7 +166,9 @@ mod tests {
             "r+sc-fences",
             "release-sequence+fence",
             "field+mp",
+            "field+word-load+rel+relaxed",
             "plain+mp+rel+acq",
+            "lockref+put+put",
         ] {
             let test = test(name);
             let (_, outcome) = test.search(Memory::Weak, None, true);

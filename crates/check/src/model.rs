@@ -4,11 +4,10 @@ use std::fmt;
 use std::rc::Rc;
 
 use hashbrown::HashMap;
-use lockworks::LockType;
 
 use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId};
 use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling};
-use crate::config::{Config, Memory, SERVICE, Time};
+use crate::config::{Config, LOCKREF_COUNT, Memory, SERVICE, Subject, Time};
 use crate::hooks::{self, Request};
 use crate::layout::{self, Region};
 use crate::mutation::{Change, Mutation};
@@ -90,6 +89,13 @@ pub enum Violation {
         /// Its value.
         value: u64,
     },
+    /// A thread has seen a promise broken.
+    Promise {
+        /// Who has.
+        thread: usize,
+        /// What was wrong.
+        what: &'static str,
+    },
     /// A waiter was overtaken more often than the lock promises.
     Overtaken {
         /// The waiter.
@@ -116,6 +122,7 @@ impl Violation {
             Self::Uninitialised { .. } => "uninitialised",
             Self::NoMemory { .. } => "no_memory",
             Self::OutOfRange { .. } => "out_of_range",
+            Self::Promise { .. } => "promise",
             Self::Overtaken { .. } => "overtaken",
             Self::LeftBehind { .. } => "left_behind",
         }
@@ -157,6 +164,7 @@ impl fmt::Display for Violation {
             Self::OutOfRange { piece, value } => {
                 write!(f, "lock word: {piece} has become {value:#x}")
             }
+            Self::Promise { thread, what } => write!(f, "promise: thread {thread}: {what}"),
             Self::Overtaken { thread, times } => write!(
                 f,
                 "overtaken: thread {thread} was overtaken {times} times while it waited"
@@ -188,7 +196,7 @@ impl From<Violation> for Stop {
 /// A check's threads and memory, and what is known of them so far.
 pub(crate) struct Model<'a, const N: usize> {
     pub(crate) config: &'a Config,
-    lock: &'static LockType,
+    subject: Subject,
     mutation: Option<Mutation>,
     pub(crate) automata: Automata,
     pub(crate) cells: Cells,
@@ -208,14 +216,14 @@ pub(crate) struct Model<'a, const N: usize> {
 impl<'a, const N: usize> Model<'a, N> {
     pub(crate) fn new(
         config: &'a Config,
-        lock: &'static LockType,
+        subject: Subject,
         mutation: Option<Mutation>,
         findings: &'a mut Findings,
         automata: Automata,
     ) -> Self {
         Self {
             config,
-            lock,
+            subject,
             mutation,
             automata,
             cells: Cells::new(config.threads),
@@ -342,7 +350,7 @@ impl<'a, const N: usize> Model<'a, N> {
                     match cell.place {
                         Place::Shared { .. } => self
                             .shared
-                            .push(initial(self.config.unlocked(self.lock), cell)),
+                            .push(initial(self.config.unlocked(self.subject.lock()), cell)),
                         Place::Private { .. } => self.private.push(0),
                     }
                 }
@@ -380,11 +388,11 @@ impl<'a, const N: usize> Model<'a, N> {
     }
 
     pub(crate) fn has_tail_word(&self) -> bool {
-        self.lock.has_tail_word()
+        self.subject.lock().has_tail_word()
     }
 
-    pub(crate) fn lock_size(&self) -> usize {
-        self.lock.size()
+    pub(crate) fn subject(&self) -> Subject {
+        self.subject
     }
 
     fn parts(&self, local: LocalId) -> Parts {
@@ -1034,7 +1042,7 @@ impl<'a, const N: usize> Model<'a, N> {
             view.0[*cell] = 0;
             state.message_mut(*cell, *position).view = view;
         }
-        state.join_floors(written);
+        state.join_floors(written, &carried);
     }
 
     /// After a write outside of its own nodes, others may know of them.
@@ -1132,11 +1140,14 @@ impl<'a, const N: usize> Model<'a, N> {
         let Region::Lock(i) = cell.region else {
             return Ok(());
         };
-        if !self.lock.has_tail_word() {
+        if !self.has_tail_word() {
             return Ok(());
         }
         let shift = 8 * (cell.address - layout::lock(i));
-        match self.config.wrong_piece(self.lock, (value << shift) as u32) {
+        match self
+            .config
+            .wrong_piece(self.subject.lock(), (value << shift) as u32)
+        {
             None => Ok(()),
             Some((piece, value)) => Err(Violation::OutOfRange { piece, value }.into()),
         }
@@ -1154,6 +1165,7 @@ impl<'a, const N: usize> Model<'a, N> {
             match *effect {
                 Effect::NodeFreed(node) => self.free_node(state, thread, node),
                 Effect::Acquired(lock) => self.acquired(state, thread, lock)?,
+                Effect::Broken(what) => return Err(Violation::Promise { thread, what }.into()),
             }
         }
         Ok(())
@@ -1274,7 +1286,13 @@ impl<'a, const N: usize> Model<'a, N> {
                 Place::Shared { number } => state.newest(usize::from(number)),
             };
             let what = match cell.region {
-                Region::Lock(_) if self.lock.has_tail_word() => "the lock is not free",
+                Region::Lock(i) if cell.address >= layout::lock(i) + LOCKREF_COUNT => {
+                    match self.subject {
+                        Subject::Lockref(_) if (value as i32) > 0 => "a reference was not put",
+                        _ => continue,
+                    }
+                }
+                Region::Lock(_) if self.has_tail_word() => "the lock is not free",
                 Region::Node { .. } if self.is_count(cell) => "a queue node was not given back",
                 Region::Queue { .. } if is_waiters(cell) => {
                     "the queue of a NUMA node was not given back"

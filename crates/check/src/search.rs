@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use lockworks::LockType;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
@@ -18,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::automaton::{Automata, Surroundings};
 use crate::cells::{Findings, VIEWS};
-use crate::config::{Config, ConfigError, Memory};
+use crate::config::{Config, ConfigError, Memory, Subject};
 use crate::hooks::{self, Client, LitmusTest};
 use crate::layout;
 use crate::model::{Choice, Model, Stop, Violation};
@@ -118,7 +117,7 @@ impl Outcome {
 /// A search to be made.
 pub struct Check<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) lock: &'static LockType,
+    pub(crate) subject: Subject,
     pub(crate) mutation: Option<Mutation>,
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
     /// NULL if it is none.
@@ -126,16 +125,20 @@ pub struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// A check of `config`'s lock, changed by `mutation`.
+    /// A check of `config`'s lock or lockref, changed by `mutation`.
     ///
     /// # Errors
     /// See [`ConfigError`].
     pub fn new(config: &'a Config, mutation: Option<Mutation>) -> Result<Self, ConfigError> {
+        let subject = config.subject()?;
         Ok(Self {
             config,
-            lock: config.validate()?,
+            subject,
             mutation,
-            program: hooks::lw_check_thread,
+            program: match subject {
+                Subject::Lock(_) => hooks::lw_check_thread,
+                Subject::Lockref(_) => hooks::lw_check_lockref_thread,
+            },
             litmus: std::ptr::null(),
         })
     }
@@ -178,7 +181,7 @@ impl<'a> Check<'a> {
     where
         'a: 'f,
     {
-        Model::new(self.config, self.lock, self.mutation, findings, automata)
+        Model::new(self.config, self.subject, self.mutation, findings, automata)
     }
 
     /// What is assumed at first.
@@ -196,11 +199,16 @@ impl<'a> Check<'a> {
             .is_some_and(|m| m.change == Change::InvertPriority);
         Surroundings {
             client: Client {
-                lock: self.lock,
+                lock: self.subject.lock(),
                 locks: std::array::from_fn(layout::lock),
                 data: std::array::from_fn(layout::data),
                 acquisitions: config.acquisitions,
                 trylock: config.trylock,
+                lockref: match self.subject {
+                    Subject::Lock(_) => std::ptr::null(),
+                    Subject::Lockref(lockref) => lockref,
+                },
+                object: layout::variables(),
                 litmus: self.litmus,
                 variables: layout::variables(),
             },

@@ -44,8 +44,8 @@ pub(crate) struct Message<const N: usize> {
     /// It was part of a read-modify-write: nothing comes between it and the one before.
     pub(crate) attached: bool,
     /// For the other cells of its word, by their place in it: the last write there that is of
-    /// one piece with this or an earlier one here. Who sees this in a read of the whole word
-    /// sees none older than that.
+    /// one piece with this or an earlier one here, or that one of these has released. Who sees
+    /// this in a read of the whole word sees none older than that.
     pub(crate) floor: [u8; WORD],
 }
 
@@ -244,20 +244,16 @@ impl<const N: usize> State<N> {
         self.floors(cell, |floor| *floor = 0);
     }
 
-    /// The writes at `written`, cells and positions in one word, are of one piece.
-    pub(crate) fn join_floors(&mut self, written: &[(usize, usize)]) {
+    /// The writes at `written`, cells and positions in one word, are of one piece, and come after
+    /// all writes to the word that are in `carried`.
+    pub(crate) fn join_floors(&mut self, written: &[(usize, usize)], carried: &View<N>) {
         let siblings = Rc::clone(&self.siblings);
         for (cell, position) in written {
             let here = self.range(*cell);
             let mut floor = self.messages[here.start + position - 1].floor;
-            for (other, place) in written {
-                for sibling in siblings[*cell]
-                    .iter()
-                    .filter(|s| usize::from(s.number) == *other)
-                {
-                    let known = &mut floor[usize::from(sibling.offset)];
-                    *known = (*known).max(*place as u8);
-                }
+            for sibling in &siblings[*cell] {
+                let known = &mut floor[usize::from(sibling.offset)];
+                *known = (*known).max(carried.0[usize::from(sibling.number)]);
             }
             for message in &mut self.messages[here][*position..] {
                 for (a, b) in message.floor.iter_mut().zip(&floor) {

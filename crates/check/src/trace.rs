@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::cells::{Findings, Parts, Place};
+use crate::config::{LOCKREF_COUNT, Subject};
 use crate::hooks::{self, NodeLayout, Request};
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Stop, Violation};
@@ -277,6 +278,14 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
     if value == UNINITIALISED & u64::MAX >> (64 - 8 * size.clamp(1, 8)) {
         return "uninitialised".to_owned();
     }
+    let region = layout::resolve(request.address, model.config.threads);
+    if let (Some((Region::Lock(0), offset)), Subject::Lockref(_)) = (region, model.subject()) {
+        match (offset, size) {
+            (0, 8) => return lockref(model, value),
+            (LOCKREF_COUNT, 4) => return count(value),
+            _ => {}
+        }
+    }
     if size == 8 {
         return match layout::resolve(value as usize, model.config.threads) {
             _ if value == 0 => "NULL".to_owned(),
@@ -284,11 +293,28 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
             _ => format!("{value:#x}"),
         };
     }
-    match layout::resolve(request.address, model.config.threads) {
+    match region {
         Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 4 => word(value),
         Some((Region::Lock(_), 2)) if model.has_tail_word() && size == 2 => tail(value << 16),
         Some((Region::Node { .. }, _)) if value >= 1 << 18 => tail(value),
         _ => value.to_string(),
+    }
+}
+
+/// (lock, count)
+fn lockref<const N: usize>(model: &Model<N>, value: u64) -> String {
+    let lock = value & u64::from(u32::MAX);
+    let lock = match model.has_tail_word() {
+        true => word(lock),
+        false => format!("{lock:#x}"),
+    };
+    format!("({lock}, {})", count(value >> (8 * LOCKREF_COUNT)))
+}
+
+fn count(value: u64) -> String {
+    match value as i32 {
+        dead if dead < 0 => "dead".to_owned(),
+        alive => alive.to_string(),
     }
 }
 
@@ -327,8 +353,9 @@ fn newest<const N: usize>(
 }
 
 fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
-    let size = model.lock_size().min(8);
+    let size = model.subject().size().min(8);
     match newest(model, state, layout::lock(0), size) {
+        Some(value) if matches!(model.subject(), Subject::Lockref(_)) => lockref(model, value),
         Some(value) if model.has_tail_word() => word(value & u64::from(u32::MAX)),
         Some(value) if size == 8 => match layout::resolve(value as usize, model.config.threads) {
             Some((_, 0)) => name_of(model.config.threads, value as usize),

@@ -46,7 +46,7 @@ fn mistakes_of_the_small_locks_are_caught() {
     let small: Vec<&Mutant> = list
         .mutants
         .iter()
-        .filter(|m| ["tas", "ticket", "mcs"].contains(&m.lock.as_str()))
+        .filter(|m| ["tas", "lockref-tas", "ticket", "mcs"].contains(&m.lock.as_str()))
         .collect();
     assert!(!small.is_empty());
     run(&small, &|mutant, verdict| {

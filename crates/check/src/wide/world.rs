@@ -305,6 +305,8 @@ impl World {
             data: std::array::from_fn(layout::data),
             acquisitions: self.config.acquisitions,
             trylock: self.config.trylock,
+            lockref: ptr::null(),
+            object: 0,
             litmus: ptr::null(),
             variables: 0,
         }
@@ -741,5 +743,9 @@ impl Backend for World {
 
     fn result(&self, _digit: u64) {
         unreachable!("litmus tests are for searches");
+    }
+
+    fn broken(&self, _promise: &'static str) {
+        unreachable!("lockrefs are for searches");
     }
 }

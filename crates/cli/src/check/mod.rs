@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use lockworks::{HqlockSetting, LockType, Settings};
 use lockworks_check::{
     Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, Time, Token, lock_types,
-    small_settings,
+    lockref_types, small_settings,
 };
 
 use crate::names::unknown;
@@ -42,7 +42,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Options {
-    /// Locks to check [default: all that are not broken]
+    /// Locks and lockrefs to check [default: all that are not broken]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
@@ -50,7 +50,7 @@ struct Options {
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     threads: usize,
 
-    /// How often each thread acquires the lock
+    /// How often each thread acquires the lock, or gets a reference
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     acquisitions: u32,
 
@@ -160,6 +160,7 @@ Examples:
   lockworks check
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks check --lock mcs --threads 4 --acquisitions 1 --seconds 60 --json
+  lockworks check --lock lockref-cna,lockref-tas --acquisitions 3
   lockworks check --lock busted";
 
 fn memory() -> impl TypedValueParser<Value = Memory> {
@@ -195,10 +196,16 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// All that can be checked, by name, and the lock that it is or contains.
+fn subjects() -> impl Iterator<Item = (&'static str, &'static LockType)> {
+    let lockrefs = lockref_types().map(|lockref| (lockref.name(), lockref.lock()));
+    lock_types().map(|lock| (lock.name(), lock)).chain(lockrefs)
+}
+
 /// A check that cannot be, with what to do instead.
 pub fn refused(error: ConfigError) -> anyhow::Error {
     match error {
-        ConfigError::UnknownLock(name) => unknown("lock", &name, lock_types().map(LockType::name)),
+        ConfigError::UnknownLock(name) => unknown("lock", &name, subjects().map(|(name, _)| name)),
         other => other.into(),
     }
 }
@@ -217,9 +224,9 @@ pub fn command(args: &Args) -> Result<ExitCode> {
 }
 
 impl Options {
-    fn config(&self, lock: &LockType) -> Config {
+    fn config(&self, (name, lock): (&str, &LockType)) -> Config {
         Config {
-            lock: lock.name().to_owned(),
+            lock: name.to_owned(),
             threads: self.threads,
             acquisitions: self.acquisitions,
             memory: self.memory,
@@ -249,22 +256,22 @@ const UNFINISHED: u8 = 3;
 /// Longest time spent to make a run shorter.
 const SHORTENING: Duration = Duration::from_secs(30);
 
-fn find_lock(name: &str) -> Result<&'static LockType> {
-    lock_types()
-        .find(|lock| lock.name() == name)
+fn find_subject(name: &str) -> Result<(&'static str, &'static LockType)> {
+    subjects()
+        .find(|(known, _)| *known == name)
         .ok_or_else(|| refused(ConfigError::UnknownLock(name.to_owned())))
 }
 
 fn check(options: &Options) -> Result<ExitCode> {
     options.destination.check()?;
     let configs: Vec<Config> = match options.lock.as_slice() {
-        [] => lock_types()
-            .filter(|lock| !lock.is_broken())
-            .map(|lock| options.config(lock))
+        [] => subjects()
+            .filter(|(_, lock)| !lock.is_broken())
+            .map(|subject| options.config(subject))
             .collect(),
         names => names
             .iter()
-            .map(|name| Ok(options.config(find_lock(name)?)))
+            .map(|name| Ok(options.config(find_subject(name)?)))
             .collect::<Result<_>>()?,
     };
     let checks: Vec<Check> = configs

@@ -1,0 +1,76 @@
+//! Every lockref, in the configurations that its proof consists of.
+
+use lockworks::LockrefType;
+use lockworks_check::{Check, Config, End, Limits, Memory, Outcome, lockref_types};
+
+fn run(config: &Config) -> Outcome {
+    Check::new(config, None)
+        .expect("a lockref and sizes that there are")
+        .run(&Limits::NONE, &mut |_| {})
+}
+
+/// A configuration, from that of two threads that get two references each in weak memory.
+fn config(lockref: &LockrefType, change: impl FnOnce(&mut Config)) -> Config {
+    let mut config = Config::new(lockref.name());
+    change(&mut config);
+    config
+}
+
+fn keeps(config: &Config) {
+    let outcome = run(config);
+    assert_eq!(outcome.end, End::Kept, "{config}");
+    assert!(outcome.is_complete(), "{config}");
+}
+
+#[test]
+fn all_are_kept_by_two_threads() {
+    for lockref in lockref_types().filter(|lockref| !lockref.lock().is_broken()) {
+        keeps(&config(lockref, |c| c.acquisitions = 4));
+        keeps(&config(lockref, |c| {
+            c.acquisitions = 3;
+            c.trylock = true;
+        }));
+        keeps(&config(lockref, |c| c.nesting = 1));
+    }
+}
+
+#[test]
+fn small_ones_are_kept_by_three_threads() {
+    for lockref in lockref_types().filter(|l| ["tas", "ticket"].contains(&l.lock().name())) {
+        keeps(&config(lockref, |c| {
+            c.threads = 3;
+            c.acquisitions = 1;
+        }));
+    }
+}
+
+#[test]
+fn the_queued_one_is_kept_by_three_threads() {
+    let lockref = lockref_types().find(|l| l.lock().name() == "qspinlock");
+    keeps(&config(lockref.expect("it has one"), |c| {
+        c.threads = 3;
+        c.acquisitions = 1;
+    }));
+}
+
+/// One looks for no lock, one takes a dead count for a live one.
+#[test]
+fn planted_mistakes_are_caught() {
+    let broken: Vec<_> = lockref_types()
+        .filter(|lockref| lockref.lock().is_broken())
+        .collect();
+    assert_eq!(broken.len(), 2);
+    for lockref in broken {
+        for memory in [Memory::Weak, Memory::Sc] {
+            let outcome = run(&config(lockref, |c| {
+                c.acquisitions = 3;
+                c.memory = memory;
+            }));
+            assert!(
+                matches!(outcome.end, End::Broken(_)),
+                "{} in {memory}",
+                lockref.name()
+            );
+        }
+    }
+}
