@@ -17,7 +17,7 @@ fn main() {
         println!("cargo::rerun-if-changed={}", dir.display());
         build.include(dir);
     }
-    for file in ["bare.c", "ours.c", "posix.c", "ck.c"] {
+    for file in ["bare.c", "ours.c", "posix.c", "ck.c", "references.c"] {
         build.file(Path::new("c").join(file));
     }
     println!("cargo::rerun-if-changed=c");

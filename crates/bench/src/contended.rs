@@ -74,7 +74,7 @@ pub fn measure(
 }
 
 /// The least disturbed of some attempts, the first undisturbed one if there is any.
-fn burst(scale: &Scale, lock: &'static Lock, cpus: &[usize]) -> Result<Outcome> {
+pub fn burst(scale: &Scale, lock: &'static Lock, cpus: &[usize]) -> Result<Outcome> {
     let time = Duration::from_millis(scale.contended_ms);
     let mut best = contention::run(lock, 2, cpus, time)?;
     for _ in 1..ATTEMPTS {

@@ -73,6 +73,7 @@ unsafe extern "C" {
     static bench_our_locks: [*const Lock; 1];
     static bench_posix_locks: [*const Lock; 1];
     static bench_ck_locks: [*const Lock; 1];
+    static bench_references: [*const Lock; 1];
 }
 
 /// The lock that all others are measured against.
@@ -125,6 +126,14 @@ pub fn all() -> Vec<&'static Lock> {
     }
     locks.extend(rust_locks::ALL);
     locks
+}
+
+/// What gets and puts references rather than to lock and unlock.
+pub fn references() -> Vec<&'static Lock> {
+    let mut references = Vec::new();
+    // SAFETY: a table of constants that ends with NULL.
+    unsafe { append(&mut references, &raw const bench_references) };
+    references
 }
 
 /// Was Concurrency Kit there when this was built?

@@ -9,6 +9,7 @@ mod lock;
 mod output;
 mod oversubscribed;
 mod progress;
+mod references;
 mod report;
 mod reproduction;
 mod rust_locks;
@@ -65,6 +66,8 @@ enum Part {
     TwoThreads,
     /// More threads than CPUs
     Oversubscribed,
+    /// Lockrefs, by one thread, two, and more than CPUs
+    References,
     /// The simulator's speed and memory
     Simulator,
     /// The simulator against the published tables
@@ -185,6 +188,9 @@ fn measure(cli: &Cli) -> Result<Report> {
     if wanted(Part::Oversubscribed) {
         steps += oversubscribed::steps(scale, &locks);
     }
+    if wanted(Part::References) {
+        steps += references::steps(scale);
+    }
     if wanted(Part::Simulator) {
         steps += simulator::steps(scale);
     }
@@ -219,6 +225,10 @@ fn measure(cli: &Cli) -> Result<Report> {
     }
     if wanted(Part::Oversubscribed) {
         let sections = oversubscribed::measure(&host, scale, &locks, &progress)?;
+        report.sections.extend(sections);
+    }
+    if wanted(Part::References) {
+        let sections = references::measure(&host, scale, &progress)?;
         report.sections.extend(sections);
     }
     if wanted(Part::Simulator) {

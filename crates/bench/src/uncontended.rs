@@ -19,8 +19,10 @@ const PEERS: [&str; 4] = ["pthread_spin", "pthread_mutex", "ck_mcs", "ck_ticket"
 
 /// What is done with the lock held.
 #[derive(Clone, Copy)]
-enum Variant {
+pub enum Variant {
+    /// Two increments.
     Counted,
+    /// Nothing.
     Pure,
 }
 
@@ -90,7 +92,7 @@ fn section(
 /// Of each lock, millions a second in the fastest of some bursts, for interruptions and busy
 /// neighbours only ever slow one down. Those of one lock are spread over the round, so that all
 /// locks find the same quiet moments.
-fn measure_round(
+pub fn measure_round(
     variant: Variant,
     scale: &Scale,
     locks: &[&'static Lock],

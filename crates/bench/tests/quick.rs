@@ -66,6 +66,19 @@ fn quick_run_has_all_rows() {
         }
     }
 
+    let references = sections
+        .iter()
+        .filter(|section| section["reference"] == "atomic");
+    for section in references.clone() {
+        let names = names(&section["rows"], "lock");
+        for name in ["lw_lockref_cna", "lw_cna + count", "pthread_mutex + count"] {
+            assert!(names.iter().any(|known| known == name), "{name}");
+        }
+        let requirements = section["requirements"].as_array().expect("requirements");
+        assert_eq!(requirements.len(), 4);
+    }
+    assert!(references.count() >= 2);
+
     let simulator = &report["simulator"];
     assert_eq!(
         names(simulator, "lock"),

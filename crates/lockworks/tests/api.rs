@@ -6,7 +6,10 @@ use std::sync::Barrier;
 use std::thread;
 
 use lockworks::tunables::{self, NumaMode, OutOfRange};
-use lockworks::{Node, RawLock, ThreadPriority, find, lock_types, statistics, topology};
+use lockworks::{
+    Lockref, Node, RawLock, ThreadPriority, find, find_lockref, lock_types, lockref_types,
+    statistics, topology,
+};
 
 #[test]
 fn lock_types_describe_themselves() {
@@ -182,4 +185,41 @@ fn topology_has_this_node() {
     assert!(topology::current_node() < topology::nodes());
     assert_eq!(topology::node_of_cpu(u32::MAX), 0);
     assert!(topology::warning().is_none_or(|warning| warning.contains("all CPUs")));
+}
+
+#[test]
+fn lockrefs_count() {
+    for lockref_type in lockref_types() {
+        assert!(std::ptr::eq(
+            find_lockref(lockref_type.name()).expect("its own name"),
+            *lockref_type
+        ));
+        let lockref = Lockref::new(lockref_type, 0);
+        assert!(!lockref.get_not_zero());
+        let held = lockref.lock();
+        assert!(lockref.try_lock().is_none());
+        assert_eq!(lockref.put_return(), None);
+        drop(held);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        assert!(lockref.get_not_dead());
+                        let mut guard = lockref.lock();
+                        let count = guard.count();
+                        guard.set_count(count + 1);
+                    }
+                });
+            }
+        });
+        assert_eq!(lockref.count(), 4000, "{}", lockref_type.name());
+        assert!(lockref.put_not_zero());
+        lockref.get();
+        while lockref.count() > 1 {
+            assert!(lockref.put_or_lock().is_none());
+        }
+        lockref.put_or_lock().expect("the last one").mark_dead();
+        assert!(!lockref.get_not_dead() && !lockref.get_not_zero() && lockref.count() < 0);
+        assert!(lockref.try_lock().is_some());
+    }
 }

@@ -1,0 +1,115 @@
+//! Getting and putting references: lockrefs beside a lock and a count, and a count alone.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::Scale;
+use crate::contended;
+use crate::contention;
+use crate::host::{self, Host};
+use crate::lock::{self, Lock};
+use crate::progress::Progress;
+use crate::report::{Requirement, Section, Table};
+use crate::series::{Series, order};
+use crate::uncontended::{self, Variant};
+
+/// The least that a count can cost; it knows no lock.
+const LIMIT: &str = "atomic";
+const MUTEX: &str = "pthread_mutex + count";
+/// Lockrefs, and the lock and count that each must be ahead of.
+const OURS: [(&str, &str); 2] = [
+    ("lw_lockref_qspinlock", "lw_qspinlock + count"),
+    ("lw_lockref_cna", "lw_cna + count"),
+];
+/// Threads for each CPU, past their count.
+const FACTOR: usize = 2;
+
+/// How many measurements [`measure`] makes.
+pub fn steps(scale: &Scale) -> usize {
+    let each = scale.rounds_contended + scale.rounds_oversubscribed;
+    scale.rounds + each * lock::references().len()
+}
+
+/// One thread, two, and more than there are CPUs.
+pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Section>> {
+    let all = lock::references();
+    let mut sections = vec![alone(host, scale, &all, progress)?];
+    if let [first, second, ..] = host.cpus[..] {
+        let measure = |lock| contended::burst(scale, lock, &[first, second]);
+        let rounds = scale.rounds_contended;
+        sections.push(contend(2, rounds, &all, progress, measure)?);
+    }
+    let threads = FACTOR * host.cpus.len();
+    let time = Duration::from_millis(scale.oversubscribed_ms);
+    let measure = |lock| contention::run(lock, threads, &[], time);
+    let rounds = scale.rounds_oversubscribed;
+    sections.push(contend(threads, rounds, &all, progress, measure)?);
+    Ok(sections)
+}
+
+fn alone(
+    host: &Host,
+    scale: &Scale,
+    all: &[&'static Lock],
+    progress: &Progress,
+) -> Result<Section> {
+    let mut figures = vec![Series::default(); all.len()];
+    let cpu = host.cpus[0];
+    // A thread beside the main one, as for locks without contention.
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                host::pin(cpu)?;
+                for round in 0..scale.rounds {
+                    progress.step(&format!("round {}", round + 1), "references");
+                    let best = uncontended::measure_round(Variant::Pure, scale, all, round)?;
+                    figures.iter_mut().zip(best).for_each(|(f, b)| f.push(b));
+                }
+                Ok(())
+            })
+            .join()
+            .expect("the measuring thread does not panic")
+    })
+    .map(|()| section(1, all, figures, None))
+}
+
+fn contend(
+    threads: usize,
+    rounds: usize,
+    all: &[&'static Lock],
+    progress: &Progress,
+    measure: impl Fn(&'static Lock) -> Result<contention::Outcome>,
+) -> Result<Section> {
+    let mut figures = vec![Series::default(); all.len()];
+    let mut fairness = vec![Series::default(); all.len()];
+    for round in 0..rounds {
+        for index in order(all.len(), round) {
+            progress.step(all[index].name(), "references");
+            let outcome = measure(all[index])?;
+            figures[index].push(outcome.million_per_second);
+            fairness[index].push(outcome.fairness);
+        }
+    }
+    Ok(section(threads, all, figures, Some(fairness)))
+}
+
+fn section(
+    threads: usize,
+    all: &[&'static Lock],
+    figures: Vec<Series>,
+    fairness: Option<Vec<Series>>,
+) -> Section {
+    let mut table = Table::new(all, figures, LIMIT);
+    table.fairness = fairness;
+    for (ours, locked) in OURS {
+        table.require(Requirement::ahead(ours, locked));
+        table.require(Requirement::ahead(ours, MUTEX));
+    }
+    let noun = if threads == 1 { "thread" } else { "threads" };
+    table.section(
+        &format!("references-{threads}"),
+        format!("References: get and put one of two or more; {threads} {noun}"),
+        threads,
+    )
+}
