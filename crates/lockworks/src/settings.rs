@@ -168,21 +168,45 @@ pub struct Settings {
     /// CNA: never pass over priority waiters.
     pub priority_waiters: bool,
     /// HQ: in the order of [`HqlockTunable::all`].
-    #[cfg_attr(feature = "serde", serde(serialize_with = "by_name"))]
+    #[cfg_attr(feature = "serde", serde(with = "by_name"))]
     pub hqlock: [u64; HQLOCK_TUNABLES],
 }
 
+/// The tunables of the HQ-spinlock, by their names where people read it.
 #[cfg(feature = "serde")]
-fn by_name<S: serde::Serializer>(
-    values: &[u64; HQLOCK_TUNABLES],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    use serde::Serialize;
+mod by_name {
+    use std::collections::BTreeMap;
 
-    if !serializer.is_human_readable() {
-        return values.serialize(serializer);
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{HQLOCK_TUNABLES, HqlockTunable};
+
+    pub fn serialize<S: Serializer>(
+        values: &[u64; HQLOCK_TUNABLES],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            return values.serialize(serializer);
+        }
+        serializer.collect_map(HqlockTunable::all().iter().map(|t| t.name).zip(values))
     }
-    serializer.collect_map(HqlockTunable::all().iter().map(|t| t.name).zip(values))
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<[u64; HQLOCK_TUNABLES], D::Error> {
+        if !deserializer.is_human_readable() {
+            return <[u64; HQLOCK_TUNABLES]>::deserialize(deserializer);
+        }
+        let mut values = [0; HQLOCK_TUNABLES];
+        for (name, value) in BTreeMap::<String, u64>::deserialize(deserializer)? {
+            let tunable = HqlockTunable::find(&name)
+                .filter(|tunable| value <= tunable.maximum)
+                .ok_or_else(|| D::Error::custom(format!("no tunable {name}, or not {value}")))?;
+            values[tunable.number] = value;
+        }
+        Ok(values)
+    }
 }
 
 impl Default for Settings {
