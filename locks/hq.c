@@ -56,8 +56,13 @@
 #include "lock_type.h"
 #include "queued.h"
 
-/* In `locked` of a waiter of a node's queue: first in it, but it has no place. */
-#define LW_HQ_LEADER 2
+/*
+ * In `locked`: LW_NODE_HEAD or, of a waiter of a node's queue, that it is first there
+ * but has no place. Above these bits is the NUMA node of who handed over.
+ */
+#define LW_HQ_LEADER	   2
+#define LW_HQ_ROLE_BITS	   2
+#define LW_HQ_ROLE(locked) ((locked) & ((1u << LW_HQ_ROLE_BITS) - 1))
 
 /* What a head is told of the hand-offs before its own, since the queue was last empty. */
 union lw_hq_history {
@@ -65,18 +70,20 @@ union lw_hq_history {
 	struct {
 		uint16_t handoffs;
 		uint16_t remote; /* to another node, after enough local ones */
-		uint16_t run;	 /* local ones since */
-		uint16_t numa_node;
+		uint16_t local;	 /* since the last one so counted */
+		uint16_t run;	 /* local ones in a row */
 	};
 };
 
 /* A waiter, and where it stands. */
 struct lw_hq_waiter {
+	uint16_t numa_node;
 	struct lw_node *node;
 	struct lw_node *queue; /* its node's, NULL if it has a place of its own */
 	uint64_t self;	       /* in `waiters` of the queue, as the last */
 	struct lw_node *place;
 	uint32_t place_tail; /* the place as the word's tail */
+	uint32_t handed;     /* with the role that we have, by who had it before */
 	union lw_hq_history history;
 };
 
@@ -157,7 +164,8 @@ static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
 		return LW_HQ_LEADS;
 	}
 	lw_store(&lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT)->next, me->node, release);
-	return lw_mcs_wait(me->node) == LW_NODE_HEAD ? LW_HQ_HEADS : LW_HQ_LEADS;
+	me->handed = lw_mcs_wait(me->node);
+	return LW_HQ_ROLE(me->handed) == LW_NODE_HEAD ? LW_HQ_HEADS : LW_HQ_LEADS;
 }
 
 static inline void lw_hq_saturating_inc(uint16_t *count)
@@ -165,22 +173,23 @@ static inline void lw_hq_saturating_inc(uint16_t *count)
 	*count += *count != LW_HANDOFFS_MAX;
 }
 
-/* We were made head by the head before. */
-static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_node *from,
-					   uint16_t numa_node)
+/* We were made head by the head before, through this node. */
+static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_node *node)
 {
-	union lw_hq_history h = {.packed = lw_load(&from->history, relaxed)};
+	union lw_hq_history h = {.packed = lw_load(&node->history, relaxed)};
 
 	lw_hq_saturating_inc(&h.handoffs);
-	if (h.numa_node == numa_node) {
+	if (me->handed >> LW_HQ_ROLE_BITS == me->numa_node) {
+		lw_hq_saturating_inc(&h.local);
 		lw_hq_saturating_inc(&h.run);
 		lw_count(local_handoffs);
 		lw_count_max(longest_local_run, h.run);
 	} else {
-		if (h.run >= lw_tunable(hqlock_local_handoffs_to_increase_remotes))
+		if (h.local >= lw_tunable(hqlock_local_handoffs_to_increase_remotes)) {
 			lw_hq_saturating_inc(&h.remote);
+			h.local = 0;
+		}
 		h.run = 0;
-		h.numa_node = numa_node;
 		lw_count(remote_handoffs);
 	}
 	me->history = h;
@@ -189,7 +198,7 @@ static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_no
 static lw_always_inline void lw_hq_pass(struct lw_hq_waiter *me, struct lw_node *next)
 {
 	lw_store(&next->history, me->history.packed, relaxed);
-	lw_mcs_handoff(next, LW_NODE_HEAD);
+	lw_mcs_handoff(next, LW_NODE_HEAD | (uint32_t)me->numa_node << LW_HQ_ROLE_BITS);
 }
 
 /* The mode of a lock that was seen as `val`, after these hand-offs and if nobody is left. */
@@ -232,30 +241,49 @@ static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union
 		lw_field_store(lock, locked, LW_LOCKED, relaxed);
 }
 
-/* Our node's queue is out of the word's queue: free, or the next one's to lead. */
-static lw_always_inline void lw_hq_leave(struct lw_hq_waiter *me, struct lw_node *next)
+/* (lock,me) -> 0: false if we are not the last of our node. Its queue is out of the word's. */
+static lw_always_inline bool lw_hq_try_release(struct lw_hq_waiter *me)
 {
 	uint64_t self = me->self;
 
-	if (!me->queue)
+	if (!lw_try_cmpxchg(&me->queue->waiters, &self, 0, release))
+		return false;
+	lw_count(node_queues_released);
+	return true;
+}
+
+/* We have the lock, and our node's queue is out of the word's: free, or the next one's to lead. */
+static lw_always_inline void lw_hq_leave(struct lw_hq_waiter *me, struct lw_node *next)
+{
+	if (!me->queue || (!next && lw_hq_try_release(me)))
 		return;
-	if (!next) {
-		/* (lock,me) -> 0 */
-		if (lw_try_cmpxchg(&me->queue->waiters, &self, 0, release)) {
-			lw_count(node_queues_released);
-			return;
-		}
+	if (!next)
 		next = lw_await_ne(&me->node->next, ~(uintptr_t)0, 0, dependency);
-	}
 	lw_mcs_handoff(next, LW_HQ_LEADER);
 }
 
 /* We are queue head: take the lock and make somebody else head. */
-static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter *me)
+static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter *me, bool led)
 {
-	struct lw_node *next = NULL; /* of our node */
+	struct lw_node *next = NULL;  /* of our node */
+	struct lw_node *after = NULL; /* in the word's queue */
 	uint32_t val;
 	bool last;
+
+	if (me->queue)
+		next = lw_load(&me->node->next, dependency);
+	if (!next)
+		after = lw_load(&me->place->next, dependency);
+	if (next || after)
+		lw_prefetch_write(next ? &next->locked : &after->locked);
+	/*
+	 * Nobody of our node came while we had a place, so nobody will soon. Release the
+	 * queue now: once we have the lock, others would wait for that.
+	 */
+	if (led && me->queue && after && lw_hq_try_release(me)) {
+		me->queue = NULL;
+		me->place_tail = 0;
+	}
 
 	for (;;) {
 		/* (*,*,*) -> (*,0,0) */
@@ -280,19 +308,20 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 	if (next)
 		lw_count(fairness_handoffs);
 	lw_hq_take(lock, val, me->history);
-	lw_hq_pass(me, lw_await_ne(&me->place->next, ~(uintptr_t)0, 0, dependency));
+	if (!after)
+		after = lw_await_ne(&me->place->next, ~(uintptr_t)0, 0, dependency);
+	lw_hq_pass(me, after);
 	lw_hq_leave(me, next);
 }
 
 static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, struct lw_node *node)
 {
-	uint16_t numa_node = lw_numa_node();
 	struct lw_hq_waiter me = {
+		.numa_node = lw_numa_node(),
 		.node = node,
 		.self = lw_hq_waiters(lock, tail),
 		.place = node,
 		.place_tail = tail,
-		.history = {.numa_node = numa_node},
 	};
 	enum lw_hq_role role = LW_HQ_ALONE;
 	uint32_t val, old;
@@ -305,30 +334,30 @@ static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, str
 		return;
 
 	if (val & LW_HQ_NUMA)
-		me.queue = lw_hq_queue_of(lock, numa_node);
+		me.queue = lw_hq_queue_of(lock, me.numa_node);
 	if (me.queue)
 		role = lw_hq_join(&me);
 	if (role == LW_HQ_ALONE) {
 		me.queue = NULL;
 	} else {
 		me.place = me.queue;
-		me.place_tail = lw_hq_encode_queue(numa_node);
+		me.place_tail = lw_hq_encode_queue(me.numa_node);
 	}
 
 	lw_count(queued_acquisitions);
 	if (role == LW_HQ_HEADS) {
-		lw_hq_receive(&me, node, numa_node);
+		lw_hq_receive(&me, node);
 	} else {
 		if (role == LW_HQ_LEADS)
 			lw_hq_init(me.place);
 		old = lw_word_xchg_tail(lock, me.place_tail);
 		if (old) {
 			lw_store(&lw_hq_decode_tail(lock, old)->next, me.place, release);
-			lw_mcs_wait(me.place);
-			lw_hq_receive(&me, me.place, numa_node);
+			me.handed = lw_mcs_wait(me.place);
+			lw_hq_receive(&me, me.place);
 		}
 	}
-	lw_hq_head(lock, &me);
+	lw_hq_head(lock, &me, role == LW_HQ_LEADS);
 }
 
 void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
