@@ -56,34 +56,28 @@
 #include "lock_type.h"
 #include "queued.h"
 
-/*
- * In `locked`: LW_NODE_HEAD or, of a waiter of a node's queue, that it is first there
- * but has no place. Above these bits is the NUMA node of who handed over.
- */
-#define LW_HQ_LEADER	   2
-#define LW_HQ_ROLE_BITS	   2
-#define LW_HQ_ROLE(locked) ((locked) & ((1u << LW_HQ_ROLE_BITS) - 1))
+/* In `locked` of a waiter of a node's queue: first in it, but it has no place. */
+#define LW_HQ_LEADER 2
 
 /* What a head is told of the hand-offs before its own, since the queue was last empty. */
 union lw_hq_history {
 	uint64_t packed;
 	struct {
-		uint16_t handoffs;
-		uint16_t remote; /* to another node, after enough local ones */
-		uint16_t local;	 /* since the last one so counted */
-		uint16_t run;	 /* local ones in a row */
+		uint16_t handoffs; /* since the last look whether the mode is worth it */
+		uint16_t remote;   /* of these; in plain mode only those after enough local ones */
+		uint16_t local;	   /* in a row; in plain mode, since the last remote one counted */
+		uint16_t numa_node : 15;
+		uint16_t numa_mode : 1;
 	};
 };
 
 /* A waiter, and where it stands. */
 struct lw_hq_waiter {
-	uint16_t numa_node;
 	struct lw_node *node;
 	struct lw_node *queue; /* its node's, NULL if it has a place of its own */
 	uint64_t self;	       /* in `waiters` of the queue, as the last */
 	struct lw_node *place;
 	uint32_t place_tail; /* the place as the word's tail */
-	uint32_t handed;     /* with the role that we have, by who had it before */
 	union lw_hq_history history;
 };
 
@@ -164,13 +158,7 @@ static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
 		return LW_HQ_LEADS;
 	}
 	lw_store(&lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT)->next, me->node, release);
-	me->handed = lw_mcs_wait(me->node);
-	return LW_HQ_ROLE(me->handed) == LW_NODE_HEAD ? LW_HQ_HEADS : LW_HQ_LEADS;
-}
-
-static inline void lw_hq_saturating_inc(uint16_t *count)
-{
-	*count += *count != LW_HANDOFFS_MAX;
+	return lw_mcs_wait(me->node) == LW_NODE_HEAD ? LW_HQ_HEADS : LW_HQ_LEADS;
 }
 
 /* We were made head by the head before, through this node. */
@@ -178,18 +166,21 @@ static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_no
 {
 	union lw_hq_history h = {.packed = lw_load(&node->history, relaxed)};
 
-	lw_hq_saturating_inc(&h.handoffs);
-	if (me->handed >> LW_HQ_ROLE_BITS == me->numa_node) {
-		lw_hq_saturating_inc(&h.local);
-		lw_hq_saturating_inc(&h.run);
+	/* Who still queues by itself in NUMA mode says nothing about it. */
+	bool counts = me->queue || !h.numa_mode;
+
+	h.handoffs += counts && h.handoffs < LW_HANDOFFS_MAX;
+	if (h.numa_node == me->history.numa_node) {
+		h.local += h.local < LW_HANDOFFS_MAX;
 		lw_count(local_handoffs);
-		lw_count_max(longest_local_run, h.run);
+		lw_count_max(longest_local_run, h.local);
 	} else {
-		if (h.local >= lw_tunable(hqlock_local_handoffs_to_increase_remotes)) {
-			lw_hq_saturating_inc(&h.remote);
+		if (h.numa_mode ||
+		    h.local >= lw_tunable(hqlock_local_handoffs_to_increase_remotes)) {
+			h.remote += counts && h.remote < LW_HANDOFFS_MAX;
 			h.local = 0;
 		}
-		h.run = 0;
+		h.numa_node = me->history.numa_node;
 		lw_count(remote_handoffs);
 	}
 	me->history = h;
@@ -198,47 +189,91 @@ static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_no
 static lw_always_inline void lw_hq_pass(struct lw_hq_waiter *me, struct lw_node *next)
 {
 	lw_store(&next->history, me->history.packed, relaxed);
-	lw_mcs_handoff(next, LW_NODE_HEAD | (uint32_t)me->numa_node << LW_HQ_ROLE_BITS);
+	lw_mcs_handoff(next, LW_NODE_HEAD);
 }
 
-/* The mode of a lock that was seen as `val`, after these hand-offs and if nobody is left. */
-static lw_always_inline uint32_t lw_hq_mode(uint32_t val, union lw_hq_history h, bool empty)
+/* Plain mode: is there enough contention across nodes? The more doubts, the more it takes. */
+static inline bool lw_hq_is_contended(const union lw_hq_history *h, uint32_t doubts)
 {
+	uint64_t handoffs = h->handoffs >> doubts / LW_HQ_DOUBT;
+
+	return handoffs > lw_tunable(hqlock_general_handoffs_turn_numa) &&
+	       h->remote >= lw_tunable(hqlock_remote_handoffs_turn_numa);
+}
+
+/* NUMA mode, nobody is left: go on with it? */
+static inline bool lw_hq_keeps_numa(const union lw_hq_history *h)
+{
+	return h->remote >= lw_tunable(hqlock_remote_handoffs_keep_numa) ||
+	       lw_chance(lw_tunable(hqlock_probability_of_force_stay_numa), 10000);
+}
+
+static inline bool lw_hq_has_seen_enough(const union lw_hq_history *h)
+{
+	return h->handoffs > lw_tunable(hqlock_general_handoffs_turn_numa);
+}
+
+/* The service bits that `val` is to have next. `empty`: nobody is left. */
+static lw_always_inline uint32_t lw_hq_service(uint32_t val, const union lw_hq_history *h,
+					       bool empty)
+{
+	uint32_t numa = val & LW_SERVICE_MASK, plain = numa & ~LW_HQ_NUMA;
+	uint32_t doubts = val & LW_HQ_DOUBTS;
+
 	if (!(val & LW_HQ) || !lw_numa_aware())
-		return 0;
+		return plain;
 	if (!(val & LW_HQ_NUMA))
-		return h.handoffs > lw_tunable(hqlock_general_handoffs_turn_numa) &&
-				       h.remote >= lw_tunable(hqlock_remote_handoffs_turn_numa)
-			       ? LW_HQ_NUMA
-			       : 0;
-	return !empty || h.remote >= lw_tunable(hqlock_remote_handoffs_keep_numa) ||
-			       lw_chance(lw_tunable(hqlock_probability_of_force_stay_numa), 10000)
-		       ? LW_HQ_NUMA
-		       : 0;
+		return lw_hq_is_contended(h, doubts) ? plain | LW_HQ_NUMA : plain;
+	if (empty)
+		return lw_hq_keeps_numa(h) ? numa : plain;
+	/* Now and then: do hand-offs stay within nodes? Else plain queueing is cheaper. */
+	if (!lw_hq_has_seen_enough(h))
+		return numa;
+	if (h->remote <= h->handoffs / 2)
+		return numa & ~LW_HQ_DOUBTS;
+	return doubts < LW_HQ_DOUBTS ? plain + LW_HQ_DOUBT : plain;
 }
 
-/* (t,0,0,m) -> (0 or t,0,1,mode): false, and nothing changed, if the word is not `val` any more. */
-static lw_always_inline bool lw_hq_try_take(union lw_word *lock, uint32_t val, uint32_t tail,
-					    uint32_t mode)
+static inline void lw_hq_count_mode(uint32_t before, uint32_t service)
 {
-	uint32_t service = (val & LW_SERVICE_MASK & ~LW_HQ_NUMA) | mode;
-
-	if (!lw_try_cmpxchg(&lock->val, &val, tail | service | LW_LOCKED, acquire))
-		return false;
-	if (mode > (val & LW_HQ_NUMA))
+	if (service & ~before & LW_HQ_NUMA)
 		lw_count(numa_mode_entered);
-	if (mode < (val & LW_HQ_NUMA))
+	if (before & ~service & LW_HQ_NUMA)
 		lw_count(numa_mode_left);
+}
+
+/* Nobody is left: (t,0,0) -> (0,0,1). False if the word is not `val` any more. */
+static lw_always_inline bool lw_hq_try_take_last(union lw_word *lock, uint32_t val,
+						 const union lw_hq_history *h)
+{
+	uint32_t before = val, service = lw_hq_service(val, h, true);
+
+	if (!lw_try_cmpxchg(&lock->val, &val, service | LW_LOCKED, acquire))
+		return false;
+	lw_hq_count_mode(before, service);
 	return true;
 }
 
 /* There is a tail, so only the queue head may: (t,0,0) -> (t,0,1) */
-static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union lw_hq_history h)
+static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union lw_hq_history *h)
 {
-	uint32_t mode = lw_hq_mode(val, h, false);
+	uint16_t before = val & LW_SERVICE_MASK, now = before;
+	uint16_t service = lw_hq_service(val, h, false);
 
-	if (mode == (val & LW_HQ_NUMA) || !lw_hq_try_take(lock, val, val & LW_TAIL_MASK, mode))
+	if (service != before &&
+	    lw_try_cmpxchg(&lock->locked_pending, &now, service | LW_LOCKED, relaxed)) {
+		lw_hq_count_mode(before, service);
+		now = service;
+	} else {
+		/* Also if the pending bit has been set: another head will try. */
 		lw_field_store(lock, locked, LW_LOCKED, relaxed);
+		now = before;
+	}
+	/* Count anew in a mode that is new, or that was looked at just now. */
+	if (h->numa_mode != !!(now & LW_HQ_NUMA))
+		*h = (union lw_hq_history){.numa_node = h->numa_node, .numa_mode = !h->numa_mode};
+	else if (h->numa_mode && lw_hq_has_seen_enough(h))
+		h->handoffs = h->remote = 0;
 }
 
 /* (lock,me) -> 0: false if we are not the last of our node. Its queue is out of the word's. */
@@ -291,15 +326,15 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 		last = (val & LW_TAIL_MASK) == me->place_tail;
 		if (me->queue && !next)
 			next = lw_load(&me->node->next, dependency);
-		if (next && (last || me->history.run < lw_tunable(hqlock_fairness_threshold))) {
-			lw_hq_take(lock, val, me->history);
+		if (next && (last || me->history.local < lw_tunable(hqlock_fairness_threshold))) {
+			lw_hq_take(lock, val, &me->history);
 			lw_hq_pass(me, next);
 			return;
 		}
 		if (!last)
 			break;
 		/* (place,0,0) -> (0,0,1) */
-		if (lw_hq_try_take(lock, val, 0, lw_hq_mode(val, me->history, true))) {
+		if (lw_hq_try_take_last(lock, val, &me->history)) {
 			lw_hq_leave(me, NULL);
 			return;
 		}
@@ -307,7 +342,7 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 
 	if (next)
 		lw_count(fairness_handoffs);
-	lw_hq_take(lock, val, me->history);
+	lw_hq_take(lock, val, &me->history);
 	if (!after)
 		after = lw_await_ne(&me->place->next, ~(uintptr_t)0, 0, dependency);
 	lw_hq_pass(me, after);
@@ -317,11 +352,11 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, struct lw_node *node)
 {
 	struct lw_hq_waiter me = {
-		.numa_node = lw_numa_node(),
 		.node = node,
 		.self = lw_hq_waiters(lock, tail),
 		.place = node,
 		.place_tail = tail,
+		.history = {.numa_node = lw_numa_node()},
 	};
 	enum lw_hq_role role = LW_HQ_ALONE;
 	uint32_t val, old;
@@ -334,14 +369,14 @@ static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, str
 		return;
 
 	if (val & LW_HQ_NUMA)
-		me.queue = lw_hq_queue_of(lock, me.numa_node);
+		me.queue = lw_hq_queue_of(lock, me.history.numa_node);
 	if (me.queue)
 		role = lw_hq_join(&me);
 	if (role == LW_HQ_ALONE) {
 		me.queue = NULL;
 	} else {
 		me.place = me.queue;
-		me.place_tail = lw_hq_encode_queue(me.numa_node);
+		me.place_tail = lw_hq_encode_queue(me.history.numa_node);
 	}
 
 	lw_count(queued_acquisitions);
@@ -353,7 +388,7 @@ static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, str
 		old = lw_word_xchg_tail(lock, me.place_tail);
 		if (old) {
 			lw_store(&lw_hq_decode_tail(lock, old)->next, me.place, release);
-			me.handed = lw_mcs_wait(me.place);
+			lw_mcs_wait(me.place);
 			lw_hq_receive(&me, me.place);
 		}
 	}
@@ -365,8 +400,7 @@ void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
 	union lw_hq_history none = {.packed = 0};
 
 	/* Free, but not as the fast path expected it: (0,0,0,m) -> (0,0,1,mode) */
-	if (lw_word_is_free(val) &&
-	    lw_hq_try_take(&lock->word, val, 0, lw_hq_mode(val, none, true)))
+	if (lw_word_is_free(val) && lw_hq_try_take_last(&lock->word, val, &none))
 		return;
 	lw_queued_slowpath(&lock->word, val, lw_hq_queue);
 }

@@ -6,8 +6,9 @@
  * Its service bits stay for its life, so unlike other locks it is not all zero when
  * unlocked:
  *
- *   bit 9   LW_HQ       it is a HQ-spinlock
- *   bit 10  LW_HQ_NUMA  its mode: waiters queue with those of their NUMA node
+ *   bit 9      LW_HQ         it is a HQ-spinlock
+ *   bit 10     LW_HQ_NUMA    its mode: waiters queue with those of their NUMA node
+ *   bits 11-13 LW_HQ_DOUBTS  how often that mode was left for not being worth it
  *
  * A word without LW_HQ is a plain queued spinlock to all functions here.
  */
@@ -16,8 +17,10 @@
 
 #include "lock_word.h"
 
-#define LW_HQ	   0x200u
-#define LW_HQ_NUMA 0x400u
+#define LW_HQ	     0x200u
+#define LW_HQ_NUMA   0x400u
+#define LW_HQ_DOUBT  0x800u /* one of them */
+#define LW_HQ_DOUBTS 0x3800u
 
 struct lw_hq {
 	union lw_word word;
