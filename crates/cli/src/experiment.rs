@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
+use lockworks::{Settings, fairness};
 use lockworks_machine::Machine;
-use lockworks_sim::{Placement, Run, Scenario, Settings};
+use lockworks_sim::{Outcome, Placement, Run, Scenario};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -24,11 +25,17 @@ const TABLES: &[(&str, &str)] = tables!(
     "cna_locktorture",
     "cna_will_it_scale_open1",
     "cna_will_it_scale_lock2",
-    "cna_leveldb_readrandom"
+    "cna_leveldb_readrandom",
+    "hq_locktorture_epyc9654_gain_percent",
+    "hq_locktorture_epyc9654_fairness",
+    "hq_locktorture_kunpeng920_gain_percent"
 );
 
-/// What `lockworks fit` has found, on one table, for the machine and the model.
-const FIT: &str = include_str!("../../../experiments/fit.toml");
+/// What `lockworks fit` has found, each on tables of one workload.
+const FITS: &[&str] = &[
+    include_str!("../../../experiments/fit.toml"),
+    include_str!("../../../experiments/fit_hq.toml"),
+];
 
 /// How a published table came about.
 #[derive(Clone, Debug, Deserialize)]
@@ -40,8 +47,8 @@ pub struct Experiment {
     pub title: String,
     /// Where the figures were published.
     pub source: String,
-    /// On which machine.
-    pub machine: String,
+    /// On which machine, unless a column says another.
+    machine: String,
     /// Which workload.
     pub workload: String,
     placement: Placing,
@@ -49,13 +56,18 @@ pub struct Experiment {
     placements: u64,
     /// What the published figures count.
     pub unit: String,
+    #[serde(default)]
     per_second: f64,
-    /// The column that speedups are relative to.
+    /// The column that speedups are relative to; the lock, where gains are published.
     pub baseline: String,
-    /// The column that the works are about.
+    /// The column that the works are about, if it is one.
+    #[serde(default)]
     pub headline: String,
-    /// The most that the mean error of the headline's speedups may be, for `make bench`.
+    /// The most that the mean error may be, for `make bench`.
     pub limit_percent: f64,
+    /// Virtual time of each run.
+    #[serde(default = "five")]
+    milliseconds: f64,
     /// What had to be assumed (I).
     pub assumptions: Vec<String>,
     #[serde(rename = "column")]
@@ -69,6 +81,21 @@ pub struct Experiment {
 enum Placing {
     Compact,
     Scatter,
+    /// As many threads together as the workload's constant `gather_threads` says.
+    Gather,
+}
+
+/// What a column's figures are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Measure {
+    /// Operations in some time.
+    #[default]
+    Rate,
+    /// What the rate is above that of the baseline, in percent of this.
+    Gain,
+    /// The fairness factor.
+    Fairness,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -76,6 +103,9 @@ enum Placing {
 struct Column {
     name: String,
     lock: String,
+    machine: Option<String>,
+    #[serde(default)]
+    measure: Measure,
     #[serde(default = "yes")]
     shuffle_reduction: bool,
 }
@@ -84,20 +114,32 @@ fn yes() -> bool {
     true
 }
 
+fn five() -> f64 {
+    5.0
+}
+
+/// What is run for columns, at each thread count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Subject<'a> {
+    machine: &'a str,
+    lock: &'a str,
+    shuffle_reduction: bool,
+}
+
 #[derive(Clone, Debug)]
 struct Published {
     threads: usize,
     /// Of each column.
     figures: Vec<f64>,
-    deviations: Vec<f64>,
+    deviations: Option<Vec<f64>>,
 }
 
 /// A fit, as saved.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
-    /// The table it was made on.
-    pub table: String,
+    /// The tables it was made on, of one workload.
+    pub tables: Vec<String>,
     /// At which thread counts.
     pub points: Vec<usize>,
     /// The values it changed.
@@ -128,25 +170,35 @@ pub struct Row {
     pub column: String,
     /// The lock simulated for it.
     pub lock: String,
+    /// The machine simulated for it.
+    pub machine: String,
     /// In the table's unit.
     pub published: f64,
-    /// Standard deviation of the published runs.
-    pub published_sd: f64,
+    /// Standard deviation of the published runs, where it was published.
+    pub published_sd: Option<f64>,
     /// In the table's unit.
     pub simulated: f64,
-    /// Of the simulated figure.
+    /// Of the simulated figure; of 1 + gain where that is a gain, and in percentage points
+    /// where it is a fairness factor.
     pub error_percent: f64,
-    /// Relative to the baseline column, as published in full digits.
-    pub published_speedup: f64,
-    /// Relative to the simulated baseline.
-    pub simulated_speedup: f64,
-    /// Of the simulated speedup.
-    pub speedup_error_percent: f64,
+    /// The speedup, where there is a baseline.
+    pub speedup: Option<Speedup>,
 }
 
-/// The saved fit.
-pub fn saved_fit() -> Fit {
-    toml::from_str(FIT).expect("the saved fit is well formed")
+/// What a lock makes of a baseline's rate.
+#[derive(Clone, Debug, Serialize)]
+pub struct Speedup {
+    /// As published, in full digits.
+    pub published: f64,
+    /// Relative to the simulated baseline.
+    pub simulated: f64,
+    /// Of the simulated speedup.
+    pub error_percent: f64,
+}
+
+fn saved_fits() -> Vec<Fit> {
+    let fit = |text: &&str| toml::from_str(text).expect("saved fits are well formed");
+    FITS.iter().map(fit).collect()
 }
 
 impl Experiment {
@@ -186,6 +238,10 @@ impl Experiment {
                 .parse()
                 .expect("published figures are numbers")
         };
+        let deviations = self
+            .columns
+            .iter()
+            .all(|c| header.iter().any(|h| *h == format!("{}_sd", c.name)));
         let columns = |record: &csv::StringRecord, suffix: &str| {
             self.columns
                 .iter()
@@ -199,7 +255,7 @@ impl Experiment {
                 Published {
                     threads: number(&record, "threads") as usize,
                     figures: columns(&record, ""),
-                    deviations: columns(&record, "_sd"),
+                    deviations: deviations.then(|| columns(&record, "_sd")),
                 }
             })
             .collect()
@@ -210,34 +266,60 @@ impl Experiment {
         self.published.iter().map(|p| p.threads).collect()
     }
 
-    /// Its machine and workload, with values as described.
-    pub fn scenario(&self) -> Result<Scenario> {
+    /// Its machines.
+    pub fn machines(&self) -> Vec<&str> {
+        let mut machines: Vec<&str> = self.columns.iter().map(|c| self.machine_of(c)).collect();
+        machines.dedup();
+        machines
+    }
+
+    fn machine_of<'a>(&'a self, column: &'a Column) -> &'a str {
+        column.machine.as_deref().unwrap_or(&self.machine)
+    }
+
+    /// One of its machines, and its workload, with values as described.
+    pub fn scenario(&self, machine: &str) -> Result<Scenario> {
         Ok(Scenario::new(
-            Machine::find(&self.machine)?,
+            Machine::find(machine)?,
             find_workload(&self.workload)?,
         ))
     }
 
-    /// The values of a fit that apply here: of one made on another table, not the workload's.
-    fn applicable<'a>(&self, fit: &'a Fit) -> impl Iterator<Item = &'a Fitted> {
-        let own = fit.table == self.name;
-        fit.values
-            .iter()
-            .filter(move |fitted| own || !fitted.key.starts_with("workload."))
+    /// The scenario of each of its machines, with values as described but those set here.
+    pub fn scenarios(&self, settings: &[(String, f64)]) -> Result<Vec<Scenario>> {
+        self.machines()
+            .into_iter()
+            .map(|machine| {
+                let mut scenario = self.scenario(machine)?;
+                for (key, value) in settings {
+                    set(&mut scenario, key, *value)?;
+                }
+                Ok(scenario)
+            })
+            .collect()
     }
 
-    /// Does the fit change anything here?
-    pub fn is_changed_by(&self, fit: &Fit) -> bool {
-        self.applicable(fit).next().is_some()
-    }
-
-    /// The scenario with a fit's values.
-    pub fn fitted_scenario(&self, fit: &Fit) -> Result<Scenario> {
-        let mut scenario = self.scenario()?;
-        for fitted in self.applicable(fit) {
-            set(&mut scenario, &fitted.key, fitted.value)?;
+    /// The fit whose values change something here: of several, one made on this workload.
+    pub fn fit(&self) -> Result<Option<(Fit, Vec<(String, f64)>)>> {
+        let mut found = None;
+        for fit in saved_fits() {
+            let own = Self::find(&fit.tables[0])?.workload == self.workload;
+            let settings: Vec<_> = fit
+                .values
+                .iter()
+                .filter(|fitted| own || !fitted.key.starts_with("workload."))
+                .map(|fitted| (fitted.key.clone(), fitted.value))
+                .collect();
+            if !settings.is_empty() && (own || found.is_none()) {
+                found = Some((fit, settings));
+            }
         }
-        Ok(scenario)
+        Ok(found)
+    }
+
+    /// Virtual milliseconds of each run.
+    pub fn milliseconds(&self) -> f64 {
+        self.milliseconds
     }
 
     fn placements(&self, threads: usize) -> u64 {
@@ -248,52 +330,95 @@ impl Experiment {
         }
     }
 
+    fn subject<'a>(&'a self, column: &'a Column) -> Subject<'a> {
+        Subject {
+            machine: self.machine_of(column),
+            lock: &column.lock,
+            shuffle_reduction: column.shuffle_reduction,
+        }
+    }
+
+    /// What a column's speedups are relative to.
+    fn baseline_of<'a>(&'a self, column: &'a Column) -> Option<Subject<'a>> {
+        match column.measure {
+            Measure::Rate => Some(self.subject(&self.columns[self.column(&self.baseline)])),
+            Measure::Gain => Some(Subject {
+                lock: &self.baseline,
+                ..self.subject(column)
+            }),
+            Measure::Fairness => None,
+        }
+    }
+
+    /// All that is run for the columns.
+    fn subjects(&self) -> Vec<Subject<'_>> {
+        let mut subjects = Vec::new();
+        for column in &self.columns {
+            for subject in self
+                .baseline_of(column)
+                .into_iter()
+                .chain([self.subject(column)])
+            {
+                if !subjects.contains(&subject) {
+                    subjects.push(subject);
+                }
+            }
+        }
+        subjects
+    }
+
     /// How many runs a simulation of all columns at these thread counts takes.
     pub fn runs(&self, threads: &[usize]) -> usize {
         self.points(threads).len()
     }
 
-    /// Published row, column and placement of each run.
-    fn points(&self, threads: &[usize]) -> Vec<(usize, usize, u64)> {
+    /// Number of threads, subject and placement of each run.
+    fn points(&self, threads: &[usize]) -> Vec<(usize, Subject<'_>, u64)> {
+        let subjects = self.subjects();
         let mut points = Vec::new();
-        for (row, published) in self.published.iter().enumerate() {
-            if !threads.contains(&published.threads) {
-                continue;
-            }
-            for column in 0..self.columns.len() {
-                for placement in 0..self.placements(published.threads) {
-                    points.push((row, column, placement));
+        for threads in self.threads().into_iter().filter(|n| threads.contains(n)) {
+            for subject in &subjects {
+                for placement in 0..self.placements(threads) {
+                    points.push((threads, *subject, placement));
                 }
             }
         }
         points
     }
 
-    /// Simulates the table at these thread counts, `seconds` of virtual time a run.
+    fn place(&self, scenario: &Scenario, seed: u64) -> Placement {
+        match self.placement {
+            Placing::Compact => Placement::Compact,
+            Placing::Scatter => Placement::Scatter(seed),
+            Placing::Gather => scenario.workload.gather(seed),
+        }
+    }
+
+    /// Simulates the table at these thread counts on the scenarios of its machines, `seconds` of
+    /// virtual time a run.
     pub fn simulate(
         &self,
-        scenario: &Scenario,
+        scenarios: &[Scenario],
         threads: &[usize],
         seconds: f64,
         bar: &ProgressBar,
     ) -> Result<Vec<Row>> {
         let points = self.points(threads);
-        let rates: Vec<f64> = points
+        let outcomes: Vec<Outcome> = points
             .par_iter()
-            .map(|&(row, column, placement)| {
-                let threads = self.published[row].threads;
-                let column = &self.columns[column];
+            .map(|&(threads, subject, placement)| {
+                let scenario = scenarios
+                    .iter()
+                    .find(|scenario| scenario.machine.name == subject.machine)
+                    .expect("a scenario for each machine");
                 let outcome = Run {
                     scenario,
-                    lock: find_lock(&column.lock)?,
+                    lock: find_lock(subject.lock)?,
                     threads,
-                    placement: match self.placement {
-                        Placing::Compact => Placement::Compact,
-                        Placing::Scatter => Placement::Scatter(placement + 1),
-                    },
+                    placement: self.place(scenario, placement + 1),
                     seconds,
                     tunables: Settings {
-                        shuffle_reduction: column.shuffle_reduction,
+                        shuffle_reduction: subject.shuffle_reduction,
                         ..Settings::default()
                     },
                     odd_threads_have_priority: false,
@@ -302,48 +427,84 @@ impl Experiment {
                 .run();
                 bar.inc(1);
                 let outcome =
-                    outcome.with_context(|| format!("{} with {threads} threads", column.lock))?;
-                anyhow::ensure!(outcome.violations == 0, "{} failed to exclude", column.lock);
-                Ok(self.figure(outcome.operations_per_second))
+                    outcome.with_context(|| format!("{} with {threads} threads", subject.lock))?;
+                anyhow::ensure!(
+                    outcome.violations == 0,
+                    "{} failed to exclude",
+                    subject.lock
+                );
+                Ok(outcome)
             })
             .collect::<Result<_>>()?;
 
-        let mean = |row: usize, column: usize| {
-            let mine: Vec<f64> = points
-                .iter()
-                .zip(&rates)
-                .filter(|((r, c, _), _)| (*r, *c) == (row, column))
-                .map(|(_, rate)| *rate)
-                .collect();
-            mine.iter().sum::<f64>() / mine.len() as f64
+        let mean_of = |threads: usize, subject: Subject, figure: fn(&Outcome) -> f64| {
+            let mine = points.iter().zip(&outcomes);
+            mean(
+                mine.filter(|((n, s, _), _)| (*n, *s) == (threads, subject))
+                    .map(|(_, outcome)| figure(outcome)),
+            )
         };
-        let baseline = self.column(&self.baseline);
+        let rate = |threads, subject| mean_of(threads, subject, |o| o.operations_per_second);
         let percent = |value: f64, of: f64| 100.0 * (value / of - 1.0);
         let mut rows = Vec::new();
-        for (at, published) in self.published.iter().enumerate() {
-            if !threads.contains(&published.threads) {
-                continue;
-            }
-            for (column, described) in self.columns.iter().enumerate() {
-                let simulated = mean(at, column);
-                let simulated_speedup = simulated / mean(at, baseline);
-                let figure = published.figures[column];
-                let published_speedup = figure / published.figures[baseline];
+        for published in self
+            .published
+            .iter()
+            .filter(|p| threads.contains(&p.threads))
+        {
+            for (at, column) in self.columns.iter().enumerate() {
+                let (n, figure) = (published.threads, published.figures[at]);
+                let subject = self.subject(column);
+                let speedup = self.baseline_of(column).map(|baseline| {
+                    let published = match column.measure {
+                        Measure::Gain => 1.0 + figure / 100.0,
+                        _ => figure / published.figures[self.column(&self.baseline)],
+                    };
+                    let simulated = rate(n, subject) / rate(n, baseline);
+                    Speedup {
+                        published,
+                        simulated,
+                        error_percent: percent(simulated, published),
+                    }
+                });
+                let (simulated, error_percent) = match (column.measure, &speedup) {
+                    (Measure::Gain, Some(speedup)) => {
+                        (percent(speedup.simulated, 1.0), speedup.error_percent)
+                    }
+                    (Measure::Fairness, _) => {
+                        let simulated =
+                            mean_of(n, subject, |o| fairness(&o.operations).unwrap_or(1.0));
+                        (simulated, 100.0 * (simulated - figure))
+                    }
+                    _ => {
+                        let simulated = self.figure(rate(n, subject));
+                        (simulated, percent(simulated, figure))
+                    }
+                };
                 rows.push(Row {
-                    threads: published.threads,
-                    column: described.name.clone(),
-                    lock: described.lock.clone(),
+                    threads: n,
+                    column: column.name.clone(),
+                    lock: column.lock.clone(),
+                    machine: subject.machine.to_owned(),
                     published: figure,
-                    published_sd: published.deviations[column],
+                    published_sd: published.deviations.as_ref().map(|d| d[at]),
                     simulated,
-                    error_percent: percent(simulated, figure),
-                    published_speedup,
-                    simulated_speedup,
-                    speedup_error_percent: percent(simulated_speedup, published_speedup),
+                    error_percent,
+                    speedup,
                 });
             }
         }
         Ok(rows)
+    }
+
+    /// Mean absolute error, in percent: of the headline's speedups, or of all figures if there is
+    /// no headline.
+    pub fn error<'a>(&self, rows: impl IntoIterator<Item = &'a Row>) -> f64 {
+        if self.headline.is_empty() {
+            mean(rows.into_iter().map(|row| row.error_percent.abs()))
+        } else {
+            speedup_error(rows, &self.headline).unwrap_or_default()
+        }
     }
 
     /// Operations a second in the table's unit.
@@ -382,7 +543,10 @@ impl Experiment {
                 points: self
                     .published
                     .iter()
-                    .map(|p| (p.threads, p.figures[at], p.deviations[at]))
+                    .map(|p| {
+                        let deviation = p.deviations.as_ref().map_or(0.0, |d| d[at]);
+                        (p.threads, p.figures[at], deviation)
+                    })
                     .collect(),
             })
             .collect()
@@ -399,13 +563,15 @@ pub struct PublishedSeries<'a> {
     pub points: Vec<(usize, f64, f64)>,
 }
 
-/// Mean absolute error, in percent, of the rows' speedups in a column.
-pub fn speedup_error<'a>(rows: impl IntoIterator<Item = &'a Row>, column: &str) -> f64 {
-    mean(
-        rows.into_iter()
-            .filter(|r| r.column == column)
-            .map(|r| r.speedup_error_percent.abs()),
-    )
+/// Mean absolute error, in percent, of the rows' speedups in a column, if it has any.
+pub fn speedup_error<'a>(rows: impl IntoIterator<Item = &'a Row>, column: &str) -> Option<f64> {
+    let errors: Vec<f64> = rows
+        .into_iter()
+        .filter(|r| r.column == column)
+        .filter_map(|r| r.speedup.as_ref())
+        .map(|speedup| speedup.error_percent.abs())
+        .collect();
+    (!errors.is_empty()).then(|| mean(errors))
 }
 
 /// Mean absolute error, in percent, of the rows' figures in a column.
@@ -417,7 +583,9 @@ pub fn figure_error<'a>(rows: impl IntoIterator<Item = &'a Row>, column: &str) -
     )
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, n) = values.fold((0.0, 0), |(sum, n), v| (sum + v, n + 1));
+fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (sum, n) = values
+        .into_iter()
+        .fold((0.0, 0), |(sum, n), v| (sum + v, n + 1));
     sum / f64::from(n.max(1))
 }

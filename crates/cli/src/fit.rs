@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use cobyla::{RhoBeg, StopTols, minimize};
 use indicatif::ProgressBar;
 
-use crate::experiment::{Experiment, Fit, Fitted, figure_error, speedup_error};
+use crate::experiment::{Experiment, Fit, Fitted, figure_error};
 use crate::output::Destination;
 use crate::sim::set;
 
@@ -15,14 +15,16 @@ use crate::sim::set;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Minimises the mean absolute error of the headline column's speedups, and half of that of the
-baseline's figures, at the given points; the rest of the table remains to judge the fit by. Writes
-TOML, as in experiments/fit.toml, which `lockworks reproduce` uses when built in.
+baseline's figures, at the given points; of all figures, in a table without a headline. The rest of
+the table remains to judge the fit by. Of several tables the mean is taken. Writes TOML, as in
+experiments/fit.toml, which `lockworks reproduce` uses when built in.
 
 Example:
   lockworks fit cna_locktorture --points 8,32,108 --value workload.division_cycles=32..96")]
 pub struct Args {
-    /// The table
-    table: String,
+    /// The tables, of one workload
+    #[arg(value_name = "TABLE", required = true)]
+    tables: Vec<String>,
 
     /// Thread counts to fit at
     #[arg(long, value_name = "N", value_delimiter = ',', required = true)]
@@ -59,16 +61,29 @@ fn bounds(text: &str) -> Result<(String, f64, f64), String> {
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
     args.destination.check()?;
-    let experiment = Experiment::find(&args.table)?;
-    for n in &args.points {
+    let experiments = args
+        .tables
+        .iter()
+        .map(|name| Experiment::find(name))
+        .collect::<Result<Vec<_>>>()?;
+    let first = &experiments[0];
+    for experiment in &experiments {
         ensure!(
-            experiment.threads().contains(n),
-            "{} has no row for {n} threads; choose from {:?}",
-            args.table,
-            experiment.threads()
+            experiment.workload == first.workload,
+            "{} is of another workload than {}; fit them one by one",
+            experiment.name,
+            first.name
         );
+        for n in &args.points {
+            ensure!(
+                experiment.threads().contains(n),
+                "{} has no row for {n} threads; choose from {:?}",
+                experiment.name,
+                experiment.threads()
+            );
+        }
     }
-    let described = experiment.scenario()?;
+    let described = first.scenario(first.machines()[0])?;
     let mut start = Vec::new();
     for (key, low, high) in &args.value {
         set(&mut described.clone(), key, *low)?;
@@ -93,21 +108,29 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     // The optimiser's own result is where it ended; the best it has seen may be another.
     let best = RefCell::new((f64::INFINITY, start.clone()));
     let objective = |x: &[f64], _: &mut ()| -> f64 {
-        let mut scenario = described.clone();
-        for ((key, ..), value) in args.value.iter().zip(scaled(x)) {
-            scenario
-                .set(key, value, "fitted")
-                .expect("it could be set before");
-        }
-        let rows = experiment.simulate(
-            &scenario,
-            &args.points,
-            args.ms / 1e3,
-            &ProgressBar::hidden(),
-        );
-        let error = rows.map_or(f64::INFINITY, |rows| {
-            speedup_error(&rows, &experiment.headline)
-                + figure_error(&rows, &experiment.baseline) / 2.0
+        let settings: Vec<_> = args
+            .value
+            .iter()
+            .zip(scaled(x))
+            .map(|((key, ..), value)| (key.clone(), value))
+            .collect();
+        let error = |experiment: &Experiment| -> Result<f64> {
+            let rows = experiment.simulate(
+                &experiment.scenarios(&settings)?,
+                &args.points,
+                args.ms / 1e3,
+                &ProgressBar::hidden(),
+            )?;
+            Ok(experiment.error(&rows)
+                + if experiment.headline.is_empty() {
+                    0.0
+                } else {
+                    figure_error(&rows, &experiment.baseline) / 2.0
+                })
+        };
+        let errors: Result<Vec<f64>> = experiments.iter().map(error).collect();
+        let error = errors.map_or(f64::INFINITY, |errors| {
+            errors.iter().sum::<f64>() / errors.len() as f64
         });
         bar.inc(1);
         if error < best.borrow().0 {
@@ -136,7 +159,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         bail!("the fit failed, {ended:?}; choose other bounds");
     }
     let fit = Fit {
-        table: args.table.clone(),
+        tables: args.tables.clone(),
         points: args.points.clone(),
         values: args
             .value

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use comfy_table::CellAlignment;
 use lockworks_machine::Mark;
-use lockworks_sim::{Scenario, ScenarioValue};
+use lockworks_sim::ScenarioValue;
 use serde::Serialize;
 
-use crate::experiment::{Experiment, Fit, Row, figure_error, saved_fit, speedup_error};
+use crate::experiment::{Experiment, Fit, Row, figure_error, speedup_error};
 use crate::output::{self, Destination};
-use crate::sim::{progress, set};
+use crate::sim::progress;
 
 /// Simulate a published table and put both side by side, point by point.
 #[derive(clap::Args)]
@@ -30,9 +30,9 @@ pub struct Args {
     #[arg(value_name = "TABLE")]
     table: Option<String>,
 
-    /// Virtual time of each run, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = crate::sim::milliseconds)]
-    ms: f64,
+    /// Virtual time of each run, in milliseconds [default: the table's, mostly 5]
+    #[arg(long, value_name = "MS", value_parser = crate::sim::milliseconds)]
+    ms: Option<f64>,
 
     /// Change a value of machine, workload or model, to see what it does
     #[arg(long, value_name = "KEY=VALUE", value_parser = crate::sim::setting)]
@@ -52,16 +52,17 @@ struct Reproduction {
     table: String,
     title: String,
     source: String,
-    machine: String,
+    machines: Vec<String>,
     workload: String,
     unit: String,
     virtual_milliseconds: f64,
-    /// Of the headline column's speedups, with values as described.
+    /// Of the headline column's speedups, or of all figures, with values as described.
     mean_absolute_error_percent: f64,
     /// What it is to be at most.
     limit_percent: f64,
     rows: Vec<Row>,
     columns: Vec<ColumnError>,
+    /// Of the first machine.
     values: Vec<ScenarioValue>,
     assumptions: Vec<String>,
     /// None where the fit changes no value.
@@ -71,7 +72,7 @@ struct Reproduction {
 #[derive(Serialize)]
 struct ColumnError {
     column: String,
-    speedup_mean_absolute_error_percent: f64,
+    speedup_mean_absolute_error_percent: Option<f64>,
     mean_absolute_error_percent: f64,
 }
 
@@ -93,15 +94,14 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         Some("all") => Experiment::all(),
         Some(name) => vec![Experiment::find(name)?],
     };
-    let fit = saved_fit();
-    let runs = experiments
-        .iter()
-        .map(|e| e.runs(&e.threads()) * if e.is_changed_by(&fit) { 2 } else { 1 })
-        .sum();
+    let mut runs = 0;
+    for e in &experiments {
+        runs += e.runs(&e.threads()) * if e.fit()?.is_some() { 2 } else { 1 };
+    }
     let bar = progress(runs, "simulating");
     let reproductions = experiments
         .iter()
-        .map(|experiment| reproduce(experiment, &fit, args, &bar))
+        .map(|experiment| reproduce(experiment, args, &bar))
         .collect::<Result<Vec<_>>>()?;
     bar.finish_and_clear();
 
@@ -124,9 +124,9 @@ fn list(args: &Args) -> Result<ExitCode> {
     let entries: Vec<_> = Experiment::all()
         .into_iter()
         .map(|e| Entry {
+            machine: e.machines().join(", "),
             table: e.name,
             title: e.title,
-            machine: e.machine,
         })
         .collect();
     let text = if args.json {
@@ -144,38 +144,34 @@ fn list(args: &Args) -> Result<ExitCode> {
 
 fn reproduce(
     experiment: &Experiment,
-    fit: &Fit,
     args: &Args,
     bar: &indicatif::ProgressBar,
 ) -> Result<Reproduction> {
-    let seconds = args.ms / 1e3;
-    let simulate =
-        |scenario: &Scenario| experiment.simulate(scenario, &experiment.threads(), seconds, bar);
-    let changed = |mut scenario: Scenario| -> Result<Scenario> {
-        for (key, value) in &args.set {
-            set(&mut scenario, key, *value)?;
-        }
-        Ok(scenario)
+    let seconds = args.ms.unwrap_or(experiment.milliseconds()) / 1e3;
+    let simulate = |settings: &[(String, f64)]| {
+        let scenarios = experiment.scenarios(settings)?;
+        experiment.simulate(&scenarios, &experiment.threads(), seconds, bar)
     };
-    let scenario = changed(experiment.scenario()?)?;
-    let rows = simulate(&scenario)?;
-    let headline = &experiment.headline;
-    let fitted = if experiment.is_changed_by(fit) {
-        let rows = simulate(&changed(experiment.fitted_scenario(fit)?)?)?;
-        let unseen = rows
-            .iter()
-            .filter(|row| fit.table != experiment.name || !fit.points.contains(&row.threads));
-        Some(Fitted {
-            fit: fit.clone(),
-            mean_absolute_error_percent: speedup_error(&rows, headline),
-            mean_absolute_error_percent_not_fitted: speedup_error(unseen, headline),
-            rows,
-        })
-    } else {
-        None
+    let scenarios = experiment.scenarios(&args.set)?;
+    let rows = simulate(&args.set)?;
+    let fitted = match experiment.fit()? {
+        None => None,
+        Some((fit, mut settings)) => {
+            settings.extend_from_slice(&args.set);
+            let rows = simulate(&settings)?;
+            let unseen = rows.iter().filter(|row| {
+                !fit.tables.contains(&experiment.name) || !fit.points.contains(&row.threads)
+            });
+            Some(Fitted {
+                mean_absolute_error_percent: experiment.error(&rows),
+                mean_absolute_error_percent_not_fitted: experiment.error(unseen),
+                fit,
+                rows,
+            })
+        }
     };
     Ok(Reproduction {
-        mean_absolute_error_percent: speedup_error(&rows, headline),
+        mean_absolute_error_percent: experiment.error(&rows),
         limit_percent: experiment.limit_percent,
         columns: experiment
             .published_series()
@@ -190,12 +186,12 @@ fn reproduce(
         table: experiment.name.clone(),
         title: experiment.title.clone(),
         source: experiment.source.clone(),
-        machine: experiment.machine.clone(),
+        machines: scenarios.iter().map(|s| s.machine.name.clone()).collect(),
         workload: experiment.workload.clone(),
         unit: experiment.unit.clone(),
         virtual_milliseconds: seconds * 1e3,
         rows,
-        values: scenario.values(),
+        values: scenarios[0].values(),
         assumptions: experiment.assumptions.clone(),
     })
 }
@@ -216,22 +212,45 @@ fn text(r: &Reproduction) -> String {
     }
     let mut table = output::table(&header);
     for (at, row) in r.rows.iter().enumerate() {
-        let is_baseline = row.column == r.columns[0].column;
-        let speedup = |text: String| if is_baseline { String::new() } else { text };
+        let spread = |sd: f64| format!(" ±{sd:.3}");
         let mut cells = vec![
             row.threads.to_string(),
             row.column.clone(),
-            format!("{:.3} ±{:.3}", row.published, row.published_sd),
+            format!(
+                "{:.3}{}",
+                row.published,
+                row.published_sd.map_or_else(String::new, spread)
+            ),
             format!("{:.3}", row.simulated),
             format!("{:+.1} %", row.error_percent),
-            speedup(format!("{:.3}", row.published_speedup)),
-            speedup(format!("{:.3}", row.simulated_speedup)),
-            speedup(format!("{:+.1} %", row.speedup_error_percent)),
         ];
+        // Speedups of the baseline over itself say nothing.
+        let shown = |row: &Row| {
+            row.speedup
+                .clone()
+                .filter(|s| (s.published, s.simulated) != (1.0, 1.0))
+        };
+        match shown(row) {
+            Some(speedup) => cells.extend([
+                format!("{:.3}", speedup.published),
+                format!("{:.3}", speedup.simulated),
+                format!("{:+.1} %", speedup.error_percent),
+            ]),
+            None => cells.extend([const { String::new() }; 3]),
+        }
         if let Some(fitted) = &r.fitted {
             let row = &fitted.rows[at];
-            cells.push(speedup(format!("{:.3}", row.simulated_speedup)));
-            cells.push(speedup(format!("{:+.1} %", row.speedup_error_percent)));
+            match (shown(row), &row.speedup) {
+                (Some(speedup), _) => cells.extend([
+                    format!("{:.3}", speedup.simulated),
+                    format!("{:+.1} %", speedup.error_percent),
+                ]),
+                (None, Some(_)) => cells.extend([const { String::new() }; 2]),
+                (None, None) => cells.extend([
+                    format!("{:.3}", row.simulated),
+                    format!("{:+.1} %", row.error_percent),
+                ]),
+            }
         }
         table.add_row(cells);
     }
@@ -243,16 +262,22 @@ fn text(r: &Reproduction) -> String {
 
     let mut text = format!(
         "{}: {}\n{}; on {}, in {}\n{table}\n",
-        r.table, r.title, r.source, r.machine, r.unit
+        r.table,
+        r.title,
+        r.source,
+        r.machines.join(", "),
+        r.unit
     );
     text.push_str(
         "Mean absolute error with values as described, speedup and figures themselves:\n",
     );
     for column in &r.columns {
         text.push_str(&format!(
-            "  {:16} {:5.1} %  {:5.1} %\n",
+            "  {:16} {}  {:5.1} %\n",
             column.column,
-            column.speedup_mean_absolute_error_percent,
+            column
+                .speedup_mean_absolute_error_percent
+                .map_or_else(|| "      -".to_owned(), |error| format!("{error:5.1} %")),
             column.mean_absolute_error_percent
         ));
     }
@@ -285,7 +310,7 @@ fn fit_text(fitted: &Fitted, described: &[ScenarioValue]) -> String {
         } else {
             format!("{} values", fit.values.len())
         },
-        fit.table,
+        fit.tables.join(", "),
         points.join(", "),
         fitted.mean_absolute_error_percent,
         fitted.mean_absolute_error_percent_not_fitted

@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(short, long, value_name = "N", value_delimiter = ',')]
     threads: Vec<usize>,
 
-    /// Where threads run: compact, spread, scatter or scatter:SEED [default: the workload's]
+    /// Where threads run: compact, spread, scatter:SEED or gather:SIZE:SEED [default: the workload's]
     #[arg(short, long, value_name = "HOW")]
     placement: Option<Placement>,
 

@@ -17,6 +17,14 @@ pub enum Placement {
     /// Random cores, second hardware threads when all cores are taken; for threads that the
     /// scheduler places. The number is the seed.
     Scatter(u64),
+    /// As scatter, but so many threads share a NUMA node before another node has any; for threads
+    /// that the scheduler keeps near those whom they wake. Nodes come in random order, and again.
+    Gather {
+        /// So many.
+        size: usize,
+        /// Of the random choices.
+        seed: u64,
+    },
 }
 
 impl Placement {
@@ -33,7 +41,7 @@ impl Placement {
                 .count()
         };
         let mut cpus: Vec<usize> = (0..machine.cpus()).collect();
-        match self {
+        match *self {
             Self::Compact => {}
             Self::Spread => {
                 let rank = |cpu: usize| {
@@ -45,7 +53,24 @@ impl Placement {
                 cpus.sort_by_cached_key(|&c| (rank(c), machine.node_of(c)));
             }
             Self::Scatter(seed) => {
-                cpus.shuffle(&mut Pcg32::new(*seed, 0));
+                cpus.shuffle(&mut Pcg32::new(seed, 0));
+            }
+            Self::Gather { size, seed } => {
+                let mut random = Pcg32::new(seed, 0);
+                cpus.shuffle(&mut random);
+                let mut order: Vec<usize> = (0..machine.nodes()).collect();
+                order.shuffle(&mut random);
+                let mut taken = vec![[0; 2]; machine.nodes()];
+                let turn = |&cpu: &usize| {
+                    let node = usize::from(machine.node_of(cpu));
+                    let second = usize::from(sibling(cpu) > 0);
+                    let before = &mut taken[node][second];
+                    *before += 1;
+                    (second, (*before - 1) / size.max(1), order[node])
+                };
+                let mut turns: Vec<_> = cpus.iter().map(turn).zip(cpus.clone()).collect();
+                turns.sort_by_key(|(turn, _)| *turn);
+                cpus = turns.into_iter().map(|(_, cpu)| cpu).collect();
             }
         }
         cpus.sort_by_cached_key(|&c| sibling(c));
@@ -60,6 +85,7 @@ impl fmt::Display for Placement {
             Self::Compact => f.write_str("compact"),
             Self::Spread => f.write_str("spread"),
             Self::Scatter(seed) => write!(f, "scatter:{seed}"),
+            Self::Gather { size, seed } => write!(f, "gather:{size}:{seed}"),
         }
     }
 }
@@ -68,19 +94,27 @@ impl FromStr for Placement {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "compact" => Ok(Self::Compact),
-            "spread" => Ok(Self::Spread),
-            "scatter" => Ok(Self::Scatter(1)),
-            _ => text
-                .strip_prefix("scatter:")
-                .and_then(|seed| seed.parse().ok())
-                .map(Self::Scatter)
-                .ok_or_else(|| {
-                    format!(
-                        "unknown placement '{text}'; use compact, spread, scatter or scatter:SEED"
-                    )
-                }),
+        let mut words = text.split(':');
+        let kind = words.next().unwrap_or_default();
+        let numbers: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
+        match (kind, numbers.as_deref()) {
+            ("compact", Some([])) => Some(Self::Compact),
+            ("spread", Some([])) => Some(Self::Spread),
+            ("scatter", Some([])) => Some(Self::Scatter(1)),
+            ("scatter", Some([seed])) => Some(Self::Scatter(*seed)),
+            ("gather", Some([size, rest @ ..])) if *size > 0 && rest.len() < 2 => {
+                Some(Self::Gather {
+                    size: *size as usize,
+                    seed: rest.first().copied().unwrap_or(1),
+                })
+            }
+            _ => None,
         }
+        .ok_or_else(|| {
+            format!(
+                "unknown placement '{text}'; use compact, spread, scatter, scatter:SEED, \
+                 gather:SIZE or gather:SIZE:SEED"
+            )
+        })
     }
 }

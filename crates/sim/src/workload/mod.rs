@@ -75,9 +75,18 @@ impl Workload {
 
     /// Where its threads run, unless told otherwise.
     pub fn placement(&self) -> Placement {
-        self.placement
-            .parse()
-            .expect("built-in workloads are well formed")
+        match self.placement.as_str() {
+            "gather" => self.gather(1),
+            other => other.parse().expect("built-in workloads are well formed"),
+        }
+    }
+
+    /// As many threads together as its constant `gather_threads` says.
+    pub fn gather(&self, seed: u64) -> Placement {
+        Placement::Gather {
+            size: self.constant("gather_threads").max(1.0) as usize,
+            seed,
+        }
     }
 
     /// Its constants: key, value with mark and source.
