@@ -59,6 +59,12 @@
 /* In `locked` of a waiter of a node's queue: first in it, but it has no place. */
 #define LW_HQ_LEADER 2
 
+/*
+ * NUMA mode is worth it while one hand-off in so many at most goes to another node: two
+ * or three threads a node do not keep a place going, and to leave one costs the holder.
+ */
+#define LW_HQ_WORTH 8
+
 /* What a head is told of the hand-offs before its own, since the queue was last empty. */
 union lw_hq_history {
 	uint64_t packed;
@@ -229,7 +235,7 @@ static lw_always_inline uint32_t lw_hq_service(uint32_t val, const union lw_hq_h
 	/* Now and then: do hand-offs stay within nodes? Else plain queueing is cheaper. */
 	if (!lw_hq_has_seen_enough(h))
 		return numa;
-	if (h->remote <= h->handoffs / 2)
+	if (h->remote <= h->handoffs / LW_HQ_WORTH)
 		return numa & ~LW_HQ_DOUBTS;
 	return doubts < LW_HQ_DOUBTS ? plain + LW_HQ_DOUBT : plain;
 }
@@ -242,11 +248,11 @@ static inline void lw_hq_count_mode(uint32_t before, uint32_t service)
 		lw_count(numa_mode_left);
 }
 
-/* Nobody is left: (t,0,0) -> (0,0,1). False if the word is not `val` any more. */
+/* Nobody else waits: (t,0,0) -> (0,0,1). False if the word is not `val` any more. */
 static lw_always_inline bool lw_hq_try_take_last(union lw_word *lock, uint32_t val,
-						 const union lw_hq_history *h)
+						 uint32_t service)
 {
-	uint32_t before = val, service = lw_hq_service(val, h, true);
+	uint32_t before = val;
 
 	if (!lw_try_cmpxchg(&lock->val, &val, service | LW_LOCKED, acquire))
 		return false;
@@ -334,7 +340,7 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 		if (!last)
 			break;
 		/* (place,0,0) -> (0,0,1) */
-		if (lw_hq_try_take_last(lock, val, &me->history)) {
+		if (lw_hq_try_take_last(lock, val, lw_hq_service(val, &me->history, true))) {
 			lw_hq_leave(me, NULL);
 			return;
 		}
@@ -395,14 +401,20 @@ static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, str
 	lw_hq_head(lock, &me, role == LW_HQ_LEADS);
 }
 
-void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
+/* Free, but not as the fast path expects it: so that it soon is, have a doubt less each time. */
+static inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t val)
 {
 	union lw_hq_history none = {.packed = 0};
+	uint32_t service = lw_hq_service(val, &none, true);
 
-	/* Free, but not as the fast path expected it: (0,0,0,m) -> (0,0,1,mode) */
-	if (lw_word_is_free(val) && lw_hq_try_take_last(&lock->word, val, &none))
-		return;
-	lw_queued_slowpath(&lock->word, val, lw_hq_queue);
+	return lw_hq_try_take_last(lock, val,
+				   service & LW_HQ_DOUBTS ? service - LW_HQ_DOUBT : service);
+}
+
+void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
+{
+	if (!lw_word_is_free(val) || !lw_hq_try_take_free(&lock->word, val))
+		lw_queued_slowpath(&lock->word, val, lw_hq_queue);
 }
 
 LW_DESCRIBE(hq, struct lw_hq, .summary = "hierarchical queued spinlock, a queue for each node",
