@@ -58,13 +58,13 @@ static inline int in_child(void (*body)(void *arg), void *arg)
 /* (0,0,0) -> (0,1,1), held and awaited: whoever comes now must queue. */
 static inline void make_busy(union lw_word *word)
 {
-	lw_store(&word->val, LW_LOCKED | LW_PENDING, relaxed);
+	lw_fetch_or(&word->val, LW_LOCKED | LW_PENDING, acquire);
 }
 
 /* (*,1,1) -> (*,0,0) */
 static inline void end_busy(union lw_word *word)
 {
-	lw_field_store(word, locked_pending, 0, release);
+	lw_fetch_and(&word->val, ~(LW_LOCKED | LW_PENDING), release);
 }
 
 /*
