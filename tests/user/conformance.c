@@ -15,6 +15,15 @@ static void *zeroed(size_t size)
 	return memset(memory, 0, whole ? whole : 128);
 }
 
+static void *new_lock(const struct lw_lock_type *type)
+{
+	void *lock = zeroed(type->size);
+
+	if (type->unlocked)
+		memcpy(lock, &type->unlocked, sizeof(type->unlocked));
+	return lock;
+}
+
 struct attempt {
 	const struct lw_lock_type *type;
 	void *lock;
@@ -45,7 +54,7 @@ static bool another_thread_gets(struct attempt *attempt)
 static void semantics(void *arg)
 {
 	const struct lw_lock_type *type = arg;
-	struct attempt attempt = {type, zeroed(type->size)};
+	struct attempt attempt = {type, new_lock(type)};
 	void *node = zeroed(type->node_size);
 
 	CHECK(type->trylock(attempt.lock, node));
@@ -99,7 +108,7 @@ static unsigned int violations(const struct lw_lock_type *type, unsigned int thr
 	unsigned int sum = 0;
 
 	for (unsigned int i = 0; i < depth; i++)
-		client.locks[i] = zeroed(type->size);
+		client.locks[i] = new_lock(type);
 	for (unsigned int i = 0; i < threads; i++) {
 		self[i] = (struct thread){&client, i};
 		thread_start(&handles[i], 0, run_client, &self[i]);

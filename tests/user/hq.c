@@ -474,7 +474,7 @@ static void check_unmapped(struct lw_hq *among, size_t n)
 /* Whoever has had the lock does not look at it again. */
 static void check_last_unmaps(void)
 {
-	for (int i = 0; i < 400; i++) {
+	for (int i = 0; i < 100; i++) {
 		struct lw_hq *mapped = map_lock(NULL);
 		struct queue queue;
 

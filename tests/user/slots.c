@@ -9,9 +9,12 @@
 #define SMALL_STACK (32 * 1024)
 
 static struct lw_cna lock;
+static struct lw_hq hq_lock = LW_HQ_INIT;
 static unsigned int without_slot;
-static unsigned long counter; /* protected by `lock` */
+static unsigned long counter; /* protected by the lock */
 
+static const struct lw_lock_type *crowd_type;
+static union lw_word *crowd_lock;
 static pthread_barrier_t crowd_attached, crowd_locked, crowd_leaves;
 
 static void *crowd_member(void *arg)
@@ -27,9 +30,9 @@ static void *crowd_member(void *arg)
 	pthread_barrier_wait(&crowd_attached);
 	/* main has made the lock busy: these go through the slow path, without a queue node */
 	if (!slot) {
-		lw_cna_lock(&lock);
+		crowd_type->lock(crowd_lock, NULL);
 		counter++;
-		lw_cna_unlock(&lock);
+		crowd_type->unlock(crowd_lock, NULL);
 	}
 	pthread_barrier_wait(&crowd_locked);
 	pthread_barrier_wait(&crowd_leaves);
@@ -45,7 +48,7 @@ static void child_has_slots(void *arg)
 	check_slots_are_free(200, LW_MAX_SLOTS);
 }
 
-static void check_crowd(void)
+static void check_crowd(const char *name, union lw_word *word)
 {
 	static pthread_t threads[CROWD];
 	static bool taken[LW_MAX_SLOTS + 1];
@@ -53,22 +56,25 @@ static void check_crowd(void)
 	const unsigned int left_over = CROWD + 1 - LW_MAX_SLOTS;
 	uint64_t nodeless = counted(LW_EVENT_nodeless_acquisitions);
 
+	crowd_type = lw_lock_type_find(name);
+	crowd_lock = word;
 	CHECK(pthread_barrier_init(&crowd_attached, NULL, CROWD + 1) == 0);
 	CHECK(pthread_barrier_init(&crowd_locked, NULL, CROWD + 1) == 0);
 	CHECK(pthread_barrier_init(&crowd_leaves, NULL, CROWD + 1) == 0);
 	counter = 0;
 	without_slot = 0;
 	memset(taken, 0, sizeof(taken));
-	make_busy(&lock.word);
+	make_busy(word);
 	for (unsigned int i = 0; i < CROWD; i++)
 		thread_start(&threads[i], SMALL_STACK, crowd_member, taken);
 	pthread_barrier_wait(&crowd_attached);
 	while (counted(LW_EVENT_nodeless_acquisitions) < nodeless + left_over)
 		usleep(1000);
-	end_busy(&lock.word);
+	end_busy(word);
 	pthread_barrier_wait(&crowd_locked);
 	CHECK(without_slot == left_over);
 	CHECK(counter == left_over);
+	CHECK(lw_load(&word->val, relaxed) == crowd_type->unlocked);
 	CHECK(in_child(child_has_slots, NULL) == 0);
 	pthread_barrier_wait(&crowd_leaves);
 	for (unsigned int i = 0; i < CROWD; i++)
@@ -105,9 +111,9 @@ int main(void)
 	check_churn();
 	/* Slots came back one by one: no more were ever used than threads were alive. */
 	check_slots_are_free(64, 65);
-	check_crowd();
+	check_crowd("cna", &lock.word);
 	/* Every slot is back: the same crowd finds as many as before. */
-	check_crowd();
+	check_crowd("hq", &hq_lock.word);
 	check_slots_are_free(200, LW_MAX_SLOTS);
 	return 0;
 }
