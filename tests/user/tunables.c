@@ -2,6 +2,9 @@
 /* The tunables by call and by environment, with values that they may not have. */
 #include "test.h"
 
+#include <ctype.h>
+#include <inttypes.h>
+
 #include "slots.h"
 
 static char program[PATH_MAX];
@@ -12,6 +15,12 @@ static void report(void)
 	printf("%d %d %u %d %d %u %u %u", lw_numa_spinlock(), lw_numa_spinlock_active(),
 	       lw_numa_spinlock_threshold(), lw_shuffle_reduction(), lw_priority_waiters(),
 	       lw_topology_nodes(), lw_topology_node_of_cpu(0), lw_topology_node_of_cpu(1));
+	for (unsigned int i = 0; i < LW_HQLOCK_TUNABLE_COUNT; i++) {
+		const uint64_t value = lw_hqlock((enum lw_hqlock_tunable)i);
+
+		if (value != lw_hqlock_tunables[i].default_value)
+			printf(" %s=%" PRIu64, lw_hqlock_tunables[i].name, value);
+	}
 }
 
 static void read_all(FILE *file, char *text, size_t size)
@@ -92,6 +101,38 @@ static void check_environments(void)
 	check_environment("LOCKWORKS_NEAR", "core", normal, NULL); /* not looked at */
 }
 
+/* Every one of the six: its bounds are taken, what is beyond them is refused with them. */
+static void check_hqlock_environments(void)
+{
+	static const char normal[] = "0 1 10 1 1 2 0 1";
+	static const char *const bad[] = {
+		"-1", "+1", " 1", "1 ", "", "0x10", "1e3", "on", "18446744073709551616"};
+
+	for (unsigned int i = 0; i < LW_HQLOCK_TUNABLE_COUNT; i++) {
+		const struct lw_hqlock_tunable_description *tunable = &lw_hqlock_tunables[i];
+		const uint64_t good[] = {0, 1, tunable->maximum};
+		char variable[64] = "LOCKWORKS_HQLOCK_", *at = strchr(variable, '\0');
+		char expected[128], value[32], bounds[64];
+
+		for (const char *from = tunable->name; *from; from++)
+			*at++ = (char)toupper((unsigned char)*from);
+		*at = '\0';
+		snprintf(bounds, sizeof(bounds), "it must be 0 to %" PRIu64 "\n", tunable->maximum);
+		for (size_t g = 0; g < sizeof(good) / sizeof(*good); g++) {
+			snprintf(value, sizeof(value), "%" PRIu64, good[g]);
+			snprintf(expected, sizeof(expected), "%s %s=%s", normal, tunable->name,
+				 value);
+			check_environment(variable, value,
+					  good[g] == tunable->default_value ? normal : expected,
+					  NULL);
+		}
+		snprintf(value, sizeof(value), "%" PRIu64, tunable->maximum + 1);
+		check_environment(variable, value, normal, bounds);
+		for (size_t b = 0; b < sizeof(bad) / sizeof(*bad); b++)
+			check_environment(variable, bad[b], normal, bounds);
+	}
+}
+
 /* What is refused leaves the machine's own topology, whatever that is. */
 static void check_refused_topology(void)
 {
@@ -104,6 +145,44 @@ static void check_refused_topology(void)
 	check_environment("LOCKWORKS_TOPOLOGY", "zero", real, "CPU lists");
 	check_environment("LOCKWORKS_NEAR", "core", real, "node or llc");
 	check_environment("LOCKWORKS_NEAR", "node", real, NULL);
+}
+
+static void check_hqlock_calls(void)
+{
+	static const struct {
+		const char *name;
+		uint64_t default_value, maximum;
+	} expected[] = {
+		{"fairness_threshold", 1000, INT64_MAX},
+		{"general_handoffs_turn_numa", 50, INT64_MAX},
+		{"remote_handoffs_turn_numa", 2, INT64_MAX},
+		{"local_handoffs_to_increase_remotes", 2, INT64_MAX},
+		{"remote_handoffs_keep_numa", 1, INT64_MAX},
+		{"probability_of_force_stay_numa", 5000, 10000},
+	};
+
+	CHECK(LW_HQLOCK_TUNABLE_COUNT == sizeof(expected) / sizeof(*expected));
+	for (unsigned int i = 0; i < LW_HQLOCK_TUNABLE_COUNT; i++) {
+		const enum lw_hqlock_tunable tunable = (enum lw_hqlock_tunable)i;
+
+		CHECK(strcmp(lw_hqlock_tunables[i].name, expected[i].name) == 0);
+		CHECK(lw_hqlock_tunables[i].default_value == expected[i].default_value);
+		CHECK(lw_hqlock_tunables[i].maximum == expected[i].maximum);
+		CHECK(*lw_hqlock_tunables[i].meaning);
+		CHECK(lw_hqlock(tunable) == expected[i].default_value);
+		CHECK(lw_set_hqlock(tunable, expected[i].maximum + 1) == EINVAL);
+		CHECK(lw_set_hqlock(tunable, UINT64_MAX) == EINVAL);
+		CHECK(lw_hqlock(tunable) == expected[i].default_value);
+		CHECK(lw_set_hqlock(tunable, expected[i].maximum) == 0);
+		CHECK(lw_hqlock(tunable) == expected[i].maximum);
+		CHECK(lw_set_hqlock(tunable, 0) == 0 && lw_hqlock(tunable) == 0);
+		/* Of the others, none has changed. */
+		for (unsigned int j = i + 1; j < LW_HQLOCK_TUNABLE_COUNT; j++)
+			CHECK(lw_hqlock((enum lw_hqlock_tunable)j) == expected[j].default_value);
+	}
+	CHECK(lw_set_hqlock(LW_HQLOCK_TUNABLE_COUNT, 0) == EINVAL);
+	CHECK(lw_hqlock(LW_HQLOCK_TUNABLE_COUNT) == 0);
+	CHECK(lw_set_hqlock((enum lw_hqlock_tunable) - 1, 0) == EINVAL);
 }
 
 static void check_calls(void)
@@ -131,6 +210,8 @@ static void check_calls(void)
 	CHECK(lw_shuffle_reduction() && !lw_priority_waiters());
 	lw_set_priority_waiters(true);
 	CHECK(lw_priority_waiters());
+
+	check_hqlock_calls();
 
 	CHECK(lw_thread_set_priority(LW_PRIORITY_ON) == 0);
 	CHECK(lw_thread_set_priority((enum lw_thread_priority)3) == EINVAL);
@@ -168,6 +249,7 @@ int main(int argc, char **argv)
 	}
 	CHECK(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
 	check_environments();
+	check_hqlock_environments();
 	check_refused_topology();
 	check_calls();
 	check_real_time();
