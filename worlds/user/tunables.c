@@ -149,10 +149,9 @@ static void lw_set_hqlock_from_environment(enum lw_hqlock_tunable tunable)
 	value = getenv(name);
 	if (!value)
 		return;
-	errno = 0;
 	number = strtoull(value, &end, 10);
-	/* strtoull() takes a sign and white space too */
-	if (*value < '0' || *value > '9' || *end || errno || lw_set_hqlock(tunable, number))
+	/* strtoull() takes a sign and white space too; what is too large it makes ULLONG_MAX */
+	if (*value < '0' || *value > '9' || *end || lw_set_hqlock(tunable, number))
 		dprintf(STDERR_FILENO, "lockworks: %s=%s ignored: it must be 0 to %" PRIu64 "\n",
 			name, value, described->maximum);
 }
