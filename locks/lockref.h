@@ -211,15 +211,18 @@ static lw_always_inline int32_t lw_lockref_put_free(union lw_lockref *ref,
 	return left;
 }
 
-/* Zero references, and a lock whose unlocked word is 0. */
+/* Static initialisers: n references, and an unlocked lock, all zero or of that word. */
 /* clang-format off */
-#define LW_LOCKREF_INIT(n) {{{{0}, {n}}}}
+#define LW_LOCKREF_INIT_WITH(word, n) {{{{word}, {n}}}}
+#define LW_LOCKREF_INIT(n)	      LW_LOCKREF_INIT_WITH(0, n)
 /* clang-format on */
 
 /*
  * Define union lw_lockref_<id>, that contains a lock of type lock_type with
- * lw_<id>_lock() and its kin, and the operations on it:
+ * lw_<id>_lock() and its kin, which is unlocked if its 4 bytes are `word`; and the
+ * operations on it:
  *
+ *   init          n references, unlocked; nobody else uses it yet
  *   get           get a reference; who calls has one, or has the lockref to itself
  *   get_not_zero  get one if there is one; false if there is none, or it is dead
  *   get_not_dead  get one unless it is dead
@@ -232,7 +235,7 @@ static lw_always_inline int32_t lw_lockref_put_free(union lw_lockref *ref,
  *   count         how many references; fixed while the lock is held, else a guess
  *   set_count, mark_dead    by the holder of the lock
  */
-#define LW_DEFINE_LOCKREF(id, lock_type, unlocked)                                            \
+#define LW_DEFINE_LOCKREF(id, lock_type, word, unlocked)                                      \
 	union lw_lockref_##id {                                                               \
 		union lw_lockref ref;                                                         \
 		lock_type lock;                                                               \
@@ -255,6 +258,11 @@ static lw_always_inline int32_t lw_lockref_put_free(union lw_lockref *ref,
 		lw_lockref_##id##_take,                                                       \
 		lw_lockref_##id##_leave,                                                      \
 	};                                                                                    \
+	static inline void lw_lockref_##id##_init(union lw_lockref_##id *ref, int32_t n)      \
+	{                                                                                     \
+		lw_store(&ref->ref.lock, word, relaxed);                                      \
+		lw_store(&ref->ref.count, n, relaxed);                                        \
+	}                                                                                     \
 	static inline void lw_lockref_##id##_get(union lw_lockref_##id *ref)                  \
 	{                                                                                     \
 		lw_lockref_get_from(&ref->ref, &lw_lockref_##id##_inner, LW_LOCKREF_ANY);     \

@@ -10,6 +10,7 @@ struct lw_lockref_type {
 	/* The lock in it, at the same address; it needs no node. */
 	const struct lw_lock_type *lock;
 	/* See lockref.h. All take 8 bytes, 8-aligned. */
+	void (*init)(void *ref, int32_t n);
 	void (*get)(void *ref);
 	bool (*get_not_zero)(void *ref);
 	bool (*get_not_dead)(void *ref);
@@ -37,6 +38,10 @@ struct lw_lockref_type {
 	LW_LOCKREF_CALL(int32_t, id, put_return)                              \
 	LW_LOCKREF_CALL(int32_t, id, count)                                   \
 	LW_LOCKREF_CALL(void, id, mark_dead)                                  \
+	static void lw_lockref_##id##_type_init(void *ref, int32_t n)         \
+	{                                                                     \
+		lw_lockref_##id##_init((union lw_lockref_##id *)ref, n);      \
+	}                                                                     \
 	static void lw_lockref_##id##_type_set_count(void *ref, int32_t n)    \
 	{                                                                     \
 		lw_lockref_##id##_set_count((union lw_lockref_##id *)ref, n); \
@@ -44,6 +49,7 @@ struct lw_lockref_type {
 	LW_EXPORT const struct lw_lockref_type lw_lockref_##id##_type = {     \
 		.name = "lockref-" #id,                                       \
 		.lock = lock_described,                                       \
+		.init = lw_lockref_##id##_type_init,                          \
 		.get = lw_lockref_##id##_type_get,                            \
 		.get_not_zero = lw_lockref_##id##_type_get_not_zero,          \
 		.get_not_dead = lw_lockref_##id##_type_get_not_dead,          \

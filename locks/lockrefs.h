@@ -4,12 +4,13 @@
 #define LW_LOCKREFS_H
 
 #include "cna.h"
+#include "hq.h"
 #include "lockref.h"
 #include "qspinlock.h"
 #include "tas.h"
 #include "ticket.h"
 
-#define LW_LOCKREF(id, lock_type, unlocked) LW_DEFINE_LOCKREF(id, lock_type, unlocked)
+#define LW_LOCKREF(id, ...) LW_DEFINE_LOCKREF(id, __VA_ARGS__)
 #include "lockref_list.h"
 
 #endif

@@ -16,11 +16,11 @@ LW_DESCRIBE(blind, struct lw_tas, .summary = "test-and-set", .traits = LW_SPINS 
 	    .origin = "tests");
 
 /* It never looks whether the lock is held. */
-LW_DEFINE_LOCKREF(blind, struct lw_tas, true)
+LW_DEFINE_LOCKREF(blind, struct lw_tas, 0, true)
 LW_DESCRIBE_LOCKREF(blind, &lw_blind_type)
 
 /* It takes the count of a dead one for the least that is alive. */
-LW_DEFINE_LOCKREF(undead, struct lw_tas, val == 0)
+LW_DEFINE_LOCKREF(undead, struct lw_tas, 0, val == 0)
 
 static inline bool undead_get_not_dead(union lw_lockref_undead *ref)
 {

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "../shared/lockref_planted.h"
+#include "topology.h"
 
 #define MAX_THREADS 3
 
@@ -11,13 +12,19 @@ struct subject {
 	void *ref;
 };
 
+/* Bits of a word that does not begin as it would. */
+static uint32_t mode;
+
 static void *new_lockref(const struct lw_lockref_type *type, int32_t count)
 {
-	void *ref = aligned_alloc(128, 128);
+	union lw_lockref *ref = aligned_alloc(128, 128);
 
 	CHECK(ref);
-	memset(ref, 0, 128);
-	type->set_count(ref, count);
+	memset(ref, 0xff, 128);
+	type->init(ref, count);
+	CHECK(lw_load(&ref->lock, relaxed) == type->lock->unlocked);
+	CHECK(lw_load(&ref->count, relaxed) == count);
+	lw_fetch_or(&ref->lock, mode, relaxed);
 	return ref;
 }
 
@@ -294,7 +301,7 @@ static bool is_free(uint32_t val)
 	return val == 0;
 }
 
-LW_DEFINE_LOCKREF(probe, struct lw_probe, is_free(val))
+LW_DEFINE_LOCKREF(probe, struct lw_probe, 0, is_free(val))
 
 static void *get_and_put(void *arg)
 {
@@ -373,6 +380,16 @@ static void mistakes_are_caught(void)
 	CHECK(in_child(waits_for_the_lock, (void *)lw_planted_lockref_types[0]) != 0);
 }
 
+static void keeps_promises(void *type)
+{
+	semantics(type);
+	waits_for_the_lock(type);
+	counts_are_kept(type, 1, 100);
+	/* Spinning FIFO locks crawl when threads outnumber CPUs, so ever fewer rounds. */
+	counts_are_kept(type, 2, 400);
+	counts_are_kept(type, 3, 16);
+}
+
 int main(void)
 {
 	for (const struct lw_lockref_type *const *entry = lw_lockref_types; *entry; entry++) {
@@ -381,12 +398,15 @@ int main(void)
 		CHECK(strncmp((*entry)->name, "lockref-", 8) == 0);
 		CHECK(lw_lock_type_find((*entry)->name + 8) == (*entry)->lock);
 		CHECK((*entry)->lock->size <= 4 && (*entry)->lock->node_size == 0);
-		semantics(type);
-		waits_for_the_lock(type);
-		counts_are_kept(type, 1, 100);
-		/* Spinning FIFO locks crawl when threads outnumber CPUs, so ever fewer rounds. */
-		counts_are_kept(type, 2, 400);
-		counts_are_kept(type, 3, 16);
+		keeps_promises(type);
+		if (strcmp((*entry)->name, "lockref-hq") == 0) {
+			/* Also while its waiters queue by node. */
+			CHECK(lw_user_topology_parse("0:1-8000"));
+			mode = LW_HQ_NUMA;
+			keeps_promises(type);
+			mode = 0;
+			CHECK(lw_user_topology_parse("0-8000"));
+		}
 	}
 	the_lock_is_a_last_resort();
 	mistakes_are_caught();

@@ -48,8 +48,8 @@ impl Lockref {
             lockref_type,
             word: Word(UnsafeCell::new([0; LockrefType::SIZE])),
         };
-        // SAFETY: zero is unlocked, and nobody else has it yet.
-        unsafe { (lockref_type.set_count)(lockref.address(), count) };
+        // SAFETY: nobody else has it yet.
+        unsafe { (lockref_type.init)(lockref.address(), count) };
         lockref
     }
 
@@ -111,7 +111,7 @@ impl Lockref {
 
     /// Acquires the lock, waiting as long as it takes; forever if this thread holds it already.
     pub fn lock(&self) -> LockrefGuard<'_> {
-        // SAFETY: the lock in it is at its address, zeroed at first, and takes no node.
+        // SAFETY: the lock in it is at its address, unlocked at first, and takes no node.
         unsafe {
             self.lockref_type
                 .lock()

@@ -11,6 +11,7 @@ use crate::lock_type::text;
 pub struct LockrefType {
     name: *const c_char,
     lock: *const LockType,
+    pub(crate) init: unsafe extern "C" fn(*mut c_void, i32),
     pub(crate) get: unsafe extern "C" fn(*mut c_void),
     pub(crate) get_not_zero: unsafe extern "C" fn(*mut c_void) -> bool,
     pub(crate) get_not_dead: unsafe extern "C" fn(*mut c_void) -> bool,

@@ -40,7 +40,7 @@
  *
  * In the child of a fork only the forking thread goes on. Locks that it holds
  * are its own still. A lock that another thread held or waited for at the fork
- * must be set to zero in the child before it is used there, for that thread will
+ * must be made anew in the child before it is used there, for that thread will
  * neither release it nor leave its queue.
  */
 #ifndef LOCKWORKS_H
@@ -76,6 +76,7 @@
 #define LW_QSPINLOCK_INIT {{{0}}}
 #define LW_CNA_INIT	  {{{0}}}
 #define LW_HQ_INIT	  {{{LW_HQ}}}
+#define LW_LOCKREF_HQ_INIT(n) LW_LOCKREF_INIT_WITH(LW_HQ, n)
 /* clang-format on */
 
 #ifdef __cplusplus
@@ -111,12 +112,13 @@ const struct lw_lock_type *lw_lock_type_find(const char *name);
  * Lockrefs
  *
  * A lock and a count of references in 8 bytes: union lw_lockref_X contains the
- * lock lw_X, for X tas, ticket, qspinlock or cna. While nobody holds the lock,
- * references are got and put by one compare-and-swap. lockref.h has the operations,
- * lw_lockref_X_get(&ref) and so on; LW_LOCKREF_INIT(n) is one with n references and
- * zero bytes one with none. LW_DEFINE_LOCKREF(id, type, unlocked) defines such a type
- * around a lock of your own. This table, which ends with NULL, has all behind one
- * interface, that of lockref_type.h.
+ * lock lw_X, for X tas, ticket, qspinlock, cna or hq. While nobody holds the
+ * lock, references are got and put by one compare-and-swap. lockref.h has the operations,
+ * lw_lockref_X_get(&ref) and so on. lw_lockref_X_init(&ref, n) makes one with n references,
+ * and so does LW_LOCKREF_INIT(n); zero bytes are one with none. But union lw_lockref_hq has
+ * LW_LOCKREF_HQ_INIT(n), as its lock has LW_HQ_INIT. LW_DEFINE_LOCKREF(id, type, word,
+ * unlocked) defines such a type around a lock of your own. This table, which ends with NULL, has
+ * all behind one interface, that of lockref_type.h.
  */
 extern const struct lw_lockref_type *const lw_lockref_types[];
 
@@ -130,7 +132,9 @@ extern const struct lw_lockref_type *const lw_lockref_types[];
  * then.
  */
 
-/* Does struct lw_cna keep waiters of one node together, or serve them as struct lw_qspinlock does?
+/*
+ * Do struct lw_cna and struct lw_hq keep waiters of one node together, or serve them as
+ * struct lw_qspinlock does?
  */
 enum lw_numa_mode {
 	LW_NUMA_AUTO, /* if there are two nodes or more; the default */
@@ -232,9 +236,9 @@ bool lw_event_is_maximum(unsigned int event);
 /*
  * Topology
  *
- * What struct lw_cna takes for a node: a set of CPUs that are near each other. Numbers
- * run from 0 without gaps, whatever those of the NUMA nodes. Threads are told
- * apart by the CPU on which they queue.
+ * What struct lw_cna and struct lw_hq take for a node: a set of CPUs that are near each other.
+ * Numbers run from 0 without gaps, whatever those of the NUMA nodes. Threads are told apart by the
+ * CPU on which they queue.
  *
  *   LOCKWORKS_NEAR=node|llc      a NUMA node (default) or a last-level cache
  *   LOCKWORKS_TOPOLOGY=0-3,8:4-7 as said here: node 0 has CPUs 0 to 3 and 8,

@@ -8,7 +8,9 @@ static union lw_ticket ticket = LW_TICKET_INIT;
 static struct lw_mcs mcs = LW_MCS_INIT;
 static struct lw_qspinlock qspinlock = LW_QSPINLOCK_INIT;
 static struct lw_cna cna = LW_CNA_INIT;
-#define LW_LOCKREF(id, ...) static union lw_lockref_##id lockref_##id = LW_LOCKREF_INIT(1);
+static struct lw_hq hq = LW_HQ_INIT;
+#define LW_LOCKREF(id, type, word, ...) \
+	static union lw_lockref_##id lockref_##id = LW_LOCKREF_INIT_WITH(word, 1);
 #include <lockworks/lockref_list.h>
 
 #define USE(id)                              \
@@ -31,9 +33,15 @@ static struct lw_cna cna = LW_CNA_INIT;
 			return false;                                   \
 		lw_lockref_##id##_mark_dead(&lockref_##id);             \
 		lw_lockref_##id##_unlock(&lockref_##id);                \
-		return !lw_lockref_##id##_get_not_dead(&lockref_##id);  \
+		if (lw_lockref_##id##_get_not_dead(&lockref_##id))      \
+			return false;                                   \
+		lw_lockref_##id##_init(&lockref_##id, 0);               \
+		return lw_lockref_##id##_get_not_dead(&lockref_##id);   \
 	}
 #include <lockworks/lockref_list.h>
+
+static union lw_lockref_cna zero_is_unlocked = LW_LOCKREF_INIT(1);
+static union lw_lockref_hq has_its_own = LW_LOCKREF_HQ_INIT(1);
 
 int main(void)
 {
@@ -43,6 +51,10 @@ int main(void)
 	USE(ticket);
 	USE(qspinlock);
 	USE(cna);
+	USE(hq);
+	if (lw_lockref_cna_put_return(&zero_is_unlocked) != 0 ||
+	    lw_lockref_hq_put_return(&has_its_own) != 0)
+		return 1;
 	lw_mcs_lock(&mcs, &node);
 	if (lw_mcs_trylock(&mcs, &other))
 		return 1;
