@@ -220,6 +220,16 @@ void lw_user_count_slow(enum lw_event event)
 	lw_user_slot_leave();
 }
 
+void lw_statistics_restart_maxima(void)
+{
+	uint32_t used = lw_list_used(lw_load(&lw_slot_list, acquire));
+
+	for (unsigned int event = 0; event < LW_EVENT_COUNT; event++) {
+		for (uint32_t slot = 0; slot <= used && lw_event_is_maximum(event); slot++)
+			lw_store(&lw_user_counts[slot].events[event], 0, relaxed);
+	}
+}
+
 void lw_statistics(uint64_t counts[LW_EVENT_COUNT])
 {
 	uint32_t used = lw_list_used(lw_load(&lw_slot_list, acquire));

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lockworks::LockType;
+use lockworks::{HqlockTunable, LockType};
 use serde::Serialize;
 
 use crate::{names, output};
@@ -13,7 +13,7 @@ use crate::{names, output};
 #[command(after_help = "\
 Examples:
   lockworks locks              a table of all
-  lockworks locks cna          one in detail
+  lockworks locks hq           one in detail, with its tunables
   lockworks locks --json       all, for programs")]
 pub struct Args {
     /// Only this one, in detail
@@ -39,6 +39,31 @@ struct Description {
     summary: &'static str,
     origin: &'static str,
     broken: bool,
+    /// The first four bytes of an unlocked lock; the others are 0.
+    unlocked: u32,
+    /// What can be set of it alone, by name.
+    tunables: Vec<Tunable>,
+}
+
+#[derive(Serialize)]
+struct Tunable {
+    name: &'static str,
+    default: u64,
+    minimum: u64,
+    maximum: u64,
+    meaning: &'static str,
+}
+
+impl Tunable {
+    fn of(tunable: &HqlockTunable) -> Self {
+        Self {
+            name: tunable.name,
+            default: tunable.default,
+            minimum: 0,
+            maximum: tunable.maximum,
+            meaning: tunable.meaning,
+        }
+    }
 }
 
 impl Description {
@@ -61,6 +86,11 @@ impl Description {
             summary: lock.summary(),
             origin: lock.origin(),
             broken: lock.is_broken(),
+            unlocked: lock.unlocked,
+            tunables: match lock.name() {
+                "hq" => HqlockTunable::all().iter().map(Tunable::of).collect(),
+                _ => Vec::new(),
+            },
         }
     }
 }
@@ -116,7 +146,10 @@ fn detail(lock: &Description) -> String {
     let mut line = |what: &str, is: &str| text.push_str(&format!("  {what:<9} {is}\n"));
     line(
         "size",
-        &format!("{} bytes, all zero is unlocked", lock.bytes),
+        &match lock.unlocked {
+            0 => format!("{} bytes, all zero is unlocked", lock.bytes),
+            word => format!("{} bytes, {word:#x} is unlocked", lock.bytes),
+        },
     );
     line(
         "node",
@@ -128,10 +161,29 @@ fn detail(lock: &Description) -> String {
     line("order", lock.order);
     line("waiting", lock.waiting);
     line("origin", lock.origin);
+    if !lock.tunables.is_empty() {
+        text.push_str(&tunables(&lock.tunables));
+    }
     if lock.waiting == "spins" && lock.order != "unfair" {
         text.push_str(&format!("\n{COLLAPSE}\n"));
     }
     text
+}
+
+fn tunables(tunables: &[Tunable]) -> String {
+    let mut table = output::table(&["tunable", "default", "range", "meaning"]);
+    for tunable in tunables {
+        table.add_row([
+            tunable.name.to_owned(),
+            tunable.default.to_string(),
+            format!("{} to {}", tunable.minimum, tunable.maximum),
+            tunable.meaning.to_owned(),
+        ]);
+    }
+    format!(
+        "\n{table}\n\nSet them with --hqlock NAME=VALUE, by lw_set_hqlock() in programs, or from \
+         outside with\nLOCKWORKS_HQLOCK_NAME=VALUE, the name in capitals.\n"
+    )
 }
 
 fn marked_summary(lock: &Description) -> String {

@@ -251,6 +251,77 @@ fn a_topology_by_hand_has_two_nodes() {
 }
 
 #[test]
+fn hq_tells_of_its_queues() {
+    let brief = ["--threads", "4", "--seconds", "0.3", "--rounds", "1"];
+    let eager = "general_handoffs_turn_numa=0,remote_handoffs_turn_numa=0";
+    let run = |more: &[&str]| {
+        let output = lockworks(&["torture", "--lock", "qspinlock", "--lock", "hq"])
+            .args(brief)
+            .args(["--hqlock", eager, "--hqlock", "fairness_threshold=7"])
+            .args(more)
+            .env("LOCKWORKS_TOPOLOGY", "0:1")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        output
+    };
+    let queued_by_node = || {
+        let results = json(&run(&["--json"]));
+        let tunables = &results["tunables"]["hqlock"];
+        assert_eq!(tunables["fairness_threshold"], 7);
+        assert_eq!(tunables["general_handoffs_turn_numa"], 0);
+        assert_eq!(tunables["remote_handoffs_keep_numa"], 1);
+        let rows = results["rows"].as_array().unwrap();
+        let events = |row: usize| &rows[row]["events"];
+        assert_eq!(rows[0]["lock"], "qspinlock");
+        assert_eq!(events(0)["numa_mode_entered"], 0);
+        assert_eq!(
+            events(1)["node_queues_taken"],
+            events(1)["node_queues_released"]
+        );
+        assert!(events(1)["longest_local_run"].as_u64() <= events(1)["local_handoffs"].as_u64());
+        events(1)["numa_mode_entered"] != 0 && events(1)["node_queues_taken"] != 0
+    };
+    // On a busy machine, nobody may queue for a while.
+    assert!((0..10).any(|_| queued_by_node()));
+
+    let told = || {
+        let output = run(&[]);
+        let table = text(&output.stdout);
+        assert!(!table.contains("qspinlock with"), "{table}");
+        table.contains("hq with 4 threads: went over to queueing by node")
+    };
+    assert!((0..10).any(|_| told()));
+    let off = run(&["--numa", "off"]);
+    assert!(!text(&off.stdout).contains("queueing by node"));
+}
+
+#[test]
+fn bad_tunables_of_hq_are_refused() {
+    let highest = i64::MAX.to_string();
+    let described = json(&output(&["locks", "hq", "--json"]));
+    for tunable in described["tunables"].as_array().unwrap() {
+        let name = tunable["name"].as_str().unwrap();
+        let (maximum, beyond) = match name {
+            "probability_of_force_stay_numa" => ("10000", "10001"),
+            _ => (highest.as_str(), "9223372036854775808"),
+        };
+        assert_eq!(tunable["maximum"].to_string(), maximum);
+        for value in [beyond, "-1", "many", ""] {
+            let refused = torture(&["--lock", "hq", "--hqlock", &format!("{name}={value}")]);
+            let range = format!("{name} cannot be '{value}': it must be 0 to {maximum}");
+            assert_refused(&refused, &[&range]);
+            assert_eq!(text(&refused.stderr).lines().count(), 1);
+        }
+    }
+    assert_refused(
+        &torture(&["--hqlock", "fairness=1"]),
+        &["no tunable 'fairness'", "fairness_threshold"],
+    );
+    assert_refused(&torture(&["--hqlock", "1"]), &["NAME=VALUE"]);
+}
+
+#[test]
 fn far_more_threads_than_cpus_come_to_an_end() {
     let output = torture(&["--lock", "ticket", "--threads", "32", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -299,6 +370,22 @@ fn locks_are_listed() {
     assert!(all.as_array().unwrap().contains(&cna));
     assert_eq!(cna["bytes"], 4);
     assert_eq!(cna["order"], "NUMA-aware");
+
+    assert_eq!(cna["tunables"], serde_json::json!([]));
+    assert_eq!(
+        json(&output(&["locks", "hq", "--json"]))["tunables"][0]["name"],
+        "fairness_threshold"
+    );
+    let detail = output(&["locks", "hq"]);
+    let detail = text(&detail.stdout);
+    for words in [
+        "0x200 is unlocked",
+        "0 to 10000",
+        "LOCKWORKS_HQLOCK_NAME",
+        "local_handoffs_to_increase_remotes",
+    ] {
+        assert!(detail.contains(words), "no {words:?} in {detail}");
+    }
 
     let detail = output(&["locks", "busted"]);
     assert!(text(&detail.stdout).starts_with("busted: BROKEN"));

@@ -36,5 +36,5 @@ pub use lockref::{Lockref, LockrefGuard};
 pub use lockref_type::{LockrefType, find_lockref, lockref_types};
 pub use raw_lock::{Node, RawLock};
 pub use settings::{HqlockSetting, HqlockSettingError, HqlockTunable, Settings};
-pub use statistics::{Statistics, statistics};
+pub use statistics::{Statistics, restart_maxima, statistics};
 pub use thread::{ThreadPriority, thread_attach, thread_set_priority};

@@ -8,6 +8,7 @@ unsafe extern "C" {
     fn lw_event_name(event: c_uint) -> *const c_char;
     fn lw_event_meaning(event: c_uint) -> *const c_char;
     safe fn lw_event_is_maximum(event: c_uint) -> bool;
+    safe fn lw_statistics_restart_maxima();
 }
 
 /// Name and meaning of every event, in the order of the counts.
@@ -38,6 +39,12 @@ pub fn statistics() -> Statistics {
     Statistics { counts }
 }
 
+/// Forgets the highest values so far, such as that of `longest_local_run`: from now on
+/// [`statistics`] has those that come. To be called while no lock is in use.
+pub fn restart_maxima() {
+    lw_statistics_restart_maxima();
+}
+
 impl Statistics {
     /// The count of the event of that name; `None` if there is no such event.
     pub fn get(&self, name: &str) -> Option<u64> {
@@ -54,19 +61,35 @@ impl Statistics {
             .map(|(&(name, meaning), &count)| (name, meaning, count))
     }
 
-    /// What has been counted since `earlier`. Highest values stay those since the start.
+    /// What has been counted since `earlier`. Highest values stay those since the start, or since
+    /// [`restart_maxima`].
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let since = |(event, (now, then)): (c_uint, (&u64, &u64))| {
+        self.combined(earlier, u64::wrapping_sub, |now, _| now)
+    }
+
+    /// What was counted in two stretches of time together: sums, and of highest values the higher.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        self.combined(other, u64::wrapping_add, u64::max)
+    }
+
+    fn combined(
+        &self,
+        other: &Self,
+        of_counts: impl Fn(u64, u64) -> u64,
+        of_maxima: impl Fn(u64, u64) -> u64,
+    ) -> Self {
+        let pairs = (0..).zip(self.counts.iter().zip(&other.counts));
+        let counts = pairs.map(|(event, (&ours, &others))| {
             if lw_event_is_maximum(event) {
-                *now
+                of_maxima(ours, others)
             } else {
-                now.wrapping_sub(*then)
+                of_counts(ours, others)
             }
-        };
-        let counts = (0..).zip(self.counts.iter().zip(&earlier.counts));
+        });
         Self {
-            counts: counts.map(since).collect(),
+            counts: counts.collect(),
         }
     }
 }

@@ -232,6 +232,8 @@ const char *lw_event_name(unsigned int event);
 const char *lw_event_meaning(unsigned int event);
 /* Is its number not a sum, but the highest value that came? */
 bool lw_event_is_maximum(unsigned int event);
+/* From now on the highest values are those that come from now on. While no lock is in use. */
+void lw_statistics_restart_maxima(void);
 
 /*
  * Topology

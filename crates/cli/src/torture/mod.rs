@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::{ValueEnum, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
+use lockworks::HqlockSetting;
 use lockworks::tunables::{self, NumaMode};
 
 use crate::output::{self, Destination};
@@ -61,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "HOW", default_value = "none")]
     pin: Pin,
 
-    /// Does CNA keep waiters of one node together? [default: auto, with two nodes or more]
+    /// Do CNA and HQ keep waiters of one node together? [default: auto, with two nodes or more]
     #[arg(long, value_name = "MODE")]
     numa: Option<Numa>,
 
@@ -72,6 +73,10 @@ pub struct Args {
     /// Let CNA look for waiters to pass over at every hand-off, not at one in 128
     #[arg(long)]
     no_shuffle_reduction: bool,
+
+    /// Set a tunable of the HQ-spinlock, as fairness_threshold=100; `lockworks locks hq` lists them
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    hqlock: Vec<HqlockSetting>,
 
     /// Give JSON rather than a table
     #[arg(long)]
@@ -99,6 +104,10 @@ Mutual exclusion is checked in every run: an owner word at entry and exit, and a
 atomic. Any violation is reported, and the exit status is 1.
 JSON has sums over all rounds for what is counted, and null for what the system does not tell.
 
+Below the table, of the HQ-spinlock: how often locks went over to queueing by node and back, how many
+nodes' queues they took and how many waiters did without as another lock had it, and the most local
+hand-offs in a row. JSON has all that locks of the library count.
+
 Presets: locktorture is the writer loop of the Linux module on a spinlock, with n threads: a delay
 of 2 us with probability 1/(400 n), or 1/(4 n) in kernels up to 6.4 (locktorture-old), and one of
 100 ms with probability 1/(200000 n), spun with the lock held as in the original, so short runs
@@ -107,7 +116,8 @@ vary. Four writers' counters share a cache line.
 Examples:
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
   lockworks torture --preset locktorture --seconds 10 --json -o torture.json
-  LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock cna --pin spread    CPUs 0 and 1 as two nodes";
+  LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock cna,hq --pin spread    CPUs 0 and 1 as two nodes
+  LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock hq --threads 4 --hqlock fairness_threshold=100";
 
 /// As `tunables::NumaMode`.
 #[derive(Clone, Copy, ValueEnum)]
@@ -268,6 +278,9 @@ impl Args {
         }
         if self.no_shuffle_reduction {
             tunables::set_shuffle_reduction(false);
+        }
+        for setting in &self.hqlock {
+            setting.apply();
         }
         Ok(())
     }

@@ -20,6 +20,9 @@ pub fn table(results: &Results) -> String {
         workload(results),
     );
     text.push_str(&format!("{}\n", rows(&results.rows)));
+    for row in &results.rows {
+        text.extend(node_queues(row));
+    }
     if results.rows.iter().all(|row| row.violations == 0) {
         text.push_str("Mutual exclusion held in all runs.\n");
     }
@@ -31,6 +34,24 @@ pub fn table(results: &Results) -> String {
         text.push_str(&format!("\n{}\n", crate::locks::COLLAPSE));
     }
     text
+}
+
+/// What a lock has done with queues of nodes, if it has had any.
+fn node_queues(row: &Row) -> Option<String> {
+    let count = |name| row.events.get(name).copied().unwrap_or(0);
+    let taken = count("node_queues_taken");
+    let (entered, left) = (count("numa_mode_entered"), count("numa_mode_left"));
+    (taken + entered + left > 0).then(|| {
+        format!(
+            "{} with {}: went over to queueing by node {entered} times, back {left} times; {taken} \
+              nodes' \
+             queues taken, {} conflicts; at most {} local hand-offs in a row.\n",
+            row.lock,
+            counted(row.threads, "thread"),
+            count("node_queue_conflicts"),
+            count("longest_local_run"),
+        )
+    })
 }
 
 fn counted(number: usize, what: &str) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use hdrhistogram::Histogram;
-use lockworks::{fairness, topology, tunables};
+use lockworks::{HqlockTunable, Statistics, fairness, topology, tunables};
 use serde::Serialize;
 
 use super::Plan;
@@ -26,7 +26,7 @@ pub struct Results {
     pub think_ns: u64,
     /// How threads were bound to CPUs.
     pub pin: Pin,
-    /// How the CNA lock was set.
+    /// How the NUMA-aware locks were set.
     pub tunables: Tunables,
     /// Length of each run.
     pub seconds: f64,
@@ -38,13 +38,15 @@ pub struct Results {
     pub rows: Vec<Row>,
 }
 
-/// How the CNA lock was set.
+/// How the NUMA-aware locks were set.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tunables {
     numa_spinlock: bool,
     numa_spinlock_threshold_ms: u32,
     shuffle_reduction: bool,
     priority_waiters: bool,
+    /// By name.
+    hqlock: BTreeMap<&'static str, u64>,
 }
 
 /// One lock with one number of threads. Counts are sums over all rounds.
@@ -149,6 +151,10 @@ impl<'a> Collected<'a> {
                 numa_spinlock_threshold_ms: tunables::numa_spinlock_threshold(),
                 shuffle_reduction: tunables::shuffle_reduction(),
                 priority_waiters: tunables::priority_waiters(),
+                hqlock: HqlockTunable::all()
+                    .iter()
+                    .map(|tunable| (tunable.name, tunable.get()))
+                    .collect(),
             },
             seconds: plan.duration.as_secs_f64(),
             rounds: plan.rounds,
@@ -225,13 +231,17 @@ impl Latency {
 }
 
 fn events(subject: Subject, rounds: &[Outcome]) -> BTreeMap<&'static str, u64> {
-    let mut events = BTreeMap::new();
-    if let Subject::Lock(_) = subject {
-        for (name, _, count) in rounds.iter().flat_map(|round| round.events.iter()) {
-            *events.entry(name).or_default() += count;
-        }
-    }
+    let rounds = match subject {
+        Subject::Lock(_) => rounds,
+        _ => &[],
+    };
+    let events = rounds.iter().map(|round| round.events.clone());
     events
+        .reduce(|all, round| all.with(&round))
+        .iter()
+        .flat_map(Statistics::iter)
+        .map(|(name, _, count)| (name, count))
+        .collect()
 }
 
 pub fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {

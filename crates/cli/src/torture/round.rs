@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use lockworks::{RawLock, Statistics, statistics, thread_attach, topology};
+use lockworks::{RawLock, Statistics, restart_maxima, statistics, thread_attach, topology};
 
 use super::host::{Withheld, pin_to, steal_ticks};
 use super::subject::{Exclusion, PthreadMutex, PthreadSpin, Subject};
@@ -140,6 +140,7 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<Outcome> {
         phase: AtomicU8::new(WARM_UP),
     };
     let (ready, all_ready) = mpsc::channel();
+    restart_maxima();
     let events = statistics();
     let stolen = steal_ticks();
 
