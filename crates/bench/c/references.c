@@ -67,11 +67,12 @@ BENCH_REFERENCES(atomic, "atomic", "fetch-and-add", BENCH_UNFAIR, int32_t, *s = 
 /* The last reference stays, so the lock is left to those who lose too many races. */
 #define LOCKREF(id)                                                                  \
 	BENCH_REFERENCES(lockref_##id, "lw_lockref_" #id, "Lockworks", BENCH_UNFAIR, \
-			 union lw_lockref_##id, lw_lockref_##id##_set_count(s, 1),   \
+			 union lw_lockref_##id, lw_lockref_##id##_init(s, 1),        \
 			 lw_lockref_##id##_get(s), (void)lw_lockref_##id##_put_or_lock(s))
 
 LOCKREF(qspinlock)
 LOCKREF(cna)
+LOCKREF(hq)
 LOCKREF(tas)
 LOCKREF(ticket)
 
@@ -100,6 +101,8 @@ LOCKREF(ticket)
 LOCKED(lw_qspinlock, BENCH_FIFO, "Lockworks", struct lw_qspinlock, (void)0, lw_qspinlock_lock,
        lw_qspinlock_unlock)
 LOCKED(lw_cna, BENCH_BOUNDED, "Lockworks", struct lw_cna, (void)0, lw_cna_lock, lw_cna_unlock)
+LOCKED(lw_hq, BENCH_BOUNDED, "Lockworks", struct lw_hq, s->lock = (struct lw_hq)LW_HQ_INIT,
+       lw_hq_lock, lw_hq_unlock)
 LOCKED(lw_tas, BENCH_UNFAIR, "Lockworks", struct lw_tas, (void)0, lw_tas_lock, lw_tas_unlock)
 LOCKED(lw_ticket, BENCH_FIFO, "Lockworks", union lw_ticket, (void)0, lw_ticket_lock,
        lw_ticket_unlock)
@@ -110,10 +113,12 @@ const struct bench_lock *const bench_references[] = {
 	&bench_atomic,
 	&bench_lockref_qspinlock,
 	&bench_lockref_cna,
+	&bench_lockref_hq,
 	&bench_lockref_tas,
 	&bench_lockref_ticket,
 	&bench_locked_lw_qspinlock,
 	&bench_locked_lw_cna,
+	&bench_locked_lw_hq,
 	&bench_locked_lw_tas,
 	&bench_locked_lw_ticket,
 	&bench_locked_pthread_mutex,

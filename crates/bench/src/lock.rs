@@ -79,7 +79,7 @@ unsafe extern "C" {
 /// The lock that all others are measured against.
 pub const BARE: &str = "bare";
 /// The locks that have to be ahead.
-pub const OURS: [&str; 2] = ["lw_qspinlock", "lw_cna"];
+pub const OURS: [&str; 3] = ["lw_qspinlock", "lw_cna", "lw_hq"];
 
 impl Lock {
     /// Name, unique.

@@ -15,9 +15,10 @@ use crate::series::{Series, order};
 /// Threads for each CPU.
 const FACTORS: [usize; 2] = [2, 4];
 /// Enough to see who collapses.
-const SHOWN: [&str; 9] = [
+const SHOWN: [&str; 10] = [
     "lw_qspinlock",
     "lw_cna",
+    "lw_hq",
     "lw_tas",
     "lw_mcs",
     "ck_mcs",

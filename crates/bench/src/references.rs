@@ -18,9 +18,10 @@ use crate::uncontended::{self, Variant};
 const LIMIT: &str = "atomic";
 const MUTEX: &str = "pthread_mutex + count";
 /// Lockrefs, and the lock and count that each must be ahead of.
-const OURS: [(&str, &str); 2] = [
+const OURS: [(&str, &str); 3] = [
     ("lw_lockref_qspinlock", "lw_qspinlock + count"),
     ("lw_lockref_cna", "lw_cna + count"),
+    ("lw_lockref_hq", "lw_hq + count"),
 ];
 /// Threads for each CPU, past their count.
 const FACTOR: usize = 2;

@@ -14,6 +14,8 @@ use crate::series::{Series, order};
 
 /// The least that the queued spinlocks must reach of the bare compare-and-swap and store.
 const OF_BARE: f64 = 0.95;
+/// The least that the hierarchical one must reach of the plain queued spinlock.
+const HQ_OF_PLAIN: f64 = 0.97;
 /// Who must be behind them.
 const PEERS: [&str; 4] = ["pthread_spin", "pthread_mutex", "ck_mcs", "ck_ticket"];
 
@@ -82,6 +84,7 @@ fn section(
             table.require(Requirement::ahead(ours, peer));
         }
     }
+    table.require(Requirement::at_least("lw_hq", OURS[0], HQ_OF_PLAIN));
     Ok(table.section(
         name,
         format!("Uncontended: {work}; one thread on CPU {cpu}"),

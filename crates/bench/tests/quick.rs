@@ -36,6 +36,7 @@ fn quick_run_has_all_rows() {
         "bare",
         "lw_qspinlock",
         "lw_cna",
+        "lw_hq",
         "lw_tas",
         "lw_ticket",
         "lw_mcs",
@@ -57,7 +58,7 @@ fn quick_run_has_all_rows() {
         .iter()
         .filter(|requirement| requirement["than"] == "bare" && requirement["limit"] == 0.95)
         .count();
-    assert_eq!(of_bare, 2);
+    assert_eq!(of_bare, 3);
 
     for section in sections.iter().filter(|s| s["threads"].as_u64() > Some(1)) {
         for row in section["rows"].as_array().expect("rows") {
@@ -75,7 +76,7 @@ fn quick_run_has_all_rows() {
             assert!(names.iter().any(|known| known == name), "{name}");
         }
         let requirements = section["requirements"].as_array().expect("requirements");
-        assert_eq!(requirements.len(), 4);
+        assert_eq!(requirements.len(), 6);
     }
     assert!(references.count() >= 2);
 
