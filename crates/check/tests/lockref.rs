@@ -1,7 +1,7 @@
 //! Every lockref, in the configurations that its proof consists of.
 
 use lockworks::LockrefType;
-use lockworks_check::{Check, Config, End, Limits, Memory, Outcome, lockref_types};
+use lockworks_check::{Check, Config, End, Limits, Memory, Mode, Outcome, lockref_types};
 
 fn run(config: &Config) -> Outcome {
     Check::new(config, None)
@@ -51,6 +51,21 @@ fn the_queued_one_is_kept_by_three_threads() {
         c.threads = 3;
         c.acquisitions = 1;
     }));
+}
+
+/// Its word is not zero when it is unlocked, and its mode comes and goes.
+#[test]
+fn the_hierarchical_one_is_kept_on_two_nodes() {
+    let lockref = lockref_types().find(|l| l.lock().name() == "hq");
+    for mode in [Mode::Numa, Mode::Plain] {
+        keeps(&config(lockref.expect("it has one"), |c| {
+            c.threads = 3;
+            c.acquisitions = 1;
+            c.nodes = 2;
+            c.memory = Memory::Sc;
+            c.mode = mode;
+        }));
+    }
 }
 
 /// One looks for no lock, one takes a dead count for a live one.
