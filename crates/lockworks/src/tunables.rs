@@ -9,6 +9,9 @@
 //! | `LOCKWORKS_SHUFFLE_REDUCTION`       | on, off        | on      |
 //! | `LOCKWORKS_PRIORITY_WAITERS`        | on, off        | on      |
 //!
+//! and `LOCKWORKS_HQLOCK_...` the tunables of the HQ-spinlock, see
+//! [`HqlockTunable`](crate::HqlockTunable).
+//!
 //! Other values are refused with a line on standard error.
 
 use std::error::Error;
@@ -39,7 +42,7 @@ impl fmt::Display for OutOfRange {
 
 impl Error for OutOfRange {}
 
-/// Does the CNA lock keep waiters of one node together?
+/// Do the CNA lock and the HQ-spinlock keep waiters of one node together?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NumaMode {
     /// If there are two nodes or more.
@@ -47,17 +50,17 @@ pub enum NumaMode {
     Auto = 0,
     /// Yes.
     On = 1,
-    /// No: it serves them as the queued spinlock does.
+    /// No: they serve them as the queued spinlock does.
     Off = 2,
 }
 
-/// Sets the mode of the CNA lock.
+/// Sets the mode of the CNA lock and the HQ-spinlock.
 pub fn set_numa_spinlock(mode: NumaMode) {
     let refused = lw_set_numa_spinlock(mode as c_int);
     debug_assert_eq!(refused, 0);
 }
 
-/// The mode of the CNA lock.
+/// The mode of the CNA lock and the HQ-spinlock.
 pub fn numa_spinlock() -> NumaMode {
     match lw_numa_spinlock() {
         1 => NumaMode::On,
