@@ -391,6 +391,20 @@ static void check_order(void)
 	run(&lock, "21020112", "03715624");
 }
 
+/* The longest run is that of all threads, from the last restart on. */
+static void check_longest_run(void)
+{
+	lw_statistics_restart_maxima();
+	CHECK(counted(LW_EVENT_longest_local_run) == 0);
+	run(&lock, "0000100", "0123564");
+	CHECK(counted(LW_EVENT_longest_local_run) == 5);
+	run(&lock, "0011", "0123");
+	CHECK(counted(LW_EVENT_longest_local_run) == 5);
+	lw_statistics_restart_maxima();
+	run(&lock, "0011", "0123");
+	CHECK(counted(LW_EVENT_longest_local_run) == 1);
+}
+
 /* Not for ever, while another node waits: who is left places the queue anew. */
 static void check_fairness(void)
 {
@@ -703,6 +717,7 @@ int main(void)
 	check_defaults();
 	check_leaving();
 	check_order();
+	check_longest_run();
 	check_fairness();
 	check_conflict();
 	check_unmapped(many, n);

@@ -7,8 +7,8 @@ use std::thread;
 
 use lockworks::tunables::{self, NumaMode, OutOfRange};
 use lockworks::{
-    Lockref, Node, RawLock, ThreadPriority, find, find_lockref, lock_types, lockref_types,
-    statistics, topology,
+    HqlockSetting, HqlockTunable, Lockref, Node, RawLock, ThreadPriority, find, find_lockref,
+    lock_types, lockref_types, restart_maxima, statistics, topology,
 };
 
 #[test]
@@ -17,7 +17,7 @@ fn lock_types_describe_themselves() {
         .iter()
         .map(|lock_type| lock_type.name())
         .collect();
-    for name in ["tas", "ticket", "mcs", "qspinlock", "cna", "busted"] {
+    for name in ["tas", "ticket", "mcs", "qspinlock", "cna", "hq", "busted"] {
         assert!(names.contains(&name), "{names:?}");
     }
     for lock_type in lock_types() {
@@ -32,6 +32,9 @@ fn lock_types_describe_themselves() {
     let cna = find("cna").unwrap();
     assert_eq!((cna.size(), cna.node_size()), (4, 0));
     assert!(!cna.is_fifo() && cna.spins() && cna.is_numa_aware() && !cna.is_broken());
+    let hq = find("hq").unwrap();
+    assert_eq!((hq.size(), hq.node_size(), hq.unlocked), (4, 0, 0x200));
+    assert!(!hq.is_fifo() && hq.spins() && hq.is_numa_aware() && !hq.is_broken());
     assert!(find("busted").unwrap().is_broken());
 }
 
@@ -128,6 +131,41 @@ fn tunables_keep_what_is_set() {
         );
     }
     tunables::set_priority_waiters(true);
+}
+
+#[test]
+fn hqlock_tunables_are_set_by_name() {
+    for tunable in HqlockTunable::all() {
+        let set = |name: &str, value: &str| format!("{name}={value}").parse::<HqlockSetting>();
+        let (name, highest) = (tunable.name, tunable.maximum.to_string());
+        assert_eq!(tunable.get(), tunable.default, "{name}");
+        set(name, &highest).unwrap().apply();
+        assert_eq!(tunable.get(), tunable.maximum, "{name}");
+        let beyond = (tunable.maximum + 1).to_string();
+        for value in [&beyond, "-1", "", "1.5"] {
+            let error = set(name, value).unwrap_err().to_string();
+            let range = format!("{name} cannot be '{value}': it must be 0 to {highest}");
+            assert_eq!(error, range);
+        }
+        assert!(HqlockSetting::new(tunable, tunable.maximum + 1).is_err());
+        assert_eq!(tunable.get(), tunable.maximum);
+        let default = tunable.default.to_string();
+        set(&format!("hqlock_{name}"), &default).unwrap().apply();
+        assert_eq!(tunable.get(), tunable.default);
+    }
+    assert!("fairness=1".parse::<HqlockSetting>().is_err());
+    assert!("fairness_threshold".parse::<HqlockSetting>().is_err());
+}
+
+#[test]
+fn statistics_add_up_but_for_maxima() {
+    restart_maxima();
+    let once = statistics();
+    let twice = once.with(&once);
+    for (name, _, count) in once.iter() {
+        let times = if name == "longest_local_run" { 1 } else { 2 };
+        assert_eq!(twice.get(name), Some(times * count), "{name}");
+    }
 }
 
 #[test]
