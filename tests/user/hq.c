@@ -296,6 +296,21 @@ static void without_memory(void *arg)
 	CHECK(!is_mapped(2));
 }
 
+/* Queues of nodes and waiters' own nodes are told apart as tails; nodes beyond have none. */
+static void tails_differ(void *arg)
+{
+	const uint32_t last = LW_MAX_NUMA_NODES - 1;
+
+	(void)arg;
+	CHECK(lw_hq_encode_queue(0) > lw_encode_tail(LW_MAX_SLOTS, LW_NODES_PER_SLOT - 1));
+	CHECK(lw_hq_encode_queue(last) > lw_hq_encode_queue(0));
+	CHECK(!(lw_hq_encode_queue(last) & ~LW_TAIL_MASK));
+	CHECK(lw_hq_queue_of(&lock.word, last));
+	CHECK(lw_hq_decode_tail(&lock.word, lw_hq_encode_queue(last)) ==
+	      lw_hq_queue_of(&lock.word, last));
+	CHECK(!lw_hq_queue_of(&lock.word, last + 1) && !lw_hq_queue_of(&lock.word, UINT16_MAX));
+}
+
 /* When waiters begin to queue by node, whatever they have done before. */
 static void check_entering(void)
 {
@@ -713,6 +728,7 @@ int main(void)
 
 	check_pool();
 	CHECK(in_child(without_memory, NULL) == 0);
+	CHECK(in_child(tails_differ, NULL) == 0);
 	check_entering();
 	check_defaults();
 	check_leaving();
