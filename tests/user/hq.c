@@ -350,8 +350,7 @@ static void check_defaults(void)
 		for (uint16_t remote = 1; remote <= 2; remote++) {
 			union lw_hq_history history = {.handoffs = handoffs, .remote = remote};
 
-			CHECK((lw_hq_mode(LW_HQ, history, true) == LW_HQ_NUMA) ==
-			      (handoffs == 51 && remote == 2));
+			CHECK(lw_hq_is_contended(&history, 0) == (handoffs == 51 && remote == 2));
 		}
 	}
 	SET(local_handoffs_to_increase_remotes, 0);
@@ -389,6 +388,37 @@ static void check_leaving(void)
 		lw_hq_unlock(&lock);
 		CHECK(by_node(&lock) == (probability > 0));
 	}
+}
+
+static uint32_t doubts(struct lw_hq *hq)
+{
+	return lw_load(&hq->word.val, relaxed) & LW_HQ_DOUBTS;
+}
+
+/* They also do where hand-offs do not stay within nodes; then it takes more to try again. */
+static void check_doubts(void)
+{
+	stay_always();
+	SET(general_handoffs_turn_numa, 1);
+	SET(remote_handoffs_turn_numa, 1);
+	init(&lock, false);
+	for (uint32_t times = 1; times <= 9; times++) {
+		lw_fetch_or(&lock.word.val, LW_HQ_NUMA, relaxed);
+		run(&lock, "0122", "0123");
+		CHECK(!by_node(&lock) && counts[LW_EVENT_numa_mode_left] == 1);
+		CHECK(doubts(&lock) == (times < 7 ? times : 7) * LW_HQ_DOUBT);
+	}
+
+	init(&lock, false);
+	lw_fetch_or(&lock.word.val, LW_HQ_DOUBT, relaxed);
+	run(&lock, "0101", "0123");
+	CHECK(!by_node(&lock) && doubts(&lock) == LW_HQ_DOUBT);
+	run(&lock, "01010", "01234");
+	CHECK(by_node(&lock) && doubts(&lock) == LW_HQ_DOUBT);
+	/* Half of them stay. */
+	run(&lock, "0120", "0312");
+	CHECK(by_node(&lock) && !doubts(&lock));
+	enter_never();
 }
 
 /* Waiters of a node have the lock one after the other; the nodes in the order of their first. */
@@ -543,6 +573,7 @@ static void check_switch(void)
 	CHECK(lw_set_numa_spinlock(LW_NUMA_ON) == 0);
 	run(&lock, "0101", "0123");
 	CHECK(counts[LW_EVENT_numa_mode_entered] == 1 && by_node(&lock));
+	enter_never();
 	run(&lock, "0101", "0213");
 
 	CHECK(lw_set_numa_spinlock(LW_NUMA_AUTO) == 0);
@@ -552,7 +583,6 @@ static void check_switch(void)
 	lw_hq_lock(&lock);
 	lw_hq_unlock(&lock);
 	CHECK(!by_node(&lock));
-	enter_never();
 }
 
 /* Nobody waits in the child any more: it makes the lock anew and goes on. */
@@ -732,6 +762,7 @@ int main(void)
 	check_entering();
 	check_defaults();
 	check_leaving();
+	check_doubts();
 	check_order();
 	check_longest_run();
 	check_fairness();
