@@ -289,7 +289,7 @@ fn hq_tells_of_its_queues() {
         let output = run(&[]);
         let table = text(&output.stdout);
         assert!(!table.contains("qspinlock with"), "{table}");
-        table.contains("hq with 4 threads: went over to queueing by node")
+        table.contains("hq with 4 threads: queueing by node entered")
     };
     assert!((0..10).any(|_| told()));
     let off = run(&["--numa", "off"]);

@@ -43,9 +43,8 @@ fn node_queues(row: &Row) -> Option<String> {
     let (entered, left) = (count("numa_mode_entered"), count("numa_mode_left"));
     (taken + entered + left > 0).then(|| {
         format!(
-            "{} with {}: went over to queueing by node {entered} times, back {left} times; {taken} \
-              nodes' \
-             queues taken, {} conflicts; at most {} local hand-offs in a row.\n",
+            "{} with {}: queueing by node entered {entered}, left {left}; node queues taken {taken}, \
+             conflicts {}; longest local run {}.\n",
             row.lock,
             counted(row.threads, "thread"),
             count("node_queue_conflicts"),
