@@ -42,7 +42,7 @@ impl HqlockTunable {
     pub fn all() -> &'static [Self] {
         static ALL: LazyLock<Vec<HqlockTunable>> = LazyLock::new(|| {
             // SAFETY: a constant table of that many.
-            let described = unsafe { &*(&raw const lw_hqlock_tunables) };
+            let described = unsafe { &lw_hqlock_tunables };
             let tunable = |(number, d): (usize, &Description)| HqlockTunable {
                 number,
                 // SAFETY: a constant string.
