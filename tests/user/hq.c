@@ -415,9 +415,18 @@ static void check_doubts(void)
 	CHECK(!by_node(&lock) && doubts(&lock) == LW_HQ_DOUBT);
 	run(&lock, "01010", "01234");
 	CHECK(by_node(&lock) && doubts(&lock) == LW_HQ_DOUBT);
-	/* Half of them stay. */
-	run(&lock, "0120", "0312");
+	/* All of them stay. */
+	run(&lock, "0000", "0123");
 	CHECK(by_node(&lock) && !doubts(&lock));
+
+	/* Nobody else there: one doubt less each time, until the fast path is enough. */
+	init(&lock, false);
+	lw_fetch_or(&lock.word.val, 2 * LW_HQ_DOUBT, relaxed);
+	for (uint32_t left = 2; left-- > 0;) {
+		lw_hq_lock(&lock);
+		lw_hq_unlock(&lock);
+		CHECK(doubts(&lock) == left * LW_HQ_DOUBT);
+	}
 	enter_never();
 }
 
