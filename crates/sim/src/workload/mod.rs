@@ -3,6 +3,7 @@
 //! A workload's code is here, its constants are in `experiments/workloads/`, each with its mark and
 //! source.
 
+mod futex;
 mod leveldb;
 mod locktorture;
 mod will_it_scale;

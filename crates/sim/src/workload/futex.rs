@@ -1,0 +1,142 @@
+//! A mutex of user space that blocks in the kernel, as pthread_mutex does: its waiters and wakers
+//! meet on the spinlock of a futex bucket, the lock under test.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use super::{
+    Setup, SimLock, Workload, add, compare_exchange, exchange, load, park, unpark, work, write,
+};
+
+/// Values of the mutex's word.
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const HELD_WITH_WAITERS: u32 = 2;
+
+/// What the kernel keeps of a waiter: list links on its stack, and its task.
+const WAITER: usize = 128;
+const TASK: usize = 64;
+
+pub(super) struct Mutex {
+    word: usize,
+    bucket: SimLock,
+    /// Beside the lock, on its line: how many wait, and the list's head.
+    waiters_count: usize,
+    chain: usize,
+    waiters: usize,
+    /// Who is in the list, in order.
+    queue: RefCell<VecDeque<usize>>,
+    syscall_ns: f64,
+    bucket_critical_ns: f64,
+}
+
+impl Mutex {
+    /// A mutex alone in its futex bucket, with `syscall_ns` and `bucket_critical_ns` of the
+    /// workload.
+    pub(super) fn new(workload: &Workload, setup: &mut Setup) -> Self {
+        let line = setup.allocate("futex bucket", 64);
+        Self {
+            bucket: setup.lock_at(line + 8),
+            waiters_count: line,
+            chain: line + 24,
+            word: setup.allocate("mutex", 64),
+            waiters: setup.allocate("waiters", WAITER * setup.threads),
+            queue: RefCell::default(),
+            syscall_ns: workload.constant("syscall_ns"),
+            bucket_critical_ns: workload.constant("bucket_critical_ns"),
+        }
+    }
+
+    /// Runs `critical` with the mutex held.
+    pub(super) fn with(&self, thread: usize, critical: impl FnOnce()) {
+        self.lock(thread);
+        critical();
+        self.unlock(thread);
+    }
+
+    /// The lock under test.
+    pub(super) fn bucket(&self) -> &SimLock {
+        &self.bucket
+    }
+
+    fn waiter(&self, thread: usize) -> usize {
+        self.waiters + WAITER * thread
+    }
+
+    fn lock(&self, thread: usize) {
+        if compare_exchange(self.word, FREE, HELD) == FREE {
+            return;
+        }
+        while exchange(self.word, HELD_WITH_WAITERS) != FREE {
+            self.wait(thread);
+        }
+    }
+
+    fn unlock(&self, thread: usize) {
+        if exchange(self.word, FREE) == HELD_WITH_WAITERS {
+            self.wake(thread);
+        }
+    }
+
+    /// futex(FUTEX_WAIT) if the mutex is still held with waiters.
+    fn wait(&self, thread: usize) {
+        work(self.syscall_ns);
+        write(self.waiter(thread), 4, 0);
+        add(self.waiters_count, 1);
+        let mut queued = false;
+        self.bucket.with(thread, || {
+            if load(self.word, 4) != u64::from(HELD_WITH_WAITERS) {
+                return;
+            }
+            load(self.chain, 8);
+            let ends = {
+                let queue = self.queue.borrow();
+                queue.front().copied().zip(queue.back().copied())
+            };
+            if let Some((first, last)) = ends {
+                load(self.waiter(first), 8);
+                load(self.waiter(last), 8);
+                write(self.waiter(last) + 8, 8, 1);
+            }
+            write(self.chain, 8, 1);
+            work(self.bucket_critical_ns);
+            self.queue.borrow_mut().push_back(thread);
+            queued = true;
+        });
+        if queued {
+            park(self.waiter(thread), 0);
+        } else {
+            add(self.waiters_count, -1);
+        }
+    }
+
+    /// futex(FUTEX_WAKE, 1).
+    fn wake(&self, thread: usize) {
+        work(self.syscall_ns);
+        if load(self.waiters_count, 4) == 0 {
+            return;
+        }
+        let mut woken = None;
+        self.bucket.with(thread, || {
+            load(self.chain, 8);
+            work(self.bucket_critical_ns);
+            let first = self.queue.borrow_mut().pop_front();
+            if let Some(first) = first {
+                load(self.waiter(first), 8);
+                add(self.waiter(first) + TASK, 1);
+                let next = self.queue.borrow().front().copied();
+                if let Some(next) = next {
+                    load(self.waiter(next), 8);
+                    write(self.waiter(next) + 16, 8, 1);
+                }
+                write(self.chain, 8, 1);
+                write(self.waiter(first), 4, 1);
+            }
+            woken = first;
+        });
+        if let Some(sleeper) = woken {
+            add(self.waiters_count, -1);
+            unpark(self.waiter(sleeper));
+        }
+    }
+}
