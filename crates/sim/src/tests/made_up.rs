@@ -26,6 +26,7 @@ const fn made_up(name: &'static CStr, lock: Act, try_lock: Try, unlock: Act) -> 
         size: 4,
         node_size: 0,
         traits: 0,
+        unlocked: 0,
         lock,
         try_lock,
         unlock,
