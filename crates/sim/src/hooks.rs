@@ -33,6 +33,7 @@ unsafe extern "C" {
     static lw_sim_node_size: usize;
     safe static lw_sim_node_queues_size: usize;
     static lw_sim_event_names: [*const c_char; 1];
+    fn lw_sim_lockref_change(reference: *mut u8, lock: *const LockType, up: bool) -> bool;
 }
 
 /// The entries of a NULL-terminated table of pointers.
@@ -57,6 +58,13 @@ pub(crate) fn event_names() -> impl Iterator<Item = &'static str> {
         table((&raw const lw_sim_event_names).cast())
             .map(|p| CStr::from_ptr(p).to_str().expect("event names are ASCII"))
     }
+}
+
+/// Changes the count of the lockref at `address` by one, up or down, if that can be done without the
+/// lock in it; never if it is of a type that fits no lockref.
+pub(crate) fn change_lockref(address: usize, lock: &'static LockType, up: bool) -> bool {
+    // SAFETY: the address of a lock of this type in simulated memory, with the count beside it.
+    unsafe { lw_sim_lockref_change(address as *mut u8, lock, up) }
 }
 
 /// Bytes of a queue node.

@@ -2,6 +2,7 @@
 
 mod client;
 mod cna;
+mod lockref;
 mod made_up;
 mod runs;
 mod workloads;

@@ -104,17 +104,38 @@ fn handoffs_add_up_to_operations() {
 
 #[test]
 fn whoever_sleeps_is_woken() {
-    let scenario = scenario("oracle-x5-4", "leveldb_readrandom");
-    for lock in working_locks() {
-        let run = Run {
-            seconds: 50e-3,
-            ..brief(&scenario, lock, 72)
-        };
-        let operations = run.run().unwrap().operations;
-        assert!(
-            extremes(&operations).0 > 0,
-            "{}: {operations:?}",
-            lock.name()
-        );
+    for workload in ["leveldb_readrandom"] {
+        let scenario = scenario("oracle-x5-4", workload);
+        for lock in working_locks() {
+            let run = Run {
+                seconds: 50e-3,
+                ..brief(&scenario, lock, 72)
+            };
+            let operations = run.run().unwrap().operations;
+            assert!(
+                extremes(&operations).0 > 0,
+                "{} in {workload}: {operations:?}",
+                lock.name()
+            );
+        }
     }
+}
+
+#[test]
+fn a_crowd_of_workers_queues_for_the_lock_of_the_one_file() {
+    let scenario = scenario("kunpeng-920", "nginx");
+    let run = |threads| {
+        let run = Run {
+            seconds: 5e-3,
+            ..brief(&scenario, lock("qspinlock"), threads)
+        };
+        run.run().unwrap()
+    };
+    assert_eq!(run(16).acquisitions, 0);
+    let crowd = run(64);
+    let handoffs = crowd.handoffs.local + crowd.handoffs.remote + crowd.handoffs.reacquisitions;
+    let requests: u64 = crowd.operations.iter().sum();
+    // Four references a request; the measured time starts and ends amid some.
+    let off = handoffs.abs_diff(4 * requests);
+    assert!(off <= 4 * 64, "{handoffs} of {requests}");
 }

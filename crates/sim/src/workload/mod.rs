@@ -6,6 +6,7 @@
 mod futex;
 mod leveldb;
 mod locktorture;
+mod nginx;
 mod will_it_scale;
 
 use std::cell::Cell;
@@ -17,7 +18,7 @@ use rand::Rng;
 use serde::Deserialize;
 
 use crate::engine::{Engine, Kind, Op};
-use crate::hooks::{Context, operate, with};
+use crate::hooks::{Context, change_lockref, operate, with};
 use crate::placement::Placement;
 use crate::run::Handoffs;
 
@@ -56,6 +57,10 @@ const WORKLOADS: &[(&str, Build)] = &[
     (
         include_str!("../../../../experiments/workloads/leveldb_readrandom.toml"),
         leveldb::build,
+    ),
+    (
+        include_str!("../../../../experiments/workloads/nginx.toml"),
+        nginx::build,
     ),
 ];
 
@@ -168,6 +173,18 @@ impl<'a> Setup<'a> {
         self.lock_at(address)
     }
 
+    /// A lockref with a lock under test, on a line of its own.
+    pub(crate) fn lockref(&mut self, name: &str, count: u64) -> SimLockref {
+        // The count follows the lock, in the same word if that is of 4 bytes at most.
+        let offset = self.lock.size().max(4);
+        let address = self.allocate(name, offset + 4);
+        self.engine.set(address + offset, 4, count);
+        SimLockref {
+            lock: self.lock_at(address),
+            count: address + offset,
+        }
+    }
+
     /// A lock under test at an address inside other data.
     pub(crate) fn lock_at(&mut self, address: usize) -> SimLock {
         let stride = self.lock.node_size().next_multiple_of(64);
@@ -259,6 +276,43 @@ impl SimLock {
 
     pub(crate) fn acquisitions(&self) -> u64 {
         self.acquisitions.get()
+    }
+}
+
+/// A lockref with a lock under test. The code that goes without the lock is that of
+/// `locks/lockref.h`; what is done with it is here, to see the lock from outside.
+pub(crate) struct SimLockref {
+    lock: SimLock,
+    count: usize,
+}
+
+impl SimLockref {
+    pub(crate) fn get(&self, thread: usize) {
+        self.change(thread, true);
+    }
+
+    pub(crate) fn put(&self, thread: usize) {
+        self.change(thread, false);
+    }
+
+    fn change(&self, thread: usize, up: bool) {
+        if change_lockref(self.lock.address, self.lock.kind, up) {
+            return;
+        }
+        self.lock.with(thread, || {
+            let count = load(self.count, 4) as u32;
+            let count = if up { count + 1 } else { count - 1 };
+            write(self.count, 4, count.into());
+        });
+    }
+
+    pub(crate) fn lock(&self) -> &SimLock {
+        &self.lock
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> u64 {
+        load(self.count, 4)
     }
 }
 
