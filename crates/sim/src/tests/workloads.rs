@@ -104,7 +104,7 @@ fn handoffs_add_up_to_operations() {
 
 #[test]
 fn whoever_sleeps_is_woken() {
-    for workload in ["leveldb_readrandom"] {
+    for workload in ["leveldb_readrandom", "memcached"] {
         let scenario = scenario("oracle-x5-4", workload);
         for lock in working_locks() {
             let run = Run {

@@ -6,6 +6,7 @@
 mod futex;
 mod leveldb;
 mod locktorture;
+mod memcached;
 mod nginx;
 mod will_it_scale;
 
@@ -61,6 +62,10 @@ const WORKLOADS: &[(&str, Build)] = &[
     (
         include_str!("../../../../experiments/workloads/nginx.toml"),
         nginx::build,
+    ),
+    (
+        include_str!("../../../../experiments/workloads/memcached.toml"),
+        memcached::build,
     ),
 ];
 
