@@ -28,13 +28,17 @@ const TABLES: &[(&str, &str)] = tables!(
     "cna_leveldb_readrandom",
     "hq_locktorture_epyc9654_gain_percent",
     "hq_locktorture_epyc9654_fairness",
-    "hq_locktorture_kunpeng920_gain_percent"
+    "hq_locktorture_kunpeng920_gain_percent",
+    "hq_nginx_kunpeng920_percent",
+    "hq_memcached_epyc9654_nps4_percent",
+    "hq_memcached_kunpeng920_percent"
 );
 
 /// What `lockworks fit` has found, each on tables of one workload.
 const FITS: &[&str] = &[
     include_str!("../../../experiments/fit.toml"),
     include_str!("../../../experiments/fit_hq.toml"),
+    include_str!("../../../experiments/fit_memcached.toml"),
 ];
 
 /// How a published table came about.
@@ -94,6 +98,9 @@ enum Measure {
     Rate,
     /// What the rate is above that of the baseline, in percent of this.
     Gain,
+    /// By how much an operation takes longer than with the baseline, in percent. With as many
+    /// clients as before, each with one request under way, that is the inverse of a speedup.
+    Latency,
     /// The fairness factor.
     Fairness,
 }
@@ -178,8 +185,8 @@ pub struct Row {
     pub published_sd: Option<f64>,
     /// In the table's unit.
     pub simulated: f64,
-    /// Of the simulated figure; of 1 + gain where that is a gain, and in percentage points
-    /// where it is a fairness factor.
+    /// Of the simulated figure; that of the speedup where it is a gain or a latency, and in
+    /// percentage points where it is a fairness factor.
     pub error_percent: f64,
     /// The speedup, where there is a baseline.
     pub speedup: Option<Speedup>,
@@ -253,7 +260,9 @@ impl Experiment {
             .map(|record| {
                 let record = record.expect("published tables are CSV");
                 Published {
-                    threads: number(&record, "threads") as usize,
+                    threads: record[0]
+                        .parse()
+                        .expect("published tables begin with a count of threads"),
                     figures: columns(&record, ""),
                     deviations: deviations.then(|| columns(&record, "_sd")),
                 }
@@ -342,7 +351,7 @@ impl Experiment {
     fn baseline_of<'a>(&'a self, column: &'a Column) -> Option<Subject<'a>> {
         match column.measure {
             Measure::Rate => Some(self.subject(&self.columns[self.column(&self.baseline)])),
-            Measure::Gain => Some(Subject {
+            Measure::Gain | Measure::Latency => Some(Subject {
                 lock: &self.baseline,
                 ..self.subject(column)
             }),
@@ -458,6 +467,7 @@ impl Experiment {
                 let speedup = self.baseline_of(column).map(|baseline| {
                     let published = match column.measure {
                         Measure::Gain => 1.0 + figure / 100.0,
+                        Measure::Latency => 1.0 / (1.0 + figure / 100.0),
                         _ => figure / published.figures[self.column(&self.baseline)],
                     };
                     let simulated = rate(n, subject) / rate(n, baseline);
@@ -470,6 +480,9 @@ impl Experiment {
                 let (simulated, error_percent) = match (column.measure, &speedup) {
                     (Measure::Gain, Some(speedup)) => {
                         (percent(speedup.simulated, 1.0), speedup.error_percent)
+                    }
+                    (Measure::Latency, Some(speedup)) => {
+                        (percent(1.0, speedup.simulated), speedup.error_percent)
                     }
                     (Measure::Fairness, _) => {
                         let simulated =

@@ -228,10 +228,34 @@ fn a_table_is_shown_beside_what_was_published() {
 }
 
 #[test]
+fn gains_and_latencies_are_of_the_simulated_speedup() {
+    let table = "hq_memcached_kunpeng920_percent";
+    let results = json(&output(&["reproduce", table, "--ms", "0.5", "--json"]));
+    let rows = results["rows"].as_array().unwrap();
+    assert_eq!(
+        rows.len(),
+        2 * 4,
+        "two columns, and none for the stock lock"
+    );
+    for row in rows {
+        let percent = match row["column"].as_str().unwrap() {
+            "throughput_gain" => |speedup: f64| 100.0 * (speedup - 1.0),
+            _ => |speedup: f64| 100.0 * (1.0 / speedup - 1.0),
+        };
+        for of in ["published", "simulated"] {
+            let figure = row[of].as_f64().unwrap();
+            let off = figure - percent(row["speedup"][of].as_f64().unwrap());
+            assert!(figure != 0.0 && off.abs() < 1e-9, "{of} in {row}");
+        }
+        assert!(row["published_sd"].is_null());
+    }
+}
+
+#[test]
 fn published_tables_are_reproduced_within_limits() {
     let tables = json(&output(&["reproduce", "all", "--json"]));
     let tables = tables.as_array().unwrap();
-    assert_eq!(tables.len(), 4);
+    assert_eq!(tables.len(), 10);
     let error = |of: &Value, key: &str| of[key].as_f64().unwrap();
     for table in tables {
         let literature = error(table, "mean_absolute_error_percent");
