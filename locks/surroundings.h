@@ -52,7 +52,7 @@
  * run.
  */
 #define lw_identity(p) lw_world_identity(p)
-/* Count an event of events.h. check: nothing. */
+/* Count an event of events.h. check: note that it has happened. */
 #define lw_count(event) lw_world_count(event)
 /* Keep the highest value. check: nothing. */
 #define lw_count_max(event, value) lw_world_count_max(event, value)

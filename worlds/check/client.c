@@ -30,8 +30,8 @@ released:
 void lw_check_thread(const struct lw_check_client *client, uint32_t thread)
 {
 	for (uint32_t i = 0; i < client->acquisitions; i++)
-		one_acquisition(client, 0, 0,
-				client->trylock && (thread + i) % 2 != 0 ? TRY_FIRST : WAIT);
+		one_acquisition(client, client->two_locks && i % 2 != 0 ? LW_CHECK_SECOND_LOCK : 0,
+				0, client->trylock && (thread + i) % 2 != 0 ? TRY_FIRST : WAIT);
 }
 
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level)

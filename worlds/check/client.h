@@ -6,14 +6,16 @@
 #include "lockref_type.h"
 #include "operations.h"
 
-/* The lock of the threads, and one for each level of interruption. */
-#define LW_CHECK_LOCKS 3
+/* The first lock of the threads, one for each level of interruption, and the threads' second. */
+#define LW_CHECK_LOCKS	     4
+#define LW_CHECK_SECOND_LOCK (LW_CHECK_LOCKS - 1)
 
 struct lw_check_client {
 	const struct lw_lock_type *type;
 	void *locks[LW_CHECK_LOCKS];
 	uint32_t *data[LW_CHECK_LOCKS]; /* what each protects */
 	uint32_t acquisitions;
+	bool two_locks; /* threads take them in turns, not the first one only */
 	bool trylock; /* try first, in every other acquisition, and in interruptions */
 	/* What locks[0] is, with `type` in it; NULL: nothing but a lock. */
 	const struct lw_lockref_type *lockref;

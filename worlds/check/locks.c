@@ -31,3 +31,20 @@ const size_t lw_check_node_count = offsetof(struct lw_node, count);
 const size_t lw_check_node_secondary_head = offsetof(struct lw_node, secondary_head);
 /* What says that a NUMA node's queue is in use. */
 const size_t lw_check_node_waiters = offsetof(struct lw_node, waiters);
+
+_Thread_local uint64_t lw_check_events;
+
+uint64_t lw_check_take_events(void)
+{
+	uint64_t events = lw_check_events;
+
+	lw_check_events = 0;
+	return events;
+}
+
+_Static_assert(LW_EVENT_COUNT <= 64, "a bit for each event");
+const char *const lw_check_event_names[] = {
+#define LW_EVENT(name, ...) #name,
+#include "events_list.h"
+	NULL,
+};

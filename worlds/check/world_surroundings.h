@@ -8,6 +8,9 @@
 
 struct lw_node;
 
+/* What has been counted since the last operation, a bit for each event. */
+extern _Thread_local uint64_t lw_check_events;
+
 uint32_t lw_check_slot_enter(void);
 void lw_check_slot_leave(uint32_t slot);
 struct lw_node *lw_check_slot_nodes(uint32_t slot);
@@ -30,7 +33,7 @@ uint64_t lw_check_identity(uintptr_t p);
 #define lw_world_numa_aware()		 lw_world_tunable(numa_aware)
 #define lw_world_node_queues(n)		 lw_check_node_queues(n)
 #define lw_world_identity(p)		 lw_check_identity((uintptr_t)(p))
-#define lw_world_count(event)		 ((void)0)
+#define lw_world_count(event)		 ((void)(lw_check_events |= (uint64_t)1 << LW_EVENT_##event))
 #define lw_world_count_max(event, value) ((void)(value))
 #define lw_world_count_handoff(slot)	 ((void)(slot))
 

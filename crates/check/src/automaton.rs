@@ -16,6 +16,7 @@ use lockworks::Settings;
 
 use crate::hooks::{self, Backend, Client, Mark, Request};
 use crate::layout;
+use crate::mutation::{self, Mutation};
 
 const STACK: usize = 16 << 10;
 
@@ -127,6 +128,8 @@ pub(crate) struct Local {
 pub(crate) struct Next {
     pub(crate) local: LocalId,
     pub(crate) effects: std::rc::Rc<[Effect]>,
+    /// What the lock counts on the way, a bit for each event.
+    pub(crate) events: u64,
 }
 
 /// What makes local states the same.
@@ -148,6 +151,7 @@ pub(crate) struct Surroundings {
     pub(crate) numa_nodes: Vec<u16>,
     pub(crate) priority: Vec<bool>,
     pub(crate) tunables: Settings,
+    pub(crate) mutation: Option<Mutation>,
     /// What each thread runs, with the client and its number.
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
 }
@@ -232,6 +236,7 @@ impl Automata {
     fn arrive(&mut self, thread: usize) -> Next {
         let machine = &self.machine;
         let effects = machine.effects.take().into();
+        let events = hooks::take_events();
         let request = machine.request.get();
         let attributes = machine.attributes.get();
         let context = machine.context();
@@ -258,7 +263,11 @@ impl Automata {
             });
             self.locals.len() as LocalId - 1
         });
-        Next { local, effects }
+        Next {
+            local,
+            effects,
+            events,
+        }
     }
 
     /// Can a thread come to a local state twice? If not, every run of the check ends.
@@ -350,6 +359,7 @@ impl Machine {
     fn run(&self, thread: usize) {
         self.number.set(thread);
         self.request.set(None);
+        hooks::take_events();
         let _guard = hooks::enter(self);
         // SAFETY: `thread` is a context that makecontext or swapcontext has made.
         unsafe { libc::swapcontext(self.engine.get().cast(), self.thread.get().cast()) };
@@ -422,6 +432,10 @@ impl Backend for Machine {
 
     fn tunables(&self) -> *const Settings {
         &self.surroundings.tunables
+    }
+
+    fn identity(&self, address: usize) -> u64 {
+        mutation::identity(self.surroundings.mutation, address)
     }
 
     fn slot_enter(&self) -> u32 {

@@ -103,6 +103,8 @@ pub struct Config {
     pub threads: usize,
     /// How often each acquires the lock, or gets a reference.
     pub acquisitions: u32,
+    /// How many locks they take in turns, 1 or 2; locks share the queues of NUMA nodes.
+    pub locks: usize,
     /// How memory behaves.
     pub memory: Memory,
     /// Reads may be at most so many writes behind the newest; None: any number.
@@ -141,6 +143,10 @@ pub enum ConfigError {
         "{0} acquisitions a thread do not fit the state encoding; ask for 1 to {MOST_ACQUISITIONS}"
     )]
     Acquisitions(u32),
+    #[error("{0} locks; ask for 1 or 2")]
+    Locks(usize),
+    #[error("a lockref is checked alone; ask for 1 lock")]
+    LockrefLocks,
     #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
     Nesting(u8),
     #[error("{0} nodes; ask for 1 to {max}", max = layout::THREADS)]
@@ -149,6 +155,12 @@ pub enum ConfigError {
     Priority(usize),
 }
 
+/// `LW_HQ`.
+pub(crate) const HQ: u32 = 0x200;
+/// `LW_HQ_NUMA`.
+pub(crate) const HQ_NUMA: u32 = 0x400;
+/// `LW_TAIL_MASK`.
+pub(crate) const TAIL: u64 = 0xffff_0000;
 /// `LW_SERVICE_MASK`.
 pub(crate) const SERVICE: u32 = 0xfe00;
 
@@ -168,6 +180,7 @@ impl Config {
             lock: lock.to_owned(),
             threads: 2,
             acquisitions: 2,
+            locks: 1,
             memory: Memory::Weak,
             staleness: None,
             slots: None,
@@ -197,9 +210,14 @@ impl Config {
         }
         self.validate_but_threads()?;
         let lockref = || hooks::lockref_types().find(|lockref| lockref.name() == self.lock);
-        self.find_lock()
+        let subject = self
+            .find_lock()
             .map(Subject::Lock)
-            .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))
+            .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))?;
+        match subject {
+            Subject::Lockref(_) if self.locks > 1 => Err(ConfigError::LockrefLocks),
+            _ => Ok(subject),
+        }
     }
 
     /// The lock, for runs that encode no state and so may have more threads.
@@ -214,6 +232,9 @@ impl Config {
     fn validate_but_threads(&self) -> Result<(), ConfigError> {
         if !(1..=MOST_ACQUISITIONS).contains(&self.acquisitions) {
             return Err(ConfigError::Acquisitions(self.acquisitions));
+        }
+        if !(1..=2).contains(&self.locks) {
+            return Err(ConfigError::Locks(self.locks));
         }
         if usize::from(self.nesting) > layout::LEVELS {
             return Err(ConfigError::Nesting(self.nesting));
@@ -240,26 +261,35 @@ impl Config {
 
     /// The first four bytes of the lock at first.
     pub(crate) fn unlocked(&self, lock: &LockType) -> u32 {
-        /// `LW_HQ_NUMA`
-        const NUMA: u32 = 0x400;
         match self.mode {
-            Mode::Numa if lock.unlocked != 0 => lock.unlocked | NUMA,
+            Mode::Numa if lock.unlocked != 0 => lock.unlocked | HQ_NUMA,
             _ => lock.unlocked,
         }
     }
 
-    /// What is wrong with the word of a lock that has a tail, and its value.
-    pub(crate) fn wrong_piece(&self, lock: &LockType, word: u32) -> Option<(&'static str, u64)> {
+    /// What is wrong with the word of a lock that has a tail, and its value; with those of its
+    /// bytes that `mask` has.
+    pub(crate) fn wrong_piece(
+        &self,
+        lock: &LockType,
+        word: u32,
+        mask: u32,
+    ) -> Option<(&'static str, u64)> {
         let (locked, pending, tail) = (word & 0xff, word >> 8 & 1, word >> 16);
         let service = word & SERVICE;
         let slot = (tail >> 2) as usize;
         let is_tail = tail == 0
             || (1..=self.threads).contains(&slot)
             || lock.unlocked != 0 && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
+        // What the lock is stays in its word for its life.
+        let is_service = match lock.unlocked & SERVICE & mask {
+            0 => service == 0,
+            life_long => service & !HQ_NUMA == life_long,
+        };
         let wrong = [
             ("locked", locked, locked > 1),
             ("pending", pending, false),
-            ("service", service, lock.unlocked == 0 && service != 0),
+            ("service", service, !is_service),
             ("tail", tail, !is_tail),
         ];
         let (piece, value, _) = wrong.into_iter().find(|(.., wrong)| *wrong)?;
@@ -279,6 +309,9 @@ impl fmt::Display for Config {
             "{} {}x{} {}",
             self.lock, self.threads, self.acquisitions, self.memory
         )?;
+        if self.locks > 1 {
+            write!(f, ", {} locks", self.locks)?;
+        }
         if let Some(bound) = self.staleness {
             write!(f, ", staleness {bound}")?;
         }

@@ -15,6 +15,7 @@ pub(crate) struct Client {
     pub(crate) locks: [usize; layout::LOCKS],
     pub(crate) data: [usize; layout::LOCKS],
     pub(crate) acquisitions: u32,
+    pub(crate) two_locks: bool,
     pub(crate) trylock: bool,
     pub(crate) lockref: *const LockrefType,
     pub(crate) object: usize,
@@ -80,6 +81,8 @@ pub(crate) trait Backend {
     fn numa_node(&self) -> u16;
     fn is_priority(&self) -> bool;
     fn tunables(&self) -> *const Settings;
+    /// What stands for a lock where locks share the queues of NUMA nodes.
+    fn identity(&self, address: usize) -> u64;
     /// The thread's slot, 0 if it has none.
     fn slot_enter(&self) -> u32;
     fn slot_leave(&self, slot: u32);
@@ -119,6 +122,8 @@ unsafe extern "C" {
     static lw_check_lockref_types: [*const LockrefType; 1];
     static lw_planted_lockref_types: [*const LockrefType; 1];
     static lw_litmus_groups: [*const LitmusTest; 1];
+    static lw_check_event_names: [*const c_char; 1];
+    safe fn lw_check_take_events() -> u64;
     safe static lw_check_node_size: usize;
     safe static lw_check_node_queues_size: usize;
     safe static lw_check_node_next: usize;
@@ -158,6 +163,22 @@ pub fn lockref_types() -> impl Iterator<Item = &'static LockrefType> {
         (0..).map_while(move |i| unsafe { (*first.add(i)).as_ref() })
     };
     tables.into_iter().flat_map(types)
+}
+
+/// The names of what locks count.
+pub(crate) fn event_names() -> impl Iterator<Item = &'static str> {
+    let names: *const *const c_char = (&raw const lw_check_event_names).cast();
+    // SAFETY: a NULL-terminated table of string literals.
+    let name =
+        move |i| unsafe { (!(*names.add(i)).is_null()).then(|| CStr::from_ptr(*names.add(i))) };
+    (0..)
+        .map_while(name)
+        .map(|name| name.to_str().expect("source text is ASCII"))
+}
+
+/// What locks have counted on this OS thread since this was last asked, a bit for each event.
+pub(crate) fn take_events() -> u64 {
+    lw_check_take_events()
 }
 
 /// The litmus tests.
@@ -297,7 +318,7 @@ extern "C" fn lw_check_node_queues(numa_node: u32) -> usize {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_identity(address: usize) -> u64 {
-    layout::identity(address)
+    with(|backend| backend.identity(address))
 }
 
 #[unsafe(no_mangle)]

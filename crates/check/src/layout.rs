@@ -2,10 +2,13 @@
 
 use crate::hooks;
 
-/// Locks of a check: that of the threads, and one for each level of interruption.
-pub(crate) const LOCKS: usize = 3;
+/// Locks of a check, `LW_CHECK_LOCKS`: the first of the threads, one for each level of
+/// interruption, and the threads' second.
+pub(crate) const LOCKS: usize = 4;
+/// The threads' second lock, `LW_CHECK_SECOND_LOCK`.
+pub(crate) const SECOND_LOCK: usize = LOCKS - 1;
 /// Deepest level of interruption.
-pub(crate) const LEVELS: usize = LOCKS - 1;
+pub(crate) const LEVELS: usize = LOCKS - 2;
 /// Queue nodes of a slot, `LW_NODES_PER_SLOT`.
 pub(crate) const NODES: usize = 4;
 /// Nodes that a thread lends to locks, `LW_CHECK_LENT_NODES`.

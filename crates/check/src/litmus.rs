@@ -175,10 +175,7 @@ mod tests {
             let done = Site::all().iter().zip(outcome.covered);
             let mut weakened = 0;
             for (site, _) in done.filter(|(site, covered)| *covered && needed(site)) {
-                let mutation = Mutation {
-                    site: Some(site.number()),
-                    change: Change::Order(Order::Relaxed),
-                };
+                let mutation = Mutation::at(site, Change::Order(Order::Relaxed));
                 let (result, _) = test.search(Memory::Weak, Some(mutation), true);
                 assert!(!result.agrees(), "{name}: {site:?} relaxed");
                 weakened += 1;

@@ -7,10 +7,10 @@ use hashbrown::HashMap;
 
 use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId};
 use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling};
-use crate::config::{Config, LOCKREF_COUNT, Memory, SERVICE, Subject, Time};
+use crate::config::{Config, LOCKREF_COUNT, Memory, SERVICE, Subject, TAIL, Time};
 use crate::hooks::{self, Request};
 use crate::layout::{self, Region};
-use crate::mutation::{Change, Mutation};
+use crate::mutation::{self, Change, Mutation};
 use crate::site::{Kind, Order, Site};
 use crate::state::{Message, State, UNINITIALISED, View};
 
@@ -209,6 +209,8 @@ pub(crate) struct Model<'a, const N: usize> {
     chosen: HashMap<LocalId, Vec<u8>>,
     /// Operations done, by the number of their site.
     pub(crate) covered: Vec<bool>,
+    /// Events counted, a bit each, and those of them with waiters in the lock's queue.
+    pub(crate) events: [u64; 2],
     /// A read was not tried, since it was too far behind the newest write.
     pub(crate) cut: bool,
 }
@@ -234,6 +236,7 @@ impl<'a, const N: usize> Model<'a, N> {
             siblings: Rc::new([]),
             chosen: HashMap::new(),
             covered: vec![false; Site::all().len()],
+            events: [0; 2],
             cut: false,
         }
     }
@@ -294,35 +297,35 @@ impl<'a, const N: usize> Model<'a, N> {
     /// The operation that `thread` does next.
     pub(crate) fn request(&self, state: &State<N>, thread: usize) -> Option<Request> {
         self.current(state, thread)
-            .and_then(|local| self.local(local).request)
+            .and_then(|local| self.operation(local))
     }
 
-    fn change(&self, site: &Site) -> Option<Change> {
-        self.mutation
-            .filter(|m| m.site == Some(site.number()))
-            .map(|m| m.change)
+    fn change(&self, request: &Request) -> Option<Change> {
+        self.mutation.and_then(|m| m.change_of(request))
     }
 
     /// The order of an operation, in a mutant perhaps another than in the source.
-    pub(crate) fn order(&self, site: &Site) -> Order {
-        match self.change(site) {
+    pub(crate) fn order(&self, request: &Request) -> Order {
+        match self.change(request) {
             Some(Change::Order(order)) => order,
-            _ => site.order,
+            _ => request.site.order,
         }
     }
 
     /// What an operation does, in a mutant perhaps something else than in the source.
-    fn kind(&self, site: &Site) -> Kind {
-        match self.change(site) {
-            Some(Change::Drop) if site.kind.waits() || site.kind.is_read_modify_write() => {
-                Kind::Load
-            }
-            _ => site.kind,
-        }
+    pub(crate) fn kind(&self, request: &Request) -> Kind {
+        let kind = request.site.kind;
+        mutation::kind(self.change(request), kind).unwrap_or(kind)
     }
 
-    fn is_dropped(&self, site: &Site) -> bool {
-        self.change(site) == Some(Change::Drop) && self.kind(site) == site.kind
+    fn is_dropped(&self, request: &Request) -> bool {
+        mutation::kind(self.change(request), request.site.kind).is_none()
+    }
+
+    /// The operation of a local state, in a mutant perhaps with other values.
+    fn operation(&self, local: LocalId) -> Option<Request> {
+        let request = self.local(local).request?;
+        Some(self.mutation.map_or(request, |m| m.apply(request)))
     }
 
     /// Finds out which cells a newly found local state's operation touches.
@@ -405,15 +408,16 @@ impl<'a, const N: usize> Model<'a, N> {
         let Some(local) = self.current(state, thread) else {
             return false;
         };
-        let site = self.local(local).request.expect("it has not ended").site;
-        let order = self.order(site);
-        let kind = self.kind(site);
+        let request = self.operation(local).expect("it has not ended");
+        let order = self.order(&request);
+        let kind = self.kind(&request);
         let now = self.local(state.threads[thread].local).attributes;
         if self.config.overtaking.is_some() && now.fresh && now.wanted & 1 != 0 {
             // When an acquisition is begun is seen by those who wait.
             return false;
         }
-        if self.is_dropped(site) || matches!(kind, Kind::Clock | Kind::Choose) || is_plain(kind) {
+        if self.is_dropped(&request) || matches!(kind, Kind::Clock | Kind::Choose) || is_plain(kind)
+        {
             return true;
         }
         if kind == Kind::Fence {
@@ -480,21 +484,20 @@ impl<'a, const N: usize> Model<'a, N> {
         local: LocalId,
         choices: &mut Vec<Choice>,
     ) -> Result<(), Stop> {
-        let request = self.local(local).request.expect("it has not ended");
-        let site = request.site;
+        let request = self.operation(local).expect("it has not ended");
         let mut one = |pick: u8| {
             choices.push(Choice::Operate {
                 picks: [pick, 0, 0, 0],
                 newest: true,
             });
         };
-        let deferred =
-            self.change(site) == Some(Change::Defer) && state.threads[thread].deferred.is_none();
-        if self.is_dropped(site) || deferred {
+        let deferred = self.change(&request) == Some(Change::Defer)
+            && state.threads[thread].deferred.is_none();
+        if self.is_dropped(&request) || deferred {
             one(0);
             return Ok(());
         }
-        match self.kind(site) {
+        match self.kind(&request) {
             Kind::Fence | Kind::PlainRead | Kind::PlainWrite => one(0),
             Kind::Clock => {
                 let time = match self.mutation {
@@ -545,9 +548,9 @@ impl<'a, const N: usize> Model<'a, N> {
         choices: &mut Vec<Choice>,
     ) {
         let parts = self.parts(local);
-        let kind = self.kind(request.site);
+        let kind = self.kind(request);
         let acquires = self.findings.acquire_fences
-            || self.order(request.site).acquires() && kind != Kind::CompareExchange;
+            || self.order(request).acquires() && kind != Kind::CompareExchange;
         let mut kept: Vec<(LocalId, View<N>, Choice)> = Vec::new();
         for choice in choices.drain(..) {
             let Choice::Operate { picks, newest } = choice else {
@@ -635,8 +638,8 @@ impl<'a, const N: usize> Model<'a, N> {
         choices: &mut Vec<Choice>,
     ) {
         let parts = self.parts(local);
-        let kind = self.kind(request.site);
-        let order = self.order(request.site);
+        let kind = self.kind(request);
+        let order = self.order(request);
         let mut candidates: [std::ops::Range<u8>; 4] = Default::default();
         for (range, id) in candidates.iter_mut().zip(parts.cells()) {
             let Place::Shared { number } = self.cell(*id).place else {
@@ -709,7 +712,7 @@ impl<'a, const N: usize> Model<'a, N> {
         parts: &Parts,
         picks: &Picks,
     ) -> bool {
-        let kind = self.kind(request.site);
+        let kind = self.kind(request);
         let shared =
             || {
                 parts.cells().iter().zip(picks).filter_map(|(id, pick)| {
@@ -746,7 +749,7 @@ impl<'a, const N: usize> Model<'a, N> {
             Kind::CompareExchange if value != request.a => true,
             Kind::CompareExchange
                 if self.weak()
-                    && self.order(request.site) == Order::SeqCst
+                    && self.order(request) == Order::SeqCst
                     && shared().any(|(cell, pick)| pick < usize::from(state.sc.0[cell])) =>
             {
                 false
@@ -794,17 +797,16 @@ impl<'a, const N: usize> Model<'a, N> {
                 self.go_on(state, thread, Answer::Value(0))
             }
             Choice::Operate { picks, .. } => {
-                let request = self.local(local).request.expect("it has not ended");
-                let site = request.site;
-                self.covered[site.number()] = true;
+                let request = self.operation(local).expect("it has not ended");
+                self.covered[request.site.number()] = true;
                 self.note_begin(state, thread);
-                if self.change(site) == Some(Change::Defer)
+                if self.change(&request) == Some(Change::Defer)
                     && state.threads[thread].deferred.is_none()
                 {
                     state.threads[thread].deferred = Some((local, false));
                     return self.go_on(state, thread, Answer::Value(0));
                 }
-                let answer = if self.is_dropped(site) {
+                let answer = if self.is_dropped(&request) {
                     Some(0)
                 } else {
                     self.operate(state, thread, local, &request, &picks)?
@@ -824,6 +826,11 @@ impl<'a, const N: usize> Model<'a, N> {
         }
     }
 
+    /// What a compare-and-swap expects, also one that does not compare in a mutant.
+    fn expected(&self, local: LocalId) -> u64 {
+        self.local(local).request.expect("it has not ended").a
+    }
+
     /// Performs an operation; None if the thread sleeps within it.
     fn operate(
         &mut self,
@@ -833,8 +840,8 @@ impl<'a, const N: usize> Model<'a, N> {
         request: &Request,
         picks: &Picks,
     ) -> Result<Option<u64>, Stop> {
-        let kind = self.kind(request.site);
-        let order = self.order(request.site);
+        let kind = self.kind(request);
+        let order = self.order(request);
         let parts = self.parts(local);
         match kind {
             Kind::Fence => {
@@ -902,7 +909,10 @@ impl<'a, const N: usize> Model<'a, N> {
                     state.threads[thread].parked = true;
                     return Ok(None);
                 }
-                Ok(Some(old))
+                Ok(Some(match self.change(request) {
+                    Some(Change::Blind) => self.expected(local),
+                    _ => old,
+                }))
             }
         }
     }
@@ -1144,10 +1154,11 @@ impl<'a, const N: usize> Model<'a, N> {
             return Ok(());
         }
         let shift = 8 * (cell.address - layout::lock(i));
-        match self
-            .config
-            .wrong_piece(self.subject.lock(), (value << shift) as u32)
-        {
+        match self.config.wrong_piece(
+            self.subject.lock(),
+            (value << shift) as u32,
+            (bytes(cell.size) << shift) as u32,
+        ) {
             None => Ok(()),
             Some((piece, value)) => Err(Violation::OutOfRange { piece, value }.into()),
         }
@@ -1161,6 +1172,9 @@ impl<'a, const N: usize> Model<'a, N> {
         state.threads[thread].local = next.local;
         self.look_at(thread, next.local)?;
         self.grow(state);
+        if next.events != 0 {
+            self.events[usize::from(self.is_queued(state))] |= next.events;
+        }
         for effect in next.effects.iter() {
             match *effect {
                 Effect::NodeFreed(node) => self.free_node(state, thread, node),
@@ -1210,6 +1224,22 @@ impl<'a, const N: usize> Model<'a, N> {
             state.threads[thread].seen.0[number] = last as u8;
         }
         Ok(())
+    }
+
+    /// Has the word of a lock of the threads a tail?
+    fn is_queued(&self, state: &State<N>) -> bool {
+        self.has_tail_word()
+            && self
+                .cells
+                .cells
+                .iter()
+                .any(|cell| match (cell.region, cell.place) {
+                    (Region::Lock(lock), Place::Shared { number }) => {
+                        let shift = 8 * (cell.address - layout::lock(lock));
+                        TAIL & state.newest(usize::from(number)) << shift != 0
+                    }
+                    _ => false,
+                })
     }
 
     fn acquired(&self, state: &mut State<N>, thread: usize, lock: usize) -> Result<(), Stop> {

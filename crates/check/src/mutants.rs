@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, ConfigError};
-use crate::mutation::{Change, Mutation, UnknownChange};
+use crate::mutation::{Change, Mutation, Target, UnknownChange};
 use crate::search::{Check, End, Limits};
 use crate::site::{Kind, Order, Site};
 
@@ -129,6 +129,7 @@ struct Entry {
     change: String,
     equivalent: Option<String>,
     beyond: Option<String>,
+    on: Option<Target>,
     caught_by: Option<String>,
 }
 
@@ -163,6 +164,7 @@ impl FromStr for Mutants {
         for entry in &list.mutant {
             let mutation = Mutation {
                 site: entry.at.as_deref().map(site).transpose()?.map(Site::number),
+                target: entry.on,
                 change: entry.change.parse()?,
             };
             for lock in &entry.locks {
@@ -235,7 +237,11 @@ fn site(at: &str) -> Result<&'static Site, ListError> {
 impl fmt::Display for Mutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(at) = &self.at {
-            write!(f, "{at} -> ")?;
+            write!(f, "{at}")?;
+            if let Some(target) = self.mutation.target {
+                write!(f, " of a {target}")?;
+            }
+            write!(f, " -> ")?;
         }
         write!(f, "{}", self.mutation.change)
     }

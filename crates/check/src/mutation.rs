@@ -3,9 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lockworks::{HqlockSetting, HqlockTunable, Settings};
 use serde::{Deserialize, Serialize};
 
-use crate::site::Order;
+use crate::hooks::Request;
+use crate::layout::{self, Region};
+use crate::site::{Kind, Order, Site};
 
 /// What becomes of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,15 +20,31 @@ pub enum Change {
     Drop,
     /// A store is done after the thread's next operation.
     Defer,
+    /// A compare-and-swap writes without comparing.
+    Blind,
+    /// These bits of what it writes are 0.
+    Clear(u64),
+    /// It writes one value instead of another.
+    Instead {
+        /// What it should write,
+        of: u64,
+        /// and what it writes.
+        by: u64,
+    },
     /// Of all threads: those without priority have it, and the other way round.
     InvertPriority,
-    /// No clock ever says that a threshold is reached.
+    /// Of all locks: they are taken for one where they share the queues of NUMA nodes.
+    ConflateLocks,
+    /// No threshold is ever reached, of clocks or of local hand-offs in a row.
     NeverLate,
 }
 
 /// There is no such change.
 #[derive(Debug, thiserror::Error)]
-#[error("'{0}' is no change; give an order, drop, defer, invert_priority or never_late")]
+#[error(
+    "'{0}' is no change; give an order, drop, defer, blind, clear BITS, VALUE instead of VALUE, \
+     invert_priority, conflate_locks or never_late"
+)]
 pub struct UnknownChange(String);
 
 impl FromStr for Change {
@@ -42,13 +61,29 @@ impl FromStr for Change {
         ]
         .into_iter()
         .find(|order| order.name() == text);
-        match (order, text) {
+        let unknown = || UnknownChange(text.to_owned());
+        let number = |digits: &str| {
+            let parsed = match digits.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16),
+                None => digits.parse(),
+            };
+            parsed.map_err(|_| unknown())
+        };
+        let words: Vec<&str> = text.split(' ').collect();
+        match (order, words.as_slice()) {
             (Some(order), _) => Ok(Self::Order(order)),
-            (None, "drop") => Ok(Self::Drop),
-            (None, "defer") => Ok(Self::Defer),
-            (None, "invert_priority") => Ok(Self::InvertPriority),
-            (None, "never_late") => Ok(Self::NeverLate),
-            _ => Err(UnknownChange(text.to_owned())),
+            (None, ["drop"]) => Ok(Self::Drop),
+            (None, ["defer"]) => Ok(Self::Defer),
+            (None, ["blind"]) => Ok(Self::Blind),
+            (None, ["clear", bits]) => Ok(Self::Clear(number(bits)?)),
+            (None, [by, "instead", "of", of]) => Ok(Self::Instead {
+                of: number(of)?,
+                by: number(by)?,
+            }),
+            (None, ["invert_priority"]) => Ok(Self::InvertPriority),
+            (None, ["conflate_locks"]) => Ok(Self::ConflateLocks),
+            (None, ["never_late"]) => Ok(Self::NeverLate),
+            _ => Err(unknown()),
         }
     }
 }
@@ -59,8 +94,31 @@ impl fmt::Display for Change {
             Self::Order(order) => order.name(),
             Self::Drop => "drop",
             Self::Defer => "defer",
+            Self::Blind => "blind",
+            Self::Clear(bits) => return write!(f, "clear {bits:#x}"),
+            Self::Instead { of, by } => return write!(f, "{by} instead of {of}"),
             Self::InvertPriority => "invert_priority",
+            Self::ConflateLocks => "conflate_locks",
             Self::NeverLate => "never_late",
+        })
+    }
+}
+
+/// Where an operation is changed, if not everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// On queue nodes of threads.
+    Node,
+    /// On queues of NUMA nodes.
+    Queue,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Node => "node",
+            Self::Queue => "queue",
         })
     }
 }
@@ -70,6 +128,77 @@ impl fmt::Display for Change {
 pub struct Mutation {
     /// Number of the site in [`crate::Site::all`]; None if it is no operation.
     pub site: Option<usize>,
+    /// What must be there; None: anything.
+    pub target: Option<Target>,
     /// What becomes of it.
     pub change: Change,
+}
+
+impl Mutation {
+    /// Of the operation `site`, whatever it is done to.
+    pub fn at(site: &Site, change: Change) -> Self {
+        Self {
+            site: Some(site.number()),
+            target: None,
+            change,
+        }
+    }
+
+    /// What becomes of this operation.
+    pub(crate) fn change_of(&self, request: &Request) -> Option<Change> {
+        let hits_target = |target| {
+            let place = layout::resolve(request.address, layout::WIDE_THREADS);
+            matches!(
+                (target, place),
+                (Target::Node, Some((Region::Node { .. }, _)))
+                    | (Target::Queue, Some((Region::Queue { .. }, _)))
+            )
+        };
+        (self.site == Some(request.site.number()) && self.target.is_none_or(hits_target))
+            .then_some(self.change)
+    }
+
+    /// The operation with the values that it has then.
+    pub(crate) fn apply(&self, mut request: Request) -> Request {
+        let change = self.change_of(&request);
+        let written = match request.site.kind {
+            Kind::CompareExchange => &mut request.b,
+            _ => &mut request.a,
+        };
+        match change {
+            Some(Change::Clear(bits)) => *written &= !bits,
+            Some(Change::Instead { of, by }) if *written == of => *written = by,
+            Some(Change::Blind) => request.a = request.b,
+            _ => {}
+        }
+        request
+    }
+}
+
+/// What an operation does, in a mutant perhaps something else than in the source; None: nothing.
+pub(crate) fn kind(change: Option<Change>, kind: Kind) -> Option<Kind> {
+    match change {
+        Some(Change::Drop) => (kind.waits() || kind.is_read_modify_write()).then_some(Kind::Load),
+        Some(Change::Blind) => Some(Kind::Exchange),
+        _ => Some(kind),
+    }
+}
+
+/// The number that stands for a lock's address where locks share the queues of NUMA nodes.
+pub(crate) fn identity(mutation: Option<Mutation>, address: usize) -> u64 {
+    layout::identity(match mutation {
+        Some(m) if m.change == Change::ConflateLocks => layout::lock(0),
+        _ => address,
+    })
+}
+
+/// The settings of the locks.
+pub(crate) fn tunables(mutation: Option<Mutation>, settings: Settings) -> Settings {
+    let never = mutation.is_some_and(|m| m.change == Change::NeverLate);
+    let threshold = HqlockTunable::find("fairness_threshold").expect("a tunable");
+    let unlimited = never.then(|| HqlockSetting::new(threshold, threshold.maximum));
+    match unlimited {
+        Some(Ok(unlimited)) => settings.with(&[unlimited]),
+        _ => settings,
+    }
 }

@@ -13,6 +13,7 @@ use hashbrown::hash_map::Entry;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
+use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::automaton::{Automata, Surroundings};
@@ -21,7 +22,7 @@ use crate::config::{Config, ConfigError, Memory, Subject};
 use crate::hooks::{self, Client, LitmusTest};
 use crate::layout;
 use crate::model::{Choice, Model, Stop, Violation};
-use crate::mutation::{Change, Mutation};
+use crate::mutation::{self, Change, Mutation};
 use crate::state::State;
 
 /// A step: which thread, and which of its choices.
@@ -105,6 +106,33 @@ pub struct Outcome {
     pub time: Duration,
     /// By the number of its site: was this operation done?
     pub covered: Vec<bool>,
+    /// What the lock has counted.
+    pub events: Vec<Event>,
+}
+
+/// Something that locks count, in `locks/events_list.h`, and that has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Event {
+    /// Its name.
+    pub name: &'static str,
+    /// With a tail in the lock's word after it.
+    pub queued: bool,
+    /// With none.
+    pub empty: bool,
+}
+
+impl Event {
+    fn of([empty, queued]: [u64; 2]) -> Vec<Self> {
+        hooks::event_names()
+            .enumerate()
+            .map(|(i, name)| Self {
+                name,
+                queued: queued & 1 << i != 0,
+                empty: empty & 1 << i != 0,
+            })
+            .filter(|event| event.queued || event.empty)
+            .collect()
+    }
 }
 
 impl Outcome {
@@ -203,6 +231,7 @@ impl<'a> Check<'a> {
                 locks: std::array::from_fn(layout::lock),
                 data: std::array::from_fn(layout::data),
                 acquisitions: config.acquisitions,
+                two_locks: config.locks == 2,
                 trylock: config.trylock,
                 lockref: match self.subject {
                     Subject::Lock(_) => std::ptr::null(),
@@ -217,7 +246,8 @@ impl<'a> Check<'a> {
             priority: (0..config.threads)
                 .map(|t| config.priority.contains(&t) != inverted)
                 .collect(),
-            tunables: config.tunables,
+            tunables: mutation::tunables(self.mutation, config.tunables),
+            mutation: self.mutation,
             program: self.program,
         }
     }
@@ -278,6 +308,7 @@ impl<'a> Check<'a> {
                     end,
                     coverage: search.coverage(),
                     time: plan.begin.elapsed(),
+                    events: Event::of(search.model.events),
                     covered: search.model.covered,
                 });
             }
@@ -719,11 +750,11 @@ mod tests {
             let sites = Site::all().iter().filter(|site| site.file() == file);
             let changes = sites.flat_map(|site| {
                 let mut changes = vec![Change::Drop, Change::Order(Order::Relaxed)];
+                changes.extend((site.kind == Kind::CompareExchange).then_some(Change::Blind));
                 changes.extend((site.kind == Kind::Store).then_some(Change::Defer));
-                changes.into_iter().map(move |change| Mutation {
-                    site: Some(site.number()),
-                    change,
-                })
+                changes
+                    .into_iter()
+                    .map(move |change| Mutation::at(site, change))
             });
             for mutation in changes.map(Some).chain([None]) {
                 let check = Check::new(&config, mutation).expect("a lock that there is");

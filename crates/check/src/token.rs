@@ -150,8 +150,7 @@ mod tests {
                     continue;
                 }
                 config.threads = 3;
-                let site = Some(site.number());
-                broken_by(&config, Some(Mutation { site, change }));
+                broken_by(&config, Some(Mutation::at(site, change)));
             }
         }
     }
@@ -162,7 +161,7 @@ mod tests {
             Site::all()
                 .iter()
                 .find(|s| s.file() == "mcs.h" && format!("{s}") == line)
-                .map(Site::number)
+                .expect("it is there")
         };
         let config = Config {
             threads: 3,
@@ -170,11 +169,7 @@ mod tests {
             ..Config::new("mcs")
         };
         for line in ["store node->next", "store node->locked"] {
-            let mutation = Mutation {
-                site: site(line),
-                change: Change::Drop,
-            };
-            assert!(mutation.site.is_some());
+            let mutation = Mutation::at(site(line), Change::Drop);
             broken_by(&config, Some(mutation));
         }
     }

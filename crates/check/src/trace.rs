@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::cells::{Findings, Parts, Place};
-use crate::config::{LOCKREF_COUNT, Subject};
+use crate::config::{HQ, HQ_NUMA, LOCKREF_COUNT, Subject, queue_of_tail};
 use crate::hooks::{self, NodeLayout, Request};
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Stop, Violation};
@@ -24,7 +24,7 @@ pub struct TraceStep {
     pub order: &'static str,
     /// What it read and wrote.
     pub effect: String,
-    /// The lock word afterwards.
+    /// The lock words afterwards.
     pub word: String,
     /// The queues afterwards; empty if nobody queues.
     pub queue: String,
@@ -136,7 +136,7 @@ fn describe<const N: usize>(
             let order = match site.kind {
                 Kind::Clock | Kind::Choose | Kind::PlainRead | Kind::PlainWrite => "",
                 Kind::Park | Kind::Unpark => "",
-                _ => model.order(site).name(),
+                _ => model.order(request).name(),
             };
             let operation = format!("{}: {site}", site.function());
             (
@@ -152,7 +152,7 @@ fn describe<const N: usize>(
         operation,
         order,
         effect,
-        word: lock_word(model, after),
+        word: lock_words(model, after),
         queue: queue(model, after),
     }
 }
@@ -164,12 +164,12 @@ fn effect<const N: usize>(
     request: &Request,
     picks: &[u8; 4],
 ) -> String {
-    let site = request.site;
+    let kind = model.kind(request);
     let Some(local) = model.current(before, thread) else {
         return String::new();
     };
     let show = |value| value_at(model, request, value);
-    match site.kind {
+    match kind {
         Kind::Fence => String::new(),
         Kind::PlainRead | Kind::PlainWrite => "the protected data".to_owned(),
         Kind::Clock => match picks[0] {
@@ -194,7 +194,7 @@ fn effect<const N: usize>(
         _ => {
             let parts = model.parts_of(local).unwrap_or_default();
             let old = model.value(before, &parts, picks);
-            let new = match site.kind {
+            let new = match kind {
                 Kind::Exchange => Some(request.a),
                 Kind::CompareExchange => (old == request.a).then_some(request.b),
                 Kind::Or => Some(old | request.a),
@@ -212,7 +212,7 @@ fn effect<const N: usize>(
             }
             match new {
                 Some(new) => _ = write!(text, ", becomes {}", show(new)),
-                None if site.kind == Kind::CompareExchange => text += ", fails",
+                None if kind == Kind::CompareExchange => text += ", fails",
                 None => {}
             }
             text
@@ -241,10 +241,7 @@ fn is_behind<const N: usize>(
 /// An address, by what is there.
 pub(crate) fn name_of(threads: usize, address: usize) -> String {
     match layout::resolve(address, threads) {
-        Some((Region::Lock(0), 0)) => "lock".to_owned(),
-        Some((Region::Lock(0), offset)) => format!("lock+{offset}"),
-        Some((Region::Lock(i), 0)) => format!("lock {i}"),
-        Some((Region::Lock(i), offset)) => format!("lock {i}+{offset}"),
+        Some((Region::Lock(i), offset)) => format!("{}{}", lock_name(i), field(offset)),
         Some((Region::Data(_), _)) => "data".to_owned(),
         Some((Region::Node { thread, index }, offset)) => {
             format!("{}{}", node_name(thread, index), field(offset))
@@ -252,9 +249,22 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
         Some((Region::Lent { thread, index }, offset)) => {
             format!("{}{}", node_name(thread, index), field(offset))
         }
-        Some((Region::Queue { node }, offset)) => format!("n{node}{}", field(offset)),
+        Some((Region::Queue { node }, offset)) if offset == hooks::node_layout().waiters => {
+            format!("{}.waiters", queue_name(node))
+        }
+        Some((Region::Queue { node }, offset)) => {
+            format!("{}{}", queue_name(node), field(offset))
+        }
         Some((Region::Variables, offset)) => format!("v{offset}"),
         None => format!("{address:#x}"),
+    }
+}
+
+fn lock_name(i: usize) -> String {
+    match i {
+        0 => "lock".to_owned(),
+        layout::SECOND_LOCK => "second lock".to_owned(),
+        level => format!("lock {level}"),
     }
 }
 
@@ -263,6 +273,10 @@ fn node_name(thread: usize, index: usize) -> String {
         0 => format!("t{thread}"),
         _ => format!("t{thread}.{index}"),
     }
+}
+
+fn queue_name(numa_node: usize) -> String {
+    format!("n{numa_node}")
 }
 
 fn field(offset: usize) -> String {
@@ -286,6 +300,11 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
             _ => {}
         }
     }
+    if let Some((Region::Queue { .. }, offset)) = region
+        && offset == hooks::node_layout().waiters
+    {
+        return waiters(value);
+    }
     if size == 8 {
         return match layout::resolve(value as usize, model.config.threads) {
             _ if value == 0 => "NULL".to_owned(),
@@ -295,6 +314,8 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
     }
     match region {
         Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 4 => word(value),
+        Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 2 => pieces(value),
+        Some((Region::Lock(_), 1)) if model.has_tail_word() && size == 1 => pending(value << 8),
         Some((Region::Lock(_), 2)) if model.has_tail_word() && size == 2 => tail(value << 16),
         Some((Region::Node { .. }, _)) if value >= 1 << 18 => tail(value),
         _ => value.to_string(),
@@ -320,14 +341,42 @@ fn count(value: u64) -> String {
 
 /// (tail, pending, locked)
 fn word(value: u64) -> String {
-    format!("({},{},{})", tail(value), value >> 8 & 0xff, value & 0xff)
+    format!("({},{}", tail(value), &pieces(value)[1..])
 }
 
-/// The thread and node of a tail.
+/// (pending, locked)
+fn pieces(value: u64) -> String {
+    format!("({},{})", pending(value), value & 0xff)
+}
+
+/// The pending bit, and the bits above it by their names.
+fn pending(value: u64) -> String {
+    let names = [(HQ, "hq"), (HQ_NUMA, "numa")];
+    let service = names.iter().filter(|(bit, _)| value & u64::from(*bit) != 0);
+    let names: String = service.map(|(_, name)| format!(" {name}")).collect();
+    format!("{}{names}", value >> 8 & 1)
+}
+
+/// The thread and node of a tail, or the NUMA node whose queue it is.
 fn tail(value: u64) -> String {
+    if let Some(node) = queue_of_tail((value >> 16) as u32) {
+        return queue_name(node);
+    }
     match value >> 18 {
         0 => "0".to_owned(),
         slot => node_name(slot as usize - 1, (value >> 16 & 3) as usize),
+    }
+}
+
+/// Of which lock they are, and the last of them.
+fn waiters(value: u64) -> String {
+    match value {
+        0 => "0".to_owned(),
+        _ => format!(
+            "({}, {})",
+            lock_name((value >> 16) as usize),
+            tail(value << 16 & 0xffff_ffff)
+        ),
     }
 }
 
@@ -352,9 +401,18 @@ fn newest<const N: usize>(
     Some(value)
 }
 
-fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
+fn lock_words<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
+    let locks = [0, layout::SECOND_LOCK];
+    locks[..model.config.locks]
+        .iter()
+        .map(|lock| lock_word(model, state, *lock))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>, lock: usize) -> String {
     let size = model.subject().size().min(8);
-    match newest(model, state, layout::lock(0), size) {
+    match newest(model, state, layout::lock(lock), size) {
         Some(value) if matches!(model.subject(), Subject::Lockref(_)) => lockref(model, value),
         Some(value) if model.has_tail_word() => word(value & u64::from(u32::MAX)),
         Some(value) if size == 8 => match layout::resolve(value as usize, model.config.threads) {
@@ -379,6 +437,12 @@ fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
         }
         for index in (0..layout::LENT).filter(|i| now.lent & 1 << i != 0) {
             nodes.push((layout::lent(thread, index), 0));
+        }
+    }
+    for node in 0..model.config.nodes {
+        let queue = layout::node_queues(node);
+        if newest(model, state, queue + layout.waiters, 8).is_some_and(|waiters| waiters != 0) {
+            nodes.push((queue, layout.next));
         }
     }
     let next = |(node, offset): (usize, usize)| {

@@ -24,10 +24,7 @@ fn every_operation_of_a_lock_has_its_mistakes_listed() {
         }
         for site in Site::all().iter().filter(|site| covered[site.number()]) {
             for change in mistakes(site) {
-                let mutation = Mutation {
-                    site: Some(site.number()),
-                    change,
-                };
+                let mutation = Mutation::at(site, change);
                 assert!(
                     list.mutants
                         .iter()

@@ -87,10 +87,7 @@ fn changed(lock: &str, function: &str, operation: &str, change: Change) -> Optio
             scheduler: *scheduler,
             runs: 200,
             seed: 1,
-            mutation: Some(Mutation {
-                site: Some(site.number()),
-                change,
-            }),
+            mutation: Some(Mutation::at(site, change)),
         };
         let outcome = wide.run(None, &mut |_| {}).expect("it is valid");
         let violation = outcome.violation?;

@@ -17,7 +17,7 @@ use crate::config::{Config, SERVICE, Time};
 use crate::hooks::{self, Backend, Client, ConformanceClient, Mark, Request};
 use crate::layout::{self, Region};
 use crate::model::{EARLY, LATE, Violation};
-use crate::mutation::{Change, Mutation};
+use crate::mutation::{self, Change, Mutation};
 use crate::site::{Kind, Site};
 use crate::trace;
 
@@ -123,6 +123,7 @@ pub(super) struct World {
     lock: &'static LockType,
     program: Program,
     mutation: Option<Mutation>,
+    tunables: Settings,
     run: Mutex<Run>,
 }
 
@@ -149,6 +150,7 @@ impl World {
         mutation: Option<Mutation>,
     ) -> Self {
         Self {
+            tunables: mutation::tunables(mutation, config.tunables),
             config,
             lock,
             program,
@@ -304,6 +306,7 @@ impl World {
             locks: std::array::from_fn(layout::lock),
             data: std::array::from_fn(layout::data),
             acquisitions: self.config.acquisitions,
+            two_locks: self.config.locks == 2,
             trylock: self.config.trylock,
             lockref: ptr::null(),
             object: 0,
@@ -320,21 +323,8 @@ impl World {
         }
     }
 
-    fn change(&self, site: &Site) -> Option<Change> {
-        self.mutation
-            .filter(|m| m.site == Some(site.number()))
-            .map(|m| m.change)
-    }
-
-    /// What an operation does, in a mutant perhaps something else than in the source; None:
-    /// nothing.
-    fn kind(&self, site: &Site) -> Option<Kind> {
-        match self.change(site) {
-            Some(Change::Drop) => {
-                (site.kind.waits() || site.kind.is_read_modify_write()).then_some(Kind::Load)
-            }
-            _ => Some(site.kind),
-        }
+    fn change(&self, request: &Request) -> Option<Change> {
+        self.mutation.and_then(|m| m.change_of(request))
     }
 
     /// Lets interruptions come in before an operation.
@@ -378,9 +368,10 @@ impl World {
     }
 
     /// Does an operation when the scheduler lets it, and when what it waits for has come.
-    fn step(&self, thread: usize, request: Request) -> u64 {
-        let site = request.site;
-        let kind = self.kind(site);
+    fn step(&self, thread: usize, asked: Request) -> u64 {
+        let site = asked.site;
+        let kind = mutation::kind(self.change(&asked), site.kind);
+        let request = self.mutation.map_or(asked, |m| m.apply(asked));
         match kind {
             Some(kind) if kind.waits() => {
                 self.run().threads[thread].waits = Some(Wait::Condition(request));
@@ -424,7 +415,10 @@ impl World {
             switch();
         }
         self.run().threads[thread].now.go_on();
-        value
+        match self.change(&asked) {
+            Some(Change::Blind) => asked.a,
+            _ => value,
+        }
     }
 
     fn log(&self, thread: usize, request: &Request, value: u64) {
@@ -559,6 +553,11 @@ impl World {
             Some(Region::Node { thread, index }) => {
                 index == 0 && is_count(address - layout::slot_nodes(thread + 1), size)
             }
+            Some(Region::Queue { .. }) => {
+                let waiters = hooks::node_layout().waiters;
+                let offset = address % size;
+                (waiters..waiters + size_of::<u64>()).contains(&offset)
+            }
             Some(_) => true,
         }
     }
@@ -572,13 +571,20 @@ impl World {
             Some(Region::Lock(i)) if self.lock.has_tail_word() => {
                 self.check_word(run.word(layout::lock(i)))
             }
+            Some(Region::Queue { node }) if value == 0 && is_waiters(request.address) => {
+                let layout = hooks::node_layout();
+                run.forget(layout::node_queues(node), layout.size, |offset| {
+                    (layout.waiters..layout.waiters + size).contains(&offset)
+                });
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
 
     /// A lock word that has a tail.
     fn check_word(&self, word: u32) -> Result<(), Violation> {
-        match self.config.wrong_piece(self.lock, word) {
+        match self.config.wrong_piece(self.lock, word, u32::MAX) {
             Some((piece, value)) => Err(Violation::OutOfRange { piece, value }),
             None => Ok(()),
         }
@@ -598,6 +604,11 @@ impl World {
         let count = hooks::node_layout().count;
         if (1..=self.config.threads).any(|slot| run.word(layout::slot_nodes(slot) + count) != 0) {
             let what = "a queue node was not given back";
+            return Err(Violation::LeftBehind { what });
+        }
+        let waiters = |node| layout::node_queues(node) + hooks::node_layout().waiters;
+        if (0..self.config.nodes).any(|node| run.word(waiters(node)) != 0) {
+            let what = "the queue of a NUMA node was not given back";
             return Err(Violation::LeftBehind { what });
         }
         Ok(())
@@ -633,6 +644,12 @@ fn is_count(offset: usize, node_size: usize) -> bool {
     offset < node_size && (count..count + size_of::<u32>()).contains(&offset)
 }
 
+/// Does it say which lock has a NUMA node's queue?
+fn is_waiters(address: usize) -> bool {
+    let layout = hooks::node_layout();
+    address % layout.size == layout.waiters
+}
+
 /// 0 is what rare things hang on, as one time in 128 in CNA: it comes as often as all else.
 fn choose(n: u64) -> u64 {
     if random(2) == 0 { 0 } else { random(n) }
@@ -661,7 +678,7 @@ impl Backend for World {
     fn operate(&self, request: Request, _frames: usize) -> u64 {
         let thread = self.thread();
         self.interruptions(thread, request.site);
-        if self.change(request.site) == Some(Change::Defer) {
+        if self.change(&request) == Some(Change::Defer) {
             let mut run = self.run();
             let of = &mut run.threads[thread];
             if of.deferred.is_none() {
@@ -691,7 +708,11 @@ impl Backend for World {
     }
 
     fn tunables(&self) -> *const Settings {
-        &self.config.tunables
+        &self.tunables
+    }
+
+    fn identity(&self, address: usize) -> u64 {
+        mutation::identity(self.mutation, address)
     }
 
     fn slot_enter(&self) -> u32 {

@@ -54,6 +54,10 @@ struct Options {
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     acquisitions: u32,
 
+    /// Locks that threads take in turns, 1 or 2; they share the queues of NUMA nodes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    locks: usize,
+
     /// C11's orders as written, or sequential consistency
     #[arg(short, long, value_name = "MODE", default_value = "weak", value_parser = memory())]
     memory: Memory,
@@ -127,10 +131,11 @@ struct Options {
 }
 
 /// Options that a token knows better.
-const CHECKED: [&str; 18] = [
+const CHECKED: [&str; 19] = [
     "lock",
     "threads",
     "acquisitions",
+    "locks",
     "memory",
     "staleness",
     "slots",
@@ -229,6 +234,7 @@ impl Options {
             lock: name.to_owned(),
             threads: self.threads,
             acquisitions: self.acquisitions,
+            locks: self.locks,
             memory: self.memory,
             staleness: self.staleness,
             slots: self.slots,

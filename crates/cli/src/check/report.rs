@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use lockworks_check::{Broken, Config, End, Outcome, Site, Token, TraceStep};
+use lockworks_check::{Broken, Config, End, Event, Outcome, Site, Token, TraceStep};
 use serde::{Serialize, Serializer};
 
 use crate::output;
@@ -32,6 +32,8 @@ pub struct Report<'a> {
     pub counterexample: Option<Counterexample>,
     /// Operations of the lock that were never done; empty if a promise is broken.
     uncovered: Vec<Uncovered>,
+    /// What the lock has counted; empty if a promise is broken.
+    events: Vec<Event>,
 }
 
 /// A run that breaks a promise.
@@ -118,9 +120,23 @@ impl<'a> Report<'a> {
                 Some(_) => Vec::new(),
                 None => uncovered(&outcome.covered),
             },
+            events: match counterexample {
+                Some(_) => Vec::new(),
+                None => outcome.events,
+            },
             counterexample,
         }
     }
+}
+
+/// An event, and how the queue was after it.
+fn counted(event: &Event) -> String {
+    let queue = match (event.queued, event.empty) {
+        (true, true) => "queued and empty",
+        (true, false) => "queued",
+        _ => "empty",
+    };
+    format!("{} ({queue})", event.name)
 }
 
 /// What the threads of a check do, which is no part of a lock.
@@ -177,6 +193,10 @@ impl fmt::Display for Report<'_> {
             self.memory_bytes.div_ceil(1 << 20),
             duration(self.seconds)
         )?;
+        if !self.events.is_empty() {
+            let events: Vec<String> = self.events.iter().map(counted).collect();
+            writeln!(f, "  happened: {}", events.join(", "))?;
+        }
         if self.uncovered.is_empty() {
             return Ok(());
         }

@@ -40,6 +40,10 @@ pub struct Args {
     #[arg(short, long, value_name = "N", default_value_t = 4)]
     acquisitions: u32,
 
+    /// Locks that threads take in turns, 1 or 2, in the checker's client
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    locks: usize,
+
     /// NUMA nodes; threads are dealt out to them in turn
     #[arg(long, value_name = "N", default_value_t = 2)]
     nodes: usize,
@@ -71,7 +75,7 @@ pub struct Args {
 
     /// Make one run again, of which a violation has shown the token, and show its last operations
     #[arg(long, value_name = "TOKEN", conflicts_with_all = [
-        "lock", "threads", "acquisitions", "nodes", "nesting", "trylock", "scheduler", "runs",
+        "lock", "threads", "acquisitions", "locks", "nodes", "nesting", "trylock", "scheduler", "runs",
         "seconds", "seed",
     ])]
     replay: Option<WideToken>,
@@ -215,6 +219,7 @@ fn run(args: &Args) -> Result<Results> {
             let config = Config {
                 threads,
                 acquisitions: args.acquisitions,
+                locks: args.locks,
                 memory: Memory::Sc,
                 nodes: args.nodes,
                 trylock: args.trylock,
