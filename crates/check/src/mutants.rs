@@ -202,7 +202,7 @@ impl FromStr for Mutants {
 fn configuration(lock: &str, options: &toml::Table) -> Result<Config, ListError> {
     let table = |config: &Config| toml::Table::try_from(config).expect("a config is a table");
     let mut merged = table(&Config::new(lock));
-    merged.extend(options.clone());
+    merge(&mut merged, options);
     let config: Config = merged.try_into()?;
     let known = table(&config);
     if let Some(unknown) = options.keys().find(|key| !known.contains_key(*key)) {
@@ -210,6 +210,18 @@ fn configuration(lock: &str, options: &toml::Table) -> Result<Config, ListError>
     }
     config.validate()?;
     Ok(config)
+}
+
+/// Puts `options` into a table, those of a table within it one by one.
+fn merge(table: &mut toml::Table, options: &toml::Table) {
+    for (key, value) in options {
+        match (table.get_mut(key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(options)) => {
+                merge(inner, options);
+            }
+            _ => _ = table.insert(key.clone(), value.clone()),
+        }
+    }
 }
 
 /// The operation that `at` names: "function: kind operand", with #n if there are several.

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use lockworks_check::{Check, Config, End, Limits, Memory, Outcome, Site, Time, lock_types};
+use lockworks::{HqlockSetting, HqlockTunable};
+use lockworks_check::{
+    Check, Config, End, Event, Limits, Memory, Mode, Outcome, Site, Time, lock_types,
+};
 
 fn run(config: &Config) -> Outcome {
     Check::new(config, None)
@@ -20,7 +23,13 @@ fn config(lock: &str, change: impl FnOnce(&mut Config)) -> Config {
 /// Checks them all, and gives the operations that were never done, of the functions that some
 /// operation of was.
 fn keeps(configs: &[Config]) -> Vec<String> {
+    keeps_and_counts(configs).0
+}
+
+/// The same, and what the lock has counted.
+fn keeps_and_counts(configs: &[Config]) -> (Vec<String>, BTreeSet<Event>) {
     let mut covered = vec![false; Site::all().len()];
+    let mut events = BTreeSet::new();
     for config in configs {
         let outcome = run(config);
         assert_eq!(outcome.end, End::Kept, "{config}");
@@ -28,18 +37,20 @@ fn keeps(configs: &[Config]) -> Vec<String> {
         for (all, now) in covered.iter_mut().zip(&outcome.covered) {
             *all |= now;
         }
+        events.extend(outcome.events);
     }
     let entered: BTreeSet<_> = Site::all()
         .iter()
         .filter(|site| covered[site.number()])
         .map(|site| (site.file(), site.function()))
         .collect();
-    Site::all()
+    let missing = Site::all()
         .iter()
         .filter(|site| !covered[site.number()])
         .filter(|site| entered.contains(&(site.file(), site.function())))
         .map(|site| format!("{}: {site}", site.function()))
-        .collect()
+        .collect();
+    (missing, events)
 }
 
 /// What every lock has to pass.
@@ -143,6 +154,95 @@ fn cna() {
     assert_eq!(keeps(&configs), [""; 0]);
 }
 
+/// A configuration of threads on two nodes that acquire an HQ-spinlock twice, one operation after
+/// another.
+fn hq(threads: usize, change: impl FnOnce(&mut Config)) -> Config {
+    config("hq", |c| {
+        c.threads = threads;
+        c.nodes = 2;
+        c.memory = Memory::Sc;
+        change(c);
+    })
+}
+
+fn set(config: &mut Config, settings: &[(&str, u64)]) {
+    let settings: Vec<HqlockSetting> = settings
+        .iter()
+        .map(|(name, value)| {
+            let tunable = HqlockTunable::find(name).expect("a tunable");
+            HqlockSetting::new(tunable, *value).expect("one of its values")
+        })
+        .collect();
+    config.tunables = config.tunables.with(&settings);
+}
+
+/// Hand-offs that are never exceeded, and a share of remote ones that is never reached.
+const NEVER: u64 = 1000;
+
+#[test]
+fn hq_spinlock() {
+    let weak = |c: &mut Config| c.memory = Memory::Weak;
+    let configs = [
+        hq(2, weak),
+        hq(2, |c| {
+            weak(c);
+            c.trylock = true;
+        }),
+        hq(2, |c| {
+            weak(c);
+            c.nesting = 1;
+        }),
+        hq(3, |c| c.nodes = 1),
+        hq(3, |c| c.nodes = 3),
+        hq(3, |c| c.trylock = true),
+        hq(3, |c| c.tunables.numa_aware = false),
+        hq(3, |c| set(c, &[("fairness_threshold", 0)])),
+        // Begins to queue by node at every chance, and ceases at every chance.
+        hq(3, |c| {
+            c.mode = Mode::Plain;
+            set(
+                c,
+                &[
+                    ("remote_handoffs_keep_numa", NEVER),
+                    ("probability_of_force_stay_numa", 0),
+                ],
+            );
+        }),
+        // Stays in either mode.
+        hq(3, |c| set(c, &[("remote_handoffs_keep_numa", 0)])),
+        hq(3, |c| {
+            c.mode = Mode::Plain;
+            set(c, &[("general_handoffs_turn_numa", NEVER)]);
+        }),
+        hq(4, |c| c.locks = 2),
+    ];
+    let (missing, events) = keeps_and_counts(&configs);
+    assert_eq!(missing, [""; 0]);
+    let counted = |name: &str, queued: bool| {
+        let here = |e: &Event| e.name == name && if queued { e.queued } else { e.empty };
+        assert!(events.iter().any(here), "{name}, queued: {queued}");
+    };
+    for name in [
+        "node_queues_taken",
+        "node_queues_released",
+        "node_queue_conflicts",
+        "numa_mode_entered",
+    ] {
+        counted(name, true);
+        counted(name, false);
+    }
+    for name in ["local_handoffs", "remote_handoffs", "fairness_handoffs"] {
+        counted(name, true);
+    }
+    // While somebody waits it is not left.
+    counted("numa_mode_left", false);
+}
+
+#[test]
+fn hq_spinlock_of_three_threads_in_weak_memory() {
+    keeps(&[hq(3, |c| c.memory = Memory::Weak)]);
+}
+
 /// What the first search with threads that have no slot found, in both queued locks, of three
 /// threads of which t0 alone has one:
 ///
@@ -158,7 +258,7 @@ fn cna() {
 /// and all wait for ever. The head now looks again who is last.
 #[test]
 fn a_pending_bit_that_comes_and_goes_strands_nobody() {
-    for (lock, nodes) in [("qspinlock", 1), ("cna", 2)] {
+    for (lock, nodes) in [("qspinlock", 1), ("cna", 2), ("hq", 2)] {
         let configs = [0, 1, 2].map(|slots| {
             config(lock, |c| {
                 c.threads = 3;
@@ -173,7 +273,7 @@ fn a_pending_bit_that_comes_and_goes_strands_nobody() {
 
 #[test]
 fn no_lock_is_left_out() {
-    let checked = ["tas", "ticket", "mcs", "qspinlock", "cna"];
+    let checked = ["tas", "ticket", "mcs", "qspinlock", "cna", "hq"];
     let whole = lock_types().filter(|lock| !lock.is_broken());
     assert!(whole.map(|lock| lock.name()).eq(checked));
 }

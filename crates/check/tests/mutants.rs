@@ -56,12 +56,22 @@ fn mistakes_of_the_small_locks_are_caught() {
 }
 
 #[test]
+fn mistakes_of_the_hq_spinlock_are_caught() {
+    let list = Mutants::all().unwrap();
+    let of_hq: Vec<&Mutant> = list.mutants.iter().filter(|m| m.lock == "hq").collect();
+    assert!(of_hq.iter().filter(|m| m.equivalent.is_none()).count() >= 40);
+    run(&of_hq, &|mutant, verdict| {
+        assert!(!verdict.is_unexpected(), "hq: {mutant}: {verdict:?}");
+    });
+}
+
+#[test]
 fn what_is_said_to_be_equivalent_is_not_caught() {
     let list = Mutants::all().unwrap();
     let equivalent: Vec<&Mutant> = list
         .mutants
         .iter()
-        .filter(|m| m.equivalent.is_some() && m.lock != "cna")
+        .filter(|m| m.equivalent.is_some() && !["cna", "hq"].contains(&m.lock.as_str()))
         .collect();
     run(&equivalent, &|mutant, verdict| {
         assert!(

@@ -52,6 +52,28 @@ fn every_lock_passes() {
     }
 }
 
+/// Locks share the queues of NUMA nodes; the conformance client has several locks anyway.
+#[test]
+fn queues_of_more_nodes_and_locks_pass() {
+    for threads in [8, 16] {
+        for (nodes, locks) in [(2, 2), (3, 1), (3, 2)] {
+            let config = Config {
+                nodes,
+                locks,
+                nesting: 1,
+                ..config("hq", threads)
+            };
+            for program in PROGRAMS {
+                for scheduler in SCHEDULERS {
+                    let outcome = run(&config, program, scheduler, 40);
+                    let what = format!("{config}, {program}, {scheduler}");
+                    assert_eq!(outcome.violation, None, "{what}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn what_excludes_nobody_is_caught_and_replayed() {
     let config = config("busted", 8);
@@ -115,6 +137,14 @@ fn planted_mistakes_are_caught() {
     assert_eq!(kind(found), Some("deadlock"));
     let unlink = "store head->next";
     let found = changed("cna", "lw_cna_move", unlink, Change::Drop);
+    assert!(found.is_some());
+    let place = "store lw_hq_decode_tail(lock, old)->next";
+    let found = changed("hq", "lw_hq_queue", place, Change::Drop);
+    assert_eq!(kind(found), Some("deadlock"));
+    let release = "cmpxchg me->queue->waiters";
+    let found = changed("hq", "lw_hq_leave", release, Change::Blind);
+    assert!(found.is_some());
+    let found = changed("hq", "lw_hq_leave", release, Change::Drop);
     assert!(found.is_some());
 }
 

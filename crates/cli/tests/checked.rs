@@ -185,6 +185,31 @@ fn options_are_what_is_checked() {
 }
 
 #[test]
+fn an_hq_spinlock_says_what_happened() {
+    let args = [
+        "--lock",
+        "hq",
+        "--locks",
+        "2",
+        "--mode",
+        "plain",
+        "--hqlock",
+        "fairness_threshold=0",
+    ];
+    let check = json(&args, 0);
+    assert_eq!(check["locks"], 2);
+    assert_eq!(check["mode"], "plain");
+    assert_eq!(check["tunables"]["hqlock"]["fairness_threshold"], 0);
+    let events = check["events"].as_array().unwrap();
+    let taken = events.iter().find(|e| e["name"] == "node_queues_taken");
+    assert_eq!(taken.map(|e| &e["queued"]), Some(&Value::Bool(true)));
+    let shown = output(&args);
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("hq 2x2 weak, 2 locks, 2 nodes"), "{shown}");
+    assert!(shown.contains("happened: pending_acquisitions"), "{shown}");
+}
+
+#[test]
 fn an_unfair_lock_overtakes() {
     let args = ["--lock", "tas", "--threads", "3", "--overtaking", "0"];
     let found = json(&args, 1);
@@ -200,6 +225,11 @@ fn bad_input_is_refused() {
     assert_refused(&["--threads", "9"], &["9 threads", "ask for 1 to 8"]);
     assert_refused(&["--threads", "0"], &["0 threads", "ask for 1 to 8"]);
     assert_refused(&["--acquisitions", "17"], &["17 acquisitions", "1 to 16"]);
+    assert_refused(&["--locks", "3"], &["3 locks", "1 or 2"]);
+    assert_refused(
+        &["--lock", "lockref-cna", "--locks", "2"],
+        &["a lockref is checked alone"],
+    );
     assert_refused(&["--memory", "tso"], &["tso", "weak, sc"]);
     assert_refused(&["--time", "soon"], &["soon", "any, early, late"]);
     assert_refused(&["--numa", "maybe"], &["maybe", "on, off"]);
