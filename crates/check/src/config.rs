@@ -284,7 +284,7 @@ impl Config {
         // What the lock is stays in its word for its life.
         let is_service = match lock.unlocked & SERVICE & mask {
             0 => service == 0,
-            life_long => service & !HQ_NUMA == life_long,
+            life_long => service & life_long == life_long,
         };
         let wrong = [
             ("locked", locked, locked > 1),

@@ -142,9 +142,9 @@ fn planted_mistakes_are_caught() {
     let found = changed("hq", "lw_hq_queue", place, Change::Drop);
     assert_eq!(kind(found), Some("deadlock"));
     let release = "cmpxchg me->queue->waiters";
-    let found = changed("hq", "lw_hq_leave", release, Change::Blind);
+    let found = changed("hq", "lw_hq_try_release", release, Change::Blind);
     assert!(found.is_some());
-    let found = changed("hq", "lw_hq_leave", release, Change::Drop);
+    let found = changed("hq", "lw_hq_try_release", release, Change::Drop);
     assert!(found.is_some());
 }
 
