@@ -29,10 +29,9 @@ struct lw_tunables {
 #include "hqlock_tunables_list.h"
 };
 
-#define LW_TUNABLES_DEFAULT                                                            \
-	{                                                                              \
-		.numa_aware = true, .numa_threshold_ms = LW_NUMA_THRESHOLD_DEFAULT_MS, \
-		.shuffle_reduction = true, .priority_waiters = true,                   \
-	}
+/* In an initialiser; the HQ-spinlock's are in its list. */
+#define LW_TUNABLES_DEFAULT                                                    \
+	.numa_aware = true, .numa_threshold_ms = LW_NUMA_THRESHOLD_DEFAULT_MS, \
+	.shuffle_reduction = true, .priority_waiters = true
 
 #endif

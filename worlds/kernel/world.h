@@ -9,10 +9,14 @@
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
+#include <linux/limits.h>
 #include <linux/prefetch.h>
 #include <linux/processor.h>
 #include <linux/types.h>
 #include <asm/barrier.h>
+
+#define UINT16_MAX U16_MAX
+#define INT64_MAX  S64_MAX
 
 /* All locks are one translation unit here; the hook is all that Linux sees of them. */
 #define LW_EXPORT	 static
