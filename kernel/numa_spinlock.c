@@ -7,10 +7,13 @@
  */
 #define pr_fmt(fmt) "lockworks: " fmt
 
+#include <linux/cpuhotplug.h>
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/mm.h>
 #include <linux/nodemask.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string_helpers.h>
 #include <asm/qspinlock.h>
@@ -19,6 +22,12 @@
 #include "numa_spinlock.h"
 #include "qspinlock.c"
 #include "cna.c"
+#ifdef CONFIG_HQSPINLOCKS
+/* HQ is switched on and off by itself. */
+#undef lw_world_numa_aware
+#define lw_world_numa_aware() READ_ONCE(hqlock_on)
+#include "hq.c"
+#endif
 
 /* Our lock word is the kernel's, in the layout for fewer than 16 K CPUs. */
 static_assert(sizeof(union lw_word) == sizeof(struct qspinlock));
@@ -29,6 +38,10 @@ static_assert(LW_PENDING == _Q_PENDING_VAL && (LW_PENDING | LW_SERVICE_MASK) == 
 static_assert(LW_TAIL_MASK == _Q_TAIL_MASK && LW_TAIL_SLOT_SHIFT == _Q_TAIL_CPU_OFFSET);
 static_assert(CONFIG_NR_CPUS <= LW_MAX_SLOTS);
 static_assert(MAX_NUMNODES <= LW_CNA_PRIORITY); /* so a CPU of no node is never passed over */
+#ifdef CONFIG_HQSPINLOCKS
+static_assert(LW_HQ == _Q_HQ_VAL && LW_SERVICE_MASK == _Q_SERVICE_MASK);
+static_assert(MAX_NUMNODES <= LW_MAX_NUMA_NODES);
+#endif
 
 /* One each for task, softirq, hardirq and NMI. */
 struct lw_kernel_slot {
@@ -66,6 +79,52 @@ void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 	trace_contention_end(lock, 0);
 }
 
+#ifdef CONFIG_HQSPINLOCKS
+bool hqlock_on __read_mostly;
+struct lw_node *hqlock_node_queues[MAX_NUMNODES] __read_mostly;
+
+void __lockfunc hq_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	/* One that is free comes here, too: only the plain fast path is elsewhere. */
+	bool contended = !lw_word_is_free(val);
+
+	if (contended)
+		trace_contention_begin(lock, LCB_F_SPIN);
+	lw_hq_lock_slow((struct lw_hq *)lock, val);
+	if (contended)
+		trace_contention_end(lock, 0);
+}
+
+/*
+ * A node's queues come with its first CPU. Until then, and when there is no memory
+ * for them, each waiter there takes a place of its own.
+ */
+static int node_queues_provide(unsigned int cpu)
+{
+	struct lw_node **own = &hqlock_node_queues[numa_node_id()];
+	struct lw_node *queues;
+
+	if (READ_ONCE(*own))
+		return 0;
+	queues = kvzalloc_node(LW_NODE_QUEUES * sizeof(*queues), GFP_KERNEL, numa_node_id());
+	/* Who finds them finds them empty. */
+	if (cmpxchg_release(own, NULL, queues))
+		kvfree(queues);
+	return 0;
+}
+
+static int __init node_queues_init(void)
+{
+	int error = 0;
+
+	if (hqlock_on || IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH))
+		error = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "locking/hqlock:online",
+					  node_queues_provide, NULL);
+	return error < 0 ? error : 0;
+}
+core_initcall(node_queues_init);
+#endif
+
 /* Paravirt guests have a slow path of their own, which does not pass the hook. */
 static bool __init hook_is_passed(void)
 {
@@ -90,30 +149,35 @@ static int __init qspinlock_setup(char *arg)
 }
 early_param("qspinlock", qspinlock_setup);
 
-static enum { NUMA_AUTO, NUMA_ON, NUMA_OFF } numa_mode __initdata;
+static enum numa_mode { NUMA_AUTO, NUMA_ON, NUMA_OFF, NUMA_CNA, NUMA_HQ } numa_mode __initdata;
 
 static int __init numa_spinlock_setup(char *arg)
 {
-	if (arg && !strcmp(arg, "auto"))
-		numa_mode = NUMA_AUTO;
-	else if (arg && !strcmp(arg, "on"))
-		numa_mode = NUMA_ON;
-	else if (arg && !strcmp(arg, "off"))
-		numa_mode = NUMA_OFF;
+	static const char *const names[] = {"auto", "on", "off", "cna", "hq"};
+	int mode = match_string(names, ARRAY_SIZE(names), arg ?: "");
+
+	if (mode >= 0)
+		numa_mode = mode;
 	else
-		pr_warn("numa_spinlock=%s refused: auto, on or off\n", arg ?: "");
+		pr_warn("numa_spinlock=%s refused: auto, on, off, cna or hq\n", arg ?: "");
 	return 0;
 }
 early_param("numa_spinlock", numa_spinlock_setup);
 
-static bool __init numa_wanted(void)
+static bool __init numa_wanted(enum numa_mode alone)
+{
+	return numa_mode == NUMA_ON || numa_mode == alone ||
+	       (numa_mode == NUMA_AUTO && num_possible_nodes() >= 2);
+}
+
+static bool __init cna_wanted(void)
 {
 #ifdef virt_spin_lock
 	/* The byte lock of guests that have no paravirt spinlocks. */
 	if (numa_mode == NUMA_AUTO && static_key_enabled(&virt_spin_lock_key))
 		return false;
 #endif
-	return numa_mode == NUMA_ON || (numa_mode == NUMA_AUTO && num_possible_nodes() >= 2);
+	return numa_wanted(NUMA_CNA);
 }
 
 static int __init numa_threshold_setup(char *arg)
@@ -147,17 +211,21 @@ static int __init numa_spinlock_init(void)
 {
 	int cpu;
 
+	for_each_possible_cpu(cpu)
+		per_cpu(lw_kernel_random, cpu) = cpu;
+
+#ifdef CONFIG_HQSPINLOCKS
+	WRITE_ONCE(hqlock_on, numa_wanted(NUMA_HQ));
+	pr_info("HQ-spinlocks %s\n", str_on_off(hqlock_on));
+#endif
 	if (!hook_is_passed()) {
 		pr_info("off: paravirt spinlocks are in use\n");
 		return 0;
 	}
 
-	for_each_possible_cpu(cpu)
-		per_cpu(lw_kernel_random, cpu) = cpu;
-
 	if (own_qspinlock)
 		numa_spinlock_path = NUMA_SPINLOCK_QSPINLOCK;
-	if (numa_wanted())
+	if (cna_wanted())
 		numa_spinlock_path = NUMA_SPINLOCK_CNA;
 	pr_info("%s, NUMA threshold %u ms, shuffle reduction %s, %u nodes\n",
 		numa_spinlock_names[numa_spinlock_path], numa_spinlock_tunables.numa_threshold_ms,
@@ -178,6 +246,10 @@ const struct lw_lock_type *numa_spinlock_type(const char *name)
 		return &lw_qspinlock_type;
 	if (!strcmp(name, lw_cna_type.name))
 		return &lw_cna_type;
+#ifdef CONFIG_HQSPINLOCKS
+	if (!strcmp(name, lw_hq_type.name))
+		return &lw_hq_type;
+#endif
 	return NULL;
 }
 EXPORT_SYMBOL_GPL(numa_spinlock_type);

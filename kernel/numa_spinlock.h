@@ -7,6 +7,49 @@
 
 struct qspinlock;
 
+#ifdef CONFIG_HQSPINLOCKS
+#include <asm-generic/qspinlock_types.h>
+#include <linux/numa.h>
+
+struct lw_node;
+
+/* Whether waiters of HQ-spinlocks queue by NUMA node, and where. */
+extern bool hqlock_on;
+extern struct lw_node *hqlock_node_queues[MAX_NUMNODES];
+
+/**
+ * hq_spin_lock_slowpath - acquire a queued spinlock that opted in to HQ
+ * @lock: the lock, seen not to be all zero
+ * @val: its word, as seen
+ *
+ * Called with preemption disabled, in any context.
+ */
+void hq_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+
+/**
+ * hq_spin_lock_taken - acquire a queued spinlock if it opted in to HQ
+ * @lock: the lock, seen not to be all zero
+ * @val: its word, as seen
+ *
+ * Called with preemption disabled, in any context. A lock that opted in never goes
+ * elsewhere, since other slow paths do not know its service bits.
+ *
+ * Return: true if the lock has been acquired, false if it did not opt in.
+ */
+static __always_inline bool hq_spin_lock_taken(struct qspinlock *lock, u32 val)
+{
+	if (!(val & _Q_HQ_VAL))
+		return false;
+	hq_spin_lock_slowpath(lock, val);
+	return true;
+}
+#else
+static __always_inline bool hq_spin_lock_taken(struct qspinlock *lock, u32 val)
+{
+	return false;
+}
+#endif
+
 #ifdef CONFIG_NUMA_AWARE_SPINLOCKS
 #include <linux/jump_label.h>
 
@@ -54,9 +97,9 @@ static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val
 
 /**
  * numa_spinlock_type - find a lock for a test, with CONFIG_NUMA_AWARE_SPINLOCKS_TEST
- * @name: qspinlock or cna
+ * @name: qspinlock, cna or hq
  *
- * Return: the lock, to be used with preemption disabled, or NULL if it is neither.
+ * Return: the lock, to be used with preemption disabled, or NULL if it is none.
  */
 const struct lw_lock_type *numa_spinlock_type(const char *name);
 #else

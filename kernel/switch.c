@@ -88,6 +88,9 @@ static int __init switch_init(void)
 	debugfs_create_file_unsafe("threshold", 0600, directory, NULL, &threshold_operations);
 	debugfs_create_bool("shuffle_reduction", 0600, directory,
 			    &numa_spinlock_tunables.shuffle_reduction);
+#ifdef CONFIG_HQSPINLOCKS
+	debugfs_create_bool("hq", 0600, directory, &hqlock_on);
+#endif
 	return 0;
 }
 fs_initcall(switch_init);

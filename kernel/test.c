@@ -28,7 +28,7 @@
 
 static char *lock = "cna";
 module_param(lock, charp, 0444);
-MODULE_PARM_DESC(lock, "qspinlock, cna or busted");
+MODULE_PARM_DESC(lock, "qspinlock, cna, hq or busted");
 
 static unsigned int threads;
 module_param(threads, uint, 0444);
@@ -320,8 +320,12 @@ static int __init test_init(void)
 	client.threads = threads;
 	client.rounds = rounds;
 	client.depth = depth;
-	for (i = 0; i < LW_CLIENT_LOCKS; i++)
+	for (i = 0; i < LW_CLIENT_LOCKS; i++) {
+		lw_store(&task_words[i].word, type->unlocked, relaxed);
 		client.locks[i] = &task_words[i];
+	}
+	for (i = 0; i < LEVELS; i++)
+		lw_store(&levels[i].word.word, type->unlocked, relaxed);
 
 	error = nmi_begin();
 	if (error)

@@ -18,6 +18,7 @@
 
 #include "../lock_events.h"
 #include "numa_spinlock.h"
+#include "hqlock_stats.h"
 
 struct lw_node;
 
@@ -53,8 +54,18 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_world_tunable(name)	   READ_ONCE(numa_spinlock_tunables.name)
 /* What is not does not get here. */
 #define lw_world_numa_aware() true
+/* Never freed, so where there are queues they stay. */
+#define lw_world_node_queues(node) READ_ONCE(hqlock_node_queues[node])
+/* The bits above are the same in all addresses of the kernel, or a tag. */
+#define lw_world_identity(p) (GENMASK_ULL(55, 0) & (uintptr_t)(p))
 /* A statement also where nothing is counted, and lockevent_inc() is none. */
-#define lw_world_count(event) ({ lockevent_inc(event); })
+#define lw_world_count(event)                   \
+	({                                      \
+		lockevent_inc(event);           \
+		hqlock_count(LW_EVENT_##event); \
+	})
+/* Lock events are sums. */
+#define lw_world_count_max(event, value) hqlock_count_max(LW_EVENT_##event, value)
 #define lw_world_count_handoff(slot)                         \
 	do {                                                 \
 		if (cpu_to_node((slot)-1) == numa_node_id()) \

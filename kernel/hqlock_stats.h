@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What of HQ-spinlocks /proc/hqlock_stats tells, counted where they count it. */
+#ifndef LW_HQLOCK_STATS_H
+#define LW_HQLOCK_STATS_H
+
+#include "events.h"
+
+#ifdef CONFIG_HQSPINLOCKS_DEBUG
+#include <linux/atomic.h>
+
+extern atomic_long_t hqlock_events[LW_EVENT_COUNT];
+extern atomic_long_t hqlock_node_queues_most;
+
+static inline void hqlock_keep_max(atomic_long_t *most, long value)
+{
+	long old = atomic_long_read(most);
+
+	while (value > old && !atomic_long_try_cmpxchg_relaxed(most, &old, value))
+		;
+}
+
+static inline long hqlock_node_queues_used(void)
+{
+	return atomic_long_read(&hqlock_events[LW_EVENT_node_queues_taken]) -
+	       atomic_long_read(&hqlock_events[LW_EVENT_node_queues_released]);
+}
+
+static __always_inline void hqlock_count(enum lw_event event)
+{
+	switch (event) {
+	case LW_EVENT_node_queues_taken:
+		atomic_long_inc(&hqlock_events[event]);
+		hqlock_keep_max(&hqlock_node_queues_most, hqlock_node_queues_used());
+		break;
+	case LW_EVENT_node_queues_released:
+	case LW_EVENT_numa_mode_entered:
+	case LW_EVENT_numa_mode_left:
+		atomic_long_inc(&hqlock_events[event]);
+		break;
+	default:
+		break;
+	}
+}
+
+static __always_inline void hqlock_count_max(enum lw_event event, long value)
+{
+	hqlock_keep_max(&hqlock_events[event], value);
+}
+#else
+static __always_inline void hqlock_count(enum lw_event event)
+{
+}
+
+static __always_inline void hqlock_count_max(enum lw_event event, long value)
+{
+}
+#endif
+
+#endif
