@@ -1,4 +1,4 @@
-# Rounds of the kernel's own locktorture, as planned in RUNS: words of ROUND:LOCK.
+# Rounds of the kernel's own locktorture, as planned in RUNS: words of ROUND:LOCK:TYPE.
 . /lockworks/functions.sh
 . /lockworks/plan
 
@@ -10,17 +10,17 @@ insmod "$modules/torture.ko" || {
 }
 
 for run in $RUNS; do
-	tell round "${run%%:*}" "${run#*:}"
-	if [ -n "$SWITCHING" ]; then
-		echo "${run#*:}" >"$switch"
-		[ "$(cat "$switch")" = "${run#*:}" ] || {
-			tell refused "the kernel did not change to ${run#*:}"
-			exit 1
-		}
-	fi
+	IFS=: read -r round lock type <<-END
+		$run
+	END
+	tell round "$round" "$lock"
+	[ -z "$SWITCHING" ] || choose_slow_path "$lock" || {
+		tell refused "the kernel did not change to $lock"
+		exit 1
+	}
 	dmesg -c >/dev/null
 	reset_counters
-	insmod "$modules/locktorture.ko" torture_type="$TYPE" $PARAMETERS || {
+	insmod "$modules/locktorture.ko" torture_type="$type" $PARAMETERS || {
 		tell refused "the kernel does not take locktorture.ko: $(dmesg | tail -n 1)"
 		exit 1
 	}

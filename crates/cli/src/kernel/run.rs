@@ -20,7 +20,7 @@ pub struct Args {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow path of its spinlocks: stock, qspinlock or cna [default: the kernel's]
+    /// Slow path of its spinlocks: stock, qspinlock, cna or, where they opted in, hq [default: the kernel's]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 

@@ -28,7 +28,7 @@ pub struct Args {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow paths: stock, qspinlock, cna; several take turns in one guest. busted: a broken lock
+    /// Slow paths: stock, qspinlock, cna, hq; several take turns in one guest. busted: a broken lock
     #[arg(
         short,
         long,
@@ -82,12 +82,15 @@ or KCSAN report fails the run. Exit status: 0 all is well, 1 failed, 2 bad input
               1 - n/2 * least / total. Of two threads that is the factor itself.
   remote      hand-offs to another node, among all that the lock counted
 The counters are the kernel's own lock events, of all of its locks, summed over the rounds.
+hq is tortured on a spinlock that opted in to it: types spin_lock and spin_lock_irq become spin_lock_hq
+and spin_lock_irq_hq.
 The module's long_hold, stutter, shuffle_interval and rt_boost are 0 unless --torture-args sets them.
 Emulation has no NUMA cost: compare what is counted, and operations as ratios within one guest.
 
 Examples:
   lockworks kernel torture --version 6.12 --lock cna --nodes 4 --cpus 8 --seconds 10 --json
   lockworks kernel torture --lock stock,qspinlock,cna --rounds 5
+  lockworks kernel torture --lock stock,hq --rounds 5
   lockworks kernel torture --config debug --type spin_lock_irq --hotplug
   lockworks kernel torture --arch arm64 --lock cna --seconds 10
   lockworks kernel torture --lock busted";
@@ -241,7 +244,7 @@ impl Report {
             fail: rounds.iter().map(|round| round.figures.fail).sum(),
             counters,
             release: tortured.release.clone(),
-            kind: plan.type_of(subject).to_owned(),
+            kind: plan.type_of(subject),
             writers: plan.writers,
             seconds: plan.seconds,
             hotplug: plan.hotplug,

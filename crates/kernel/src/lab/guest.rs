@@ -23,11 +23,13 @@ pub enum Lock {
     Qspinlock,
     /// Lockworks' CNA.
     Cna,
+    /// Lockworks' HQ where spinlocks opted in to it, the kernel's own elsewhere.
+    Hq,
 }
 
 impl Lock {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Stock, Self::Qspinlock, Self::Cna];
+    pub const ALL: [Self; 4] = [Self::Stock, Self::Qspinlock, Self::Cna, Self::Hq];
 
     /// As it is called.
     pub fn name(self) -> &'static str {
@@ -35,6 +37,7 @@ impl Lock {
             Self::Stock => "stock",
             Self::Qspinlock => "qspinlock",
             Self::Cna => "cna",
+            Self::Hq => "hq",
         }
     }
 
@@ -42,7 +45,8 @@ impl Lock {
         match self {
             Self::Stock => "numa_spinlock=off qspinlock=stock",
             Self::Qspinlock => "numa_spinlock=off qspinlock=lockworks",
-            Self::Cna => "numa_spinlock=on",
+            Self::Cna => "numa_spinlock=cna",
+            Self::Hq => "numa_spinlock=hq qspinlock=stock",
         }
     }
 }

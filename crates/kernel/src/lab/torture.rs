@@ -36,7 +36,7 @@ impl Subject {
 pub struct Plan {
     /// Which; several take turns.
     pub subjects: Vec<Subject>,
-    /// The module's `torture_type`.
+    /// The module's `torture_type`, of spinlocks that did not opt in to HQ.
     pub kind: String,
     /// How many threads take the lock.
     pub writers: u32,
@@ -91,10 +91,11 @@ const STEADY: [&str; 4] = ["long_hold", "stutter", "shuffle_interval", "rt_boost
 
 impl Plan {
     /// The module's name for what it takes.
-    pub fn type_of(&self, subject: Subject) -> &str {
+    pub fn type_of(&self, subject: Subject) -> String {
         match subject {
-            Subject::Lock(_) => &self.kind,
-            Subject::Busted => "lock_busted",
+            Subject::Lock(Lock::Hq) => format!("{}_hq", self.kind),
+            Subject::Lock(_) => self.kind.clone(),
+            Subject::Busted => "lock_busted".to_owned(),
         }
     }
 
@@ -113,17 +114,21 @@ impl Plan {
     fn task(&self, built: &Built) -> Result<Task> {
         let module = built.directory.join("kernel/locking/locktorture.ko");
         let module = fs::read(&module).attempt_on("read", &module)?;
-        let kind = self.type_of(self.subjects[0]);
-        if !holds(&module, &format!("\0{kind}\0")) {
-            return Err(Error::Refused(format!(
-                "locktorture of Linux {} does not know {kind}; choose another --type",
-                built.release
-            )));
+        for kind in self.subjects.iter().map(|subject| self.type_of(*subject)) {
+            if !holds(&module, &format!("\0{kind}\0")) {
+                return Err(Error::Refused(format!(
+                    "locktorture of Linux {} does not know {kind}; choose another --type",
+                    built.release
+                )));
+            }
         }
         let runs: Vec<String> = self
             .turns()
             .iter()
-            .map(|(round, subject)| format!("{round}:{}", subject.name()))
+            .map(|(round, subject)| {
+                let (name, kind) = (subject.name(), self.type_of(*subject));
+                format!("{round}:{name}:{kind}")
+            })
             .collect();
         let switching = if self.subjects.len() > 1 { "yes" } else { "" };
         Ok(Task {
@@ -131,7 +136,6 @@ impl Plan {
             plan: vec![
                 ("RUNS", runs.join(" ")),
                 ("SWITCHING", switching.to_owned()),
-                ("TYPE", kind.to_owned()),
                 ("LENGTH", self.seconds.to_string()),
                 ("PARAMETERS", self.parameters_for(&module, &built.release)?),
             ],
