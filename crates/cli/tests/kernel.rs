@@ -92,8 +92,15 @@ fn said(args: &[&str]) -> String {
 /// Runs the conformance module in a guest; gives its last line.
 #[track_caller]
 fn conformance(lock: &str, args: &[&str], status: i32) -> String {
+    // HQ, as soon as anybody waits, and with many turns.
+    let settings = match lock {
+        "hq" => "general_handoffs_turn_numa=0 remote_handoffs_turn_numa=0 fairness_threshold=3",
+        _ => "",
+    };
     let command = format!(
-        "insmod /lockworks/modules/lockworks_test.ko lock={lock} rounds=1000 && \
+        "for setting in {settings}; do \
+         echo ${{setting#*=}} >/proc/sys/kernel/hqlock_${{setting%=*}} || exit; done; \
+         insmod /lockworks/modules/lockworks_test.ko lock={lock} rounds=1000 && \
          dmesg | grep lockworks_test: | tail -n 5"
     );
     let printed = printed(&[&["run"], args, &["--", &command]].concat(), status);
@@ -131,17 +138,23 @@ fn sources(build: &Path) -> PathBuf {
 fn repository(tree: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     let at = copy.path();
-    for directory in ["kernel", "Documentation/admin-guide"] {
-        fs::create_dir_all(at.join(directory)).unwrap();
-    }
     for path in [
         "Makefile",
         "Kbuild",
         "Kconfig",
         "kernel/Kconfig.locks",
         "kernel/locking",
+        "kernel/futex/core.c",
+        "fs/dcache.c",
+        "include/asm-generic/qspinlock.h",
+        "include/asm-generic/qspinlock_types.h",
+        "include/linux/spinlock_hq.h",
+        "include/linux/spinlock_types.h",
         "Documentation/admin-guide/kernel-parameters.txt",
+        "Documentation/admin-guide/sysctl/kernel.rst",
     ] {
+        let above = at.join(path).parent().unwrap().to_owned();
+        fs::create_dir_all(above).unwrap();
         succeeds(
             Command::new("cp")
                 .args(["-a", "--"])
@@ -304,6 +317,78 @@ mod quick {
 
     #[test]
     #[ignore = "boots a kernel; make test-kernel"]
+    fn hq_keeps_the_lock_on_a_node() {
+        let locks = ["--lock", "stock,hq", "--emulation", "counted"];
+        let machine = ["--version", "6.12", "--nodes", "4", "--cpus", "8"];
+        let length = ["--seconds", "2", "--rounds", "1"];
+        let reports = torture(&[&machine[..], &locks, &length].concat(), 0);
+        let [stock, hq] = &reports[..] else {
+            panic!("{reports:?}")
+        };
+        assert_eq!(
+            (&stock["type"], &hq["type"]),
+            (&"spin_lock".into(), &"spin_lock_hq".into())
+        );
+        assert_eq!(hq["verdict"], "pass");
+        assert!(remote_share(hq) < 0.01, "{hq}");
+        assert!(counter(hq, "local_handoffs") > 10_000, "{hq}");
+        assert!(counter(hq, "fairness_handoffs") > 0, "{hq}");
+        assert!(counter(hq, "numa_mode_entered") > 0, "{hq}");
+        // Switched off, locks that opted in are plain ones.
+        assert_eq!(counter(stock, "numa_mode_entered"), 0);
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn hq_is_set_and_watched() {
+        let script = r#"
+            cd /proc/sys/kernel
+            for name in hqlock_*; do echo "$name $(cat "$name")"; done
+            refused() { ! echo "$2" >"$1" || echo "$1 took $2"; }
+            refused hqlock_probability_of_force_stay_numa 10001
+            for name in hqlock_*; do
+                for value in -1 9223372036854775808 many; do refused "$name" "$value"; done
+                echo 10000 >"$name" && [ "$(cat "$name")" = 10000 ] || echo "$name lost 10000"
+            done 2>/dev/null
+            cat /proc/hqlock_stats
+        "#;
+        for (version, config) in KERNELS {
+            let kernel = ["--version", version, "--config", config];
+            let machine = ["--nodes", "2", "--cpus", "2", "--lock", "hq"];
+            let said = printed(
+                &[&["run"], &kernel[..], &machine, &["--", script]].concat(),
+                0,
+            );
+            for setting in [
+                "fairness_threshold 1000",
+                "general_handoffs_turn_numa 50",
+                "local_handoffs_to_increase_remotes 2",
+                "probability_of_force_stay_numa 5000",
+                "remote_handoffs_keep_numa 1",
+                "remote_handoffs_turn_numa 2",
+            ] {
+                assert!(
+                    said.contains(&format!("hqlock_{setting}\n")),
+                    "{setting}: {said}"
+                );
+            }
+            assert!(
+                !said.contains(" took ") && !said.contains(" lost "),
+                "{said}"
+            );
+            for count in [
+                "node_queues ",
+                "node_queues_most",
+                "longest_local_run",
+                "numa_mode_left",
+            ] {
+                assert!(said.contains(&format!("\n{count}")), "{count}: {said}");
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
     fn interrupts_wait_with_priority() {
         let args = [
             "--version",
@@ -345,7 +430,7 @@ mod quick {
     #[ignore = "boots a kernel; make test-kernel"]
     fn conforms_in_all_contexts() {
         for (version, config) in KERNELS {
-            for lock in ["qspinlock", "cna"] {
+            for lock in ["qspinlock", "cna", "hq"] {
                 let args = [
                     "--version",
                     version,
@@ -379,15 +464,24 @@ mod quick {
             four.contains("lockworks: cna, NUMA threshold 100 ms, shuffle reduction off, 4 nodes"),
             "{four}"
         );
+        assert!(four.contains("lockworks: HQ-spinlocks on"), "{four}");
         let one = auto("1", "");
         assert!(
             one.contains("lockworks: stock, NUMA threshold 10 ms"),
             "{one}"
         );
+        assert!(one.contains("lockworks: HQ-spinlocks off"), "{one}");
         let on = auto("1", "numa_spinlock=on numa_spinlock_threshold=1");
         assert!(on.contains("lockworks: cna, NUMA threshold 1 ms"), "{on}");
         let off = auto("2", "numa_spinlock=off qspinlock=lockworks");
         assert!(off.contains("lockworks: qspinlock"), "{off}");
+        assert!(off.contains("lockworks: HQ-spinlocks off"), "{off}");
+        let cna = auto("1", "numa_spinlock=cna");
+        assert!(cna.contains("lockworks: cna"), "{cna}");
+        assert!(cna.contains("lockworks: HQ-spinlocks off"), "{cna}");
+        let hq = auto("1", "numa_spinlock=hq");
+        assert!(hq.contains("lockworks: stock"), "{hq}");
+        assert!(hq.contains("lockworks: HQ-spinlocks on"), "{hq}");
 
         let bad = [
             "numa_spinlock=yes",
@@ -588,6 +682,41 @@ fn what_arm64_has_not_is_refused() {
     }
 }
 
+/// What an object does, in one of its functions or all, without the addresses.
+fn code(object: &Path, function: Option<&str>) -> Vec<String> {
+    let mut objdump = Command::new("objdump");
+    objdump.args(["-dr", "--no-show-raw-insn"]);
+    objdump.args(function.map(|name| format!("--disassemble={name}")));
+    let text = succeeds(objdump.arg(object));
+    let hexadecimal = |word: &str| u64::from_str_radix(word, 16).is_ok();
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines
+        .filter(|(address, _)| hexadecimal(address.trim()))
+        .map(|(_, operation)| {
+            // A jump's target also stands there as the distance from its function's start.
+            let mut words = operation.split_whitespace();
+            let first = words.next().into_iter();
+            let words: Vec<&str> = first
+                .chain(words.filter(|word| !hexadecimal(word)))
+                .collect();
+            words.join(" ")
+        })
+        .collect()
+}
+
+/// How spinlocks are locked and unlocked.
+fn fast_paths(objects: &Path) -> Vec<Vec<String>> {
+    let object = objects.join("kernel/locking/spinlock.o");
+    let operations = [
+        "_raw_spin_lock",
+        "_raw_spin_lock_irqsave",
+        "_raw_spin_unlock",
+    ];
+    let paths = operations.map(|name| code(&object, Some(name)));
+    assert!(paths.iter().all(|path| path.len() > 2), "{paths:?}");
+    paths.into()
+}
+
 #[test]
 #[ignore = "compiles each step of the series; make test-kernel"]
 fn every_step_of_the_series_compiles() {
@@ -639,8 +768,9 @@ fn every_step_of_the_series_compiles() {
             fs::copy(build.join(".config"), &config).unwrap();
             compile();
         }
+        let with_hq = fast_paths(&objects);
         let ours = objects.join("kernel/locking/lockworks");
-        for object in ["switch.o", "test.o"] {
+        for object in ["switch.o", "test.o", "hqlock_sysctl.o", "hqlock_stats.o"] {
             assert!(ours.join(object).exists(), "{object}");
         }
         // As users have it, and without it.
@@ -658,11 +788,32 @@ fn every_step_of_the_series_compiles() {
             }
         };
         without(&[
+            "HQSPINLOCKS_DEBUG",
+            "HQSPINLOCKS_LOCKREF",
+            "HQSPINLOCKS_FUTEX",
+        ]);
+        without(&["HQSPINLOCKS"]);
+        assert_eq!(fast_paths(&objects), with_hq);
+        without(&[
             "LOCK_EVENT_COUNTS",
             "NUMA_AWARE_SPINLOCKS_SWITCH",
             "NUMA_AWARE_SPINLOCKS_TEST",
         ]);
         without(&["NUMA_AWARE_SPINLOCKS"]);
+        // All of it, trylock and lockref too, is what it was.
+        let spinlocks = || {
+            let mut make = make(
+                &tree,
+                &objects,
+                &["kernel/locking/spinlock.o", "lib/lockref.o"],
+            );
+            succeeds(&mut make);
+            ["kernel/locking/spinlock.o", "lib/lockref.o"]
+                .map(|file| code(&objects.join(file), None))
+        };
+        let off = spinlocks();
+        printed(&["revert", here], 0);
+        assert_eq!(off, spinlocks());
     }
 }
 
