@@ -17,6 +17,7 @@
 #include <linux/module.h>
 #include <linux/nmi.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #ifdef CONFIG_X86
 #include <asm/apic.h>
@@ -300,6 +301,49 @@ static int run_threads(void)
 	return error;
 }
 
+/*
+ * What one may ask of a spinlock, and attempt, has the same answers if it opted in to
+ * HQ, and it is after unlock what it was when it was initialised.
+ */
+static long opted_in_violations(raw_spinlock_t *lock)
+{
+	arch_spinlock_t unlocked = lock->raw_lock;
+	long bad = 0;
+
+	bad += raw_spin_is_locked(lock) || raw_spin_is_contended(lock);
+	bad += !arch_spin_value_unlocked(lock->raw_lock);
+	bad += !raw_spin_trylock(lock);
+	bad += !raw_spin_is_locked(lock) || raw_spin_is_contended(lock);
+	bad += arch_spin_value_unlocked(lock->raw_lock);
+	bad += raw_spin_trylock(lock);
+	raw_spin_unlock(lock);
+	raw_spin_lock(lock);
+	raw_spin_unlock(lock);
+	return bad + !!memcmp(&unlocked, &lock->raw_lock, sizeof(unlocked));
+}
+
+static long opting_in_violations(void)
+{
+	static DEFINE_RAW_SPINLOCK_HQ(made);
+	static raw_spinlock_t initialised;
+	long bad;
+
+	raw_spin_lock_init_hq(&initialised);
+	bad = opted_in_violations(&made) + opted_in_violations(&initialised);
+	bad += !!memcmp(&made.raw_lock, &initialised.raw_lock, sizeof(made.raw_lock));
+#ifndef CONFIG_PREEMPT_RT
+	{
+		static DEFINE_SPINLOCK_HQ(made);
+		static spinlock_t initialised;
+
+		spin_lock_init_hq(&initialised);
+		bad += opted_in_violations(spinlock_check(&made));
+		bad += opted_in_violations(spinlock_check(&initialised));
+	}
+#endif
+	return bad;
+}
+
 static int __init test_init(void)
 {
 	long all;
@@ -338,6 +382,7 @@ static int __init test_init(void)
 		goto out;
 
 	all = atomic_read(&violations);
+	all += opting_in_violations();
 	for (i = 0; i < LEVELS; i++) {
 		struct level *level = &levels[i];
 		long entered = atomic_long_read(&level->entered);
