@@ -348,6 +348,14 @@ mod tests {
     }
 
     #[test]
+    fn hq_is_for_locks_that_opted_in() {
+        let plan = plan(&BOTH);
+        assert_eq!(plan.type_of(Subject::Lock(Lock::Cna)), "spin_lock");
+        assert_eq!(plan.type_of(Subject::Lock(Lock::Hq)), "spin_lock_hq");
+        assert_eq!(plan.type_of(Subject::Busted), "lock_busted");
+    }
+
+    #[test]
     fn a_module_gets_parameters_that_it_has() {
         let module = b"\0parmtype=stutter:int\0parmtype=long_hold:int\0";
         let given = |parameters: &str| {
