@@ -61,7 +61,8 @@ union lw_word {
 #define LW_TAIL_MASK	       0xffff0000u
 #define LW_NODES_PER_SLOT      4
 #define LW_MAX_NUMA_NODES      1024u
-#define LW_MAX_SLOTS	       ((1u << (32 - LW_TAIL_SLOT_SHIFT)) - 1 - LW_MAX_NUMA_NODES / LW_NODES_PER_SLOT)
+
+#define LW_MAX_SLOTS ((1u << (32 - LW_TAIL_SLOT_SHIFT)) - 1 - LW_MAX_NUMA_NODES / LW_NODES_PER_SLOT)
 
 /* Nobody holds the lock, nor waits for it. */
 static inline bool lw_word_is_free(uint32_t val)

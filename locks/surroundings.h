@@ -36,8 +36,10 @@
 #define lw_clock() lw_world_clock()
 /* 0 .. n-1. user, kernel, sim: pseudo-random per slot. check: every one is explored. */
 #define lw_choose(n) lw_world_choose(n)
-/* True `times` of `of` times, by lw_choose(). check: both are explored, unless it is never or
- * always. */
+/*
+ * True `times` of `of` times, by lw_choose(). check: both are explored, unless it is
+ * never or always.
+ */
 #define lw_chance(times, of) lw_world_chance(times, of)
 /* The value of a setting of tunables.h now. sim: per run. check: per configuration. */
 #define lw_tunable(name) lw_world_tunable(name)
@@ -48,8 +50,9 @@
  * first. NULL when they cannot be had, which may change.
  */
 #define lw_node_queues(numa_node) lw_world_node_queues(numa_node)
-/* A number that stands for this memory and no other, from 0 to 2^56 - 1. sim: the same in every
- * run.
+/*
+ * A number that stands for this memory and no other, from 0 to 2^56 - 1. sim: the
+ * same in every run.
  */
 #define lw_identity(p) lw_world_identity(p)
 /* Count an event of events.h. check: note that it has happened. */
