@@ -18,10 +18,8 @@ static struct {
 	struct ctl_table entries[HQLOCK_TUNABLES];
 	struct ctl_table end;
 } hqlock_sysctl = {
-	.entries =
-		{
 #define LW_HQLOCK_TUNABLE(tunable, value, largest, ...)                                         \
-	{                                                                                       \
+	.entries[HQLOCK_##tunable] = {                                                          \
 		.procname = "hqlock_" #tunable,                                                 \
 		.data = &numa_spinlock_tunables.hqlock_##tunable,                               \
 		.maxlen = sizeof(numa_spinlock_tunables.hqlock_##tunable),                      \
@@ -30,7 +28,6 @@ static struct {
 		.extra2 = &(unsigned long){(largest) + BUILD_BUG_ON_ZERO((value) > (largest))}, \
 	},
 #include "hqlock_tunables_list.h"
-		},
 };
 
 static int __init hqlock_sysctl_init(void)
