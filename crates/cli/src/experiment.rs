@@ -154,6 +154,9 @@ pub struct Fit {
     pub values: Vec<Fitted>,
 }
 
+/// Values to be changed, by their names.
+pub type Changes = Vec<(String, f64)>;
+
 /// One fitted value.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -309,7 +312,7 @@ impl Experiment {
     }
 
     /// The fit whose values change something here: of several, one made on this workload.
-    pub fn fit(&self) -> Result<Option<(Fit, Vec<(String, f64)>)>> {
+    pub fn fit(&self) -> Result<Option<(Fit, Changes)>> {
         let mut found = None;
         for fit in saved_fits() {
             let own = Self::find(&fit.tables[0])?.workload == self.workload;

@@ -62,7 +62,7 @@ impl Placement {
                 order.shuffle(&mut random);
                 let mut taken = vec![[0; 2]; machine.nodes()];
                 let turn = |&cpu: &usize| {
-                    let node = usize::from(machine.node_of(cpu));
+                    let node = machine.node_of(cpu);
                     let second = usize::from(sibling(cpu) > 0);
                     let before = &mut taken[node][second];
                     *before += 1;
