@@ -201,7 +201,12 @@ fn an_hq_spinlock_says_what_happened() {
     assert_eq!(check["mode"], "plain");
     assert_eq!(check["tunables"]["hqlock"]["fairness_threshold"], 0);
     let events = check["events"].as_array().unwrap();
-    let taken = events.iter().find(|e| e["name"] == "node_queues_taken");
+    let pending = events.iter().find(|e| e["name"] == "pending_acquisitions");
+    assert_eq!(pending.map(|e| &e["empty"]), Some(&Value::Bool(true)));
+    assert!(events.iter().all(|e| e["name"] != "node_queues_taken"));
+    let numa = json(&["--lock", "hq"], 0);
+    let taken = numa["events"].as_array().unwrap();
+    let taken = taken.iter().find(|e| e["name"] == "node_queues_taken");
     assert_eq!(taken.map(|e| &e["queued"]), Some(&Value::Bool(true)));
     let shown = output(&args);
     let shown = text(&shown.stdout);
