@@ -67,8 +67,11 @@ pub struct Experiment {
     /// The column that the works are about, if it is one.
     #[serde(default)]
     pub headline: String,
-    /// The most that the mean error may be, for `make bench`.
+    /// The most that the mean error may be, for `make bench`,
     pub limit_percent: f64,
+    /// with fitted values, rather than with those described.
+    #[serde(default)]
+    pub limit_is_for_fitted: bool,
     /// Virtual time of each run.
     #[serde(default = "five")]
     milliseconds: f64,

@@ -58,8 +58,10 @@ struct Reproduction {
     virtual_milliseconds: f64,
     /// Of the headline column's speedups, or of all figures, with values as described.
     mean_absolute_error_percent: f64,
-    /// What it is to be at most.
+    /// What it is to be at most,
     limit_percent: f64,
+    /// with fitted values, rather than with those described.
+    limit_is_for_fitted: bool,
     rows: Vec<Row>,
     columns: Vec<ColumnError>,
     /// Of the first machine.
@@ -173,6 +175,7 @@ fn reproduce(
     Ok(Reproduction {
         mean_absolute_error_percent: experiment.error(&rows),
         limit_percent: experiment.limit_percent,
+        limit_is_for_fitted: experiment.limit_is_for_fitted,
         columns: experiment
             .published_series()
             .iter()

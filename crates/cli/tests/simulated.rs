@@ -221,8 +221,9 @@ fn a_table_is_shown_beside_what_was_published() {
     let rows = results["rows"].as_array().unwrap();
     assert!(rows.len() > 10);
     for row in rows {
-        for key in ["published", "simulated", "simulated_speedup"] {
+        for key in ["published", "simulated"] {
             assert!(row[key].as_f64() > Some(0.0), "{key} in {row}");
+            assert!(row["speedup"][key].as_f64() > Some(0.0), "{key} in {row}");
         }
     }
 }
@@ -258,9 +259,13 @@ fn published_tables_are_reproduced_within_limits() {
     assert_eq!(tables.len(), 10);
     let error = |of: &Value, key: &str| of[key].as_f64().unwrap();
     for table in tables {
-        let literature = error(table, "mean_absolute_error_percent");
+        let judged = match table["limit_is_for_fitted"] {
+            Value::Bool(true) => &table["fitted"],
+            _ => table,
+        };
+        let judged = error(judged, "mean_absolute_error_percent");
         let limit = error(table, "limit_percent");
-        assert!(literature <= limit, "{}: {literature}", table["table"]);
+        assert!(judged <= limit, "{}: {judged}", table["table"]);
         if table["table"] == "cna_locktorture" {
             let fitted = &table["fitted"];
             assert!(error(fitted, "mean_absolute_error_percent") <= 4.0);
