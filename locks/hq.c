@@ -26,7 +26,8 @@
  * | led    | (lock,t)  | no              | place: leader exchanges the word's tail       |
  * | placed | (lock,t)  | yes             | turn: its leader is made head                 |
  * | first  | (lock,t)  | yes, as head    | pass: the next waiter is made head            |
- * |        |           |                 | leave: out of the word's queue; then either   |
+ * |        |           |                 | leave: out of the word's queue, or about to   |
+ * |        |           |                 | be, its successor there known; then either    |
  * |        | (lock,me) | no              |   (lock,me) -> 0, free                        |
  * |        | (lock,t)  | no              |   the next waiter is made leader, led         |
  *
@@ -42,7 +43,7 @@
  *
  * Its mode tells those who arrive which way to queue, no more: places of both kinds
  * stand in one queue, so it may change at any time. It does so when the lock is
- * taken by somebody who looks at the whole word.
+ * taken, in the same compare-and-swap.
  *
  * The published lock has a list of node queues besides the word's queue, which must be empty
  * before the lock goes from one to the other, and waiters that are late to notice;

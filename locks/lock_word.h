@@ -13,7 +13,7 @@
  * | locked  | whoever acquires            | the holder                             |
  * | pending | anyone, by fetch-or         | its owner, when it acquires or gives up |
  * | tail    | anyone who queues, exchange | the queue head, when it is the last     |
- * | service | whoever takes the lock by a compare-and-swap of the whole word       ||
+ * | service | whoever takes the lock by a compare-and-swap with the pending byte   ||
  *
  * The pending byte is stored with the service bits in it. Such a store loses no
  * change of theirs: they do not change while the pending bit is set.

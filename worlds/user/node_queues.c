@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "node_queues.h"
@@ -41,8 +40,8 @@ void lw_user_node_queues_empty(void)
 		struct lw_node *queues =
 			lw_load(&lw_user_node_queues_of[numa_node].mapped, relaxed);
 
-		/* Private pages without a file are zero again then; locked ones stay. */
-		if (queues && madvise(queues, LW_QUEUES_SIZE, MADV_DONTNEED) != 0)
-			memset(queues, 0, LW_QUEUES_SIZE);
+		/* Private pages without a file are zero again; a child has none locked. */
+		if (queues)
+			madvise(queues, LW_QUEUES_SIZE, MADV_DONTNEED);
 	}
 }
