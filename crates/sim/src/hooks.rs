@@ -24,6 +24,8 @@ pub(crate) struct Context {
     pub(crate) random: Vec<u64>,
     pub(crate) generators: Vec<Pcg32>,
     pub(crate) priority: Vec<bool>,
+    /// How long each thread has waited for locks.
+    pub(crate) waited: Vec<u64>,
     pub(crate) operations: Vec<u64>,
     pub(crate) warm_up: u64,
 }

@@ -159,6 +159,7 @@ impl Run<'_> {
             priority: (0..self.threads)
                 .map(|t| self.odd_threads_have_priority && t % 2 == 1)
                 .collect(),
+            waited: vec![0; self.threads],
             operations: vec![0; self.threads],
             warm_up,
         };

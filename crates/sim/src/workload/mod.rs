@@ -236,9 +236,11 @@ impl SimLock {
 
     /// Runs `critical` with the lock held.
     pub(crate) fn with(&self, thread: usize, critical: impl FnOnce()) {
+        let since = with(|c| c.engine.time());
         // SAFETY: lock and node are zeroed simulated memory of the lock's type; the node is lent
         // until the lock is released.
         unsafe { self.kind.lock(self.address as *mut u8, self.node(thread)) };
+        with(|c| c.waited[thread] += c.engine.time() - since);
         self.entered(thread);
         critical();
         self.holders.set(self.holders.get() - 1);
@@ -405,9 +407,11 @@ pub(crate) fn random(thread: usize, n: u32) -> u32 {
 }
 
 /// Timer ticks: they take a thread out of a queue's order every now and then, as on any real
-/// machine. Without them a FIFO lock would serve its threads in one fixed order for ever.
+/// machine. Without them a FIFO lock would serve its threads in one fixed order for ever. One that
+/// comes while the thread waits for a lock costs it nothing.
 pub(crate) struct Noise {
     thread: usize,
+    /// When the next one comes, in time that the thread does not wait.
     next: u64,
 }
 
@@ -420,7 +424,7 @@ impl Noise {
 
     /// A place in the thread's loop where ticks are taken.
     pub(crate) fn pass(&mut self) {
-        let now = with(|c| c.engine.time());
+        let now = with(|c| c.engine.time() - c.waited[self.thread]);
         if now >= self.next {
             let model = |c: &mut Context| (c.engine.model().tick_period, c.engine.model().tick_ns);
             let (period, tick) = with(model);
