@@ -9,6 +9,8 @@ use super::{
 const DRAWS: f64 = 3.0;
 /// With the lock held: the delay and the unlock.
 const INDIRECT_CALLS: f64 = 2.0;
+/// With the lock held: from the slow path, the lock, its wrapper, three draws and the delay.
+const RETURNS: f64 = 7.0;
 const SHORT_DELAY_NS: f64 = 2000.0;
 const LONG_DELAY_NS: f64 = 100e6;
 /// A long delay comes once in so many times the number of writers.
@@ -30,7 +32,7 @@ pub(super) fn build(workload: &Workload, setup: &mut Setup) -> Box<dyn Program> 
             DRAWS * (workload.constant("draw_cycles") + workload.constant("division_cycles"))
                 + INDIRECT_CALLS * workload.constant("indirect_call_cycles")
                 + workload.constant("call_cycles"),
-        ),
+        ) + RETURNS * setup.machine.return_ns(),
         think_ns: setup.cycles_ns(workload.constant("think_cycles")),
         short_delay_odds: threads * (workload.constant("short_delay_odds") as u32).max(1),
         threads,
