@@ -81,6 +81,9 @@ pub struct Experiment {
     columns: Vec<Column>,
     #[serde(skip)]
     published: Vec<Published>,
+    /// The fit whose values change something here, with these: of several, one on this workload.
+    #[serde(skip)]
+    pub fit: Option<(Fit, Changes)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -209,15 +212,10 @@ pub struct Speedup {
     pub error_percent: f64,
 }
 
-fn saved_fits() -> Vec<Fit> {
-    let fit = |text: &&str| toml::from_str(text).expect("saved fits are well formed");
-    FITS.iter().map(fit).collect()
-}
-
 impl Experiment {
     /// All of them.
     pub fn all() -> Vec<Self> {
-        TABLES
+        let mut all: Vec<Self> = TABLES
             .iter()
             .map(|(description, figures)| {
                 let mut experiment: Self =
@@ -225,7 +223,25 @@ impl Experiment {
                 experiment.published = experiment.read(figures);
                 experiment
             })
-            .collect()
+            .collect();
+        for text in FITS {
+            let fit: Fit = toml::from_str(text).expect("saved fits are well formed");
+            let made_on = all.iter().find(|e| e.name == fit.tables[0]);
+            let workload = made_on.expect("fits are made on tables").workload.clone();
+            for experiment in &mut all {
+                let own = experiment.workload == workload;
+                let settings: Changes = fit
+                    .values
+                    .iter()
+                    .filter(|fitted| own || !fitted.key.starts_with("workload."))
+                    .map(|fitted| (fitted.key.clone(), fitted.value))
+                    .collect();
+                if !settings.is_empty() && (own || experiment.fit.is_none()) {
+                    experiment.fit = Some((fit.clone(), settings));
+                }
+            }
+        }
+        all
     }
 
     /// The experiment behind this table.
@@ -314,24 +330,6 @@ impl Experiment {
             .collect()
     }
 
-    /// The fit whose values change something here: of several, one made on this workload.
-    pub fn fit(&self) -> Result<Option<(Fit, Changes)>> {
-        let mut found = None;
-        for fit in saved_fits() {
-            let own = Self::find(&fit.tables[0])?.workload == self.workload;
-            let settings: Vec<_> = fit
-                .values
-                .iter()
-                .filter(|fitted| own || !fitted.key.starts_with("workload."))
-                .map(|fitted| (fitted.key.clone(), fitted.value))
-                .collect();
-            if !settings.is_empty() && (own || found.is_none()) {
-                found = Some((fit, settings));
-            }
-        }
-        Ok(found)
-    }
-
     /// Virtual milliseconds of each run.
     pub fn milliseconds(&self) -> f64 {
         self.milliseconds
@@ -340,8 +338,8 @@ impl Experiment {
     fn placements(&self, threads: usize) -> u64 {
         match threads {
             0..=4 => self.placements,
-            5..=36 => self.placements.div_ceil(4),
-            _ => 1,
+            5..=36 => self.placements.div_ceil(2),
+            _ => self.placements.div_ceil(4),
         }
     }
 

@@ -6,21 +6,25 @@ use std::process::ExitCode;
 use anyhow::{Result, bail, ensure};
 use cobyla::{RhoBeg, StopTols, minimize};
 use indicatif::ProgressBar;
+use itertools::Itertools;
 
 use crate::experiment::{Experiment, Fit, Fitted, figure_error};
 use crate::output::Destination;
-use crate::sim::set;
+use crate::sim::{progress, set};
 
 /// Fit values of machine, workload or model to a few points of a published table.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Minimises the mean absolute error of the headline column's speedups, and half of that of the
 baseline's figures, at the given points; of all figures, in a table without a headline. The rest of
-the table remains to judge the fit by. Of several tables the mean is taken. Writes TOML, as in
-experiments/fit.toml, which `lockworks reproduce` uses when built in.
+the table remains to judge the fit by. Of several tables the mean is taken. Where all values are
+lists, each combination is tried. Writes TOML, as in experiments/fit.toml, which `lockworks
+reproduce` uses when built in.
 
-Example:
-  lockworks fit cna_locktorture --points 8,32,108 --value workload.division_cycles=32..96")]
+Examples:
+  lockworks fit cna_locktorture --points 8,32,108 --value workload.division_cycles=32..96
+  lockworks fit hq_locktorture_kunpeng920_gain_percent --points 8,16 \\
+      --value workload.gather_threads=1,2,4,8")]
 pub struct Args {
     /// The tables, of one workload
     #[arg(value_name = "TABLE", required = true)]
@@ -30,11 +34,11 @@ pub struct Args {
     #[arg(long, value_name = "N", value_delimiter = ',', required = true)]
     points: Vec<usize>,
 
-    /// A value to fit, with its bounds
-    #[arg(long, value_name = "KEY=LOW..HIGH", required = true, value_parser = bounds)]
-    value: Vec<(String, f64, f64)>,
+    /// A value to fit: with its bounds, or KEY=A,B,... with those to choose from
+    #[arg(long, value_name = "KEY=LOW..HIGH", required = true, value_parser = candidates)]
+    value: Vec<Candidates>,
 
-    /// At most so many simulations of all points
+    /// At most so many simulations of all points, where values have bounds
     #[arg(long, value_name = "N", default_value_t = 60)]
     evaluations: usize,
 
@@ -46,16 +50,42 @@ pub struct Args {
     destination: Destination,
 }
 
-fn bounds(text: &str) -> Result<(String, f64, f64), String> {
+/// What a value may become.
+#[derive(Clone, Debug)]
+struct Candidates {
+    key: String,
+    low: f64,
+    high: f64,
+    /// Empty: anything between these.
+    list: Vec<f64>,
+}
+
+fn candidates(text: &str) -> Result<Candidates, String> {
     let parse = || {
-        let (key, range) = text.split_once('=')?;
-        let (low, high) = range.split_once("..")?;
-        Some((key.to_owned(), low.parse().ok()?, high.parse().ok()?))
+        let (key, values) = text.split_once('=')?;
+        let separator = if values.contains("..") { ".." } else { "," };
+        let mut values: Vec<f64> = values
+            .split(separator)
+            .map(|value| value.parse().ok())
+            .collect::<Option<_>>()?;
+        let low = values.iter().copied().reduce(f64::min)?;
+        let high = values.iter().copied().reduce(f64::max)?;
+        if separator == ".." {
+            if values != [low, high] {
+                return None;
+            }
+            values.clear();
+        }
+        (low < high).then(|| Candidates {
+            key: key.to_owned(),
+            low,
+            high,
+            list: values,
+        })
     };
-    match parse() {
-        Some((key, low, high)) if low < high => Ok((key, low, high)),
-        _ => Err("give KEY=LOW..HIGH, as machine.rmw_cycles=15..25".to_owned()),
-    }
+    parse().ok_or_else(|| {
+        "give KEY=LOW..HIGH, as machine.rmw_cycles=15..25, or KEY=A,B,...".to_owned()
+    })
 }
 
 /// Runs the command.
@@ -83,93 +113,58 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             );
         }
     }
+    let lists = args.value.iter().filter(|v| !v.list.is_empty()).count();
+    ensure!(
+        lists == 0 || lists == args.value.len(),
+        "give bounds for all values, or lists for all"
+    );
     let described = first.scenario(first.machines()[0])?;
-    let mut start = Vec::new();
-    for (key, low, high) in &args.value {
-        set(&mut described.clone(), key, *low)?;
-        set(&mut described.clone(), key, *high)?;
-        let value = described
-            .values()
-            .into_iter()
-            .find(|v| v.key == *key)
-            .expect("it could be set")
-            .value;
-        start.push(((value - low) / (high - low)).clamp(0.0, 1.0));
+    for value in &args.value {
+        set(&mut described.clone(), &value.key, value.low)?;
+        set(&mut described.clone(), &value.key, value.high)?;
     }
-
-    let bar = ProgressBar::new(args.evaluations as u64).with_message("fitting");
-    let scaled = |x: &[f64]| -> Vec<f64> {
-        args.value
-            .iter()
-            .zip(x)
-            .map(|((_, low, high), x)| low + x.clamp(0.0, 1.0) * (high - low))
-            .collect()
-    };
-    // The optimiser's own result is where it ended; the best it has seen may be another.
-    let best = RefCell::new((f64::INFINITY, start.clone()));
-    let objective = |x: &[f64], _: &mut ()| -> f64 {
-        let settings: Vec<_> = args
-            .value
-            .iter()
-            .zip(scaled(x))
-            .map(|((key, ..), value)| (key.clone(), value))
-            .collect();
-        let error = |experiment: &Experiment| -> Result<f64> {
+    let keys = || args.value.iter().map(|value| value.key.clone());
+    let error = |values: &[f64]| -> Result<f64> {
+        let settings: Vec<_> = keys().zip(values.iter().copied()).collect();
+        let mut sum = 0.0;
+        for experiment in &experiments {
             let rows = experiment.simulate(
                 &experiment.scenarios(&settings)?,
                 &args.points,
                 args.ms / 1e3,
                 &ProgressBar::hidden(),
             )?;
-            Ok(experiment.error(&rows)
-                + if experiment.headline.is_empty() {
-                    0.0
-                } else {
-                    figure_error(&rows, &experiment.baseline) / 2.0
-                })
-        };
-        let errors: Result<Vec<f64>> = experiments.iter().map(error).collect();
-        let error = errors.map_or(f64::INFINITY, |errors| {
-            errors.iter().sum::<f64>() / errors.len() as f64
-        });
-        bar.inc(1);
-        if error < best.borrow().0 {
-            *best.borrow_mut() = (error, x.to_vec());
+            sum += experiment.error(&rows);
+            if !experiment.headline.is_empty() {
+                sum += figure_error(&rows, &experiment.baseline) / 2.0;
+            }
         }
-        error
+        Ok(sum / experiments.len() as f64)
     };
-    let unconstrained: Vec<fn(&[f64], &mut ()) -> f64> = Vec::new();
-    let unit = vec![(0.0, 1.0); start.len()];
-    let ended = minimize(
-        objective,
-        &start,
-        &unit,
-        &unconstrained,
-        (),
-        args.evaluations,
-        RhoBeg::All(0.25),
-        Some(StopTols {
-            xtol_rel: 1e-3,
-            ..StopTols::default()
-        }),
-    );
-    bar.finish_and_clear();
-    let (error, x) = best.into_inner();
-    if !error.is_finite() {
-        bail!("the fit failed, {ended:?}; choose other bounds");
-    }
+    let (error, values) = if lists > 0 {
+        try_all(&args.value, error)?
+    } else {
+        let start: Vec<f64> = keys()
+            .map(|key| {
+                let values = described.values();
+                let value = values.iter().find(|v| v.key == key);
+                value.expect("it could be set").value
+            })
+            .collect();
+        descend(&args.value, &start, args.evaluations, error)?
+    };
     let fit = Fit {
         tables: args.tables.clone(),
         points: args.points.clone(),
         values: args
             .value
             .iter()
-            .zip(scaled(&x))
-            .map(|((key, low, high), value)| Fitted {
-                key: key.clone(),
+            .zip(values)
+            .map(|(candidates, value)| Fitted {
+                key: candidates.key.clone(),
                 value: (value * 100.0).round() / 100.0,
-                low: *low,
-                high: *high,
+                low: candidates.low,
+                high: candidates.high,
             })
             .collect(),
     };
@@ -179,4 +174,74 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         toml::to_string(&fit)?
     ))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Of all combinations of the lists' values, the best, with its error.
+fn try_all(
+    values: &[Candidates],
+    error: impl Fn(&[f64]) -> Result<f64>,
+) -> Result<(f64, Vec<f64>)> {
+    let lists = values.iter().map(|value| value.list.iter().copied());
+    let combinations: Vec<_> = lists.multi_cartesian_product().collect();
+    let bar = progress(combinations.len(), "fitting");
+    let mut best = (f64::INFINITY, Vec::new());
+    for combination in combinations {
+        let error = error(&combination)?;
+        if error < best.0 {
+            best = (error, combination);
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(best)
+}
+
+/// The best within the bounds that an optimiser finds from `start` on, with its error.
+fn descend(
+    values: &[Candidates],
+    start: &[f64],
+    evaluations: usize,
+    error: impl Fn(&[f64]) -> Result<f64>,
+) -> Result<(f64, Vec<f64>)> {
+    let scaled = |x: &[f64]| -> Vec<f64> {
+        let scale = |(v, x): (&Candidates, &f64)| v.low + x.clamp(0.0, 1.0) * (v.high - v.low);
+        values.iter().zip(x).map(scale).collect()
+    };
+    let bar = progress(evaluations, "fitting");
+    // The optimiser's own result is where it ended; the best it has seen may be another.
+    let best = RefCell::new((f64::INFINITY, Vec::new()));
+    let objective = |x: &[f64], _: &mut ()| -> f64 {
+        let values = scaled(x);
+        let error = error(&values).unwrap_or(f64::INFINITY);
+        bar.inc(1);
+        if error < best.borrow().0 {
+            *best.borrow_mut() = (error, values);
+        }
+        error
+    };
+    let start: Vec<f64> = values
+        .iter()
+        .zip(start)
+        .map(|(v, start)| ((start - v.low) / (v.high - v.low)).clamp(0.0, 1.0))
+        .collect();
+    let unconstrained: Vec<fn(&[f64], &mut ()) -> f64> = Vec::new();
+    let ended = minimize(
+        objective,
+        &start,
+        &vec![(0.0, 1.0); start.len()],
+        &unconstrained,
+        (),
+        evaluations,
+        RhoBeg::All(0.25),
+        Some(StopTols {
+            xtol_rel: 1e-3,
+            ..StopTols::default()
+        }),
+    );
+    bar.finish_and_clear();
+    let best = best.into_inner();
+    if !best.0.is_finite() {
+        bail!("the fit failed, {ended:?}; choose other bounds");
+    }
+    Ok(best)
 }

@@ -96,10 +96,10 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         Some("all") => Experiment::all(),
         Some(name) => vec![Experiment::find(name)?],
     };
-    let mut runs = 0;
-    for e in &experiments {
-        runs += e.runs(&e.threads()) * if e.fit()?.is_some() { 2 } else { 1 };
-    }
+    let runs = experiments
+        .iter()
+        .map(|e| e.runs(&e.threads()) * if e.fit.is_some() { 2 } else { 1 })
+        .sum();
     let bar = progress(runs, "simulating");
     let reproductions = experiments
         .iter()
@@ -150,17 +150,15 @@ fn reproduce(
     bar: &indicatif::ProgressBar,
 ) -> Result<Reproduction> {
     let seconds = args.ms.unwrap_or(experiment.milliseconds()) / 1e3;
-    let simulate = |settings: &[(String, f64)]| {
-        let scenarios = experiment.scenarios(settings)?;
-        experiment.simulate(&scenarios, &experiment.threads(), seconds, bar)
-    };
+    let simulate =
+        |scenarios: &[_]| experiment.simulate(scenarios, &experiment.threads(), seconds, bar);
     let scenarios = experiment.scenarios(&args.set)?;
-    let rows = simulate(&args.set)?;
-    let fitted = match experiment.fit()? {
+    let rows = simulate(&scenarios)?;
+    let fitted = match experiment.fit.clone() {
         None => None,
         Some((fit, mut settings)) => {
             settings.extend_from_slice(&args.set);
-            let rows = simulate(&settings)?;
+            let rows = simulate(&experiment.scenarios(&settings)?)?;
             let unseen = rows.iter().filter(|row| {
                 !fit.tables.contains(&experiment.name) || !fit.points.contains(&row.threads)
             });
