@@ -26,7 +26,7 @@ LW_EVENT(node_queue_conflicts,
 LW_EVENT(fairness_handoffs, "hand-offs to another node after too many local ones in a row")
 LW_EVENT(numa_mode_entered, "locks whose waiters began to queue by node")
 LW_EVENT(numa_mode_left, "locks whose waiters ceased to queue by node")
-LW_MAXIMUM(longest_local_run, "most local hand-offs in a row")
+LW_MAXIMUM(longest_local_run, "most local hand-offs in a row, queueing by node")
 
 #undef LW_EVENT
 #undef LW_MAXIMUM

@@ -143,7 +143,7 @@ static inline void lw_hq_init(struct lw_node *node)
 }
 
 enum lw_hq_role {
-	LW_HQ_ALONE, /* the queue is another lock's */
+	LW_HQ_ALONE, /* has a place of its own */
 	LW_HQ_LEADS,
 	LW_HQ_HEADS, /* in the word's queue, too */
 };
@@ -180,7 +180,8 @@ static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_no
 	if (h.numa_node == me->history.numa_node) {
 		h.local += h.local < LW_HANDOFFS_MAX;
 		lw_count(local_handoffs);
-		lw_count_max(longest_local_run, h.local);
+		if (h.numa_mode)
+			lw_count_max(longest_local_run, h.local);
 	} else {
 		if (h.numa_mode ||
 		    h.local >= lw_tunable(hqlock_local_handoffs_to_increase_remotes)) {
@@ -199,12 +200,19 @@ static lw_always_inline void lw_hq_pass(struct lw_hq_waiter *me, struct lw_node 
 	lw_mcs_handoff(next, LW_NODE_HEAD);
 }
 
+static inline bool lw_hq_has_seen_enough(const union lw_hq_history *h)
+{
+	return h->handoffs > lw_tunable(hqlock_general_handoffs_turn_numa);
+}
+
 /* Plain mode: is there enough contention across nodes? The more doubts, the more it takes. */
 static inline bool lw_hq_is_contended(const union lw_hq_history *h, uint32_t doubts)
 {
 	uint64_t handoffs = h->handoffs >> doubts / LW_HQ_DOUBT;
 
-	return handoffs > lw_tunable(hqlock_general_handoffs_turn_numa) &&
+	return lw_hq_has_seen_enough(h) &&
+	       (handoffs > lw_tunable(hqlock_general_handoffs_turn_numa) ||
+		h->handoffs == LW_HANDOFFS_MAX) &&
 	       h->remote >= lw_tunable(hqlock_remote_handoffs_turn_numa);
 }
 
@@ -215,29 +223,30 @@ static inline bool lw_hq_keeps_numa(const union lw_hq_history *h)
 	       lw_chance(lw_tunable(hqlock_probability_of_force_stay_numa), 10000);
 }
 
-static inline bool lw_hq_has_seen_enough(const union lw_hq_history *h)
+/* Another node is to have its turn? At the latest when local hand-offs cannot be counted further. */
+static inline bool lw_hq_is_unfair(const union lw_hq_history *h)
 {
-	return h->handoffs > lw_tunable(hqlock_general_handoffs_turn_numa);
+	return h->local >= lw_tunable(hqlock_fairness_threshold) || h->local == LW_HANDOFFS_MAX;
 }
 
 /* The service bits that `val` is to have next. `empty`: nobody is left. */
 static lw_always_inline uint32_t lw_hq_service(uint32_t val, const union lw_hq_history *h,
 					       bool empty)
 {
-	uint32_t numa = val & LW_SERVICE_MASK, plain = numa & ~LW_HQ_NUMA;
+	uint32_t same = val & LW_SERVICE_MASK, plain = same & ~LW_HQ_NUMA;
 	uint32_t doubts = val & LW_HQ_DOUBTS;
 
 	if (!(val & LW_HQ) || !lw_numa_aware())
 		return plain;
 	if (!(val & LW_HQ_NUMA))
-		return lw_hq_is_contended(h, doubts) ? plain | LW_HQ_NUMA : plain;
+		return lw_hq_is_contended(h, doubts) ? same | LW_HQ_NUMA : same;
 	if (empty)
-		return lw_hq_keeps_numa(h) ? numa : plain;
+		return lw_hq_keeps_numa(h) ? same : plain;
 	/* Now and then: do hand-offs stay within nodes? Else plain queueing is cheaper. */
 	if (!lw_hq_has_seen_enough(h))
-		return numa;
+		return same;
 	if (h->remote <= h->handoffs / LW_HQ_WORTH)
-		return numa & ~LW_HQ_DOUBTS;
+		return same & ~LW_HQ_DOUBTS;
 	return doubts < LW_HQ_DOUBTS ? plain + LW_HQ_DOUBT : plain;
 }
 
@@ -249,13 +258,13 @@ static inline void lw_hq_count_mode(uint32_t before, uint32_t service)
 		lw_count(numa_mode_left);
 }
 
-/* Nobody else waits: (t,0,0) -> (0,0,1). False if the word is not `val` any more. */
-static lw_always_inline bool lw_hq_try_take_last(union lw_word *lock, uint32_t val,
+/* Nobody else waits: (t,0,0) -> (0,0,1). False if the word is not `*val` any more. */
+static lw_always_inline bool lw_hq_try_take_last(union lw_word *lock, uint32_t *val,
 						 uint32_t service)
 {
-	uint32_t before = val;
+	uint32_t before = *val;
 
-	if (!lw_try_cmpxchg(&lock->val, &val, service | LW_LOCKED, acquire))
+	if (!lw_try_cmpxchg(&lock->val, val, service | LW_LOCKED, acquire))
 		return false;
 	lw_hq_count_mode(before, service);
 	return true;
@@ -276,10 +285,10 @@ static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union
 		lw_field_store(lock, locked, LW_LOCKED, relaxed);
 		now = before;
 	}
-	/* Count anew in a mode that is new, or that was looked at just now. */
+	/* Count anew in a mode that is new, or that is to go on. */
 	if (h->numa_mode != !!(now & LW_HQ_NUMA))
 		*h = (union lw_hq_history){.numa_node = h->numa_node, .numa_mode = !h->numa_mode};
-	else if (h->numa_mode && lw_hq_has_seen_enough(h))
+	else if (h->numa_mode && now == service && lw_hq_has_seen_enough(h))
 		h->handoffs = h->remote = 0;
 }
 
@@ -333,7 +342,7 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 		last = (val & LW_TAIL_MASK) == me->place_tail;
 		if (me->queue && !next)
 			next = lw_load(&me->node->next, dependency);
-		if (next && (last || me->history.local < lw_tunable(hqlock_fairness_threshold))) {
+		if (next && (last || !lw_hq_is_unfair(&me->history))) {
 			lw_hq_take(lock, val, &me->history);
 			lw_hq_pass(me, next);
 			return;
@@ -341,7 +350,7 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 		if (!last)
 			break;
 		/* (place,0,0) -> (0,0,1) */
-		if (lw_hq_try_take_last(lock, val, lw_hq_service(val, &me->history, true))) {
+		if (lw_hq_try_take_last(lock, &val, lw_hq_service(val, &me->history, true))) {
 			lw_hq_leave(me, NULL);
 			return;
 		}
@@ -403,10 +412,10 @@ static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, str
 }
 
 /* Free, but not as the fast path expects it: so that it soon is, have a doubt less each time. */
-static inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t val)
+static inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t *val)
 {
 	union lw_hq_history none = {.packed = 0};
-	uint32_t service = lw_hq_service(val, &none, true);
+	uint32_t service = lw_hq_service(*val, &none, true);
 
 	return lw_hq_try_take_last(lock, val,
 				   service & LW_HQ_DOUBTS ? service - LW_HQ_DOUBT : service);
@@ -414,7 +423,7 @@ static inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t val)
 
 void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
 {
-	if (!lw_word_is_free(val) || !lw_hq_try_take_free(&lock->word, val))
+	if (!lw_word_is_free(val) || !lw_hq_try_take_free(&lock->word, &val))
 		lw_queued_slowpath(&lock->word, val, lw_hq_queue);
 }
 

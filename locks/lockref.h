@@ -230,7 +230,8 @@ static lw_always_inline int32_t lw_lockref_put_free(union lw_lockref *ref,
  *                 is none): then false, the count is as it was and the lock is held
  *   put_not_zero  put a reference and give true; false if it is the last or none
  *   put_return    put a reference, also the last, and give the new count; -1 if the
- *                 lock is held or there is none. Never waits.
+ *                 lock is held, there is none, or others were faster 100 times; then
+ *                 it is not put. Never waits.
  *   lock, trylock, unlock   those of the lock in it
  *   count         how many references; fixed while the lock is held, else a guess
  *   set_count, mark_dead    by the holder of the lock

@@ -34,7 +34,7 @@
  * any threshold; it is not monotonic there.
  */
 #define lw_clock() lw_world_clock()
-/* 0 .. n-1. user, kernel, sim: pseudo-random per slot. check: every one is explored. */
+/* 0 .. n-1. user, kernel, sim: pseudo-random. check: every one is explored. */
 #define lw_choose(n) lw_world_choose(n)
 /*
  * True `times` of `of` times, by lw_choose(). check: both are explored, unless it is

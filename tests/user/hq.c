@@ -357,6 +357,17 @@ static void check_defaults(void)
 	SET(fairness_threshold, NEVER);
 }
 
+/* Takes the lock 200 times without ever queueing. */
+static void *take_alone(void *unused)
+{
+	(void)unused;
+	for (int times = 0; times < 200; times++) {
+		lw_hq_lock(&lock);
+		lw_hq_unlock(&lock);
+	}
+	return NULL;
+}
+
 /* When they cease to: only as the last one of a queue leaves, or nobody came. */
 static void check_leaving(void)
 {
@@ -388,6 +399,15 @@ static void check_leaving(void)
 		lw_hq_unlock(&lock);
 		CHECK(by_node(&lock) == (probability > 0));
 	}
+
+	/* Half of the times, also for a thread that has no slot. */
+	pthread_t thread;
+
+	SET(probability_of_force_stay_numa, 5000);
+	init(&lock, true);
+	CHECK(pthread_create(&thread, NULL, take_alone, NULL) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(!by_node(&lock));
 }
 
 static uint32_t doubts(struct lw_hq *hq)

@@ -116,8 +116,6 @@ uint32_t lw_user_slot_take(void)
 		lw_slot_push(slot);
 		return none;
 	}
-	if (!lw_user_thread.random)
-		lw_user_thread.random = slot * UINT32_C(0x9e3779b9);
 	if (!lw_user_thread.priority_known)
 		lw_look_up_priority();
 	if (lw_exit_key < LW_CHEAP_KEYS)

@@ -81,6 +81,8 @@ static inline uint32_t lw_user_choose(uint32_t n)
 {
 	uint32_t x = lw_user_thread.random;
 
+	if (!x)
+		x = (uint32_t)((uintptr_t)&lw_user_thread >> 4) * UINT32_C(0x9e3779b9) | 1;
 	x ^= x << 13;
 	x ^= x >> 17;
 	x ^= x << 5;

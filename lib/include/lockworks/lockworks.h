@@ -36,12 +36,15 @@
  *
  * A lock's waiters queue by the number of their slot in this process's one copy of
  * the library: no lock may lie in memory shared between processes (struct lw_tas and
- * union lw_ticket may), and the static and the shared library do not go together.
+ * union lw_ticket may), and the static and the shared library do not go together. All
+ * threads use a struct lw_hq at the same address: waiters find their queues by it.
  *
  * In the child of a fork only the forking thread goes on. Locks that it holds
  * are its own still. A lock that another thread held or waited for at the fork
  * must be made anew in the child before it is used there, for that thread will
- * neither release it nor leave its queue.
+ * neither release it nor leave its queue. Where a signal handler forks while the
+ * thread waits for a lock, that does not do for a struct lw_hq in the child: set
+ * lw_set_numa_spinlock(LW_NUMA_OFF) there before others are contended for.
  */
 #ifndef LOCKWORKS_H
 #define LOCKWORKS_H
