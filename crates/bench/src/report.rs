@@ -381,7 +381,7 @@ impl Report {
             }
         }
         let others = (self.simulator.iter().map(Simulation::judged))
-            .chain(self.reproduction.iter().filter_map(Reproduction::judged))
+            .chain(self.reproduction.iter().map(Reproduction::judged))
             .chain(self.checker.iter().map(Proof::judged));
         for judged in others {
             match judged {

@@ -48,7 +48,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     fs::create_dir_all(&args.output)
         .with_context(|| format!("cannot create {directory}; name another with --output"))?;
     let experiment = Experiment::find(TABLE)?;
-    let scenario = experiment.scenario(experiment.machines()[0])?;
+    let scenario = experiment.scenario(&experiment.machine)?;
 
     let measured = measure()?;
     output::print(&format!("{}\n", torture::table(&measured)))?;
@@ -138,9 +138,7 @@ fn simulated_table(experiment: &Experiment, rows: &[sim::Row]) -> String {
     }
     format!(
         "Simulated: {} on {}, {}, values as described, one random placement (`lockworks reproduce` takes the mean of several)\n{table}\n",
-        experiment.workload,
-        experiment.machines()[0],
-        experiment.unit
+        experiment.workload, experiment.machine, experiment.unit
     )
 }
 
@@ -200,8 +198,7 @@ fn simulated_panel(experiment: &Experiment, rows: &[sim::Row]) -> Panel {
     Panel {
         title: format!(
             "Simulated: {} on {}",
-            experiment.workload,
-            experiment.machines()[0]
+            experiment.workload, experiment.machine
         ),
         unit: experiment.unit.clone(),
         series: names(rows.iter().map(|row| row.lock))
@@ -234,8 +231,7 @@ fn published_panel(experiment: &Experiment) -> Panel {
     Panel {
         title: format!(
             "Published: {} on {}",
-            experiment.workload,
-            experiment.machines()[0]
+            experiment.workload, experiment.machine
         ),
         unit: experiment.unit.clone(),
         series,
@@ -315,14 +311,14 @@ fn advice_there(experiment: &Experiment, rows: &[sim::Row]) -> String {
     let Some(from) = from else {
         return format!(
             "On the simulated {} {aware} gains nothing over {stock}: take {stock} there.",
-            experiment.machines()[0]
+            experiment.machine
         );
     };
     format!(
         "On the simulated {} take {aware}: from {from} threads on it is ahead of {stock}, at {most} \
          by {:.2} times (published: {:.2}), for a fairness factor of {} over {VIRTUAL_MS} ms, and \
          with fewer threads the two are alike.",
-        experiment.machines()[0],
+        experiment.machine,
         gain(most),
         published(most),
         fairness.map_or_else(|| "?".to_owned(), |f| format!("{f:.2}")),

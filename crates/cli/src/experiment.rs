@@ -1,7 +1,8 @@
 //! Published tables, and their experiments repeated in simulation.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
+use itertools::Itertools;
 use lockworks::{Settings, fairness};
 use lockworks_machine::Machine;
 use lockworks_sim::{Outcome, Placement, Run, Scenario};
@@ -52,7 +53,7 @@ pub struct Experiment {
     /// Where the figures were published.
     pub source: String,
     /// On which machine, unless a column says another.
-    machine: String,
+    pub machine: String,
     /// Which workload.
     pub workload: String,
     placement: Placing,
@@ -81,9 +82,9 @@ pub struct Experiment {
     columns: Vec<Column>,
     #[serde(skip)]
     published: Vec<Published>,
-    /// The fit whose values change something here, with these: of several, one on this workload.
+    /// The saved fit on tables of this workload.
     #[serde(skip)]
-    pub fit: Option<(Fit, Changes)>,
+    pub fit: Option<Fit>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -160,9 +161,6 @@ pub struct Fit {
     pub values: Vec<Fitted>,
 }
 
-/// Values to be changed, by their names.
-pub type Changes = Vec<(String, f64)>;
-
 /// One fitted value.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -228,17 +226,8 @@ impl Experiment {
             let fit: Fit = toml::from_str(text).expect("saved fits are well formed");
             let made_on = all.iter().find(|e| e.name == fit.tables[0]);
             let workload = made_on.expect("fits are made on tables").workload.clone();
-            for experiment in &mut all {
-                let own = experiment.workload == workload;
-                let settings: Changes = fit
-                    .values
-                    .iter()
-                    .filter(|fitted| own || !fitted.key.starts_with("workload."))
-                    .map(|fitted| (fitted.key.clone(), fitted.value))
-                    .collect();
-                if !settings.is_empty() && (own || experiment.fit.is_none()) {
-                    experiment.fit = Some((fit.clone(), settings));
-                }
+            for experiment in all.iter_mut().filter(|e| e.workload == workload) {
+                experiment.fit = Some(fit.clone());
             }
         }
         all
@@ -299,9 +288,8 @@ impl Experiment {
 
     /// Its machines.
     pub fn machines(&self) -> Vec<&str> {
-        let mut machines: Vec<&str> = self.columns.iter().map(|c| self.machine_of(c)).collect();
-        machines.dedup();
-        machines
+        let machines = self.columns.iter().map(|c| self.machine_of(c));
+        machines.unique().collect()
     }
 
     fn machine_of<'a>(&'a self, column: &'a Column) -> &'a str {
@@ -441,10 +429,16 @@ impl Experiment {
                 bar.inc(1);
                 let outcome =
                     outcome.with_context(|| format!("{} with {threads} threads", subject.lock))?;
-                anyhow::ensure!(
+                ensure!(
                     outcome.violations == 0,
                     "{} failed to exclude",
                     subject.lock
+                );
+                ensure!(
+                    outcome.operations_per_second > 0.0,
+                    "{} with {threads} threads did nothing in {} ms; ask for more with --ms",
+                    subject.lock,
+                    seconds * 1e3
                 );
                 Ok(outcome)
             })

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use cobyla::{RhoBeg, StopTols, minimize};
 use indicatif::ProgressBar;
 use itertools::Itertools;
@@ -16,9 +16,9 @@ use crate::sim::{progress, set};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Minimises the mean absolute error of the headline column's speedups, and half of that of the
-baseline's figures, at the given points; of all figures, in a table without a headline. The rest of
-the table remains to judge the fit by. Of several tables the mean is taken. Where all values are
-lists, each combination is tried. Writes TOML, as in experiments/fit.toml, which `lockworks
+baseline's figures where they are published, at the given points; of all figures, in a table without
+a headline. The rest of the table remains to judge the fit by. Of several tables the mean is taken.
+Where all values are lists, each combination is tried. Writes TOML, as in experiments/fit.toml, which `lockworks
 reproduce` uses when built in.
 
 Examples:
@@ -104,26 +104,36 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             experiment.name,
             first.name
         );
-        for n in &args.points {
-            ensure!(
-                experiment.threads().contains(n),
-                "{} has no row for {n} threads; choose from {:?}",
-                experiment.name,
-                experiment.threads()
-            );
-        }
+        ensure!(
+            experiment.threads().iter().any(|n| args.points.contains(n)),
+            "{} has rows for {:?} threads; choose of these too",
+            experiment.name,
+            experiment.threads()
+        );
     }
+    for n in &args.points {
+        ensure!(
+            experiments.iter().any(|e| e.threads().contains(n)),
+            "no table has a row for {n} threads; {} has {:?}",
+            first.name,
+            first.threads()
+        );
+    }
+    let keys = || args.value.iter().map(|value| value.key.clone());
+    ensure!(
+        args.tables.iter().all_unique() && args.points.iter().all_unique() && keys().all_unique(),
+        "give each table, point and value once"
+    );
     let lists = args.value.iter().filter(|v| !v.list.is_empty()).count();
     ensure!(
         lists == 0 || lists == args.value.len(),
         "give bounds for all values, or lists for all"
     );
-    let described = first.scenario(first.machines()[0])?;
+    let described = first.scenario(&first.machine)?;
     for value in &args.value {
         set(&mut described.clone(), &value.key, value.low)?;
         set(&mut described.clone(), &value.key, value.high)?;
     }
-    let keys = || args.value.iter().map(|value| value.key.clone());
     let error = |values: &[f64]| -> Result<f64> {
         let settings: Vec<_> = keys().zip(values.iter().copied()).collect();
         let mut sum = 0.0;
@@ -153,6 +163,10 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             .collect();
         descend(&args.value, &start, args.evaluations, error)?
     };
+    ensure!(
+        error.is_finite(),
+        "the fit came to no finite error; choose other values"
+    );
     let fit = Fit {
         tables: args.tables.clone(),
         points: args.points.clone(),
@@ -162,7 +176,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             .zip(values)
             .map(|(candidates, value)| Fitted {
                 key: candidates.key.clone(),
-                value: (value * 100.0).round() / 100.0,
+                value,
                 low: candidates.low,
                 high: candidates.high,
             })
@@ -203,21 +217,27 @@ fn descend(
     evaluations: usize,
     error: impl Fn(&[f64]) -> Result<f64>,
 ) -> Result<(f64, Vec<f64>)> {
-    let scaled = |x: &[f64]| -> Vec<f64> {
-        let scale = |(v, x): (&Candidates, &f64)| v.low + x.clamp(0.0, 1.0) * (v.high - v.low);
+    // With four digits, so that what is saved is what was tried.
+    let scaled = |x: &[f64]| -> Result<Vec<f64>> {
+        let scale = |(v, x): (&Candidates, &f64)| {
+            let value = v.low + x.clamp(0.0, 1.0) * (v.high - v.low);
+            Ok(format!("{value:.3e}").parse()?)
+        };
         values.iter().zip(x).map(scale).collect()
     };
     let bar = progress(evaluations, "fitting");
     // The optimiser's own result is where it ended; the best it has seen may be another.
     let best = RefCell::new((f64::INFINITY, Vec::new()));
     let objective = |x: &[f64], _: &mut ()| -> f64 {
-        let values = scaled(x);
-        let error = error(&values).unwrap_or(f64::INFINITY);
+        let error = scaled(x).and_then(|values| {
+            let error = error(&values)?;
+            if error < best.borrow().0 {
+                *best.borrow_mut() = (error, values);
+            }
+            Ok(error)
+        });
         bar.inc(1);
-        if error < best.borrow().0 {
-            *best.borrow_mut() = (error, values);
-        }
-        error
+        error.unwrap_or(f64::INFINITY)
     };
     let start: Vec<f64> = values
         .iter()
@@ -225,7 +245,7 @@ fn descend(
         .map(|(v, start)| ((start - v.low) / (v.high - v.low)).clamp(0.0, 1.0))
         .collect();
     let unconstrained: Vec<fn(&[f64], &mut ()) -> f64> = Vec::new();
-    let ended = minimize(
+    let _ = minimize(
         objective,
         &start,
         &vec![(0.0, 1.0); start.len()],
@@ -239,9 +259,5 @@ fn descend(
         }),
     );
     bar.finish_and_clear();
-    let best = best.into_inner();
-    if !best.0.is_finite() {
-        bail!("the fit failed, {ended:?}; choose other bounds");
-    }
-    Ok(best)
+    Ok(best.into_inner())
 }

@@ -58,10 +58,9 @@ struct Reproduction {
     virtual_milliseconds: f64,
     /// Of the headline column's speedups, or of all figures, with values as described.
     mean_absolute_error_percent: f64,
-    /// What it is to be at most,
+    /// The error that has a limit: as above, or with fitted values.
+    judged_error_percent: f64,
     limit_percent: f64,
-    /// with fitted values, rather than with those described.
-    limit_is_for_fitted: bool,
     rows: Vec<Row>,
     columns: Vec<ColumnError>,
     /// Of the first machine.
@@ -156,8 +155,12 @@ fn reproduce(
     let rows = simulate(&scenarios)?;
     let fitted = match experiment.fit.clone() {
         None => None,
-        Some((fit, mut settings)) => {
-            settings.extend_from_slice(&args.set);
+        Some(fit) => {
+            let values = fit
+                .values
+                .iter()
+                .map(|value| (value.key.clone(), value.value));
+            let settings: Vec<_> = values.chain(args.set.iter().cloned()).collect();
             let rows = simulate(&experiment.scenarios(&settings)?)?;
             let unseen = rows.iter().filter(|row| {
                 !fit.tables.contains(&experiment.name) || !fit.points.contains(&row.threads)
@@ -170,10 +173,14 @@ fn reproduce(
             })
         }
     };
+    let described = experiment.error(&rows);
     Ok(Reproduction {
-        mean_absolute_error_percent: experiment.error(&rows),
+        mean_absolute_error_percent: described,
+        judged_error_percent: match &fitted {
+            Some(fitted) if experiment.limit_is_for_fitted => fitted.mean_absolute_error_percent,
+            _ => described,
+        },
         limit_percent: experiment.limit_percent,
-        limit_is_for_fitted: experiment.limit_is_for_fitted,
         columns: experiment
             .published_series()
             .iter()

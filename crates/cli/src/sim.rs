@@ -28,16 +28,15 @@ pub struct Args {
     #[arg(short, long, value_name = "NAME|PATH", default_value = "oracle-x5-4")]
     machine: String,
 
-    /// What the threads do: locktorture, locktorture-new, open1_threads, lock2_threads,
-    /// leveldb_readrandom
-    #[arg(short, long, value_name = "NAME", default_value = "locktorture")]
+    #[arg(short, long, value_name = "NAME", default_value = "locktorture", help = workloads())]
     workload: String,
 
     /// Numbers of threads [default: 1,2,4,... up to the machine's CPUs]
     #[arg(short, long, value_name = "N", value_delimiter = ',')]
     threads: Vec<usize>,
 
-    /// Where threads run: compact, spread, scatter:SEED or gather:SIZE:SEED [default: the workload's]
+    /// Where threads run: compact, spread, scatter[:SEED] or gather:SIZE[:SEED] [default: the
+    /// workload's]
     #[arg(short, long, value_name = "HOW")]
     placement: Option<Placement>,
 
@@ -49,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Does CNA keep waiters of one node together?
+    /// Do CNA and HQ keep waiters of one node together?
     #[arg(long, value_name = "MODE", default_value = "auto")]
     numa: Numa,
 
@@ -153,6 +152,11 @@ pub fn set(scenario: &mut Scenario, key: &str, value: f64) -> Result<()> {
         })
 }
 
+fn workloads() -> String {
+    let names: Vec<String> = Workload::all().into_iter().map(|w| w.name).collect();
+    format!("What the threads do: {}", names.join(", "))
+}
+
 /// A bar for so many runs, on a terminal.
 pub fn progress(runs: usize, what: &str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {eta} left")
@@ -169,9 +173,8 @@ struct Results {
     placement: String,
     virtual_milliseconds: f64,
     seed: u64,
-    numa: bool,
-    threshold_ms: u32,
-    shuffle_reduction: bool,
+    tunables: Settings,
+    odd_priority: bool,
     values: Vec<ScenarioValue>,
     rows: Vec<Row>,
 }
@@ -364,9 +367,8 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         placement: placement.to_string(),
         virtual_milliseconds: args.ms,
         seed: args.seed,
-        numa: numa_aware,
-        threshold_ms: args.threshold,
-        shuffle_reduction: !args.no_shuffle_reduction,
+        tunables: plan.tunables,
+        odd_priority: args.odd_priority,
         values: scenario.values(),
         rows,
     };
