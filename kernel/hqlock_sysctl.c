@@ -7,19 +7,13 @@
 #include "numa_spinlock.h"
 #include "tunables.h"
 
-enum {
-#define LW_HQLOCK_TUNABLE(tunable, ...) HQLOCK_##tunable,
-#include "hqlock_tunables_list.h"
-	HQLOCK_TUNABLES
-};
-
 /* Linux 6.12 counts the entries, 6.1 looks for one without a name behind them. */
 static struct {
-	struct ctl_table entries[HQLOCK_TUNABLES];
+	struct ctl_table entries[LW_HQLOCK_TUNABLE_COUNT];
 	struct ctl_table end;
 } hqlock_sysctl = {
 #define LW_HQLOCK_TUNABLE(tunable, value, largest, ...)                                         \
-	.entries[HQLOCK_##tunable] = {                                                          \
+	.entries[LW_HQLOCK_##tunable] = {                                                       \
 		.procname = "hqlock_" #tunable,                                                 \
 		.data = &numa_spinlock_tunables.hqlock_##tunable,                               \
 		.maxlen = sizeof(numa_spinlock_tunables.hqlock_##tunable),                      \

@@ -157,7 +157,9 @@ static int __init numa_spinlock_setup(char *arg)
 	static const char *const names[] = {"auto", "on", "off", "cna", "hq"};
 	int mode = match_string(names, ARRAY_SIZE(names), arg ?: "");
 
-	if (mode >= 0)
+	if (mode == NUMA_HQ && !IS_ENABLED(CONFIG_HQSPINLOCKS))
+		pr_warn("numa_spinlock=hq refused: CONFIG_HQSPINLOCKS is not set\n");
+	else if (mode >= 0)
 		numa_mode = mode;
 	else
 		pr_warn("numa_spinlock=%s refused: auto, on, off, cna or hq\n", arg ?: "");

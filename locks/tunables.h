@@ -15,6 +15,13 @@
 #define LW_HANDOFFS_MAX UINT16_MAX
 #endif
 
+/* What can be set of the HQ-spinlock, in the order of its list. */
+enum lw_hqlock_tunable {
+#define LW_HQLOCK_TUNABLE(name, ...) LW_HQLOCK_##name,
+#include "hqlock_tunables_list.h"
+	LW_HQLOCK_TUNABLE_COUNT
+};
+
 /* Read with lw_tunable(name), but for numa_aware, which is lw_numa_aware(). */
 struct lw_tunables {
 	/* CNA, HQ: keep waiters of one node together. `auto` has been resolved by the world. */

@@ -804,7 +804,13 @@ fn every_step_of_the_series_compiles() {
             "HQSPINLOCKS_LOCKREF",
             "HQSPINLOCKS_FUTEX",
         ]);
+        let refuses_hq = || {
+            let object = fs::read(ours.join("numa_spinlock.o")).unwrap();
+            text(&object).contains("numa_spinlock=hq refused: ")
+        };
+        assert!(!refuses_hq());
         without(&["HQSPINLOCKS"]);
+        assert!(refuses_hq());
         assert_eq!(fast_paths(&objects), with_hq);
         without(&[
             "LOCK_EVENT_COUNTS",

@@ -175,14 +175,9 @@ bool lw_priority_waiters(void);
 /*
  * Of struct lw_hq: names, bounds, defaults and meaning are in
  * hqlock_tunables_list.h; that of LOCKWORKS_HQLOCK_FAIRNESS_THRESHOLD, for one, is
- * LW_HQLOCK_fairness_threshold here. lw_hqlock_tunables has one entry for each.
+ * LW_HQLOCK_fairness_threshold here (enum lw_hqlock_tunable). lw_hqlock_tunables has
+ * one entry for each.
  */
-enum lw_hqlock_tunable {
-#define LW_HQLOCK_TUNABLE(name, ...) LW_HQLOCK_##name,
-#include "hqlock_tunables_list.h"
-	LW_HQLOCK_TUNABLE_COUNT
-};
-
 struct lw_hqlock_tunable_description {
 	const char *name;
 	uint64_t default_value;
