@@ -301,6 +301,12 @@ static int run_threads(void)
 	return error;
 }
 
+/* Whatever was done to it, a lock is of its type for its life. */
+static bool lost_type(struct padded_word *padded)
+{
+	return (lw_load(&padded->word, relaxed) & type->unlocked) != type->unlocked;
+}
+
 static bool can_be_taken(raw_spinlock_t *lock)
 {
 	if (!arch_spin_trylock(&lock->raw_lock))
@@ -311,12 +317,12 @@ static bool can_be_taken(raw_spinlock_t *lock)
 
 /*
  * What one may ask of a spinlock, and attempt, has the same answers if it opted in to
- * HQ, and it is after unlock what it was when it was initialised.
+ * HQ, which it has done when initialised and still after unlock.
  */
 static long opted_in_violations(raw_spinlock_t *lock)
 {
-	arch_spinlock_t unlocked = lock->raw_lock;
-	long bad = 0;
+	static const arch_spinlock_t opted_in = __ARCH_SPIN_LOCK_UNLOCKED_HQ;
+	long bad = !!memcmp(&opted_in, &lock->raw_lock, sizeof(opted_in));
 
 	bad += raw_spin_is_locked(lock) || raw_spin_is_contended(lock);
 	bad += !arch_spin_value_unlocked(lock->raw_lock);
@@ -326,7 +332,7 @@ static long opted_in_violations(raw_spinlock_t *lock)
 	bad += arch_spin_value_unlocked(lock->raw_lock);
 	bad += can_be_taken(lock);
 	raw_spin_unlock(lock);
-	return bad + !!memcmp(&unlocked, &lock->raw_lock, sizeof(unlocked));
+	return bad + !!memcmp(&opted_in, &lock->raw_lock, sizeof(opted_in));
 }
 
 static long opting_in_violations(void)
@@ -337,7 +343,6 @@ static long opting_in_violations(void)
 
 	raw_spin_lock_init_hq(&initialised);
 	bad = opted_in_violations(&made) + opted_in_violations(&initialised);
-	bad += !!memcmp(&made.raw_lock, &initialised.raw_lock, sizeof(made.raw_lock));
 #ifndef CONFIG_PREEMPT_RT
 	{
 		static DEFINE_SPINLOCK_HQ(made);
@@ -390,11 +395,14 @@ static int __init test_init(void)
 
 	all = atomic_read(&violations);
 	all += opting_in_violations();
+	for (i = 0; i < LW_CLIENT_LOCKS; i++)
+		all += lost_type(&task_words[i]);
 	for (i = 0; i < LEVELS; i++) {
 		struct level *level = &levels[i];
 		long entered = atomic_long_read(&level->entered);
 
 		all += atomic_long_read(&level->violations) + (level->count != entered);
+		all += lost_type(&level->word);
 		pr_info("%s: %ld %s\n", lock, entered, level->name);
 	}
 	pr_info("%s: %d contexts nested at most\n", lock, atomic_read(&deepest));

@@ -3,6 +3,7 @@
 //! These take minutes and need QEMU: `make test-kernel` runs all of them, `make test` the
 //! module `quick`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -360,13 +361,21 @@ mod quick {
             refused hqlock_probability_of_force_stay_numa 10001
             for name in hqlock_*; do
                 for value in -1 9223372036854775808 many; do refused "$name" "$value"; done
-                echo 10000 >"$name" && [ "$(cat "$name")" = 10000 ] || echo "$name lost 10000"
+                most=9223372036854775807
+                [ "$name" != hqlock_probability_of_force_stay_numa ] || most=10000
+                for value in 0 $most; do
+                    echo $value >"$name" && [ "$(cat "$name")" = $value ] || echo "$name lost $value"
+                done
             done 2>/dev/null
             cat /proc/hqlock_stats
+            # Kinds of hand-offs do not matter, so waiters queue by node at once.
+            for name in hqlock_*_turn_numa; do echo 0 >"$name"; done
+            insmod /lockworks/modules/lockworks_test.ko lock=hq rounds=200
+            sed 's/^/after: /' /proc/hqlock_stats
         "#;
         for (version, config) in KERNELS {
             let kernel = ["--version", version, "--config", config];
-            let machine = ["--nodes", "2", "--cpus", "2", "--lock", "hq"];
+            let machine = ["--nodes", "2", "--cpus", "4", "--lock", "hq"];
             let said = printed(
                 &[&["run"], &kernel[..], &machine, &["--", script]].concat(),
                 0,
@@ -395,6 +404,17 @@ mod quick {
                 "numa_mode_left",
             ] {
                 assert!(said.contains(&format!("\n{count}")), "{count}: {said}");
+            }
+            let after = |count: &str| -> u64 {
+                let mut lines = said.lines().filter_map(|line| line.strip_prefix("after: "));
+                let line = lines.find(|line| line.starts_with(&format!("{count} ")));
+                let value = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+                value.unwrap_or_else(|| panic!("no {count} in {said}"))
+            };
+            // Nobody waits any more.
+            assert_eq!(after("node_queues"), 0, "{said}");
+            for count in ["node_queues_most", "longest_local_run", "numa_mode_entered"] {
+                assert_ne!(after(count), 0, "{said}");
             }
         }
     }
@@ -586,6 +606,7 @@ const MACHINES: [(&str, &str); 8] = [
 ];
 
 const TYPES: [&str; 3] = ["spin_lock", "spin_lock_irq", "raw_spin_lock_irq"];
+const HQ_TYPES: [&str; 2] = ["spin_lock_hq", "spin_lock_irq_hq"];
 
 #[test]
 #[ignore = "boots many kernels; make test-kernel"]
@@ -596,24 +617,26 @@ fn every_kernel_on_every_machine() {
             "6.1" => &TYPES[..2],
             _ => &TYPES,
         };
-        let command = format!(
-            "cd /lockworks/modules && insmod ./torture.ko && for type in {}; do \
-             insmod ./locktorture.ko torture_type=$type nwriters_stress=$(nproc) \
-             stat_interval=86400 verbose=0 onoff_interval=1 || exit; \
-             sleep 4; rmmod locktorture; dmesg | grep Writes: | tail -n 1; done; \
-             echo $(dmesg | grep -c 'is now offline') offline",
-            types.join(" ")
-        );
         for config in ["native", "paravirt"] {
             for (nodes, cpus) in MACHINES {
-                let kernel = ["--version", version, "--config", config];
-                let machine = ["--nodes", nodes, "--cpus", cpus, "--emulation", "single"];
-                let rest = ["--lock", "cna", "--", &command];
-                let said = printed(&[&["run"], &kernel[..], &machine, &rest].concat(), 0);
-                let rounds = said.matches("Fail: 0").count();
-                assert_eq!(rounds, types.len(), "{said}");
-                assert!(!said.contains("\n0 offline"), "{said}");
-                eprintln!("{version} {config}, {cpus} CPUs on {nodes} nodes\n{said}");
+                for (lock, types) in [("cna", types), ("hq", &HQ_TYPES[..])] {
+                    let command = format!(
+                        "cd /lockworks/modules && insmod ./torture.ko && for type in {}; do \
+                         insmod ./locktorture.ko torture_type=$type nwriters_stress=$(nproc) \
+                         stat_interval=86400 verbose=0 onoff_interval=1 || exit; \
+                         sleep 4; rmmod locktorture; dmesg | grep Writes: | tail -n 1; done; \
+                         echo $(dmesg | grep -c 'is now offline') offline",
+                        types.join(" ")
+                    );
+                    let kernel = ["--version", version, "--config", config, "--lock", lock];
+                    let machine = ["--nodes", nodes, "--cpus", cpus, "--emulation", "single"];
+                    let rest = ["--", &command];
+                    let said = printed(&[&["run"], &kernel[..], &machine, &rest].concat(), 0);
+                    let rounds = said.matches("Fail: 0").count();
+                    assert_eq!(rounds, types.len(), "{said}");
+                    assert!(!said.contains("\n0 offline"), "{said}");
+                    eprintln!("{version} {config} {lock}, {cpus} CPUs on {nodes} nodes\n{said}");
+                }
             }
         }
     }
@@ -624,11 +647,13 @@ fn every_kernel_on_every_machine() {
 fn a_debug_kernel_is_content() {
     for arch in ["x86-64", "arm64"] {
         let kernel = ["--arch", arch, "--config", "debug"];
-        let lock = ["--lock", "cna", "--no-shuffle-reduction", "--hotplug"];
+        let locks = ["--lock", "cna,hq", "--no-shuffle-reduction", "--hotplug"];
         let length = ["--seconds", "5", "--rounds", "1"];
-        torture(&[&kernel[..], &lock, &length].concat(), 0);
-        let line = conformance("cna", &kernel, 0);
-        assert!(line.ends_with(": 0 violations"), "{line}");
+        torture(&[&kernel[..], &locks, &length].concat(), 0);
+        for lock in ["cna", "hq"] {
+            let line = conformance(lock, &kernel, 0);
+            assert!(line.ends_with(": 0 violations"), "{line}");
+        }
         let command = ["--", "dmesg | grep -e testcases -e kcsan"];
         let log = printed(&[&["run"], &kernel[..], &command].concat(), 0);
         assert!(log.contains("testcases passed"), "{log}");
@@ -645,29 +670,34 @@ fn arm64_has_it_all() {
             auto.contains("lockworks: cna, NUMA threshold 10 ms, shuffle reduction on, 4 nodes"),
             "{auto}"
         );
-        let locks = ["--lock", "qspinlock,cna", "--emulation", "counted"];
+        let locks = ["--lock", "qspinlock,cna,hq", "--emulation", "counted"];
         let length = ["--seconds", "1", "--rounds", "1"];
         let reports = torture(&[&kernel[..], &locks, &length].concat(), 0);
-        let [native, cna] = &reports[..] else {
+        let [native, cna, hq] = &reports[..] else {
             panic!("{reports:?}")
         };
-        assert_eq!(cna["arch"], "arm64");
-        assert_eq!(cna["fail"], 0);
-        assert!(
-            remote_share(cna) < remote_share(native) / 5.0,
-            "{reports:?}"
-        );
+        assert_eq!(hq["type"], "spin_lock_hq");
+        for report in [cna, hq] {
+            assert_eq!(report["arch"], "arm64");
+            assert_eq!(report["fail"], 0);
+            assert!(
+                remote_share(report) < remote_share(native) / 5.0,
+                "{reports:?}"
+            );
+        }
         let priority = ["--type", "spin_lock_irq", "--no-shuffle-reduction"];
         let hotplug = ["--hotplug", "--seconds", "4", "--rounds", "1"];
         let report = &torture(&[&kernel[..], &priority, &hotplug].concat(), 0)[0];
         assert!(counter(report, "priority_waiters") > counter(report, "queued_acquisitions") / 2);
-        let line = conformance("cna", &kernel, 0);
-        assert!(line.ends_with(": 0 violations"), "{line}");
+        for lock in ["cna", "hq"] {
+            let line = conformance(lock, &kernel, 0);
+            assert!(line.ends_with(": 0 violations"), "{line}");
+        }
         let busted = ["--lock", "busted", "--seconds", "3", "--rounds", "1"];
         let report = &torture(&[&kernel[..], &busted].concat(), 1)[0];
         assert_ne!(report["fail"], 0);
-        for workload in ["fork", "files"] {
-            let work = ["--lock", "cna", "--workload", workload];
+        for (lock, workload) in [("cna", "fork"), ("hq", "files")] {
+            let work = ["--lock", lock, "--workload", workload];
             printed(&[&["run"], &kernel[..], &work].concat(), 0);
         }
     }
@@ -694,39 +724,71 @@ fn what_arm64_has_not_is_refused() {
     }
 }
 
-/// What an object does, in one of its functions or all, without the addresses.
-fn code(object: &Path, function: Option<&str>) -> Vec<String> {
+/// What the functions of an object do, without the addresses.
+fn code(object: &Path) -> BTreeMap<String, Vec<String>> {
     let mut objdump = Command::new("objdump");
-    objdump.args(["-dr", "--no-show-raw-insn"]);
-    objdump.args(function.map(|name| format!("--disassemble={name}")));
-    let text = succeeds(objdump.arg(object));
+    let text = succeeds(objdump.args(["-dr", "--no-show-raw-insn"]).arg(object));
     let hexadecimal = |word: &str| u64::from_str_radix(word, 16).is_ok();
-    let lines = text.lines().filter_map(|line| line.split_once(':'));
-    lines
-        .filter(|(address, _)| hexadecimal(address.trim()))
-        .map(|(_, operation)| {
-            // A jump's target also stands there as the distance from its function's start.
-            let mut words = operation.split_whitespace();
-            let first = words.next().into_iter();
-            let words: Vec<&str> = first
-                .chain(words.filter(|word| !hexadecimal(word)))
-                .collect();
-            words.join(" ")
-        })
+    let mut functions = BTreeMap::<String, Vec<String>>::new();
+    let mut function = String::new();
+    for line in text.lines() {
+        if let Some((_, name)) = line
+            .strip_suffix(">:")
+            .and_then(|line| line.split_once(" <"))
+        {
+            function = name.to_owned();
+        }
+        let Some((_, operation)) = line
+            .split_once(':')
+            .filter(|(address, _)| hexadecimal(address.trim()))
+        else {
+            continue;
+        };
+        // A jump's target also stands there as the distance from its function's start.
+        let mut words = operation.split_whitespace();
+        let first = words.next().into_iter();
+        let words: Vec<&str> = first
+            .chain(words.filter(|word| !hexadecimal(word)))
+            .collect();
+        let operations = functions.entry(function.clone()).or_default();
+        // A target that is relocated is named by what happens to come behind.
+        if let (Some(before), true) = (operations.last_mut(), words[0].starts_with("R_")) {
+            before.truncate(before.find('<').unwrap_or(before.len()));
+        }
+        operations.push(words.join(" "));
+    }
+    let is_padding = |line: &String| line.contains("nop") || line == "xchg %ax,%ax";
+    for operations in functions.values_mut() {
+        while operations.last().is_some_and(is_padding) {
+            operations.pop();
+        }
+    }
+    functions
+}
+
+/// The functions that do not do the same.
+fn differing<'a>(
+    one: &'a BTreeMap<String, Vec<String>>,
+    other: &'a BTreeMap<String, Vec<String>>,
+) -> Vec<&'a String> {
+    let names = one.keys().chain(other.keys());
+    names
+        .filter(|name| one.get(*name) != other.get(*name))
         .collect()
 }
 
 /// How spinlocks are locked and unlocked.
-fn fast_paths(objects: &Path) -> Vec<Vec<String>> {
-    let object = objects.join("kernel/locking/spinlock.o");
+fn fast_paths(objects: &Path) -> BTreeMap<String, Vec<String>> {
+    let mut functions = code(&objects.join("kernel/locking/spinlock.o"));
     let operations = [
         "_raw_spin_lock",
         "_raw_spin_lock_irqsave",
         "_raw_spin_unlock",
     ];
-    let paths = operations.map(|name| code(&object, Some(name)));
-    assert!(paths.iter().all(|path| path.len() > 2), "{paths:?}");
-    paths.into()
+    functions.retain(|name, _| operations.contains(&name.as_str()));
+    assert_eq!(functions.len(), operations.len());
+    assert!(functions.values().all(|path| path.len() > 2));
+    functions
 }
 
 #[test]
@@ -799,11 +861,27 @@ fn every_step_of_the_series_compiles() {
                 assert!(!text.contains(&format!("CONFIG_{symbol}=")), "{symbol}");
             }
         };
+        // The initial word of a lock that opted in is stored by who makes it.
+        let opted_in = || {
+            ["fs/dcache.o", "kernel/futex/core.o"].map(|file| {
+                succeeds(&mut make(&tree, &objects, &[file]));
+                let made = code(&objects.join(file));
+                let constants = made
+                    .values()
+                    .flatten()
+                    .filter_map(|line| Some(line.split_once("$0x")?.1.split_once(',')?.0))
+                    .filter_map(|digits| u64::from_str_radix(digits, 16).ok());
+                // With the count of a lockref, it may be half of a constant.
+                constants.map(|all| all as u32).any(|word| word == 0x200)
+            })
+        };
+        assert_eq!(opted_in(), [true, true]);
         without(&[
             "HQSPINLOCKS_DEBUG",
             "HQSPINLOCKS_LOCKREF",
             "HQSPINLOCKS_FUTEX",
         ]);
+        assert_eq!(opted_in(), [false, false]);
         let refuses_hq = || {
             let object = fs::read(ours.join("numa_spinlock.o")).unwrap();
             text(&object).contains("numa_spinlock=hq refused: ")
@@ -811,7 +889,7 @@ fn every_step_of_the_series_compiles() {
         assert!(!refuses_hq());
         without(&["HQSPINLOCKS"]);
         assert!(refuses_hq());
-        assert_eq!(fast_paths(&objects), with_hq);
+        assert_eq!(differing(&fast_paths(&objects), &with_hq), [""; 0]);
         without(&[
             "LOCK_EVENT_COUNTS",
             "NUMA_AWARE_SPINLOCKS_SWITCH",
@@ -826,19 +904,22 @@ fn every_step_of_the_series_compiles() {
                 &["kernel/locking/spinlock.o", "lib/lockref.o"],
             );
             succeeds(&mut make);
-            ["kernel/locking/spinlock.o", "lib/lockref.o"]
-                .map(|file| code(&objects.join(file), None))
+            ["kernel/locking/spinlock.o", "lib/lockref.o"].map(|file| code(&objects.join(file)))
         };
         let off = spinlocks();
         printed(&["revert", here], 0);
-        assert_eq!(off, spinlocks());
+        for (off, without) in off.iter().zip(&spinlocks()) {
+            assert_eq!(differing(off, without), [""; 0]);
+        }
     }
 }
 
 #[test]
 #[ignore = "boots kernels; make test-kernel"]
 fn interactive_work_goes_on() {
-    for workload in ["fork", "files", "nginx", "compile"] {
-        printed(&["run", "--lock", "cna", "--workload", workload], 0);
+    for workload in ["fork", "files", "nginx", "compile", "futex"] {
+        for lock in ["cna", "hq"] {
+            printed(&["run", "--lock", lock, "--workload", workload], 0);
+        }
     }
 }

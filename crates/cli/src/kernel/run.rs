@@ -47,8 +47,8 @@ pub struct Args {
 
 const HELP: &str = "\
 The command's output is printed; its status, and all that the guest's kernel complains of, make the
-verdict. The guest has busybox, and the kernel's modules in /lockworks/modules. nginx and compile run
-on a disk with Debian's programs, which is made once, in some minutes; for x86-64 only.
+verdict. The guest has busybox, and the kernel's modules in /lockworks/modules. nginx, compile and futex
+run on a disk with Debian's programs, which is made once, in some minutes; for x86-64 only.
 Exit status: 0 all is well, 1 the command failed or the kernel complained, 2 bad input.
 
 Examples:
@@ -67,6 +67,8 @@ enum Workload {
     Nginx,
     /// A parallel compile, over and over
     Compile,
+    /// Threads of a program at one mutex
+    Futex,
 }
 
 impl Workload {
@@ -84,6 +86,7 @@ impl Workload {
             Self::Files => Task::workload("files", seconds),
             Self::Nginx => Task::workload_on(disk()?, "nginx", seconds),
             Self::Compile => Task::workload_on(disk()?, "compile", seconds),
+            Self::Futex => Task::workload_on(disk()?, "futex", seconds),
         })
     }
 }
