@@ -223,7 +223,7 @@ static inline bool lw_hq_keeps_numa(const union lw_hq_history *h)
 	       lw_chance(lw_tunable(hqlock_probability_of_force_stay_numa), 10000);
 }
 
-/* Another node is to have its turn? At the latest when local hand-offs cannot be counted further. */
+/* Another node is to have its turn? So it is when local hand-offs cannot be counted further. */
 static inline bool lw_hq_is_unfair(const union lw_hq_history *h)
 {
 	return h->local >= lw_tunable(hqlock_fairness_threshold) || h->local == LW_HANDOFFS_MAX;
