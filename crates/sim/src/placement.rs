@@ -118,3 +118,54 @@ impl FromStr for Placement {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(placement: &str, machine: &str, threads: usize) -> Vec<u32> {
+        let placement: Placement = placement.parse().unwrap();
+        let machine = Machine::find(machine).unwrap();
+        let cpus = placement.place(&machine, threads).unwrap();
+        let mut unique = cpus.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), threads, "{placement}: one thread a CPU");
+        let mut taken = vec![0; machine.nodes()];
+        for cpu in cpus {
+            taken[machine.node_of(cpu)] += 1;
+        }
+        taken.sort_unstable();
+        taken
+    }
+
+    #[test]
+    fn gathered_threads_fill_node_after_node() {
+        assert_eq!(nodes("gather:4", "kunpeng-920", 4), [0, 0, 0, 4]);
+        assert_eq!(nodes("gather:4", "kunpeng-920", 10), [0, 2, 4, 4]);
+        assert_eq!(nodes("gather:4:7", "kunpeng-920", 18), [4, 4, 4, 6]);
+        assert_eq!(nodes("gather:1", "kunpeng-920", 4), [1, 1, 1, 1]);
+        assert_eq!(nodes("gather:100", "epyc-9654-nps1", 250), [96, 154]);
+    }
+
+    #[test]
+    fn placements_are_read_as_they_are_written() {
+        for text in ["compact", "spread", "scatter:3", "gather:4:9"] {
+            assert_eq!(text.parse::<Placement>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "gather:4".parse(),
+            Ok(Placement::Gather { size: 4, seed: 1 })
+        );
+        for bad in [
+            "gather",
+            "gather:0",
+            "gather:4:1:1",
+            "scatter:x",
+            "compact:1",
+            "",
+        ] {
+            assert!(bad.parse::<Placement>().is_err(), "{bad}");
+        }
+    }
+}
