@@ -12,9 +12,9 @@
  * that queues in another way altogether brings a lw_queue_fn. Both are compile-time
  * constants, so every call through them is a direct one.
  *
- * Promises: mutual exclusion, no lost waiter, FIFO among queued waiters (unless
- * the policy reorders them), nothing allocated, correct without a free queue
- * node (deep nesting, more threads than slots).
+ * Promises: mutual exclusion, no lost waiter, FIFO among queued waiters and nothing
+ * allocated (unless the policy or the lw_queue_fn has it otherwise), correct without
+ * a free queue node (deep nesting, more threads than slots).
  */
 #ifndef LW_QUEUED_H
 #define LW_QUEUED_H
