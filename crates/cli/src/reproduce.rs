@@ -15,9 +15,8 @@ use crate::sim::progress;
 /// Simulate a published table and put both side by side, point by point.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A table is simulated with its values as described, and again with those that a fit on a few
-points of cna_locktorture has changed (see `lockworks fit`); a fitted constant of one workload says
-nothing about another. The error of a fit counts on the points that it has not seen. Errors are
+A table is simulated with its values as described, and again with those that a fit on a few points
+of tables of the same workload has changed (see `lockworks fit`). The error of a fit counts on the points that it has not seen. Errors are
 those of the speedup over stock; published figures have their own spread, given as a standard
 deviation.
 
@@ -205,16 +204,13 @@ fn reproduce(
 }
 
 fn text(r: &Reproduction) -> String {
-    let mut header = vec![
-        "threads",
-        "column",
-        "published",
-        "simulated",
-        "error",
-        "speedup",
-        "simulated",
-        "error",
-    ];
+    let mut header = vec!["threads", "column", "published", "simulated", "error"];
+    let speedups = r.rows.iter().any(|row| row.speedup.is_some());
+    if speedups {
+        header.extend(["speedup", "simulated", "error"]);
+    }
+    // What has no speedup is a share, with its error in percentage points.
+    let unit = if speedups { "%" } else { "points" };
     if r.fitted.is_some() {
         header.extend(["fitted", "error"]);
     }
@@ -230,7 +226,7 @@ fn text(r: &Reproduction) -> String {
                 row.published_sd.map_or_else(String::new, spread)
             ),
             format!("{:.3}", row.simulated),
-            format!("{:+.1} %", row.error_percent),
+            format!("{:+.1} {unit}", row.error_percent),
         ];
         // Speedups of the baseline over itself say nothing.
         let shown = |row: &Row| {
@@ -244,7 +240,8 @@ fn text(r: &Reproduction) -> String {
                 format!("{:.3}", speedup.simulated),
                 format!("{:+.1} %", speedup.error_percent),
             ]),
-            None => cells.extend([const { String::new() }; 3]),
+            None if speedups => cells.extend([const { String::new() }; 3]),
+            None => {}
         }
         if let Some(fitted) = &r.fitted {
             let row = &fitted.rows[at];
@@ -256,7 +253,7 @@ fn text(r: &Reproduction) -> String {
                 (None, Some(_)) => cells.extend([const { String::new() }; 2]),
                 (None, None) => cells.extend([
                     format!("{:.3}", row.simulated),
-                    format!("{:+.1} %", row.error_percent),
+                    format!("{:+.1} {unit}", row.error_percent),
                 ]),
             }
         }
@@ -281,7 +278,7 @@ fn text(r: &Reproduction) -> String {
     );
     for column in &r.columns {
         text.push_str(&format!(
-            "  {:16} {}  {:5.1} %\n",
+            "  {:16} {}  {:5.1} {unit}\n",
             column.column,
             column
                 .speedup_mean_absolute_error_percent
@@ -290,7 +287,7 @@ fn text(r: &Reproduction) -> String {
         ));
     }
     match &r.fitted {
-        Some(fitted) => text.push_str(&fit_text(fitted, &r.values)),
+        Some(fitted) => text.push_str(&fit_text(fitted, &r.values, unit)),
         None => text.push_str("The saved fit changes nothing here.\n"),
     }
     let marks = |mark: Mark| r.values.iter().filter(move |v| v.mark == mark);
@@ -308,11 +305,11 @@ fn text(r: &Reproduction) -> String {
     text
 }
 
-fn fit_text(fitted: &Fitted, described: &[ScenarioValue]) -> String {
+fn fit_text(fitted: &Fitted, described: &[ScenarioValue], unit: &str) -> String {
     let fit = &fitted.fit;
     let points: Vec<String> = fit.points.iter().map(usize::to_string).collect();
     let mut text = format!(
-        "With {} fitted on {} at {} threads: {:.1} %, on points not fitted {:.1} %\n",
+        "With {} fitted on {} at {} threads: {:.1} {unit}, on points not fitted {:.1} {unit}\n",
         if fit.values.len() == 1 {
             "one value".to_owned()
         } else {
