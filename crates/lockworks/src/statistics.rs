@@ -93,3 +93,32 @@ impl Statistics {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Statistics, events};
+
+    /// So many of each event.
+    fn made_up(count: u64) -> Statistics {
+        Statistics {
+            counts: vec![count; events().len()],
+        }
+    }
+
+    #[test]
+    fn counts_add_up_but_for_maxima() {
+        let (less, more) = (made_up(3), made_up(5));
+        let mut maxima = Vec::new();
+        for ((name, _, sum), (.., difference)) in
+            less.with(&more).iter().zip(more.since(&less).iter())
+        {
+            match (sum, difference) {
+                (8, 2) => {}
+                (5, 5) => maxima.push(name),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        assert_eq!(maxima, ["longest_local_run"]);
+        assert_eq!(less.with(&more), more.with(&less));
+    }
+}

@@ -8,7 +8,7 @@ use std::thread;
 use lockworks::tunables::{self, NumaMode, OutOfRange};
 use lockworks::{
     HqlockSetting, HqlockTunable, Lockref, Node, RawLock, ThreadPriority, find, find_lockref,
-    lock_types, lockref_types, restart_maxima, statistics, topology,
+    lock_types, lockref_types, statistics, topology,
 };
 
 #[test]
@@ -155,17 +155,6 @@ fn hqlock_tunables_are_set_by_name() {
     }
     assert!("fairness=1".parse::<HqlockSetting>().is_err());
     assert!("fairness_threshold".parse::<HqlockSetting>().is_err());
-}
-
-#[test]
-fn statistics_add_up_but_for_maxima() {
-    restart_maxima();
-    let once = statistics();
-    let twice = once.with(&once);
-    for (name, _, count) in once.iter() {
-        let times = if name == "longest_local_run" { 1 } else { 2 };
-        assert_eq!(twice.get(name), Some(times * count), "{name}");
-    }
 }
 
 #[test]
