@@ -272,15 +272,23 @@ fn hq_tells_of_its_queues() {
         assert_eq!(tunables["general_handoffs_turn_numa"], 0);
         assert_eq!(tunables["remote_handoffs_keep_numa"], 1);
         let rows = results["rows"].as_array().unwrap();
-        let events = |row: usize| &rows[row]["events"];
+        let count = |row: usize, event: &str| {
+            let count = rows[row]["events"][event].as_u64();
+            count.unwrap_or_else(|| panic!("no count of {event}"))
+        };
         assert_eq!(rows[0]["lock"], "qspinlock");
-        assert_eq!(events(0)["numa_mode_entered"], 0);
-        assert_eq!(
-            events(1)["node_queues_taken"],
-            events(1)["node_queues_released"]
-        );
-        assert!(events(1)["longest_local_run"].as_u64() <= events(1)["local_handoffs"].as_u64());
-        events(1)["numa_mode_entered"] != 0 && events(1)["node_queues_taken"] != 0
+        assert_eq!(count(0, "numa_mode_entered"), 0);
+        let [entered, taken, released, local, longest] = [
+            "numa_mode_entered",
+            "node_queues_taken",
+            "node_queues_released",
+            "local_handoffs",
+            "longest_local_run",
+        ]
+        .map(|event| count(1, event));
+        assert_eq!(taken, released);
+        assert!(longest <= local, "{longest} of {local}");
+        entered > 0 && taken > 0 && longest > 0
     };
     // On a busy machine, nobody may queue for a while.
     assert!((0..10).any(|_| queued_by_node()));
