@@ -114,6 +114,11 @@ pub enum Target {
     Queue,
 }
 
+impl Target {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Node, Self::Queue];
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,7 +1,7 @@
 //! Every operation of every lock has its planted mistakes, and they are caught.
 
 use lockworks_check::mutants::{Mutant, Mutants, mistakes, run};
-use lockworks_check::{Check, Limits, Site};
+use lockworks_check::{Check, Limits, Mutation, Site, Target};
 
 /// Configurations larger than this are left to `lockworks check mutants`.
 const STATES: usize = 80_000;
@@ -24,11 +24,16 @@ fn every_operation_of_a_lock_has_its_mistakes_listed() {
         }
         for site in Site::all().iter().filter(|site| covered[site.number()]) {
             for change in mistakes(site) {
-                let is_it = |m: &Mutant| {
-                    m.mutation.site == Some(site.number()) && m.mutation.change == change
+                let listed = |target: Option<Target>| {
+                    let mutation = Mutation {
+                        target,
+                        ..Mutation::at(site, change)
+                    };
+                    let is_it = |m: &Mutant| m.lock == *lock && m.mutation == mutation;
+                    list.mutants.iter().any(is_it)
                 };
                 assert!(
-                    list.mutants.iter().any(|m| m.lock == *lock && is_it(m)),
+                    listed(None) || Target::ALL.iter().all(|target| listed(Some(*target))),
                     "{lock}: {}: {site} -> {change} is not in tests/check/mutants.toml",
                     site.function()
                 );
