@@ -275,7 +275,7 @@ impl Config {
         word: u32,
         mask: u32,
     ) -> Option<(&'static str, u64)> {
-        let (locked, pending, tail) = (word & 0xff, word >> 8 & 1, word >> 16);
+        let (locked, tail) = (word & 0xff, word >> 16);
         let service = word & SERVICE;
         let slot = (tail >> 2) as usize;
         let is_tail = tail == 0
@@ -288,7 +288,6 @@ impl Config {
         };
         let wrong = [
             ("locked", locked, locked > 1),
-            ("pending", pending, false),
             ("service", service, !is_service),
             ("tail", tail, !is_tail),
         ];
