@@ -16,6 +16,18 @@ fn main() {
         build.include(&dir).files(c_files(&dir));
     }
     build.compile("lockworks");
+    let list = root.join("locks/hqlock_tunables_list.h");
+    println!("cargo::rustc-env=HQLOCK_TUNABLES={}", entries(&list));
+}
+
+/// How many entries a list of tunables has, each at the beginning of a line.
+fn entries(list: &Path) -> usize {
+    let text =
+        std::fs::read_to_string(list).unwrap_or_else(|error| panic!("{}: {error}", list.display()));
+    let entries = text
+        .lines()
+        .filter(|line| line.starts_with("LW_HQLOCK_TUNABLE("));
+    entries.count()
 }
 
 fn c_files(dir: &Path) -> Vec<PathBuf> {

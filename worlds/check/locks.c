@@ -32,6 +32,13 @@ const size_t lw_check_node_secondary_head = offsetof(struct lw_node, secondary_h
 /* What says that a NUMA node's queue is in use. */
 const size_t lw_check_node_waiters = offsetof(struct lw_node, waiters);
 
+/* What the bits of a lock's word are. */
+const uint32_t lw_check_word_hq = LW_HQ;
+const uint32_t lw_check_word_hq_numa = LW_HQ_NUMA;
+const uint32_t lw_check_word_service = LW_SERVICE_MASK;
+const uint32_t lw_check_word_tail = LW_TAIL_MASK;
+const uint32_t lw_check_word_first_queue = LW_HQ_FIRST_QUEUE_TAIL;
+
 _Thread_local uint64_t lw_check_events;
 
 uint64_t lw_check_take_events(void)

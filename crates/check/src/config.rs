@@ -155,20 +155,10 @@ pub enum ConfigError {
     Priority(usize),
 }
 
-/// `LW_HQ`.
-pub(crate) const HQ: u32 = 0x200;
-/// `LW_HQ_NUMA`.
-pub(crate) const HQ_NUMA: u32 = 0x400;
-/// `LW_TAIL_MASK`.
-pub(crate) const TAIL: u64 = 0xffff_0000;
-/// `LW_SERVICE_MASK`.
-pub(crate) const SERVICE: u32 = 0xfe00;
-
 /// The NUMA node whose queue a tail is: those slots that no thread has.
 pub(crate) fn queue_of_tail(tail: u32) -> Option<usize> {
-    /// `LW_MAX_NUMA_NODES`, before the end of all tails.
-    const FIRST: u32 = 0x1_0000 - 1024;
-    tail.checked_sub(FIRST).map(|node| node as usize)
+    let first = hooks::word_layout().first_queue >> 16;
+    tail.checked_sub(first).map(|node| node as usize)
 }
 
 const MOST_ACQUISITIONS: u32 = 16;
@@ -262,7 +252,7 @@ impl Config {
     /// The first four bytes of the lock at first.
     pub(crate) fn unlocked(&self, lock: &LockType) -> u32 {
         match self.mode {
-            Mode::Numa if lock.unlocked != 0 => lock.unlocked | HQ_NUMA,
+            Mode::Numa if lock.unlocked != 0 => lock.unlocked | hooks::word_layout().hq_numa,
             _ => lock.unlocked,
         }
     }
@@ -276,13 +266,14 @@ impl Config {
         mask: u32,
     ) -> Option<(&'static str, u64)> {
         let (locked, tail) = (word & 0xff, word >> 16);
-        let service = word & SERVICE;
+        let service_mask = hooks::word_layout().service;
+        let service = word & service_mask;
         let slot = (tail >> 2) as usize;
         let is_tail = tail == 0
             || (1..=self.threads).contains(&slot)
             || lock.unlocked != 0 && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
         // What the lock is stays in its word for its life.
-        let is_service = match lock.unlocked & SERVICE & mask {
+        let is_service = match lock.unlocked & service_mask & mask {
             0 => service == 0,
             life_long => service & life_long == life_long,
         };

@@ -131,6 +131,11 @@ unsafe extern "C" {
     safe static lw_check_node_count: usize;
     safe static lw_check_node_secondary_head: usize;
     safe static lw_check_node_waiters: usize;
+    safe static lw_check_word_hq: u32;
+    safe static lw_check_word_hq_numa: u32;
+    safe static lw_check_word_service: u32;
+    safe static lw_check_word_tail: u32;
+    safe static lw_check_word_first_queue: u32;
     /// Runs a thread of a check; `client` lives as long as the check.
     pub(crate) fn lw_check_thread(client: *const Client, thread: u32);
     /// Runs a thread of a check of a lockref.
@@ -212,6 +217,31 @@ pub(crate) fn node_layout() -> NodeLayout {
         count: lw_check_node_count,
         secondary_head: lw_check_node_secondary_head,
         waiters: lw_check_node_waiters,
+    }
+}
+
+/// Bits of a lock's word.
+#[derive(Clone, Copy)]
+pub(crate) struct WordLayout {
+    /// It is an HQ-spinlock.
+    pub(crate) hq: u32,
+    /// Its mode.
+    pub(crate) hq_numa: u32,
+    /// All that says what the lock is.
+    pub(crate) service: u32,
+    /// Who is last.
+    pub(crate) tail: u32,
+    /// The queue of the first NUMA node, as a tail; those of the others follow.
+    pub(crate) first_queue: u32,
+}
+
+pub(crate) fn word_layout() -> WordLayout {
+    WordLayout {
+        hq: lw_check_word_hq,
+        hq_numa: lw_check_word_hq_numa,
+        service: lw_check_word_service,
+        tail: lw_check_word_tail,
+        first_queue: lw_check_word_first_queue,
     }
 }
 

@@ -63,7 +63,8 @@ pub(crate) fn lock(i: usize) -> usize {
 /// Of a lock's address, the number that it is known by where locks share the queues of NUMA
 /// nodes: all of them have the same queue.
 pub(crate) fn identity(address: usize) -> u64 {
-    /// The inverse of the factor that scatters lock addresses, `lw_hq_key()`, modulo 2^64.
+    /// The inverse of the factor that scatters lock addresses, `lw_hq_key()`, modulo 2^64. With
+    /// another factor two locks would not share their queues, and tests/locks.rs would fail.
     const GATHER: u64 = inverse(0x9e37_79b9_7f4a_7c15);
     let lock = (address - LOCK_BASE) / STRIDE;
     (lock as u64).wrapping_mul(GATHER) % (1 << 54) * 4

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId};
 use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling};
-use crate::config::{Config, LOCKREF_COUNT, Memory, SERVICE, Subject, TAIL, Time};
+use crate::config::{Config, LOCKREF_COUNT, Memory, Subject, Time};
 use crate::hooks::{self, Request};
 use crate::layout::{self, Region};
 use crate::mutation::{self, Change, Mutation};
@@ -1228,6 +1228,7 @@ impl<'a, const N: usize> Model<'a, N> {
 
     /// Has the word of a lock of the threads a tail?
     fn is_queued(&self, state: &State<N>) -> bool {
+        let tail = u64::from(hooks::word_layout().tail);
         self.has_tail_word()
             && self
                 .cells
@@ -1236,7 +1237,7 @@ impl<'a, const N: usize> Model<'a, N> {
                 .any(|cell| match (cell.region, cell.place) {
                     (Region::Lock(lock), Place::Shared { number }) => {
                         let shift = 8 * (cell.address - layout::lock(lock));
-                        TAIL & state.newest(usize::from(number)) << shift != 0
+                        tail & state.newest(usize::from(number)) << shift != 0
                     }
                     _ => false,
                 })
@@ -1310,6 +1311,7 @@ impl<'a, const N: usize> Model<'a, N> {
 
     /// Is everything as at first, now that all threads have ended?
     pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
+        let service = hooks::word_layout().service;
         for cell in &self.cells.cells {
             let value = match cell.place {
                 Place::Private { number, .. } => state.private[usize::from(number)],
@@ -1329,11 +1331,11 @@ impl<'a, const N: usize> Model<'a, N> {
                 }
                 _ => continue,
             };
-            let service = match cell.region {
-                Region::Lock(i) => SERVICE.checked_shr(8 * (cell.address - layout::lock(i)) as u32),
+            let stays = match cell.region {
+                Region::Lock(i) => service.checked_shr(8 * (cell.address - layout::lock(i)) as u32),
                 _ => None,
             };
-            if value & !u64::from(service.unwrap_or(0)) != 0 {
+            if value & !u64::from(stays.unwrap_or(0)) != 0 {
                 return Err(Violation::LeftBehind { what });
             }
         }

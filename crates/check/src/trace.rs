@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::cells::{Findings, Parts, Place};
-use crate::config::{HQ, HQ_NUMA, LOCKREF_COUNT, Subject, queue_of_tail};
+use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
 use crate::hooks::{self, NodeLayout, Request};
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Stop, Violation};
@@ -351,7 +351,8 @@ fn pieces(value: u64) -> String {
 
 /// The pending bit, and the bits above it by their names.
 fn pending(value: u64) -> String {
-    let names = [(HQ, "hq"), (HQ_NUMA, "numa")];
+    let word = hooks::word_layout();
+    let names = [(word.hq, "hq"), (word.hq_numa, "numa")];
     let service = names.iter().filter(|(bit, _)| value & u64::from(*bit) != 0);
     let names: String = service.map(|(_, name)| format!(" {name}")).collect();
     format!("{}{names}", value >> 8 & 1)

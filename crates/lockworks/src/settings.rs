@@ -5,8 +5,11 @@ use std::sync::LazyLock;
 
 use crate::lock_type::text;
 
-/// `LW_HQLOCK_TUNABLE_COUNT` of the C library.
-const HQLOCK_TUNABLES: usize = 6;
+/// `LW_HQLOCK_TUNABLE_COUNT` of the C library, counted by build.rs.
+const HQLOCK_TUNABLES: usize = match usize::from_str_radix(env!("HQLOCK_TUNABLES"), 10) {
+    Ok(count) => count,
+    Err(_) => panic!("a number"),
+};
 
 /// `struct lw_hqlock_tunable_description` of the C library.
 #[repr(C)]
@@ -234,5 +237,17 @@ impl Settings {
             self.hqlock[setting.tunable.number] = setting.value;
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_has_as_many_tunables() {
+        let set = |tunable: usize| lw_set_hqlock(tunable as c_int, 0);
+        assert_ne!(set(HQLOCK_TUNABLES), 0);
+        assert_eq!(set(HQLOCK_TUNABLES - 1), 0);
     }
 }

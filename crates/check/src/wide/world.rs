@@ -13,7 +13,7 @@ use shuttle::scheduler::Task;
 
 use super::{Program, WideStep};
 use crate::automaton::Attributes;
-use crate::config::{Config, SERVICE, Time};
+use crate::config::{Config, Time};
 use crate::hooks::{self, Backend, Client, ConformanceClient, Mark, Request};
 use crate::layout::{self, Region};
 use crate::model::{EARLY, LATE, Violation};
@@ -596,7 +596,8 @@ impl World {
             Program::Check => layout::LOCKS,
             Program::Conformance => DEPTH,
         };
-        let held = |i| self.lock.has_tail_word() && run.word(layout::lock(i)) & !SERVICE != 0;
+        let service = hooks::word_layout().service;
+        let held = |i| self.lock.has_tail_word() && run.word(layout::lock(i)) & !service != 0;
         if (0..locks).any(held) {
             let what = "the lock is not free";
             return Err(Violation::LeftBehind { what });
