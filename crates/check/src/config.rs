@@ -60,7 +60,7 @@ pub fn small_settings() -> Settings {
     ];
     let small = small.map(|(name, value)| {
         HqlockTunable::find(name)
-            .and_then(|tunable| HqlockSetting::new(tunable, value).ok())
+            .and_then(|tunable| HqlockSetting::new(tunable, value))
             .expect("a tunable and one of its values")
     });
     Settings::default().with(&small)
@@ -334,12 +334,10 @@ impl fmt::Display for Config {
         if !self.tunables.shuffle_reduction {
             write!(f, ", no shuffle reduction")?;
         }
-        for (tunable, small) in HqlockTunable::all()
-            .iter()
-            .map(|t| (t, small_settings().hqlock(t)))
-        {
-            let value = self.tunables.hqlock(tunable);
-            if value != small {
+        let small = small_settings();
+        for tunable in HqlockTunable::all() {
+            let value = self.tunables.get(tunable);
+            if value != small.get(tunable) {
                 write!(f, ", {} {value}", tunable.name)?;
             }
         }
@@ -347,5 +345,36 @@ impl fmt::Display for Config {
             write!(f, ", plain at first")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_are_not_named_have_their_defaults() {
+        let settings = |hqlock: &str| {
+            let text = format!(
+                "numa_aware = true\nnuma_threshold_ms = 10\nshuffle_reduction = true\n\
+                 priority_waiters = true\n{hqlock}"
+            );
+            toml::from_str::<Settings>(&text).map_err(|error| error.message().to_owned())
+        };
+        let set = "fairness_threshold=7".parse().unwrap();
+        let expected = Settings::default().with(&[set]);
+        assert_ne!(expected, Settings::default());
+        assert_eq!(
+            settings("hqlock = { fairness_threshold = 7 }"),
+            Ok(expected)
+        );
+
+        let refused = |hqlock: &str| settings(hqlock).unwrap_err();
+        let unknown = refused("hqlock = { fairness = 7 }");
+        assert!(unknown.contains("no tunable 'fairness'"), "{unknown}");
+        let beyond = refused("hqlock = { probability_of_force_stay_numa = 10001 }");
+        assert!(beyond.contains("it must be 0 to 10000"), "{beyond}");
+        let unknown = refused("hqlock = {}\nfairness_threshold = 7");
+        assert!(unknown.contains("unknown field"), "{unknown}");
     }
 }

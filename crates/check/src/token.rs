@@ -117,6 +117,8 @@ impl FromStr for Token {
 
 #[cfg(test)]
 mod tests {
+    use lockworks::HqlockTunable;
+
     use super::*;
     use crate::mutation::Change;
     use crate::search::{End, Limits};
@@ -182,6 +184,20 @@ mod tests {
         }
         let padded: Token = format!(" {text}\n").parse().unwrap();
         assert_eq!(padded.to_string(), text);
+    }
+
+    #[test]
+    fn a_tunable_out_of_range_is_refused() {
+        let mut token = broken_by(&Config::new("busted"), None);
+        let highest = HqlockTunable::all().iter().map(|tunable| tunable.maximum);
+        for (number, highest) in highest.enumerate() {
+            token.config.tunables.hqlock[number] = highest;
+            assert_eq!(token.to_string().parse(), Ok(token.clone()));
+            let mut beyond = token.clone();
+            beyond.config.tunables.hqlock[number] = highest + 1;
+            let refused = beyond.to_string().parse::<Token>();
+            assert_eq!(refused, Err(TokenError::Stale));
+        }
     }
 
     #[test]

@@ -61,8 +61,12 @@ impl HqlockTunable {
     }
 
     /// The tunable of that name.
-    pub fn find(name: &str) -> Option<&'static Self> {
-        Self::all().iter().find(|tunable| tunable.name == name)
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(name: &str) -> Result<&'static Self, HqlockSettingError> {
+        let found = Self::all().iter().find(|tunable| tunable.name == name);
+        found.ok_or_else(|| HqlockSettingError::Unknown(name.to_owned()))
     }
 
     /// Its value in this process.
@@ -146,8 +150,7 @@ impl FromStr for HqlockSetting {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, value) = text.split_once('=').ok_or(HqlockSettingError::Malformed)?;
         let name = name.strip_prefix("hqlock_").unwrap_or(name);
-        let tunable = HqlockTunable::find(name)
-            .ok_or_else(|| HqlockSettingError::Unknown(name.to_owned()))?;
+        let tunable = HqlockTunable::find(name)?;
         let out_of_range = |_| HqlockSettingError::OutOfRange {
             tunable,
             value: value.to_owned(),
@@ -161,6 +164,7 @@ impl FromStr for HqlockSetting {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Settings {
     /// CNA, HQ: keep waiters of one node together.
     pub numa_aware: bool,
@@ -175,7 +179,8 @@ pub struct Settings {
     pub hqlock: [u64; HQLOCK_TUNABLES],
 }
 
-/// The tunables of the HQ-spinlock, by their names where people read it.
+/// The tunables of the HQ-spinlock, by their names where people read it. Those that are not named
+/// have their defaults.
 #[cfg(feature = "serde")]
 mod by_name {
     use std::collections::BTreeMap;
@@ -183,7 +188,7 @@ mod by_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{HQLOCK_TUNABLES, HqlockTunable};
+    use super::{HQLOCK_TUNABLES, HqlockSetting, HqlockTunable, Settings};
 
     pub fn serialize<S: Serializer>(
         values: &[u64; HQLOCK_TUNABLES],
@@ -198,17 +203,20 @@ mod by_name {
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<[u64; HQLOCK_TUNABLES], D::Error> {
-        if !deserializer.is_human_readable() {
-            return <[u64; HQLOCK_TUNABLES]>::deserialize(deserializer);
-        }
-        let mut values = [0; HQLOCK_TUNABLES];
-        for (name, value) in BTreeMap::<String, u64>::deserialize(deserializer)? {
-            let tunable = HqlockTunable::find(&name)
-                .filter(|tunable| value <= tunable.maximum)
-                .ok_or_else(|| D::Error::custom(format!("no tunable {name}, or not {value}")))?;
-            values[tunable.number] = value;
-        }
-        Ok(values)
+        let settings: Result<Vec<_>, _> = if deserializer.is_human_readable() {
+            BTreeMap::<String, u64>::deserialize(deserializer)?
+                .into_iter()
+                .map(|(name, value)| HqlockSetting::new(HqlockTunable::find(&name)?, value))
+                .collect()
+        } else {
+            let values = <[u64; HQLOCK_TUNABLES]>::deserialize(deserializer)?;
+            let pairs = HqlockTunable::all().iter().zip(values);
+            pairs
+                .map(|(tunable, value)| HqlockSetting::new(tunable, value))
+                .collect()
+        };
+        let settings = settings.map_err(D::Error::custom)?;
+        Ok(Settings::default().with(&settings).hqlock)
     }
 }
 
@@ -226,7 +234,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The value of a tunable of the HQ-spinlock.
-    pub fn hqlock(&self, tunable: &HqlockTunable) -> u64 {
+    pub fn get(&self, tunable: &HqlockTunable) -> u64 {
         self.hqlock[tunable.number]
     }
 
