@@ -72,10 +72,7 @@ impl Arch {
             tool("qemu-system-x86_64", "qemu-system-x86"),
             tool("busybox", "busybox-static"),
         ];
-        const ARM64: [Tool; 2] = [
-            tool("qemu-system-aarch64", "qemu-system-arm"),
-            tool("mmdebstrap", "mmdebstrap"),
-        ];
+        const ARM64: [Tool; 1] = [tool("qemu-system-aarch64", "qemu-system-arm")];
         match self {
             Self::X86_64 => &X86_64,
             Self::Arm64 => &ARM64,
