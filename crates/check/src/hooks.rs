@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uint, c_void};
 
-use lockworks::{LockType, LockrefType, Settings};
+use lockworks::{LockType, LockrefType, Settings, table};
 
 use crate::layout;
 use crate::site::Site;
@@ -151,9 +151,8 @@ unsafe extern "C" {
 
 /// The locks, compiled for the model checker.
 pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
-    let first: *const *const LockType = (&raw const lw_check_lock_types).cast();
     // SAFETY: a NULL-terminated table of pointers to constants.
-    (0..).map_while(move |i| unsafe { (*first.add(i)).as_ref() })
+    unsafe { table((&raw const lw_check_lock_types).cast()).map(|entry: *const LockType| &*entry) }
 }
 
 /// The lockrefs, compiled for the model checker, and after them some with a mistake: what says so
@@ -163,22 +162,17 @@ pub fn lockref_types() -> impl Iterator<Item = &'static LockrefType> {
         (&raw const lw_check_lockref_types).cast(),
         (&raw const lw_planted_lockref_types).cast(),
     ];
-    let types = |first: *const *const LockrefType| {
-        // SAFETY: NULL-terminated tables of pointers to constants.
-        (0..).map_while(move |i| unsafe { (*first.add(i)).as_ref() })
-    };
+    // SAFETY: NULL-terminated tables of pointers to constants.
+    let types = |first| unsafe { table(first).map(|entry| &*entry) };
     tables.into_iter().flat_map(types)
 }
 
 /// The names of what locks count.
 pub(crate) fn event_names() -> impl Iterator<Item = &'static str> {
-    let names: *const *const c_char = (&raw const lw_check_event_names).cast();
     // SAFETY: a NULL-terminated table of string literals.
-    let name =
-        move |i| unsafe { (!(*names.add(i)).is_null()).then(|| CStr::from_ptr(*names.add(i))) };
-    (0..)
-        .map_while(name)
-        .map(|name| name.to_str().expect("source text is ASCII"))
+    let names =
+        unsafe { table((&raw const lw_check_event_names).cast()).map(|name| CStr::from_ptr(name)) };
+    names.map(|name| name.to_str().expect("source text is ASCII"))
 }
 
 /// What locks have counted on this OS thread since this was last asked, a bit for each event.
@@ -188,11 +182,9 @@ pub(crate) fn take_events() -> u64 {
 
 /// The litmus tests.
 pub(crate) fn litmus_tests() -> impl Iterator<Item = &'static LitmusTest> {
-    let groups: *const *const LitmusTest = (&raw const lw_litmus_groups).cast();
-    // SAFETY: a NULL-terminated table of pointers to constants,
-    let groups = (0..).map_while(move |i| unsafe { (*groups.add(i)).as_ref() });
-    groups.flat_map(|first| {
-        let first: *const LitmusTest = first;
+    // SAFETY: a NULL-terminated table of pointers to constants.
+    let groups = unsafe { table((&raw const lw_litmus_groups).cast()) };
+    groups.flat_map(|first: *const LitmusTest| {
         // SAFETY: each the first of a table that ends with one without a name.
         (0..).map_while(move |i| unsafe { first.add(i).as_ref().filter(|t| !t.name.is_null()) })
     })

@@ -31,6 +31,8 @@ pub mod topology;
 pub mod tunables;
 
 pub use fairness::fairness;
+#[doc(hidden)]
+pub use lock_type::table;
 pub use lock_type::{LockFn, LockType, TryLockFn, UnlockFn, find, lock_types};
 pub use lockref::{Lockref, LockrefGuard};
 pub use lockref_type::{LockrefType, find_lockref, lockref_types};

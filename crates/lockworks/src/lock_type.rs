@@ -158,6 +158,16 @@ pub(crate) unsafe fn text(string: *const c_char) -> &'static str {
     string.to_str().expect("an ASCII constant")
 }
 
+/// The entries of a NULL-terminated table of pointers, as every world has of its locks.
+///
+/// # Safety
+///
+/// `first` points to such a table, which lives as long as the program.
+pub unsafe fn table<T>(first: *const *const T) -> impl Iterator<Item = *const T> {
+    // SAFETY: goes up to the terminating NULL.
+    (0..).map_while(move |i| unsafe { Some(*first.add(i)).filter(|entry| !entry.is_null()) })
+}
+
 unsafe extern "C" {
     /// NULL-terminated, hence of unknown length.
     static lw_lock_types: [*const LockType; 0];
@@ -168,10 +178,7 @@ unsafe extern "C" {
 pub fn lock_types() -> &'static [&'static LockType] {
     static TYPES: LazyLock<Vec<&'static LockType>> = LazyLock::new(|| {
         // SAFETY: a constant table of constants, which ends with NULL.
-        (0..)
-            .map_while(|i| unsafe {
-                (*(&raw const lw_lock_types).cast::<*const LockType>().add(i)).as_ref()
-            })
+        unsafe { table((&raw const lw_lock_types).cast()).map(|entry: *const LockType| &*entry) }
             .collect()
     });
     &TYPES

@@ -2,7 +2,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::LazyLock;
 
 use crate::LockType;
-use crate::lock_type::text;
+use crate::lock_type::{table, text};
 
 /// What a lockref is made of and can do: `struct lw_lockref_type` of `locks/lockref_type.h`, in
 /// any world that the locks are compiled for. The functions take a lockref's address.
@@ -54,14 +54,10 @@ unsafe extern "C" {
 pub fn lockref_types() -> &'static [&'static LockrefType] {
     static TYPES: LazyLock<Vec<&'static LockrefType>> = LazyLock::new(|| {
         // SAFETY: a constant table of constants, which ends with NULL.
-        (0..)
-            .map_while(|i| unsafe {
-                (*(&raw const lw_lockref_types)
-                    .cast::<*const LockrefType>()
-                    .add(i))
-                .as_ref()
-            })
-            .collect()
+        unsafe {
+            table((&raw const lw_lockref_types).cast()).map(|entry: *const LockrefType| &*entry)
+        }
+        .collect()
     });
     &TYPES
 }

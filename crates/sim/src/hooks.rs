@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
 use corosensei::Yielder;
-use lockworks::{LockType, Settings};
+use lockworks::{LockType, Settings, table};
 use rand_pcg::Pcg32;
 
 use crate::engine::{Engine, Kind, Op};
@@ -36,15 +36,6 @@ unsafe extern "C" {
     safe static lw_sim_node_queues_size: usize;
     static lw_sim_event_names: [*const c_char; 1];
     fn lw_sim_lockref_change(reference: *mut u8, lock: *const LockType, up: bool) -> bool;
-}
-
-/// The entries of a NULL-terminated table of pointers.
-///
-/// # Safety
-/// `first` points to such a table, which lives for ever.
-unsafe fn table<T>(first: *const *const T) -> impl Iterator<Item = *const T> {
-    // SAFETY: goes up to the terminating NULL.
-    (0..).map_while(move |i| unsafe { Some(*first.add(i)).filter(|p| !p.is_null()) })
 }
 
 /// The locks, compiled for the simulator.
