@@ -98,6 +98,20 @@ fn all_good_locks_keep_their_promises() {
 }
 
 #[test]
+fn lockrefs_are_no_pair_of_locks() {
+    let names = |locks: &str| -> Vec<String> {
+        let all = json(&["--acquisitions", "1", "--locks", locks], 0);
+        let name = |check: &Value| check["lock"].as_str().unwrap().to_owned();
+        all.as_array().unwrap().iter().map(name).collect()
+    };
+    let is_lockref = |name: &String| name.starts_with("lockref-");
+    let (mut one, two) = (names("1"), names("2"));
+    assert!(one.iter().any(is_lockref));
+    one.retain(|name| !is_lockref(name));
+    assert_eq!(two, one);
+}
+
+#[test]
 fn a_broken_lock_is_shown_to_be() {
     let found = json(&["--lock", "busted", "--threads", "2"], 1);
     assert_eq!(found["violations"], 1);

@@ -42,7 +42,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Options {
-    /// Locks and lockrefs to check [default: all that are not broken]
+    /// Locks and lockrefs to check [default: all that are not broken; with --locks 2, locks only]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
@@ -273,6 +273,8 @@ fn check(options: &Options) -> Result<ExitCode> {
     let configs: Vec<Config> = match options.lock.as_slice() {
         [] => subjects()
             .filter(|(_, lock)| !lock.is_broken())
+            // A lockref is checked alone.
+            .filter(|(name, lock)| options.locks == 1 || *name == lock.name())
             .map(|subject| options.config(subject))
             .collect(),
         names => names
