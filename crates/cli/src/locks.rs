@@ -1,19 +1,20 @@
-//! `lockworks locks`: what locks there are.
+//! `lockworks locks`: what locks and lockrefs there are.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lockworks::{HqlockTunable, LockType};
+use lockworks::{HqlockTunable, LockType, LockrefType};
 use serde::Serialize;
 
 use crate::{names, output};
 
-/// List the locks, or say what is known about one.
+/// List the locks and lockrefs, or say what is known about one.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   lockworks locks              a table of all
   lockworks locks hq           one in detail, with its tunables
+  lockworks locks lockref-hq   that lock with a count of references beside it
   lockworks locks --json       all, for programs")]
 pub struct Args {
     /// Only this one, in detail
@@ -29,14 +30,27 @@ Waiters that spin never sleep. Once threads outnumber CPUs, the next in line is 
 and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. Use a mutex
 that sleeps there.";
 
+/// Where lockrefs are of use.
+const LOCKREFS: &str = "\
+Lockrefs are for programs and for `lockworks check`; other commands take locks.";
+
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Lock,
+    /// A lock with a count of references.
+    Lockref,
+}
+
 #[derive(Serialize)]
 struct Description {
     name: &'static str,
+    kind: Kind,
     bytes: usize,
     node_bytes: usize,
     order: &'static str,
     waiting: &'static str,
-    summary: &'static str,
+    summary: String,
     origin: &'static str,
     broken: bool,
     /// The first four bytes of an unlocked lock; the others are 0.
@@ -70,6 +84,7 @@ impl Description {
     fn of(lock: &LockType) -> Self {
         Self {
             name: lock.name(),
+            kind: Kind::Lock,
             bytes: lock.size(),
             node_bytes: lock.node_size(),
             order: match lock {
@@ -83,7 +98,7 @@ impl Description {
                 _ if lock.spins() => "spins",
                 _ => "sleeps",
             },
-            summary: lock.summary(),
+            summary: lock.summary().to_owned(),
             origin: lock.origin(),
             broken: lock.is_broken(),
             unlocked: lock.unlocked,
@@ -93,34 +108,45 @@ impl Description {
             },
         }
     }
+
+    fn of_lockref(lockref: &LockrefType) -> Self {
+        let lock = lockref.lock();
+        Self {
+            name: lockref.name(),
+            kind: Kind::Lockref,
+            bytes: LockrefType::SIZE,
+            summary: format!("{} and a count of references in one word", lock.name()),
+            origin: "lockref of Linux 3.12",
+            ..Self::of(lock)
+        }
+    }
+}
+
+fn descriptions() -> Vec<Description> {
+    let locks = lockworks::lock_types().iter().map(|l| Description::of(l));
+    let lockrefs = lockworks::lockref_types().iter();
+    locks
+        .chain(lockrefs.map(|l| Description::of_lockref(l)))
+        .collect()
 }
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
+    let all = descriptions();
     let text = match &args.name {
         Some(name) => {
-            let lock = lockworks::find(name).ok_or_else(|| {
-                let all = lockworks::lock_types().iter().map(|lock| lock.name());
-                names::unknown("lock", name, all)
-            })?;
-            let description = Description::of(lock);
-            if args.json {
-                output::json(&description)?
-            } else {
-                detail(&description)
+            let known = all.iter().find(|known| known.name == name);
+            let description = known
+                .ok_or_else(|| names::unknown("lock", name, all.iter().map(|known| known.name)))?;
+            match args.json {
+                true => output::json(description)?,
+                false => detail(description),
             }
         }
-        None => {
-            let all: Vec<_> = lockworks::lock_types()
-                .iter()
-                .map(|lock| Description::of(lock))
-                .collect();
-            if args.json {
-                output::json(&all)?
-            } else {
-                table(&all)
-            }
-        }
+        None => match args.json {
+            true => output::json(&all)?,
+            false => table(&all),
+        },
     };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -138,7 +164,7 @@ fn table(locks: &[Description]) -> String {
             lock.origin.to_owned(),
         ]);
     }
-    format!("{table}\n\n{COLLAPSE}\n")
+    format!("{table}\n\n{LOCKREFS}\n\n{COLLAPSE}\n")
 }
 
 fn detail(lock: &Description) -> String {
@@ -163,6 +189,9 @@ fn detail(lock: &Description) -> String {
     line("origin", lock.origin);
     if !lock.tunables.is_empty() {
         text.push_str(&tunables(&lock.tunables));
+    }
+    if lock.kind == Kind::Lockref {
+        text.push_str(&format!("\n{LOCKREFS}\n"));
     }
     if lock.waiting == "spins" && lock.order != "unfair" {
         text.push_str(&format!("\n{COLLAPSE}\n"));
@@ -189,6 +218,6 @@ fn tunables(tunables: &[Tunable]) -> String {
 fn marked_summary(lock: &Description) -> String {
     match lock.broken {
         true => format!("BROKEN: {}", lock.summary),
-        false => lock.summary.to_owned(),
+        false => lock.summary.clone(),
     }
 }

@@ -3,12 +3,16 @@
 /// How alike a name must be to what was given for it to be what was meant.
 const ALIKE: f64 = 0.7;
 
-/// The error for a name that is none of the candidates: with the nearest of them, or else all.
+/// The error for a name that is none of the candidates: with the nearest of them, or else all; if a
+/// lock was wanted and it is a lockref, with what takes those.
 pub fn unknown<'a>(
     kind: &str,
     given: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> anyhow::Error {
+    if kind == "lock" && lockworks::find_lockref(given).is_some() {
+        return anyhow::anyhow!("'{given}' is a lockref; only `lockworks check` takes those");
+    }
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let nearest = candidates
         .iter()
@@ -33,5 +37,7 @@ mod tests {
         let text = |given| unknown("lock", given, ["cna", "ticket"]).to_string();
         assert_eq!(text("cnaa"), "unknown lock 'cnaa'; did you mean 'cna'?");
         assert_eq!(text("xyz"), "unknown lock 'xyz'; choose from cna, ticket");
+        let lockref = "'lockref-cna' is a lockref; only `lockworks check` takes those";
+        assert_eq!(text("lockref-cna"), lockref);
     }
 }

@@ -398,3 +398,33 @@ fn locks_are_listed() {
     let detail = output(&["locks", "busted"]);
     assert!(text(&detail.stdout).starts_with("busted: BROKEN"));
 }
+
+#[test]
+fn lockrefs_are_listed_as_such() {
+    let kind = |name: &str| json(&output(&["locks", name, "--json"]))["kind"].clone();
+    assert_eq!(kind("hq"), "lock");
+    assert_eq!(kind("lockref-hq"), "lockref");
+    let all = json(&output(&["locks", "--json"]));
+    let hq = json(&output(&["locks", "lockref-hq", "--json"]));
+    assert!(all.as_array().unwrap().contains(&hq));
+    assert_eq!((&hq["bytes"], &hq["unlocked"]), (&8.into(), &0x200.into()));
+    let table = output(&["locks"]);
+    let detail = output(&["locks", "lockref-hq"]);
+    for shown in [&table, &detail] {
+        let shown = text(&shown.stdout);
+        assert!(shown.contains("hq and a count of references"), "{shown}");
+        assert!(shown.contains("`lockworks check`"), "{shown}");
+    }
+}
+
+#[test]
+fn lockrefs_are_refused_where_locks_are_wanted() {
+    for command in [&["torture"][..], &["sim"], &["check", "wide"]] {
+        let refused = output(&[command, &["--lock", "lockref-cna"]].concat());
+        assert_refused(
+            &refused,
+            &["'lockref-cna' is a lockref", "`lockworks check`"],
+        );
+        assert_eq!(text(&refused.stderr).lines().count(), 1);
+    }
+}
