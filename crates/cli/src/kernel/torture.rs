@@ -178,6 +178,11 @@ impl Args {
             subjects.len() == 1 || !subjects.contains(&Subject::Busted),
             "busted is a type of locktorture, not a slow path; torture it alone"
         );
+        ensure!(
+            !subjects.contains(&Subject::Lock(Lock::Hq)) || !self.kind.starts_with("raw_"),
+            "hq is tortured on spin_lock and spin_lock_irq, not {}; choose another --type",
+            self.kind
+        );
         Ok(Plan {
             subjects,
             kind: self.kind.clone(),
