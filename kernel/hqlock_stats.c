@@ -7,6 +7,7 @@
 #include "hqlock_stats.h"
 
 atomic_long_t hqlock_events[LW_EVENT_COUNT];
+atomic_long_t hqlock_node_queues_used;
 atomic_long_t hqlock_node_queues_most;
 
 static void show(struct seq_file *file, const char *name, long value)
@@ -16,7 +17,7 @@ static void show(struct seq_file *file, const char *name, long value)
 
 static int hqlock_stats_show(struct seq_file *file, void *unused)
 {
-	show(file, "node_queues", hqlock_node_queues_used());
+	show(file, "node_queues", atomic_long_read(&hqlock_node_queues_used));
 	show(file, "node_queues_most", atomic_long_read(&hqlock_node_queues_most));
 #define SHOW_EVENT(event) show(file, #event, atomic_long_read(&hqlock_events[LW_EVENT_##event]))
 	SHOW_EVENT(longest_local_run);

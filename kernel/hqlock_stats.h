@@ -9,6 +9,8 @@
 #include <linux/atomic.h>
 
 extern atomic_long_t hqlock_events[LW_EVENT_COUNT];
+extern atomic_long_t hqlock_node_queues_used;
+/* Within a few: a queue is counted just after it was taken, or released. */
 extern atomic_long_t hqlock_node_queues_most;
 
 static inline void hqlock_keep_max(atomic_long_t *most, long value)
@@ -19,20 +21,16 @@ static inline void hqlock_keep_max(atomic_long_t *most, long value)
 		;
 }
 
-static inline long hqlock_node_queues_used(void)
-{
-	return atomic_long_read(&hqlock_events[LW_EVENT_node_queues_taken]) -
-	       atomic_long_read(&hqlock_events[LW_EVENT_node_queues_released]);
-}
-
 static __always_inline void hqlock_count(enum lw_event event)
 {
 	switch (event) {
 	case LW_EVENT_node_queues_taken:
-		atomic_long_inc(&hqlock_events[event]);
-		hqlock_keep_max(&hqlock_node_queues_most, hqlock_node_queues_used());
+		hqlock_keep_max(&hqlock_node_queues_most,
+				atomic_long_inc_return_relaxed(&hqlock_node_queues_used));
 		break;
 	case LW_EVENT_node_queues_released:
+		atomic_long_dec(&hqlock_node_queues_used);
+		break;
 	case LW_EVENT_numa_mode_entered:
 	case LW_EVENT_numa_mode_left:
 		atomic_long_inc(&hqlock_events[event]);
