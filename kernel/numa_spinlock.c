@@ -102,14 +102,14 @@ void __lockfunc hq_spin_lock_slowpath(struct qspinlock *lock, u32 val)
  */
 static int node_queues_provide(unsigned int cpu)
 {
-	struct lw_node **own = &hqlock_node_queues[numa_node_id()];
+	int node = numa_node_id();
 	struct lw_node *queues;
 
-	if (READ_ONCE(*own))
+	if (node == NUMA_NO_NODE || READ_ONCE(hqlock_node_queues[node]))
 		return 0;
-	queues = kvzalloc_node(LW_NODE_QUEUES * sizeof(*queues), GFP_KERNEL, numa_node_id());
+	queues = kvzalloc_node(LW_NODE_QUEUES * sizeof(*queues), GFP_KERNEL, node);
 	/* Who finds them finds them empty. */
-	if (cmpxchg_release(own, NULL, queues))
+	if (cmpxchg_release(&hqlock_node_queues[node], NULL, queues))
 		kvfree(queues);
 	return 0;
 }

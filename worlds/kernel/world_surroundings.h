@@ -54,8 +54,9 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_world_tunable(name)	   READ_ONCE(numa_spinlock_tunables.name)
 /* What is not does not get here. */
 #define lw_world_numa_aware() true
-/* Never freed, so where there are queues they stay. */
-#define lw_world_node_queues(node) READ_ONCE(hqlock_node_queues[node])
+/* Never freed, so where there are queues they stay. A CPU may be of no node. */
+#define lw_world_node_queues(node) \
+	((node) < MAX_NUMNODES ? READ_ONCE(hqlock_node_queues[node]) : NULL)
 /* The bits above are the same in all addresses of the kernel, or a tag. */
 #define lw_world_identity(p) (GENMASK_ULL(55, 0) & (uintptr_t)(p))
 /* A statement also where nothing is counted, and lockevent_inc() is none. */
