@@ -321,8 +321,10 @@ static bool can_be_taken(raw_spinlock_t *lock)
  */
 static long opted_in_violations(raw_spinlock_t *lock)
 {
-	static const arch_spinlock_t opted_in = __ARCH_SPIN_LOCK_UNLOCKED_HQ;
-	long bad = !!memcmp(&opted_in, &lock->raw_lock, sizeof(opted_in));
+	const struct lw_lock_type *hq = numa_spinlock_type("hq");
+	const int unlocked = hq ? hq->unlocked : 0;
+	atomic_t *word = &lock->raw_lock.val;
+	long bad = atomic_read(word) != unlocked;
 
 	bad += raw_spin_is_locked(lock) || raw_spin_is_contended(lock);
 	bad += !arch_spin_value_unlocked(lock->raw_lock);
@@ -331,8 +333,12 @@ static long opted_in_violations(raw_spinlock_t *lock)
 	bad += !raw_spin_is_locked(lock) || raw_spin_is_contended(lock);
 	bad += arch_spin_value_unlocked(lock->raw_lock);
 	bad += can_be_taken(lock);
+	/* As a waiter would. */
+	atomic_or(_Q_PENDING_VAL, word);
+	bad += !raw_spin_is_contended(lock);
+	atomic_andnot(_Q_PENDING_VAL, word);
 	raw_spin_unlock(lock);
-	return bad + !!memcmp(&opted_in, &lock->raw_lock, sizeof(opted_in));
+	return bad + (atomic_read(word) != unlocked);
 }
 
 static long opting_in_violations(void)
