@@ -87,13 +87,11 @@ struct lw_node *hqlock_node_queues[MAX_NUMNODES] __read_mostly;
 void __lockfunc hq_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
 	/* One that is free comes here, too: only the plain fast path is elsewhere. */
-	bool contended = !lw_word_is_free(val);
-
-	if (contended)
-		trace_contention_begin(lock, LCB_F_SPIN);
+	if (lw_word_is_free(val) && lw_hq_try_take_free((union lw_word *)lock, &val))
+		return;
+	trace_contention_begin(lock, LCB_F_SPIN);
 	lw_hq_lock_slow((struct lw_hq *)lock, val);
-	if (contended)
-		trace_contention_end(lock, 0);
+	trace_contention_end(lock, 0);
 }
 
 /*
