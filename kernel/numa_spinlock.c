@@ -3,7 +3,8 @@
  * Lockworks in Linux: which slow path the queued spinlocks take, chosen at boot.
  *
  * Fast path, lock word and unlock stay Linux' own, and so does the slow path of
- * paravirt guests, which does not pass the hook.
+ * paravirt guests, which does not pass the hook of CNA. Spinlocks that opted in to
+ * HQ have a hook of their own, before that.
  */
 #define pr_fmt(fmt) "lockworks: " fmt
 
@@ -124,7 +125,7 @@ static int __init node_queues_init(void)
 core_initcall(node_queues_init);
 #endif
 
-/* Paravirt guests have a slow path of their own, which does not pass the hook. */
+/* Paravirt guests have a slow path of their own, which does not pass the hook of CNA. */
 static bool __init hook_is_passed(void)
 {
 #if defined(CONFIG_X86) && defined(CONFIG_PARAVIRT_SPINLOCKS)
@@ -220,7 +221,7 @@ static int __init numa_spinlock_init(void)
 	pr_info("HQ-spinlocks %s\n", str_on_off(hqlock_on));
 #endif
 	if (!hook_is_passed()) {
-		pr_info("off: paravirt spinlocks are in use\n");
+		pr_info("CNA off: paravirt spinlocks are in use\n");
 		return 0;
 	}
 
