@@ -24,7 +24,7 @@
 #include "qspinlock.c"
 #include "cna.c"
 #ifdef CONFIG_HQSPINLOCKS
-/* HQ is switched on and off by itself. */
+/* A lock comes to CNA only where that is on, but to HQ always: so HQ asks. */
 #undef lw_world_numa_aware
 #define lw_world_numa_aware() READ_ONCE(hqlock_on)
 #include "hq.c"
