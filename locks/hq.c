@@ -427,6 +427,7 @@ void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
 		lw_queued_slowpath(&lock->word, val, lw_hq_queue);
 }
 
-LW_DESCRIBE(hq, struct lw_hq, .summary = "hierarchical queued spinlock, a queue for each node",
-	    .unlocked = LW_HQ, .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,
-	    .origin = "HQ-spinlock RFC v1 to v3, Linux 7.0; cohort locks of 2012");
+LW_DESCRIBE(
+	hq, struct lw_hq, .summary = "hierarchical queued spinlock, a queue for each node",
+	.unlocked = LW_HQ, .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,
+	.origin = "HQ-spinlock, RFC v1 to v3 against Linux 7.0, not merged; cohort locks of 2012");

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::names::unknown;
 use crate::output::{self, Destination};
+use crate::torture::report::node_queues;
 
 /// Run the real lock code on a simulated machine, in virtual time.
 #[derive(clap::Args)]
@@ -84,6 +85,10 @@ const HELP: &str = "\
 The locks' C code runs as it is in the library; only time is made up, from a description of the
 machine. Literature values unless changed with --set; how well they predict published figures is
 what `lockworks reproduce` shows. Runs are independent and use all CPUs of this machine.
+
+Columns: the fairness factor (0.5 is fair); hand-offs to another node, of all, and those within a
+node; of CNA, waiters moved to the secondary queue and how often that was flushed. Lines below the
+table tell of HQ's queues of nodes.
 
 Examples:
   lockworks sim --machine oracle-x5-4 --lock qspinlock,cna --threads 1,18,72,142
@@ -385,9 +390,11 @@ fn text(scenario: &Scenario, results: &Results) -> String {
     let mut table = output::table(&[
         "threads", "lock", "ops/s", "fairness", "remote", "local", "moved", "flushed",
     ]);
+    let mut queues = String::new();
     for row in &results.rows {
         let handoffs = row.local_handoffs + row.remote_handoffs;
         let event = |name: &str| row.events.get(name).map_or(0, |n| n.as_u64().unwrap_or(0));
+        queues.extend(node_queues(row.lock, row.threads, event));
         table.add_row([
             row.threads.to_string(),
             row.lock.to_owned(),
@@ -407,7 +414,7 @@ fn text(scenario: &Scenario, results: &Results) -> String {
         ]);
     }
     format!(
-        "{}\n{}; threads placed {}, {} ms of virtual time, seed {}\nPredicted. {} --json lists all values with their sources.\n{table}\n",
+        "{}\n{}; threads placed {}, {} ms of virtual time, seed {}\nPredicted. {} --json lists all values with their sources.\n{table}\n{queues}",
         scenario.machine.title,
         scenario.workload.title,
         results.placement,

@@ -1,7 +1,7 @@
 //! `lockworks torture`: real threads on this machine take locks over and over.
 
 mod host;
-mod report;
+pub mod report;
 pub mod results;
 mod round;
 mod subject;

@@ -21,7 +21,8 @@ pub fn table(results: &Results) -> String {
     );
     text.push_str(&format!("{}\n", rows(&results.rows)));
     for row in &results.rows {
-        text.extend(node_queues(row));
+        let count = |name: &str| row.events.get(name).copied().unwrap_or(0);
+        text.extend(node_queues(row.lock, row.threads, count));
     }
     if results.rows.iter().all(|row| row.violations == 0) {
         text.push_str("Mutual exclusion held in all runs.\n");
@@ -36,17 +37,15 @@ pub fn table(results: &Results) -> String {
     text
 }
 
-/// What a lock has done with queues of nodes, if it has had any.
-fn node_queues(row: &Row) -> Option<String> {
-    let count = |name| row.events.get(name).copied().unwrap_or(0);
+/// What a lock has done with queues of nodes, by its counts of events, if it has had any.
+pub fn node_queues(lock: &str, threads: usize, count: impl Fn(&str) -> u64) -> Option<String> {
     let taken = count("node_queues_taken");
     let (entered, left) = (count("numa_mode_entered"), count("numa_mode_left"));
     (taken + entered + left > 0).then(|| {
         format!(
-            "{} with {}: queueing by node entered {entered}, left {left}; node queues taken {taken}, \
-             conflicts {}; longest local run {}.\n",
-            row.lock,
-            counted(row.threads, "thread"),
+            "{lock} with {}: queueing by node entered {entered}, left {left}; node queues taken \
+             {taken}, conflicts {}; longest local run {}.\n",
+            counted(threads, "thread"),
             count("node_queue_conflicts"),
             count("longest_local_run"),
         )
