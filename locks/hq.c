@@ -412,7 +412,7 @@ static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, str
 }
 
 /* Free, but not as the fast path expects it: so that it soon is, have a doubt less each time. */
-static inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t *val)
+static lw_always_inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t *val)
 {
 	union lw_hq_history none = {.packed = 0};
 	uint32_t service = lw_hq_service(*val, &none, true);
