@@ -3,7 +3,7 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Mark, Value};
+use crate::Value;
 
 /// Which reorderings of its memory accesses other CPUs can see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -67,34 +67,25 @@ pub(crate) struct Costs {
     pub l2_cycles: Value,
     pub llc_cycles: Value,
     pub rmw_cycles: Value,
-    #[serde(default = "predicted")]
-    pub return_cycles: Value,
+    /// Where mitigations keep returns in the kernel from being predicted.
+    pub return_cycles: Option<Value>,
     pub dram_local_ns: Value,
     pub dram_remote_ns: Value,
 }
 
-fn predicted() -> Value {
-    Value {
-        value: 0.0,
-        low: None,
-        high: None,
-        mark: Mark::R,
-        source: "the kernel lets returns be predicted".to_owned(),
-        note: None,
-    }
-}
-
 impl Costs {
-    fn list(&self) -> [(&'static str, &Value); 7] {
+    fn list(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        let returns = self.return_cycles.as_ref();
         [
             ("l1_cycles", &self.l1_cycles),
             ("l2_cycles", &self.l2_cycles),
             ("llc_cycles", &self.llc_cycles),
             ("rmw_cycles", &self.rmw_cycles),
-            ("return_cycles", &self.return_cycles),
             ("dram_local_ns", &self.dram_local_ns),
             ("dram_remote_ns", &self.dram_remote_ns),
         ]
+        .into_iter()
+        .chain(returns.map(|value| ("return_cycles", value)))
     }
 
     fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
@@ -103,7 +94,7 @@ impl Costs {
             "l2_cycles" => &mut self.l2_cycles,
             "llc_cycles" => &mut self.llc_cycles,
             "rmw_cycles" => &mut self.rmw_cycles,
-            "return_cycles" => &mut self.return_cycles,
+            "return_cycles" => self.return_cycles.as_mut()?,
             "dram_local_ns" => &mut self.dram_local_ns,
             "dram_remote_ns" => &mut self.dram_remote_ns,
             _ => return None,
@@ -274,7 +265,8 @@ impl Machine {
 
     /// What a return in the kernel takes when mitigations keep it from being predicted; or 0.
     pub fn return_ns(&self) -> f64 {
-        self.costs.return_cycles.value / self.clock_ghz()
+        let cycles = self.costs.return_cycles.as_ref();
+        cycles.map_or(0.0, |cycles| cycles.value / self.clock_ghz())
     }
 
     /// A load from the memory of the CPU's own node.
