@@ -43,21 +43,28 @@ fn waiters_of_a_node_are_kept_together() {
 
 #[test]
 fn switched_off_it_hands_over_like_the_stock_lock() {
-    let off = Settings {
-        numa_aware: false,
-        ..Settings::default()
-    };
-    let off = contended(&torture(), 2e-3, off);
-    assert_eq!(count(&off, "secondary_moves"), 0);
-    assert_eq!(count(&off, "shuffles_skipped"), 0);
     let scenario = torture();
-    let stock = Run {
-        seconds: 2e-3,
-        ..brief(&scenario, lock("qspinlock"), 36)
+    // The order in which threads first came decides a run, so over many orders.
+    let shares = |name: &str| -> f64 {
+        let share = |seed| {
+            let run = Run {
+                seconds: 1e-3,
+                tunables: Settings {
+                    numa_aware: false,
+                    ..Settings::default()
+                },
+                seed,
+                ..brief(&scenario, lock(name), 36)
+            };
+            let outcome = run.run().unwrap();
+            assert_eq!(count(&outcome, "secondary_moves"), 0);
+            assert_eq!(count(&outcome, "shuffles_skipped"), 0);
+            remote_share(&outcome)
+        };
+        (1..=32).map(share).sum::<f64>() / 32.0
     };
-    let stock = stock.run().unwrap();
-    let (off, stock) = (remote_share(&off), remote_share(&stock));
-    assert!((off - stock).abs() < 0.02, "{off} and {stock}");
+    let (off, stock) = (shares("cna"), shares("qspinlock"));
+    assert!((off - stock).abs() < 0.03, "{off} and {stock}");
 }
 
 #[test]
