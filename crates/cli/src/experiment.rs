@@ -75,7 +75,7 @@ pub struct Experiment {
     pub limit_is_for_fitted: bool,
     /// Virtual time of each run.
     #[serde(default = "five")]
-    milliseconds: f64,
+    pub milliseconds: f64,
     /// What had to be assumed (I).
     pub assumptions: Vec<String>,
     #[serde(rename = "column")]
@@ -316,11 +316,6 @@ impl Experiment {
                 Ok(scenario)
             })
             .collect()
-    }
-
-    /// Virtual milliseconds of each run.
-    pub fn milliseconds(&self) -> f64 {
-        self.milliseconds
     }
 
     fn placements(&self, threads: usize) -> u64 {

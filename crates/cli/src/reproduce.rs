@@ -16,9 +16,9 @@ use crate::sim::progress;
 #[derive(clap::Args)]
 #[command(after_help = "\
 A table is simulated with its values as described, and again with those that a fit on a few points
-of tables of the same workload has changed (see `lockworks fit`). The error of a fit counts on the points that it has not seen. Errors are
-those of the speedup over stock; published figures have their own spread, given as a standard
-deviation.
+of tables of the same workload has changed (see `lockworks fit`). The error of a fit counts on the
+points that it has not seen. Errors are those of the speedup over stock; published figures have
+their own spread, given as a standard deviation.
 
 Examples:
   lockworks reproduce                       the tables there are
@@ -147,7 +147,7 @@ fn reproduce(
     args: &Args,
     bar: &indicatif::ProgressBar,
 ) -> Result<Reproduction> {
-    let seconds = args.ms.unwrap_or(experiment.milliseconds()) / 1e3;
+    let seconds = args.ms.unwrap_or(experiment.milliseconds) / 1e3;
     let simulate =
         |scenarios: &[_]| experiment.simulate(scenarios, &experiment.threads(), seconds, bar);
     let scenarios = experiment.scenarios(&args.set)?;
