@@ -7,16 +7,26 @@
 #include "numa_spinlock.h"
 #include "tunables.h"
 
-/* Linux 6.12 counts the entries, 6.1 looks for one without a name behind them. */
+enum {
+	HQLOCK_TUNABLES = 0
+#define LW_TUNABLE(...) +1
+#include "hqlock_tunables_list.h"
+#undef LW_TUNABLE
+};
+
+/*
+ * Linux 6.12 counts the entries, 6.1 looks for one without a name behind them. In
+ * tunables_list.h, these are the first.
+ */
 static struct {
-	struct ctl_table entries[LW_HQLOCK_TUNABLE_COUNT];
+	struct ctl_table entries[HQLOCK_TUNABLES];
 	struct ctl_table end;
 } hqlock_sysctl = {
-#define LW_HQLOCK_TUNABLE(tunable, value, largest, ...)                                         \
-	.entries[LW_HQLOCK_##tunable] = {                                                       \
-		.procname = "hqlock_" #tunable,                                                 \
-		.data = &numa_spinlock_tunables.hqlock_##tunable,                               \
-		.maxlen = sizeof(numa_spinlock_tunables.hqlock_##tunable),                      \
+#define LW_TUNABLE(tunable, user_value, value, largest, ...)                                    \
+	.entries[LW_TUNABLE_##tunable] = {                                                      \
+		.procname = #tunable,                                                           \
+		.data = &numa_spinlock_tunables.tunable,                                        \
+		.maxlen = sizeof(numa_spinlock_tunables.tunable),                               \
 		.mode = 0644,                                                                   \
 		.proc_handler = proc_doulongvec_minmax,                                         \
 		.extra2 = &(unsigned long){(largest) + BUILD_BUG_ON_ZERO((value) > (largest))}, \

@@ -60,8 +60,8 @@ DEFINE_STATIC_KEY_FALSE(numa_spinlock_key);
 enum numa_spinlock_path numa_spinlock_path __read_mostly;
 struct lw_tunables numa_spinlock_tunables __read_mostly = {
 	LW_TUNABLES_DEFAULT,
-#define LW_HQLOCK_TUNABLE(tunable, value, ...) .hqlock_##tunable = (value),
-#include "hqlock_tunables_list.h"
+#define LW_TUNABLE(tunable, user_value, value, ...) .tunable = (value),
+#include "tunables_list.h"
 };
 
 const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS] = {

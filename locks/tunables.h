@@ -9,17 +9,17 @@
 #define LW_NUMA_THRESHOLD_MAX_MS     100
 #define LW_NUMA_THRESHOLD_DEFAULT_MS 10
 
-#define LW_HQLOCK_TUNABLE_MAX INT64_MAX
+#define LW_TUNABLE_MAX INT64_MAX
 /* Counts of hand-offs end here. check: sooner. */
 #ifndef LW_HANDOFFS_MAX
 #define LW_HANDOFFS_MAX UINT16_MAX
 #endif
 
-/* What can be set of the HQ-spinlock, in the order of its list. */
-enum lw_hqlock_tunable {
-#define LW_HQLOCK_TUNABLE(name, ...) LW_HQLOCK_##name,
-#include "hqlock_tunables_list.h"
-	LW_HQLOCK_TUNABLE_COUNT
+/* What can be set by name, in the order of tunables_list.h. */
+enum lw_tunable_id {
+#define LW_TUNABLE(name, ...) LW_TUNABLE_##name,
+#include "tunables_list.h"
+	LW_TUNABLE_COUNT
 };
 
 /* Read with lw_tunable(name), but for numa_aware, which is lw_numa_aware(). */
@@ -32,11 +32,11 @@ struct lw_tunables {
 	bool shuffle_reduction;
 	/* CNA: never pass over priority waiters. */
 	bool priority_waiters;
-#define LW_HQLOCK_TUNABLE(name, ...) uint64_t hqlock_##name;
-#include "hqlock_tunables_list.h"
+#define LW_TUNABLE(name, ...) uint64_t name;
+#include "tunables_list.h"
 };
 
-/* In an initialiser; the HQ-spinlock's are in its list. */
+/* In an initialiser; those that have names are in tunables_list.h. */
 #define LW_TUNABLES_DEFAULT                                                    \
 	.numa_aware = true, .numa_threshold_ms = LW_NUMA_THRESHOLD_DEFAULT_MS, \
 	.shuffle_reduction = true, .priority_waiters = true

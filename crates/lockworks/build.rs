@@ -16,17 +16,19 @@ fn main() {
         build.include(&dir).files(c_files(&dir));
     }
     build.compile("lockworks");
-    let list = root.join("locks/hqlock_tunables_list.h");
-    println!("cargo::rustc-env=HQLOCK_TUNABLES={}", entries(&list));
+    let lists = ["hqlock_tunables_list.h", "pv_tunables_list.h"];
+    let tunables: usize = lists
+        .map(|list| entries(&root.join("locks").join(list)))
+        .iter()
+        .sum();
+    println!("cargo::rustc-env=TUNABLES={tunables}");
 }
 
 /// How many entries a list of tunables has, each at the beginning of a line.
 fn entries(list: &Path) -> usize {
     let text =
         std::fs::read_to_string(list).unwrap_or_else(|error| panic!("{}: {error}", list.display()));
-    let entries = text
-        .lines()
-        .filter(|line| line.starts_with("LW_HQLOCK_TUNABLE("));
+    let entries = text.lines().filter(|line| line.starts_with("LW_TUNABLE("));
     entries.count()
 }
 

@@ -16,8 +16,8 @@
 #define MAX_WAITERS	 8
 #define SMALL_STACK	 (32 * 1024)
 #define POOL_SIZE	 (256 * 1024)
-#define NEVER		 LW_HQLOCK_TUNABLE_MAX
-#define SET(name, value) CHECK(lw_set_hqlock(LW_HQLOCK_##name, value) == 0)
+#define NEVER		 LW_TUNABLE_MAX
+#define SET(name, value) CHECK(lw_set_tunable(LW_TUNABLE_hqlock_##name, value) == 0)
 
 static struct lw_hq lock = LW_HQ_INIT;
 static struct lw_hq *rival; /* has the same queue as `lock`, in each node */
@@ -343,9 +343,8 @@ static void check_entering(void)
 /* The defaults: 51 hand-offs and two to another node after two local ones, not 50. */
 static void check_defaults(void)
 {
-	for (unsigned int i = 0; i < LW_HQLOCK_TUNABLE_COUNT; i++)
-		CHECK(lw_set_hqlock((enum lw_hqlock_tunable)i,
-				    lw_hqlock_tunables[i].default_value) == 0);
+	for (unsigned int i = 0; i < LW_TUNABLE_COUNT; i++)
+		CHECK(lw_set_tunable((enum lw_tunable_id)i, lw_tunables[i].default_value) == 0);
 	for (uint16_t handoffs = 50; handoffs <= 51; handoffs++) {
 		for (uint16_t remote = 1; remote <= 2; remote++) {
 			union lw_hq_history history = {.handoffs = handoffs, .remote = remote};

@@ -15,11 +15,11 @@ static void report(void)
 	printf("%d %d %u %d %d %u %u %u", lw_numa_spinlock(), lw_numa_spinlock_active(),
 	       lw_numa_spinlock_threshold(), lw_shuffle_reduction(), lw_priority_waiters(),
 	       lw_topology_nodes(), lw_topology_node_of_cpu(0), lw_topology_node_of_cpu(1));
-	for (unsigned int i = 0; i < LW_HQLOCK_TUNABLE_COUNT; i++) {
-		const uint64_t value = lw_hqlock((enum lw_hqlock_tunable)i);
+	for (unsigned int i = 0; i < LW_TUNABLE_COUNT; i++) {
+		const uint64_t value = lw_tunable_value((enum lw_tunable_id)i);
 
-		if (value != lw_hqlock_tunables[i].default_value)
-			printf(" %s=%" PRIu64, lw_hqlock_tunables[i].name, value);
+		if (value != lw_tunables[i].default_value)
+			printf(" %s=%" PRIu64, lw_tunables[i].name, value);
 	}
 }
 
@@ -101,17 +101,17 @@ static void check_environments(void)
 	check_environment("LOCKWORKS_NEAR", "core", normal, NULL); /* not looked at */
 }
 
-/* Every one of the six: its bounds are taken, what is beyond them is refused with them. */
-static void check_hqlock_environments(void)
+/* Of every one: its bounds are taken, what is beyond them is refused with them. */
+static void check_environments_by_name(void)
 {
 	static const char normal[] = "0 1 10 1 1 2 0 1";
 	static const char *const bad[] = {
 		"-1", "+1", " 1", "1 ", "", "0x10", "1e3", "on", "18446744073709551616"};
 
-	for (unsigned int i = 0; i < LW_HQLOCK_TUNABLE_COUNT; i++) {
-		const struct lw_hqlock_tunable_description *tunable = &lw_hqlock_tunables[i];
+	for (unsigned int i = 0; i < LW_TUNABLE_COUNT; i++) {
+		const struct lw_tunable_description *tunable = &lw_tunables[i];
 		const uint64_t good[] = {0, 1, tunable->maximum};
-		char variable[64] = "LOCKWORKS_HQLOCK_", *at = strchr(variable, '\0');
+		char variable[64] = "LOCKWORKS_", *at = strchr(variable, '\0');
 		char expected[128], value[32], bounds[64];
 
 		for (const char *from = tunable->name; *from; from++)
@@ -133,6 +133,25 @@ static void check_hqlock_environments(void)
 	}
 }
 
+/* Of what begins like a tunable's variable and is none, those that there are are named. */
+static void check_unknown_environments(void)
+{
+	static const char normal[] = "0 1 10 1 1 2 0 1";
+
+	check_environment("LOCKWORKS_HQLOCK_FAIRNESS", "1", normal,
+			  "there are LOCKWORKS_HQLOCK_FAIRNESS_THRESHOLD, ");
+	check_environment("LOCKWORKS_HQLOCK_FAIRNESS_THRESHOLDS", "1", normal, "no such tunable");
+	check_environment("LOCKWORKS_PV_SPINS", "", normal, ", LOCKWORKS_PV_SPIN\n");
+	check_environment("LOCKWORKS_PV_", "1", normal, "there are LOCKWORKS_PV_");
+	check_environment("LOCKWORKS_UNFAIR_PV_SPIN", "1", normal,
+			  "there are LOCKWORKS_UNFAIR_PARK, LOCKWORKS_UNFAIR_SPIN\n");
+	/* Somebody else's. */
+	check_environment("LOCKWORKS_PVX_SPIN", "1", normal, NULL);
+	check_environment("LOCKWORKS_PV", "1", normal, NULL);
+	check_environment("LOCKWORKS_pv_spin", "1", normal, NULL);
+	check_environment("LOCKWORKS_", "1", normal, NULL);
+}
+
 /* What is refused leaves the machine's own topology, whatever that is. */
 static void check_refused_topology(void)
 {
@@ -147,42 +166,52 @@ static void check_refused_topology(void)
 	check_environment("LOCKWORKS_NEAR", "node", real, NULL);
 }
 
-static void check_hqlock_calls(void)
+static void check_calls_by_name(void)
 {
 	static const struct {
 		const char *name;
-		uint64_t default_value, maximum;
+		uint64_t default_value, kernel_default, maximum;
 	} expected[] = {
-		{"fairness_threshold", 1000, INT64_MAX},
-		{"general_handoffs_turn_numa", 50, INT64_MAX},
-		{"remote_handoffs_turn_numa", 2, INT64_MAX},
-		{"local_handoffs_to_increase_remotes", 2, INT64_MAX},
-		{"remote_handoffs_keep_numa", 1, INT64_MAX},
-		{"probability_of_force_stay_numa", 5000, 10000},
+		{"hqlock_fairness_threshold", 1000, 1000, INT64_MAX},
+		{"hqlock_general_handoffs_turn_numa", 50, 50, INT64_MAX},
+		{"hqlock_remote_handoffs_turn_numa", 2, 2, INT64_MAX},
+		{"hqlock_local_handoffs_to_increase_remotes", 2, 2, INT64_MAX},
+		{"hqlock_remote_handoffs_keep_numa", 1, 1, INT64_MAX},
+		{"hqlock_probability_of_force_stay_numa", 5000, 5000, 10000},
+		{"pv_kick_at_unlock", 1, 1, 1},
+		{"pv_kick_ahead", 0, 2, 16},
+		{"pv_wait_early", 1, 1, 1},
+		{"pv_latencies", 0, 0, 1},
+		{"pv_pending", 1, 1, 1},
+		{"pv_steal", 1, 1, 1},
+		{"pv_spin", 200, 32768, 1000000},
+		{"unfair_park", 1, 0, 1},
+		{"unfair_spin", 200, 32768, 1000000},
 	};
 
-	CHECK(LW_HQLOCK_TUNABLE_COUNT == sizeof(expected) / sizeof(*expected));
-	for (unsigned int i = 0; i < LW_HQLOCK_TUNABLE_COUNT; i++) {
-		const enum lw_hqlock_tunable tunable = (enum lw_hqlock_tunable)i;
+	CHECK(LW_TUNABLE_COUNT == sizeof(expected) / sizeof(*expected));
+	for (unsigned int i = 0; i < LW_TUNABLE_COUNT; i++) {
+		const enum lw_tunable_id id = (enum lw_tunable_id)i;
 
-		CHECK(strcmp(lw_hqlock_tunables[i].name, expected[i].name) == 0);
-		CHECK(lw_hqlock_tunables[i].default_value == expected[i].default_value);
-		CHECK(lw_hqlock_tunables[i].maximum == expected[i].maximum);
-		CHECK(*lw_hqlock_tunables[i].meaning);
-		CHECK(lw_hqlock(tunable) == expected[i].default_value);
-		CHECK(lw_set_hqlock(tunable, expected[i].maximum + 1) == EINVAL);
-		CHECK(lw_set_hqlock(tunable, UINT64_MAX) == EINVAL);
-		CHECK(lw_hqlock(tunable) == expected[i].default_value);
-		CHECK(lw_set_hqlock(tunable, expected[i].maximum) == 0);
-		CHECK(lw_hqlock(tunable) == expected[i].maximum);
-		CHECK(lw_set_hqlock(tunable, 0) == 0 && lw_hqlock(tunable) == 0);
+		CHECK(strcmp(lw_tunables[i].name, expected[i].name) == 0);
+		CHECK(lw_tunables[i].default_value == expected[i].default_value);
+		CHECK(lw_tunables[i].kernel_default == expected[i].kernel_default);
+		CHECK(lw_tunables[i].maximum == expected[i].maximum);
+		CHECK(*lw_tunables[i].meaning);
+		CHECK(lw_tunable_value(id) == expected[i].default_value);
+		CHECK(lw_set_tunable(id, expected[i].maximum + 1) == EINVAL);
+		CHECK(lw_set_tunable(id, UINT64_MAX) == EINVAL);
+		CHECK(lw_tunable_value(id) == expected[i].default_value);
+		CHECK(lw_set_tunable(id, expected[i].maximum) == 0);
+		CHECK(lw_tunable_value(id) == expected[i].maximum);
+		CHECK(lw_set_tunable(id, 0) == 0 && lw_tunable_value(id) == 0);
 		/* Of the others, none has changed. */
-		for (unsigned int j = i + 1; j < LW_HQLOCK_TUNABLE_COUNT; j++)
-			CHECK(lw_hqlock((enum lw_hqlock_tunable)j) == expected[j].default_value);
+		for (unsigned int j = i + 1; j < LW_TUNABLE_COUNT; j++)
+			CHECK(lw_tunable_value((enum lw_tunable_id)j) == expected[j].default_value);
 	}
-	CHECK(lw_set_hqlock(LW_HQLOCK_TUNABLE_COUNT, 0) == EINVAL);
-	CHECK(lw_hqlock(LW_HQLOCK_TUNABLE_COUNT) == 0);
-	CHECK(lw_set_hqlock((enum lw_hqlock_tunable) - 1, 0) == EINVAL);
+	CHECK(lw_set_tunable(LW_TUNABLE_COUNT, 0) == EINVAL);
+	CHECK(lw_tunable_value(LW_TUNABLE_COUNT) == 0);
+	CHECK(lw_set_tunable((enum lw_tunable_id) - 1, 0) == EINVAL);
 }
 
 static void check_calls(void)
@@ -211,7 +240,7 @@ static void check_calls(void)
 	lw_set_priority_waiters(true);
 	CHECK(lw_priority_waiters());
 
-	check_hqlock_calls();
+	check_calls_by_name();
 
 	CHECK(lw_thread_set_priority(LW_PRIORITY_ON) == 0);
 	CHECK(lw_thread_set_priority((enum lw_thread_priority)3) == EINVAL);
@@ -249,7 +278,8 @@ int main(int argc, char **argv)
 	}
 	CHECK(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
 	check_environments();
-	check_hqlock_environments();
+	check_environments_by_name();
+	check_unknown_environments();
 	check_refused_topology();
 	check_calls();
 	check_real_time();

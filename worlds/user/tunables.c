@@ -14,18 +14,23 @@
 #define LW_STRING(x)  #x
 #define LW_SPELLED(x) LW_STRING(x)
 
+/* What the variable of a tunable begins with. */
+#define LW_VARIABLE "LOCKWORKS_"
+
+extern char **environ;
+
 struct lw_user_settings lw_user_settings = {
 	.numa_mode = {LW_NUMA_AUTO},
 	.numa_threshold_ms = {LW_NUMA_THRESHOLD_DEFAULT_MS},
 	.shuffle_reduction = {true},
 	.priority_waiters = {true},
-#define LW_HQLOCK_TUNABLE(name, default, ...) .hqlock_##name = {default},
-#include "hqlock_tunables_list.h"
+#define LW_TUNABLE(name, default, ...) .name = {default},
+#include "tunables_list.h"
 };
 
-const struct lw_hqlock_tunable_description lw_hqlock_tunables[] = {
-#define LW_HQLOCK_TUNABLE(name, default, maximum, meaning) {#name, default, maximum, meaning},
-#include "hqlock_tunables_list.h"
+const struct lw_tunable_description lw_tunables[] = {
+#define LW_TUNABLE(name, ...) {#name, __VA_ARGS__},
+#include "tunables_list.h"
 };
 
 int lw_set_numa_spinlock(enum lw_numa_mode mode)
@@ -79,20 +84,19 @@ bool lw_priority_waiters(void)
 	return lw_load(&lw_user_settings.priority_waiters, relaxed);
 }
 
-int lw_set_hqlock(enum lw_hqlock_tunable tunable, uint64_t value)
+int lw_set_tunable(enum lw_tunable_id id, uint64_t value)
 {
-	if ((unsigned int)tunable >= LW_HQLOCK_TUNABLE_COUNT ||
-	    value > lw_hqlock_tunables[tunable].maximum)
+	if ((unsigned int)id >= LW_TUNABLE_COUNT || value > lw_tunables[id].maximum)
 		return EINVAL;
-	lw_store(&lw_user_settings.hqlock[tunable], value, relaxed);
+	lw_store(&lw_user_settings.tunables[id], value, relaxed);
 	return 0;
 }
 
-uint64_t lw_hqlock(enum lw_hqlock_tunable tunable)
+uint64_t lw_tunable_value(enum lw_tunable_id id)
 {
-	if ((unsigned int)tunable >= LW_HQLOCK_TUNABLE_COUNT)
+	if ((unsigned int)id >= LW_TUNABLE_COUNT)
 		return 0;
-	return lw_load(&lw_user_settings.hqlock[tunable], relaxed);
+	return lw_load(&lw_user_settings.tunables[id], relaxed);
 }
 
 static void lw_set_mode_from(const char *name, const char *value)
@@ -135,25 +139,66 @@ static void lw_set_switch_from(const char *name, const char *value, void (*set)(
 			value);
 }
 
-static void lw_set_hqlock_from_environment(enum lw_hqlock_tunable tunable)
+/* As long as the longest variable of a tunable. */
+union lw_longest_variable {
+#define LW_TUNABLE(name, ...) char name[sizeof(LW_VARIABLE #name)];
+#include "tunables_list.h"
+};
+
+/* The variable of a tunable, in `to`; gives its length. */
+static size_t lw_spell_variable(char to[sizeof(union lw_longest_variable)],
+				const struct lw_tunable_description *tunable)
 {
-	const struct lw_hqlock_tunable_description *described = &lw_hqlock_tunables[tunable];
-	char name[64] = "LOCKWORKS_HQLOCK_", *at = strchr(name, '\0');
-	const char *value;
+	int length = sprintf(to, LW_VARIABLE "%s", tunable->name);
+
+	for (int i = 0; i < length; i++)
+		to[i] = (char)toupper((unsigned char)to[i]);
+	return (size_t)length;
+}
+
+/* No tunable's, but if it begins like some, one of these may have been meant. */
+static void lw_refuse_unknown(const char *variable)
+{
+	size_t lock = strlen(LW_VARIABLE) + strcspn(variable + strlen(LW_VARIABLE), "_=") + 1;
+	char name[sizeof(union lw_longest_variable)], alike[1024];
+	size_t length = 0;
+
+	for (unsigned int id = 0; id < LW_TUNABLE_COUNT && length < sizeof(alike); id++) {
+		lw_spell_variable(name, &lw_tunables[id]);
+		if (strncmp(name, variable, lock) == 0)
+			length += (size_t)snprintf(alike + length, sizeof(alike) - length, "%s%s",
+						   length ? ", " : "", name);
+	}
+	if (length)
+		dprintf(STDERR_FILENO, "lockworks: %s ignored: no such tunable; there are %s\n",
+			variable, alike);
+}
+
+/* A variable that begins with LW_VARIABLE, with its value. */
+static void lw_set_tunable_from(const char *variable)
+{
+	const char *value = strchr(variable, '=');
+	char name[sizeof(union lw_longest_variable)];
 	unsigned long long number;
+	unsigned int id = 0;
 	char *end;
 
-	for (const char *from = described->name; *from; from++)
-		*at++ = (char)toupper((unsigned char)*from);
-	*at = '\0';
-	value = getenv(name);
 	if (!value)
 		return;
+	while (id < LW_TUNABLE_COUNT &&
+	       (lw_spell_variable(name, &lw_tunables[id]) != (size_t)(value - variable) ||
+		memcmp(name, variable, (size_t)(value - variable)) != 0))
+		id++;
+	if (id == LW_TUNABLE_COUNT) {
+		lw_refuse_unknown(variable);
+		return;
+	}
+	value++;
 	number = strtoull(value, &end, 10);
 	/* strtoull() takes a sign and white space too; what is too large it makes ULLONG_MAX */
-	if (*value < '0' || *value > '9' || *end || lw_set_hqlock(tunable, number))
-		dprintf(STDERR_FILENO, "lockworks: %s=%s ignored: it must be 0 to %" PRIu64 "\n",
-			name, value, described->maximum);
+	if (*value < '0' || *value > '9' || *end || lw_set_tunable((enum lw_tunable_id)id, number))
+		dprintf(STDERR_FILENO, "lockworks: %s ignored: it must be 0 to %" PRIu64 "\n",
+			variable, lw_tunables[id].maximum);
 }
 
 __attribute__((constructor(101))) static void lw_tunables_start(void)
@@ -171,6 +216,7 @@ __attribute__((constructor(101))) static void lw_tunables_start(void)
 		lw_set_switch_from(shuffle, getenv(shuffle), lw_set_shuffle_reduction);
 	if (getenv(priority))
 		lw_set_switch_from(priority, getenv(priority), lw_set_priority_waiters);
-	for (unsigned int i = 0; i < LW_HQLOCK_TUNABLE_COUNT; i++)
-		lw_set_hqlock_from_environment((enum lw_hqlock_tunable)i);
+	for (char **variable = environ; variable && *variable; variable++)
+		if (strncmp(*variable, LW_VARIABLE, strlen(LW_VARIABLE)) == 0)
+			lw_set_tunable_from(*variable);
 }

@@ -12,10 +12,10 @@ struct lw_user_settings {
 	lw_atomic(bool) priority_waiters;
 	union {
 		struct {
-#define LW_HQLOCK_TUNABLE(name, ...) lw_atomic(uint64_t) hqlock_##name;
-#include "hqlock_tunables_list.h"
+#define LW_TUNABLE(name, ...) lw_atomic(uint64_t) name;
+#include "tunables_list.h"
 		};
-		lw_atomic(uint64_t) hqlock[LW_HQLOCK_TUNABLE_COUNT];
+		lw_atomic(uint64_t) tunables[LW_TUNABLE_COUNT];
 	};
 };
 

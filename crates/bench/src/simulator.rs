@@ -158,7 +158,7 @@ impl Job {
             threads: self.threads,
             placement: Placement::Scatter(1),
             seconds: self.milliseconds / 1e3,
-            tunables: Settings::default(),
+            tunables: Settings::kernel(),
             odd_threads_have_priority: false,
             seed: 1,
         };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lockworks::{HqlockSetting, HqlockTunable, LockType, LockrefType, Settings};
+use lockworks::{LockType, LockrefType, Setting, Settings, Tunable};
 use serde::{Deserialize, Serialize};
 
 use crate::hooks;
@@ -53,17 +53,17 @@ pub enum Mode {
 /// chance, and no node has more than two turns in a row.
 pub fn small_settings() -> Settings {
     let small = [
-        ("fairness_threshold", 1),
-        ("general_handoffs_turn_numa", 0),
-        ("remote_handoffs_turn_numa", 0),
-        ("local_handoffs_to_increase_remotes", 0),
+        ("hqlock_fairness_threshold", 1),
+        ("hqlock_general_handoffs_turn_numa", 0),
+        ("hqlock_remote_handoffs_turn_numa", 0),
+        ("hqlock_local_handoffs_to_increase_remotes", 0),
     ];
     let small = small.map(|(name, value)| {
-        HqlockTunable::find(name)
-            .and_then(|tunable| HqlockSetting::new(tunable, value))
+        Tunable::find(name)
+            .and_then(|tunable| Setting::new(tunable, value))
             .expect("a tunable and one of its values")
     });
-    Settings::default().with(&small)
+    Settings::kernel().with(&small)
 }
 
 /// What is checked.
@@ -335,7 +335,7 @@ impl fmt::Display for Config {
             write!(f, ", no shuffle reduction")?;
         }
         let small = small_settings();
-        for tunable in HqlockTunable::all() {
+        for tunable in Tunable::all() {
             let value = self.tunables.get(tunable);
             if value != small.get(tunable) {
                 write!(f, ", {} {value}", tunable.name)?;
@@ -354,27 +354,30 @@ mod tests {
 
     #[test]
     fn settings_that_are_not_named_have_their_defaults() {
-        let settings = |hqlock: &str| {
+        let settings = |more: &str| {
             let text = format!(
                 "numa_aware = true\nnuma_threshold_ms = 10\nshuffle_reduction = true\n\
-                 priority_waiters = true\n{hqlock}"
+                 priority_waiters = true\n{more}"
             );
             toml::from_str::<Settings>(&text).map_err(|error| error.message().to_owned())
         };
         let set = "fairness_threshold=7".parse().unwrap();
-        let expected = Settings::default().with(&[set]);
-        assert_ne!(expected, Settings::default());
+        let expected = Settings::kernel().with(&[set]);
+        assert_ne!(expected, Settings::kernel());
         assert_eq!(
-            settings("hqlock = { fairness_threshold = 7 }"),
+            settings("by_name = { hqlock_fairness_threshold = 7 }"),
             Ok(expected)
         );
 
-        let refused = |hqlock: &str| settings(hqlock).unwrap_err();
-        let unknown = refused("hqlock = { fairness = 7 }");
-        assert!(unknown.contains("no tunable 'fairness'"), "{unknown}");
-        let beyond = refused("hqlock = { probability_of_force_stay_numa = 10001 }");
+        let refused = |more: &str| settings(more).unwrap_err();
+        let unknown = refused("by_name = { hqlock_fairness = 7 }");
+        assert!(
+            unknown.contains("no tunable 'hqlock_fairness'"),
+            "{unknown}"
+        );
+        let beyond = refused("by_name = { hqlock_probability_of_force_stay_numa = 10001 }");
         assert!(beyond.contains("it must be 0 to 10000"), "{beyond}");
-        let unknown = refused("hqlock = {}\nfairness_threshold = 7");
+        let unknown = refused("by_name = {}\nhqlock_fairness_threshold = 7");
         assert!(unknown.contains("unknown field"), "{unknown}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use lockworks::{HqlockSetting, HqlockTunable, Settings};
+use lockworks::{Setting, Settings, Tunable};
 use serde::{Deserialize, Serialize};
 
 use crate::hooks::Request;
@@ -200,8 +200,8 @@ pub(crate) fn identity(mutation: Option<Mutation>, address: usize) -> u64 {
 /// The settings of the locks.
 pub(crate) fn tunables(mutation: Option<Mutation>, settings: Settings) -> Settings {
     let never = mutation.is_some_and(|m| m.change == Change::NeverLate);
-    let threshold = HqlockTunable::find("fairness_threshold").expect("a tunable");
-    let unlimited = never.then(|| HqlockSetting::new(threshold, threshold.maximum));
+    let threshold = Tunable::find("hqlock_fairness_threshold").expect("a tunable");
+    let unlimited = never.then(|| Setting::new(threshold, threshold.maximum));
     match unlimited {
         Some(Ok(unlimited)) => settings.with(&[unlimited]),
         _ => settings,

@@ -117,7 +117,7 @@ impl FromStr for Token {
 
 #[cfg(test)]
 mod tests {
-    use lockworks::HqlockTunable;
+    use lockworks::Tunable;
 
     use super::*;
     use crate::mutation::Change;
@@ -189,12 +189,12 @@ mod tests {
     #[test]
     fn a_tunable_out_of_range_is_refused() {
         let mut token = broken_by(&Config::new("busted"), None);
-        let highest = HqlockTunable::all().iter().map(|tunable| tunable.maximum);
+        let highest = Tunable::all().iter().map(|tunable| tunable.maximum);
         for (number, highest) in highest.enumerate() {
-            token.config.tunables.hqlock[number] = highest;
+            token.config.tunables.by_name[number] = highest;
             assert_eq!(token.to_string().parse(), Ok(token.clone()));
             let mut beyond = token.clone();
-            beyond.config.tunables.hqlock[number] = highest + 1;
+            beyond.config.tunables.by_name[number] = highest + 1;
             let refused = beyond.to_string().parse::<Token>();
             assert_eq!(refused, Err(TokenError::Stale));
         }

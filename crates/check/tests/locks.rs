@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lockworks::{HqlockSetting, HqlockTunable};
+use lockworks::{Setting, Tunable};
 use lockworks_check::{
     Check, Config, End, Event, Limits, Memory, Mode, Outcome, Site, Time, lock_types,
 };
@@ -166,11 +166,11 @@ fn hq(threads: usize, change: impl FnOnce(&mut Config)) -> Config {
 }
 
 fn set(config: &mut Config, settings: &[(&str, u64)]) {
-    let settings: Vec<HqlockSetting> = settings
+    let settings: Vec<Setting> = settings
         .iter()
         .map(|(name, value)| {
-            let tunable = HqlockTunable::find(name).expect("a tunable");
-            HqlockSetting::new(tunable, *value).expect("one of its values")
+            let tunable = Tunable::find(name).expect("a tunable");
+            Setting::new(tunable, *value).expect("one of its values")
         })
         .collect();
     config.tunables = config.tunables.with(&settings);
@@ -196,23 +196,23 @@ fn hq_spinlock() {
         hq(3, |c| c.nodes = 3),
         hq(3, |c| c.trylock = true),
         hq(3, |c| c.tunables.numa_aware = false),
-        hq(3, |c| set(c, &[("fairness_threshold", 0)])),
+        hq(3, |c| set(c, &[("hqlock_fairness_threshold", 0)])),
         // Begins to queue by node at every chance, and ceases at every chance.
         hq(3, |c| {
             c.mode = Mode::Plain;
             set(
                 c,
                 &[
-                    ("remote_handoffs_keep_numa", NEVER),
-                    ("probability_of_force_stay_numa", 0),
+                    ("hqlock_remote_handoffs_keep_numa", NEVER),
+                    ("hqlock_probability_of_force_stay_numa", 0),
                 ],
             );
         }),
         // Stays in either mode.
-        hq(3, |c| set(c, &[("remote_handoffs_keep_numa", 0)])),
+        hq(3, |c| set(c, &[("hqlock_remote_handoffs_keep_numa", 0)])),
         hq(3, |c| {
             c.mode = Mode::Plain;
-            set(c, &[("general_handoffs_turn_numa", NEVER)]);
+            set(c, &[("hqlock_general_handoffs_turn_numa", NEVER)]);
         }),
         hq(4, |c| c.locks = 2),
     ];

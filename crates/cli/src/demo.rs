@@ -103,7 +103,7 @@ fn simulate(experiment: &Experiment, scenario: &Scenario) -> Result<Vec<sim::Row
         threads: experiment.threads(),
         placement: Placement::Scatter(1),
         ms: VIRTUAL_MS,
-        tunables: Settings::default(),
+        tunables: Settings::kernel(),
         odd_priority: false,
         seed: 1,
     })

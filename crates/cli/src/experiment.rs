@@ -415,7 +415,7 @@ impl Experiment {
                     seconds,
                     tunables: Settings {
                         shuffle_reduction: subject.shuffle_reduction,
-                        ..Settings::default()
+                        ..Settings::kernel()
                     },
                     odd_threads_have_priority: false,
                     seed: placement + 1,

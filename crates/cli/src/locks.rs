@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lockworks::{HqlockTunable, LockType, LockrefType};
+use lockworks::{LockType, LockrefType};
 use serde::Serialize;
 
 use crate::{names, output};
@@ -63,16 +63,18 @@ struct Description {
 struct Tunable {
     name: &'static str,
     default: u64,
+    kernel_default: u64,
     minimum: u64,
     maximum: u64,
     meaning: &'static str,
 }
 
 impl Tunable {
-    fn of(tunable: &HqlockTunable) -> Self {
+    fn of(tunable: &lockworks::Tunable) -> Self {
         Self {
             name: tunable.name,
             default: tunable.default,
+            kernel_default: tunable.kernel_default,
             minimum: 0,
             maximum: tunable.maximum,
             meaning: tunable.meaning,
@@ -102,10 +104,7 @@ impl Description {
             origin: lock.origin(),
             broken: lock.is_broken(),
             unlocked: lock.unlocked,
-            tunables: match lock.name() {
-                "hq" => HqlockTunable::all().iter().map(Tunable::of).collect(),
-                _ => Vec::new(),
-            },
+            tunables: tunables_of(lock.name()),
         }
     }
 
@@ -120,6 +119,20 @@ impl Description {
             ..Self::of(lock)
         }
     }
+}
+
+/// Those whose names begin with the lock's, which in the published series is `hqlock` for HQ.
+fn tunables_of(lock: &str) -> Vec<Tunable> {
+    let family = if lock == "hq" { "hqlock" } else { lock };
+    let all = lockworks::Tunable::all().iter();
+    all.filter(|tunable| {
+        tunable
+            .name
+            .split_once('_')
+            .is_some_and(|(first, _)| first == family)
+    })
+    .map(Tunable::of)
+    .collect()
 }
 
 fn descriptions() -> Vec<Description> {
@@ -200,18 +213,20 @@ fn detail(lock: &Description) -> String {
 }
 
 fn tunables(tunables: &[Tunable]) -> String {
-    let mut table = output::table(&["tunable", "default", "range", "meaning"]);
+    let mut table = output::table(&["tunable", "default", "in kernels", "range", "meaning"]);
     for tunable in tunables {
         table.add_row([
             tunable.name.to_owned(),
             tunable.default.to_string(),
+            tunable.kernel_default.to_string(),
             format!("{} to {}", tunable.minimum, tunable.maximum),
             tunable.meaning.to_owned(),
         ]);
     }
     format!(
-        "\n{table}\n\nSet them with --hqlock NAME=VALUE, by lw_set_hqlock() in programs, or from \
-         outside with\nLOCKWORKS_HQLOCK_NAME=VALUE, the name in capitals.\n"
+        "\n{table}\n\nSet them with --tune NAME=VALUE, by lw_set_tunable() in programs, or from outside \
+         with\nLOCKWORKS_NAME=VALUE, the name in capitals. `lockworks sim` and `lockworks check` go by \
+         the\ndefaults in kernels.\n"
     )
 }
 

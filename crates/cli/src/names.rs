@@ -1,5 +1,7 @@
 //! Names given on the command line that nothing goes by.
 
+use lockworks::{Setting, SettingError, Tunable};
+
 /// How alike a name must be to what was given for it to be what was meant.
 const ALIKE: f64 = 0.7;
 
@@ -26,6 +28,16 @@ pub fn unknown<'a>(
             candidates.join(", ")
         ),
     }
+}
+
+/// A setting of a tunable, as an option gives it.
+pub fn setting(text: &str) -> anyhow::Result<Setting> {
+    text.parse().map_err(|error| match error {
+        SettingError::Unknown(name) => {
+            unknown("tunable", &name, Tunable::all().iter().map(|t| t.name))
+        }
+        other => other.into(),
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::value_parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use lockworks::{HqlockSetting, LockType, Settings, fairness};
+use lockworks::{LockType, Setting, Settings, fairness};
 use lockworks_machine::{Machine, Mark};
 use lockworks_sim::{
     EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, SetError, Workload,
@@ -13,7 +13,7 @@ use lockworks_sim::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::names::unknown;
+use crate::names::{self, unknown};
 use crate::output::{self, Destination};
 use crate::torture::report::node_queues;
 
@@ -61,9 +61,9 @@ pub struct Args {
     #[arg(long)]
     no_shuffle_reduction: bool,
 
-    /// Set a tunable of the HQ-spinlock, as fairness_threshold=100; `lockworks locks hq` lists them
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
-    hqlock: Vec<HqlockSetting>,
+    /// Set a lock's tunable, as hqlock_fairness_threshold=100; `lockworks locks hq` lists those of hq
+    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = names::setting)]
+    tune: Vec<Setting>,
 
     /// Every thread with an odd number waits with priority: CNA never passes it over
     #[arg(long)]
@@ -341,9 +341,9 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             numa_aware,
             numa_threshold_ms: args.threshold,
             shuffle_reduction: !args.no_shuffle_reduction,
-            ..Settings::default()
+            ..Settings::kernel()
         }
-        .with(&args.hqlock),
+        .with(&args.tune),
         odd_priority: args.odd_priority,
         seed: args.seed,
     };

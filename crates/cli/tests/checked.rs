@@ -207,13 +207,13 @@ fn an_hq_spinlock_says_what_happened() {
         "2",
         "--mode",
         "plain",
-        "--hqlock",
-        "fairness_threshold=0",
+        "--tune",
+        "hqlock_fairness_threshold=0",
     ];
     let check = json(&args, 0);
     assert_eq!(check["locks"], 2);
     assert_eq!(check["mode"], "plain");
-    assert_eq!(check["tunables"]["hqlock"]["fairness_threshold"], 0);
+    assert_eq!(check["tunables"]["by_name"]["hqlock_fairness_threshold"], 0);
     let events = check["events"].as_array().unwrap();
     let pending = events.iter().find(|e| e["name"] == "pending_acquisitions");
     assert_eq!(pending.map(|e| &e["empty"]), Some(&Value::Bool(true)));

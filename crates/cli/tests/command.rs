@@ -253,11 +253,11 @@ fn a_topology_by_hand_has_two_nodes() {
 #[test]
 fn hq_tells_of_its_queues() {
     let brief = ["--threads", "4", "--seconds", "0.3", "--rounds", "1"];
-    let eager = "general_handoffs_turn_numa=0,remote_handoffs_turn_numa=0";
+    let eager = "hqlock_general_handoffs_turn_numa=0,hqlock_remote_handoffs_turn_numa=0";
     let run = |more: &[&str]| {
         let output = lockworks(&["torture", "--lock", "qspinlock", "--lock", "hq"])
             .args(brief)
-            .args(["--hqlock", eager, "--hqlock", "fairness_threshold=7"])
+            .args(["--tune", eager, "--tune", "hqlock_fairness_threshold=7"])
             .args(more)
             .env("LOCKWORKS_TOPOLOGY", "0:1")
             .output()
@@ -267,10 +267,10 @@ fn hq_tells_of_its_queues() {
     };
     let queued_by_node = || {
         let results = json(&run(&["--json"]));
-        let tunables = &results["tunables"]["hqlock"];
-        assert_eq!(tunables["fairness_threshold"], 7);
-        assert_eq!(tunables["general_handoffs_turn_numa"], 0);
-        assert_eq!(tunables["remote_handoffs_keep_numa"], 1);
+        let tunables = &results["tunables"]["by_name"];
+        assert_eq!(tunables["hqlock_fairness_threshold"], 7);
+        assert_eq!(tunables["hqlock_general_handoffs_turn_numa"], 0);
+        assert_eq!(tunables["hqlock_remote_handoffs_keep_numa"], 1);
         let rows = results["rows"].as_array().unwrap();
         let count = |row: usize, event: &str| {
             let count = rows[row]["events"][event].as_u64();
@@ -311,22 +311,52 @@ fn bad_tunables_of_hq_are_refused() {
     for tunable in described["tunables"].as_array().unwrap() {
         let name = tunable["name"].as_str().unwrap();
         let (maximum, beyond) = match name {
-            "probability_of_force_stay_numa" => ("10000", "10001"),
+            "hqlock_probability_of_force_stay_numa" => ("10000", "10001"),
             _ => (highest.as_str(), "9223372036854775808"),
         };
         assert_eq!(tunable["maximum"].to_string(), maximum);
         for value in [beyond, "-1", "many", ""] {
-            let refused = torture(&["--lock", "hq", "--hqlock", &format!("{name}={value}")]);
+            let refused = torture(&["--lock", "hq", "--tune", &format!("{name}={value}")]);
             let range = format!("{name} cannot be '{value}': it must be 0 to {maximum}");
             assert_refused(&refused, &[&range]);
             assert_eq!(text(&refused.stderr).lines().count(), 1);
         }
     }
-    assert_refused(
-        &torture(&["--hqlock", "fairness=1"]),
-        &["no tunable 'fairness'", "fairness_threshold"],
-    );
-    assert_refused(&torture(&["--hqlock", "1"]), &["NAME=VALUE"]);
+}
+
+#[test]
+fn tunables_are_told_by_name() {
+    let unknown = "unknown tunable 'fairness'; did you mean 'hqlock_fairness_threshold'?";
+    for command in ["torture", "sim", "check"] {
+        for option in ["--tune", "--hqlock"] {
+            let refused = |setting| output(&[command, option, setting]);
+            assert_refused(&refused("fairness=1"), &[unknown]);
+            assert_refused(
+                &refused("spin=1"),
+                &["'spin'", "pv_spin, unfair_park, unfair_spin"],
+            );
+            assert_refused(&refused("1"), &["NAME=VALUE"]);
+        }
+        let both = "hqlock_fairness_threshold=3,pv_kick_ahead=4";
+        for args in [
+            ["--tune", both],
+            ["--hqlock", "fairness_threshold=3,pv_kick_ahead=4"],
+        ] {
+            let brief: &[&str] = match command {
+                "torture" => &["--seconds", "0.05", "--rounds", "1", "--threads", "1"],
+                "sim" => &["--ms", "0.05", "--threads", "1"],
+                _ => &["--acquisitions", "1"],
+            };
+            let results = output(&[&[command, "--lock", "tas", "--json"], brief, &args].concat());
+            assert_eq!(results.status.code(), Some(0), "{}", text(&results.stderr));
+            let tunables = &json(&results)["tunables"]["by_name"];
+            assert_eq!(tunables["hqlock_fairness_threshold"], 3);
+            assert_eq!(tunables["pv_kick_ahead"], 4);
+            // One that is not set has its default, here or in a kernel.
+            let kernel = command != "torture";
+            assert_eq!(tunables["unfair_park"], u64::from(!kernel));
+        }
+    }
 }
 
 #[test]
@@ -382,14 +412,14 @@ fn locks_are_listed() {
     assert_eq!(cna["tunables"], serde_json::json!([]));
     assert_eq!(
         json(&output(&["locks", "hq", "--json"]))["tunables"][0]["name"],
-        "fairness_threshold"
+        "hqlock_fairness_threshold"
     );
     let detail = output(&["locks", "hq"]);
     let detail = text(&detail.stdout);
     for words in [
         "0x200 is unlocked",
         "0 to 10000",
-        "LOCKWORKS_HQLOCK_NAME",
+        "LOCKWORKS_NAME",
         "local_handoffs_to_increase_remotes",
     ] {
         assert!(detail.contains(words), "no {words:?} in {detail}");

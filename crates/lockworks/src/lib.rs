@@ -37,6 +37,6 @@ pub use lock_type::{LockFn, LockType, TryLockFn, UnlockFn, find, lock_types};
 pub use lockref::{Lockref, LockrefGuard};
 pub use lockref_type::{LockrefType, find_lockref, lockref_types};
 pub use raw_lock::{Node, RawLock};
-pub use settings::{HqlockSetting, HqlockSettingError, HqlockTunable, Settings};
+pub use settings::{Setting, SettingError, Settings, Tunable};
 pub use statistics::{Statistics, restart_maxima, statistics};
 pub use thread::{ThreadPriority, thread_attach, thread_set_priority};

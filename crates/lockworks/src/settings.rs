@@ -5,52 +5,56 @@ use std::sync::LazyLock;
 
 use crate::lock_type::text;
 
-/// `LW_HQLOCK_TUNABLE_COUNT` of the C library, counted by build.rs.
-const HQLOCK_TUNABLES: usize = match usize::from_str_radix(env!("HQLOCK_TUNABLES"), 10) {
+/// `LW_TUNABLE_COUNT` of the C library, counted by build.rs.
+const TUNABLES: usize = match usize::from_str_radix(env!("TUNABLES"), 10) {
     Ok(count) => count,
     Err(_) => panic!("a number"),
 };
 
-/// `struct lw_hqlock_tunable_description` of the C library.
+/// `struct lw_tunable_description` of the C library.
 #[repr(C)]
 struct Description {
     name: *const c_char,
     default: u64,
+    kernel_default: u64,
     maximum: u64,
     meaning: *const c_char,
 }
 
 unsafe extern "C" {
-    static lw_hqlock_tunables: [Description; HQLOCK_TUNABLES];
-    safe fn lw_set_hqlock(tunable: c_int, value: u64) -> c_int;
-    safe fn lw_hqlock(tunable: c_int) -> u64;
+    static lw_tunables: [Description; TUNABLES];
+    safe fn lw_set_tunable(id: c_int, value: u64) -> c_int;
+    safe fn lw_tunable_value(id: c_int) -> u64;
 }
 
-/// One of the tunables of the HQ-spinlock.
+/// One of the tunables of single locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HqlockTunable {
+pub struct Tunable {
     number: usize,
-    /// Its name, that of the published series without `hqlock_`.
+    /// Its name, which begins with its lock's: `hqlock_fairness_threshold`, for one.
     pub name: &'static str,
-    /// Its value unless it is set.
+    /// Its value in a process unless it is set.
     pub default: u64,
+    /// Its value in a kernel, and where one is simulated or checked, unless it is set.
+    pub kernel_default: u64,
     /// Its highest value; the least is 0.
     pub maximum: u64,
     /// What it says.
     pub meaning: &'static str,
 }
 
-impl HqlockTunable {
+impl Tunable {
     /// All of them.
     pub fn all() -> &'static [Self] {
-        static ALL: LazyLock<Vec<HqlockTunable>> = LazyLock::new(|| {
+        static ALL: LazyLock<Vec<Tunable>> = LazyLock::new(|| {
             // SAFETY: a constant table of that many.
-            let described = unsafe { &lw_hqlock_tunables };
-            let tunable = |(number, d): (usize, &Description)| HqlockTunable {
+            let described = unsafe { &lw_tunables };
+            let tunable = |(number, d): (usize, &Description)| Tunable {
                 number,
                 // SAFETY: a constant string.
                 name: unsafe { text(d.name) },
                 default: d.default,
+                kernel_default: d.kernel_default,
                 maximum: d.maximum,
                 // SAFETY: as above.
                 meaning: unsafe { text(d.meaning) },
@@ -64,33 +68,33 @@ impl HqlockTunable {
     ///
     /// # Errors
     /// There is none.
-    pub fn find(name: &str) -> Result<&'static Self, HqlockSettingError> {
+    pub fn find(name: &str) -> Result<&'static Self, SettingError> {
         let found = Self::all().iter().find(|tunable| tunable.name == name);
-        found.ok_or_else(|| HqlockSettingError::Unknown(name.to_owned()))
+        found.ok_or_else(|| SettingError::Unknown(name.to_owned()))
     }
 
     /// Its value in this process.
     pub fn get(&self) -> u64 {
-        lw_hqlock(self.number as c_int)
+        lw_tunable_value(self.number as c_int)
     }
 
     /// Sets it in this process. The caller has seen that the value is not above the maximum.
     fn set(&self, value: u64) {
-        let refused = lw_set_hqlock(self.number as c_int, value);
+        let refused = lw_set_tunable(self.number as c_int, value);
         debug_assert_eq!(refused, 0);
     }
 }
 
-/// A tunable of the HQ-spinlock and a value that it may have; `name=value` as text.
+/// A tunable and a value that it may have; `name=value` as text, where `hqlock_` may be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HqlockSetting {
-    tunable: &'static HqlockTunable,
+pub struct Setting {
+    tunable: &'static Tunable,
     value: u64,
 }
 
-/// Why a text is no [`HqlockSetting`].
+/// Why a text is no [`Setting`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HqlockSettingError {
+pub enum SettingError {
     /// It has no `=`.
     Malformed,
     /// There is no such tunable.
@@ -98,18 +102,18 @@ pub enum HqlockSettingError {
     /// The value is not one that the tunable may have.
     OutOfRange {
         /// The tunable.
-        tunable: &'static HqlockTunable,
+        tunable: &'static Tunable,
         /// What was given.
         value: String,
     },
 }
 
-impl fmt::Display for HqlockSettingError {
+impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed => f.write_str("it must be NAME=VALUE"),
             Self::Unknown(name) => {
-                let names: Vec<_> = HqlockTunable::all().iter().map(|t| t.name).collect();
+                let names: Vec<_> = Tunable::all().iter().map(|t| t.name).collect();
                 write!(f, "no tunable '{name}'; there are {}", names.join(", "))
             }
             Self::OutOfRange { tunable, value } => write!(
@@ -121,16 +125,16 @@ impl fmt::Display for HqlockSettingError {
     }
 }
 
-impl std::error::Error for HqlockSettingError {}
+impl std::error::Error for SettingError {}
 
-impl HqlockSetting {
+impl Setting {
     /// That tunable with that value.
     ///
     /// # Errors
     /// The value is above the tunable's maximum.
-    pub fn new(tunable: &'static HqlockTunable, value: u64) -> Result<Self, HqlockSettingError> {
+    pub fn new(tunable: &'static Tunable, value: u64) -> Result<Self, SettingError> {
         if value > tunable.maximum {
-            return Err(HqlockSettingError::OutOfRange {
+            return Err(SettingError::OutOfRange {
                 tunable,
                 value: value.to_string(),
             });
@@ -144,14 +148,14 @@ impl HqlockSetting {
     }
 }
 
-impl FromStr for HqlockSetting {
-    type Err = HqlockSettingError;
+impl FromStr for Setting {
+    type Err = SettingError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (name, value) = text.split_once('=').ok_or(HqlockSettingError::Malformed)?;
-        let name = name.strip_prefix("hqlock_").unwrap_or(name);
-        let tunable = HqlockTunable::find(name)?;
-        let out_of_range = |_| HqlockSettingError::OutOfRange {
+        let (name, value) = text.split_once('=').ok_or(SettingError::Malformed)?;
+        let tunable = Tunable::find(name)
+            .or_else(|unknown| Tunable::find(&format!("hqlock_{name}")).map_err(|_| unknown))?;
+        let out_of_range = |_| SettingError::OutOfRange {
             tunable,
             value: value.to_owned(),
         };
@@ -174,13 +178,13 @@ pub struct Settings {
     pub shuffle_reduction: bool,
     /// CNA: never pass over priority waiters.
     pub priority_waiters: bool,
-    /// HQ: in the order of [`HqlockTunable::all`].
+    /// Of single locks: in the order of [`Tunable::all`].
     #[cfg_attr(feature = "serde", serde(with = "by_name"))]
-    pub hqlock: [u64; HQLOCK_TUNABLES],
+    pub by_name: [u64; TUNABLES],
 }
 
-/// The tunables of the HQ-spinlock, by their names where people read it. Those that are not named
-/// have their defaults.
+/// The tunables of single locks, by their names where people read it. Those that are not named
+/// have their defaults in a kernel.
 #[cfg(feature = "serde")]
 mod by_name {
     use std::collections::BTreeMap;
@@ -188,61 +192,70 @@ mod by_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{HQLOCK_TUNABLES, HqlockSetting, HqlockTunable, Settings};
+    use super::{Setting, Settings, TUNABLES, Tunable};
 
     pub fn serialize<S: Serializer>(
-        values: &[u64; HQLOCK_TUNABLES],
+        values: &[u64; TUNABLES],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         if !serializer.is_human_readable() {
             return values.serialize(serializer);
         }
-        serializer.collect_map(HqlockTunable::all().iter().map(|t| t.name).zip(values))
+        serializer.collect_map(Tunable::all().iter().map(|t| t.name).zip(values))
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<[u64; HQLOCK_TUNABLES], D::Error> {
+    ) -> Result<[u64; TUNABLES], D::Error> {
         let settings: Result<Vec<_>, _> = if deserializer.is_human_readable() {
             BTreeMap::<String, u64>::deserialize(deserializer)?
                 .into_iter()
-                .map(|(name, value)| HqlockSetting::new(HqlockTunable::find(&name)?, value))
+                .map(|(name, value)| Setting::new(Tunable::find(&name)?, value))
                 .collect()
         } else {
-            let values = <[u64; HQLOCK_TUNABLES]>::deserialize(deserializer)?;
-            let pairs = HqlockTunable::all().iter().zip(values);
+            let values = <[u64; TUNABLES]>::deserialize(deserializer)?;
+            let pairs = Tunable::all().iter().zip(values);
             pairs
-                .map(|(tunable, value)| HqlockSetting::new(tunable, value))
+                .map(|(tunable, value)| Setting::new(tunable, value))
                 .collect()
         };
         let settings = settings.map_err(D::Error::custom)?;
-        Ok(Settings::default().with(&settings).hqlock)
+        Ok(Settings::kernel().with(&settings).by_name)
     }
 }
 
 impl Default for Settings {
+    /// As in a process in which nothing is set.
     fn default() -> Self {
         Self {
             numa_aware: true,
             numa_threshold_ms: 10,
             shuffle_reduction: true,
             priority_waiters: true,
-            hqlock: std::array::from_fn(|i| HqlockTunable::all()[i].default),
+            by_name: std::array::from_fn(|i| Tunable::all()[i].default),
         }
     }
 }
 
 impl Settings {
-    /// The value of a tunable of the HQ-spinlock.
-    pub fn get(&self, tunable: &HqlockTunable) -> u64 {
-        self.hqlock[tunable.number]
+    /// As in a kernel in which nothing is set.
+    pub fn kernel() -> Self {
+        Self {
+            by_name: std::array::from_fn(|i| Tunable::all()[i].kernel_default),
+            ..Self::default()
+        }
     }
 
-    /// With these tunables of the HQ-spinlock set; of two that are the same, the last counts.
+    /// The value of a tunable.
+    pub fn get(&self, tunable: &Tunable) -> u64 {
+        self.by_name[tunable.number]
+    }
+
+    /// With these tunables set; of two that are the same, the last counts.
     #[must_use]
-    pub fn with(mut self, settings: &[HqlockSetting]) -> Self {
+    pub fn with(mut self, settings: &[Setting]) -> Self {
         for setting in settings {
-            self.hqlock[setting.tunable.number] = setting.value;
+            self.by_name[setting.tunable.number] = setting.value;
         }
         self
     }
@@ -254,8 +267,8 @@ mod tests {
 
     #[test]
     fn the_library_has_as_many_tunables() {
-        let set = |tunable: usize| lw_set_hqlock(tunable as c_int, 0);
-        assert_ne!(set(HQLOCK_TUNABLES), 0);
-        assert_eq!(set(HQLOCK_TUNABLES - 1), 0);
+        let set = |id: usize| lw_set_tunable(id as c_int, 0);
+        assert_ne!(set(TUNABLES), 0);
+        assert_eq!(set(TUNABLES - 1), 0);
     }
 }

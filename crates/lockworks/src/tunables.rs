@@ -9,8 +9,8 @@
 //! | `LOCKWORKS_SHUFFLE_REDUCTION`       | on, off        | on      |
 //! | `LOCKWORKS_PRIORITY_WAITERS`        | on, off        | on      |
 //!
-//! and `LOCKWORKS_HQLOCK_...` the tunables of the HQ-spinlock, see
-//! [`HqlockTunable`](crate::HqlockTunable).
+//! and `LOCKWORKS_NAME`, with its name in capitals, each [`Tunable`](crate::Tunable) of a single
+//! lock: `LOCKWORKS_HQLOCK_FAIRNESS_THRESHOLD`, for one.
 //!
 //! Other values are refused with a line on standard error.
 

@@ -7,7 +7,7 @@ use std::thread;
 
 use lockworks::tunables::{self, NumaMode, OutOfRange};
 use lockworks::{
-    HqlockSetting, HqlockTunable, Lockref, Node, RawLock, ThreadPriority, find, find_lockref,
+    Lockref, Node, RawLock, Setting, Settings, ThreadPriority, Tunable, find, find_lockref,
     lock_types, lockref_types, statistics, topology,
 };
 
@@ -134,9 +134,9 @@ fn tunables_keep_what_is_set() {
 }
 
 #[test]
-fn hqlock_tunables_are_set_by_name() {
-    for tunable in HqlockTunable::all() {
-        let set = |name: &str, value: &str| format!("{name}={value}").parse::<HqlockSetting>();
+fn tunables_are_set_by_name() {
+    for tunable in Tunable::all() {
+        let set = |name: &str, value: &str| format!("{name}={value}").parse::<Setting>();
         let (name, highest) = (tunable.name, tunable.maximum.to_string());
         assert_eq!(tunable.get(), tunable.default, "{name}");
         set(name, &highest).unwrap().apply();
@@ -147,14 +147,31 @@ fn hqlock_tunables_are_set_by_name() {
             let range = format!("{name} cannot be '{value}': it must be 0 to {highest}");
             assert_eq!(error, range);
         }
-        assert!(HqlockSetting::new(tunable, tunable.maximum + 1).is_err());
+        assert!(Setting::new(tunable, tunable.maximum + 1).is_err());
         assert_eq!(tunable.get(), tunable.maximum);
         let default = tunable.default.to_string();
-        set(&format!("hqlock_{name}"), &default).unwrap().apply();
+        let short = name.strip_prefix("hqlock_").unwrap_or(name);
+        set(short, &default).unwrap().apply();
         assert_eq!(tunable.get(), tunable.default);
     }
-    assert!("fairness=1".parse::<HqlockSetting>().is_err());
-    assert!("fairness_threshold".parse::<HqlockSetting>().is_err());
+    for bad in ["fairness=1", "fairness_threshold", "spin=1"] {
+        assert!(bad.parse::<Setting>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_kernel_has_defaults_of_its_own() {
+    let (here, kernel) = (Settings::default(), Settings::kernel());
+    for tunable in Tunable::all() {
+        assert_eq!(here.get(tunable), tunable.default, "{}", tunable.name);
+        assert_eq!(kernel.get(tunable), tunable.kernel_default);
+    }
+    assert_ne!(here, kernel);
+    let same = Settings {
+        by_name: here.by_name,
+        ..kernel
+    };
+    assert_eq!(same, here);
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn brief<'a>(scenario: &'a Scenario, lock: &'static LockType, threads: usize) ->
         threads,
         placement: Placement::Scatter(1),
         seconds: 1e-3,
-        tunables: Settings::default(),
+        tunables: Settings::kernel(),
         odd_threads_have_priority: false,
         seed: 1,
     }

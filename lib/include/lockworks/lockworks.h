@@ -173,22 +173,23 @@ void lw_set_priority_waiters(bool on);
 bool lw_priority_waiters(void);
 
 /*
- * Of struct lw_hq: names, bounds, defaults and meaning are in
- * hqlock_tunables_list.h; that of LOCKWORKS_HQLOCK_FAIRNESS_THRESHOLD, for one, is
- * LW_HQLOCK_fairness_threshold here (enum lw_hqlock_tunable). lw_hqlock_tunables has
- * one entry for each.
+ * Of single locks, by name: tunables_list.h has them with bounds, defaults and meaning;
+ * that of LOCKWORKS_HQLOCK_FAIRNESS_THRESHOLD, for one, is
+ * LW_TUNABLE_hqlock_fairness_threshold here (enum lw_tunable_id). lw_tunables has one
+ * entry for each. A variable that begins like these but is none is told of as well.
  */
-struct lw_hqlock_tunable_description {
+struct lw_tunable_description {
 	const char *name;
 	uint64_t default_value;
-	uint64_t maximum; /* the least is 0 */
+	uint64_t kernel_default; /* in a kernel, and where one is simulated or checked */
+	uint64_t maximum;	 /* the least is 0 */
 	const char *meaning;
 };
-extern const struct lw_hqlock_tunable_description lw_hqlock_tunables[LW_HQLOCK_TUNABLE_COUNT];
+extern const struct lw_tunable_description lw_tunables[LW_TUNABLE_COUNT];
 
-int lw_set_hqlock(enum lw_hqlock_tunable tunable, uint64_t value);
+int lw_set_tunable(enum lw_tunable_id id, uint64_t value);
 /* 0 if there is no such tunable. */
-uint64_t lw_hqlock(enum lw_hqlock_tunable tunable);
+uint64_t lw_tunable_value(enum lw_tunable_id id);
 
 /*
  * Threads

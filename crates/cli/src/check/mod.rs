@@ -12,13 +12,13 @@ use anyhow::{Context, Result};
 use clap::ArgAction;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
-use lockworks::{HqlockSetting, LockType, Settings};
+use lockworks::{LockType, Setting, Settings};
 use lockworks_check::{
     Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, Time, Token, lock_types,
     lockref_types, small_settings,
 };
 
-use crate::names::unknown;
+use crate::names::{setting, unknown};
 use crate::output::{self, Destination};
 use report::{Counterexample, Report};
 
@@ -102,9 +102,9 @@ struct Options {
     #[arg(long, value_name = "MODE", default_value = "on", value_parser = numa(), action = ArgAction::Set)]
     numa: bool,
 
-    /// Set a tunable of the HQ-spinlock, as fairness_threshold=0 [default: small ones; see --json]
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
-    hqlock: Vec<HqlockSetting>,
+    /// Set a lock's tunable, as hqlock_fairness_threshold=0 [default: a kernel's or smaller ones; see --json]
+    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
+    tune: Vec<Setting>,
 
     /// The HQ-spinlock's mode at first
     #[arg(long, value_name = "MODE", default_value = "numa", value_parser = mode())]
@@ -147,7 +147,7 @@ const CHECKED: [&str; 19] = [
     "overtaking",
     "no_shuffle_reduction",
     "numa",
-    "hqlock",
+    "tune",
     "mode",
     "seconds",
     "memory_limit",
@@ -249,7 +249,7 @@ impl Options {
                 shuffle_reduction: !self.no_shuffle_reduction,
                 ..small_settings()
             }
-            .with(&self.hqlock),
+            .with(&self.tune),
             mode: self.mode,
         }
     }

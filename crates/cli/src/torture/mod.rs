@@ -14,9 +14,10 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::{ValueEnum, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
-use lockworks::HqlockSetting;
+use lockworks::Setting;
 use lockworks::tunables::{self, NumaMode};
 
+use crate::names::setting;
 use crate::output::{self, Destination};
 pub use host::{Host, Pin};
 pub use report::{scaled, table};
@@ -74,9 +75,9 @@ pub struct Args {
     #[arg(long)]
     no_shuffle_reduction: bool,
 
-    /// Set a tunable of the HQ-spinlock, as fairness_threshold=100; `lockworks locks hq` lists them
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
-    hqlock: Vec<HqlockSetting>,
+    /// Set a lock's tunable, as hqlock_fairness_threshold=100; `lockworks locks hq` lists those of hq
+    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
+    tune: Vec<Setting>,
 
     /// Give JSON rather than a table
     #[arg(long)]
@@ -117,7 +118,7 @@ Examples:
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
   lockworks torture --preset locktorture --seconds 10 --json -o torture.json
   LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock cna,hq --pin spread    CPUs 0 and 1 as two nodes
-  LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock hq --threads 4 --hqlock fairness_threshold=100";
+  LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock hq -t 4 --tune hqlock_fairness_threshold=100";
 
 /// As `tunables::NumaMode`.
 #[derive(Clone, Copy, ValueEnum)]
@@ -279,7 +280,7 @@ impl Args {
         if self.no_shuffle_reduction {
             tunables::set_shuffle_reduction(false);
         }
-        for setting in &self.hqlock {
+        for setting in &self.tune {
             setting.apply();
         }
         Ok(())

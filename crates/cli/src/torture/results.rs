@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use hdrhistogram::Histogram;
-use lockworks::{HqlockTunable, Statistics, fairness, topology, tunables};
+use lockworks::{Statistics, Tunable, fairness, topology, tunables};
 use serde::Serialize;
 
 use super::Plan;
@@ -26,7 +26,7 @@ pub struct Results {
     pub think_ns: u64,
     /// How threads were bound to CPUs.
     pub pin: Pin,
-    /// How the NUMA-aware locks were set.
+    /// How the locks were set.
     pub tunables: Tunables,
     /// Length of each run.
     pub seconds: f64,
@@ -38,15 +38,15 @@ pub struct Results {
     pub rows: Vec<Row>,
 }
 
-/// How the NUMA-aware locks were set.
+/// How the locks were set.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tunables {
     numa_spinlock: bool,
     numa_spinlock_threshold_ms: u32,
     shuffle_reduction: bool,
     priority_waiters: bool,
-    /// By name.
-    hqlock: BTreeMap<&'static str, u64>,
+    /// Of single locks.
+    by_name: BTreeMap<&'static str, u64>,
 }
 
 /// One lock with one number of threads. Counts are sums over all rounds.
@@ -151,7 +151,7 @@ impl<'a> Collected<'a> {
                 numa_spinlock_threshold_ms: tunables::numa_spinlock_threshold(),
                 shuffle_reduction: tunables::shuffle_reduction(),
                 priority_waiters: tunables::priority_waiters(),
-                hqlock: HqlockTunable::all()
+                by_name: Tunable::all()
                     .iter()
                     .map(|tunable| (tunable.name, tunable.get()))
                     .collect(),

@@ -26,7 +26,7 @@ fn shuffle_reduction_skips_looks_at_the_queue() {
     for shuffle_reduction in [false, true] {
         let tunables = Settings {
             shuffle_reduction,
-            ..Settings::default()
+            ..Settings::kernel()
         };
         let outcome = contended(&torture(), 2e-3, tunables);
         assert_eq!(count(&outcome, "shuffles_skipped") > 0, shuffle_reduction);
@@ -36,7 +36,7 @@ fn shuffle_reduction_skips_looks_at_the_queue() {
 
 #[test]
 fn waiters_of_a_node_are_kept_together() {
-    let on = contended(&torture(), 2e-3, Settings::default());
+    let on = contended(&torture(), 2e-3, Settings::kernel());
     assert!(remote_share(&on) < 0.05, "{}", remote_share(&on));
     assert_eq!(count(&on, "priority_waiters"), 0);
 }
@@ -51,7 +51,7 @@ fn switched_off_it_hands_over_like_the_stock_lock() {
                 seconds: 1e-3,
                 tunables: Settings {
                     numa_aware: false,
-                    ..Settings::default()
+                    ..Settings::kernel()
                 },
                 seed,
                 ..brief(&scenario, lock(name), 36)
@@ -72,7 +72,7 @@ fn the_threshold_bounds_how_long_waiters_are_passed_over() {
     let flushes = |numa_threshold_ms| {
         let tunables = Settings {
             numa_threshold_ms,
-            ..Settings::default()
+            ..Settings::kernel()
         };
         let outcome = contended(&torture(), 20e-3, tunables);
         let least = *outcome.operations.iter().min().unwrap();
@@ -95,7 +95,7 @@ fn priority_waiters_are_not_passed_over() {
         odd_threads_have_priority: true,
         tunables: Settings {
             numa_threshold_ms: 100,
-            ..Settings::default()
+            ..Settings::kernel()
         },
         ..brief(&scenario, lock("cna"), 36)
     };

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What can be set of single locks by name: LW_TUNABLE(name, default, kernel_default,
+ * maximum, meaning), defined by who includes this. A name begins with its lock's and `_`;
+ * the least value is 0 for all. kernel_default is for kernels and for what models them.
+ */
+#include "hqlock_tunables_list.h"
+#include "pv_tunables_list.h"
+
+#undef LW_TUNABLE
