@@ -193,9 +193,12 @@ static const struct lw_queue_policy lw_cna_policy = {
 	.handoff = lw_cna_handoff,
 };
 
-static lw_always_inline void lw_cna_queue(union lw_word *lock, uint32_t tail, struct lw_node *node)
+static lw_always_inline bool lw_cna_queue(union lw_word *lock, uint32_t tail, struct lw_node *node,
+					  const struct lw_patience *patience)
 {
+	(void)patience;
 	lw_queue_and_wait(lock, tail, node, &lw_cna_policy);
+	return true;
 }
 
 void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)

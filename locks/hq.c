@@ -365,7 +365,7 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 	lw_hq_leave(me, next);
 }
 
-static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, struct lw_node *node)
+static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, struct lw_node *node)
 {
 	struct lw_hq_waiter me = {
 		.node = node,
@@ -409,6 +409,14 @@ static lw_always_inline void lw_hq_queue(union lw_word *lock, uint32_t tail, str
 		}
 	}
 	lw_hq_head(lock, &me, role == LW_HQ_LEADS);
+}
+
+static lw_always_inline bool lw_hq_queue(union lw_word *lock, uint32_t tail, struct lw_node *node,
+					 const struct lw_patience *patience)
+{
+	(void)patience;
+	lw_hq_wait(lock, tail, node);
+	return true;
 }
 
 /* Free, but not as the fast path expects it: so that it soon is, have a doubt less each time. */

@@ -13,6 +13,8 @@ enum lw_lock_trait {
 	LW_TAIL_WORD = 16, /* its first four bytes are a union lw_word */
 };
 
+struct lw_patience;
+
 struct lw_lock_type {
 	const char *name;
 	const char *summary;
@@ -25,6 +27,8 @@ struct lw_lock_type {
 	void (*lock)(void *lock, void *node);
 	bool (*trylock)(void *lock, void *node);
 	void (*unlock)(void *lock, void *node);
+	/* Lock, or give false if `patience` has ended before. NULL where none gives up. */
+	bool (*lock_patient)(void *lock, const struct lw_patience *patience);
 };
 
 #define LW_DESCRIBE_OPS(id, type, LOCK, TRYLOCK, UNLOCK, ...)                                    \
@@ -54,6 +58,14 @@ struct lw_lock_type {
 #define LW_DESCRIBE(id, type, ...)                                                               \
 	LW_DESCRIBE_OPS(id, type, lw_##id##_lock((type *)lock), lw_##id##_trylock((type *)lock), \
 			lw_##id##_unlock((type *)lock), __VA_ARGS__)
+
+/* The same, and lw_<id>_lock_patient(). */
+#define LW_DESCRIBE_PATIENT(id, type, ...)                                                      \
+	static bool lw_##id##_type_lock_patient(void *lock, const struct lw_patience *patience) \
+	{                                                                                       \
+		return lw_##id##_lock_patient((type *)lock, patience);                          \
+	}                                                                                       \
+	LW_DESCRIBE(id, type, .lock_patient = lw_##id##_type_lock_patient, __VA_ARGS__)
 
 /* Describe lw_<id>_lock(lock, node) and its kin. */
 #define LW_DESCRIBE_WITH_NODE(id, type, node_type, ...)                            \

@@ -50,7 +50,11 @@ union lw_word {
 #endif
 };
 
-#define LW_LOCKED	       1u
+#define LW_LOCKED 1u
+/* Of a lock whose waiters halt, see halting.h: held, and the queue head is halted */
+#define LW_SLOW 3u
+/* about to be released, by who kicks the head */
+#define LW_UNLOCKING	       2u
 #define LW_LOCKED_MASK	       0xffu
 #define LW_PENDING	       0x100u
 #define LW_SERVICE_MASK	       0xfe00u
@@ -76,6 +80,32 @@ static inline bool lw_word_trylock(union lw_word *lock)
 	uint32_t val = lw_load(&lock->val, relaxed);
 
 	return lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire);
+}
+
+/* (*,0,0) -> (*,0,1), though others queue */
+static inline bool lw_word_take(union lw_word *lock)
+{
+	uint16_t free = 0;
+
+	return lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire);
+}
+
+/* The same, if the word, seen as `val`, lets it hope. */
+static inline bool lw_word_steal(union lw_word *lock, uint32_t val)
+{
+	return !(val & LW_LOCKED_PENDING_MASK) && lw_word_take(lock);
+}
+
+/*
+ * The release that goes with it, for a holder who may be waited for asleep: true if so, see
+ * halting.h. (*,*,1) -> (*,*,0) or (*,*,LW_SLOW) -> (*,*,LW_UNLOCKING). It is as wide as what
+ * steals, since a processor that does one right after the other is quicker then.
+ */
+static inline bool lw_word_release(union lw_word *lock)
+{
+	uint16_t old = lw_field_fetch_add(lock, locked_pending, (uint16_t)-LW_LOCKED, release);
+
+	return (old & LW_LOCKED_MASK) != LW_LOCKED;
 }
 
 /* (*,*,1) -> (*,*,0) */

@@ -9,6 +9,9 @@ LW_LOCK(mcs)
 LW_LOCK(qspinlock)
 LW_LOCK(cna)
 LW_LOCK(hq)
+LW_LOCK(pv42)
+LW_LOCK(pv)
+LW_LOCK(unfair)
 LW_LOCK(busted)
 
 #undef LW_LOCK

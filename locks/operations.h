@@ -49,7 +49,12 @@
 #define lw_field_load(word, field, order)	  lw_world_field_load(word, field, order)
 #define lw_field_store(word, field, value, order) lw_world_field_store(word, field, value, order)
 #define lw_field_xchg(word, field, value, order)  lw_world_field_xchg(word, field, value, order)
-#define lw_fence(order)				  lw_world_fence(order)
+/* The same for lw_fetch_add() and lw_try_cmpxchg(). */
+#define lw_field_fetch_add(word, field, value, order) \
+	lw_world_field_fetch_add(word, field, value, order)
+#define lw_field_try_cmpxchg(word, field, expected, value, order) \
+	lw_world_field_try_cmpxchg(word, field, expected, value, order)
+#define lw_fence(order) lw_world_fence(order)
 /*
  * Order against an interrupt or signal handler on this CPU or thread only.
  * check: nothing, since such an interruption may come in before every operation.
@@ -71,11 +76,12 @@
 /*
  * Sleep while *p == value; may return early, so callers look again. user: a
  * futex. kernel: halt the virtual CPU. sim: give up the CPU. check: blocks, and
- * wakes spuriously. `p` is an lw_atomic(uint32_t).
+ * wakes spuriously. `p` is an lw_atomic(uint32_t). The end of `patience` ends the
+ * sleep too (see lw_gives_up()).
  */
-#define lw_park(p, value) lw_world_park(p, value)
-/* Wake up to `n` of those parked on p. */
-#define lw_unpark(p, n) lw_world_unpark(p, n)
+#define lw_park(p, value, patience) lw_world_park(p, value, patience)
+/* Wake one of those parked on p; kernel: that of `slot`. What is at p is not touched. */
+#define lw_unpark(p, slot) lw_world_unpark(p, slot)
 /* Soon written by this CPU: fetch its line for writing. A hint. */
 #define lw_prefetch_write(p) lw_world_prefetch_write(p)
 

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What can be set of the locks whose waiters halt, for tunables_list.h. Of those up to 1,
- * 1 is on.
+ * What can be set of the locks whose waiters halt, for tunables_list.h. Where the highest value
+ * is 1, it is a switch. A look takes a pause instruction and a load.
  */
-LW_TUNABLE(pv_kick_at_unlock, 1, 1, 1, "the unlocker wakes a halted queue head, not the hand-off")
-LW_TUNABLE(pv_kick_ahead, 0, 2, 16, "waiters behind the queue head that are woken beforehand")
-LW_TUNABLE(pv_wait_early, 1, 1, 1, "waiters halt at once while the one before them is halted")
-LW_TUNABLE(pv_latencies, 0, 0, 1, "measure how long kicks and wake-ups take")
-LW_TUNABLE(pv_pending, 1, 1, 1, "the first waiter spins on the pending bit and does not queue")
-LW_TUNABLE(pv_steal, 1, 1, 1, "arrivals may take a free lock while others queue")
-LW_TUNABLE(pv_spin, 200, 32768, 1000000, "looks at the lock before a waiter halts")
+LW_TUNABLE(pv_kick_at_unlock, 1, 1, 1,
+	   "a halted waiter that is made queue head is kicked at the unlock, not before")
+LW_TUNABLE(pv_kick_ahead, 0, 1, 8, "halted waiters behind the queue head that are kicked with it")
+LW_TUNABLE(pv_wait_early, 1, 1, 1, "a waiter halts as soon as the one before it has halted")
+LW_TUNABLE(pv_pending, 1, 1, 1, "the first to wait does so with the pending bit, without a queue")
+LW_TUNABLE(pv_steal, 1, 1, 1, "arrivals take a free lock, though others queue")
+LW_TUNABLE(pv_claim, 4, 4, UINT32_MAX,
+	   "the queue head forbids that after so many spins in vain; the highest: never")
+LW_TUNABLE(pv_spin, 200, 32768, UINT32_MAX, "looks before a waiter halts, also of pv42")
+LW_TUNABLE(pv_latencies, 0, 0, 1, "measure how long kicks and wake-ups take, of all three")
 LW_TUNABLE(unfair_park, 1, 0, 1, "waiters halt")
-LW_TUNABLE(unfair_spin, 200, 32768, 1000000, "looks at the lock before a waiter halts, if it does")
+LW_TUNABLE(unfair_spin, 200, 32768, UINT32_MAX, "looks before a waiter halts, if it does")
+LW_TUNABLE(unfair_claim, 4, 64, UINT32_MAX,
+	   "the queue head forbids stealing after so many spins in vain; the highest: never")

@@ -40,10 +40,13 @@ static const struct lw_queue_policy lw_native_policy = {
 	.handoff = lw_native_handoff,
 };
 
-static lw_always_inline void lw_native_queue(union lw_word *lock, uint32_t tail,
-					     struct lw_node *node)
+static lw_always_inline bool lw_native_queue(union lw_word *lock, uint32_t tail,
+					     struct lw_node *node,
+					     const struct lw_patience *patience)
 {
+	(void)patience;
 	lw_queue_and_wait(lock, tail, node, &lw_native_policy);
+	return true;
 }
 
 void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)

@@ -15,7 +15,7 @@
 #include "lock_word.h"
 #include "surroundings.h"
 
-/* In `locked` of a queue node; CNA stores larger values. */
+/* In `locked` of a queue node; CNA stores larger values, halting.h has states of its own. */
 #define LW_NODE_WAITING 0
 #define LW_NODE_HEAD	1
 
@@ -27,17 +27,30 @@ struct lw_node {
 	lw_atomic(struct lw_node *) next;
 	lw_atomic(uint32_t) locked; /* LW_NODE_WAITING until handed over */
 	lw_atomic(uint32_t) count;  /* nodes of this slot in use; kept in its first node */
+	lw_atomic(uint32_t) tail;   /* this node as the tail of a lock word, where needed */
 
-	/* CNA */
-	lw_atomic(uint32_t) tail;      /* this node as the tail of a lock word */
-	lw_atomic(uint16_t) numa_node; /* effective: the one it is preferred as */
-	lw_atomic(uint16_t) real_numa_node;
-	lw_atomic(struct lw_node *) secondary_head; /* of the secondary queue's last node */
-	lw_atomic(uint64_t) secondary_since; /* lw_clock() when the secondary queue was begun */
-
-	/* HQ */
-	lw_atomic(uint64_t) history; /* of the hand-offs that led here */
-	lw_atomic(uint64_t) waiters; /* of a NUMA node's queue: for which lock, who is last */
+	/* The rest is for one lock at a time, and each kind has its own use for it. */
+	union {
+		struct { /* CNA */
+			/* effective: the one it is preferred as */
+			lw_atomic(uint16_t) numa_node;
+			lw_atomic(uint16_t) real_numa_node;
+			/* of the secondary queue's last node */
+			lw_atomic(struct lw_node *) secondary_head;
+			/* lw_clock() when the secondary queue was begun */
+			lw_atomic(uint64_t) secondary_since;
+		};
+		struct {			     /* HQ */
+			lw_atomic(uint64_t) history; /* of the hand-offs that led here */
+			/* of a NUMA node's queue: for which lock, who is last */
+			lw_atomic(uint64_t) waiters;
+		};
+		struct {			   /* waiters that halt */
+			lw_atomic(uint32_t) place; /* how many are before it, about */
+			lw_atomic(struct lw_node *) prev;
+			lw_atomic(uint64_t) kicked_at; /* lw_timestamp() */
+		};
+	};
 } lw_aligned(64);
 
 /* Gives what was handed over. */

@@ -42,11 +42,13 @@ struct lw_queue_policy {
 };
 
 /* No queue node to be had: compete for an empty queue, outside of any order. */
-static inline void lw_queued_spin_nodeless(union lw_word *lock)
+static inline bool lw_queued_spin_nodeless(union lw_word *lock, const struct lw_patience *patience)
 {
+	(void)patience;
 	lw_count(nodeless_acquisitions);
 	while (!lw_word_trylock(lock))
 		lw_await_eq(&lock->val, ~LW_SERVICE_MASK, 0, relaxed);
+	return true;
 }
 
 static lw_always_inline void lw_queue_and_wait(union lw_word *lock, uint32_t tail,
@@ -94,33 +96,57 @@ static lw_always_inline void lw_queue_and_wait(union lw_word *lock, uint32_t tai
 	policy->handoff(node, next, plan);
 }
 
-/* How a lock queues: with `node`, which is `tail` in the word, until the lock is ours. */
-typedef void (*lw_queue_fn)(union lw_word *lock, uint32_t tail, struct lw_node *node);
+/*
+ * How a lock queues: with `node`, which is `tail` in the word, until the lock is ours. False if
+ * `patience` has ended before; then the node, and its slot with it, is no longer ours.
+ */
+typedef bool (*lw_queue_fn)(union lw_word *lock, uint32_t tail, struct lw_node *node,
+			    const struct lw_patience *patience);
+/* And without one. */
+typedef bool (*lw_nodeless_fn)(union lw_word *lock, const struct lw_patience *patience);
 
-static lw_always_inline void lw_queue_in_slot(union lw_word *lock, uint32_t slot, lw_queue_fn queue)
+static lw_always_inline bool lw_queue_in_slot(union lw_word *lock, uint32_t slot,
+					      const struct lw_patience *patience, lw_queue_fn queue,
+					      lw_nodeless_fn nodeless)
 {
 	struct lw_node *nodes = lw_slot_nodes(slot);
 	uint32_t index = lw_load(&nodes->count, relaxed);
+	bool acquired;
 
 	lw_store(&nodes->count, index + 1, relaxed);
 	/* An interruption from here on must see the node as taken. */
 	lw_barrier();
 
-	if (index < LW_NODES_PER_SLOT)
-		queue(lock, lw_encode_tail(slot, index), &nodes[index]);
-	else
-		lw_queued_spin_nodeless(lock);
+	/* A slot with a wait that was interrupted cannot be left. */
+	if (index < (patience ? 1 : LW_NODES_PER_SLOT)) {
+		if (!queue(lock, lw_encode_tail(slot, index), &nodes[index], patience))
+			return false;
+		acquired = true;
+	} else {
+		acquired = nodeless(lock, patience);
+	}
 
 	lw_barrier();
 	lw_store(&nodes->count, index, relaxed);
+	return acquired;
+}
+
+/* Wait in the lock's queue, if there is a node for it; false if `patience` has ended before. */
+static lw_always_inline bool lw_queued_wait(union lw_word *lock, const struct lw_patience *patience,
+					    lw_queue_fn queue, lw_nodeless_fn nodeless)
+{
+	uint32_t slot = lw_slot_enter();
+	bool acquired = slot ? lw_queue_in_slot(lock, slot, patience, queue, nodeless)
+			     : nodeless(lock, patience);
+
+	lw_slot_leave(slot);
+	return acquired;
 }
 
 /* The lock word was seen as `val`, not free. Returns when the lock is ours. */
 static lw_always_inline void lw_queued_slowpath(union lw_word *lock, uint32_t val,
 						lw_queue_fn queue)
 {
-	uint32_t slot;
-
 	/* (0,1,0): the pending waiter is just taking over */
 	if ((val & ~LW_SERVICE_MASK) == LW_PENDING)
 		val = lw_await_ne_bounded(&lock->val, ~LW_SERVICE_MASK, LW_PENDING,
@@ -145,12 +171,7 @@ static lw_always_inline void lw_queued_slowpath(union lw_word *lock, uint32_t va
 				       relaxed);
 	}
 
-	slot = lw_slot_enter();
-	if (slot)
-		lw_queue_in_slot(lock, slot, queue);
-	else
-		lw_queued_spin_nodeless(lock);
-	lw_slot_leave(slot);
+	lw_queued_wait(lock, NULL, queue, lw_queued_spin_nodeless);
 }
 
 #endif

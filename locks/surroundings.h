@@ -10,6 +10,8 @@
 #include "tunables.h"
 #include "world_surroundings.h"
 
+struct lw_patience;
+
 /*
  * The slot whose queue nodes this CPU (kernel, sim, check) or thread (user)
  * may use, from 1; 0 when user has none left. Leave it when queueing is over,
@@ -55,8 +57,33 @@
  * same in every run.
  */
 #define lw_identity(p) lw_world_identity(p)
+/*
+ * Has the time come, or has somebody asked, to give up waiting? NULL: never. user: see
+ * lw_pv_lock_until(). kernel, sim: never. check: whenever the client may.
+ */
+#define lw_gives_up(patience) lw_world_gives_up(patience)
+/*
+ * Part with a slot, if `leave`, an expression, is true: it leaves the slot's first node in a
+ * queue, where somebody will find it and give the slot back. The others are unused.
+ */
+#define lw_slot_abandon(slot, leave) lw_world_slot_abandon(slot, leave)
+#define lw_slot_reclaim(slot)	     lw_world_slot_reclaim(slot)
+/* Has a fork left behind the thread whose node this is? Only ever true in user space. */
+#define lw_is_dead(node) lw_world_is_dead(node)
+/*
+ * What *p seems to be, of 0 to n - 1. p may be another's by now: a hint, which may be
+ * anything. check: every one is explored.
+ */
+#define lw_hint(p, n) lw_world_hint(p, n)
+/* Nanoseconds of a precise clock, for statistics. check: 0. */
+#define lw_timestamp() lw_world_timestamp()
+/* The 2^lw_parked_heads_bits() entries of parked_heads.h, all zero at first. */
+#define lw_parked_heads()      lw_world_parked_heads()
+#define lw_parked_heads_bits() lw_world_parked_heads_bits()
 /* Count an event of events.h. check: note that it has happened. */
 #define lw_count(event) lw_world_count(event)
+/* Count it n times, or n of what it counts. */
+#define lw_count_by(event, n) lw_world_count_by(event, n)
 /* Keep the highest value. check: nothing. */
 #define lw_count_max(event, value) lw_world_count_max(event, value)
 /*

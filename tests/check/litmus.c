@@ -658,7 +658,7 @@ static const struct lw_litmus plain_data[] = {
 static void park_until_set(struct lw_litmus_memory *m)
 {
 	while (lw_load(&m->x, acquire) == 0)
-		lw_park(&m->x, 0);
+		lw_park(&m->x, 0, NULL);
 	see(1);
 }
 
@@ -668,9 +668,9 @@ static void spin_until_set(struct lw_litmus_memory *m)
 		;
 }
 
-THREAD(wake_one, put(x, 1, release), lw_unpark(&m->x, 1));
-THREAD(wake_two, put(x, 1, release), lw_unpark(&m->x, 2));
-THREAD(wake_too_early, lw_unpark(&m->x, 1), put(x, 1, release));
+THREAD(wake_one, put(x, 1, release), lw_unpark(&m->x, 0));
+THREAD(wake_two, put(x, 1, release), lw_unpark(&m->x, 0), lw_unpark(&m->x, 0));
+THREAD(wake_too_early, lw_unpark(&m->x, 0), put(x, 1, release));
 THREAD(await_x, await(x, relaxed));
 
 static const struct lw_litmus waiting[] = {

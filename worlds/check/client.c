@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "client.h"
 
+/* There is nothing to know of it. */
+struct lw_patience {
+	char none;
+};
+
+static const struct lw_patience lw_check_patience;
+
 enum how {
 	WAIT,	   /* as long as it takes */
 	TRY_FIRST, /* then wait */
 	ONLY_TRY,
+	UNTIL_GIVEN_UP, /* at any moment, or never */
 };
 
 static void one_acquisition(const struct lw_check_client *client, uint32_t lock, uint32_t i,
@@ -14,7 +22,10 @@ static void one_acquisition(const struct lw_check_client *client, uint32_t lock,
 	void *node = lw_check_lent_node(i);
 
 	lw_check_note(LW_CHECK_BEGIN, lock, i);
-	if (how == WAIT || !type->trylock(client->locks[lock], node)) {
+	if (how == UNTIL_GIVEN_UP) {
+		if (!type->lock_patient(client->locks[lock], &lw_check_patience))
+			goto released;
+	} else if (how == WAIT || !type->trylock(client->locks[lock], node)) {
 		if (how == ONLY_TRY)
 			goto released;
 		type->lock(client->locks[lock], node);
@@ -27,11 +38,18 @@ released:
 	lw_check_note(LW_CHECK_RELEASED, lock, i);
 }
 
+static enum how how_to_acquire(const struct lw_check_client *client, uint32_t n)
+{
+	if (client->patient)
+		return UNTIL_GIVEN_UP;
+	return client->trylock && n % 2 != 0 ? TRY_FIRST : WAIT;
+}
+
 void lw_check_thread(const struct lw_check_client *client, uint32_t thread)
 {
 	for (uint32_t i = 0; i < client->acquisitions; i++)
 		one_acquisition(client, client->two_locks && i % 2 != 0 ? LW_CHECK_SECOND_LOCK : 0,
-				0, client->trylock && (thread + i) % 2 != 0 ? TRY_FIRST : WAIT);
+				0, how_to_acquire(client, thread + i));
 }
 
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level)

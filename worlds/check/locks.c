@@ -6,6 +6,8 @@
 #include "qspinlock.c"
 #include "cna.c"
 #include "hq.c"
+#include "pv.c"
+#include "unfair.c"
 #include "busted.c"
 #include "lockref.c"
 #include "../../tests/shared/lockref_planted.c"
@@ -25,6 +27,7 @@ const struct lw_lockref_type *const lw_check_lockref_types[] = {
 /* Where traces find the links of a queue. */
 const size_t lw_check_node_size = sizeof(struct lw_node);
 const size_t lw_check_node_queues_size = LW_NODE_QUEUES * sizeof(struct lw_node);
+const size_t lw_check_parked_head_size = sizeof(struct lw_parked_head);
 const size_t lw_check_node_next = offsetof(struct lw_node, next);
 const size_t lw_check_node_locked = offsetof(struct lw_node, locked);
 const size_t lw_check_node_count = offsetof(struct lw_node, count);
@@ -36,6 +39,7 @@ const size_t lw_check_node_waiters = offsetof(struct lw_node, waiters);
 const uint32_t lw_check_word_hq = LW_HQ;
 const uint32_t lw_check_word_hq_numa = LW_HQ_NUMA;
 const uint32_t lw_check_word_service = LW_SERVICE_MASK;
+const uint32_t lw_check_word_most_locked = LW_SLOW;
 const uint32_t lw_check_word_tail = LW_TAIL_MASK;
 const uint32_t lw_check_word_first_queue = LW_HQ_FIRST_QUEUE_TAIL;
 

@@ -21,6 +21,8 @@
 #define lw_unlikely(x)	 (x)
 /* So that a check has fewer states; thresholds from there on are never reached. */
 #define LW_HANDOFFS_MAX 1
+/* All are alike, since nobody counts looks. */
+#define LW_PLACES 1
 
 #define lw_atomic(T)      \
 	struct {          \
@@ -109,14 +111,19 @@ uint64_t lw_check_operate(const struct lw_check_site *site, uintptr_t p, uint64_
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
-#define lw_world_fence(order)				((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
-#define lw_world_barrier()				((void)0) /* an interruption may come before every operation */
-#define lw_world_await_eq(p, mask, value, order)	LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)
-#define lw_world_await_ne(p, mask, value, order)	LW_CHECK_ACCESS(AWAIT_NE, p, mask, value, order)
+#define lw_world_field_fetch_add(word, field, value, order) \
+	lw_world_fetch_add(&(word)->field, value, order)
+#define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
+	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
+#define lw_world_fence(order)			 ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
+#define lw_world_barrier()			 ((void)0) /* an interruption may come before every operation */
+#define lw_world_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)
+#define lw_world_await_ne(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_NE, p, mask, value, order)
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
-	LW_CHECK_ACCESS(AWAIT_BOUNDED, p, mask, value, relaxed)
-#define lw_world_park(p, value)	   ((void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
-#define lw_world_unpark(p, n)	   ((void)LW_CHECK_ACCESS(UNPARK, p, n, 0, seq_cst))
+	((void)(budget), LW_CHECK_ACCESS(AWAIT_BOUNDED, p, mask, value, relaxed))
+#define lw_world_park(p, value, patience) \
+	((void)(patience), (void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
+#define lw_world_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 1, 0, seq_cst))
 #define lw_world_prefetch_write(p) ((void)(p))
 #define lw_world_plain_read(p) \
 	((__typeof__(*(p)))LW_CHECK_OPERATE(PLAIN_READ, #p, sizeof(*(p)), relaxed, p, 0, 0))

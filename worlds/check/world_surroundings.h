@@ -20,19 +20,38 @@ const struct lw_tunables *lw_check_tunables(void);
 struct lw_node *lw_check_node_queues(uint32_t numa_node);
 /* All locks have the same queue of each node. */
 uint64_t lw_check_identity(uintptr_t p);
+struct lw_parked_head *lw_check_parked_heads(void);
 
-#define lw_world_slot_enter()		 lw_check_slot_enter()
-#define lw_world_slot_leave(slot)	 lw_check_slot_leave(slot)
-#define lw_world_slot_nodes(slot)	 lw_check_slot_nodes(slot)
-#define lw_world_numa_node()		 lw_check_numa_node()
-#define lw_world_is_priority()		 lw_check_is_priority()
-#define lw_world_clock()		 LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
-#define lw_world_choose(n)		 ((uint32_t)LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, n, 0))
-#define lw_world_chance(times, of)	 ((times) >= (of) || ((times) > 0 && lw_choose(2)))
-#define lw_world_tunable(name)		 (lw_check_tunables()->name)
-#define lw_world_numa_aware()		 lw_world_tunable(numa_aware)
-#define lw_world_node_queues(n)		 lw_check_node_queues(n)
-#define lw_world_identity(p)		 lw_check_identity((uintptr_t)(p))
+#define lw_world_slot_enter()	   lw_check_slot_enter()
+#define lw_world_slot_leave(slot)  lw_check_slot_leave(slot)
+#define lw_world_slot_nodes(slot)  lw_check_slot_nodes(slot)
+#define lw_world_numa_node()	   lw_check_numa_node()
+#define lw_world_is_priority()	   lw_check_is_priority()
+#define lw_world_clock()	   LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
+#define lw_world_choose(n)	   ((uint32_t)LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, n, 0))
+#define lw_world_chance(times, of) ((times) >= (of) || ((times) > 0 && lw_choose(2)))
+#define lw_world_tunable(name)	   (lw_check_tunables()->name)
+#define lw_world_numa_aware()	   lw_world_tunable(numa_aware)
+#define lw_world_node_queues(n)	   lw_check_node_queues(n)
+#define lw_world_identity(p)	   lw_check_identity((uintptr_t)(p))
+/* A client that is patient at first, and may give up at every look. */
+#define lw_world_gives_up(patience) ((patience) && lw_choose(2))
+/* It hangs on to its slot until it is given back, as if it were another thread until then. */
+#define lw_world_slot_abandon(slot, leave)                                         \
+	({                                                                         \
+		bool lw_left = (leave);                                            \
+		if (lw_left)                                                       \
+			lw_await_eq(&lw_slot_nodes(slot)->count, ~0u, 0, acquire); \
+		lw_left;                                                           \
+	})
+#define lw_world_slot_reclaim(slot) ((void)(slot))
+#define lw_world_is_dead(node)	    false
+#define lw_world_hint(p, n)	    ((void)(p), (n) > 1 ? lw_choose(n) : 0)
+#define lw_world_timestamp()	    ((uint64_t)0)
+/* So few that locks meet, and that there may be none left. */
+#define lw_world_parked_heads()		 lw_check_parked_heads()
+#define lw_world_parked_heads_bits()	 1u
+#define lw_world_count_by(event, n)	 ((void)(n), lw_world_count(event))
 #define lw_world_count(event)		 ((void)(lw_check_events |= (uint64_t)1 << LW_EVENT_##event))
 #define lw_world_count_max(event, value) ((void)(value))
 #define lw_world_count_handoff(slot)	 ((void)(slot))

@@ -46,16 +46,23 @@ uint64_t lw_sim_await(const void *p, uint32_t size, uint64_t mask, uint64_t valu
 uint64_t lw_sim_await_ne_bounded(const void *p, uint32_t size, uint64_t mask, uint64_t value,
 				 uint32_t budget);
 void lw_sim_park(const void *p, uint32_t value);
-void lw_sim_unpark(const void *p, uint32_t n);
+void lw_sim_unpark(const void *p, uint32_t slot);
 void lw_sim_prefetch_write(const void *p);
 uint64_t lw_sim_plain_read(const void *p, uint32_t size);
 void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 
 #define LW_SIM_TYPE(p) __typeof__((p)->lw_raw)
-#define LW_SIM_RMW(op, p, value, order) \
-	((LW_SIM_TYPE(p))op(p, sizeof(*(p)), (uint64_t)(value), LW_SIM_##order))
+#define LW_SIM_RMW(op, p, value, order)                                                   \
+	({                                                                                \
+		uint64_t lw_old = op(p, sizeof(*(p)), (uint64_t)(value), LW_SIM_##order); \
+		(LW_SIM_TYPE(p)) lw_old;                                                  \
+	})
 
-#define lw_world_load(p, order) ((LW_SIM_TYPE(p))lw_sim_load(p, sizeof(*(p)), LW_SIM_##order))
+#define lw_world_load(p, order)                                                \
+	({                                                                     \
+		uint64_t lw_is = lw_sim_load(p, sizeof(*(p)), LW_SIM_##order); \
+		(LW_SIM_TYPE(p)) lw_is;                                        \
+	})
 #define lw_world_store(p, value, order) \
 	lw_sim_store(p, sizeof(*(p)), (uint64_t)(value), LW_SIM_##order)
 #define lw_world_xchg(p, value, order)	    LW_SIM_RMW(lw_sim_xchg, p, value, order)
@@ -72,8 +79,12 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
-#define lw_world_fence(order)				lw_sim_fence(LW_SIM_##order)
-#define lw_world_barrier()				((void)0)
+#define lw_world_field_fetch_add(word, field, value, order) \
+	lw_world_fetch_add(&(word)->field, value, order)
+#define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
+	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
+#define lw_world_fence(order) lw_sim_fence(LW_SIM_##order)
+#define lw_world_barrier()    ((void)0)
 #define LW_SIM_AWAIT(p, mask, value, equal, order)                                         \
 	({                                                                                 \
 		uint64_t lw_seen = lw_sim_await(p, sizeof(*(p)), (uint64_t)(mask),         \
@@ -82,13 +93,17 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 	})
 #define lw_world_await_eq(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, true, order)
 #define lw_world_await_ne(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, false, order)
-#define lw_world_await_ne_bounded(p, mask, value, budget)                           \
-	((LW_SIM_TYPE(p))lw_sim_await_ne_bounded(p, sizeof(*(p)), (uint64_t)(mask), \
-						 (uint64_t)(value), budget))
-#define lw_world_park(p, value)	       lw_sim_park(p, value)
-#define lw_world_unpark(p, n)	       lw_sim_unpark(p, n)
-#define lw_world_prefetch_write(p)     lw_sim_prefetch_write(p)
-#define lw_world_plain_read(p)	       ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
-#define lw_world_plain_write(p, value) lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
+#define lw_world_await_ne_bounded(p, mask, value, budget)                                     \
+	({                                                                                    \
+		uint64_t lw_seen = lw_sim_await_ne_bounded(p, sizeof(*(p)), (uint64_t)(mask), \
+							   (uint64_t)(value), budget);        \
+		(LW_SIM_TYPE(p)) lw_seen;                                                     \
+	})
+/* Nobody gives up. */
+#define lw_world_park(p, value, patience) ((void)(patience), lw_sim_park(p, value))
+#define lw_world_unpark(p, slot)	  lw_sim_unpark(p, slot)
+#define lw_world_prefetch_write(p)	  lw_sim_prefetch_write(p)
+#define lw_world_plain_read(p)		  ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
+#define lw_world_plain_write(p, value)	  lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
 
 #endif

@@ -16,7 +16,8 @@ uint64_t lw_sim_clock(void);
 uint32_t lw_sim_choose(uint32_t n);
 const struct lw_tunables *lw_sim_tunables(void);
 struct lw_node *lw_sim_node_queues(uint32_t numa_node);
-void lw_sim_count(uint32_t event);
+struct lw_parked_head *lw_sim_parked_heads(void);
+void lw_sim_count(uint32_t event, uint64_t n);
 void lw_sim_count_max(uint32_t event, uint64_t value);
 
 #define lw_world_slot_enter()	   lw_sim_slot()
@@ -31,11 +32,26 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_world_numa_aware()	   lw_world_tunable(numa_aware)
 #define lw_world_node_queues(n)	   lw_sim_node_queues(n)
 /* Simulated memory begins at address 0. */
-#define lw_world_identity(p)		 ((uint64_t)(uintptr_t)(p))
-#define lw_world_count(event)		 lw_sim_count(LW_EVENT_##event)
+#define lw_world_identity(p)		   ((uint64_t)(uintptr_t)(p))
+#define lw_world_gives_up(patience)	   ((void)(patience), false)
+#define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
+#define lw_world_slot_reclaim(slot)	   ((void)(slot))
+#define lw_world_is_dead(node)		   false
+#define lw_world_hint(p, n)                           \
+	({                                            \
+		uint32_t lw_is = lw_load(p, relaxed); \
+		lw_is < (n) ? lw_is : (n)-1;          \
+	})
+#define lw_world_timestamp()		 lw_sim_clock()
+#define LW_SIM_PARKED_HEADS_BITS	 11
+#define lw_world_parked_heads()		 lw_sim_parked_heads()
+#define lw_world_parked_heads_bits()	 LW_SIM_PARKED_HEADS_BITS
+#define lw_world_count(event)		 lw_sim_count(LW_EVENT_##event, 1)
+#define lw_world_count_by(event, n)	 lw_sim_count(LW_EVENT_##event, n)
 #define lw_world_count_max(event, value) lw_sim_count_max(LW_EVENT_##event, value)
-#define lw_world_count_handoff(slot)                                                             \
-	lw_sim_count(lw_sim_slot_numa_node(slot) == lw_sim_numa_node() ? LW_EVENT_local_handoffs \
-								       : LW_EVENT_remote_handoffs)
+#define lw_world_count_handoff(slot)                                                               \
+	lw_sim_count(lw_sim_slot_numa_node(slot) == lw_sim_numa_node() ? LW_EVENT_local_handoffs   \
+								       : LW_EVENT_remote_handoffs, \
+		     1)
 
 #endif

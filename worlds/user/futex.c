@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* Parking: private futexes. */
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,12 +16,13 @@ static void lw_futex(const uint32_t *word, int op, uint32_t value)
 	errno = saved;
 }
 
-void lw_user_park(const uint32_t *word, uint32_t value)
+void lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience *patience)
 {
+	(void)patience;
 	lw_futex(word, FUTEX_WAIT, value);
 }
 
-void lw_user_unpark(const uint32_t *word, unsigned int n)
+void lw_user_unpark(const uint32_t *word)
 {
-	lw_futex(word, FUTEX_WAKE, n < INT_MAX ? n : INT_MAX);
+	lw_futex(word, FUTEX_WAKE, 1);
 }

@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "queued.h"
+#include "parked_heads.h"
 
 _Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
 _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");
@@ -26,6 +26,9 @@ struct lw_user_counts lw_user_counts[LW_MAX_SLOTS + 1];
 
 static struct lw_node lw_slot_table[(LW_MAX_SLOTS + 1) * LW_NODES_PER_SLOT];
 struct lw_node *const lw_user_nodes = lw_slot_table;
+
+static struct lw_parked_head lw_parked_heads_table[1 << LW_USER_PARKED_HEADS_BITS];
+struct lw_parked_head *const lw_user_parked_heads = lw_parked_heads_table;
 
 static lw_atomic(uint64_t) lw_slot_list;
 static lw_atomic(uint16_t) lw_slot_next[LW_MAX_SLOTS + 1];
@@ -209,12 +212,12 @@ int lw_thread_set_priority(enum lw_thread_priority priority)
 	return EINVAL;
 }
 
-void lw_user_count_slow(enum lw_event event)
+void lw_user_count_slow(enum lw_event event, uint64_t n)
 {
 	if (lw_user_slot_enter())
-		lw_user_count(event);
+		lw_user_count(event, n);
 	else
-		lw_fetch_add(&lw_user_counts[0].events[event], 1, relaxed);
+		lw_fetch_add(&lw_user_counts[0].events[event], n, relaxed);
 	lw_user_slot_leave();
 }
 

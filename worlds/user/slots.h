@@ -38,7 +38,7 @@ extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden"
 
 uint32_t lw_user_slot_take(void);
 void lw_user_slot_give_back(void);
-void lw_user_count_slow(enum lw_event event);
+void lw_user_count_slow(enum lw_event event, uint64_t n);
 
 static inline uint32_t lw_user_slot_enter(void)
 {
@@ -56,15 +56,15 @@ static inline void lw_user_slot_leave(void)
 }
 
 /* Only the owner writes, so load and store do; one event in a signal handler may get lost. */
-static inline void lw_user_count(enum lw_event event)
+static inline void lw_user_count(enum lw_event event, uint64_t n)
 {
 	uint32_t slot = lw_user_thread.slot;
 
 	if (slot)
 		lw_store(&lw_user_counts[slot].events[event],
-			 lw_load(&lw_user_counts[slot].events[event], relaxed) + 1, relaxed);
+			 lw_load(&lw_user_counts[slot].events[event], relaxed) + n, relaxed);
 	else
-		lw_user_count_slow(event);
+		lw_user_count_slow(event, n);
 }
 
 static inline void lw_user_count_max(enum lw_event event, uint64_t value)

@@ -42,9 +42,13 @@
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
-#define lw_world_fence(order)				__atomic_thread_fence(LW_ORDER_##order)
-#define lw_world_barrier()				__atomic_signal_fence(__ATOMIC_SEQ_CST)
-#define lw_world_prefetch_write(p)			__builtin_prefetch(p, 1)
+#define lw_world_field_fetch_add(word, field, value, order) \
+	lw_world_fetch_add(&(word)->field, value, order)
+#define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
+	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
+#define lw_world_fence(order)	   __atomic_thread_fence(LW_ORDER_##order)
+#define lw_world_barrier()	   __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define lw_world_prefetch_write(p) __builtin_prefetch(p, 1)
 
 static inline void lw_user_pause(void)
 {
@@ -75,10 +79,12 @@ static inline void lw_user_pause(void)
 		lw_seen;                                                       \
 	})
 
-LW_EXPORT void lw_user_park(const uint32_t *word, uint32_t value);
-LW_EXPORT void lw_user_unpark(const uint32_t *word, unsigned int n);
-#define lw_world_park(p, value) lw_user_park(&(p)->lw_raw, value)
-#define lw_world_unpark(p, n)	lw_user_unpark(&(p)->lw_raw, n)
+struct lw_patience;
+LW_EXPORT void lw_user_park(const uint32_t *word, uint32_t value,
+			    const struct lw_patience *patience);
+LW_EXPORT void lw_user_unpark(const uint32_t *word);
+#define lw_world_park(p, value, patience) lw_user_park(&(p)->lw_raw, value, patience)
+#define lw_world_unpark(p, slot)	  ((void)(slot), lw_user_unpark(&(p)->lw_raw))
 
 #define lw_world_plain_read(p)	       (*(p))
 #define lw_world_plain_write(p, value) ((void)(*(p) = (value)))

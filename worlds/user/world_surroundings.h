@@ -21,6 +21,19 @@ static inline uint64_t lw_user_clock(void)
 	return ((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec) | 1;
 }
 
+/* As many as there can be slots, and some. */
+#define LW_USER_PARKED_HEADS_BITS 15
+struct lw_parked_head;
+extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibility("hidden")));
+
+static inline uint64_t lw_user_timestamp(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 #define lw_world_slot_enter()	   lw_user_slot_enter()
 #define lw_world_slot_leave(slot)  lw_user_slot_leave()
 #define lw_world_slot_nodes(slot)  (&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
@@ -33,8 +46,21 @@ static inline uint64_t lw_user_clock(void)
 #define lw_world_numa_aware()	   lw_user_numa_aware()
 #define lw_world_node_queues(n)	   lw_user_node_queues(n)
 /* Without what processors let programs put into the top byte of an address. */
-#define lw_world_identity(p)		 ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
-#define lw_world_count(event)		 lw_user_count(LW_EVENT_##event)
+#define lw_world_identity(p)		   ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
+#define lw_world_gives_up(patience)	   ((void)(patience), false)
+#define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
+#define lw_world_slot_reclaim(slot)	   ((void)(slot))
+#define lw_world_is_dead(node)		   false
+#define lw_world_hint(p, n)                             \
+	__extension__({                                 \
+		uint32_t lw_seen = lw_load(p, relaxed); \
+		lw_seen < (n) ? lw_seen : (n)-1;        \
+	})
+#define lw_world_timestamp()		 lw_user_timestamp()
+#define lw_world_parked_heads()		 lw_user_parked_heads
+#define lw_world_parked_heads_bits()	 LW_USER_PARKED_HEADS_BITS
+#define lw_world_count(event)		 lw_user_count(LW_EVENT_##event, 1)
+#define lw_world_count_by(event, n)	 lw_user_count(LW_EVENT_##event, n)
 #define lw_world_count_max(event, value) lw_user_count_max(LW_EVENT_##event, value)
 #define lw_world_count_handoff(slot)	 ((void)(slot))
 

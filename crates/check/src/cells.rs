@@ -235,7 +235,7 @@ impl Cells {
         }
         let always_shared = matches!(
             region,
-            Region::Lock(_) | Region::Queue { .. } | Region::Variables
+            Region::Lock(_) | Region::Queue { .. } | Region::Table | Region::Variables
         );
         let place = if always_shared || findings.shared.contains(&class) {
             if findings.view != 0 && self.shared == findings.view {

@@ -50,13 +50,19 @@ pub enum Mode {
 }
 
 /// Settings that make a difference to a few threads: an HQ-spinlock changes its mode at every
-/// chance, and no node has more than two turns in a row.
+/// chance, and no node has more than two turns in a row. Waiters halt at their first chance, and
+/// forbid stealing at their second.
 pub fn small_settings() -> Settings {
     let small = [
         ("hqlock_fairness_threshold", 1),
         ("hqlock_general_handoffs_turn_numa", 0),
         ("hqlock_remote_handoffs_turn_numa", 0),
         ("hqlock_local_handoffs_to_increase_remotes", 0),
+        ("pv_spin", 1),
+        ("pv_claim", 1),
+        ("unfair_park", 1),
+        ("unfair_spin", 1),
+        ("unfair_claim", 1),
     ];
     let small = small.map(|(name, value)| {
         Tunable::find(name)
@@ -115,6 +121,10 @@ pub struct Config {
     pub nodes: usize,
     /// Every other acquisition tries first.
     pub trylock: bool,
+    /// How often a thread that is parked may wake for no reason, all of them together.
+    pub spurious: u8,
+    /// Acquisitions may be given up at any moment.
+    pub patient: bool,
     /// How deep interruptions nest; one at each level comes in each thread, before any operation.
     pub nesting: u8,
     /// Threads that wait with priority.
@@ -147,6 +157,10 @@ pub enum ConfigError {
     Locks(usize),
     #[error("a lockref is checked alone; ask for 1 lock")]
     LockrefLocks,
+    #[error("waiters of '{0}' do not give up")]
+    Patient(String),
+    #[error("interruptions and giving up are checked one at a time")]
+    PatientNesting,
     #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
     Nesting(u8),
     #[error("{0} nodes; ask for 1 to {max}", max = layout::THREADS)]
@@ -176,6 +190,8 @@ impl Config {
             slots: None,
             nodes: 1,
             trylock: false,
+            spurious: 1,
+            patient: false,
             nesting: 0,
             priority: Vec::new(),
             time: Time::Any,
@@ -204,8 +220,14 @@ impl Config {
             .find_lock()
             .map(Subject::Lock)
             .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))?;
+        let gives_up = subject.lock().lock_patient.is_some();
         match subject {
             Subject::Lockref(_) if self.locks > 1 => Err(ConfigError::LockrefLocks),
+            Subject::Lock(_) if self.patient && self.nesting > 0 => {
+                Err(ConfigError::PatientNesting)
+            }
+            Subject::Lock(_) if gives_up || !self.patient => Ok(subject),
+            _ if self.patient => Err(ConfigError::Patient(self.lock.clone())),
             _ => Ok(subject),
         }
     }
@@ -278,7 +300,7 @@ impl Config {
             life_long => service & life_long == life_long,
         };
         let wrong = [
-            ("locked", locked, locked > 1),
+            ("locked", locked, locked > hooks::word_layout().most_locked),
             ("service", service, !is_service),
             ("tail", tail, !is_tail),
         ];
@@ -313,6 +335,12 @@ impl fmt::Display for Config {
         }
         if self.trylock {
             write!(f, ", trylock")?;
+        }
+        if self.spurious != 1 {
+            write!(f, ", {} spurious wake-ups", self.spurious)?;
+        }
+        if self.patient {
+            write!(f, ", giving up")?;
         }
         if self.nesting > 0 {
             write!(f, ", nesting {}", self.nesting)?;

@@ -17,6 +17,7 @@ pub(crate) struct Client {
     pub(crate) acquisitions: u32,
     pub(crate) two_locks: bool,
     pub(crate) trylock: bool,
+    pub(crate) patient: bool,
     pub(crate) lockref: *const LockrefType,
     pub(crate) object: usize,
     pub(crate) litmus: *const LitmusTest,
@@ -126,6 +127,7 @@ unsafe extern "C" {
     safe fn lw_check_take_events() -> u64;
     safe static lw_check_node_size: usize;
     safe static lw_check_node_queues_size: usize;
+    safe static lw_check_parked_head_size: usize;
     safe static lw_check_node_next: usize;
     safe static lw_check_node_locked: usize;
     safe static lw_check_node_count: usize;
@@ -134,6 +136,7 @@ unsafe extern "C" {
     safe static lw_check_word_hq: u32;
     safe static lw_check_word_hq_numa: u32;
     safe static lw_check_word_service: u32;
+    safe static lw_check_word_most_locked: u32;
     safe static lw_check_word_tail: u32;
     safe static lw_check_word_first_queue: u32;
     /// Runs a thread of a check; `client` lives as long as the check.
@@ -221,6 +224,8 @@ pub(crate) struct WordLayout {
     pub(crate) hq_numa: u32,
     /// All that says what the lock is.
     pub(crate) service: u32,
+    /// The highest value of the byte that says that it is held.
+    pub(crate) most_locked: u32,
     /// Who is last.
     pub(crate) tail: u32,
     /// The queue of the first NUMA node, as a tail; those of the others follow.
@@ -232,9 +237,15 @@ pub(crate) fn word_layout() -> WordLayout {
         hq: lw_check_word_hq,
         hq_numa: lw_check_word_hq_numa,
         service: lw_check_word_service,
+        most_locked: lw_check_word_most_locked,
         tail: lw_check_word_tail,
         first_queue: lw_check_word_first_queue,
     }
+}
+
+/// Bytes of an entry of the table of parked queue heads.
+pub(crate) fn parked_head_size() -> usize {
+    lw_check_parked_head_size
 }
 
 /// Bytes of the queues of a NUMA node.
@@ -336,6 +347,11 @@ extern "C" fn lw_check_numa_node() -> u16 {
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_node_queues(numa_node: u32) -> usize {
     layout::node_queues(numa_node as usize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_parked_heads() -> usize {
+    layout::parked_heads()
 }
 
 #[unsafe(no_mangle)]

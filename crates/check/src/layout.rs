@@ -26,6 +26,7 @@ const VARIABLE_BASE: usize = 0x30_0000;
 const CLIENT_MEMORY_BASE: usize = 0x40_0000;
 const CLIENT_NODE_BASE: usize = 0x50_0000;
 const QUEUE_BASE: usize = 0x1000_0000;
+const TABLE_BASE: usize = 0x60_0000;
 const STRIDE: usize = 0x100;
 
 /// A piece of memory that a check knows.
@@ -41,6 +42,8 @@ pub(crate) enum Region {
     Lent { thread: usize, index: usize },
     /// A queue of a NUMA node.
     Queue { node: usize },
+    /// The table of parked queue heads.
+    Table,
     /// A litmus test's variables.
     Variables,
 }
@@ -99,6 +102,11 @@ pub(crate) fn node_queues(node: usize) -> usize {
     QUEUE_BASE + node * hooks::node_queues_size()
 }
 
+/// The table of parked queue heads.
+pub(crate) fn parked_heads() -> usize {
+    TABLE_BASE
+}
+
 pub(crate) fn variables() -> usize {
     VARIABLE_BASE
 }
@@ -147,6 +155,9 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
     {
         let node = i * size / hooks::node_queues_size();
         return Some((Region::Queue { node }, offset));
+    }
+    if let Some((_, offset)) = within(TABLE_BASE, STRIDE, 1) {
+        return Some((Region::Table, offset));
     }
     within(VARIABLE_BASE, STRIDE, 1).map(|(_, offset)| (Region::Variables, offset))
 }

@@ -463,7 +463,9 @@ impl<'a, const N: usize> Model<'a, N> {
             return Ok(());
         };
         if state.threads[thread].parked {
-            choices.push(Choice::Wake);
+            if state.spurious < self.config.spurious {
+                choices.push(Choice::Wake);
+            }
         } else {
             self.operations(state, thread, local, choices)?;
         }
@@ -794,6 +796,7 @@ impl<'a, const N: usize> Model<'a, N> {
             Choice::Interruption => self.go_on(state, thread, Answer::Interruption),
             Choice::Wake => {
                 state.threads[thread].parked = false;
+                state.spurious += 1;
                 self.go_on(state, thread, Answer::Value(0))
             }
             Choice::Operate { picks, .. } => {
@@ -861,7 +864,6 @@ impl<'a, const N: usize> Model<'a, N> {
                 self.plain(state, thread, kind, &parts, request.a).map(Some)
             }
             Kind::Unpark => {
-                self.check_nodes(state, thread, &parts)?;
                 if let Place::Shared { number } = self.cell(parts.cells()[0]).place
                     && self.weak()
                 {
@@ -1192,6 +1194,7 @@ impl<'a, const N: usize> Model<'a, N> {
         for cell in &self.cells.cells {
             if let (Some(owned), Place::Shared { number }) = (cell.region.node(), cell.place)
                 && owned == (thread, node)
+                && has_owner(cell)
             {
                 let number = usize::from(number);
                 match self.weak() {
@@ -1329,6 +1332,9 @@ impl<'a, const N: usize> Model<'a, N> {
                 Region::Queue { .. } if is_waiters(cell) => {
                     "the queue of a NUMA node was not given back"
                 }
+                Region::Table if is_parked_lock(cell) => {
+                    "the table of parked queue heads is not empty"
+                }
                 _ => continue,
             };
             let stays = match cell.region {
@@ -1363,9 +1369,13 @@ fn bytes(size: usize) -> u64 {
 /// Is what it holds lost when whose it is, a thread or lock, is done with it?
 fn has_owner(cell: &Cell) -> bool {
     match cell.region {
-        Region::Node { .. } | Region::Lent { .. } => true,
+        // How many of a slot's nodes are in use is known also when none is.
+        Region::Node { .. } => {
+            cell.address % hooks::node_layout().size != hooks::node_layout().count
+        }
+        Region::Lent { .. } => true,
         Region::Queue { .. } => !is_waiters(cell),
-        Region::Lock(_) | Region::Data(_) | Region::Variables => false,
+        Region::Lock(_) | Region::Data(_) | Region::Table | Region::Variables => false,
     }
 }
 
@@ -1373,6 +1383,11 @@ fn has_owner(cell: &Cell) -> bool {
 fn is_waiters(cell: &Cell) -> bool {
     matches!(cell.region, Region::Queue { .. })
         && cell.address % hooks::node_layout().size == hooks::node_layout().waiters
+}
+
+/// Does it say which lock an entry of the table of parked queue heads is for?
+fn is_parked_lock(cell: &Cell) -> bool {
+    cell.address % hooks::parked_head_size() == 0
 }
 
 fn initial(unlocked: u32, cell: &Cell) -> u64 {

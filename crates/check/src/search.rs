@@ -233,6 +233,7 @@ impl<'a> Check<'a> {
                 acquisitions: config.acquisitions,
                 two_locks: config.locks == 2,
                 trylock: config.trylock,
+                patient: config.patient,
                 lockref: match self.subject {
                     Subject::Lock(_) => std::ptr::null(),
                     Subject::Lockref(lockref) => lockref,

@@ -106,6 +106,8 @@ pub(crate) const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
 #[derive(Clone, Debug)]
 pub(crate) struct State<const N: usize> {
     pub(crate) threads: Vec<Thread<N>>,
+    /// How often one that was parked has woken for no reason.
+    pub(crate) spurious: u8,
     /// What sequentially consistent fences and writes have made known.
     pub(crate) sc: View<N>,
     /// Values of cells that one thread uses.
@@ -122,6 +124,7 @@ impl<const N: usize> State<N> {
     pub(crate) fn new(locals: impl Iterator<Item = LocalId>, siblings: Rc<[Vec<Sibling>]>) -> Self {
         Self {
             threads: locals.map(Thread::new).collect(),
+            spurious: 0,
             sc: View::NONE,
             private: Vec::new(),
             messages: Vec::new(),
@@ -133,6 +136,7 @@ impl<const N: usize> State<N> {
     /// Becomes the same as `other`, in the memory that it has.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.threads.clone_from(&other.threads);
+        self.spurious = other.spurious;
         self.sc = other.sc;
         self.private.clone_from(&other.private);
         self.messages.clone_from(&other.messages);
@@ -370,6 +374,7 @@ impl<const N: usize> State<N> {
     /// The state in bytes; the same bytes for states that cannot be told apart.
     pub(crate) fn encode(&self, initial: &[u64], bytes: &mut Vec<u8>) {
         bytes.clear();
+        bytes.push(self.spurious);
         for thread in &self.threads {
             number(bytes, thread.local.into());
             number(
@@ -452,6 +457,7 @@ impl<const N: usize> State<N> {
         self.starts.truncate(1);
         self.private.clear();
         self.siblings.clone_from(siblings);
+        self.spurious = bytes.byte();
         for thread in &mut self.threads {
             thread.local = bytes.number() as LocalId;
             let flags = bytes.number();

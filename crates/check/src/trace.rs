@@ -255,6 +255,13 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
         Some((Region::Queue { node }, offset)) => {
             format!("{}{}", queue_name(node), field(offset))
         }
+        Some((Region::Table, offset)) => {
+            let (entry, offset) = (
+                offset / hooks::parked_head_size(),
+                offset % hooks::parked_head_size(),
+            );
+            format!("parked head {entry}{}", field(offset))
+        }
         Some((Region::Variables, offset)) => format!("v{offset}"),
         None => format!("{address:#x}"),
     }

@@ -9,6 +9,10 @@ pub type TryLockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void) 
 /// Releases the lock.
 pub type UnlockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 
+/// Acquires the lock, or gives false if the end of `patience` has come before; what that is, each
+/// world has its own words for.
+pub type LockPatientFn = unsafe extern "C" fn(lock: *mut c_void, patience: *const c_void) -> bool;
+
 /// How a lock tells a harness about itself: `struct lw_lock_type` of
 /// `locks/lock_type.h`, in any world that the locks are compiled for.
 #[repr(C)]
@@ -34,6 +38,8 @@ pub struct LockType {
     pub try_lock: TryLockFn,
     /// See [`UnlockFn`].
     pub unlock: UnlockFn,
+    /// See [`LockPatientFn`]; None where waiters do not give up.
+    pub lock_patient: Option<LockPatientFn>,
 }
 
 // SAFETY: C constants, whose strings are constants too.

@@ -20,6 +20,8 @@ pub(crate) struct Context {
     pub(crate) nodes: usize,
     /// Of each NUMA node, where its queues are once they are needed.
     pub(crate) node_queues: Vec<Option<usize>>,
+    /// Address of the table of parked queue heads, once it is wanted.
+    pub(crate) parked_heads: Option<usize>,
     pub(crate) events: Vec<u64>,
     pub(crate) random: Vec<u64>,
     pub(crate) generators: Vec<Pcg32>,
@@ -34,6 +36,7 @@ unsafe extern "C" {
     static lw_sim_lock_types: [*const LockType; 1];
     static lw_sim_node_size: usize;
     safe static lw_sim_node_queues_size: usize;
+    safe static lw_sim_parked_heads_size: usize;
     static lw_sim_event_names: [*const c_char; 1];
     fn lw_sim_lockref_change(reference: *mut u8, lock: *const LockType, up: bool) -> bool;
 }
@@ -217,9 +220,9 @@ extern "C" fn lw_sim_park(p: usize, value: u32) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn lw_sim_unpark(p: usize, n: u32) {
+extern "C" fn lw_sim_unpark(p: usize, _slot: u32) {
     operate(Op {
-        a: n.into(),
+        a: 1,
         ..Op::new(Kind::Unpark, p, 4)
     });
 }
@@ -256,6 +259,16 @@ extern "C" fn lw_sim_node_queues(numa_node: u32) -> usize {
             let name = format!("queues of node {numa_node}");
             c.engine
                 .allocate(name, lw_sim_node_queues_size, numa_node as u16)
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_parked_heads() -> usize {
+    with(|c| {
+        *c.parked_heads.get_or_insert_with(|| {
+            let name = "table of parked heads".to_owned();
+            c.engine.allocate(name, lw_sim_parked_heads_size, 0)
         })
     })
 }
@@ -298,8 +311,8 @@ extern "C" fn lw_sim_tunables() -> *const Settings {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn lw_sim_count(event: u32) {
-    with(|c| c.events[event as usize] += 1);
+extern "C" fn lw_sim_count(event: u32, n: u64) {
+    with(|c| c.events[event as usize] += n);
 }
 
 #[unsafe(no_mangle)]

@@ -308,6 +308,7 @@ impl World {
             acquisitions: self.config.acquisitions,
             two_locks: self.config.locks == 2,
             trylock: self.config.trylock,
+            patient: self.config.patient,
             lockref: ptr::null(),
             object: 0,
             litmus: ptr::null(),

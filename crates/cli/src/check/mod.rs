@@ -78,6 +78,14 @@ struct Options {
     #[arg(long)]
     trylock: bool,
 
+    /// How often threads that are parked may wake for no reason, all of them together
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    spurious: u8,
+
+    /// Let threads give up waiting at any moment, for locks that know how
+    #[arg(long)]
+    give_up: bool,
+
     /// How deep interruptions nest, 0 to 2; each thread has one at each level, anywhere
     #[arg(long, value_name = "N", default_value_t = 0)]
     nesting: u8,
@@ -240,6 +248,8 @@ impl Options {
             slots: self.slots,
             nodes: self.nodes.unwrap_or(1 + usize::from(lock.is_numa_aware())),
             trylock: self.trylock,
+            spurious: self.spurious,
+            patient: self.give_up,
             nesting: self.nesting,
             priority: self.priority.clone(),
             time: self.time,

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which queue head is parked for a lock: a bounded hash table from locks to queue
+ * nodes, with linear probing. A lock has one queue head, so at most one entry.
+ *
+ * An entry is its lock's from `insert` to `take`. Who may take it is settled in the
+ * lock word (halting.h), so entries need no lock of their own.
+ */
+#ifndef LW_PARKED_HEADS_H
+#define LW_PARKED_HEADS_H
+
+#include "queue_node.h"
+
+struct lw_parked_head {
+	lw_atomic(uintptr_t) lock; /* 0: free */
+	lw_atomic(struct lw_node *) node;
+};
+
+static inline struct lw_parked_head *lw_parked_probe(union lw_word *lock, uint32_t nth)
+{
+	uint32_t bits = lw_parked_heads_bits();
+	uint64_t hash = lw_identity(lock) / sizeof(*lock) * 0x9e3779b97f4a7c15;
+
+	return &lw_parked_heads()[((hash >> (64 - bits)) + nth) & (((uint32_t)1 << bits) - 1)];
+}
+
+/* NULL if the table is full. */
+static inline struct lw_parked_head *lw_parked_insert(union lw_word *lock, struct lw_node *node)
+{
+	uint32_t size = (uint32_t)1 << lw_parked_heads_bits();
+
+	for (uint32_t nth = 0; nth < size; nth++) {
+		struct lw_parked_head *entry = lw_parked_probe(lock, nth);
+		uintptr_t none = 0;
+
+		/* free -> the lock's; acquire: its last owner has read the node */
+		if (lw_try_cmpxchg(&entry->lock, &none, (uintptr_t)lock, acquire)) {
+			lw_store(&entry->node, node, relaxed);
+			lw_count(table_operations);
+			lw_count_by(table_hops, nth);
+			return entry;
+		}
+	}
+	return NULL;
+}
+
+static inline struct lw_node *lw_parked_remove(struct lw_parked_head *entry)
+{
+	struct lw_node *node = lw_load(&entry->node, relaxed);
+
+	/* the lock's -> free */
+	lw_store(&entry->lock, 0, release);
+	return node;
+}
+
+/* Find and remove the entry of a lock. NULL in the child of a fork, whose table is empty. */
+static inline struct lw_node *lw_parked_take(union lw_word *lock)
+{
+	uint32_t size = (uint32_t)1 << lw_parked_heads_bits();
+
+	for (uint32_t nth = 0; nth < size; nth++) {
+		struct lw_parked_head *entry = lw_parked_probe(lock, nth);
+
+		if (lw_load(&entry->lock, relaxed) == (uintptr_t)lock) {
+			lw_count(table_operations);
+			lw_count_by(table_hops, nth);
+			return lw_parked_remove(entry);
+		}
+	}
+	return NULL;
+}
+
+#endif

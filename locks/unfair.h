@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The queued unfair lock, which its waiters may steal: 4 bytes. Fast path here, slow path in
+ * halting.h and unfair.c.
+ */
+#ifndef LW_UNFAIR_H
+#define LW_UNFAIR_H
+
+#include "lock_word.h"
+
+struct lw_unfair {
+	union lw_word word;
+};
+
+struct lw_patience;
+
+LW_EXPORT void lw_unfair_lock_slow(struct lw_unfair *lock);
+/* False if `patience` has ended before the lock was free. */
+LW_EXPORT bool lw_unfair_lock_patient(struct lw_unfair *lock, const struct lw_patience *patience);
+LW_EXPORT void lw_unfair_unlock_slow(struct lw_unfair *lock);
+
+static inline bool lw_unfair_trylock(struct lw_unfair *lock)
+{
+	return lw_word_steal(&lock->word, lw_load(&lock->word.val, relaxed));
+}
+
+static inline void lw_unfair_lock(struct lw_unfair *lock)
+{
+	if (lw_unlikely(!lw_word_take(&lock->word)))
+		lw_unfair_lock_slow(lock);
+}
+
+static inline void lw_unfair_unlock(struct lw_unfair *lock)
+{
+	if (lw_unlikely(lw_word_release(&lock->word)))
+		lw_unfair_unlock_slow(lock);
+}
+
+#endif
