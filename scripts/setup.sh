@@ -17,6 +17,8 @@ want make command -v make
 want pkg-config command -v pkg-config
 want clang-format command -v clang-format
 want libck-dev test -e /usr/include/ck_spinlock.h
+want libnsync-dev test -e /usr/include/nsync.h
+want libabsl-dev test -e /usr/include/absl/synchronization/mutex.h
 if [[ ${1-} = kernel ]]; then
 	want git command -v git
 	want patch command -v patch

@@ -13,15 +13,13 @@ fn main() {
         .force_frame_pointer(false)
         // Where a loop happens to lie must not be what is measured.
         .flag_if_supported("-falign-loops=64");
-    for dir in ["lib/include", "locks", "worlds/user"].map(|dir| root.join(dir)) {
+    for dir in ["lib/include", "locks", "worlds/user", "crates/peers/c"].map(|dir| root.join(dir)) {
         println!("cargo::rerun-if-changed={}", dir.display());
         build.include(dir);
     }
-    for file in ["bare.c", "ours.c", "posix.c", "ck.c", "references.c"] {
+    for file in ["bare.c", "ours.c", "references.c"] {
         build.file(Path::new("c").join(file));
     }
     println!("cargo::rerun-if-changed=c");
-    // Installing it later should be seen.
-    println!("cargo::rerun-if-changed=/usr/include/ck_spinlock.h");
     build.compile("lockworks_bench");
 }

@@ -7,11 +7,12 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Result;
+use lockworks_peers::Order;
 
 use crate::Scale;
 use crate::contention::{self, Outcome};
 use crate::host::Host;
-use crate::lock::{Lock, OURS, Order};
+use crate::lock::{Lock, OURS, is_ours};
 use crate::progress::Progress;
 use crate::report::{Requirement, Section, Table};
 use crate::series::{Series, order};
@@ -56,7 +57,7 @@ pub fn measure(
     table.fairness = Some(fairness);
     for ours in OURS {
         for peer in locks {
-            if peer.order() == Order::Fifo && !peer.is_ours() {
+            if peer.order == Order::Fifo && !is_ours(peer) {
                 table.require(Requirement::ahead(ours, peer.name()));
             }
         }

@@ -84,7 +84,7 @@ mod tests {
     use std::ffi::c_void;
 
     use super::*;
-    use crate::lock::{Counters, Order};
+    use lockworks_peers::{Counters, Order};
 
     unsafe extern "C" fn init(_state: *mut c_void) {}
     unsafe extern "C" fn pure(_state: *mut c_void, _thread: *mut c_void, _n: u64) {}

@@ -12,7 +12,6 @@ mod progress;
 mod references;
 mod report;
 mod reproduction;
-mod rust_locks;
 mod series;
 mod simulator;
 mod uncontended;
@@ -257,11 +256,8 @@ fn notes(quick: bool, scale: &Scale) -> Vec<String> {
     if quick {
         notes.push("--quick: these figures only show that everything runs.".to_string());
     }
-    if !lock::has_ck() {
-        notes.push(
-            "Built without Concurrency Kit: install libck-dev and build again to compare with it."
-                .to_string(),
-        );
+    if let Some(missing) = lockworks_peers::missing() {
+        notes.push(format!("This is {missing}."));
     }
     notes
 }

@@ -15,7 +15,7 @@ use crate::series::{Series, order};
 /// Threads for each CPU.
 const FACTORS: [usize; 2] = [2, 4];
 /// Enough to see who collapses.
-const SHOWN: [&str; 10] = [
+const SHOWN: [&str; 13] = [
     "lw_qspinlock",
     "lw_cna",
     "lw_hq",
@@ -25,6 +25,9 @@ const SHOWN: [&str; 10] = [
     "ck_ticket",
     "pthread_spin",
     "pthread_mutex",
+    "pthread_adaptive",
+    "nsync",
+    "abseil",
     "parking_lot",
 ];
 const REFERENCE: &str = "pthread_mutex";

@@ -177,7 +177,7 @@ impl Table {
             .map(|(index, lock)| Row {
                 lock: lock.name(),
                 origin: lock.origin(),
-                order: lock.order().name(),
+                order: lock.order.name(),
                 million_per_second: self.figures[index].range(),
                 ratio: self.figures[index].ratio(reference).range(),
                 fairness: self

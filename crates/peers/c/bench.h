@@ -52,14 +52,14 @@ struct bench_nothing {
 #define BENCH_LOCK(id, origin_, order_, state_type, thread_type, INIT, BEGIN, LOCK, UNLOCK)       \
 	static void bench_##id##_init(void *state)                                                \
 	{                                                                                         \
-		state_type *s = state;                                                            \
+		state_type *s = (state_type *)state;                                              \
 		(void)s;                                                                          \
 		INIT;                                                                             \
 	}                                                                                         \
 	BENCH_CODE void bench_##id##_pure(void *state, void *thread, uint64_t n)                  \
 	{                                                                                         \
-		state_type *s = state;                                                            \
-		thread_type *t = thread;                                                          \
+		state_type *s = (state_type *)state;                                              \
+		thread_type *t = (thread_type *)thread;                                           \
 		(void)t;                                                                          \
 		BEGIN;                                                                            \
 		for (uint64_t i = 0; i < n; i++) {                                                \
@@ -70,8 +70,8 @@ struct bench_nothing {
 	BENCH_CODE void bench_##id##_counted(void *state, void *thread,                           \
 					     struct bench_counters *counters, uint64_t n)         \
 	{                                                                                         \
-		state_type *s = state;                                                            \
-		thread_type *t = thread;                                                          \
+		state_type *s = (state_type *)state;                                              \
+		thread_type *t = (thread_type *)thread;                                           \
 		(void)t;                                                                          \
 		BEGIN;                                                                            \
 		for (uint64_t i = 0; i < n; i++) {                                                \
@@ -84,8 +84,8 @@ struct bench_nothing {
 	BENCH_CODE uint64_t bench_##id##_contended(                                               \
 		void *state, void *thread, struct bench_counters *counters, const uint32_t *stop) \
 	{                                                                                         \
-		state_type *s = state;                                                            \
-		thread_type *t = thread;                                                          \
+		state_type *s = (state_type *)state;                                              \
+		thread_type *t = (thread_type *)thread;                                           \
 		uint64_t operations = 0;                                                          \
 		(void)t;                                                                          \
 		BEGIN;                                                                            \

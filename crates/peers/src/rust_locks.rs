@@ -5,17 +5,32 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use parking_lot::lock_api::RawMutex;
 
-use crate::lock::{Counters, Lock, Order};
+use crate::{Bench, Counters, Order, Peer};
 
 /// Described like the C ones.
-pub static ALL: [&Lock; 3] = [
-    &describe::<parking_lot::RawMutex>(c"parking_lot", c"Rust crate parking_lot", Order::Unfair),
-    &describe::<spin::mutex::SpinMutex<()>>(c"spin", c"Rust crate spin", Order::Unfair),
-    &describe::<spin::mutex::TicketMutex<()>>(c"spin_ticket", c"Rust crate spin", Order::Fifo),
+pub static ALL: [Peer; 3] = [
+    peer::<parking_lot::RawMutex>(&PARKING_LOT),
+    peer::<spin::mutex::SpinMutex<()>>(&SPIN),
+    peer::<spin::mutex::TicketMutex<()>>(&SPIN_TICKET),
 ];
 
-const fn describe<R: RawMutex>(name: &'static CStr, origin: &'static CStr, order: Order) -> Lock {
-    Lock {
+static PARKING_LOT: Bench =
+    bench::<parking_lot::RawMutex>(c"parking_lot", c"Rust crate parking_lot", Order::Unfair);
+static SPIN: Bench =
+    bench::<spin::mutex::SpinMutex<()>>(c"spin", c"Rust crate spin", Order::Unfair);
+static SPIN_TICKET: Bench =
+    bench::<spin::mutex::TicketMutex<()>>(c"spin_ticket", c"Rust crate spin", Order::Fifo);
+
+const fn peer<R: RawMutex>(bench: &'static Bench) -> Peer {
+    Peer {
+        bench,
+        lock: lock::<R>,
+        unlock: unlock::<R>,
+    }
+}
+
+const fn bench<R: RawMutex>(name: &'static CStr, origin: &'static CStr, order: Order) -> Bench {
+    Bench {
         name: name.as_ptr(),
         origin: origin.as_ptr(),
         order,
@@ -26,6 +41,20 @@ const fn describe<R: RawMutex>(name: &'static CStr, origin: &'static CStr, order
         counted: counted::<R>,
         contended: contended::<R>,
     }
+}
+
+/// # Safety
+/// `state` is an `R`.
+unsafe extern "C" fn lock<R: RawMutex>(state: *mut c_void, _thread: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { &*state.cast::<R>() }.lock();
+}
+
+/// # Safety
+/// `state` is an `R` that the caller holds.
+unsafe extern "C" fn unlock<R: RawMutex>(state: *mut c_void, _thread: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { (*state.cast::<R>()).unlock() };
 }
 
 /// # Safety

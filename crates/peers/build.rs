@@ -1,0 +1,66 @@
+//! Compiles the locks of C and C++ libraries in their loops; those of libraries that are not
+//! installed are left out.
+
+use std::process::{Command, Stdio};
+
+fn main() {
+    println!("cargo::rerun-if-changed=c");
+    let mut c = loops();
+    c.std("gnu17").file("c/posix.c");
+    if has("ck", "ck_spinlock.h") {
+        c.file("c/ck.c");
+    }
+    let nsync = has("nsync", "nsync.h");
+    if nsync {
+        c.file("c/nsync.c");
+    }
+    c.compile("lockworks_peers");
+    if nsync {
+        println!("cargo::rustc-link-lib=nsync");
+    }
+    if has("abseil", "absl/synchronization/mutex.h") {
+        loops()
+            .cpp(true)
+            .std("gnu++17")
+            // Its own headers have some.
+            .flag("-Wno-unused-parameter")
+            .file("c/abseil.cc")
+            .compile("lockworks_peers_cpp");
+        pkg_config::probe_library("absl_synchronization")
+            .unwrap_or_else(|error| panic!("Abseil has headers but cannot be linked: {error}"));
+    }
+}
+
+/// How everything that is measured is compiled.
+fn loops() -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .warnings(true)
+        .extra_warnings(true)
+        .opt_level(2)
+        .force_frame_pointer(false)
+        // Where a loop happens to lie must not be what is measured.
+        .flag_if_supported("-falign-loops=64");
+    build
+}
+
+/// Does the compiler find a library's header? If so, the crate has the feature of that name.
+fn has(library: &str, header: &str) -> bool {
+    println!("cargo::rustc-check-cfg=cfg({library})");
+    // Installing it later should be seen.
+    println!("cargo::rerun-if-changed=/usr/include/{header}");
+    let mut compiler = cc::Build::new().cpp(true).get_compiler().to_command();
+    let found = preprocesses(compiler.args(["-x", "c++", "-E", "-include", header, "/dev/null"]));
+    if found {
+        println!("cargo::rustc-cfg={library}");
+    }
+    found
+}
+
+fn preprocesses(compiler: &mut Command) -> bool {
+    compiler
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* The mutex of Abseil (Debian: libabsl-dev). */
+#include <new>
+
+#include <absl/synchronization/mutex.h>
+
+#include "peer.h"
+
+PEER(abseil, "Abseil", BENCH_UNFAIR, absl::Mutex, struct bench_nothing, new (s) absl::Mutex,
+     (void)0, s->Lock(), s->Unlock())
+
+extern "C" const struct peer *const peer_abseil[] = {&abseil_peer, NULL};

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A lock of others: the loops of bench.h, and its two operations for a harness that has its own. */
+#ifndef LW_PEER_H
+#define LW_PEER_H
+
+#include "bench.h"
+
+struct peer {
+	const struct bench_lock *bench;
+	void (*lock)(void *state, void *thread);
+	void (*unlock)(void *state, void *thread);
+};
+
+/* As BENCH_LOCK; here BEGIN runs before each lock. */
+#define PEER(id, origin, order, state_type, thread_type, INIT, BEGIN, LOCK, UNLOCK)       \
+	BENCH_LOCK(id, origin, order, state_type, thread_type, INIT, BEGIN, LOCK, UNLOCK) \
+	static void id##_peer_lock(void *state, void *thread)                             \
+	{                                                                                 \
+		state_type *s = (state_type *)state;                                      \
+		thread_type *t = (thread_type *)thread;                                   \
+		(void)t;                                                                  \
+		BEGIN;                                                                    \
+		LOCK;                                                                     \
+	}                                                                                 \
+	static void id##_peer_unlock(void *state, void *thread)                           \
+	{                                                                                 \
+		state_type *s = (state_type *)state;                                      \
+		thread_type *t = (thread_type *)thread;                                   \
+		(void)s;                                                                  \
+		(void)t;                                                                  \
+		UNLOCK;                                                                   \
+	}                                                                                 \
+	static const struct peer id##_peer = {&bench_##id, id##_peer_lock, id##_peer_unlock};
+
+#endif
