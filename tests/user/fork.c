@@ -92,23 +92,47 @@ static void *queue_on(void *lock)
 	return NULL;
 }
 
-/* A slot whose node was in a queue at the fork: its next owner starts at the first node. */
+/* Whose nodes were in a queue at the fork: lock words may name them still, so nobody gets them. */
+static uint32_t queued_slots[2];
+
+static void check_retired(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct lw_node *nodes = lw_slot_nodes(queued_slots[i]);
+
+		CHECK(lw_load(&nodes->locked, relaxed) == LW_NODE_DEAD);
+	}
+}
+
+static void grandchild(void *arg)
+{
+	(void)arg;
+	check_retired();
+	check_slots_are_free(200, 203);
+	check_retired();
+}
+
 static void child_queues(void *arg)
 {
 	pthread_t threads[3];
 	uint32_t tail = 0;
 
 	(void)arg;
+	check_retired();
 	memset(&fresh, 0, sizeof(fresh));
 	make_busy(&fresh.word);
 	for (int i = 0; i < 3; i++) {
 		thread_start(&threads[i], 0, queue_on, &fresh);
 		tail = await_tail(&fresh.word, tail);
 		CHECK((tail >> LW_TAIL_SHIFT & LW_TAIL_INDEX_MASK) == 0);
+		for (int j = 0; j < 2; j++)
+			CHECK(lw_tail_slot(tail) != queued_slots[j]);
 	}
 	end_busy(&fresh.word);
 	for (int i = 0; i < 3; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
+	check_retired();
+	CHECK(in_child(grandchild, NULL) == 0);
 }
 
 static void check_queued_at_fork(void)
@@ -120,6 +144,7 @@ static void check_queued_at_fork(void)
 	for (int i = 0; i < 2; i++) {
 		thread_start(&threads[i], 0, queue_on, &fresh);
 		tail = await_tail(&fresh.word, tail);
+		queued_slots[i] = lw_tail_slot(tail);
 	}
 	CHECK(in_child(child_queues, NULL) == 0);
 	end_busy(&fresh.word);
@@ -131,7 +156,7 @@ int main(void)
 {
 	own_slot = lw_thread_attach();
 	CHECK(own_slot != 0);
-	/* First, so that the child's threads get the slots that were in the queue. */
+	/* First, so that no other slots are free. */
 	check_queued_at_fork();
 	check_others_slots();
 	check_while_slots_move();

@@ -156,26 +156,37 @@ static void lw_thread_exit(void *thread)
 }
 
 /*
- * In the child only the forking thread is left, so all slots but its own are
- * free. Not if it forked from a signal handler that interrupted a slow path: a
- * slot may then be on its way from the list to the thread.
+ * A thread that was in a queue at the fork is not there any more, but lock words may name
+ * its nodes still: nobody gets its slot again, in this process or in children of it.
+ */
+static bool lw_slot_retire(uint32_t slot)
+{
+	struct lw_node *nodes = lw_slot_nodes(slot);
+
+	if (lw_load(&nodes->count, relaxed) == 0)
+		return false;
+	for (unsigned int i = 0; i < LW_NODES_PER_SLOT; i++)
+		lw_store(&nodes[i].locked, LW_NODE_DEAD, relaxed);
+	return true;
+}
+
+/*
+ * In the child only the forking thread is left, so all slots but its own are free,
+ * unless retired. Not if it forked from a signal handler that interrupted a slow path:
+ * a slot may then be on its way from the list to the thread.
  */
 static void lw_fork_child(void)
 {
 	uint32_t used = lw_list_used(lw_load(&lw_slot_list, relaxed));
+	bool idle = lw_user_thread.depth == 0;
 
-	if (lw_user_thread.depth != 0)
-		return;
-	lw_user_node_queues_empty();
-	lw_store(&lw_slot_list, lw_list_make(0, 0, used), relaxed);
+	if (idle) {
+		lw_user_node_queues_empty();
+		lw_store(&lw_slot_list, lw_list_make(0, 0, used), relaxed);
+	}
 	for (uint32_t slot = used; slot > 0; slot--) {
-		struct lw_node *nodes = lw_slot_nodes(slot);
-
-		if (slot == lw_user_thread.slot)
-			continue;
-		if (lw_load(&nodes->count, relaxed) != 0)
-			lw_store(&nodes->count, 0, relaxed);
-		lw_slot_push(slot);
+		if (slot != lw_user_thread.slot && !lw_slot_retire(slot) && idle)
+			lw_slot_push(slot);
 	}
 }
 
