@@ -80,8 +80,10 @@ fn write(args: &Args, name: &str, value: &impl Serialize) -> Result<()> {
 }
 
 fn measure() -> Result<Results> {
+    let subjects: Vec<Subject> = Subject::usual().collect();
     torture::run_with_bar(&Plan {
-        subjects: Subject::all().filter(|s| !s.is_broken()).collect(),
+        reference: torture::usual_reference(&subjects),
+        subjects,
         threads: torture::usual_threads(Host::look()?.cpus),
         duration: Duration::from_millis(300),
         rounds: 3,
@@ -254,7 +256,7 @@ fn advice_here(results: &Results) -> String {
             .find(|row| row.lock == lock && row.threads == threads)
             .map_or(0.0, |row| row.operations_per_second)
     };
-    let locks: Vec<Subject> = Subject::all().filter(|s| !s.is_broken()).collect();
+    let locks: Vec<Subject> = Subject::usual().collect();
     let best = |threads: usize, of: &dyn Fn(&Subject) -> bool| {
         locks
             .iter()

@@ -158,7 +158,9 @@ fn json_has_it_all() {
             "operations_per_second_max",
             "fairness",
             "operations",
+            "ratio",
             "latency_ns",
+            "p999_ratio",
             "local_handoffs",
             "remote_handoffs",
             "reacquisitions",
@@ -177,6 +179,59 @@ fn json_has_it_all() {
     }
     assert!(rows[0]["events"].get("queued_acquisitions").is_some());
     assert_eq!(rows[1]["events"], serde_json::json!({}));
+}
+
+/// Peers are tortured as the library's locks are, each named once however it was called.
+#[test]
+fn peers_and_ratios() {
+    let peers = ["pthread", "pthread_mutex", "parking_lot", "spin"];
+    let list = format!("tas,{}", peers.join(","));
+    let brief = "torture --seconds 0.05 --rounds 2 --threads 1,3 --reference pthread_spin --json";
+    let args: Vec<&str> = brief.split(' ').chain(["--lock", &list]).collect();
+    let output = output(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let results = json(&output);
+    assert_eq!(results["reference"], "pthread_spin");
+    let rows = results["rows"].as_array().unwrap();
+    let locks: Vec<_> = rows
+        .iter()
+        .map(|row| row["lock"].as_str().unwrap())
+        .collect();
+    let once = [
+        "tas",
+        "pthread_mutex",
+        "parking_lot",
+        "spin",
+        "pthread_spin",
+    ];
+    assert_eq!(locks, [once, once].concat());
+    for row in rows {
+        let rounds = row["by_round"].as_array().unwrap();
+        assert_eq!(rounds.len(), 2);
+        assert!(rounds[0]["operations_per_second"].is_f64());
+        assert!(rounds[0]["latency_ns"]["p999"].is_u64());
+        let is_reference = row["lock"] == "pthread_spin";
+        for ratio in [&row["ratio"], &row["p999_ratio"]] {
+            let [median, min, max] =
+                ["median", "min", "max"].map(|key| ratio[key].as_f64().unwrap());
+            assert!(min <= median && median <= max, "{row}");
+            assert!(!is_reference || (min, max) == (1.0, 1.0), "{row}");
+        }
+    }
+}
+
+#[test]
+fn libraries_that_were_not_there_are_named() {
+    for library in &lockworks_peers::LIBRARIES {
+        for lock in library.locks {
+            let output = torture(&["--lock", lock, "--threads", "1"]);
+            if library.built {
+                assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+            } else {
+                assert_refused(&output, &[lock, library.package, "build again"]);
+            }
+        }
+    }
 }
 
 #[test]

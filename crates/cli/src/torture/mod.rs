@@ -29,11 +29,19 @@ pub use workload::{Preset, Workload};
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Locks to torture, by name [default: all that are not broken]
+    /// Locks to torture, by name [default: all of `lockworks locks` that are not broken,
+    /// pthread_mutex and pthread_spin]
     ///
-    /// Those of `lockworks locks`, and of the C library pthread_mutex and pthread_spin.
+    /// Those of `lockworks locks`; of the C library pthread_mutex (or pthread), pthread_adaptive and
+    /// pthread_spin; of Rust crates parking_lot, spin and spin_ticket; nsync, abseil, and of
+    /// Concurrency Kit ck_mcs, ck_ticket, ck_clh and ck_fas, where they were there when this was built.
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
+
+    /// The lock that ratios are to, tortured too [default: pthread_mutex if it is one of them, else
+    /// the first]
+    #[arg(long, value_name = "LOCK")]
+    reference: Option<String>,
 
     /// Numbers of threads [default: 1,2,4,... up to four times the CPUs]
     #[arg(short, long, value_name = "N", value_delimiter = ',', value_parser = value_parser!(u16).range(1..))]
@@ -90,20 +98,22 @@ pub struct Args {
 const HELP: &str = "\
 What is measured, for each lock and number of threads:
   ops/s      operations a second: median of the rounds, and min..max, after a warm-up of a tenth of
-             the time. Threads that wait for the lock when the time is up end when their turn comes,
+             the time. Then by those of the reference in the same round, the median of such ratios. Threads that wait for the lock when the time is up end when their turn comes,
              which takes spinning FIFO locks seconds when there are far more threads than CPUs.
   fairness   the threads' operations sorted downwards, the upper half's share of the total: 0.5 is
              strictly fair, 1 totally unfair. Of an odd number of threads the middle one counts half
              to either side, so that one thread alone has 0.5. Median of the rounds.
-  p50..max   time from asking for the lock to having it. One acquisition in 16 is timed, by count,
-             so long waits are neither sought nor avoided; but a single rare one may be missed, and
-             max is the longest that was seen. It includes the clock, some 20 ns.
+  p50..max   time from asking for the lock to having it: medians of the rounds' percentiles, and the
+             longest seen in any. One acquisition in 1 to 256 is timed, so that it takes about 1 % of
+             the time: by count, so long waits are neither sought nor avoided; but a single rare one
+             may be missed. It includes the clock, some 20 ns.
   remote     hand-offs between threads on different nodes, among those between different threads;
              seen by the holder, for every lock alike.
   waiting    for a CPU: time that threads could run but did not, as a share of their time.
 Mutual exclusion is checked in every run: an owner word at entry and exit, and a count that is not
 atomic. Any violation is reported, and the exit status is 1.
-JSON has sums over all rounds for what is counted, and null for what the system does not tell.
+JSON has sums over all rounds for what is counted, and null for what the system does not tell;
+by_round has every round's operations a second and percentiles, p999_ratio p99.9 by the reference's.
 
 Below the table, of the HQ-spinlock: how often locks went over to queueing by node and back, how many
 nodes' queues they took and how many waiters did without as another lock had it, and the most local
@@ -116,6 +126,7 @@ vary. Four writers' counters share a cache line.
 
 Examples:
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
+  lockworks torture --lock tas,pthread,parking_lot,nsync,abseil --threads 4,16,64 --reference abseil
   lockworks torture --preset locktorture --seconds 10 --json -o torture.json
   LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock cna,hq --pin spread    CPUs 0 and 1 as two nodes
   LOCKWORKS_TOPOLOGY=0:1 lockworks torture --lock hq -t 4 --tune hqlock_fairness_threshold=100";
@@ -140,6 +151,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 pub struct Plan {
     /// Which locks.
     pub subjects: Vec<Subject>,
+    /// The one among them that ratios are to.
+    pub reference: Subject,
     /// With how many threads each.
     pub threads: Vec<usize>,
     /// Length of a measured run.
@@ -238,12 +251,18 @@ pub fn verdict(results: &Results) -> ExitCode {
 
 impl Args {
     fn plan(&self) -> Result<Plan> {
-        let subjects = match self.lock.as_slice() {
-            [] => Subject::all().filter(|s| !s.is_broken()).collect(),
-            names => first_of_each(names)
+        let mut named: Vec<Subject> = match self.lock.as_slice() {
+            [] => Subject::usual().collect(),
+            names => names
+                .iter()
                 .map(|name| Subject::find(name))
                 .collect::<Result<_>>()?,
         };
+        let reference = match &self.reference {
+            Some(name) => Subject::find(name)?,
+            None => usual_reference(&named),
+        };
+        named.push(reference);
         let threads = match self.threads.as_slice() {
             [] => usual_threads(Host::look()?.cpus),
             some => first_of_each(some).map(|&n| usize::from(n)).collect(),
@@ -253,7 +272,8 @@ impl Args {
             "--critical and --think are for the plain preset; leave them or --preset out"
         );
         Ok(Plan {
-            subjects,
+            subjects: first_of_each(&named).copied().collect(),
+            reference,
             threads,
             duration: Duration::from_secs_f64(self.seconds),
             rounds: self.rounds as usize,
@@ -292,6 +312,12 @@ fn first_of_each<T: PartialEq>(items: &[T]) -> impl Iterator<Item = &T> {
     (0..items.len())
         .filter(move |&i| !seen_before(i))
         .map(|i| &items[i])
+}
+
+/// The lock that most programs have, if it is among these, else the first.
+pub fn usual_reference(subjects: &[Subject]) -> Subject {
+    let usual = subjects.iter().find(|s| s.name() == "pthread_mutex");
+    *usual.unwrap_or(&subjects[0])
 }
 
 /// A bar on a terminal, for what takes more than two seconds.

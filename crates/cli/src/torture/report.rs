@@ -19,7 +19,7 @@ pub fn table(results: &Results) -> String {
         results.seconds,
         workload(results),
     );
-    text.push_str(&format!("{}\n", rows(&results.rows)));
+    text.push_str(&format!("{}\n", rows(results)));
     for row in &results.rows {
         let count = |name: &str| row.events.get(name).copied().unwrap_or(0);
         text.extend(node_queues(row.lock, row.threads, count));
@@ -71,15 +71,26 @@ fn workload(results: &Results) -> String {
     }
 }
 
-fn rows(rows: &[Row]) -> Table {
+fn rows(results: &Results) -> Table {
+    let of_reference = format!("of {}", results.reference);
     let header = [
-        "threads", "lock", "ops/s", "min..max", "fairness", "p50", "p99", "p99.9", "max", "remote",
+        "threads",
+        "lock",
+        "ops/s",
+        "min..max",
+        &of_reference,
+        "fairness",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "remote",
         "waiting",
     ];
     let mut table = output::table(&header);
     // Wrapped figures cannot be read; wrapped lines can.
     table.set_content_arrangement(ContentArrangement::Disabled);
-    table.add_rows(rows.iter().map(cells));
+    table.add_rows(results.rows.iter().map(cells));
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
         if column.index != 1 {
@@ -89,7 +100,7 @@ fn rows(rows: &[Row]) -> Table {
     table
 }
 
-fn cells(row: &Row) -> [String; 11] {
+fn cells(row: &Row) -> [String; 12] {
     let time = |of: fn(&super::results::Latency) -> u64| {
         or_dash(
             row.latency_ns
@@ -108,6 +119,7 @@ fn cells(row: &Row) -> [String; 11] {
             scaled(row.operations_per_second_min),
             scaled(row.operations_per_second_max)
         ),
+        or_dash(row.ratio.map(|ratio| three_digits(ratio.median))),
         or_dash(row.fairness.map(|fairness| format!("{fairness:.3}"))),
         time(|latency| latency.p50),
         time(|latency| latency.p99),

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Plan;
 use super::host::{Host, Pin, Withheld};
-use super::round::{self, Handoffs, Outcome};
+use super::round::{Handoffs, Outcome};
 use super::subject::Subject;
 use super::workload::Preset;
 
@@ -32,6 +32,8 @@ pub struct Results {
     pub seconds: f64,
     /// Number of rounds.
     pub rounds: usize,
+    /// The lock that ratios are to.
+    pub reference: &'static str,
     /// What to know when reading the rest.
     pub warnings: Vec<String>,
     /// One for each lock and number of threads.
@@ -62,14 +64,19 @@ pub struct Row {
     pub operations_per_second_min: f64,
     /// Fastest round.
     pub operations_per_second_max: f64,
+    /// Operations a second by those of the reference with as many threads, round by round; none
+    /// where that did nothing.
+    pub ratio: Option<Range>,
     /// Median of the rounds; none if nothing was done in any.
     pub fairness: Option<f64>,
     /// Operations completed.
     pub operations: u64,
-    /// Of sampled acquisitions.
+    /// Of acquisitions that were timed.
     pub latency_ns: Option<Latency>,
     /// How many those were.
     pub latency_samples: u64,
+    /// The 99.9th percentile by that of the reference, round by round.
+    pub p999_ratio: Option<Range>,
     /// Hand-offs between threads of one node.
     pub local_handoffs: u64,
     /// Hand-offs between nodes.
@@ -88,18 +95,65 @@ pub struct Row {
     pub runqueue_wait_share: Option<f64>,
     /// Clock ticks that the hypervisor gave to others.
     pub steal_ticks: Option<u64>,
+    /// Round by round, what medians are taken of.
+    pub by_round: Vec<Round>,
+}
+
+/// One round of a lock.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Round {
+    /// Of all threads together.
+    pub operations_per_second: f64,
+    /// Of acquisitions that were timed.
+    pub latency_ns: Option<Latency>,
+}
+
+/// Of several rounds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Range {
+    /// The median.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+impl Range {
+    /// Of no rounds there is none.
+    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let values = sorted(values);
+        Some(Self {
+            median: median(&values)?,
+            min: values[0],
+            max: values[values.len() - 1],
+        })
+    }
+
+    /// Of a figure by that of others, where both have one that is not 0.
+    fn of_ratios(
+        rounds: &[Round],
+        to: &[Round],
+        figure: impl Fn(&Round) -> Option<f64>,
+    ) -> Option<Self> {
+        let pairs = rounds.iter().zip(to);
+        Self::of(pairs.filter_map(|(round, to)| {
+            let to = figure(to).filter(|&to| to > 0.0)?;
+            Some(figure(round)? / to)
+        }))
+    }
 }
 
 /// Percentiles of the time from asking for the lock to having it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
-    /// Half were faster.
+    /// Half were faster. Of several rounds the median, as all percentiles.
     pub p50: u64,
     /// 1 % were slower.
     pub p99: u64,
     /// 0.1 % were slower.
     pub p999: u64,
-    /// The slowest seen.
+    /// The slowest seen, in any round.
     pub max: u64,
 }
 
@@ -129,13 +183,18 @@ impl<'a> Collected<'a> {
     pub fn results(&self) -> Result<Results> {
         let plan = self.plan;
         let machine = Host::look()?;
+        let reference = plan.subjects.iter().position(|s| *s == plan.reference);
+        let reference = reference.expect("the reference is tortured");
         let of = plan
             .threads
             .iter()
-            .flat_map(|&threads| plan.subjects.iter().map(move |&subject| (subject, threads)));
+            .zip(self.outcomes.chunks(plan.subjects.len()));
         let rows: Vec<Row> = of
-            .zip(&self.outcomes)
-            .map(|((subject, threads), rounds)| row(subject, threads, rounds))
+            .flat_map(|(&threads, outcomes)| {
+                let reference = rounds(&outcomes[reference]);
+                let locks = plan.subjects.iter().zip(outcomes);
+                locks.map(move |(&subject, outcomes)| row(subject, threads, outcomes, &reference))
+            })
             .collect();
         let mut warnings: Vec<String> =
             topology::warning().into_iter().map(str::to_owned).collect();
@@ -158,6 +217,7 @@ impl<'a> Collected<'a> {
             },
             seconds: plan.duration.as_secs_f64(),
             rounds: plan.rounds,
+            reference: plan.reference.name(),
             warnings,
             rows,
         })
@@ -181,41 +241,50 @@ fn disturbance(rows: &[Row], cpus: usize) -> Option<String> {
     })
 }
 
-fn row(subject: Subject, threads: usize, rounds: &[Outcome]) -> Row {
-    let rates = sorted(rounds.iter().map(Outcome::operations_per_second));
-    let fairness = sorted(
-        rounds
-            .iter()
-            .filter_map(|round| fairness(&round.operations)),
-    );
-    let mut latency = round::latencies();
+fn rounds(outcomes: &[Outcome]) -> Vec<Round> {
+    let round = |outcome: &Outcome| Round {
+        operations_per_second: outcome.operations_per_second(),
+        latency_ns: Latency::of(&outcome.latency),
+    };
+    outcomes.iter().map(round).collect()
+}
+
+fn row(subject: Subject, threads: usize, outcomes: &[Outcome], reference: &[Round]) -> Row {
+    let rounds = rounds(outcomes);
+    let rate = |round: &Round| round.operations_per_second;
+    let rates = Range::of(rounds.iter().map(rate)).expect("there is a round");
+    let fairness = outcomes.iter().filter_map(|o| fairness(&o.operations));
     let mut handoffs = Handoffs::default();
-    for round in rounds {
-        latency.add(&round.latency).expect("the same bounds");
-        handoffs += round.handoffs;
+    for outcome in outcomes {
+        handoffs += outcome.handoffs;
     }
-    let withheld: Withheld = rounds.iter().map(|round| round.withheld).sum();
+    let withheld: Withheld = outcomes.iter().map(|round| round.withheld).sum();
     Row {
         lock: subject.name(),
         threads,
-        operations_per_second: median(&rates).unwrap_or(0.0),
-        operations_per_second_min: rates.first().copied().unwrap_or(0.0),
-        operations_per_second_max: rates.last().copied().unwrap_or(0.0),
-        fairness: median(&fairness),
-        operations: rounds.iter().flat_map(|round| &round.operations).sum(),
-        latency_ns: Latency::of(&latency),
-        latency_samples: latency.len(),
+        operations_per_second: rates.median,
+        operations_per_second_min: rates.min,
+        operations_per_second_max: rates.max,
+        ratio: Range::of_ratios(&rounds, reference, |round| Some(rate(round))),
+        fairness: median(&sorted(fairness)),
+        operations: outcomes.iter().flat_map(|o| &o.operations).sum(),
+        latency_ns: Latency::medians(&rounds),
+        latency_samples: outcomes.iter().map(|o| o.latency.len()).sum(),
+        p999_ratio: Range::of_ratios(&rounds, reference, |round| {
+            Some(round.latency_ns?.p999 as f64)
+        }),
         local_handoffs: handoffs.local,
         remote_handoffs: handoffs.remote,
         reacquisitions: handoffs.reacquisitions,
-        events: events(subject, rounds),
-        violations: rounds.iter().map(|round| round.violations).sum(),
+        events: events(subject, outcomes),
+        violations: outcomes.iter().map(|round| round.violations).sum(),
         involuntary_switches: withheld.involuntary_switches,
         runqueue_wait_ns: withheld.runqueue_wait_ns,
         runqueue_wait_share: withheld
             .runqueue_wait_ns
             .map(|ns| ns as f64 / withheld.presence_ns.max(1) as f64),
-        steal_ticks: rounds.iter().map(|round| round.steal_ticks).sum(),
+        steal_ticks: outcomes.iter().map(|round| round.steal_ticks).sum(),
+        by_round: rounds,
     }
 }
 
@@ -226,6 +295,20 @@ impl Latency {
             p99: latency.value_at_quantile(0.99),
             p999: latency.value_at_quantile(0.999),
             max: latency.max(),
+        })
+    }
+
+    /// Of the rounds that have any.
+    fn medians(rounds: &[Round]) -> Option<Self> {
+        let latencies: Vec<Self> = rounds.iter().filter_map(|round| round.latency_ns).collect();
+        let middle = |percentile: fn(&Self) -> u64| {
+            median(&sorted(latencies.iter().map(|l| percentile(l) as f64))).map(|ns| ns as u64)
+        };
+        Some(Self {
+            p50: middle(|l| l.p50)?,
+            p99: middle(|l| l.p99)?,
+            p999: middle(|l| l.p999)?,
+            max: latencies.iter().map(|l| l.max).max()?,
         })
     }
 }
@@ -258,7 +341,53 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{Latency, Range, Round, median};
+
+    fn round(operations_per_second: f64, ns: u64) -> Round {
+        let latency_ns = (ns > 0).then_some(Latency {
+            p50: ns,
+            p99: 10 * ns,
+            p999: 100 * ns,
+            max: 1000 * ns,
+        });
+        Round {
+            operations_per_second,
+            latency_ns,
+        }
+    }
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        let rounds = [
+            round(1.0, 1),
+            round(20.0, 3),
+            round(300.0, 9),
+            round(5.0, 0),
+        ];
+        let to = [
+            round(2.0, 1),
+            round(20.0, 1),
+            round(100.0, 0),
+            round(0.0, 1),
+        ];
+        let rates = |round: &Round| Some(round.operations_per_second);
+        let range = Range::of_ratios(&rounds, &to, rates).expect("three ratios");
+        assert_eq!((range.min, range.median, range.max), (0.5, 1.0, 3.0));
+        let p999 = |round: &Round| Some(round.latency_ns?.p999 as f64);
+        let range = Range::of_ratios(&rounds, &to, p999).expect("two ratios");
+        assert_eq!((range.min, range.median, range.max), (1.0, 2.0, 3.0));
+        assert!(Range::of_ratios(&[], &[], rates).is_none());
+    }
+
+    #[test]
+    fn percentiles_are_medians_and_the_longest_wait_is_the_longest() {
+        let latency =
+            Latency::medians(&[round(1.0, 9), round(1.0, 1), round(1.0, 3), round(1.0, 0)]);
+        let latency = latency.expect("of three rounds");
+        assert_eq!((latency.p50, latency.p99, latency.p999), (3, 30, 300));
+        assert_eq!(latency.max, 9000);
+        assert!(Latency::medians(&[round(1.0, 0)]).is_none());
+    }
 
     #[test]
     fn medians() {

@@ -2,7 +2,10 @@
 
 use std::io;
 use std::ops::AddAssign;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU8, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,13 +13,26 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use lockworks::{RawLock, Statistics, restart_maxima, statistics, thread_attach, topology};
+use lockworks_peers::PeerLock;
 
 use super::host::{Withheld, pin_to, steal_ticks};
-use super::subject::{Exclusion, PthreadMutex, PthreadSpin, Subject};
+use super::subject::{Exclusion, Subject};
 use super::workload::{Handoff, Part, Protected, Workload};
 
-/// One acquisition in so many is timed.
-pub const SAMPLED: u64 = 16;
+/// One acquisition in so many is timed in the warm-up, and at most so many later.
+const TIMED_WARM: u64 = 16;
+const TIMED_MOST: u64 = 256;
+/// What timing one takes, about: two looks at the clock.
+const TIMING: Duration = Duration::from_nanos(50);
+/// What share of the time timing may take, about.
+const TIMING_SHARE: f64 = 0.01;
+
+/// One acquisition in how many to time, a power of two: all of those of a slow lock.
+fn timed_every(acquisitions_per_second: f64) -> u64 {
+    let busy = acquisitions_per_second * TIMING.as_secs_f64();
+    let every = (busy / TIMING_SHARE).clamp(1.0, TIMED_MOST as f64);
+    (every as u64).next_power_of_two()
+}
 
 /// How to run.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +110,7 @@ impl Outcome {
 pub fn run(subject: Subject, conditions: &Conditions) -> Result<Outcome> {
     match subject {
         Subject::Lock(lock) => torture(&RawLock::new(lock), conditions),
-        Subject::PthreadMutex => torture(&*PthreadMutex::new(), conditions),
-        Subject::PthreadSpin => torture(&*PthreadSpin::new(), conditions),
+        Subject::Peer(peer) => torture(&PeerLock::new(peer, conditions.threads), conditions),
     }
 }
 
@@ -106,6 +121,8 @@ struct Shared<'a, E> {
     /// Held for writing until all may start.
     gate: RwLock<()>,
     phase: AtomicU8,
+    /// One acquisition in so many is timed in this phase.
+    timed_every: AtomicU64,
 }
 
 /// Threads that find the lock free when they come first would otherwise count more than all that
@@ -138,6 +155,7 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<Outcome> {
         protected: Protected::new(threads),
         gate: RwLock::new(()),
         phase: AtomicU8::new(WARM_UP),
+        timed_every: AtomicU64::new(TIMED_WARM),
     };
     let (ready, all_ready) = mpsc::channel();
     restart_maxima();
@@ -168,10 +186,13 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<Outcome> {
             all_ready.recv().expect("no thread has panicked");
         }
 
+        let opened = Instant::now();
         drop(closed);
         thread::sleep(conditions.duration / 10);
         let start = Instant::now();
-        shared.phase.store(MEASURED, Relaxed);
+        let rate = shared.protected.acquisitions() as f64 / (start - opened).as_secs_f64();
+        shared.timed_every.store(timed_every(rate), Relaxed);
+        shared.phase.store(MEASURED, Release);
         thread::sleep(conditions.duration);
         shared.phase.store(OVER, Relaxed);
         let elapsed = start.elapsed();
@@ -221,10 +242,12 @@ impl<E: Exclusion> Shared<'_, E> {
         latency: &mut Histogram<u64>,
     ) -> Turns {
         let mut turns = Turns::default();
-        while self.phase.load(Relaxed) == phase {
+        // As a mask.
+        let every = self.timed_every.load(Relaxed) - 1;
+        while self.phase.load(Acquire) == phase {
             part.think();
-            let sampled = turns.acquisitions % SAMPLED == thread as u64 % SAMPLED;
-            let asked = sampled.then(Instant::now);
+            let timed = turns.acquisitions & every == thread as u64 & every;
+            let asked = timed.then(Instant::now);
             self.lock.lock(node);
             let waited = asked.map(|asked| asked.elapsed());
 
@@ -282,5 +305,19 @@ fn sum_up(
         withheld: tallies.iter().map(|tally| tally.withheld).sum(),
         steal_ticks,
         events,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::timed_every;
+
+    #[test]
+    fn timing_takes_little() {
+        assert_eq!(timed_every(0.0), 1);
+        assert_eq!(timed_every(100_000.0), 1);
+        assert_eq!(timed_every(1.1e6), 8);
+        assert_eq!(timed_every(40e6), 256);
+        assert_eq!(timed_every(1e9), 256);
     }
 }

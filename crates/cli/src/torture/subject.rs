@@ -1,9 +1,8 @@
 //! What is tortured: the locks of the library and their peers, behind one interface.
 
-use std::cell::UnsafeCell;
-
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use lockworks::{LockType, Node, RawLock};
+use lockworks_peers::{LIBRARIES, Loan, Order, Peer, PeerLock};
 
 use crate::names;
 
@@ -12,43 +11,71 @@ use crate::names;
 pub enum Subject {
     /// One of the library.
     Lock(&'static LockType),
-    /// `pthread_mutex_t` of the C library, of the default type.
-    PthreadMutex,
-    /// `pthread_spinlock_t` of the C library.
-    PthreadSpin,
+    /// One of others.
+    Peer(&'static Peer),
 }
+
+impl PartialEq for Subject {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+/// What people call them too.
+const ALIASES: [(&str, &str); 1] = [("pthread", "pthread_mutex")];
+/// Those that every program has anyway.
+const USUAL_PEERS: [&str; 2] = ["pthread_mutex", "pthread_spin"];
 
 impl Subject {
     /// All of the library, then the peers.
     pub fn all() -> impl Iterator<Item = Self> {
         let locks = lockworks::lock_types().iter().copied().map(Self::Lock);
-        locks.chain([Self::PthreadMutex, Self::PthreadSpin])
+        locks.chain(lockworks_peers::all().map(Self::Peer))
+    }
+
+    /// Those to torture when none are named: none that are broken, and of the peers the usual ones.
+    pub fn usual() -> impl Iterator<Item = Self> {
+        Self::all().filter(|subject| match subject {
+            Self::Lock(lock) => !lock.is_broken(),
+            Self::Peer(peer) => USUAL_PEERS.contains(&peer.bench.name()),
+        })
     }
 
     /// The one of that name.
     pub fn find(name: &str) -> Result<Self> {
-        Self::all()
-            .find(|subject| subject.name() == name)
-            .ok_or_else(|| names::unknown("lock", name, Self::all().map(|s| s.name())))
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+        let name = alias.map_or(name, |(_, name)| name);
+        if let Some(subject) = Self::all().find(|subject| subject.name() == name) {
+            return Ok(subject);
+        }
+        Err(
+            match LIBRARIES
+                .iter()
+                .find(|library| library.locks.contains(&name))
+            {
+                Some(library) => anyhow!(
+                    "built without {name}; install {} and build again",
+                    library.package
+                ),
+                None => names::unknown("lock", name, Self::all().map(|s| s.name())),
+            },
+        )
     }
 
     /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Lock(lock) => lock.name(),
-            Self::PthreadMutex => "pthread_mutex",
-            Self::PthreadSpin => "pthread_spin",
+            Self::Peer(peer) => peer.bench.name(),
         }
-    }
-
-    /// Is it meant to fail?
-    pub fn is_broken(&self) -> bool {
-        matches!(self, Self::Lock(lock) if lock.is_broken())
     }
 
     /// Does throughput collapse with more threads than CPUs, for want of the next in line?
     pub fn collapses(&self) -> bool {
-        matches!(self, Self::Lock(lock) if lock.spins() && (lock.is_fifo() || lock.is_numa_aware()))
+        match self {
+            Self::Lock(lock) => lock.spins() && (lock.is_fifo() || lock.is_numa_aware()),
+            Self::Peer(peer) => peer.bench.order == Order::Fifo,
+        }
     }
 }
 
@@ -88,67 +115,20 @@ impl Exclusion for RawLock {
     }
 }
 
-/// The C library's mutex, on lines of its own.
-#[repr(align(128))]
-pub struct PthreadMutex(UnsafeCell<libc::pthread_mutex_t>);
+impl Exclusion for PeerLock {
+    type Node = Loan;
 
-// SAFETY: the C library allows any thread to use it, by its address.
-unsafe impl Sync for PthreadMutex {}
-
-impl PthreadMutex {
-    /// An unlocked mutex.
-    pub fn new() -> Box<Self> {
-        Box::new(Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)))
-    }
-}
-
-impl Exclusion for PthreadMutex {
-    type Node = ();
-
-    fn node(&self) {}
-
-    fn lock(&self, (): &mut ()) {
-        // SAFETY: initialised, and boxed so that it stays where it is.
-        let error = unsafe { libc::pthread_mutex_lock(self.0.get()) };
-        debug_assert_eq!(error, 0);
+    fn node(&self) -> Loan {
+        self.loan()
     }
 
-    unsafe fn unlock(&self, (): &mut ()) {
-        // SAFETY: as in `lock`; held by this thread, as the caller promises.
-        let error = unsafe { libc::pthread_mutex_unlock(self.0.get()) };
-        debug_assert_eq!(error, 0);
-    }
-}
-
-/// The C library's spinlock, on lines of its own.
-#[repr(align(128))]
-pub struct PthreadSpin(UnsafeCell<libc::pthread_spinlock_t>);
-
-// SAFETY: the C library allows any thread to use it, by its address.
-unsafe impl Sync for PthreadSpin {}
-
-impl PthreadSpin {
-    /// An unlocked spinlock.
-    pub fn new() -> Box<Self> {
-        let lock = Box::new(Self(UnsafeCell::new(0)));
-        // SAFETY: where it will stay.
-        unsafe { libc::pthread_spin_init(lock.0.get(), libc::PTHREAD_PROCESS_PRIVATE) };
-        lock
-    }
-}
-
-impl Exclusion for PthreadSpin {
-    type Node = ();
-
-    fn node(&self) {}
-
-    fn lock(&self, (): &mut ()) {
-        // SAFETY: initialised, and boxed so that it stays where it is.
-        unsafe { libc::pthread_spin_lock(self.0.get()) };
+    fn lock(&self, loan: &mut Loan) {
+        // SAFETY: it comes from `node`, of the only lock in a run.
+        unsafe { self.lock(loan) };
     }
 
-    unsafe fn unlock(&self, (): &mut ()) {
-        // SAFETY: as in `lock`; held by this thread, as the caller promises.
-        unsafe { libc::pthread_spin_unlock(self.0.get()) };
+    unsafe fn unlock(&self, loan: &mut Loan) {
+        // SAFETY: as the caller promises.
+        unsafe { self.unlock(loan) }
     }
 }
