@@ -229,6 +229,10 @@ static int __init numa_spinlock_init(void)
 		numa_spinlock_path = NUMA_SPINLOCK_QSPINLOCK;
 	if (cna_wanted())
 		numa_spinlock_path = NUMA_SPINLOCK_CNA;
+	if (guest_spinlock == GUEST_SPINLOCK_BYTE && numa_spinlock_path != NUMA_SPINLOCK_STOCK) {
+		pr_info("%s off: lockworks_guest=byte\n", numa_spinlock_names[numa_spinlock_path]);
+		numa_spinlock_path = NUMA_SPINLOCK_STOCK;
+	}
 	pr_info("%s, NUMA threshold %u ms, shuffle reduction %s, %u nodes\n",
 		numa_spinlock_names[numa_spinlock_path], numa_spinlock_tunables.numa_threshold_ms,
 		str_on_off(numa_spinlock_tunables.shuffle_reduction), num_possible_nodes());

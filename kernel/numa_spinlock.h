@@ -60,6 +60,22 @@ enum numa_spinlock_path {
 	NUMA_SPINLOCK_PATHS,
 };
 
+/* What a guest's spinlocks are, by lockworks_guest=. From the first paravirt one on, vCPUs halt. */
+enum guest_spinlock {
+	GUEST_SPINLOCK_AUTO, /* as the kernel and its hypervisor have it */
+	GUEST_SPINLOCK_NATIVE,
+	GUEST_SPINLOCK_BYTE,
+	GUEST_SPINLOCK_STOCK_PV,
+	GUEST_SPINLOCKS,
+};
+
+#ifdef CONFIG_LOCKWORKS_GUEST
+extern enum guest_spinlock guest_spinlock;
+extern const char *const guest_spinlock_names[GUEST_SPINLOCKS];
+#else
+#define guest_spinlock GUEST_SPINLOCK_AUTO
+#endif
+
 /* Whether numa_spinlock_path may be other than stock. */
 DECLARE_STATIC_KEY_FALSE(numa_spinlock_key);
 extern enum numa_spinlock_path numa_spinlock_path;

@@ -14,14 +14,22 @@
 #include "numa_spinlock.h"
 #include "tunables.h"
 
+static const char *slowpath_name(void)
+{
+	enum numa_spinlock_path path = READ_ONCE(numa_spinlock_path);
+
+#ifdef CONFIG_LOCKWORKS_GUEST
+	if (guest_spinlock != GUEST_SPINLOCK_AUTO && path == NUMA_SPINLOCK_STOCK)
+		return guest_spinlock_names[guest_spinlock];
+#endif
+	/* In paravirt guests the hook is not passed, and so was not made ready. */
+	return static_key_enabled(&numa_spinlock_key) ? numa_spinlock_names[path] : "paravirt";
+}
+
 static ssize_t slowpath_read(struct file *file, char __user *buffer, size_t count, loff_t *at)
 {
-	/* In paravirt guests the hook is not passed, and so was not made ready. */
-	const char *name = static_key_enabled(&numa_spinlock_key)
-				   ? numa_spinlock_names[READ_ONCE(numa_spinlock_path)]
-				   : "paravirt";
 	char text[16];
-	int length = scnprintf(text, sizeof(text), "%s\n", name);
+	int length = scnprintf(text, sizeof(text), "%s\n", slowpath_name());
 
 	return simple_read_from_buffer(buffer, count, at, text, length);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The operation set in Linux; what each operation means is in operations.h.
- * Parking comes with the paravirt locks.
  */
 #ifndef LW_WORLD_H
 #define LW_WORLD_H
@@ -59,6 +58,8 @@
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
+	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
 /* No weaker one orders loads before stores as these must. */
 #define LW_FENCE_acquire()    smp_mb() /* as above */
 #define LW_FENCE_release()    smp_mb() /* as above */
@@ -76,12 +77,27 @@
 	LW_AWAIT_##order(&(p)->lw_raw, ((uintptr_t)VAL & (mask)) == (value))
 #define lw_world_await_ne(p, mask, value, order) \
 	LW_AWAIT_##order(&(p)->lw_raw, ((uintptr_t)VAL & (mask)) != (value))
-#define lw_world_await_ne_bounded(p, mask, value, budget)                                   \
-	({                                                                                  \
-		unsigned int lw_looks = (budget);                                           \
-		smp_cond_load_relaxed(&(p)->lw_raw,                                         \
-				      ((uintptr_t)VAL & (mask)) != (value) || !--lw_looks); \
+#define LW_AWAIT_BOUNDED(p, condition, budget)                                       \
+	({                                                                           \
+		unsigned int lw_looks = (budget);                                    \
+		smp_cond_load_relaxed(&(p)->lw_raw, (condition) || lw_looks-- <= 1); \
 	})
+#define lw_world_await_eq_bounded(p, mask, value, budget) \
+	LW_AWAIT_BOUNDED(p, ((uintptr_t)VAL & (mask)) == (value), budget)
+#define lw_world_await_ne_bounded(p, mask, value, budget) \
+	LW_AWAIT_BOUNDED(p, ((uintptr_t)VAL & (mask)) != (value), budget)
+
+/*
+ * What puts a virtual CPU to sleep compares a byte, the least significant one here. Nobody
+ * gives up.
+ */
+#ifdef CONFIG_PARAVIRT_SPINLOCKS
+#define lw_world_park(p, value, patience) ((void)(patience), pv_wait((u8 *)&(p)->lw_raw, value))
+#define lw_world_unpark(p, slot)	  ((void)(p), pv_kick((int)(slot)-1))
+#else
+#define lw_world_park(p, value, patience) ((void)(p), (void)(value), (void)(patience), cpu_relax())
+#define lw_world_unpark(p, slot)	  ((void)(p), (void)(slot))
+#endif
 
 #define lw_world_plain_read(p)	       (*(p))
 #define lw_world_plain_write(p, value) ((void)(*(p) = (value)))

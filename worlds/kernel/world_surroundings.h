@@ -59,12 +59,20 @@ static inline u32 lw_kernel_choose(u32 n)
 	((node) < MAX_NUMNODES ? READ_ONCE(hqlock_node_queues[node]) : NULL)
 /* The bits above are the same in all addresses of the kernel, or a tag. */
 #define lw_world_identity(p) (GENMASK_ULL(55, 0) & (uintptr_t)(p))
+/* The same on all CPUs, where they agree on the time. */
+#define lw_world_timestamp()	     sched_clock()
+#define lw_world_gives_up(patience)  ((void)(patience), false)
+#define lw_world_slots()	     ((uint32_t)nr_cpu_ids)
+#define lw_world_parked_heads()	     guest_parked_heads
+#define lw_world_parked_heads_bits() guest_parked_heads_bits
 /* A statement also where nothing is counted, and lockevent_inc() is none. */
 #define lw_world_count(event)                   \
 	({                                      \
 		lockevent_inc(event);           \
 		hqlock_count(LW_EVENT_##event); \
 	})
+/* A lock event adds up numbers of 32 bits. */
+#define lw_world_count_by(event, n) ({ lockevent_add(event, (int)min_t(u64, n, INT_MAX)); })
 /* Lock events are sums. */
 #define lw_world_count_max(event, value) hqlock_count_max(LW_EVENT_##event, value)
 #define lw_world_count_handoff(slot)                         \

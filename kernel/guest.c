@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The spinlocks of guests, chosen at boot. One that lets virtual CPUs halt takes the place of
+ * the native lock in pv_ops before alternatives are patched in, as those of hypervisors do, and
+ * halts and kicks by what the hypervisor's brought with it, or else by interrupts.
+ */
+#define pr_fmt(fmt) "lockworks: " fmt
+
+#include <linux/init.h>
+#include <linux/irqflags.h>
+#include <linux/jump_label.h>
+#include <linux/kernel.h>
+#include <linux/lockworks_guest.h>
+#include <linux/preempt.h>
+#include <linux/string.h>
+#include <asm/apic.h>
+#include <asm/irq_vectors.h>
+#include <asm/paravirt.h>
+#include <asm/qspinlock.h>
+
+#include "numa_spinlock.h"
+
+enum guest_spinlock guest_spinlock __ro_after_init;
+
+const char *const guest_spinlock_names[GUEST_SPINLOCKS] = {
+	[GUEST_SPINLOCK_AUTO] = "auto",
+	[GUEST_SPINLOCK_NATIVE] = "native",
+	[GUEST_SPINLOCK_BYTE] = "byte",
+	[GUEST_SPINLOCK_STOCK_PV] = "stock-pv",
+};
+
+static bool __init is_paravirt(void)
+{
+	return guest_spinlock >= GUEST_SPINLOCK_STOCK_PV;
+}
+
+static int __init lockworks_guest_setup(char *arg)
+{
+	int chosen = match_string(guest_spinlock_names, GUEST_SPINLOCKS, arg ?: "");
+
+	if (chosen < 0)
+		pr_warn("lockworks_guest=%s refused: auto, native, byte or stock-pv\n", arg ?: "");
+	else if (chosen >= GUEST_SPINLOCK_STOCK_PV && !IS_ENABLED(CONFIG_PARAVIRT_SPINLOCKS))
+		pr_warn("lockworks_guest=%s refused: CONFIG_PARAVIRT_SPINLOCKS is not set\n", arg);
+	else
+		guest_spinlock = chosen;
+	return 0;
+}
+early_param("lockworks_guest", lockworks_guest_setup);
+
+#ifdef CONFIG_PARAVIRT_SPINLOCKS
+static void wait_for_interrupt(u8 *at, u8 value)
+{
+	/* Interrupts kick, so who has them off must not halt; nor an NMI, in which they are. */
+	if (in_nmi() || irqs_disabled()) {
+		cpu_relax();
+		return;
+	}
+	/* A kick from here on stays pending until the halt, which lets it in. */
+	local_irq_disable();
+	if (READ_ONCE(*at) == value)
+		safe_halt();
+	else
+		local_irq_enable();
+}
+
+/* To a CPU that does not halt it is an interrupt too many. */
+static void kick_by_interrupt(int cpu)
+{
+	apic->send_IPI(cpu, RESCHEDULE_VECTOR);
+}
+
+static bool __init hypervisor_has_its_own(void)
+{
+	return pv_ops.lock.queued_spin_lock_slowpath != native_queued_spin_lock_slowpath;
+}
+
+static void __init choose_native(void)
+{
+	pv_ops.lock.queued_spin_lock_slowpath = native_queued_spin_lock_slowpath;
+	pv_ops.lock.queued_spin_unlock = PV_CALLEE_SAVE(__native_queued_spin_unlock);
+}
+
+static void __init choose_paravirt(void)
+{
+	if (hypervisor_has_its_own()) {
+		pr_info("%s: the hypervisor halts and kicks\n",
+			guest_spinlock_names[guest_spinlock]);
+	} else {
+		pv_ops.lock.wait = wait_for_interrupt;
+		pv_ops.lock.kick = kick_by_interrupt;
+		__pv_init_lock_hash();
+		pr_info("%s: interrupts kick\n", guest_spinlock_names[guest_spinlock]);
+	}
+	pv_ops.lock.queued_spin_lock_slowpath = __pv_queued_spin_lock_slowpath;
+	pv_ops.lock.queued_spin_unlock = PV_CALLEE_SAVE(__pv_queued_spin_unlock);
+}
+#else
+static void __init choose_native(void)
+{
+}
+
+static void __init choose_paravirt(void)
+{
+}
+#endif
+
+/* No other CPU is up, and this one holds no lock that anybody waits for. */
+void __init lockworks_guest_init(void)
+{
+	if (guest_spinlock == GUEST_SPINLOCK_AUTO)
+		return;
+#ifdef CONFIG_PARAVIRT_SPINLOCKS
+	if (nopvspin && is_paravirt()) {
+		pr_info("native, not %s: nopvspin\n", guest_spinlock_names[guest_spinlock]);
+		guest_spinlock = GUEST_SPINLOCK_NATIVE;
+	}
+#endif
+	if (is_paravirt()) {
+		choose_paravirt();
+	} else {
+		choose_native();
+		pr_info("guest's spinlocks %s\n", guest_spinlock_names[guest_spinlock]);
+	}
+	if (guest_spinlock == GUEST_SPINLOCK_BYTE)
+		static_branch_enable(&virt_spin_lock_key);
+	else
+		static_branch_disable(&virt_spin_lock_key);
+}
