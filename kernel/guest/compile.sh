@@ -16,7 +16,11 @@ cat >Makefile <<'M'
 program: $(patsubst %.c,%.o,$(wildcard *.c))
 	$(CC) -o $@ $^
 M
+uptime() {
+	cut -d ' ' -f 1 /proc/uptime
+}
 count=0
+begin=$(uptime)
 end=$(($(date +%s) + ${SECONDS_EACH:-5}))
 while [ "$(date +%s)" -lt "$end" ]; do
 	make -s -j "$(nproc)" CC=tcc program || exit 1
@@ -25,3 +29,4 @@ while [ "$(date +%s)" -lt "$end" ]; do
 	count=$((count + 1))
 done
 echo "compiles $count"
+awk "BEGIN { printf \"rate %.2f\\n\", 60 * $count / ($(uptime) - $begin) }"

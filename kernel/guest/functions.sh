@@ -42,11 +42,37 @@ tell_alive() {
 # Tells how often the kernel's locks did what they count.
 tell_counters() {
 	[ -d "$events" ] || return 0
-	for counter in "$events"/*; do
-		echo "@lockworks counter ${counter##*/} $(cat "$counter")"
-	done >"$CHANNEL"
+	grep '' "$events"/* | sed "s|^$events/|@lockworks counter |; s/:/ /" >"$CHANNEL"
 }
 
 reset_counters() {
 	[ ! -e "$events/.reset_counts" ] || echo 1 >"$events/.reset_counts"
+}
+
+# The disk with Debian's programs.
+mount_disk() {
+	mount -t ext4 /dev/vda /mnt && mount -t tmpfs tmpfs /mnt/tmp || return 1
+	for directory in proc sys dev; do
+		mount --bind "/$directory" "/mnt/$directory" || return 1
+	done
+}
+
+# Becomes a workload on that disk.
+exec_on_disk() {
+	cp "/lockworks/$1.sh" /mnt/tmp/workload.sh
+	exec chroot /mnt /bin/sh /tmp/workload.sh
+}
+
+# A round of the kernel's own locktorture; how long it lasted and what it said are told.
+torture() {
+	dmesg -c >/dev/null
+	begin=$(cut -d ' ' -f 1 /proc/uptime)
+	insmod /lockworks/modules/locktorture.ko torture_type="$1" $PARAMETERS || {
+		tell refused "the kernel does not take locktorture.ko: $(dmesg | tail -n 1)"
+		return 1
+	}
+	sleep "$LENGTH"
+	rmmod locktorture
+	tell lasted "$begin $(cut -d ' ' -f 1 /proc/uptime)"
+	dmesg | grep -e 'Writes:' -e '-torture:' | sed 's/^/@lockworks log /' >"$CHANNEL"
 }

@@ -21,4 +21,5 @@ nginx -s stop
 cat /tmp/wrk
 grep -q 'Requests/sec' /tmp/wrk || exit 1
 ! grep -q -e 'Non-2xx' -e 'Socket errors' -e 'Requests/sec: *0\.00' /tmp/wrk || exit 1
+sed -n 's|Requests/sec: *|rate |p' /tmp/wrk
 exit $status

@@ -2,9 +2,7 @@
 . /lockworks/functions.sh
 . /lockworks/plan
 
-modules=/lockworks/modules
-
-insmod "$modules/torture.ko" || {
+insmod /lockworks/modules/torture.ko || {
 	tell refused "the kernel does not take torture.ko"
 	exit 1
 }
@@ -18,16 +16,9 @@ for run in $RUNS; do
 		tell refused "the kernel did not change to $lock"
 		exit 1
 	}
-	dmesg -c >/dev/null
 	reset_counters
-	insmod "$modules/locktorture.ko" torture_type="$type" $PARAMETERS || {
-		tell refused "the kernel does not take locktorture.ko: $(dmesg | tail -n 1)"
-		exit 1
-	}
 	tell_alive "$LENGTH"
-	sleep "$LENGTH"
-	rmmod locktorture
+	torture "$type" || exit 1
 	tell_counters
-	dmesg | grep -e 'Writes:' -e '-torture:' | sed 's/^/@lockworks log /' >"$CHANNEL"
 	tell measured
 done

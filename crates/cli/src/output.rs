@@ -12,7 +12,7 @@ use serde::Serialize;
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// Options of every command that gives results.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Destination {
     /// Write to FILE, in full or not at all, rather than to standard output
     #[arg(short, long, value_name = "FILE")]
@@ -86,8 +86,20 @@ pub fn uninterrupted() -> MutexGuard<'static, ()> {
     WRITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What is to be done before an interruption ends the process.
+static LAST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// Has `last` done when the process is interrupted, in place of what was to be done before.
+pub fn when_interrupted(last: impl FnOnce() + Send + 'static) {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(last));
+}
+
 /// Ends the process, but no file is left half-written, nor one written without those that go with it.
 pub fn exit_between_files(code: i32) -> ! {
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(last) = last {
+        last();
+    }
     let _whole = uninterrupted();
     std::process::exit(code)
 }

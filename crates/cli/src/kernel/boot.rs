@@ -20,7 +20,8 @@ pub struct Args {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow path of its spinlocks: stock, qspinlock, cna or, where they opted in, hq [default: the kernel's]
+    /// Slow path of its spinlocks: stock, qspinlock, cna; where they opted in, hq; native, byte,
+    /// stock-pv as guests have [default: the kernel's]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 
@@ -45,8 +46,8 @@ const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    args.machine.check(&args.source)?;
     let lock = args.lock.as_deref().map(lock).transpose()?;
+    args.machine.check(&args.source, lock)?;
     if let Some(command) = &args.command {
         let task = Task::command(command);
         return run::in_guest(&args.source, &args.machine, lock, &task, None);

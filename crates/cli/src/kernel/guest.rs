@@ -16,9 +16,9 @@ use lockworks_kernel::lab::{
 
 use crate::names::unknown;
 
-/// Which kernel.
+/// Of which sources.
 #[derive(clap::Args)]
-pub struct Source {
+pub struct Sources {
     /// Kernel, from Debian's package linux-source-VERSION
     #[arg(long, value_name = "VERSION", default_value = "6.12", value_parser = version())]
     version: Version,
@@ -26,6 +26,13 @@ pub struct Source {
     /// The user's own tree, which Lockworks is in; it is left as it is
     #[arg(long, value_name = "DIR", conflicts_with = "version")]
     tree: Option<PathBuf>,
+}
+
+/// Which kernel.
+#[derive(clap::Args)]
+pub struct Source {
+    #[command(flatten)]
+    sources: Sources,
 
     /// The machine it is for; arm64 is cross-compiled, and emulated like the other
     #[arg(long, value_name = "ARCH", default_value = "x86-64", value_parser = arch())]
@@ -179,19 +186,37 @@ impl Source {
 
     /// Builds it to be booted.
     pub fn build_to_boot(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
-        lab::provide_to_boot(self.arch, cache, &|step| steps.begin(step))?;
-        self.build(cache, steps)
+        self.sources
+            .build_to_boot(self.arch, self.config, cache, steps)
     }
 
     /// Builds it, as far as it is not up to date.
     pub fn build(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
+        self.sources.build(self.arch, self.config, cache, steps)
+    }
+}
+
+impl Sources {
+    /// Builds a kernel to be booted.
+    pub fn build_to_boot(
+        &self,
+        arch: Arch,
+        config: Variant,
+        cache: &Cache,
+        steps: &Steps,
+    ) -> Result<Built> {
+        lab::provide_to_boot(arch, cache, &|step| steps.begin(step))?;
+        self.build(arch, config, cache, steps)
+    }
+
+    fn build(&self, arch: Arch, config: Variant, cache: &Cache, steps: &Steps) -> Result<Built> {
         let progress = |step: &str| steps.begin(step);
-        lab::provide_to_build(self.arch, cache, &progress)?;
+        lab::provide_to_build(arch, cache, &progress)?;
         let tree = match &self.tree {
             Some(path) => Tree::given(path)?,
             None => Tree::cached(self.version, cache, &progress)?,
         };
-        Ok(lab::build(&tree, self.arch, self.config, cache, &progress)?)
+        Ok(lab::build(&tree, arch, config, cache, &progress)?)
     }
 }
 
@@ -203,9 +228,21 @@ impl Machine {
     }
 
     /// Refuses before a long build what cannot be.
-    pub fn check(&self, source: &Source) -> Result<()> {
+    pub fn check(&self, source: &Source, lock: Option<Lock>) -> Result<()> {
         source.check()?;
         self.topology()?;
+        if let Some(lock) = lock.filter(|lock| lock.is_of_guests()) {
+            let name = lock.name();
+            ensure!(
+                source.arch.tells_guests(),
+                "{name} is a lock of x86-64's guests, not of {}'s",
+                source.arch
+            );
+            ensure!(
+                !lock.is_paravirt() || source.config == Variant::Paravirt,
+                "{name} takes spinlocks called through pv_ops; add --config paravirt"
+            );
+        }
         ensure!(
             !self.hypervisor || source.arch.tells_guests(),
             "--hypervisor is for x86-64; kernels for {} have no other lock in guests",

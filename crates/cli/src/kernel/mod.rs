@@ -3,6 +3,7 @@
 mod apply;
 mod boot;
 mod build;
+mod compare;
 mod guest;
 mod run;
 mod series;
@@ -30,6 +31,7 @@ enum Command {
     Boot(boot::Args),
     Torture(Box<torture::Args>),
     Run(run::Args),
+    Compare(compare::Args),
 }
 
 pub fn command(args: &Args) -> Result<ExitCode> {
@@ -42,5 +44,6 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         Command::Boot(args) => boot::command(args),
         Command::Torture(args) => torture::command(args),
         Command::Run(args) => run::command(args),
+        Command::Compare(args) => compare::command(args),
     }
 }

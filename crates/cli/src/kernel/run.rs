@@ -20,7 +20,8 @@ pub struct Args {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow path of its spinlocks: stock, qspinlock, cna or, where they opted in, hq [default: the kernel's]
+    /// Slow path of its spinlocks: stock, qspinlock, cna; where they opted in, hq; native, byte,
+    /// stock-pv as guests have [default: the kernel's]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 
@@ -93,8 +94,8 @@ impl Workload {
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    args.machine.check(&args.source)?;
     let lock = args.lock.as_deref().map(lock).transpose()?;
+    args.machine.check(&args.source, lock)?;
     let task = match (&args.workload, &args.script, args.command.as_slice()) {
         (Some(workload), None, []) => workload.task(args.source.arch(), args.seconds)?,
         (None, Some(path), []) => {

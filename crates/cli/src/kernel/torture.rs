@@ -28,7 +28,8 @@ pub struct Args {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow paths: stock, qspinlock, cna, hq; several take turns in one guest. busted: a broken lock
+    /// Slow paths: stock, qspinlock, cna, hq; several take turns in one guest. native, byte, stock-pv: as
+    /// guests have, each alone. busted: a broken lock
     #[arg(
         short,
         long,
@@ -92,6 +93,7 @@ Examples:
   lockworks kernel torture --lock stock,qspinlock,cna --rounds 5
   lockworks kernel torture --lock stock,hq --rounds 5
   lockworks kernel torture --config debug --type spin_lock_irq --hotplug
+  lockworks kernel torture --lock stock-pv --config paravirt --emulation multi
   lockworks kernel torture --arch arm64 --lock cna --seconds 10
   lockworks kernel torture --lock busted";
 
@@ -123,17 +125,17 @@ fn subject(name: &str) -> Result<Subject> {
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    args.machine.check(&args.source)?;
-    args.destination.check()?;
     let plan = args.plan()?;
-
-    let cache = Cache::open()?;
-    let steps = Steps::new();
-    let built = args.source.build_to_boot(&cache, &steps)?;
     let lock = match plan.subjects[..] {
         [Subject::Lock(lock)] => Some(lock),
         _ => None,
     };
+    args.machine.check(&args.source, lock)?;
+    args.destination.check()?;
+
+    let cache = Cache::open()?;
+    let steps = Steps::new();
+    let built = args.source.build_to_boot(&cache, &steps)?;
     let patience = args.machine.patience(args.source.config());
     let guest = args.machine.guest(&built, lock, Input::Nothing, patience)?;
     let tortured = torture(&plan, &guest, &cache, &|step| steps.begin(step))?;
@@ -178,6 +180,15 @@ impl Args {
             subjects.len() == 1 || !subjects.contains(&Subject::Busted),
             "busted is a type of locktorture, not a slow path; torture it alone"
         );
+        let of_guests =
+            |subject: &&Subject| matches!(subject, Subject::Lock(lock) if lock.is_of_guests());
+        if let Some(lock) = subjects.iter().find(of_guests) {
+            ensure!(
+                subjects.len() == 1,
+                "{} is chosen when a guest is booted; torture it alone, or see lockworks kernel compare",
+                lock.name()
+            );
+        }
         ensure!(
             !subjects.contains(&Subject::Lock(Lock::Hq)) || !self.kind.starts_with("raw_"),
             "hq is tortured on spin_lock and spin_lock_irq, not {}; choose another --type",

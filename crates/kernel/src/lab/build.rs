@@ -35,6 +35,27 @@ impl Built {
         self.directory.join(self.arch.image())
     }
 
+    /// A copy of all that is needed of it, in a directory that is kept for it by `unchanged`. Others may
+    /// then build it anew.
+    pub fn copy_to(&self, directory: PathBuf, unchanged: File) -> Result<Self> {
+        let mut files = self.modules()?;
+        files.extend([self.image(), self.directory.join("modules.order")]);
+        for file in files {
+            let path = file.strip_prefix(&self.directory).unwrap_or(&file);
+            let copy = directory.join(path);
+            let above = copy.parent().unwrap_or(&directory);
+            fs::create_dir_all(above).attempt_on("make the directory", above)?;
+            fs::copy(&file, &copy).attempt_on("copy", &file)?;
+        }
+        self.release_lock()?;
+        Ok(Self {
+            directory,
+            release: self.release.clone(),
+            unchanged,
+            ..*self
+        })
+    }
+
     /// Lets others build it anew: all that is needed of it has been copied.
     pub(crate) fn release_lock(&self) -> Result<()> {
         self.unchanged

@@ -25,11 +25,28 @@ pub enum Lock {
     Cna,
     /// Lockworks' HQ where spinlocks opted in to it, the kernel's own elsewhere.
     Hq,
+    /// The kernel's own, as if it were no guest.
+    Native,
+    /// The kernel's byte lock.
+    Byte,
+    /// The kernel's own paravirt lock.
+    StockPv,
 }
 
 impl Lock {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Stock, Self::Qspinlock, Self::Cna, Self::Hq];
+    pub const ALL: [Self; 7] = [
+        Self::Stock,
+        Self::Qspinlock,
+        Self::Cna,
+        Self::Hq,
+        Self::Native,
+        Self::Byte,
+        Self::StockPv,
+    ];
+
+    /// Those that a guest can be told to have when it is booted.
+    pub const OF_GUESTS: [Self; 3] = [Self::Native, Self::Byte, Self::StockPv];
 
     /// As it is called.
     pub fn name(self) -> &'static str {
@@ -38,15 +55,31 @@ impl Lock {
             Self::Qspinlock => "qspinlock",
             Self::Cna => "cna",
             Self::Hq => "hq",
+            Self::Native => "native",
+            Self::Byte => "byte",
+            Self::StockPv => "stock-pv",
         }
     }
 
-    fn parameters(self) -> &'static str {
+    /// Does it let CPUs halt? It then takes a kernel whose spinlocks are called through `pv_ops`.
+    pub fn is_paravirt(self) -> bool {
+        self == Self::StockPv
+    }
+
+    /// Is it chosen at boot, for good?
+    pub fn is_of_guests(self) -> bool {
+        Self::OF_GUESTS.contains(&self)
+    }
+
+    fn parameters(self) -> String {
         match self {
-            Self::Stock => "numa_spinlock=off qspinlock=stock",
-            Self::Qspinlock => "numa_spinlock=off qspinlock=lockworks",
-            Self::Cna => "numa_spinlock=cna",
-            Self::Hq => "numa_spinlock=hq qspinlock=stock",
+            Self::Stock => "numa_spinlock=off qspinlock=stock".to_owned(),
+            Self::Qspinlock => "numa_spinlock=off qspinlock=lockworks".to_owned(),
+            Self::Cna => "numa_spinlock=cna".to_owned(),
+            Self::Hq => "numa_spinlock=hq qspinlock=stock".to_owned(),
+            Self::Native | Self::Byte | Self::StockPv => {
+                format!("lockworks_guest={} numa_spinlock=off", self.name())
+            }
         }
     }
 }
@@ -185,7 +218,7 @@ impl Guest<'_> {
             self.built.arch.parameters().to_owned(),
             "ignore_loglevel panic=-1 oops=panic mitigations=off".to_owned(),
         ];
-        words.extend(self.lock.map(|lock| lock.parameters().to_owned()));
+        words.extend(self.lock.map(Lock::parameters));
         let threshold = self.tuning.threshold;
         words.extend(threshold.map(|ms| format!("numa_spinlock_threshold={ms}")));
         if self.tuning.no_shuffle_reduction {

@@ -6,6 +6,7 @@ mod build;
 mod busybox;
 mod cache;
 pub mod children;
+pub mod compare;
 mod config;
 mod console;
 mod debian;

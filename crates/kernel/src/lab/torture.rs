@@ -112,8 +112,7 @@ impl Plan {
     }
 
     fn task(&self, built: &Built) -> Result<Task> {
-        let module = built.directory.join("kernel/locking/locktorture.ko");
-        let module = fs::read(&module).attempt_on("read", &module)?;
+        let module = module(built)?;
         for kind in self.subjects.iter().map(|subject| self.type_of(*subject)) {
             if !holds(&module, &format!("\0{kind}\0")) {
                 return Err(Error::Refused(format!(
@@ -159,13 +158,7 @@ impl Plan {
             }
         }
 
-        let mut words = vec![
-            format!("nwriters_stress={}", self.writers),
-            "stat_interval=86400".to_owned(),
-            "verbose=0".to_owned(),
-        ];
-        let steady = STEADY.iter().filter(|name| has_parameter(module, name));
-        words.extend(steady.map(|name| format!("{name}=0")));
+        let mut words = steady(module, self.writers);
         if self.hotplug {
             words.push("onoff_interval=1".to_owned());
         }
@@ -173,6 +166,36 @@ impl Plan {
         words.extend(self.parameters.split_whitespace().map(str::to_owned));
         Ok(words.join(" "))
     }
+}
+
+/// The module.
+fn module(built: &Built) -> Result<Vec<u8>> {
+    let module = built.directory.join("kernel/locking/locktorture.ko");
+    fs::read(&module).attempt_on("read", &module)
+}
+
+/// Parameters with which one round of the module is like another.
+fn steady(module: &[u8], writers: u32) -> Vec<String> {
+    let mut words = vec![
+        format!("nwriters_stress={writers}"),
+        "stat_interval=86400".to_owned(),
+        "verbose=0".to_owned(),
+    ];
+    let steady = STEADY.iter().filter(|name| has_parameter(module, name));
+    words.extend(steady.map(|name| format!("{name}=0")));
+    words
+}
+
+/// These, for the module of a kernel.
+pub(super) fn steady_parameters(built: &Built, writers: u32) -> Result<String> {
+    Ok(steady(&module(built)?, writers).join(" "))
+}
+
+/// A lock event and how often it was counted, if it is to be told.
+pub(super) fn counter(told: &str) -> Option<(String, u64)> {
+    let (name, count) = told.split_once(' ')?;
+    let count = count.parse().ok()?;
+    (count > 0 || is_ours(name)).then(|| (name.to_owned(), count))
 }
 
 /// Does a module know this parameter? It lists them in its own description.
@@ -254,15 +277,7 @@ impl Rounds {
                 self.current = rest.split(' ').nth(1).unwrap_or_default().to_owned();
             }
             "log" => self.log.push(rest.to_owned()),
-            "counter" => {
-                if let Some((name, Ok(count))) = rest
-                    .split_once(' ')
-                    .map(|(name, count)| (name, count.parse()))
-                    && (count > 0 || is_ours(name))
-                {
-                    self.counters.insert(name.to_owned(), count);
-                }
-            }
+            "counter" => self.counters.extend(counter(rest)),
             "measured" => self.measured(),
             _ => {}
         }

@@ -1,0 +1,438 @@
+//! `lockworks kernel compare`: the locks that guests can have, in overcommitted guests.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::value_parser;
+use comfy_table::{CellAlignment, ContentArrangement};
+use lockworks_kernel::lab::compare::{Plan, Run, Workload, compare};
+use lockworks_kernel::lab::{
+    self, Arch, Cache, Emulation, Guest, Input, Lock, Patience, Topology, Tuning, Variant,
+};
+use serde::Serialize;
+
+use super::guest::{FAILED, Sources, Steps};
+use crate::names::unknown;
+use crate::output::{self, Destination};
+use crate::torture::results::{median, sorted};
+use crate::torture::scaled;
+
+/// Compare the locks that guests can have, in guests with more CPUs than there are here.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    #[command(flatten)]
+    sources: Sources,
+
+    /// CPUs of a guest, each emulated by a thread
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    cpus: u32,
+
+    /// Memory of a guest
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    memory: u32,
+
+    /// Locks to compare [default: all that lockworks_guest= knows]
+    #[arg(short, long, value_name = "MODE", value_delimiter = ',')]
+    modes: Vec<String>,
+
+    /// What the guests do: locktorture, open, create, nginx, compile [default: all]
+    #[arg(short, long, value_name = "WORKLOAD", value_delimiter = ',')]
+    workloads: Vec<String>,
+
+    /// Mode whose rates are 1 [default: stock-pv, or the first]
+    #[arg(long, value_name = "MODE")]
+    reference: Option<String>,
+
+    /// Guests of each mode
+    #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// Length of each workload
+    #[arg(short, long, value_name = "S", default_value_t = 5, value_parser = value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+
+    /// Longest time that a guest may take to come up, or for a workload beyond its length
+    #[arg(long, value_name = "S", default_value_t = 90, value_parser = value_parser!(u32).range(1..))]
+    timeout: u32,
+
+    /// Give JSON rather than a table
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    destination: Destination,
+}
+
+const HELP: &str = "\
+Boots a guest for each mode in each round, the modes in turns, and has it do all workloads. With more
+guest CPUs than there are here, guests are overcommitted: a lock's holder is often not running. The rates
+are of emulated CPUs: they mean something beside each other only.
+
+  native    the kernel's queued spinlock         byte      the kernel's unfair byte lock
+  stock-pv  the kernel's paravirt spinlock, kicked by interrupts
+
+  locktorture  a thread for each CPU takes one spinlock; max/min: acquisitions of the thread that had
+               most for one of that which had least
+  open, create threads of a program open and close, or make and remove, files of one directory
+  nginx        a web server and its clients      compile  a parallel compile, over and over
+  ratio        median over the rounds of the rate beside the reference's in the same round
+
+A guest that does not come to the end of a workload in time is given up and told of. Interrupted, the
+figures of the guests that were done are given. Exit status: 0 all is well, 1 a guest hung or its kernel
+complained of more than being slow, 2 bad input, 130 interrupted.
+
+Examples:
+  lockworks kernel compare --version 6.12 --cpus 8 --json
+  lockworks kernel compare --modes native,byte --workloads locktorture --rounds 3 --cpus 2";
+
+/// Runs the command.
+pub fn command(args: &Args) -> Result<ExitCode> {
+    let topology = Topology::new(1, args.cpus, args.memory)?;
+    let mut plan = Plan {
+        modes: chosen("mode", &args.modes, &Lock::OF_GUESTS, Lock::name)?,
+        workloads: chosen("workload", &args.workloads, &Workload::ALL, Workload::name)?,
+        rounds: args.rounds,
+        seconds: args.seconds,
+        disk: None,
+    };
+    let reference = args.reference(&plan.modes)?;
+    args.destination.check()?;
+
+    let cache = Cache::open()?;
+    let steps = Steps::new();
+    let progress = |step: &str| steps.begin(step);
+    let built = args
+        .sources
+        .build_to_boot(Arch::X86_64, Variant::Paravirt, &cache, &steps)?;
+    if plan.workloads.iter().any(|workload| workload.is_on_disk()) {
+        plan.disk = Some(lab::disk(&cache, &progress)?);
+    }
+    let (directory, used) = cache.new_run()?;
+    let built = built.copy_to(directory, used)?;
+
+    let results = Results {
+        version: built.version.name(),
+        release: built.release.clone(),
+        guest_cpus: args.cpus,
+        cpus: available_parallelism().map_or(1, usize::from),
+        seconds: args.seconds,
+        rounds: args.rounds,
+        interrupted: true,
+        reference: reference.name(),
+        modes: plan.modes.iter().map(|mode| mode.name()).collect(),
+        workloads: plan.workloads.clone(),
+        runs: Vec::new(),
+    };
+    let results = Arc::new(Mutex::new(results));
+    let lock = |results: &Mutex<Results>| {
+        results
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    };
+    let (json, destination) = (args.json, args.destination.clone());
+    let give = move |results: &Results| destination.write(&results.text(json)?);
+    output::when_interrupted({
+        let (results, give) = (Arc::clone(&results), give.clone());
+        move || {
+            let results = lock(&results);
+            if !results.runs.is_empty()
+                && let Err(error) = give(&results)
+            {
+                eprintln!("lockworks: {error:#}");
+            }
+        }
+    });
+    let guest = |built, mode| Guest {
+        built,
+        topology,
+        emulation: Emulation::Multi,
+        hypervisor: false,
+        lock: Some(mode),
+        tuning: Tuning::default(),
+        boot: "",
+        console: None,
+        input: Input::Nothing,
+        patience: args.patience(),
+    };
+    compare(&plan, &built, &guest, &cache, &progress, &mut |run| {
+        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.runs.push(run);
+    })?;
+    steps.end();
+    let mut results = lock(&results);
+    results.interrupted = false;
+    give(&results)?;
+    output::when_interrupted(|| {});
+    Ok(results.verdict())
+}
+
+/// What was asked for by name, each once; all if nothing was.
+fn chosen<T: Copy + PartialEq>(
+    kind: &str,
+    given: &[String],
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<Vec<T>> {
+    if given.is_empty() {
+        return Ok(all.to_vec());
+    }
+    let mut chosen = Vec::new();
+    for given in given {
+        let found = all.iter().find(|one| name(**one) == given);
+        let found = *found.ok_or_else(|| unknown(kind, given, all.iter().map(|one| name(*one))))?;
+        if !chosen.contains(&found) {
+            chosen.push(found);
+        }
+    }
+    Ok(chosen)
+}
+
+impl Args {
+    fn reference(&self, modes: &[Lock]) -> Result<Lock> {
+        let usual = match modes.contains(&Lock::StockPv) {
+            true => Lock::StockPv,
+            false => modes[0],
+        };
+        let Some(given) = &self.reference else {
+            return Ok(usual);
+        };
+        let reference = chosen(
+            "mode",
+            std::slice::from_ref(given),
+            &Lock::OF_GUESTS,
+            Lock::name,
+        )?[0];
+        ensure!(
+            modes.contains(&reference),
+            "the reference {given} is not compared; add it to --modes"
+        );
+        Ok(reference)
+    }
+
+    fn patience(&self) -> Patience {
+        let timeout = Duration::from_secs(self.timeout.into());
+        Patience {
+            boot: timeout,
+            step: timeout + Duration::from_secs(self.seconds.into()),
+        }
+    }
+}
+
+/// What all guests came to.
+#[derive(Clone)]
+struct Results {
+    version: &'static str,
+    release: String,
+    guest_cpus: u32,
+    cpus: usize,
+    seconds: u32,
+    rounds: u32,
+    interrupted: bool,
+    reference: &'static str,
+    modes: Vec<&'static str>,
+    workloads: Vec<Workload>,
+    runs: Vec<Run>,
+}
+
+/// As JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    version: &'a str,
+    release: &'a str,
+    guest_cpus: u32,
+    /// Of this machine.
+    cpus: usize,
+    seconds: u32,
+    rounds: u32,
+    interrupted: bool,
+    reference: &'a str,
+    rows: Vec<Row>,
+    runs: &'a [Run],
+    command: Vec<String>,
+}
+
+/// A workload with a mode.
+#[derive(Serialize)]
+struct Row {
+    workload: &'static str,
+    mode: &'static str,
+    unit: &'static str,
+    /// Median of the rounds; missing if it ended in none.
+    rate: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+    /// Beside the reference in the same round.
+    ratio: Option<Spread>,
+    /// Of locktorture's threads, the most for one acquisition of the least, median.
+    max_min: Option<f64>,
+    /// In how many rounds it did not end.
+    missing: usize,
+}
+
+/// Of several rounds.
+#[derive(Clone, Copy, Serialize)]
+struct Spread {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let values = sorted(values);
+        Some(Self {
+            median: median(&values)?,
+            min: *values.first()?,
+            max: *values.last()?,
+        })
+    }
+}
+
+impl Results {
+    fn of_mode(&self, mode: &str) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |run| run.mode == mode)
+    }
+
+    fn row(&self, workload: Workload, mode: &'static str) -> Row {
+        let name = workload.name();
+        let references: BTreeMap<u32, f64> = self
+            .of_mode(self.reference)
+            .filter_map(|run| Some((run.round, *run.rates.get(name)?)))
+            .collect();
+        let rates = || {
+            self.of_mode(mode)
+                .filter_map(|run| Some((run.round, *run.rates.get(name)?)))
+        };
+        let rate = Spread::of(rates().map(|(_, rate)| rate));
+        let ratio = rates().filter_map(|(round, rate)| Some(rate / references.get(&round)?));
+        let figures = self
+            .of_mode(mode)
+            .filter_map(|run| run.locktorture.as_ref());
+        let most = figures.map(|figures| figures.max as f64 / figures.min.max(1) as f64);
+        let max_min = (workload == Workload::Locktorture)
+            .then(|| Spread::of(most))
+            .flatten();
+        Row {
+            workload: name,
+            mode,
+            unit: workload.unit(),
+            rate: rate.map(|rate| rate.median),
+            min: rate.map(|rate| rate.min),
+            max: rate.map(|rate| rate.max),
+            ratio: Spread::of(ratio),
+            max_min: max_min.map(|spread| spread.median),
+            missing: self.of_mode(mode).count() - rates().count(),
+        }
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let workloads = self.workloads.iter();
+        workloads
+            .flat_map(|workload| self.modes.iter().map(|mode| self.row(*workload, mode)))
+            .collect()
+    }
+
+    fn text(&self, json: bool) -> Result<String> {
+        match json {
+            true => output::json(&Report {
+                version: self.version,
+                release: &self.release,
+                guest_cpus: self.guest_cpus,
+                cpus: self.cpus,
+                seconds: self.seconds,
+                rounds: self.rounds,
+                interrupted: self.interrupted,
+                reference: self.reference,
+                rows: self.rows(),
+                runs: &self.runs,
+                command: std::env::args().collect(),
+            }),
+            false => Ok(self.table()),
+        }
+    }
+
+    fn table(&self) -> String {
+        let done = self.runs.len();
+        let mut text = format!(
+            "Linux {}, guests with {} CPUs on {}, workloads of {} s: {done} of {} guests.\n",
+            self.release,
+            self.guest_cpus,
+            self.cpus,
+            self.seconds,
+            self.rounds as usize * self.modes.len(),
+        );
+        let ratio = format!("/ {}", self.reference);
+        let header = [
+            "workload", "mode", "rate", "min..max", "unit", &ratio, "min..max", "max/min",
+            "missing",
+        ];
+        let mut table = output::table(&header);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.add_rows(self.rows().iter().map(cells));
+        for column in [2, 3, 5, 6, 7, 8] {
+            let column = table.column_mut(column).expect("it is in the header");
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        text.push_str(&format!("{table}\n"));
+        let complaints = self.runs.iter().filter(|run| !run.complaints.is_empty());
+        for Run {
+            mode,
+            round,
+            complaints,
+            ..
+        } in complaints
+        {
+            let kinds: Vec<String> = complaints.iter().map(|c| c.kind.to_string()).collect();
+            text.push_str(&format!("{mode}, round {round}: {}\n", kinds.join("; ")));
+        }
+        text
+    }
+
+    fn verdict(&self) -> ExitCode {
+        let failed = self
+            .runs
+            .iter()
+            .flat_map(|run| run.failures().map(move |c| (run, c)));
+        let mut status = ExitCode::SUCCESS;
+        for (run, complaint) in failed {
+            eprintln!(
+                "lockworks: FAIL: {}, round {}: {}",
+                run.mode, run.round, complaint.kind
+            );
+            for line in &complaint.lines {
+                eprintln!("  {line}");
+            }
+            eprintln!("  the console is in {}", run.console.display());
+            status = ExitCode::from(FAILED);
+        }
+        status
+    }
+}
+
+fn cells(row: &Row) -> [String; 9] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let range = row.min.zip(row.max);
+    [
+        row.workload.to_owned(),
+        row.mode.to_owned(),
+        or_dash(row.rate.map(scaled)),
+        or_dash(range.map(|(min, max)| format!("{}..{}", scaled(min), scaled(max)))),
+        row.unit.to_owned(),
+        or_dash(row.ratio.map(|ratio| format!("{:.2}", ratio.median))),
+        or_dash(
+            row.ratio
+                .map(|ratio| format!("{:.2}..{:.2}", ratio.min, ratio.max)),
+        ),
+        or_dash(row.max_min.map(|ratio| format!("{ratio:.2}"))),
+        match row.missing {
+            0 => String::new(),
+            missing => missing.to_string(),
+        },
+    ]
+}
