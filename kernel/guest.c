@@ -84,13 +84,14 @@ static void __init choose_native(void)
 static void __init choose_paravirt(void)
 {
 	if (hypervisor_has_its_own()) {
-		pr_info("%s: the hypervisor halts and kicks\n",
+		pr_info("guest's spinlocks %s, kicked by the hypervisor\n",
 			guest_spinlock_names[guest_spinlock]);
 	} else {
 		pv_ops.lock.wait = wait_for_interrupt;
 		pv_ops.lock.kick = kick_by_interrupt;
 		__pv_init_lock_hash();
-		pr_info("%s: interrupts kick\n", guest_spinlock_names[guest_spinlock]);
+		pr_info("guest's spinlocks %s, kicked by interrupts\n",
+			guest_spinlock_names[guest_spinlock]);
 	}
 	pv_ops.lock.queued_spin_lock_slowpath = __pv_queued_spin_lock_slowpath;
 	pv_ops.lock.queued_spin_unlock = PV_CALLEE_SAVE(__pv_queued_spin_unlock);

@@ -155,8 +155,10 @@ fn repository(tree: &Path) -> tempfile::TempDir {
         "kernel/locking",
         "kernel/futex/core.c",
         "fs/dcache.c",
+        "init/main.c",
         "include/asm-generic/qspinlock.h",
         "include/asm-generic/qspinlock_types.h",
+        "include/linux/lockworks_guest.h",
         "include/linux/spinlock_hq.h",
         "include/linux/spinlock_types.h",
         "Documentation/admin-guide/kernel-parameters.txt",
@@ -272,6 +274,7 @@ mod quick {
                 "test.c",
                 "hqlock_sysctl.c",
                 "hqlock_stats.c",
+                "guest.c",
             ];
             succeeds(
                 Command::new(tree.join("scripts/kernel-doc"))
@@ -595,6 +598,198 @@ mod quick {
 
     #[test]
     #[ignore = "boots a kernel; make test-kernel"]
+    fn guests_have_the_spinlocks_that_were_chosen() {
+        let guest = |config, more: &str| {
+            let kernel = ["--config", config, "--cpus", "2", "--nodes", "1"];
+            said(&[&kernel[..], &["--boot", more]].concat())
+        };
+        let log = guest("paravirt", "lockworks_guest=stock-pv");
+        assert!(
+            log.contains("lockworks: guest's spinlocks stock-pv, kicked by interrupts"),
+            "{log}"
+        );
+        assert!(log.contains("lockworks: CNA off: paravirt"), "{log}");
+        let log = guest("paravirt", "lockworks_guest=stock-pv nopvspin");
+        assert!(
+            log.contains("lockworks: native, not stock-pv: nopvspin"),
+            "{log}"
+        );
+        assert!(log.contains("lockworks: guest's spinlocks native"), "{log}");
+        let log = guest("native", "lockworks_guest=stock-pv");
+        assert!(
+            log.contains("lockworks_guest=stock-pv refused: CONFIG_PARAVIRT_SPINLOCKS is not set"),
+            "{log}"
+        );
+        assert!(!log.contains("guest's"), "{log}");
+        let log = guest("native", "lockworks_guest=byte numa_spinlock=on");
+        assert!(log.contains("lockworks: guest's spinlocks byte"), "{log}");
+        assert!(
+            log.contains("lockworks: cna off: lockworks_guest=byte"),
+            "{log}"
+        );
+        let log = guest("native", "lockworks_guest=");
+        assert!(
+            log.contains("lockworks: lockworks_guest= refused: "),
+            "{log}"
+        );
+        assert!(!log.contains("guest's"), "{log}");
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn locks_of_guests_are_tortured() {
+        for (version, lock) in [("6.12", "byte"), ("6.1", "stock-pv")] {
+            let kernel = ["--version", version, "--config", "paravirt", "--lock", lock];
+            let machine = ["--emulation", "multi", "--cpus", "4", "--hypervisor"];
+            let length = ["--seconds", "2", "--rounds", "1"];
+            let report = &torture(&[&kernel[..], &machine, &length].concat(), 0)[0];
+            assert_eq!(report["lock"], lock);
+            assert_eq!(report["fail"], 0);
+            let halts = report["counters"]["pv_wait_node"].as_u64().unwrap_or(0);
+            assert_eq!(halts > 0, lock == "stock-pv", "{report}");
+        }
+    }
+
+    #[test]
+    #[ignore = "boots kernels; make test-kernel"]
+    fn guests_locks_are_compared() {
+        let modes = [
+            "--modes",
+            "stock-pv,byte",
+            "--workloads",
+            "locktorture,create",
+        ];
+        let length = ["--cpus", "4", "--rounds", "1", "--seconds", "1", "--json"];
+        let printed = printed(&[&["compare"], &modes[..], &length].concat(), 0);
+        let report: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(report["interrupted"], false);
+        assert_eq!(report["reference"], "stock-pv");
+        let rows = report["rows"].as_array().unwrap();
+        let names = |row: &Value| [&row["workload"], &row["mode"]].map(|name| name.to_string());
+        assert_eq!(
+            rows.iter()
+                .map(names)
+                .collect::<Vec<_>>()
+                .concat()
+                .join(" "),
+            r#""locktorture" "stock-pv" "locktorture" "byte" "create" "stock-pv" "create" "byte""#
+        );
+        for row in rows {
+            assert!(row["rate"].as_f64().unwrap() > 0.0, "{row}");
+            assert!(row["ratio"]["median"].as_f64().unwrap() > 0.0, "{row}");
+            assert_eq!(row["missing"], 0);
+        }
+        assert!(rows[0]["max_min"].as_f64().unwrap() >= 1.0);
+        assert_eq!(rows[0]["ratio"]["median"], 1.0);
+    }
+
+    #[test]
+    #[ignore = "boots kernels; make test-kernel"]
+    fn a_comparison_outlives_a_guest() {
+        let args = [
+            "compare",
+            "--modes",
+            "native,byte",
+            "--workloads",
+            "locktorture",
+        ];
+        let length = [
+            "--cpus",
+            "2",
+            "--rounds",
+            "1",
+            "--seconds",
+            "1",
+            "--timeout",
+            "1",
+        ];
+        let output = lockworks(&[&args[..], &length, &["--json"]].concat());
+        let err = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{err}");
+        assert!(
+            err.contains("FAIL: byte, round 1: the guest hangs"),
+            "{err}"
+        );
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for row in report["rows"].as_array().unwrap() {
+            assert_eq!((&row["rate"], &row["missing"]), (&Value::Null, &1.into()));
+        }
+    }
+
+    #[test]
+    #[ignore = "boots kernels; make test-kernel"]
+    fn what_was_compared_outlives_a_signal() {
+        let build = build_directory("6.12", "paravirt");
+        let runs = build.parent().unwrap().join("runs");
+        let begin = std::time::SystemTime::now();
+        let compare = Command::new(env!("CARGO_BIN_EXE_lockworks"))
+            .args([
+                "kernel",
+                "compare",
+                "--modes",
+                "byte",
+                "--workloads",
+                "locktorture",
+            ])
+            .args(["--cpus", "2", "--rounds", "100", "--seconds", "1", "--json"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        wait_for(|| {
+            let new = |path: &PathBuf| path.metadata().unwrap().modified().unwrap() > begin;
+            let channels = fs::read_dir(&runs).unwrap();
+            let channels = channels.map(|run| run.unwrap().path().join("channel"));
+            let channels: Vec<PathBuf> =
+                channels.filter(|path| path.exists() && new(path)).collect();
+            let ended = |path: &PathBuf| {
+                let said = fs::read(path).unwrap_or_default();
+                text(&said).contains("@lockworks end")
+            };
+            (channels.iter().any(ended) && !channels.iter().all(ended)).then_some(())
+        });
+        succeeds(Command::new("kill").args(["-s", "INT", &compare.id().to_string()]));
+        let output = compare.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["interrupted"], true);
+        assert!(
+            report["rows"][0]["rate"].as_f64().unwrap() > 0.0,
+            "{report}"
+        );
+    }
+
+    #[test]
+    #[ignore = "with the others; make test-kernel"]
+    fn what_cannot_be_of_guests_is_refused() {
+        for (args, why) in [
+            (
+                &["torture", "--lock", "stock-pv"][..],
+                "add --config paravirt",
+            ),
+            (
+                &["torture", "--lock", "byte,cna"],
+                "torture it alone, or see lockworks kernel compare",
+            ),
+            (
+                &["run", "--lock", "byte", "--arch", "arm64", "--", "true"],
+                "a lock of x86-64's guests",
+            ),
+            (&["compare", "--modes", "bite"], "did you mean 'byte'?"),
+            (
+                &["compare", "--modes", "byte", "--reference", "native"],
+                "add it to --modes",
+            ),
+            (&["compare", "--workloads", "x"], "choose from locktorture,"),
+        ] {
+            let output = lockworks(args);
+            let err = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{err}");
+            assert!(err.contains(why) && err.lines().count() == 1, "{err}");
+        }
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
     fn auto_leaves_the_lock_of_guests_alone() {
         let log = said(&["--hypervisor", "--nodes", "2", "--cpus", "2"]);
         assert!(log.contains("lockworks: stock"), "{log}");
@@ -847,12 +1042,20 @@ fn every_step_of_the_series_compiles() {
                     .current_dir(&tree),
             );
             // A configuration loses what is not in the tree yet.
-            fs::copy(build.join(".config"), &config).unwrap();
+            let with = fs::read_to_string(build.join(".config")).unwrap();
+            let more = "CONFIG_HQSPINLOCKS_LOCKREF=y\nCONFIG_HQSPINLOCKS_FUTEX=y\n";
+            fs::write(&config, with + more).unwrap();
             compile();
         }
         let with_hq = fast_paths(&objects);
         let ours = objects.join("kernel/locking/lockworks");
-        for object in ["switch.o", "test.o", "hqlock_sysctl.o", "hqlock_stats.o"] {
+        for object in [
+            "switch.o",
+            "test.o",
+            "hqlock_sysctl.o",
+            "hqlock_stats.o",
+            "guest.o",
+        ] {
             assert!(ours.join(object).exists(), "{object}");
         }
         // As users have it, and without it.
@@ -884,6 +1087,7 @@ fn every_step_of_the_series_compiles() {
             })
         };
         assert_eq!(opted_in(), [true, true]);
+        without(&["LOCKWORKS_GUEST"]);
         without(&[
             "HQSPINLOCKS_DEBUG",
             "HQSPINLOCKS_LOCKREF",
