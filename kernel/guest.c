@@ -26,7 +26,10 @@ const char *const guest_spinlock_names[GUEST_SPINLOCKS] = {
 	[GUEST_SPINLOCK_AUTO] = "auto",
 	[GUEST_SPINLOCK_NATIVE] = "native",
 	[GUEST_SPINLOCK_BYTE] = "byte",
+	[GUEST_SPINLOCK_UNFAIR] = "unfair",
 	[GUEST_SPINLOCK_STOCK_PV] = "stock-pv",
+	[GUEST_SPINLOCK_PV42] = "pv42",
+	[GUEST_SPINLOCK_PV] = "pv",
 };
 
 static bool __init is_paravirt(void)
@@ -34,14 +37,19 @@ static bool __init is_paravirt(void)
 	return guest_spinlock >= GUEST_SPINLOCK_STOCK_PV;
 }
 
+static void __init refuse(const char *arg, const char *why)
+{
+	pr_warn("lockworks_guest=%s refused: %s\n", arg ?: "", why);
+}
+
 static int __init lockworks_guest_setup(char *arg)
 {
 	int chosen = match_string(guest_spinlock_names, GUEST_SPINLOCKS, arg ?: "");
 
 	if (chosen < 0)
-		pr_warn("lockworks_guest=%s refused: auto, native, byte or stock-pv\n", arg ?: "");
+		refuse(arg, "auto, native, byte, unfair, stock-pv, pv42 or pv");
 	else if (chosen >= GUEST_SPINLOCK_STOCK_PV && !IS_ENABLED(CONFIG_PARAVIRT_SPINLOCKS))
-		pr_warn("lockworks_guest=%s refused: CONFIG_PARAVIRT_SPINLOCKS is not set\n", arg);
+		refuse(arg, "CONFIG_PARAVIRT_SPINLOCKS is not set");
 	else
 		guest_spinlock = chosen;
 	return 0;
@@ -81,20 +89,38 @@ static void __init choose_native(void)
 	pv_ops.lock.queued_spin_unlock = PV_CALLEE_SAVE(__native_queued_spin_unlock);
 }
 
+static void __init become_native(const char *why)
+{
+	pr_info("native, not %s: %s\n", guest_spinlock_names[guest_spinlock], why);
+	guest_spinlock = GUEST_SPINLOCK_NATIVE;
+}
+
 static void __init choose_paravirt(void)
 {
-	if (hypervisor_has_its_own()) {
-		pr_info("guest's spinlocks %s, kicked by the hypervisor\n",
-			guest_spinlock_names[guest_spinlock]);
-	} else {
+	bool provided = hypervisor_has_its_own();
+
+	if (!provided) {
 		pv_ops.lock.wait = wait_for_interrupt;
 		pv_ops.lock.kick = kick_by_interrupt;
-		__pv_init_lock_hash();
-		pr_info("guest's spinlocks %s, kicked by interrupts\n",
-			guest_spinlock_names[guest_spinlock]);
 	}
-	pv_ops.lock.queued_spin_lock_slowpath = __pv_queued_spin_lock_slowpath;
-	pv_ops.lock.queued_spin_unlock = PV_CALLEE_SAVE(__pv_queued_spin_unlock);
+	switch (guest_spinlock) {
+	case GUEST_SPINLOCK_PV42:
+		pv_ops.lock.queued_spin_lock_slowpath = pv42_spin_lock_slowpath;
+		pv_ops.lock.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv42_spin_unlock);
+		break;
+	case GUEST_SPINLOCK_PV:
+		pv_ops.lock.queued_spin_lock_slowpath = pv_spin_lock_slowpath;
+		pv_ops.lock.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_spin_unlock);
+		break;
+	default:
+		if (!provided)
+			__pv_init_lock_hash();
+		pv_ops.lock.queued_spin_lock_slowpath = __pv_queued_spin_lock_slowpath;
+		pv_ops.lock.queued_spin_unlock = PV_CALLEE_SAVE(__pv_queued_spin_unlock);
+		break;
+	}
+	pr_info("guest's spinlocks %s, kicked by %s\n", guest_spinlock_names[guest_spinlock],
+		provided ? "the hypervisor" : "interrupts");
 }
 #else
 static void __init choose_native(void)
@@ -112,10 +138,10 @@ void __init lockworks_guest_init(void)
 	if (guest_spinlock == GUEST_SPINLOCK_AUTO)
 		return;
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
-	if (nopvspin && is_paravirt()) {
-		pr_info("native, not %s: nopvspin\n", guest_spinlock_names[guest_spinlock]);
-		guest_spinlock = GUEST_SPINLOCK_NATIVE;
-	}
+	if (nopvspin && is_paravirt())
+		become_native("nopvspin");
+	if (guest_spinlock >= GUEST_SPINLOCK_PV42 && !guest_parked_heads_provide())
+		become_native("no memory");
 #endif
 	if (is_paravirt()) {
 		choose_paravirt();

@@ -1,38 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* What can be set of HQ-spinlocks: kernel.hqlock_* */
-#include <linux/build_bug.h>
 #include <linux/init.h>
-#include <linux/sysctl.h>
 
-#include "numa_spinlock.h"
-#include "tunables.h"
+#include "tunables_sysctl.h"
 
 enum {
-	HQLOCK_TUNABLES = 0
-#define LW_TUNABLE(...) +1
+#define LW_TUNABLE(tunable, ...) HQLOCK_##tunable,
 #include "hqlock_tunables_list.h"
 #undef LW_TUNABLE
+	HQLOCK_TUNABLES
 };
 
-/*
- * Linux 6.12 counts the entries, 6.1 looks for one without a name behind them. In
- * tunables_list.h, these are the first.
- */
-static struct {
-	struct ctl_table entries[HQLOCK_TUNABLES];
-	struct ctl_table end;
-} hqlock_sysctl = {
-#define LW_TUNABLE(tunable, user_value, value, largest, ...)                                    \
-	.entries[LW_TUNABLE_##tunable] = {                                                      \
-		.procname = #tunable,                                                           \
-		.data = &numa_spinlock_tunables.tunable,                                        \
-		.maxlen = sizeof(numa_spinlock_tunables.tunable),                               \
-		.mode = 0644,                                                                   \
-		.proc_handler = proc_doulongvec_minmax,                                         \
-		.extra2 = &(unsigned long){(largest) + BUILD_BUG_ON_ZERO((value) > (largest))}, \
-	},
+static SYSCTL_TUNABLES(HQLOCK_TUNABLES) hqlock_sysctl = {.entries = {
+#define LW_TUNABLE(tunable, user_value, value, largest, ...) \
+	SYSCTL_TUNABLE(tunable, value, largest),
 #include "hqlock_tunables_list.h"
-};
+							 }};
 
 static int __init hqlock_sysctl_init(void)
 {

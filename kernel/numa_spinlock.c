@@ -12,6 +12,8 @@
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/memblock.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
 #include <linux/slab.h>
@@ -23,6 +25,10 @@
 #include "numa_spinlock.h"
 #include "qspinlock.c"
 #include "cna.c"
+#ifdef CONFIG_LOCKWORKS_GUEST
+#include "unfair.c"
+#include "pv.c"
+#endif
 #ifdef CONFIG_HQSPINLOCKS
 /* A lock comes to CNA only where that is on, but to HQ always: so HQ asks. */
 #undef lw_world_numa_aware
@@ -68,6 +74,9 @@ const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS] = {
 	[NUMA_SPINLOCK_STOCK] = "stock",
 	[NUMA_SPINLOCK_QSPINLOCK] = "qspinlock",
 	[NUMA_SPINLOCK_CNA] = "cna",
+#ifdef CONFIG_LOCKWORKS_GUEST
+	[NUMA_SPINLOCK_UNFAIR] = "unfair",
+#endif
 };
 
 /* All that waits is traced, on the pending bit as well: the stock slow path leaves that out. */
@@ -76,6 +85,10 @@ void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 	trace_contention_begin(lock, LCB_F_SPIN);
 	if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_CNA)
 		lw_cna_lock_slow((struct lw_cna *)lock, val);
+#ifdef CONFIG_LOCKWORKS_GUEST
+	else if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_UNFAIR)
+		lw_unfair_lock_slow((struct lw_unfair *)lock);
+#endif
 	else
 		lw_qspinlock_lock_slow((struct lw_qspinlock *)lock, val);
 	trace_contention_end(lock, 0);
@@ -123,6 +136,48 @@ static int __init node_queues_init(void)
 	return error < 0 ? error : 0;
 }
 core_initcall(node_queues_init);
+#endif
+
+#ifdef CONFIG_LOCKWORKS_GUEST
+struct lw_parked_head *guest_parked_heads __ro_after_init;
+unsigned int guest_parked_heads_bits __ro_after_init = 1;
+
+bool __init guest_parked_heads_provide(void)
+{
+	unsigned int heads = roundup_pow_of_two(LW_NODES_PER_SLOT * nr_cpu_ids);
+
+	guest_parked_heads_bits = ilog2(heads);
+	guest_parked_heads = memblock_alloc(heads * sizeof(*guest_parked_heads), SMP_CACHE_BYTES);
+	return guest_parked_heads;
+}
+
+#ifdef CONFIG_PARAVIRT_SPINLOCKS
+/* To unlock changes no register, and saves few of them unless somebody is to be woken. */
+static_assert(__has_attribute(__no_caller_saved_registers__));
+
+#define PV_SPINLOCK(id)                                                          \
+	void __lockfunc id##_spin_lock_slowpath(struct qspinlock *lock, u32 val) \
+	{                                                                        \
+		if (hq_spin_lock_taken(lock, val))                               \
+			return;                                                  \
+		trace_contention_begin(lock, LCB_F_SPIN);                        \
+		lw_##id##_lock_slow((struct lw_##id *)lock);                     \
+		trace_contention_end(lock, 0);                                   \
+	}                                                                        \
+	static noinline notrace void __no_caller_saved_registers __lockfunc      \
+		id##_spin_unlock_slowpath(struct qspinlock *lock)                \
+	{                                                                        \
+		lw_##id##_unlock_slow((struct lw_##id *)lock);                   \
+	}                                                                        \
+	notrace void __no_caller_saved_registers __lockfunc id##_spin_unlock(    \
+		struct qspinlock *lock)                                          \
+	{                                                                        \
+		if (unlikely(lw_word_release((union lw_word *)lock)))            \
+			id##_spin_unlock_slowpath(lock);                         \
+	}
+PV_SPINLOCK(pv42)
+PV_SPINLOCK(pv)
+#endif
 #endif
 
 /* Paravirt guests have a slow path of their own, which does not pass the hook of CNA. */
@@ -209,6 +264,14 @@ static int __init shuffle_reduction_setup(char *arg)
 }
 early_param("numa_spinlock_shuffle_reduction", shuffle_reduction_setup);
 
+static enum numa_spinlock_path __init leave_for_guest(enum numa_spinlock_path path)
+{
+	if (numa_spinlock_path != NUMA_SPINLOCK_STOCK)
+		pr_info("%s off: lockworks_guest=%s\n", numa_spinlock_names[numa_spinlock_path],
+			guest_spinlock_names[guest_spinlock]);
+	return path;
+}
+
 static int __init numa_spinlock_init(void)
 {
 	int cpu;
@@ -229,10 +292,10 @@ static int __init numa_spinlock_init(void)
 		numa_spinlock_path = NUMA_SPINLOCK_QSPINLOCK;
 	if (cna_wanted())
 		numa_spinlock_path = NUMA_SPINLOCK_CNA;
-	if (guest_spinlock == GUEST_SPINLOCK_BYTE && numa_spinlock_path != NUMA_SPINLOCK_STOCK) {
-		pr_info("%s off: lockworks_guest=byte\n", numa_spinlock_names[numa_spinlock_path]);
-		numa_spinlock_path = NUMA_SPINLOCK_STOCK;
-	}
+	if (guest_spinlock == GUEST_SPINLOCK_BYTE)
+		numa_spinlock_path = leave_for_guest(NUMA_SPINLOCK_STOCK);
+	if (guest_spinlock == GUEST_SPINLOCK_UNFAIR)
+		numa_spinlock_path = leave_for_guest(NUMA_SPINLOCK_UNFAIR);
 	pr_info("%s, NUMA threshold %u ms, shuffle reduction %s, %u nodes\n",
 		numa_spinlock_names[numa_spinlock_path], numa_spinlock_tunables.numa_threshold_ms,
 		str_on_off(numa_spinlock_tunables.shuffle_reduction), num_possible_nodes());
@@ -252,6 +315,14 @@ const struct lw_lock_type *numa_spinlock_type(const char *name)
 		return &lw_qspinlock_type;
 	if (!strcmp(name, lw_cna_type.name))
 		return &lw_cna_type;
+#ifdef CONFIG_LOCKWORKS_GUEST
+	if (!strcmp(name, lw_unfair_type.name))
+		return &lw_unfair_type;
+	if (!strcmp(name, lw_pv42_type.name) && guest_parked_heads)
+		return &lw_pv42_type;
+	if (!strcmp(name, lw_pv_type.name) && guest_parked_heads)
+		return &lw_pv_type;
+#endif
 #ifdef CONFIG_HQSPINLOCKS
 	if (!strcmp(name, lw_hq_type.name))
 		return &lw_hq_type;

@@ -57,6 +57,7 @@ enum numa_spinlock_path {
 	NUMA_SPINLOCK_STOCK,
 	NUMA_SPINLOCK_QSPINLOCK, /* Lockworks' own queued spinlock */
 	NUMA_SPINLOCK_CNA,
+	NUMA_SPINLOCK_UNFAIR, /* with CONFIG_LOCKWORKS_GUEST */
 	NUMA_SPINLOCK_PATHS,
 };
 
@@ -65,13 +66,28 @@ enum guest_spinlock {
 	GUEST_SPINLOCK_AUTO, /* as the kernel and its hypervisor have it */
 	GUEST_SPINLOCK_NATIVE,
 	GUEST_SPINLOCK_BYTE,
+	GUEST_SPINLOCK_UNFAIR, /* native ones with that slow path */
 	GUEST_SPINLOCK_STOCK_PV,
+	GUEST_SPINLOCK_PV42,
+	GUEST_SPINLOCK_PV,
 	GUEST_SPINLOCKS,
 };
 
+extern const char *const guest_spinlock_names[GUEST_SPINLOCKS];
 #ifdef CONFIG_LOCKWORKS_GUEST
 extern enum guest_spinlock guest_spinlock;
-extern const char *const guest_spinlock_names[GUEST_SPINLOCKS];
+
+/* Where a lock's halted queue head is found, if heads halt; enough for all that wait at a time. */
+struct lw_parked_head;
+extern struct lw_parked_head *guest_parked_heads;
+extern unsigned int guest_parked_heads_bits;
+bool guest_parked_heads_provide(void);
+
+/* As pv_ops calls them: to unlock changes no register. */
+void pv42_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+void pv42_spin_unlock(struct qspinlock *lock);
+void pv_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+void pv_spin_unlock(struct qspinlock *lock);
 #else
 #define guest_spinlock GUEST_SPINLOCK_AUTO
 #endif
@@ -113,7 +129,7 @@ static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val
 
 /**
  * numa_spinlock_type - find a lock for a test, with CONFIG_NUMA_AWARE_SPINLOCKS_TEST
- * @name: qspinlock, cna or hq
+ * @name: qspinlock, cna, hq, unfair, pv42 or pv
  *
  * Return: the lock, to be used with preemption disabled, or NULL if it is none.
  */

@@ -19,7 +19,8 @@ static const char *slowpath_name(void)
 	enum numa_spinlock_path path = READ_ONCE(numa_spinlock_path);
 
 #ifdef CONFIG_LOCKWORKS_GUEST
-	if (guest_spinlock != GUEST_SPINLOCK_AUTO && path == NUMA_SPINLOCK_STOCK)
+	if (guest_spinlock != GUEST_SPINLOCK_AUTO && guest_spinlock != GUEST_SPINLOCK_UNFAIR &&
+	    path == NUMA_SPINLOCK_STOCK)
 		return guest_spinlock_names[guest_spinlock];
 #endif
 	/* In paravirt guests the hook is not passed, and so was not made ready. */

@@ -15,6 +15,7 @@
 #include <asm/barrier.h>
 
 #define UINT16_MAX U16_MAX
+#define UINT32_MAX U32_MAX
 #define INT64_MAX  S64_MAX
 
 /* All locks are one translation unit here; the hook is all that Linux sees of them. */
@@ -58,6 +59,18 @@
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#ifdef CONFIG_X86
+#define lw_world_field_fetch_add(word, field, value, order) xadd(&(word)->field.lw_raw, value)
+#else
+/* Linux has none for words of 16 bits. */
+#define lw_world_field_fetch_add(word, field, value, order)                                        \
+	({                                                                                         \
+		typeof((word)->field.lw_raw) lw_old = READ_ONCE((word)->field.lw_raw);             \
+		while (!lw_world_field_try_cmpxchg(word, field, &lw_old, lw_old + (value), order)) \
+			;                                                                          \
+		lw_old;                                                                            \
+	})
+#endif
 #define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
 /* No weaker one orders loads before stores as these must. */

@@ -12,6 +12,7 @@
 #include <linux/prandom.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/prio.h>
 #include <linux/smp.h>
 #include <linux/topology.h>
@@ -60,11 +61,15 @@ static inline u32 lw_kernel_choose(u32 n)
 /* The bits above are the same in all addresses of the kernel, or a tag. */
 #define lw_world_identity(p) (GENMASK_ULL(55, 0) & (uintptr_t)(p))
 /* The same on all CPUs, where they agree on the time. */
-#define lw_world_timestamp()	     sched_clock()
-#define lw_world_gives_up(patience)  ((void)(patience), false)
-#define lw_world_slots()	     ((uint32_t)nr_cpu_ids)
-#define lw_world_parked_heads()	     guest_parked_heads
-#define lw_world_parked_heads_bits() guest_parked_heads_bits
+#define lw_world_timestamp()	    sched_clock()
+#define lw_world_gives_up(patience) ((void)(patience), false)
+/* So nobody leaves a node behind. */
+#define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
+#define lw_world_slot_reclaim(slot)	   ((void)(slot))
+#define lw_world_is_dead(node)		   false
+#define lw_world_hint(p, n)		   min_t(u32, lw_load(p, relaxed), (n)-1)
+#define lw_world_parked_heads()		   guest_parked_heads
+#define lw_world_parked_heads_bits()	   guest_parked_heads_bits
 /* A statement also where nothing is counted, and lockevent_inc() is none. */
 #define lw_world_count(event)                   \
 	({                                      \

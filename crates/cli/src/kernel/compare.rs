@@ -73,8 +73,11 @@ Boots a guest for each mode in each round, the modes in turns, and has it do all
 guest CPUs than there are here, guests are overcommitted: a lock's holder is often not running. The rates
 are of emulated CPUs: they mean something beside each other only.
 
-  native    the kernel's queued spinlock         byte      the kernel's unfair byte lock
-  stock-pv  the kernel's paravirt spinlock, kicked by interrupts
+  native    the kernel's queued spinlock
+  pv42      Lockworks' paravirt spinlock as Linux 4.2 had it
+  stock-pv  the kernel's paravirt spinlock         pv      Lockworks' paravirt spinlock
+  byte      the kernel's unfair byte lock          unfair  Lockworks' queued unfair lock
+With the paravirt ones waiters halt, and interrupts wake them.
 
   locktorture  a thread for each CPU takes one spinlock; max/min: acquisitions of the thread that had
                most for one of that which had least

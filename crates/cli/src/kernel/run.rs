@@ -20,8 +20,8 @@ pub struct Args {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow path of its spinlocks: stock, qspinlock, cna; where they opted in, hq; native, byte,
-    /// stock-pv as guests have [default: the kernel's]
+    /// Slow path of its spinlocks: stock, qspinlock, cna; where they opted in, hq; native, pv42,
+    /// stock-pv, pv, byte or unfair as guests have [default: the kernel's]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 

@@ -28,8 +28,8 @@ pub struct Args {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow paths: stock, qspinlock, cna, hq; several take turns in one guest. native, byte, stock-pv: as
-    /// guests have, each alone. busted: a broken lock
+    /// Slow paths: stock, qspinlock, cna, hq, unfair; several take turns in one guest. native, pv42,
+    /// stock-pv, pv, byte: each alone. busted: a broken lock
     #[arg(
         short,
         long,
@@ -93,7 +93,7 @@ Examples:
   lockworks kernel torture --lock stock,qspinlock,cna --rounds 5
   lockworks kernel torture --lock stock,hq --rounds 5
   lockworks kernel torture --config debug --type spin_lock_irq --hotplug
-  lockworks kernel torture --lock stock-pv --config paravirt --emulation multi
+  lockworks kernel torture --lock pv --config paravirt --emulation multi
   lockworks kernel torture --arch arm64 --lock cna --seconds 10
   lockworks kernel torture --lock busted";
 
@@ -180,9 +180,9 @@ impl Args {
             subjects.len() == 1 || !subjects.contains(&Subject::Busted),
             "busted is a type of locktorture, not a slow path; torture it alone"
         );
-        let of_guests =
-            |subject: &&Subject| matches!(subject, Subject::Lock(lock) if lock.is_of_guests());
-        if let Some(lock) = subjects.iter().find(of_guests) {
+        let for_good =
+            |subject: &&Subject| matches!(subject, Subject::Lock(lock) if !lock.takes_turns());
+        if let Some(lock) = subjects.iter().find(for_good) {
             ensure!(
                 subjects.len() == 1,
                 "{} is chosen when a guest is booted; torture it alone, or see lockworks kernel compare",

@@ -31,22 +31,38 @@ pub enum Lock {
     Byte,
     /// The kernel's own paravirt lock.
     StockPv,
+    /// Lockworks' queued unfair lock.
+    Unfair,
+    /// Lockworks' paravirt lock as Linux 4.2 had it.
+    Pv42,
+    /// Lockworks' paravirt lock.
+    Pv,
 }
 
 impl Lock {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Stock,
         Self::Qspinlock,
         Self::Cna,
         Self::Hq,
         Self::Native,
-        Self::Byte,
+        Self::Pv42,
         Self::StockPv,
+        Self::Pv,
+        Self::Byte,
+        Self::Unfair,
     ];
 
     /// Those that a guest can be told to have when it is booted.
-    pub const OF_GUESTS: [Self; 3] = [Self::Native, Self::Byte, Self::StockPv];
+    pub const OF_GUESTS: [Self; 6] = [
+        Self::Native,
+        Self::Pv42,
+        Self::StockPv,
+        Self::Pv,
+        Self::Byte,
+        Self::Unfair,
+    ];
 
     /// As it is called.
     pub fn name(self) -> &'static str {
@@ -58,17 +74,25 @@ impl Lock {
             Self::Native => "native",
             Self::Byte => "byte",
             Self::StockPv => "stock-pv",
+            Self::Unfair => "unfair",
+            Self::Pv42 => "pv42",
+            Self::Pv => "pv",
         }
     }
 
     /// Does it let CPUs halt? It then takes a kernel whose spinlocks are called through `pv_ops`.
     pub fn is_paravirt(self) -> bool {
-        self == Self::StockPv
+        matches!(self, Self::StockPv | Self::Pv42 | Self::Pv)
     }
 
-    /// Is it chosen at boot, for good?
+    /// Is it one that guests can be told to have?
     pub fn is_of_guests(self) -> bool {
         Self::OF_GUESTS.contains(&self)
+    }
+
+    /// Can others take its place in a running guest?
+    pub fn takes_turns(self) -> bool {
+        !self.is_of_guests() || self == Self::Unfair
     }
 
     fn parameters(self) -> String {
@@ -77,9 +101,7 @@ impl Lock {
             Self::Qspinlock => "numa_spinlock=off qspinlock=lockworks".to_owned(),
             Self::Cna => "numa_spinlock=cna".to_owned(),
             Self::Hq => "numa_spinlock=hq qspinlock=stock".to_owned(),
-            Self::Native | Self::Byte | Self::StockPv => {
-                format!("lockworks_guest={} numa_spinlock=off", self.name())
-            }
+            _ => format!("lockworks_guest={} numa_spinlock=off", self.name()),
         }
     }
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* What can be set of guests' spinlocks: kernel.pv_*, kernel.unfair_* */
+#include <linux/init.h>
+
+#include "tunables_sysctl.h"
+
+enum {
+#define LW_TUNABLE(tunable, ...) GUEST_##tunable,
+#include "pv_tunables_list.h"
+#undef LW_TUNABLE
+	GUEST_TUNABLES
+};
+
+/* Whoever unlocks an unfair lock kicks nobody. */
+#define LARGEST(tunable, largest) (LW_TUNABLE_##tunable == LW_TUNABLE_unfair_park ? 0 : (largest))
+
+static SYSCTL_TUNABLES(GUEST_TUNABLES) guest_sysctl = {.entries = {
+#define LW_TUNABLE(tunable, user_value, value, largest, ...) \
+	SYSCTL_TUNABLE(tunable, value, LARGEST(tunable, largest)),
+#include "pv_tunables_list.h"
+						       }};
+
+static int __init guest_sysctl_init(void)
+{
+	register_sysctl_init("kernel", guest_sysctl.entries);
+	return 0;
+}
+fs_initcall(guest_sysctl_init);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Settings of locks as entries of /proc/sys/kernel. */
+#ifndef LW_TUNABLES_SYSCTL_H
+#define LW_TUNABLES_SYSCTL_H
+
+#include <linux/build_bug.h>
+#include <linux/sysctl.h>
+
+#include "numa_spinlock.h"
+#include "tunables.h"
+
+/* Linux 6.12 counts the entries, 6.1 looks for one without a name behind them. */
+#define SYSCTL_TUNABLES(entries_count)                     \
+	struct {                                           \
+		struct ctl_table entries[(entries_count)]; \
+		struct ctl_table end;                      \
+	}
+
+#define SYSCTL_TUNABLE(tunable, value, largest)                                                 \
+	{                                                                                       \
+		.procname = #tunable, .data = &numa_spinlock_tunables.tunable,                  \
+		.maxlen = sizeof(numa_spinlock_tunables.tunable), .mode = 0644,                 \
+		.proc_handler = proc_doulongvec_minmax,                                         \
+		.extra2 = &(unsigned long){(largest) + BUILD_BUG_ON_ZERO((value) > (largest))}, \
+	}
+
+#endif
