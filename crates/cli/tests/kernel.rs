@@ -275,6 +275,7 @@ mod quick {
                 "hqlock_sysctl.c",
                 "hqlock_stats.c",
                 "guest.c",
+                "guest_sysctl.c",
             ];
             succeeds(
                 Command::new(tree.join("scripts/kernel-doc"))
@@ -627,6 +628,12 @@ mod quick {
             log.contains("lockworks: cna off: lockworks_guest=byte"),
             "{log}"
         );
+        let log = guest("native", "lockworks_guest=unfair numa_spinlock=cna");
+        assert!(
+            log.contains("lockworks: cna off: lockworks_guest=unfair"),
+            "{log}"
+        );
+        assert!(log.contains("lockworks: unfair, NUMA"), "{log}");
         let log = guest("native", "lockworks_guest=");
         assert!(
             log.contains("lockworks: lockworks_guest= refused: "),
@@ -637,16 +644,60 @@ mod quick {
 
     #[test]
     #[ignore = "boots a kernel; make test-kernel"]
+    fn locks_of_guests_conform_in_all_contexts() {
+        for (version, lock) in [("6.12", "pv"), ("6.1", "unfair")] {
+            let kernel = ["--version", version, "--config", "paravirt"];
+            let guest = ["--lock", lock, "--emulation", "multi", "--cpus", "8"];
+            let line = conformance(lock, &[&kernel[..], &guest].concat(), 0);
+            assert!(line.ends_with(": 0 violations"), "{line}");
+        }
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn locks_of_guests_are_set() {
+        let script = r#"
+            cd /proc/sys/kernel
+            put() { echo "$2" >"$1" && [ "$(cat "$1")" = "$2" ] || echo "$1 refused $2"; }
+            refused() { ! echo "$2" >"$1" || echo "$1 took $2"; }
+            for name in pv_* unfair_*; do echo "$name $(cat $name)"; done
+            for name in pv_kick_at_unlock pv_wait_early pv_pending pv_steal pv_latencies; do
+                refused $name 2; put $name 0; put $name 1
+            done 2>/dev/null
+            refused pv_kick_ahead 9; refused unfair_park 1; refused pv_claim 4294967296; refused pv_spin -1
+            put pv_claim 4294967295; put pv_kick_ahead 8; put pv_spin 1
+            insmod /lockworks/modules/lockworks_test.ko lock=pv rounds=1000
+            cd /sys/kernel/debug/lock_event_counts
+            for name in wakeups wakeup_nanoseconds kick_nanoseconds kicks_at_unlock; do
+                [ "$(cat $name)" -gt 0 ] || echo "missing $name"
+            done
+        "#;
+        let kernel = ["--config", "paravirt", "--lock", "pv", "--cpus", "4"];
+        let more = ["--nodes", "1", "--emulation", "multi", "--", script];
+        let said = printed(&[&["run"], &kernel[..], &more].concat(), 0);
+        assert!(said.contains("pv_kick_at_unlock 1\n"), "{said}");
+        assert!(said.contains("unfair_park 0\n"), "{said}");
+        for bad in [" took ", " refused ", "missing "] {
+            assert!(!said.contains(bad), "{said}");
+        }
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
     fn locks_of_guests_are_tortured() {
-        for (version, lock) in [("6.12", "byte"), ("6.1", "stock-pv")] {
+        for (version, lock, halts) in [
+            ("6.12", "pv", "halts_at_head"),
+            ("6.1", "pv42", "halts_at_head"),
+            ("6.1", "stock-pv", "pv_wait_node"),
+            ("6.1", "unfair", "steals_behind_head"),
+        ] {
             let kernel = ["--version", version, "--config", "paravirt", "--lock", lock];
             let machine = ["--emulation", "multi", "--cpus", "4", "--hypervisor"];
             let length = ["--seconds", "2", "--rounds", "1"];
             let report = &torture(&[&kernel[..], &machine, &length].concat(), 0)[0];
             assert_eq!(report["lock"], lock);
             assert_eq!(report["fail"], 0);
-            let halts = report["counters"]["pv_wait_node"].as_u64().unwrap_or(0);
-            assert_eq!(halts > 0, lock == "stock-pv", "{report}");
+            assert!(counter(report, halts) > 0, "{report}");
         }
     }
 
@@ -1055,6 +1106,7 @@ fn every_step_of_the_series_compiles() {
             "hqlock_sysctl.o",
             "hqlock_stats.o",
             "guest.o",
+            "guest_sysctl.o",
         ] {
             assert!(ours.join(object).exists(), "{object}");
         }
