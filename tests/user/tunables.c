@@ -144,7 +144,7 @@ static void check_unknown_environments(void)
 	check_environment("LOCKWORKS_PV_SPINS", "", normal, ", LOCKWORKS_PV_SPIN\n");
 	check_environment("LOCKWORKS_PV_", "1", normal, "there are LOCKWORKS_PV_");
 	check_environment("LOCKWORKS_UNFAIR_PV_SPIN", "1", normal,
-			  "there are LOCKWORKS_UNFAIR_PARK, LOCKWORKS_UNFAIR_SPIN\n");
+			  "there are LOCKWORKS_UNFAIR_PARK, LOCKWORKS_UNFAIR_SPIN, ");
 	/* Somebody else's. */
 	check_environment("LOCKWORKS_PVX_SPIN", "1", normal, NULL);
 	check_environment("LOCKWORKS_PV", "1", normal, NULL);
@@ -179,14 +179,16 @@ static void check_calls_by_name(void)
 		{"hqlock_remote_handoffs_keep_numa", 1, 1, INT64_MAX},
 		{"hqlock_probability_of_force_stay_numa", 5000, 5000, 10000},
 		{"pv_kick_at_unlock", 1, 1, 1},
-		{"pv_kick_ahead", 0, 2, 16},
+		{"pv_kick_ahead", 0, 1, 8},
 		{"pv_wait_early", 1, 1, 1},
-		{"pv_latencies", 0, 0, 1},
 		{"pv_pending", 1, 1, 1},
 		{"pv_steal", 1, 1, 1},
-		{"pv_spin", 200, 32768, 1000000},
+		{"pv_claim", 4, 4, UINT32_MAX},
+		{"pv_latencies", 0, 0, 1},
+		{"pv_spin", 200, 32768, UINT32_MAX},
 		{"unfair_park", 1, 0, 1},
-		{"unfair_spin", 200, 32768, 1000000},
+		{"unfair_spin", 200, 32768, UINT32_MAX},
+		{"unfair_claim", 4, 64, UINT32_MAX},
 	};
 
 	CHECK(LW_TUNABLE_COUNT == sizeof(expected) / sizeof(*expected));
