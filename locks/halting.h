@@ -53,8 +53,6 @@
 #define LW_NODE_HALTED	    2
 #define LW_NODE_HALTED_HEAD 3
 #define LW_NODE_ABANDONED   4
-/* Of a thread that a fork has left behind. */
-#define LW_NODE_DEAD 5
 
 /* Looks between two at the waiter before. */
 #define LW_PREV_CHECK 256
@@ -360,7 +358,8 @@ static lw_always_inline enum lw_halting_turn lw_halting_spin(union lw_word *lock
 			lw_count_steal(place);
 			return LW_TURN_STOLEN;
 		}
-		if (how.wait_early && lw_hint(&prev->locked, LW_NODE_DEAD) >= LW_NODE_HALTED) {
+		if (how.wait_early &&
+		    lw_hint(&prev->locked, LW_NODE_ABANDONED + 1) >= LW_NODE_HALTED) {
 			lw_count(halts_early);
 			return LW_TURN_LONG;
 		}
