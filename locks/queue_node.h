@@ -18,8 +18,6 @@
 /* In `locked` of a queue node; CNA stores larger values, halting.h has states of its own. */
 #define LW_NODE_WAITING 0
 #define LW_NODE_HEAD	1
-/* user: of a thread that is not in this process, but in the one that it was forked from. */
-#define LW_NODE_DEAD 0xff
 
 /* How many locks at a time can have their waiters queue by NUMA node, more or less. */
 #define LW_NODE_QUEUE_BITS 12

@@ -2,6 +2,8 @@
 /* The child of a process with many threads: it keeps what is its own and has all the rest. */
 #include "test.h"
 
+#include "halting.h"
+
 #define OTHERS 40
 
 static struct lw_qspinlock held, fresh;

@@ -1,28 +1,133 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Parking: private futexes. */
+/*
+ * Parking: private futexes.
+ *
+ * Who can be told to give up sleeps on the bell of its slot, not on the word, which is not
+ * for those who cancel to change. Whoever changes the word or cancels rings. A bell is of
+ * static memory and counts, so that one too late, or for another, is a look in vain.
+ */
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "operations.h"
+#include <lockworks/lockworks.h>
+
+#include "lock_word.h"
+#include "slots.h"
+
+struct lw_bell {
+	lw_atomic(uint32_t) rung; /* how often */
+	lw_atomic(bool) heard;	  /* does the slot's thread sleep on it? */
+};
+
+static struct lw_bell lw_bells[LW_MAX_SLOTS + 1];
 
 /* Locks are used where errno must not change, as in signal handlers. */
-static void lw_futex(const uint32_t *word, int op, uint32_t value)
+static void lw_futex(const uint32_t *word, int op, uint32_t value, const struct timespec *until)
 {
 	int saved = errno;
 
-	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, until, NULL,
+		FUTEX_BITSET_MATCH_ANY);
 	errno = saved;
+}
+
+/*
+ * Until woken, but perhaps not so long: a signal (EINTR), a value that has changed (EAGAIN) and
+ * the time all look like it. FUTEX_WAIT would take a length of time, not a time.
+ */
+static void lw_futex_wait(const uint32_t *word, uint32_t value, const struct timespec *until)
+{
+	lw_futex(word, FUTEX_WAIT_BITSET, value, until);
+}
+
+static void lw_ring(uint32_t slot)
+{
+	/* release: for who looks at its word after it has seen this */
+	lw_fetch_add(&lw_bells[slot].rung, 1, release);
+	lw_futex(&lw_bells[slot].rung.lw_raw, FUTEX_WAKE, 1, NULL);
+}
+
+static void lw_park_cancellable(const uint32_t *word, uint32_t value,
+				const struct lw_patience *patience)
+{
+	struct lw_bell *bell = &lw_bells[lw_user_thread.slot];
+	struct lw_cancel *cancel = patience->cancel;
+	uint32_t rung;
+
+	lw_store(&bell->heard, true, relaxed);
+	lw_store(&cancel->slot, lw_user_thread.slot, relaxed);
+	/* We see that the word has changed or that it is cancelled, or they see us here. */
+	lw_fence(seq_cst);
+	rung = lw_load(&bell->rung, acquire);
+	if (__atomic_load_n(word, __ATOMIC_RELAXED) == value &&
+	    !lw_load(&cancel->cancelled, relaxed))
+		lw_futex_wait(&bell->rung.lw_raw, rung, patience->deadline);
+	lw_store(&cancel->slot, 0, relaxed);
+	lw_store(&bell->heard, false, relaxed);
 }
 
 void lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience *patience)
 {
-	(void)patience;
-	lw_futex(word, FUTEX_WAIT, value);
+	if (patience && patience->cancel)
+		lw_park_cancellable(word, value, patience);
+	else
+		lw_futex_wait(word, value, patience ? patience->deadline : NULL);
 }
 
-void lw_user_unpark(const uint32_t *word)
+void lw_user_unpark(const uint32_t *word, uint32_t slot)
 {
-	lw_futex(word, FUTEX_WAKE, 1);
+	/* as in lw_park_cancellable() */
+	lw_fence(seq_cst);
+	if (lw_load(&lw_bells[slot].heard, relaxed))
+		lw_ring(slot);
+	/* In any case, for a signal handler may sleep here that has interrupted who hears it. */
+	lw_futex(word, FUTEX_WAKE, 1, NULL);
 }
+
+void lw_cancel(struct lw_cancel *cancel)
+{
+	uint32_t slot;
+
+	/* release: what led to this is known to who gives up */
+	lw_store(&cancel->cancelled, true, release);
+	/* as in lw_park_cancellable() */
+	lw_fence(seq_cst);
+	slot = lw_load(&cancel->slot, relaxed);
+	if (slot)
+		lw_ring(slot);
+}
+
+bool lw_user_patience_ends(const struct lw_patience *patience)
+{
+	const struct timespec *deadline = patience->deadline;
+	struct timespec now;
+
+	if (patience->cancel && lw_load(&patience->cancel->cancelled, acquire))
+		return true;
+	if (!deadline)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > deadline->tv_sec ||
+	       (now.tv_sec == deadline->tv_sec && now.tv_nsec >= deadline->tv_nsec);
+}
+
+/* With the lock acquired if that needed no waiting, else as lock_patient() has it. */
+#define LW_LOCK_UNTIL(id)                                                                      \
+	int lw_##id##_lock_until(struct lw_##id *lock, const struct timespec *deadline,        \
+				 struct lw_cancel *cancel)                                     \
+	{                                                                                      \
+		const struct lw_patience patience = {deadline, cancel};                        \
+                                                                                               \
+		if (lw_##id##_trylock(lock))                                                   \
+			return 0;                                                              \
+		if (deadline && (deadline->tv_nsec < 0 || deadline->tv_nsec > 999999999))      \
+			return EINVAL;                                                         \
+		if (lw_##id##_lock_patient(lock, &patience))                                   \
+			return 0;                                                              \
+		return cancel && lw_load(&cancel->cancelled, relaxed) ? ECANCELED : ETIMEDOUT; \
+	}
+
+LW_LOCK_UNTIL(pv)
+LW_LOCK_UNTIL(unfair)

@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "parked_heads.h"
+#include "halting.h"
 
 _Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
 _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");
@@ -145,6 +145,20 @@ void lw_user_slot_give_back(void)
 	}
 }
 
+/* We have parted with the slot, but not left it. */
+void lw_user_slot_keep(uint32_t slot)
+{
+	uint32_t other = __atomic_exchange_n(&lw_user_thread.slot, slot, __ATOMIC_RELAXED);
+
+	if (other)
+		lw_slot_push(other);
+}
+
+void lw_user_slot_reclaim(uint32_t slot)
+{
+	lw_slot_push(slot);
+}
+
 static void lw_thread_exit(void *thread)
 {
 	(void)thread;
@@ -171,6 +185,29 @@ static bool lw_slot_retire(uint32_t slot)
 }
 
 /*
+ * Nobody is parked any more, but us, if we have forked from a signal handler. So whoever
+ * holds those locks need not look for one who is.
+ */
+static void lw_empty_parked_heads(void)
+{
+	struct lw_node *own = lw_slot_nodes(lw_user_thread.slot);
+
+	for (uint32_t i = 0; i < 1u << LW_USER_PARKED_HEADS_BITS; i++) {
+		struct lw_parked_head *entry = &lw_parked_heads_table[i];
+		union lw_word *lock = (union lw_word *)lw_load(&entry->lock, relaxed);
+		struct lw_node *node = lw_load(&entry->node, relaxed);
+		uint8_t slow = LW_SLOW;
+
+		if (!lock ||
+		    (lw_user_thread.depth != 0 && node >= own && node < own + LW_NODES_PER_SLOT))
+			continue;
+		lw_store(&entry->lock, 0, relaxed);
+		/* (*,*,3) -> (*,*,1) */
+		lw_field_try_cmpxchg(lock, locked, &slow, LW_LOCKED, relaxed);
+	}
+}
+
+/*
  * In the child only the forking thread is left, so all slots but its own are free,
  * unless retired. Not if it forked from a signal handler that interrupted a slow path:
  * a slot may then be on its way from the list to the thread.
@@ -178,16 +215,22 @@ static bool lw_slot_retire(uint32_t slot)
 static void lw_fork_child(void)
 {
 	uint32_t used = lw_list_used(lw_load(&lw_slot_list, relaxed));
-	bool idle = lw_user_thread.depth == 0;
+	bool idle = lw_user_thread.depth == 0, retired = false;
 
 	if (idle) {
 		lw_user_node_queues_empty();
 		lw_store(&lw_slot_list, lw_list_make(0, 0, used), relaxed);
 	}
 	for (uint32_t slot = used; slot > 0; slot--) {
-		if (slot != lw_user_thread.slot && !lw_slot_retire(slot) && idle)
+		if (slot == lw_user_thread.slot)
+			continue;
+		if (lw_slot_retire(slot))
+			retired = true;
+		else if (idle)
 			lw_slot_push(slot);
 	}
+	if (retired)
+		lw_empty_parked_heads();
 }
 
 __attribute__((constructor(101))) static void lw_slots_start(void)

@@ -38,6 +38,8 @@ extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden"
 
 uint32_t lw_user_slot_take(void);
 void lw_user_slot_give_back(void);
+void lw_user_slot_keep(uint32_t slot);
+void lw_user_slot_reclaim(uint32_t slot);
 void lw_user_count_slow(enum lw_event event, uint64_t n);
 
 static inline uint32_t lw_user_slot_enter(void)
@@ -53,6 +55,16 @@ static inline void lw_user_slot_leave(void)
 	lw_barrier();
 	if (--lw_user_thread.depth == 0 && !lw_user_thread.attached)
 		lw_user_slot_give_back();
+}
+
+/*
+ * The slot may be another's before we know that we have left it, so a signal handler must
+ * not find it from here on. It would take another, which is ours then, if we do leave.
+ */
+static inline void lw_user_slot_part(void)
+{
+	lw_user_thread.slot = 0;
+	lw_barrier();
 }
 
 /* Only the owner writes, so load and store do; one event in a signal handler may get lost. */

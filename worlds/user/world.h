@@ -69,22 +69,22 @@ static inline void lw_user_pause(void)
 	})
 #define lw_world_await_eq(p, mask, value, order) LW_USER_AWAIT(p, mask, == (value), order)
 #define lw_world_await_ne(p, mask, value, order) LW_USER_AWAIT(p, mask, != (value), order)
-#define lw_world_await_ne_bounded(p, mask, value, budget)                      \
-	__extension__({                                                        \
-		unsigned int lw_looks = (budget);                              \
-		__typeof__((p)->lw_raw) lw_seen;                               \
-		while (lw_seen = lw_world_load(p, relaxed),                    \
-		       ((uintptr_t)lw_seen & (mask)) == (value) && --lw_looks) \
-			lw_user_pause();                                       \
-		lw_seen;                                                       \
+#define lw_world_await_ne_bounded(p, mask, value, budget)                          \
+	__extension__({                                                            \
+		unsigned int lw_looks = (budget);                                  \
+		__typeof__((p)->lw_raw) lw_seen;                                   \
+		while (lw_seen = lw_world_load(p, relaxed),                        \
+		       ((uintptr_t)lw_seen & (mask)) == (value) && lw_looks-- > 1) \
+			lw_user_pause();                                           \
+		lw_seen;                                                           \
 	})
 
 struct lw_patience;
-LW_EXPORT void lw_user_park(const uint32_t *word, uint32_t value,
-			    const struct lw_patience *patience);
-LW_EXPORT void lw_user_unpark(const uint32_t *word);
+void lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience *patience)
+	__attribute__((visibility("hidden")));
+void lw_user_unpark(const uint32_t *word, uint32_t slot) __attribute__((visibility("hidden")));
 #define lw_world_park(p, value, patience) lw_user_park(&(p)->lw_raw, value, patience)
-#define lw_world_unpark(p, slot)	  ((void)(slot), lw_user_unpark(&(p)->lw_raw))
+#define lw_world_unpark(p, slot)	  lw_user_unpark(&(p)->lw_raw, slot)
 
 #define lw_world_plain_read(p)	       (*(p))
 #define lw_world_plain_write(p, value) ((void)(*(p) = (value)))

@@ -9,16 +9,17 @@
 #include <time.h>
 
 #include "node_queues.h"
+#include "patience.h"
 #include "slots.h"
 #include "topology.h"
 #include "user_tunables.h"
 
-static inline uint64_t lw_user_clock(void)
+static inline uint64_t lw_user_nanoseconds(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return ((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec) | 1;
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* As many as there can be slots, and some. */
@@ -26,37 +27,37 @@ static inline uint64_t lw_user_clock(void)
 struct lw_parked_head;
 extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibility("hidden")));
 
-static inline uint64_t lw_user_timestamp(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 #define lw_world_slot_enter()	   lw_user_slot_enter()
 #define lw_world_slot_leave(slot)  lw_user_slot_leave()
 #define lw_world_slot_nodes(slot)  (&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
 #define lw_world_numa_node()	   lw_user_numa_node()
 #define lw_world_is_priority()	   (lw_user_thread.priority)
-#define lw_world_clock()	   lw_user_clock()
+#define lw_world_clock()	   (lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)
 #define lw_world_choose(n)	   lw_user_choose(n)
 #define lw_world_chance(times, of) (lw_choose(of) < (times))
 #define lw_world_tunable(name)	   lw_load(&lw_user_settings.name, relaxed)
 #define lw_world_numa_aware()	   lw_user_numa_aware()
 #define lw_world_node_queues(n)	   lw_user_node_queues(n)
 /* Without what processors let programs put into the top byte of an address. */
-#define lw_world_identity(p)		   ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
-#define lw_world_gives_up(patience)	   ((void)(patience), false)
-#define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
-#define lw_world_slot_reclaim(slot)	   ((void)(slot))
-#define lw_world_is_dead(node)		   false
+#define lw_world_identity(p)	    ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
+#define lw_world_gives_up(patience) lw_user_gives_up(patience)
+#define lw_world_slot_abandon(slot, leave)       \
+	__extension__({                          \
+		bool lw_left;                    \
+		lw_user_slot_part();             \
+		lw_left = (leave);               \
+		if (!lw_left)                    \
+			lw_user_slot_keep(slot); \
+		lw_left;                         \
+	})
+#define lw_world_slot_reclaim(slot) lw_user_slot_reclaim(slot)
+#define lw_world_is_dead(node)	    (lw_load(&(node)->locked, relaxed) == LW_NODE_DEAD)
 #define lw_world_hint(p, n)                             \
 	__extension__({                                 \
 		uint32_t lw_seen = lw_load(p, relaxed); \
 		lw_seen < (n) ? lw_seen : (n)-1;        \
 	})
-#define lw_world_timestamp()		 lw_user_timestamp()
+#define lw_world_timestamp()		 lw_user_nanoseconds(CLOCK_MONOTONIC)
 #define lw_world_parked_heads()		 lw_user_parked_heads
 #define lw_world_parked_heads_bits()	 LW_USER_PARKED_HEADS_BITS
 #define lw_world_count(event)		 lw_user_count(LW_EVENT_##event, 1)

@@ -22,11 +22,16 @@
  *   struct lw_qspinlock      4  FIFO among the queued       Linux 4.2, Long and Zijlstra
  *   struct lw_cna            4  same node first, bounded    Dice and Kogan 2019, Linux v13
  *   struct lw_hq             4  same node first, bounded    HQ-spinlock series of 2025/26
+ *   struct lw_pv             4  FIFO, arrivals go first     Long, pvqspinlock, 2014 and 2015
+ *   struct lw_unfair         4  who runs goes first         Long, the same series
+ *   struct lw_pv42           4  FIFO among the queued       Linux 4.2, for comparison
  *
- * ALL OF THESE SPIN. A waiter never sleeps, so with more runnable threads than
- * CPUs a waiter or the next in line may wait for a time slice at every hand-off.
- * The FIFO ones then collapse, by a factor of hundreds: use them where each
- * thread has a CPU of its own, or take a mutex that sleeps.
+ * ALL BUT THE LAST THREE SPIN. A waiter never sleeps then, so with more runnable threads
+ * than CPUs a waiter or the next in line may wait for a time slice at every hand-off.
+ * The FIFO ones collapse, by a factor of hundreds: use them where each thread has a
+ * CPU of its own, and struct lw_pv or struct lw_unfair where threads may outnumber
+ * CPUs. Their waiters sleep, on a futex; futex is the only system call that any lock
+ * makes once its thread has a slot (lw_thread_attach()).
  *
  * Signal handlers may use locks, as long as they take none that the thread they
  * interrupt may hold; so may constructors, key destructors and any number of
@@ -42,7 +47,8 @@
  * In the child of a fork only the forking thread goes on. Locks that it holds
  * are its own still. A lock that another thread held or waited for at the fork
  * must be made anew in the child before it is used there, for that thread will
- * neither release it nor leave its queue. Where a signal handler forks while the
+ * neither release it nor leave its queue; but struct lw_pv, struct lw_unfair and
+ * struct lw_pv42 need not be for having been waited for. Where a signal handler forks while the
  * thread waits for a lock, that does not do for a struct lw_hq in the child: set
  * lw_set_numa_spinlock(LW_NUMA_OFF) there before others are contended for.
  */
@@ -63,10 +69,13 @@
 #include "lockref_type.h"
 #include "lockrefs.h"
 #include "mcs.h"
+#include "patience.h"
+#include "pv.h"
 #include "qspinlock.h"
 #include "tas.h"
 #include "ticket.h"
 #include "tunables.h"
+#include "unfair.h"
 #pragma GCC diagnostic pop
 
 #define LW_VERSION "0.1.0"
@@ -79,6 +88,10 @@
 #define LW_QSPINLOCK_INIT {{{0}}}
 #define LW_CNA_INIT	  {{{0}}}
 #define LW_HQ_INIT	  {{{LW_HQ}}}
+#define LW_PV_INIT	  {{{0}}}
+#define LW_PV42_INIT	  {{{0}}}
+#define LW_UNFAIR_INIT	  {{{0}}}
+#define LW_CANCEL_INIT	  {{0}, {0}}
 #define LW_LOCKREF_HQ_INIT(n) LW_LOCKREF_INIT_WITH(LW_HQ, n)
 /* clang-format on */
 
@@ -86,12 +99,16 @@
 static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
 static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
 static_assert(sizeof(struct lw_hq) == 4, "a HQ-spinlock takes 4 bytes");
+static_assert(sizeof(struct lw_pv) == 4, "a paravirt queued spinlock takes 4 bytes");
+static_assert(sizeof(struct lw_unfair) == 4, "a queued unfair lock takes 4 bytes");
 static_assert(sizeof(union lw_lockref) == 8, "a lockref takes 8 bytes");
 extern "C" {
 #else
 _Static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
 _Static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
 _Static_assert(sizeof(struct lw_hq) == 4, "a HQ-spinlock takes 4 bytes");
+_Static_assert(sizeof(struct lw_pv) == 4, "a paravirt queued spinlock takes 4 bytes");
+_Static_assert(sizeof(struct lw_unfair) == 4, "a queued unfair lock takes 4 bytes");
 _Static_assert(sizeof(union lw_lockref) == 8, "a lockref takes 8 bytes");
 #endif
 #pragma GCC visibility push(default)
@@ -190,6 +207,26 @@ extern const struct lw_tunable_description lw_tunables[LW_TUNABLE_COUNT];
 int lw_set_tunable(enum lw_tunable_id id, uint64_t value);
 /* 0 if there is no such tunable. */
 uint64_t lw_tunable_value(enum lw_tunable_id id);
+
+/*
+ * Waiting that ends
+ *
+ * As lw_X_lock(), but until a time of CLOCK_MONOTONIC, or until another thread has
+ * called lw_cancel(), or a signal handler; NULL stands for never. They give
+ *
+ *   0          the lock is acquired; so it is in any case if that needs no waiting
+ *   ETIMEDOUT  the time has come
+ *   ECANCELED  it has been cancelled, before or meanwhile, whether the time has come or not
+ *   EINVAL     the time is none: its nanoseconds are not from 0 to 999,999,999
+ *
+ * A struct lw_cancel is for one waiter at a time, stays cancelled, and must not go before
+ * the last call of lw_cancel() has returned. Waiting is no cancellation point: who is
+ * waiting when pthread_cancel() is called waits on.
+ */
+int lw_pv_lock_until(struct lw_pv *lock, const struct timespec *deadline, struct lw_cancel *cancel);
+int lw_unfair_lock_until(struct lw_unfair *lock, const struct timespec *deadline,
+			 struct lw_cancel *cancel);
+void lw_cancel(struct lw_cancel *cancel);
 
 /*
  * Threads

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* A user's program, in C and C++ alike: every lock by its own functions, against the installed
  * library. */
+#include <errno.h>
+
 #include <lockworks/lockworks.h>
 
 static struct lw_tas tas = LW_TAS_INIT;
@@ -9,6 +11,10 @@ static struct lw_mcs mcs = LW_MCS_INIT;
 static struct lw_qspinlock qspinlock = LW_QSPINLOCK_INIT;
 static struct lw_cna cna = LW_CNA_INIT;
 static struct lw_hq hq = LW_HQ_INIT;
+static struct lw_pv pv = LW_PV_INIT;
+static struct lw_pv42 pv42 = LW_PV42_INIT;
+static struct lw_unfair unfair = LW_UNFAIR_INIT;
+static struct lw_cancel told = LW_CANCEL_INIT;
 #define LW_LOCKREF(id, type, word, ...) \
 	static union lw_lockref_##id lockref_##id = LW_LOCKREF_INIT_WITH(word, 1);
 #include <lockworks/lockref_list.h>
@@ -52,6 +58,14 @@ int main(void)
 	USE(qspinlock);
 	USE(cna);
 	USE(hq);
+	USE(pv);
+	USE(pv42);
+	USE(unfair);
+	lw_cancel(&told);
+	if (lw_pv_lock_until(&pv, NULL, &told) != 0 ||
+	    lw_pv_lock_until(&pv, NULL, &told) != ECANCELED ||
+	    lw_unfair_lock_until(&unfair, NULL, NULL) != 0)
+		return 1;
 	if (lw_lockref_cna_put_return(&zero_is_unlocked) != 0 ||
 	    lw_lockref_hq_put_return(&has_its_own) != 0)
 		return 1;

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Waiting for a lock until a time comes or somebody cancels, and leaving its queue from every
+ * place. */
+#include "waiters.h"
+
+#define LONG 10000000000L
+
+struct wait {
+	const struct subject *subject;
+	const struct timespec *deadline;
+	struct lw_cancel *cancel;
+	int result;
+	pthread_t thread;
+};
+
+static void *wait_for_lock(void *arg)
+{
+	struct wait *wait = arg;
+
+	wait->result = wait->subject->lock_until(wait->deadline, wait->cancel);
+	if (wait->result == 0) {
+		hold();
+		wait->subject->unlock();
+	}
+	return NULL;
+}
+
+static void begin(struct wait *wait)
+{
+	thread_start(&wait->thread, 0, wait_for_lock, wait);
+}
+
+static int end(struct wait *wait)
+{
+	CHECK(pthread_join(wait->thread, NULL) == 0);
+	return wait->result;
+}
+
+static void check_results(const struct subject *subject)
+{
+	struct timespec past = {0}, before_all = {.tv_sec = -1}, invalid = from_now(LONG);
+	struct timespec soon, late = from_now(LONG);
+	struct lw_cancel cancel = LW_CANCEL_INIT, cancelled = LW_CANCEL_INIT;
+	struct wait wait = {.subject = subject};
+
+	watch(subject->name);
+	lw_cancel(&cancelled);
+	/* What need not be waited for is had in any case. */
+	CHECK(subject->lock_until(NULL, NULL) == 0);
+	subject->unlock();
+	CHECK(subject->lock_until(&past, &cancelled) == 0);
+
+	wait.deadline = &past;
+	begin(&wait);
+	CHECK(end(&wait) == ETIMEDOUT);
+	wait.deadline = &before_all;
+	begin(&wait);
+	CHECK(end(&wait) == ETIMEDOUT);
+	invalid.tv_nsec = 1000000000;
+	wait.deadline = &invalid;
+	begin(&wait);
+	CHECK(end(&wait) == EINVAL);
+
+	soon = from_now(5000000);
+	wait.deadline = &soon;
+	begin(&wait);
+	CHECK(end(&wait) == ETIMEDOUT);
+	CHECK(is_past(&soon));
+
+	wait.deadline = &late;
+	wait.cancel = &cancelled;
+	begin(&wait);
+	CHECK(end(&wait) == ECANCELED);
+	CHECK(!is_past(&late));
+
+	/* Nobody cancels, and there is time. */
+	wait.cancel = &cancel;
+	begin(&wait);
+	usleep(5000);
+	subject->unlock();
+	CHECK(end(&wait) == 0);
+	check_free(subject);
+}
+
+/* Who waits for ever but for being cancelled, asleep, at the head and behind it. */
+static void check_cancel_asleep(const struct subject *subject)
+{
+	struct lw_cancel cancels[4] = {LW_CANCEL_INIT};
+	struct wait waits[4];
+	uint64_t before = halts();
+
+	watch(subject->name);
+	acquired = 0;
+	subject->lock();
+	for (int i = 0; i < 4; i++) {
+		waits[i] = (struct wait){.subject = subject, .cancel = &cancels[i]};
+		begin(&waits[i]);
+		await_halts(before, (unsigned int)i + 1);
+	}
+	/* In the middle, at the end, at the head; the last one gets the lock. */
+	lw_cancel(&cancels[1]);
+	CHECK(end(&waits[1]) == ECANCELED);
+	lw_cancel(&cancels[3]);
+	CHECK(end(&waits[3]) == ECANCELED);
+	lw_cancel(&cancels[0]);
+	CHECK(end(&waits[0]) == ECANCELED);
+	CHECK(acquired == 0);
+	subject->unlock();
+	CHECK(end(&waits[2]) == 0);
+	CHECK(acquired == 1);
+	check_free(subject);
+}
+
+/* All leave an asleep queue, so that the lock is free without anybody having had it. */
+static void check_all_leave(const struct subject *subject)
+{
+	struct timespec deadline = from_now(30000000);
+	struct wait waits[8];
+
+	watch(subject->name);
+	subject->lock();
+	for (int i = 0; i < 8; i++) {
+		waits[i] = (struct wait){.subject = subject, .deadline = &deadline};
+		begin(&waits[i]);
+	}
+	for (int i = 0; i < 8; i++)
+		CHECK(end(&waits[i]) == ETIMEDOUT);
+	subject->unlock();
+	check_free(subject);
+}
+
+#define CROWD  16
+#define LEAVES 2000
+
+struct member {
+	const struct subject *subject;
+	unsigned int random;
+	unsigned int got, timed_out, cancelled;
+	atomic_bool over;
+	/* Where to cancel it now; NULL between two waits. */
+	_Atomic(struct lw_cancel *) cancel;
+	pthread_t thread;
+};
+
+/* Takes the lock for good or with little patience, over and over. */
+static void *come_and_go(void *arg)
+{
+	struct member *self = arg;
+	/* Those who cancel may be late, so none is used twice. */
+	static struct lw_cancel cancels[CROWD][LEAVES];
+	static atomic_uint members;
+	struct lw_cancel *mine = cancels[atomic_fetch_add(&members, 1) % CROWD];
+
+	memset(mine, 0, sizeof(cancels[0]));
+	for (int turn = 0; turn < LEAVES; turn++) {
+		struct timespec deadline;
+		int result = 0;
+
+		self->random = self->random * 1103515245 + 12345;
+		switch (self->random >> 16 & 3) {
+		case 0:
+			self->subject->lock();
+			break;
+		case 1:
+			atomic_store(&self->cancel, &mine[turn]);
+			result = self->subject->lock_until(NULL, &mine[turn]);
+			atomic_store(&self->cancel, NULL);
+			break;
+		default:
+			deadline = from_now(self->random >> 18 & 0x3ffff);
+			result = self->subject->lock_until(&deadline, NULL);
+			CHECK(result == 0 || is_past(&deadline));
+		}
+		if (result == 0) {
+			hold();
+			self->subject->unlock();
+			self->got++;
+		} else if (result == ETIMEDOUT) {
+			self->timed_out++;
+		} else {
+			CHECK(result == ECANCELED);
+			self->cancelled++;
+		}
+	}
+	atomic_store(&self->over, true);
+	return NULL;
+}
+
+static struct lw_pv inner;
+static unsigned int inner_count; /* protected by it */
+static atomic_uint interruptions;
+
+/* Also in a thread that is just about to leave a queue, and its slot with it. */
+static void lock_another(int signal)
+{
+	(void)signal;
+	lw_pv_lock(&inner);
+	inner_count++;
+	lw_pv_unlock(&inner);
+	atomic_fetch_add(&interruptions, 1);
+}
+
+static void check_come_and_go(const struct subject *subject)
+{
+	timer_t timer = interrupt_with(lock_another);
+	static struct member members[CROWD];
+	unsigned long got = 0, timed_out = 0, cancelled = 0;
+
+	watch(subject->name);
+	acquired = 0;
+	for (unsigned int i = 0; i < CROWD; i++) {
+		members[i] = (struct member){.subject = subject, .random = i + 1};
+		thread_start(&members[i].thread, 0, come_and_go, &members[i]);
+	}
+	for (unsigned int i = 0; i < CROWD; i++) {
+		while (!atomic_load(&members[i].over)) {
+			for (unsigned int other = 0; other < CROWD; other++) {
+				struct lw_cancel *cancel = atomic_load(&members[other].cancel);
+
+				if (cancel)
+					lw_cancel(cancel);
+			}
+			usleep(100);
+		}
+		CHECK(pthread_join(members[i].thread, NULL) == 0);
+		got += members[i].got;
+		timed_out += members[i].timed_out;
+		cancelled += members[i].cancelled;
+	}
+	CHECK(timer_delete(timer) == 0);
+	CHECK(atomic_load(&interruptions) > 0 && inner_count == atomic_load(&interruptions));
+	CHECK(acquired == got);
+	CHECK(got > 0 && timed_out > 0 && cancelled > 0);
+	check_free(subject);
+}
+
+/* A signal handler has taken a slot while we seemed to have none, but we have kept ours. */
+static void check_kept_slot(void)
+{
+	uint32_t own = lw_thread_attach();
+
+	lw_user_thread.depth++;
+	lw_user_slot_part();
+	CHECK(lw_user_slot_take() != own);
+	lw_user_slot_keep(own);
+	CHECK(lw_user_thread.slot == own);
+	lw_user_thread.depth--;
+}
+
+/* Who leaves a queue leaves its slot there, which comes back: take all that have ever been used. */
+static void check_no_slot_is_lost(void)
+{
+	static bool seen[LW_MAX_SLOTS + 1];
+	uint32_t highest = 0;
+
+	seen[lw_thread_attach()] = true;
+	for (uint32_t i = 0; i < LW_MAX_SLOTS / 2; i++) {
+		uint32_t slot;
+
+		lw_user_thread.slot = 0;
+		slot = lw_user_slot_take();
+		CHECK(slot && !seen[slot]);
+		seen[slot] = true;
+		highest = slot > highest ? slot : highest;
+	}
+	for (uint32_t slot = 1; slot < highest; slot++)
+		CHECK(seen[slot]);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < SUBJECTS; i++) {
+		check_results(&subjects[i]);
+		check_cancel_asleep(&subjects[i]);
+		check_all_leave(&subjects[i]);
+		check_come_and_go(&subjects[i]);
+	}
+	check_kept_slot();
+	check_no_slot_is_lost();
+	return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the tests of the locks whose waiters halt share: the locks, and threads that contend. */
+#ifndef LW_TEST_WAITERS_H
+#define LW_TEST_WAITERS_H
+
+#include "test.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+/* A lock that can be waited for until a time comes or somebody cancels. */
+struct subject {
+	const char *name;
+	union lw_word *word;
+	void (*lock)(void);
+	bool (*trylock)(void);
+	void (*unlock)(void);
+	int (*lock_until)(const struct timespec *deadline, struct lw_cancel *cancel);
+};
+
+#define SUBJECT(id)                                                                           \
+	static struct lw_##id id##_lock_tested;                                               \
+	static void id##_lock(void)                                                           \
+	{                                                                                     \
+		lw_##id##_lock(&id##_lock_tested);                                            \
+	}                                                                                     \
+	static bool id##_trylock(void)                                                        \
+	{                                                                                     \
+		return lw_##id##_trylock(&id##_lock_tested);                                  \
+	}                                                                                     \
+	static void id##_unlock(void)                                                         \
+	{                                                                                     \
+		lw_##id##_unlock(&id##_lock_tested);                                          \
+	}                                                                                     \
+	static int id##_lock_until(const struct timespec *deadline, struct lw_cancel *cancel) \
+	{                                                                                     \
+		return lw_##id##_lock_until(&id##_lock_tested, deadline, cancel);             \
+	}
+
+SUBJECT(pv)
+SUBJECT(unfair)
+
+#define SUBJECT_ROW(id)                                                            \
+	{                                                                          \
+#id, &id##_lock_tested.word, id##_lock, id##_trylock, id##_unlock, \
+			id##_lock_until,                                           \
+	}
+
+static const struct subject subjects[] = {SUBJECT_ROW(pv), SUBJECT_ROW(unfair)};
+
+#define SUBJECTS (sizeof(subjects) / sizeof(subjects[0]))
+
+/* A wake-up that gets lost is a test that hangs: end it, and say where. */
+static const char *watched;
+
+static inline void on_watch(int signal)
+{
+	static const char text[] = ": hangs\n";
+
+	(void)signal;
+	(void)!write(STDERR_FILENO, watched, strlen(watched));
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(1);
+}
+
+static inline void watch(const char *what)
+{
+	struct sigaction action = {.sa_handler = on_watch};
+
+	watched = what;
+	CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+	alarm(20);
+}
+
+/*
+ * Signals at a high rate, to whichever thread, whose handler does not have system calls
+ * restarted. Gives what stops them.
+ */
+static inline timer_t interrupt_with(void (*handler)(int signal))
+{
+	struct sigaction action = {.sa_handler = handler};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	struct itimerspec every = {.it_interval.tv_nsec = 50000, .it_value.tv_nsec = 50000};
+	timer_t timer;
+
+	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+	CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+	CHECK(timer_settime(timer, 0, &every, NULL) == 0);
+	return timer;
+}
+
+/* So many nanoseconds from now. */
+static inline struct timespec from_now(long ns)
+{
+	struct timespec time;
+
+	CHECK(clock_gettime(CLOCK_MONOTONIC, &time) == 0);
+	time.tv_nsec += ns % 1000000000;
+	time.tv_sec += ns / 1000000000 + time.tv_nsec / 1000000000;
+	time.tv_nsec %= 1000000000;
+	return time;
+}
+
+static inline bool is_past(const struct timespec *time)
+{
+	struct timespec now = from_now(0);
+
+	return now.tv_sec > time->tv_sec ||
+	       (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
+}
+
+/* Protected by the lock that is tested. */
+static unsigned long acquired;
+static bool inside;
+
+/* The lock is held: nobody else is here. */
+static inline void hold(void)
+{
+	CHECK(!inside);
+	inside = true;
+	acquired++;
+	/* Be interrupted here now and then, so that the others wait. */
+	if (acquired % 64 == 0)
+		sched_yield();
+	CHECK(inside);
+	inside = false;
+}
+
+/* How often waiters have halted. */
+static inline uint64_t halts(void)
+{
+	return counted(LW_EVENT_halts_at_head) + counted(LW_EVENT_halts_in_queue);
+}
+
+/* Until they have so often since `before`. */
+static inline void await_halts(uint64_t before, unsigned int n)
+{
+	while (halts() < before + n)
+		usleep(200);
+	/* From the count to the futex. */
+	usleep(2000);
+}
+
+/* Nobody holds it nor waits, and it can be had. */
+static inline void check_free(const struct subject *subject)
+{
+	CHECK(lw_load(&subject->word->val, relaxed) == 0);
+	CHECK(subject->trylock());
+	subject->unlock();
+	CHECK(lw_load(&subject->word->val, relaxed) == 0);
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* How long a thread waits for a lock: until a time, or until it is told to give up. */
+#ifndef LW_USER_PATIENCE_H
+#define LW_USER_PATIENCE_H
+
+#include <time.h>
+
+#include "world.h"
+
+/* Tells a waiter to give up: lw_cancel(). */
+struct lw_cancel {
+	lw_atomic(bool) cancelled;
+	lw_atomic(uint32_t) slot; /* of the waiter, while it sleeps */
+};
+
+struct lw_patience {
+	const struct timespec *deadline; /* of CLOCK_MONOTONIC; NULL: none */
+	struct lw_cancel *cancel;	 /* NULL: nobody tells */
+};
+
+bool lw_user_patience_ends(const struct lw_patience *patience)
+	__attribute__((visibility("hidden")));
+
+static inline bool lw_user_gives_up(const struct lw_patience *patience)
+{
+	return patience && lw_user_patience_ends(patience);
+}
+
+#endif
