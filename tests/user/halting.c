@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Locks whose waiters halt: many threads, futex calls that fail, a thread that is to be cancelled.
+ */
+#include "waiters.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+
+#define THREADS 24
+#define TURNS	3000
+
+/* How often a wait for a futex fails at once, of 256 times. */
+static atomic_uint failing;
+static atomic_uint failed_eintr, failed_eagain;
+
+/* In the place of the C library's: futex waits that fail as they may. */
+long syscall(long number, ...)
+{
+	static long (*real)(long, ...);
+	static __thread unsigned int random;
+	long arguments[6];
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		arguments[i] = va_arg(list, long);
+	va_end(list);
+	if (!real)
+		real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	/* All that waits takes a bitset here. */
+	if (number == SYS_futex && (arguments[1] & 0x7f) == 9) {
+		random = random * 1103515245 + 12345 + (unsigned int)(uintptr_t)&random;
+		if ((random >> 16 & 0xff) < atomic_load(&failing)) {
+			bool eintr = random >> 24 & 1;
+
+			atomic_fetch_add(eintr ? &failed_eintr : &failed_eagain, 1);
+			errno = eintr ? EINTR : EAGAIN;
+			return -1;
+		}
+	}
+	return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+		    arguments[5]);
+}
+
+static void *contend(void *arg)
+{
+	const struct subject *subject = arg;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		errno = ENOTTY;
+		subject->lock();
+		CHECK(errno == ENOTTY);
+		hold();
+		subject->unlock();
+		CHECK(errno == ENOTTY);
+	}
+	return NULL;
+}
+
+static void check_exclusion(const struct subject *subject)
+{
+	pthread_t threads[THREADS];
+	uint64_t before = halts();
+
+	watch(subject->name);
+	acquired = 0;
+	/* Nobody has the lock until all have come, and some have gone to sleep. */
+	subject->lock();
+	for (int i = 0; i < THREADS; i++)
+		thread_start(&threads[i], 0, contend, (void *)subject);
+	await_halts(before, 2);
+	subject->unlock();
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK(acquired == THREADS * TURNS);
+	check_free(subject);
+}
+
+static void check_failures(const struct subject *subject)
+{
+	atomic_store(&failed_eintr, 0);
+	atomic_store(&failed_eagain, 0);
+	atomic_store(&failing, 192);
+	check_exclusion(subject);
+	atomic_store(&failing, 0);
+	CHECK(atomic_load(&failed_eintr) > 0 && atomic_load(&failed_eagain) > 0);
+}
+
+static atomic_uint interruptions;
+
+static void on_interruption(int signal)
+{
+	(void)signal;
+	atomic_fetch_add(&interruptions, 1);
+}
+
+static void check_signals(const struct subject *subject)
+{
+	timer_t timer = interrupt_with(on_interruption);
+
+	check_exclusion(subject);
+	CHECK(timer_delete(timer) == 0);
+	CHECK(atomic_load(&interruptions) > 0);
+}
+
+static void *lock_and_be_cancelled(void *arg)
+{
+	const struct subject *subject = arg;
+
+	subject->lock();
+	hold();
+	subject->unlock();
+	for (;;)
+		pthread_testcancel();
+	return NULL;
+}
+
+/* Waiting for a lock is no cancellation point, so nobody leaves a queue by being cancelled. */
+static void check_cancelled_thread(const struct subject *subject)
+{
+	pthread_t threads[3];
+	uint64_t before = halts();
+	void *result;
+
+	watch(subject->name);
+	acquired = 0;
+	subject->lock();
+	for (int i = 0; i < 3; i++)
+		thread_start(&threads[i], 0, lock_and_be_cancelled, (void *)subject);
+	await_halts(before, 3);
+	for (int i = 0; i < 3; i++)
+		CHECK(pthread_cancel(threads[i]) == 0);
+	usleep(2000);
+	CHECK(acquired == 0);
+	subject->unlock();
+	for (int i = 0; i < 3; i++) {
+		CHECK(pthread_join(threads[i], &result) == 0);
+		CHECK(result == PTHREAD_CANCELED);
+	}
+	CHECK(acquired == 3);
+	check_free(subject);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < SUBJECTS; i++) {
+		check_exclusion(&subjects[i]);
+		check_failures(&subjects[i]);
+		check_signals(&subjects[i]);
+		check_cancelled_thread(&subjects[i]);
+	}
+	return 0;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* A lock that is held and waited for at a fork: the child, where nobody waits, goes on with it. */
+#include "waiters.h"
+
+#define WAITERS 3
+#define THREADS 8
+#define TURNS	200
+#define FORKS	20
+
+static atomic_bool stop;
+
+static void *contend(void *arg)
+{
+	const struct subject *subject = arg;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		subject->lock();
+		hold();
+		subject->unlock();
+	}
+	return NULL;
+}
+
+/* The thread that holds the lock has forked; the others that queue for it are not here. */
+static void child(void *arg)
+{
+	const struct subject *subject = arg;
+	struct timespec soon = from_now(1000000);
+	pthread_t threads[THREADS];
+	uint64_t before = halts();
+
+	watch(subject->name);
+	inside = false;
+	acquired = 0;
+	CHECK(!subject->trylock());
+	CHECK(subject->lock_until(&soon, NULL) == ETIMEDOUT);
+	subject->unlock();
+	subject->lock();
+	/* These queue behind those who are not here. */
+	for (int i = 0; i < THREADS; i++)
+		thread_start(&threads[i], 0, contend, (void *)subject);
+	await_halts(before, 3);
+	subject->unlock();
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK(acquired == THREADS * TURNS);
+	check_free(subject);
+}
+
+static void check_asleep(const struct subject *subject)
+{
+	pthread_t threads[WAITERS];
+	uint64_t before = halts();
+
+	watch(subject->name);
+	acquired = 0;
+	subject->lock();
+	for (int i = 0; i < WAITERS; i++)
+		thread_start(&threads[i], 0, contend, (void *)subject);
+	await_halts(before, WAITERS);
+	CHECK(in_child(child, (void *)subject) == 0);
+	subject->unlock();
+	for (int i = 0; i < WAITERS; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK(acquired == WAITERS * TURNS);
+	check_free(subject);
+}
+
+static void *contend_on(void *arg)
+{
+	while (!atomic_load(&stop))
+		contend(arg);
+	return NULL;
+}
+
+/* Wherever the waiters are. */
+static void check_awake(const struct subject *subject)
+{
+	pthread_t threads[WAITERS];
+
+	watch(subject->name);
+	atomic_store(&stop, false);
+	for (int i = 0; i < WAITERS; i++)
+		thread_start(&threads[i], 0, contend_on, (void *)subject);
+	for (int i = 0; i < FORKS; i++) {
+		subject->lock();
+		CHECK(in_child(child, (void *)subject) == 0);
+		subject->unlock();
+	}
+	atomic_store(&stop, true);
+	for (int i = 0; i < WAITERS; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	check_free(subject);
+}
+
+int main(void)
+{
+	lw_thread_attach();
+	for (size_t i = 0; i < SUBJECTS; i++) {
+		check_asleep(&subjects[i]);
+		check_awake(&subjects[i]);
+	}
+	return 0;
+}
