@@ -117,7 +117,9 @@ by_round has every round's operations a second and percentiles, p999_ratio p99.9
 
 Below the table, of the HQ-spinlock: how often locks went over to queueing by node and back, how many
 nodes' queues they took and how many waiters did without as another lock had it, and the most local
-hand-offs in a row. JSON has all that locks of the library count.
+hand-offs in a row. Of locks whose waiters halt: halts and kicks, by occasion, wake-ups in vain, what
+was stolen, and how far entries lie from their places in the table of parked waiters; with --tune
+pv_latencies=1 also how long a kick takes, and a wake-up. JSON has all that locks of the library count.
 
 Presets: locktorture is the writer loop of the Linux module on a spinlock, with n threads: a delay
 of 2 us with probability 1/(400 n), or 1/(4 n) in kernels up to 6.4 (locktorture-old), and one of
