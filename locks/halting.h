@@ -53,6 +53,8 @@
 #define LW_NODE_HALTED	    2
 #define LW_NODE_HALTED_HEAD 3
 #define LW_NODE_ABANDONED   4
+/* user: of a thread that a fork has left behind */
+#define LW_NODE_DEAD 5
 
 /* Looks between two at the waiter before. */
 #define LW_PREV_CHECK 256
