@@ -977,6 +977,9 @@ impl<'a, const N: usize> Model<'a, N> {
         order: Order,
         attached: bool,
     ) -> Result<(), Stop> {
+        if value == 0 && is_parked_lock(self.cell(parts.cells()[0])) {
+            self.free_entry(state, self.cell(parts.cells()[0]).address);
+        }
         if value == 0 && is_waiters(self.cell(parts.cells()[0])) {
             self.free_queue(state, thread, self.cell(parts.cells()[0]).region)?;
         }
@@ -1196,11 +1199,28 @@ impl<'a, const N: usize> Model<'a, N> {
                 && owned == (thread, node)
                 && has_owner(cell)
             {
-                let number = usize::from(number);
-                match self.weak() {
-                    true => state.reset(number, poison(cell.size)),
-                    false => state.set(number, poison(cell.size)),
-                }
+                self.lose(state, number.into(), cell.size);
+            }
+        }
+    }
+
+    /// Nobody may count on any value of a cell of that size.
+    fn lose(&self, state: &mut State<N>, number: usize, size: usize) {
+        match self.weak() {
+            true => state.reset(number, poison(size)),
+            false => state.set(number, poison(size)),
+        }
+    }
+
+    /// What an entry of the table of parked heads holds is lost when its lock is done with it.
+    fn free_entry(&self, state: &mut State<N>, entry: usize) {
+        for cell in &self.cells.cells {
+            let held =
+                (entry + cell.size..entry + hooks::parked_head_size()).contains(&cell.address);
+            if let Place::Shared { number } = cell.place
+                && held
+            {
+                self.lose(state, number.into(), cell.size);
             }
         }
     }
@@ -1375,7 +1395,8 @@ fn has_owner(cell: &Cell) -> bool {
         }
         Region::Lent { .. } => true,
         Region::Queue { .. } => !is_waiters(cell),
-        Region::Lock(_) | Region::Data(_) | Region::Table | Region::Variables => false,
+        Region::Table => !is_parked_lock(cell),
+        Region::Lock(_) | Region::Data(_) | Region::Variables => false,
     }
 }
 
@@ -1387,7 +1408,7 @@ fn is_waiters(cell: &Cell) -> bool {
 
 /// Does it say which lock an entry of the table of parked queue heads is for?
 fn is_parked_lock(cell: &Cell) -> bool {
-    cell.address % hooks::parked_head_size() == 0
+    cell.region == Region::Table && cell.address % hooks::parked_head_size() == 0
 }
 
 fn initial(unlocked: u32, cell: &Cell) -> u64 {
