@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 
 #define THREADS 24
-#define TURNS	3000
+#define TURNS	1000
 
 /* How often a wait for a futex fails at once, of 256 times. */
 static atomic_uint failing;

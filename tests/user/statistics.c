@@ -198,12 +198,12 @@ static void check_steals_in_queue(const struct subject *subject)
 
 static void pv_arrive(void)
 {
-	lw_pv_lock_slow(&pv_lock_tested);
+	lw_pv_lock_slow(&pv_tested);
 }
 
 static void unfair_arrive(void)
 {
-	lw_unfair_lock_slow(&unfair_lock_tested);
+	lw_unfair_lock_slow(&unfair_tested);
 }
 
 static struct lw_pv many[1 << 18];

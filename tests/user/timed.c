@@ -269,7 +269,7 @@ static void check_no_slot_is_lost(void)
 
 int main(void)
 {
-	for (size_t i = 0; i < SUBJECTS; i++) {
+	for (size_t i = 0; i < UNTIL_SUBJECTS; i++) {
 		check_results(&subjects[i]);
 		check_cancel_asleep(&subjects[i]);
 		check_all_leave(&subjects[i]);

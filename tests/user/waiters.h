@@ -8,47 +8,56 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* A lock that can be waited for until a time comes or somebody cancels. */
+/* A lock whose waiters halt. */
 struct subject {
 	const char *name;
 	union lw_word *word;
 	void (*lock)(void);
 	bool (*trylock)(void);
 	void (*unlock)(void);
+	/* NULL where waiting does not end. */
 	int (*lock_until)(const struct timespec *deadline, struct lw_cancel *cancel);
 };
 
-#define SUBJECT(id)                                                                           \
-	static struct lw_##id id##_lock_tested;                                               \
-	static void id##_lock(void)                                                           \
-	{                                                                                     \
-		lw_##id##_lock(&id##_lock_tested);                                            \
-	}                                                                                     \
-	static bool id##_trylock(void)                                                        \
-	{                                                                                     \
-		return lw_##id##_trylock(&id##_lock_tested);                                  \
-	}                                                                                     \
-	static void id##_unlock(void)                                                         \
-	{                                                                                     \
-		lw_##id##_unlock(&id##_lock_tested);                                          \
-	}                                                                                     \
+#define SUBJECT(id)                                     \
+	static struct lw_##id id##_tested;              \
+	static void id##_lock(void)                     \
+	{                                               \
+		lw_##id##_lock(&id##_tested);           \
+	}                                               \
+	static bool id##_trylock(void)                  \
+	{                                               \
+		return lw_##id##_trylock(&id##_tested); \
+	}                                               \
+	static void id##_unlock(void)                   \
+	{                                               \
+		lw_##id##_unlock(&id##_tested);         \
+	}
+
+#define SUBJECT_UNTIL(id)                                                                     \
+	SUBJECT(id)                                                                           \
 	static int id##_lock_until(const struct timespec *deadline, struct lw_cancel *cancel) \
 	{                                                                                     \
-		return lw_##id##_lock_until(&id##_lock_tested, deadline, cancel);             \
+		return lw_##id##_lock_until(&id##_tested, deadline, cancel);                  \
 	}
 
-SUBJECT(pv)
-SUBJECT(unfair)
+SUBJECT_UNTIL(pv)
+SUBJECT_UNTIL(unfair)
+SUBJECT(pv42)
 
-#define SUBJECT_ROW(id)                                                            \
-	{                                                                          \
-#id, &id##_lock_tested.word, id##_lock, id##_trylock, id##_unlock, \
-			id##_lock_until,                                           \
-	}
+#define SUBJECT_ROW(id)                                                                     \
+	.name = #id, .word = &id##_tested.word, .lock = id##_lock, .trylock = id##_trylock, \
+	.unlock = id##_unlock
 
-static const struct subject subjects[] = {SUBJECT_ROW(pv), SUBJECT_ROW(unfair)};
+static const struct subject subjects[] = {
+	{SUBJECT_ROW(pv), .lock_until = pv_lock_until},
+	{SUBJECT_ROW(unfair), .lock_until = unfair_lock_until},
+	{SUBJECT_ROW(pv42)},
+};
 
 #define SUBJECTS (sizeof(subjects) / sizeof(subjects[0]))
+/* How many of them have lock_until. */
+#define UNTIL_SUBJECTS 2
 
 /* A wake-up that gets lost is a test that hangs: end it, and say where. */
 static const char *watched;

@@ -30,8 +30,8 @@
  * than CPUs a waiter or the next in line may wait for a time slice at every hand-off.
  * The FIFO ones collapse, by a factor of hundreds: use them where each thread has a
  * CPU of its own, and struct lw_pv or struct lw_unfair where threads may outnumber
- * CPUs. Their waiters sleep, on a futex; futex is the only system call that any lock
- * makes once its thread has a slot (lw_thread_attach()).
+ * CPUs. Their waiters sleep on a futex, the only system call that they make once a
+ * thread has its slot (lw_thread_attach()).
  *
  * Signal handlers may use locks, as long as they take none that the thread they
  * interrupt may hold; so may constructors, key destructors and any number of
