@@ -15,10 +15,12 @@ use crate::series::{Series, order};
 /// Threads for each CPU.
 const FACTORS: [usize; 2] = [2, 4];
 /// Enough to see who collapses.
-const SHOWN: [&str; 13] = [
+const SHOWN: [&str; 15] = [
     "lw_qspinlock",
     "lw_cna",
     "lw_hq",
+    "lw_pv",
+    "lw_unfair",
     "lw_tas",
     "lw_mcs",
     "ck_mcs",
