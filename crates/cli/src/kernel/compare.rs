@@ -44,6 +44,15 @@ pub struct Args {
     #[arg(short, long, value_name = "WORKLOAD", value_delimiter = ',')]
     workloads: Vec<String>,
 
+    /// More kernel parameters, as "sysctl.kernel.pv_kick_ahead=0"
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    boot: String,
+
     /// Mode whose rates are 1 [default: stock-pv, or the first]
     #[arg(long, value_name = "MODE")]
     reference: Option<String>,
@@ -91,7 +100,8 @@ complained of more than being slow, 2 bad input, 130 interrupted.
 
 Examples:
   lockworks kernel compare --version 6.12 --cpus 8 --json
-  lockworks kernel compare --modes native,byte --workloads locktorture --rounds 3 --cpus 2";
+  lockworks kernel compare --modes native,byte --workloads locktorture --rounds 3 --cpus 2
+  lockworks kernel compare --modes pv,stock-pv --boot sysctl.kernel.pv_kick_ahead=0";
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
@@ -158,7 +168,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         hypervisor: false,
         lock: Some(mode),
         tuning: Tuning::default(),
-        boot: "",
+        boot: &args.boot,
         console: None,
         input: Input::Nothing,
         patience: args.patience(),
