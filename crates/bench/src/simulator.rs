@@ -156,6 +156,7 @@ impl Job {
             scenario: &scenario,
             lock,
             threads: self.threads,
+            sharing: None,
             placement: Placement::Scatter(1),
             seconds: self.milliseconds / 1e3,
             tunables: Settings::kernel(),

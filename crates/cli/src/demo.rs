@@ -103,6 +103,7 @@ fn simulate(experiment: &Experiment, scenario: &Scenario) -> Result<Vec<sim::Row
             .filter(|lock| !lock.is_broken())
             .collect(),
         threads: experiment.threads(),
+        host: sim::Host::all_of(&scenario.machine),
         placement: Placement::Scatter(1),
         ms: VIRTUAL_MS,
         tunables: Settings::kernel(),

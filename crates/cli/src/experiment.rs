@@ -412,6 +412,7 @@ impl Experiment {
                     lock: find_lock(subject.lock)?,
                     threads,
                     placement: self.place(scenario, placement + 1),
+                    sharing: None,
                     seconds,
                     tunables: Settings {
                         shuffle_reduction: subject.shuffle_reduction,

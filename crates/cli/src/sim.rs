@@ -8,7 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use lockworks::{LockType, Setting, Settings, fairness};
 use lockworks_machine::{Machine, Mark};
 use lockworks_sim::{
-    EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, SetError, Workload,
+    EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, SetError, Sharing,
+    SharingCounts, Workload,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -32,9 +33,31 @@ pub struct Args {
     #[arg(short, long, value_name = "NAME", default_value = "locktorture", help = workloads())]
     workload: String,
 
-    /// Numbers of threads [default: 1,2,4,... up to the machine's CPUs]
+    /// Numbers of threads [default: 1,2,4,... up to the machine's CPUs]; more than CPUs take turns on
+    /// them
     #[arg(short, long, value_name = "N", value_delimiter = ',')]
     threads: Vec<usize>,
+
+    /// CPUs that threads share, in the order of the placement [default: all of the machine's]
+    #[arg(long, value_name = "N")]
+    cpus: Option<usize>,
+
+    /// Threads are virtual CPUs of a guest, under a hypervisor that lets them halt: how many
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        conflicts_with = "threads"
+    )]
+    vcpus: Vec<usize>,
+
+    /// So many guests with as many virtual CPUs each, and with locks of their own
+    #[arg(long, value_name = "N", requires = "vcpus", default_value_t = 1)]
+    guests: usize,
+
+    /// Virtual CPUs stay each on one CPU
+    #[arg(long, requires = "vcpus")]
+    pinned: bool,
 
     /// Where threads run: compact, spread, scatter[:SEED] or gather:SIZE[:SEED] [default: the
     /// workload's]
@@ -81,6 +104,9 @@ pub struct Args {
     destination: Destination,
 }
 
+/// As many as slots for queue nodes.
+const MOST_THREADS: usize = 4096;
+
 const HELP: &str = "\
 The locks' C code runs as it is in the library; only time is made up, from a description of the
 machine. Literature values unless changed with --set; how well they predict published figures is
@@ -88,11 +114,15 @@ what `lockworks reproduce` shows. Runs are independent and use all CPUs of this 
 
 Columns: the fairness factor (0.5 is fair); hand-offs to another node, of all, and those within a
 node; of CNA, waiters moved to the secondary queue and how often that was flushed. Lines below the
-table tell of HQ's queues of nodes.
+table tell of HQ's queues of nodes, and of what became of threads that share CPUs: how often they
+halted and were kicked, lost their CPU, left their guest because they spun, and which share of their
+time they wanted a CPU in vain (steal), of all, and with a lock held.
 
 Examples:
   lockworks sim --machine oracle-x5-4 --lock qspinlock,cna --threads 1,18,72,142
   lockworks sim --machine epyc-9654-nps12 --workload locktorture-new --threads 384 --json
+  lockworks sim --lock tas,qspinlock --threads 16,64 --cpus 16 --ms 500
+  lockworks sim --machine haswell-ex-4 --workload kernel_build --vcpus 32,48,60 --cpus 32 --ms 500
   lockworks machines this -o here.toml && lockworks sim --machine ./here.toml";
 
 /// When CNA is on.
@@ -176,12 +206,31 @@ struct Results {
     machine: String,
     workload: String,
     placement: String,
+    cpus: usize,
+    /// None where threads are those of a program.
+    guests: Option<usize>,
+    pinned: bool,
     virtual_milliseconds: f64,
     seed: u64,
     tunables: Settings,
     odd_priority: bool,
     values: Vec<ScenarioValue>,
     rows: Vec<Row>,
+}
+
+/// What became of threads that share CPUs.
+#[derive(Serialize)]
+pub struct Shared {
+    cpus: usize,
+    halts: u64,
+    polls_successful: u64,
+    kicks: u64,
+    preemptions: u64,
+    migrations: u64,
+    pause_exits: u64,
+    directed_yields: u64,
+    steal_percent: f64,
+    preempted_holder_percent: f64,
 }
 
 /// One lock with one number of threads.
@@ -193,6 +242,8 @@ pub struct Row {
     pub threads: usize,
     /// Of virtual time.
     pub operations_per_second: f64,
+    /// What the workload's whole job takes at that rate, where it is one that ends.
+    pub job_seconds: Option<f64>,
     /// As in torture; none without an operation.
     pub fairness: Option<f64>,
     local_handoffs: u64,
@@ -200,6 +251,8 @@ pub struct Row {
     reacquisitions: u64,
     events: serde_json::Map<String, serde_json::Value>,
     violations: u64,
+    /// Where CPUs are shared.
+    pub sharing: Option<Shared>,
     engine: Engine,
 }
 
@@ -211,7 +264,30 @@ struct Engine {
     line_transfers: u64,
 }
 
-fn row(lock: &LockType, threads: usize, outcome: &Outcome) -> Row {
+fn shared(counts: SharingCounts, sharing: Sharing, outcome: &Outcome) -> Shared {
+    let wall = outcome.operations.len() as f64 * outcome.seconds * 1.1;
+    let percent = |picoseconds: u64| 100.0 * picoseconds as f64 / 1e12 / wall;
+    Shared {
+        cpus: sharing.cpus,
+        halts: counts.halts,
+        polls_successful: counts.polls_successful,
+        kicks: counts.kicks,
+        preemptions: counts.preemptions,
+        migrations: counts.migrations,
+        pause_exits: counts.pause_exits,
+        directed_yields: counts.directed_yields,
+        steal_percent: percent(counts.steal),
+        preempted_holder_percent: percent(counts.preempted_holder),
+    }
+}
+
+fn row(
+    lock: &LockType,
+    threads: usize,
+    sharing: Option<Sharing>,
+    job: Option<f64>,
+    outcome: &Outcome,
+) -> Row {
     let EngineCounts {
         events,
         operations,
@@ -221,6 +297,9 @@ fn row(lock: &LockType, threads: usize, outcome: &Outcome) -> Row {
         lock: lock.name(),
         threads,
         operations_per_second: outcome.operations_per_second,
+        job_seconds: job
+            .map(|operations| operations / outcome.operations_per_second)
+            .filter(|seconds| seconds.is_finite()),
         fairness: fairness(&outcome.operations),
         local_handoffs: outcome.handoffs.local,
         remote_handoffs: outcome.handoffs.remote,
@@ -231,6 +310,10 @@ fn row(lock: &LockType, threads: usize, outcome: &Outcome) -> Row {
             .map(|&(name, count)| (name.to_owned(), count.into()))
             .collect(),
         violations: outcome.violations,
+        sharing: outcome
+            .sharing
+            .zip(sharing)
+            .map(|(counts, sharing)| shared(counts, sharing, outcome)),
         engine: Engine {
             acquisitions: outcome.acquisitions,
             events,
@@ -246,8 +329,10 @@ pub struct Plan<'a> {
     pub scenario: &'a Scenario,
     /// Which locks.
     pub locks: Vec<&'static LockType>,
-    /// With how many threads each.
+    /// With how many threads each, of each guest where there are guests.
     pub threads: Vec<usize>,
+    /// What the threads run on.
+    pub host: Host,
     /// Where they run.
     pub placement: Placement,
     /// Virtual milliseconds of each run.
@@ -260,6 +345,38 @@ pub struct Plan<'a> {
     pub seed: u64,
 }
 
+/// What threads run on.
+#[derive(Clone, Copy)]
+pub struct Host {
+    /// CPUs of the machine.
+    pub cpus: usize,
+    /// Threads are virtual CPUs of so many guests.
+    pub guests: Option<usize>,
+    /// These stay where they are.
+    pub pinned: bool,
+}
+
+impl Host {
+    /// All CPUs of a machine, for threads.
+    pub fn all_of(machine: &Machine) -> Self {
+        Self {
+            cpus: machine.cpus(),
+            guests: None,
+            pinned: false,
+        }
+    }
+
+    /// How so many threads share CPUs. Where each can have one of its own, it has; a virtual CPU
+    /// never does, since it can halt.
+    fn sharing(&self, threads: usize) -> Option<Sharing> {
+        (self.guests.is_some() || threads > self.cpus).then_some(Sharing {
+            cpus: self.cpus,
+            guests: self.guests,
+            pinned: self.pinned,
+        })
+    }
+}
+
 /// Runs all of it, on all CPUs. Rows are by threads, then locks.
 pub fn run(plan: &Plan) -> Vec<Result<Row>> {
     let points: Vec<_> = plan
@@ -268,14 +385,18 @@ pub fn run(plan: &Plan) -> Vec<Result<Row>> {
         .flat_map(|&n| plan.locks.iter().map(move |&lock| (n, lock)))
         .collect();
     let bar = progress(points.len(), &plan.scenario.machine.name);
+    let job = plan.scenario.workload.job();
     let rows = points
         .par_iter()
         .map(|&(threads, lock)| {
+            let all_threads = threads * plan.host.guests.unwrap_or(1);
+            let sharing = plan.host.sharing(all_threads);
             let outcome = Run {
                 scenario: plan.scenario,
                 lock,
-                threads,
+                threads: all_threads,
                 placement: plan.placement.clone(),
+                sharing,
                 seconds: plan.ms / 1e3,
                 tunables: plan.tunables,
                 odd_threads_have_priority: plan.odd_priority,
@@ -284,7 +405,7 @@ pub fn run(plan: &Plan) -> Vec<Result<Row>> {
             .run();
             bar.inc(1);
             outcome
-                .map(|outcome| row(lock, threads, &outcome))
+                .map(|outcome| row(lock, threads, sharing, job, &outcome))
                 .with_context(|| format!("{} with {threads} threads", lock.name()))
         })
         .collect();
@@ -311,21 +432,32 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             .collect(),
         names => names.iter().map(|n| find_lock(n)).collect::<Result<_>>()?,
     };
-    let threads = match args.threads.as_slice() {
-        [] => std::iter::successors(Some(1), |n| Some(n * 2))
-            .take_while(|&n| n < cpus)
-            .chain([cpus])
+    let host = Host {
+        cpus: args.cpus.unwrap_or(cpus),
+        guests: (!args.vcpus.is_empty()).then_some(args.guests),
+        pinned: args.pinned,
+    };
+    ensure!(
+        (1..=cpus).contains(&host.cpus),
+        "{} has {cpus} CPUs, not {}; ask for 1 to {cpus}",
+        scenario.machine.name,
+        host.cpus
+    );
+    let threads = match (args.threads.as_slice(), args.vcpus.as_slice()) {
+        ([], []) => std::iter::successors(Some(1), |n| Some(n * 2))
+            .take_while(|&n| n < host.cpus)
+            .chain([host.cpus])
             .collect(),
-        some => some.to_vec(),
+        ([], some) | (some, _) => some.to_vec(),
     };
     for &n in &threads {
         ensure!(n > 0, "no threads to run; ask for at least 1");
         ensure!(
-            n <= cpus,
-            "{} has {cpus} CPUs, not {n}; ask for at most {cpus} threads",
-            scenario.machine.name
+            n * host.guests.unwrap_or(1) <= MOST_THREADS,
+            "{n} threads are too many to simulate; ask for at most {MOST_THREADS} in all"
         );
     }
+    ensure!(args.guests > 0, "no guests to run; ask for at least 1");
     let numa_aware = match args.numa {
         Numa::Auto => scenario.machine.nodes() > 1,
         on_or_off => on_or_off == Numa::On,
@@ -335,6 +467,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         scenario: &scenario,
         locks,
         threads,
+        host,
         placement: placement.clone(),
         ms: args.ms,
         tunables: Settings {
@@ -370,6 +503,9 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         machine: scenario.machine.name.clone(),
         workload: scenario.workload.name.clone(),
         placement: placement.to_string(),
+        cpus: host.cpus,
+        guests: host.guests,
+        pinned: host.pinned,
         virtual_milliseconds: args.ms,
         seed: args.seed,
         tunables: plan.tunables,
@@ -395,10 +531,17 @@ fn text(scenario: &Scenario, results: &Results) -> String {
         let handoffs = row.local_handoffs + row.remote_handoffs;
         let event = |name: &str| row.events.get(name).map_or(0, |n| n.as_u64().unwrap_or(0));
         queues.extend(node_queues(row.lock, row.threads, event));
+        queues.extend(row.job_seconds.map(|seconds| {
+            format!(
+                "{} with {}: the whole takes {seconds:.0} s\n",
+                row.lock, row.threads
+            )
+        }));
+        queues.extend(row.sharing.as_ref().map(|s| shared_text(row, s)));
         table.add_row([
             row.threads.to_string(),
             row.lock.to_owned(),
-            format!("{:.3} M", row.operations_per_second / 1e6),
+            rate(row.operations_per_second),
             row.fairness.map_or_else(String::new, |f| format!("{f:.3}")),
             if handoffs == 0 {
                 String::new()
@@ -421,6 +564,34 @@ fn text(scenario: &Scenario, results: &Results) -> String {
         results.virtual_milliseconds,
         results.seed,
         inferred(&results.values),
+    )
+}
+
+/// In millions, or thousands where FIFO spinning has left no millions.
+fn rate(per_second: f64) -> String {
+    if per_second < 1e5 {
+        format!("{:.3} k", per_second / 1e3)
+    } else {
+        format!("{:.3} M", per_second / 1e6)
+    }
+}
+
+/// What became of threads that share CPUs, in a line.
+fn shared_text(row: &Row, s: &Shared) -> String {
+    format!(
+        "{} with {} on {} CPUs: {} halts, {} kicks, {} preemptions, {} migrations, {} pause-loop \
+         exits, {} directed yields; steal {:.1} %, with a lock held {:.2} %\n",
+        row.lock,
+        row.threads,
+        s.cpus,
+        s.halts,
+        s.kicks,
+        s.preemptions,
+        s.migrations,
+        s.pause_exits,
+        s.directed_yields,
+        s.steal_percent,
+        s.preempted_holder_percent
     )
 }
 

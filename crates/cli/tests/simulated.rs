@@ -110,8 +110,73 @@ fn unknown_names_have_a_nearest_one() {
 #[test]
 fn threads_have_to_fit_the_machine() {
     assert_refused(&sim(&["--threads", "0"]), &["at least 1"]);
+    assert_refused(&sim(&["--threads", "5000"]), &["5000", "at most 4096"]);
     let words = ["oracle-x5-4", "144 CPUs", "1000"];
-    assert_refused(&sim(&["--threads", "1000"]), &words);
+    assert_refused(&sim(&["--cpus", "1000"]), &words);
+    assert_refused(&sim(&["--cpus", "0"]), &["1 to 144"]);
+}
+
+#[test]
+fn virtual_cpus_are_asked_for_in_one_way() {
+    assert_refused(
+        &sim(&["--vcpus", "4", "--threads", "4"]),
+        &["--vcpus", "--threads"],
+    );
+    assert_refused(&sim(&["--guests", "2"]), &["--vcpus"]);
+    assert_refused(&sim(&["--pinned"]), &["--vcpus"]);
+    assert_refused(
+        &sim(&["--vcpus", "4", "--guests", "0"]),
+        &["no guests", "at least 1"],
+    );
+    assert_refused(&sim(&["--vcpus", "0"]), &["at least 1"]);
+}
+
+#[test]
+fn threads_with_a_cpu_each_share_none() {
+    let rows = |cpus: &[&str]| {
+        let results = json(&sim(&[&["--threads", "1,8"], cpus].concat()));
+        results["rows"].clone()
+    };
+    let own = rows(&[]);
+    assert_eq!(own, rows(&["--cpus", "8"]));
+    assert!(own[0]["sharing"].is_null());
+    assert_ne!(own, rows(&["--cpus", "4"]));
+}
+
+#[test]
+fn what_becomes_of_threads_that_share_cpus_is_told() {
+    let shared = [
+        "sim", "--lock", "tas", "--cpus", "2", "--ms", "40", "--vcpus", "4",
+    ];
+    let run = |more: &[&str]| output(&[&shared, more].concat());
+    let results = json(&run(&["--guests", "2", "--json"]));
+    assert_eq!(
+        (&results["cpus"], &results["guests"]),
+        (&2.into(), &2.into())
+    );
+    let row = &results["rows"][0];
+    assert_eq!(row["threads"], 4);
+    let sharing = row["sharing"].as_object().expect("an object");
+    for key in [
+        "halts",
+        "kicks",
+        "migrations",
+        "pause_exits",
+        "directed_yields",
+    ] {
+        assert!(sharing[key].is_u64(), "no {key} in {sharing:?}");
+    }
+    assert!(sharing["preemptions"].as_u64().unwrap() > 2, "{sharing:?}");
+    // Eight want two CPUs.
+    let steal = sharing["steal_percent"].as_f64().unwrap();
+    assert!((70.0..80.0).contains(&steal), "{steal}");
+    let held = sharing["preempted_holder_percent"].as_f64().unwrap();
+    assert!((0.0..=steal).contains(&held), "{held}");
+
+    let table = run(&["--workload", "kernel_build"]);
+    let table = text(&table.stdout);
+    assert!(table.contains("tas with 4 on 2 CPUs: "), "{table}");
+    assert!(table.contains("tas with 4: the whole takes "), "{table}");
 }
 
 #[test]

@@ -52,6 +52,7 @@ pub fn builtin() -> &'static [Builtin] {
         "epyc-9654-nps12"
         "kunpeng-920"
         "westmere-ex-8"
+        "westmere-ex-8x4"
         "haswell-ex-4"
         "sapphire-rapids-2"
         "ice-lake-8375c-2"

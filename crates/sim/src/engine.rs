@@ -15,12 +15,16 @@
 //!   in order (total store order) or as their lines come, unless they release (weak order).
 //! * Atomic read-modify-writes wait until the buffer is empty (total store order), or if they
 //!   release (weak order).
+//! * Where CPUs are shared, what is called a CPU here is a runner: a thread, or a virtual CPU of a
+//!   guest, that takes turns with others (see `hosting` and `scheduler`).
 
 mod buffer;
 mod cpu;
 mod fabric;
+mod hosting;
 mod line;
 mod op;
+mod scheduler;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +33,10 @@ use crate::model::Model;
 
 use cpu::{Cpu, Pass, State};
 use fabric::Fabric;
+use hosting::Hosting;
 use line::{LINE, Line, line_of};
 
+pub use hosting::SharingCounts;
 pub(crate) use op::{Kind, Op};
 
 /// A named piece of simulated memory, for reports.
@@ -57,6 +63,8 @@ pub(crate) struct Engine {
     lines: Vec<Line>,
     labels: Vec<Label>,
     parked: Vec<(usize, u16)>,
+    /// How CPUs are shared, if they are.
+    hosting: Option<Hosting>,
     pub(crate) current: usize,
     runnable: Option<usize>,
     /// What the driver is to do now.
@@ -92,12 +100,36 @@ impl Engine {
             lines: Vec::new(),
             labels: Vec::new(),
             parked: Vec::new(),
+            hosting: None,
             current: 0,
             runnable: None,
             next: Step::End,
             operations: 0,
             events: 0,
         }
+    }
+
+    /// As many runners as the model has CPUs share these places of the machine, as the virtual CPUs
+    /// of so many guests or as threads.
+    pub(crate) fn share(&mut self, places: Vec<usize>, guests: Option<usize>, pinned: bool) {
+        let model = &self.fabric.model;
+        let llcs: Vec<u16> = places.iter().map(|&p| model.llc_of_place(p)).collect();
+        let times = if guests.is_some() {
+            model.guest_times
+        } else {
+            model.thread_times
+        };
+        let runners = self.cpus.len();
+        self.hosting = Some(Hosting::new(times, places, &llcs, runners, guests, pinned));
+        // Nobody has a CPU until the scheduler gives it one.
+        for cpu in &mut self.cpus {
+            cpu.frozen = true;
+        }
+    }
+
+    /// What became of runners, where CPUs are shared.
+    pub(crate) fn sharing_counts(&self) -> Option<SharingCounts> {
+        self.hosting.as_ref().map(|h| h.counts(self.fabric.now))
     }
 
     pub(crate) fn model(&self) -> &Model {
@@ -165,8 +197,7 @@ impl Engine {
             cpu.state = State::Stalled;
             cpu.work_left = at - cpu.window_end.max(fabric.now);
         } else if at >= fabric.queue.next_time() {
-            cpu.state = State::Starting;
-            fabric.queue.push(at, Event::Start(cpu.number));
+            fabric.start_at(cpu, at);
         } else {
             fabric.now = at;
             if let Some(result) = self.start(self.current, &op) {
@@ -193,6 +224,7 @@ impl Engine {
     /// The current CPU's code has returned.
     pub(crate) fn finish_current(&mut self) {
         self.cpus[self.current].state = State::Finished;
+        self.leave(self.current);
         self.advance();
     }
 
@@ -206,18 +238,29 @@ impl Engine {
             }
             let (time, event) = self.fabric.queue.pop();
             if event == Event::End {
-                let stuck = self.fabric.queue.is_empty()
-                    && self.cpus.iter().any(|c| c.state != State::Finished);
+                let stuck = !self.fabric.queue.pending().any(Event::goes_on)
+                    && self.cpus.iter().any(|c| c.state != State::Finished)
+                    && (0..self.cpus.len()).all(|c| self.is_blocked(c));
                 self.next = if stuck { Step::Deadlock } else { Step::End };
                 return;
             }
             self.fabric.now = time;
             self.events += 1;
             match event {
-                Event::Start(c) => self.start_and_resume(c.into()),
+                Event::Start(c, generation) => {
+                    if self.cpus[usize::from(c)].generation == generation {
+                        self.start_and_resume(c.into());
+                    }
+                }
                 Event::Arrival(c, slot, line) => self.arrive(c.into(), slot, line as usize),
                 Event::Timeout(c, generation) => self.time_out(c.into(), generation),
+                Event::Wake(c) if self.hosting.is_some() => self.hosted_wake(c.into()),
                 Event::Wake(c) => self.complete(c.into(), 0),
+                Event::Run(c, generation) => self.run_hosted(c.into(), generation),
+                Event::Slice(processor, turn) => self.slice_over(processor.into(), turn),
+                Event::Spin(c, generation) => self.pause_exit(c.into(), generation),
+                Event::Poll(c, generation) => self.poll_over(c.into(), generation),
+                Event::Balance => self.balance(),
                 Event::End => unreachable!("seen above"),
             }
         }
@@ -230,6 +273,15 @@ impl Engine {
         let cpu = &mut self.cpus[c];
         match op.kind {
             Kind::Unpark => return Some(self.unpark(c, op)),
+            Kind::Sleep => {
+                cpu.state = State::Parked;
+                let at = fabric.now + op.a;
+                fabric.queue.push(at, Event::Wake(cpu.number));
+                if self.hosting.is_some() {
+                    self.hosted_wait(c, op.kind);
+                }
+                return None;
+            }
             Kind::Fence if cpu.buffer.is_empty() => return Some(0),
             Kind::Fence => {
                 cpu.state = State::Draining;
@@ -266,11 +318,20 @@ impl Engine {
             return Some(result);
         }
         cpu.wait(fabric, line, &mut self.parked, op, here);
+        if self.hosting.is_some() {
+            self.hosted_wait(c, op.kind);
+        }
         None
     }
 
     fn start_and_resume(&mut self, c: usize) {
-        let op = self.cpus[c].op;
+        let cpu = &mut self.cpus[c];
+        if cpu.frozen {
+            cpu.state = State::Starting;
+            cpu.work_left = 0;
+            return;
+        }
+        let op = cpu.op;
         if let Some(result) = self.start(c, &op) {
             self.complete(c, result);
         }
@@ -280,8 +341,13 @@ impl Engine {
     #[inline]
     fn complete(&mut self, c: usize, result: u64) {
         debug_assert!(self.runnable.is_none());
-        self.cpus[c].complete(result);
-        self.runnable = Some(c);
+        let cpu = &mut self.cpus[c];
+        cpu.complete(result);
+        if cpu.frozen {
+            cpu.state = State::Held;
+        } else {
+            self.runnable = Some(c);
+        }
     }
 
     fn unpark(&mut self, c: usize, op: &Op) -> u64 {
@@ -291,9 +357,16 @@ impl Engine {
                 break;
             };
             let (_, sleeper) = self.parked.remove(at);
-            let wake_at = self.fabric.now + self.fabric.model.wake_latency;
+            let (cost, latency) = match &mut self.hosting {
+                Some(hosting) => hosting.kick(sleeper),
+                None => {
+                    let model = &self.fabric.model;
+                    (model.thread_wake_cost, model.thread_wake_latency)
+                }
+            };
+            let wake_at = self.fabric.now + latency;
             self.fabric.queue.push(wake_at, Event::Wake(sleeper));
-            self.cpus[c].lag += self.fabric.model.wake_cost;
+            self.cpus[c].lag += cost;
             woken += 1;
         }
         woken
@@ -340,12 +413,17 @@ impl Engine {
             if !line.hits(cpu.number, op.kind.writes(), fabric.now) {
                 fabric.ask(cpu, line, op.kind.writes());
             } else if let Some(result) = cpu.perform(fabric, line, &op, true) {
-                cpu.complete(result);
-                self.runnable = Some(c);
+                self.complete(c, result);
             } else {
                 cpu.wait_for_change(line, &mut self.parked, &op);
+                if self.hosting.is_some() && cpu.state == State::Parked {
+                    self.hosted_wait(c, op.kind);
+                }
             }
         }
+        let fabric = &mut self.fabric;
+        let cpu = &self.cpus[c];
+        let line = &mut self.lines[number];
         if cpu.buffer.is_empty() {
             fabric.serve(line);
         } else {
@@ -376,9 +454,13 @@ impl Engine {
         match cpu.state {
             State::Draining | State::BufferFull => self.start_and_resume(c),
             State::Stalled if !cpu.buffer.has_loads() => {
-                cpu.state = State::Starting;
                 let at = fabric.now.max(cpu.window_end) + cpu.work_left;
-                fabric.queue.push(at, Event::Start(cpu.number));
+                if cpu.frozen {
+                    cpu.state = State::Starting;
+                    cpu.work_left = at - fabric.now;
+                } else {
+                    fabric.start_at(cpu, at);
+                }
             }
             _ => {}
         }

@@ -5,14 +5,34 @@
 pub(crate) enum Event {
     /// Virtual time is over.
     End,
-    /// A CPU starts the operation it has decided on.
-    Start(u16),
+    /// A CPU starts the operation it has decided on, if it is still at that (generation).
+    Start(u16, u32),
     /// A line arrives that a CPU has asked for: CPU, which of its requests, and line.
     Arrival(u16, u8, u32),
     /// A bounded wait is over, if the CPU is still at that operation (generation).
     Timeout(u16, u32),
     /// A parked thread runs again.
     Wake(u16),
+    /// A runner has been switched to, in this turn (generation).
+    Run(u16, u32),
+    /// A processor's turn is over (which).
+    Slice(u16, u32),
+    /// A runner has spun for a window, if it is still at that operation (generation).
+    Spin(u16, u32),
+    /// The host has polled long enough for a halted runner (generation).
+    Poll(u16, u32),
+    /// Idle processors look for work.
+    Balance,
+}
+
+impl Event {
+    /// Does it do more than to pass CPUs around among their runners?
+    pub(crate) fn goes_on(self) -> bool {
+        !matches!(
+            self,
+            Self::Run(..) | Self::Slice(..) | Self::Spin(..) | Self::Poll(..) | Self::Balance
+        )
+    }
 }
 
 /// A sorted vector, earliest last. Most CPUs are blocked most of the time, so few events are
@@ -50,9 +70,9 @@ impl EventQueue {
         self.entries.pop().expect("an event before the end")
     }
 
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    /// Those that have not been yet.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = Event> {
+        self.entries.iter().map(|e| e.1)
     }
 
     #[inline]
@@ -70,25 +90,25 @@ mod tests {
         let mut queue = EventQueue::new();
         let times = [5, 3, 5, 9, 3, 5, 1, 9, 3];
         for (i, &time) in times.iter().enumerate() {
-            queue.push(time, Event::Start(i as u16));
+            queue.push(time, Event::Start(i as u16, 0));
         }
         let mut expected: Vec<(u64, usize)> = times.iter().copied().zip(0..).collect();
         expected.sort_unstable();
         for (time, i) in expected {
             assert_eq!(queue.next_time(), time);
-            assert_eq!(queue.pop(), (time, Event::Start(i as u16)));
+            assert_eq!(queue.pop(), (time, Event::Start(i as u16, 0)));
         }
-        assert!(queue.is_empty());
+        assert_eq!(queue.pending().count(), 0);
     }
 
     #[test]
     fn an_event_pushed_at_the_time_just_popped_comes_after_its_equals() {
         let mut queue = EventQueue::new();
-        queue.push(7, Event::Start(0));
-        queue.push(7, Event::Start(1));
-        assert_eq!(queue.pop().1, Event::Start(0));
-        queue.push(7, Event::Start(2));
-        assert_eq!(queue.pop().1, Event::Start(1));
-        assert_eq!(queue.pop().1, Event::Start(2));
+        queue.push(7, Event::Start(0, 0));
+        queue.push(7, Event::Start(1, 0));
+        assert_eq!(queue.pop().1, Event::Start(0, 0));
+        queue.push(7, Event::Start(2, 0));
+        assert_eq!(queue.pop().1, Event::Start(1, 0));
+        assert_eq!(queue.pop().1, Event::Start(2, 0));
     }
 }

@@ -15,11 +15,11 @@ mod scenario;
 mod tests;
 pub mod workload;
 
-pub use engine::EngineCounts;
+pub use engine::{EngineCounts, SharingCounts};
 pub use hooks::lock_types;
 pub use lockworks::Settings;
 pub use model::{Parameter, Parameters};
 pub use placement::Placement;
-pub use run::{Handoffs, Outcome, Run, RunError};
+pub use run::{Handoffs, Outcome, Run, RunError, Sharing};
 pub use scenario::{Scenario, ScenarioValue, SetError};
 pub use workload::Workload;

@@ -109,6 +109,80 @@ impl Default for Parameters {
                 Mark::E,
                 "wake and switch across CPUs",
             ),
+            parameter(
+                "scheduler_latency_us",
+                24_000.0,
+                "us",
+                Mark::R,
+                "Linux' fair scheduler (CFS) at 8 CPUs or more: a slice is its share of this; in 6.12 \
+                 slices are of 2.8 ms, so 0 here and 2800 for the granularity",
+            ),
+            parameter(
+                "scheduler_granularity_us",
+                3_000.0,
+                "us",
+                Mark::R,
+                "CFS at 8 CPUs or more: the shortest slice",
+            ),
+            parameter(
+                "wakeup_granularity_us",
+                4_000.0,
+                "us",
+                Mark::R,
+                "CFS at 8 CPUs or more: how far behind a runner that wakes takes the place of another",
+            ),
+            parameter(
+                "balance_period_us",
+                32_000.0,
+                "us",
+                Mark::R,
+                "CFS: a millisecond for each CPU, of 32",
+            ),
+            parameter(
+                "kick_cost_ns",
+                7_400.0,
+                "ns",
+                Mark::E,
+                "paravirt kick of a halted vCPU on Haswell-EX (Linux commit 45e898b735620f42); \
+                 Westmere-EX 9.3 us",
+            ),
+            parameter(
+                "kick_latency_ns",
+                63_600.0,
+                "ns",
+                Mark::E,
+                "from the kick until the vCPU runs, likewise; Westmere-EX 67.6 us",
+            ),
+            parameter(
+                "halt_poll_first_us",
+                10.0,
+                "us",
+                Mark::E,
+                "KVM source: how long a halted vCPU is polled for at first",
+            ),
+            parameter(
+                "halt_poll_most_us",
+                200.0,
+                "us",
+                Mark::E,
+                "KVM source, x86: at most; 0 is no polling",
+            ),
+            parameter(
+                "poll_wake_cycles",
+                4338.0,
+                "cycles",
+                Mark::E,
+                "guest interrupt to a vCPU that spins, x2APIC (KVM IPI virtualisation series v7): \
+                 taken for one that is polled for",
+            ),
+            parameter(
+                "pause_window_cycles",
+                4096.0,
+                "cycles",
+                Mark::E,
+                "KVM source: spinning for so long is a pause-loop exit; the gap of 128 cycles is more \
+                 than a round of any spin loop. 0 is no exits",
+            ),
         ])
     }
 }
@@ -141,6 +215,37 @@ fn picoseconds(ns: f64) -> u64 {
     (ns * 1000.0).round() as u64
 }
 
+/// Times of the host's scheduler.
+#[derive(Clone, Copy)]
+pub(crate) struct SchedulerTimes {
+    /// What the runners of a processor share among them,
+    pub(crate) latency: u64,
+    /// but this each, at least.
+    pub(crate) granularity: u64,
+    pub(crate) wakeup_granularity: u64,
+    /// Turns end at multiples of it.
+    pub(crate) tick: u64,
+}
+
+/// Times of runners that sleep, wake and share CPUs: threads, or virtual CPUs.
+#[derive(Clone, Copy)]
+pub(crate) struct HostTimes {
+    pub(crate) scheduler: SchedulerTimes,
+    /// Another runner on the same CPU.
+    pub(crate) switch: u64,
+    /// To the waker.
+    pub(crate) wake_cost: u64,
+    /// Until the sleeper wants a CPU.
+    pub(crate) wake_latency: u64,
+    pub(crate) balance_period: u64,
+    /// Virtual CPUs only: halt polling, and how soon it sees a kick.
+    pub(crate) poll_first: u64,
+    pub(crate) poll_most: u64,
+    pub(crate) poll_latency: u64,
+    /// Virtual CPUs only: spinning for so long exits, unless 0.
+    pub(crate) pause_window: u64,
+}
+
 /// What the engine knows of the machine. "CPU" here is a simulated thread at its place.
 pub(crate) struct Model {
     pub(crate) order: MemoryOrder,
@@ -152,8 +257,10 @@ pub(crate) struct Model {
     pub(crate) spin_exit: u64,
     pub(crate) reorder_window: u64,
     pub(crate) read_occupancy: u64,
-    pub(crate) wake_latency: u64,
-    pub(crate) wake_cost: u64,
+    pub(crate) thread_wake_cost: u64,
+    pub(crate) thread_wake_latency: u64,
+    pub(crate) thread_times: HostTimes,
+    pub(crate) guest_times: HostTimes,
     llc: u64,
     dram_local: u64,
     dram_remote: u64,
@@ -165,6 +272,7 @@ pub(crate) struct Model {
     pub(crate) tick_period: u64,
     pub(crate) tick_ns: u32,
     pub(crate) home_node: u16,
+    machine: Machine,
     places: Vec<usize>,
     nodes: Vec<u16>,
     llcs: Vec<u16>,
@@ -199,7 +307,7 @@ impl Model {
         let mut relations = vec![itself; n * n];
         let mut node_relations = vec![itself; n * node_count];
         for a in 0..n {
-            for b in (0..n).filter(|&b| b != a) {
+            for b in (0..n).filter(|&b| places[b] != places[a]) {
                 relations[a * n + b] = machine.relation(places[a], places[b]) as u8;
             }
             for node in 0..node_count {
@@ -228,6 +336,37 @@ impl Model {
             })
             .collect();
 
+        let of = |key| picoseconds(parameters.get(key));
+        let of_us = |key| picoseconds(parameters.get(key) * 1000.0);
+        let of_cycles = |key| picoseconds(parameters.get(key) * cycle);
+        let (wake_cost, wake_latency) = (of("wake_cost_ns"), of("wake_latency_ns"));
+        let thread_times = HostTimes {
+            scheduler: SchedulerTimes {
+                latency: of_us("scheduler_latency_us"),
+                granularity: of_us("scheduler_granularity_us"),
+                wakeup_granularity: of_us("wakeup_granularity_us"),
+                tick: of_us("tick_period_us"),
+            },
+            switch: wake_cost,
+            wake_cost,
+            // A switch to the sleeper is in the figure.
+            wake_latency: wake_latency.saturating_sub(wake_cost),
+            balance_period: of_us("balance_period_us"),
+            poll_first: 0,
+            poll_most: 0,
+            poll_latency: 0,
+            pause_window: 0,
+        };
+        let guest_times = HostTimes {
+            wake_cost: of("kick_cost_ns"),
+            wake_latency: of("kick_latency_ns").saturating_sub(wake_cost),
+            poll_first: of_us("halt_poll_first_us"),
+            poll_most: of_us("halt_poll_most_us"),
+            poll_latency: of_cycles("poll_wake_cycles"),
+            pause_window: of_cycles("pause_window_cycles"),
+            ..thread_times
+        };
+
         Self {
             order: machine.memory_order,
             l1: picoseconds(machine.l1_ns()),
@@ -237,8 +376,10 @@ impl Model {
             spin_exit: picoseconds(parameters.get("spin_exit_cycles") * cycle),
             reorder_window: picoseconds(parameters.get("reorder_window_cycles") * cycle),
             read_occupancy: picoseconds(parameters.get("read_occupancy_ns")),
-            wake_latency: picoseconds(parameters.get("wake_latency_ns")),
-            wake_cost: picoseconds(parameters.get("wake_cost_ns")),
+            thread_wake_cost: wake_cost,
+            thread_wake_latency: wake_latency,
+            thread_times,
+            guest_times,
             llc: picoseconds(machine.llc_ns()),
             dram_local: picoseconds(machine.dram_local_ns()),
             dram_remote: picoseconds(machine.dram_remote_ns()),
@@ -256,8 +397,51 @@ impl Model {
             transfers,
             llc_transfers,
             llc_count,
+            machine: machine.clone(),
             places,
         }
+    }
+
+    /// Which of the machine's CPUs `c` is on.
+    pub(crate) fn place(&self, c: usize) -> usize {
+        self.places[c]
+    }
+
+    /// `c` is on another of the machine's CPUs from now on.
+    pub(crate) fn set_place(&mut self, c: usize, place: usize) {
+        let n = self.places.len();
+        self.places[c] = place;
+        self.nodes[c] = self.machine.node_of(place) as u16;
+        self.llcs[c] = self.llc_of_place(place);
+        for other in (0..n).filter(|&other| other != c) {
+            self.relations[c * n + other] = self.relation(place, self.places[other]);
+            self.relations[other * n + c] = self.relation(self.places[other], place);
+        }
+        for node in 0..self.node_count {
+            self.node_relations[c * self.node_count + node] = self.relation_to_node(place, node);
+        }
+    }
+
+    pub(crate) fn llc_of_place(&self, place: usize) -> u16 {
+        self.machine.llc_of(place) as u16
+    }
+
+    /// Relation of two of the machine's CPUs.
+    fn relation(&self, a: usize, b: usize) -> u8 {
+        if a == b {
+            self.itself()
+        } else {
+            self.machine.relation(a, b) as u8
+        }
+    }
+
+    fn relation_to_node(&self, place: usize, node: usize) -> u8 {
+        let relation = self.machine.relation_to_node(place, node);
+        relation.map_or(self.itself(), |r| r as u8)
+    }
+
+    fn itself(&self) -> u8 {
+        self.transfers.len() as u8 - 1
     }
 
     pub(crate) fn cpus(&self) -> usize {

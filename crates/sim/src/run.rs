@@ -6,7 +6,7 @@ use lockworks::{LockType, Settings};
 use rand::SeedableRng;
 use rand_pcg::Pcg32;
 
-use crate::engine::{Engine, EngineCounts, Step};
+use crate::engine::{Engine, EngineCounts, SharingCounts, Step};
 use crate::hooks::{self, Context};
 use crate::model::Model;
 use crate::placement::Placement;
@@ -29,6 +29,8 @@ pub struct Run<'a> {
     pub threads: usize,
     /// Where they run.
     pub placement: Placement,
+    /// How they share CPUs, if each has not one of its own.
+    pub sharing: Option<Sharing>,
     /// Virtual time measured, in seconds; a tenth of it comes before, to warm up.
     pub seconds: f64,
     /// Settings of the locks.
@@ -37,6 +39,18 @@ pub struct Run<'a> {
     pub odd_threads_have_priority: bool,
     /// Seed of all random choices of threads and locks.
     pub seed: u64,
+}
+
+/// Threads that take turns on fewer CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharing {
+    /// So many CPUs, where the placement has it.
+    pub cpus: usize,
+    /// The threads are the virtual CPUs of so many guests, as many of each, and every guest has the
+    /// workload to itself; else they are threads of one program.
+    pub guests: Option<usize>,
+    /// Each stays on one CPU.
+    pub pinned: bool,
 }
 
 /// How often a lock went from whom to whom.
@@ -67,6 +81,8 @@ pub struct Outcome {
     pub events: Vec<(&'static str, u64)>,
     /// Acquisitions of the locks under test, warm-up included.
     pub acquisitions: u64,
+    /// What became of threads that share CPUs, warm-up included.
+    pub sharing: Option<SharingCounts>,
     /// What the engine did.
     pub engine: EngineCounts,
 }
@@ -92,9 +108,19 @@ pub enum RunError {
         /// Its last-level caches.
         caches: usize,
     },
-    /// No threads.
-    #[error("no threads to run; ask for at least 1")]
+    /// No threads, or none for some guest.
+    #[error("no threads to run; ask for at least 1, of each guest")]
     NoThreads,
+    /// Threads share no CPU, or guests have not as many each.
+    #[error("{threads} threads cannot be shared out to {guests} guests on {cpus} CPUs")]
+    CannotShare {
+        /// Threads, of all guests.
+        threads: usize,
+        /// Guests.
+        guests: usize,
+        /// CPUs.
+        cpus: usize,
+    },
     /// All CPUs are blocked, and nothing can ever unblock one.
     #[error("deadlock of {lock} after {microseconds} us of virtual time:\n{}", cpus.join("\n"))]
     Deadlock {
@@ -119,7 +145,7 @@ impl Run<'_> {
     /// Runs what `build` sets up instead of the scenario's workload.
     pub(crate) fn run_program(
         &self,
-        build: impl FnOnce(&mut Setup) -> Box<dyn Program>,
+        build: impl Fn(&mut Setup) -> Box<dyn Program>,
     ) -> Result<Outcome, RunError> {
         if self.threads == 0 {
             return Err(RunError::NoThreads);
@@ -132,17 +158,31 @@ impl Run<'_> {
                 caches,
             });
         }
-        let places = self.placement.place(machine, self.threads).ok_or_else(|| {
-            RunError::TooManyThreads {
-                machine: machine.name.clone(),
-                cpus: machine.cpus(),
+        let cpus = self.sharing.map_or(self.threads, |sharing| sharing.cpus);
+        let guests = self.sharing.and_then(|sharing| sharing.guests);
+        if cpus == 0 || guests.is_some_and(|n| n == 0 || !self.threads.is_multiple_of(n)) {
+            return Err(RunError::CannotShare {
                 threads: self.threads,
-            }
-        })?;
+                guests: guests.unwrap_or(1),
+                cpus,
+            });
+        }
+        let shared =
+            self.placement
+                .place(machine, cpus)
+                .ok_or_else(|| RunError::TooManyThreads {
+                    machine: machine.name.clone(),
+                    cpus: machine.cpus(),
+                    threads: cpus,
+                })?;
+        let places: Vec<usize> = (0..self.threads).map(|t| shared[t % cpus]).collect();
         let measured = (self.seconds * 1e12) as u64;
         let warm_up = measured / 10;
         let model = Model::new(machine, places, &self.scenario.parameters);
-        let engine = Engine::new(model, warm_up + measured, self.seed);
+        let mut engine = Engine::new(model, warm_up + measured, self.seed);
+        if let Some(sharing) = self.sharing {
+            engine.share(shared, sharing.guests, sharing.pinned);
+        }
         let mut context = Context {
             engine,
             yielders: vec![std::ptr::null(); self.threads],
@@ -175,16 +215,19 @@ impl Run<'_> {
             }
         }
         let mut setup = Setup::new(&mut context.engine, self.lock, machine, self.threads);
-        let program = build(&mut setup);
+        let programs: Vec<_> = (0..guests.unwrap_or(1))
+            .map(|_| build(&mut setup))
+            .collect();
+        let per_guest = self.threads / programs.len();
 
         let context: *mut Context = &mut context;
         let guard = hooks::enter(context);
         let mut coroutines: Vec<_> = (0..self.threads)
             .map(|thread| {
                 let stack = DefaultStack::new(STACK_BYTES).expect("memory for a coroutine's stack");
-                let program = &program;
-                // SAFETY: the closure borrows `program`, which outlives the coroutines: they are
-                // reset below, before it goes.
+                let program = &programs[thread / per_guest];
+                // SAFETY: the closure borrows `programs`, which outlives the coroutines: they are
+                // reset below, before they go.
                 unsafe {
                     Coroutine::with_stack_unchecked(stack, move |yielder, ()| {
                         hooks::with(|c| c.yielders[thread] = yielder);
@@ -222,8 +265,8 @@ impl Run<'_> {
         }
         let seconds = measured as f64 / 1e12;
         let total: u64 = context.operations.iter().sum();
-        let rare = program.rare_delay_ns() / 1e9;
-        let locks = program.locks();
+        let rare = programs[0].rare_delay_ns() / 1e9;
+        let locks: Vec<_> = programs.iter().flat_map(|p| p.locks()).collect();
         Ok(Outcome {
             operations_per_second: if total == 0 {
                 0.0
@@ -245,6 +288,7 @@ impl Run<'_> {
             events: hooks::event_names()
                 .zip(context.events.iter().copied())
                 .collect(),
+            sharing: context.engine.sharing_counts(),
             engine: context.engine.counts(),
         })
     }

@@ -108,7 +108,7 @@ impl Scenario {
             .map(|(key, v, unit)| (format!("machine.{key}"), v, unit));
         // A constant's name ends in its unit.
         let unit = |key: &str| match key.rsplit_once('_') {
-            Some((_, unit @ ("ns" | "cycles"))) => unit.to_owned(),
+            Some((_, unit @ ("ns" | "us" | "s" | "cycles"))) => unit.to_owned(),
             _ => String::new(),
         };
         let workload = self

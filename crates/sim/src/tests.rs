@@ -5,6 +5,7 @@ mod cna;
 mod lockref;
 mod made_up;
 mod runs;
+mod sharing;
 mod workloads;
 
 use lockworks::LockType;
@@ -34,6 +35,7 @@ fn brief<'a>(scenario: &'a Scenario, lock: &'static LockType, threads: usize) ->
         lock,
         threads,
         placement: Placement::Scatter(1),
+        sharing: None,
         seconds: 1e-3,
         tunables: Settings::kernel(),
         odd_threads_have_priority: false,

@@ -31,6 +31,8 @@ pub(super) enum State {
     Waiting,
     /// Sleeps until unparked.
     Parked,
+    /// Its operation is complete, but it has lost its CPU to another runner.
+    Held,
     /// Has returned.
     Finished,
 }
@@ -46,6 +48,8 @@ pub(super) struct Cpu {
     pub(super) generation: u32,
     pub(super) state: State,
     llc: u8,
+    /// Is another runner on its CPU?
+    pub(super) frozen: bool,
     /// Work done since `now` that no other CPU can have noticed.
     pub(super) lag: u64,
     pub(super) result: u64,
@@ -57,6 +61,8 @@ pub(super) struct Cpu {
     pub(super) window_end: u64,
     pub(super) work_left: u64,
     pub(super) deadline: u64,
+    /// When the operation starts.
+    pub(super) start_at: u64,
 }
 
 impl Cpu {
@@ -67,6 +73,7 @@ impl Cpu {
             generation: 0,
             state: State::Running,
             llc: llc as u8,
+            frozen: false,
             lag: 0,
             result: 0,
             op: Op::new(Kind::Fence, 0, 0),
@@ -75,6 +82,7 @@ impl Cpu {
             window_end: 0,
             work_left: 0,
             deadline: 0,
+            start_at: 0,
         }
     }
 
@@ -82,6 +90,10 @@ impl Cpu {
     #[inline]
     pub(super) fn llcs(&self) -> u64 {
         1 << self.llc
+    }
+
+    pub(super) fn set_llc(&mut self, llc: u16) {
+        self.llc = llc as u8;
     }
 
     // Requests.
@@ -165,7 +177,12 @@ impl Cpu {
                 }
                 (model.l1, None)
             }
-            Kind::Store | Kind::Touch | Kind::Prefetch | Kind::Fence | Kind::Unpark => {
+            Kind::Store
+            | Kind::Touch
+            | Kind::Prefetch
+            | Kind::Fence
+            | Kind::Unpark
+            | Kind::Sleep => {
                 unreachable!("handled when started")
             }
         };

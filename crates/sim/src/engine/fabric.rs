@@ -6,7 +6,7 @@
 use crate::event_queue::{Event, EventQueue};
 use crate::model::Model;
 
-use super::cpu::Cpu;
+use super::cpu::{Cpu, State};
 use super::line::{Line, NOBODY, Request};
 
 pub(super) struct Fabric {
@@ -27,6 +27,15 @@ impl Fabric {
             transfers: 0,
             random: 0x9e37_79b9_7f4a_7c15 ^ seed,
         }
+    }
+
+    /// `cpu` starts its operation then.
+    #[inline]
+    pub(super) fn start_at(&mut self, cpu: &mut Cpu, at: u64) {
+        cpu.state = State::Starting;
+        cpu.start_at = at;
+        self.queue
+            .push(at, Event::Start(cpu.number, cpu.generation));
     }
 
     /// `cpu` asks for the line, unless it has done so already.

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Park,
     /// Wake up to `a` sleepers.
     Unpark,
+    /// Sleep for `a` picoseconds.
+    Sleep,
 }
 
 impl Kind {

@@ -1,5 +1,7 @@
 //! The machine's promises to simulated code, and its timing where code can tell.
 
+mod sharing;
+
 use lockworks_machine::Machine;
 
 use super::*;
@@ -261,7 +263,7 @@ fn unpark_wakes_as_many_as_it_is_asked_to() {
         (9000, op(Kind::Unpark, word, 2)),
         (0, op(Kind::Park, word, 5)),
     ];
-    let latency = engine.model().wake_latency;
+    let latency = engine.model().thread_wake_latency;
     let programs = [sleeper.clone(), sleeper.clone(), sleeper, waker];
     let outcomes = run(&mut engine, &programs);
     let woken: Vec<u64> = outcomes[3].iter().map(|o| o.0).collect();

@@ -17,10 +17,16 @@ fn every_workload_runs_on_every_machine() {
         let machine = Machine::find(machine.name).unwrap();
         for workload in Workload::all() {
             let scenario = Scenario::new(machine.clone(), workload);
+            // The operations of a job are longer.
+            let seconds = if scenario.workload.job().is_some() {
+                3e-3
+            } else {
+                2e-4
+            };
             for threads in [1, 2, 5] {
                 for lock in working_locks() {
                     let run = Run {
-                        seconds: 2e-4,
+                        seconds,
                         ..brief(&scenario, lock, threads)
                     };
                     let what = format!(

@@ -4,6 +4,7 @@
 //! source.
 
 mod futex;
+mod kernel_build;
 mod leveldb;
 mod locktorture;
 mod memcached;
@@ -67,6 +68,10 @@ const WORKLOADS: &[(&str, Build)] = &[
         include_str!("../../../../experiments/workloads/memcached.toml"),
         memcached::build,
     ),
+    (
+        include_str!("../../../../experiments/workloads/kernel_build.toml"),
+        kernel_build::build,
+    ),
 ];
 
 fn parse(text: &str) -> Workload {
@@ -108,6 +113,12 @@ impl Workload {
     /// A constant, to be changed.
     pub fn constant_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.constants.get_mut(key)
+    }
+
+    /// How many operations a whole job is, where the workload is one that ends.
+    pub fn job(&self) -> Option<f64> {
+        let work_s = self.constants.get("build_work_s")?.value;
+        Some(1e6 * work_s / self.constant("hot_period_us"))
     }
 
     fn constant(&self, key: &str) -> f64 {
@@ -244,6 +255,7 @@ impl SimLock {
         self.entered(thread);
         critical();
         self.holders.set(self.holders.get() - 1);
+        with(|c| c.engine.note_lock(false));
         // SAFETY: as above, and this thread has acquired the lock.
         unsafe { self.kind.unlock(self.address as *mut u8, self.node(thread)) };
     }
@@ -255,6 +267,7 @@ impl SimLock {
             self.violations.set(self.violations.get() + 1);
         }
         let (node, measuring) = with(|c| {
+            c.engine.note_lock(true);
             let measuring = c.engine.time() >= c.warm_up;
             (c.engine.model().node(thread), measuring)
         });
@@ -308,8 +321,8 @@ impl SimLockref {
         }
         self.lock.with(thread, || {
             let count = load(self.count, 4) as u32;
-            let count = if up { count + 1 } else { count - 1 };
-            write(self.count, 4, count.into());
+            let change = if up { 1 } else { u32::MAX };
+            write(self.count, 4, count.wrapping_add(change).into());
         });
     }
 
@@ -353,6 +366,14 @@ pub(crate) fn park(address: usize, value: u32) {
     operate(Op {
         a: value.into(),
         ..Op::new(Kind::Park, address, 4)
+    });
+}
+
+/// Sleeps for so long.
+pub(crate) fn sleep(nanoseconds: f64) {
+    operate(Op {
+        a: (nanoseconds * 1000.0) as u64,
+        ..Op::new(Kind::Sleep, 0, 0)
     });
 }
 

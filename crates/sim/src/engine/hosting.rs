@@ -1,0 +1,449 @@
+//! What sharing CPUs means for simulated code: runners that lose their CPU in the middle of what
+//! they do, and get one again.
+//!
+//! A runner without a CPU is frozen: work that it has decided on keeps what is left of it, a spin
+//! loop sees nothing, a lock it holds stays held. Accesses that are on their way to a line end as
+//! they would have; what follows them waits. Its line copies go with it to another CPU at no cost.
+//!
+//! Virtual CPUs of guests halt where threads sleep. A kick costs the kicker, and the halted runner
+//! wants a CPU again after the wake latency; while KVM polls for it, much earlier. A runner that
+//! spins for a window of time leaves its guest (pause-loop exit), and yields to one of the same
+//! guest that waits for a CPU, if there is one: to the next in their order, as KVM does. The window
+//! doubles with each exit until the runner is scheduled again.
+
+use crate::event_queue::Event;
+use crate::model::HostTimes;
+
+use super::cpu::State;
+use super::op::Kind;
+use super::scheduler::{Scheduler, Status};
+use super::{Engine, line};
+
+/// What became of runners that share CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharingCounts {
+    /// Runners that gave up their CPU because they had nothing to do.
+    pub halts: u64,
+    /// Of these, ended while the host still polled.
+    pub polls_successful: u64,
+    /// Runners that others woke.
+    pub kicks: u64,
+    /// Turns that ended with the slice, or because another runner came first.
+    pub preemptions: u64,
+    /// Runners that moved to another CPU.
+    pub migrations: u64,
+    /// Exits of spinning guests.
+    pub pause_exits: u64,
+    /// Of these, those that gave another runner of the guest a CPU.
+    pub directed_yields: u64,
+    /// Picoseconds that runners wanted a CPU and had none.
+    pub steal: u64,
+    /// Of these, those in which they held a lock.
+    pub preempted_holder: u64,
+}
+
+struct Hosted {
+    /// Tells whether an event is for the turn or halt that the runner is at.
+    generation: u32,
+    /// Spinning for so long ends in an exit.
+    window: u64,
+    /// How long the host polls before a halted runner loses its CPU.
+    poll: u64,
+    halted_at: u64,
+    locks_held: u32,
+    frozen_at: u64,
+}
+
+pub(super) struct Hosting {
+    scheduler: Scheduler,
+    times: HostTimes,
+    guests: bool,
+    /// The machine's CPUs that are shared.
+    places: Vec<usize>,
+    runners: Vec<Hosted>,
+    balance_is_due: bool,
+    counts: SharingCounts,
+}
+
+impl Hosting {
+    pub(super) fn new(
+        times: HostTimes,
+        places: Vec<usize>,
+        llcs: &[u16],
+        runners: usize,
+        guests: Option<usize>,
+        pinned: bool,
+    ) -> Self {
+        let per_guest = runners.div_ceil(guests.unwrap_or(1));
+        Self {
+            scheduler: Scheduler::new(times.scheduler, llcs, runners, per_guest, pinned),
+            runners: (0..runners)
+                .map(|_| Hosted {
+                    generation: 0,
+                    window: times.pause_window,
+                    poll: 0,
+                    halted_at: 0,
+                    locks_held: 0,
+                    frozen_at: 0,
+                })
+                .collect(),
+            guests: guests.is_some(),
+            places,
+            balance_is_due: false,
+            counts: SharingCounts::default(),
+            times,
+        }
+    }
+
+    pub(super) fn counts(&self, now: u64) -> SharingCounts {
+        SharingCounts {
+            steal: self.scheduler.queued(now),
+            migrations: self.scheduler.migrations,
+            ..self.counts
+        }
+    }
+
+    /// A sleeper is woken: what that costs the waker, and when it has effect.
+    pub(super) fn kick(&mut self, sleeper: u16) -> (u64, u64) {
+        self.counts.kicks += 1;
+        let polls = self.scheduler.runners[usize::from(sleeper)].status == Status::Polling;
+        let latency = if polls {
+            self.times.poll_latency
+        } else {
+            self.times.wake_latency
+        };
+        (self.times.wake_cost, latency)
+    }
+
+    fn processor(&self, c: usize) -> usize {
+        self.scheduler.runners[c].processor
+    }
+
+    fn status(&self, c: usize) -> Status {
+        self.scheduler.runners[c].status
+    }
+}
+
+impl Engine {
+    fn hosting(&mut self) -> &mut Hosting {
+        self.hosting.as_mut().expect("CPUs are shared")
+    }
+
+    /// The current runner has acquired or released a lock under test.
+    pub(crate) fn note_lock(&mut self, acquired: bool) {
+        let c = self.current;
+        if let Some(hosting) = &mut self.hosting {
+            let held = &mut hosting.runners[c].locks_held;
+            *held = if acquired { *held + 1 } else { *held - 1 };
+        }
+    }
+
+    /// The operation of `c` waits.
+    #[inline(never)]
+    pub(super) fn hosted_wait(&mut self, c: usize, kind: Kind) {
+        match self.cpus[c].state {
+            State::Parked if !self.cpus[c].frozen => self.halt(c),
+            State::Waiting | State::Missing if kind == Kind::Await => self.watch_spinning(c),
+            _ => {}
+        }
+    }
+
+    fn watch_spinning(&mut self, c: usize) {
+        let generation = self.cpus[c].generation;
+        let now = self.fabric.now;
+        let hosting = self.hosting();
+        if hosting.guests && hosting.times.pause_window > 0 {
+            let at = now + hosting.runners[c].window;
+            self.fabric
+                .queue
+                .push(at, Event::Spin(c as u16, generation));
+        }
+    }
+
+    /// `c` has spun for a window.
+    pub(super) fn pause_exit(&mut self, c: usize, generation: u32) {
+        let cpu = &self.cpus[c];
+        let spins = matches!(cpu.state, State::Waiting | State::Missing);
+        if cpu.generation != generation || !spins || cpu.frozen {
+            return;
+        }
+        let now = self.fabric.now;
+        let hosting = self.hosting();
+        hosting.counts.pause_exits += 1;
+        hosting.runners[c].window *= 2;
+        let processor = hosting.processor(c);
+        let scheduler = &mut hosting.scheduler;
+        let target = scheduler.yield_target(c as u16);
+        if let Some(target) = target.filter(|&t| scheduler.may_go_first(t, now)) {
+            let next = scheduler.least(processor);
+            let next = next.filter(|&n| scheduler.may_go_first(n, now));
+            let other = hosting.processor(target.into());
+            hosting.counts.directed_yields += 1;
+            self.preempt(other);
+            self.run_next(other, Some(target));
+            if other != processor && next.is_some() {
+                self.preempt(processor);
+                self.run_next(processor, next);
+            }
+        }
+        let hosting = self.hosting();
+        if hosting.status(c) == Status::Queued {
+            hosting.scheduler.runners[c].yielded = true;
+        } else {
+            self.watch_spinning(c);
+        }
+    }
+
+    /// `c` has nothing to do.
+    fn halt(&mut self, c: usize) {
+        let now = self.fabric.now;
+        let hosting = self.hosting();
+        let processor = hosting.processor(c);
+        hosting.counts.halts += 1;
+        let hosted = &mut hosting.runners[c];
+        hosted.halted_at = now;
+        hosted.generation = hosted.generation.wrapping_add(1);
+        if hosted.poll > 0 && !hosting.scheduler.someone_waits(processor) {
+            let end = Event::Poll(c as u16, hosted.generation);
+            let at = now + hosted.poll;
+            hosting.scheduler.set_status(c as u16, Status::Polling, now);
+            self.fabric.queue.push(at, end);
+        } else {
+            self.preempt(processor);
+            self.run_next(processor, None);
+        }
+    }
+
+    /// The host no longer polls for `c`.
+    pub(super) fn poll_over(&mut self, c: usize, generation: u32) {
+        let hosting = self.hosting();
+        if hosting.runners[c].generation == generation && hosting.status(c) == Status::Polling {
+            let processor = hosting.processor(c);
+            self.preempt(processor);
+            self.run_next(processor, None);
+        }
+    }
+
+    /// `c`, which slept, wants to go on.
+    pub(super) fn hosted_wake(&mut self, c: usize) {
+        self.complete(c, 0);
+        let now = self.fabric.now;
+        let hosting = self.hosting();
+        match hosting.status(c) {
+            Status::Polling => {
+                hosting.counts.polls_successful += 1;
+                hosting.scheduler.set_status(c as u16, Status::On, now);
+            }
+            Status::Asleep => {
+                if hosting.guests {
+                    hosting.adapt_polling(c, now);
+                }
+                let (processor, ahead) = hosting.scheduler.wake(c as u16, now);
+                if ahead {
+                    self.preempt(processor);
+                }
+                self.run_next(processor, None);
+                self.plan_balance();
+            }
+            // It has been woken before it could sleep.
+            Status::On | Status::Queued => {}
+        }
+    }
+
+    /// Who runs there, if anyone, stops.
+    fn preempt(&mut self, processor: usize) {
+        let now = self.fabric.now;
+        let hosting = self.hosting.as_mut().expect("CPUs are shared");
+        let Some(c) = hosting.scheduler.stop(processor, now) else {
+            return;
+        };
+        let c = usize::from(c);
+        let cpu = &mut self.cpus[c];
+        let hosted = &mut hosting.runners[c];
+        hosted.generation = hosted.generation.wrapping_add(1);
+        let was_frozen = cpu.frozen;
+        if !was_frozen {
+            hosted.frozen_at = now;
+        }
+        if cpu.state == State::Parked {
+            hosting.scheduler.set_status(c as u16, Status::Asleep, now);
+            cpu.frozen = true;
+        } else {
+            hosting.counts.preemptions += 1;
+            hosting.scheduler.enqueue(c as u16, now, true);
+            if !was_frozen {
+                self.freeze(c);
+            }
+        }
+    }
+
+    /// An idle processor goes on, with `chosen` or whose turn it is.
+    fn run_next(&mut self, processor: usize, chosen: Option<u16>) {
+        let now = self.fabric.now;
+        let hosting = self.hosting();
+        if hosting.scheduler.running_on(processor).is_none() {
+            let next = match chosen {
+                Some(c) => {
+                    hosting.scheduler.start(processor, c, now);
+                    chosen
+                }
+                None => hosting.scheduler.next(processor, now),
+            };
+            if let Some(c) = next {
+                self.switch_to(processor, c);
+            }
+        }
+        if let Some(at) = self.hosting().scheduler.slice_end(processor, now) {
+            let turn = self.hosting().scheduler.processors[processor].turn;
+            let end = Event::Slice(processor as u16, turn);
+            self.fabric.queue.push(at, end);
+        }
+    }
+
+    fn switch_to(&mut self, processor: usize, c: u16) {
+        let hosting = self.hosting.as_mut().expect("CPUs are shared");
+        let hosted = &mut hosting.runners[usize::from(c)];
+        hosted.generation = hosted.generation.wrapping_add(1);
+        let begins = Event::Run(c, hosted.generation);
+        let at = self.fabric.now + hosting.times.switch;
+        self.fabric.queue.push(at, begins);
+        let place = hosting.places[processor];
+        if self.fabric.model.place(c.into()) != place {
+            self.fabric.model.set_place(c.into(), place);
+            self.cpus[usize::from(c)].set_llc(self.fabric.model.llc(c));
+        }
+    }
+
+    /// `c` has been switched to.
+    pub(super) fn run_hosted(&mut self, c: usize, generation: u32) {
+        let now = self.fabric.now;
+        let hosting = self.hosting();
+        let window = hosting.times.pause_window;
+        let hosted = &mut hosting.runners[c];
+        if hosted.generation != generation {
+            return;
+        }
+        hosted.window = window;
+        if hosted.locks_held > 0 {
+            hosting.counts.preempted_holder += now - hosted.frozen_at;
+        }
+        self.thaw(c);
+    }
+
+    /// A turn is over.
+    pub(super) fn slice_over(&mut self, processor: usize, turn: u32) {
+        let p = &mut self.hosting().scheduler.processors[processor];
+        if p.turn != turn {
+            return;
+        }
+        p.slice_ends = false;
+        if self.hosting().scheduler.someone_waits(processor) {
+            self.preempt(processor);
+            self.run_next(processor, None);
+        }
+    }
+
+    fn plan_balance(&mut self) {
+        let now = self.fabric.now;
+        let hosting = self.hosting();
+        let due = hosting.scheduler.anyone_waits() && !hosting.balance_is_due;
+        if due {
+            hosting.balance_is_due = true;
+            let at = now + hosting.times.balance_period;
+            self.fabric.queue.push(at, Event::Balance);
+        }
+    }
+
+    /// Idle processors look for work.
+    pub(super) fn balance(&mut self) {
+        let now = self.fabric.now;
+        self.hosting().balance_is_due = false;
+        while let Some((processor, c)) = self.hosting().scheduler.balance() {
+            self.run_next(processor, Some(c));
+        }
+        while let Some(processor) = self.hosting().scheduler.even_out(now) {
+            self.run_next(processor, None);
+        }
+        self.plan_balance();
+    }
+
+    /// Stops what `c` is doing.
+    fn freeze(&mut self, c: usize) {
+        let now = self.fabric.now;
+        let cpu = &mut self.cpus[c];
+        cpu.frozen = true;
+        match cpu.state {
+            State::Starting => cpu.work_left = cpu.start_at - now,
+            State::Waiting | State::Missing if cpu.op.kind == Kind::Await => {
+                if cpu.op.looks > 0 {
+                    let left = cpu.deadline.saturating_sub(now) / self.fabric.model.look;
+                    cpu.op.looks = (left as u32).max(1);
+                }
+                let line = line::find(&mut self.lines, cpu.op.address);
+                line.waiters.retain(|&w| w != cpu.number);
+                cpu.state = State::Starting;
+                cpu.work_left = 0;
+            }
+            _ => return,
+        }
+        // What has been planned for it does not happen.
+        cpu.generation = cpu.generation.wrapping_add(1);
+    }
+
+    /// `c` goes on where it was stopped.
+    fn thaw(&mut self, c: usize) {
+        let cpu = &mut self.cpus[c];
+        cpu.frozen = false;
+        match cpu.state {
+            State::Held => {
+                cpu.state = State::Running;
+                self.runnable = Some(c);
+            }
+            State::Starting => {
+                let at = self.fabric.now + cpu.work_left;
+                self.fabric.start_at(cpu, at);
+            }
+            State::Parked => self.halt(c),
+            _ => {}
+        }
+    }
+
+    /// Can `c` never go on unless another runner does something?
+    pub(super) fn is_blocked(&self, c: usize) -> bool {
+        let cpu = &self.cpus[c];
+        match cpu.state {
+            State::Finished | State::Waiting | State::Parked => true,
+            State::Starting => {
+                cpu.frozen && cpu.op.kind == Kind::Await && !cpu.op.satisfied(self.peek(&cpu.op))
+            }
+            _ => false,
+        }
+    }
+
+    /// The current runner has returned.
+    pub(super) fn leave(&mut self, c: usize) {
+        if self.hosting.is_some() {
+            let now = self.fabric.now;
+            let processor = self.hosting().processor(c);
+            let scheduler = &mut self.hosting().scheduler;
+            scheduler.stop(processor, now);
+            scheduler.set_status(c as u16, Status::Asleep, now);
+            self.run_next(processor, None);
+        }
+    }
+}
+
+impl Hosting {
+    /// Polls longer after a halt that a longer poll would have ended, not at all after a long one.
+    fn adapt_polling(&mut self, c: usize, now: u64) {
+        let hosted = &mut self.runners[c];
+        let slept = now - hosted.halted_at;
+        hosted.poll = if slept > self.times.poll_most {
+            0
+        } else {
+            (hosted.poll * 2)
+                .max(self.times.poll_first)
+                .min(self.times.poll_most)
+        };
+    }
+}

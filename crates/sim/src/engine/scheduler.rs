@@ -1,0 +1,359 @@
+//! Who runs on which CPU, when there are more runners than CPUs: the host's scheduler.
+//!
+//! A runner is what the engine otherwise calls a CPU: a thread, or a virtual CPU of a guest. It
+//! takes turns with others on the machine's real CPUs, here called processors. The rules are those
+//! of Linux' fair scheduler, simplified: every processor has a queue, the runner that has run least
+//! is next, a slice is a share of the scheduling latency, who has slept is put a little ahead, and
+//! who wakes well behind the one that runs takes its place. A runner wakes where it ran last, or on
+//! an idle processor under the same last-level cache; processors that become idle take waiting
+//! runners from that cache's others at once, from the rest of the machine every balance period.
+//!
+//! Only decisions are here; what they mean for simulated code is in `hosting`.
+
+use crate::model::SchedulerTimes;
+
+/// What a runner is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// Has a processor.
+    On,
+    /// Has a processor and keeps it for a while, though it has nothing to do (KVM's halt polling).
+    Polling,
+    /// Could run, and waits for a processor.
+    Queued,
+    /// Waits for something else.
+    Asleep,
+}
+
+pub(super) struct Runner {
+    pub(super) status: Status,
+    /// Where it runs, waits or ran last.
+    pub(super) processor: usize,
+    /// Grows with the time that it runs; comparable within a processor.
+    virtual_time: i64,
+    /// Since when it has its status.
+    pub(super) since: u64,
+    /// Was directed at by a yield before, and is to be passed over this time.
+    passed_over: bool,
+    /// Gave up its processor because it was spinning.
+    pub(super) yielded: bool,
+    /// Has lost its processor to another, rather than just woken.
+    preempted: bool,
+}
+
+pub(super) struct Processor {
+    pub(super) running: Option<u16>,
+    waiting: Vec<u16>,
+    /// Counts the turns, so that the end of one is told from that of another.
+    pub(super) turn: u32,
+    /// Is the end of this turn an event to come?
+    pub(super) slice_ends: bool,
+    turn_began: u64,
+    /// Until when the running one's virtual time has been counted.
+    counted: u64,
+    least_virtual_time: i64,
+    llc: u16,
+}
+
+pub(super) struct Scheduler {
+    times: SchedulerTimes,
+    pinned: bool,
+    /// Runners of a guest, one after the other.
+    per_guest: usize,
+    /// Of each guest, whom a yield was directed at last.
+    boosted: Vec<usize>,
+    pub(super) runners: Vec<Runner>,
+    pub(super) processors: Vec<Processor>,
+    pub(super) migrations: u64,
+    /// Time that runners have waited for a processor, before they had one.
+    queued: u64,
+}
+
+impl Scheduler {
+    /// So many runners on processors under these last-level caches.
+    pub(super) fn new(
+        times: SchedulerTimes,
+        llcs: &[u16],
+        runners: usize,
+        per_guest: usize,
+        pinned: bool,
+    ) -> Self {
+        let count = llcs.len();
+        Self {
+            pinned,
+            per_guest,
+            boosted: (0..runners.div_ceil(per_guest))
+                .map(|g| g * per_guest)
+                .collect(),
+            runners: (0..runners)
+                .map(|r| Runner {
+                    status: Status::Asleep,
+                    processor: r % count,
+                    // Nobody has the same history: turns end at different times.
+                    virtual_time: scattered(r, times.latency) as i64,
+                    since: 0,
+                    passed_over: false,
+                    yielded: false,
+                    preempted: false,
+                })
+                .collect(),
+            processors: llcs
+                .iter()
+                .map(|&llc| Processor {
+                    running: None,
+                    waiting: Vec::new(),
+                    turn: 0,
+                    slice_ends: false,
+                    turn_began: 0,
+                    counted: 0,
+                    least_virtual_time: 0,
+                    llc,
+                })
+                .collect(),
+            times,
+            migrations: 0,
+            queued: 0,
+        }
+    }
+
+    pub(super) fn running_on(&self, processor: usize) -> Option<u16> {
+        self.processors[processor].running
+    }
+
+    pub(super) fn someone_waits(&self, processor: usize) -> bool {
+        !self.processors[processor].waiting.is_empty()
+    }
+
+    pub(super) fn anyone_waits(&self) -> bool {
+        (0..self.processors.len()).any(|p| self.someone_waits(p))
+    }
+
+    /// Time that runners have waited for a processor until now.
+    pub(super) fn queued(&self, now: u64) -> u64 {
+        let waits = |r: &&Runner| r.status == Status::Queued;
+        let waiting = self.runners.iter().filter(waits);
+        self.queued + waiting.map(|r| now - r.since).sum::<u64>()
+    }
+
+    pub(super) fn set_status(&mut self, c: u16, status: Status, now: u64) {
+        let runner = &mut self.runners[usize::from(c)];
+        runner.status = status;
+        runner.since = now;
+    }
+
+    /// Brings the virtual time of who runs there up to date.
+    fn count(&mut self, processor: usize, now: u64) {
+        let p = &mut self.processors[processor];
+        let first_waiting = p
+            .waiting
+            .iter()
+            .map(|&c| self.runners[usize::from(c)].virtual_time)
+            .min();
+        let running = p.running.map(|c| {
+            let runner = &mut self.runners[usize::from(c)];
+            runner.virtual_time += now.saturating_sub(p.counted) as i64;
+            runner.virtual_time
+        });
+        p.counted = now.max(p.counted);
+        if let Some(least) = first_waiting.into_iter().chain(running).min() {
+            p.least_virtual_time = p.least_virtual_time.max(least);
+        }
+    }
+
+    /// Who runs there stops.
+    pub(super) fn stop(&mut self, processor: usize, now: u64) -> Option<u16> {
+        self.count(processor, now);
+        self.processors[processor].running.take()
+    }
+
+    /// Makes `c` wait for a processor: which, and is it to take the place of who runs there?
+    pub(super) fn wake(&mut self, c: u16, now: u64) -> (usize, bool) {
+        let before = self.runners[usize::from(c)].processor;
+        let processor = if self.pinned {
+            before
+        } else {
+            self.place(before)
+        };
+        self.count(before, now);
+        self.count(processor, now);
+        self.move_to(c, processor);
+        let least = self.processors[processor].least_virtual_time;
+        let runner = &mut self.runners[usize::from(c)];
+        runner.virtual_time = runner
+            .virtual_time
+            .max(least - self.times.latency as i64 / 2);
+        let own = runner.virtual_time;
+        self.enqueue(c, now, false);
+        let ahead = self.processors[processor].running.is_some_and(|r| {
+            let runner = &self.runners[usize::from(r)];
+            runner.status == Status::Polling
+                || runner.virtual_time - own > self.times.wakeup_granularity as i64
+        });
+        (processor, ahead)
+    }
+
+    /// `c` waits on its processor.
+    pub(super) fn enqueue(&mut self, c: u16, now: u64, preempted: bool) {
+        self.set_status(c, Status::Queued, now);
+        let runner = &mut self.runners[usize::from(c)];
+        runner.preempted = preempted;
+        self.processors[runner.processor].waiting.push(c);
+    }
+
+    /// An idle processor near this one, or this one.
+    fn place(&self, processor: usize) -> usize {
+        let idle = |p: &Processor| p.running.is_none() && p.waiting.is_empty();
+        if idle(&self.processors[processor]) {
+            return processor;
+        }
+        let llc = self.processors[processor].llc;
+        let near = |p: &Processor| p.llc == llc && idle(p);
+        self.processors.iter().position(near).unwrap_or(processor)
+    }
+
+    fn move_to(&mut self, c: u16, processor: usize) {
+        let runner = &mut self.runners[usize::from(c)];
+        let before = std::mem::replace(&mut runner.processor, processor);
+        if before != processor {
+            runner.virtual_time += self.processors[processor].least_virtual_time
+                - self.processors[before].least_virtual_time;
+            self.migrations += 1;
+        }
+    }
+
+    /// Who is to run on an idle processor now, from its own queue or from another's.
+    pub(super) fn next(&mut self, processor: usize, now: u64) -> Option<u16> {
+        self.count(processor, now);
+        let c = match self.least(processor) {
+            Some(c) => c,
+            None => self.steal_for(processor, true)?,
+        };
+        self.start(processor, c, now);
+        Some(c)
+    }
+
+    pub(super) fn least(&self, processor: usize) -> Option<u16> {
+        let queue = &self.processors[processor].waiting;
+        let key = |&c: &u16| (self.runners[usize::from(c)].virtual_time, c);
+        queue.iter().copied().min_by_key(key)
+    }
+
+    /// `c`, which waits, has `processor` now.
+    pub(super) fn start(&mut self, processor: usize, c: u16, now: u64) {
+        let at = self.runners[usize::from(c)].processor;
+        self.processors[at].waiting.retain(|&w| w != c);
+        if at != processor {
+            self.count(at, now);
+            self.move_to(c, processor);
+        }
+        let runner = &mut self.runners[usize::from(c)];
+        runner.yielded = false;
+        self.queued += now - runner.since;
+        let p = &mut self.processors[processor];
+        p.running = Some(c);
+        p.turn = p.turn.wrapping_add(1);
+        p.slice_ends = false;
+        p.turn_began = now;
+        p.counted = now;
+        self.set_status(c, Status::On, now);
+    }
+
+    /// Someone who waits in the fullest queue, near or anywhere.
+    fn steal_for(&self, processor: usize, near: bool) -> Option<u16> {
+        if self.pinned {
+            return None;
+        }
+        let llc = self.processors[processor].llc;
+        let fullest = (0..self.processors.len())
+            .filter(|&p| !near || self.processors[p].llc == llc)
+            .max_by_key(|&p| (self.processors[p].waiting.len(), std::cmp::Reverse(p)))?;
+        self.least(fullest)
+    }
+
+    /// For idle processors, someone from anywhere: the processor, and who is to run there.
+    pub(super) fn balance(&self) -> Option<(usize, u16)> {
+        let idle = self.processors.iter().position(|p| p.running.is_none())?;
+        Some((idle, self.steal_for(idle, false)?))
+    }
+
+    /// When the turn of who runs there ends, if someone waits and that has not been asked before.
+    pub(super) fn slice_end(&mut self, processor: usize, now: u64) -> Option<u64> {
+        let tick = self.times.tick.max(1);
+        let phase = scattered(processor, tick);
+        let p = &mut self.processors[processor];
+        if p.slice_ends || p.waiting.is_empty() || p.running.is_none() {
+            return None;
+        }
+        p.slice_ends = true;
+        let share = self.times.latency / (1 + p.waiting.len() as u64);
+        let slice = share.max(self.times.granularity);
+        let end = (p.turn_began + slice).max(now);
+        // Slices end at a tick.
+        Some((end + tick - phase).div_ceil(tick) * tick + phase - tick)
+    }
+
+    /// Moves a runner from the longest queue to the shortest, if it is shorter there then: where to.
+    pub(super) fn even_out(&mut self, now: u64) -> Option<usize> {
+        let length = |&p: &usize| {
+            let p = &self.processors[p];
+            p.waiting.len() + usize::from(p.running.is_some())
+        };
+        let all = 0..self.processors.len();
+        let from = all.clone().max_by_key(length)?;
+        let to = all.min_by_key(length)?;
+        if self.pinned || length(&from) < length(&to) + 2 {
+            return None;
+        }
+        let c = self.least(from)?;
+        self.count(from, now);
+        self.count(to, now);
+        self.processors[from].waiting.retain(|&w| w != c);
+        self.move_to(c, to);
+        self.processors[to].waiting.push(c);
+        Some(to)
+    }
+
+    /// Whom a yield of `c` helps: the next runner of its guest that waits for a processor.
+    pub(super) fn yield_target(&mut self, c: u16) -> Option<u16> {
+        let guest = usize::from(c) / self.per_guest;
+        let first = guest * self.per_guest;
+        let boosted = self.boosted[guest];
+        for i in 1..=self.per_guest {
+            let candidate = first + (boosted - first + i) % self.per_guest;
+            let runner = &mut self.runners[candidate];
+            if candidate == usize::from(c) || runner.status != Status::Queued || !runner.preempted {
+                continue;
+            }
+            // Who spun itself is taken every other time only.
+            if runner.yielded {
+                runner.passed_over = !runner.passed_over;
+                if runner.passed_over {
+                    continue;
+                }
+            }
+            self.boosted[guest] = candidate;
+            return Some(candidate as u16);
+        }
+        None
+    }
+
+    /// May `c`, which waits, take its processor out of turn?
+    pub(super) fn may_go_first(&mut self, c: u16, now: u64) -> bool {
+        let processor = self.runners[usize::from(c)].processor;
+        self.count(processor, now);
+        let own = self.runners[usize::from(c)].virtual_time;
+        let running = self.processors[processor].running;
+        let others = self.least(processor).into_iter().chain(running);
+        let least = others
+            .map(|r| self.runners[usize::from(r)].virtual_time)
+            .min();
+        least.is_none_or(|least| own - least <= self.times.wakeup_granularity as i64)
+    }
+}
+
+/// A number below `range` for each `i`, far from those of its neighbours.
+fn scattered(i: usize, range: u64) -> u64 {
+    let golden = 0x9e37_79b9_7f4a_7c15_u64;
+    let fraction = (i as u64 + 1).wrapping_mul(golden) >> 32;
+    ((u128::from(fraction) * u128::from(range)) >> 32) as u64
+}

@@ -1,0 +1,174 @@
+//! Runners that share CPUs.
+
+use super::*;
+use crate::engine::SharingCounts;
+
+const US: u64 = 1000 * NS;
+const MS: u64 = 1000 * US;
+
+/// As many runners on CPUs 0, 1, ... of a machine: the virtual CPUs of a guest, or threads.
+fn shared(runners: usize, cpus: usize, guest: bool, settings: &[(&str, f64)]) -> Engine {
+    let machine = Machine::find("haswell-ex-4").expect("a built-in machine");
+    let mut parameters = Parameters::default();
+    for (key, value) in settings {
+        parameters.parameter_mut(key).expect("a parameter").value = *value;
+    }
+    let places: Vec<usize> = (0..cpus).collect();
+    let model = Model::new(
+        &machine,
+        (0..runners).map(|r| places[r % cpus]).collect(),
+        &parameters,
+    );
+    let mut engine = Engine::new(model, 200 * MS, 1);
+    engine.share(places, guest.then_some(1), false);
+    engine
+}
+
+fn counts(engine: &Engine) -> SharingCounts {
+    engine.sharing_counts().expect("CPUs are shared")
+}
+
+fn spin(address: usize, value: u64) -> (u64, Op) {
+    (0, await_value(address, value))
+}
+
+/// Nothing but time passes: for programs that only compute.
+fn touch(word: usize) -> Op {
+    op(Kind::Load, word, 0)
+}
+
+#[test]
+fn runners_of_one_cpu_take_turns_and_lose_no_work() {
+    let mut engine = shared(2, 1, false, &[]);
+    let words = [0, 1].map(|_| engine.allocate("word", 4, 0));
+    let work = |word| vec![(30_000_000, touch(word))];
+    let outcomes = run(&mut engine, &[work(words[0]), work(words[1])]);
+    let mut ends: Vec<u64> = outcomes.iter().map(|o| o[0].1).collect();
+    ends.sort_unstable();
+    assert!(ends[0] > 45 * MS, "they take turns: {ends:?}");
+    assert!(
+        (60 * MS..61 * MS).contains(&ends[1]),
+        "no work is lost: {ends:?}"
+    );
+    let counts = counts(&engine);
+    assert!((2..20).contains(&counts.preemptions), "{counts:?}");
+    assert!((50 * MS..61 * MS).contains(&counts.steal), "{counts:?}");
+}
+
+#[test]
+fn a_runner_that_sleeps_gives_its_cpu_to_another() {
+    let mut engine = shared(2, 1, false, &[]);
+    let word = engine.allocate("word", 4, 0);
+    let sleeps = vec![(0, op(Kind::Sleep, 0, 20 * MS)), (0, touch(word))];
+    let works = vec![(40_000_000, touch(word))];
+    let outcomes = run(&mut engine, &[sleeps, works]);
+    assert!(outcomes[0][1].1 < 42 * MS, "{outcomes:?}");
+    assert!(outcomes[1][0].1 < 42 * MS, "{outcomes:?}");
+}
+
+#[test]
+fn a_kick_costs_the_kicker_and_takes_its_time() {
+    let mut engine = shared(2, 2, true, &[]);
+    let word = engine.allocate("word", 4, 0);
+    let halts = vec![(0, op(Kind::Park, word, 0))];
+    let kicks = vec![(500_000, op(Kind::Unpark, word, 1)), (0, touch(word))];
+    let outcomes = run(&mut engine, &[halts, kicks]);
+    let kicked = outcomes[1][0].1 - 7_400 * NS;
+    let woken = outcomes[0][0].1 - kicked;
+    assert!((63_500 * NS..63_700 * NS).contains(&woken), "{woken}");
+    let counts = counts(&engine);
+    assert_eq!((counts.halts, counts.kicks), (1, 1));
+}
+
+#[test]
+fn a_halted_runner_is_polled_for_after_short_halts() {
+    let nap = |ms: f64| {
+        let mut engine = shared(1, 1, true, &[("halt_poll_most_us", ms * 1000.0)]);
+        let naps = vec![(0, op(Kind::Sleep, 0, 25 * US)); 8];
+        run(&mut engine, &[naps]);
+        counts(&engine).polls_successful
+    };
+    // 10 us at first, 20 after the first halt, 40 after the second.
+    assert_eq!(nap(0.2), 6);
+    assert_eq!(nap(0.0), 0);
+}
+
+/// Of a guest with one CPU, the first runner spins for what the second does: when it sees that.
+fn spinner_sees(window_cycles: f64) -> (u64, SharingCounts) {
+    let mut engine = shared(2, 1, true, &[("pause_window_cycles", window_cycles)]);
+    let word = engine.allocate("word", 4, 0);
+    // Two turns, so that the spinner is sure to take one of its own from the other.
+    let sets = vec![
+        (20_000_000, touch(word)),
+        (1_000, op(Kind::Exchange, word, 1)),
+        (40_000_000, touch(word)),
+    ];
+    let outcomes = run(&mut engine, &[vec![spin(word, 1)], sets]);
+    (outcomes[0][0].1, counts(&engine))
+}
+
+#[test]
+fn who_spins_in_a_guest_yields_to_who_waits_for_a_cpu() {
+    let (with, counts) = spinner_sees(4096.0);
+    assert!(
+        counts.pause_exits > 0 && counts.directed_yields > 0,
+        "{counts:?}"
+    );
+    let (without, counts) = spinner_sees(0.0);
+    assert_eq!((counts.pause_exits, counts.directed_yields), (0, 0));
+    assert!(with + 5 * MS < without, "{with} {without}");
+}
+
+#[test]
+fn a_bounded_wait_counts_only_time_with_a_cpu() {
+    let mut engine = shared(2, 1, false, &[]);
+    let words = [0, 1].map(|_| engine.allocate("word", 4, 0));
+    let look = engine.model().look;
+    let looks = (20 * MS / look) as u32;
+    let bounded = Op {
+        looks,
+        ..await_value(words[0], 1)
+    };
+    let works = vec![(40_000_000, touch(words[1]))];
+    let outcomes = run(&mut engine, &[vec![(0, bounded)], works]);
+    let end = outcomes[0][0].1;
+    assert!((30 * MS..50 * MS).contains(&end), "{end}");
+}
+
+#[test]
+fn runners_that_nothing_can_wake_are_a_deadlock() {
+    for guest in [false, true] {
+        let mut engine = shared(3, 1, guest, &[]);
+        let word = engine.allocate("word", 4, 0);
+        let programs = [
+            vec![spin(word, 1)],
+            vec![spin(word, 2)],
+            vec![(0, op(Kind::Park, word, 0))],
+        ];
+        run(&mut engine, &programs);
+        assert!(engine.next == Step::Deadlock);
+    }
+    let mut engine = shared(2, 1, false, &[("scheduler_granularity_us", 300_000.0)]);
+    let word = engine.allocate("word", 4, 0);
+    let programs = [vec![spin(word, 1)], vec![(0, op(Kind::Exchange, word, 1))]];
+    run(&mut engine, &programs);
+    assert!(
+        engine.next == Step::End,
+        "the other has not had its turn yet"
+    );
+}
+
+#[test]
+fn idle_cpus_take_waiting_runners() {
+    // Two that end at once leave two CPUs to the four others.
+    let mut engine = shared(6, 4, false, &[]);
+    let words: Vec<usize> = (0..6).map(|_| engine.allocate("word", 4, 0)).collect();
+    let programs: Vec<Program> = words
+        .iter()
+        .enumerate()
+        .map(|(r, &word)| vec![(if r == 2 || r == 3 { 0 } else { 60_000_000 }, touch(word))])
+        .collect();
+    let outcomes = run(&mut engine, &programs);
+    assert!(outcomes.iter().all(|o| o[0].1 < 62 * MS), "{outcomes:?}");
+    assert_eq!(counts(&engine).migrations, 2);
+}
