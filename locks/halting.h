@@ -175,6 +175,9 @@ static lw_always_inline bool lw_make_head(union lw_word *lock, struct lw_node *n
 {
 	uint32_t state = lw_load(&node->locked, relaxed);
 
+	/* (*,0,1) -> (*,1,1): nobody overtakes the new head, not even while it wakes up */
+	if (!how.claim)
+		lw_fetch_or(&lock->val, LW_PENDING, relaxed);
 	while (state != LW_NODE_ABANDONED) {
 		bool halted = state == LW_NODE_HALTED;
 		uint32_t slot = halted ? lw_tail_slot(lw_load(&node->tail, relaxed)) : 0;
