@@ -175,9 +175,6 @@ static lw_always_inline bool lw_make_head(union lw_word *lock, struct lw_node *n
 {
 	uint32_t state = lw_load(&node->locked, relaxed);
 
-	/* (*,0,1) -> (*,1,1): nobody overtakes the new head, not even while it wakes up */
-	if (!how.claim)
-		lw_fetch_or(&lock->val, LW_PENDING, relaxed);
 	while (state != LW_NODE_ABANDONED) {
 		bool halted = state == LW_NODE_HALTED;
 		uint32_t slot = halted ? lw_tail_slot(lw_load(&node->tail, relaxed)) : 0;
@@ -227,10 +224,16 @@ static lw_always_inline struct lw_node *lw_halting_next(union lw_word *lock, str
 static lw_always_inline void lw_halting_pass(union lw_word *lock, struct lw_node *node, bool hold,
 					     struct lw_halting how)
 {
+	/* (*,0,*) -> (*,1,*): nobody overtakes the new head, not even while it wakes up */
+	if (node && !how.claim)
+		lw_fetch_or(&lock->val, LW_PENDING, relaxed);
 	while (node && !lw_make_head(lock, node, hold, how)) {
 		uint32_t tail = lw_load(&node->tail, relaxed);
 		struct lw_node *next = lw_halting_next(lock, node, tail);
 
+		/* (0,1,*) -> (0,0,*) */
+		if (!next && !how.claim)
+			lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
 		lw_store(&node->count, 0, release);
 		lw_slot_reclaim(lw_tail_slot(tail));
 		node = next;
