@@ -1408,7 +1408,7 @@ fn is_waiters(cell: &Cell) -> bool {
 
 /// Does it say which lock an entry of the table of parked queue heads is for?
 fn is_parked_lock(cell: &Cell) -> bool {
-    cell.region == Region::Table && cell.address % hooks::parked_head_size() == 0
+    cell.region == Region::Table && cell.address.is_multiple_of(hooks::parked_head_size())
 }
 
 fn initial(unlocked: u32, cell: &Cell) -> u64 {
