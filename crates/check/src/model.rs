@@ -473,6 +473,8 @@ impl<'a, const N: usize> Model<'a, N> {
         if attributes.level < self.config.nesting
             && attributes.interrupted & 1 << attributes.level == 0
             && state.threads[thread].deferred.is_none()
+            // One that comes while it sleeps might as well have come just before.
+            && !state.threads[thread].parked
         {
             choices.push(Choice::Interruption);
         }
