@@ -1,11 +1,13 @@
 //! Published tables, and their experiments repeated in simulation.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
 use itertools::Itertools;
-use lockworks::{Settings, fairness};
-use lockworks_machine::Machine;
-use lockworks_sim::{Outcome, Placement, Run, Scenario};
+use lockworks::{Setting, Settings, Tunable, fairness};
+use lockworks_machine::{Machine, Mark};
+use lockworks_sim::{Outcome, Placement, Run, Scenario, Sharing};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +34,10 @@ const TABLES: &[(&str, &str)] = tables!(
     "hq_locktorture_kunpeng920_gain_percent",
     "hq_nginx_kunpeng920_percent",
     "hq_memcached_epyc9654_nps4_percent",
-    "hq_memcached_kunpeng920_percent"
+    "hq_memcached_kunpeng920_percent",
+    "pv_kernel_build_haswell_ex_seconds",
+    "pv_kernel_build_westmere_ex_seconds",
+    "pv_kernel_build_westmere_ex_pinned_seconds"
 );
 
 /// What `lockworks fit` has found, each on tables of one workload.
@@ -40,6 +45,8 @@ const FITS: &[&str] = &[
     include_str!("../../../experiments/fit.toml"),
     include_str!("../../../experiments/fit_hq.toml"),
     include_str!("../../../experiments/fit_memcached.toml"),
+    include_str!("../../../experiments/fit_pv_haswell.toml"),
+    include_str!("../../../experiments/fit_pv_westmere.toml"),
 ];
 
 /// How a published table came about.
@@ -57,13 +64,23 @@ pub struct Experiment {
     /// Which workload.
     pub workload: String,
     placement: Placing,
+    /// Threads are the virtual CPUs of a guest.
+    guest: Option<Guest>,
+    /// Of the locks, where they are not those of a kernel.
+    #[serde(default)]
+    tunables: BTreeMap<String, u64>,
+    /// Values that were otherwise than the model has them.
+    #[serde(default, rename = "set")]
+    settings: Vec<Described>,
     /// Over so many random placements the mean is taken, fewer with more threads.
     placements: u64,
     /// What the published figures count.
     pub unit: String,
     #[serde(default)]
     per_second: f64,
-    /// The column that speedups are relative to; the lock, where gains are published.
+    /// The column that speedups are relative to; the lock, where gains are published; none, where
+    /// seconds are.
+    #[serde(default)]
     pub baseline: String,
     /// The column that the works are about, if it is one.
     #[serde(default)]
@@ -82,7 +99,7 @@ pub struct Experiment {
     columns: Vec<Column>,
     #[serde(skip)]
     published: Vec<Published>,
-    /// The saved fit on tables of this workload.
+    /// The saved fit on tables of such circumstances.
     #[serde(skip)]
     pub fit: Option<Fit>,
 }
@@ -94,6 +111,27 @@ enum Placing {
     Scatter,
     /// As many threads together as the workload's constant `gather_threads` says.
     Gather,
+}
+
+/// What a guest ran on.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Guest {
+    /// CPUs of the host.
+    cpus: usize,
+    /// Its virtual CPUs stayed each on one of them.
+    #[serde(default)]
+    pinned: bool,
+}
+
+/// A value of the experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Described {
+    key: String,
+    value: f64,
+    mark: Mark,
+    source: String,
 }
 
 /// What a column's figures are.
@@ -110,6 +148,8 @@ enum Measure {
     Latency,
     /// The fairness factor.
     Fairness,
+    /// How long the workload's whole job takes.
+    Seconds,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -199,6 +239,17 @@ pub struct Row {
     pub speedup: Option<Speedup>,
 }
 
+/// Two columns in the wrong order.
+#[derive(Clone, Debug, Serialize)]
+pub struct Misordered {
+    /// Number of threads.
+    pub threads: usize,
+    /// As published.
+    pub slower: String,
+    /// As published.
+    pub faster: String,
+}
+
 /// What a lock makes of a baseline's rate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Speedup {
@@ -224,13 +275,24 @@ impl Experiment {
             .collect();
         for text in FITS {
             let fit: Fit = toml::from_str(text).expect("saved fits are well formed");
-            let made_on = all.iter().find(|e| e.name == fit.tables[0]);
-            let workload = made_on.expect("fits are made on tables").workload.clone();
-            for experiment in all.iter_mut().filter(|e| e.workload == workload) {
-                experiment.fit = Some(fit.clone());
+            let made_on: Vec<_> = all
+                .iter()
+                .filter(|e| fit.tables.contains(&e.name))
+                .map(Self::circumstances)
+                .collect();
+            for experiment in &mut all {
+                if made_on.contains(&experiment.circumstances()) {
+                    experiment.fit = Some(fit.clone());
+                }
             }
         }
         all
+    }
+
+    /// What a fit is made for: workload, machine, and whether virtual CPUs are pinned.
+    fn circumstances(&self) -> (String, String, bool) {
+        let pinned = self.guest.is_some_and(|guest| guest.pinned);
+        (self.workload.clone(), self.machine.clone(), pinned)
     }
 
     /// The experiment behind this table.
@@ -243,15 +305,21 @@ impl Experiment {
     }
 
     fn read(&self, figures: &str) -> Vec<Published> {
-        let mut reader = csv::Reader::from_reader(figures.as_bytes());
-        let header = reader.headers().expect("published tables are CSV").clone();
+        let mut lines: Vec<Vec<&str>> = figures.lines().map(|l| l.split(',').collect()).collect();
+        // Locks by counts of virtual CPUs, rather than counts of threads by locks.
+        if lines[0][0] == "lock" {
+            lines = (0..lines[0].len())
+                .map(|at| lines.iter().map(|line| line[at]).collect())
+                .collect();
+        }
+        let header = lines.remove(0);
         let at = |name: &str| {
             header
                 .iter()
-                .position(|h| h == name)
+                .position(|h| *h == name)
                 .unwrap_or_else(|| panic!("{} has no column {name}", self.name))
         };
-        let number = |record: &csv::StringRecord, name: &str| -> f64 {
+        let number = |record: &[&str], name: &str| -> f64 {
             record[at(name)]
                 .parse()
                 .expect("published figures are numbers")
@@ -260,23 +328,21 @@ impl Experiment {
             .columns
             .iter()
             .all(|c| header.iter().any(|h| *h == format!("{}_sd", c.name)));
-        let columns = |record: &csv::StringRecord, suffix: &str| {
+        let columns = |record: &[&str], suffix: &str| {
             self.columns
                 .iter()
                 .map(|c| number(record, &format!("{}{suffix}", c.name)))
                 .collect()
         };
-        reader
-            .records()
-            .map(|record| {
-                let record = record.expect("published tables are CSV");
-                Published {
-                    threads: record[0]
-                        .parse()
-                        .expect("published tables begin with a count of threads"),
-                    figures: columns(&record, ""),
-                    deviations: deviations.then(|| columns(&record, "_sd")),
-                }
+        lines
+            .iter()
+            .map(|line| Published {
+                threads: line[0]
+                    .trim_start_matches("vcpus_")
+                    .parse()
+                    .expect("published tables begin with a count of threads"),
+                figures: columns(line, ""),
+                deviations: deviations.then(|| columns(line, "_sd")),
             })
             .collect()
     }
@@ -298,10 +364,20 @@ impl Experiment {
 
     /// One of its machines, and its workload, with values as described.
     pub fn scenario(&self, machine: &str) -> Result<Scenario> {
-        Ok(Scenario::new(
-            Machine::find(machine)?,
-            find_workload(&self.workload)?,
-        ))
+        let machine = Machine::find(machine)?;
+        let mut scenario = Scenario::new(machine, find_workload(&self.workload)?);
+        for Described {
+            key,
+            value,
+            mark,
+            source,
+        } in &self.settings
+        {
+            scenario
+                .describe(key, *value, *mark, source)
+                .expect("built-in descriptions are well formed");
+        }
+        Ok(scenario)
     }
 
     /// The scenario of each of its machines, with values as described but those set here.
@@ -342,7 +418,7 @@ impl Experiment {
                 lock: &self.baseline,
                 ..self.subject(column)
             }),
-            Measure::Fairness => None,
+            Measure::Fairness | Measure::Seconds => None,
         }
     }
 
@@ -400,24 +476,36 @@ impl Experiment {
         bar: &ProgressBar,
     ) -> Result<Vec<Row>> {
         let points = self.points(threads);
+        let scenario_of = |subject: Subject| {
+            let mut scenarios = scenarios.iter();
+            let of = scenarios.find(|scenario| scenario.machine.name == subject.machine);
+            of.expect("a scenario for each machine")
+        };
+        let tunables: Vec<Setting> = self
+            .tunables
+            .iter()
+            .map(|(name, &value)| Ok(Setting::new(Tunable::find(name)?, value)?))
+            .collect::<Result<_>>()?;
         let outcomes: Vec<Outcome> = points
             .par_iter()
             .map(|&(threads, subject, placement)| {
-                let scenario = scenarios
-                    .iter()
-                    .find(|scenario| scenario.machine.name == subject.machine)
-                    .expect("a scenario for each machine");
+                let scenario = scenario_of(subject);
                 let outcome = Run {
                     scenario,
                     lock: find_lock(subject.lock)?,
                     threads,
                     placement: self.place(scenario, placement + 1),
-                    sharing: None,
+                    sharing: self.guest.map(|guest| Sharing {
+                        cpus: guest.cpus,
+                        guests: Some(1),
+                        pinned: guest.pinned,
+                    }),
                     seconds,
                     tunables: Settings {
                         shuffle_reduction: subject.shuffle_reduction,
                         ..Settings::kernel()
-                    },
+                    }
+                    .with(&tunables),
                     odd_threads_have_priority: false,
                     seed: placement + 1,
                 }
@@ -483,6 +571,11 @@ impl Experiment {
                             mean_of(n, subject, |o| fairness(&o.operations).unwrap_or(1.0));
                         (simulated, 100.0 * (simulated - figure))
                     }
+                    (Measure::Seconds, _) => {
+                        let job = scenario_of(subject).workload.job();
+                        let simulated = job.expect("a job's workload") / rate(n, subject);
+                        (simulated, percent(simulated, figure))
+                    }
                     _ => {
                         let simulated = self.figure(rate(n, subject));
                         (simulated, percent(simulated, figure))
@@ -512,6 +605,29 @@ impl Experiment {
         } else {
             speedup_error(rows, &self.headline).unwrap_or_default()
         }
+    }
+
+    /// Are errors percentage points?
+    pub fn is_in_points(&self) -> bool {
+        self.columns.iter().all(|c| c.measure == Measure::Fairness)
+    }
+
+    /// Pairs of columns of seconds whose order is not as published, though these are more than 5 %
+    /// apart.
+    pub fn misordered(&self, rows: &[Row]) -> Vec<Misordered> {
+        let is_seconds =
+            |row: &Row| self.columns[self.column(&row.column)].measure == Measure::Seconds;
+        let seconds = || rows.iter().filter(|row| is_seconds(row));
+        seconds()
+            .cartesian_product(seconds())
+            .filter(|(a, b)| a.threads == b.threads && a.published > 1.05 * b.published)
+            .filter(|(a, b)| a.simulated <= b.simulated)
+            .map(|(a, b)| Misordered {
+                threads: a.threads,
+                slower: a.column.clone(),
+                faster: b.column.clone(),
+            })
+            .collect()
     }
 
     /// Operations a second in the table's unit.

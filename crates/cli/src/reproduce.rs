@@ -8,7 +8,7 @@ use lockworks_machine::Mark;
 use lockworks_sim::ScenarioValue;
 use serde::Serialize;
 
-use crate::experiment::{Experiment, Fit, Row, figure_error, speedup_error};
+use crate::experiment::{Experiment, Fit, Misordered, Row, figure_error, speedup_error};
 use crate::output::{self, Destination};
 use crate::sim::progress;
 
@@ -54,6 +54,8 @@ struct Reproduction {
     machines: Vec<String>,
     workload: String,
     unit: String,
+    #[serde(skip)]
+    is_in_points: bool,
     virtual_milliseconds: f64,
     /// Of the headline column's speedups, or of all figures, with values as described.
     mean_absolute_error_percent: f64,
@@ -61,6 +63,8 @@ struct Reproduction {
     judged_error_percent: f64,
     limit_percent: f64,
     rows: Vec<Row>,
+    /// With the fit, where there is one.
+    misordered: Vec<Misordered>,
     columns: Vec<ColumnError>,
     /// Of the first machine.
     values: Vec<ScenarioValue>,
@@ -173,6 +177,7 @@ fn reproduce(
         }
     };
     let described = experiment.error(&rows);
+    let misordered = experiment.misordered(fitted.as_ref().map_or(&rows, |fitted| &fitted.rows));
     Ok(Reproduction {
         mean_absolute_error_percent: described,
         judged_error_percent: match &fitted {
@@ -196,6 +201,8 @@ fn reproduce(
         machines: scenarios.iter().map(|s| s.machine.name.clone()).collect(),
         workload: experiment.workload.clone(),
         unit: experiment.unit.clone(),
+        is_in_points: experiment.is_in_points(),
+        misordered,
         virtual_milliseconds: seconds * 1e3,
         rows,
         values: scenarios[0].values(),
@@ -209,8 +216,7 @@ fn text(r: &Reproduction) -> String {
     if speedups {
         header.extend(["speedup", "simulated", "error"]);
     }
-    // What has no speedup is a share, with its error in percentage points.
-    let unit = if speedups { "%" } else { "points" };
+    let unit = if r.is_in_points { "points" } else { "%" };
     if r.fitted.is_some() {
         header.extend(["fitted", "error"]);
     }
@@ -289,6 +295,12 @@ fn text(r: &Reproduction) -> String {
     match &r.fitted {
         Some(fitted) => text.push_str(&fit_text(fitted, &r.values, unit)),
         None => text.push_str("The saved fit changes nothing here.\n"),
+    }
+    for pair in &r.misordered {
+        text.push_str(&format!(
+            "With {} threads {} is not slower than {}, as published\n",
+            pair.threads, pair.slower, pair.faster
+        ));
     }
     let marks = |mark: Mark| r.values.iter().filter(move |v| v.mark == mark);
     text.push_str(&format!(

@@ -392,3 +392,40 @@ fn published_tables_are_reproduced_within_limits() {
         }
     }
 }
+
+#[test]
+fn tables_of_locks_by_virtual_cpus_are_read_across() {
+    let table = "pv_kernel_build_westmere_ex_pinned_seconds";
+    let results = json(&output(&["reproduce", table, "--ms", "20", "--json"]));
+    let rows = results["rows"].as_array().expect("an array");
+    let published: Vec<_> = rows
+        .iter()
+        .map(|row| (row["threads"].as_u64(), row["published"].as_f64()))
+        .collect();
+    let expected = [165.9, 165.2, 165.4, 164.9].map(|seconds| (Some(32), Some(seconds)));
+    assert_eq!(published, expected);
+    // A build on as many CPUs takes as long with all locks.
+    for row in rows {
+        assert!(row["error_percent"].as_f64().unwrap().abs() < 8.0, "{row}");
+        assert!(row["speedup"].is_null());
+    }
+    assert_eq!(results["misordered"].as_array().unwrap().len(), 0);
+    assert!(
+        results["fitted"].is_null(),
+        "the fit is of vCPUs that are not pinned"
+    );
+
+    // Builds without hot locks take as long with all of them, also where none should.
+    let table = "pv_kernel_build_haswell_ex_seconds";
+    let cold = "workload.hot_period_us=5000";
+    let results = json(&output(&[
+        "reproduce",
+        table,
+        "--ms",
+        "20",
+        "--set",
+        cold,
+        "--json",
+    ]));
+    assert!(results["misordered"].as_array().unwrap().len() > 2);
+}

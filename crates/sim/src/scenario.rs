@@ -61,12 +61,26 @@ impl Scenario {
     /// # Errors
     /// There is none of that name, or it cannot be that.
     pub fn set(&mut self, key: &str, value: f64, source: &str) -> Result<(), SetError> {
+        self.describe(key, value, Mark::I, source)
+    }
+
+    /// Changes a value that is known as well as `mark` says, from `source`.
+    ///
+    /// # Errors
+    /// As [`Scenario::set`].
+    pub fn describe(
+        &mut self,
+        key: &str,
+        value: f64,
+        mark: Mark,
+        source: &str,
+    ) -> Result<(), SetError> {
         let (low, high) = self.bounds(key);
         if !(low..=high).contains(&value) {
             return Err(SetError::OutOfRange { low, high });
         }
         let (of, name) = key.split_once('.').ok_or(SetError::Unknown)?;
-        let (place, mark, from) = match of {
+        let (place, old_mark, from) = match of {
             "machine" => {
                 let v = self.machine.value_mut(name).ok_or(SetError::Unknown)?;
                 (&mut v.value, &mut v.mark, &mut v.source)
@@ -84,7 +98,7 @@ impl Scenario {
             }
             _ => return Err(SetError::Unknown),
         };
-        (*place, *mark, *from) = (value, Mark::I, source.to_owned());
+        (*place, *old_mark, *from) = (value, mark, source.to_owned());
         Ok(())
     }
 
