@@ -125,8 +125,8 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     if plan.workloads.iter().any(|workload| workload.is_on_disk()) {
         plan.disk = Some(lab::disk(&cache, &progress)?);
     }
-    let (directory, used) = cache.new_run()?;
-    let built = built.copy_to(directory, used)?;
+    let (directory, _used) = cache.new_run()?;
+    let built = built.copy_to(directory)?;
 
     let results = Results {
         version: built.version.name(),
@@ -173,15 +173,16 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         input: Input::Nothing,
         patience: args.patience(),
     };
-    compare(&plan, &built, &guest, &cache, &progress, &mut |run| {
+    let compared = compare(&plan, &built, &guest, &cache, &progress, &mut |run| {
         let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
         results.runs.push(run);
-    })?;
+    });
     steps.end();
     let mut results = lock(&results);
-    results.interrupted = false;
+    results.interrupted = compared.is_err();
     give(&results)?;
     output::when_interrupted(|| {});
+    compared?;
     Ok(results.verdict())
 }
 

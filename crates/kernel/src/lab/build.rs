@@ -35,9 +35,9 @@ impl Built {
         self.directory.join(self.arch.image())
     }
 
-    /// A copy of all that is needed of it, in a directory that is kept for it by `unchanged`. Others may
-    /// then build it anew.
-    pub fn copy_to(&self, directory: PathBuf, unchanged: File) -> Result<Self> {
+    /// A copy of all that is needed of it, in a directory that is the caller's for as long as it is used.
+    /// Others may then build it anew.
+    pub fn copy_to(&self, directory: PathBuf) -> Result<Self> {
         let mut files = self.modules()?;
         files.extend([self.image(), self.directory.join("modules.order")]);
         for file in files {
@@ -49,9 +49,10 @@ impl Built {
         }
         self.release_lock()?;
         Ok(Self {
+            // Another handle than the caller's lock is on, so that it stays locked.
+            unchanged: File::open(&directory).attempt_on("read", &directory)?,
             directory,
             release: self.release.clone(),
-            unchanged,
             ..*self
         })
     }
@@ -204,6 +205,33 @@ const ERRORS: [&str; 4] = ["error:", "Error ", "undefined reference", "*** "];
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_outlives_many_runs() {
+        let scratch = tempfile::tempdir().unwrap();
+        let cache = Cache::at(scratch.path().to_owned()).unwrap();
+        let directory = cache.path("build");
+        let image = directory.join(Arch::X86_64.image());
+        fs::create_dir_all(image.parent().unwrap()).unwrap();
+        for file in [&image, &directory.join("modules.order")] {
+            fs::write(file, "").unwrap();
+        }
+        let built = Built {
+            unchanged: File::open(&directory).unwrap(),
+            directory,
+            release: "6.12".into(),
+            version: Version::V6_12,
+            arch: Arch::X86_64,
+            variant: Variant::Paravirt,
+        };
+        let (run, _used) = cache.new_run().unwrap();
+        let copy = built.copy_to(run).unwrap();
+        for _ in 0..30 {
+            copy.release_lock().unwrap();
+            cache.new_run().unwrap();
+        }
+        assert!(copy.image().exists());
+    }
 
     #[test]
     fn tells_objects_from_other_lines() {
