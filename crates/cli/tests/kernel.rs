@@ -686,8 +686,8 @@ mod quick {
     #[ignore = "boots a kernel; make test-kernel"]
     fn locks_of_guests_are_tortured() {
         for (version, lock, halts) in [
-            ("6.12", "pv", "halts_at_head"),
-            ("6.1", "pv42", "halts_at_head"),
+            ("6.12", "pv", "halts_in_queue"),
+            ("6.1", "pv42", "halts_in_queue"),
             ("6.1", "stock-pv", "pv_wait_node"),
             ("6.1", "unfair", "steals_behind_head"),
         ] {
