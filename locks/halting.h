@@ -77,7 +77,7 @@ struct lw_halting {
 	bool latencies;	     /* measure how long kicks and wake-ups take */
 	uint32_t kick_ahead; /* how many waiters behind the head are kicked with it */
 	uint32_t spin;	     /* looks before halting */
-	uint32_t claim;	     /* after so many spins in vain the head forbids stealing */
+	uint32_t claim;	     /* after so many halts in vain the head forbids stealing */
 };
 
 #define LW_NEVER_CLAIM UINT32_MAX
@@ -492,8 +492,6 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 				return true;
 			continue;
 		}
-		if (vain < how.claim && how.claim != LW_NEVER_CLAIM)
-			vain++;
 		/* (*,0,*) -> (*,1,*) */
 		if (vain == how.claim && !(val & LW_PENDING))
 			lw_fetch_or(&lock->val, LW_PENDING, relaxed);
@@ -508,6 +506,8 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 			lw_count(halts_at_head);
 			lw_park(&node->locked, LW_NODE_HALTED_HEAD, patience);
 			lw_head_woken(lock, node, how);
+			if (vain < how.claim && how.claim != LW_NEVER_CLAIM)
+				vain++;
 		}
 	}
 }

@@ -64,7 +64,7 @@ static lw_always_inline struct lw_halting lw_pv42_how(void)
 	return (struct lw_halting){
 		.halt = true,
 		.latencies = lw_tunable(pv_latencies),
-		.spin = (uint32_t)lw_tunable(pv_spin),
+		.spin = (uint32_t)lw_tunable(pv42_spin),
 		.claim = LW_NEVER_CLAIM,
 	};
 }

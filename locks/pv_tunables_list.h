@@ -10,10 +10,11 @@ LW_TUNABLE(pv_wait_early, 1, 1, 1, "a waiter halts as soon as the one before it 
 LW_TUNABLE(pv_pending, 1, 1, 1, "the first to wait does so with the pending bit, without a queue")
 LW_TUNABLE(pv_steal, 1, 1, 1, "arrivals take a free lock, though others queue")
 LW_TUNABLE(pv_claim, 4, 4, UINT32_MAX,
-	   "the queue head forbids that after so many spins in vain; the highest: never")
+	   "the queue head forbids that after so many halts in vain; the highest: never")
 LW_TUNABLE(pv_latencies, 0, 0, 1, "measure how long kicks and wake-ups take, of all three")
-LW_TUNABLE(pv_spin, 200, 32768, UINT32_MAX, "looks before a waiter halts, also of pv42")
+LW_TUNABLE(pv_spin, 200, 2048, UINT32_MAX, "looks before a waiter halts")
+LW_TUNABLE(pv42_spin, 200, 32768, UINT32_MAX, "looks before a waiter halts")
 LW_TUNABLE(unfair_park, 1, 0, 1, "waiters halt")
-LW_TUNABLE(unfair_spin, 200, 32768, UINT32_MAX, "looks before a waiter halts, if it does")
-LW_TUNABLE(unfair_claim, 4, 64, UINT32_MAX,
-	   "the queue head forbids stealing after so many spins in vain; the highest: never")
+LW_TUNABLE(unfair_spin, 200, 2048, UINT32_MAX, "looks before a waiter halts, if it does")
+LW_TUNABLE(unfair_claim, 4, 4, UINT32_MAX,
+	   "the queue head forbids stealing after so many halts in vain; the highest: never")

@@ -8,8 +8,9 @@
  * In a kernel it is for guests without paravirt locks: waiters spin. In user space they park
  * (tunable unfair_park), see halting.h.
  *
- * Nobody starves: the queue head competes all the time, and after unfair_claim spins in vain it
- * sets the pending bit, which forbids stealing until it has had the lock.
+ * Nobody starves: the queue head competes all the time it runs; and after it has halted
+ * unfair_claim times in vain, it sets the pending bit, which forbids stealing until it has had
+ * the lock.
  */
 #include "halting.h"
 #include "lock_type.h"

@@ -59,6 +59,7 @@ pub fn small_settings() -> Settings {
         ("hqlock_remote_handoffs_turn_numa", 0),
         ("hqlock_local_handoffs_to_increase_remotes", 0),
         ("pv_spin", 1),
+        ("pv42_spin", 1),
         ("pv_claim", 1),
         ("unfair_park", 1),
         ("unfair_spin", 1),
