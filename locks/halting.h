@@ -400,7 +400,7 @@ lw_halting_wait_turn(union lw_word *lock, uint32_t tail, struct lw_node *node, s
 			/* WAITING -> ABANDONED */
 			if (lw_slot_abandon(lw_tail_slot(tail),
 					    lw_try_cmpxchg(&node->locked, &state, LW_NODE_ABANDONED,
-							   release)))
+							   relaxed)))
 				return LW_END_GIVEN_UP;
 			return LW_END_HEAD;
 		}
@@ -427,7 +427,7 @@ static lw_always_inline void lw_head_woken(union lw_word *lock, struct lw_node *
 
 	if (lw_load(&node->locked, acquire) == LW_NODE_HALTED_HEAD) {
 		/* Not kicked: (*,*,3) -> (*,*,1) */
-		if (lw_field_try_cmpxchg(lock, locked, &slow, LW_LOCKED, acquire)) {
+		if (lw_field_try_cmpxchg(lock, locked, &slow, LW_LOCKED, relaxed)) {
 			lw_parked_take(lock);
 			lw_store(&node->locked, LW_NODE_HEAD, relaxed);
 			lw_count(spurious_wakeups);
