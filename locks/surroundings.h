@@ -75,7 +75,7 @@ struct lw_patience;
  * anything. check: every one is explored.
  */
 #define lw_hint(p, n) lw_world_hint(p, n)
-/* Nanoseconds of a precise clock, for statistics. check: 0. */
+/* Nanoseconds of a precise clock, for statistics. check: 1. */
 #define lw_timestamp() lw_world_timestamp()
 /* The 2^lw_parked_heads_bits() entries of parked_heads.h, all zero at first. */
 #define lw_parked_heads()      lw_world_parked_heads()

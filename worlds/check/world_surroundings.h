@@ -47,7 +47,7 @@ struct lw_parked_head *lw_check_parked_heads(void);
 #define lw_world_slot_reclaim(slot) ((void)(slot))
 #define lw_world_is_dead(node)	    false
 #define lw_world_hint(p, n)	    ((void)(p), (n) > 1 ? lw_choose(n) : 0)
-#define lw_world_timestamp()	    ((uint64_t)0)
+#define lw_world_timestamp()	    ((uint64_t)1)
 /* So few that locks meet, and that there may be none left. */
 #define lw_world_parked_heads()		 lw_check_parked_heads()
 #define lw_world_parked_heads_bits()	 1u

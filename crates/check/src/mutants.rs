@@ -312,15 +312,19 @@ pub fn run(mutants: &[&Mutant], done: &(dyn Fn(&Mutant, &Verdict) + Sync)) -> Ve
         .collect()
 }
 
-/// What must be listed of an operation: each order one step weaker; what writes or waits, dropped.
+/// What must be listed of an operation: each order one step weaker, if a lock chose it; what writes,
+/// waits or wakes, dropped.
 pub fn mistakes(site: &Site) -> Vec<Change> {
     let weaker: &[Order] = match site.order {
+        _ if matches!(site.kind, Kind::Park | Kind::Unpark) => &[],
         Order::Relaxed => &[],
         Order::Dependency | Order::Acquire | Order::Release => &[Order::Relaxed],
         Order::AcqRel => &[Order::Acquire, Order::Release],
         Order::SeqCst => &[Order::AcqRel],
     };
-    let drops = site.kind == Kind::Store || site.kind.is_read_modify_write() || site.kind.waits();
+    let drops = matches!(site.kind, Kind::Store | Kind::Unpark)
+        || site.kind.is_read_modify_write()
+        || site.kind.waits();
     let dropped = drops.then_some(Change::Drop);
     weaker
         .iter()
