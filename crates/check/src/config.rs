@@ -158,7 +158,7 @@ pub enum ConfigError {
     Locks(usize),
     #[error("a lockref is checked alone; ask for 1 lock")]
     LockrefLocks,
-    #[error("waiters of '{0}' do not give up")]
+    #[error("waiters of '{0}' do not give up; ask for {patient}", patient = patient_locks())]
     Patient(String),
     #[error("interruptions and giving up are checked one at a time")]
     PatientNesting,
@@ -168,6 +168,13 @@ pub enum ConfigError {
     Nodes(usize),
     #[error("there is no thread {0} to have priority; threads count from 0")]
     Priority(usize),
+}
+
+/// The locks whose waiters give up.
+fn patient_locks() -> String {
+    let patient = hooks::lock_types().filter(|lock| lock.lock_patient.is_some());
+    let names: Vec<&str> = patient.map(LockType::name).collect();
+    names.join(" or ")
 }
 
 /// The NUMA node whose queue a tail is: those slots that no thread has.

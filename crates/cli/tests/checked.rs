@@ -229,6 +229,27 @@ fn an_hq_spinlock_says_what_happened() {
 }
 
 #[test]
+fn those_give_up_that_know_how() {
+    let checks = json(&["--give-up", "--acquisitions", "1"], 0);
+    let checks = checks.as_array().unwrap();
+    let names: Vec<_> = checks.iter().map(|check| &check["lock"]).collect();
+    assert_eq!(names, ["pv", "unfair"]);
+    for check in checks {
+        assert_eq!(check["patient"], true);
+        let events = check["events"].as_array().unwrap();
+        assert!(events.iter().any(|e| e["name"] == "given_up"), "{check}");
+    }
+    assert_refused(
+        &["--give-up", "--lock", "mcs"],
+        &["waiters of 'mcs' do not give up", "pv or unfair"],
+    );
+    assert_refused(
+        &["--give-up", "--lock", "pv", "--nesting", "1"],
+        &["one at a time"],
+    );
+}
+
+#[test]
 fn an_unfair_lock_overtakes() {
     let args = ["--lock", "tas", "--threads", "3", "--overtaking", "0"];
     let found = json(&args, 1);

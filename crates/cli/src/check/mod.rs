@@ -42,7 +42,8 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Options {
-    /// Locks and lockrefs to check [default: all that are not broken; with --locks 2, locks only]
+    /// Locks and lockrefs to check [default: all that are not broken; with --locks 2, locks only;
+    /// with --give-up, locks that know how]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
@@ -82,7 +83,7 @@ struct Options {
     #[arg(long, value_name = "N", default_value_t = 1)]
     spurious: u8,
 
-    /// Let threads give up waiting at any moment, for locks that know how
+    /// Let threads give up waiting at any moment; not with --nesting
     #[arg(long)]
     give_up: bool,
 
@@ -174,6 +175,7 @@ Examples:
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks check --lock mcs --threads 4 --acquisitions 1 --seconds 60 --json
   lockworks check --lock lockref-cna,lockref-tas --acquisitions 3
+  lockworks check --lock pv,unfair --threads 3 --acquisitions 1 --give-up
   lockworks check --lock busted";
 
 fn memory() -> impl TypedValueParser<Value = Memory> {
@@ -285,6 +287,9 @@ fn check(options: &Options) -> Result<ExitCode> {
             .filter(|(_, lock)| !lock.is_broken())
             // A lockref is checked alone.
             .filter(|(name, lock)| options.locks == 1 || *name == lock.name())
+            .filter(|(name, lock)| {
+                !options.give_up || (lock.lock_patient.is_some() && *name == lock.name())
+            })
             .map(|subject| options.config(subject))
             .collect(),
         names => names
