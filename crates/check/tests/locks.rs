@@ -270,9 +270,236 @@ fn a_pending_bit_that_comes_and_goes_strands_nobody() {
     }
 }
 
+/// What every lock has to pass whose waiters halt: sleepers and interruptions that wake at any
+/// moment make more states of it than of those that spin.
+fn halting(lock: &str) -> Vec<Config> {
+    let small = |change: fn(&mut Config)| config(lock, change);
+    let mut configs = vec![
+        small(|_| {}),
+        small(|c| c.trylock = true),
+        small(|c| c.slots = Some(0)),
+        small(|c| c.slots = Some(1)),
+        // Both have their heads in the same table.
+        small(|c| c.locks = 2),
+        small(|c| set(c, &[("pv_latencies", 1)])),
+        three_once(lock, |_| {}),
+    ];
+    configs.extend([false, true].map(|trylock| {
+        config(lock, |c| {
+            c.acquisitions = 1;
+            c.nesting = 1;
+            c.spurious = 0;
+            c.trylock = trylock;
+        })
+    }));
+    configs
+}
+
+/// Those in which waiters give up, with queue nodes and without.
+fn giving_up(lock: &str) -> [Config; 2] {
+    [None, Some(0)].map(|slots| {
+        config(lock, |c| {
+            c.patient = true;
+            c.slots = slots;
+        })
+    })
+}
+
+fn three_once(lock: &str, change: impl FnOnce(&mut Config)) -> Config {
+    config(lock, |c| {
+        c.threads = 3;
+        c.acquisitions = 1;
+        change(c);
+    })
+}
+
+/// The same without wake-ups for no reason, so with fewer states.
+fn three_kicked(lock: &str, settings: &[(&str, u64)]) -> Config {
+    three_once(lock, |c| {
+        c.spurious = 0;
+        set(c, settings);
+    })
+}
+
+/// Fails unless all of these were counted.
+#[track_caller]
+fn assert_counted(events: &BTreeSet<Event>, names: &[&str]) {
+    for name in names {
+        assert!(events.iter().any(|event| event.name == *name), "{name}");
+    }
+}
+
+#[track_caller]
+fn assert_never_counted(events: &BTreeSet<Event>, names: &[&str]) {
+    for name in names {
+        assert!(events.iter().all(|event| event.name != *name), "{name}");
+    }
+}
+
+#[test]
+fn paravirt_spinlock_of_linux_4_2() {
+    let (_, events) = keeps_and_counts(&halting("pv42"));
+    assert_counted(
+        &events,
+        &[
+            "nodeless_acquisitions",
+            "halts_at_head",
+            "halts_in_queue",
+            "kicks_at_unlock",
+            "kicks_at_handoff",
+            "spurious_wakeups",
+            "wakeups",
+        ],
+    );
+    let improvements = ["steals_on_arrival", "pending_acquisitions", "halts_early"];
+    assert_never_counted(&events, &improvements);
+    let fifo = config("pv42", |c| {
+        c.threads = 3;
+        c.acquisitions = 1;
+        c.overtaking = Some(0);
+    });
+    keeps(&[fifo]);
+}
+
+#[test]
+fn paravirt_spinlock() {
+    let mut configs = halting("pv");
+    configs.extend(giving_up("pv"));
+    let (missing, events) = keeps_and_counts(&configs);
+    // Its waiters know their place in the queue only to steal from there.
+    let of_places = [
+        "lw_halting_queue: store node->prev",
+        "lw_halting_queue: store node->place",
+        "lw_halting_wait_head: store node->place",
+        "lw_halting_spin: load lock->val",
+        "lw_halting_spin: store node->place",
+        "lw_halting_spin: load node->prev",
+    ];
+    assert_eq!(missing, of_places);
+    assert_counted(
+        &events,
+        &[
+            "pending_acquisitions",
+            "nodeless_acquisitions",
+            "steals_on_arrival",
+            "halts_at_head",
+            "halts_in_queue",
+            "halts_early",
+            "kicks_at_unlock",
+            "kicks_ahead",
+            "spurious_wakeups",
+            "given_up",
+            "wakeups",
+        ],
+    );
+}
+
+#[test]
+fn each_improvement_of_the_paravirt_spinlock_can_be_switched_off() {
+    let without = |setting: &str| {
+        let configs = [three_kicked("pv", &[(setting, 0)])];
+        keeps_and_counts(&configs).1
+    };
+    let kicked_early = without("pv_kick_at_unlock");
+    assert_counted(&kicked_early, &["kicks_at_handoff"]);
+    assert_never_counted(&without("pv_kick_ahead"), &["kicks_ahead"]);
+    assert_never_counted(&without("pv_wait_early"), &["halts_early"]);
+    assert_never_counted(&without("pv_pending"), &["pending_acquisitions"]);
+    assert_never_counted(&without("pv_steal"), &["steals_on_arrival"]);
+    let all = [
+        "pv_kick_at_unlock",
+        "pv_kick_ahead",
+        "pv_wait_early",
+        "pv_pending",
+        "pv_steal",
+    ];
+    keeps(&[three_kicked("pv", &all.map(|name| (name, 0)))]);
+}
+
+#[test]
+fn a_paravirt_spinlock_kicks_two_waiters_ahead() {
+    let four = config("pv", |c| {
+        c.threads = 4;
+        c.acquisitions = 1;
+        c.memory = Memory::Sc;
+        c.spurious = 0;
+        set(c, &[("pv_kick_ahead", 2), ("pv_pending", 0)]);
+    });
+    let (_, events) = keeps_and_counts(&[four, three_kicked("pv", &[("pv_kick_ahead", 2)])]);
+    assert_counted(&events, &["kicks_ahead"]);
+}
+
+#[test]
+fn waiters_of_a_paravirt_spinlock_give_up_in_every_place() {
+    let given_up = three_once("pv", |c| {
+        c.patient = true;
+        c.spurious = 0;
+    });
+    let (_, events) = keeps_and_counts(&[given_up]);
+    let given_up = |e: &Event| e.name == "given_up" && e.queued && e.empty;
+    assert!(events.iter().any(given_up));
+}
+
+#[test]
+fn queued_unfair_lock() {
+    let spins = |c: &mut Config| set(c, &[("unfair_park", 0)]);
+    let mut configs = halting("unfair");
+    configs.extend([
+        config("unfair", spins),
+        config("unfair", |c| {
+            c.threads = 3;
+            c.memory = Memory::Sc;
+            spins(c);
+        }),
+        three_once("unfair", |c| c.patient = true),
+        // Who is between others leaves the queue.
+        config("unfair", |c| {
+            c.threads = 4;
+            c.acquisitions = 1;
+            c.memory = Memory::Sc;
+            c.spurious = 0;
+        }),
+    ]);
+    configs.extend(giving_up("unfair"));
+    let (missing, events) = keeps_and_counts(&configs);
+    // It neither waits with the pending bit nor halts early.
+    let of_pv = [
+        "lw_halting_spin: choose",
+        "lw_halting_arrive: fetch_and lock->val",
+        "lw_halting_arrive: cmpxchg (lock)->locked_pending",
+        "lw_halting_arrive: fetch_or lock->val",
+    ];
+    assert_eq!(missing, of_pv);
+    assert_counted(
+        &events,
+        &[
+            "nodeless_acquisitions",
+            "steals_on_arrival",
+            "steals_behind_head",
+            "halts_at_head",
+            "halts_in_queue",
+            "kicks_at_unlock",
+            "spurious_wakeups",
+            "given_up",
+            "wakeups",
+        ],
+    );
+    assert_never_counted(&events, &["halts_early", "kicks_ahead"]);
+}
+
 #[test]
 fn no_lock_is_left_out() {
-    let checked = ["tas", "ticket", "mcs", "qspinlock", "cna", "hq"];
+    let checked = [
+        "tas",
+        "ticket",
+        "mcs",
+        "qspinlock",
+        "cna",
+        "hq",
+        "pv42",
+        "pv",
+        "unfair",
+    ];
     let whole = lock_types().filter(|lock| !lock.is_broken());
     assert!(whole.map(|lock| lock.name()).eq(checked));
 }
