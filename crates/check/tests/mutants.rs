@@ -71,12 +71,30 @@ fn mistakes_of_the_hq_spinlock_are_caught() {
 }
 
 #[test]
+fn mistakes_of_the_locks_whose_waiters_halt_are_caught() {
+    let list = Mutants::all().unwrap();
+    let of = |lock: &str| -> Vec<&Mutant> {
+        let all = list.mutants.iter().filter(|m| m.lock == lock);
+        all.filter(|m| m.equivalent.is_none() && m.beyond.is_none())
+            .collect()
+    };
+    for lock in ["pv42", "pv", "unfair"] {
+        let mutants = of(lock);
+        assert!(mutants.len() >= 40, "{lock}");
+        run(&mutants, &|mutant, verdict| {
+            assert!(!verdict.is_unexpected(), "{lock}: {mutant}: {verdict:?}");
+        });
+    }
+}
+
+#[test]
 fn what_is_said_to_be_equivalent_is_not_caught() {
     let list = Mutants::all().unwrap();
+    let large = ["cna", "hq", "pv42", "pv", "unfair"];
     let equivalent: Vec<&Mutant> = list
         .mutants
         .iter()
-        .filter(|m| m.equivalent.is_some() && !["cna", "hq"].contains(&m.lock.as_str()))
+        .filter(|m| m.equivalent.is_some() && !large.contains(&m.lock.as_str()))
         .collect();
     run(&equivalent, &|mutant, verdict| {
         assert!(
