@@ -365,6 +365,10 @@ fn paravirt_spinlock_of_linux_4_2() {
 fn paravirt_spinlock() {
     let mut configs = halting("pv");
     configs.extend(giving_up("pv"));
+    configs.push(config("pv", |c| {
+        c.patient = true;
+        set(c, &[("pv_steal", 0)]);
+    }));
     let (missing, events) = keeps_and_counts(&configs);
     // Its waiters know their place in the queue only to steal from there.
     let of_places = [
@@ -461,6 +465,10 @@ fn queued_unfair_lock() {
         }),
     ]);
     configs.extend(giving_up("unfair"));
+    configs.push(config("unfair", |c| {
+        c.patient = true;
+        set(c, &[("unfair_claim", 0)]);
+    }));
     let (missing, events) = keeps_and_counts(&configs);
     // It neither waits with the pending bit nor halts early.
     let of_pv = [
