@@ -139,7 +139,7 @@ fn planted_mistakes_are_caught() {
     let found = changed("cna", "lw_cna_move", unlink, Change::Drop);
     assert!(found.is_some());
     let place = "store lw_hq_decode_tail(lock, old)->next";
-    let found = changed("hq", "lw_hq_queue", place, Change::Drop);
+    let found = changed("hq", "lw_hq_wait", place, Change::Drop);
     assert_eq!(kind(found), Some("deadlock"));
     let release = "cmpxchg me->queue->waiters";
     let found = changed("hq", "lw_hq_try_release", release, Change::Blind);
