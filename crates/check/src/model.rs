@@ -979,9 +979,6 @@ impl<'a, const N: usize> Model<'a, N> {
         order: Order,
         attached: bool,
     ) -> Result<(), Stop> {
-        if value == 0 && is_parked_lock(self.cell(parts.cells()[0])) {
-            self.free_entry(state, self.cell(parts.cells()[0]).address);
-        }
         if value == 0 && is_waiters(self.cell(parts.cells()[0])) {
             self.free_queue(state, thread, self.cell(parts.cells()[0]).region)?;
         }
@@ -1201,28 +1198,11 @@ impl<'a, const N: usize> Model<'a, N> {
                 && owned == (thread, node)
                 && has_owner(cell)
             {
-                self.lose(state, number.into(), cell.size);
-            }
-        }
-    }
-
-    /// Nobody may count on any value of a cell of that size.
-    fn lose(&self, state: &mut State<N>, number: usize, size: usize) {
-        match self.weak() {
-            true => state.reset(number, poison(size)),
-            false => state.set(number, poison(size)),
-        }
-    }
-
-    /// What an entry of the table of parked heads holds is lost when its lock is done with it.
-    fn free_entry(&self, state: &mut State<N>, entry: usize) {
-        for cell in &self.cells.cells {
-            let held =
-                (entry + cell.size..entry + hooks::parked_head_size()).contains(&cell.address);
-            if let Place::Shared { number } = cell.place
-                && held
-            {
-                self.lose(state, number.into(), cell.size);
+                let number = usize::from(number);
+                match self.weak() {
+                    true => state.reset(number, poison(cell.size)),
+                    false => state.set(number, poison(cell.size)),
+                }
             }
         }
     }
@@ -1397,8 +1377,7 @@ fn has_owner(cell: &Cell) -> bool {
         }
         Region::Lent { .. } => true,
         Region::Queue { .. } => !is_waiters(cell),
-        Region::Table => !is_parked_lock(cell),
-        Region::Lock(_) | Region::Data(_) | Region::Variables => false,
+        Region::Lock(_) | Region::Data(_) | Region::Table | Region::Variables => false,
     }
 }
 

@@ -388,7 +388,10 @@ fn tunables_are_told_by_name() {
             assert_refused(&refused("fairness=1"), &[unknown]);
             assert_refused(
                 &refused("spin=1"),
-                &["'spin'", "pv_spin, pv42_spin, unfair_park, unfair_spin, unfair_claim"],
+                &[
+                    "'spin'",
+                    "pv_spin, pv42_spin, unfair_park, unfair_spin, unfair_claim",
+                ],
             );
             assert_refused(&refused("1"), &["NAME=VALUE"]);
         }
