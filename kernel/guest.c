@@ -75,6 +75,9 @@ static void wait_for_interrupt(u8 *at, u8 value)
 /* To a CPU that does not halt it is an interrupt too many. */
 static void kick_by_interrupt(int cpu)
 {
+	/* May be between the two halves of another's; then the next tick wakes it up. */
+	if (in_nmi() && !x2apic_mode)
+		return;
 	apic->send_IPI(cpu, RESCHEDULE_VECTOR);
 }
 

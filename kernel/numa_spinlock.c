@@ -42,12 +42,13 @@ static_assert(offsetof(union lw_word, locked) == offsetof(struct qspinlock, lock
 static_assert(offsetof(union lw_word, pending) == offsetof(struct qspinlock, pending));
 static_assert(LW_LOCKED == _Q_LOCKED_VAL && LW_LOCKED_MASK == _Q_LOCKED_MASK);
 static_assert(LW_PENDING == _Q_PENDING_VAL);
-static_assert((LW_PENDING | LW_SERVICE_MASK) == _Q_PENDING_MASK);
+static_assert((LW_PENDING | LW_SERVICE_MASK | LW_PARKED) == _Q_PENDING_MASK);
 static_assert(LW_TAIL_MASK == _Q_TAIL_MASK && LW_TAIL_SLOT_SHIFT == _Q_TAIL_CPU_OFFSET);
 static_assert(CONFIG_NR_CPUS <= LW_MAX_SLOTS);
 static_assert(MAX_NUMNODES <= LW_CNA_PRIORITY); /* so a CPU of no node is never passed over */
 #ifdef CONFIG_HQSPINLOCKS
-static_assert(LW_HQ == _Q_HQ_VAL && LW_SERVICE_MASK == _Q_SERVICE_MASK);
+static_assert(LW_HQ == _Q_HQ_VAL);
+static_assert(!(LW_SERVICE_MASK & ~_Q_SERVICE_MASK));
 static_assert(MAX_NUMNODES <= LW_MAX_NUMA_NODES);
 #endif
 
@@ -82,6 +83,14 @@ const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS] = {
 /* All that waits is traced, on the pending bit as well: the stock slow path leaves that out. */
 void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
+#ifdef CONFIG_LOCKWORKS_GUEST
+	/* One that is free comes here, too, while others queue. */
+	if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_UNFAIR &&
+	    lw_word_steal((union lw_word *)lock, val)) {
+		lw_count(steals_on_arrival);
+		return;
+	}
+#endif
 	trace_contention_begin(lock, LCB_F_SPIN);
 	if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_CNA)
 		lw_cna_lock_slow((struct lw_cna *)lock, val);

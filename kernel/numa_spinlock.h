@@ -102,7 +102,7 @@ extern struct lw_tunables numa_spinlock_tunables;
 
 /**
  * numa_spin_lock_slowpath - acquire a queued spinlock on Lockworks' slow path
- * @lock: the lock, seen to be taken
+ * @lock: the lock, seen not to be all zero
  * @val: its word, as seen
  *
  * Called with preemption disabled, in any context, while the chosen path is not stock.
@@ -111,7 +111,7 @@ void numa_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 
 /**
  * numa_spin_lock_taken - acquire a queued spinlock on the chosen slow path
- * @lock: the lock, seen to be taken
+ * @lock: the lock, seen not to be all zero
  * @val: its word, as seen
  *
  * Called with preemption disabled, in any context.

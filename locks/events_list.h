@@ -26,7 +26,7 @@ LW_EVENT(node_queue_conflicts,
 LW_EVENT(fairness_handoffs, "hand-offs to another node after too many local ones in a row")
 LW_EVENT(numa_mode_entered, "locks whose waiters began to queue by node")
 LW_EVENT(numa_mode_left, "locks whose waiters ceased to queue by node")
-LW_EVENT(steals_on_arrival, "acquired by stealing from those who queue, on arrival")
+LW_EVENT(steals_on_arrival, "acquired on arrival though not at the first try, past those who queue")
 LW_EVENT(steals_behind_head, "acquired by stealing, from the place behind the queue head")
 LW_EVENT(steals_third, "acquired by stealing, from the third place of the queue, more or less")
 LW_EVENT(steals_fourth, "acquired by stealing, from the fourth place, more or less")

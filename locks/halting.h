@@ -3,19 +3,22 @@
  * The queue of the locks whose waiters halt: they give up their CPU, and are kicked
  * when it is worth running again. And of those that may be stolen from the queue.
  *
- * The lock word's `locked` is more than a bit here:
+ * The lock word's `parked` says that the queue head is halted, and in the table of parked heads.
+ * Until it is cleared nobody acquires the lock. Who clears it takes the head out: the head, when it
+ * wakes by itself, or the one who unlocks.
  *
- *   0  free
- *   1  LW_LOCKED     held
- *   3  LW_SLOW       held; the queue head is halted, and in the table of parked heads
- *   2  LW_UNLOCKING  the holder is about to release it, and takes the head out of the table
+ *              acquire                    head halts
+ *   (*,*,0) ------------> (*,*,1) --------------------------> parked (*,*,1)
+ *      ^        unlock       |     <-- head wakes early --           |
+ *      |<--------------------'                                       |
+ *      `------------ (*,*,2) <-------------- unlock -----------------'
+ *                       takes the head out and kicks it
  *
- *              acquire                      head halts
- *   (*,*,0) ------------> (*,*,1) ----------------------------> (*,*,3)
- *      ^        unlock       |     <-- head was woken early --     |
- *      |<--------------------'                                     | unlock
- *      `----------------------------- (*,*,2) <--------------------'
- *                       kick the head
+ * To unlock and to see parked is one atomic step. In user space it is a store and a load, with
+ * parked (*,*,0) in between, since those who never halt would pay most for it
+ * (lw_release_is_split()). The load may come before the store is seen, so a head may be missed. It
+ * looks for longer than such a store takes, and sleeps no longer than it has slept before until it
+ * looks again: a 1-0 protocol (Dice 2001). A head that gives up makes sure first (lw_settle()).
  *
  * `pending` says that the lock is not to be stolen by those who arrive: one who
  * waits for it without a queue node, or the queue head, has set it. It is advice: the
@@ -56,12 +59,21 @@
 /* user: of a thread that a fork has left behind */
 #define LW_NODE_DEAD 5
 
+/* Looks in which a release has surely come to be seen, save for a miracle. */
+#define LW_SETTLE 32
 /* Looks between two at the waiter before. */
 #define LW_PREV_CHECK 256
-/* The head's successor looks at the lock so often, the one behind it half as often, and so on. */
+/*
+ * The head's successor looks at the lock so often, the one behind it half as often, and so on to
+ * the fourth: where few of them run, it may be one of the last who finds the lock free.
+ */
 #define LW_STEAL_CHECK 8
 #ifndef LW_PLACES
-#define LW_PLACES 8
+#define LW_PLACES 4
+#endif
+/* A queue head that was overtaken so often, while it ran, has tried in vain once. */
+#ifndef LW_RACES
+#define LW_RACES 1024
 #endif
 /* Most waiters that are kicked ahead of their turn. */
 #define LW_KICK_AHEAD_MAX 8
@@ -76,8 +88,9 @@ struct lw_halting {
 	bool wait_early;     /* halt as soon as the waiter before has */
 	bool latencies;	     /* measure how long kicks and wake-ups take */
 	uint32_t kick_ahead; /* how many waiters behind the head are kicked with it */
+	uint32_t linger;     /* looks of one that arrives before it queues, if it may steal */
 	uint32_t spin;	     /* looks before halting */
-	uint32_t claim;	     /* after so many halts in vain the head forbids stealing */
+	uint32_t claim;	     /* after so many halts or watches in vain the head forbids stealing */
 };
 
 #define LW_NEVER_CLAIM UINT32_MAX
@@ -87,19 +100,19 @@ struct lw_halting {
 /* The word when the lock is free, or is still held after so many looks. */
 static inline uint32_t lw_halting_watch(union lw_word *lock, uint32_t looks)
 {
-	/* LW_LOCKED is a bit of LW_SLOW, too */
-	uint32_t val = lw_await_ne_bounded(&lock->val, LW_LOCKED, LW_LOCKED, looks);
+	uint32_t val = lw_await_ne_backoff(&lock->val, LW_LOCKED, LW_LOCKED, looks);
 
 	if ((val & LW_LOCKED_MASK) == LW_UNLOCKING)
-		val = lw_await_ne(&lock->val, LW_LOCKED_MASK, LW_UNLOCKING, relaxed);
+		val = lw_await_ne_soon(&lock->val, LW_LOCKED_MASK, LW_UNLOCKING, relaxed);
 	return val;
 }
 
 static lw_always_inline bool lw_halting_arrive(union lw_word *lock, struct lw_halting how)
 {
 	uint32_t val = lw_load(&lock->val, relaxed);
-	uint16_t pending = LW_PENDING;
 
+	if (how.linger && !(val & LW_PENDING))
+		val = lw_halting_watch(lock, how.linger);
 	if (how.steal && lw_word_steal(lock, val)) {
 		lw_count(steals_on_arrival);
 		return true;
@@ -113,8 +126,7 @@ static lw_always_inline bool lw_halting_arrive(union lw_word *lock, struct lw_ha
 	if (!(val & LW_TAIL_MASK)) {
 		val = lw_halting_watch(lock, how.spin);
 		/* (*,1,0) -> (*,0,1) */
-		if (!(val & LW_LOCKED_MASK) &&
-		    lw_field_try_cmpxchg(lock, locked_pending, &pending, LW_LOCKED, acquire)) {
+		if (!(val & (LW_LOCKED_MASK | LW_PARKED)) && lw_word_acquire(lock, val)) {
 			lw_count(pending_acquisitions);
 			return true;
 		}
@@ -132,7 +144,8 @@ static inline bool lw_halting_nodeless(union lw_word *lock, const struct lw_pati
 	while (!lw_word_steal(lock, lw_load(&lock->val, relaxed))) {
 		if (lw_gives_up(patience))
 			return false;
-		lw_await_ne_bounded(&lock->val, LW_LOCKED, LW_LOCKED, how.spin);
+		lw_doze();
+		lw_halting_watch(lock, how.spin);
 	}
 	return true;
 }
@@ -183,13 +196,14 @@ static lw_always_inline bool lw_make_head(union lw_word *lock, struct lw_node *n
 		if (halted && hold && how.kick_at_unlock)
 			entry = lw_parked_insert(lock, node);
 		if (entry) {
-			/* (*,*,1) -> (*,*,3) */
-			lw_field_store(lock, locked, LW_SLOW, relaxed);
+			/* parked: 0 -> 1 */
+			lw_field_fetch_or(lock, locked_pending, LW_PARKED, relaxed);
 			/* HALTED -> HALTED_HEAD */
 			if (lw_try_cmpxchg(&node->locked, &state, LW_NODE_HALTED_HEAD, release))
 				return true;
-			/* It has woken: (*,*,3) -> (*,*,1) */
-			lw_field_store(lock, locked, LW_LOCKED, relaxed);
+			/* It has woken, parked: 1 -> 0 */
+			lw_field_fetch_and(lock, locked_pending, (uint16_t)(0xffff ^ LW_PARKED),
+					   relaxed);
 			lw_parked_remove(entry);
 			continue;
 		}
@@ -216,7 +230,7 @@ static lw_always_inline struct lw_node *lw_halting_next(union lw_word *lock, str
 
 	/* (node,*,*) -> (0,*,*); release: the head is out of the table */
 	if (!next && !lw_field_try_cmpxchg(lock, tail, &last, 0, release))
-		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
+		next = lw_await_ne_soon(&node->next, ~(uintptr_t)0, 0, dependency);
 	return next;
 }
 
@@ -264,30 +278,30 @@ static lw_always_inline void lw_halting_leave(union lw_word *lock, uint32_t tail
 		/* (node,*,*) -> (prev,*,*); release: who queues behind prev finds its next NULL */
 		if (lw_field_try_cmpxchg(lock, tail, &last, left, release))
 			return;
-		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
+		next = lw_await_ne_soon(&node->next, ~(uintptr_t)0, 0, dependency);
 	}
 	lw_store(&next->prev, prev, relaxed);
 	lw_store(&prev->next, next, relaxed);
 }
 
+/* The next that is halted, of the few behind `node`: meanwhile nobody has the lock. */
 static inline struct lw_node *lw_next_halted(struct lw_node *node)
 {
-	do
+	for (uint32_t steps = 0; steps < LW_KICK_AHEAD_MAX; steps++) {
 		node = lw_load(&node->next, dependency);
-	while (node && lw_load(&node->locked, relaxed) != LW_NODE_HALTED);
-	return node;
+		if (!node || lw_load(&node->locked, relaxed) == LW_NODE_HALTED)
+			return node;
+	}
+	return NULL;
 }
 
-/* The lock word was made (*,*,2). */
+/* After lw_word_release(): the head has still to be taken out of the table, then (*,*,2) ends. */
 static lw_always_inline void lw_halting_unlock_slow(union lw_word *lock, struct lw_halting how)
 {
 	struct lw_node *kicked[1 + LW_KICK_AHEAD_MAX];
 	uint32_t slots[1 + LW_KICK_AHEAD_MAX], kicks = 0;
-	struct lw_node *head;
+	struct lw_node *head = lw_parked_take(lock);
 
-	/* LW_UNLOCKING, from the one who made it LW_SLOW */
-	lw_field_load(lock, locked, acquire);
-	head = lw_parked_take(lock);
 	if (head) {
 		uint32_t state = LW_NODE_HALTED_HEAD;
 
@@ -419,59 +433,113 @@ lw_halting_wait_turn(union lw_word *lock, uint32_t tail, struct lw_node *node, s
 	}
 }
 
+/* parked: 1 -> 0, with us out of the table; false if the one who unlocks was first. */
+static lw_always_inline bool lw_head_leave_table(union lw_word *lock)
+{
+	/* acquire: the table, from the holder who put us there */
+	if (!(lw_field_fetch_and(lock, locked_pending, (uint16_t)(0xffff ^ LW_PARKED), acquire) &
+	      LW_PARKED))
+		return false;
+	lw_parked_take(lock);
+	return true;
+}
+
 /* We are head, and may have been parked as such: be out of the table. */
 static lw_always_inline void lw_head_woken(union lw_word *lock, struct lw_node *node,
 					   struct lw_halting how)
 {
-	uint8_t slow = LW_SLOW;
-
 	if (lw_load(&node->locked, acquire) == LW_NODE_HALTED_HEAD) {
-		/* Not kicked: (*,*,3) -> (*,*,1) */
-		if (lw_field_try_cmpxchg(lock, locked, &slow, LW_LOCKED, relaxed)) {
-			lw_parked_take(lock);
+		if (lw_head_leave_table(lock)) {
 			lw_store(&node->locked, LW_NODE_HEAD, relaxed);
 			lw_count(spurious_wakeups);
 			return;
 		}
 		/* Who unlocks is about to. */
-		lw_await_eq(&node->locked, ~0u, LW_NODE_HEAD, acquire);
+		lw_await_eq_soon(&node->locked, ~0u, LW_NODE_HEAD, acquire);
 	}
 	lw_kick_arrives(node, how);
 }
 
-/* Into the table with us, as what we are to be found there; false if the lock has become free. */
-static lw_always_inline bool lw_head_enter_table(union lw_word *lock, struct lw_node *node,
-						 uint32_t state)
+/* The lock is free, and who released it did not see that we are parked: we no longer are. */
+static lw_always_inline bool lw_head_is_missed(union lw_word *lock, struct lw_node *node)
+{
+	if (!lw_release_is_split() ||
+	    lw_await_ne_bounded(&lock->val, LW_LOCKED_MASK, LW_LOCKED, LW_SETTLE) &
+		    LW_LOCKED_MASK ||
+	    !lw_head_leave_table(lock))
+		return false;
+	lw_store(&node->locked, LW_NODE_HEAD, relaxed);
+	return true;
+}
+
+/* Into the table with us; false if the lock has become free. */
+static lw_always_inline bool lw_head_enter_table(union lw_word *lock, struct lw_node *node)
 {
 	struct lw_parked_head *entry = lw_parked_insert(lock, node);
-	uint8_t held = LW_LOCKED;
+	uint16_t seen = LW_LOCKED;
 
 	if (!entry)
 		return false;
-	/* HEAD -> state */
-	lw_store(&node->locked, state, relaxed);
-	/* (*,*,1) -> (*,*,3) */
-	if (lw_field_try_cmpxchg(lock, locked, &held, LW_SLOW, release))
-		return true;
-	lw_store(&node->locked, LW_NODE_HEAD, relaxed);
-	lw_parked_remove(entry);
-	return false;
+	/* HEAD -> HALTED_HEAD */
+	lw_store(&node->locked, LW_NODE_HALTED_HEAD, relaxed);
+	/* (*,*,1), parked: 0 -> 1 */
+	while (!lw_field_try_cmpxchg(lock, locked_pending, &seen, seen | LW_PARKED, release))
+		if (!(seen & LW_LOCKED)) {
+			lw_store(&node->locked, LW_NODE_HEAD, relaxed);
+			lw_parked_remove(entry);
+			return false;
+		}
+	return !lw_head_is_missed(lock, node);
+}
+
+/* Leave the node in the table, to whoever unlocks; false if we are head still. */
+static lw_always_inline bool lw_head_abandon(union lw_word *lock, uint32_t tail,
+					     struct lw_node *node)
+{
+	uint32_t state = LW_NODE_HALTED_HEAD;
+
+	if (!lw_head_enter_table(lock, node))
+		return false;
+	/* Nobody will look for it again. */
+	lw_settle(&node->locked, LW_NODE_HALTED_HEAD);
+	if (lw_head_is_missed(lock, node))
+		return false;
+	/* HALTED_HEAD -> ABANDONED, unless we are to have the lock */
+	return lw_slot_abandon(lw_tail_slot(tail),
+			       lw_try_cmpxchg(&node->locked, &state, LW_NODE_ABANDONED, relaxed));
 }
 
 /* The lock was seen free, as val: acquire it as the queue head, and leave the queue. */
 static lw_always_inline bool lw_head_acquire(union lw_word *lock, uint32_t val, uint32_t tail,
 					     struct lw_node *node, struct lw_halting how)
 {
-	uint16_t free = (uint16_t)(val & LW_PENDING);
-
 	/* (head,*,0) -> (0,0,1): nobody else queues; release: we are out of the table */
 	if ((val & LW_TAIL_MASK) == tail)
 		return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, acq_rel);
 	/* (*,*,0) -> (*,0,1) */
-	if (!lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire))
+	if (!lw_word_acquire(lock, val))
 		return false;
 	lw_halting_pass(lock, lw_halting_next(lock, node, tail), true, how);
 	return true;
+}
+
+/*
+ * Until we are kicked, or `patience` ends: true. If a kick may be missed, also until the lock is
+ * seen to be free.
+ */
+static inline bool lw_head_sleep(union lw_word *lock, struct lw_node *node,
+				 const struct lw_patience *patience)
+{
+	uint32_t naps = 0;
+
+	do {
+		naps += lw_nap(&node->locked, LW_NODE_HALTED_HEAD, patience, naps);
+		if (lw_load(&node->locked, relaxed) != LW_NODE_HALTED_HEAD)
+			return false;
+		if (lw_gives_up(patience))
+			return true;
+	} while (lw_release_is_split() && (lw_load(&lock->val, relaxed) & LW_LOCKED));
+	return false;
 }
 
 /* False if we have given up, and left the node and the slot behind. */
@@ -480,35 +548,41 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 						  const struct lw_patience *patience,
 						  struct lw_halting how)
 {
-	uint32_t vain = 0;
+	bool over = false;
+	uint32_t vain = 0, races = 0;
 
 	if (how.steal_queued)
 		lw_store(&node->place, 0, relaxed);
 	for (;;) {
 		uint32_t val = lw_halting_watch(lock, how.spin);
+		bool lost = !(val & LW_LOCKED_MASK);
 
-		if (!(val & LW_LOCKED_MASK)) {
-			if (lw_head_acquire(lock, val, tail, node, how))
-				return true;
-			continue;
-		}
+		if (lost && lw_head_acquire(lock, val, tail, node, how))
+			return true;
 		/* (*,0,*) -> (*,1,*) */
 		if (vain == how.claim && !(val & LW_PENDING))
 			lw_fetch_or(&lock->val, LW_PENDING, relaxed);
-		if (lw_gives_up(patience)) {
+		over = over || lw_gives_up(patience);
+		if (over) {
 			/* (*,1,*) -> (*,0,*) */
 			if (vain == how.claim)
 				lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
-			if (lw_slot_abandon(lw_tail_slot(tail),
-					    lw_head_enter_table(lock, node, LW_NODE_ABANDONED)))
+			if (lw_head_abandon(lock, tail, node))
 				return false;
-		} else if (how.halt && lw_head_enter_table(lock, node, LW_NODE_HALTED_HEAD)) {
-			lw_count(halts_at_head);
-			lw_park(&node->locked, LW_NODE_HALTED_HEAD, patience);
 			lw_head_woken(lock, node, how);
-			if (vain < how.claim && how.claim != LW_NEVER_CLAIM)
-				vain++;
+			continue;
 		}
+		if (lost && ++races % LW_RACES)
+			continue;
+		if (how.halt && !lost) {
+			if (!lw_head_enter_table(lock, node))
+				continue;
+			lw_count(halts_at_head);
+			over = lw_head_sleep(lock, node, patience);
+			lw_head_woken(lock, node, how);
+		}
+		if (vain < how.claim && how.claim != LW_NEVER_CLAIM)
+			vain++;
 	}
 }
 

@@ -106,7 +106,7 @@ static inline uint32_t lw_hq_encode_queue(uint32_t numa_node)
 
 static inline uint64_t lw_hq_key(union lw_word *lock)
 {
-	return lw_identity(lock) / sizeof(*lock) * 0x9e3779b97f4a7c15 & LW_HQ_LOW(LW_HQ_KEY_BITS);
+	return lw_scattered(lock) & LW_HQ_LOW(LW_HQ_KEY_BITS);
 }
 
 static inline struct lw_node *lw_hq_queue_of(union lw_word *lock, uint32_t numa_node)

@@ -4,7 +4,8 @@
  *
  *   bits  0-7   locked   1 while held
  *   bit   8     pending  the second contender waits here, without a queue node
- *   bits  9-15  service  what the lock is, see hq.h; 0 in all others
+ *   bits  9-14  service  what the lock is, see hq.h; 0 in all others
+ *   bit  15     parked   the queue head is halted, see halting.h; 0 in all others
  *   bits 16-17  tail     nesting index of the last waiter's queue node
  *   bits 18-31  tail     slot of the last waiter, 0 when nobody queues
  *
@@ -13,6 +14,7 @@
  * | locked  | whoever acquires            | the holder                             |
  * | pending | anyone, by fetch-or         | its owner, when it acquires or gives up |
  * | tail    | anyone who queues, exchange | the queue head, when it is the last     |
+ * | parked  | the queue head or the holder | whoever takes the head out of its table |
  * | service | whoever takes the lock by a compare-and-swap with the pending byte   ||
  *
  * The pending byte is stored with the service bits in it. Such a store loses no
@@ -51,13 +53,12 @@ union lw_word {
 };
 
 #define LW_LOCKED 1u
-/* Of a lock whose waiters halt, see halting.h: held, and the queue head is halted */
-#define LW_SLOW 3u
-/* about to be released, by who kicks the head */
+/* Of a lock whose waiters halt: about to be released, by who wakes the queue head */
 #define LW_UNLOCKING	       2u
 #define LW_LOCKED_MASK	       0xffu
 #define LW_PENDING	       0x100u
-#define LW_SERVICE_MASK	       0xfe00u
+#define LW_SERVICE_MASK	       0x7e00u
+#define LW_PARKED	       0x8000u
 #define LW_LOCKED_PENDING_MASK (LW_LOCKED_MASK | LW_PENDING)
 #define LW_TAIL_SHIFT	       16
 #define LW_TAIL_INDEX_MASK     3u
@@ -82,7 +83,7 @@ static inline bool lw_word_trylock(union lw_word *lock)
 	return lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire);
 }
 
-/* (*,0,0) -> (*,0,1), though others queue */
+/* (*,0,0) -> (*,0,1), though others queue, unless the head of the queue is parked */
 static inline bool lw_word_take(union lw_word *lock)
 {
 	uint16_t free = 0;
@@ -90,22 +91,58 @@ static inline bool lw_word_take(union lw_word *lock)
 	return lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire);
 }
 
-/* The same, if the word, seen as `val`, lets it hope. */
+/* The word was seen as `val`, with locked 0 and not parked: (*,*,0) -> (*,0,1) */
+static inline bool lw_word_acquire(union lw_word *lock, uint32_t val)
+{
+	uint16_t free = (uint16_t)(val & LW_PENDING);
+
+	return lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire);
+}
+
+/* The same, if the word, seen as `val`, lets those hope who arrive. */
 static inline bool lw_word_steal(union lw_word *lock, uint32_t val)
 {
-	return !(val & LW_LOCKED_PENDING_MASK) && lw_word_take(lock);
+	return !(val & (LW_LOCKED_PENDING_MASK | LW_PARKED)) && lw_word_take(lock);
 }
 
 /*
- * The release that goes with it, for a holder who may be waited for asleep: true if so, see
- * halting.h. (*,*,1) -> (*,*,0) or (*,*,LW_SLOW) -> (*,*,LW_UNLOCKING). It is as wide as what
- * steals, since a processor that does one right after the other is quicker then.
+ * lw_word_release() by a store, where lw_release_is_split(). Who parks between that and the look
+ * may be missed, and must not rely on being woken, see lw_nap().
+ */
+static inline bool lw_word_release_split(union lw_word *lock)
+{
+	uint16_t seen;
+
+	/* (*,*,1) -> (*,*,0) */
+	lw_field_store(lock, locked, 0, release);
+	lw_barrier();
+	/* Only a byte: a load of more than was just stored would wait for the store. */
+	seen = (uint16_t)(lw_load(&lock->pending, relaxed) << 8);
+	while (lw_unlikely((seen & (LW_PARKED | LW_LOCKED_MASK)) == LW_PARKED))
+		/* parked (*,*,0) -> (*,*,2), unless the head was quicker */
+		if (lw_field_try_cmpxchg(lock, locked_pending, &seen,
+					 (seen & ~LW_PARKED) | LW_UNLOCKING, acquire))
+			return true;
+	return false;
+}
+
+/*
+ * The release that goes with these. True if the queue head was parked: then it is not any more, and
+ * it is for us to wake it and to release the lock, for which nobody takes it.
  */
 static inline bool lw_word_release(union lw_word *lock)
 {
-	uint16_t old = lw_field_fetch_add(lock, locked_pending, (uint16_t)-LW_LOCKED, release);
+	uint16_t seen = LW_LOCKED, next;
 
-	return (old & LW_LOCKED_MASK) != LW_LOCKED;
+	if (lw_release_is_split())
+		return lw_word_release_split(lock);
+	/* (*,*,1) -> (*,*,0), after which the lock may be gone; or parked (*,*,1) -> (*,*,2) */
+	do {
+		next = seen ^ LW_LOCKED;
+		if (seen & LW_PARKED)
+			next ^= LW_PARKED | LW_UNLOCKING;
+	} while (lw_unlikely(!lw_field_try_cmpxchg(lock, locked_pending, &seen, next, acq_rel)));
+	return seen & LW_PARKED;
 }
 
 /* (*,*,1) -> (*,*,0) */

@@ -4,11 +4,13 @@
  * defined by who includes this.
  */
 LW_LOCK(tas)
+LW_LOCK(byte)
 LW_LOCK(ticket)
 LW_LOCK(mcs)
 LW_LOCK(qspinlock)
 LW_LOCK(cna)
 LW_LOCK(hq)
+LW_LOCK(pvticket)
 LW_LOCK(pv42)
 LW_LOCK(pv)
 LW_LOCK(unfair)

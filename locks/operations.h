@@ -49,30 +49,84 @@
 #define lw_field_load(word, field, order)	  lw_world_field_load(word, field, order)
 #define lw_field_store(word, field, value, order) lw_world_field_store(word, field, value, order)
 #define lw_field_xchg(word, field, value, order)  lw_world_field_xchg(word, field, value, order)
-/* The same for lw_fetch_add() and lw_try_cmpxchg(). */
+/* The same for lw_fetch_or() and its kin, and lw_try_cmpxchg(). */
+#define lw_field_fetch_or(word, field, bits, order) \
+	lw_world_field_fetch_or(word, field, bits, order)
+#define lw_field_fetch_and(word, field, bits, order) \
+	lw_world_field_fetch_and(word, field, bits, order)
+/* Not in the kernel. */
 #define lw_field_fetch_add(word, field, value, order) \
 	lw_world_field_fetch_add(word, field, value, order)
 #define lw_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_field_try_cmpxchg(word, field, expected, value, order)
 #define lw_fence(order) lw_world_fence(order)
 /*
+ * Is a lock word released by a store, and its pending byte looked at then, with no fence in
+ * between, which would cost as much as a compare-and-swap? user: yes. check: as configured.
+ */
+#define lw_release_is_split() lw_world_release_is_split()
+/*
  * Order against an interrupt or signal handler on this CPU or thread only.
  * check: nothing, since such an interruption may come in before every operation.
  */
 #define lw_barrier() lw_world_barrier()
 
-/* Waiting. The only ways to spin: the condition is data, so that sim and check can block on it. */
+/* Waiting. The ways to spin: the condition is data, so that sim and check can block on it. */
 
 /* Until (*p & mask) == value; gives the *p that satisfied it. */
 #define lw_await_eq(p, mask, value, order) lw_world_await_eq(p, mask, value, order)
 /* Until (*p & mask) != value; gives the *p that satisfied it. */
 #define lw_await_ne(p, mask, value, order) lw_world_await_ne(p, mask, value, order)
 /*
- * The same, but gives up after `budget` looks (user, kernel), the time of so
+ * The same, for what another does in its next few steps. user: sleeps between many looks, for the
+ * other may never run while we do, as when we are SCHED_FIFO.
+ */
+#ifdef lw_world_await_ne_soon
+#define lw_await_eq_soon(p, mask, value, order) lw_world_await_eq_soon(p, mask, value, order)
+#define lw_await_ne_soon(p, mask, value, order) lw_world_await_ne_soon(p, mask, value, order)
+#else
+#define lw_await_eq_soon(p, mask, value, order) lw_await_eq(p, mask, value, order)
+#define lw_await_ne_soon(p, mask, value, order) lw_await_ne(p, mask, value, order)
+#endif
+/*
+ * lw_await_ne(), but gives up after `budget` looks (user, kernel), the time of so
  * many looks (sim) or at any moment (check); gives the last *p seen. relaxed.
  */
 #define lw_await_ne_bounded(p, mask, value, budget) \
 	lw_world_await_ne_bounded(p, mask, value, budget)
+/*
+ * The same, for what its writer uses all the time. user, kernel: looks ever more seldom, up to
+ * LW_BACKOFF pauses apart, in `budget` pauses.
+ */
+#ifdef LW_BACKOFF
+#define lw_await_ne_backoff(p, mask, value, budget)                                   \
+	__extension__({                                                               \
+		unsigned int lw_left = (budget), lw_gap = 1;                          \
+		__typeof__((p)->lw_raw) lw_seen;                                      \
+		while (lw_seen = lw_load(p, relaxed),                                 \
+		       ((uintptr_t)lw_seen & (mask)) == (value) && lw_left) {         \
+			unsigned int lw_pauses = lw_gap < lw_left ? lw_gap : lw_left; \
+			lw_left -= lw_pauses;                                         \
+			if (lw_gap < LW_BACKOFF)                                      \
+				lw_gap *= 2;                                          \
+			while (lw_pauses--)                                           \
+				lw_pause();                                           \
+		}                                                                     \
+		lw_seen;                                                              \
+	})
+#else
+#define lw_await_ne_backoff(p, mask, value, budget) lw_await_ne_bounded(p, mask, value, budget)
+#endif
+#define lw_await_eq_bounded(p, mask, value, budget) \
+	lw_world_await_eq_bounded(p, mask, value, budget)
+/* Between two tries at what is not to be awaited, but tried all the time. */
+#define lw_pause() lw_world_pause()
+/* The same, of one who has tried in vain for long. user: sleeps 50 microseconds. */
+#ifdef lw_world_doze
+#define lw_doze() lw_world_doze()
+#else
+#define lw_doze() lw_pause()
+#endif
 /*
  * Sleep while *p == value; may return early, so callers look again. user: a
  * futex. kernel: halt the virtual CPU. sim: give up the CPU. check: blocks, and
@@ -80,6 +134,16 @@
  * sleep too (see lw_gives_up()).
  */
 #define lw_park(p, value, patience) lw_world_park(p, value, patience)
+/*
+ * The same, for one whom nobody may wake if lw_release_is_split(). user: for 2^nth milliseconds at
+ * most; true if for so long. check: for as long as it likes then.
+ */
+#define lw_nap(p, value, patience, nth) lw_world_nap(p, value, patience, nth)
+/*
+ * If lw_release_is_split(), until what others have stored is seen here and what we have stored by
+ * them. user: a millisecond, or until *p != value. check: so it is.
+ */
+#define lw_settle(p, value) lw_world_settle(p, value)
 /* Wake one of those parked on p; kernel: that of `slot`. What is at p is not touched. */
 #define lw_unpark(p, slot) lw_world_unpark(p, slot)
 /* Soon written by this CPU: fetch its line for writing. A hint. */

@@ -19,9 +19,9 @@ struct lw_parked_head {
 static inline struct lw_parked_head *lw_parked_probe(union lw_word *lock, uint32_t nth)
 {
 	uint32_t bits = lw_parked_heads_bits();
-	uint64_t hash = lw_identity(lock) / sizeof(*lock) * 0x9e3779b97f4a7c15;
 
-	return &lw_parked_heads()[((hash >> (64 - bits)) + nth) & (((uint32_t)1 << bits) - 1)];
+	return &lw_parked_heads()[((lw_scattered(lock) >> (64 - bits)) + nth) &
+				  (((uint32_t)1 << bits) - 1)];
 }
 
 /* NULL if the table is full. */

@@ -9,9 +9,8 @@
  * pv has the improvements that were proposed for it in 2014 and 2015, each of which can be
  * switched off (tunables pv_...): the kick only at unlock, kicking ahead, waiting early, the
  * pending bit, and stealing: whoever runs takes a free lock rather than to leave it to one who has
- * yet to wake up, until the queue head has halted pv_claim times. Then it sets the pending bit,
- * and the next to have the lock is the head. So with n waiters before it, a waiter is overtaken
- * by no more than those who come between (n + 1) times pv_claim wake-ups.
+ * yet to wake up, until the queue head has halted pv_claim times in vain. Then it sets the pending
+ * bit, and nobody overtakes it but one who waited with that bit already.
  */
 #include "halting.h"
 #include "lock_type.h"
@@ -27,6 +26,7 @@ static lw_always_inline struct lw_halting lw_pv_how(void)
 		.wait_early = lw_tunable(pv_wait_early),
 		.latencies = lw_tunable(pv_latencies),
 		.kick_ahead = (uint32_t)lw_tunable(pv_kick_ahead),
+		.linger = lw_tunable(pv_steal) ? (uint32_t)lw_tunable(pv_linger) : 0,
 		.spin = (uint32_t)lw_tunable(pv_spin),
 		.claim = lw_tunable(pv_steal) ? (uint32_t)lw_tunable(pv_claim) : 0,
 	};

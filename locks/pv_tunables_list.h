@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What can be set of the locks whose waiters halt, for tunables_list.h. Where the highest value
- * is 1, it is a switch. A look takes a pause instruction and a load.
+ * is 1, it is a switch. A look takes a pause instruction and a load, or, where it is at the lock
+ * word, ever more pauses.
  */
 LW_TUNABLE(pv_kick_at_unlock, 1, 1, 1,
 	   "a halted waiter that is made queue head is kicked at the unlock, not before")
@@ -10,11 +11,15 @@ LW_TUNABLE(pv_wait_early, 1, 1, 1, "a waiter halts as soon as the one before it 
 LW_TUNABLE(pv_pending, 1, 1, 1, "the first to wait does so with the pending bit, without a queue")
 LW_TUNABLE(pv_steal, 1, 1, 1, "arrivals take a free lock, though others queue")
 LW_TUNABLE(pv_claim, 4, 4, UINT32_MAX,
-	   "the queue head forbids that after so many halts in vain; the highest: never")
-LW_TUNABLE(pv_latencies, 0, 0, 1, "measure how long kicks and wake-ups take, of all three")
-LW_TUNABLE(pv_spin, 200, 2048, UINT32_MAX, "looks before a waiter halts")
+	   "the queue head forbids stealing after so many halts in vain; the highest: never")
+LW_TUNABLE(pv_latencies, 0, 0, 1,
+	   "measure how long kicks and wake-ups take, of pv, pv42 and unfair")
+LW_TUNABLE(pv_linger, 0, 256, UINT32_MAX,
+	   "looks of one that arrives before it queues, if it may steal")
+LW_TUNABLE(pv_spin, 500, 512, UINT32_MAX, "looks before a waiter halts")
 LW_TUNABLE(pv42_spin, 200, 32768, UINT32_MAX, "looks before a waiter halts")
 LW_TUNABLE(unfair_park, 1, 0, 1, "waiters halt")
-LW_TUNABLE(unfair_spin, 200, 2048, UINT32_MAX, "looks before a waiter halts, if it does")
-LW_TUNABLE(unfair_claim, 4, 4, UINT32_MAX,
-	   "the queue head forbids stealing after so many halts in vain; the highest: never")
+LW_TUNABLE(unfair_spin, 500, 2048, UINT32_MAX, "looks before a waiter halts, if it does")
+LW_TUNABLE(unfair_linger, 0, 256, UINT32_MAX, "looks of one that arrives before it queues")
+LW_TUNABLE(unfair_claim, 4, 1000, UINT32_MAX,
+	   "the head forbids stealing after so many halts or watches in vain; the highest: never")

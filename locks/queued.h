@@ -118,7 +118,7 @@ static lw_always_inline bool lw_queue_in_slot(union lw_word *lock, uint32_t slot
 	lw_barrier();
 
 	/* A slot with a wait that was interrupted cannot be left. */
-	if (index < (patience ? 1 : LW_NODES_PER_SLOT)) {
+	if (patience ? !index && lw_slot_may_be_abandoned() : index < LW_NODES_PER_SLOT) {
 		if (!queue(lock, lw_encode_tail(slot, index), &nodes[index], patience))
 			return false;
 		acquired = true;

@@ -12,6 +12,10 @@
 
 struct lw_patience;
 
+struct lw_slot_wanted {
+	lw_atomic(uint32_t) what; /* 0 at first */
+};
+
 /*
  * The slot whose queue nodes this CPU (kernel, sim, check) or thread (user)
  * may use, from 1; 0 when user has none left. Leave it when queueing is over,
@@ -22,6 +26,10 @@ struct lw_patience;
 #define lw_slot_leave(slot) lw_world_slot_leave(slot)
 /* The LW_NODES_PER_SLOT queue nodes of a slot. */
 #define lw_slot_nodes(slot) lw_world_slot_nodes(slot)
+/* Slots are 1 to this, at least those that have been entered. Not in the kernel. */
+#define lw_slots() lw_world_slots()
+/* Where a slot says what it is parked for, a struct lw_slot_wanted. Not in the kernel. */
+#define lw_slot_wanted(slot) lw_world_slot_wanted(slot)
 /* NUMA node, or whatever else counts as near, that this CPU or thread is on now. */
 #define lw_numa_node() lw_world_numa_node()
 /*
@@ -57,6 +65,8 @@ struct lw_patience;
  * same in every run.
  */
 #define lw_identity(p) lw_world_identity(p)
+/* The same, scattered over 64 bits by the golden ratio (Fibonacci hashing). */
+#define lw_scattered(p) (lw_identity(p) / sizeof(*(p)) * 0x9e3779b97f4a7c15)
 /*
  * Has the time come, or has somebody asked, to give up waiting? NULL: never. user: see
  * lw_pv_lock_until(). kernel, sim: never. check: whenever the client may.
@@ -67,13 +77,26 @@ struct lw_patience;
  * queue, where somebody will find it and give the slot back. The others are unused.
  */
 #define lw_slot_abandon(slot, leave) lw_world_slot_abandon(slot, leave)
-#define lw_slot_reclaim(slot)	     lw_world_slot_reclaim(slot)
+/* May one more be left so? user: not while half of all are. */
+#ifdef lw_world_slot_may_be_abandoned
+#define lw_slot_may_be_abandoned() lw_world_slot_may_be_abandoned()
+#else
+#define lw_slot_may_be_abandoned() true
+#endif
+#define lw_slot_reclaim(slot) lw_world_slot_reclaim(slot)
 /* Has a fork left behind the thread whose node this is? Only ever true in user space. */
 #define lw_is_dead(node) lw_world_is_dead(node)
 /*
  * What *p seems to be, of 0 to n - 1. p may be another's by now: a hint, which may be
  * anything. check: every one is explored.
  */
+#ifndef lw_world_hint
+static inline uint32_t lw_below(uint32_t n, uint32_t seen)
+{
+	return seen < n ? seen : n - 1;
+}
+#define lw_world_hint(p, n) lw_below(n, lw_load(p, relaxed))
+#endif
 #define lw_hint(p, n) lw_world_hint(p, n)
 /* Nanoseconds of a precise clock, for statistics. check: 1. */
 #define lw_timestamp() lw_world_timestamp()

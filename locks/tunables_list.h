@@ -6,5 +6,6 @@
  */
 #include "hqlock_tunables_list.h"
 #include "pv_tunables_list.h"
+LW_TUNABLE(pvticket_spin, 200, 32768, UINT32_MAX, "looks before a waiter halts")
 
 #undef LW_TUNABLE

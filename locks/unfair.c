@@ -8,9 +8,9 @@
  * In a kernel it is for guests without paravirt locks: waiters spin. In user space they park
  * (tunable unfair_park), see halting.h.
  *
- * Nobody starves: the queue head competes all the time it runs; and after it has halted
- * unfair_claim times in vain, it sets the pending bit, which forbids stealing until it has had
- * the lock.
+ * The queue head competes all the time it runs, and nobody starves: after it has halted, or looked
+ * unfair_spin times, unfair_claim times in vain, it sets the pending bit, which forbids stealing
+ * until it has had the lock.
  */
 #include "halting.h"
 #include "lock_type.h"
@@ -24,6 +24,7 @@ static lw_always_inline struct lw_halting lw_unfair_how(void)
 		.halt = lw_tunable(unfair_park),
 		.kick_at_unlock = true,
 		.latencies = lw_tunable(pv_latencies),
+		.linger = (uint32_t)lw_tunable(unfair_linger),
 		.spin = (uint32_t)lw_tunable(unfair_spin),
 		.claim = (uint32_t)lw_tunable(unfair_claim),
 	};

@@ -16,7 +16,11 @@ fn main() {
         build.include(&dir).files(c_files(&dir));
     }
     build.compile("lockworks");
-    let lists = ["hqlock_tunables_list.h", "pv_tunables_list.h"];
+    let lists = [
+        "hqlock_tunables_list.h",
+        "pv_tunables_list.h",
+        "tunables_list.h",
+    ];
     let tunables: usize = lists
         .map(|list| entries(&root.join("locks").join(list)))
         .iter()

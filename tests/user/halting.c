@@ -4,7 +4,9 @@
 #include "waiters.h"
 
 #include <dlfcn.h>
+#include <linux/futex.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #define THREADS 24
@@ -28,8 +30,8 @@ long syscall(long number, ...)
 	va_end(list);
 	if (!real)
 		real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
-	/* All that waits takes a bitset here. */
-	if (number == SYS_futex && (arguments[1] & 0x7f) == 9) {
+	if (number == SYS_futex &&
+	    ((arguments[1] & 0x7f) == FUTEX_WAIT || (arguments[1] & 0x7f) == FUTEX_WAIT_BITSET)) {
 		random = random * 1103515245 + 12345 + (unsigned int)(uintptr_t)&random;
 		if ((random >> 16 & 0xff) < atomic_load(&failing)) {
 			bool eintr = random >> 24 & 1;
@@ -45,16 +47,7 @@ long syscall(long number, ...)
 
 static void *contend(void *arg)
 {
-	const struct subject *subject = arg;
-
-	for (int turn = 0; turn < TURNS; turn++) {
-		errno = ENOTTY;
-		subject->lock();
-		CHECK(errno == ENOTTY);
-		hold();
-		subject->unlock();
-		CHECK(errno == ENOTTY);
-	}
+	contend_for(arg, TURNS);
 	return NULL;
 }
 
@@ -142,6 +135,45 @@ static void check_cancelled_thread(const struct subject *subject)
 	check_free(subject);
 }
 
+static void *lock_once(void *arg)
+{
+	const struct subject *subject = arg;
+
+	subject->lock();
+	acquired++;
+	subject->unlock();
+	return NULL;
+}
+
+/* Of all threads but this one. */
+static long switches(void)
+{
+	struct rusage all, mine;
+
+	CHECK(getrusage(RUSAGE_SELF, &all) == 0);
+	CHECK(getrusage(RUSAGE_THREAD, &mine) == 0);
+	return all.ru_nvcsw - mine.ru_nvcsw;
+}
+
+/* One who unlocks is stopped halfway: who waits for it gives up its CPU, though it cannot park. */
+static void check_stopped_unlock(const struct subject *subject)
+{
+	pthread_t thread;
+	long before = switches();
+
+	watch(subject->name);
+	acquired = 0;
+	lw_store(&subject->word->val, LW_UNLOCKING, relaxed);
+	thread_start(&thread, 0, lock_once, (void *)subject);
+	while (switches() < before + 10)
+		usleep(200);
+	CHECK(acquired == 0);
+	lw_field_store(subject->word, locked, 0, release);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(acquired == 1);
+	check_free(subject);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < SUBJECTS; i++) {
@@ -149,6 +181,7 @@ int main(void)
 		check_failures(&subjects[i]);
 		check_signals(&subjects[i]);
 		check_cancelled_thread(&subjects[i]);
+		check_stopped_unlock(&subjects[i]);
 	}
 	return 0;
 }

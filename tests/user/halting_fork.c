@@ -11,13 +11,7 @@ static atomic_bool stop;
 
 static void *contend(void *arg)
 {
-	const struct subject *subject = arg;
-
-	for (int turn = 0; turn < TURNS; turn++) {
-		subject->lock();
-		hold();
-		subject->unlock();
-	}
+	contend_for(arg, TURNS);
 	return NULL;
 }
 

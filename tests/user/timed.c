@@ -234,6 +234,42 @@ static void check_come_and_go(const struct subject *subject)
 	check_free(subject);
 }
 
+/* Give up more often than there are slots, and see that there are some left. */
+static void *give_up_often(void *arg)
+{
+	const struct subject *subject = arg;
+	struct timespec past = from_now(0);
+
+	for (uint32_t i = 0; i < LW_MAX_SLOTS + 1; i++)
+		CHECK(subject->lock_until(&past, NULL) == ETIMEDOUT);
+	return NULL;
+}
+
+static void *attach(void *attached)
+{
+	*(bool *)attached = lw_thread_attach() != 0;
+	return NULL;
+}
+
+static void check_slots_are_left(const struct subject *subject)
+{
+	bool attached = false;
+	pthread_t thread;
+
+	watch(subject->name);
+	subject->lock();
+	thread_start(&thread, 0, give_up_often, (void *)subject);
+	CHECK(pthread_join(thread, NULL) == 0);
+	thread_start(&thread, 0, attach, &attached);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(attached);
+	subject->unlock();
+	/* Whoever has the lock next clears them away. */
+	subject->lock();
+	subject->unlock();
+	check_free(subject);
+}
+
 /* A signal handler has taken a slot while we seemed to have none, but we have kept ours. */
 static void check_kept_slot(void)
 {
@@ -274,6 +310,7 @@ int main(void)
 		check_cancel_asleep(&subjects[i]);
 		check_all_leave(&subjects[i]);
 		check_come_and_go(&subjects[i]);
+		check_slots_are_left(&subjects[i]);
 	}
 	check_kept_slot();
 	check_no_slot_is_lost();

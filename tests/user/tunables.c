@@ -185,11 +185,14 @@ static void check_calls_by_name(void)
 		{"pv_steal", 1, 1, 1},
 		{"pv_claim", 4, 4, UINT32_MAX},
 		{"pv_latencies", 0, 0, 1},
-		{"pv_spin", 200, 2048, UINT32_MAX},
+		{"pv_linger", 0, 256, UINT32_MAX},
+		{"pv_spin", 500, 512, UINT32_MAX},
 		{"pv42_spin", 200, 32768, UINT32_MAX},
 		{"unfair_park", 1, 0, 1},
-		{"unfair_spin", 200, 2048, UINT32_MAX},
-		{"unfair_claim", 4, 4, UINT32_MAX},
+		{"unfair_spin", 500, 2048, UINT32_MAX},
+		{"unfair_linger", 0, 256, UINT32_MAX},
+		{"unfair_claim", 4, 1000, UINT32_MAX},
+		{"pvticket_spin", 200, 32768, UINT32_MAX},
 	};
 
 	CHECK(LW_TUNABLE_COUNT == sizeof(expected) / sizeof(*expected));

@@ -135,6 +135,19 @@ static inline void hold(void)
 	inside = false;
 }
 
+/* Take the lock so often, with errno as it was. */
+static inline void contend_for(const struct subject *subject, unsigned int turns)
+{
+	for (unsigned int turn = 0; turn < turns; turn++) {
+		errno = ENOTTY;
+		subject->lock();
+		CHECK(errno == ENOTTY);
+		hold();
+		subject->unlock();
+		CHECK(errno == ENOTTY);
+	}
+}
+
 /* How often waiters have halted. */
 static inline uint64_t halts(void)
 {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* The lock files, compiled for the model checker. */
 #include "tas.c"
+#include "byte.c"
 #include "ticket.c"
 #include "mcs.c"
 #include "qspinlock.c"
 #include "cna.c"
 #include "hq.c"
+#include "pvticket.c"
 #include "pv.c"
 #include "unfair.c"
 #include "busted.c"
@@ -39,7 +41,8 @@ const size_t lw_check_node_waiters = offsetof(struct lw_node, waiters);
 const uint32_t lw_check_word_hq = LW_HQ;
 const uint32_t lw_check_word_hq_numa = LW_HQ_NUMA;
 const uint32_t lw_check_word_service = LW_SERVICE_MASK;
-const uint32_t lw_check_word_most_locked = LW_SLOW;
+const uint32_t lw_check_word_locked = LW_UNLOCKING;
+const uint32_t lw_check_word_parked = LW_PARKED;
 const uint32_t lw_check_word_tail = LW_TAIL_MASK;
 const uint32_t lw_check_word_first_queue = LW_HQ_FIRST_QUEUE_TAIL;
 

@@ -23,6 +23,7 @@
 #define LW_HANDOFFS_MAX 1
 /* All are alike, since nobody counts looks. */
 #define LW_PLACES 1
+#define LW_RACES  1
 
 #define lw_atomic(T)      \
 	struct {          \
@@ -49,7 +50,9 @@ enum lw_check_kind {
 	LW_CHECK_FENCE,
 	LW_CHECK_AWAIT_EQ,
 	LW_CHECK_AWAIT_NE,
-	LW_CHECK_AWAIT_BOUNDED,
+	LW_CHECK_AWAIT_EQ_BOUNDED,
+	LW_CHECK_AWAIT_NE_BOUNDED,
+	LW_CHECK_PAUSE,
 	LW_CHECK_PARK,
 	LW_CHECK_UNPARK,
 	LW_CHECK_PLAIN_READ,
@@ -74,6 +77,8 @@ struct lw_check_site {
  * value to store; expected and new value; mask and value; how many.
  */
 uint64_t lw_check_operate(const struct lw_check_site *site, uintptr_t p, uint64_t a, uint64_t b);
+
+bool lw_check_release_is_split(void);
 
 #define LW_CHECK_OPERATE(KIND, operand_text, bytes, order_of, p, a, b)                    \
 	({                                                                                \
@@ -111,19 +116,35 @@ uint64_t lw_check_operate(const struct lw_check_site *site, uintptr_t p, uint64_
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_world_field_fetch_or(word, field, bits, order) \
+	lw_world_fetch_or(&(word)->field, bits, order)
+#define lw_world_field_fetch_and(word, field, bits, order) \
+	lw_world_fetch_and(&(word)->field, bits, order)
 #define lw_world_field_fetch_add(word, field, value, order) \
 	lw_world_fetch_add(&(word)->field, value, order)
 #define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
+#define lw_world_release_is_split()		 lw_check_release_is_split()
 #define lw_world_fence(order)			 ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
 #define lw_world_barrier()			 ((void)0) /* an interruption may come before every operation */
 #define lw_world_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)
 #define lw_world_await_ne(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_NE, p, mask, value, order)
+#define lw_world_await_eq_bounded(p, mask, value, budget) \
+	((void)(budget), LW_CHECK_ACCESS(AWAIT_EQ_BOUNDED, p, mask, value, relaxed))
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
-	((void)(budget), LW_CHECK_ACCESS(AWAIT_BOUNDED, p, mask, value, relaxed))
+	((void)(budget), LW_CHECK_ACCESS(AWAIT_NE_BOUNDED, p, mask, value, relaxed))
+#define lw_world_pause() ((void)LW_CHECK_OPERATE(PAUSE, "", 0, relaxed, 0, 0, 0))
 #define lw_world_park(p, value, patience) \
 	((void)(patience), (void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
-#define lw_world_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 1, 0, seq_cst))
+#define lw_world_nap(p, value, patience, nth)                                              \
+	((void)(nth),                                                                      \
+	 lw_check_release_is_split() ? (void)lw_world_await_ne_bounded(p, ~0u, value, nth) \
+				     : lw_world_park(p, value, patience),                  \
+	 false)
+#define lw_world_unpark(p, slot) ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 1, 0, seq_cst))
+#define lw_world_settle(p, value) \
+	((void)(p),               \
+	 (void)(lw_check_release_is_split() && LW_CHECK_OPERATE(FENCE, "", 0, seq_cst, 0, 1, 0)))
 #define lw_world_prefetch_write(p) ((void)(p))
 #define lw_world_plain_read(p) \
 	((__typeof__(*(p)))LW_CHECK_OPERATE(PLAIN_READ, #p, sizeof(*(p)), relaxed, p, 0, 0))

@@ -7,6 +7,7 @@
 #include "world.h"
 
 struct lw_node;
+struct lw_slot_wanted;
 
 /* What has been counted since the last operation, a bit for each event. */
 extern _Thread_local uint64_t lw_check_events;
@@ -14,6 +15,8 @@ extern _Thread_local uint64_t lw_check_events;
 uint32_t lw_check_slot_enter(void);
 void lw_check_slot_leave(uint32_t slot);
 struct lw_node *lw_check_slot_nodes(uint32_t slot);
+uint32_t lw_check_slots(void);
+struct lw_slot_wanted *lw_check_slot_wanted(uint32_t slot);
 uint16_t lw_check_numa_node(void);
 bool lw_check_is_priority(void);
 const struct lw_tunables *lw_check_tunables(void);
@@ -25,6 +28,8 @@ struct lw_parked_head *lw_check_parked_heads(void);
 #define lw_world_slot_enter()	   lw_check_slot_enter()
 #define lw_world_slot_leave(slot)  lw_check_slot_leave(slot)
 #define lw_world_slot_nodes(slot)  lw_check_slot_nodes(slot)
+#define lw_world_slots()	   lw_check_slots()
+#define lw_world_slot_wanted(slot) lw_check_slot_wanted(slot)
 #define lw_world_numa_node()	   lw_check_numa_node()
 #define lw_world_is_priority()	   lw_check_is_priority()
 #define lw_world_clock()	   LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
@@ -48,7 +53,7 @@ struct lw_parked_head *lw_check_parked_heads(void);
 #define lw_world_is_dead(node)	    false
 #define lw_world_hint(p, n)	    ((void)(p), (n) > 1 ? lw_choose(n) : 0)
 #define lw_world_timestamp()	    ((uint64_t)1)
-/* So few that locks meet, and that there may be none left. */
+/* So few that locks meet. */
 #define lw_world_parked_heads()		 lw_check_parked_heads()
 #define lw_world_parked_heads_bits()	 1u
 #define lw_world_count_by(event, n)	 ((void)(n), lw_world_count(event))

@@ -59,18 +59,19 @@
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
-#ifdef CONFIG_X86
-#define lw_world_field_fetch_add(word, field, value, order) xadd(&(word)->field.lw_raw, value)
-#else
 /* Linux has none for words of 16 bits. */
-#define lw_world_field_fetch_add(word, field, value, order)                                        \
-	({                                                                                         \
-		typeof((word)->field.lw_raw) lw_old = READ_ONCE((word)->field.lw_raw);             \
-		while (!lw_world_field_try_cmpxchg(word, field, &lw_old, lw_old + (value), order)) \
-			;                                                                          \
-		lw_old;                                                                            \
+#define LW_KERNEL_FIELD_CHANGE(word, field, now, order)                                      \
+	({                                                                                   \
+		typeof((word)->field.lw_raw) lw_old = READ_ONCE((word)->field.lw_raw);       \
+		while (!lw_world_field_try_cmpxchg(word, field, &lw_old, lw_old now, order)) \
+			;                                                                    \
+		lw_old;                                                                      \
 	})
-#endif
+#define lw_world_field_fetch_or(word, field, bits, order) \
+	LW_KERNEL_FIELD_CHANGE(word, field, | (bits), order)
+#define lw_world_field_fetch_and(word, field, bits, order) \
+	LW_KERNEL_FIELD_CHANGE(word, field, &(bits), order)
+#define lw_world_release_is_split() false
 #define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
 /* No weaker one orders loads before stores as these must. */
@@ -80,7 +81,10 @@
 #define LW_FENCE_seq_cst()    smp_mb() /* as above */
 #define lw_world_fence(order) LW_FENCE_##order()
 
-#define lw_world_barrier()	   barrier()
+#define lw_world_barrier() barrier()
+#define lw_world_nap(p, value, patience, nth) \
+	((void)(nth), lw_world_park(p, value, patience), false)
+#define lw_world_settle(p, value)  ((void)(p))
 #define lw_world_prefetch_write(p) prefetchw(p)
 
 #define LW_AWAIT_relaxed(p, condition)	  smp_cond_load_relaxed(p, condition)
@@ -99,6 +103,8 @@
 	LW_AWAIT_BOUNDED(p, ((uintptr_t)VAL & (mask)) == (value), budget)
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
 	LW_AWAIT_BOUNDED(p, ((uintptr_t)VAL & (mask)) != (value), budget)
+#define lw_world_pause() cpu_relax()
+#define LW_BACKOFF	 8
 
 /*
  * What puts a virtual CPU to sleep compares a byte, the least significant one here. Nobody

@@ -67,7 +67,6 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
 #define lw_world_slot_reclaim(slot)	   ((void)(slot))
 #define lw_world_is_dead(node)		   false
-#define lw_world_hint(p, n)		   min_t(u32, lw_load(p, relaxed), (n)-1)
 #define lw_world_parked_heads()		   guest_parked_heads
 #define lw_world_parked_heads_bits()	   guest_parked_heads_bits
 /* A statement also where nothing is counted, and lockevent_inc() is none. */

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* The lock files, compiled for the simulator. */
 #include "tas.c"
+#include "byte.c"
 #include "ticket.c"
 #include "mcs.c"
 #include "qspinlock.c"
 #include "cna.c"
 #include "hq.c"
+#include "pvticket.c"
 #include "pv.c"
 #include "unfair.c"
 #include "busted.c"

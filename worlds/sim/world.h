@@ -43,8 +43,10 @@ void lw_sim_fence(uint32_t order);
 /* Until ((*p & mask) == value) == equal. */
 uint64_t lw_sim_await(const void *p, uint32_t size, uint64_t mask, uint64_t value, bool equal,
 		      uint32_t order);
-uint64_t lw_sim_await_ne_bounded(const void *p, uint32_t size, uint64_t mask, uint64_t value,
-				 uint32_t budget);
+/* The same, for the time of so many looks. */
+uint64_t lw_sim_await_bounded(const void *p, uint32_t size, uint64_t mask, uint64_t value,
+			      bool equal, uint32_t budget);
+void lw_sim_pause(void);
 void lw_sim_park(const void *p, uint32_t value);
 void lw_sim_unpark(const void *p, uint32_t slot);
 void lw_sim_prefetch_write(const void *p);
@@ -79,12 +81,17 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_world_field_fetch_or(word, field, bits, order) \
+	lw_world_fetch_or(&(word)->field, bits, order)
+#define lw_world_field_fetch_and(word, field, bits, order) \
+	lw_world_fetch_and(&(word)->field, bits, order)
 #define lw_world_field_fetch_add(word, field, value, order) \
 	lw_world_fetch_add(&(word)->field, value, order)
 #define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
-#define lw_world_fence(order) lw_sim_fence(LW_SIM_##order)
-#define lw_world_barrier()    ((void)0)
+#define lw_world_release_is_split() false
+#define lw_world_fence(order)	    lw_sim_fence(LW_SIM_##order)
+#define lw_world_barrier()	    ((void)0)
 #define LW_SIM_AWAIT(p, mask, value, equal, order)                                         \
 	({                                                                                 \
 		uint64_t lw_seen = lw_sim_await(p, sizeof(*(p)), (uint64_t)(mask),         \
@@ -93,17 +100,25 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 	})
 #define lw_world_await_eq(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, true, order)
 #define lw_world_await_ne(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, false, order)
-#define lw_world_await_ne_bounded(p, mask, value, budget)                                     \
-	({                                                                                    \
-		uint64_t lw_seen = lw_sim_await_ne_bounded(p, sizeof(*(p)), (uint64_t)(mask), \
-							   (uint64_t)(value), budget);        \
-		(LW_SIM_TYPE(p)) lw_seen;                                                     \
+#define LW_SIM_AWAIT_BOUNDED(p, mask, value, equal, budget)                                \
+	({                                                                                 \
+		uint64_t lw_seen = lw_sim_await_bounded(p, sizeof(*(p)), (uint64_t)(mask), \
+							(uint64_t)(value), equal, budget); \
+		(LW_SIM_TYPE(p)) lw_seen;                                                  \
 	})
+#define lw_world_await_eq_bounded(p, mask, value, budget) \
+	LW_SIM_AWAIT_BOUNDED(p, mask, value, true, budget)
+#define lw_world_await_ne_bounded(p, mask, value, budget) \
+	LW_SIM_AWAIT_BOUNDED(p, mask, value, false, budget)
+#define lw_world_pause() lw_sim_pause()
 /* Nobody gives up. */
 #define lw_world_park(p, value, patience) ((void)(patience), lw_sim_park(p, value))
 #define lw_world_unpark(p, slot)	  lw_sim_unpark(p, slot)
-#define lw_world_prefetch_write(p)	  lw_sim_prefetch_write(p)
-#define lw_world_plain_read(p)		  ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
-#define lw_world_plain_write(p, value)	  lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
+#define lw_world_nap(p, value, patience, nth) \
+	((void)(nth), lw_world_park(p, value, patience), false)
+#define lw_world_settle(p, value)      ((void)(p))
+#define lw_world_prefetch_write(p)     lw_sim_prefetch_write(p)
+#define lw_world_plain_read(p)	       ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
+#define lw_world_plain_write(p, value) lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
 
 #endif

@@ -6,9 +6,12 @@
 #include "world.h"
 
 struct lw_node;
+struct lw_slot_wanted;
 
 uint32_t lw_sim_slot(void);
 struct lw_node *lw_sim_slot_nodes(uint32_t slot);
+uint32_t lw_sim_slots(void);
+struct lw_slot_wanted *lw_sim_slot_wanted(uint32_t slot);
 uint16_t lw_sim_numa_node(void);
 uint16_t lw_sim_slot_numa_node(uint32_t slot);
 bool lw_sim_is_priority(void);
@@ -23,6 +26,8 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_world_slot_enter()	   lw_sim_slot()
 #define lw_world_slot_leave(slot)  ((void)(slot))
 #define lw_world_slot_nodes(slot)  lw_sim_slot_nodes(slot)
+#define lw_world_slots()	   lw_sim_slots()
+#define lw_world_slot_wanted(slot) lw_sim_slot_wanted(slot)
 #define lw_world_numa_node()	   lw_sim_numa_node()
 #define lw_world_is_priority()	   lw_sim_is_priority()
 #define lw_world_clock()	   lw_sim_clock()
@@ -37,18 +42,13 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
 #define lw_world_slot_reclaim(slot)	   ((void)(slot))
 #define lw_world_is_dead(node)		   false
-#define lw_world_hint(p, n)                           \
-	({                                            \
-		uint32_t lw_is = lw_load(p, relaxed); \
-		lw_is < (n) ? lw_is : (n)-1;          \
-	})
-#define lw_world_timestamp()		 lw_sim_clock()
-#define LW_SIM_PARKED_HEADS_BITS	 11
-#define lw_world_parked_heads()		 lw_sim_parked_heads()
-#define lw_world_parked_heads_bits()	 LW_SIM_PARKED_HEADS_BITS
-#define lw_world_count(event)		 lw_sim_count(LW_EVENT_##event, 1)
-#define lw_world_count_by(event, n)	 lw_sim_count(LW_EVENT_##event, n)
-#define lw_world_count_max(event, value) lw_sim_count_max(LW_EVENT_##event, value)
+#define lw_world_timestamp()		   lw_sim_clock()
+#define LW_SIM_PARKED_HEADS_BITS	   11
+#define lw_world_parked_heads()		   lw_sim_parked_heads()
+#define lw_world_parked_heads_bits()	   LW_SIM_PARKED_HEADS_BITS
+#define lw_world_count(event)		   lw_sim_count(LW_EVENT_##event, 1)
+#define lw_world_count_by(event, n)	   lw_sim_count(LW_EVENT_##event, n)
+#define lw_world_count_max(event, value)   lw_sim_count_max(LW_EVENT_##event, value)
 #define lw_world_count_handoff(slot)                                                               \
 	lw_sim_count(lw_sim_slot_numa_node(slot) == lw_sim_numa_node() ? LW_EVENT_local_handoffs   \
 								       : LW_EVENT_remote_handoffs, \

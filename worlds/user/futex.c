@@ -24,22 +24,24 @@ struct lw_bell {
 static struct lw_bell lw_bells[LW_MAX_SLOTS + 1];
 
 /* Locks are used where errno must not change, as in signal handlers. */
-static void lw_futex(const uint32_t *word, int op, uint32_t value, const struct timespec *until)
+static int lw_futex(const uint32_t *word, int op, uint32_t value, const struct timespec *until)
 {
-	int saved = errno;
+	int saved = errno, error = 0;
 
-	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, until, NULL,
-		FUTEX_BITSET_MATCH_ANY);
+	if (syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, until, NULL,
+		    FUTEX_BITSET_MATCH_ANY) < 0)
+		error = errno;
 	errno = saved;
+	return error;
 }
 
 /*
  * Until woken, but perhaps not so long: a signal (EINTR), a value that has changed (EAGAIN) and
- * the time all look like it. FUTEX_WAIT would take a length of time, not a time.
+ * the time, then true, all look like it. FUTEX_WAIT would take a length of time, not a time.
  */
-static void lw_futex_wait(const uint32_t *word, uint32_t value, const struct timespec *until)
+static bool lw_futex_wait(const uint32_t *word, uint32_t value, const struct timespec *until)
 {
-	lw_futex(word, FUTEX_WAIT_BITSET, value, until);
+	return lw_futex(word, FUTEX_WAIT_BITSET, value, until) == ETIMEDOUT;
 }
 
 static void lw_ring(uint32_t slot)
@@ -49,11 +51,12 @@ static void lw_ring(uint32_t slot)
 	lw_futex(&lw_bells[slot].rung.lw_raw, FUTEX_WAKE, 1, NULL);
 }
 
-static void lw_park_cancellable(const uint32_t *word, uint32_t value,
+static bool lw_park_cancellable(const uint32_t *word, uint32_t value,
 				const struct lw_patience *patience)
 {
 	struct lw_bell *bell = &lw_bells[lw_user_thread.slot];
 	struct lw_cancel *cancel = patience->cancel;
+	bool timed_out = false;
 	uint32_t rung;
 
 	lw_store(&bell->heard, true, relaxed);
@@ -63,17 +66,74 @@ static void lw_park_cancellable(const uint32_t *word, uint32_t value,
 	rung = lw_load(&bell->rung, acquire);
 	if (__atomic_load_n(word, __ATOMIC_RELAXED) == value &&
 	    !lw_load(&cancel->cancelled, relaxed))
-		lw_futex_wait(&bell->rung.lw_raw, rung, patience->deadline);
+		timed_out = lw_futex_wait(&bell->rung.lw_raw, rung, patience->deadline);
 	lw_store(&cancel->slot, 0, relaxed);
 	lw_store(&bell->heard, false, relaxed);
+	return timed_out;
 }
 
-void lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience *patience)
+/* True if the time of `patience` has come. */
+bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience *patience)
 {
 	if (patience && patience->cancel)
-		lw_park_cancellable(word, value, patience);
-	else
-		lw_futex_wait(word, value, patience ? patience->deadline : NULL);
+		return lw_park_cancellable(word, value, patience);
+	return lw_futex_wait(word, value, patience ? patience->deadline : NULL);
+}
+
+#define LW_NAP_NS  1000000ull
+#define LW_NAP_MAX 20
+
+static struct timespec lw_timespec(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+static bool lw_is_before(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+static struct timespec lw_from_now(uint64_t ns)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return lw_timespec((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + ns);
+}
+
+bool lw_user_nap(const uint32_t *word, uint32_t value, const struct lw_patience *patience,
+		 uint32_t nth)
+{
+	uint64_t length = LW_NAP_NS << (nth < LW_NAP_MAX ? nth : LW_NAP_MAX);
+	struct timespec until = lw_timespec(length);
+
+	/* It takes a length of time, so that futex is all the system needs to allow. */
+	if (!patience)
+		return lw_futex(word, FUTEX_WAIT, value, &until) == ETIMEDOUT;
+	until = lw_from_now(length);
+	if (patience->deadline && lw_is_before(patience->deadline, &until))
+		until = *patience->deadline;
+	return lw_user_park(word, value, &(struct lw_patience){&until, patience->cancel});
+}
+
+#define LW_DOZE_NS 50000
+
+void lw_user_doze(void)
+{
+	const struct timespec length = {0, LW_DOZE_NS};
+	const uint32_t word = 0;
+
+	lw_futex(&word, FUTEX_WAIT, 0, &length);
+}
+
+/* Far longer than any processor keeps a store to itself, whoever interrupts it. */
+void lw_user_settle(const uint32_t *word, uint32_t value)
+{
+	const struct timespec then = lw_from_now(LW_NAP_NS);
+
+	while (__atomic_load_n(word, __ATOMIC_RELAXED) == value &&
+	       !lw_futex_wait(word, value, &then))
+		;
 }
 
 void lw_user_unpark(const uint32_t *word, uint32_t slot)
@@ -109,8 +169,7 @@ bool lw_user_patience_ends(const struct lw_patience *patience)
 	if (!deadline)
 		return false;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > deadline->tv_sec ||
-	       (now.tv_sec == deadline->tv_sec && now.tv_nsec >= deadline->tv_nsec);
+	return !lw_is_before(&now, deadline);
 }
 
 /* With the lock acquired if that needed no waiting, else as lock_patient() has it. */
@@ -126,7 +185,7 @@ bool lw_user_patience_ends(const struct lw_patience *patience)
 			return EINVAL;                                                         \
 		if (lw_##id##_lock_patient(lock, &patience))                                   \
 			return 0;                                                              \
-		return cancel && lw_load(&cancel->cancelled, relaxed) ? ECANCELED : ETIMEDOUT; \
+		return cancel && lw_load(&cancel->cancelled, acquire) ? ECANCELED : ETIMEDOUT; \
 	}
 
 LW_LOCK_UNTIL(pv)

@@ -24,6 +24,9 @@ _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line"
 __thread struct lw_user_thread lw_user_thread;
 struct lw_user_counts lw_user_counts[LW_MAX_SLOTS + 1];
 
+static struct lw_slot_wanted lw_wanted_table[LW_MAX_SLOTS + 1];
+struct lw_slot_wanted *const lw_user_wanted = lw_wanted_table;
+
 static struct lw_node lw_slot_table[(LW_MAX_SLOTS + 1) * LW_NODES_PER_SLOT];
 struct lw_node *const lw_user_nodes = lw_slot_table;
 
@@ -51,6 +54,11 @@ static inline uint32_t lw_list_used(uint64_t list)
 static inline uint64_t lw_list_make(uint64_t old, uint32_t first, uint32_t used)
 {
 	return ((old >> 32) + 1) << 32 | (uint64_t)used << 16 | first;
+}
+
+uint32_t lw_user_slots(void)
+{
+	return lw_list_used(lw_load(&lw_slot_list, acquire));
 }
 
 static uint32_t lw_slot_pop(void)
@@ -154,8 +162,22 @@ void lw_user_slot_keep(uint32_t slot)
 		lw_slot_push(other);
 }
 
+static lw_atomic(uint32_t) lw_slots_left;
+
+void lw_user_slot_left(void)
+{
+	lw_fetch_add(&lw_slots_left, 1, relaxed);
+}
+
+/* Or waits that end would in time leave no slot to those that do not. */
+bool lw_user_slot_may_be_abandoned(void)
+{
+	return (int32_t)lw_load(&lw_slots_left, relaxed) < (int32_t)(LW_MAX_SLOTS / 2);
+}
+
 void lw_user_slot_reclaim(uint32_t slot)
 {
+	lw_fetch_add(&lw_slots_left, -1u, relaxed);
 	lw_slot_push(slot);
 }
 
@@ -196,14 +218,13 @@ static void lw_empty_parked_heads(void)
 		struct lw_parked_head *entry = &lw_parked_heads_table[i];
 		union lw_word *lock = (union lw_word *)lw_load(&entry->lock, relaxed);
 		struct lw_node *node = lw_load(&entry->node, relaxed);
-		uint8_t slow = LW_SLOW;
 
 		if (!lock ||
 		    (lw_user_thread.depth != 0 && node >= own && node < own + LW_NODES_PER_SLOT))
 			continue;
 		lw_store(&entry->lock, 0, relaxed);
-		/* (*,*,3) -> (*,*,1) */
-		lw_field_try_cmpxchg(lock, locked, &slow, LW_LOCKED, relaxed);
+		/* parked: 1 -> 0 */
+		lw_fetch_and(&lock->val, ~LW_PARKED, relaxed);
 	}
 }
 
@@ -277,7 +298,7 @@ void lw_user_count_slow(enum lw_event event, uint64_t n)
 
 void lw_statistics_restart_maxima(void)
 {
-	uint32_t used = lw_list_used(lw_load(&lw_slot_list, acquire));
+	uint32_t used = lw_user_slots();
 
 	for (unsigned int event = 0; event < LW_EVENT_COUNT; event++) {
 		for (uint32_t slot = 0; slot <= used && lw_event_is_maximum(event); slot++)
@@ -287,7 +308,7 @@ void lw_statistics_restart_maxima(void)
 
 void lw_statistics(uint64_t counts[LW_EVENT_COUNT])
 {
-	uint32_t used = lw_list_used(lw_load(&lw_slot_list, acquire));
+	uint32_t used = lw_user_slots();
 
 	for (unsigned int event = 0; event < LW_EVENT_COUNT; event++) {
 		counts[event] = 0;

@@ -28,6 +28,7 @@ struct lw_user_counts {
 } lw_aligned(64);
 
 struct lw_node;
+struct lw_slot_wanted;
 
 extern __thread struct lw_user_thread lw_user_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -36,9 +37,15 @@ extern struct lw_node *const lw_user_nodes __attribute__((visibility("hidden")))
 /* One for each slot; number 0 is shared by the threads that have none. */
 extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden")));
 
+/* What each slot is parked for, where it says so. */
+extern struct lw_slot_wanted *const lw_user_wanted __attribute__((visibility("hidden")));
+
+uint32_t lw_user_slots(void);
 uint32_t lw_user_slot_take(void);
 void lw_user_slot_give_back(void);
 void lw_user_slot_keep(uint32_t slot);
+void lw_user_slot_left(void);
+bool lw_user_slot_may_be_abandoned(void);
 void lw_user_slot_reclaim(uint32_t slot);
 void lw_user_count_slow(enum lw_event event, uint64_t n);
 

@@ -42,13 +42,18 @@
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_world_field_fetch_or(word, field, bits, order) \
+	lw_world_fetch_or(&(word)->field, bits, order)
+#define lw_world_field_fetch_and(word, field, bits, order) \
+	lw_world_fetch_and(&(word)->field, bits, order)
 #define lw_world_field_fetch_add(word, field, value, order) \
 	lw_world_fetch_add(&(word)->field, value, order)
 #define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
-#define lw_world_fence(order)	   __atomic_thread_fence(LW_ORDER_##order)
-#define lw_world_barrier()	   __atomic_signal_fence(__ATOMIC_SEQ_CST)
-#define lw_world_prefetch_write(p) __builtin_prefetch(p, 1)
+#define lw_world_release_is_split() true
+#define lw_world_fence(order)	    __atomic_thread_fence(LW_ORDER_##order)
+#define lw_world_barrier()	    __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define lw_world_prefetch_write(p)  __builtin_prefetch(p, 1)
 
 static inline void lw_user_pause(void)
 {
@@ -59,32 +64,57 @@ static inline void lw_user_pause(void)
 #endif
 }
 
-#define LW_USER_AWAIT(p, mask, condition, order)                   \
+#define LW_USER_AWAIT(p, mask, condition, order, wait)             \
 	__extension__({                                            \
 		__typeof__((p)->lw_raw) lw_seen;                   \
 		while (lw_seen = lw_world_load(p, order),          \
 		       !(((uintptr_t)lw_seen & (mask)) condition)) \
-			lw_user_pause();                           \
+			wait;                                      \
 		lw_seen;                                           \
 	})
-#define lw_world_await_eq(p, mask, value, order) LW_USER_AWAIT(p, mask, == (value), order)
-#define lw_world_await_ne(p, mask, value, order) LW_USER_AWAIT(p, mask, != (value), order)
-#define lw_world_await_ne_bounded(p, mask, value, budget)                          \
-	__extension__({                                                            \
-		unsigned int lw_looks = (budget);                                  \
-		__typeof__((p)->lw_raw) lw_seen;                                   \
-		while (lw_seen = lw_world_load(p, relaxed),                        \
-		       ((uintptr_t)lw_seen & (mask)) == (value) && lw_looks-- > 1) \
-			lw_user_pause();                                           \
-		lw_seen;                                                           \
+#define lw_world_await_eq(p, mask, value, order) \
+	LW_USER_AWAIT(p, mask, == (value), order, lw_user_pause())
+#define lw_world_await_ne(p, mask, value, order) \
+	LW_USER_AWAIT(p, mask, != (value), order, lw_user_pause())
+void lw_user_doze(void) __attribute__((visibility("hidden")));
+#define LW_DOZE_LOOKS 1024
+#define LW_USER_AWAIT_SOON(p, mask, condition, order)                                         \
+	__extension__({                                                                       \
+		uint32_t lw_looks = 0;                                                        \
+		LW_USER_AWAIT(p, mask, condition, order,                                      \
+			      ++lw_looks % LW_DOZE_LOOKS ? lw_user_pause() : lw_user_doze()); \
 	})
+#define lw_world_await_eq_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, == (value), order)
+#define lw_world_await_ne_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, != (value), order)
+#define LW_USER_AWAIT_BOUNDED(p, mask, condition, budget)                            \
+	__extension__({                                                              \
+		unsigned int lw_looks = (budget);                                    \
+		__typeof__((p)->lw_raw) lw_seen;                                     \
+		while (lw_seen = lw_world_load(p, relaxed),                          \
+		       !(((uintptr_t)lw_seen & (mask)) condition) && lw_looks-- > 1) \
+			lw_user_pause();                                             \
+		lw_seen;                                                             \
+	})
+#define lw_world_await_eq_bounded(p, mask, value, budget) \
+	LW_USER_AWAIT_BOUNDED(p, mask, == (value), budget)
+#define lw_world_await_ne_bounded(p, mask, value, budget) \
+	LW_USER_AWAIT_BOUNDED(p, mask, != (value), budget)
+#define lw_world_pause() lw_user_pause()
+#define lw_world_doze()	 lw_user_doze()
+
+#define LW_BACKOFF 128
 
 struct lw_patience;
-void lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience *patience)
+bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience *patience)
 	__attribute__((visibility("hidden")));
+bool lw_user_nap(const uint32_t *word, uint32_t value, const struct lw_patience *patience,
+		 uint32_t nth) __attribute__((visibility("hidden")));
+void lw_user_settle(const uint32_t *word, uint32_t value) __attribute__((visibility("hidden")));
 void lw_user_unpark(const uint32_t *word, uint32_t slot) __attribute__((visibility("hidden")));
-#define lw_world_park(p, value, patience) lw_user_park(&(p)->lw_raw, value, patience)
-#define lw_world_unpark(p, slot)	  lw_user_unpark(&(p)->lw_raw, slot)
+#define lw_world_park(p, value, patience)     ((void)lw_user_park(&(p)->lw_raw, value, patience))
+#define lw_world_nap(p, value, patience, nth) lw_user_nap(&(p)->lw_raw, value, patience, nth)
+#define lw_world_settle(p, value)	      lw_user_settle(&(p)->lw_raw, value)
+#define lw_world_unpark(p, slot)	      lw_user_unpark(&(p)->lw_raw, slot)
 
 #define lw_world_plain_read(p)	       (*(p))
 #define lw_world_plain_write(p, value) ((void)(*(p) = (value)))

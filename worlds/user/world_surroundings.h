@@ -30,6 +30,8 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_world_slot_enter()	   lw_user_slot_enter()
 #define lw_world_slot_leave(slot)  lw_user_slot_leave()
 #define lw_world_slot_nodes(slot)  (&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
+#define lw_world_slots()	   lw_user_slots()
+#define lw_world_slot_wanted(slot) (&lw_user_wanted[slot])
 #define lw_world_numa_node()	   lw_user_numa_node()
 #define lw_world_is_priority()	   (lw_user_thread.priority)
 #define lw_world_clock()	   (lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)
@@ -46,17 +48,15 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 		bool lw_left;                    \
 		lw_user_slot_part();             \
 		lw_left = (leave);               \
-		if (!lw_left)                    \
+		if (lw_left)                     \
+			lw_user_slot_left();     \
+		else                             \
 			lw_user_slot_keep(slot); \
 		lw_left;                         \
 	})
-#define lw_world_slot_reclaim(slot) lw_user_slot_reclaim(slot)
-#define lw_world_is_dead(node)	    (lw_load(&(node)->locked, relaxed) == LW_NODE_DEAD)
-#define lw_world_hint(p, n)                             \
-	__extension__({                                 \
-		uint32_t lw_seen = lw_load(p, relaxed); \
-		lw_seen < (n) ? lw_seen : (n)-1;        \
-	})
+#define lw_world_slot_may_be_abandoned() lw_user_slot_may_be_abandoned()
+#define lw_world_slot_reclaim(slot)	 lw_user_slot_reclaim(slot)
+#define lw_world_is_dead(node)		 (lw_load(&(node)->locked, relaxed) == LW_NODE_DEAD)
 #define lw_world_timestamp()		 lw_user_nanoseconds(CLOCK_MONOTONIC)
 #define lw_world_parked_heads()		 lw_user_parked_heads
 #define lw_world_parked_heads_bits()	 LW_USER_PARKED_HEADS_BITS

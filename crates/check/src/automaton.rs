@@ -10,6 +10,7 @@
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::rc::Rc;
 
 use hashbrown::HashMap;
 use lockworks::Settings;
@@ -17,6 +18,7 @@ use lockworks::Settings;
 use crate::hooks::{self, Backend, Client, Mark, Request};
 use crate::layout;
 use crate::mutation::{self, Mutation};
+use crate::symmetry::{Names, Renaming, Symmetry};
 
 const STACK: usize = 16 << 10;
 
@@ -113,6 +115,8 @@ pub(crate) enum Effect {
 /// Number of a local state.
 pub(crate) type LocalId = u32;
 
+const UNKNOWN: LocalId = LocalId::MAX;
+
 /// A local state.
 pub(crate) struct Local {
     /// None: the thread has ended.
@@ -121,13 +125,17 @@ pub(crate) struct Local {
     context: Box<libc::ucontext_t>,
     stack: Box<[u8]>,
     next: Vec<(Answer, Next)>,
+    /// What it is to other threads, for each of the swaps among them,
+    images: Box<[LocalId]>,
+    /// and one that stands for itself and all its images.
+    pub(crate) like: LocalId,
 }
 
 /// Where an answer leads.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Next {
     pub(crate) local: LocalId,
-    pub(crate) effects: std::rc::Rc<[Effect]>,
+    pub(crate) effects: Rc<[Effect]>,
     /// What the lock counts on the way, a bit for each event.
     pub(crate) events: u64,
 }
@@ -151,7 +159,10 @@ pub(crate) struct Surroundings {
     pub(crate) numa_nodes: Vec<u16>,
     pub(crate) priority: Vec<bool>,
     pub(crate) tunables: Settings,
+    pub(crate) split_release: bool,
     pub(crate) mutation: Option<Mutation>,
+    /// The lock's word has a tail.
+    pub(crate) tail_word: bool,
     /// What each thread runs, with the client and its number.
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
 }
@@ -160,6 +171,8 @@ pub(crate) struct Surroundings {
 pub(crate) struct Automata {
     pub(crate) locals: Vec<Local>,
     known: HashMap<Key, LocalId>,
+    /// Threads do alike, as far as has been seen.
+    pub(crate) symmetry: Rc<Symmetry>,
     /// Boxed, since the lock code keeps pointers into it.
     machine: Box<Machine>,
 }
@@ -182,10 +195,11 @@ struct Machine {
 }
 
 impl Automata {
-    pub(crate) fn new(surroundings: Surroundings) -> Self {
+    pub(crate) fn new(surroundings: Surroundings, symmetry: Rc<Symmetry>) -> Self {
         Self {
             locals: Vec::new(),
             known: HashMap::new(),
+            symmetry,
             machine: Box::new(Machine {
                 surroundings,
                 stack: (0..STACK).map(|_| UnsafeCell::new(0)).collect(),
@@ -202,23 +216,44 @@ impl Automata {
         }
     }
 
-    /// The local state in which `thread` begins.
-    pub(crate) fn start(&mut self, thread: usize) -> LocalId {
-        self.machine.start(thread);
-        self.arrive(thread).local
+    /// The local states in which threads begin.
+    pub(crate) fn start(&mut self) -> Vec<LocalId> {
+        let threads = self.machine.surroundings.has_slot.len();
+        let starts: Vec<Next> = (0..threads)
+            .map(|thread| {
+                self.machine.start(thread);
+                self.arrive(thread)
+            })
+            .collect();
+        let symmetry = Rc::clone(&self.symmetry);
+        let mut pairs = starts.iter().enumerate().flat_map(|(thread, start)| {
+            let swaps = symmetry.swaps.iter().enumerate();
+            swaps.map(move |(number, swap)| (number, start, swap.thread(thread)))
+        });
+        pairs.all(|(number, start, image)| self.pair(number, start, &starts[image]));
+        starts.iter().map(|start| start.local).collect()
     }
 
     /// Where `thread` gets from `local` by `answer`.
     #[inline]
     pub(crate) fn step(&mut self, thread: usize, local: LocalId, answer: Answer) -> Next {
-        let known = self.locals[local as usize]
+        match self.known(local, answer) {
+            Some(next) => next.clone(),
+            None => {
+                let next = self.learn(thread, local, answer);
+                self.mirror(thread, local, answer, next.clone());
+                next
+            }
+        }
+    }
+
+    #[inline]
+    fn known(&self, local: LocalId, answer: Answer) -> Option<&Next> {
+        self.locals[local as usize]
             .next
             .iter()
-            .find(|(a, _)| *a == answer);
-        match known {
-            Some((_, next)) => next.clone(),
-            None => self.learn(thread, local, answer),
-        }
+            .find(|(a, _)| *a == answer)
+            .map(|(_, next)| next)
     }
 
     #[cold]
@@ -230,6 +265,101 @@ impl Automata {
             .next
             .push((answer, next.clone()));
         next
+    }
+
+    /// After a step was learned: lets all threads take it that do alike.
+    fn mirror(&mut self, thread: usize, local: LocalId, answer: Answer, next: Next) {
+        let symmetry = Rc::clone(&self.symmetry);
+        let mut open = vec![(thread, local, answer, next)];
+        while let Some((thread, local, answer, next)) = open.pop() {
+            for (number, swap) in symmetry.swaps.iter().enumerate() {
+                let thread = swap.thread(thread);
+                let answer = self.renamed_answer(swap, local, answer);
+                let local = self.locals[local as usize].images[number];
+                let image = match self.known(local, answer) {
+                    Some(image) => image.clone(),
+                    None => {
+                        let image = self.learn(thread, local, answer);
+                        open.push((thread, local, answer, image.clone()));
+                        image
+                    }
+                };
+                if !self.pair(number, &next, &image) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Notes what becomes of a local state when two threads are swapped. If that does not do
+    /// alike, then the threads do not: returns false, and threads are all different from now on.
+    fn pair(&mut self, swap: usize, one: &Next, other: &Next) -> bool {
+        let [a, b] = [one, other].map(|next| next.local as usize);
+        let [known_a, known_b] =
+            [(a, b), (b, a)].map(|(at, image)| match self.locals[at].images[swap] {
+                UNKNOWN => None,
+                known => Some(known as usize == image),
+            });
+        let alike = match (known_a, known_b) {
+            (None, None) => {
+                self.locals[a].images[swap] = other.local;
+                self.locals[b].images[swap] = one.local;
+                let like = self.locals[a].like.min(self.locals[b].like);
+                self.locals[a].like = like;
+                self.locals[b].like = like;
+                self.is_image(&self.symmetry.swaps[swap], a, b)
+            }
+            (Some(true), Some(true)) => true,
+            _ => false,
+        };
+        let alike = alike && one.effects == other.effects && one.events == other.events;
+        if !alike {
+            self.symmetry = Symmetry::none(self.machine.surroundings.has_slot.len());
+        }
+        alike
+    }
+
+    /// Is a thread in the one local state about to do what, renamed, it is in the other?
+    fn is_image(&self, swap: &Renaming, one: usize, other: usize) -> bool {
+        let mutation = self.machine.surroundings.mutation;
+        let mutated = |request: Request| mutation.map_or(request, |m| m.apply(request));
+        let [one, other] = [one, other].map(|local| &self.locals[local]);
+        one.attributes == other.attributes
+            && match (one.request, other.request) {
+                (Some(a), Some(b)) => {
+                    let renamed = |request| swap.request(self.names(&a), request);
+                    renamed(a) == b && renamed(mutated(a)) == mutated(b)
+                }
+                (None, None) => true,
+                _ => false,
+            }
+    }
+
+    /// How threads are named in what an operation reads and writes.
+    fn names(&self, request: &Request) -> Names {
+        let surroundings = &self.machine.surroundings;
+        Names::at(
+            request.address,
+            request.site.size.into(),
+            surroundings.has_slot.len(),
+            surroundings.tail_word,
+        )
+    }
+
+    fn renamed_answer(&self, swap: &Renaming, local: LocalId, answer: Answer) -> Answer {
+        match (answer, self.locals[local as usize].request) {
+            (Answer::Value(value), Some(request)) if request.site.kind.is_access() => {
+                Answer::Value(swap.value(self.names(&request), value))
+            }
+            _ => answer,
+        }
+    }
+
+    /// What a local state becomes by these swaps.
+    pub(crate) fn image(&self, local: LocalId, swaps: &[usize]) -> LocalId {
+        swaps.iter().fold(local, |local, swap| {
+            self.locals[local as usize].images[*swap]
+        })
     }
 
     /// `thread` has just stopped at an operation, or ended.
@@ -253,15 +383,19 @@ impl Automata {
             request: request.map(|r| (r.site.number(), r.address, r.a, r.b)),
             frames,
         };
+        let swaps = self.symmetry.swaps.len();
         let local = *self.known.entry(key).or_insert_with(|| {
+            let number = self.locals.len() as LocalId;
             self.locals.push(Local {
                 request,
                 attributes,
                 context: Box::new(context),
                 stack,
                 next: Vec::new(),
+                images: vec![UNKNOWN; swaps].into(),
+                like: number,
             });
-            self.locals.len() as LocalId - 1
+            number
         });
         Next {
             local,
@@ -325,6 +459,7 @@ impl Machine {
             ptr::write_bytes(base as *mut u8, 0, top - base);
             let context = self.thread.get().cast::<libc::ucontext_t>();
             libc::getcontext(context);
+            clear_registers(&mut *context);
             (*context).uc_stack.ss_sp = base as *mut _;
             (*context).uc_stack.ss_size = top - base;
             (*context).uc_link = ptr::null_mut();
@@ -434,8 +569,16 @@ impl Backend for Machine {
         &self.surroundings.tunables
     }
 
+    fn release_is_split(&self) -> bool {
+        self.surroundings.split_release
+    }
+
     fn identity(&self, address: usize) -> u64 {
         mutation::identity(self.surroundings.mutation, address)
+    }
+
+    fn slots(&self) -> u32 {
+        self.surroundings.has_slot.len() as u32
     }
 
     fn slot_enter(&self) -> u32 {
@@ -487,6 +630,15 @@ impl Machine {
         unsafe { hooks::lw_check_interruption(&self.surroundings.client, level.into()) };
         self.change(|now| now.resume(&before));
     }
+}
+
+/// So that nothing of who starts a thread tells it from another start: it saves the registers of its
+/// caller in its frames.
+fn clear_registers(context: &mut libc::ucontext_t) {
+    #[cfg(target_arch = "x86_64")]
+    context.uc_mcontext.gregs.fill(0);
+    #[cfg(target_arch = "aarch64")]
+    context.uc_mcontext.regs.fill(0);
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::site::Kind;
+use crate::symmetry::{Names, Renaming};
 
 /// Entries of views, one for each cell that several threads use: as few as will do.
 pub(crate) const VIEWS: [usize; 3] = [32, 64, 128];
@@ -108,6 +109,22 @@ pub(crate) struct Sibling {
     pub(crate) offset: u8,
 }
 
+/// For each cell by its number, that of the one which it becomes when threads are renamed.
+#[derive(Debug)]
+pub(crate) struct RenamedCells {
+    pub(crate) shared: Vec<u8>,
+    /// Which one becomes it.
+    pub(crate) shared_before: Vec<u8>,
+    pub(crate) private: Vec<u8>,
+}
+
+/// How threads are named in each cell, by its number.
+#[derive(Debug, Default)]
+pub(crate) struct CellNames {
+    pub(crate) shared: Vec<Names>,
+    pub(crate) private: Vec<Names>,
+}
+
 impl Cells {
     pub(crate) fn new(threads: usize) -> Self {
         Self {
@@ -157,6 +174,47 @@ impl Cells {
         }
         self.note_siblings(&parts);
         Ok(parts)
+    }
+
+    /// Where each cell's value goes when threads are renamed. All that threads may touch who have
+    /// other names is known.
+    pub(crate) fn renamed(&self, renaming: &Renaming) -> RenamedCells {
+        let mut renamed = RenamedCells {
+            shared: vec![0; self.shared],
+            shared_before: vec![0; self.shared],
+            private: vec![0; self.private],
+        };
+        for cell in &self.cells {
+            let data = renaming.address(cell.address % (1 << READS_SHIFT));
+            let address = match cell.address >> READS_SHIFT {
+                0 => data,
+                reader => data + ((renaming.thread(reader - 1) + 1) << READS_SHIFT),
+            };
+            let image = self.by_address[&address];
+            match (cell.place, self.cells[usize::from(image)].place) {
+                (Place::Shared { number }, Place::Shared { number: new }) => {
+                    renamed.shared[usize::from(number)] = new;
+                    renamed.shared_before[usize::from(new)] = number;
+                }
+                (Place::Private { number, .. }, Place::Private { number: new, .. }) => {
+                    renamed.private[usize::from(number)] = new;
+                }
+                _ => unreachable!("what is found of one thread's node holds for the nodes of all"),
+            }
+        }
+        renamed
+    }
+
+    pub(crate) fn names(&self, tail_word: bool) -> CellNames {
+        let mut names = CellNames::default();
+        for cell in &self.cells {
+            let of_place = match cell.place {
+                Place::Shared { .. } => &mut names.shared,
+                Place::Private { .. } => &mut names.private,
+            };
+            of_place.push(Names::at(cell.address, cell.size, self.threads, tail_word));
+        }
+        names
     }
 
     fn note_siblings(&mut self, parts: &Parts) {
@@ -235,7 +293,11 @@ impl Cells {
         }
         let always_shared = matches!(
             region,
-            Region::Lock(_) | Region::Queue { .. } | Region::Table | Region::Variables
+            Region::Lock(_)
+                | Region::Wanted { .. }
+                | Region::Queue { .. }
+                | Region::Table
+                | Region::Variables
         );
         let place = if always_shared || findings.shared.contains(&class) {
             if findings.view != 0 && self.shared == findings.view {

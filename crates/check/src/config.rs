@@ -58,11 +58,14 @@ pub fn small_settings() -> Settings {
         ("hqlock_general_handoffs_turn_numa", 0),
         ("hqlock_remote_handoffs_turn_numa", 0),
         ("hqlock_local_handoffs_to_increase_remotes", 0),
+        ("pvticket_spin", 1),
+        ("pv_linger", 0),
         ("pv_spin", 1),
         ("pv42_spin", 1),
         ("pv_claim", 1),
         ("unfair_park", 1),
         ("unfair_spin", 1),
+        ("unfair_linger", 0),
         ("unfair_claim", 1),
     ];
     let small = small.map(|(name, value)| {
@@ -126,6 +129,8 @@ pub struct Config {
     pub spurious: u8,
     /// Acquisitions may be given up at any moment.
     pub patient: bool,
+    /// Locks whose waiters halt are released as in user space, by a store and a load.
+    pub split_release: bool,
     /// How deep interruptions nest; one at each level comes in each thread, before any operation.
     pub nesting: u8,
     /// Threads that wait with priority.
@@ -172,7 +177,7 @@ pub enum ConfigError {
 
 /// The locks whose waiters give up.
 fn patient_locks() -> String {
-    let patient = hooks::lock_types().filter(|lock| lock.lock_patient.is_some());
+    let patient = hooks::lock_types().filter(|lock| lock.may_give_up());
     let names: Vec<&str> = patient.map(LockType::name).collect();
     names.join(" or ")
 }
@@ -200,6 +205,7 @@ impl Config {
             trylock: false,
             spurious: 1,
             patient: false,
+            split_release: false,
             nesting: 0,
             priority: Vec::new(),
             time: Time::Any,
@@ -228,7 +234,7 @@ impl Config {
             .find_lock()
             .map(Subject::Lock)
             .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))?;
-        let gives_up = subject.lock().lock_patient.is_some();
+        let gives_up = subject.lock().may_give_up();
         match subject {
             Subject::Lockref(_) if self.locks > 1 => Err(ConfigError::LockrefLocks),
             Subject::Lock(_) if self.patient && self.nesting > 0 => {
@@ -308,7 +314,7 @@ impl Config {
             life_long => service & life_long == life_long,
         };
         let wrong = [
-            ("locked", locked, locked > hooks::word_layout().most_locked),
+            ("locked", locked, locked > hooks::word_layout().locked),
             ("service", service, !is_service),
             ("tail", tail, !is_tail),
         ];
@@ -349,6 +355,9 @@ impl fmt::Display for Config {
         }
         if self.patient {
             write!(f, ", giving up")?;
+        }
+        if self.split_release {
+            write!(f, ", split release")?;
         }
         if self.nesting > 0 {
             write!(f, ", nesting {}", self.nesting)?;

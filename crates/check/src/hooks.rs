@@ -82,8 +82,11 @@ pub(crate) trait Backend {
     fn numa_node(&self) -> u16;
     fn is_priority(&self) -> bool;
     fn tunables(&self) -> *const Settings;
+    fn release_is_split(&self) -> bool;
     /// What stands for a lock where locks share the queues of NUMA nodes.
     fn identity(&self, address: usize) -> u64;
+    /// How many slots there are.
+    fn slots(&self) -> u32;
     /// The thread's slot, 0 if it has none.
     fn slot_enter(&self) -> u32;
     fn slot_leave(&self, slot: u32);
@@ -136,7 +139,8 @@ unsafe extern "C" {
     safe static lw_check_word_hq: u32;
     safe static lw_check_word_hq_numa: u32;
     safe static lw_check_word_service: u32;
-    safe static lw_check_word_most_locked: u32;
+    safe static lw_check_word_locked: u32;
+    safe static lw_check_word_parked: u32;
     safe static lw_check_word_tail: u32;
     safe static lw_check_word_first_queue: u32;
     /// Runs a thread of a check; `client` lives as long as the check.
@@ -224,8 +228,10 @@ pub(crate) struct WordLayout {
     pub(crate) hq_numa: u32,
     /// All that says what the lock is.
     pub(crate) service: u32,
-    /// The highest value of the byte that says that it is held.
-    pub(crate) most_locked: u32,
+    /// It is held.
+    pub(crate) locked: u32,
+    /// The queue head is halted.
+    pub(crate) parked: u32,
     /// Who is last.
     pub(crate) tail: u32,
     /// The queue of the first NUMA node, as a tail; those of the others follow.
@@ -237,7 +243,8 @@ pub(crate) fn word_layout() -> WordLayout {
         hq: lw_check_word_hq,
         hq_numa: lw_check_word_hq_numa,
         service: lw_check_word_service,
-        most_locked: lw_check_word_most_locked,
+        locked: lw_check_word_locked,
+        parked: lw_check_word_parked,
         tail: lw_check_word_tail,
         first_queue: lw_check_word_first_queue,
     }
@@ -325,6 +332,16 @@ extern "C" fn operate(site: &'static Site, address: usize, a: u64, b: u64, frame
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn lw_check_slots() -> u32 {
+    with(|backend| backend.slots())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_slot_wanted(slot: u32) -> usize {
+    layout::slot_wanted(slot as usize)
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn lw_check_slot_enter() -> u32 {
     with(|backend| backend.slot_enter())
 }
@@ -362,6 +379,11 @@ extern "C" fn lw_check_identity(address: usize) -> u64 {
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_is_priority() -> bool {
     with(|backend| backend.is_priority())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_release_is_split() -> bool {
+    with(|backend| backend.release_is_split())
 }
 
 #[unsafe(no_mangle)]

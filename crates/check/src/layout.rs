@@ -27,6 +27,7 @@ const CLIENT_MEMORY_BASE: usize = 0x40_0000;
 const CLIENT_NODE_BASE: usize = 0x50_0000;
 const QUEUE_BASE: usize = 0x1000_0000;
 const TABLE_BASE: usize = 0x60_0000;
+const WANTED_BASE: usize = 0x70_0000;
 const STRIDE: usize = 0x100;
 
 /// A piece of memory that a check knows.
@@ -40,6 +41,8 @@ pub(crate) enum Region {
     Node { thread: usize, index: usize },
     /// A node that a thread lends.
     Lent { thread: usize, index: usize },
+    /// What a thread's slot is parked for.
+    Wanted { thread: usize },
     /// A queue of a NUMA node.
     Queue { node: usize },
     /// The table of parked queue heads.
@@ -66,7 +69,7 @@ pub(crate) fn lock(i: usize) -> usize {
 /// Of a lock's address, the number that it is known by where locks share the queues of NUMA
 /// nodes: all of them have the same queue.
 pub(crate) fn identity(address: usize) -> u64 {
-    /// The inverse of the factor that scatters lock addresses, `lw_hq_key()`, modulo 2^64. With
+    /// The inverse of the factor that scatters lock addresses, `lw_scattered()`, modulo 2^64. With
     /// another factor two locks would not share their queues, and tests/locks.rs would fail.
     const GATHER: u64 = inverse(0x9e37_79b9_7f4a_7c15);
     let lock = (address - LOCK_BASE) / STRIDE;
@@ -91,6 +94,11 @@ pub(crate) fn data(i: usize) -> usize {
 /// The nodes of a slot, from 1.
 pub(crate) fn slot_nodes(slot: usize) -> usize {
     NODE_BASE + slot * NODES * hooks::node_layout().size
+}
+
+/// What a slot, from 1, is parked for.
+pub(crate) fn slot_wanted(slot: usize) -> usize {
+    WANTED_BASE + slot * STRIDE
 }
 
 pub(crate) fn lent(thread: usize, i: usize) -> usize {
@@ -130,6 +138,19 @@ pub(crate) fn class(address: usize, threads: usize) -> usize {
     }
 }
 
+/// The same place in the node of the thread that has a thread's new name, if it is in a node.
+pub(crate) fn renamed(address: usize, to: &[u8]) -> usize {
+    let within = |base: usize, stride: usize| {
+        let offset = address.checked_sub(base)?;
+        let new = usize::from(*to.get(offset / stride)?);
+        Some(base + new * stride + offset % stride)
+    };
+    let slot = NODES * hooks::node_layout().size;
+    within(slot_nodes(1), slot)
+        .or_else(|| within(LENT_BASE, LENT * STRIDE))
+        .unwrap_or(address)
+}
+
 /// What is at an address, and how far into it that is.
 pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)> {
     let within = |base: usize, stride: usize, n: usize| {
@@ -150,6 +171,9 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
     if let Some((i, offset)) = within(LENT_BASE, STRIDE, threads * LENT) {
         let (thread, index) = (i / LENT, i % LENT);
         return Some((Region::Lent { thread, index }, offset));
+    }
+    if let Some((thread, offset)) = within(slot_wanted(1), STRIDE, threads) {
+        return Some((Region::Wanted { thread }, offset));
     }
     if let Some((i, offset)) = within(QUEUE_BASE, size, THREADS * hooks::node_queues_size() / size)
     {

@@ -16,6 +16,7 @@ mod mutation;
 mod search;
 mod site;
 mod state;
+mod symmetry;
 mod token;
 mod trace;
 mod wide;

@@ -81,6 +81,8 @@ impl Litmus {
             mutation,
             program: hooks::lw_litmus_thread,
             litmus: self.0,
+            // Their results are told apart by thread.
+            symmetric: false,
         };
         let mut seen = BTreeSet::new();
         let mut ended = |results: Vec<u64>| _ = seen.insert(outcome(&results));

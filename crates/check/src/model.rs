@@ -5,14 +5,17 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId};
-use crate::cells::{Cell, CellId, Cells, Findings, PARTS, Parts, Place, Refusal, Sibling};
+use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId, Next};
+use crate::cells::{
+    Cell, CellId, CellNames, Cells, Findings, PARTS, Parts, Place, Refusal, RenamedCells, Sibling,
+};
 use crate::config::{Config, LOCKREF_COUNT, Memory, Subject, Time};
 use crate::hooks::{self, Request};
 use crate::layout::{self, Region};
 use crate::mutation::{self, Change, Mutation};
 use crate::site::{Kind, Order, Site};
-use crate::state::{Message, State, UNINITIALISED, View};
+use crate::state::{Message, State, Thread, UNINITIALISED, View};
+use crate::symmetry::{Composed, Renaming, Symmetry};
 
 /// Clocks that have just begun, and that have gone on for longer than any threshold.
 pub(crate) const EARLY: u64 = 1;
@@ -206,6 +209,13 @@ pub(crate) struct Model<'a, const N: usize> {
     pub(crate) shared: Vec<u64>,
     pub(crate) private: Vec<u64>,
     siblings: Rc<[Vec<Sibling>]>,
+    /// Threads that may change places,
+    symmetry: Rc<Symmetry>,
+    /// what becomes of cells in each of its renamings,
+    renamed_cells: Vec<RenamedCells>,
+    names: CellNames,
+    /// and room for a state and its bytes.
+    renamed: (State<N>, Vec<u8>),
     chosen: HashMap<LocalId, Vec<u8>>,
     /// Operations done, by the number of their site.
     pub(crate) covered: Vec<bool>,
@@ -227,6 +237,10 @@ impl<'a, const N: usize> Model<'a, N> {
             config,
             subject,
             mutation,
+            symmetry: Rc::clone(&automata.symmetry),
+            renamed_cells: Vec::new(),
+            names: CellNames::default(),
+            renamed: (State::new(std::iter::empty(), Rc::new([])), Vec::new()),
             automata,
             cells: Cells::new(config.threads),
             findings,
@@ -243,9 +257,8 @@ impl<'a, const N: usize> Model<'a, N> {
 
     /// The state in which all threads are about to begin.
     pub(crate) fn start(&mut self) -> Result<State<N>, Stop> {
-        let locals: Vec<LocalId> = (0..self.config.threads)
-            .map(|thread| self.automata.start(thread))
-            .collect();
+        let locals = self.automata.start();
+        self.check_symmetry()?;
         let siblings = Rc::clone(&self.siblings);
         let mut state = State::new(locals.iter().copied(), siblings);
         for (thread, local) in locals.into_iter().enumerate() {
@@ -262,12 +275,100 @@ impl<'a, const N: usize> Model<'a, N> {
         self.grow(state);
     }
 
-    /// The bytes of a state, normalised.
-    pub(crate) fn encode(&self, state: &mut State<N>, bytes: &mut Vec<u8>) {
+    /// The bytes of a state, normalised, after a renaming of threads of which the number is given:
+    /// the same bytes for states that differ by such renamings only.
+    pub(crate) fn encode(&mut self, state: &mut State<N>, bytes: &mut Vec<u8>) -> usize {
+        self.normalise(state);
+        let thread = |number| {
+            state
+                .threads
+                .get(number)
+                .map(|thread| self.nameless(thread))
+        };
+        let keys: [_; layout::THREADS] = std::array::from_fn(thread);
+        let symmetry = Rc::clone(&self.symmetry);
+        let mut sorting = symmetry.sorting(&keys);
+        let mut best = sorting.next().expect("threads can be sorted");
+        self.encode_renamed(state, best, bytes);
+        for other in sorting {
+            let mut trial = std::mem::take(&mut self.renamed.1);
+            self.encode_renamed(state, other, &mut trial);
+            if trial < *bytes {
+                std::mem::swap(&mut trial, bytes);
+                best = other;
+            }
+            self.renamed.1 = trial;
+        }
+        best
+    }
+
+    pub(crate) fn normalise(&self, state: &mut State<N>) {
+        self.grow(state);
         if self.weak() {
             state.normalise(self.live(state));
         }
-        state.encode(&self.shared, bytes);
+    }
+
+    /// What stays the same of a thread when threads are renamed, or part of it.
+    fn nameless(&self, thread: &Thread<N>) -> impl Ord + use<N> {
+        let like = |local: LocalId| self.local(local).like;
+        (
+            like(thread.local),
+            thread.parked,
+            thread.exposed,
+            thread.deferred.map(|(local, due)| (like(local), due)),
+            thread.overtaken,
+        )
+    }
+
+    fn encode_renamed(&mut self, state: &State<N>, number: usize, bytes: &mut Vec<u8>) {
+        let composed = &self.symmetry.renamings[number];
+        if composed.swaps.is_empty() {
+            state.encode(&self.shared, bytes);
+            return;
+        }
+        self.renamed.0.rename_from(
+            state,
+            &composed.renaming,
+            &self.renamed_cells[number],
+            &self.names,
+            |local| self.automata.image(local, &composed.swaps),
+        );
+        self.renamed.0.encode(&self.shared, bytes);
+    }
+
+    pub(crate) fn renaming(&self, number: usize) -> &Renaming {
+        &self.symmetry.renamings[number].renaming
+    }
+
+    /// What a choice of a thread becomes when threads are renamed.
+    pub(crate) fn renamed_choice(
+        &self,
+        state: &State<N>,
+        thread: usize,
+        choice: Choice,
+        renaming: &Renaming,
+    ) -> Choice {
+        let request = self.request(state, thread);
+        match choice {
+            Choice::Operate { picks, newest }
+                if request.is_some_and(|r| self.kind(&r) == Kind::Unpark) =>
+            {
+                Choice::Operate {
+                    picks: [renaming.set(picks[0]), 0, 0, 0],
+                    newest,
+                }
+            }
+            _ => choice,
+        }
+    }
+
+    /// That threads do alike is assumed until one does not.
+    fn check_symmetry(&self) -> Result<(), Stop> {
+        match Rc::ptr_eq(&self.symmetry, &self.automata.symmetry) {
+            true => Ok(()),
+            false => Err(Stop::Anew),
+        }
     }
 
     fn live(&self, state: &State<N>) -> u8 {
@@ -328,8 +429,31 @@ impl<'a, const N: usize> Model<'a, N> {
         Some(self.mutation.map_or(request, |m| m.apply(request)))
     }
 
-    /// Finds out which cells a newly found local state's operation touches.
+    /// Finds out which cells a newly found local state's operation touches, and the same of other
+    /// threads that do alike.
     fn look_at(&mut self, thread: usize, local: LocalId) -> Result<(), Stop> {
+        let is_known = self.parts.get(local as usize).is_some_and(Option::is_some);
+        if is_known || self.local(local).request.is_none() {
+            return Ok(());
+        }
+        let cells = self.cells.cells.len();
+        let symmetry = Rc::clone(&self.symmetry);
+        for Composed { renaming, swaps } in &symmetry.renamings {
+            let image = self.automata.image(local, swaps);
+            self.look_at_one(renaming.thread(thread), image)?;
+        }
+        if self.cells.cells.len() > cells {
+            self.names = self.cells.names(self.has_tail_word());
+            self.renamed_cells = symmetry
+                .renamings
+                .iter()
+                .map(|composed| self.cells.renamed(&composed.renaming))
+                .collect();
+        }
+        Ok(())
+    }
+
+    fn look_at_one(&mut self, thread: usize, local: LocalId) -> Result<(), Stop> {
         let index = local as usize;
         if self.parts.len() <= index {
             self.parts.resize(index + 1, None);
@@ -337,9 +461,7 @@ impl<'a, const N: usize> Model<'a, N> {
         if self.parts[index].is_some() {
             return Ok(());
         }
-        let Some(request) = self.local(local).request else {
-            return Ok(());
-        };
+        let request = self.local(local).request.expect("it has not ended");
         match self.cells.touch(self.findings, thread, &request) {
             Ok(parts) => {
                 if request.site.kind.is_access()
@@ -416,7 +538,9 @@ impl<'a, const N: usize> Model<'a, N> {
             // When an acquisition is begun is seen by those who wait.
             return false;
         }
-        if self.is_dropped(&request) || matches!(kind, Kind::Clock | Kind::Choose) || is_plain(kind)
+        if self.is_dropped(&request)
+            || matches!(kind, Kind::Pause | Kind::Clock | Kind::Choose)
+            || is_plain(kind)
         {
             return true;
         }
@@ -429,14 +553,19 @@ impl<'a, const N: usize> Model<'a, N> {
         {
             return false;
         }
-        // In a view machine a write takes nothing away from anyone; but others give nodes back.
+        // In a view machine a write takes nothing away from anyone, unless time passes after which
+        // nobody reads what was there before; but others give nodes back.
         let foreign = |id: &CellId| {
             self.cell(*id)
                 .region
                 .node()
                 .is_some_and(|(owner, _)| owner != thread)
         };
-        if kind == Kind::Store && self.weak() && !self.parts(local).cells().iter().any(foreign) {
+        if kind == Kind::Store
+            && self.weak()
+            && !self.config.split_release
+            && !self.parts(local).cells().iter().any(foreign)
+        {
             return true;
         }
         let own = |id: &CellId| {
@@ -502,7 +631,7 @@ impl<'a, const N: usize> Model<'a, N> {
             return Ok(());
         }
         match self.kind(&request) {
-            Kind::Fence | Kind::PlainRead | Kind::PlainWrite => one(0),
+            Kind::Fence | Kind::Pause | Kind::PlainRead | Kind::PlainWrite => one(0),
             Kind::Clock => {
                 let time = match self.mutation {
                     Some(m) if m.change == Change::NeverLate => Time::Early,
@@ -555,7 +684,7 @@ impl<'a, const N: usize> Model<'a, N> {
         let kind = self.kind(request);
         let acquires = self.findings.acquire_fences
             || self.order(request).acquires() && kind != Kind::CompareExchange;
-        let mut kept: Vec<(LocalId, View<N>, Choice)> = Vec::new();
+        let mut kept: Vec<(Option<Next>, View<N>, Choice)> = Vec::new();
         for choice in choices.drain(..) {
             let Choice::Operate { picks, newest } = choice else {
                 unreachable!("only operations have been found so far");
@@ -563,10 +692,10 @@ impl<'a, const N: usize> Model<'a, N> {
             let value = self.value(state, &parts, &picks);
             let changes = matches!(kind, Kind::CompareExchange | Kind::Park) && value == request.a;
             let next = if changes || self.is_uninitialised(state, &parts, &picks) {
-                LocalId::MAX
+                None
             } else {
                 let at = state.threads[thread].local;
-                self.automata.step(thread, at, Answer::Value(value)).local
+                Some(self.automata.step(thread, at, Answer::Value(value)))
             };
             let mut seen = state.threads[thread].seen;
             for (id, pick) in parts.cells().iter().zip(&picks) {
@@ -578,10 +707,10 @@ impl<'a, const N: usize> Model<'a, N> {
                     }
                 }
             }
-            let alike = |other: LocalId| next != LocalId::MAX && other == next;
+            let alike = |other: &Option<Next>| next.is_some() && *other == next;
             if let Some((_, _, dominant)) = kept
                 .iter_mut()
-                .find(|(other, less, _)| alike(*other) && less.is_within(&seen))
+                .find(|(other, less, _)| alike(other) && less.is_within(&seen))
             {
                 if let Choice::Operate { newest: n, .. } = dominant {
                     *n |= newest;
@@ -590,7 +719,7 @@ impl<'a, const N: usize> Model<'a, N> {
             }
             let mut newest = newest;
             kept.retain(|(other, more, dominated)| {
-                let keep = !(alike(*other) && seen.is_within(more));
+                let keep = !(alike(other) && seen.is_within(more));
                 newest |= !keep && matches!(dominated, Choice::Operate { newest: true, .. });
                 keep
             });
@@ -607,12 +736,12 @@ impl<'a, const N: usize> Model<'a, N> {
         if !(1..=256).contains(&n) {
             return Err(Stop::TooLarge("lw_choose() of other than 1 to 256 values"));
         }
-        let mut found: Vec<LocalId> = Vec::new();
+        let mut found: Vec<Next> = Vec::new();
         let mut values = Vec::new();
         for value in 0..n {
             let next = self.automata.step(thread, local, Answer::Value(value));
-            if !found.contains(&next.local) {
-                found.push(next.local);
+            if !found.contains(&next) {
+                found.push(next);
                 values.push(value as u8);
             }
         }
@@ -852,9 +981,13 @@ impl<'a, const N: usize> Model<'a, N> {
             Kind::Fence => {
                 if self.weak() {
                     self.fence(state, thread, order);
+                    if request.a != 0 && order == Order::SeqCst {
+                        state.settle();
+                    }
                 }
                 Ok(Some(0))
             }
+            Kind::Pause => Ok(Some(0)),
             Kind::Clock if picks[0] == 0 => Ok(Some(EARLY)),
             // What one place of a lock keeps, another finds long ago.
             Kind::Clock if self.config.time == Time::Late => {
@@ -1173,6 +1306,7 @@ impl<'a, const N: usize> Model<'a, N> {
         let next = self
             .automata
             .step(thread, state.threads[thread].local, answer);
+        self.check_symmetry()?;
         state.threads[thread].local = next.local;
         self.look_at(thread, next.local)?;
         self.grow(state);
@@ -1331,6 +1465,7 @@ impl<'a, const N: usize> Model<'a, N> {
                 }
                 Region::Lock(_) if self.has_tail_word() => "the lock is not free",
                 Region::Node { .. } if self.is_count(cell) => "a queue node was not given back",
+                Region::Wanted { .. } => "a slot wants something still",
                 Region::Queue { .. } if is_waiters(cell) => {
                     "the queue of a NUMA node was not given back"
                 }
@@ -1377,7 +1512,11 @@ fn has_owner(cell: &Cell) -> bool {
         }
         Region::Lent { .. } => true,
         Region::Queue { .. } => !is_waiters(cell),
-        Region::Lock(_) | Region::Data(_) | Region::Table | Region::Variables => false,
+        Region::Lock(_)
+        | Region::Data(_)
+        | Region::Wanted { .. }
+        | Region::Table
+        | Region::Variables => false,
     }
 }
 

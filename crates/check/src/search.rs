@@ -24,6 +24,7 @@ use crate::layout;
 use crate::model::{Choice, Model, Stop, Violation};
 use crate::mutation::{self, Change, Mutation};
 use crate::state::State;
+use crate::symmetry::{Renaming, Symmetry};
 
 /// A step: which thread, and which of its choices.
 pub(crate) type Step = (u8, u16);
@@ -150,6 +151,8 @@ pub struct Check<'a> {
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
     /// NULL if it is none.
     pub(crate) litmus: *const LitmusTest,
+    /// Threads that do alike may change places.
+    pub(crate) symmetric: bool,
 }
 
 impl<'a> Check<'a> {
@@ -168,6 +171,22 @@ impl<'a> Check<'a> {
                 Subject::Lockref(_) => hooks::lw_check_lockref_thread,
             },
             litmus: std::ptr::null(),
+            // Each thread gets its references in another way.
+            symmetric: matches!(subject, Subject::Lock(_)),
+        })
+    }
+
+    /// The ways in which threads may change places.
+    fn symmetry(&self) -> Rc<Symmetry> {
+        let config = self.config;
+        Symmetry::new(config.threads, |one, other| {
+            let alike = |of: &dyn Fn(usize) -> bool| of(one) == of(other);
+            self.symmetric
+                && config.node(one) == config.node(other)
+                && alike(&|thread| config.has_slot(thread))
+                && alike(&|thread| config.priority.contains(&thread))
+                // Every other one tries first.
+                && (!config.trylock || alike(&|thread| thread % 2 == 0))
         })
     }
 
@@ -175,7 +194,7 @@ impl<'a> Check<'a> {
     /// views need more entries.
     pub(crate) fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
         let mut random = Pcg32::seed_from_u64(REHEARSALS);
-        let mut automata = Automata::new(self.surroundings());
+        let mut automata = Automata::new(self.surroundings(), self.symmetry());
         let mut choices = Vec::new();
         for _ in 0..REHEARSALS {
             let mut model = self.model::<N>(findings, automata);
@@ -248,7 +267,9 @@ impl<'a> Check<'a> {
                 .map(|t| config.priority.contains(&t) != inverted)
                 .collect(),
             tunables: mutation::tunables(self.mutation, config.tunables),
+            split_release: config.split_release,
             mutation: self.mutation,
+            tail_word: self.subject.lock().has_tail_word(),
             program: self.program,
         }
     }
@@ -359,15 +380,26 @@ struct Origin {
 
 const START: u32 = u32::MAX;
 
+/// What a thread does in a state.
+type Move = (u8, Choice);
+
 struct Successor<const N: usize> {
     state: State<N>,
-    steps: Vec<Step>,
+    moves: Vec<Move>,
     /// It needs no old values, interruptions, or wake-ups for no reason.
     is_progress: bool,
 }
 
-/// What stopped the expansion of a state, and the steps up to it.
-type Halt = (Stop, Vec<Step>);
+/// What stopped the expansion of a state, and the moves up to it.
+type Halt = (Stop, Vec<Move>);
+
+/// A run in which each thread keeps its name.
+struct Run<const N: usize> {
+    steps: Vec<Step>,
+    state: State<N>,
+    /// What its threads are called in the state of the search.
+    names: Renaming,
+}
 
 struct Search<'a, const N: usize> {
     model: Model<'a, N>,
@@ -393,7 +425,7 @@ struct Search<'a, const N: usize> {
 #[derive(Default)]
 struct Spare<const N: usize> {
     states: Vec<State<N>>,
-    steps: Vec<Vec<Step>>,
+    moves: Vec<Vec<Move>>,
     choices: Vec<Vec<Choice>>,
     found: Vec<Successor<N>>,
 }
@@ -409,10 +441,10 @@ impl<const N: usize> Spare<N> {
         }
     }
 
-    fn steps(&mut self, steps: &[Step]) -> Vec<Step> {
-        let mut copy = self.steps.pop().unwrap_or_default();
+    fn moves(&mut self, moves: &[Move]) -> Vec<Move> {
+        let mut copy = self.moves.pop().unwrap_or_default();
         copy.clear();
-        copy.extend_from_slice(steps);
+        copy.extend_from_slice(moves);
         copy
     }
 }
@@ -555,7 +587,7 @@ impl<'a, const N: usize> Search<'a, N> {
                 self.edges.push(number);
             }
             self.spare.states.push(successor.state);
-            self.spare.steps.push(successor.steps);
+            self.spare.moves.push(successor.moves);
         }
         self.spare.found = successors;
         if from != START {
@@ -571,14 +603,14 @@ impl<'a, const N: usize> Search<'a, N> {
             self.model
                 .choices(state, thread, &mut choices)
                 .map_err(|stop| (stop, Vec::new()))?;
-            for (i, choice) in choices.iter().enumerate() {
-                let steps = self.spare.steps(&[(thread as u8, i as u16)]);
+            for choice in &choices {
+                let moves = self.spare.moves(&[(thread as u8, *choice)]);
                 let mut next = self.spare.copy(state);
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
-                    return Err((stop, steps));
+                    return Err((stop, moves));
                 }
                 let is_progress = choice.is_progress();
-                self.settle(next, steps, is_progress, &mut found)?;
+                self.settle(next, moves, is_progress, &mut found)?;
             }
         }
         self.spare.choices.push(choices);
@@ -595,7 +627,7 @@ impl<'a, const N: usize> Search<'a, N> {
     fn settle(
         &mut self,
         mut state: State<N>,
-        mut steps: Vec<Step>,
+        mut moves: Vec<Move>,
         mut is_progress: bool,
         found: &mut Vec<Successor<N>>,
     ) -> Result<(), Halt> {
@@ -603,34 +635,34 @@ impl<'a, const N: usize> Search<'a, N> {
         while self.reduce
             && let Some(thread) = (0..state.threads.len()).find(|t| self.model.is_local(&state, *t))
         {
-            if steps.len() > MOST_LOCAL_STEPS {
+            if moves.len() > MOST_LOCAL_STEPS {
                 let reason = "a thread that never touches what others do";
-                return Err((Stop::TooLarge(reason), steps));
+                return Err((Stop::TooLarge(reason), moves));
             }
             if let Err(stop) = self.model.choices(&state, thread, &mut choices) {
-                return Err((stop, steps));
+                return Err((stop, moves));
             }
             let last = choices.len() - 1;
-            for (i, choice) in choices[..last].iter().enumerate() {
+            for choice in &choices[..last] {
                 let mut next = self.spare.copy(&state);
-                let mut steps = self.spare.steps(&steps);
-                steps.push((thread as u8, i as u16));
+                let mut moves = self.spare.moves(&moves);
+                moves.push((thread as u8, *choice));
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
-                    return Err((stop, steps));
+                    return Err((stop, moves));
                 }
                 let is_progress = is_progress && choice.is_progress();
-                self.settle(next, steps, is_progress, found)?;
+                self.settle(next, moves, is_progress, found)?;
             }
             is_progress &= choices[last].is_progress();
-            steps.push((thread as u8, last as u16));
+            moves.push((thread as u8, choices[last]));
             if let Err(stop) = self.model.apply(&mut state, thread, choices[last]) {
-                return Err((stop, steps));
+                return Err((stop, moves));
             }
         }
         self.spare.choices.push(choices);
         found.push(Successor {
             state,
-            steps,
+            moves,
             is_progress,
         });
         Ok(())
@@ -641,9 +673,8 @@ impl<'a, const N: usize> Search<'a, N> {
         match stop {
             Stop::Anew => None,
             Stop::TooLarge(reason) => Some(End::Unfinished(reason)),
-            Stop::Violation(violation) => {
-                let mut steps = self.way_to(number);
-                steps.extend(last);
+            Stop::Violation(found) => {
+                let (steps, violation) = self.run_to(number, &last, found);
                 Some(End::Broken(Broken {
                     violation,
                     steps,
@@ -653,8 +684,9 @@ impl<'a, const N: usize> Search<'a, N> {
         }
     }
 
-    /// The steps that first led to a state.
-    fn way_to(&mut self, number: u32) -> Vec<Step> {
+    /// The run that first led to a state, with the moves there by which it was found to break a
+    /// promise, and the violation as this run has it.
+    fn run_to(&mut self, number: u32, last: &[Move], found: Violation) -> (Vec<Step>, Violation) {
         let mut way = Vec::new();
         let mut at = number;
         while at != START {
@@ -662,26 +694,62 @@ impl<'a, const N: usize> Search<'a, N> {
             way.push(origin.successor as usize);
             at = origin.state;
         }
-        let mut steps = Vec::new();
+        let Ok(start) = self.model.start() else {
+            return (Vec::new(), found);
+        };
+        let mut run = Run {
+            steps: Vec::new(),
+            names: Renaming::identity(start.threads.len()),
+            state: start.clone(),
+        };
         let mut state = None;
         for i in way.into_iter().rev() {
             let successors = match state {
-                None => self
-                    .model
-                    .start()
-                    .map_or_else(|stop| Err((stop, Vec::new())), |start| self.settled(start)),
+                None => self.settled(start.clone()),
                 Some(ref state) => self.successors(state),
             };
             let Ok(successors) = successors else {
                 unreachable!("this state was passed before");
             };
             let mut next = successors.into_iter().nth(i).expect("it was found here");
-            steps.extend(next.steps);
-            self.model.encode(&mut next.state, &mut self.buffer);
+            let broken = self.follow(&mut run, &next.moves);
+            assert_eq!(broken, None, "this state was passed before");
+            let renaming = self.model.encode(&mut next.state, &mut self.buffer);
+            self.model.normalise(&mut run.state);
+            run.names = run.names.then(self.model.renaming(renaming));
             self.model.decode(&self.buffer, &mut next.state);
             state = Some(next.state);
         }
-        steps
+        let violation = match (self.follow(&mut run, last), found) {
+            (Some(broken), _) => broken,
+            (None, Violation::Deadlock { .. }) => self.model.deadlock(&run.state),
+            (None, found) => found,
+        };
+        (run.steps, violation)
+    }
+
+    /// Makes the same moves in a run, up to a violation.
+    fn follow(&mut self, run: &mut Run<N>, moves: &[Move]) -> Option<Violation> {
+        let mut choices = Vec::new();
+        for (thread, choice) in moves {
+            let thread = run.names.old(usize::from(*thread));
+            let names = run.names.inverse();
+            let choice = self
+                .model
+                .renamed_choice(&run.state, thread, *choice, &names);
+            let listed = self.model.choices(&run.state, thread, &mut choices);
+            let step = choices.iter().position(|other| *other == choice);
+            let (Ok(()), Some(step)) = (listed, step) else {
+                unreachable!("threads that do alike have the same choices");
+            };
+            run.steps.push((thread as u8, step as u16));
+            match self.model.apply(&mut run.state, thread, choice) {
+                Ok(()) => {}
+                Err(Stop::Violation(violation)) => return Some(violation),
+                Err(_) => unreachable!("this step was made before"),
+            }
+        }
+        None
     }
 
     /// A state from which no progress leads to an end.
@@ -770,5 +838,119 @@ mod tests {
                 assert_eq!(reduced, single, "{lock}: {mutation:?}");
             }
         }
+    }
+
+    fn search(config: &Config, mutation: Option<Mutation>, symmetric: bool) -> Outcome {
+        let mut check = Check::new(config, mutation).expect("a lock that there is");
+        check.symmetric = symmetric;
+        let limits = Limits {
+            states: mutation.map(|_| 30_000),
+            ..Limits::NONE
+        };
+        let outcome = check.run(&limits, &mut |_| {});
+        if let End::Broken(broken) = &outcome.end {
+            let violation = check.replay(&broken.steps).map(|(_, violation)| violation);
+            assert_eq!(violation, Some(broken.violation.clone()), "{config}");
+        }
+        outcome
+    }
+
+    /// Three threads that acquire once, and never wake for no reason.
+    fn three(lock: &str) -> Config {
+        Config {
+            threads: 3,
+            acquisitions: 1,
+            spurious: 0,
+            ..Config::new(lock)
+        }
+    }
+
+    #[test]
+    fn threads_that_change_places_do_all_that_they_did() {
+        let with = |lock: &str, change: fn(&mut Config)| {
+            let mut config = three(lock);
+            change(&mut config);
+            config
+        };
+        for (config, renamings) in [
+            (with("mcs", |c| c.acquisitions = 2), 6),
+            (with("mcs", |c| c.trylock = true), 2),
+            (with("mcs", |c| c.overtaking = Some(0)), 6),
+            (with("qspinlock", |c| c.acquisitions = 2), 6),
+            (with("qspinlock", |c| c.slots = Some(2)), 2),
+            (with("cna", |c| c.acquisitions = 2), 6),
+            (with("cna", |c| c.priority = vec![0, 1]), 2),
+            (with("hq", |c| c.nodes = 2), 2),
+            (with("pv42", |c| c.spurious = 1), 6),
+            (with("unfair", |c| c.spurious = 1), 6),
+            (
+                with("qspinlock", |c| {
+                    c.threads = 4;
+                    c.memory = Memory::Sc;
+                }),
+                24,
+            ),
+        ] {
+            let [symmetric, all] = [true, false].map(|how| search(&config, None, how));
+            assert_eq!(
+                (&symmetric.end, &all.end),
+                (&End::Kept, &End::Kept),
+                "{config}"
+            );
+            assert_eq!(symmetric.covered, all.covered, "{config}");
+            assert_eq!(symmetric.events, all.events, "{config}");
+            // A few states are the same after some of the renamings.
+            let [fewer, states] = [symmetric, all].map(|outcome| outcome.coverage.states);
+            let all_renamed = fewer * renamings;
+            assert!(
+                (states..states * 3 / 2).contains(&all_renamed),
+                "{config}: {fewer} of {states}"
+            );
+        }
+    }
+
+    /// Whatever is changed in a lock: threads that change places find fault where others do.
+    #[test]
+    fn symmetry_hides_no_violation() {
+        let file = |site: &Site| {
+            let files = [
+                "mcs.h",
+                "queued.h",
+                "halting.h",
+                "parked_heads.h",
+                "lock_word.h",
+            ];
+            files.contains(&site.file())
+        };
+        for lock in ["mcs", "qspinlock", "pv42"] {
+            let config = three(lock);
+            let covered = search(&config, None, true).covered;
+            let sites = Site::all()
+                .iter()
+                .filter(|site| file(site) && covered[site.number()]);
+            for site in sites {
+                for change in [Change::Drop, Change::Order(Order::Relaxed)] {
+                    let mutation = Mutation::at(site, change);
+                    let [symmetric, all] =
+                        [true, false].map(|how| search(&config, Some(mutation), how).end);
+                    let what = format!("{lock}: {mutation:?}: {symmetric:?}, {all:?}");
+                    match (symmetric, all) {
+                        (End::Broken(_), End::Broken(_)) | (End::Kept, End::Kept) => {}
+                        // More than are looked at here.
+                        (_, End::Unfinished(_)) => {}
+                        _ => panic!("{what}"),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Threads of a lockref do not do alike, whoever says so.
+    #[test]
+    fn threads_that_differ_are_found_out() {
+        let config = three("lockref-tas");
+        let [symmetric, all] = [true, false].map(|how| search(&config, None, how));
+        assert_eq!(symmetric.end, all.end);
+        assert_eq!(symmetric.coverage.states, all.coverage.states);
     }
 }

@@ -20,7 +20,9 @@ pub enum Kind {
     Fence,
     AwaitEqual,
     AwaitNotEqual,
-    AwaitBounded,
+    AwaitEqualBounded,
+    AwaitNotEqualBounded,
+    Pause,
     Park,
     Unpark,
     PlainRead,
@@ -45,7 +47,7 @@ impl Kind {
 
     /// Touches memory that threads share.
     pub fn is_access(self) -> bool {
-        !matches!(self, Self::Fence | Self::Clock | Self::Choose)
+        !matches!(self, Self::Fence | Self::Pause | Self::Clock | Self::Choose)
     }
 
     /// As in the lock files, without the prefix.
@@ -61,7 +63,9 @@ impl Kind {
             Self::Fence => "fence",
             Self::AwaitEqual => "await_eq",
             Self::AwaitNotEqual => "await_ne",
-            Self::AwaitBounded => "await_ne_bounded",
+            Self::AwaitEqualBounded => "await_eq_bounded",
+            Self::AwaitNotEqualBounded => "await_ne_bounded",
+            Self::Pause => "pause",
             Self::Park => "park",
             Self::Unpark => "unpark",
             Self::PlainRead => "plain_read",

@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::automaton::LocalId;
-use crate::cells::{Sibling, WORD};
+use crate::cells::{CellNames, RenamedCells, Sibling, WORD};
+use crate::symmetry::Renaming;
 
 /// For each shared cell, the place of a write in its modification order. N is the most cells, 0
 /// where memory is sequentially consistent and there are no views.
@@ -28,6 +29,17 @@ impl<const N: usize> View<N> {
 
     fn is_none(&self) -> bool {
         self.0.iter().fold(0, |any, place| any | place) == 0
+    }
+
+    /// The same, of cells that have other numbers.
+    fn renumbered(&self, numbers: &[u8]) -> Self {
+        let mut new = Self::NONE;
+        if !self.is_none() {
+            for (number, place) in numbers.iter().zip(&self.0) {
+                new.0[usize::from(*number)] = *place;
+            }
+        }
+        new
     }
 
     /// Has `other` seen all that is in it?
@@ -180,6 +192,17 @@ impl<const N: usize> State<N> {
             .last()
             .expect("a cell has a value")
             .value
+    }
+
+    /// So much time has passed that everybody sees all that was written.
+    pub(crate) fn settle(&mut self) {
+        let mut newest = View::NONE;
+        for (cell, place) in newest.0.iter_mut().take(self.siblings.len()).enumerate() {
+            *place = self.range(cell).len().saturating_sub(1) as u8;
+        }
+        for thread in &mut self.threads {
+            thread.seen.join(&newest);
+        }
     }
 
     fn views(&mut self) -> impl Iterator<Item = &mut View<N>> {
@@ -369,6 +392,51 @@ impl<const N: usize> State<N> {
                 }
             }
         }
+    }
+
+    /// Becomes `other` with threads renamed. `image`: what a thread's local state becomes.
+    pub(crate) fn rename_from(
+        &mut self,
+        other: &Self,
+        renaming: &Renaming,
+        cells: &RenamedCells,
+        names: &CellNames,
+        image: impl Fn(LocalId) -> LocalId,
+    ) {
+        self.threads.resize(other.threads.len(), Thread::new(0));
+        for (new, thread) in self.threads.iter_mut().enumerate() {
+            let old = &other.threads[renaming.old(new)];
+            *thread = Thread {
+                local: image(old.local),
+                deferred: old.deferred.map(|(local, due)| (image(local), due)),
+                later: renaming.set(old.later),
+                seen: old.seen.renumbered(&cells.shared),
+                read: old.read.renumbered(&cells.shared),
+                fenced: old.fenced.renumbered(&cells.shared),
+                ..*old
+            };
+        }
+        self.spurious = other.spurious;
+        self.sc = other.sc.renumbered(&cells.shared);
+        self.private.resize(other.private.len(), 0);
+        for ((value, number), names) in other.private.iter().zip(&cells.private).zip(&names.private)
+        {
+            self.private[usize::from(*number)] = renaming.value(*names, *value);
+        }
+        self.messages.clear();
+        self.starts.clear();
+        self.starts.push(0);
+        for old in cells.shared_before.iter().map(|old| usize::from(*old)) {
+            let names = names.shared[old];
+            let renamed = other.messages(old).iter().map(|message| Message {
+                view: message.view.renumbered(&cells.shared),
+                value: renaming.value(names, message.value),
+                ..*message
+            });
+            self.messages.extend(renamed);
+            self.starts.push(self.messages.len() as u16);
+        }
+        self.siblings.clone_from(&other.siblings);
     }
 
     /// The state in bytes; the same bytes for states that cannot be told apart.

@@ -134,7 +134,7 @@ fn describe<const N: usize>(
         Choice::Wake => ("wakes for no reason".to_owned(), "", String::new()),
         Choice::Operate { picks, .. } => {
             let order = match site.kind {
-                Kind::Clock | Kind::Choose | Kind::PlainRead | Kind::PlainWrite => "",
+                Kind::Pause | Kind::Clock | Kind::Choose | Kind::PlainRead | Kind::PlainWrite => "",
                 Kind::Park | Kind::Unpark => "",
                 _ => model.order(request).name(),
             };
@@ -170,7 +170,7 @@ fn effect<const N: usize>(
     };
     let show = |value| value_at(model, request, value);
     match kind {
-        Kind::Fence => String::new(),
+        Kind::Fence | Kind::Pause => String::new(),
         Kind::PlainRead | Kind::PlainWrite => "the protected data".to_owned(),
         Kind::Clock => match picks[0] {
             0 => "no threshold reached".to_owned(),
@@ -249,6 +249,7 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
         Some((Region::Lent { thread, index }, offset)) => {
             format!("{}{}", node_name(thread, index), field(offset))
         }
+        Some((Region::Wanted { thread }, _)) => format!("t{thread}.wanted"),
         Some((Region::Queue { node }, offset)) if offset == hooks::node_layout().waiters => {
             format!("{}.waiters", queue_name(node))
         }
@@ -359,7 +360,11 @@ fn pieces(value: u64) -> String {
 /// The pending bit, and the bits above it by their names.
 fn pending(value: u64) -> String {
     let word = hooks::word_layout();
-    let names = [(word.hq, "hq"), (word.hq_numa, "numa")];
+    let names = [
+        (word.hq, "hq"),
+        (word.hq_numa, "numa"),
+        (word.parked, "parked"),
+    ];
     let service = names.iter().filter(|(bit, _)| value & u64::from(*bit) != 0);
     let names: String = service.map(|(_, name)| format!(" {name}")).collect();
     format!("{}{names}", value >> 8 & 1)

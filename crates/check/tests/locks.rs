@@ -95,6 +95,11 @@ fn test_and_set() {
 }
 
 #[test]
+fn byte() {
+    assert_eq!(keeps(&common("byte")), [""; 0]);
+}
+
+#[test]
 fn ticket() {
     let mut configs = common("ticket");
     configs.push(config("ticket", |c| {
@@ -276,6 +281,7 @@ fn halting(lock: &str) -> Vec<Config> {
     let small = |change: fn(&mut Config)| config(lock, change);
     let mut configs = vec![
         small(|_| {}),
+        small(|c| c.split_release = true),
         small(|c| c.trylock = true),
         small(|c| c.slots = Some(0)),
         small(|c| c.slots = Some(1)),
@@ -295,12 +301,13 @@ fn halting(lock: &str) -> Vec<Config> {
     configs
 }
 
-/// Those in which waiters give up, with queue nodes and without.
-fn giving_up(lock: &str) -> [Config; 2] {
-    [None, Some(0)].map(|slots| {
+/// Those in which waiters give up, with queue nodes and without, and released as in user space.
+fn giving_up(lock: &str) -> [Config; 3] {
+    [(None, false), (Some(0), false), (None, true)].map(|(slots, split)| {
         config(lock, |c| {
             c.patient = true;
             c.slots = slots;
+            c.split_release = split;
         })
     })
 }
@@ -337,6 +344,16 @@ fn assert_never_counted(events: &BTreeSet<Event>, names: &[&str]) {
 }
 
 #[test]
+fn paravirt_ticket_lock() {
+    // Waiters of two locks look alike in what their slots say.
+    let mut configs = halting("pvticket");
+    configs.push(three_once("pvticket", |c| c.overtaking = Some(0)));
+    let (missing, events) = keeps_and_counts(&configs);
+    assert_eq!(missing, [""; 0]);
+    assert_counted(&events, &["halts_in_queue", "kicks_at_unlock"]);
+}
+
+#[test]
 fn paravirt_spinlock_of_linux_4_2() {
     let (_, events) = keeps_and_counts(&halting("pv42"));
     assert_counted(
@@ -365,10 +382,14 @@ fn paravirt_spinlock_of_linux_4_2() {
 fn paravirt_spinlock() {
     let mut configs = halting("pv");
     configs.extend(giving_up("pv"));
-    configs.push(config("pv", |c| {
-        c.patient = true;
-        set(c, &[("pv_steal", 0)]);
-    }));
+    configs.extend([
+        config("pv", |c| {
+            c.patient = true;
+            set(c, &[("pv_steal", 0)]);
+        }),
+        config("pv", |c| set(c, &[("pv_linger", 1)])),
+        three_kicked("pv", &[("pv_linger", 1)]),
+    ]);
     let (missing, events) = keeps_and_counts(&configs);
     // Its waiters know their place in the queue only to steal from there.
     let of_places = [
@@ -396,6 +417,12 @@ fn paravirt_spinlock() {
             "wakeups",
         ],
     );
+}
+
+#[test]
+fn three_threads_release_as_in_user_space() {
+    let three = |lock| three_once(lock, |c| c.split_release = true);
+    keeps(&[three("pv42"), three("unfair")]);
 }
 
 #[test]
@@ -450,6 +477,8 @@ fn queued_unfair_lock() {
     let mut configs = halting("unfair");
     configs.extend([
         config("unfair", spins),
+        // As in a kernel.
+        three_kicked("unfair", &[("unfair_park", 0), ("unfair_linger", 1)]),
         config("unfair", |c| {
             c.threads = 3;
             c.memory = Memory::Sc;
@@ -474,7 +503,6 @@ fn queued_unfair_lock() {
     let of_pv = [
         "lw_halting_spin: choose",
         "lw_halting_arrive: fetch_and lock->val",
-        "lw_halting_arrive: cmpxchg (lock)->locked_pending",
         "lw_halting_arrive: fetch_or lock->val",
     ];
     assert_eq!(missing, of_pv);
@@ -499,11 +527,13 @@ fn queued_unfair_lock() {
 fn no_lock_is_left_out() {
     let checked = [
         "tas",
+        "byte",
         "ticket",
         "mcs",
         "qspinlock",
         "cna",
         "hq",
+        "pvticket",
         "pv42",
         "pv",
         "unfair",

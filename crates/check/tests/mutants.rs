@@ -48,7 +48,9 @@ fn mistakes_of_the_small_locks_are_caught() {
     let small: Vec<&Mutant> = list
         .mutants
         .iter()
-        .filter(|m| ["tas", "lockref-tas", "ticket", "mcs"].contains(&m.lock.as_str()))
+        .filter(|m| {
+            ["tas", "lockref-tas", "byte", "ticket", "mcs", "pvticket"].contains(&m.lock.as_str())
+        })
         .collect();
     assert!(!small.is_empty());
     run(&small, &|mutant, verdict| {

@@ -277,9 +277,13 @@ fn advice_here(results: &Results) -> String {
     let alike = |lock: &Subject| {
         results.machine.nodes < 2 && matches!(lock, Subject::Lock(l) if l.is_numa_aware())
     };
+    let sleeps = |lock: &Subject| match lock {
+        Subject::Lock(lock) => !lock.spins(),
+        Subject::Peer(_) => lock.name() == "pthread_mutex",
+    };
     let queued = best(within, &|lock| lock.collapses() && !alike(lock));
-    let barging = best(within, &|lock| !lock.collapses());
-    let past = best(most, &|lock| !lock.collapses());
+    let barging = best(within, &|lock| !lock.collapses() && !sleeps(lock));
+    let past = best(most, &sleeps);
     format!(
         "On these {cpus} CPUs, while no more threads than CPUs want to run, take {queued} if waiting \
          must be bounded ({}/s with {within} threads) and {barging} if not ({}/s); with {most} threads \

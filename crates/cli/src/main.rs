@@ -24,6 +24,7 @@ use clap::{Parser, Subcommand};
 /// Scalable NUMA-aware locks: run, compare, simulate and check them.
 #[derive(Parser)]
 #[command(
+    name = "lockworks",
     version,
     after_help = "Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit\n\
                   before it was complete, 130 interrupted.\n\

@@ -1,9 +1,41 @@
 //! Names given on the command line that nothing goes by.
 
+use itertools::Itertools;
 use lockworks::{Setting, SettingError, Tunable};
 
 /// How alike a name must be to what was given for it to be what was meant.
-const ALIKE: f64 = 0.7;
+const ALIKE: f64 = 0.8;
+
+/// The candidate that was meant, if that can be told: the same but for the way it is written, the
+/// only one with these letters in it, one that this is a longer name of, or the most alike.
+fn meant<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let plain = |name: &str| {
+        let name = name.to_lowercase().replace('-', "_");
+        name.strip_prefix("lw_").map_or(name.clone(), str::to_owned)
+    };
+    let given = plain(given);
+    let sound = candidates
+        .iter()
+        .copied()
+        .filter(|name| lockworks::find(name).is_none_or(|lock| !lock.is_broken()));
+    let longer = sound
+        .clone()
+        .filter(|name| given.len() >= 4 && plain(name).contains(&given));
+    let shorter = sound
+        .clone()
+        .filter(|name| name.len() >= 2 && given.starts_with(&plain(name)));
+    let alike = sound
+        .clone()
+        .map(|name| (strsim::jaro_winkler(&given, &plain(name)), name))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    sound
+        .clone()
+        .find(|name| plain(name) == given)
+        .or_else(|| longer.exactly_one().ok())
+        .or_else(|| shorter.max_by_key(|name| name.len()))
+        .or(alike.map(|(_, name)| name))
+}
 
 /// The error for a name that is none of the candidates: with the nearest of them, or else all; if a
 /// lock was wanted and it is a lockref, with what takes those.
@@ -13,21 +45,32 @@ pub fn unknown<'a>(
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> anyhow::Error {
     if kind == "lock" && lockworks::find_lockref(given).is_some() {
-        return anyhow::anyhow!("'{given}' is a lockref; only `lockworks check` takes those");
+        return anyhow::anyhow!(
+            "'{given}' is a lockref; `lockworks check` takes those, not all of its subcommands"
+        );
     }
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    let nearest = candidates
-        .iter()
-        .map(|name| (strsim::jaro_winkler(given, name), name))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest {
-        Some((_, name)) => anyhow::anyhow!("unknown {kind} '{given}'; did you mean '{name}'?"),
+    match meant(given, &candidates) {
+        Some(name) => anyhow::anyhow!("unknown {kind} '{given}'; did you mean '{name}'?"),
         None => anyhow::anyhow!(
             "unknown {kind} '{given}'; choose from {}",
             candidates.join(", ")
         ),
     }
+}
+
+/// The one of `all` that goes by this name.
+pub fn by_name<T: Copy>(
+    kind: &str,
+    given: &str,
+    all: impl IntoIterator<Item = T>,
+    name: fn(T) -> &'static str,
+) -> anyhow::Result<T> {
+    let all: Vec<T> = all.into_iter().collect();
+    let found = all.iter().find(|one| name(**one) == given);
+    found
+        .copied()
+        .ok_or_else(|| unknown(kind, given, all.iter().map(|one| name(*one))))
 }
 
 /// A setting of a tunable, as an option gives it.
@@ -42,14 +85,32 @@ pub fn setting(text: &str) -> anyhow::Result<Setting> {
 
 #[cfg(test)]
 mod tests {
-    use super::unknown;
+    use super::{meant, unknown};
 
     #[test]
     fn names_the_nearest_or_all() {
         let text = |given| unknown("lock", given, ["cna", "ticket"]).to_string();
         assert_eq!(text("cnaa"), "unknown lock 'cnaa'; did you mean 'cna'?");
         assert_eq!(text("xyz"), "unknown lock 'xyz'; choose from cna, ticket");
-        let lockref = "'lockref-cna' is a lockref; only `lockworks check` takes those";
+        let lockref =
+            "'lockref-cna' is a lockref; `lockworks check` takes those, not all of its subcommands";
         assert_eq!(text("lockref-cna"), lockref);
+    }
+
+    #[test]
+    fn a_name_that_is_meant_is_found() {
+        let locks = ["busted", "qspinlock", "hq", "pv", "cna", "pthread_mutex"];
+        for (given, name) in [
+            ("CNA", Some("cna")),
+            ("lw_pv", Some("pv")),
+            ("hq-spinlock", Some("hq")),
+            ("pvqspinlock", Some("pv")),
+            ("mutex", Some("pthread_mutex")),
+            ("qspinlok", Some("qspinlock")),
+            ("bust", None),
+            ("futex", None),
+        ] {
+            assert_eq!(meant(given, &locks), name, "{given}");
+        }
     }
 }

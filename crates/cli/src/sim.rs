@@ -385,11 +385,13 @@ pub fn run(plan: &Plan) -> Vec<Result<Row>> {
         .flat_map(|&n| plan.locks.iter().map(move |&lock| (n, lock)))
         .collect();
     let bar = progress(points.len(), &plan.scenario.machine.name);
-    let job = plan.scenario.workload.job();
+    let guests = plan.host.guests.unwrap_or(1);
+    // Each guest does all of it.
+    let job = plan.scenario.workload.job().map(|job| job * guests as f64);
     let rows = points
         .par_iter()
         .map(|&(threads, lock)| {
-            let all_threads = threads * plan.host.guests.unwrap_or(1);
+            let all_threads = threads * guests;
             let sharing = plan.host.sharing(all_threads);
             let outcome = Run {
                 scenario: plan.scenario,
@@ -453,7 +455,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     for &n in &threads {
         ensure!(n > 0, "no threads to run; ask for at least 1");
         ensure!(
-            n * host.guests.unwrap_or(1) <= MOST_THREADS,
+            n.saturating_mul(host.guests.unwrap_or(1)) <= MOST_THREADS,
             "{n} threads are too many to simulate; ask for at most {MOST_THREADS} in all"
         );
     }

@@ -692,9 +692,15 @@ mod quick {
             ("6.1", "unfair", "steals_behind_head"),
         ] {
             let kernel = ["--version", version, "--config", "paravirt", "--lock", lock];
-            let machine = ["--emulation", "multi", "--cpus", "4", "--hypervisor"];
+            let machine = ["--emulation", "multi", "--cpus", "8", "--hypervisor"];
+            // Otherwise few waiters queue, and fewer halt.
+            let soon = ["pv_linger=0", "unfair_linger=0", "pv_spin=1", "pv42_spin=1"];
+            let soon = soon
+                .map(|setting| format!("sysctl.kernel.{setting}"))
+                .join(" ");
+            let soon = ["--boot", &soon];
             let length = ["--seconds", "2", "--rounds", "1"];
-            let report = &torture(&[&kernel[..], &machine, &length].concat(), 0)[0];
+            let report = &torture(&[&kernel[..], &machine, &soon, &length].concat(), 0)[0];
             assert_eq!(report["lock"], lock);
             assert_eq!(report["fail"], 0);
             assert!(counter(report, halts) > 0, "{report}");

@@ -1,7 +1,7 @@
 //! Scalable NUMA-aware locks for many threads.
 //!
-//! The locks are written in C, each once; this crate compiles them and gives a
-//! safe interface to all of them:
+//! The locks are written in C, each once; this crate compiles them and gives one interface to
+//! all of them. It is that of a raw lock, so to unlock is `unsafe`:
 //!
 //! ```
 //! use lockworks::{Node, RawLock, find};
@@ -15,9 +15,10 @@
 //! unsafe { lock.unlock(&mut node) };
 //! ```
 //!
-//! **These locks spin.** With more runnable threads than CPUs, each hand-off of
+//! **Most of these locks spin.** With more runnable threads than CPUs, each hand-off of
 //! a FIFO lock may wait for a time slice, and throughput falls by a factor of
-//! hundreds; see [`LockType::spins`] and [`LockType::is_fifo`].
+//! hundreds; see [`LockType::spins`] and [`LockType::is_fifo`]. Use `pv` or `unfair` there, whose
+//! waiters sleep, and may give up: [`RawLock::lock_until`].
 
 mod fairness;
 mod lock_type;
@@ -29,6 +30,7 @@ mod statistics;
 mod thread;
 pub mod topology;
 pub mod tunables;
+mod waiting;
 
 pub use fairness::fairness;
 #[doc(hidden)]
@@ -40,3 +42,4 @@ pub use raw_lock::{Node, RawLock};
 pub use settings::{Setting, SettingError, Settings, Tunable};
 pub use statistics::{Statistics, restart_maxima, statistics};
 pub use thread::{ThreadPriority, thread_attach, thread_set_priority};
+pub use waiting::{Cancel, GivenUp};

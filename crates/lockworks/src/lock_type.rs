@@ -102,6 +102,11 @@ impl LockType {
         self.traits & BROKEN != 0
     }
 
+    /// Waiters may give up: see [`RawLock::lock_until`](crate::RawLock::lock_until).
+    pub fn may_give_up(&self) -> bool {
+        self.lock_patient.is_some()
+    }
+
     /// Its first four bytes are an `lw_word`: tail, pending, locked.
     pub fn has_tail_word(&self) -> bool {
         self.traits & TAIL_WORD != 0

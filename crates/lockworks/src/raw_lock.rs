@@ -1,8 +1,10 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::time::Instant;
 
-use crate::LockType;
+use crate::waiting::wait_until;
+use crate::{Cancel, GivenUp, LockType};
 
 /// Zeroed memory on lines of its own: 128 bytes, since processors fetch lines in pairs.
 #[derive(Debug)]
@@ -123,6 +125,57 @@ impl RawLock {
             node.lent_to = Some(self.memory.start);
         }
         locked
+    }
+
+    /// Acquires the lock as [`lock`](Self::lock) does, but waits no longer than until `deadline`,
+    /// or until `cancel` is cancelled; `None` stands for never. A lock that can be had without
+    /// waiting is acquired in any case.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// use lockworks::{GivenUp, Node, RawLock, find};
+    ///
+    /// let pv = find("pv").expect("the lock whose waiters halt");
+    /// let (lock, mut node) = (RawLock::new(pv), Node::new(pv));
+    /// lock.lock(&mut node);
+    /// let soon = Instant::now() + Duration::from_millis(1);
+    /// let waited = std::thread::scope(|scope| {
+    ///     let waiter = scope.spawn(|| lock.lock_until(&mut Node::new(pv), Some(soon), None));
+    ///     waiter.join().unwrap()
+    /// });
+    /// assert_eq!(waited, Err(GivenUp::TimedOut));
+    /// // SAFETY: locked above, by this thread and with this node.
+    /// unsafe { lock.unlock(&mut node) };
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the lock was not had; see [`GivenUp`].
+    ///
+    /// # Panics
+    ///
+    /// As [`lock`](Self::lock) does; if those who wait for this type of lock never
+    /// [give up](LockType::may_give_up); if another waits with `cancel`.
+    pub fn lock_until(
+        &self,
+        node: &mut Node,
+        deadline: Option<Instant>,
+        cancel: Option<&Cancel>,
+    ) -> Result<(), GivenUp> {
+        let lock_patient = self
+            .lock_type
+            .lock_patient
+            .expect("a lock whose waiters may give up");
+        if self.try_lock(node) {
+            return Ok(());
+        }
+        // SAFETY: as in `lock`; `patience` is what the C side takes it for.
+        wait_until(deadline, cancel, |patience| unsafe {
+            lock_patient(self.address().cast(), patience)
+        })?;
+        node.lent_to = Some(self.memory.start);
+        Ok(())
     }
 
     /// Releases the lock.

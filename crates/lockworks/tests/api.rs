@@ -4,11 +4,12 @@ use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use lockworks::tunables::{self, NumaMode, OutOfRange};
 use lockworks::{
-    Lockref, Node, RawLock, Setting, Settings, ThreadPriority, Tunable, find, find_lockref,
-    lock_types, lockref_types, statistics, topology,
+    Cancel, GivenUp, Lockref, Node, RawLock, Setting, Settings, ThreadPriority, Tunable, find,
+    find_lockref, lock_types, lockref_types, statistics, topology,
 };
 
 #[test]
@@ -17,7 +18,18 @@ fn lock_types_describe_themselves() {
         .iter()
         .map(|lock_type| lock_type.name())
         .collect();
-    for name in ["tas", "ticket", "mcs", "qspinlock", "cna", "hq", "busted"] {
+    let expected = [
+        "tas",
+        "byte",
+        "ticket",
+        "mcs",
+        "qspinlock",
+        "cna",
+        "hq",
+        "pvticket",
+        "busted",
+    ];
+    for name in expected {
         assert!(names.contains(&name), "{names:?}");
     }
     for lock_type in lock_types() {
@@ -266,4 +278,59 @@ fn lockrefs_count() {
         assert!(!lockref.get_not_dead() && !lockref.get_not_zero() && lockref.count() < 0);
         assert!(lockref.try_lock().is_some());
     }
+}
+
+#[test]
+fn waiting_ends_when_it_is_to() {
+    for lock_type in lock_types() {
+        assert_eq!(
+            lock_type.may_give_up(),
+            ["pv", "unfair"].contains(&lock_type.name())
+        );
+    }
+    for name in ["pv", "unfair"] {
+        let lock_type = find(name).unwrap();
+        let lock = &RawLock::new(lock_type);
+        let cancel = &Cancel::new();
+        let wait = |deadline, cancel| {
+            let mut node = Node::new(lock_type);
+            let waited = lock.lock_until(&mut node, deadline, cancel);
+            if waited.is_ok() {
+                // SAFETY: it has just been locked, with this node.
+                unsafe { lock.unlock(&mut node) };
+            }
+            waited
+        };
+        let past = Some(Instant::now());
+        assert_eq!(wait(past, None), Ok(()));
+
+        let mut node = Node::new(lock_type);
+        lock.lock(&mut node);
+        let soon = Instant::now() + Duration::from_millis(20);
+        let far = Some(Instant::now() + Duration::from_secs(u64::MAX >> 2));
+        thread::scope(|scope| {
+            let timed = scope.spawn(move || wait(Some(soon), None));
+            let cancelled = scope.spawn(move || wait(far, Some(cancel)));
+            assert_eq!(timed.join().unwrap(), Err(GivenUp::TimedOut));
+            assert!(soon <= Instant::now() && !cancel.is_cancelled());
+            cancel.cancel();
+            assert_eq!(cancelled.join().unwrap(), Err(GivenUp::Cancelled));
+            assert_eq!(
+                scope
+                    .spawn(move || wait(None, Some(cancel)))
+                    .join()
+                    .unwrap(),
+                Err(GivenUp::Cancelled)
+            );
+            let patient = scope.spawn(move || wait(far, None));
+            // SAFETY: locked above, by this thread and with this node.
+            unsafe { lock.unlock(&mut node) };
+            assert_eq!(patient.join().unwrap(), Ok(()));
+        });
+        assert_eq!(wait(None, Some(cancel)), Ok(()));
+    }
+    let qspinlock = find("qspinlock").unwrap();
+    let lock = RawLock::new(qspinlock);
+    let impatient = || lock.lock_until(&mut Node::new(qspinlock), None, None);
+    assert!(catch_unwind(AssertUnwindSafe(impatient)).is_err());
 }

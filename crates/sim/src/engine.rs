@@ -34,9 +34,10 @@ use crate::model::Model;
 use cpu::{Cpu, Pass, State};
 use fabric::Fabric;
 use hosting::Hosting;
-use line::{LINE, Line, line_of};
+use line::{Line, line_of};
 
 pub use hosting::SharingCounts;
+pub(crate) use line::LINE;
 pub(crate) use op::{Kind, Op};
 
 /// A named piece of simulated memory, for reports.
@@ -280,6 +281,18 @@ impl Engine {
                 if self.hosting.is_some() {
                     self.hosted_wait(c, op.kind);
                 }
+                return None;
+            }
+            Kind::Pause => {
+                let (now, round) = (fabric.now, fabric.model.look);
+                let hosting = self.hosting.as_mut();
+                if !hosting.is_some_and(|h| h.has_paused_long(c, now)) {
+                    cpu.lag = round;
+                    return Some(0);
+                }
+                let exit = Event::Spin(cpu.number, cpu.generation);
+                fabric.queue.push(now, exit);
+                fabric.start_at(cpu, now + round);
                 return None;
             }
             Kind::Fence if cpu.buffer.is_empty() => return Some(0),

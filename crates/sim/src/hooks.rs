@@ -10,7 +10,7 @@ use corosensei::Yielder;
 use lockworks::{LockType, Settings, table};
 use rand_pcg::Pcg32;
 
-use crate::engine::{Engine, Kind, Op};
+use crate::engine::{Engine, Kind, LINE, Op};
 
 /// What hooks need of the run that is going on in this thread.
 pub(crate) struct Context {
@@ -22,6 +22,8 @@ pub(crate) struct Context {
     pub(crate) node_queues: Vec<Option<usize>>,
     /// Address of the table of parked queue heads, once it is wanted.
     pub(crate) parked_heads: Option<usize>,
+    /// Address of what slots say they are parked for, a line each, once that is wanted.
+    pub(crate) slots_wanted: Option<usize>,
     pub(crate) events: Vec<u64>,
     pub(crate) random: Vec<u64>,
     pub(crate) generators: Vec<Pcg32>,
@@ -195,20 +197,26 @@ extern "C" fn lw_sim_await(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn lw_sim_await_ne_bounded(
+extern "C" fn lw_sim_await_bounded(
     p: usize,
     size: u32,
     mask: u64,
     value: u64,
+    equal: bool,
     budget: u32,
 ) -> u64 {
     operate(Op {
         a: mask,
         b: value,
-        equal: false,
+        equal,
         looks: budget,
         ..Op::new(Kind::Await, p, size)
     })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_pause() {
+    operate(Op::new(Kind::Pause, 0, 0));
 }
 
 #[unsafe(no_mangle)]
@@ -250,6 +258,23 @@ extern "C" fn lw_sim_slot() -> u32 {
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_slot_nodes(slot: u32) -> usize {
     with(|c| c.nodes + (slot as usize - 1) * crate::run::NODES_PER_SLOT * node_size())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_slots() -> u32 {
+    with(|c| c.operations.len() as u32)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_slot_wanted(slot: u32) -> usize {
+    with(|c| {
+        let slots = c.operations.len() + 1;
+        let first = *c.slots_wanted.get_or_insert_with(|| {
+            let name = "what slots want".to_owned();
+            c.engine.allocate(name, slots * LINE, 0)
+        });
+        first + slot as usize * LINE
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -180,8 +180,15 @@ impl Default for Parameters {
                 4096.0,
                 "cycles",
                 Mark::E,
-                "KVM source: spinning for so long is a pause-loop exit; the gap of 128 cycles is more \
-                 than a round of any spin loop. 0 is no exits",
+                "KVM source: spinning for so long is a pause-loop exit; 0 is none",
+            ),
+            parameter(
+                "pause_gap_cycles",
+                128.0,
+                "cycles",
+                Mark::E,
+                "KVM source: unless two pauses are further apart; those of loops that only look never \
+                 are",
             ),
         ])
     }
@@ -244,6 +251,7 @@ pub(crate) struct HostTimes {
     pub(crate) poll_latency: u64,
     /// Virtual CPUs only: spinning for so long exits, unless 0.
     pub(crate) pause_window: u64,
+    pub(crate) pause_gap: u64,
 }
 
 /// What the engine knows of the machine. "CPU" here is a simulated thread at its place.
@@ -356,6 +364,7 @@ impl Model {
             poll_most: 0,
             poll_latency: 0,
             pause_window: 0,
+            pause_gap: 0,
         };
         let guest_times = HostTimes {
             wake_cost: of("kick_cost_ns"),
@@ -364,6 +373,7 @@ impl Model {
             poll_most: of_us("halt_poll_most_us"),
             poll_latency: of_cycles("poll_wake_cycles"),
             pause_window: of_cycles("pause_window_cycles"),
+            pause_gap: of_cycles("pause_gap_cycles"),
             ..thread_times
         };
 

@@ -25,13 +25,15 @@
  *   struct lw_pv             4  FIFO, arrivals go first     Long, pvqspinlock, 2014 and 2015
  *   struct lw_unfair         4  who runs goes first         Long, the same series
  *   struct lw_pv42           4  FIFO among the queued       Linux 4.2, for comparison
+ *   struct lw_pvticket       4  FIFO                        Linux 4.1, for comparison
+ *   struct lw_byte           1  none, may starve            Linux in guests, for comparison
  *
- * ALL BUT THE LAST THREE SPIN. A waiter never sleeps then, so with more runnable threads
- * than CPUs a waiter or the next in line may wait for a time slice at every hand-off.
- * The FIFO ones collapse, by a factor of hundreds: use them where each thread has a
- * CPU of its own, and struct lw_pv or struct lw_unfair where threads may outnumber
- * CPUs. Their waiters sleep on a futex, the only system call that they make once a
- * thread has its slot (lw_thread_attach()).
+ * ALL BUT pv, unfair, pv42 AND pvticket SPIN. A waiter never sleeps then, so with more
+ * runnable threads than CPUs a waiter or the next in line may wait for a time slice at
+ * every hand-off. The FIFO ones collapse, by a factor of hundreds: use them where each
+ * thread has a CPU of its own, and struct lw_pv or struct lw_unfair where threads may
+ * outnumber CPUs. Their waiters sleep on a futex, the only system call that they make
+ * once a thread has its slot (lw_thread_attach()).
  *
  * Signal handlers may use locks, as long as they take none that the thread they
  * interrupt may hold; so may constructors, key destructors and any number of
@@ -40,9 +42,9 @@
  * empty, outside of any order.
  *
  * A lock's waiters queue by the number of their slot in this process's one copy of
- * the library: no lock may lie in memory shared between processes (struct lw_tas and
- * union lw_ticket may), and the static and the shared library do not go together. All
- * threads use a struct lw_hq at the same address: waiters find their queues by it.
+ * the library: no lock may lie in memory shared between processes (struct lw_tas,
+ * struct lw_byte and union lw_ticket may), and the static and the shared library do not go
+ * together. All threads use a struct lw_hq at the same address: waiters find their queues by it.
  *
  * In the child of a fork only the forking thread goes on. Locks that it holds
  * are its own still. A lock that another thread held or waited for at the fork
@@ -62,6 +64,7 @@
 /* The layout of a lock word needs structures without a name, as in C11 but not C++. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
+#include "byte.h"
 #include "cna.h"
 #include "events.h"
 #include "hq.h"
@@ -71,6 +74,7 @@
 #include "mcs.h"
 #include "patience.h"
 #include "pv.h"
+#include "pvticket.h"
 #include "qspinlock.h"
 #include "tas.h"
 #include "ticket.h"
@@ -83,11 +87,13 @@
 /* Static initialisers: an unlocked lock. */
 /* clang-format off */
 #define LW_TAS_INIT	  {{0}}
+#define LW_BYTE_INIT	  {{{0}}}
 #define LW_TICKET_INIT	  {{0}}
 #define LW_MCS_INIT	  {{0}}
 #define LW_QSPINLOCK_INIT {{{0}}}
 #define LW_CNA_INIT	  {{{0}}}
 #define LW_HQ_INIT	  {{{LW_HQ}}}
+#define LW_PVTICKET_INIT  {{{0}}}
 #define LW_PV_INIT	  {{{0}}}
 #define LW_PV42_INIT	  {{{0}}}
 #define LW_UNFAIR_INIT	  {{{0}}}

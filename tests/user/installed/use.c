@@ -6,11 +6,13 @@
 #include <lockworks/lockworks.h>
 
 static struct lw_tas tas = LW_TAS_INIT;
+static struct lw_byte byte = LW_BYTE_INIT;
 static union lw_ticket ticket = LW_TICKET_INIT;
 static struct lw_mcs mcs = LW_MCS_INIT;
 static struct lw_qspinlock qspinlock = LW_QSPINLOCK_INIT;
 static struct lw_cna cna = LW_CNA_INIT;
 static struct lw_hq hq = LW_HQ_INIT;
+static struct lw_pvticket pvticket = LW_PVTICKET_INIT;
 static struct lw_pv pv = LW_PV_INIT;
 static struct lw_pv42 pv42 = LW_PV42_INIT;
 static struct lw_unfair unfair = LW_UNFAIR_INIT;
@@ -54,10 +56,12 @@ int main(void)
 	struct lw_mcs_node node, other;
 
 	USE(tas);
+	USE(byte);
 	USE(ticket);
 	USE(qspinlock);
 	USE(cna);
 	USE(hq);
+	USE(pvticket);
 	USE(pv);
 	USE(pv42);
 	USE(unfair);

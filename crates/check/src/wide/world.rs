@@ -378,7 +378,7 @@ impl World {
                 self.run().threads[thread].waits = Some(Wait::Condition(request));
             }
             // Gives its turn away between looks, as one who spins should.
-            Some(Kind::AwaitBounded) => {
+            Some(Kind::AwaitEqualBounded | Kind::AwaitNotEqualBounded) => {
                 for _ in 0..random(MOST_LOOKS) {
                     if self.is_met(&self.run(), &request) {
                         break;
@@ -388,15 +388,16 @@ impl World {
             }
             _ => {}
         }
-        if site.kind.waits() && kind == Some(Kind::Load) {
-            // A loop that only looks must give others their turn.
+        let only_looks = site.kind.waits() && kind == Some(Kind::Load);
+        if only_looks || kind == Some(Kind::Pause) {
+            // A loop that only looks, or tries, must give others their turn.
             shuttle::thread::yield_now();
         } else {
             switch();
         }
         self.run().threads[thread].waits = None;
         let done = match kind {
-            None => Ok(0),
+            None | Some(Kind::Pause) => Ok(0),
             Some(Kind::Clock) => Ok(self.clock()),
             Some(Kind::Choose) => Ok(choose(request.a)),
             Some(Kind::Unpark) => Ok(self.unpark(&request)),
@@ -464,7 +465,7 @@ impl World {
             return true;
         };
         match request.site.kind {
-            Kind::AwaitEqual => value & request.a == request.b,
+            Kind::AwaitEqual | Kind::AwaitEqualBounded => value & request.a == request.b,
             _ => value & request.a != request.b,
         }
     }
@@ -713,8 +714,16 @@ impl Backend for World {
         &self.tunables
     }
 
+    fn release_is_split(&self) -> bool {
+        false
+    }
+
     fn identity(&self, address: usize) -> u64 {
         mutation::identity(self.mutation, address)
+    }
+
+    fn slots(&self) -> u32 {
+        self.config.threads as u32
     }
 
     fn slot_enter(&self) -> u32 {

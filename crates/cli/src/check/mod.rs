@@ -87,6 +87,10 @@ struct Options {
     #[arg(long)]
     give_up: bool,
 
+    /// Release locks whose waiters halt as programs do, by a store and a load, not as a kernel does
+    #[arg(long)]
+    split_release: bool,
+
     /// How deep interruptions nest, 0 to 2; each thread has one at each level, anywhere
     #[arg(long, value_name = "N", default_value_t = 0)]
     nesting: u8,
@@ -140,7 +144,7 @@ struct Options {
 }
 
 /// Options that a token knows better.
-const CHECKED: [&str; 19] = [
+const CHECKED: [&str; 22] = [
     "lock",
     "threads",
     "acquisitions",
@@ -155,6 +159,9 @@ const CHECKED: [&str; 19] = [
     "time",
     "overtaking",
     "no_shuffle_reduction",
+    "spurious",
+    "give_up",
+    "split_release",
     "numa",
     "tune",
     "mode",
@@ -252,6 +259,7 @@ impl Options {
             trylock: self.trylock,
             spurious: self.spurious,
             patient: self.give_up,
+            split_release: self.split_release,
             nesting: self.nesting,
             priority: self.priority.clone(),
             time: self.time,
@@ -287,9 +295,7 @@ fn check(options: &Options) -> Result<ExitCode> {
             .filter(|(_, lock)| !lock.is_broken())
             // A lockref is checked alone.
             .filter(|(name, lock)| options.locks == 1 || *name == lock.name())
-            .filter(|(name, lock)| {
-                !options.give_up || (lock.lock_patient.is_some() && *name == lock.name())
-            })
+            .filter(|(name, lock)| !options.give_up || (lock.may_give_up() && *name == lock.name()))
             .map(|subject| options.config(subject))
             .collect(),
         names => names

@@ -15,7 +15,7 @@ use lockworks_check::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::names::unknown;
+use crate::names::by_name;
 use crate::output::{self, Destination};
 
 /// Run the real lock code with many threads, scheduled by chance.
@@ -154,9 +154,7 @@ impl Row {
 }
 
 fn find_lock(name: &str) -> Result<&'static LockType> {
-    lock_types()
-        .find(|lock| lock.name() == name)
-        .ok_or_else(|| unknown("lock", name, lock_types().map(LockType::name)))
+    by_name("lock", name, lock_types(), LockType::name)
 }
 
 /// Runs the command.

@@ -15,8 +15,8 @@ use lockworks_kernel::lab::{
 };
 use serde::Serialize;
 
-use super::guest::{FAILED, Sources, Steps};
-use crate::names::unknown;
+use super::guest::{Boot, FAILED, Sources, Steps};
+use crate::names::by_name;
 use crate::output::{self, Destination};
 use crate::torture::results::{median, sorted};
 use crate::torture::scaled;
@@ -44,14 +44,8 @@ pub struct Args {
     #[arg(short, long, value_name = "WORKLOAD", value_delimiter = ',')]
     workloads: Vec<String>,
 
-    /// More kernel parameters, as "sysctl.kernel.pv_kick_ahead=0"
-    #[arg(
-        long,
-        value_name = "WORDS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    boot: String,
+    #[command(flatten)]
+    boot: Boot,
 
     /// Mode whose rates are 1 [default: stock-pv, or the first]
     #[arg(long, value_name = "MODE")]
@@ -168,7 +162,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         hypervisor: false,
         lock: Some(mode),
         tuning: Tuning::default(),
-        boot: &args.boot,
+        boot: &args.boot.words,
         console: None,
         input: Input::Nothing,
         patience: args.patience(),
@@ -180,10 +174,13 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     steps.end();
     let mut results = lock(&results);
     results.interrupted = compared.is_err();
-    give(&results)?;
+    if compared.is_ok() || !results.runs.is_empty() {
+        give(&results)?;
+    }
     output::when_interrupted(|| {});
+    let verdict = results.verdict();
     compared?;
-    Ok(results.verdict())
+    Ok(verdict)
 }
 
 /// What was asked for by name, each once; all if nothing was.
@@ -198,8 +195,7 @@ fn chosen<T: Copy + PartialEq>(
     }
     let mut chosen = Vec::new();
     for given in given {
-        let found = all.iter().find(|one| name(**one) == given);
-        let found = *found.ok_or_else(|| unknown(kind, given, all.iter().map(|one| name(*one))))?;
+        let found = by_name(kind, given, all.iter().copied(), name)?;
         if !chosen.contains(&found) {
             chosen.push(found);
         }
@@ -216,12 +212,7 @@ impl Args {
         let Some(given) = &self.reference else {
             return Ok(usual);
         };
-        let reference = chosen(
-            "mode",
-            std::slice::from_ref(given),
-            &Lock::OF_GUESTS,
-            Lock::name,
-        )?[0];
+        let reference = by_name("mode", given, Lock::OF_GUESTS, Lock::name)?;
         ensure!(
             modes.contains(&reference),
             "the reference {given} is not compared; add it to --modes"

@@ -14,7 +14,7 @@ use lockworks_kernel::lab::{
     Tuning, Variant, Version,
 };
 
-use crate::names::unknown;
+use crate::names::by_name;
 
 /// Of which sources.
 #[derive(clap::Args)]
@@ -43,6 +43,19 @@ pub struct Source {
     config: Variant,
 }
 
+/// What it is told when it boots.
+#[derive(clap::Args)]
+pub struct Boot {
+    /// More kernel parameters, as "sysctl.kernel.pv_kick_ahead=0"
+    #[arg(
+        long = "boot",
+        value_name = "WORDS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    pub words: String,
+}
+
 /// Where it runs.
 #[derive(clap::Args)]
 pub struct Machine {
@@ -68,14 +81,8 @@ pub struct Machine {
     #[arg(long)]
     hypervisor: bool,
 
-    /// More kernel parameters
-    #[arg(
-        long,
-        value_name = "WORDS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    boot: String,
+    #[command(flatten)]
+    boot: Boot,
 
     /// How long CNA may pass over waiters of other nodes, 1 to 100 milliseconds
     #[arg(long, value_name = "MS", value_parser = value_parser!(u32).range(1..=100))]
@@ -120,9 +127,7 @@ fn emulation() -> impl TypedValueParser<Value = Emulation> {
 
 /// A lock by its name.
 pub fn lock(name: &str) -> Result<Lock> {
-    let mut all = Lock::ALL.into_iter();
-    all.find(|lock| lock.name() == name)
-        .ok_or_else(|| unknown("lock", name, Lock::ALL.map(Lock::name)))
+    by_name("lock", name, Lock::ALL, Lock::name)
 }
 
 /// A line about the current step, on a terminal.
@@ -228,10 +233,10 @@ impl Machine {
     }
 
     /// Refuses before a long build what cannot be.
-    pub fn check(&self, source: &Source, lock: Option<Lock>) -> Result<()> {
+    pub fn check(&self, source: &Source, locks: impl IntoIterator<Item = Lock>) -> Result<()> {
         source.check()?;
         self.topology()?;
-        if let Some(lock) = lock.filter(|lock| lock.is_of_guests()) {
+        for lock in locks.into_iter().filter(|lock| lock.is_of_guests()) {
             let name = lock.name();
             ensure!(
                 source.arch.tells_guests(),
@@ -291,7 +296,7 @@ impl Machine {
                 threshold: self.threshold,
                 no_shuffle_reduction: self.no_shuffle_reduction,
             },
-            boot: &self.boot,
+            boot: &self.boot.words,
             console: self.console.as_deref(),
             input,
             patience,

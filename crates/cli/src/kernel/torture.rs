@@ -13,7 +13,7 @@ use lockworks_kernel::lab::{
 use serde::Serialize;
 
 use super::guest::{Machine, Source, Steps, verdict};
-use crate::names::unknown;
+use crate::names::by_name;
 use crate::output::{self, Destination};
 use crate::torture::results::{median, sorted};
 use crate::torture::scaled;
@@ -114,13 +114,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn subject(name: &str) -> Result<Subject> {
-    let all = Lock::ALL
-        .map(Subject::Lock)
-        .into_iter()
-        .chain([Subject::Busted]);
-    all.clone()
-        .find(|subject| subject.name() == name)
-        .ok_or_else(|| unknown("lock", name, all.map(Subject::name)))
+    let locks = Lock::ALL.map(Subject::Lock).into_iter();
+    by_name("lock", name, locks.chain([Subject::Busted]), Subject::name)
 }
 
 /// Runs the command.
@@ -130,7 +125,11 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         [Subject::Lock(lock)] => Some(lock),
         _ => None,
     };
-    args.machine.check(&args.source, lock)?;
+    let locks = plan.subjects.iter().filter_map(|subject| match subject {
+        Subject::Lock(lock) => Some(*lock),
+        Subject::Busted => None,
+    });
+    args.machine.check(&args.source, locks)?;
     args.destination.check()?;
 
     let cache = Cache::open()?;

@@ -16,8 +16,8 @@ pub struct Cache {
     directory: PathBuf,
 }
 
-/// How many runs' consoles are kept.
-const RUNS: usize = 20;
+/// How many runs' consoles are kept: more than a comparison has guests.
+const RUNS: usize = 100;
 
 impl Cache {
     /// `$LOCKWORKS_CACHE`, else `lockworks` in the user's cache directory.

@@ -224,8 +224,14 @@ impl Course {
     }
 
     fn rate(&mut self, rate: Option<f64>) {
-        if let Some((workload, rate)) = self.workload.zip(rate) {
-            self.rates.insert(workload.name(), rate);
+        let Some(workload) = self.workload else {
+            return;
+        };
+        match rate {
+            Some(rate) => {
+                self.rates.insert(workload.name(), rate);
+            }
+            None => self.failed.push(format!("{}: no figures", workload.name())),
         }
     }
 

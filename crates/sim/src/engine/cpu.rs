@@ -181,6 +181,7 @@ impl Cpu {
             | Kind::Touch
             | Kind::Prefetch
             | Kind::Fence
+            | Kind::Pause
             | Kind::Unpark
             | Kind::Sleep => {
                 unreachable!("handled when started")

@@ -7,7 +7,8 @@
 //!
 //! Virtual CPUs of guests halt where threads sleep. A kick costs the kicker, and the halted runner
 //! wants a CPU again after the wake latency; while KVM polls for it, much earlier. A runner that
-//! spins for a window of time leaves its guest (pause-loop exit), and yields to one of the same
+//! spins for a window of time leaves its guest (pause-loop exit; a loop whose pauses are further
+//! apart than a gap never does), and yields to one of the same
 //! guest that waits for a CPU, if there is one: to the next in their order, as KVM does. The window
 //! doubles with each exit until the runner is scheduled again.
 
@@ -38,7 +39,7 @@ pub struct SharingCounts {
     pub directed_yields: u64,
     /// Picoseconds that runners wanted a CPU and had none.
     pub steal: u64,
-    /// Of these, those in which they held a lock.
+    /// Picoseconds from when a runner that held a lock lost its CPU until it ran again.
     pub preempted_holder: u64,
 }
 
@@ -47,6 +48,9 @@ struct Hosted {
     generation: u32,
     /// Spinning for so long ends in an exit.
     window: u64,
+    /// Pauses in a loop, each after the one before by no more than the gap: the first and the last.
+    first_pause: u64,
+    last_pause: u64,
     /// How long the host polls before a halted runner loses its CPU.
     poll: u64,
     halted_at: u64,
@@ -81,6 +85,8 @@ impl Hosting {
                 .map(|_| Hosted {
                     generation: 0,
                     window: times.pause_window,
+                    first_pause: 0,
+                    last_pause: 0,
                     poll: 0,
                     halted_at: 0,
                     locks_held: 0,
@@ -113,6 +119,20 @@ impl Hosting {
             self.times.wake_latency
         };
         (self.times.wake_cost, latency)
+    }
+
+    /// `c` pauses at `now`: has it done so for a window?
+    pub(super) fn has_paused_long(&mut self, c: usize, now: u64) -> bool {
+        let hosted = &mut self.runners[c];
+        if now - hosted.last_pause > self.times.pause_gap {
+            hosted.first_pause = now;
+        }
+        hosted.last_pause = now;
+        let exits = self.guests && hosted.window > 0 && now - hosted.first_pause > hosted.window;
+        if exits {
+            hosted.first_pause = now;
+        }
+        exits
     }
 
     fn processor(&self, c: usize) -> usize {
@@ -163,7 +183,11 @@ impl Engine {
     /// `c` has spun for a window.
     pub(super) fn pause_exit(&mut self, c: usize, generation: u32) {
         let cpu = &self.cpus[c];
-        let spins = matches!(cpu.state, State::Waiting | State::Missing);
+        let spins = match cpu.state {
+            State::Waiting | State::Missing => true,
+            State::Starting => cpu.op.kind == Kind::Pause,
+            _ => false,
+        };
         if cpu.generation != generation || !spins || cpu.frozen {
             return;
         }

@@ -1,7 +1,7 @@
 //! A cache line: what is in it, who has it, who wants it.
 
 /// Bytes of a line.
-pub(super) const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 /// Where simulated memory begins. No process has this address mapped, so code that goes around the
 /// operation set faults. All simulated addresses fit 32 bits.
 const BASE: usize = 1 << 28;

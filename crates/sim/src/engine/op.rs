@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Prefetch,
     /// Wait until the buffer is empty.
     Fence,
+    /// A pause instruction in a loop that does other things too.
+    Pause,
     /// Sleep if the value is `a`.
     Park,
     /// Wake up to `a` sleepers.

@@ -172,3 +172,18 @@ fn idle_cpus_take_waiting_runners() {
     assert!(outcomes.iter().all(|o| o[0].1 < 62 * MS), "{outcomes:?}");
     assert_eq!(counts(&engine).migrations, 2);
 }
+
+#[test]
+fn only_pauses_close_to_each_other_are_a_loop_that_exits() {
+    let exits = |nanoseconds_apart| {
+        let mut engine = shared(1, 1, true, &[]);
+        let pauses = vec![(nanoseconds_apart, op(Kind::Pause, 0, 0)); 2000];
+        run(&mut engine, &[pauses]);
+        counts(&engine).pause_exits
+    };
+    // 15 cycles each: at 4096 and, the window being twice as long each time, 12288 and 28672 cycles.
+    assert_eq!(exits(0), 3);
+    // The gap is 128 cycles of 0.5 ns.
+    assert!(exits(50) > 3);
+    assert_eq!(exits(60), 0);
+}

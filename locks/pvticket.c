@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The paravirt ticket lock. A waiter that has spun for long says in its slot what it waits for,
+ * marks the lock and, unless it is served, halts; whoever unlocks a marked lock looks through the
+ * slots for the one to kick.
+ *
+ *   (m, n)   ---- waiter ---->  (m, n | 1)  the mark, in the ticket that is served
+ *   (n + 2, n | 1)  -- holder n -->  (n + 2, n)   and away, when nobody else waits
+ *
+ * Promises: mutual exclusion, FIFO; no lost waiter: its slot and then the mark are there before it
+ * halts, and the mark stays as long as it waits, so whoever makes it served finds the slot.
+ *
+ * What a slot waits for is one word, of ticket and lock: an interruption that waits for a lock too
+ * leaves none there, and whom it has interrupted then does not halt but looks again. Two waits that
+ * are the same in that word are both kicked, and a kick is a hint.
+ */
+#include "lock_type.h"
+#include "pvticket.h"
+#include "surroundings.h"
+
+/* Never 0 */
+static inline uint32_t lw_pvticket_want(struct lw_pvticket *lock, uint32_t ticket)
+{
+	return (uint32_t)(lw_scattered(lock) >> 48) << 16 | ticket | 1;
+}
+
+void lw_pvticket_lock_slow(struct lw_pvticket *lock, uint32_t mine)
+{
+	uint32_t slot = lw_slot_enter(), val, want = lw_pvticket_want(lock, mine);
+	struct lw_slot_wanted *wanted = lw_slot_wanted(slot);
+
+	while (val = lw_await_eq_bounded(&lock->tickets.val, LW_PVTICKET_SERVING, mine,
+					 (uint32_t)lw_tunable(pvticket_spin)),
+	       (val & LW_PVTICKET_SERVING) != mine) {
+		if (!slot)
+			continue;
+		lw_store(&wanted->what, want, relaxed);
+		/* (*, n) -> (*, n | 1); release: what the slot says */
+		val = lw_fetch_or(&lock->tickets.val, LW_PVTICKET_SLOW, release);
+		if ((val & LW_PVTICKET_SERVING) != mine) {
+			lw_count(halts_in_queue);
+			lw_park(&wanted->what, want, NULL);
+		}
+		lw_store(&wanted->what, 0, relaxed);
+	}
+	/* What the holders before us did */
+	val = lw_load(&lock->tickets.val, acquire);
+	/* (mine + 2, mine | 1) -> (mine + 2, mine) */
+	if (val == ((mine << 16) + LW_PVTICKET_NEXT + mine + LW_PVTICKET_SLOW))
+		lw_try_cmpxchg(&lock->tickets.val, &val, val - LW_PVTICKET_SLOW, relaxed);
+	lw_slot_leave(slot);
+}
+
+/* It may be another's by now, or nobody's: nothing at `lock` is touched. */
+void lw_pvticket_unlock_slow(struct lw_pvticket *lock, uint32_t serving)
+{
+	uint32_t slots = lw_slots();
+
+	for (uint32_t slot = 1; slot <= slots; slot++) {
+		struct lw_slot_wanted *wanted = lw_slot_wanted(slot);
+		uint32_t want = lw_pvticket_want(lock, serving);
+
+		/* what it wants -> 0 */
+		if (lw_load(&wanted->what, relaxed) == want &&
+		    lw_try_cmpxchg(&wanted->what, &want, 0, relaxed)) {
+			lw_count(kicks_at_unlock);
+			lw_unpark(&wanted->what, slot);
+		}
+	}
+}
+
+LW_DESCRIBE(pvticket, struct lw_pvticket, .summary = "paravirt ticket lock as it was in Linux 4.1",
+	    .traits = LW_FIFO,
+	    .origin = "Fitzhardinge 2008; Raghavendra and others, Linux 3.12 to 4.1");
