@@ -14,11 +14,12 @@
  *      `------------ (*,*,2) <-------------- unlock -----------------'
  *                       takes the head out and kicks it
  *
- * To unlock and to see parked is one atomic step. In user space it is a store and a load, with
- * parked (*,*,0) in between, since those who never halt would pay most for it
- * (lw_release_is_split()). The load may come before the store is seen, so a head may be missed. It
- * looks for longer than such a store takes, and sleeps no longer than it has slept before until it
- * looks again: a 1-0 protocol (Dice 2001). A head that gives up makes sure first (lw_settle()).
+ * To unlock and to see parked is one atomic step. In user space it is a store and a load, since
+ * those who never halt would pay most for it (lw_release_is_split()). In between, parked (*,*,0),
+ * one who arrives may acquire the lock; then it is for that one to see parked. The load may come
+ * before the store is seen, so a head may be missed. It looks for longer than such a store takes,
+ * and sleeps no longer than it has slept before until it looks again: a 1-0 protocol (Dice 2001). A
+ * head that gives up makes sure first (lw_settle()).
  *
  * `pending` says that the lock is not to be stolen by those who arrive: one who
  * waits for it without a queue node, or the queue head, has set it. It is advice: the
@@ -572,8 +573,11 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 			lw_head_woken(lock, node, how);
 			continue;
 		}
-		if (lost && ++races % LW_RACES)
-			continue;
+		if (lost) {
+			races = (races + 1) % LW_RACES;
+			if (races)
+				continue;
+		}
 		if (how.halt && !lost) {
 			if (!lw_head_enter_table(lock, node))
 				continue;

@@ -83,11 +83,28 @@ static inline bool lw_word_trylock(union lw_word *lock)
 	return lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire);
 }
 
+/*
+ * lw_word_take() where lw_release_is_split(): no access is wider than the release before it, where
+ * some processors stall. What becomes pending between the two is overtaken once.
+ */
+static inline bool lw_word_take_split(union lw_word *lock)
+{
+	uint8_t free = 0;
+
+	/* (*,0,*) */
+	if (lw_load(&lock->pending, relaxed))
+		return false;
+	/* (*,*,0) -> (*,*,1) */
+	return lw_field_try_cmpxchg(lock, locked, &free, LW_LOCKED, acquire);
+}
+
 /* (*,0,0) -> (*,0,1), though others queue, unless the head of the queue is parked */
 static inline bool lw_word_take(union lw_word *lock)
 {
 	uint16_t free = 0;
 
+	if (lw_release_is_split())
+		return lw_word_take_split(lock);
 	return lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire);
 }
 

@@ -295,7 +295,8 @@ static uint16_t lw_domain_of_cpu(unsigned int cpu)
 
 uint16_t lw_user_numa_node(void)
 {
-	lw_user_domains();
+	if (lw_user_domains() < 2)
+		return 0;
 	/* -1 on failure is no CPU of the table */
 	return lw_domain_of_cpu((unsigned int)sched_getcpu());
 }
