@@ -340,7 +340,10 @@ impl<'a> Check<'a> {
                 });
             }
             if search.origins.len() > merge_at {
-                merge_at = search.origins.len() * MERGE_AGAIN;
+                merge_at = match search.model.automata.merged {
+                    false => search.origins.len() * MERGE_AGAIN,
+                    true => usize::MAX,
+                };
             }
             automata = search.model.automata;
             if search.broken {
@@ -826,7 +829,7 @@ impl<'a, const N: usize> Search<'a, N> {
 }
 
 const MERGE_AT: usize = 1 << 17;
-/// When there are so many times more, they are merged again, with what has been learned since.
+/// When there are so many times more, they are merged once again, with what was learned since.
 const MERGE_AGAIN: usize = 8;
 /// Runs made before a search, and the most steps of each.
 const REHEARSALS: u64 = 1000;
