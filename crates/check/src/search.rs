@@ -828,7 +828,7 @@ impl<'a, const N: usize> Search<'a, N> {
     }
 }
 
-const MERGE_AT: usize = 1 << 17;
+const MERGE_AT: usize = 1 << 21;
 /// When there are so many times more, they are merged once again, with what was learned since.
 const MERGE_AGAIN: usize = 8;
 /// Runs made before a search, and the most steps of each.
