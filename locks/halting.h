@@ -4,8 +4,8 @@
  * when it is worth running again. And of those that may be stolen from the queue.
  *
  * The lock word's `parked` says that the queue head is halted, and in the table of parked heads.
- * Until it is cleared nobody acquires the lock. Who clears it takes the head out: the head, when it
- * wakes by itself, or the one who unlocks.
+ * Until it is cleared nobody who sees it acquires the lock. Who clears it takes the head out: the
+ * head, when it wakes by itself, or the one who unlocks.
  *
  *              acquire                    head halts
  *   (*,*,0) ------------> (*,*,1) --------------------------> parked (*,*,1)
@@ -23,7 +23,7 @@
  *
  * `pending` says that the lock is not to be stolen by those who arrive: one who
  * waits for it without a queue node, or the queue head, has set it. It is advice: the
- * lock is acquired by a compare-and-swap that finds `locked` 0 and clears it, always.
+ * lock is acquired by a compare-and-swap that finds `locked` 0, always.
  *
  * A waiter's `locked`:
  *
@@ -239,7 +239,7 @@ static lw_always_inline struct lw_node *lw_halting_next(union lw_word *lock, str
 static lw_always_inline void lw_halting_pass(union lw_word *lock, struct lw_node *node, bool hold,
 					     struct lw_halting how)
 {
-	/* (*,0,*) -> (*,1,*): nobody overtakes the new head, not even while it wakes up */
+	/* (*,0,*) -> (*,1,*): nobody is to overtake the new head, not even while it wakes up */
 	if (node && !how.claim)
 		lw_fetch_or(&lock->val, LW_PENDING, relaxed);
 	while (node && !lw_make_head(lock, node, hold, how)) {

@@ -85,7 +85,8 @@ static inline bool lw_word_trylock(union lw_word *lock)
 
 /*
  * lw_word_take() where lw_release_is_split(): no access is wider than the release before it, where
- * some processors stall. What becomes pending between the two is overtaken once.
+ * some processors stall. Who makes it pending between the two is overtaken, once by each who had
+ * looked.
  */
 static inline bool lw_word_take_split(union lw_word *lock)
 {
@@ -98,7 +99,7 @@ static inline bool lw_word_take_split(union lw_word *lock)
 	return lw_field_try_cmpxchg(lock, locked, &free, LW_LOCKED, acquire);
 }
 
-/* (*,0,0) -> (*,0,1), though others queue, unless the head of the queue is parked */
+/* (*,0,0) -> (*,0,1), though others queue, unless the head of the queue is seen to be parked */
 static inline bool lw_word_take(union lw_word *lock)
 {
 	uint16_t free = 0;

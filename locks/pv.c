@@ -10,7 +10,7 @@
  * switched off (tunables pv_...): the kick only at unlock, kicking ahead, waiting early, the
  * pending bit, and stealing: whoever runs takes a free lock rather than to leave it to one who has
  * yet to wake up, until the queue head has halted pv_claim times in vain. Then it sets the pending
- * bit, and nobody overtakes it but one who waited with that bit already.
+ * bit, and nobody who sees it goes first but one who waited with that bit already.
  */
 #include "halting.h"
 #include "lock_type.h"

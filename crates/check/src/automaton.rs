@@ -7,8 +7,6 @@
 //!
 //! All threads run on one stack, one at a time, so that their frames lie at the same addresses.
 
-mod merging;
-
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -25,7 +23,7 @@ use crate::symmetry::{Names, Renaming, Symmetry};
 const STACK: usize = 16 << 10;
 
 /// What a thread is told when it goes on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Answer {
     /// The operation is done, and this is its result.
     Value(u64),
@@ -103,17 +101,6 @@ impl Attributes {
     }
 }
 
-impl Local {
-    /// What it is about to do, with what.
-    fn operation(&self) -> Option<(usize, usize, u64, u64)> {
-        self.request.map(operation)
-    }
-}
-
-fn operation(request: Request) -> (usize, usize, u64, u64) {
-    (request.site.number(), request.address, request.a, request.b)
-}
-
 /// What a thread did, beside its operation, on its way to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -137,13 +124,7 @@ pub(crate) struct Local {
     pub(crate) attributes: Attributes,
     context: Box<libc::ucontext_t>,
     stack: Box<[u8]>,
-    thread: usize,
     next: Vec<(Answer, Next)>,
-    /// The one that stands for all that it is merged with. Of that one: who they are,
-    same: LocalId,
-    members: Vec<LocalId>,
-    /// and where all of them get.
-    agreed: Vec<(Answer, Next)>,
     /// What it is to other threads, for each of the swaps among them,
     images: Box<[LocalId]>,
     /// and one that stands for itself and all its images.
@@ -192,12 +173,6 @@ pub(crate) struct Automata {
     known: HashMap<Key, LocalId>,
     /// Threads do alike, as far as has been seen.
     pub(crate) symmetry: Rc<Symmetry>,
-    /// Local states that are merged go as one,
-    pub(crate) merged: bool,
-    /// but some have been seen to differ.
-    pub(crate) differ: bool,
-    /// How many steps were learned.
-    learned: usize,
     /// Boxed, since the lock code keeps pointers into it.
     machine: Box<Machine>,
 }
@@ -225,9 +200,6 @@ impl Automata {
             locals: Vec::new(),
             known: HashMap::new(),
             symmetry,
-            merged: false,
-            differ: false,
-            learned: 0,
             machine: Box::new(Machine {
                 surroundings,
                 stack: (0..STACK).map(|_| UnsafeCell::new(0)).collect(),
@@ -259,48 +231,15 @@ impl Automata {
             swaps.map(move |(number, swap)| (number, start, swap.thread(thread)))
         });
         pairs.all(|(number, start, image)| self.pair(number, start, &starts[image]));
-        starts.iter().map(|start| self.same(start.local)).collect()
+        starts.iter().map(|start| start.local).collect()
     }
 
-    /// Where a thread gets from `local` by `answer`.
+    /// Where `thread` gets from `local` by `answer`.
     #[inline]
-    pub(crate) fn step(&mut self, local: LocalId, answer: Answer) -> Next {
-        if !self.merged {
-            return self.taken(local, answer);
-        }
-        let same = self.local(self.local(local).same);
-        let agreed = same.agreed.iter().find(|(known, _)| *known == answer);
-        let mut next = match agreed {
-            Some((_, next)) => next.clone(),
-            None => self.agree(local, answer),
-        };
-        next.local = self.same(next.local);
-        next
-    }
-
-    /// The local state that stands for this one.
-    fn same(&self, local: LocalId) -> LocalId {
-        match self.merged {
-            true => self.local(local).same,
-            false => local,
-        }
-    }
-
-    fn local(&self, local: LocalId) -> &Local {
-        &self.locals[local as usize]
-    }
-
-    fn local_mut(&mut self, local: LocalId) -> &mut Local {
-        &mut self.locals[local as usize]
-    }
-
-    /// Where the code itself gets.
-    #[inline]
-    fn taken(&mut self, local: LocalId, answer: Answer) -> Next {
+    pub(crate) fn step(&mut self, thread: usize, local: LocalId, answer: Answer) -> Next {
         match self.known(local, answer) {
             Some(next) => next.clone(),
             None => {
-                let thread = self.local(local).thread;
                 let next = self.learn(thread, local, answer);
                 self.mirror(thread, local, answer, next.clone());
                 next
@@ -310,9 +249,11 @@ impl Automata {
 
     #[inline]
     fn known(&self, local: LocalId, answer: Answer) -> Option<&Next> {
-        let mut next = self.local(local).next.iter();
-        let found = next.find(|(known, _)| *known == answer);
-        found.map(|(_, next)| next)
+        self.locals[local as usize]
+            .next
+            .iter()
+            .find(|(a, _)| *a == answer)
+            .map(|(_, next)| next)
     }
 
     #[cold]
@@ -320,8 +261,9 @@ impl Automata {
         self.machine
             .resume(thread, &self.locals[local as usize], answer);
         let next = self.arrive(thread);
-        self.learned += 1;
-        self.local_mut(local).next.push((answer, next.clone()));
+        self.locals[local as usize]
+            .next
+            .push((answer, next.clone()));
         next
     }
 
@@ -416,7 +358,7 @@ impl Automata {
     /// What a local state becomes by these swaps.
     pub(crate) fn image(&self, local: LocalId, swaps: &[usize]) -> LocalId {
         swaps.iter().fold(local, |local, swap| {
-            self.same(self.local(local).images[*swap])
+            self.locals[local as usize].images[*swap]
         })
     }
 
@@ -438,7 +380,7 @@ impl Automata {
         let key = Key {
             thread,
             attributes,
-            request: request.map(operation),
+            request: request.map(|r| (r.site.number(), r.address, r.a, r.b)),
             frames,
         };
         let swaps = self.symmetry.swaps.len();
@@ -449,11 +391,7 @@ impl Automata {
                 attributes,
                 context: Box::new(context),
                 stack,
-                thread,
                 next: Vec::new(),
-                same: number,
-                members: vec![number],
-                agreed: Vec::new(),
                 images: vec![UNKNOWN; swaps].into(),
                 like: number,
             });

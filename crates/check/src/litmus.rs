@@ -83,7 +83,6 @@ impl Litmus {
             litmus: self.0,
             // Their results are told apart by thread.
             symmetric: false,
-            merge_at: usize::MAX,
         };
         let mut seen = BTreeSet::new();
         let mut ended = |results: Vec<u64>| _ = seen.insert(outcome(&results));

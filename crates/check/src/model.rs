@@ -258,7 +258,7 @@ impl<'a, const N: usize> Model<'a, N> {
     /// The state in which all threads are about to begin.
     pub(crate) fn start(&mut self) -> Result<State<N>, Stop> {
         let locals = self.automata.start();
-        self.check_likeness()?;
+        self.check_symmetry()?;
         let siblings = Rc::clone(&self.siblings);
         let mut state = State::new(locals.iter().copied(), siblings);
         for (thread, local) in locals.into_iter().enumerate() {
@@ -363,10 +363,9 @@ impl<'a, const N: usize> Model<'a, N> {
         }
     }
 
-    /// That threads do alike, and local states that are merged, is assumed until one does not.
-    fn check_likeness(&self) -> Result<(), Stop> {
-        let symmetric = Rc::ptr_eq(&self.symmetry, &self.automata.symmetry);
-        match symmetric && !self.automata.differ {
+    /// That threads do alike is assumed until one does not.
+    fn check_symmetry(&self) -> Result<(), Stop> {
+        match Rc::ptr_eq(&self.symmetry, &self.automata.symmetry) {
             true => Ok(()),
             false => Err(Stop::Anew),
         }
@@ -646,7 +645,7 @@ impl<'a, const N: usize> Model<'a, N> {
                 }
             }
             Kind::Choose => {
-                for value in self.distinct(local, request.a)? {
+                for value in self.distinct(thread, local, request.a)? {
                     one(value);
                 }
             }
@@ -696,7 +695,7 @@ impl<'a, const N: usize> Model<'a, N> {
                 None
             } else {
                 let at = state.threads[thread].local;
-                Some(self.automata.step(at, Answer::Value(value)))
+                Some(self.automata.step(thread, at, Answer::Value(value)))
             };
             let mut seen = state.threads[thread].seen;
             for (id, pick) in parts.cells().iter().zip(&picks) {
@@ -730,7 +729,7 @@ impl<'a, const N: usize> Model<'a, N> {
     }
 
     /// Those of the values 0 to n - 1 that lead to different states.
-    fn distinct(&mut self, local: LocalId, n: u64) -> Result<Vec<u8>, Stop> {
+    fn distinct(&mut self, thread: usize, local: LocalId, n: u64) -> Result<Vec<u8>, Stop> {
         if let Some(values) = self.chosen.get(&local) {
             return Ok(values.clone());
         }
@@ -740,7 +739,7 @@ impl<'a, const N: usize> Model<'a, N> {
         let mut found: Vec<Next> = Vec::new();
         let mut values = Vec::new();
         for value in 0..n {
-            let next = self.automata.step(local, Answer::Value(value));
+            let next = self.automata.step(thread, local, Answer::Value(value));
             if !found.contains(&next) {
                 found.push(next);
                 values.push(value as u8);
@@ -1304,8 +1303,10 @@ impl<'a, const N: usize> Model<'a, N> {
 
     /// The thread gets its answer and goes on to its next operation.
     fn go_on(&mut self, state: &mut State<N>, thread: usize, answer: Answer) -> Result<(), Stop> {
-        let next = self.automata.step(state.threads[thread].local, answer);
-        self.check_likeness()?;
+        let next = self
+            .automata
+            .step(thread, state.threads[thread].local, answer);
+        self.check_symmetry()?;
         state.threads[thread].local = next.local;
         self.look_at(thread, next.local)?;
         self.grow(state);

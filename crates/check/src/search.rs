@@ -153,8 +153,6 @@ pub struct Check<'a> {
     pub(crate) litmus: *const LitmusTest,
     /// Threads that do alike may change places.
     pub(crate) symmetric: bool,
-    /// So many states are searched before local states are merged, which takes time.
-    pub(crate) merge_at: usize,
 }
 
 impl<'a> Check<'a> {
@@ -175,7 +173,6 @@ impl<'a> Check<'a> {
             litmus: std::ptr::null(),
             // Each thread gets its references in another way.
             symmetric: matches!(subject, Subject::Lock(_)),
-            merge_at: MERGE_AT,
         })
     }
 
@@ -326,10 +323,8 @@ impl<'a> Check<'a> {
     /// Searches with views of N entries. None: those are too few.
     fn attempt<const N: usize>(&self, findings: &mut Findings, plan: &mut Plan) -> Option<Outcome> {
         let mut automata = self.rehearse::<N>(findings)?;
-        let mut merge_at = self.merge_at;
         while findings.view == N {
-            let model = self.model::<N>(findings, automata);
-            let mut search = Search::new(model, plan.reduce, merge_at);
+            let mut search = Search::new(self.model::<N>(findings, automata), plan.reduce);
             if let Some(end) = search.run(plan) {
                 return Some(Outcome {
                     end,
@@ -339,20 +334,7 @@ impl<'a> Check<'a> {
                     covered: search.model.covered,
                 });
             }
-            if search.origins.len() > merge_at {
-                merge_at = match search.model.automata.merged {
-                    false => search.origins.len() * MERGE_AGAIN,
-                    true => usize::MAX,
-                };
-            }
             automata = search.model.automata;
-            if search.broken {
-                merge_at = usize::MAX;
-                plan.limits = &Limits::NONE;
-                automata.merged = false;
-            } else if merge_at > self.merge_at {
-                automata.merge();
-            }
         }
         None
     }
@@ -422,10 +404,6 @@ struct Run<const N: usize> {
 struct Search<'a, const N: usize> {
     model: Model<'a, N>,
     reduce: bool,
-    /// After so many states local states are merged anew.
-    merge_at: usize,
-    /// A promise is broken, but the run is still to be found, without merging.
-    broken: bool,
     known: HashMap<u128, u32, BuildHasherDefault<Hashed>>,
     origins: Vec<Origin>,
     /// Successors by progress, of all states looked at, one after the other,
@@ -472,12 +450,10 @@ impl<const N: usize> Spare<N> {
 }
 
 impl<'a, const N: usize> Search<'a, N> {
-    fn new(model: Model<'a, N>, reduce: bool, merge_at: usize) -> Self {
+    fn new(model: Model<'a, N>, reduce: bool) -> Self {
         Self {
             model,
             reduce,
-            merge_at,
-            broken: false,
             known: HashMap::default(),
             origins: Vec::new(),
             edges: Vec::new(),
@@ -539,9 +515,6 @@ impl<'a, const N: usize> Search<'a, N> {
                 (plan.progress)(&self.coverage());
                 if let Some(reason) = self.exceeded(plan) {
                     return Some(End::Unfinished(reason));
-                }
-                if self.origins.len() > self.merge_at {
-                    return None;
                 }
             }
             self.model.decode(&bytes, &mut state);
@@ -700,10 +673,6 @@ impl<'a, const N: usize> Search<'a, N> {
         match stop {
             Stop::Anew => None,
             Stop::TooLarge(reason) => Some(End::Unfinished(reason)),
-            Stop::Violation(_) if self.model.automata.merged => {
-                self.broken = true;
-                None
-            }
             Stop::Violation(found) => {
                 let (steps, violation) = self.run_to(number, &last, found);
                 Some(End::Broken(Broken {
@@ -828,9 +797,6 @@ impl<'a, const N: usize> Search<'a, N> {
     }
 }
 
-const MERGE_AT: usize = 1 << 21;
-/// When there are so many times more, they are merged once again, with what was learned since.
-const MERGE_AGAIN: usize = 8;
 /// Runs made before a search, and the most steps of each.
 const REHEARSALS: u64 = 1000;
 const REHEARSED_STEPS: usize = 1000;
@@ -874,9 +840,9 @@ mod tests {
         }
     }
 
-    fn search(config: &Config, mutation: Option<Mutation>, set: impl Fn(&mut Check)) -> Outcome {
+    fn search(config: &Config, mutation: Option<Mutation>, symmetric: bool) -> Outcome {
         let mut check = Check::new(config, mutation).expect("a lock that there is");
-        set(&mut check);
+        check.symmetric = symmetric;
         let limits = Limits {
             states: mutation.map(|_| 30_000),
             ..Limits::NONE
@@ -925,12 +891,7 @@ mod tests {
                 24,
             ),
         ] {
-            let [symmetric, all] = [true, false].map(|how| {
-                search(&config, None, |check| {
-                    check.symmetric = how;
-                    check.merge_at = usize::MAX;
-                })
-            });
+            let [symmetric, all] = [true, false].map(|how| search(&config, None, how));
             assert_eq!(
                 (&symmetric.end, &all.end),
                 (&End::Kept, &End::Kept),
@@ -963,16 +924,15 @@ mod tests {
         };
         for lock in ["mcs", "qspinlock", "pv42"] {
             let config = three(lock);
-            let covered = search(&config, None, |_| {}).covered;
+            let covered = search(&config, None, true).covered;
             let sites = Site::all()
                 .iter()
                 .filter(|site| file(site) && covered[site.number()]);
             for site in sites {
                 for change in [Change::Drop, Change::Order(Order::Relaxed)] {
                     let mutation = Mutation::at(site, change);
-                    let [symmetric, all] = [true, false].map(|how| {
-                        search(&config, Some(mutation), |check| check.symmetric = how).end
-                    });
+                    let [symmetric, all] =
+                        [true, false].map(|how| search(&config, Some(mutation), how).end);
                     let what = format!("{lock}: {mutation:?}: {symmetric:?}, {all:?}");
                     match (symmetric, all) {
                         (End::Broken(_), End::Broken(_)) | (End::Kept, End::Kept) => {}
@@ -985,65 +945,11 @@ mod tests {
         }
     }
 
-    /// Merged from the start, or never.
-    fn merged(config: &Config, mutation: Option<Mutation>) -> [Outcome; 2] {
-        [0, usize::MAX].map(|at| search(config, mutation, |check| check.merge_at = at))
-    }
-
-    #[test]
-    fn merged_local_states_do_all_that_each_did() {
-        let mut fewer = false;
-        let twice = Config {
-            threads: 2,
-            ..Config::new("pv42")
-        };
-        for config in [three("mcs"), three("unfair"), twice] {
-            let [merged, all] = merged(&config, None);
-            assert_eq!(
-                (&merged.end, &all.end),
-                (&End::Kept, &End::Kept),
-                "{config}"
-            );
-            assert_eq!(merged.covered, all.covered, "{config}");
-            assert_eq!(merged.events, all.events, "{config}");
-            let [states, all] = [merged, all].map(|outcome| outcome.coverage.states);
-            assert!(states <= all, "{config}: {states} of {all}");
-            fewer |= states * 10 < all * 9;
-        }
-        assert!(fewer, "merging saves states of some lock");
-    }
-
-    /// Whatever is changed in a lock, it is found with its run. And answers that no rehearsal has
-    /// seen tell states apart that were merged.
-    #[test]
-    fn merging_hides_no_violation() {
-        for lock in ["mcs", "pv42"] {
-            let config = Config {
-                threads: 2,
-                ..Config::new(lock)
-            };
-            let covered = search(&config, None, |_| {}).covered;
-            for site in Site::all().iter().filter(|site| covered[site.number()]) {
-                for change in [Change::Drop, Change::Order(Order::Relaxed)] {
-                    let mutation = Mutation::at(site, change);
-                    let [merged, all] = merged(&config, Some(mutation)).map(|outcome| outcome.end);
-                    match (&merged, &all) {
-                        (End::Broken(_), End::Broken(_)) | (End::Kept, End::Kept) => {}
-                        // More than are looked at here.
-                        (_, End::Unfinished(_)) => {}
-                        _ => panic!("{lock}: {mutation:?}: {merged:?}, {all:?}"),
-                    }
-                }
-            }
-        }
-    }
-
     /// Threads of a lockref do not do alike, whoever says so.
     #[test]
     fn threads_that_differ_are_found_out() {
         let config = three("lockref-tas");
-        let [symmetric, all] =
-            [true, false].map(|how| search(&config, None, |check| check.symmetric = how));
+        let [symmetric, all] = [true, false].map(|how| search(&config, None, how));
         assert_eq!(symmetric.end, all.end);
         assert_eq!(symmetric.coverage.states, all.coverage.states);
     }
