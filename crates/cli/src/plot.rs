@@ -124,6 +124,13 @@ const LOOKS: [(RGBColor, Marker); 8] = [
     ),
 ];
 
+/// The looks of the nth name. When colours come again, they do so with other markers.
+fn look(n: usize) -> (RGBColor, Marker) {
+    let (colour, _) = LOOKS[n % LOOKS.len()];
+    let (_, marker) = LOOKS[(n + n / LOOKS.len()) % LOOKS.len()];
+    (colour, marker)
+}
+
 type Area<B> = DrawingArea<B, Shift>;
 
 /// One of the rows of a figure.
@@ -313,7 +320,7 @@ impl<'a> Figure<'a> {
 
     fn looks(&self, name: &str) -> (RGBColor, Marker) {
         let place = self.names.iter().position(|other| *other == name);
-        LOOKS[place.expect("a name of this figure") % LOOKS.len()]
+        look(place.expect("a name of this figure"))
     }
 
     fn pixels(&self, size: i32) -> i32 {
@@ -407,6 +414,14 @@ mod tests {
     use plotters::coord::ranged1d::BoldPoints;
 
     use super::*;
+
+    #[test]
+    fn no_two_names_look_alike() {
+        let looks: Vec<_> = (0..16).map(look).collect();
+        for (n, one) in looks.iter().enumerate() {
+            assert!(!looks[..n].contains(one), "{n}");
+        }
+    }
 
     fn series(name: &str, throughput: [f64; 3], fairness: Option<f64>) -> Series {
         let point = |(threads, throughput)| Point {
