@@ -93,7 +93,7 @@ static inline bool lw_word_take_split(union lw_word *lock)
 	uint8_t free = 0;
 
 	/* (*,0,*) */
-	if (lw_load(&lock->pending, relaxed))
+	if (lw_field_load(lock, pending, relaxed))
 		return false;
 	/* (*,*,0) -> (*,*,1) */
 	return lw_field_try_cmpxchg(lock, locked, &free, LW_LOCKED, acquire);
@@ -109,18 +109,24 @@ static inline bool lw_word_take(union lw_word *lock)
 	return lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire);
 }
 
+/* The same, if the word, seen as `val`, lets those hope who arrive. */
+static inline bool lw_word_steal(union lw_word *lock, uint32_t val)
+{
+	return !(val & (LW_LOCKED_PENDING_MASK | LW_PARKED)) && lw_word_take(lock);
+}
+
+/* lw_word_take(), but with no line taken from its owner when the lock is held. */
+static inline bool lw_word_trytake(union lw_word *lock)
+{
+	return !lw_field_load(lock, locked, relaxed) && lw_word_take(lock);
+}
+
 /* The word was seen as `val`, with locked 0 and not parked: (*,*,0) -> (*,0,1) */
 static inline bool lw_word_acquire(union lw_word *lock, uint32_t val)
 {
 	uint16_t free = (uint16_t)(val & LW_PENDING);
 
 	return lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire);
-}
-
-/* The same, if the word, seen as `val`, lets those hope who arrive. */
-static inline bool lw_word_steal(union lw_word *lock, uint32_t val)
-{
-	return !(val & (LW_LOCKED_PENDING_MASK | LW_PARKED)) && lw_word_take(lock);
 }
 
 /*

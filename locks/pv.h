@@ -27,7 +27,7 @@ LW_EXPORT void lw_pv42_unlock_slow(struct lw_pv42 *lock);
 
 static inline bool lw_pv_trylock(struct lw_pv *lock)
 {
-	return !lw_field_load(&lock->word, locked, relaxed) && lw_word_take(&lock->word);
+	return lw_word_trytake(&lock->word);
 }
 
 static inline void lw_pv_lock(struct lw_pv *lock)

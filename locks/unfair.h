@@ -21,7 +21,7 @@ LW_EXPORT void lw_unfair_unlock_slow(struct lw_unfair *lock);
 
 static inline bool lw_unfair_trylock(struct lw_unfair *lock)
 {
-	return !lw_field_load(&lock->word, locked, relaxed) && lw_word_take(&lock->word);
+	return lw_word_trytake(&lock->word);
 }
 
 static inline void lw_unfair_lock(struct lw_unfair *lock)
