@@ -64,7 +64,11 @@
  * Is a lock word released by a store, and its pending byte looked at then, with no fence in
  * between, which would cost as much as a compare-and-swap? user: yes. check: as configured.
  */
+#ifdef lw_world_release_is_split
 #define lw_release_is_split() lw_world_release_is_split()
+#else
+#define lw_release_is_split() false
+#endif
 /*
  * Order against an interrupt or signal handler on this CPU or thread only.
  * check: nothing, since such an interruption may come in before every operation.
@@ -138,12 +142,20 @@
  * The same, for one whom nobody may wake if lw_release_is_split(). user: for 2^nth milliseconds at
  * most; true if for so long. check: for as long as it likes then.
  */
+#ifdef lw_world_nap
 #define lw_nap(p, value, patience, nth) lw_world_nap(p, value, patience, nth)
+#else
+#define lw_nap(p, value, patience, nth) ((void)(nth), lw_park(p, value, patience), false)
+#endif
 /*
  * If lw_release_is_split(), until what others have stored is seen here and what we have stored by
  * them. user: a millisecond, or until *p != value. check: so it is.
  */
+#ifdef lw_world_settle
 #define lw_settle(p, value) lw_world_settle(p, value)
+#else
+#define lw_settle(p, value) ((void)(p))
+#endif
 /* Wake one of those parked on p; kernel: that of `slot`. What is at p is not touched. */
 #define lw_unpark(p, slot) lw_world_unpark(p, slot)
 /* Soon written by this CPU: fetch its line for writing. A hint. */

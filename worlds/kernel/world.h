@@ -71,7 +71,6 @@
 	LW_KERNEL_FIELD_CHANGE(word, field, | (bits), order)
 #define lw_world_field_fetch_and(word, field, bits, order) \
 	LW_KERNEL_FIELD_CHANGE(word, field, &(bits), order)
-#define lw_world_release_is_split() false
 #define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
 /* No weaker one orders loads before stores as these must. */
@@ -81,10 +80,7 @@
 #define LW_FENCE_seq_cst()    smp_mb() /* as above */
 #define lw_world_fence(order) LW_FENCE_##order()
 
-#define lw_world_barrier() barrier()
-#define lw_world_nap(p, value, patience, nth) \
-	((void)(nth), lw_world_park(p, value, patience), false)
-#define lw_world_settle(p, value)  ((void)(p))
+#define lw_world_barrier()	   barrier()
 #define lw_world_prefetch_write(p) prefetchw(p)
 
 #define LW_AWAIT_relaxed(p, condition)	  smp_cond_load_relaxed(p, condition)

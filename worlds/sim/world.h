@@ -89,9 +89,8 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 	lw_world_fetch_add(&(word)->field, value, order)
 #define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
-#define lw_world_release_is_split() false
-#define lw_world_fence(order)	    lw_sim_fence(LW_SIM_##order)
-#define lw_world_barrier()	    ((void)0)
+#define lw_world_fence(order) lw_sim_fence(LW_SIM_##order)
+#define lw_world_barrier()    ((void)0)
 #define LW_SIM_AWAIT(p, mask, value, equal, order)                                         \
 	({                                                                                 \
 		uint64_t lw_seen = lw_sim_await(p, sizeof(*(p)), (uint64_t)(mask),         \
@@ -114,11 +113,8 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 /* Nobody gives up. */
 #define lw_world_park(p, value, patience) ((void)(patience), lw_sim_park(p, value))
 #define lw_world_unpark(p, slot)	  lw_sim_unpark(p, slot)
-#define lw_world_nap(p, value, patience, nth) \
-	((void)(nth), lw_world_park(p, value, patience), false)
-#define lw_world_settle(p, value)      ((void)(p))
-#define lw_world_prefetch_write(p)     lw_sim_prefetch_write(p)
-#define lw_world_plain_read(p)	       ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
-#define lw_world_plain_write(p, value) lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
+#define lw_world_prefetch_write(p)	  lw_sim_prefetch_write(p)
+#define lw_world_plain_read(p)		  ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
+#define lw_world_plain_write(p, value)	  lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
 
 #endif
