@@ -6,7 +6,7 @@
  */
 LW_TUNABLE(pv_kick_at_unlock, 1, 1, 1,
 	   "a halted waiter that is made queue head is kicked at the unlock, not before")
-LW_TUNABLE(pv_kick_ahead, 0, 1, 8, "halted waiters behind the queue head that are kicked with it")
+LW_TUNABLE(pv_kick_ahead, 0, 0, 8, "halted waiters behind the queue head that are kicked with it")
 LW_TUNABLE(pv_wait_early, 1, 1, 1, "a waiter halts as soon as the one before it has halted")
 LW_TUNABLE(pv_pending, 1, 1, 1, "the first to wait does so with the pending bit, without a queue")
 LW_TUNABLE(pv_steal, 1, 1, 1, "arrivals take a free lock, though others queue")

@@ -179,7 +179,7 @@ static void check_calls_by_name(void)
 		{"hqlock_remote_handoffs_keep_numa", 1, 1, INT64_MAX},
 		{"hqlock_probability_of_force_stay_numa", 5000, 5000, 10000},
 		{"pv_kick_at_unlock", 1, 1, 1},
-		{"pv_kick_ahead", 0, 1, 8},
+		{"pv_kick_ahead", 0, 0, 8},
 		{"pv_wait_early", 1, 1, 1},
 		{"pv_pending", 1, 1, 1},
 		{"pv_steal", 1, 1, 1},

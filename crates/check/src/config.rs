@@ -50,8 +50,8 @@ pub enum Mode {
 }
 
 /// Settings that make a difference to a few threads: an HQ-spinlock changes its mode at every
-/// chance, and no node has more than two turns in a row. Waiters halt at their first chance, and
-/// forbid stealing at their second.
+/// chance, and no node has more than two turns in a row. Waiters halt at their first chance,
+/// forbid stealing at their second, and one is kicked ahead.
 pub fn small_settings() -> Settings {
     let small = [
         ("hqlock_fairness_threshold", 1),
@@ -63,6 +63,7 @@ pub fn small_settings() -> Settings {
         ("pv_spin", 1),
         ("pv42_spin", 1),
         ("pv_claim", 1),
+        ("pv_kick_ahead", 1),
         ("unfair_park", 1),
         ("unfair_spin", 1),
         ("unfair_linger", 0),

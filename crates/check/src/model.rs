@@ -302,10 +302,27 @@ impl<'a, const N: usize> Model<'a, N> {
         best
     }
 
-    pub(crate) fn normalise(&self, state: &mut State<N>) {
+    pub(crate) fn normalise(&mut self, state: &mut State<N>) {
         self.grow(state);
         if self.weak() {
-            state.normalise(self.live(state));
+            let live = self.live(state);
+            if let Some(bound) = self.config.staleness {
+                self.forget_older(state, bound, live);
+            }
+            state.normalise(live);
+        }
+    }
+
+    /// Lets no thread read a write that is more than `bound` behind the newest.
+    fn forget_older(&mut self, state: &mut State<N>, bound: u8, live: u8) {
+        for cell in &self.cells.cells {
+            match (cell.place, cell.region) {
+                // What was done to plain data must be known: all else is a race.
+                (_, Region::Data(_) | Region::Variables) | (Place::Private { .. }, _) => {}
+                (Place::Shared { number }, _) => {
+                    self.cut |= state.forget_older(number.into(), bound, live);
+                }
+            }
         }
     }
 

@@ -4,12 +4,11 @@
 //! states not yet looked at are kept whole.
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
@@ -352,24 +351,6 @@ struct Plan<'a> {
     progress: &'a mut dyn FnMut(&Coverage),
 }
 
-/// Takes part of a hash that is one already.
-#[derive(Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only u128 is hashed");
-    }
-
-    fn write_u128(&mut self, hash: u128) {
-        self.0 = hash as u64;
-    }
-}
-
 /// Where a state was first reached from.
 #[derive(Clone, Copy)]
 struct Origin {
@@ -404,12 +385,15 @@ struct Run<const N: usize> {
 struct Search<'a, const N: usize> {
     model: Model<'a, N>,
     reduce: bool,
-    known: HashMap<u128, u32, BuildHasherDefault<Hashed>>,
+    /// The states' hashes, in the order in which they were found,
+    hashes: Vec<u128>,
+    /// their numbers, by hash,
+    known: HashTable<u32>,
     origins: Vec<Origin>,
     /// Successors by progress, of all states looked at, one after the other,
     edges: Vec<u32>,
-    /// and where those of each state end.
-    edge_ends: Vec<usize>,
+    /// and how many each state has.
+    degrees: Vec<u16>,
     /// States where all threads have ended.
     ends: Vec<u32>,
     waiting: VecDeque<Box<[u8]>>,
@@ -454,10 +438,11 @@ impl<'a, const N: usize> Search<'a, N> {
         Self {
             model,
             reduce,
-            known: HashMap::default(),
+            hashes: Vec::new(),
+            known: HashTable::new(),
             origins: Vec::new(),
             edges: Vec::new(),
-            edge_ends: Vec::new(),
+            degrees: Vec::new(),
             ends: Vec::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -482,12 +467,11 @@ impl<'a, const N: usize> Search<'a, N> {
     }
 
     fn bytes(&self) -> usize {
-        // A hash and a number, at the load that the table keeps, with its control bytes.
-        let known = self.known.capacity() * 8 / 7 * (size_of::<(u128, u32)>() + 1);
-        known
+        self.hashes.capacity() * size_of::<u128>()
+            + self.known.allocation_size()
             + self.origins.capacity() * size_of::<Origin>()
             + self.edges.capacity() * size_of::<u32>()
-            + self.edge_ends.capacity() * size_of::<usize>()
+            + self.degrees.capacity() * size_of::<u16>()
             + self.waiting_bytes
     }
 
@@ -504,7 +488,7 @@ impl<'a, const N: usize> Search<'a, N> {
         }
         let mut state = State::new(std::iter::empty(), Rc::new([]));
         while let Some(bytes) = self.waiting.pop_front() {
-            let number = self.edge_ends.len() as u32;
+            let number = self.degrees.len() as u32;
             if number as usize == level_end {
                 level_end = self.origins.len();
                 self.depth += 1;
@@ -524,7 +508,7 @@ impl<'a, const N: usize> Search<'a, N> {
                 }
                 (plan.ended)(self.model.results(&state));
                 self.ends.push(number);
-                self.edge_ends.push(self.edges.len());
+                self.degrees.push(0);
                 continue;
             }
             match self.successors(&state) {
@@ -565,14 +549,23 @@ impl<'a, const N: usize> Search<'a, N> {
 
     /// Remembers the new ones of a state's successors.
     fn keep(&mut self, from: u32, mut successors: Vec<Successor<N>>) {
+        let edges = self.edges.len();
         for (i, mut successor) in successors.drain(..).enumerate() {
             self.transitions += 1;
             self.model.encode(&mut successor.state, &mut self.buffer);
-            let number = match self.known.entry(xxh3_128(&self.buffer)) {
+            let hash = xxh3_128(&self.buffer);
+            let hashes = &mut self.hashes;
+            let known = self.known.entry(
+                hash as u64,
+                |number| hashes[*number as usize] == hash,
+                |number| hashes[*number as usize] as u64,
+            );
+            let number = match known {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(new) => {
                     let number = self.origins.len() as u32;
                     new.insert(number);
+                    hashes.push(hash);
                     self.origins.push(Origin {
                         state: from,
                         successor: i as u32,
@@ -591,7 +584,7 @@ impl<'a, const N: usize> Search<'a, N> {
         }
         self.spare.found = successors;
         if from != START {
-            self.edge_ends.push(self.edges.len());
+            self.degrees.push((self.edges.len() - edges) as u16);
         }
     }
 
@@ -758,11 +751,7 @@ impl<'a, const N: usize> Search<'a, N> {
             // Every run ends, and none in a deadlock.
             return None;
         }
-        let states = self.edge_ends.len();
-        let begin = |state: usize| match state {
-            0 => 0,
-            _ => self.edge_ends[state - 1],
-        };
+        let states = self.degrees.len();
         // Predecessors, by counting.
         let mut first = vec![0u32; states + 1];
         for to in &self.edges {
@@ -773,8 +762,9 @@ impl<'a, const N: usize> Search<'a, N> {
         }
         let mut next = first.clone();
         let mut predecessors = vec![0u32; self.edges.len()];
-        for state in 0..states {
-            for to in &self.edges[begin(state)..self.edge_ends[state]] {
+        let mut edges = self.edges.iter();
+        for (state, degree) in self.degrees.iter().enumerate() {
+            for to in edges.by_ref().take(usize::from(*degree)) {
                 let slot = &mut next[*to as usize];
                 predecessors[*slot as usize] = state as u32;
                 *slot += 1;

@@ -329,6 +329,22 @@ impl<const N: usize> State<N> {
         self.drop_known(live);
     }
 
+    /// Lets no thread read a write that is more than `bound` behind a cell's newest; true if one
+    /// could.
+    pub(crate) fn forget_older(&mut self, cell: usize, bound: u8, live: u8) -> bool {
+        let newest = self.range(cell).len() - 1;
+        let oldest = newest.saturating_sub(bound.into()) as u8;
+        let mut forgot = false;
+        for (i, thread) in self.threads.iter_mut().enumerate() {
+            let seen = &mut thread.seen.0[cell];
+            if live & 1 << i != 0 && *seen < oldest {
+                *seen = oldest;
+                forgot = true;
+            }
+        }
+        forgot
+    }
+
     /// Writes older than what every thread has seen.
     fn drop_unreadable(&mut self, live: u8) {
         let mut oldest = View([u8::MAX; N]);

@@ -27,6 +27,9 @@ fn lock_types_describe_themselves() {
         "cna",
         "hq",
         "pvticket",
+        "pv42",
+        "pv",
+        "unfair",
         "busted",
     ];
     for name in expected {
@@ -47,6 +50,14 @@ fn lock_types_describe_themselves() {
     let hq = find("hq").unwrap();
     assert_eq!((hq.size(), hq.node_size(), hq.unlocked), (4, 0, 0x200));
     assert!(!hq.is_fifo() && hq.spins() && hq.is_numa_aware() && !hq.is_broken());
+    for (name, gives_up) in [("pv42", false), ("pv", true), ("unfair", true)] {
+        let halting = find(name).unwrap();
+        assert_eq!((halting.size(), halting.node_size()), (4, 0), "{name}");
+        assert!(
+            !halting.spins() && halting.may_give_up() == gives_up,
+            "{name}"
+        );
+    }
     assert!(find("busted").unwrap().is_broken());
 }
 

@@ -95,7 +95,7 @@ complained of more than being slow, 2 bad input, 130 interrupted.
 Examples:
   lockworks kernel compare --version 6.12 --cpus 8 --json
   lockworks kernel compare --modes native,byte --workloads locktorture --rounds 3 --cpus 2
-  lockworks kernel compare --modes pv,stock-pv --boot sysctl.kernel.pv_kick_ahead=0";
+  lockworks kernel compare --modes pv,stock-pv --boot sysctl.kernel.pv_kick_ahead=1";
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {

@@ -46,7 +46,7 @@ pub struct Source {
 /// What it is told when it boots.
 #[derive(clap::Args)]
 pub struct Boot {
-    /// More kernel parameters, as "sysctl.kernel.pv_kick_ahead=0"
+    /// More kernel parameters, as "sysctl.kernel.pv_kick_ahead=1"
     #[arg(
         long = "boot",
         value_name = "WORDS",
