@@ -6,8 +6,8 @@
  * wakes up; and a waiter that has halted is kicked twice, when it becomes queue head and, if it
  * has halted again, to get the lock.
  *
- * pv has the improvements that were proposed for it in 2014 and 2015, each of which can be
- * switched off (tunables pv_...): the kick only at unlock, kicking ahead, waiting early, the
+ * pv has the improvements that were proposed for it in 2014 and 2015, each with a switch (tunables
+ * pv_...): the kick only at unlock, kicking ahead (off unless asked for), waiting early, the
  * pending bit, and stealing: whoever runs takes a free lock rather than to leave it to one who has
  * yet to wake up, until the queue head has halted pv_claim times in vain. Then it sets the pending
  * bit, and nobody who sees it goes first but one who waited with that bit already.

@@ -221,7 +221,7 @@ pub(crate) struct Model<'a, const N: usize> {
     pub(crate) covered: Vec<bool>,
     /// Events counted, a bit each, and those of them with waiters in the lock's queue.
     pub(crate) events: [u64; 2],
-    /// A read was not tried, since it was too far behind the newest write.
+    /// Reads of writes too far behind the newest may not have been tried.
     pub(crate) cut: bool,
 }
 
@@ -302,27 +302,10 @@ impl<'a, const N: usize> Model<'a, N> {
         best
     }
 
-    pub(crate) fn normalise(&mut self, state: &mut State<N>) {
+    pub(crate) fn normalise(&self, state: &mut State<N>) {
         self.grow(state);
         if self.weak() {
-            let live = self.live(state);
-            if let Some(bound) = self.config.staleness {
-                self.forget_older(state, bound, live);
-            }
-            state.normalise(live);
-        }
-    }
-
-    /// Lets no thread read a write that is more than `bound` behind the newest.
-    fn forget_older(&mut self, state: &mut State<N>, bound: u8, live: u8) {
-        for cell in &self.cells.cells {
-            match (cell.place, cell.region) {
-                // What was done to plain data must be known: all else is a race.
-                (_, Region::Data(_) | Region::Variables) | (Place::Private { .. }, _) => {}
-                (Place::Shared { number }, _) => {
-                    self.cut |= state.forget_older(number.into(), bound, live);
-                }
-            }
+            state.normalise(self.live(state));
         }
     }
 
@@ -780,7 +763,7 @@ impl<'a, const N: usize> Model<'a, N> {
 
     /// The ways in which an operation on memory may read and write it.
     fn accesses(
-        &mut self,
+        &self,
         state: &State<N>,
         thread: usize,
         local: LocalId,
@@ -809,11 +792,6 @@ impl<'a, const N: usize> Model<'a, N> {
             // A compare-and-exchange that fails is relaxed.
             if order == Order::SeqCst && kind != Kind::CompareExchange {
                 oldest = oldest.max(state.sc.0[cell]);
-            }
-            if let Some(bound) = self.config.staleness {
-                let bounded = (count - 1).saturating_sub(bound);
-                self.cut |= bounded > oldest;
-                oldest = oldest.max(bounded);
             }
             *range = if kind == Kind::Store {
                 oldest + 1..count + 1
@@ -1120,7 +1098,7 @@ impl<'a, const N: usize> Model<'a, N> {
 
     #[allow(clippy::too_many_arguments)]
     fn write(
-        &self,
+        &mut self,
         state: &mut State<N>,
         thread: usize,
         parts: &Parts,
@@ -1175,6 +1153,12 @@ impl<'a, const N: usize> Model<'a, N> {
         }
         if self.weak() {
             self.publish(state, thread, &written[..count], order, attached);
+            if let Some(bound) = self.config.staleness {
+                let live = self.live(state);
+                for (cell, _) in &written[..count] {
+                    self.cut |= state.forget_older(*cell, bound, live);
+                }
+            }
         }
         Ok(())
     }

@@ -91,7 +91,7 @@ pub struct Coverage {
     pub memory: usize,
     /// Local states of threads.
     pub local_states: usize,
-    /// Reads too far behind the newest write were left out.
+    /// Reads too far behind the newest write may have been left out.
     pub cut: bool,
 }
 
@@ -393,7 +393,7 @@ struct Search<'a, const N: usize> {
     /// Successors by progress, of all states looked at, one after the other,
     edges: Vec<u32>,
     /// and how many each state has.
-    degrees: Vec<u16>,
+    degrees: Vec<u32>,
     /// States where all threads have ended.
     ends: Vec<u32>,
     waiting: VecDeque<Box<[u8]>>,
@@ -471,7 +471,7 @@ impl<'a, const N: usize> Search<'a, N> {
             + self.known.allocation_size()
             + self.origins.capacity() * size_of::<Origin>()
             + self.edges.capacity() * size_of::<u32>()
-            + self.degrees.capacity() * size_of::<u16>()
+            + self.degrees.capacity() * size_of::<u32>()
             + self.waiting_bytes
     }
 
@@ -584,7 +584,7 @@ impl<'a, const N: usize> Search<'a, N> {
         }
         self.spare.found = successors;
         if from != START {
-            self.degrees.push((self.edges.len() - edges) as u16);
+            self.degrees.push((self.edges.len() - edges) as u32);
         }
     }
 
@@ -764,7 +764,7 @@ impl<'a, const N: usize> Search<'a, N> {
         let mut predecessors = vec![0u32; self.edges.len()];
         let mut edges = self.edges.iter();
         for (state, degree) in self.degrees.iter().enumerate() {
-            for to in edges.by_ref().take(usize::from(*degree)) {
+            for to in edges.by_ref().take(*degree as usize) {
                 let slot = &mut next[*to as usize];
                 predecessors[*slot as usize] = state as u32;
                 *slot += 1;
@@ -930,6 +930,23 @@ mod tests {
                         (_, End::Unfinished(_)) => {}
                         _ => panic!("{what}"),
                     }
+                }
+            }
+        }
+    }
+
+    /// What bounds the reads of a search bounds those of the run that it gives.
+    #[test]
+    fn runs_of_bounded_reads_can_be_made_again() {
+        let sites = |file: &'static str| Site::all().iter().filter(move |s| s.file() == file);
+        for (lock, file) in [("mcs", "mcs.h"), ("qspinlock", "queued.h")] {
+            for (bound, site) in (0..3).flat_map(|bound| sites(file).map(move |s| (bound, s))) {
+                let config = Config {
+                    staleness: Some(bound),
+                    ..three(lock)
+                };
+                for change in [Change::Drop, Change::Order(Order::Relaxed)] {
+                    search(&config, Some(Mutation::at(site, change)), true);
                 }
             }
         }

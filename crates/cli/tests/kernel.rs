@@ -317,8 +317,8 @@ mod quick {
             remote_share(cna) < remote_share(native) / 10.0,
             "{reports:?}"
         );
-        // In so short a run it may be 0.64; it is 1 where a node starves.
-        assert!(cna["fairness"].as_f64().expect("a bound") < 0.75, "{cna}");
+        let of_one_cpu = |which: &str| cna["rounds"][0][which].as_u64().expect("a count");
+        assert!(4 * of_one_cpu("min") > of_one_cpu("max"), "{cna}");
         assert!(counter(cna, "secondary_moves") > 0);
         assert!(counter(cna, "threshold_flushes") > 0);
         assert_eq!(counter(native, "secondary_moves"), 0);

@@ -23,7 +23,7 @@ pub struct Report<'a> {
     depth: usize,
     memory_bytes: usize,
     local_states: usize,
-    /// Reads were left out because of the staleness bound.
+    /// Reads may have been left out because of the staleness bound.
     cut: bool,
     seconds: f64,
     violations: usize,
