@@ -15,8 +15,9 @@ LW_CFLAGS := -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(INCLUDE
 
 SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
 OBJECTS := $(SOURCES:%.c=build/%.o)
+PRELOAD_OBJECTS := $(patsubst %.c,build/%.o,$(wildcard preload/*.c))
 TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
-C_FILES = $(shell find locks worlds lib tests crates kernel -name '*.[ch]')
+C_FILES = $(shell find locks worlds lib preload tests crates kernel -name '*.[ch]')
 # The public header and all that it includes, which end up in one directory.
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h)))
 INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
@@ -28,7 +29,7 @@ INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/l
 
 all: lib cargo
 
-lib: build/liblockworks.a build/liblockworks.so
+lib: build/liblockworks.a build/liblockworks.so build/liblockworks-preload.so
 
 cargo:
 	$(CARGO) build --release --workspace
@@ -53,6 +54,12 @@ build/liblockworks.so.0: $(OBJECTS)
 
 build/liblockworks.so: build/liblockworks.so.0
 	ln -sf $(<F) $@
+
+# A library of its own, with all the locks in it, so that programs may have the other one as well.
+# Everything is bound at start: a lock is no place to look symbols up.
+build/liblockworks-preload.so: $(OBJECTS) $(PRELOAD_OBJECTS) preload/exports.map
+	$(CC) -shared -pthread -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
+		-Wl,-Bsymbolic-functions 		-Wl,--version-script=preload/exports.map $(LDFLAGS) $(filter %.o,$^) -o $@
 
 # The tests know the library from inside, so they are linked with the static one.
 build/tests/%: tests/user/%.c build/liblockworks.a
@@ -143,5 +150,5 @@ help:
 	@echo 'make setup       look for the tools needed; as root, install those missing'
 	@echo 'make clean       remove what was built'
 
--include $(OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d) build/tests/shared/client.d \
+-include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d) build/tests/shared/client.d \
 	build/tests/shared/lockref_planted.d

@@ -21,7 +21,7 @@
 _Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
 _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");
 
-__thread struct lw_user_thread lw_user_thread;
+__thread struct lw_user_thread lw_user_thread __attribute__((tls_model("initial-exec")));
 struct lw_user_counts lw_user_counts[LW_MAX_SLOTS + 1];
 
 static struct lw_slot_wanted lw_wanted_table[LW_MAX_SLOTS + 1];

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <lockworks/lockworks.h>
+
+#include "choice.h"
+
+struct lw_choice lw_choice = {.special = {1}};
+
+/* LOCKWORKS_VERBOSE: 0 keeps back warnings, 1 says which lock serves. */
+static bool lw_verbose_is(const char *value)
+{
+	const char *verbose = getenv("LOCKWORKS_VERBOSE");
+
+	return verbose && strcmp(verbose, value) == 0;
+}
+
+/* One line on standard error. Not by stdio, which may allocate, and so take locks. */
+__attribute__((format(printf, 1, 2))) static void lw_say(const char *format, ...)
+{
+	char line[256];
+	va_list values;
+	int length;
+
+	va_start(values, format);
+	length = vsnprintf(line, sizeof(line), format, values);
+	va_end(values);
+	if (length >= (int)sizeof(line))
+		length = sizeof(line) - 1;
+	if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
+		return; /* then nobody wants to know */
+}
+
+/* Threads of this process now, 0 if that cannot be told: a directory has a link for each and 2. */
+static unsigned int lw_threads(void)
+{
+	struct stat tasks;
+
+	return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 2
+		       ? (unsigned int)tasks.st_nlink - 2
+		       : 0;
+}
+
+static unsigned int lw_cpus(void)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? (unsigned int)CPU_COUNT(&cpus)
+							      : UINT32_MAX;
+}
+
+/* Of a lock that spins, until it has been warned of: each thread looks when it first locks. */
+static void lw_lock_and_look(void *lock, void *node)
+{
+	static __thread bool looked __attribute__((tls_model("initial-exec")));
+	const struct lw_lock_type *type = lw_chosen();
+
+	if (!looked) {
+		int saved = errno;
+		unsigned int threads = lw_threads(), cpus = lw_cpus();
+
+		looked = true;
+		if (threads > cpus && lw_load(&lw_choice.lock, relaxed) != type->lock) {
+			lw_store(&lw_choice.lock, type->lock, relaxed);
+			lw_say("lockworks: warning: waiters of '%s' spin, and %u threads on %u "
+			       "CPUs wait for each other's time slices; use --lock " LW_DEFAULT_LOCK
+			       ", or LOCKWORKS_VERBOSE=0 to keep this back\n",
+			       type->name, threads, cpus);
+		}
+		errno = saved;
+	}
+	type->lock(lock, node);
+}
+
+/* What keeps a lock out of a mutex; NULL if nothing does. */
+static const char *lw_unfit(const struct lw_lock_type *type)
+{
+	if (!type)
+		return "there is no such lock";
+	if (type->traits & LW_BROKEN)
+		return "it does not exclude";
+	if (type->size > sizeof(int) || type->node_size)
+		return "it needs more than the 4 bytes that a mutex has for it";
+	return NULL;
+}
+
+/* Null until we are relocated, when it is its own address. */
+static const void *const volatile lw_relocated = (const void *)&lw_relocated;
+
+/* From here on no environment means that the program has cleared it. */
+static bool lw_started;
+
+/* Whoever does it at the same time comes to the same. */
+const struct lw_lock_type *lw_choose_lock(void)
+{
+	const struct lw_lock_type *type, *none = NULL;
+	const char *name, *unfit;
+
+	if (lw_relocated != (const void *)&lw_relocated || !(environ || lw_started))
+		return NULL;
+	name = getenv("LOCKWORKS_LOCK") ?: LW_DEFAULT_LOCK;
+	type = lw_lock_type_find(name);
+	unfit = lw_unfit(type);
+	if (unfit)
+		type = lw_lock_type_find(LW_DEFAULT_LOCK);
+	lw_store(&lw_choice.lock,
+		 type->traits & LW_SPINS && !lw_verbose_is("0") ? lw_lock_and_look : type->lock,
+		 relaxed);
+	/* release: the function above */
+	if (lw_try_cmpxchg(&lw_choice.type, &none, type, release)) {
+		if (unfit)
+			lw_say("lockworks: LOCKWORKS_LOCK=%.64s ignored: %s; " LW_DEFAULT_LOCK
+			       " serves instead\n",
+			       name, unfit);
+		if (lw_verbose_is("1"))
+			lw_say("lockworks: '%s' serves process %d\n", type->name, (int)getpid());
+		lw_store(&lw_choice.special, strcmp(type->name, LW_DEFAULT_LOCK) != 0, relaxed);
+	}
+	return type;
+}
+
+__attribute__((constructor(102))) static void lw_choice_start(void)
+{
+	lw_started = true;
+	lw_chosen();
+}
+
+LW_EXPORT const char *lw_preload_lock_name(void)
+{
+	return lw_chosen()->name;
+}

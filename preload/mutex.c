@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* pthread_mutex_*(): whose mutex it is, who holds it, and the lock that was chosen. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "choice.h"
+#include "glibc.h"
+#include "mutex.h"
+#include "surroundings.h"
+
+_Static_assert(sizeof(((pthread_mutex_t *)0)->__data.__lock) == 4, "a lock has 4 bytes");
+
+/* The lock */
+
+/* The most usual case, at one look: a normal mutex, and the default lock serves. */
+static inline bool lw_is_plain(const pthread_mutex_t *mutex)
+{
+	return __builtin_expect(
+		((unsigned int)mutex->__data.__kind | lw_load(&lw_choice.special, relaxed)) == 0,
+		1);
+}
+
+static void lw_take(pthread_mutex_t *mutex)
+{
+	if (lw_chosen())
+		lw_load(&lw_choice.lock, relaxed)(&mutex->__data.__lock, NULL);
+}
+
+static bool lw_try(pthread_mutex_t *mutex)
+{
+	const struct lw_lock_type *type = lw_chosen();
+
+	return !type || type->trylock(&mutex->__data.__lock, NULL);
+}
+
+static void lw_release(pthread_mutex_t *mutex)
+{
+	const struct lw_lock_type *type = lw_chosen();
+
+	if (type)
+		type->unlock(&mutex->__data.__lock, NULL);
+}
+
+static bool lw_is_past(clockid_t clock, const struct timespec *time)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec != time->tv_sec ? now.tv_sec > time->tv_sec
+					  : now.tv_nsec >= time->tv_nsec;
+}
+
+static int lw_take_until(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
+{
+	if (lw_try(mutex))
+		return 0;
+	if (deadline->tv_nsec < 0 || deadline->tv_nsec > 999999999)
+		return EINVAL;
+	while (!lw_try(mutex)) {
+		if (lw_is_past(clock, deadline))
+			return ETIMEDOUT;
+		lw_doze();
+	}
+	return 0;
+}
+
+/* Its owner */
+
+/* As the kernel numbers this thread; 0: not asked yet. */
+static __thread pid_t lw_own_tid __attribute__((tls_model("initial-exec")));
+
+static void lw_forget_tid(void)
+{
+	lw_own_tid = 0;
+}
+
+__attribute__((constructor(101))) static void lw_mutex_start(void)
+{
+	pthread_atfork(NULL, NULL, lw_forget_tid);
+}
+
+static inline int lw_self(void)
+{
+	if (lw_unlikely(!lw_own_tid))
+		lw_own_tid = gettid();
+	return lw_own_tid;
+}
+
+static bool lw_has_owner(const pthread_mutex_t *mutex)
+{
+	int type = mutex->__data.__kind & 3;
+
+	return type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK;
+}
+
+/* Others may be about to change it, but not from us or to us. */
+static bool lw_owns(pthread_mutex_t *mutex)
+{
+	return lw_chosen() &&
+	       __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == lw_self();
+}
+
+static void lw_set_owner(pthread_mutex_t *mutex, int owner)
+{
+	__atomic_store_n(&mutex->__data.__owner, owner, __ATOMIC_RELAXED);
+}
+
+#define LW_NOT_HELD -1
+
+/* If we hold it already, what the call gives then: `error`, if it is not recursive. */
+static int lw_hold_again(pthread_mutex_t *mutex, int error)
+{
+	if (!lw_has_owner(mutex) || !lw_owns(mutex))
+		return LW_NOT_HELD;
+	if ((mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK)
+		return error;
+	if (mutex->__data.__count == UINT_MAX)
+		return EAGAIN;
+	mutex->__data.__count++;
+	return 0;
+}
+
+static void lw_hold(pthread_mutex_t *mutex, unsigned int count)
+{
+	if (!lw_has_owner(mutex) || !lw_chosen())
+		return;
+	mutex->__data.__count = count;
+	lw_set_owner(mutex, lw_self());
+}
+
+bool lw_mutex_is_held(pthread_mutex_t *mutex)
+{
+	return !lw_has_owner(mutex) || !lw_chosen() || lw_owns(mutex);
+}
+
+unsigned int lw_mutex_release_whole(pthread_mutex_t *mutex)
+{
+	unsigned int count = mutex->__data.__count;
+
+	mutex->__data.__count = 0;
+	lw_set_owner(mutex, 0);
+	lw_release(mutex);
+	return count;
+}
+
+void lw_mutex_take_whole(pthread_mutex_t *mutex, unsigned int count)
+{
+	lw_take(mutex);
+	lw_hold(mutex, count);
+}
+
+/* What programs call */
+
+LW_EXPORT int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+{
+	const struct lw_lock_type *type = lw_chosen();
+
+	if (attr) {
+		int error = lw_glibc()->mutex_init(mutex, attr);
+
+		if (error || !lw_mutex_is_ours(mutex))
+			return error;
+		mutex->__data.__kind &= ~LW_KIND_NO_ELISION;
+	} else {
+		memset(mutex, 0, sizeof(*mutex));
+	}
+	if (type)
+		mutex->__data.__lock = (int)type->unlocked;
+	return 0;
+}
+
+LW_EXPORT int pthread_mutex_destroy(pthread_mutex_t *mutex)
+{
+	if (!lw_mutex_is_ours(mutex))
+		return lw_glibc()->mutex_destroy(mutex);
+	if (!lw_try(mutex))
+		return EBUSY;
+	/* as glibc has it: of no type */
+	mutex->__data.__kind = -1;
+	return 0;
+}
+
+static __attribute__((noinline)) int lw_mutex_lock_any(pthread_mutex_t *mutex)
+{
+	int held;
+
+	if (!lw_mutex_is_ours(mutex))
+		return lw_glibc()->mutex_lock(mutex);
+	held = lw_hold_again(mutex, EDEADLK);
+	if (held != LW_NOT_HELD)
+		return held;
+	lw_take(mutex);
+	lw_hold(mutex, 1);
+	return 0;
+}
+
+LW_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	if (!lw_is_plain(mutex))
+		return lw_mutex_lock_any(mutex);
+	lw_default_lock(&mutex->__data.__lock);
+	return 0;
+}
+
+static __attribute__((noinline)) int lw_mutex_trylock_any(pthread_mutex_t *mutex)
+{
+	int held;
+
+	if (!lw_mutex_is_ours(mutex))
+		return lw_glibc()->mutex_trylock(mutex);
+	held = lw_hold_again(mutex, EBUSY);
+	if (held != LW_NOT_HELD)
+		return held;
+	if (!lw_try(mutex))
+		return EBUSY;
+	lw_hold(mutex, 1);
+	return 0;
+}
+
+LW_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	if (!lw_is_plain(mutex))
+		return lw_mutex_trylock_any(mutex);
+	return lw_default_trylock(&mutex->__data.__lock) ? 0 : EBUSY;
+}
+
+LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
+				      const struct timespec *deadline)
+{
+	int held, error;
+
+	if (!lw_mutex_is_ours(mutex))
+		return lw_glibc()->mutex_clocklock(mutex, clock, deadline);
+	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)
+		return EINVAL;
+	held = lw_hold_again(mutex, EDEADLK);
+	if (held != LW_NOT_HELD)
+		return held;
+	error = lw_take_until(mutex, clock, deadline);
+	if (!error)
+		lw_hold(mutex, 1);
+	return error;
+}
+
+LW_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *deadline)
+{
+	if (!lw_mutex_is_ours(mutex))
+		return lw_glibc()->mutex_timedlock(mutex, deadline);
+	return pthread_mutex_clocklock(mutex, CLOCK_REALTIME, deadline);
+}
+
+static __attribute__((noinline)) int lw_mutex_unlock_any(pthread_mutex_t *mutex)
+{
+	if (!lw_mutex_is_ours(mutex))
+		return lw_glibc()->mutex_unlock(mutex);
+	if (!lw_mutex_is_held(mutex))
+		return EPERM;
+	if (lw_has_owner(mutex) && lw_chosen()) {
+		if (--mutex->__data.__count)
+			return 0;
+		lw_set_owner(mutex, 0);
+	}
+	lw_release(mutex);
+	return 0;
+}
+
+LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	if (!lw_is_plain(mutex))
+		return lw_mutex_unlock_any(mutex);
+	lw_default_unlock(&mutex->__data.__lock);
+	return 0;
+}
+
+/* Older programs may know these by their names inside of glibc, too. */
+#define LW_OLD_NAME(name) \
+	LW_EXPORT __typeof__(name) __##name __attribute__((alias(#name), copy(name)))
+LW_OLD_NAME(pthread_mutex_init);
+LW_OLD_NAME(pthread_mutex_destroy);
+LW_OLD_NAME(pthread_mutex_lock);
+LW_OLD_NAME(pthread_mutex_trylock);
+LW_OLD_NAME(pthread_mutex_unlock);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * pthread_spin_*(): a test-and-test-and-set lock in the words of glibc, not the lock that was
+ * chosen. Its 4 bytes do not say whether it is shared with other processes, which may not have us
+ * in them; so it must be a lock that works for all. Where it is held for long, waiters doze.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+
+#include "surroundings.h"
+
+/* On x86 waiters of glibc count down from there. */
+#if defined(__x86_64__) || defined(__i386__)
+#define LW_SPIN_FREE 1u
+#define LW_SPIN_HELD 0u
+#else
+#define LW_SPIN_FREE 0u
+#define LW_SPIN_HELD 1u
+#endif
+
+struct lw_spin {
+	lw_atomic(uint32_t) state;
+};
+
+_Static_assert(sizeof(pthread_spinlock_t) == sizeof(struct lw_spin), "as large as that of glibc");
+
+static struct lw_spin *lw_spin_of(pthread_spinlock_t *lock)
+{
+	return (struct lw_spin *)(uintptr_t)lock;
+}
+
+static inline bool lw_spin_take(struct lw_spin *spin)
+{
+	uint32_t state = LW_SPIN_FREE;
+
+	return lw_try_cmpxchg(&spin->state, &state, LW_SPIN_HELD, acquire);
+}
+
+LW_EXPORT int pthread_spin_init(pthread_spinlock_t *lock, int shared)
+{
+	(void)shared;
+	lw_store(&lw_spin_of(lock)->state, LW_SPIN_FREE, relaxed);
+	return 0;
+}
+
+LW_EXPORT int pthread_spin_destroy(pthread_spinlock_t *lock)
+{
+	(void)lock;
+	return 0;
+}
+
+LW_EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
+{
+	struct lw_spin *spin = lw_spin_of(lock);
+
+	while (lw_unlikely(!lw_spin_take(spin)))
+		lw_await_eq_soon(&spin->state, ~0u, LW_SPIN_FREE, relaxed);
+	return 0;
+}
+
+LW_EXPORT int pthread_spin_trylock(pthread_spinlock_t *lock)
+{
+	return lw_spin_take(lw_spin_of(lock)) ? 0 : EBUSY;
+}
+
+LW_EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
+{
+	lw_store(&lw_spin_of(lock)->state, LW_SPIN_FREE, release);
+	return 0;
+}

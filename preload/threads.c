@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* mtx_*() and cnd_*() of C11, which glibc lays out like those of POSIX. */
+#include <errno.h>
+#include <pthread.h>
+#include <threads.h>
+
+#include "lock_type.h"
+
+_Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "one is the other");
+_Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "one is the other");
+
+static pthread_mutex_t *lw_mutex_of(mtx_t *mtx)
+{
+	return (pthread_mutex_t *)mtx;
+}
+
+static pthread_cond_t *lw_cond_of(cnd_t *cnd)
+{
+	return (pthread_cond_t *)cnd;
+}
+
+static int lw_thrd(int error)
+{
+	switch (error) {
+	case 0:
+		return thrd_success;
+	case EBUSY:
+		return thrd_busy;
+	case ETIMEDOUT:
+		return thrd_timedout;
+	case ENOMEM:
+		return thrd_nomem;
+	}
+	return thrd_error;
+}
+
+LW_EXPORT int mtx_init(mtx_t *mtx, int type)
+{
+	if (type & ~(mtx_timed | mtx_recursive))
+		return thrd_error;
+	pthread_mutex_init(lw_mutex_of(mtx), NULL);
+	if (type & mtx_recursive)
+		lw_mutex_of(mtx)->__data.__kind = PTHREAD_MUTEX_RECURSIVE;
+	return thrd_success;
+}
+
+LW_EXPORT void mtx_destroy(mtx_t *mtx)
+{
+	pthread_mutex_destroy(lw_mutex_of(mtx));
+}
+
+LW_EXPORT int mtx_lock(mtx_t *mtx)
+{
+	return lw_thrd(pthread_mutex_lock(lw_mutex_of(mtx)));
+}
+
+LW_EXPORT int mtx_trylock(mtx_t *mtx)
+{
+	return lw_thrd(pthread_mutex_trylock(lw_mutex_of(mtx)));
+}
+
+/* The time is one of TIME_UTC, which is CLOCK_REALTIME. */
+LW_EXPORT int mtx_timedlock(mtx_t *restrict mtx, const struct timespec *restrict deadline)
+{
+	return lw_thrd(pthread_mutex_timedlock(lw_mutex_of(mtx), deadline));
+}
+
+LW_EXPORT int mtx_unlock(mtx_t *mtx)
+{
+	return lw_thrd(pthread_mutex_unlock(lw_mutex_of(mtx)));
+}
+
+LW_EXPORT int cnd_init(cnd_t *cnd)
+{
+	return lw_thrd(pthread_cond_init(lw_cond_of(cnd), NULL));
+}
+
+LW_EXPORT void cnd_destroy(cnd_t *cnd)
+{
+	pthread_cond_destroy(lw_cond_of(cnd));
+}
+
+LW_EXPORT int cnd_wait(cnd_t *cnd, mtx_t *mtx)
+{
+	return lw_thrd(pthread_cond_wait(lw_cond_of(cnd), lw_mutex_of(mtx)));
+}
+
+LW_EXPORT int cnd_timedwait(cnd_t *restrict cnd, mtx_t *restrict mtx,
+			    const struct timespec *restrict deadline)
+{
+	return lw_thrd(pthread_cond_timedwait(lw_cond_of(cnd), lw_mutex_of(mtx), deadline));
+}
+
+LW_EXPORT int cnd_signal(cnd_t *cnd)
+{
+	return lw_thrd(pthread_cond_signal(lw_cond_of(cnd)));
+}
+
+LW_EXPORT int cnd_broadcast(cnd_t *cnd)
+{
+	return lw_thrd(pthread_cond_broadcast(lw_cond_of(cnd)));
+}

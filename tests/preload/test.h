@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the tests of pthread behaviour share. Each is a program that exits with 0 under glibc alone,
+ * and under the preload library with every lock that it may have.
+ */
+#ifndef LW_PRELOAD_TEST_H
+#define LW_PRELOAD_TEST_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                        \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			_exit(1);                                                               \
+		}                                                                               \
+	} while (0)
+
+/* The call gives this error, 0 if none, and leaves errno alone. */
+#define GIVES(error, call)                                                                    \
+	do {                                                                                  \
+		int given;                                                                    \
+		errno = 77;                                                                   \
+		given = (call);                                                               \
+		if (given != (error) || errno != 77) {                                        \
+			fprintf(stderr, "%s:%d: %s gives %d, errno %d\n", __FILE__, __LINE__, \
+				#call, given, errno);                                         \
+			_exit(1);                                                             \
+		}                                                                             \
+	} while (0)
+
+/* The lock that is to serve, by name; NULL under glibc alone. */
+static inline const char *expected_lock(void)
+{
+	return getenv("EXPECTED_LOCK");
+}
+
+/*
+ * Are we served by whom we think we are? And should the test hang, it ends. To be called first.
+ */
+static inline void begin(void)
+{
+	const char *(*name)(void);
+
+	alarm(60);
+	*(void **)&name = dlsym(RTLD_DEFAULT, "lw_preload_lock_name");
+	if (expected_lock())
+		CHECK(name && strcmp(name(), expected_lock()) == 0);
+	else
+		CHECK(!name);
+}
+
+static inline struct timespec from_now(clockid_t clock, long milliseconds)
+{
+	struct timespec time;
+
+	CHECK(clock_gettime(clock, &time) == 0);
+	time.tv_sec += milliseconds / 1000;
+	time.tv_nsec += milliseconds % 1000 * 1000000;
+	if (time.tv_nsec < 0 || time.tv_nsec > 999999999) {
+		long carry = time.tv_nsec < 0 ? -1 : 1;
+
+		time.tv_sec += carry;
+		time.tv_nsec -= carry * 1000000000;
+	}
+	return time;
+}
+
+static inline bool is_past(clockid_t clock, struct timespec time)
+{
+	struct timespec now = from_now(clock, 0);
+
+	return now.tv_sec != time.tv_sec ? now.tv_sec > time.tv_sec : now.tv_nsec >= time.tv_nsec;
+}
+
+static inline pthread_t start(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	CHECK(pthread_create(&thread, NULL, run, arg) == 0);
+	return thread;
+}
+
+static inline void *join(pthread_t thread)
+{
+	void *result;
+
+	CHECK(pthread_join(thread, &result) == 0);
+	return result;
+}
+
+/* In a thread of its own: what the call gives there. */
+struct elsewhere {
+	int (*call)(pthread_mutex_t *);
+	pthread_mutex_t *mutex;
+	int result;
+};
+
+static inline void *run_elsewhere(void *arg)
+{
+	struct elsewhere *elsewhere = (struct elsewhere *)arg;
+
+	elsewhere->result = elsewhere->call(elsewhere->mutex);
+	return NULL;
+}
+
+static inline int elsewhere(int (*call)(pthread_mutex_t *), pthread_mutex_t *mutex)
+{
+	struct elsewhere elsewhere = {call, mutex, -1};
+
+	join(start(run_elsewhere, &elsewhere));
+	return elsewhere.result;
+}
+
+/* Lock and unlock there, so that it is free for the next. */
+static inline int try_and_free(pthread_mutex_t *mutex)
+{
+	int error = pthread_mutex_trylock(mutex);
+
+	return error ? error : pthread_mutex_unlock(mutex);
+}
+
+static inline bool is_free(pthread_mutex_t *mutex)
+{
+	return elsewhere(try_and_free, mutex) == 0;
+}
+
+/* The status with which a child ends that does this. */
+static inline int in_child(void (*body)(void *), void *arg)
+{
+	int status;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		alarm(30);
+		body(arg);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	return status;
+}
+
+static inline pthread_mutex_t typed_mutex(int type)
+{
+	pthread_mutex_t mutex;
+	pthread_mutexattr_t attr;
+
+	CHECK(pthread_mutexattr_init(&attr) == 0);
+	CHECK(pthread_mutexattr_settype(&attr, type) == 0);
+	CHECK(pthread_mutex_init(&mutex, &attr) == 0);
+	CHECK(pthread_mutexattr_destroy(&attr) == 0);
+	return mutex;
+}
+
+/* Memory that a child shares. */
+static inline void *shared_memory(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(memory != MAP_FAILED);
+	return memory;
+}
+
+#endif
