@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Condition variables: who is woken, cancellation, destruction, every type of mutex; and a crowd.
+ */
+#include "test.h"
+
+/* A queue with one lock and one condition variable, as programs have them. */
+
+struct stage {
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	unsigned int waiting, woken, tokens;
+};
+
+#define STAGE                                                                        \
+	{                                                                            \
+		.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER \
+	}
+
+static void *take_token(void *arg)
+{
+	struct stage *stage = arg;
+
+	CHECK(pthread_mutex_lock(&stage->mutex) == 0);
+	stage->waiting++;
+	while (!stage->tokens)
+		CHECK(pthread_cond_wait(&stage->cond, &stage->mutex) == 0);
+	stage->tokens--;
+	stage->woken++;
+	CHECK(pthread_mutex_unlock(&stage->mutex) == 0);
+	return NULL;
+}
+
+/* Wait until that many have begun to wait: each releases the mutex only in doing so. */
+static void await_waiting(struct stage *stage, unsigned int waiting)
+{
+	for (;;) {
+		bool enough;
+
+		CHECK(pthread_mutex_lock(&stage->mutex) == 0);
+		enough = stage->waiting == waiting;
+		CHECK(pthread_mutex_unlock(&stage->mutex) == 0);
+		if (enough)
+			return;
+		usleep(200);
+	}
+}
+
+static unsigned int woken(struct stage *stage)
+{
+	unsigned int woken;
+
+	CHECK(pthread_mutex_lock(&stage->mutex) == 0);
+	woken = stage->woken;
+	CHECK(pthread_mutex_unlock(&stage->mutex) == 0);
+	return woken;
+}
+
+static void give(struct stage *stage, unsigned int tokens)
+{
+	CHECK(pthread_mutex_lock(&stage->mutex) == 0);
+	stage->tokens += tokens;
+	CHECK(pthread_mutex_unlock(&stage->mutex) == 0);
+}
+
+#define WAITERS 8
+
+static void check_signal_and_broadcast(void)
+{
+	struct stage stage = STAGE;
+	pthread_t threads[WAITERS];
+
+	/* Nobody is there: it has no effect. */
+	GIVES(0, pthread_cond_signal(&stage.cond));
+	GIVES(0, pthread_cond_broadcast(&stage.cond));
+	for (int i = 0; i < WAITERS; i++)
+		threads[i] = start(take_token, &stage);
+	await_waiting(&stage, WAITERS);
+	for (unsigned int i = 1; i <= 3; i++) {
+		give(&stage, 1);
+		GIVES(0, pthread_cond_signal(&stage.cond));
+		while (woken(&stage) != i)
+			usleep(200);
+	}
+	give(&stage, WAITERS - 3);
+	GIVES(0, pthread_cond_broadcast(&stage.cond));
+	for (int i = 0; i < WAITERS; i++)
+		join(threads[i]);
+	CHECK(stage.woken == WAITERS);
+	GIVES(0, pthread_cond_destroy(&stage.cond));
+}
+
+/* Cancellation */
+
+static void unlock_held(void *mutex)
+{
+	CHECK(!is_free(mutex));
+	CHECK(pthread_mutex_unlock(mutex) == 0);
+}
+
+static void *be_cancelled(void *arg)
+{
+	struct stage *stage = arg;
+
+	CHECK(pthread_mutex_lock(&stage->mutex) == 0);
+	stage->waiting++;
+	/* The mutex is held again when the program's own handlers run, the first of which this is.
+	 */
+	pthread_cleanup_push(unlock_held, &stage->mutex);
+	for (;;)
+		CHECK(pthread_cond_wait(&stage->cond, &stage->mutex) == 0);
+	pthread_cleanup_pop(1);
+	return NULL;
+}
+
+static void check_cancelled(int type)
+{
+	struct stage stage = {.mutex = typed_mutex(type), .cond = PTHREAD_COND_INITIALIZER};
+	pthread_t thread;
+
+	thread = start(be_cancelled, &stage);
+	await_waiting(&stage, 1);
+	CHECK(pthread_cancel(thread) == 0);
+	CHECK(join(thread) == PTHREAD_CANCELED);
+	CHECK(is_free(&stage.mutex));
+
+	/* Asked for before it waits. */
+	CHECK(pthread_mutex_lock(&stage.mutex) == 0);
+	thread = start(be_cancelled, &stage);
+	CHECK(pthread_cancel(thread) == 0);
+	CHECK(pthread_mutex_unlock(&stage.mutex) == 0);
+	CHECK(join(thread) == PTHREAD_CANCELED);
+	CHECK(is_free(&stage.mutex));
+
+	/* Nobody is left behind in it. */
+	GIVES(0, pthread_cond_signal(&stage.cond));
+	GIVES(0, pthread_cond_broadcast(&stage.cond));
+	GIVES(0, pthread_cond_destroy(&stage.cond));
+	GIVES(0, pthread_mutex_destroy(&stage.mutex));
+}
+
+static void *not_be_cancelled(void *arg)
+{
+	CHECK(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL) == 0);
+	return take_token(arg);
+}
+
+static void check_cancellation_disabled(void)
+{
+	struct stage stage = STAGE;
+	pthread_t thread = start(not_be_cancelled, &stage);
+
+	await_waiting(&stage, 1);
+	CHECK(pthread_cancel(thread) == 0);
+	usleep(10000);
+	CHECK(woken(&stage) == 0);
+	give(&stage, 1);
+	GIVES(0, pthread_cond_signal(&stage.cond));
+	CHECK(join(thread) == NULL);
+}
+
+/*
+ * Two wait and one of them is cancelled as one signal comes: it must not be the last that was seen
+ * of the signal. The one that is left has to get its token.
+ */
+static void unlock(void *mutex)
+{
+	CHECK(pthread_mutex_unlock(mutex) == 0);
+}
+
+static void *take_or_leave(void *arg)
+{
+	struct stage *stage = arg;
+
+	CHECK(pthread_mutex_lock(&stage->mutex) == 0);
+	pthread_cleanup_push(unlock, &stage->mutex);
+	stage->waiting++;
+	while (!stage->tokens)
+		CHECK(pthread_cond_wait(&stage->cond, &stage->mutex) == 0);
+	stage->tokens--;
+	stage->woken++;
+	pthread_cleanup_pop(1);
+	return NULL;
+}
+
+#define CANCELLATIONS 3000
+
+static void check_signal_not_swallowed(void)
+{
+	for (int i = 0; i < CANCELLATIONS; i++) {
+		struct stage stage = STAGE;
+		pthread_t cancelled = start(take_or_leave, &stage), other;
+		void *result;
+
+		await_waiting(&stage, 1);
+		other = start(take_token, &stage);
+		await_waiting(&stage, 2);
+		stage.tokens = 1;
+		if (i % 2) {
+			GIVES(0, pthread_cond_signal(&stage.cond));
+			CHECK(pthread_cancel(cancelled) == 0);
+		} else {
+			CHECK(pthread_cancel(cancelled) == 0);
+			GIVES(0, pthread_cond_signal(&stage.cond));
+		}
+		result = join(cancelled);
+		if (result != PTHREAD_CANCELED) {
+			/* It took the token. The other one needs one as well. */
+			give(&stage, 1);
+			GIVES(0, pthread_cond_signal(&stage.cond));
+		}
+		join(other);
+		CHECK(stage.tokens == 0 && is_free(&stage.mutex));
+	}
+}
+
+/* Destroyed when all have been woken, but not all are back yet. */
+
+static void check_destroy_after_broadcast(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	for (int i = 0; i < 300; i++) {
+		struct stage stage = STAGE;
+		pthread_t threads[WAITERS];
+		pthread_cond_t *cond = mmap(NULL, page, PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct waiter {
+			struct stage *stage;
+			pthread_cond_t *cond;
+		} waiter = {&stage, cond};
+		void *wait_on(void *arg)
+		{
+			struct waiter *waiter = arg;
+
+			CHECK(pthread_mutex_lock(&waiter->stage->mutex) == 0);
+			waiter->stage->waiting++;
+			while (!waiter->stage->tokens)
+				CHECK(pthread_cond_wait(waiter->cond, &waiter->stage->mutex) == 0);
+			CHECK(pthread_mutex_unlock(&waiter->stage->mutex) == 0);
+			return NULL;
+		}
+
+		CHECK(cond != MAP_FAILED);
+		CHECK(pthread_cond_init(cond, NULL) == 0);
+		for (int j = 0; j < WAITERS; j++)
+			threads[j] = start(wait_on, &waiter);
+		await_waiting(&stage, WAITERS);
+		give(&stage, 1);
+		GIVES(0, pthread_cond_broadcast(cond));
+		GIVES(0, pthread_cond_destroy(cond));
+		CHECK(munmap(cond, page) == 0);
+		for (int j = 0; j < WAITERS; j++)
+			join(threads[j]);
+	}
+}
+
+/* The mutex */
+
+static void *lock_and_signal(void *arg)
+{
+	struct stage *stage = arg;
+
+	CHECK(pthread_mutex_lock(&stage->mutex) == 0);
+	stage->tokens = 1;
+	CHECK(pthread_cond_signal(&stage->cond) == 0);
+	CHECK(pthread_mutex_unlock(&stage->mutex) == 0);
+	return NULL;
+}
+
+/* glibc releases a recursive one once only, which POSIX warns of; we do it as a whole. */
+static void check_types(int type, int times)
+{
+	struct stage stage = {.mutex = typed_mutex(type), .cond = PTHREAD_COND_INITIALIZER};
+	pthread_t thread;
+
+	for (int i = 0; i < times; i++)
+		CHECK(pthread_mutex_lock(&stage.mutex) == 0);
+	thread = start(lock_and_signal, &stage);
+	while (!stage.tokens)
+		GIVES(0, pthread_cond_wait(&stage.cond, &stage.mutex));
+	for (int i = 0; i < times; i++) {
+		CHECK(!is_free(&stage.mutex));
+		GIVES(0, pthread_mutex_unlock(&stage.mutex));
+	}
+	CHECK(is_free(&stage.mutex));
+	join(thread);
+	if (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK)
+		GIVES(EPERM, pthread_cond_wait(&stage.cond, &stage.mutex));
+	GIVES(0, pthread_mutex_destroy(&stage.mutex));
+}
+
+int main(void)
+{
+	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+				    PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
+
+	begin();
+	check_signal_and_broadcast();
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		check_types(types[i], 1);
+		check_cancelled(types[i]);
+	}
+	if (expected_lock())
+		check_types(PTHREAD_MUTEX_RECURSIVE, 3);
+	check_cancellation_disabled();
+	check_signal_not_swallowed();
+	check_destroy_after_broadcast();
+	return 0;
+}
