@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Fork in a threaded program whose locks are in use: what programs do about it by atfork handlers.
+ */
+#include "test.h"
+
+#define THREADS 6
+#define FORKS	60
+
+static pthread_mutex_t mutexes[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+				     PTHREAD_MUTEX_INITIALIZER};
+static unsigned long counts[3]; /* each protected by its mutex */
+static pthread_mutex_t renewed; /* recursive: the child has another owner for it */
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static volatile bool stop;
+
+static void prepare(void)
+{
+	for (int i = 0; i < 3; i++)
+		CHECK(pthread_mutex_lock(&mutexes[i]) == 0);
+	CHECK(pthread_mutex_lock(&renewed) == 0);
+}
+
+static void parent(void)
+{
+	CHECK(pthread_mutex_unlock(&renewed) == 0);
+	for (int i = 0; i < 3; i++)
+		CHECK(pthread_mutex_unlock(&mutexes[i]) == 0);
+}
+
+/* Two ways in use: unlock what the parent has locked, and make it anew. */
+static void child(void)
+{
+	CHECK(pthread_mutex_unlock(&mutexes[0]) == 0);
+	CHECK(pthread_mutex_unlock(&mutexes[1]) == 0);
+	CHECK(pthread_mutex_init(&mutexes[2], NULL) == 0);
+	renewed = typed_mutex(PTHREAD_MUTEX_RECURSIVE);
+}
+
+static void *use(void *arg)
+{
+	unsigned int n = (unsigned int)(uintptr_t)arg;
+
+	for (unsigned int i = n; !stop; i++) {
+		CHECK(pthread_mutex_lock(&mutexes[i % 3]) == 0);
+		counts[i % 3]++;
+		if (i % 128 == 0)
+			usleep(50);
+		if (i % 64 == 1)
+			CHECK(pthread_cond_signal(&cond) == 0);
+		CHECK(pthread_mutex_unlock(&mutexes[i % 3]) == 0);
+		if (i % 32 == 0) {
+			CHECK(pthread_mutex_lock(&renewed) == 0);
+			CHECK(pthread_mutex_unlock(&renewed) == 0);
+		}
+	}
+	return NULL;
+}
+
+static void *wait_often(void *arg)
+{
+	(void)arg;
+	while (!stop) {
+		struct timespec soon = from_now(CLOCK_REALTIME, 1);
+
+		CHECK(pthread_mutex_lock(&mutexes[0]) == 0);
+		pthread_cond_timedwait(&cond, &mutexes[0], &soon);
+		CHECK(pthread_mutex_unlock(&mutexes[0]) == 0);
+	}
+	return NULL;
+}
+
+/* As in the parent, with new threads, whose stacks are where those of the parent's were. */
+static void be_a_child(void *arg)
+{
+	pthread_t threads[THREADS + 1];
+
+	(void)arg;
+	for (int i = 0; i < 3; i++) {
+		CHECK(pthread_mutex_lock(&mutexes[i]) == 0);
+		CHECK(pthread_mutex_unlock(&mutexes[i]) == 0);
+		CHECK(is_free(&mutexes[i]));
+	}
+	CHECK(pthread_mutex_lock(&renewed) == 0);
+	CHECK(pthread_mutex_unlock(&renewed) == 0);
+	CHECK(pthread_cond_init(&cond, NULL) == 0);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		threads[i] = start(use, (void *)i);
+	threads[THREADS] = start(wait_often, NULL);
+	usleep(2000);
+	stop = true;
+	for (int i = 0; i <= THREADS; i++)
+		join(threads[i]);
+}
+
+/* Waiters that the child has not: nobody may be found there, least of all on stacks of others. */
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	unsigned int waiting;
+	bool enough;
+} left = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+static void *stay(void *arg)
+{
+	CHECK(pthread_mutex_lock(&left.mutex) == 0);
+	left.waiting++;
+	while (!left.enough)
+		CHECK(pthread_cond_wait(&left.cond, &left.mutex) == 0);
+	CHECK(pthread_mutex_unlock(&left.mutex) == 0);
+	return arg;
+}
+
+/* Its stack is all zero but for what somebody writes who takes it for another's. */
+static void *keep_stack_clean(void *arg)
+{
+	volatile unsigned char stack[16384];
+
+	for (size_t i = 0; i < sizeof(stack); i++)
+		stack[i] = 0x5a;
+	pthread_barrier_wait(arg);
+	pthread_barrier_wait(arg);
+	for (size_t i = 0; i < sizeof(stack); i++)
+		CHECK(stack[i] == 0x5a);
+	return NULL;
+}
+
+static void signal_nobody(void *arg)
+{
+	pthread_barrier_t all;
+	pthread_t threads[THREADS];
+
+	(void)arg;
+	CHECK(pthread_barrier_init(&all, NULL, THREADS + 1) == 0);
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = start(keep_stack_clean, &all);
+	pthread_barrier_wait(&all);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_cond_signal(&left.cond) == 0);
+	CHECK(pthread_cond_broadcast(&left.cond) == 0);
+	pthread_barrier_wait(&all);
+	for (int i = 0; i < THREADS; i++)
+		join(threads[i]);
+}
+
+static void check_waiters_left_behind(void)
+{
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = start(stay, NULL);
+	for (bool all = false; !all; usleep(200)) {
+		CHECK(pthread_mutex_lock(&left.mutex) == 0);
+		all = left.waiting == THREADS;
+		CHECK(pthread_mutex_unlock(&left.mutex) == 0);
+	}
+	CHECK(pthread_mutex_lock(&left.mutex) == 0);
+	CHECK(in_child(signal_nobody, NULL) == 0);
+	left.enough = true;
+	CHECK(pthread_cond_broadcast(&left.cond) == 0);
+	CHECK(pthread_mutex_unlock(&left.mutex) == 0);
+	for (int i = 0; i < THREADS; i++)
+		join(threads[i]);
+}
+
+/* Before the preload library's own handlers are registered, whose constructor comes after. */
+__attribute__((constructor(101))) static void register_early(void)
+{
+	if (getenv("EARLY_HANDLERS"))
+		CHECK(pthread_atfork(prepare, parent, child) == 0);
+}
+
+static void check_forks(void)
+{
+	pthread_t threads[THREADS];
+
+	for (uintptr_t i = 0; i < THREADS; i++)
+		threads[i] = start(use, (void *)i);
+	for (int i = 0; i < FORKS; i++)
+		CHECK(in_child(be_a_child, NULL) == 0);
+	stop = true;
+	for (int i = 0; i < THREADS; i++)
+		join(threads[i]);
+}
+
+int main(int argc, char **argv)
+{
+	begin();
+	renewed = typed_mutex(PTHREAD_MUTEX_RECURSIVE);
+	check_waiters_left_behind();
+	if (!getenv("EARLY_HANDLERS"))
+		CHECK(pthread_atfork(prepare, parent, child) == 0);
+	check_forks();
+	/* Once more with the handlers the other way round. */
+	if (argc == 1 && !getenv("EARLY_HANDLERS")) {
+		CHECK(setenv("EARLY_HANDLERS", "1", 1) == 0);
+		execv(argv[0], argv);
+		CHECK(false);
+	}
+	return 0;
+}

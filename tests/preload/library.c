@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Uses locks as early as can be: while the loader resolves an indirect function, when libraries
+ * that come before this one in its order, the preload library among them, are not relocated yet;
+ * and in a constructor, which runs before that of the preload library.
+ */
+#include "library.h"
+
+static struct library used = {
+	.mutexes = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP},
+	.cond = PTHREAD_COND_INITIALIZER,
+};
+
+static inline __attribute__((always_inline)) void count(unsigned int *counter)
+{
+	for (int i = 0; i < 2; i++) {
+		if (pthread_mutex_lock(&used.mutexes[i]))
+			return;
+	}
+	if (pthread_mutex_trylock(&used.mutexes[1]) || pthread_mutex_unlock(&used.mutexes[1]))
+		return;
+	++*counter;
+	for (int i = 0; i < 2; i++) {
+		if (pthread_mutex_unlock(&used.mutexes[i]))
+			*counter = 99;
+	}
+}
+
+static struct library *get_library(void)
+{
+	return &used;
+}
+
+static struct library *(*resolve_library(void))(void)
+{
+	count(&used.resolved);
+	return get_library;
+}
+
+struct library *library(void) __attribute__((ifunc("resolve_library")));
+
+__attribute__((constructor)) static void construct(void)
+{
+	count(&used.constructed);
+}
