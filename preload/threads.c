@@ -36,8 +36,6 @@ static int lw_thrd(int error)
 
 LW_EXPORT int mtx_init(mtx_t *mtx, int type)
 {
-	if (type & ~(mtx_timed | mtx_recursive))
-		return thrd_error;
 	pthread_mutex_init(lw_mutex_of(mtx), NULL);
 	if (type & mtx_recursive)
 		lw_mutex_of(mtx)->__data.__kind = PTHREAD_MUTEX_RECURSIVE;
