@@ -17,13 +17,17 @@ SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
 OBJECTS := $(SOURCES:%.c=build/%.o)
 PRELOAD_OBJECTS := $(patsubst %.c,build/%.o,$(wildcard preload/*.c))
 TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
-C_FILES = $(shell find locks worlds lib preload tests crates kernel -name '*.[ch]')
+PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
+# Those that a program may fork with held: the locks whose waiters sleep, but one.
+PRELOAD_LOCKS := pv unfair pv42
+C_FILES = $(shell find locks worlds lib preload tests crates kernel -name '*.[ch]' -o -name '*.cc')
 # The public header and all that it includes, which end up in one directory.
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h)))
 INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
-	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
+	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/liblockworks-preload.so \
+	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo setup setup-kernel test test-format test-c test-headers test-cargo \
+.PHONY: all lib cargo setup setup-kernel test test-format test-c test-preload test-headers test-cargo \
 	test-kernel test-kernel-quick demo bench install install-lib uninstall clean help
 .DELETE_ON_ERROR:
 
@@ -69,7 +73,7 @@ build/tests/%: tests/user/%.c build/liblockworks.a
 build/tests/conformance: build/tests/shared/client.o
 build/tests/lockref: build/tests/shared/lockref_planted.o
 
-test: setup test-format test-c test-headers test-cargo test-kernel-quick
+test: setup test-format test-c test-preload test-headers test-cargo test-kernel-quick
 
 test-format:
 	clang-format --dry-run -Werror $(C_FILES)
@@ -79,6 +83,34 @@ test-c: $(TESTS:%=build/tests/%)
 	@for test in $(TESTS); do \
 		echo "test $$test"; \
 		build/tests/$$test || { echo "test $$test FAILED"; exit 1; }; \
+	done
+
+# Programs that know nothing of us, under glibc alone and under the preload library.
+build/tests/preload/%: tests/preload/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 $(WARNINGS) -pthread $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@ $(LIBRARIES)
+
+build/tests/preload/%: tests/preload/%.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=gnu++17 $(WARNINGS) -pthread $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@
+
+# One is linked with the program, the other loaded by it when it runs.
+build/tests/preload/libearly.so build/tests/preload/libloaded.so: tests/preload/library.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 $(WARNINGS) -pthread -fPIC -shared $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@
+
+build/tests/preload/lifetime: LIBRARIES := -Lbuild/tests/preload -learly -Wl,-rpath,'$$ORIGIN'
+build/tests/preload/lifetime: | build/tests/preload/libearly.so build/tests/preload/libloaded.so
+
+test-preload: build/liblockworks-preload.so $(PRELOAD_TESTS:%=build/tests/preload/%)
+	@for test in $(PRELOAD_TESTS); do \
+		echo "test preload $$test: glibc $(PRELOAD_LOCKS)"; \
+		build/tests/preload/$$test || { echo "test $$test FAILED under glibc"; exit 1; }; \
+		for lock in $(PRELOAD_LOCKS); do \
+			LD_PRELOAD=$(CURDIR)/build/liblockworks-preload.so LOCKWORKS_LOCK=$$lock \
+				EXPECTED_LOCK=$$lock build/tests/preload/$$test || \
+				{ echo "test $$test FAILED under $$lock"; exit 1; }; \
+		done; \
 	done
 
 # What users get: the installed headers by way of pkg-config, in each language, with no warning.
@@ -127,7 +159,8 @@ install-lib: lib
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/include/lockworks $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/lockworks
 	$(INSTALL) -m 644 build/liblockworks.a $(DESTDIR)$(PREFIX)/lib
-	$(INSTALL) -m 755 build/liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib
+	$(INSTALL) -m 755 build/liblockworks.so.0 build/liblockworks-preload.so \
+		$(DESTDIR)$(PREFIX)/lib
 	ln -sf liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib/liblockworks.so
 	sed 's|@prefix@|$(PREFIX)|; s|@version@|$(VERSION)|' lib/lockworks.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/lockworks.pc
@@ -151,4 +184,4 @@ help:
 	@echo 'make clean       remove what was built'
 
 -include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d) build/tests/shared/client.d \
-	build/tests/shared/lockref_planted.d
+	build/tests/shared/lockref_planted.d $(PRELOAD_TESTS:%=build/tests/preload/%.d)

@@ -198,9 +198,9 @@ static void check_pair(struct attributes with, int shared)
 	CHECK(pthread_cond_init(&pair.cond, &attr) == 0);
 
 	CHECK(pthread_mutex_lock(&pair.mutex) == 0);
-	do
-		soon = from_now(CLOCK_REALTIME, 5);
-	while (pthread_cond_timedwait(&pair.cond, &pair.mutex, &soon) == 0);
+	soon = from_now(CLOCK_REALTIME, 5);
+	while (pthread_cond_timedwait(&pair.cond, &pair.mutex, &soon) == 0)
+		;
 	CHECK(is_past(CLOCK_REALTIME, soon));
 	thread = start(wake, &pair);
 	while (!pair.done)
