@@ -132,7 +132,7 @@ test-headers: lib
 	done
 	@test -z "$$(nm -D --defined-only build/liblockworks.so | grep -v ' lw_')"
 
-test-cargo:
+test-cargo: lib
 	$(CARGO) test --release --workspace
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 

@@ -11,6 +11,7 @@ mod names;
 mod output;
 mod plot;
 mod reproduce;
+mod run;
 mod sim;
 mod torture;
 
@@ -27,7 +28,7 @@ use clap::{Parser, Subcommand};
     name = "lockworks",
     version,
     after_help = "Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit\n\
-                  before it was complete, 130 interrupted.\n\
+                  before it was complete, 130 interrupted; that of `run` is its program's.\n\
                   Colours and progress bars show on terminals only; NO_COLOR=1 turns colours off."
 )]
 struct Cli {
@@ -44,6 +45,7 @@ enum Command {
     Kernel(kernel::Args),
     Sim(sim::Args),
     Reproduce(reproduce::Args),
+    Run(run::Args),
     Fit(fit::Args),
     Demo(demo::Args),
 }
@@ -82,6 +84,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Kernel(args) => kernel::command(args),
         Command::Sim(args) => sim::command(args),
         Command::Reproduce(args) => reproduce::command(args),
+        Command::Run(args) => run::command(args),
         Command::Fit(args) => fit::command(args),
         Command::Demo(args) => demo::command(args),
     }

@@ -146,6 +146,12 @@ impl Setting {
     pub fn apply(&self) {
         self.tunable.set(self.value);
     }
+
+    /// Name and value of the environment variable that sets it for a process to be started.
+    pub fn variable(&self) -> (String, String) {
+        let name = format!("LOCKWORKS_{}", self.tunable.name.to_uppercase());
+        (name, self.value.to_string())
+    }
 }
 
 impl FromStr for Setting {

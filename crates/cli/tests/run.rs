@@ -1,0 +1,179 @@
+//! `lockworks run` from outside. The library that it preloads is built by `make lib`.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn run(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockworks"));
+    command.arg("run").args(args);
+    for name in ["LD_PRELOAD", "LOCKWORKS_LOCK", "LOCKWORKS_VERBOSE"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+fn output(mut command: Command) -> Output {
+    command.output().expect("the command runs")
+}
+
+/// Ends with this status and one line with these words, and has not started anything.
+#[track_caller]
+fn assert_refused(args: &[&str], status: i32, words: &[&str]) {
+    let output = output(run(args));
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{message}");
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    for word in words {
+        assert!(message.contains(word), "no {word:?} in {message:?}");
+    }
+}
+
+/// Compiles a program that says so when it is started.
+fn compile(directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    let program = directory.join(name);
+    let file = directory.join(format!("{name}.c"));
+    fs::write(&file, source).expect("a file");
+    let compiled = Command::new("cc")
+        .args(["-pthread", "-o"])
+        .args([&program, &file])
+        .args(options)
+        .status();
+    assert!(compiled.expect("a C compiler").success());
+    program
+}
+
+const SPEAKS: &str = "#include <stdio.h>\nint main(void) { puts(\"started\"); return 0; }\n";
+
+fn write(path: &Path, contents: &[u8], mode: u32) {
+    fs::write(path, contents).expect("a file");
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("its owner may");
+}
+
+#[test]
+fn the_program_is_run_with_the_lock_asked_for() {
+    let output = output(run(&["--lock", "unfair", "--", "sh", "-c", "exit 3"]));
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(text(&output.stderr), "");
+
+    let mut command = run(&["--lock", "unfair", "--tune", "pv_spin=7", "--", "env"]);
+    command.env("LOCKWORKS_VERBOSE", "1");
+    let output = command.output().expect("the command runs");
+    let environment = text(&output.stdout);
+    assert!(environment.contains("LOCKWORKS_LOCK=unfair\n"));
+    assert!(environment.contains("LOCKWORKS_PV_SPIN=7\n"));
+    assert!(environment.contains("/liblockworks-preload.so\n"));
+    assert!(text(&output.stderr).contains("'unfair' serves process"));
+}
+
+#[test]
+fn what_is_preloaded_already_stays() {
+    let mut command = run(&["env"]);
+    command.env("LD_PRELOAD", "libm.so.6");
+    let output = output(command);
+    assert!(text(&output.stdout).contains("/liblockworks-preload.so:libm.so.6\n"));
+}
+
+#[test]
+fn locks_that_do_not_fit_are_refused() {
+    let meant = ["unknown lock 'unfare'; did you mean 'unfair'?"];
+    assert_refused(&["--lock", "unfare", "true"], 2, &meant);
+    let large = ["'mcs' cannot be in a mutex", "4 bytes", "choose from", "pv"];
+    assert_refused(&["--lock", "mcs", "true"], 2, &large);
+    assert_refused(&["--lock", "busted", "true"], 2, &["does not exclude"]);
+    assert_refused(&["--tune", "pv_spinn=1", "true"], 2, &["pv_spin"]);
+    assert_refused(&["--lock", "pv"], 2, &["PROGRAM"]);
+}
+
+#[test]
+fn programs_that_would_not_load_it_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let refused = |name: &str, status, words: &[&str]| {
+        assert_refused(&["--", at(name).to_str().unwrap()], status, words);
+    };
+    assert_refused(&["no-such-program"], 127, &["'no-such-program' not found"]);
+
+    compile(directory.path(), "static", SPEAKS, &["-static"]);
+    refused("static", 126, &["linked statically"]);
+    compile(directory.path(), "static-pie", SPEAKS, &["-static-pie"]);
+    refused("static-pie", 126, &["linked statically"]);
+    let other_loader = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
+    compile(directory.path(), "musl", SPEAKS, &[other_loader]);
+    refused("musl", 126, &["ld-musl", "not that of glibc"]);
+
+    let dynamic = compile(directory.path(), "dynamic", SPEAKS, &[]);
+    let output = output(run(&[dynamic.to_str().unwrap()]));
+    assert_eq!(text(&output.stdout), "started\n");
+    let elf = fs::read(&dynamic).unwrap();
+    write(&at("user"), &elf, 0o4755);
+    refused("user", 126, &["set-user-ID"]);
+    write(&at("group"), &elf, 0o2755);
+    refused("group", 126, &["set-group-ID"]);
+
+    let mut narrow = elf.clone();
+    narrow[4] = 1; // of 32 bits
+    write(&at("narrow"), &narrow, 0o755);
+    refused("narrow", 126, &["another kind of processor"]);
+    let mut foreign = elf;
+    foreign[18] = 8; // MIPS
+    write(&at("foreign"), &foreign, 0o755);
+    refused("foreign", 126, &["another kind of processor"]);
+
+    write(&at("text"), b"hello\n", 0o755);
+    refused("text", 126, &["neither a program nor a script"]);
+    let script = format!("#! {} -x\n", at("static").display());
+    write(&at("script"), script.as_bytes(), 0o755);
+    refused("script", 126, &["its interpreter", "linked statically"]);
+    let endless = format!("#!{}\n", at("endless").display());
+    write(&at("endless"), endless.as_bytes(), 0o755);
+    refused("endless", 126, &["without end"]);
+}
+
+#[test]
+fn a_spinning_lock_warns_of_too_many_threads_once() {
+    let crowd = "\
+        #include <pthread.h>\n\
+        static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;\n\
+        static pthread_barrier_t all;\n\
+        static void *lock(void *arg) {\n\
+            pthread_barrier_wait(&all);\n\
+            pthread_mutex_lock(&mutex);\n\
+            pthread_mutex_unlock(&mutex);\n\
+            pthread_barrier_wait(&all);\n\
+            return arg;\n\
+        }\n\
+        int main(void) {\n\
+            pthread_t threads[300];\n\
+            pthread_barrier_init(&all, 0, 300);\n\
+            for (int i = 0; i < 300; i++) pthread_create(&threads[i], 0, lock, 0);\n\
+            for (int i = 0; i < 300; i++) pthread_join(threads[i], 0);\n\
+        }\n";
+    let directory = tempfile::tempdir().unwrap();
+    let crowd = compile(directory.path(), "crowd", crowd, &[]);
+    let one_cpu = |lock, verbose| {
+        let mut command = run(&[
+            "--lock",
+            lock,
+            "taskset",
+            "-c",
+            "0",
+            crowd.to_str().unwrap(),
+        ]);
+        command.env("LOCKWORKS_VERBOSE", verbose);
+        let output = output(command);
+        assert_eq!(output.status.code(), Some(0));
+        text(&output.stderr).to_owned()
+    };
+    let warning = one_cpu("tas", "");
+    assert_eq!(warning.lines().count(), 1, "{warning}");
+    assert!(warning.contains("warning: waiters of 'tas' spin"));
+    assert_eq!(one_cpu("tas", "0"), "");
+    assert_eq!(one_cpu("pv", ""), "");
+}
