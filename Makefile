@@ -19,7 +19,7 @@ PRELOAD_OBJECTS := $(patsubst %.c,build/%.o,$(wildcard preload/*.c))
 TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # Those that a program may fork with held: the locks whose waiters sleep, but one.
-PRELOAD_LOCKS := pv unfair pv42
+PRELOAD_LOCKS := mutex pv unfair pv42
 C_FILES = $(shell find locks worlds lib preload tests crates kernel -name '*.[ch]' -o -name '*.cc')
 # The public header and all that it includes, which end up in one directory.
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h)))

@@ -11,9 +11,9 @@
 #define LW_PRELOAD_CHOICE_H
 
 #include "lock_type.h"
-#include "pv.h"
+#include "mutex.h"
 
-#define LW_DEFAULT_LOCK "pv"
+#define LW_DEFAULT_LOCK "mutex"
 
 typedef void lw_lock_fn(void *lock, void *node);
 
@@ -39,17 +39,17 @@ static inline const struct lw_lock_type *lw_chosen(void)
 
 static inline void lw_default_lock(void *lock)
 {
-	lw_pv_lock((struct lw_pv *)lock);
+	lw_mutex_lock((struct lw_mutex *)lock);
 }
 
 static inline bool lw_default_trylock(void *lock)
 {
-	return lw_pv_trylock((struct lw_pv *)lock);
+	return lw_mutex_trylock((struct lw_mutex *)lock);
 }
 
 static inline void lw_default_unlock(void *lock)
 {
-	lw_pv_unlock((struct lw_pv *)lock);
+	lw_mutex_unlock((struct lw_mutex *)lock);
 }
 
 #endif

@@ -7,14 +7,24 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cond_queue.h"
+#include "cond.h"
 #include "glibc.h"
-#include "mutex.h"
+#include "mutex_parts.h"
+#include "surroundings.h"
 
 #define LW_COND_SHARED	  1u
 #define LW_COND_MONOTONIC 2u
 
-_Static_assert(sizeof(struct lw_cond) <= offsetof(pthread_cond_t, __data.__wrefs),
+struct lw_preload_cond {
+	struct lw_cond queue;
+	/* Those who are in a wait, and may touch it still; and from LW_FORK on, lw_forks. */
+	lw_atomic(uint32_t) users;
+};
+
+#define LW_FORK	 0x100000u
+#define LW_USERS (LW_FORK - 1)
+
+_Static_assert(sizeof(struct lw_preload_cond) <= offsetof(pthread_cond_t, __data.__wrefs),
 	       "the flags of glibc are behind ours");
 
 static bool lw_cond_is_shared(const pthread_cond_t *cond)
@@ -22,9 +32,45 @@ static bool lw_cond_is_shared(const pthread_cond_t *cond)
 	return cond->__data.__wrefs & LW_COND_SHARED;
 }
 
-static struct lw_cond *lw_cond_of(pthread_cond_t *cond)
+/* Forks */
+
+/*
+ * How many lie behind this process. Waiters of before a fork are not in the child, and their nodes
+ * lie on stacks that others may have there: a queue of before is no more.
+ */
+static uint32_t lw_forks;
+static struct lw_mutex lw_renewing;
+
+static void lw_cond_fork_child(void)
 {
-	return (struct lw_cond *)cond;
+	lw_forks += LW_FORK;
+	memset(&lw_renewing, 0, sizeof(lw_renewing));
+}
+
+__attribute__((constructor(101))) static void lw_cond_start(void)
+{
+	pthread_atfork(NULL, NULL, lw_cond_fork_child);
+}
+
+static bool lw_cond_is_of_before(struct lw_preload_cond *cond)
+{
+	return (lw_load(&cond->users, acquire) & ~LW_USERS) != lw_forks;
+}
+
+static struct lw_preload_cond *lw_cond_of(pthread_cond_t *arg)
+{
+	struct lw_preload_cond *cond = (struct lw_preload_cond *)arg;
+
+	if (lw_unlikely(lw_cond_is_of_before(cond))) {
+		lw_mutex_lock(&lw_renewing);
+		if (lw_cond_is_of_before(cond)) {
+			memset(&cond->queue, 0, sizeof(cond->queue));
+			/* release: that it is empty */
+			lw_store(&cond->users, lw_forks, release);
+		}
+		lw_mutex_unlock(&lw_renewing);
+	}
+	return cond;
 }
 
 /* The mutex, of whomever it is */
@@ -58,40 +104,72 @@ static void lw_cond_mutex_lock(void *arg)
 /* Waiting */
 
 /* A condition variable of glibc cannot unlock a mutex of ours; but any wait may end early. */
-static int lw_cond_wait_briefly(pthread_mutex_t *mutex, clockid_t clock,
-				const struct timespec *deadline)
+static int lw_preload_wait_briefly(struct lw_cond_mutex *of, const struct lw_patience *patience)
 {
 	const struct timespec brief = {0, 1000000};
-	struct lw_cond_mutex of = {.mutex = mutex};
-	struct timespec now = {0, 0};
 
-	lw_cond_mutex_unlock(&of);
-	pthread_cleanup_push(lw_cond_mutex_lock, &of);
+	lw_cond_mutex_unlock(of);
+	pthread_cleanup_push(lw_cond_mutex_lock, of);
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &brief, NULL);
 	pthread_cleanup_pop(1);
-	if (deadline)
-		clock_gettime(clock, &now);
-	return deadline && (now.tv_sec != deadline->tv_sec ? now.tv_sec > deadline->tv_sec
-							   : now.tv_nsec >= deadline->tv_nsec)
-		       ? ETIMEDOUT
-		       : 0;
+	return lw_gives_up(patience) ? ETIMEDOUT : 0;
 }
 
-static int lw_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
-			      const struct timespec *deadline)
-{
-	struct lw_cond_mutex of = {.mutex = mutex};
-	const struct lw_cond_lock lock = {lw_cond_mutex_unlock, lw_cond_mutex_lock, &of};
-	int result;
+struct lw_cond_wait {
+	struct lw_preload_cond *cond;
+	struct lw_cond_mutex *mutex;
+	struct lw_cond_waiter waiter;
+};
 
-	if (deadline && (deadline->tv_nsec < 0 || deadline->tv_nsec > 999999999))
+/* Before the mutex is acquired, with which somebody may be about to destroy it. */
+static void lw_cond_leave(struct lw_preload_cond *cond)
+{
+	/* release: we are done with it */
+	lw_fetch_add(&cond->users, -1u, release);
+}
+
+static void lw_cond_cancelled(void *arg)
+{
+	struct lw_cond_wait *wait = arg;
+
+	/* The signal is for somebody who sees to what it is about. */
+	if (lw_cond_end(&wait->cond->queue, &wait->waiter))
+		lw_cond_signal(&wait->cond->queue);
+	lw_cond_leave(wait->cond);
+	lw_cond_mutex_lock(wait->mutex);
+}
+
+static int lw_preload_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+				 const struct timespec *deadline)
+{
+	const struct lw_patience patience = {deadline, NULL, clock};
+	struct lw_cond_mutex of = {.mutex = mutex};
+	struct lw_cond_wait wait = {.mutex = &of};
+	bool signalled;
+	int type;
+
+	if (!lw_user_is_deadline(clock, deadline))
 		return EINVAL;
 	if (lw_mutex_is_ours(mutex) && !lw_mutex_is_held(mutex))
 		return EPERM;
 	if (lw_cond_is_shared(cond))
-		return lw_cond_wait_briefly(mutex, clock, deadline);
-	result = lw_cond_wait_on(lw_cond_of(cond), &lock, clock, deadline);
-	return of.error ? of.error : result;
+		return lw_preload_wait_briefly(&of, &patience);
+	wait.cond = lw_cond_of(cond);
+	lw_fetch_add(&wait.cond->users, 1, relaxed);
+	lw_cond_begin(&wait.cond->queue, &wait.waiter);
+	lw_cond_mutex_unlock(&of);
+	pthread_cleanup_push(lw_cond_cancelled, &wait);
+	/* Sleeping has no effects but that, so it may end anywhere. */
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	lw_cond_sleep(&wait.waiter, &patience);
+	pthread_setcanceltype(type, NULL);
+	pthread_cleanup_pop(0);
+	signalled = lw_cond_end(&wait.cond->queue, &wait.waiter);
+	lw_cond_leave(wait.cond);
+	lw_cond_mutex_lock(&of);
+	if (of.error)
+		return of.error;
+	return signalled ? 0 : ETIMEDOUT;
 }
 
 static bool lw_cond_is_for_glibc(const pthread_cond_t *cond, const pthread_mutex_t *mutex)
@@ -108,22 +186,33 @@ static clockid_t lw_cond_clock(const pthread_cond_t *cond)
 
 LW_EXPORT int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 {
-	if (attr)
-		return lw_glibc()->cond_init(cond, attr);
-	memset(cond, 0, sizeof(*cond));
+	if (attr) {
+		int error = lw_glibc()->cond_init(cond, attr);
+
+		if (error || lw_cond_is_shared(cond))
+			return error;
+	} else {
+		memset(cond, 0, sizeof(*cond));
+	}
+	lw_store(&lw_cond_of(cond)->users, lw_forks, relaxed);
 	return 0;
 }
 
 LW_EXPORT int pthread_cond_destroy(pthread_cond_t *cond)
 {
-	return lw_cond_is_shared(cond) ? lw_glibc()->cond_destroy(cond) : 0;
+	if (lw_cond_is_shared(cond))
+		return lw_glibc()->cond_destroy(cond);
+	/* Those who have been signalled may not be back yet; acquire: as they leave. */
+	lw_await_eq_soon(&lw_cond_of(cond)->users, LW_USERS, 0, acquire);
+	lw_cond_destroy(&lw_cond_of(cond)->queue);
+	return 0;
 }
 
 LW_EXPORT int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
 	if (lw_cond_is_for_glibc(cond, mutex))
 		return lw_glibc()->cond_wait(cond, mutex);
-	return lw_cond_wait_until(cond, mutex, CLOCK_REALTIME, NULL);
+	return lw_preload_wait_until(cond, mutex, CLOCK_REALTIME, NULL);
 }
 
 LW_EXPORT int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
@@ -131,7 +220,7 @@ LW_EXPORT int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mute
 {
 	if (lw_cond_is_for_glibc(cond, mutex))
 		return lw_glibc()->cond_timedwait(cond, mutex, deadline);
-	return lw_cond_wait_until(cond, mutex, lw_cond_clock(cond), deadline);
+	return lw_preload_wait_until(cond, mutex, lw_cond_clock(cond), deadline);
 }
 
 LW_EXPORT int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
@@ -141,14 +230,14 @@ LW_EXPORT int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mute
 		return lw_glibc()->cond_clockwait(cond, mutex, clock, deadline);
 	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)
 		return EINVAL;
-	return lw_cond_wait_until(cond, mutex, clock, deadline);
+	return lw_preload_wait_until(cond, mutex, clock, deadline);
 }
 
 LW_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 {
 	if (lw_cond_is_shared(cond))
 		return lw_glibc()->cond_signal(cond);
-	lw_cond_signal(lw_cond_of(cond));
+	lw_cond_signal(&lw_cond_of(cond)->queue);
 	return 0;
 }
 
@@ -156,6 +245,6 @@ LW_EXPORT int pthread_cond_broadcast(pthread_cond_t *cond)
 {
 	if (lw_cond_is_shared(cond))
 		return lw_glibc()->cond_broadcast(cond);
-	lw_cond_broadcast(lw_cond_of(cond));
+	lw_cond_broadcast(&lw_cond_of(cond)->queue);
 	return 0;
 }

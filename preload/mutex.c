@@ -8,7 +8,7 @@
 
 #include "choice.h"
 #include "glibc.h"
-#include "mutex.h"
+#include "mutex_parts.h"
 #include "surroundings.h"
 
 _Static_assert(sizeof(((pthread_mutex_t *)0)->__data.__lock) == 4, "a lock has 4 bytes");
@@ -44,23 +44,19 @@ static void lw_release(pthread_mutex_t *mutex)
 		type->unlock(&mutex->__data.__lock, NULL);
 }
 
-static bool lw_is_past(clockid_t clock, const struct timespec *time)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec != time->tv_sec ? now.tv_sec > time->tv_sec
-					  : now.tv_nsec >= time->tv_nsec;
-}
-
 static int lw_take_until(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
 {
+	const struct lw_patience patience = {deadline, NULL, clock};
+	const struct lw_lock_type *type = lw_chosen();
+
 	if (lw_try(mutex))
 		return 0;
-	if (deadline->tv_nsec < 0 || deadline->tv_nsec > 999999999)
+	if (!lw_user_is_deadline(clock, deadline))
 		return EINVAL;
+	if (type->lock_patient)
+		return type->lock_patient(&mutex->__data.__lock, &patience) ? 0 : ETIMEDOUT;
 	while (!lw_try(mutex)) {
-		if (lw_is_past(clock, deadline))
+		if (lw_gives_up(&patience))
 			return ETIMEDOUT;
 		lw_doze();
 	}

@@ -22,11 +22,11 @@ use crate::names::{self, setting};
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// The lock in its mutexes, by name [default: LOCKWORKS_LOCK, or else pv]
+    /// The lock in its mutexes, by name [default: LOCKWORKS_LOCK, or else mutex]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 
-    /// Set a lock's tunable, as pv_spin=1000; `lockworks locks pv` lists those of pv
+    /// Set a lock's tunable, as mutex_spin=1000; `lockworks locks mutex` lists its own
     #[arg(long, visible_alias = "tunable", value_name = "NAME=VALUE", value_parser = setting)]
     tune: Vec<Setting>,
 
@@ -42,7 +42,7 @@ condition variables go with them; those that are shared between processes, robus
 protect priorities go to glibc as ever, and so do rwlocks, barriers and semaphores. What takes no
 part: programs that bring their own locks, as those written in Go or Rust do.
 
-Locks that may serve have 4 bytes. Those whose waiters sleep suit any program: pv, unfair. The others
+Locks that may serve have 4 bytes. Those whose waiters sleep suit any program: mutex, pv, unfair. The others
 spin, and are for programs with fewer threads than CPUs; a line on standard error warns when that
 does not hold.
 
@@ -57,7 +57,8 @@ not found; one line says why, and nothing has been started then.
 Examples:
   lockworks run -- redis-server --io-threads 4
   lockworks run --lock unfair -- mariadbd --user=mysql
-  lockworks run --lock cna --tune pv_spin=1000 -- ./server        one thread for each CPU
+  lockworks run --tune mutex_spin=1000 -- memcached -t 8
+  lockworks run --lock cna -- ./server        with no more threads than CPUs
   LOCKWORKS_VERBOSE=1 lockworks run -- python3 -m test test_threading";
 
 /// What shells give when a program is there but does not run, and when it is not there.

@@ -10,8 +10,8 @@
  *   __kind   what glibc has there, since static initialisers put it there: what type it is, or that
  *            it is shared between processes, robust, or has a protocol, and so is not ours
  */
-#ifndef LW_PRELOAD_MUTEX_H
-#define LW_PRELOAD_MUTEX_H
+#ifndef LW_PRELOAD_MUTEX_PARTS_H
+#define LW_PRELOAD_MUTEX_PARTS_H
 
 #include <pthread.h>
 #include <stdbool.h>
