@@ -162,6 +162,22 @@ static void check_waiters_left_behind(void)
 		join(threads[i]);
 }
 
+/* The child's thread is another, which does not hold what its parent's has locked. */
+static void unlock_of_parent(void *mutex)
+{
+	GIVES(EPERM, pthread_mutex_unlock(mutex));
+	GIVES(EBUSY, pthread_mutex_trylock(mutex));
+}
+
+static void check_owner(void)
+{
+	pthread_mutex_t checking = typed_mutex(PTHREAD_MUTEX_ERRORCHECK);
+
+	CHECK(pthread_mutex_lock(&checking) == 0);
+	CHECK(in_child(unlock_of_parent, &checking) == 0);
+	GIVES(0, pthread_mutex_unlock(&checking));
+}
+
 /* Before the preload library's own handlers are registered, whose constructor comes after. */
 __attribute__((constructor(101))) static void register_early(void)
 {
@@ -186,6 +202,7 @@ int main(int argc, char **argv)
 {
 	begin();
 	renewed = typed_mutex(PTHREAD_MUTEX_RECURSIVE);
+	check_owner();
 	check_waiters_left_behind();
 	if (!getenv("EARLY_HANDLERS"))
 		CHECK(pthread_atfork(prepare, parent, child) == 0);
