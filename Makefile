@@ -94,10 +94,11 @@ build/tests/preload/%: tests/preload/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=gnu++17 $(WARNINGS) -pthread $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@
 
-# One is linked with the program, the other loaded by it when it runs.
+# One is linked with the program, the other loaded by it when it runs. Without lazy binding, which
+# would not be ready when indirect functions are resolved.
 build/tests/preload/libearly.so build/tests/preload/libloaded.so: tests/preload/library.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 $(WARNINGS) -pthread -fPIC -shared $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@
+	$(CC) -std=gnu17 $(WARNINGS) -pthread -fPIC -fno-plt -shared $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@
 
 build/tests/preload/lifetime: LIBRARIES := -Lbuild/tests/preload -learly -Wl,-rpath,'$$ORIGIN'
 build/tests/preload/lifetime: | build/tests/preload/libearly.so build/tests/preload/libloaded.so

@@ -7,30 +7,26 @@
 
 #include "operations.h"
 
-/* LW_GLIBC(name): pthread_<name>(), each of whose definitions does the same. */
-#define LW_GLIBC_MUTEX(LW_GLIBC)  \
-	LW_GLIBC(mutex_init)      \
-	LW_GLIBC(mutex_destroy)   \
-	LW_GLIBC(mutex_lock)      \
-	LW_GLIBC(mutex_trylock)   \
-	LW_GLIBC(mutex_timedlock) \
-	LW_GLIBC(mutex_clocklock) \
-	LW_GLIBC(mutex_unlock)
-
-/* The same, of which there may be older ones for another type. */
-#define LW_GLIBC_COND(LW_GLIBC)  \
-	LW_GLIBC(cond_init)      \
-	LW_GLIBC(cond_destroy)   \
-	LW_GLIBC(cond_wait)      \
-	LW_GLIBC(cond_timedwait) \
-	LW_GLIBC(cond_clockwait) \
-	LW_GLIBC(cond_signal)    \
+/* LW_GLIBC(name): pthread_<name>() */
+#define LW_GLIBC_FUNCTIONS(LW_GLIBC) \
+	LW_GLIBC(mutex_init)         \
+	LW_GLIBC(mutex_destroy)      \
+	LW_GLIBC(mutex_lock)         \
+	LW_GLIBC(mutex_trylock)      \
+	LW_GLIBC(mutex_timedlock)    \
+	LW_GLIBC(mutex_clocklock)    \
+	LW_GLIBC(mutex_unlock)       \
+	LW_GLIBC(cond_init)          \
+	LW_GLIBC(cond_destroy)       \
+	LW_GLIBC(cond_wait)          \
+	LW_GLIBC(cond_timedwait)     \
+	LW_GLIBC(cond_clockwait)     \
+	LW_GLIBC(cond_signal)        \
 	LW_GLIBC(cond_broadcast)
 
 struct lw_glibc {
 #define LW_GLIBC(name) __typeof__(&pthread_##name) name;
-	LW_GLIBC_MUTEX(LW_GLIBC)
-	LW_GLIBC_COND(LW_GLIBC)
+	LW_GLIBC_FUNCTIONS(LW_GLIBC)
 #undef LW_GLIBC
 	lw_atomic(bool) found;
 };

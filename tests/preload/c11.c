@@ -117,14 +117,19 @@ static void check_cnd(void)
 }
 
 static pthread_spinlock_t spin;
-static unsigned long spun;
+static volatile unsigned long spun;
 
 static void *spin_often(void *arg)
 {
 	for (int i = 0; i < 20000; i++) {
+		unsigned long seen;
+
 		if (i % 4 || pthread_spin_trylock(&spin))
 			CHECK(pthread_spin_lock(&spin) == 0);
-		spun++;
+		seen = spun;
+		if (i % 512 == 0)
+			sched_yield();
+		spun = seen + 1;
 		CHECK(pthread_spin_unlock(&spin) == 0);
 	}
 	return arg;

@@ -31,13 +31,19 @@ static struct library *get_library(void)
 	return &used;
 }
 
-static struct library *(*resolve_library(void))(void)
+static struct library *(*resolve_get(void))(void)
 {
 	count(&used.resolved);
 	return get_library;
 }
 
-struct library *library(void) __attribute__((ifunc("resolve_library")));
+/* Known here only, so that the loader resolves it with this library, not with who calls it. */
+static struct library *get(void) __attribute__((ifunc("resolve_get")));
+
+struct library *library(void)
+{
+	return get();
+}
 
 __attribute__((constructor)) static void construct(void)
 {
