@@ -22,6 +22,19 @@ static void *count_early(void *arg)
 	return arg;
 }
 
+/* Before that, when the loader has come to the program, and knows no environment yet. */
+static int answer(void)
+{
+	return pthread_mutex_trylock(&early) == 0 ? pthread_mutex_unlock(&early) : -1;
+}
+
+static int (*resolve_ask(void))(void)
+{
+	return answer() == 0 ? answer : NULL;
+}
+
+static int ask(void) __attribute__((ifunc("resolve_ask")));
+
 /* When others have been initialised, or not yet; and when they have ended. */
 __attribute__((constructor(101), destructor(101))) static void use_early(void)
 {
@@ -149,6 +162,7 @@ static void check_many_threads(void)
 int main(void)
 {
 	begin();
+	CHECK(ask() == 0);
 	check_library(library());
 	check_dlopen();
 	check_key_destructors();
