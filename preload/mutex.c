@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -142,9 +143,22 @@ unsigned int lw_mutex_release_whole(pthread_mutex_t *mutex)
 	return count;
 }
 
+/*
+ * Who has signalled us with the mutex held may be waiting for our CPU to release it, or just be
+ * about to: to spin for it would keep both.
+ */
+#define LW_YIELDS 2
+
 void lw_mutex_take_whole(pthread_mutex_t *mutex, unsigned int count)
 {
-	lw_take(mutex);
+	bool taken = lw_try(mutex);
+
+	for (int yields = 0; !taken && yields < LW_YIELDS; yields++) {
+		sched_yield();
+		taken = lw_try(mutex);
+	}
+	if (!taken)
+		lw_take(mutex);
 	lw_hold(mutex, count);
 }
 
