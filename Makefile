@@ -131,13 +131,16 @@ test-examples: stage
 		PKG_CONFIG_PATH=$(STAGE)/lib/pkgconfig $(MAKE) -B -s -C examples/$${example%/*} && \
 		LD_LIBRARY_PATH=$(STAGE)/lib examples/$$example || exit 1; \
 	done
+	@echo 'test examples/rust/hits, and the crate without std'
+	@$(CARGO) run --quiet --release -p lockworks --example hits
+	@$(CARGO) build --quiet --release -p lockworks --no-default-features
 
 # Each tool is silent about the locks that exclude, and not about the one that does not.
 test-sanitizers:
 	@$(MAKE) --no-print-directory ANNOTATE=valgrind build/valgrind/sanitizers/torture
 	@$(MAKE) --no-print-directory ANNOTATE=thread build/thread/sanitizers/torture
-	@for watched in "valgrind -q --tool=helgrind --error-exitcode=9 build/valgrind" \
-			"valgrind -q --tool=drd --error-exitcode=9 build/valgrind" build/thread; do \
+	@for watched in "valgrind -q --fair-sched=yes --tool=helgrind --error-exitcode=9 build/valgrind" \
+			"valgrind -q --fair-sched=yes --tool=drd --error-exitcode=9 build/valgrind" build/thread; do \
 		echo "test $$watched/sanitizers/torture"; \
 		$$watched/sanitizers/torture || exit 1; \
 		! $$watched/sanitizers/torture busted 2>/dev/null || \

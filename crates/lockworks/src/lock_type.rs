@@ -1,5 +1,10 @@
-use std::ffi::{CStr, c_char, c_uint, c_void};
-use std::sync::LazyLock;
+use core::ffi::{CStr, c_char, c_uint, c_void};
+use core::slice;
+#[cfg(feature = "std")]
+use std::time::Instant;
+
+#[cfg(feature = "std")]
+use crate::{Cancel, GivenUp, waiting::wait_until};
 
 /// Acquires the lock at the first address, waiting as long as it takes. The
 /// second is a queue node, lent until the matching [`UnlockFn`] returns.
@@ -128,7 +133,7 @@ impl LockType {
     ///
     /// # Safety
     ///
-    /// `lock` has [`size`](Self::size) bytes, aligned to 8, made an unlocked lock by
+    /// `lock` has [`size`](Self::size) bytes, aligned to that, made an unlocked lock by
     /// [`initialise`](Self::initialise) and used through this type only. `node` has
     /// [`node_size`](Self::node_size) bytes, aligned to 64, which nobody else
     /// uses until [`unlock`](Self::unlock) has returned. This thread does not hold the lock.
@@ -145,6 +150,34 @@ impl LockType {
     pub unsafe fn try_lock(&self, lock: *mut u8, node: *mut u8) -> bool {
         // SAFETY: as the caller promises.
         unsafe { (self.try_lock)(lock.cast(), node.cast()) }
+    }
+
+    /// Acquires the lock at `lock`, but waits no longer than until `deadline`, or `cancel`.
+    ///
+    /// # Panics
+    ///
+    /// As [`RawLock::lock_until`](crate::RawLock::lock_until) does.
+    ///
+    /// # Safety
+    ///
+    /// As for [`lock`](Self::lock). On an error, `node` is free again.
+    #[cfg(feature = "std")]
+    pub(crate) unsafe fn lock_until(
+        &self,
+        lock: *mut u8,
+        node: *mut u8,
+        deadline: Option<Instant>,
+        cancel: Option<&Cancel>,
+    ) -> Result<(), GivenUp> {
+        let lock_patient = self.lock_patient.expect("a lock whose waiters may give up");
+        // SAFETY: as the caller promises.
+        if unsafe { self.try_lock(lock, node) } {
+            return Ok(());
+        }
+        // SAFETY: the same; `patience` is what the C side takes it for.
+        wait_until(deadline, cancel, |patience| unsafe {
+            lock_patient(lock.cast(), patience)
+        })
     }
 
     /// Releases the lock at `lock`.
@@ -187,12 +220,11 @@ unsafe extern "C" {
 /// Every lock of the library, in the order in which tables show them. The last
 /// one [`is_broken`](LockType::is_broken).
 pub fn lock_types() -> &'static [&'static LockType] {
-    static TYPES: LazyLock<Vec<&'static LockType>> = LazyLock::new(|| {
-        // SAFETY: a constant table of constants, which ends with NULL.
-        unsafe { table((&raw const lw_lock_types).cast()).map(|entry: *const LockType| &*entry) }
-            .collect()
-    });
-    &TYPES
+    let first = (&raw const lw_lock_types).cast::<*const LockType>();
+    // SAFETY: a constant table of constants, which ends with NULL.
+    let count = unsafe { table(first) }.count();
+    // SAFETY: the same; so many pointers, none of them NULL, are as many references.
+    unsafe { slice::from_raw_parts(first.cast(), count) }
 }
 
 /// The lock of that name.

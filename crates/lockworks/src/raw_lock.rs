@@ -3,7 +3,6 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::time::Instant;
 
-use crate::waiting::wait_until;
 use crate::{Cancel, GivenUp, LockType};
 
 /// Zeroed memory on lines of its own: 128 bytes, since processors fetch lines in pairs.
@@ -163,17 +162,16 @@ impl RawLock {
         deadline: Option<Instant>,
         cancel: Option<&Cancel>,
     ) -> Result<(), GivenUp> {
-        let lock_patient = self
-            .lock_type
-            .lock_patient
-            .expect("a lock whose waiters may give up");
-        if self.try_lock(node) {
-            return Ok(());
+        self.check(node);
+        // SAFETY: as in `lock`.
+        unsafe {
+            self.lock_type.lock_until(
+                self.address(),
+                node.memory.start.as_ptr(),
+                deadline,
+                cancel,
+            )?;
         }
-        // SAFETY: as in `lock`; `patience` is what the C side takes it for.
-        wait_until(deadline, cancel, |patience| unsafe {
-            lock_patient(self.address().cast(), patience)
-        })?;
         node.lent_to = Some(self.memory.start);
         Ok(())
     }

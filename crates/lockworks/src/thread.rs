@@ -1,4 +1,4 @@
-use std::ffi::{c_int, c_uint};
+use core::ffi::{c_int, c_uint};
 
 unsafe extern "C" {
     safe fn lw_thread_attach() -> c_uint;

@@ -4,7 +4,7 @@
 //! `LOCKWORKS_NEAR=llc`. They are numbered from 0 without gaps.
 //! `LOCKWORKS_TOPOLOGY=0-3,8:4-7` sets them by hand.
 
-use std::ffi::{c_char, c_int, c_uint};
+use core::ffi::{c_char, c_int, c_uint};
 
 use crate::lock_type::text;
 

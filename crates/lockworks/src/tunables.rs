@@ -14,9 +14,9 @@
 //!
 //! Other values are refused with a line on standard error.
 
-use std::error::Error;
-use std::ffi::{c_int, c_uint};
-use std::fmt;
+use core::error::Error;
+use core::ffi::{c_int, c_uint};
+use core::fmt;
 
 unsafe extern "C" {
     safe fn lw_set_numa_spinlock(mode: c_int) -> c_int;

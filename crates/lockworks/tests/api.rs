@@ -6,6 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lockworks::lock_api::{Mutex, RawMutexTimed};
 use lockworks::tunables::{self, NumaMode, OutOfRange};
 use lockworks::{
     Cancel, GivenUp, Lockref, Node, RawLock, Setting, Settings, ThreadPriority, Tunable, find,
@@ -103,6 +104,28 @@ fn locks_exclude() {
             lock_type.name()
         );
     }
+}
+
+/// By the one who holds none of it: waiting in vain, and until it is free.
+fn times_out<R: RawMutexTimed<Duration = Duration, Instant = Instant> + Send + Sync>() {
+    let lock = &Mutex::<R, _>::new(0);
+    let held = lock.lock();
+    let soon = Instant::now() + Duration::from_millis(5);
+    thread::scope(|scope| {
+        let timed = scope.spawn(move || lock.try_lock_until(soon).is_none());
+        assert!(timed.join().unwrap() && Instant::now() >= soon);
+        let patient = scope.spawn(|| *lock.try_lock_for(Duration::MAX).unwrap() = 1);
+        thread::sleep(Duration::from_millis(1));
+        drop(held);
+        patient.join().unwrap();
+    });
+    assert_eq!(*lock.try_lock_for(Duration::ZERO).unwrap(), 1);
+}
+
+#[test]
+fn mutexes_time_out() {
+    times_out::<lockworks::pv::RawMutex>();
+    times_out::<lockworks::unfair::RawMutex>();
 }
 
 #[test]
