@@ -61,7 +61,7 @@ int main()
 		});
 	}
 	for (unsigned int i = 0; i < consumers; i++) {
-		threads.emplace_back([&] {
+		threads.emplace_back([&, i] {
 			std::uint64_t ours = 0;
 			for (unsigned int n = i; n < producers * items; n += consumers)
 				ours += queue.pop(std::chrono::hours(1)).value();
