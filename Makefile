@@ -176,12 +176,14 @@ install-lib: lib
 	$(INSTALL) -m 644 $(BUILD)/liblockworks.a $(DESTDIR)$(PREFIX)/lib
 	$(INSTALL) -m 755 $(BUILD)/liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib
 	ln -sf liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib/liblockworks.so
-	sed 's|@prefix@|$(PREFIX)|; s|@version@|$(VERSION)|; s|@annotation@|$(ANNOTATION)|' lib/lockworks.pc.in \
-		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/lockworks.pc
+	sed -e 's|@prefix@|$(PREFIX)|; s|@version@|$(VERSION)|' \
+		-e 's|@annotation@|$(ANNOTATION)|; s|@sanitizer@|$(filter -fsanitize=%,$(ANNOTATION))|' \
+		lib/lockworks.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/lockworks.pc
 
 uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)%)
-	@rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/include/lockworks
+	@[ ! -d $(DESTDIR)$(PREFIX)/include/lockworks ] || \
+		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/include/lockworks
 
 clean:
 	rm -rf build
