@@ -42,7 +42,7 @@ static_assert(offsetof(union lw_word, locked) == offsetof(struct qspinlock, lock
 static_assert(offsetof(union lw_word, pending) == offsetof(struct qspinlock, pending));
 static_assert(LW_LOCKED == _Q_LOCKED_VAL && LW_LOCKED_MASK == _Q_LOCKED_MASK);
 static_assert(LW_PENDING == _Q_PENDING_VAL);
-static_assert((LW_PENDING | LW_SERVICE_MASK | LW_PARKED) == _Q_PENDING_MASK);
+static_assert((LW_PENDING | LW_SERVICE_MASK | LW_QUEUE_LOCKED | LW_PARKED) == _Q_PENDING_MASK);
 static_assert(LW_TAIL_MASK == _Q_TAIL_MASK && LW_TAIL_SLOT_SHIFT == _Q_TAIL_CPU_OFFSET);
 static_assert(CONFIG_NR_CPUS <= LW_MAX_SLOTS);
 static_assert(MAX_NUMNODES <= LW_CNA_PRIORITY); /* so a CPU of no node is never passed over */

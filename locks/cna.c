@@ -193,12 +193,13 @@ static const struct lw_queue_policy lw_cna_policy = {
 	.handoff = lw_cna_handoff,
 };
 
-static lw_always_inline bool lw_cna_queue(union lw_word *lock, uint32_t tail, struct lw_node *node,
-					  const struct lw_patience *patience)
+static lw_always_inline enum lw_queue_end lw_cna_queue(union lw_word *lock, uint32_t tail,
+						       struct lw_node *node,
+						       const struct lw_patience *patience)
 {
 	(void)patience;
 	lw_queue_and_wait(lock, tail, node, &lw_cna_policy);
-	return true;
+	return LW_QUEUE_ACQUIRED;
 }
 
 void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)

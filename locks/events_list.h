@@ -31,6 +31,7 @@ LW_EVENT(steals_behind_head, "acquired by stealing, from the place behind the qu
 LW_EVENT(steals_third, "acquired by stealing, from the third place of the queue, more or less")
 LW_EVENT(steals_fourth, "acquired by stealing, from the fourth place, more or less")
 LW_EVENT(steals_further_back, "acquired by stealing, from further back")
+LW_EVENT(waiters_grouped, "waiters put before others for the NUMA node of the queue head")
 LW_EVENT(halts_at_head, "halts of the queue head")
 LW_EVENT(halts_in_queue, "halts of waiters behind it")
 LW_EVENT(halts_early, "of these: since the waiter before had halted")

@@ -14,12 +14,11 @@
  *      `------------ (*,*,2) <-------------- unlock -----------------'
  *                       takes the head out and kicks it
  *
- * To unlock and to see parked is one atomic step. In user space it is a store and a load, since
- * those who never halt would pay most for it (lw_release_is_split()). In between, parked (*,*,0),
- * one who arrives may acquire the lock; then it is for that one to see parked. The load may come
- * before the store is seen, so a head may be missed. It looks for longer than such a store takes,
- * and sleeps no longer than it has slept before until it looks again: a 1-0 protocol (Dice 2001). A
- * head that gives up makes sure first (lw_settle()).
+ * To unlock and to see parked is one atomic step. In user space it is a load and then a store,
+ * since those who never halt would pay most for it (lw_release_is_split()). In between a head may
+ * park, and is missed: parked (*,*,0), which nobody acquires. It looks for longer than such a store
+ * takes, and sleeps no longer than it has slept before until it looks again: a 1-0 protocol (Dice
+ * 2001).
  *
  * `pending` says that the lock is not to be stolen by those who arrive: one who
  * waits for it without a queue node, or the queue head, has set it. It is advice: the
@@ -36,12 +35,12 @@
  *                 ^     |
  *          HEAD --'     `----> HEAD   kicked by the one who unlocks
  *
- *   ABANDONED   was WAITING or HALTED_HEAD, and has given up: whoever would hand over to it, or
- *               kick it, takes it out of the queue and gives its slot back
+ *   ABANDONED   was WAITING, and has given up: whoever would hand over to it takes it out of the
+ *               queue and gives its slot back
  *
- * All changes to a queue but arrival are made by the holder of the lock: the head that has
- * it hands over before it returns, one that steals it leaves the queue before it returns, and
- * who unlocks it clears away a head that gave up. So neighbours never leave at a time.
+ * One at a time changes a queue, but for arrivals: its head, which hands over when it has acquired
+ * the lock or gives up; or a waiter that has stolen the lock and takes itself out. Where waiters
+ * give up, a bit of the word is the lock of these two.
  *
  * A kick is a hint. Whoever wakes looks again, so one that comes late, or for another, is harmless.
  *
@@ -76,6 +75,10 @@
 #ifndef LW_RACES
 #define LW_RACES 1024
 #endif
+/* A head looks so far behind it for a waiter of its NUMA node. */
+#ifndef LW_GROUP_REACH
+#define LW_GROUP_REACH 16
+#endif
 /* Most waiters that are kicked ahead of their turn. */
 #define LW_KICK_AHEAD_MAX 8
 
@@ -89,9 +92,11 @@ struct lw_halting {
 	bool wait_early;     /* halt as soon as the waiter before has */
 	bool latencies;	     /* measure how long kicks and wake-ups take */
 	uint32_t kick_ahead; /* how many waiters behind the head are kicked with it */
-	uint32_t linger;     /* looks of one that arrives before it queues, if it may steal */
-	uint32_t spin;	     /* looks before halting */
-	uint32_t claim;	     /* after so many halts or watches in vain the head forbids stealing */
+	uint32_t group;	 /* so many waiters in a row may be put before others for their NUMA node;
+			    not together with steal_queued */
+	uint32_t linger; /* looks of one that arrives before it queues, if it may steal */
+	uint32_t spin;	 /* looks before halting */
+	uint32_t claim;	 /* after so many halts or watches in vain the head forbids stealing */
 };
 
 #define LW_NEVER_CLAIM UINT32_MAX
@@ -105,6 +110,8 @@ static inline uint32_t lw_halting_watch(union lw_word *lock, uint32_t looks)
 
 	if ((val & LW_LOCKED_MASK) == LW_UNLOCKING)
 		val = lw_await_ne_soon(&lock->val, LW_LOCKED_MASK, LW_UNLOCKING, relaxed);
+	if (val & LW_QUEUE_LOCKED)
+		val = lw_await_eq_soon(&lock->val, LW_QUEUE_LOCKED, 0, relaxed);
 	return val;
 }
 
@@ -235,17 +242,22 @@ static lw_always_inline struct lw_node *lw_halting_next(union lw_word *lock, str
 	return next;
 }
 
-/* Make the first from `node` on that has not given up the head of the queue; clear away others. */
-static lw_always_inline void lw_halting_pass(union lw_word *lock, struct lw_node *node, bool hold,
-					     struct lw_halting how)
+/*
+ * We are head, and leave the queue: make the first behind us that has not given up the head of it,
+ * and clear away the others.
+ */
+static lw_always_inline void lw_halting_pass(union lw_word *lock, uint32_t tail,
+					     struct lw_node *node, bool hold, struct lw_halting how)
 {
+	node = lw_halting_next(lock, node, tail);
 	/* (*,0,*) -> (*,1,*): nobody is to overtake the new head, not even while it wakes up */
 	if (node && !how.claim)
 		lw_fetch_or(&lock->val, LW_PENDING, relaxed);
 	while (node && !lw_make_head(lock, node, hold, how)) {
-		uint32_t tail = lw_load(&node->tail, relaxed);
-		struct lw_node *next = lw_halting_next(lock, node, tail);
+		struct lw_node *next;
 
+		tail = lw_load(&node->tail, relaxed);
+		next = lw_halting_next(lock, node, tail);
 		/* (0,1,*) -> (0,0,*) */
 		if (!next && !how.claim)
 			lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
@@ -256,33 +268,60 @@ static lw_always_inline void lw_halting_pass(union lw_word *lock, struct lw_node
 }
 
 /*
- * We have stolen the lock, so only arrivals change the queue: leave it.
- *   prev <-> node <-> next   becomes   prev <-> next
+ * Take `node` out from behind `prev`: prev -> node -> next  becomes  prev -> next. Gives `next`,
+ * NULL if it was the last.
  */
-static lw_always_inline void lw_halting_leave(union lw_word *lock, uint32_t tail,
-					      struct lw_node *node, struct lw_halting how)
+static lw_always_inline struct lw_node *lw_halting_unlink(union lw_word *lock, struct lw_node *prev,
+							  struct lw_node *node)
 {
-	struct lw_node *prev, *next;
+	struct lw_node *next = lw_load(&node->next, dependency);
 
-	if (lw_load(&node->locked, relaxed) != LW_NODE_WAITING) {
-		/* Meanwhile we were made head. */
-		lw_halting_pass(lock, lw_halting_next(lock, node, tail), true, how);
-		return;
-	}
-	prev = lw_load(&node->prev, relaxed);
-	next = lw_load(&node->next, dependency);
 	if (!next) {
-		uint16_t last = (uint16_t)(tail >> LW_TAIL_SHIFT);
+		uint16_t last = (uint16_t)(lw_load(&node->tail, relaxed) >> LW_TAIL_SHIFT);
 		uint16_t left = (uint16_t)(lw_load(&prev->tail, relaxed) >> LW_TAIL_SHIFT);
 
 		lw_store(&prev->next, NULL, relaxed);
 		/* (node,*,*) -> (prev,*,*); release: who queues behind prev finds its next NULL */
 		if (lw_field_try_cmpxchg(lock, tail, &last, left, release))
-			return;
+			return NULL;
 		next = lw_await_ne_soon(&node->next, ~(uintptr_t)0, 0, dependency);
 	}
-	lw_store(&next->prev, prev, relaxed);
 	lw_store(&prev->next, next, relaxed);
+	return next;
+}
+
+static inline void lw_halting_lock_queue(union lw_word *lock)
+{
+	/* queue: 0 -> 1; acquire: what the last one did to it */
+	while (lw_field_fetch_or(lock, pending, LW_QUEUE_LOCKED >> 8, acquire) &
+	       LW_QUEUE_LOCKED >> 8)
+		lw_await_eq_soon(&lock->val, LW_QUEUE_LOCKED, 0, relaxed);
+}
+
+static inline void lw_halting_unlock_queue(union lw_word *lock)
+{
+	/* queue: 1 -> 0 */
+	lw_field_fetch_and(lock, pending, 0xff ^ LW_QUEUE_LOCKED >> 8, release);
+}
+
+/* We have stolen the lock: leave the queue. */
+static lw_always_inline void lw_halting_leave(union lw_word *lock, uint32_t tail,
+					      struct lw_node *node, struct lw_halting how)
+{
+	if (lw_can_give_up())
+		lw_halting_lock_queue(lock);
+	if (lw_load(&node->locked, relaxed) == LW_NODE_WAITING) {
+		struct lw_node *prev = lw_load(&node->prev, relaxed);
+		struct lw_node *next = lw_halting_unlink(lock, prev, node);
+
+		if (next)
+			lw_store(&next->prev, prev, relaxed);
+	} else {
+		/* Meanwhile we were made head. */
+		lw_halting_pass(lock, tail, node, true, how);
+	}
+	if (lw_can_give_up())
+		lw_halting_unlock_queue(lock);
 }
 
 /* The next that is halted, of the few behind `node`: meanwhile nobody has the lock. */
@@ -304,28 +343,22 @@ static lw_always_inline void lw_halting_unlock_slow(union lw_word *lock, struct 
 	struct lw_node *head = lw_parked_take(lock);
 
 	if (head) {
-		uint32_t state = LW_NODE_HALTED_HEAD;
-
 		lw_kick_begins(head, how);
 		/* HALTED_HEAD -> HEAD */
-		if (lw_try_cmpxchg(&head->locked, &state, LW_NODE_HEAD, release)) {
-			lw_count(kicks_at_unlock);
-			kicked[0] = head;
-			kicks = 1;
-			while (kicks <= how.kick_ahead && kicks <= LW_KICK_AHEAD_MAX) {
-				struct lw_node *node = lw_next_halted(kicked[kicks - 1]);
+		lw_store(&head->locked, LW_NODE_HEAD, release);
+		lw_count(kicks_at_unlock);
+		kicked[0] = head;
+		kicks = 1;
+		while (kicks <= how.kick_ahead && kicks <= LW_KICK_AHEAD_MAX) {
+			struct lw_node *node = lw_next_halted(kicked[kicks - 1]);
 
-				if (!node)
-					break;
-				kicked[kicks++] = node;
-				lw_count(kicks_ahead);
-			}
-			for (uint32_t i = 0; i < kicks; i++)
-				slots[i] = lw_tail_slot(lw_load(&kicked[i]->tail, relaxed));
-		} else {
-			/* ABANDONED */
-			lw_halting_pass(lock, head, false, how);
+			if (!node)
+				break;
+			kicked[kicks++] = node;
+			lw_count(kicks_ahead);
 		}
+		for (uint32_t i = 0; i < kicks; i++)
+			slots[i] = lw_tail_slot(lw_load(&kicked[i]->tail, relaxed));
 	}
 	/* (*,*,2) -> (*,*,0) */
 	lw_field_store(lock, locked, 0, release);
@@ -393,8 +426,8 @@ static lw_always_inline enum lw_halting_turn lw_halting_spin(union lw_word *lock
 
 enum lw_halting_end {
 	LW_END_HEAD,
-	LW_END_ACQUIRED, /* and out of the queue */
-	LW_END_GIVEN_UP, /* the node, and its slot with it, is no longer ours */
+	LW_END_ACQUIRED,  /* and out of the queue */
+	LW_END_ABANDONED, /* the node, and its slot with it, is no longer ours */
 };
 
 static lw_always_inline enum lw_halting_end
@@ -416,7 +449,7 @@ lw_halting_wait_turn(union lw_word *lock, uint32_t tail, struct lw_node *node, s
 			if (lw_slot_abandon(lw_tail_slot(tail),
 					    lw_try_cmpxchg(&node->locked, &state, LW_NODE_ABANDONED,
 							   relaxed)))
-				return LW_END_GIVEN_UP;
+				return LW_END_ABANDONED;
 			return LW_END_HEAD;
 		}
 		if (!how.halt)
@@ -493,23 +526,6 @@ static lw_always_inline bool lw_head_enter_table(union lw_word *lock, struct lw_
 	return !lw_head_is_missed(lock, node);
 }
 
-/* Leave the node in the table, to whoever unlocks; false if we are head still. */
-static lw_always_inline bool lw_head_abandon(union lw_word *lock, uint32_t tail,
-					     struct lw_node *node)
-{
-	uint32_t state = LW_NODE_HALTED_HEAD;
-
-	if (!lw_head_enter_table(lock, node))
-		return false;
-	/* Nobody will look for it again. */
-	lw_settle(&node->locked, LW_NODE_HALTED_HEAD);
-	if (lw_head_is_missed(lock, node))
-		return false;
-	/* HALTED_HEAD -> ABANDONED, unless we are to have the lock */
-	return lw_slot_abandon(lw_tail_slot(tail),
-			       lw_try_cmpxchg(&node->locked, &state, LW_NODE_ABANDONED, relaxed));
-}
-
 /* The lock was seen free, as val: acquire it as the queue head, and leave the queue. */
 static lw_always_inline bool lw_head_acquire(union lw_word *lock, uint32_t val, uint32_t tail,
 					     struct lw_node *node, struct lw_halting how)
@@ -520,7 +536,7 @@ static lw_always_inline bool lw_head_acquire(union lw_word *lock, uint32_t val, 
 	/* (*,*,0) -> (*,0,1) */
 	if (!lw_word_acquire(lock, val))
 		return false;
-	lw_halting_pass(lock, lw_halting_next(lock, node, tail), true, how);
+	lw_halting_pass(lock, tail, node, true, how);
 	return true;
 }
 
@@ -543,7 +559,51 @@ static inline bool lw_head_sleep(union lw_word *lock, struct lw_node *node,
 	return false;
 }
 
-/* False if we have given up, and left the node and the slot behind. */
+/*
+ * We are head, and wait: put the first waiter behind us that runs and is of our NUMA node before
+ * the others, so that it has the lock after us. Whom it passes waits for how.group such waiters at
+ * most. node -> first -> ... -> found -> ...   becomes   node -> found -> first -> ...
+ */
+static lw_always_inline void lw_head_group(union lw_word *lock, struct lw_node *node,
+					   struct lw_halting how)
+{
+	struct lw_node *first = lw_load(&node->next, dependency), *prev = first, *found;
+	uint16_t here = lw_load(&node->numa_node, relaxed);
+	uint32_t run = lw_load(&node->run, relaxed);
+
+	if (!first || run >= how.group || lw_load(&first->numa_node, relaxed) == here)
+		return;
+	for (uint32_t reach = 1; reach < LW_GROUP_REACH; reach++) {
+		found = lw_load(&prev->next, dependency);
+		if (!found)
+			return;
+		if (lw_load(&found->numa_node, relaxed) == here &&
+		    lw_load(&found->locked, relaxed) == LW_NODE_WAITING) {
+			lw_halting_unlink(lock, prev, found);
+			lw_store(&found->next, first, relaxed);
+			lw_store(&found->run, run + 1, relaxed);
+			lw_store(&node->next, found, relaxed);
+			lw_count(waiters_grouped);
+			return;
+		}
+		prev = found;
+	}
+}
+
+/* We give up. */
+static lw_always_inline void lw_head_leave(union lw_word *lock, uint32_t tail, struct lw_node *node,
+					   struct lw_halting how)
+{
+	if (how.steal_queued)
+		lw_halting_lock_queue(lock);
+	/* acquire: who has kicked us reads no more of our node */
+	lw_await_ne_soon(&lock->val, LW_LOCKED_MASK, LW_UNLOCKING, acquire);
+	lw_halting_pass(lock, tail, node, false, how);
+	if (how.steal_queued)
+		lw_halting_unlock_queue(lock);
+}
+
+/* False if we have given up, and left the queue. */
 static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t tail,
 						  struct lw_node *node,
 						  const struct lw_patience *patience,
@@ -555,23 +615,25 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 	if (how.steal_queued)
 		lw_store(&node->place, 0, relaxed);
 	for (;;) {
-		uint32_t val = lw_halting_watch(lock, how.spin);
-		bool lost = !(val & LW_LOCKED_MASK);
+		uint32_t val;
+		bool lost;
+
+		if (how.group && (lw_load(&lock->val, relaxed) & LW_LOCKED))
+			lw_head_group(lock, node, how);
+		val = lw_halting_watch(lock, how.spin);
+		lost = !(val & LW_LOCKED_MASK);
 
 		if (lost && lw_head_acquire(lock, val, tail, node, how))
 			return true;
 		/* (*,0,*) -> (*,1,*) */
 		if (vain == how.claim && !(val & LW_PENDING))
 			lw_fetch_or(&lock->val, LW_PENDING, relaxed);
-		over = over || lw_gives_up(patience);
-		if (over) {
+		if (over || lw_gives_up(patience)) {
 			/* (*,1,*) -> (*,0,*) */
 			if (vain == how.claim)
 				lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
-			if (lw_head_abandon(lock, tail, node))
-				return false;
-			lw_head_woken(lock, node, how);
-			continue;
+			lw_head_leave(lock, tail, node, how);
+			return false;
 		}
 		if (lost) {
 			races = (races + 1) % LW_RACES;
@@ -590,11 +652,10 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 	}
 }
 
-/* True when the lock is ours, false if we have given up. */
-static lw_always_inline bool lw_halting_queue(union lw_word *lock, uint32_t tail,
-					      struct lw_node *node,
-					      const struct lw_patience *patience,
-					      struct lw_halting how)
+static lw_always_inline enum lw_queue_end lw_halting_queue(union lw_word *lock, uint32_t tail,
+							   struct lw_node *node,
+							   const struct lw_patience *patience,
+							   struct lw_halting how)
 {
 	enum lw_halting_end end = LW_END_HEAD;
 	uint32_t old;
@@ -604,6 +665,10 @@ static lw_always_inline bool lw_halting_queue(union lw_word *lock, uint32_t tail
 	lw_store(&node->tail, tail, relaxed);
 	if (how.steal_queued)
 		lw_store(&node->place, 0, relaxed);
+	if (how.group) {
+		lw_store(&node->numa_node, lw_numa_node(), relaxed);
+		lw_store(&node->run, 0, relaxed);
+	}
 	if (how.latencies)
 		lw_store(&node->kicked_at, 0, relaxed);
 
@@ -620,14 +685,13 @@ static lw_always_inline bool lw_halting_queue(union lw_word *lock, uint32_t tail
 	} else {
 		lw_store(&node->locked, LW_NODE_HEAD, relaxed);
 	}
-	if (end == LW_END_HEAD && lw_halting_wait_head(lock, tail, node, patience, how))
-		end = LW_END_ACQUIRED;
-	if (end != LW_END_ACQUIRED) {
+	if (end == LW_END_ABANDONED ||
+	    (end == LW_END_HEAD && !lw_halting_wait_head(lock, tail, node, patience, how))) {
 		lw_count(given_up);
-		return false;
+		return end == LW_END_ABANDONED ? LW_QUEUE_ABANDONED : LW_QUEUE_LEFT;
 	}
 	lw_count(queued_acquisitions);
-	return true;
+	return LW_QUEUE_ACQUIRED;
 }
 
 #endif

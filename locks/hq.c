@@ -411,12 +411,13 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, stru
 	lw_hq_head(lock, &me, role == LW_HQ_LEADS);
 }
 
-static lw_always_inline bool lw_hq_queue(union lw_word *lock, uint32_t tail, struct lw_node *node,
-					 const struct lw_patience *patience)
+static lw_always_inline enum lw_queue_end lw_hq_queue(union lw_word *lock, uint32_t tail,
+						      struct lw_node *node,
+						      const struct lw_patience *patience)
 {
 	(void)patience;
 	lw_hq_wait(lock, tail, node);
-	return true;
+	return LW_QUEUE_ACQUIRED;
 }
 
 /* Free, but not as the fast path expects it: so that it soon is, have a doubt less each time. */

@@ -4,7 +4,8 @@
  *
  *   bits  0-7   locked   1 while held
  *   bit   8     pending  the second contender waits here, without a queue node
- *   bits  9-14  service  what the lock is, see hq.h; 0 in all others
+ *   bits  9-13  service  what the lock is, see hq.h; 0 in all others
+ *   bit  14     queue    the queue is locked, see halting.h; 0 in all others
  *   bit  15     parked   the queue head is halted, see halting.h; 0 in all others
  *   bits 16-17  tail     nesting index of the last waiter's queue node
  *   bits 18-31  tail     slot of the last waiter, 0 when nobody queues
@@ -14,6 +15,7 @@
  * | locked  | whoever acquires            | the holder                             |
  * | pending | anyone, by fetch-or         | its owner, when it acquires or gives up |
  * | tail    | anyone who queues, exchange | the queue head, when it is the last     |
+ * | queue   | who is about to change the queue | the same, when it has             |
  * | parked  | the queue head or the holder | whoever takes the head out of its table |
  * | service | whoever takes the lock by a compare-and-swap with the pending byte   ||
  *
@@ -57,7 +59,8 @@ union lw_word {
 #define LW_UNLOCKING	       2u
 #define LW_LOCKED_MASK	       0xffu
 #define LW_PENDING	       0x100u
-#define LW_SERVICE_MASK	       0x7e00u
+#define LW_SERVICE_MASK	       0x3e00u
+#define LW_QUEUE_LOCKED	       0x4000u
 #define LW_PARKED	       0x8000u
 #define LW_LOCKED_PENDING_MASK (LW_LOCKED_MASK | LW_PENDING)
 #define LW_TAIL_SHIFT	       16
@@ -92,8 +95,8 @@ static inline bool lw_word_take_split(union lw_word *lock)
 {
 	uint8_t free = 0;
 
-	/* (*,0,*) */
-	if (lw_field_load(lock, pending, relaxed))
+	/* (*,0,0) */
+	if (lw_field_load(lock, pending, relaxed) || lw_field_load(lock, locked, relaxed))
 		return false;
 	/* (*,*,0) -> (*,*,1) */
 	return lw_field_try_cmpxchg(lock, locked, &free, LW_LOCKED, acquire);
@@ -129,37 +132,26 @@ static inline bool lw_word_acquire(union lw_word *lock, uint32_t val)
 	return lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire);
 }
 
-/*
- * lw_word_release() by a store, where lw_release_is_split(). Who parks between that and the look
- * may be missed, and must not rely on being woken, see lw_nap().
- */
-static inline bool lw_word_release_split(union lw_word *lock)
+/* (*,*,1) -> (*,*,0), after which the lock may be gone */
+static inline void lw_word_unlock(union lw_word *lock)
 {
-	uint16_t seen;
-
-	/* (*,*,1) -> (*,*,0) */
 	lw_field_store(lock, locked, 0, release);
-	lw_barrier();
-	/* Only a byte: a load of more than was just stored would wait for the store. */
-	seen = (uint16_t)(lw_load(&lock->pending, relaxed) << 8);
-	while (lw_unlikely((seen & (LW_PARKED | LW_LOCKED_MASK)) == LW_PARKED))
-		/* parked (*,*,0) -> (*,*,2), unless the head was quicker */
-		if (lw_field_try_cmpxchg(lock, locked_pending, &seen,
-					 (seen & ~LW_PARKED) | LW_UNLOCKING, acquire))
-			return true;
-	return false;
 }
 
 /*
  * The release that goes with these. True if the queue head was parked: then it is not any more, and
- * it is for us to wake it and to release the lock, for which nobody takes it.
+ * it is for us to wake it and to release the lock, for which nobody takes it. Where
+ * lw_release_is_split(), a head that parks after our look is missed, and must not rely on being
+ * woken, see lw_nap().
  */
 static inline bool lw_word_release(union lw_word *lock)
 {
 	uint16_t seen = LW_LOCKED, next;
 
-	if (lw_release_is_split())
-		return lw_word_release_split(lock);
+	if (lw_release_is_split() && !(lw_field_load(lock, pending, relaxed) & LW_PARKED >> 8)) {
+		lw_word_unlock(lock);
+		return false;
+	}
 	/* (*,*,1) -> (*,*,0), after which the lock may be gone; or parked (*,*,1) -> (*,*,2) */
 	do {
 		next = seen ^ LW_LOCKED;
@@ -167,12 +159,6 @@ static inline bool lw_word_release(union lw_word *lock)
 			next ^= LW_PARKED | LW_UNLOCKING;
 	} while (lw_unlikely(!lw_field_try_cmpxchg(lock, locked_pending, &seen, next, acq_rel)));
 	return seen & LW_PARKED;
-}
-
-/* (*,*,1) -> (*,*,0) */
-static inline void lw_word_unlock(union lw_word *lock)
-{
-	lw_field_store(lock, locked, 0, release);
 }
 
 #endif

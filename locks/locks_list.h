@@ -14,6 +14,7 @@ LW_LOCK(pvticket)
 LW_LOCK(pv42)
 LW_LOCK(pv)
 LW_LOCK(unfair)
+LW_LOCK(mutex)
 LW_LOCK(busted)
 
 #undef LW_LOCK

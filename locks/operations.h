@@ -61,8 +61,8 @@
 	lw_world_field_try_cmpxchg(word, field, expected, value, order)
 #define lw_fence(order) lw_world_fence(order)
 /*
- * Is a lock word released by a store, and its pending byte looked at then, with no fence in
- * between, which would cost as much as a compare-and-swap? user: yes. check: as configured.
+ * Is a lock word looked at, then released by a store, which both costs less than a compare-and-swap
+ * that does it in one step? user: yes. check: as configured.
  */
 #ifdef lw_world_release_is_split
 #define lw_release_is_split() lw_world_release_is_split()
@@ -146,15 +146,6 @@
 #define lw_nap(p, value, patience, nth) lw_world_nap(p, value, patience, nth)
 #else
 #define lw_nap(p, value, patience, nth) ((void)(nth), lw_park(p, value, patience), false)
-#endif
-/*
- * If lw_release_is_split(), until what others have stored is seen here and what we have stored by
- * them. user: a millisecond, or until *p != value. check: so it is.
- */
-#ifdef lw_world_settle
-#define lw_settle(p, value) lw_world_settle(p, value)
-#else
-#define lw_settle(p, value) ((void)(p))
 #endif
 /* Wake one of those parked on p; kernel: that of `slot`. What is at p is not touched. */
 #define lw_unpark(p, slot) lw_world_unpark(p, slot)

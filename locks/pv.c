@@ -32,8 +32,9 @@ static lw_always_inline struct lw_halting lw_pv_how(void)
 	};
 }
 
-static lw_always_inline bool lw_pv_queue(union lw_word *lock, uint32_t tail, struct lw_node *node,
-					 const struct lw_patience *patience)
+static lw_always_inline enum lw_queue_end lw_pv_queue(union lw_word *lock, uint32_t tail,
+						      struct lw_node *node,
+						      const struct lw_patience *patience)
 {
 	return lw_halting_queue(lock, tail, node, patience, lw_pv_how());
 }
@@ -69,8 +70,9 @@ static lw_always_inline struct lw_halting lw_pv42_how(void)
 	};
 }
 
-static lw_always_inline bool lw_pv42_queue(union lw_word *lock, uint32_t tail, struct lw_node *node,
-					   const struct lw_patience *patience)
+static lw_always_inline enum lw_queue_end lw_pv42_queue(union lw_word *lock, uint32_t tail,
+							struct lw_node *node,
+							const struct lw_patience *patience)
 {
 	return lw_halting_queue(lock, tail, node, patience, lw_pv42_how());
 }

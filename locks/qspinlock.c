@@ -40,13 +40,13 @@ static const struct lw_queue_policy lw_native_policy = {
 	.handoff = lw_native_handoff,
 };
 
-static lw_always_inline bool lw_native_queue(union lw_word *lock, uint32_t tail,
-					     struct lw_node *node,
-					     const struct lw_patience *patience)
+static lw_always_inline enum lw_queue_end lw_native_queue(union lw_word *lock, uint32_t tail,
+							  struct lw_node *node,
+							  const struct lw_patience *patience)
 {
 	(void)patience;
 	lw_queue_and_wait(lock, tail, node, &lw_native_policy);
-	return true;
+	return LW_QUEUE_ACQUIRED;
 }
 
 void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)

@@ -28,12 +28,12 @@ struct lw_node {
 	lw_atomic(uint32_t) locked; /* LW_NODE_WAITING until handed over */
 	lw_atomic(uint32_t) count;  /* nodes of this slot in use; kept in its first node */
 	lw_atomic(uint32_t) tail;   /* this node as the tail of a lock word, where needed */
+	/* the waiter's, where they are told apart; CNA: effective, the one it is preferred as */
+	lw_atomic(uint16_t) numa_node;
 
 	/* The rest is for one lock at a time, and each kind has its own use for it. */
 	union {
 		struct { /* CNA */
-			/* effective: the one it is preferred as */
-			lw_atomic(uint16_t) numa_node;
 			lw_atomic(uint16_t) real_numa_node;
 			/* of the secondary queue's last node */
 			lw_atomic(struct lw_node *) secondary_head;
@@ -47,6 +47,8 @@ struct lw_node {
 		};
 		struct {			   /* waiters that halt */
 			lw_atomic(uint32_t) place; /* how many are before it, about */
+			/* how many in a row, up to it, have been put before others */
+			lw_atomic(uint32_t) run;
 			lw_atomic(struct lw_node *) prev;
 			lw_atomic(uint64_t) kicked_at; /* lw_timestamp() */
 		};

@@ -96,13 +96,19 @@ static lw_always_inline void lw_queue_and_wait(union lw_word *lock, uint32_t tai
 	policy->handoff(node, next, plan);
 }
 
-/*
- * How a lock queues: with `node`, which is `tail` in the word, until the lock is ours. False if
- * `patience` has ended before; then the node, and its slot with it, is no longer ours.
- */
-typedef bool (*lw_queue_fn)(union lw_word *lock, uint32_t tail, struct lw_node *node,
-			    const struct lw_patience *patience);
-/* And without one. */
+/* What queueing came to. */
+enum lw_queue_end {
+	LW_QUEUE_ACQUIRED,
+	/* `patience` has ended before. */
+	LW_QUEUE_LEFT,
+	/* The same, and the node is in the queue still: it, and its slot, is no longer ours. */
+	LW_QUEUE_ABANDONED,
+};
+
+/* How a lock queues: with `node`, which is `tail` in the word. */
+typedef enum lw_queue_end (*lw_queue_fn)(union lw_word *lock, uint32_t tail, struct lw_node *node,
+					 const struct lw_patience *patience);
+/* And without one, until the lock is ours; false if `patience` has ended before. */
 typedef bool (*lw_nodeless_fn)(union lw_word *lock, const struct lw_patience *patience);
 
 static lw_always_inline bool lw_queue_in_slot(union lw_word *lock, uint32_t slot,
@@ -111,7 +117,7 @@ static lw_always_inline bool lw_queue_in_slot(union lw_word *lock, uint32_t slot
 {
 	struct lw_node *nodes = lw_slot_nodes(slot);
 	uint32_t index = lw_load(&nodes->count, relaxed);
-	bool acquired;
+	enum lw_queue_end end = LW_QUEUE_LEFT;
 
 	lw_store(&nodes->count, index + 1, relaxed);
 	/* An interruption from here on must see the node as taken. */
@@ -119,16 +125,16 @@ static lw_always_inline bool lw_queue_in_slot(union lw_word *lock, uint32_t slot
 
 	/* A slot with a wait that was interrupted cannot be left. */
 	if (patience ? !index && lw_slot_may_be_abandoned() : index < LW_NODES_PER_SLOT) {
-		if (!queue(lock, lw_encode_tail(slot, index), &nodes[index], patience))
+		end = queue(lock, lw_encode_tail(slot, index), &nodes[index], patience);
+		if (end == LW_QUEUE_ABANDONED)
 			return false;
-		acquired = true;
-	} else {
-		acquired = nodeless(lock, patience);
+	} else if (nodeless(lock, patience)) {
+		end = LW_QUEUE_ACQUIRED;
 	}
 
 	lw_barrier();
 	lw_store(&nodes->count, index, relaxed);
-	return acquired;
+	return end == LW_QUEUE_ACQUIRED;
 }
 
 /* Wait in the lock's queue, if there is a node for it; false if `patience` has ended before. */

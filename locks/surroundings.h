@@ -72,6 +72,12 @@ struct lw_slot_wanted {
  * lw_pv_lock_until(). kernel, sim: never. check: whenever the client may.
  */
 #define lw_gives_up(patience) lw_world_gives_up(patience)
+/* May that be, for any lock? user, check: yes. */
+#ifdef lw_world_can_give_up
+#define lw_can_give_up() lw_world_can_give_up()
+#else
+#define lw_can_give_up() false
+#endif
 /*
  * Part with a slot, if `leave`, an expression, is true: it leaves the slot's first node in a
  * queue, where somebody will find it and give the slot back. The others are unused.

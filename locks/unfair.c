@@ -30,9 +30,9 @@ static lw_always_inline struct lw_halting lw_unfair_how(void)
 	};
 }
 
-static lw_always_inline bool lw_unfair_queue(union lw_word *lock, uint32_t tail,
-					     struct lw_node *node,
-					     const struct lw_patience *patience)
+static lw_always_inline enum lw_queue_end lw_unfair_queue(union lw_word *lock, uint32_t tail,
+							  struct lw_node *node,
+							  const struct lw_patience *patience)
 {
 	return lw_halting_queue(lock, tail, node, patience, lw_unfair_how());
 }

@@ -14,18 +14,18 @@
 #define PIECES	20000
 
 static struct latencies {
-	struct lw_pv lock; /* its waiters sleep, for workers may outnumber CPUs */
+	struct lw_mutex lock;
 	uint64_t count, sum, longest;
-} latencies = {.lock = LW_PV_INIT};
+} latencies = {.lock = LW_MUTEX_INIT};
 
 static void note(uint64_t ns)
 {
-	lw_pv_lock(&latencies.lock);
+	lw_mutex_lock(&latencies.lock);
 	latencies.count++;
 	latencies.sum += ns;
 	if (latencies.longest < ns)
 		latencies.longest = ns;
-	lw_pv_unlock(&latencies.lock);
+	lw_mutex_unlock(&latencies.lock);
 }
 
 static uint64_t now(void)

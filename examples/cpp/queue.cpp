@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* A bounded queue: producers wait while it is full, consumers for so long while it is empty. */
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <iostream>
@@ -40,8 +39,8 @@ template <typename Item> class bounded_queue
 	}
 
       private:
-	lockworks::pv lock_;
-	std::condition_variable_any not_full_, not_empty_;
+	lockworks::mutex lock_;
+	lockworks::condition_variable not_full_, not_empty_;
 	const std::size_t capacity_;
 	std::deque<Item> items_;
 };

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use lockworks::{pv, statistics};
+use lockworks::{Mutex, statistics};
 
 const THREADS: u64 = 4;
 const REQUESTS: u64 = 20_000;
 
-/// Hits of each page. Waiters sleep, for threads may outnumber CPUs.
-static HITS: pv::Mutex<BTreeMap<u64, u64>> = pv::Mutex::new(BTreeMap::new());
+/// Hits of each page.
+static HITS: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
 
 fn serve(thread: u64) {
     for request in 0..REQUESTS {

@@ -110,6 +110,83 @@ static void count_references(void)
 		pthread_join(threads[i], NULL);
 }
 
+/* A letter box with a place for one: who waits for its change may be told, or look by himself. */
+struct box {
+	struct lw_mutex mutex;
+	struct lw_cond changed;
+	unsigned int letters;
+	unsigned int users; /* the last one takes it away */
+};
+
+/* Wait until there are so many letters; some wait by the clock. */
+static void await(struct box *box, unsigned int letters, bool timed)
+{
+	struct timespec soon;
+
+	while (box->letters != letters) {
+		if (timed) {
+			clock_gettime(CLOCK_REALTIME, &soon);
+			soon.tv_nsec = soon.tv_nsec / 2000000 * 2000000 + 1999999;
+			lw_cond_wait_until(&box->changed, &box->mutex, CLOCK_REALTIME, &soon);
+		} else {
+			lw_cond_wait(&box->changed, &box->mutex);
+		}
+	}
+}
+
+static void leave(struct box *box)
+{
+	bool last = --box->users == 0;
+
+	lw_mutex_unlock(&box->mutex);
+	if (last) {
+		lw_cond_destroy(&box->changed);
+		free(box);
+	}
+}
+
+static void *post(void *arg)
+{
+	struct box *box = arg;
+
+	lw_mutex_lock(&box->mutex);
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		await(box, 0, i % 2);
+		box->letters = 1;
+		lw_cond_broadcast(&box->changed);
+	}
+	leave(box);
+	return NULL;
+}
+
+static void *fetch(void *arg)
+{
+	struct box *box = arg;
+
+	lw_mutex_lock(&box->mutex);
+	for (unsigned int i = 0; i < ROUNDS * (THREADS - 1); i++) {
+		await(box, 1, i % 2);
+		box->letters = 0;
+		lw_cond_broadcast(&box->changed);
+	}
+	leave(box);
+	return NULL;
+}
+
+static void pass_letters(void)
+{
+	struct box *box = zeroed(1);
+	pthread_t threads[THREADS];
+
+	box->users = THREADS;
+	for (unsigned int i = 0; i < THREADS; i++) {
+		if (pthread_create(&threads[i], NULL, i == 0 ? fetch : post, box))
+			abort();
+	}
+	for (unsigned int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static bool anybody_queued(void)
 {
 	uint64_t counts[LW_EVENT_COUNT];
@@ -128,6 +205,7 @@ int main(int argc, char **argv)
 				torture(*type);
 		}
 		count_references();
+		pass_letters();
 	}
 	if (argc == 1 && !anybody_queued()) {
 		fprintf(stderr, "nobody queued, so the slow paths were not tortured\n");

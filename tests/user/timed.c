@@ -305,12 +305,18 @@ static void check_no_slot_is_lost(void)
 
 int main(void)
 {
-	for (size_t i = 0; i < UNTIL_SUBJECTS; i++) {
-		check_results(&subjects[i]);
-		check_cancel_asleep(&subjects[i]);
-		check_all_leave(&subjects[i]);
-		check_come_and_go(&subjects[i]);
-		check_slots_are_left(&subjects[i]);
+	static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC};
+	struct lw_mutex held = LW_MUTEX_INIT;
+
+	lw_mutex_lock(&held);
+	CHECK(lw_mutex_lock_until(&held, CLOCK_BOOTTIME, NULL, NULL) == EINVAL);
+	for (size_t i = 0; i < 2 * UNTIL_SUBJECTS; i++) {
+		test_clock = clocks[i / UNTIL_SUBJECTS];
+		check_results(&subjects[i % UNTIL_SUBJECTS]);
+		check_cancel_asleep(&subjects[i % UNTIL_SUBJECTS]);
+		check_all_leave(&subjects[i % UNTIL_SUBJECTS]);
+		check_come_and_go(&subjects[i % UNTIL_SUBJECTS]);
+		check_slots_are_left(&subjects[i % UNTIL_SUBJECTS]);
 	}
 	check_kept_slot();
 	check_no_slot_is_lost();

@@ -8,6 +8,9 @@
 #include <stdatomic.h>
 #include <time.h>
 
+/* By which deadlines are. */
+static clockid_t test_clock = CLOCK_MONOTONIC;
+
 /* A lock whose waiters halt. */
 struct subject {
 	const char *name;
@@ -38,11 +41,12 @@ struct subject {
 	SUBJECT(id)                                                                           \
 	static int id##_lock_until(const struct timespec *deadline, struct lw_cancel *cancel) \
 	{                                                                                     \
-		return lw_##id##_lock_until(&id##_tested, deadline, cancel);                  \
+		return lw_##id##_lock_until(&id##_tested, test_clock, deadline, cancel);      \
 	}
 
 SUBJECT_UNTIL(pv)
 SUBJECT_UNTIL(unfair)
+SUBJECT_UNTIL(mutex)
 SUBJECT(pv42)
 
 #define SUBJECT_ROW(id)                                                                     \
@@ -52,12 +56,13 @@ SUBJECT(pv42)
 static const struct subject subjects[] = {
 	{SUBJECT_ROW(pv), .lock_until = pv_lock_until},
 	{SUBJECT_ROW(unfair), .lock_until = unfair_lock_until},
+	{SUBJECT_ROW(mutex), .lock_until = mutex_lock_until},
 	{SUBJECT_ROW(pv42)},
 };
 
 #define SUBJECTS (sizeof(subjects) / sizeof(subjects[0]))
 /* How many of them have lock_until. */
-#define UNTIL_SUBJECTS 2
+#define UNTIL_SUBJECTS 3
 
 /* A wake-up that gets lost is a test that hangs: end it, and say where. */
 static const char *watched;
@@ -103,7 +108,7 @@ static inline struct timespec from_now(long ns)
 {
 	struct timespec time;
 
-	CHECK(clock_gettime(CLOCK_MONOTONIC, &time) == 0);
+	CHECK(clock_gettime(test_clock, &time) == 0);
 	time.tv_nsec += ns % 1000000000;
 	time.tv_sec += ns / 1000000000 + time.tv_nsec / 1000000000;
 	time.tv_nsec %= 1000000000;

@@ -10,6 +10,8 @@
 #include "pvticket.c"
 #include "pv.c"
 #include "unfair.c"
+#include "mutex.c"
+#include "cond.c"
 #include "busted.c"
 #include "lockref.c"
 #include "../../tests/shared/lockref_planted.c"
@@ -42,6 +44,7 @@ const uint32_t lw_check_word_hq = LW_HQ;
 const uint32_t lw_check_word_hq_numa = LW_HQ_NUMA;
 const uint32_t lw_check_word_service = LW_SERVICE_MASK;
 const uint32_t lw_check_word_locked = LW_UNLOCKING;
+const uint32_t lw_check_word_queue = LW_QUEUE_LOCKED;
 const uint32_t lw_check_word_parked = LW_PARKED;
 const uint32_t lw_check_word_tail = LW_TAIL_MASK;
 const uint32_t lw_check_word_first_queue = LW_HQ_FIRST_QUEUE_TAIL;

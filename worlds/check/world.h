@@ -22,8 +22,9 @@
 /* So that a check has fewer states; thresholds from there on are never reached. */
 #define LW_HANDOFFS_MAX 1
 /* All are alike, since nobody counts looks. */
-#define LW_PLACES 1
-#define LW_RACES  1
+#define LW_PLACES      1
+#define LW_RACES       1
+#define LW_GROUP_REACH 2
 
 #define lw_atomic(T)      \
 	struct {          \
@@ -141,10 +142,7 @@ bool lw_check_release_is_split(void);
 	 lw_check_release_is_split() ? (void)lw_world_await_ne_bounded(p, ~0u, value, nth) \
 				     : lw_world_park(p, value, patience),                  \
 	 false)
-#define lw_world_unpark(p, slot) ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 1, 0, seq_cst))
-#define lw_world_settle(p, value) \
-	((void)(p),               \
-	 (void)(lw_check_release_is_split() && LW_CHECK_OPERATE(FENCE, "", 0, seq_cst, 0, 1, 0)))
+#define lw_world_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 1, 0, seq_cst))
 #define lw_world_prefetch_write(p) ((void)(p))
 #define lw_world_plain_read(p) \
 	((__typeof__(*(p)))LW_CHECK_OPERATE(PLAIN_READ, #p, sizeof(*(p)), relaxed, p, 0, 0))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Parking: private futexes.
+ * Parking: private futexes. And what waits until a time.
  *
  * Who can be told to give up sleeps on the bell of its slot, not on the word, which is not
  * for those who cancel to change. Whoever changes the word or cancels rings. A bell is of
@@ -39,9 +39,12 @@ static int lw_futex(const uint32_t *word, int op, uint32_t value, const struct t
  * Until woken, but perhaps not so long: a signal (EINTR), a value that has changed (EAGAIN) and
  * the time, then true, all look like it. FUTEX_WAIT would take a length of time, not a time.
  */
-static bool lw_futex_wait(const uint32_t *word, uint32_t value, const struct timespec *until)
+static bool lw_futex_wait(const uint32_t *word, uint32_t value, const struct timespec *until,
+			  clockid_t clock)
 {
-	return lw_futex(word, FUTEX_WAIT_BITSET, value, until) == ETIMEDOUT;
+	int op = FUTEX_WAIT_BITSET | (clock == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0);
+
+	return lw_futex(word, op, value, until) == ETIMEDOUT;
 }
 
 static void lw_ring(uint32_t slot)
@@ -66,7 +69,8 @@ static bool lw_park_cancellable(const uint32_t *word, uint32_t value,
 	rung = lw_load(&bell->rung, acquire);
 	if (__atomic_load_n(word, __ATOMIC_RELAXED) == value &&
 	    !lw_load(&cancel->cancelled, relaxed))
-		timed_out = lw_futex_wait(&bell->rung.lw_raw, rung, patience->deadline);
+		timed_out = lw_futex_wait(&bell->rung.lw_raw, rung, patience->deadline,
+					  patience->clock);
 	lw_store(&cancel->slot, 0, relaxed);
 	lw_store(&bell->heard, false, relaxed);
 	return timed_out;
@@ -77,7 +81,9 @@ bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience
 {
 	if (patience && patience->cancel)
 		return lw_park_cancellable(word, value, patience);
-	return lw_futex_wait(word, value, patience ? patience->deadline : NULL);
+	if (!patience)
+		return lw_futex_wait(word, value, NULL, CLOCK_MONOTONIC);
+	return lw_futex_wait(word, value, patience->deadline, patience->clock);
 }
 
 #define LW_NAP_NS  1000000ull
@@ -93,11 +99,11 @@ static bool lw_is_before(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-static struct timespec lw_from_now(uint64_t ns)
+static struct timespec lw_from_now(uint64_t ns, clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return lw_timespec((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + ns);
 }
 
@@ -110,10 +116,13 @@ bool lw_user_nap(const uint32_t *word, uint32_t value, const struct lw_patience 
 	/* It takes a length of time, so that futex is all the system needs to allow. */
 	if (!patience)
 		return lw_futex(word, FUTEX_WAIT, value, &until) == ETIMEDOUT;
-	until = lw_from_now(length);
+	until = lw_from_now(length, patience->clock);
 	if (patience->deadline && lw_is_before(patience->deadline, &until))
-		until = *patience->deadline;
-	return lw_user_park(word, value, &(struct lw_patience){&until, patience->cancel});
+		return lw_user_park(word, value, patience);
+	/* By a clock that nobody sets back */
+	until = lw_from_now(length, CLOCK_MONOTONIC);
+	return lw_user_park(word, value,
+			    &(struct lw_patience){&until, patience->cancel, CLOCK_MONOTONIC});
 }
 
 #define LW_DOZE_NS 50000
@@ -124,16 +133,6 @@ void lw_user_doze(void)
 	const uint32_t word = 0;
 
 	lw_futex(&word, FUTEX_WAIT, 0, &length);
-}
-
-/* Far longer than any processor keeps a store to itself, whoever interrupts it. */
-void lw_user_settle(const uint32_t *word, uint32_t value)
-{
-	const struct timespec then = lw_from_now(LW_NAP_NS);
-
-	while (__atomic_load_n(word, __ATOMIC_RELAXED) == value &&
-	       !lw_futex_wait(word, value, &then))
-		;
 }
 
 void lw_user_unpark(const uint32_t *word, uint32_t slot)
@@ -168,20 +167,26 @@ bool lw_user_patience_ends(const struct lw_patience *patience)
 		return true;
 	if (!deadline)
 		return false;
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(patience->clock, &now);
 	return !lw_is_before(&now, deadline);
+}
+
+bool lw_user_is_deadline(clockid_t clock, const struct timespec *deadline)
+{
+	return (clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME) &&
+	       (!deadline || (deadline->tv_nsec >= 0 && deadline->tv_nsec < 1000000000));
 }
 
 /* With the lock acquired if that needed no waiting, else as lock_patient() has it. */
 #define LW_LOCK_UNTIL(id)                                                                      \
-	int lw_##id##_lock_until(struct lw_##id *lock, const struct timespec *deadline,        \
-				 struct lw_cancel *cancel)                                     \
+	int lw_##id##_lock_until(struct lw_##id *lock, clockid_t clock,                        \
+				 const struct timespec *deadline, struct lw_cancel *cancel)    \
 	{                                                                                      \
-		const struct lw_patience patience = {deadline, cancel};                        \
+		const struct lw_patience patience = {deadline, cancel, clock};                 \
                                                                                                \
 		if (lw_##id##_trylock(lock))                                                   \
 			return 0;                                                              \
-		if (deadline && (deadline->tv_nsec < 0 || deadline->tv_nsec > 999999999))      \
+		if (!lw_user_is_deadline(clock, deadline))                                     \
 			return EINVAL;                                                         \
 		if (lw_##id##_lock_patient(lock, &patience))                                   \
 			return 0;                                                              \
@@ -190,3 +195,26 @@ bool lw_user_patience_ends(const struct lw_patience *patience)
 
 LW_LOCK_UNTIL(pv)
 LW_LOCK_UNTIL(unfair)
+LW_LOCK_UNTIL(mutex)
+
+void lw_cond_wait(struct lw_cond *cond, struct lw_mutex *mutex)
+{
+	lw_cond_wait_until(cond, mutex, CLOCK_MONOTONIC, NULL);
+}
+
+int lw_cond_wait_until(struct lw_cond *cond, struct lw_mutex *mutex, clockid_t clock,
+		       const struct timespec *deadline)
+{
+	const struct lw_patience patience = {deadline, NULL, clock};
+	struct lw_cond_waiter waiter;
+	bool signalled;
+
+	if (!lw_user_is_deadline(clock, deadline))
+		return EINVAL;
+	lw_cond_begin(cond, &waiter);
+	lw_mutex_unlock(mutex);
+	lw_cond_sleep(&waiter, &patience);
+	signalled = lw_cond_end(cond, &waiter);
+	lw_mutex_lock(mutex);
+	return signalled ? 0 : ETIMEDOUT;
+}

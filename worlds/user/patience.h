@@ -14,11 +14,16 @@ struct lw_cancel {
 };
 
 struct lw_patience {
-	const struct timespec *deadline; /* of CLOCK_MONOTONIC; NULL: none */
+	const struct timespec *deadline; /* NULL: none */
 	struct lw_cancel *cancel;	 /* NULL: nobody tells */
+	clockid_t clock;		 /* of the deadline: CLOCK_MONOTONIC or CLOCK_REALTIME */
 };
 
 bool lw_user_patience_ends(const struct lw_patience *patience)
+	__attribute__((visibility("hidden")));
+
+/* A time that can be waited for? */
+bool lw_user_is_deadline(clockid_t clock, const struct timespec *deadline)
 	__attribute__((visibility("hidden")));
 
 static inline bool lw_user_gives_up(const struct lw_patience *patience)

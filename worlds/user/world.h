@@ -116,11 +116,9 @@ bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience
 	__attribute__((visibility("hidden")));
 bool lw_user_nap(const uint32_t *word, uint32_t value, const struct lw_patience *patience,
 		 uint32_t nth) __attribute__((visibility("hidden")));
-void lw_user_settle(const uint32_t *word, uint32_t value) __attribute__((visibility("hidden")));
 void lw_user_unpark(const uint32_t *word, uint32_t slot) __attribute__((visibility("hidden")));
 #define lw_world_park(p, value, patience)     ((void)lw_user_park(&(p)->lw_raw, value, patience))
 #define lw_world_nap(p, value, patience, nth) lw_user_nap(&(p)->lw_raw, value, patience, nth)
-#define lw_world_settle(p, value)	      lw_user_settle(&(p)->lw_raw, value)
 #define lw_world_unpark(p, slot)	      lw_user_unpark(&(p)->lw_raw, slot)
 
 #define lw_world_plain_read(p)	       (*(p))

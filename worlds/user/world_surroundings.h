@@ -43,6 +43,7 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 /* Without what processors let programs put into the top byte of an address. */
 #define lw_world_identity(p)	    ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
 #define lw_world_gives_up(patience) lw_user_gives_up(patience)
+#define lw_world_can_give_up()	    true
 #define lw_world_slot_abandon(slot, leave)       \
 	__extension__({                          \
 		bool lw_left;                    \

@@ -140,6 +140,7 @@ unsafe extern "C" {
     safe static lw_check_word_hq_numa: u32;
     safe static lw_check_word_service: u32;
     safe static lw_check_word_locked: u32;
+    safe static lw_check_word_queue: u32;
     safe static lw_check_word_parked: u32;
     safe static lw_check_word_tail: u32;
     safe static lw_check_word_first_queue: u32;
@@ -230,6 +231,8 @@ pub(crate) struct WordLayout {
     pub(crate) service: u32,
     /// It is held.
     pub(crate) locked: u32,
+    /// The queue is locked.
+    pub(crate) queue_locked: u32,
     /// The queue head is halted.
     pub(crate) parked: u32,
     /// Who is last.
@@ -244,6 +247,7 @@ pub(crate) fn word_layout() -> WordLayout {
         hq_numa: lw_check_word_hq_numa,
         service: lw_check_word_service,
         locked: lw_check_word_locked,
+        queue_locked: lw_check_word_queue,
         parked: lw_check_word_parked,
         tail: lw_check_word_tail,
         first_queue: lw_check_word_first_queue,

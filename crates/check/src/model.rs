@@ -553,19 +553,14 @@ impl<'a, const N: usize> Model<'a, N> {
         {
             return false;
         }
-        // In a view machine a write takes nothing away from anyone, unless time passes after which
-        // nobody reads what was there before; but others give nodes back.
+        // In a view machine a write takes nothing away from anyone; but others give nodes back.
         let foreign = |id: &CellId| {
             self.cell(*id)
                 .region
                 .node()
                 .is_some_and(|(owner, _)| owner != thread)
         };
-        if kind == Kind::Store
-            && self.weak()
-            && !self.config.split_release
-            && !self.parts(local).cells().iter().any(foreign)
-        {
+        if kind == Kind::Store && self.weak() && !self.parts(local).cells().iter().any(foreign) {
             return true;
         }
         let own = |id: &CellId| {
@@ -976,9 +971,6 @@ impl<'a, const N: usize> Model<'a, N> {
             Kind::Fence => {
                 if self.weak() {
                     self.fence(state, thread, order);
-                    if request.a != 0 && order == Order::SeqCst {
-                        state.settle();
-                    }
                 }
                 Ok(Some(0))
             }

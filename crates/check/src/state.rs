@@ -194,17 +194,6 @@ impl<const N: usize> State<N> {
             .value
     }
 
-    /// So much time has passed that everybody sees all that was written.
-    pub(crate) fn settle(&mut self) {
-        let mut newest = View::NONE;
-        for (cell, place) in newest.0.iter_mut().take(self.siblings.len()).enumerate() {
-            *place = self.range(cell).len().saturating_sub(1) as u8;
-        }
-        for thread in &mut self.threads {
-            thread.seen.join(&newest);
-        }
-    }
-
     fn views(&mut self) -> impl Iterator<Item = &mut View<N>> {
         self.threads
             .iter_mut()

@@ -363,6 +363,7 @@ fn pending(value: u64) -> String {
     let names = [
         (word.hq, "hq"),
         (word.hq_numa, "numa"),
+        (word.queue_locked, "queue locked"),
         (word.parked, "parked"),
     ];
     let service = names.iter().filter(|(bit, _)| value & u64::from(*bit) != 0);

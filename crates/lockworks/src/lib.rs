@@ -1,15 +1,18 @@
 //! Scalable NUMA-aware locks for many threads.
 //!
 //! The locks are written in C, each once; this crate compiles them. Each is a module with a
-//! `Mutex` that protects a value, a [`lock_api`] mutex around the lock:
+//! `Mutex` that protects a value, a [`lock_api`] mutex around the lock. That of most programs is
+//! [`Mutex`], around the lock [`mutex`]:
 //!
 //! ```
-//! use lockworks::cna::Mutex;
+//! use lockworks::{Mutex, cna};
 //!
 //! static NAMES: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+//! static COUNT: cna::Mutex<usize> = cna::Mutex::new(0);
 //!
-//! NAMES.lock().push("cna");
-//! assert_eq!(*NAMES.lock(), ["cna"]);
+//! NAMES.lock().push("Ada");
+//! *COUNT.lock() += 1;
+//! assert_eq!(NAMES.lock().len(), *COUNT.lock());
 //! ```
 //!
 //! And one interface to all of them is for programs that choose at run time. It is that of a raw
@@ -29,8 +32,9 @@
 //!
 //! **Most of these locks spin.** With more runnable threads than CPUs, each hand-off of
 //! a FIFO lock may wait for a time slice, and throughput falls by a factor of
-//! hundreds; see [`LockType::spins`] and [`LockType::is_fifo`]. Use [`pv`] or [`unfair`] there,
-//! whose waiters sleep, and may give up: `try_lock_for` of their `Mutex`, [`RawLock::lock_until`].
+//! hundreds; see [`LockType::spins`] and [`LockType::is_fifo`]. Use [`mutex`], [`pv`] or
+//! [`unfair`] there, whose waiters sleep, and may give up: `try_lock_for` of their `Mutex`,
+//! [`RawLock::lock_until`].
 //!
 //! # Features
 //!
@@ -72,6 +76,7 @@ pub use lockref::{Lockref, LockrefGuard};
 #[cfg(feature = "std")]
 pub use lockref_type::{LockrefType, find_lockref, lockref_types};
 pub use locks::*;
+pub use mutex::{Mutex, MutexGuard, RawMutex};
 #[cfg(feature = "std")]
 pub use raw_lock::{Node, RawLock};
 #[cfg(feature = "std")]

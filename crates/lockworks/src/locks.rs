@@ -157,6 +157,13 @@ macro_rules! lock {
 }
 
 lock!(
+    mutex,
+    lw_mutex_type,
+    u32 = 0,
+    "The mutex of programs: waiters spin for a while, then sleep, and may give up.",
+    timed
+);
+lock!(
     tas,
     lw_tas_type,
     u8 = 0,
@@ -249,7 +256,7 @@ mod tests {
                 seen.push(lock_type.name());
             })*};
         }
-        check!(tas byte ticket qspinlock cna hq pvticket pv42 pv unfair);
+        check!(mutex tas byte ticket qspinlock cna hq pvticket pv42 pv unfair);
         for lock_type in crate::lock_types() {
             assert!(seen.contains(&lock_type.name()), "{}", lock_type.name());
         }

@@ -1,5 +1,5 @@
 use std::cell::UnsafeCell;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -77,6 +77,7 @@ impl std::error::Error for GivenUp {}
 struct Words {
     deadline: *const TimeSpec,
     cancel: *mut Word,
+    clock: c_int,
 }
 
 /// Longer than a program lives, and no overflow in nanoseconds.
@@ -106,6 +107,7 @@ pub(crate) fn wait_until(
     let words = Words {
         deadline: deadline.as_ref().map_or(std::ptr::null(), |time| time),
         cancel: cancel.map_or(std::ptr::null_mut(), |cancel| cancel.word.get()),
+        clock: ClockId::CLOCK_MONOTONIC.as_raw(),
     };
     let acquired = wait((&raw const words).cast());
     if let Some(cancel) = cancel {

@@ -31,6 +31,7 @@ fn lock_types_describe_themselves() {
         "pv42",
         "pv",
         "unfair",
+        "mutex",
         "busted",
     ];
     for name in expected {
@@ -51,7 +52,12 @@ fn lock_types_describe_themselves() {
     let hq = find("hq").unwrap();
     assert_eq!((hq.size(), hq.node_size(), hq.unlocked), (4, 0, 0x200));
     assert!(!hq.is_fifo() && hq.spins() && hq.is_numa_aware() && !hq.is_broken());
-    for (name, gives_up) in [("pv42", false), ("pv", true), ("unfair", true)] {
+    for (name, gives_up) in [
+        ("pv42", false),
+        ("mutex", true),
+        ("pv", true),
+        ("unfair", true),
+    ] {
         let halting = find(name).unwrap();
         assert_eq!((halting.size(), halting.node_size()), (4, 0), "{name}");
         assert!(
@@ -124,6 +130,7 @@ fn times_out<R: RawMutexTimed<Duration = Duration, Instant = Instant> + Send + S
 
 #[test]
 fn mutexes_time_out() {
+    times_out::<lockworks::RawMutex>();
     times_out::<lockworks::pv::RawMutex>();
     times_out::<lockworks::unfair::RawMutex>();
 }
@@ -319,10 +326,10 @@ fn waiting_ends_when_it_is_to() {
     for lock_type in lock_types() {
         assert_eq!(
             lock_type.may_give_up(),
-            ["pv", "unfair"].contains(&lock_type.name())
+            ["mutex", "pv", "unfair"].contains(&lock_type.name())
         );
     }
-    for name in ["pv", "unfair"] {
+    for name in ["mutex", "pv", "unfair"] {
         let lock_type = find(name).unwrap();
         let lock = &RawLock::new(lock_type);
         let cancel = &Cancel::new();

@@ -22,18 +22,20 @@
  *   struct lw_qspinlock      4  FIFO among the queued       Linux 4.2, Long and Zijlstra
  *   struct lw_cna            4  same node first, bounded    Dice and Kogan 2019, Linux v13
  *   struct lw_hq             4  same node first, bounded    HQ-spinlock series of 2025/26
+ *   struct lw_mutex          4  arrivals first, then the    Long; Kashyap and others, 2019
+ *                               same node, both bounded
  *   struct lw_pv             4  FIFO, arrivals go first     Long, pvqspinlock, 2014 and 2015
  *   struct lw_unfair         4  who runs goes first         Long, the same series
  *   struct lw_pv42           4  FIFO among the queued       Linux 4.2, for comparison
  *   struct lw_pvticket       4  FIFO                        Linux 4.1, for comparison
  *   struct lw_byte           1  none, may starve            Linux in guests, for comparison
  *
- * ALL BUT pv, unfair, pv42 AND pvticket SPIN. A waiter never sleeps then, so with more
+ * ALL BUT mutex, pv, unfair, pv42 AND pvticket SPIN. A waiter never sleeps then, so with more
  * runnable threads than CPUs a waiter or the next in line may wait for a time slice at
  * every hand-off. The FIFO ones collapse, by a factor of hundreds: use them where each
- * thread has a CPU of its own, and struct lw_pv or struct lw_unfair where threads may
- * outnumber CPUs. Their waiters sleep on a futex, the only system call that they make
- * once a thread has its slot (lw_thread_attach()).
+ * thread has a CPU of its own, and struct lw_mutex where threads may outnumber CPUs. Their waiters
+ * sleep on a futex, the only system call that they make once a thread has its slot
+ * (lw_thread_attach()).
  *
  * Signal handlers may use locks, as long as they take none that the thread they
  * interrupt may hold; so may constructors, key destructors and any number of
@@ -49,9 +51,9 @@
  * In the child of a fork only the forking thread goes on. Locks that it holds
  * are its own still. A lock that another thread held or waited for at the fork
  * must be made anew in the child before it is used there, for that thread will
- * neither release it nor leave its queue; but struct lw_pv, struct lw_unfair and
- * struct lw_pv42 need not be for having been waited for. Where a signal handler forks while the
- * thread waits for a lock, that does not do for a struct lw_hq in the child: set
+ * neither release it nor leave its queue; but struct lw_mutex, struct lw_pv, struct
+ * lw_unfair and struct lw_pv42 need not be for having been waited for. Where a signal handler forks
+ * while the thread waits for a lock, that does not do for a struct lw_hq in the child: set
  * lw_set_numa_spinlock(LW_NUMA_OFF) there before others are contended for.
  */
 #ifndef LOCKWORKS_H
@@ -66,12 +68,14 @@
 #pragma GCC diagnostic ignored "-Wpedantic"
 #include "byte.h"
 #include "cna.h"
+#include "cond.h"
 #include "events.h"
 #include "hq.h"
 #include "lock_type.h"
 #include "lockref_type.h"
 #include "lockrefs.h"
 #include "mcs.h"
+#include "mutex.h"
 #include "patience.h"
 #include "pv.h"
 #include "pvticket.h"
@@ -97,6 +101,8 @@
 #define LW_PV_INIT	  {{{0}}}
 #define LW_PV42_INIT	  {{{0}}}
 #define LW_UNFAIR_INIT	  {{{0}}}
+#define LW_MUTEX_INIT	  {{{0}}}
+#define LW_COND_INIT	  {{{{0}}}, {0}, {0}}
 #define LW_CANCEL_INIT	  {{0}, {0}}
 #define LW_LOCKREF_HQ_INIT(n) LW_LOCKREF_INIT_WITH(LW_HQ, n)
 /* clang-format on */
@@ -122,6 +128,8 @@ LW_ABI(struct lw_pvticket, 4, 4);
 LW_ABI(struct lw_pv42, 4, 4);
 LW_ABI(struct lw_pv, 4, 4);
 LW_ABI(struct lw_unfair, 4, 4);
+LW_ABI(struct lw_mutex, 4, 4);
+LW_ABI(struct lw_cond, 8 + 2 * sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_cancel, 8, 4);
 LW_ABI(union lw_lockref, 8, 8);
 #define LW_LOCKREF(id, ...) LW_ABI(union lw_lockref_##id, 8, 8);
@@ -232,22 +240,46 @@ uint64_t lw_tunable_value(enum lw_tunable_id id);
 /*
  * Waiting that ends
  *
- * As lw_X_lock(), but until a time of CLOCK_MONOTONIC, or until another thread has
- * called lw_cancel(), or a signal handler; NULL stands for never. They give
+ * As lw_X_lock(), but until a time of `clock`, CLOCK_MONOTONIC or CLOCK_REALTIME, or until another
+ * thread has called lw_cancel(), or a signal handler; NULL stands for never. They give
  *
  *   0          the lock is acquired; so it is in any case if that needs no waiting
  *   ETIMEDOUT  the time has come
  *   ECANCELED  it has been cancelled, before or meanwhile, whether the time has come or not
- *   EINVAL     the time is none: its nanoseconds are not from 0 to 999,999,999
+ *   EINVAL     the clock is another, or the time none: its nanoseconds are not from 0 to
+ * 999,999,999
  *
  * A struct lw_cancel is for one waiter at a time, stays cancelled, and must not go before
  * the last call of lw_cancel() has returned. Waiting is no cancellation point: who is
  * waiting when pthread_cancel() is called waits on.
  */
-int lw_pv_lock_until(struct lw_pv *lock, const struct timespec *deadline, struct lw_cancel *cancel);
-int lw_unfair_lock_until(struct lw_unfair *lock, const struct timespec *deadline,
+int lw_mutex_lock_until(struct lw_mutex *mutex, clockid_t clock, const struct timespec *deadline,
+			struct lw_cancel *cancel);
+int lw_pv_lock_until(struct lw_pv *lock, clockid_t clock, const struct timespec *deadline,
+		     struct lw_cancel *cancel);
+int lw_unfair_lock_until(struct lw_unfair *lock, clockid_t clock, const struct timespec *deadline,
 			 struct lw_cancel *cancel);
 void lw_cancel(struct lw_cancel *cancel);
+
+/*
+ * Condition variables
+ *
+ * Call with `mutex` locked: releases it, waits until signalled, acquires it again. As with all
+ * such, look at the condition again afterwards; there are no wake-ups for no reason, but others may
+ * have been quicker to the mutex. lw_cond_wait_until() also returns when a time of `clock` has come
+ * (NULL: never): ETIMEDOUT; 0 when signalled; EINVAL, at once and with the mutex still locked, as
+ * above.
+ *
+ * lw_cond_signal(&cond) is for the one who has waited longest, lw_cond_broadcast(&cond) for all who
+ * wait: no one who comes later gets what is meant for them. With nobody waiting either is one load.
+ * All threads may use different mutexes; whoever calls them need hold none. Zero bytes or
+ * LW_COND_INIT are a condition variable for which nobody waits. lw_cond_destroy() comes before its
+ * memory goes, and may as soon as nobody waits who has not been signalled, though they have yet to
+ * return.
+ */
+void lw_cond_wait(struct lw_cond *cond, struct lw_mutex *mutex);
+int lw_cond_wait_until(struct lw_cond *cond, struct lw_mutex *mutex, clockid_t clock,
+		       const struct timespec *deadline);
 
 /*
  * Threads

@@ -5,9 +5,10 @@
  *
  * All are Lockable, so std::lock_guard, std::scoped_lock, std::unique_lock and
  * std::condition_variable_any take them. Those whose waiters may give up are TimedLockable, by any
- * clock. But mcs, whose users lend it a node, is held by a mcs::guard.
+ * clock. But mcs, whose users lend it a node, is held by a mcs::guard. condition_variable is for
+ * the mutex alone.
  *
- * Each is a standard-layout class of the lock's size, with nothing to destroy and a constexpr
+ * Each lock is a standard-layout class of its size in C, with nothing to destroy and a constexpr
  * constructor: with static storage it is ready before any code runs. It is neither copied nor
  * moved. lock() acquires and unlock() releases, as std::mutex does; nothing throws.
  */
@@ -15,7 +16,9 @@
 #define LOCKWORKS_HPP
 
 #include <chrono>
+#include <condition_variable>
 #include <ctime>
+#include <mutex>
 
 #include <lockworks/lockworks.h>
 
@@ -71,9 +74,14 @@ template <typename Lock> class timed : immovable
 	bool
 	try_lock_until(const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
 	{
-		const auto since = at_most_never(time.time_since_epoch());
+		return lock_until(CLOCK_MONOTONIC, time.time_since_epoch());
+	}
 
-		return static_cast<Lock *>(this)->lock_until(timespec_of(since)) == 0;
+	template <typename Duration>
+	bool
+	try_lock_until(const std::chrono::time_point<std::chrono::system_clock, Duration> &time)
+	{
+		return lock_until(CLOCK_REALTIME, time.time_since_epoch());
 	}
 
 	template <typename Clock, typename Duration>
@@ -86,6 +94,14 @@ template <typename Lock> class timed : immovable
 		}
 		return static_cast<Lock *>(this)->try_lock();
 	}
+
+      private:
+	template <typename Duration> bool lock_until(clockid_t clock, const Duration &since)
+	{
+		const struct timespec time = timespec_of(at_most_never(since));
+
+		return static_cast<Lock *>(this)->lock_until(clock, time) == 0;
+	}
 };
 
 } // namespace detail
@@ -97,8 +113,8 @@ template <typename Lock> class timed : immovable
 #define LW_TIMED_LOCKABLE(id, type, unlocked)                                           \
 	LW_CLASS(                                                                       \
 		id, type, unlocked, public detail::timed<id>, friend detail::timed<id>; \
-		int lock_until(const struct timespec &time) noexcept {                  \
-			return lw_##id##_lock_until(&lock_, &time, nullptr);            \
+		int lock_until(clockid_t clock, const struct timespec &time) noexcept { \
+			return lw_##id##_lock_until(&lock_, clock, &time, nullptr);     \
 		})
 
 #define LW_CLASS(id, type, unlocked, base, ...)             \
@@ -139,6 +155,7 @@ LW_LOCKABLE(cna, struct lw_cna, LW_CNA_INIT);
 LW_LOCKABLE(hq, struct lw_hq, LW_HQ_INIT);
 LW_LOCKABLE(pvticket, struct lw_pvticket, LW_PVTICKET_INIT);
 LW_LOCKABLE(pv42, struct lw_pv42, LW_PV42_INIT);
+LW_TIMED_LOCKABLE(mutex, struct lw_mutex, LW_MUTEX_INIT);
 LW_TIMED_LOCKABLE(pv, struct lw_pv, LW_PV_INIT);
 LW_TIMED_LOCKABLE(unfair, struct lw_unfair, LW_UNFAIR_INIT);
 
@@ -172,6 +189,116 @@ class mcs : detail::immovable
 
       private:
 	struct lw_mcs lock_ = LW_MCS_INIT;
+};
+
+/* For a std::unique_lock of a mutex; as std::condition_variable. */
+class condition_variable : detail::immovable
+{
+      public:
+	using native_handle_type = struct lw_cond *;
+
+	constexpr condition_variable() noexcept = default;
+
+	~condition_variable()
+	{
+		lw_cond_destroy(&cond_);
+	}
+
+	void notify_one() noexcept
+	{
+		lw_cond_signal(&cond_);
+	}
+
+	void notify_all() noexcept
+	{
+		lw_cond_broadcast(&cond_);
+	}
+
+	void wait(std::unique_lock<mutex> &lock) noexcept
+	{
+		lw_cond_wait(&cond_, lock.mutex()->native_handle());
+	}
+
+	template <typename Predicate> void wait(std::unique_lock<mutex> &lock, Predicate holds)
+	{
+		while (!holds())
+			wait(lock);
+	}
+
+	template <typename Duration>
+	std::cv_status
+	wait_until(std::unique_lock<mutex> &lock,
+		   const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
+	{
+		return wait_until(lock, CLOCK_MONOTONIC, time.time_since_epoch());
+	}
+
+	template <typename Duration>
+	std::cv_status
+	wait_until(std::unique_lock<mutex> &lock,
+		   const std::chrono::time_point<std::chrono::system_clock, Duration> &time)
+	{
+		return wait_until(lock, CLOCK_REALTIME, time.time_since_epoch());
+	}
+
+	/* By a clock that we cannot wait by: perhaps not so long. */
+	template <typename Clock, typename Duration>
+	std::cv_status wait_until(std::unique_lock<mutex> &lock,
+				  const std::chrono::time_point<Clock, Duration> &time)
+	{
+		const auto now = Clock::now();
+
+		if (now < time)
+			wait_for(lock, time - now);
+		return Clock::now() < time ? std::cv_status::no_timeout : std::cv_status::timeout;
+	}
+
+	template <typename Clock, typename Duration, typename Predicate>
+	bool wait_until(std::unique_lock<mutex> &lock,
+			const std::chrono::time_point<Clock, Duration> &time, Predicate holds)
+	{
+		while (!holds()) {
+			if (wait_until(lock, time) == std::cv_status::timeout)
+				return holds();
+		}
+		return true;
+	}
+
+	template <typename Rep, typename Period>
+	std::cv_status wait_for(std::unique_lock<mutex> &lock,
+				const std::chrono::duration<Rep, Period> &time)
+	{
+		return wait_until(lock,
+				  std::chrono::steady_clock::now() + detail::at_most_never(time));
+	}
+
+	template <typename Rep, typename Period, typename Predicate>
+	bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &time,
+		      Predicate holds)
+	{
+		return wait_until(lock,
+				  std::chrono::steady_clock::now() + detail::at_most_never(time),
+				  holds);
+	}
+
+	native_handle_type native_handle() noexcept
+	{
+		return &cond_;
+	}
+
+      private:
+	template <typename Duration>
+	std::cv_status wait_until(std::unique_lock<mutex> &lock, clockid_t clock,
+				  const Duration &since) noexcept
+	{
+		const struct timespec time = detail::timespec_of(detail::at_most_never(since));
+
+		return lw_cond_wait_until(&cond_, lock.mutex()->native_handle(), clock, &time)
+			       ? std::cv_status::timeout
+			       : std::cv_status::no_timeout;
+	}
+
+	struct lw_cond cond_ = LW_COND_INIT;
 };
 
 } // namespace lockworks

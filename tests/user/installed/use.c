@@ -66,9 +66,9 @@ int main(void)
 	USE(pv42);
 	USE(unfair);
 	lw_cancel(&told);
-	if (lw_pv_lock_until(&pv, NULL, &told) != 0 ||
-	    lw_pv_lock_until(&pv, NULL, &told) != ECANCELED ||
-	    lw_unfair_lock_until(&unfair, NULL, NULL) != 0)
+	if (lw_pv_lock_until(&pv, CLOCK_MONOTONIC, NULL, &told) != 0 ||
+	    lw_pv_lock_until(&pv, CLOCK_MONOTONIC, NULL, &told) != ECANCELED ||
+	    lw_unfair_lock_until(&unfair, CLOCK_MONOTONIC, NULL, NULL) != 0)
 		return 1;
 	if (lw_lockref_cna_put_return(&zero_is_unlocked) != 0 ||
 	    lw_lockref_hq_put_return(&has_its_own) != 0)

@@ -121,6 +121,48 @@ template <typename Lock> static void use_timed()
 
 static lockworks::mcs mcs;
 
+template <typename Clock> static void waits_by(lockworks::condition_variable &never)
+{
+	std::unique_lock<lockworks::mutex> guard(one_of<lockworks::mutex>::lock);
+	const auto time = Clock::now() + 5ms;
+
+	while (never.wait_until(guard, time) == std::cv_status::no_timeout)
+		CHECK(Clock::now() < time);
+	CHECK(guard && Clock::now() >= time);
+	CHECK(!never.wait_until(guard, time, [] { return false; }));
+	CHECK(never.wait_until(guard, time, [] { return true; }));
+}
+
+static void use_condition_variable()
+{
+	static lockworks::condition_variable changed, never;
+	std::unique_lock<lockworks::mutex> guard(one_of<lockworks::mutex>::lock);
+	unsigned int steps = 0;
+	const auto step = [&](unsigned int at, auto wait, auto notify) {
+		std::unique_lock<lockworks::mutex> other(one_of<lockworks::mutex>::lock);
+
+		wait(other, [&steps, at] { return steps == at; });
+		steps++;
+		notify();
+	};
+	const auto wait = [](auto &lock, auto holds) { changed.wait(lock, holds); };
+	const auto wait_for = [](auto &lock, auto holds) {
+		CHECK(changed.wait_for(lock, 1h, holds));
+	};
+	std::thread first([&] { step(1, wait, [] { changed.notify_all(); }); });
+	std::thread second([&] { step(2, wait_for, [] { changed.notify_one(); }); });
+
+	steps = 1;
+	changed.notify_all();
+	changed.wait(guard, [&steps] { return steps == 3; });
+	guard.unlock();
+	first.join();
+	second.join();
+	waits_by<std::chrono::steady_clock>(never);
+	waits_by<std::chrono::system_clock>(never);
+	waits_by<slow_clock>(never);
+}
+
 int main()
 {
 	use<lockworks::tas>();
@@ -131,9 +173,12 @@ int main()
 	use<lockworks::hq>();
 	use<lockworks::pvticket>();
 	use<lockworks::pv42>();
+	use_timed<lockworks::mutex>();
 	use_timed<lockworks::pv>();
 	use_timed<lockworks::unfair>();
 	CHECK(one_of<lockworks::hq>::lock.native_handle()->word.val.lw_raw == LW_HQ);
+
+	use_condition_variable();
 
 	int held = 0;
 	const auto take = [&held] {

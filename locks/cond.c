@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* The condition variable, see cond.h. */
+#include "cond.h"
+#include "surroundings.h"
+
+void lw_cond_begin(struct lw_cond *cond, struct lw_cond_waiter *waiter)
+{
+	struct lw_cond_waiter *last;
+
+	lw_store(&waiter->state, LW_COND_WAITING, relaxed);
+	lw_store(&waiter->next, NULL, relaxed);
+	lw_mutex_lock(&cond->lock);
+	last = lw_load(&cond->last, relaxed);
+	lw_store(&waiter->prev, last, relaxed);
+	if (last)
+		lw_store(&last->next, waiter, relaxed);
+	else
+		lw_store(&cond->first, waiter, relaxed);
+	lw_store(&cond->last, waiter, relaxed);
+	lw_mutex_unlock(&cond->lock);
+}
+
+/* With cond->lock: take out those from `first` to `last`. */
+static void lw_cond_unlink(struct lw_cond *cond, struct lw_cond_waiter *first,
+			   struct lw_cond_waiter *last)
+{
+	struct lw_cond_waiter *prev = lw_load(&first->prev, relaxed);
+	struct lw_cond_waiter *next = lw_load(&last->next, relaxed);
+
+	if (prev)
+		lw_store(&prev->next, next, relaxed);
+	else
+		lw_store(&cond->first, next, relaxed);
+	if (next)
+		lw_store(&next->prev, prev, relaxed);
+	else
+		lw_store(&cond->last, prev, relaxed);
+	lw_store(&last->next, NULL, relaxed);
+	for (; first; first = lw_load(&first->next, relaxed))
+		lw_store(&first->prev, first, relaxed);
+}
+
+void lw_cond_sleep(struct lw_cond_waiter *waiter, const struct lw_patience *patience)
+{
+	while (lw_load(&waiter->state, relaxed) == LW_COND_WAITING && !lw_gives_up(patience))
+		lw_park(&waiter->state, LW_COND_WAITING, patience);
+}
+
+bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter)
+{
+	uint32_t state = LW_COND_WAITING;
+	bool queued;
+
+	/* WAITING -> LEAVING */
+	if (!lw_try_cmpxchg(&waiter->state, &state, LW_COND_LEAVING, relaxed)) {
+		/* SIGNALLED, by who is done with our node */
+		lw_fence(acquire);
+		return true;
+	}
+	lw_mutex_lock(&cond->lock);
+	queued = lw_load(&waiter->prev, relaxed) != waiter;
+	if (queued)
+		lw_cond_unlink(cond, waiter, waiter);
+	lw_mutex_unlock(&cond->lock);
+	if (queued)
+		return false;
+	/* LEAVING -> LEFT; release: cond may go */
+	lw_store(&waiter->state, LW_COND_LEFT, release);
+	lw_await_eq_soon(&waiter->state, ~0u, LW_COND_SIGNALLED, acquire);
+	return true;
+}
+
+/* It is out of the queue. */
+static void lw_cond_wake(struct lw_cond_waiter *waiter)
+{
+	uint32_t state = LW_COND_WAITING;
+
+	/* WAITING -> SIGNALLED; release: we are done with its node */
+	if (lw_try_cmpxchg(&waiter->state, &state, LW_COND_SIGNALLED, release)) {
+		lw_unpark(&waiter->state, 0);
+		return;
+	}
+	/* acquire: it is done with cond, which our caller may destroy */
+	lw_await_eq_soon(&waiter->state, ~0u, LW_COND_LEFT, acquire);
+	/* LEFT -> SIGNALLED */
+	lw_store(&waiter->state, LW_COND_SIGNALLED, release);
+}
+
+void lw_cond_signal_slow(struct lw_cond *cond)
+{
+	struct lw_cond_waiter *first;
+
+	lw_mutex_lock(&cond->lock);
+	first = lw_load(&cond->first, relaxed);
+	if (first)
+		lw_cond_unlink(cond, first, first);
+	lw_mutex_unlock(&cond->lock);
+	if (first)
+		lw_cond_wake(first);
+}
+
+void lw_cond_broadcast_slow(struct lw_cond *cond)
+{
+	struct lw_cond_waiter *waiter, *next;
+
+	lw_mutex_lock(&cond->lock);
+	waiter = lw_load(&cond->first, relaxed);
+	if (waiter)
+		lw_cond_unlink(cond, waiter, lw_load(&cond->last, relaxed));
+	lw_mutex_unlock(&cond->lock);
+	for (; waiter; waiter = next) {
+		next = lw_load(&waiter->next, relaxed);
+		lw_cond_wake(waiter);
+	}
+}
+
+/* Who has left the queue may be about to unlock it. */
+void lw_cond_destroy(struct lw_cond *cond)
+{
+	lw_mutex_lock(&cond->lock);
+	lw_mutex_unlock(&cond->lock);
+}

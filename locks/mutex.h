@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The mutex of programs: 4 bytes, waiters spin for a while and then sleep. Fast path here, one
+ * atomic read-modify-write for lock and unlock together; slow path in halting.h and mutex.c.
+ */
+#ifndef LW_MUTEX_H
+#define LW_MUTEX_H
+
+#include "lock_word.h"
+
+struct lw_mutex {
+	union lw_word word;
+};
+
+struct lw_patience;
+
+LW_EXPORT void lw_mutex_lock_slow(struct lw_mutex *mutex);
+/* False if `patience` has ended before the mutex was free. */
+LW_EXPORT bool lw_mutex_lock_patient(struct lw_mutex *mutex, const struct lw_patience *patience);
+LW_EXPORT void lw_mutex_unlock_slow(struct lw_mutex *mutex);
+
+static inline bool lw_mutex_trylock(struct lw_mutex *mutex)
+{
+	return lw_word_take(&mutex->word);
+}
+
+static inline void lw_mutex_lock(struct lw_mutex *mutex)
+{
+	if (lw_unlikely(!lw_word_take(&mutex->word)))
+		lw_mutex_lock_slow(mutex);
+}
+
+static inline void lw_mutex_unlock(struct lw_mutex *mutex)
+{
+	if (lw_unlikely(lw_word_release(&mutex->word)))
+		lw_mutex_unlock_slow(mutex);
+}
+
+#endif
