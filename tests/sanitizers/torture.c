@@ -167,7 +167,10 @@ static void *fetch(void *arg)
 	for (unsigned int i = 0; i < ROUNDS * (THREADS - 1); i++) {
 		await(box, 1, i % 2);
 		box->letters = 0;
+		/* That need not be told with the mutex held. */
+		lw_mutex_unlock(&box->mutex);
 		lw_cond_broadcast(&box->changed);
+		lw_mutex_lock(&box->mutex);
 	}
 	leave(box);
 	return NULL;
