@@ -38,8 +38,9 @@ INSTALLED_HEADERS = $(addprefix $(PREFIX)/include/lockworks/,$(notdir $(HEADERS)
 INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
 	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo setup setup-kernel test test-format test-c stage test-headers \
-	test-install test-examples test-sanitizers test-cargo test-kernel test-kernel-quick demo bench install install-lib uninstall clean help
+.PHONY: all lib cargo setup setup-kernel test test-format test-c stage test-headers test-install \
+	test-examples test-sanitizers test-cargo test-kernel test-kernel-quick demo bench install \
+	install-lib uninstall clean help
 .DELETE_ON_ERROR:
 
 all: lib cargo

@@ -13,7 +13,7 @@
 
 template <typename Item> class bounded_queue
 {
-      public:
+public:
 	explicit bounded_queue(std::size_t capacity) : capacity_(capacity)
 	{
 	}
@@ -38,7 +38,7 @@ template <typename Item> class bounded_queue
 		return item;
 	}
 
-      private:
+private:
 	lockworks::mutex lock_;
 	lockworks::condition_variable not_full_, not_empty_;
 	const std::size_t capacity_;

@@ -35,38 +35,40 @@ struct immovable {
 };
 
 /* Longer than a program lives, and no overflow in nanoseconds. */
-constexpr std::chrono::hours never{24 * 365 * 100};
+constexpr std::chrono::hours never{24 * 365 * 200};
 
+/* What is past has come, however long ago, and what is further off than that does not come. */
 template <typename Rep, typename Period>
-std::chrono::nanoseconds at_most_never(const std::chrono::duration<Rep, Period> &time)
+std::chrono::nanoseconds within_reach(const std::chrono::duration<Rep, Period> &time)
 {
+	if (time <= time.zero())
+		return std::chrono::nanoseconds::zero();
 	if (std::chrono::duration<double>(time) >= never)
 		return never;
 	return std::chrono::ceil<std::chrono::nanoseconds>(time);
 }
 
-/* So long after the clock began; its beginning, if that was before. */
-inline struct timespec timespec_of(std::chrono::nanoseconds since)
+/* So long after the clock began. */
+template <typename Duration> struct timespec timespec_of(const Duration &since)
 {
-	const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+	const auto whole = within_reach(since);
+	const auto seconds = std::chrono::floor<std::chrono::seconds>(whole);
 	struct timespec time = {};
 
-	if (since.count() > 0) {
-		time.tv_sec = static_cast<time_t>(seconds.count());
-		time.tv_nsec = static_cast<long>((since - seconds).count());
-	}
+	time.tv_sec = static_cast<time_t>(seconds.count());
+	time.tv_nsec = static_cast<long>((whole - seconds).count());
 	return time;
 }
 
 /* What a TimedLockable has beside a Lockable, for a Lock with lock_until(). */
 template <typename Lock> class timed : immovable
 {
-      public:
+public:
 	/* False if the lock was not free for so long. */
 	template <typename Rep, typename Period>
 	bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
 	{
-		return try_lock_until(std::chrono::steady_clock::now() + at_most_never(time));
+		return try_lock_until(std::chrono::steady_clock::now() + within_reach(time));
 	}
 
 	/* False if the lock was not free before that time. */
@@ -95,10 +97,10 @@ template <typename Lock> class timed : immovable
 		return static_cast<Lock *>(this)->try_lock();
 	}
 
-      private:
+private:
 	template <typename Duration> bool lock_until(clockid_t clock, const Duration &since)
 	{
-		const struct timespec time = timespec_of(at_most_never(since));
+		const struct timespec time = timespec_of(since);
 
 		return static_cast<Lock *>(this)->lock_until(clock, time) == 0;
 	}
@@ -120,7 +122,7 @@ template <typename Lock> class timed : immovable
 #define LW_CLASS(id, type, unlocked, base, ...)             \
 	class id : base                                     \
 	{                                                   \
-	      public:                                       \
+	public:                                             \
 		using native_handle_type = type *;          \
                                                             \
 		constexpr id() noexcept = default;          \
@@ -141,7 +143,7 @@ template <typename Lock> class timed : immovable
 			return &lock_;                      \
 		}                                           \
                                                             \
-	      private:                                      \
+	private:                                            \
 		__VA_ARGS__                                 \
 		type lock_ = unlocked;                      \
 	};                                                  \
@@ -165,11 +167,11 @@ LW_TIMED_LOCKABLE(unfair, struct lw_unfair, LW_UNFAIR_INIT);
 
 class mcs : detail::immovable
 {
-      public:
+public:
 	/* Holds the lock while it is in scope, with a node of its own. */
 	class guard : detail::immovable
 	{
-	      public:
+	public:
 		explicit guard(mcs &lock) noexcept : lock_(lock.lock_)
 		{
 			lw_mcs_lock(&lock_, &node_);
@@ -180,21 +182,21 @@ class mcs : detail::immovable
 			lw_mcs_unlock(&lock_, &node_);
 		}
 
-	      private:
+	private:
 		struct lw_mcs &lock_;
 		struct lw_mcs_node node_;
 	};
 
 	constexpr mcs() noexcept = default;
 
-      private:
+private:
 	struct lw_mcs lock_ = LW_MCS_INIT;
 };
 
 /* For a std::unique_lock of a mutex; as std::condition_variable. */
 class condition_variable : detail::immovable
 {
-      public:
+public:
 	using native_handle_type = struct lw_cond *;
 
 	constexpr condition_variable() noexcept = default;
@@ -269,16 +271,15 @@ class condition_variable : detail::immovable
 				const std::chrono::duration<Rep, Period> &time)
 	{
 		return wait_until(lock,
-				  std::chrono::steady_clock::now() + detail::at_most_never(time));
+				  std::chrono::steady_clock::now() + detail::within_reach(time));
 	}
 
 	template <typename Rep, typename Period, typename Predicate>
 	bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &time,
 		      Predicate holds)
 	{
-		return wait_until(lock,
-				  std::chrono::steady_clock::now() + detail::at_most_never(time),
-				  holds);
+		return wait_until(
+			lock, std::chrono::steady_clock::now() + detail::within_reach(time), holds);
 	}
 
 	native_handle_type native_handle() noexcept
@@ -286,12 +287,12 @@ class condition_variable : detail::immovable
 		return &cond_;
 	}
 
-      private:
+private:
 	template <typename Duration>
 	std::cv_status wait_until(std::unique_lock<mutex> &lock, clockid_t clock,
 				  const Duration &since) noexcept
 	{
-		const struct timespec time = detail::timespec_of(detail::at_most_never(since));
+		const struct timespec time = detail::timespec_of(since);
 
 		return lw_cond_wait_until(&cond_, lock.mutex()->native_handle(), clock, &time)
 			       ? std::cv_status::timeout

@@ -105,6 +105,7 @@ template <typename Lock> static void use_timed()
 	gives_up_by<slow_clock>(lock);
 	in_another_thread([&] {
 		CHECK(!std::unique_lock<Lock>(lock, 1us) && !std::unique_lock<Lock>(lock, -1s));
+		CHECK(!lock.try_lock_for(std::chrono::hours::min()));
 	});
 	std::thread patient([&] {
 		const std::unique_lock<Lock> forever(lock,
