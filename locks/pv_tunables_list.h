@@ -18,7 +18,7 @@ LW_TUNABLE(pv_linger, 0, 256, UINT32_MAX,
 	   "looks of one that arrives before it queues, if it may steal")
 LW_TUNABLE(pv_spin, 500, 512, UINT32_MAX, "looks before a waiter halts")
 LW_TUNABLE(pv42_spin, 200, 32768, UINT32_MAX, "looks before a waiter halts")
-LW_TUNABLE(mutex_spin, 500, 500, UINT32_MAX, "looks before a waiter sleeps")
+LW_TUNABLE(mutex_spin, 2000, 32768, UINT32_MAX, "looks before a waiter sleeps")
 LW_TUNABLE(mutex_claim, 4, 4, UINT32_MAX,
 	   "the queue head forbids stealing after so many sleeps in vain; the highest: never")
 LW_TUNABLE(mutex_group, 64, 64, UINT32_MAX,

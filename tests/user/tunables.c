@@ -188,7 +188,7 @@ static void check_calls_by_name(void)
 		{"pv_linger", 0, 256, UINT32_MAX},
 		{"pv_spin", 500, 512, UINT32_MAX},
 		{"pv42_spin", 200, 32768, UINT32_MAX},
-		{"mutex_spin", 500, 500, UINT32_MAX},
+		{"mutex_spin", 2000, 32768, UINT32_MAX},
 		{"mutex_claim", 4, 4, UINT32_MAX},
 		{"mutex_group", 64, 64, UINT32_MAX},
 		{"unfair_park", 1, 0, 1},

@@ -14,6 +14,7 @@ struct lw_check_client {
 	const struct lw_lock_type *type;
 	void *locks[LW_CHECK_LOCKS];
 	uint32_t *data[LW_CHECK_LOCKS]; /* what each protects */
+	uint32_t threads;
 	uint32_t acquisitions;
 	bool two_locks; /* threads take them in turns, not the first one only */
 	bool trylock;	/* try first, in every other acquisition, and in interruptions */
@@ -48,6 +49,8 @@ void lw_check_broken(const char *promise);
 void lw_check_thread(const struct lw_check_client *client, uint32_t thread);
 /* The same, with references. */
 void lw_check_lockref_thread(const struct lw_check_client *client, uint32_t thread);
+/* The same, with a condition variable in the place of the second lock. */
+void lw_check_cond_thread(const struct lw_check_client *client, uint32_t thread);
 /* What interrupts it, before any of its operations; level from 1. */
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level);
 

@@ -11,9 +11,10 @@
 #include "pv.c"
 #include "unfair.c"
 #include "mutex.c"
-#include "cond.c"
 #include "busted.c"
 #include "lockref.c"
+#include "cond.c"
+#include "cond_client.c"
 #include "../../tests/shared/lockref_planted.c"
 
 const struct lw_lock_type *const lw_check_lock_types[] = {
@@ -27,6 +28,9 @@ const struct lw_lockref_type *const lw_check_lockref_types[] = {
 #include "lockref_list.h"
 	NULL,
 };
+
+const size_t lw_check_cond_size = sizeof(struct lw_cond);
+const struct lw_lock_type *const lw_check_cond_lock = &lw_mutex_type;
 
 /* Where traces find the links of a queue. */
 const size_t lw_check_node_size = sizeof(struct lw_node);

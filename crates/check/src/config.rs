@@ -64,6 +64,9 @@ pub fn small_settings() -> Settings {
         ("pv42_spin", 1),
         ("pv_claim", 1),
         ("pv_kick_ahead", 1),
+        ("mutex_spin", 1),
+        ("mutex_claim", 1),
+        ("mutex_group", 1),
         ("unfair_park", 1),
         ("unfair_spin", 1),
         ("unfair_linger", 0),
@@ -82,7 +85,12 @@ pub fn small_settings() -> Settings {
 pub(crate) enum Subject {
     Lock(&'static LockType),
     Lockref(&'static LockrefType),
+    /// The condition variable, and the lock in it.
+    Cond(&'static LockType),
 }
+
+/// Its name among the locks.
+pub const COND: &str = "cond";
 
 /// Where in a lockref the count is.
 pub(crate) const LOCKREF_COUNT: usize = 4;
@@ -91,7 +99,7 @@ impl Subject {
     /// The lock that it is, or that is in it.
     pub(crate) fn lock(self) -> &'static LockType {
         match self {
-            Self::Lock(lock) => lock,
+            Self::Lock(lock) | Self::Cond(lock) => lock,
             Self::Lockref(lockref) => lockref.lock(),
         }
     }
@@ -101,6 +109,7 @@ impl Subject {
         match self {
             Self::Lock(lock) => lock.size(),
             Self::Lockref(_) => LockrefType::SIZE,
+            Self::Cond(_) => hooks::cond_size(),
         }
     }
 }
@@ -162,7 +171,7 @@ pub enum ConfigError {
     Acquisitions(u32),
     #[error("{0} locks; ask for 1 or 2")]
     Locks(usize),
-    #[error("a lockref is checked alone; ask for 1 lock")]
+    #[error("a lockref or condition variable is checked alone; ask for 1 lock")]
     LockrefLocks,
     #[error("waiters of '{0}' do not give up; ask for {patient}", patient = patient_locks())]
     Patient(String),
@@ -231,17 +240,22 @@ impl Config {
         }
         self.validate_but_threads()?;
         let lockref = || hooks::lockref_types().find(|lockref| lockref.name() == self.lock);
-        let subject = self
-            .find_lock()
-            .map(Subject::Lock)
-            .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))?;
+        let subject = if self.lock == COND {
+            Subject::Cond(hooks::lock_in_cond())
+        } else {
+            self.find_lock()
+                .map(Subject::Lock)
+                .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))?
+        };
         let gives_up = subject.lock().may_give_up();
         match subject {
-            Subject::Lockref(_) if self.locks > 1 => Err(ConfigError::LockrefLocks),
-            Subject::Lock(_) if self.patient && self.nesting > 0 => {
+            Subject::Lockref(_) | Subject::Cond(_) if self.locks > 1 => {
+                Err(ConfigError::LockrefLocks)
+            }
+            Subject::Lock(_) | Subject::Cond(_) if self.patient && self.nesting > 0 => {
                 Err(ConfigError::PatientNesting)
             }
-            Subject::Lock(_) if gives_up || !self.patient => Ok(subject),
+            Subject::Lock(_) | Subject::Cond(_) if gives_up || !self.patient => Ok(subject),
             _ if self.patient => Err(ConfigError::Patient(self.lock.clone())),
             _ => Ok(subject),
         }

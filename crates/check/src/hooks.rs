@@ -14,6 +14,7 @@ pub(crate) struct Client {
     pub(crate) lock: *const LockType,
     pub(crate) locks: [usize; layout::LOCKS],
     pub(crate) data: [usize; layout::LOCKS],
+    pub(crate) threads: u32,
     pub(crate) acquisitions: u32,
     pub(crate) two_locks: bool,
     pub(crate) trylock: bool,
@@ -131,6 +132,8 @@ unsafe extern "C" {
     safe static lw_check_node_size: usize;
     safe static lw_check_node_queues_size: usize;
     safe static lw_check_parked_head_size: usize;
+    safe static lw_check_cond_size: usize;
+    static lw_check_cond_lock: *const LockType;
     safe static lw_check_node_next: usize;
     safe static lw_check_node_locked: usize;
     safe static lw_check_node_count: usize;
@@ -148,6 +151,8 @@ unsafe extern "C" {
     pub(crate) fn lw_check_thread(client: *const Client, thread: u32);
     /// Runs a thread of a check of a lockref.
     pub(crate) fn lw_check_lockref_thread(client: *const Client, thread: u32);
+    /// Runs a thread of a check of the condition variable.
+    pub(crate) fn lw_check_cond_thread(client: *const Client, thread: u32);
     /// Runs an interruption within a thread of a check.
     pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
     /// Runs a thread of the client's litmus test.
@@ -257,6 +262,17 @@ pub(crate) fn word_layout() -> WordLayout {
 /// Bytes of an entry of the table of parked queue heads.
 pub(crate) fn parked_head_size() -> usize {
     lw_check_parked_head_size
+}
+
+/// Bytes of a condition variable.
+pub(crate) fn cond_size() -> usize {
+    lw_check_cond_size
+}
+
+/// The lock in it.
+pub fn lock_in_cond() -> &'static LockType {
+    // SAFETY: a pointer to a constant.
+    unsafe { &*lw_check_cond_lock }
 }
 
 /// Bytes of the queues of a NUMA node.

@@ -21,8 +21,8 @@ mod token;
 mod trace;
 mod wide;
 
-pub use config::{Config, ConfigError, Memory, Mode, Time, small_settings};
-pub use hooks::{lock_types, lockref_types};
+pub use config::{COND, Config, ConfigError, Memory, Mode, Time, small_settings};
+pub use hooks::{lock_in_cond, lock_types, lockref_types};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
 pub use model::Violation;
 pub use mutation::{Change, Mutation, Target, UnknownChange};

@@ -1280,10 +1280,11 @@ impl<'a, const N: usize> Model<'a, N> {
         let Region::Lock(i) = cell.region else {
             return Ok(());
         };
-        if !self.has_tail_word() {
+        let offset = cell.address - layout::lock(i);
+        if !self.has_tail_word() || offset >= size_of::<u32>() {
             return Ok(());
         }
-        let shift = 8 * (cell.address - layout::lock(i));
+        let shift = 8 * offset;
         match self.config.wrong_piece(
             self.subject.lock(),
             (value << shift) as u32,

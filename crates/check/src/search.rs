@@ -168,9 +168,10 @@ impl<'a> Check<'a> {
             program: match subject {
                 Subject::Lock(_) => hooks::lw_check_thread,
                 Subject::Lockref(_) => hooks::lw_check_lockref_thread,
+                Subject::Cond(_) => hooks::lw_check_cond_thread,
             },
             litmus: std::ptr::null(),
-            // Each thread gets its references in another way.
+            // Each thread gets its references in another way, and one provides what others wait for.
             symmetric: matches!(subject, Subject::Lock(_)),
         })
     }
@@ -248,12 +249,13 @@ impl<'a> Check<'a> {
                 lock: self.subject.lock(),
                 locks: std::array::from_fn(layout::lock),
                 data: std::array::from_fn(layout::data),
+                threads: config.threads as u32,
                 acquisitions: config.acquisitions,
                 two_locks: config.locks == 2,
                 trylock: config.trylock,
                 patient: config.patient,
                 lockref: match self.subject {
-                    Subject::Lock(_) => std::ptr::null(),
+                    Subject::Lock(_) | Subject::Cond(_) => std::ptr::null(),
                     Subject::Lockref(lockref) => lockref,
                 },
                 object: layout::variables(),

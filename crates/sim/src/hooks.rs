@@ -32,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) waited: Vec<u64>,
     pub(crate) operations: Vec<u64>,
     pub(crate) warm_up: u64,
+    /// What it takes to ask for sleep, or to wake another, in picoseconds.
+    pub(crate) sleep_ps: u64,
 }
 
 unsafe extern "C" {
@@ -221,6 +223,7 @@ extern "C" fn lw_sim_pause() {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_park(p: usize, value: u32) {
+    with(|c| c.engine.work(c.sleep_ps));
     operate(Op {
         a: value.into(),
         ..Op::new(Kind::Park, p, 4)
@@ -229,6 +232,7 @@ extern "C" fn lw_sim_park(p: usize, value: u32) {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_unpark(p: usize, _slot: u32) {
+    with(|c| c.engine.work(c.sleep_ps));
     operate(Op {
         a: 1,
         ..Op::new(Kind::Unpark, p, 4)

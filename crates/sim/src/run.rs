@@ -204,6 +204,7 @@ impl Run<'_> {
             waited: vec![0; self.threads],
             operations: vec![0; self.threads],
             warm_up,
+            sleep_ps: 0,
         };
         for thread in 0..self.threads {
             let node = context.engine.model().node(thread);
@@ -220,6 +221,7 @@ impl Run<'_> {
             .map(|_| build(&mut setup))
             .collect();
         let per_guest = self.threads / programs.len();
+        context.sleep_ps = (programs[0].sleep_ns() * 1000.0) as u64;
 
         let context: *mut Context = &mut context;
         let guard = hooks::enter(context);

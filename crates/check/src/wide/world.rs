@@ -305,6 +305,7 @@ impl World {
             lock: ptr::from_ref(self.lock),
             locks: std::array::from_fn(layout::lock),
             data: std::array::from_fn(layout::data),
+            threads: self.config.threads as u32,
             acquisitions: self.config.acquisitions,
             two_locks: self.config.locks == 2,
             trylock: self.config.trylock,

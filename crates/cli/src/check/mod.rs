@@ -14,8 +14,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use lockworks::{LockType, Setting, Settings};
 use lockworks_check::{
-    Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, Time, Token, lock_types,
-    lockref_types, small_settings,
+    COND, Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, Time, Token,
+    lock_in_cond, lock_types, lockref_types, small_settings,
 };
 
 use crate::names::{setting, unknown};
@@ -42,7 +42,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Options {
-    /// Locks and lockrefs to check [default: all that are not broken; with --locks 2, locks only;
+    /// Locks, lockrefs and cond, the condition variable, to check [default: all that are not broken; with --locks 2, locks only;
     /// with --give-up, locks that know how]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
@@ -51,7 +51,7 @@ struct Options {
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     threads: usize,
 
-    /// How often each thread acquires the lock, or gets a reference
+    /// How often each thread acquires the lock, or gets a reference; not for cond
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     acquisitions: u32,
 
@@ -221,7 +221,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// All that can be checked, by name, and the lock that it is or contains.
 fn subjects() -> impl Iterator<Item = (&'static str, &'static LockType)> {
     let lockrefs = lockref_types().map(|lockref| (lockref.name(), lockref.lock()));
-    lock_types().map(|lock| (lock.name(), lock)).chain(lockrefs)
+    lock_types()
+        .map(|lock| (lock.name(), lock))
+        .chain(lockrefs)
+        .chain([(COND, lock_in_cond())])
 }
 
 /// A check that cannot be, with what to do instead.
@@ -293,7 +296,7 @@ fn check(options: &Options) -> Result<ExitCode> {
     let configs: Vec<Config> = match options.lock.as_slice() {
         [] => subjects()
             .filter(|(_, lock)| !lock.is_broken())
-            // A lockref is checked alone.
+            // A lockref and a condition variable are checked alone.
             .filter(|(name, lock)| options.locks == 1 || *name == lock.name())
             .filter(|(name, lock)| !options.give_up || (lock.may_give_up() && *name == lock.name()))
             .map(|subject| options.config(subject))

@@ -61,6 +61,10 @@ const WORKLOADS: &[(&str, Build)] = &[
         leveldb::build,
     ),
     (
+        include_str!("../../../../experiments/workloads/leveldb_mutex.toml"),
+        leveldb::build_mutex,
+    ),
+    (
         include_str!("../../../../experiments/workloads/nginx.toml"),
         nginx::build,
     ),
@@ -143,6 +147,10 @@ pub(crate) trait Program {
     fn thread(&self, thread: usize);
     /// The locks under test.
     fn locks(&self) -> Vec<&SimLock>;
+    /// What a lock's waiter takes to ask for sleep, or who wakes it, where that is a system call.
+    fn sleep_ns(&self) -> f64 {
+        0.0
+    }
     /// Delays too rare to sample, as their mean for each operation.
     fn rare_delay_ns(&self) -> f64 {
         0.0

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A condition variable: thread 0 provides a token, the others wait for it, or give up. If it has
+ * signalled, each passes the signal on; so one that is lost, or swallowed by one who gives up,
+ * leaves a thread waiting for ever. The last to leave destroys it and makes something else of its
+ * memory, which nobody changes.
+ */
+#include "client.h"
+#include "cond.h"
+#include "surroundings.h"
+#include "tas.h"
+
+enum { NONE, SIGNAL, BROADCAST };
+
+struct lw_patience {
+	char none;
+};
+
+static const struct lw_patience lw_cond_patience;
+
+static void acquire(const struct lw_check_client *client)
+{
+	lw_tas_lock((struct lw_tas *)client->locks[0]);
+}
+
+static void release(const struct lw_check_client *client)
+{
+	lw_tas_unlock((struct lw_tas *)client->locks[0]);
+}
+
+static void add(uint32_t *data, uint32_t n)
+{
+	lw_plain_write(data, lw_plain_read(data) + n);
+}
+
+/* True if that was the last. */
+static bool leave(const struct lw_check_client *client)
+{
+	uint32_t *left = client->data[1];
+
+	add(left, 1);
+	return lw_plain_read(left) == client->threads;
+}
+
+static void destroy(const struct lw_check_client *client)
+{
+	struct lw_cond *cond = client->locks[1];
+
+	lw_cond_destroy(cond);
+	lw_field_store(&cond->lock.word, locked, LW_LOCKED, relaxed);
+	if (lw_load(&cond->lock.word.val, relaxed) != LW_LOCKED)
+		lw_check_broken("what is done with the memory of a condition variable is its own");
+	lw_field_store(&cond->lock.word, locked, 0, relaxed);
+}
+
+static void provide(const struct lw_check_client *client)
+{
+	uint32_t *waiting = client->data[2];
+	uint32_t how = SIGNAL + lw_choose(2);
+	bool early, last = false;
+
+	acquire(client);
+	lw_plain_write(client->data[0], how);
+	/* Nobody can be gone before we have signalled, so we need not be there after it. */
+	early = !client->patient && lw_plain_read(waiting) == client->threads - 1;
+	if (early)
+		last = leave(client);
+	release(client);
+	if (how == SIGNAL)
+		lw_cond_signal(client->locks[1]);
+	else
+		lw_cond_broadcast(client->locks[1]);
+	if (!early) {
+		acquire(client);
+		last = leave(client);
+		release(client);
+	}
+	if (last)
+		destroy(client);
+}
+
+static bool wait(const struct lw_check_client *client)
+{
+	struct lw_cond_waiter *waiter = lw_check_lent_node(0);
+	bool signalled;
+
+	lw_check_note(LW_CHECK_BEGIN, 1, 0);
+	lw_cond_begin(client->locks[1], waiter);
+	release(client);
+	lw_cond_sleep(waiter, client->patient ? &lw_cond_patience : NULL);
+	signalled = lw_cond_end(client->locks[1], waiter);
+	lw_check_note(LW_CHECK_RELEASED, 1, 0);
+	acquire(client);
+	return signalled;
+}
+
+static void obtain(const struct lw_check_client *client)
+{
+	uint32_t how;
+	bool last;
+
+	acquire(client);
+	add(client->data[2], 1);
+	while (how = lw_plain_read(client->data[0]), how == NONE)
+		if (!wait(client))
+			break;
+	release(client);
+	if (how == SIGNAL)
+		lw_cond_signal(client->locks[1]);
+	acquire(client);
+	last = leave(client);
+	release(client);
+	if (last)
+		destroy(client);
+}
+
+void lw_check_cond_thread(const struct lw_check_client *client, uint32_t thread)
+{
+	if (thread == 0)
+		provide(client);
+	else
+		obtain(client);
+}
