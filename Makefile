@@ -4,36 +4,53 @@ PREFIX ?= /usr/local
 CC ?= cc
 CXX ?= c++
 CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 INSTALL ?= install
 CFLAGS ?= -O2 -g
 DESTDIR ?=
+# For a tool that looks for data races: valgrind or thread.
+ANNOTATE ?=
 
 VERSION := $(shell sed -n 's/^\#define LW_VERSION "\(.*\)"/\1/p' lib/include/lockworks/lockworks.h)
 INCLUDES := -Ilocks -Iworlds/user -Ilib/include
 WARNINGS := -Wall -Wextra
-LW_CFLAGS := -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(INCLUDES)
+LW_CFLAGS = -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(ANNOTATION) $(INCLUDES)
+BUILD := build$(ANNOTATE:%=/%)
+# What everybody's code is compiled with then; worlds/user/annotations.h.
+ANNOTATION_valgrind := -DLW_VALGRIND
+ANNOTATION_thread := -fsanitize=thread -Wno-tsan
+ANNOTATION := $(ANNOTATION_$(ANNOTATE))
+ifneq ($(ANNOTATE),)
+ifeq ($(ANNOTATION),)
+$(error ANNOTATE=$(ANNOTATE): it must be valgrind or thread)
+endif
+endif
 
 SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
-OBJECTS := $(SOURCES:%.c=build/%.o)
-PRELOAD_OBJECTS := $(patsubst %.c,build/%.o,$(wildcard preload/*.c))
+OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
+PRELOAD_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard preload/*.c))
 TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # Those that a program may fork with held: the locks whose waiters sleep, but one.
 PRELOAD_LOCKS := mutex pv unfair pv42
-C_FILES = $(shell find locks worlds lib preload tests crates kernel -name '*.[ch]' -o -name '*.cc')
-# The public header and all that it includes, which end up in one directory.
-HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h)))
-INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
+C_FILES = $(shell find locks worlds lib preload tests crates kernel examples \
+	-name '*.[ch]' -o -name '*.cc' -o -name '*.[ch]pp')
+# The public headers and all that they include, which end up in one directory.
+HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))) \
+	lib/include/lockworks/lockworks.hpp
+INSTALLED_HEADERS = $(addprefix $(PREFIX)/include/lockworks/,$(notdir $(HEADERS)))
+INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
 	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/liblockworks-preload.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo setup setup-kernel test test-format test-c test-preload test-headers test-cargo \
-	test-kernel test-kernel-quick demo bench install install-lib uninstall clean help
+.PHONY: all lib cargo setup setup-kernel test test-format test-c test-preload stage test-headers \
+	test-install test-examples test-sanitizers test-cargo test-kernel test-kernel-quick demo bench \
+	install install-lib uninstall clean help
 .DELETE_ON_ERROR:
 
 all: lib cargo
 
-lib: build/liblockworks.a build/liblockworks.so build/liblockworks-preload.so
+lib: $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so $(BUILD)/liblockworks-preload.so
 
 cargo:
 	$(CARGO) build --release --workspace
@@ -44,36 +61,42 @@ setup:
 setup-kernel: setup
 	@scripts/setup.sh kernel
 
-build/%.o: %.c
+$(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-build/liblockworks.a: $(OBJECTS)
+$(BUILD)/liblockworks.a: $(OBJECTS)
 	rm -f $@
 	$(AR) rcs $@ $^
 
 # Threads return their slots at exit through the library, so it must not be unloaded.
-build/liblockworks.so.0: $(OBJECTS)
-	$(CC) -shared -pthread -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs $(LDFLAGS) $^ -o $@
+$(BUILD)/liblockworks.so.0: $(OBJECTS) lib/lockworks.map
+	$(CC) -shared -pthread $(ANNOTATION) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs \
+		-Wl,--version-script=lib/lockworks.map $(LDFLAGS) $(OBJECTS) -o $@
 
-build/liblockworks.so: build/liblockworks.so.0
+$(BUILD)/liblockworks.so: $(BUILD)/liblockworks.so.0
 	ln -sf $(<F) $@
 
 # A library of its own, with all the locks in it, so that programs may have the other one as well.
 # Everything is bound at start: a lock is no place to look symbols up.
-build/liblockworks-preload.so: $(OBJECTS) $(PRELOAD_OBJECTS) preload/exports.map
-	$(CC) -shared -pthread -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
-		-Wl,-Bsymbolic-functions 		-Wl,--version-script=preload/exports.map $(LDFLAGS) $(filter %.o,$^) -o $@
+$(BUILD)/liblockworks-preload.so: $(OBJECTS) $(PRELOAD_OBJECTS) preload/exports.map
+	$(CC) -shared -pthread $(ANNOTATION) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
+		-Wl,-Bsymbolic-functions -Wl,--version-script=preload/exports.map $(LDFLAGS) $(filter %.o,$^) -o $@
 
 # The tests know the library from inside, so they are linked with the static one.
-build/tests/%: tests/user/%.c build/liblockworks.a
+$(BUILD)/tests/%: tests/user/%.c $(BUILD)/liblockworks.a
 	@mkdir -p $(@D)
 	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $< $(filter %.o %.a,$^) $(LDFLAGS) -o $@
 
-build/tests/conformance: build/tests/shared/client.o
-build/tests/lockref: build/tests/shared/lockref_planted.o
+$(BUILD)/sanitizers/%: tests/sanitizers/%.c $(BUILD)/tests/shared/client.o $(BUILD)/liblockworks.a
+	@mkdir -p $(@D)
+	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $^ $(LDFLAGS) -o $@
 
-test: setup test-format test-c test-preload test-headers test-cargo test-kernel-quick
+$(BUILD)/tests/conformance: $(BUILD)/tests/shared/client.o
+$(BUILD)/tests/lockref: $(BUILD)/tests/shared/lockref_planted.o
+
+test: setup test-format test-c test-preload test-headers test-install test-examples \
+	test-sanitizers test-cargo test-kernel-quick
 
 test-format:
 	clang-format --dry-run -Werror $(C_FILES)
@@ -117,21 +140,53 @@ test-preload: build/liblockworks-preload.so $(PRELOAD_TESTS:%=build/tests/preloa
 # What users get: the installed headers by way of pkg-config, in each language, with no warning.
 STAGE := $(CURDIR)/build/stage
 PKG_CONFIG := PKG_CONFIG_PATH=$(STAGE)/lib/pkgconfig pkg-config
-test-headers: lib
+INSTALLED_TESTS := tests/user/installed
+stage: lib
 	rm -rf $(STAGE)
 	@mkdir -p build/tests
 	@$(MAKE) --no-print-directory install-lib PREFIX=$(STAGE) DESTDIR=
-	@for language in c:c11 c:c17 c++:c++17; do \
+
+test-headers: stage
+	@for use in c:c11:c c:c17:c c++:c++17:c c++:c++17:cpp; do \
+		standard=$${use%:*}; language=$${use%%:*}; standard=$${standard#*:}; \
 		for options in "" "-static"; do \
-			compiler='$(CC)'; [ $${language%:*} = c ] || compiler='$(CXX)'; \
-			echo "test installed headers as $${language#*:} $$options" && \
-			$$compiler -x $${language%:*} -std=$${language#*:} -Wall -Wextra -Wpedantic \
-				-Werror -pthread $$($(PKG_CONFIG) --cflags lockworks) tests/user/installed/use.c \
-				-x none $$options $$($(PKG_CONFIG) --libs lockworks) -o build/tests/use && \
+			compiler='$(CC)'; [ $$language = c ] || compiler='$(CXX)'; \
+			echo "test installed headers as $$standard, use.$${use##*:} $$options" && \
+			$$compiler -x $$language -std=$$standard -Wall -Wextra -Wpedantic \
+				-Werror -pthread $$($(PKG_CONFIG) --cflags lockworks) \
+				$(INSTALLED_TESTS)/use.$${use##*:} -x none $$options \
+				$$($(PKG_CONFIG) $${options:+-$$options} --libs lockworks) -o build/tests/use && \
 			LD_LIBRARY_PATH=$(STAGE)/lib build/tests/use || exit 1; \
 		done; \
 	done
-	@test -z "$$(nm -D --defined-only build/liblockworks.so | grep -v ' lw_')"
+
+test-install: stage
+	$(INSTALLED_TESTS)/exports.sh $(STAGE)/lib/liblockworks.so lib/lockworks.map \
+		"$$($(PKG_CONFIG) --cflags lockworks)"
+	@echo 'test install and uninstall'
+	@MAKE='$(MAKE)' $(INSTALLED_TESTS)/uninstall.sh $(CURDIR)/build/uninstall
+
+test-examples: stage
+	@for example in c/latencies cpp/queue; do \
+		echo "test examples/$$example" && \
+		PKG_CONFIG_PATH=$(STAGE)/lib/pkgconfig $(MAKE) -B -s -C examples/$${example%/*} && \
+		LD_LIBRARY_PATH=$(STAGE)/lib examples/$$example || exit 1; \
+	done
+	@echo 'test examples/rust/hits, and the crate without std'
+	@$(CARGO) run --quiet --release -p lockworks --example hits
+	@$(CARGO) build --quiet --release -p lockworks --no-default-features
+
+# Each tool is silent about the locks that exclude, and not about the one that does not.
+test-sanitizers:
+	@$(MAKE) --no-print-directory ANNOTATE=valgrind build/valgrind/sanitizers/torture
+	@$(MAKE) --no-print-directory ANNOTATE=thread build/thread/sanitizers/torture
+	@for watched in "valgrind -q --fair-sched=yes --tool=helgrind --error-exitcode=9 build/valgrind" \
+			"valgrind -q --fair-sched=yes --tool=drd --error-exitcode=9 build/valgrind" build/thread; do \
+		echo "test $$watched/sanitizers/torture"; \
+		$$watched/sanitizers/torture || exit 1; \
+		! $$watched/sanitizers/torture busted 2>/dev/null || \
+			{ echo "it has nothing to say against a lock that does not lock"; exit 1; }; \
+	done
 
 test-cargo: lib
 	$(CARGO) test --release --workspace
@@ -147,27 +202,30 @@ test-kernel: setup-kernel
 	$(KERNEL_TEST) --nocapture
 
 demo: setup all
-	target/release/lockworks demo
+	$(TARGET)/release/lockworks demo
 
 bench: setup all
-	target/release/lockworks-bench
+	$(TARGET)/release/lockworks-bench
 
 install: install-lib cargo
-	$(INSTALL) -D target/release/lockworks $(DESTDIR)$(PREFIX)/bin/lockworks
+	$(INSTALL) -D $(TARGET)/release/lockworks $(DESTDIR)$(PREFIX)/bin/lockworks
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that the loader finds the library
 
 install-lib: lib
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/include/lockworks $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/lockworks
-	$(INSTALL) -m 644 build/liblockworks.a $(DESTDIR)$(PREFIX)/lib
-	$(INSTALL) -m 755 build/liblockworks.so.0 build/liblockworks-preload.so \
+	$(INSTALL) -m 644 $(BUILD)/liblockworks.a $(DESTDIR)$(PREFIX)/lib
+	$(INSTALL) -m 755 $(BUILD)/liblockworks.so.0 $(BUILD)/liblockworks-preload.so \
 		$(DESTDIR)$(PREFIX)/lib
 	ln -sf liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib/liblockworks.so
-	sed 's|@prefix@|$(PREFIX)|; s|@version@|$(VERSION)|' lib/lockworks.pc.in \
-		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/lockworks.pc
+	sed -e 's|@prefix@|$(PREFIX)|; s|@version@|$(VERSION)|' \
+		-e 's|@annotation@|$(ANNOTATION)|; s|@sanitizer@|$(filter -fsanitize=%,$(ANNOTATION))|' \
+		lib/lockworks.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/lockworks.pc
 
 uninstall:
-	rm -rf $(INSTALLED:%=$(DESTDIR)%)
+	rm -f $(INSTALLED:%=$(DESTDIR)%)
+	@[ ! -d $(DESTDIR)$(PREFIX)/include/lockworks ] || \
+		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/include/lockworks
 
 clean:
 	rm -rf build
@@ -180,9 +238,11 @@ help:
 	@echo 'make demo        see what it does'
 	@echo 'make bench       measure the locks side by side on this machine'
 	@echo 'make install     PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'
+	@echo '                 ANNOTATE=valgrind|thread: for programs that are watched for data races'
 	@echo 'make uninstall   take that away again'
 	@echo 'make setup       look for the tools needed; as root, install those missing'
 	@echo 'make clean       remove what was built'
 
--include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d) build/tests/shared/client.d \
-	build/tests/shared/lockref_planted.d $(PRELOAD_TESTS:%=build/tests/preload/%.d)
+-include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(TESTS:%=$(BUILD)/tests/%.d) \
+	$(BUILD)/tests/shared/client.d $(BUILD)/tests/shared/lockref_planted.d \
+	$(PRELOAD_TESTS:%=build/tests/preload/%.d)

@@ -53,8 +53,8 @@ bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter)
 
 	/* WAITING -> LEAVING */
 	if (!lw_try_cmpxchg(&waiter->state, &state, LW_COND_LEAVING, relaxed)) {
-		/* SIGNALLED, by who is done with our node */
-		lw_fence(acquire);
+		/* SIGNALLED, by who is done with our node; no fence, which race detectors miss */
+		(void)lw_load(&waiter->state, acquire);
 		return true;
 	}
 	lw_mutex_lock(&cond->lock);

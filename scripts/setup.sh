@@ -15,6 +15,7 @@ want gcc command -v "${CC:-cc}"
 want g++ command -v "${CXX:-c++}"
 want make command -v make
 want pkg-config command -v pkg-config
+want valgrind test -e /usr/include/valgrind/helgrind.h
 want clang-format command -v clang-format
 want libck-dev test -e /usr/include/ck_spinlock.h
 want libnsync-dev test -e /usr/include/nsync.h

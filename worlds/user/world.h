@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "annotations.h"
+
 #ifdef __cplusplus
 #define LW_EXPORT extern "C" __attribute__((visibility("default")))
 #else
@@ -28,16 +30,21 @@
 #define LW_ORDER_seq_cst    __ATOMIC_SEQ_CST
 #define LW_ORDER_dependency __ATOMIC_ACQUIRE
 
-#define lw_world_load(p, order)		   __atomic_load_n(&(p)->lw_raw, LW_ORDER_##order)
-#define lw_world_store(p, value, order)	   __atomic_store_n(&(p)->lw_raw, value, LW_ORDER_##order)
-#define lw_world_xchg(p, value, order)	   __atomic_exchange_n(&(p)->lw_raw, value, LW_ORDER_##order)
-#define lw_world_fetch_or(p, bits, order)  __atomic_fetch_or(&(p)->lw_raw, bits, LW_ORDER_##order)
-#define lw_world_fetch_and(p, bits, order) __atomic_fetch_and(&(p)->lw_raw, bits, LW_ORDER_##order)
-#define lw_world_fetch_add(p, value, order) \
-	__atomic_fetch_add(&(p)->lw_raw, value, LW_ORDER_##order)
-#define lw_world_try_cmpxchg(p, expected, value, order)                                     \
-	__atomic_compare_exchange_n(&(p)->lw_raw, expected, value, false, LW_ORDER_##order, \
-				    __ATOMIC_RELAXED)
+#define lw_world_load(p, order) \
+	LW_TOLD_READ(p, order, __atomic_load_n(&(p)->lw_raw, LW_ORDER_##order))
+#define lw_world_store(p, value, order) \
+	LW_TOLD_WRITE(p, order, __atomic_store_n(&(p)->lw_raw, value, LW_ORDER_##order))
+#define LW_USER_RMW(name, p, operand, order) \
+	LW_TOLD_BOTH(p, order, __atomic_##name(&(p)->lw_raw, operand, LW_ORDER_##order), true)
+#define lw_world_xchg(p, value, order)	    LW_USER_RMW(exchange_n, p, value, order)
+#define lw_world_fetch_or(p, bits, order)   LW_USER_RMW(fetch_or, p, bits, order)
+#define lw_world_fetch_and(p, bits, order)  LW_USER_RMW(fetch_and, p, bits, order)
+#define lw_world_fetch_add(p, value, order) LW_USER_RMW(fetch_add, p, value, order)
+#define lw_world_try_cmpxchg(p, expected, value, order)                                \
+	LW_TOLD_BOTH(p, order,                                                         \
+		     __atomic_compare_exchange_n(&(p)->lw_raw, expected, value, false, \
+						 LW_ORDER_##order, __ATOMIC_RELAXED),  \
+		     lw_was)
 /* Coherent per byte on every supported processor, though C11 has no mixed-size atomics. */
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)

@@ -6,6 +6,11 @@ use crate::lock_type::{table, text};
 
 /// What a lockref is made of and can do: `struct lw_lockref_type` of `locks/lockref_type.h`, in
 /// any world that the locks are compiled for. The functions take a lockref's address.
+///
+/// ```
+/// let lockref_type = lockworks::find_lockref("lockref-cna").unwrap();
+/// assert_eq!(lockref_type.lock().name(), "cna");
+/// ```
 #[repr(C)]
 #[derive(Debug)]
 pub struct LockrefType {
@@ -30,15 +35,27 @@ unsafe impl Send for LockrefType {}
 
 impl LockrefType {
     /// Bytes of a lockref.
+    ///
+    /// ```
+    /// assert_eq!(lockworks::LockrefType::SIZE, 8);
+    /// ```
     pub const SIZE: usize = 8;
 
     /// Name, as [`find_lockref`] takes it: that of its lock, after `lockref-`.
+    ///
+    /// ```
+    /// assert_eq!(lockworks::lockref_types()[0].name(), "lockref-tas");
+    /// ```
     pub fn name(&self) -> &'static str {
         // SAFETY: set by the C side to a constant string.
         unsafe { text(self.name) }
     }
 
     /// The lock in it.
+    ///
+    /// ```
+    /// assert_eq!(lockworks::lockref_types()[0].lock().name(), "tas");
+    /// ```
     pub fn lock(&self) -> &'static LockType {
         // SAFETY: set by the C side to the address of a constant.
         unsafe { &*self.lock }
@@ -51,6 +68,12 @@ unsafe extern "C" {
 }
 
 /// Every lockref of the library, in the order of the locks in them.
+///
+/// ```
+/// for lockref_type in lockworks::lockref_types() {
+///     println!("{}", lockref_type.name());
+/// }
+/// ```
 pub fn lockref_types() -> &'static [&'static LockrefType] {
     static TYPES: LazyLock<Vec<&'static LockrefType>> = LazyLock::new(|| {
         // SAFETY: a constant table of constants, which ends with NULL.
@@ -63,6 +86,11 @@ pub fn lockref_types() -> &'static [&'static LockrefType] {
 }
 
 /// The lockref of that name.
+///
+/// ```
+/// assert!(lockworks::find_lockref("lockref-hq").is_some());
+/// assert!(lockworks::find_lockref("lockref-mcs").is_none());
+/// ```
 pub fn find_lockref(name: &str) -> Option<&'static LockrefType> {
     lockref_types()
         .iter()

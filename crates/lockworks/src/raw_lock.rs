@@ -3,7 +3,6 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::time::Instant;
 
-use crate::waiting::wait_until;
 use crate::{Cancel, GivenUp, LockType};
 
 /// Zeroed memory on lines of its own: 128 bytes, since processors fetch lines in pairs.
@@ -35,6 +34,21 @@ impl Drop for Lines {
 /// The queue node that a thread lends to a [`RawLock`] from locking to
 /// unlocking. Locks that need none ignore it. If it is dropped in between, its
 /// memory is leaked, since others may still reach it through the lock.
+///
+/// ```
+/// use lockworks::{Node, RawLock, find};
+///
+/// let mcs = find("mcs").unwrap();
+/// let (outer, inner) = (RawLock::new(mcs), RawLock::new(mcs));
+/// let (mut first, mut second) = (Node::new(mcs), Node::new(mcs));
+/// outer.lock(&mut first);
+/// inner.lock(&mut second); // one for each lock that is held
+/// // SAFETY: locked above, with these nodes.
+/// unsafe {
+///     inner.unlock(&mut second);
+///     outer.unlock(&mut first);
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Node {
     lock_type: &'static LockType,
@@ -68,6 +82,17 @@ impl Drop for Node {
 
 /// A lock of a type chosen at run time, on cache lines of its own. It protects
 /// nothing by itself.
+///
+/// ```
+/// use lockworks::{Node, RawLock, find};
+///
+/// let lock = RawLock::new(find("hq").unwrap());
+/// let mut node = Node::new(lock.lock_type());
+/// lock.lock(&mut node);
+/// // SAFETY: locked above, by this thread and with this node.
+/// unsafe { lock.unlock(&mut node) };
+/// assert!(lock.try_lock(&mut node));
+/// ```
 #[derive(Debug)]
 pub struct RawLock {
     lock_type: &'static LockType,
@@ -89,6 +114,12 @@ impl RawLock {
     }
 
     /// Its type.
+    ///
+    /// ```
+    /// use lockworks::{RawLock, find};
+    ///
+    /// assert_eq!(RawLock::new(find("hq").unwrap()).lock_type().name(), "hq");
+    /// ```
     pub fn lock_type(&self) -> &'static LockType {
         self.lock_type
     }
@@ -114,6 +145,14 @@ impl RawLock {
     /// # Panics
     ///
     /// As [`lock`](Self::lock) does.
+    ///
+    /// ```
+    /// use lockworks::{Node, RawLock, find};
+    ///
+    /// let lock = RawLock::new(find("cna").unwrap());
+    /// assert!(lock.try_lock(&mut Node::new(lock.lock_type())));
+    /// assert!(!lock.try_lock(&mut Node::new(lock.lock_type())));
+    /// ```
     pub fn try_lock(&self, node: &mut Node) -> bool {
         self.check(node);
         // SAFETY: as in `lock`.
@@ -163,17 +202,16 @@ impl RawLock {
         deadline: Option<Instant>,
         cancel: Option<&Cancel>,
     ) -> Result<(), GivenUp> {
-        let lock_patient = self
-            .lock_type
-            .lock_patient
-            .expect("a lock whose waiters may give up");
-        if self.try_lock(node) {
-            return Ok(());
+        self.check(node);
+        // SAFETY: as in `lock`.
+        unsafe {
+            self.lock_type.lock_until(
+                self.address(),
+                node.memory.start.as_ptr(),
+                deadline,
+                cancel,
+            )?;
         }
-        // SAFETY: as in `lock`; `patience` is what the C side takes it for.
-        wait_until(deadline, cancel, |patience| unsafe {
-            lock_patient(self.address().cast(), patience)
-        })?;
         node.lent_to = Some(self.memory.start);
         Ok(())
     }

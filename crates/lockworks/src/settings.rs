@@ -28,6 +28,15 @@ unsafe extern "C" {
 }
 
 /// One of the tunables of single locks.
+///
+/// ```
+/// use lockworks::Tunable;
+///
+/// for tunable in Tunable::all() {
+///     println!("{} = {}: {}", tunable.name, tunable.get(), tunable.meaning);
+/// }
+/// assert!(Tunable::find("no such tunable").is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunable {
     number: usize,
@@ -45,6 +54,10 @@ pub struct Tunable {
 
 impl Tunable {
     /// All of them.
+    ///
+    /// ```
+    /// assert!(lockworks::Tunable::all().iter().all(|tunable| tunable.default <= tunable.maximum));
+    /// ```
     pub fn all() -> &'static [Self] {
         static ALL: LazyLock<Vec<Tunable>> = LazyLock::new(|| {
             // SAFETY: a constant table of that many.
@@ -68,12 +81,22 @@ impl Tunable {
     ///
     /// # Errors
     /// There is none.
+    ///
+    /// ```
+    /// let tunable = lockworks::Tunable::find("hqlock_fairness_threshold").unwrap();
+    /// assert_eq!(tunable.default, 1000);
+    /// ```
     pub fn find(name: &str) -> Result<&'static Self, SettingError> {
         let found = Self::all().iter().find(|tunable| tunable.name == name);
         found.ok_or_else(|| SettingError::Unknown(name.to_owned()))
     }
 
     /// Its value in this process.
+    ///
+    /// ```
+    /// let tunable = lockworks::Tunable::find("hqlock_fairness_threshold").unwrap();
+    /// assert_eq!(tunable.get(), tunable.default);
+    /// ```
     pub fn get(&self) -> u64 {
         lw_tunable_value(self.number as c_int)
     }
@@ -86,6 +109,14 @@ impl Tunable {
 }
 
 /// A tunable and a value that it may have; `name=value` as text, where `hqlock_` may be left out.
+///
+/// ```
+/// use lockworks::{Setting, Tunable};
+///
+/// let setting: Setting = "fairness_threshold=10".parse().unwrap();
+/// setting.apply();
+/// assert_eq!(Tunable::find("hqlock_fairness_threshold").unwrap().get(), 10);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     tunable: &'static Tunable,
@@ -93,6 +124,13 @@ pub struct Setting {
 }
 
 /// Why a text is no [`Setting`].
+///
+/// ```
+/// use lockworks::{Setting, SettingError};
+///
+/// assert_eq!("fairness_threshold".parse::<Setting>(), Err(SettingError::Malformed));
+/// println!("{}", "no_such_tunable=1".parse::<Setting>().unwrap_err());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
     /// It has no `=`.
@@ -132,6 +170,14 @@ impl Setting {
     ///
     /// # Errors
     /// The value is above the tunable's maximum.
+    ///
+    /// ```
+    /// use lockworks::{Setting, Tunable};
+    ///
+    /// let tunable = &Tunable::all()[0];
+    /// assert!(Setting::new(tunable, tunable.maximum).is_ok());
+    /// assert!(tunable.maximum == u64::MAX || Setting::new(tunable, tunable.maximum + 1).is_err());
+    /// ```
     pub fn new(tunable: &'static Tunable, value: u64) -> Result<Self, SettingError> {
         if value > tunable.maximum {
             return Err(SettingError::OutOfRange {
@@ -143,6 +189,14 @@ impl Setting {
     }
 
     /// Sets it for this process's locks, also while they are in use.
+    ///
+    /// ```
+    /// use lockworks::{Setting, Tunable};
+    ///
+    /// let tunable = &Tunable::all()[0];
+    /// Setting::new(tunable, tunable.maximum).unwrap().apply();
+    /// assert_eq!(tunable.get(), tunable.maximum);
+    /// ```
     pub fn apply(&self) {
         self.tunable.set(self.value);
     }
@@ -171,6 +225,13 @@ impl FromStr for Setting {
 
 /// `struct lw_tunables` of `locks/tunables.h`: what locks are told where they are not
 /// compiled for this process but for a simulation or a check.
+///
+/// ```
+/// use lockworks::{Settings, Tunable};
+///
+/// let settings = Settings::kernel().with(&["fairness_threshold=10".parse().unwrap()]);
+/// assert_eq!(settings.get(Tunable::find("hqlock_fairness_threshold").unwrap()), 10);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -245,6 +306,13 @@ impl Default for Settings {
 
 impl Settings {
     /// As in a kernel in which nothing is set.
+    ///
+    /// ```
+    /// use lockworks::{Settings, Tunable};
+    ///
+    /// let tunable = &Tunable::all()[0];
+    /// assert_eq!(Settings::kernel().get(tunable), tunable.kernel_default);
+    /// ```
     pub fn kernel() -> Self {
         Self {
             by_name: std::array::from_fn(|i| Tunable::all()[i].kernel_default),
@@ -253,11 +321,26 @@ impl Settings {
     }
 
     /// The value of a tunable.
+    ///
+    /// ```
+    /// use lockworks::{Settings, Tunable};
+    ///
+    /// let tunable = &Tunable::all()[0];
+    /// assert_eq!(Settings::default().get(tunable), tunable.default);
+    /// ```
     pub fn get(&self, tunable: &Tunable) -> u64 {
         self.by_name[tunable.number]
     }
 
     /// With these tunables set; of two that are the same, the last counts.
+    ///
+    /// ```
+    /// use lockworks::{Setting, Settings, Tunable};
+    ///
+    /// let tunable = &Tunable::all()[0];
+    /// let settings = Settings::default().with(&[Setting::new(tunable, 1).unwrap()]);
+    /// assert_eq!(settings.get(tunable), 1);
+    /// ```
     #[must_use]
     pub fn with(mut self, settings: &[Setting]) -> Self {
         for setting in settings {

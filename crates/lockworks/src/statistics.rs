@@ -26,12 +26,24 @@ fn events() -> &'static [(&'static str, &'static str)] {
 }
 
 /// What the slow paths of the queued locks have counted. Fast paths count nothing.
+///
+/// ```
+/// let before = lockworks::statistics();
+/// // ... what is to be looked at ...
+/// for (name, meaning, count) in lockworks::statistics().since(&before).iter() {
+///     println!("{count} {name}: {meaning}");
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistics {
     counts: Vec<u64>,
 }
 
 /// The counts of all threads since the program started. Exact while no lock is in use.
+///
+/// ```
+/// assert_eq!(lockworks::statistics().get("queued_acquisitions"), Some(0));
+/// ```
 pub fn statistics() -> Statistics {
     let mut counts = vec![0; events().len()];
     // SAFETY: one count for each event.
@@ -41,12 +53,23 @@ pub fn statistics() -> Statistics {
 
 /// Forgets the highest values so far, such as that of `longest_local_run`: from now on
 /// [`statistics`] has those that come. To be called while no lock is in use.
+///
+/// ```
+/// lockworks::restart_maxima();
+/// assert_eq!(lockworks::statistics().get("longest_local_run"), Some(0));
+/// ```
 pub fn restart_maxima() {
     lw_statistics_restart_maxima();
 }
 
 impl Statistics {
     /// The count of the event of that name; `None` if there is no such event.
+    ///
+    /// ```
+    /// let statistics = lockworks::statistics();
+    /// assert!(statistics.get("local_handoffs").is_some());
+    /// assert!(statistics.get("no such event").is_none());
+    /// ```
     pub fn get(&self, name: &str) -> Option<u64> {
         self.iter()
             .find(|event| event.0 == name)
@@ -54,6 +77,12 @@ impl Statistics {
     }
 
     /// Name, meaning and count of every event.
+    ///
+    /// ```
+    /// let statistics = lockworks::statistics();
+    /// let contended: u64 = statistics.iter().map(|(_, _, count)| count).sum();
+    /// assert_eq!(contended, 0); // nothing has been locked
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
         events()
             .iter()
@@ -63,12 +92,22 @@ impl Statistics {
 
     /// What has been counted since `earlier`. Highest values stay those since the start, or since
     /// [`restart_maxima`].
+    ///
+    /// ```
+    /// let before = lockworks::statistics();
+    /// assert_eq!(before.since(&before).get("queued_acquisitions"), Some(0));
+    /// ```
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         self.combined(earlier, u64::wrapping_sub, |now, _| now)
     }
 
     /// What was counted in two stretches of time together: sums, and of highest values the higher.
+    ///
+    /// ```
+    /// let (one, other) = (lockworks::statistics(), lockworks::statistics());
+    /// assert_eq!(one.with(&other), other.with(&one));
+    /// ```
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         self.combined(other, u64::wrapping_add, u64::max)

@@ -4,7 +4,7 @@
 //! `LOCKWORKS_NEAR=llc`. They are numbered from 0 without gaps.
 //! `LOCKWORKS_TOPOLOGY=0-3,8:4-7` sets them by hand.
 
-use std::ffi::{c_char, c_int, c_uint};
+use core::ffi::{c_char, c_int, c_uint};
 
 use crate::lock_type::text;
 
@@ -17,6 +17,12 @@ unsafe extern "C" {
 }
 
 /// What makes CPUs near.
+///
+/// ```
+/// use lockworks::topology::{Near, set_near};
+///
+/// set_near(Near::LastLevelCache);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Near {
     /// The same NUMA node.
@@ -27,21 +33,44 @@ pub enum Near {
 }
 
 /// How many nodes there are, at least 1.
+///
+/// ```
+/// assert!(lockworks::topology::nodes() >= 1);
+/// ```
 pub fn nodes() -> u32 {
     lw_topology_nodes()
 }
 
 /// The node that this thread runs on now.
+///
+/// ```
+/// use lockworks::topology::{current_node, nodes};
+///
+/// assert!(current_node() < nodes());
+/// ```
 pub fn current_node() -> u32 {
     lw_current_node()
 }
 
 /// The node of a CPU; 0 for one that the system did not name.
+///
+/// ```
+/// use lockworks::topology::{node_of_cpu, nodes};
+///
+/// assert!(node_of_cpu(0) < nodes());
+/// assert_eq!(node_of_cpu(u32::MAX), 0);
+/// ```
 pub fn node_of_cpu(cpu: u32) -> u32 {
     lw_topology_node_of_cpu(cpu)
 }
 
 /// Why all CPUs count as one node although the system may have more.
+///
+/// ```
+/// if let Some(warning) = lockworks::topology::warning() {
+///     eprintln!("{warning}");
+/// }
+/// ```
 pub fn warning() -> Option<&'static str> {
     let warning = lw_topology_warning();
     // SAFETY: not NULL, so a constant string.
@@ -49,6 +78,13 @@ pub fn warning() -> Option<&'static str> {
 }
 
 /// Reads the topology anew, with that meaning of near, in place of what the environment said.
+///
+/// ```
+/// use lockworks::topology::{Near, nodes, set_near};
+///
+/// set_near(Near::NumaNode);
+/// println!("{} NUMA nodes", nodes());
+/// ```
 pub fn set_near(near: Near) {
     let refused = lw_set_near(near as c_int);
     debug_assert_eq!(refused, 0);

@@ -17,6 +17,21 @@ struct Word {
 
 /// Ends the waiting of one who is in [`RawLock::lock_until`](crate::RawLock::lock_until) with it,
 /// and of whoever comes with it later.
+///
+/// ```
+/// use lockworks::{Cancel, GivenUp, Node, RawLock, find};
+///
+/// let mutex = find("mutex").unwrap();
+/// let (lock, cancel) = (RawLock::new(mutex), Cancel::new());
+/// let mut node = Node::new(mutex);
+/// lock.lock(&mut node);
+/// let waited = std::thread::scope(|scope| {
+///     let waiter = scope.spawn(|| lock.lock_until(&mut Node::new(mutex), None, Some(&cancel)));
+///     cancel.cancel();
+///     waiter.join().unwrap()
+/// });
+/// assert_eq!(waited, Err(GivenUp::Cancelled));
+/// ```
 #[derive(Debug, Default)]
 pub struct Cancel {
     word: UnsafeCell<Word>,
@@ -32,12 +47,22 @@ unsafe extern "C" {
 
 impl Cancel {
     /// Not cancelled yet.
+    ///
+    /// ```
+    /// assert!(!lockworks::Cancel::new().is_cancelled());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Whoever waits with it, now or later, gives up. What was done before the call is known to
     /// whom [`GivenUp::Cancelled`] is returned (release and acquire).
+    ///
+    /// ```
+    /// let cancel = lockworks::Cancel::new();
+    /// cancel.cancel();
+    /// assert!(cancel.is_cancelled());
+    /// ```
     pub fn cancel(&self) {
         // SAFETY: it outlives the call, as it is borrowed.
         unsafe { lw_cancel(self.word.get().cast()) }
@@ -53,6 +78,17 @@ impl Cancel {
 }
 
 /// Why waiting ended without the lock.
+///
+/// ```
+/// use std::time::Instant;
+///
+/// use lockworks::{GivenUp, Node, RawLock, find};
+///
+/// let lock = RawLock::new(find("mutex").unwrap());
+/// lock.lock(&mut Node::new(lock.lock_type()));
+/// let waited = lock.lock_until(&mut Node::new(lock.lock_type()), Some(Instant::now()), None);
+/// assert_eq!(waited, Err(GivenUp::TimedOut));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenUp {
     /// The deadline has come.

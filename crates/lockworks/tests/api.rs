@@ -6,6 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lockworks::lock_api::{Mutex, RawMutexTimed};
 use lockworks::tunables::{self, NumaMode, OutOfRange};
 use lockworks::{
     Cancel, GivenUp, Lockref, Node, RawLock, Setting, Settings, ThreadPriority, Tunable, find,
@@ -30,6 +31,7 @@ fn lock_types_describe_themselves() {
         "pv42",
         "pv",
         "unfair",
+        "mutex",
         "busted",
     ];
     for name in expected {
@@ -50,7 +52,12 @@ fn lock_types_describe_themselves() {
     let hq = find("hq").unwrap();
     assert_eq!((hq.size(), hq.node_size(), hq.unlocked), (4, 0, 0x200));
     assert!(!hq.is_fifo() && hq.spins() && hq.is_numa_aware() && !hq.is_broken());
-    for (name, gives_up) in [("pv42", false), ("pv", true), ("unfair", true)] {
+    for (name, gives_up) in [
+        ("pv42", false),
+        ("mutex", true),
+        ("pv", true),
+        ("unfair", true),
+    ] {
         let halting = find(name).unwrap();
         assert_eq!((halting.size(), halting.node_size()), (4, 0), "{name}");
         assert!(
@@ -103,6 +110,29 @@ fn locks_exclude() {
             lock_type.name()
         );
     }
+}
+
+/// By the one who holds none of it: waiting in vain, and until it is free.
+fn times_out<R: RawMutexTimed<Duration = Duration, Instant = Instant> + Send + Sync>() {
+    let lock = &Mutex::<R, _>::new(0);
+    let held = lock.lock();
+    let soon = Instant::now() + Duration::from_millis(5);
+    thread::scope(|scope| {
+        let timed = scope.spawn(move || lock.try_lock_until(soon).is_none());
+        assert!(timed.join().unwrap() && Instant::now() >= soon);
+        let patient = scope.spawn(|| *lock.try_lock_for(Duration::MAX).unwrap() = 1);
+        thread::sleep(Duration::from_millis(1));
+        drop(held);
+        patient.join().unwrap();
+    });
+    assert_eq!(*lock.try_lock_for(Duration::ZERO).unwrap(), 1);
+}
+
+#[test]
+fn mutexes_time_out() {
+    times_out::<lockworks::RawMutex>();
+    times_out::<lockworks::pv::RawMutex>();
+    times_out::<lockworks::unfair::RawMutex>();
 }
 
 #[test]
@@ -296,10 +326,10 @@ fn waiting_ends_when_it_is_to() {
     for lock_type in lock_types() {
         assert_eq!(
             lock_type.may_give_up(),
-            ["pv", "unfair"].contains(&lock_type.name())
+            ["mutex", "pv", "unfair"].contains(&lock_type.name())
         );
     }
-    for name in ["pv", "unfair"] {
+    for name in ["mutex", "pv", "unfair"] {
         let lock_type = find(name).unwrap();
         let lock = &RawLock::new(lock_type);
         let cancel = &Cancel::new();

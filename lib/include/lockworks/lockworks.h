@@ -108,24 +108,37 @@
 /* clang-format on */
 
 #ifdef __cplusplus
-static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
-static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
-static_assert(sizeof(struct lw_hq) == 4, "a HQ-spinlock takes 4 bytes");
-static_assert(sizeof(struct lw_pv) == 4, "a paravirt queued spinlock takes 4 bytes");
-static_assert(sizeof(struct lw_unfair) == 4, "a queued unfair lock takes 4 bytes");
-static_assert(sizeof(struct lw_mutex) == 4, "a mutex takes 4 bytes");
-static_assert(sizeof(struct lw_cond) == 8 + 2 * sizeof(void *), "a condition variable");
-static_assert(sizeof(union lw_lockref) == 8, "a lockref takes 8 bytes");
-extern "C" {
+#define LW_STATIC_ASSERT static_assert
 #else
-_Static_assert(sizeof(struct lw_qspinlock) == 4, "a queued spinlock takes 4 bytes");
-_Static_assert(sizeof(struct lw_cna) == 4, "a CNA lock takes 4 bytes");
-_Static_assert(sizeof(struct lw_hq) == 4, "a HQ-spinlock takes 4 bytes");
-_Static_assert(sizeof(struct lw_pv) == 4, "a paravirt queued spinlock takes 4 bytes");
-_Static_assert(sizeof(struct lw_unfair) == 4, "a queued unfair lock takes 4 bytes");
-_Static_assert(sizeof(struct lw_mutex) == 4, "a mutex takes 4 bytes");
-_Static_assert(sizeof(struct lw_cond) == 8 + 2 * sizeof(void *), "a condition variable");
-_Static_assert(sizeof(union lw_lockref) == 8, "a lockref takes 8 bytes");
+#define LW_STATIC_ASSERT _Static_assert
+#endif
+/* What programs are compiled with, and so stays as long as the name of the shared library. */
+#define LW_ABI(type, bytes, alignment)                                              \
+	LW_STATIC_ASSERT(sizeof(type) == (bytes), #type " takes " #bytes " bytes"); \
+	LW_STATIC_ASSERT(__alignof__(type) == (alignment), #type " is aligned to " #alignment)
+LW_ABI(struct lw_tas, 1, 1);
+LW_ABI(struct lw_byte, 1, 1);
+LW_ABI(union lw_ticket, 4, 4);
+LW_ABI(struct lw_mcs, sizeof(void *), __alignof__(void *));
+LW_ABI(struct lw_mcs_node, 2 * sizeof(void *), __alignof__(void *));
+LW_ABI(struct lw_qspinlock, 4, 4);
+LW_ABI(struct lw_cna, 4, 4);
+LW_ABI(struct lw_hq, 4, 4);
+LW_ABI(struct lw_pvticket, 4, 4);
+LW_ABI(struct lw_pv42, 4, 4);
+LW_ABI(struct lw_pv, 4, 4);
+LW_ABI(struct lw_unfair, 4, 4);
+LW_ABI(struct lw_mutex, 4, 4);
+LW_ABI(struct lw_cond, 8 + 2 * sizeof(void *), __alignof__(void *));
+LW_ABI(struct lw_cancel, 8, 4);
+LW_ABI(union lw_lockref, 8, 8);
+#define LW_LOCKREF(id, ...) LW_ABI(union lw_lockref_##id, 8, 8);
+#include "lockref_list.h"
+#undef LW_ABI
+#undef LW_STATIC_ASSERT
+
+#ifdef __cplusplus
+extern "C" {
 #endif
 #pragma GCC visibility push(default)
 

@@ -1,0 +1,264 @@
+//! Each lock as a type of its own, that fits `lock_api`. What a lock does is its C code, called by
+//! way of its [`LockType`](crate::LockType): no more than that is known of it here.
+
+/// A module with the lock `lw_<id>` of C: the bytes of its structure, those of an unlocked one, and
+/// whether its waiters may give up.
+macro_rules! lock {
+    ($id:ident, $lock_type:ident, $bytes:ty = $unlocked:expr, $about:literal $(, $timed:ident)?) => {
+        #[doc = $about]
+        ///
+        /// ```
+        #[doc = concat!("use lockworks::", stringify!($id), "::Mutex;")]
+        ///
+        /// static TOTAL: Mutex<u64> = Mutex::new(0);
+        ///
+        /// std::thread::scope(|scope| {
+        ///     for _ in 0..2 {
+        ///         scope.spawn(|| *TOTAL.lock() += 1);
+        ///     }
+        /// });
+        /// assert_eq!(*TOTAL.lock(), 2);
+        /// ```
+        pub mod $id {
+            use core::cell::UnsafeCell;
+            use core::ptr;
+
+            use lock_api::GuardNoSend;
+
+            use crate::LockType;
+
+            unsafe extern "C" {
+                safe static $lock_type: LockType;
+            }
+
+            /// The lock alone, which protects nothing by itself. All threads must reach it at one
+            /// address while it is in use.
+            ///
+            /// ```
+            /// use lockworks::lock_api::RawMutex as _;
+            #[doc = concat!("use lockworks::", stringify!($id), "::RawMutex;")]
+            ///
+            /// let lock = RawMutex::INIT;
+            /// lock.lock();
+            /// assert!(!lock.try_lock());
+            /// // SAFETY: locked above, by this thread.
+            /// unsafe { lock.unlock() };
+            /// ```
+            #[derive(Debug)]
+            #[repr(transparent)]
+            pub struct RawMutex(UnsafeCell<$bytes>);
+
+            /// A value that the lock protects.
+            ///
+            /// ```
+            #[doc = concat!("let names = lockworks::", stringify!($id), "::Mutex::new(vec![\"a\"]);")]
+            /// names.lock().push("b");
+            /// assert_eq!(names.into_inner(), ["a", "b"]);
+            /// ```
+            pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
+
+            /// The value while the lock is held; gives it back when dropped.
+            ///
+            /// ```
+            #[doc = concat!("use lockworks::", stringify!($id), "::{Mutex, MutexGuard};")]
+            ///
+            /// fn raise(mut count: MutexGuard<'_, u32>) {
+            ///     *count += 1;
+            /// }
+            ///
+            /// let count = Mutex::new(0);
+            /// raise(count.lock());
+            /// assert_eq!(*count.lock(), 1);
+            /// ```
+            pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
+
+            impl RawMutex {
+                /// How the lock presents itself.
+                ///
+                /// ```
+                #[doc = concat!("use lockworks::", stringify!($id), "::RawMutex;")]
+                ///
+                #[doc = concat!("assert_eq!(RawMutex::lock_type().name(), \"", stringify!($id), "\");")]
+                /// ```
+                pub fn lock_type() -> &'static LockType {
+                    &$lock_type
+                }
+
+                #[inline]
+                fn address(&self) -> *mut u8 {
+                    self.0.get().cast()
+                }
+            }
+
+            // SAFETY: to be used by many threads is what a lock is for.
+            unsafe impl Sync for RawMutex {}
+
+            // SAFETY: the C side excludes; a test sees that INIT is what it takes for unlocked.
+            unsafe impl lock_api::RawMutex for RawMutex {
+                const INIT: Self = Self(UnsafeCell::new($unlocked));
+                /// Only the thread that has locked may unlock.
+                type GuardMarker = GuardNoSend;
+
+                #[inline]
+                fn lock(&self) {
+                    // SAFETY: a lock of that type, which takes no node.
+                    unsafe { $lock_type.lock(self.address(), ptr::null_mut()) }
+                }
+
+                #[inline]
+                fn try_lock(&self) -> bool {
+                    // SAFETY: as in `lock`.
+                    unsafe { $lock_type.try_lock(self.address(), ptr::null_mut()) }
+                }
+
+                #[inline]
+                unsafe fn unlock(&self) {
+                    // SAFETY: as in `lock`; this thread holds it, as the caller promises.
+                    unsafe { $lock_type.unlock(self.address(), ptr::null_mut()) }
+                }
+            }
+
+            $(lock!($timed, $lock_type);)?
+        }
+    };
+    (timed, $lock_type:ident) => {
+        #[cfg(feature = "std")]
+        use std::time::{Duration, Instant};
+
+        /// A lock that is free is had, however late.
+        #[cfg(feature = "std")]
+        // SAFETY: true is given where it has been acquired.
+        unsafe impl lock_api::RawMutexTimed for RawMutex {
+            type Duration = Duration;
+            type Instant = Instant;
+
+            fn try_lock_for(&self, timeout: Duration) -> bool {
+                // A time that no Instant can name does not come.
+                self.lock_before(Instant::now().checked_add(timeout))
+            }
+
+            fn try_lock_until(&self, deadline: Instant) -> bool {
+                self.lock_before(Some(deadline))
+            }
+        }
+
+        #[cfg(feature = "std")]
+        impl RawMutex {
+            fn lock_before(&self, deadline: Option<Instant>) -> bool {
+                // SAFETY: as in `lock`.
+                unsafe {
+                    $lock_type
+                        .lock_until(self.address(), ptr::null_mut(), deadline, None)
+                        .is_ok()
+                }
+            }
+        }
+    };
+}
+
+lock!(
+    mutex,
+    lw_mutex_type,
+    u32 = 0,
+    "The mutex of programs: waiters spin for a while, then sleep, and may give up.",
+    timed
+);
+lock!(
+    tas,
+    lw_tas_type,
+    u8 = 0,
+    "Test-and-set: a byte, whose waiters spin in no order."
+);
+lock!(
+    byte,
+    lw_byte_type,
+    u8 = 0,
+    "The byte lock of Linux in guests, for comparison. Spins."
+);
+lock!(
+    ticket,
+    lw_ticket_type,
+    u32 = 0,
+    "The ticket lock: FIFO. Spins."
+);
+lock!(
+    qspinlock,
+    lw_qspinlock_type,
+    u32 = 0,
+    "The queued spinlock of Linux: FIFO among those who queue. Spins."
+);
+lock!(
+    cna,
+    lw_cna_type,
+    u32 = 0,
+    "CNA: as the queued spinlock, but waiters of the holder's node first, within a bound."
+);
+lock!(
+    hq,
+    lw_hq_type,
+    u32 = 0x200,
+    "The HQ-spinlock: waiters queue with those of their own node where that is worth it."
+);
+lock!(
+    pvticket,
+    lw_pvticket_type,
+    u32 = 0,
+    "A ticket lock whose waiters sleep, for comparison."
+);
+lock!(
+    pv42,
+    lw_pv42_type,
+    u32 = 0,
+    "pv as it was in Linux 4.2, for comparison."
+);
+lock!(
+    pv,
+    lw_pv_type,
+    u32 = 0,
+    "The paravirt queued spinlock: waiters sleep, and may give up.",
+    timed
+);
+lock!(
+    unfair,
+    lw_unfair_type,
+    u32 = 0,
+    "The queued unfair lock: who runs goes first; waiters sleep, and may give up.",
+    timed
+);
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use std::mem::{align_of, size_of};
+
+    use lock_api::RawMutex;
+
+    use crate::LockType;
+
+    fn is_laid_out_as<R: RawMutex>(lock_type: &LockType) {
+        let word = R::INIT;
+        let mut bytes = [0; 4];
+        // SAFETY: so many bytes, all of them initialised.
+        let ours = unsafe { std::slice::from_raw_parts((&raw const word).cast(), size_of::<R>()) };
+        bytes[..ours.len()].copy_from_slice(ours);
+        assert_eq!(size_of::<R>(), lock_type.size(), "{}", lock_type.name());
+        assert_eq!(align_of::<R>(), lock_type.size(), "{}", lock_type.name());
+        assert_eq!(u32::from_ne_bytes(bytes), lock_type.unlocked);
+        assert_eq!(lock_type.node_size(), 0, "{}", lock_type.name());
+    }
+
+    #[test]
+    fn every_lock_but_those_lent_nodes_is_a_type() {
+        let mut seen = vec!["mcs", "busted"];
+        macro_rules! check {
+            ($($id:ident)*) => {$({
+                let lock_type = super::$id::RawMutex::lock_type();
+                is_laid_out_as::<super::$id::RawMutex>(lock_type);
+                seen.push(lock_type.name());
+            })*};
+        }
+        check!(mutex tas byte ticket qspinlock cna hq pvticket pv42 pv unfair);
+        for lock_type in crate::lock_types() {
+            assert!(seen.contains(&lock_type.name()), "{}", lock_type.name());
+        }
+    }
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Lockworks for C++17: the locks of lockworks.h as classes, each in the namespace lockworks by
+ * the name that it has in C without lw_.
+ *
+ * All are Lockable, so std::lock_guard, std::scoped_lock, std::unique_lock and
+ * std::condition_variable_any take them. Those whose waiters may give up are TimedLockable, by any
+ * clock. But mcs, whose users lend it a node, is held by a mcs::guard. condition_variable is for
+ * the mutex alone.
+ *
+ * Each lock is a standard-layout class of its size in C, with nothing to destroy and a constexpr
+ * constructor: with static storage it is ready before any code runs. It is neither copied nor
+ * moved. lock() acquires and unlock() releases, as std::mutex does; nothing throws.
+ */
+#ifndef LOCKWORKS_HPP
+#define LOCKWORKS_HPP
+
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <mutex>
+
+#include <lockworks/lockworks.h>
+
+namespace lockworks
+{
+
+namespace detail
+{
+
+struct immovable {
+	constexpr immovable() noexcept = default;
+	immovable(const immovable &) = delete;
+	immovable &operator=(const immovable &) = delete;
+};
+
+/* Longer than a program lives, and no overflow in nanoseconds. */
+constexpr std::chrono::hours never{24 * 365 * 200};
+
+/* What is past has come, however long ago, and what is further off than that does not come. */
+template <typename Rep, typename Period>
+std::chrono::nanoseconds within_reach(const std::chrono::duration<Rep, Period> &time)
+{
+	if (time <= time.zero())
+		return std::chrono::nanoseconds::zero();
+	if (std::chrono::duration<double>(time) >= never)
+		return never;
+	return std::chrono::ceil<std::chrono::nanoseconds>(time);
+}
+
+/* So long after the clock began. */
+template <typename Duration> struct timespec timespec_of(const Duration &since)
+{
+	const auto whole = within_reach(since);
+	const auto seconds = std::chrono::floor<std::chrono::seconds>(whole);
+	struct timespec time = {};
+
+	time.tv_sec = static_cast<time_t>(seconds.count());
+	time.tv_nsec = static_cast<long>((whole - seconds).count());
+	return time;
+}
+
+/* What a TimedLockable has beside a Lockable, for a Lock with lock_until(). */
+template <typename Lock> class timed : immovable
+{
+public:
+	/* False if the lock was not free for so long. */
+	template <typename Rep, typename Period>
+	bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
+	{
+		return try_lock_until(std::chrono::steady_clock::now() + within_reach(time));
+	}
+
+	/* False if the lock was not free before that time. */
+	template <typename Duration>
+	bool
+	try_lock_until(const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
+	{
+		return lock_until(CLOCK_MONOTONIC, time.time_since_epoch());
+	}
+
+	template <typename Duration>
+	bool
+	try_lock_until(const std::chrono::time_point<std::chrono::system_clock, Duration> &time)
+	{
+		return lock_until(CLOCK_REALTIME, time.time_since_epoch());
+	}
+
+	template <typename Clock, typename Duration>
+	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
+	{
+		/* The clock may be set or run at a pace of its own, while we wait by another. */
+		for (auto now = Clock::now(); now < time; now = Clock::now()) {
+			if (try_lock_for(time - now))
+				return true;
+		}
+		return static_cast<Lock *>(this)->try_lock();
+	}
+
+private:
+	template <typename Duration> bool lock_until(clockid_t clock, const Duration &since)
+	{
+		const struct timespec time = timespec_of(since);
+
+		return static_cast<Lock *>(this)->lock_until(clock, time) == 0;
+	}
+};
+
+} // namespace detail
+
+/* A Lockable class around the lock lw_<id>. */
+#define LW_LOCKABLE(id, type, unlocked) LW_CLASS(id, type, unlocked, detail::immovable, )
+
+/* A TimedLockable one. */
+#define LW_TIMED_LOCKABLE(id, type, unlocked)                                           \
+	LW_CLASS(                                                                       \
+		id, type, unlocked, public detail::timed<id>, friend detail::timed<id>; \
+		int lock_until(clockid_t clock, const struct timespec &time) noexcept { \
+			return lw_##id##_lock_until(&lock_, clock, &time, nullptr);     \
+		})
+
+#define LW_CLASS(id, type, unlocked, base, ...)             \
+	class id : base                                     \
+	{                                                   \
+	public:                                             \
+		using native_handle_type = type *;          \
+                                                            \
+		constexpr id() noexcept = default;          \
+		void lock() noexcept                        \
+		{                                           \
+			lw_##id##_lock(&lock_);             \
+		}                                           \
+		bool try_lock() noexcept                    \
+		{                                           \
+			return lw_##id##_trylock(&lock_);   \
+		}                                           \
+		void unlock() noexcept                      \
+		{                                           \
+			lw_##id##_unlock(&lock_);           \
+		}                                           \
+		native_handle_type native_handle() noexcept \
+		{                                           \
+			return &lock_;                      \
+		}                                           \
+                                                            \
+	private:                                            \
+		__VA_ARGS__                                 \
+		type lock_ = unlocked;                      \
+	};                                                  \
+	static_assert(sizeof(id) == sizeof(type), "a lock and nothing else")
+
+LW_LOCKABLE(tas, struct lw_tas, LW_TAS_INIT);
+LW_LOCKABLE(byte, struct lw_byte, LW_BYTE_INIT);
+LW_LOCKABLE(ticket, union lw_ticket, LW_TICKET_INIT);
+LW_LOCKABLE(qspinlock, struct lw_qspinlock, LW_QSPINLOCK_INIT);
+LW_LOCKABLE(cna, struct lw_cna, LW_CNA_INIT);
+LW_LOCKABLE(hq, struct lw_hq, LW_HQ_INIT);
+LW_LOCKABLE(pvticket, struct lw_pvticket, LW_PVTICKET_INIT);
+LW_LOCKABLE(pv42, struct lw_pv42, LW_PV42_INIT);
+LW_TIMED_LOCKABLE(mutex, struct lw_mutex, LW_MUTEX_INIT);
+LW_TIMED_LOCKABLE(pv, struct lw_pv, LW_PV_INIT);
+LW_TIMED_LOCKABLE(unfair, struct lw_unfair, LW_UNFAIR_INIT);
+
+#undef LW_LOCKABLE
+#undef LW_TIMED_LOCKABLE
+#undef LW_CLASS
+
+class mcs : detail::immovable
+{
+public:
+	/* Holds the lock while it is in scope, with a node of its own. */
+	class guard : detail::immovable
+	{
+	public:
+		explicit guard(mcs &lock) noexcept : lock_(lock.lock_)
+		{
+			lw_mcs_lock(&lock_, &node_);
+		}
+
+		~guard()
+		{
+			lw_mcs_unlock(&lock_, &node_);
+		}
+
+	private:
+		struct lw_mcs &lock_;
+		struct lw_mcs_node node_;
+	};
+
+	constexpr mcs() noexcept = default;
+
+private:
+	struct lw_mcs lock_ = LW_MCS_INIT;
+};
+
+/* For a std::unique_lock of a mutex; as std::condition_variable. */
+class condition_variable : detail::immovable
+{
+public:
+	using native_handle_type = struct lw_cond *;
+
+	constexpr condition_variable() noexcept = default;
+
+	~condition_variable()
+	{
+		lw_cond_destroy(&cond_);
+	}
+
+	void notify_one() noexcept
+	{
+		lw_cond_signal(&cond_);
+	}
+
+	void notify_all() noexcept
+	{
+		lw_cond_broadcast(&cond_);
+	}
+
+	void wait(std::unique_lock<mutex> &lock) noexcept
+	{
+		lw_cond_wait(&cond_, lock.mutex()->native_handle());
+	}
+
+	template <typename Predicate> void wait(std::unique_lock<mutex> &lock, Predicate holds)
+	{
+		while (!holds())
+			wait(lock);
+	}
+
+	template <typename Duration>
+	std::cv_status
+	wait_until(std::unique_lock<mutex> &lock,
+		   const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
+	{
+		return wait_until(lock, CLOCK_MONOTONIC, time.time_since_epoch());
+	}
+
+	template <typename Duration>
+	std::cv_status
+	wait_until(std::unique_lock<mutex> &lock,
+		   const std::chrono::time_point<std::chrono::system_clock, Duration> &time)
+	{
+		return wait_until(lock, CLOCK_REALTIME, time.time_since_epoch());
+	}
+
+	/* By a clock that we cannot wait by: perhaps not so long. */
+	template <typename Clock, typename Duration>
+	std::cv_status wait_until(std::unique_lock<mutex> &lock,
+				  const std::chrono::time_point<Clock, Duration> &time)
+	{
+		const auto now = Clock::now();
+
+		if (now < time)
+			wait_for(lock, time - now);
+		return Clock::now() < time ? std::cv_status::no_timeout : std::cv_status::timeout;
+	}
+
+	template <typename Clock, typename Duration, typename Predicate>
+	bool wait_until(std::unique_lock<mutex> &lock,
+			const std::chrono::time_point<Clock, Duration> &time, Predicate holds)
+	{
+		while (!holds()) {
+			if (wait_until(lock, time) == std::cv_status::timeout)
+				return holds();
+		}
+		return true;
+	}
+
+	template <typename Rep, typename Period>
+	std::cv_status wait_for(std::unique_lock<mutex> &lock,
+				const std::chrono::duration<Rep, Period> &time)
+	{
+		return wait_until(lock,
+				  std::chrono::steady_clock::now() + detail::within_reach(time));
+	}
+
+	template <typename Rep, typename Period, typename Predicate>
+	bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &time,
+		      Predicate holds)
+	{
+		return wait_until(
+			lock, std::chrono::steady_clock::now() + detail::within_reach(time), holds);
+	}
+
+	native_handle_type native_handle() noexcept
+	{
+		return &cond_;
+	}
+
+private:
+	template <typename Duration>
+	std::cv_status wait_until(std::unique_lock<mutex> &lock, clockid_t clock,
+				  const Duration &since) noexcept
+	{
+		const struct timespec time = detail::timespec_of(since);
+
+		return lw_cond_wait_until(&cond_, lock.mutex()->native_handle(), clock, &time)
+			       ? std::cv_status::timeout
+			       : std::cv_status::no_timeout;
+	}
+
+	struct lw_cond cond_ = LW_COND_INIT;
+};
+
+} // namespace lockworks
+
+#endif

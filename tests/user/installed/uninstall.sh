@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# uninstall.sh PREFIX: make uninstall takes away what make install has put there, and leaves what
+# others have.
+set -euo pipefail
+prefix=$1
+files() {
+	find "$prefix" ! -type d | sort
+}
+
+rm -rf "$prefix"
+mkdir -p "$prefix"/{bin,include/lockworks,lib/pkgconfig}
+touch "$prefix"/{bin,include/lockworks,lib,lib/pkgconfig}/of_others
+before=$(files)
+"${MAKE:-make}" -s install PREFIX="$prefix" DESTDIR=
+for file in bin/lockworks include/lockworks/lockworks.{h,hpp} lib/liblockworks.{a,so,so.0} \
+	lib/pkgconfig/lockworks.pc; do
+	[[ -e $prefix/$file ]] || { echo "make install has left out $file"; exit 1; }
+done
+"${MAKE:-make}" -s uninstall PREFIX="$prefix" DESTDIR=
+diff --label before --label 'after make uninstall' -u <(echo "$before") <(files)
+rm "$prefix"/include/lockworks/of_others
+"${MAKE:-make}" -s install-lib uninstall PREFIX="$prefix" DESTDIR=
+[[ ! -e $prefix/include/lockworks ]] || { echo "make uninstall has left an empty directory"; exit 1; }
