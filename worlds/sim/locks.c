@@ -10,6 +10,7 @@
 #include "pvticket.c"
 #include "pv.c"
 #include "unfair.c"
+#include "mutex37.c"
 #include "busted.c"
 #include "lockrefs.h"
 

@@ -30,6 +30,8 @@ fn lock_types_describe_themselves() {
         "pv42",
         "pv",
         "unfair",
+        "mutex37",
+        "mutex310",
         "busted",
     ];
     for name in expected {

@@ -256,6 +256,16 @@ extern "C" fn lw_sim_slot() -> u32 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn lw_sim_is_running(runner: u32) -> bool {
+    with(|c| c.engine.is_running(runner as usize - 1))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_should_yield() -> bool {
+    with(|c| c.engine.should_yield())
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn lw_sim_slot_nodes(slot: u32) -> usize {
     with(|c| c.nodes + (slot as usize - 1) * crate::run::NODES_PER_SLOT * node_size())
 }

@@ -72,6 +72,7 @@
 #include "lockref_type.h"
 #include "lockrefs.h"
 #include "mcs.h"
+#include "mutex37.h"
 #include "patience.h"
 #include "pv.h"
 #include "pvticket.h"
@@ -97,6 +98,8 @@
 #define LW_PV_INIT	  {{{0}}}
 #define LW_PV42_INIT	  {{{0}}}
 #define LW_UNFAIR_INIT	  {{{0}}}
+#define LW_MUTEX37_INIT	  {{{1}, {{0}}, {0}, {0}, {0}}}
+#define LW_MUTEX310_INIT  {{{1}, {{0}}, {0}, {0}, {0}}}
 #define LW_CANCEL_INIT	  {{0}, {0}}
 #define LW_LOCKREF_HQ_INIT(n) LW_LOCKREF_INIT_WITH(LW_HQ, n)
 /* clang-format on */

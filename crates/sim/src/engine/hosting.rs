@@ -158,6 +158,20 @@ impl Engine {
         }
     }
 
+    /// Does `c` run at this moment, rather than sleep or wait for a CPU?
+    pub(crate) fn is_running(&self, c: usize) -> bool {
+        let cpu = &self.cpus[c];
+        !cpu.frozen && cpu.state != State::Parked
+    }
+
+    /// Does another wait for the CPU of the current runner?
+    pub(crate) fn should_yield(&self) -> bool {
+        self.hosting.as_ref().is_some_and(|hosting| {
+            let processor = hosting.processor(self.current);
+            hosting.scheduler.someone_waits(processor)
+        })
+    }
+
     /// The operation of `c` waits.
     #[inline(never)]
     pub(super) fn hosted_wait(&mut self, c: usize, kind: Kind) {

@@ -245,6 +245,12 @@ impl SimLock {
         (self.nodes + thread * self.stride) as *mut u8
     }
 
+    /// The place behind it where the next data is, which is so many bytes from its beginning unless
+    /// it is larger.
+    pub(crate) fn behind(&self, bytes: usize) -> usize {
+        self.address + self.kind.size().max(bytes)
+    }
+
     /// Runs `critical` with the lock held.
     pub(crate) fn with(&self, thread: usize, critical: impl FnOnce()) {
         let since = with(|c| c.engine.time());
@@ -284,6 +290,11 @@ impl SimLock {
             None => {}
         }
         self.handoffs.set(handoffs);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn address(&self) -> usize {
+        self.address
     }
 
     pub(crate) fn handoffs(&self) -> Handoffs {
