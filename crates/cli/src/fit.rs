@@ -105,18 +105,18 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             first.name
         );
         ensure!(
-            experiment.threads().iter().any(|n| args.points.contains(n)),
+            experiment.points().iter().any(|n| args.points.contains(n)),
             "{} has rows for {:?} threads; choose of these too",
             experiment.name,
-            experiment.threads()
+            experiment.points()
         );
     }
     for n in &args.points {
         ensure!(
-            experiments.iter().any(|e| e.threads().contains(n)),
+            experiments.iter().any(|e| e.points().contains(n)),
             "no table has a row for {n} threads; {} has {:?}",
             first.name,
-            first.threads()
+            first.points()
         );
     }
     let keys = || args.value.iter().map(|value| value.key.clone());

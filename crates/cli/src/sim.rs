@@ -112,7 +112,8 @@ The locks' C code runs as it is in the library; only time is made up, from a des
 machine. Literature values unless changed with --set; how well they predict published figures is
 what `lockworks reproduce` shows. Runs are independent and use all CPUs of this machine.
 
-Columns: the fairness factor (0.5 is fair); hand-offs to another node, of all, and those within a
+Columns: the fairness factor (0.5 is fair); the lock's atomic read-modify-writes for each
+acquisition, its release included; hand-offs to another node, of all, and those within a
 node; of CNA, waiters moved to the secondary queue and how often that was flushed. Lines below the
 table tell of HQ's queues of nodes, and of what became of threads that share CPUs: how often they
 halted and were kicked, lost their CPU, left their guest because they spun, and which share of their
@@ -249,6 +250,9 @@ pub struct Row {
     local_handoffs: u64,
     remote_handoffs: u64,
     reacquisitions: u64,
+    /// Atomic read-modify-writes of the locks, to acquire and to release; none without an
+    /// acquisition.
+    rmws_per_acquisition: Option<f64>,
     events: serde_json::Map<String, serde_json::Value>,
     violations: u64,
     /// Where CPUs are shared.
@@ -304,6 +308,8 @@ fn row(
         local_handoffs: outcome.handoffs.local,
         remote_handoffs: outcome.handoffs.remote,
         reacquisitions: outcome.handoffs.reacquisitions,
+        rmws_per_acquisition: (outcome.acquisitions > 0)
+            .then(|| outcome.lock_rmws as f64 / outcome.acquisitions as f64),
         events: outcome
             .events
             .iter()
@@ -526,7 +532,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
 
 fn text(scenario: &Scenario, results: &Results) -> String {
     let mut table = output::table(&[
-        "threads", "lock", "ops/s", "fairness", "remote", "local", "moved", "flushed",
+        "threads", "lock", "ops/s", "fairness", "RMWs", "remote", "local", "moved", "flushed",
     ]);
     let mut queues = String::new();
     for row in &results.rows {
@@ -545,6 +551,8 @@ fn text(scenario: &Scenario, results: &Results) -> String {
             row.lock.to_owned(),
             rate(row.operations_per_second),
             row.fairness.map_or_else(String::new, |f| format!("{f:.3}")),
+            row.rmws_per_acquisition
+                .map_or_else(String::new, |n| format!("{n:.2}")),
             if handoffs == 0 {
                 String::new()
             } else {
