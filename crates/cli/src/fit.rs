@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<String>,
 
-    /// Thread counts to fit at
+    /// Thread counts to fit at; counts of nodes, of a machine that was restricted to some
     #[arg(long, value_name = "N", value_delimiter = ',', required = true)]
     points: Vec<usize>,
 
@@ -106,7 +106,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         );
         ensure!(
             experiment.points().iter().any(|n| args.points.contains(n)),
-            "{} has rows for {:?} threads; choose of these too",
+            "{} has rows for {:?}; choose of these too",
             experiment.name,
             experiment.points()
         );

@@ -296,7 +296,11 @@ fn text(r: &Reproduction) -> String {
         ));
     }
     match &r.fitted {
-        Some(fitted) => text.push_str(&fit_text(fitted, &r.values, unit)),
+        Some(fitted) => {
+            let of_nodes = r.rows.iter().any(|row| row.circumstances.is_some());
+            let points = if of_nodes { "nodes" } else { "threads" };
+            text.push_str(&fit_text(fitted, &r.values, points, unit));
+        }
         None => text.push_str("The saved fit changes nothing here.\n"),
     }
     for pair in &r.misordered {
@@ -320,11 +324,11 @@ fn text(r: &Reproduction) -> String {
     text
 }
 
-fn fit_text(fitted: &Fitted, described: &[ScenarioValue], unit: &str) -> String {
+fn fit_text(fitted: &Fitted, described: &[ScenarioValue], points_are: &str, unit: &str) -> String {
     let fit = &fitted.fit;
     let points: Vec<String> = fit.points.iter().map(usize::to_string).collect();
     let mut text = format!(
-        "With {} fitted on {} at {} threads: {:.1} {unit}, on points not fitted {:.1} {unit}\n",
+        "With {} fitted on {} at {} {points_are}: {:.1} {unit}, on points not fitted {:.1} {unit}\n",
         if fit.values.len() == 1 {
             "one value".to_owned()
         } else {

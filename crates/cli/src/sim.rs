@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long, requires = "vcpus")]
     pinned: bool,
 
-    /// Where threads run: compact, spread, scatter[:SEED] or gather:SIZE[:SEED] [default: the
+    /// Where threads run: compact, packed, spread, scatter[:SEED] or gather:SIZE[:SEED] [default: the
     /// workload's]
     #[arg(short, long, value_name = "HOW")]
     placement: Option<Placement>,
@@ -243,7 +243,8 @@ pub struct Row {
     pub threads: usize,
     /// Of virtual time.
     pub operations_per_second: f64,
-    /// What the workload's whole job takes at that rate, where it is one that ends.
+    /// What the workload's whole job takes at that rate, of all threads together, where it is one
+    /// that ends.
     pub job_seconds: Option<f64>,
     /// As in torture; none without an operation.
     pub fairness: Option<f64>,
@@ -540,10 +541,15 @@ fn text(scenario: &Scenario, results: &Results) -> String {
         let event = |name: &str| row.events.get(name).map_or(0, |n| n.as_u64().unwrap_or(0));
         queues.extend(node_queues(row.lock, row.threads, event));
         queues.extend(row.job_seconds.map(|seconds| {
-            format!(
-                "{} with {}: the whole takes {seconds:.0} s\n",
-                row.lock, row.threads
-            )
+            let (lock, threads) = (row.lock, row.threads);
+            if seconds < 1.0 {
+                format!(
+                    "{lock} with {threads}: {:.0} jobs a minute\n",
+                    60.0 / seconds
+                )
+            } else {
+                format!("{lock} with {threads}: the whole takes {seconds:.0} s\n")
+            }
         }));
         queues.extend(row.sharing.as_ref().map(|s| shared_text(row, s)));
         table.add_row([

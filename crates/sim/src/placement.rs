@@ -155,8 +155,14 @@ mod tests {
     }
 
     #[test]
+    fn packed_threads_share_cores() {
+        assert_eq!(nodes("compact", "oracle-x5-4", 20), [0, 0, 2, 18]);
+        assert_eq!(nodes("packed", "oracle-x5-4", 38), [0, 0, 2, 36]);
+    }
+
+    #[test]
     fn placements_are_read_as_they_are_written() {
-        for text in ["compact", "spread", "scatter:3", "gather:4:9"] {
+        for text in ["compact", "packed", "spread", "scatter:3", "gather:4:9"] {
             assert_eq!(text.parse::<Placement>().unwrap().to_string(), text);
         }
         assert_eq!(

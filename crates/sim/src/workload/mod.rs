@@ -120,7 +120,7 @@ impl Workload {
         self.constants.get_mut(key)
     }
 
-    /// How many operations a whole job is, where the workload is one that ends.
+    /// How many operations a whole job is, where the workload is one that ends, or many of them.
     pub fn job(&self) -> Option<f64> {
         if let Some(acquisitions) = self.constants.get("job_acquisitions") {
             return Some(acquisitions.value);
