@@ -15,6 +15,8 @@ LW_LOCK(pv42)
 LW_LOCK(pv)
 LW_LOCK(unfair)
 LW_LOCK(mutex)
+LW_LOCK(mutex37)
+LW_LOCK(mutex310)
 LW_LOCK(busted)
 
 #undef LW_LOCK

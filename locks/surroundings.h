@@ -30,6 +30,18 @@ struct lw_slot_wanted {
 #define lw_slots() lw_world_slots()
 /* Where a slot says what it is parked for, a struct lw_slot_wanted. Not in the kernel. */
 #define lw_slot_wanted(slot) lw_world_slot_wanted(slot)
+/*
+ * A number that stands for this CPU or thread, never 0, and whether the one with that number runs
+ * at this moment, rather than sleep or wait for a CPU. Not in the kernel. user: nobody knows, so
+ * it is taken to run. check: both are explored.
+ */
+#define lw_runner()	      lw_world_runner()
+#define lw_is_running(runner) lw_world_is_running(runner)
+/*
+ * Is somebody waiting for the CPU that we spin on? Not in the kernel. user: nobody knows, so no.
+ * check: both are explored.
+ */
+#define lw_should_yield() lw_world_should_yield()
 /* NUMA node, or whatever else counts as near, that this CPU or thread is on now. */
 #define lw_numa_node() lw_world_numa_node()
 /*

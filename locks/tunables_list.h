@@ -7,5 +7,7 @@
 #include "hqlock_tunables_list.h"
 #include "pv_tunables_list.h"
 LW_TUNABLE(pvticket_spin, 200, 32768, UINT32_MAX, "looks before a waiter halts")
+LW_TUNABLE(mutex37_spin, 16, UINT32_MAX, UINT32_MAX,
+	   "rounds of 64 looks before a waiter sleeps, though the owner may run; mutex310, too")
 
 #undef LW_TUNABLE

@@ -196,6 +196,7 @@ static void check_calls_by_name(void)
 		{"unfair_linger", 0, 256, UINT32_MAX},
 		{"unfair_claim", 4, 1000, UINT32_MAX},
 		{"pvticket_spin", 200, 32768, UINT32_MAX},
+		{"mutex37_spin", 16, UINT32_MAX, UINT32_MAX},
 	};
 
 	CHECK(LW_TUNABLE_COUNT == sizeof(expected) / sizeof(*expected));

@@ -11,6 +11,7 @@
 #include "pv.c"
 #include "unfair.c"
 #include "mutex.c"
+#include "mutex37.c"
 #include "busted.c"
 #include "lockref.c"
 #include "cond.c"

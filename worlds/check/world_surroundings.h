@@ -17,6 +17,7 @@ void lw_check_slot_leave(uint32_t slot);
 struct lw_node *lw_check_slot_nodes(uint32_t slot);
 uint32_t lw_check_slots(void);
 struct lw_slot_wanted *lw_check_slot_wanted(uint32_t slot);
+void *lw_check_lent_node(uint32_t i);
 uint16_t lw_check_numa_node(void);
 bool lw_check_is_priority(void);
 const struct lw_tunables *lw_check_tunables(void);
@@ -30,6 +31,10 @@ struct lw_parked_head *lw_check_parked_heads(void);
 #define lw_world_slot_nodes(slot)  lw_check_slot_nodes(slot)
 #define lw_world_slots()	   lw_check_slots()
 #define lw_world_slot_wanted(slot) lw_check_slot_wanted(slot)
+/* An address of the thread's own, so that it is known whose it is when threads change places. */
+#define lw_world_runner()	   ((uintptr_t)lw_check_lent_node(0))
+#define lw_world_is_running(r)	   ((void)(r), lw_choose(2))
+#define lw_world_should_yield()	   lw_choose(2)
 #define lw_world_numa_node()	   lw_check_numa_node()
 #define lw_world_is_priority()	   lw_check_is_priority()
 #define lw_world_clock()	   LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)

@@ -59,6 +59,7 @@ pub fn small_settings() -> Settings {
         ("hqlock_remote_handoffs_turn_numa", 0),
         ("hqlock_local_handoffs_to_increase_remotes", 0),
         ("pvticket_spin", 1),
+        ("mutex37_spin", 1),
         ("pv_linger", 0),
         ("pv_spin", 1),
         ("pv42_spin", 1),
@@ -303,7 +304,9 @@ impl Config {
     /// The first four bytes of the lock at first.
     pub(crate) fn unlocked(&self, lock: &LockType) -> u32 {
         match self.mode {
-            Mode::Numa if lock.unlocked != 0 => lock.unlocked | hooks::word_layout().hq_numa,
+            Mode::Numa if lock.unlocked & hooks::word_layout().hq != 0 => {
+                lock.unlocked | hooks::word_layout().hq_numa
+            }
             _ => lock.unlocked,
         }
     }

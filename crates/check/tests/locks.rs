@@ -524,6 +524,42 @@ fn queued_unfair_lock() {
 }
 
 #[test]
+fn mutex_of_linux_3_7_and_with_read_first() {
+    for lock in ["mutex37", "mutex310"] {
+        let small = |change: fn(&mut Config)| config(lock, change);
+        let configs = [
+            small(|_| {}),
+            small(|c| c.trylock = true),
+            small(|c| c.slots = Some(0)),
+            small(|c| c.slots = Some(1)),
+            small(|c| c.locks = 2),
+            small(|c| set(c, &[("mutex37_spin", 2)])),
+            // An interruption must not try a mutex whose waiter it may have interrupted.
+            small(|c| {
+                c.acquisitions = 1;
+                c.nesting = 1;
+                c.spurious = 0;
+            }),
+            three_once(lock, |_| {}),
+            three_once(lock, |c| c.slots = Some(1)),
+        ];
+        let (missing, events) = keeps_and_counts(&configs);
+        let read_first = ["lw_mutex_ask: load mutex->count"];
+        assert_eq!(missing, read_first[usize::from(lock == "mutex310")..]);
+        assert_counted(
+            &events,
+            &[
+                "queued_acquisitions",
+                "nodeless_acquisitions",
+                "steals_on_arrival",
+                "halts_in_queue",
+                "kicks_at_unlock",
+            ],
+        );
+    }
+}
+
+#[test]
 fn no_lock_is_left_out() {
     let checked = [
         "tas",
@@ -537,6 +573,8 @@ fn no_lock_is_left_out() {
         "pv42",
         "pv",
         "unfair",
+        "mutex37",
+        "mutex310",
     ];
     let whole = lock_types().filter(|lock| !lock.is_broken());
     assert!(whole.map(|lock| lock.name()).eq(checked));

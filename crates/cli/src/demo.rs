@@ -102,7 +102,7 @@ fn simulate(experiment: &Experiment, scenario: &Scenario) -> Result<Vec<sim::Row
         locks: lockworks_sim::lock_types()
             .filter(|lock| !lock.is_broken())
             .collect(),
-        threads: experiment.threads(),
+        threads: experiment.points(),
         host: sim::Host::all_of(&scenario.machine),
         placement: Placement::Scatter(1),
         ms: VIRTUAL_MS,
@@ -126,7 +126,7 @@ fn simulated_table(experiment: &Experiment, rows: &[sim::Row]) -> String {
         .collect();
     header.extend(titles.iter().map(String::as_str));
     let mut table = output::table(&header);
-    for (at, &threads) in experiment.threads().iter().enumerate() {
+    for (at, &threads) in experiment.points().iter().enumerate() {
         let mut cells = vec![threads.to_string()];
         for lock in &locks {
             let row = rows
@@ -306,7 +306,7 @@ fn advice_there(experiment: &Experiment, rows: &[sim::Row]) -> String {
         experiment.lock(&experiment.baseline),
         experiment.lock(&experiment.headline),
     );
-    let threads = experiment.threads();
+    let threads = experiment.points();
     let most = threads.last().copied().unwrap_or(1);
     let gain = |n: usize| rate(aware, n) / rate(stock, n).max(1.0);
     let published = |n| experiment.published_speedup(&experiment.headline, n);

@@ -1,6 +1,6 @@
 //! Published tables, and their experiments repeated in simulation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
@@ -37,7 +37,10 @@ const TABLES: &[(&str, &str)] = tables!(
     "hq_memcached_kunpeng920_percent",
     "pv_kernel_build_haswell_ex_seconds",
     "pv_kernel_build_westmere_ex_seconds",
-    "pv_kernel_build_westmere_ex_pinned_seconds"
+    "pv_kernel_build_westmere_ex_pinned_seconds",
+    "mutex_aim7_high_systime_jpm",
+    "mutex_slowpath_time_percent",
+    "mutex_aim7_workloads_change_percent"
 );
 
 /// What `lockworks fit` has found, each on tables of one workload.
@@ -47,6 +50,7 @@ const FITS: &[&str] = &[
     include_str!("../../../experiments/fit_memcached.toml"),
     include_str!("../../../experiments/fit_pv_haswell.toml"),
     include_str!("../../../experiments/fit_pv_westmere.toml"),
+    include_str!("../../../experiments/fit_aim7.toml"),
 ];
 
 /// How a published table came about.
@@ -66,6 +70,8 @@ pub struct Experiment {
     placement: Placing,
     /// Threads are the virtual CPUs of a guest.
     guest: Option<Guest>,
+    /// Threads are tasks of users on some nodes of the machine.
+    nodes: Option<Nodes>,
     /// Of the locks, where they are not those of a kernel.
     #[serde(default)]
     tunables: BTreeMap<String, u64>,
@@ -124,6 +130,18 @@ struct Guest {
     pinned: bool,
 }
 
+/// On what users' tasks ran, where the table does not say for each row.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nodes {
+    /// So many nodes.
+    #[serde(default)]
+    nodes: usize,
+    /// So many tasks, one for each user.
+    #[serde(default)]
+    users: usize,
+}
+
 /// A value of the experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -150,6 +168,11 @@ enum Measure {
     Fairness,
     /// How long the workload's whole job takes.
     Seconds,
+    /// Whole jobs a minute.
+    Jobs,
+    /// Of the time in which CPUs had a thread to run, what the lock's atomic read-modify-writes took,
+    /// in percent.
+    Rmws,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -160,6 +183,8 @@ struct Column {
     machine: Option<String>,
     #[serde(default)]
     measure: Measure,
+    /// So many tasks, if columns differ in that.
+    users: Option<usize>,
     #[serde(default = "yes")]
     shuffle_reduction: bool,
 }
@@ -172,17 +197,28 @@ fn five() -> f64 {
     5.0
 }
 
-/// What is run for columns, at each thread count.
+/// What is run for a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Subject<'a> {
     machine: &'a str,
     lock: &'a str,
     shuffle_reduction: bool,
+    threads: usize,
+    /// CPUs of the machine that they share, where it was restricted.
+    cpus: Option<usize>,
+    /// These are all hardware threads of their cores.
+    packed: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Published {
+    /// What fits choose points by: how many threads, or nodes.
+    point: usize,
     threads: usize,
+    /// What else is said of the row.
+    circumstances: Option<String>,
+    cpus: Option<usize>,
+    packed: bool,
     /// Of each column.
     figures: Vec<f64>,
     deviations: Option<Vec<f64>>,
@@ -220,6 +256,12 @@ pub struct Fitted {
 pub struct Row {
     /// Number of threads.
     pub threads: usize,
+    /// What the row is of besides, as nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub circumstances: Option<String>,
+    /// What fits choose it by.
+    #[serde(skip)]
+    pub point: usize,
     /// The table's column.
     pub column: String,
     /// The lock simulated for it.
@@ -334,22 +376,78 @@ impl Experiment {
                 .map(|c| number(record, &format!("{}{suffix}", c.name)))
                 .collect()
         };
+        let count =
+            |name: &str, line: &[&str]| header.contains(&name).then(|| number(line, name) as usize);
         lines
             .iter()
-            .map(|line| Published {
-                threads: line[0]
-                    .trim_start_matches("vcpus_")
-                    .parse()
-                    .expect("published tables begin with a count of threads"),
-                figures: columns(line, ""),
-                deviations: deviations.then(|| columns(line, "_sd")),
+            .map(|line| {
+                let row = match self.nodes {
+                    Some(nodes) => {
+                        let users = count("users_from", line).zip(count("users_to", line));
+                        self.restricted(
+                            count("nodes", line).unwrap_or(nodes.nodes),
+                            users.map_or(nodes.users, |(from, to)| (from + to) / 2),
+                            header
+                                .iter()
+                                .zip(line)
+                                .any(|cell| cell == (&"hyperthreads", &"on")),
+                            header.contains(&"workload").then_some(line[0]),
+                        )
+                    }
+                    None => {
+                        let threads = line[0]
+                            .trim_start_matches("vcpus_")
+                            .parse()
+                            .expect("published tables begin with a count of threads");
+                        Published {
+                            point: threads,
+                            threads,
+                            circumstances: None,
+                            cpus: None,
+                            packed: false,
+                            figures: Vec::new(),
+                            deviations: None,
+                        }
+                    }
+                };
+                Published {
+                    figures: columns(line, ""),
+                    deviations: deviations.then(|| columns(line, "_sd")),
+                    ..row
+                }
             })
             .collect()
     }
 
-    /// Thread counts of the table.
-    pub fn threads(&self) -> Vec<usize> {
-        self.published.iter().map(|p| p.threads).collect()
+    /// A row of so many tasks on some nodes of the machine.
+    fn restricted(
+        &self,
+        nodes: usize,
+        users: usize,
+        hyperthreads: bool,
+        workload: Option<&str>,
+    ) -> Published {
+        let machine = Machine::find(&self.machine).expect("a built-in machine");
+        let cpus = machine.cpus() / machine.nodes() * nodes;
+        let cores: BTreeSet<_> = (0..cpus).map(|cpu| machine.core_of(cpu)).collect();
+        Published {
+            point: nodes,
+            threads: users,
+            circumstances: Some(match workload {
+                Some(workload) => workload.to_owned(),
+                None if hyperthreads => format!("{nodes} nodes, hyperthreads"),
+                None => format!("{nodes} nodes"),
+            }),
+            cpus: Some(if hyperthreads { cpus } else { cores.len() }),
+            packed: hyperthreads,
+            figures: Vec::new(),
+            deviations: None,
+        }
+    }
+
+    /// Thread counts of the table, or those of nodes where machines were restricted to some.
+    pub fn points(&self) -> Vec<usize> {
+        self.published.iter().map(|p| p.point).unique().collect()
     }
 
     /// Its machines.
@@ -402,80 +500,89 @@ impl Experiment {
         }
     }
 
-    fn subject<'a>(&'a self, column: &'a Column) -> Subject<'a> {
+    fn subject<'a>(&'a self, row: &Published, column: &'a Column) -> Subject<'a> {
         Subject {
             machine: self.machine_of(column),
             lock: &column.lock,
             shuffle_reduction: column.shuffle_reduction,
+            threads: column.users.unwrap_or(row.threads),
+            cpus: row.cpus,
+            packed: row.packed,
         }
     }
 
     /// What a column's speedups are relative to.
-    fn baseline_of<'a>(&'a self, column: &'a Column) -> Option<Subject<'a>> {
+    fn baseline_of<'a>(&'a self, row: &Published, column: &'a Column) -> Option<Subject<'a>> {
         match column.measure {
-            Measure::Rate => Some(self.subject(&self.columns[self.column(&self.baseline)])),
+            Measure::Rate | Measure::Jobs => {
+                Some(self.subject(row, &self.columns[self.column(&self.baseline)]))
+            }
             Measure::Gain | Measure::Latency => Some(Subject {
                 lock: &self.baseline,
-                ..self.subject(column)
+                ..self.subject(row, column)
             }),
-            Measure::Fairness | Measure::Seconds => None,
+            Measure::Fairness | Measure::Seconds | Measure::Rmws => None,
         }
     }
 
-    /// All that is run for the columns.
-    fn subjects(&self) -> Vec<Subject<'_>> {
+    /// How many runs a simulation of all columns at these points takes.
+    pub fn runs(&self, points: &[usize]) -> usize {
+        self.subjects(points).len()
+    }
+
+    fn rows_at(&self, points: &[usize]) -> impl Iterator<Item = &Published> {
+        self.published.iter().filter(|p| points.contains(&p.point))
+    }
+
+    /// Subject and placement of each run.
+    fn subjects(&self, points: &[usize]) -> Vec<(Subject<'_>, u64)> {
         let mut subjects = Vec::new();
-        for column in &self.columns {
-            for subject in self
-                .baseline_of(column)
-                .into_iter()
-                .chain([self.subject(column)])
-            {
+        for (row, column) in self.rows_at(points).cartesian_product(&self.columns) {
+            let baseline = self.baseline_of(row, column).into_iter();
+            for subject in baseline.chain([self.subject(row, column)]) {
                 if !subjects.contains(&subject) {
                     subjects.push(subject);
                 }
             }
         }
-        subjects
+        let placements = |subject: Subject| 0..self.placements(subject.threads);
+        let each = |subject| placements(subject).map(move |placement| (subject, placement));
+        subjects.into_iter().flat_map(each).collect()
     }
 
-    /// How many runs a simulation of all columns at these thread counts takes.
-    pub fn runs(&self, threads: &[usize]) -> usize {
-        self.points(threads).len()
-    }
-
-    /// Number of threads, subject and placement of each run.
-    fn points(&self, threads: &[usize]) -> Vec<(usize, Subject<'_>, u64)> {
-        let subjects = self.subjects();
-        let mut points = Vec::new();
-        for threads in self.threads().into_iter().filter(|n| threads.contains(n)) {
-            for subject in &subjects {
-                for placement in 0..self.placements(threads) {
-                    points.push((threads, *subject, placement));
-                }
-            }
-        }
-        points
-    }
-
-    fn place(&self, scenario: &Scenario, seed: u64) -> Placement {
+    fn place(&self, scenario: &Scenario, subject: Subject, seed: u64) -> Placement {
         match self.placement {
+            Placing::Compact if subject.packed => Placement::Packed,
             Placing::Compact => Placement::Compact,
             Placing::Scatter => Placement::Scatter(seed),
             Placing::Gather => scenario.workload.gather(seed),
         }
     }
 
-    /// Simulates the table at these thread counts on the scenarios of its machines, `seconds` of
+    /// How its threads share CPUs.
+    fn sharing(&self, subject: Subject) -> Option<Sharing> {
+        let guest = self.guest.map(|guest| Sharing {
+            cpus: guest.cpus,
+            guests: Some(1),
+            pinned: guest.pinned,
+        });
+        guest.or(subject.cpus.map(|cpus| Sharing {
+            cpus,
+            guests: None,
+            pinned: false,
+        }))
+    }
+
+    /// Simulates the table at these points on the scenarios of its machines, `seconds` of
     /// virtual time a run.
     pub fn simulate(
         &self,
         scenarios: &[Scenario],
-        threads: &[usize],
+        points: &[usize],
         seconds: f64,
         bar: &ProgressBar,
     ) -> Result<Vec<Row>> {
-        let points = self.points(threads);
+        let runs = self.subjects(points);
         let scenario_of = |subject: Subject| {
             let mut scenarios = scenarios.iter();
             let of = scenarios.find(|scenario| scenario.machine.name == subject.machine);
@@ -486,20 +593,17 @@ impl Experiment {
             .iter()
             .map(|(name, &value)| Ok(Setting::new(Tunable::find(name)?, value)?))
             .collect::<Result<_>>()?;
-        let outcomes: Vec<Outcome> = points
+        let outcomes: Vec<Outcome> = runs
             .par_iter()
-            .map(|&(threads, subject, placement)| {
+            .map(|&(subject, placement)| {
+                let threads = subject.threads;
                 let scenario = scenario_of(subject);
                 let outcome = Run {
                     scenario,
                     lock: find_lock(subject.lock)?,
                     threads,
-                    placement: self.place(scenario, placement + 1),
-                    sharing: self.guest.map(|guest| Sharing {
-                        cpus: guest.cpus,
-                        guests: Some(1),
-                        pinned: guest.pinned,
-                    }),
+                    placement: self.place(scenario, subject, placement + 1),
+                    sharing: self.sharing(subject),
                     seconds,
                     tunables: Settings {
                         shuffle_reduction: subject.shuffle_reduction,
@@ -528,31 +632,31 @@ impl Experiment {
             })
             .collect::<Result<_>>()?;
 
-        let mean_of = |threads: usize, subject: Subject, figure: fn(&Outcome) -> f64| {
-            let mine = points.iter().zip(&outcomes);
+        let mean_of = |subject: Subject, figure: fn(&Outcome) -> f64| {
+            let mine = runs.iter().zip(&outcomes);
             mean(
-                mine.filter(|((n, s, _), _)| (*n, *s) == (threads, subject))
+                mine.filter(|((s, _), _)| *s == subject)
                     .map(|(_, outcome)| figure(outcome)),
             )
         };
-        let rate = |threads, subject| mean_of(threads, subject, |o| o.operations_per_second);
+        let rate = |subject| mean_of(subject, |o| o.operations_per_second);
+        let job = |subject| {
+            let workload = &scenario_of(subject).workload;
+            workload.job().expect("a job's workload")
+        };
         let percent = |value: f64, of: f64| 100.0 * (value / of - 1.0);
         let mut rows = Vec::new();
-        for published in self
-            .published
-            .iter()
-            .filter(|p| threads.contains(&p.threads))
-        {
+        for published in self.rows_at(points) {
             for (at, column) in self.columns.iter().enumerate() {
-                let (n, figure) = (published.threads, published.figures[at]);
-                let subject = self.subject(column);
-                let speedup = self.baseline_of(column).map(|baseline| {
+                let figure = published.figures[at];
+                let subject = self.subject(published, column);
+                let speedup = self.baseline_of(published, column).map(|baseline| {
                     let published = match column.measure {
                         Measure::Gain => 1.0 + figure / 100.0,
                         Measure::Latency => 1.0 / (1.0 + figure / 100.0),
                         _ => figure / published.figures[self.column(&self.baseline)],
                     };
-                    let simulated = rate(n, subject) / rate(n, baseline);
+                    let simulated = rate(subject) / rate(baseline);
                     Speedup {
                         published,
                         simulated,
@@ -568,21 +672,30 @@ impl Experiment {
                     }
                     (Measure::Fairness, _) => {
                         let simulated =
-                            mean_of(n, subject, |o| fairness(&o.operations).unwrap_or(1.0));
+                            mean_of(subject, |o| fairness(&o.operations).unwrap_or(1.0));
                         (simulated, 100.0 * (simulated - figure))
                     }
                     (Measure::Seconds, _) => {
-                        let job = scenario_of(subject).workload.job();
-                        let simulated = job.expect("a job's workload") / rate(n, subject);
+                        let simulated = job(subject) / rate(subject);
                         (simulated, percent(simulated, figure))
                     }
+                    (Measure::Jobs, _) => {
+                        let simulated = 60.0 * rate(subject) / job(subject);
+                        (simulated, percent(simulated, figure))
+                    }
+                    (Measure::Rmws, _) => {
+                        let simulated = mean_of(subject, |o| 100.0 * o.lock_rmw_share);
+                        (simulated, simulated - figure)
+                    }
                     _ => {
-                        let simulated = self.figure(rate(n, subject));
+                        let simulated = self.figure(rate(subject));
                         (simulated, percent(simulated, figure))
                     }
                 };
                 rows.push(Row {
-                    threads: n,
+                    threads: subject.threads,
+                    circumstances: published.circumstances.clone(),
+                    point: published.point,
                     column: column.name.clone(),
                     lock: column.lock.clone(),
                     machine: subject.machine.to_owned(),
@@ -609,7 +722,8 @@ impl Experiment {
 
     /// Are errors percentage points?
     pub fn is_in_points(&self) -> bool {
-        self.columns.iter().all(|c| c.measure == Measure::Fairness)
+        let in_points = |c: &Column| matches!(c.measure, Measure::Fairness | Measure::Rmws);
+        self.columns.iter().all(in_points)
     }
 
     /// Pairs of columns of seconds whose order is not as published, though these are more than 5 %

@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<String>,
 
-    /// Thread counts to fit at
+    /// Thread counts to fit at; counts of nodes, of a machine that was restricted to some
     #[arg(long, value_name = "N", value_delimiter = ',', required = true)]
     points: Vec<usize>,
 
@@ -105,18 +105,18 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             first.name
         );
         ensure!(
-            experiment.threads().iter().any(|n| args.points.contains(n)),
-            "{} has rows for {:?} threads; choose of these too",
+            experiment.points().iter().any(|n| args.points.contains(n)),
+            "{} has rows for {:?}; choose of these too",
             experiment.name,
-            experiment.threads()
+            experiment.points()
         );
     }
     for n in &args.points {
         ensure!(
-            experiments.iter().any(|e| e.threads().contains(n)),
+            experiments.iter().any(|e| e.points().contains(n)),
             "no table has a row for {n} threads; {} has {:?}",
             first.name,
-            first.threads()
+            first.points()
         );
     }
     let keys = || args.value.iter().map(|value| value.key.clone());

@@ -100,7 +100,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     };
     let runs = experiments
         .iter()
-        .map(|e| e.runs(&e.threads()) * if e.fit.is_some() { 2 } else { 1 })
+        .map(|e| e.runs(&e.points()) * if e.fit.is_some() { 2 } else { 1 })
         .sum();
     let bar = progress(runs, "simulating");
     let reproductions = experiments
@@ -153,7 +153,7 @@ fn reproduce(
 ) -> Result<Reproduction> {
     let seconds = args.ms.unwrap_or(experiment.milliseconds) / 1e3;
     let simulate =
-        |scenarios: &[_]| experiment.simulate(scenarios, &experiment.threads(), seconds, bar);
+        |scenarios: &[_]| experiment.simulate(scenarios, &experiment.points(), seconds, bar);
     let scenarios = experiment.scenarios(&args.set)?;
     let rows = simulate(&scenarios)?;
     let fitted = match experiment.fit.clone() {
@@ -166,7 +166,7 @@ fn reproduce(
             let settings: Vec<_> = values.chain(args.set.iter().cloned()).collect();
             let rows = simulate(&experiment.scenarios(&settings)?)?;
             let unseen = rows.iter().filter(|row| {
-                !fit.tables.contains(&experiment.name) || !fit.points.contains(&row.threads)
+                !fit.tables.contains(&experiment.name) || !fit.points.contains(&row.point)
             });
             Some(Fitted {
                 mean_absolute_error_percent: experiment.error(&rows),
@@ -224,7 +224,10 @@ fn text(r: &Reproduction) -> String {
     for (at, row) in r.rows.iter().enumerate() {
         let spread = |sd: f64| format!(" ±{sd:.3}");
         let mut cells = vec![
-            row.threads.to_string(),
+            match &row.circumstances {
+                Some(circumstances) => format!("{} on {circumstances}", row.threads),
+                None => row.threads.to_string(),
+            },
             row.column.clone(),
             format!(
                 "{:.3}{}",
@@ -293,7 +296,11 @@ fn text(r: &Reproduction) -> String {
         ));
     }
     match &r.fitted {
-        Some(fitted) => text.push_str(&fit_text(fitted, &r.values, unit)),
+        Some(fitted) => {
+            let of_nodes = r.rows.iter().any(|row| row.circumstances.is_some());
+            let points = if of_nodes { "nodes" } else { "threads" };
+            text.push_str(&fit_text(fitted, &r.values, points, unit));
+        }
         None => text.push_str("The saved fit changes nothing here.\n"),
     }
     for pair in &r.misordered {
@@ -317,11 +324,11 @@ fn text(r: &Reproduction) -> String {
     text
 }
 
-fn fit_text(fitted: &Fitted, described: &[ScenarioValue], unit: &str) -> String {
+fn fit_text(fitted: &Fitted, described: &[ScenarioValue], points_are: &str, unit: &str) -> String {
     let fit = &fitted.fit;
     let points: Vec<String> = fit.points.iter().map(usize::to_string).collect();
     let mut text = format!(
-        "With {} fitted on {} at {} threads: {:.1} {unit}, on points not fitted {:.1} {unit}\n",
+        "With {} fitted on {} at {} {points_are}: {:.1} {unit}, on points not fitted {:.1} {unit}\n",
         if fit.values.len() == 1 {
             "one value".to_owned()
         } else {

@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long, requires = "vcpus")]
     pinned: bool,
 
-    /// Where threads run: compact, spread, scatter[:SEED] or gather:SIZE[:SEED] [default: the
+    /// Where threads run: compact, packed, spread, scatter[:SEED] or gather:SIZE[:SEED] [default: the
     /// workload's]
     #[arg(short, long, value_name = "HOW")]
     placement: Option<Placement>,
@@ -112,7 +112,8 @@ The locks' C code runs as it is in the library; only time is made up, from a des
 machine. Literature values unless changed with --set; how well they predict published figures is
 what `lockworks reproduce` shows. Runs are independent and use all CPUs of this machine.
 
-Columns: the fairness factor (0.5 is fair); hand-offs to another node, of all, and those within a
+Columns: the fairness factor (0.5 is fair); the lock's atomic read-modify-writes for each
+acquisition, its release included; hand-offs to another node, of all, and those within a
 node; of CNA, waiters moved to the secondary queue and how often that was flushed. Lines below the
 table tell of HQ's queues of nodes, and of what became of threads that share CPUs: how often they
 halted and were kicked, lost their CPU, left their guest because they spun, and which share of their
@@ -242,13 +243,17 @@ pub struct Row {
     pub threads: usize,
     /// Of virtual time.
     pub operations_per_second: f64,
-    /// What the workload's whole job takes at that rate, where it is one that ends.
+    /// What the workload's whole job takes at that rate, of all threads together, where it is one
+    /// that ends.
     pub job_seconds: Option<f64>,
     /// As in torture; none without an operation.
     pub fairness: Option<f64>,
     local_handoffs: u64,
     remote_handoffs: u64,
     reacquisitions: u64,
+    /// Atomic read-modify-writes of the locks, to acquire and to release; none without an
+    /// acquisition.
+    rmws_per_acquisition: Option<f64>,
     events: serde_json::Map<String, serde_json::Value>,
     violations: u64,
     /// Where CPUs are shared.
@@ -304,6 +309,8 @@ fn row(
         local_handoffs: outcome.handoffs.local,
         remote_handoffs: outcome.handoffs.remote,
         reacquisitions: outcome.handoffs.reacquisitions,
+        rmws_per_acquisition: (outcome.acquisitions > 0)
+            .then(|| outcome.lock_rmws as f64 / outcome.acquisitions as f64),
         events: outcome
             .events
             .iter()
@@ -526,7 +533,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
 
 fn text(scenario: &Scenario, results: &Results) -> String {
     let mut table = output::table(&[
-        "threads", "lock", "ops/s", "fairness", "remote", "local", "moved", "flushed",
+        "threads", "lock", "ops/s", "fairness", "RMWs", "remote", "local", "moved", "flushed",
     ]);
     let mut queues = String::new();
     for row in &results.rows {
@@ -534,10 +541,15 @@ fn text(scenario: &Scenario, results: &Results) -> String {
         let event = |name: &str| row.events.get(name).map_or(0, |n| n.as_u64().unwrap_or(0));
         queues.extend(node_queues(row.lock, row.threads, event));
         queues.extend(row.job_seconds.map(|seconds| {
-            format!(
-                "{} with {}: the whole takes {seconds:.0} s\n",
-                row.lock, row.threads
-            )
+            let (lock, threads) = (row.lock, row.threads);
+            if seconds < 1.0 {
+                format!(
+                    "{lock} with {threads}: {:.0} jobs a minute\n",
+                    60.0 / seconds
+                )
+            } else {
+                format!("{lock} with {threads}: the whole takes {seconds:.0} s\n")
+            }
         }));
         queues.extend(row.sharing.as_ref().map(|s| shared_text(row, s)));
         table.add_row([
@@ -545,6 +557,8 @@ fn text(scenario: &Scenario, results: &Results) -> String {
             row.lock.to_owned(),
             rate(row.operations_per_second),
             row.fairness.map_or_else(String::new, |f| format!("{f:.3}")),
+            row.rmws_per_acquisition
+                .map_or_else(String::new, |n| format!("{n:.2}")),
             if handoffs == 0 {
                 String::new()
             } else {

@@ -32,6 +32,8 @@ fn lock_types_describe_themselves() {
         "pv",
         "unfair",
         "mutex",
+        "mutex37",
+        "mutex310",
         "busted",
     ];
     for name in expected {

@@ -121,7 +121,14 @@ impl Engine {
             model.thread_times
         };
         let runners = self.cpus.len();
-        self.hosting = Some(Hosting::new(times, places, &llcs, runners, guests, pinned));
+        let sibling = |cpu: usize| {
+            let mut others = places.iter();
+            others.position(|&other| other != cpu && model.share_core(cpu, other))
+        };
+        let siblings = places.iter().map(|&cpu| sibling(cpu)).collect();
+        self.hosting = Some(Hosting::new(
+            times, places, siblings, &llcs, runners, guests, pinned,
+        ));
         // Nobody has a CPU until the scheduler gives it one.
         for cpu in &mut self.cpus {
             cpu.frozen = true;

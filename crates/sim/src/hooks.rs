@@ -31,6 +31,9 @@ pub(crate) struct Context {
     /// How long each thread has waited for locks.
     pub(crate) waited: Vec<u64>,
     pub(crate) operations: Vec<u64>,
+    /// Atomic read-modify-writes of locks, and the picoseconds that they took.
+    pub(crate) rmws: u64,
+    pub(crate) rmw_time: u64,
     pub(crate) warm_up: u64,
     /// What it takes to ask for sleep, or to wake another, in picoseconds.
     pub(crate) sleep_ps: u64,
@@ -130,13 +133,25 @@ const ORDER_RELEASE: u32 = 3;
 const ORDER_SEQ_CST: u32 = 5;
 
 #[inline(always)]
-fn read_modify_write(kind: Kind, p: usize, size: u32, a: u64, b: u64, order: u32) -> u64 {
+fn write(kind: Kind, p: usize, size: u32, a: u64, b: u64, order: u32) -> u64 {
     operate(Op {
         a,
         b,
         release: releases(order),
         ..Op::new(kind, p, size)
     })
+}
+
+/// Counted: only locks make them here, workloads ask the engine themselves.
+#[inline(always)]
+fn read_modify_write(kind: Kind, p: usize, size: u32, a: u64, b: u64, order: u32) -> u64 {
+    let since = with(|c| c.engine.time());
+    let old = write(kind, p, size, a, b, order);
+    with(|c| {
+        c.rmws += 1;
+        c.rmw_time += c.engine.time() - since;
+    });
+    old
 }
 
 #[unsafe(no_mangle)]
@@ -146,7 +161,7 @@ extern "C" fn lw_sim_load(p: usize, size: u32, _order: u32) -> u64 {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_store(p: usize, size: u32, value: u64, order: u32) {
-    read_modify_write(Kind::Store, p, size, value, 0, order);
+    write(Kind::Store, p, size, value, 0, order);
 }
 
 #[unsafe(no_mangle)]
@@ -251,12 +266,22 @@ extern "C" fn lw_sim_plain_read(p: usize, size: u32) -> u64 {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_plain_write(p: usize, size: u32, value: u64) {
-    read_modify_write(Kind::Store, p, size, value, 0, 0);
+    write(Kind::Store, p, size, value, 0, 0);
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_slot() -> u32 {
     with(|c| c.engine.current as u32 + 1)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_is_running(runner: u32) -> bool {
+    with(|c| c.engine.is_running(runner as usize - 1))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_should_yield() -> bool {
+    with(|c| c.engine.should_yield())
 }
 
 #[unsafe(no_mangle)]

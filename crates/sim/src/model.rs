@@ -436,6 +436,10 @@ impl Model {
         self.machine.llc_of(place) as u16
     }
 
+    pub(crate) fn share_core(&self, a: usize, b: usize) -> bool {
+        self.machine.core_of(a) == self.machine.core_of(b)
+    }
+
     /// Relation of two of the machine's CPUs.
     fn relation(&self, a: usize, b: usize) -> u8 {
         if a == b {

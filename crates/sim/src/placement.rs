@@ -12,6 +12,8 @@ use rand_pcg::Pcg32;
 pub enum Placement {
     /// Cores in their order, socket after socket; second hardware threads when all cores are taken.
     Compact,
+    /// CPUs in their order: both hardware threads of a core, core after core.
+    Packed,
     /// Round robin over the NUMA nodes, cores first.
     Spread,
     /// Random cores, second hardware threads when all cores are taken; for threads that the
@@ -42,7 +44,7 @@ impl Placement {
         };
         let mut cpus: Vec<usize> = (0..machine.cpus()).collect();
         match *self {
-            Self::Compact => {}
+            Self::Compact | Self::Packed => {}
             Self::Spread => {
                 let rank = |cpu: usize| {
                     let node = machine.node_of(cpu);
@@ -73,7 +75,9 @@ impl Placement {
                 cpus = turns.into_iter().map(|(_, cpu)| cpu).collect();
             }
         }
-        cpus.sort_by_cached_key(|&c| sibling(c));
+        if *self != Self::Packed {
+            cpus.sort_by_cached_key(|&c| sibling(c));
+        }
         cpus.truncate(threads);
         Some(cpus)
     }
@@ -83,6 +87,7 @@ impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Compact => f.write_str("compact"),
+            Self::Packed => f.write_str("packed"),
             Self::Spread => f.write_str("spread"),
             Self::Scatter(seed) => write!(f, "scatter:{seed}"),
             Self::Gather { size, seed } => write!(f, "gather:{size}:{seed}"),
@@ -99,6 +104,7 @@ impl FromStr for Placement {
         let numbers: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
         match (kind, numbers.as_deref()) {
             ("compact", Some([])) => Some(Self::Compact),
+            ("packed", Some([])) => Some(Self::Packed),
             ("spread", Some([])) => Some(Self::Spread),
             ("scatter", Some([])) => Some(Self::Scatter(1)),
             ("scatter", Some([seed])) => Some(Self::Scatter(*seed)),
@@ -112,7 +118,7 @@ impl FromStr for Placement {
         }
         .ok_or_else(|| {
             format!(
-                "unknown placement '{text}'; use compact, spread, scatter, scatter:SEED, \
+                "unknown placement '{text}'; use compact, packed, spread, scatter, scatter:SEED, \
                  gather:SIZE or gather:SIZE:SEED"
             )
         })
@@ -149,8 +155,14 @@ mod tests {
     }
 
     #[test]
+    fn packed_threads_share_cores() {
+        assert_eq!(nodes("compact", "oracle-x5-4", 20), [0, 0, 2, 18]);
+        assert_eq!(nodes("packed", "oracle-x5-4", 38), [0, 0, 2, 36]);
+    }
+
+    #[test]
     fn placements_are_read_as_they_are_written() {
-        for text in ["compact", "spread", "scatter:3", "gather:4:9"] {
+        for text in ["compact", "packed", "spread", "scatter:3", "gather:4:9"] {
             assert_eq!(text.parse::<Placement>().unwrap().to_string(), text);
         }
         assert_eq!(

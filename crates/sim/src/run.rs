@@ -81,6 +81,10 @@ pub struct Outcome {
     pub events: Vec<(&'static str, u64)>,
     /// Acquisitions of the locks under test, warm-up included.
     pub acquisitions: u64,
+    /// Atomic read-modify-writes of all locks, in acquiring and releasing them, warm-up included.
+    pub lock_rmws: u64,
+    /// The share of the time in which CPUs had a thread to run that these took.
+    pub lock_rmw_share: f64,
     /// What became of threads that share CPUs, warm-up included.
     pub sharing: Option<SharingCounts>,
     /// What the engine did.
@@ -203,6 +207,8 @@ impl Run<'_> {
                 .collect(),
             waited: vec![0; self.threads],
             operations: vec![0; self.threads],
+            rmws: 0,
+            rmw_time: 0,
             warm_up,
             sleep_ps: 0,
         };
@@ -291,6 +297,8 @@ impl Run<'_> {
             events: hooks::event_names()
                 .zip(context.events.iter().copied())
                 .collect(),
+            lock_rmws: context.rmws,
+            lock_rmw_share: context.rmw_time as f64 / context.engine.running_time() as f64,
             sharing: context.engine.sharing_counts(),
             engine: context.engine.counts(),
         })

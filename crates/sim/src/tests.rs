@@ -4,6 +4,7 @@ mod client;
 mod cna;
 mod lockref;
 mod made_up;
+mod mutex;
 mod runs;
 mod sharing;
 mod workloads;

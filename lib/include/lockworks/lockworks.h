@@ -13,7 +13,8 @@
  * that struct lw_hq maps 256 KiB for each NUMA node when it first needs them, and
  * does without where that fails. All zero bytes are an unlocked lock, so static
  * and zeroed memory needs no initialiser; but struct lw_hq does (LW_HQ_INIT), or it
- * is a plain queued spinlock for good. Nothing needs to be destroyed.
+ * is a plain queued spinlock for good, and the mutexes do (LW_MUTEX37_INIT). Nothing needs to be
+ * destroyed.
  *
  *   type          bytes  order of waiters            from
  *   struct lw_tas            1  none, may starve            Rudolph and Segall 1984
@@ -28,9 +29,11 @@
  *   struct lw_unfair         4  who runs goes first         Long, the same series
  *   struct lw_pv42           4  FIFO among the queued       Linux 4.2, for comparison
  *   struct lw_pvticket       4  FIFO                        Linux 4.1, for comparison
+ *   struct lw_mutex37       32  who runs goes first         Linux 3.7, for comparison
+ *   struct lw_mutex310      32  the same                    Linux 3.10, for comparison
  *   struct lw_byte           1  none, may starve            Linux in guests, for comparison
  *
- * ALL BUT mutex, pv, unfair, pv42 AND pvticket SPIN. A waiter never sleeps then, so with more
+ * ALL BUT pv, unfair, pv42, pvticket AND THE MUTEXES SPIN. A waiter never sleeps then, so with more
  * runnable threads than CPUs a waiter or the next in line may wait for a time slice at
  * every hand-off. The FIFO ones collapse, by a factor of hundreds: use them where each
  * thread has a CPU of its own, and struct lw_mutex where threads may outnumber CPUs. Their waiters
@@ -76,6 +79,7 @@
 #include "lockrefs.h"
 #include "mcs.h"
 #include "mutex.h"
+#include "mutex37.h"
 #include "patience.h"
 #include "pv.h"
 #include "pvticket.h"
@@ -103,6 +107,8 @@
 #define LW_UNFAIR_INIT	  {{{0}}}
 #define LW_MUTEX_INIT	  {{{0}}}
 #define LW_COND_INIT	  {{{{0}}}, {0}, {0}}
+#define LW_MUTEX37_INIT	  {{{1}, {{0}}, {0}, {0}, {0}}}
+#define LW_MUTEX310_INIT  {{{1}, {{0}}, {0}, {0}, {0}}}
 #define LW_CANCEL_INIT	  {{0}, {0}}
 #define LW_LOCKREF_HQ_INIT(n) LW_LOCKREF_INIT_WITH(LW_HQ, n)
 /* clang-format on */

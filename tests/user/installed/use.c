@@ -16,6 +16,8 @@ static struct lw_pvticket pvticket = LW_PVTICKET_INIT;
 static struct lw_pv pv = LW_PV_INIT;
 static struct lw_pv42 pv42 = LW_PV42_INIT;
 static struct lw_unfair unfair = LW_UNFAIR_INIT;
+static struct lw_mutex37 mutex37 = LW_MUTEX37_INIT;
+static struct lw_mutex310 mutex310 = LW_MUTEX310_INIT;
 static struct lw_cancel told = LW_CANCEL_INIT;
 #define LW_LOCKREF(id, type, word, ...) \
 	static union lw_lockref_##id lockref_##id = LW_LOCKREF_INIT_WITH(word, 1);
@@ -65,6 +67,8 @@ int main(void)
 	USE(pv);
 	USE(pv42);
 	USE(unfair);
+	USE(mutex37);
+	USE(mutex310);
 	lw_cancel(&told);
 	if (lw_pv_lock_until(&pv, CLOCK_MONOTONIC, NULL, &told) != 0 ||
 	    lw_pv_lock_until(&pv, CLOCK_MONOTONIC, NULL, &told) != ECANCELED ||

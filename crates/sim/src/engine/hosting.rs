@@ -56,6 +56,10 @@ struct Hosted {
     halted_at: u64,
     locks_held: u32,
     frozen_at: u64,
+    /// Does it keep its CPU until it sleeps or leaves the kernel?
+    in_kernel: bool,
+    /// Is it to give its CPU up then?
+    needs_resched: bool,
 }
 
 pub(super) struct Hosting {
@@ -64,6 +68,8 @@ pub(super) struct Hosting {
     guests: bool,
     /// The machine's CPUs that are shared.
     places: Vec<usize>,
+    /// Of each, which of them is on the same core.
+    siblings: Vec<Option<usize>>,
     runners: Vec<Hosted>,
     balance_is_due: bool,
     counts: SharingCounts,
@@ -73,6 +79,7 @@ impl Hosting {
     pub(super) fn new(
         times: HostTimes,
         places: Vec<usize>,
+        siblings: Vec<Option<usize>>,
         llcs: &[u16],
         runners: usize,
         guests: Option<usize>,
@@ -91,10 +98,13 @@ impl Hosting {
                     halted_at: 0,
                     locks_held: 0,
                     frozen_at: 0,
+                    in_kernel: false,
+                    needs_resched: false,
                 })
                 .collect(),
             guests: guests.is_some(),
             places,
+            siblings,
             balance_is_due: false,
             counts: SharingCounts::default(),
             times,
@@ -156,6 +166,58 @@ impl Engine {
             let held = &mut hosting.runners[c].locks_held;
             *held = if acquired { *held + 1 } else { *held - 1 };
         }
+    }
+
+    /// Does `c` run at this moment, rather than sleep or wait for a CPU?
+    pub(crate) fn is_running(&self, c: usize) -> bool {
+        let cpu = &self.cpus[c];
+        !cpu.frozen && cpu.state != State::Parked
+    }
+
+    /// Picoseconds in which CPUs had somebody to run, all of them together.
+    pub(crate) fn running_time(&self) -> u64 {
+        let now = self.fabric.now;
+        match &self.hosting {
+            Some(hosting) => hosting.scheduler.ran(now),
+            None => now * self.cpus.len() as u64,
+        }
+    }
+
+    /// Does another runner work on the core of the current one, rather than sleep or spin?
+    pub(crate) fn shares_core(&self) -> bool {
+        let Some(hosting) = &self.hosting else {
+            return false;
+        };
+        let processor = hosting.processor(self.current);
+        let other =
+            hosting.siblings[processor].and_then(|other| hosting.scheduler.running_on(other));
+        other.is_some_and(|c| {
+            let cpu = &self.cpus[usize::from(c)];
+            !matches!(cpu.state, State::Waiting | State::Missing | State::Parked)
+        })
+    }
+
+    /// The current runner is not to be preempted from now on.
+    pub(crate) fn enter_kernel(&mut self) {
+        let c = self.current;
+        if let Some(hosting) = &mut self.hosting {
+            hosting.runners[c].in_kernel = true;
+        }
+    }
+
+    /// It may be preempted again. Should it have been?
+    pub(crate) fn leave_kernel(&mut self) -> bool {
+        let c = self.current;
+        self.hosting.as_mut().is_some_and(|hosting| {
+            hosting.runners[c].in_kernel = false;
+            hosting.runners[c].needs_resched
+        })
+    }
+
+    /// Is the current runner, which is in the kernel, to give up its CPU?
+    pub(crate) fn should_yield(&self) -> bool {
+        let hosting = self.hosting.as_ref();
+        hosting.is_some_and(|hosting| hosting.runners[self.current].needs_resched)
     }
 
     /// The operation of `c` waits.
@@ -263,10 +325,9 @@ impl Engine {
                     hosting.adapt_polling(c, now);
                 }
                 let (processor, ahead) = hosting.scheduler.wake(c as u16, now);
-                if ahead {
-                    self.preempt(processor);
+                if !ahead || self.preempt_if_allowed(processor) {
+                    self.run_next(processor, None);
                 }
-                self.run_next(processor, None);
                 self.plan_balance();
             }
             // It has been woken before it could sleep.
@@ -285,6 +346,7 @@ impl Engine {
         let cpu = &mut self.cpus[c];
         let hosted = &mut hosting.runners[c];
         hosted.generation = hosted.generation.wrapping_add(1);
+        hosted.needs_resched = false;
         let was_frozen = cpu.frozen;
         if !was_frozen {
             hosted.frozen_at = now;
@@ -361,10 +423,22 @@ impl Engine {
             return;
         }
         p.slice_ends = false;
-        if self.hosting().scheduler.someone_waits(processor) {
-            self.preempt(processor);
+        if self.hosting().scheduler.someone_waits(processor) && self.preempt_if_allowed(processor) {
             self.run_next(processor, None);
         }
+    }
+
+    /// Who runs there stops, or is to as soon as it can: then false.
+    fn preempt_if_allowed(&mut self, processor: usize) -> bool {
+        let hosting = self.hosting();
+        let running = hosting.scheduler.running_on(processor);
+        let hosted = running.map(|c| &mut hosting.runners[usize::from(c)]);
+        if let Some(hosted) = hosted.filter(|hosted| hosted.in_kernel) {
+            hosted.needs_resched = true;
+            return false;
+        }
+        self.preempt(processor);
+        true
     }
 
     fn plan_balance(&mut self) {

@@ -67,6 +67,8 @@ pub(super) struct Scheduler {
     pub(super) migrations: u64,
     /// Time that runners have waited for a processor, before they had one.
     queued: u64,
+    /// Time that they have had one, in turns that are over.
+    ran: u64,
 }
 
 impl Scheduler {
@@ -113,6 +115,7 @@ impl Scheduler {
             times,
             migrations: 0,
             queued: 0,
+            ran: 0,
         }
     }
 
@@ -163,7 +166,17 @@ impl Scheduler {
     /// Who runs there stops.
     pub(super) fn stop(&mut self, processor: usize, now: u64) -> Option<u16> {
         self.count(processor, now);
-        self.processors[processor].running.take()
+        let p = &mut self.processors[processor];
+        if p.running.is_some() {
+            self.ran += now - p.turn_began;
+        }
+        p.running.take()
+    }
+
+    /// Time that runners have had a processor until now.
+    pub(super) fn ran(&self, now: u64) -> u64 {
+        let on = self.processors.iter().filter(|p| p.running.is_some());
+        self.ran + on.map(|p| now - p.turn_began).sum::<u64>()
     }
 
     /// Makes `c` wait for a processor: which, and is it to take the place of who runs there?

@@ -72,7 +72,7 @@ fn build(run: &Run, setup: &mut Setup, depth: usize, rounds: u32) -> Client {
     let memory_size = unsafe { lw_client_memory_size };
     let mut locks = [0; LOCKS];
     for lock in &mut locks[..depth] {
-        *lock = setup.allocate("lock", run.lock.size());
+        *lock = setup.lock("lock").address();
     }
     Client {
         lock_type: ptr::from_ref(run.lock),

@@ -35,10 +35,11 @@ impl Mutex {
     /// workload.
     pub(super) fn new(workload: &Workload, setup: &mut Setup) -> Self {
         let line = setup.allocate("futex bucket", 64);
+        let bucket = setup.lock_at(line + 8);
         Self {
-            bucket: setup.lock_at(line + 8),
+            chain: bucket.behind(16),
+            bucket,
             waiters_count: line,
-            chain: line + 24,
             word: setup.allocate("mutex", 64),
             waiters: setup.allocate("waiters", WAITER * setup.threads),
             queue: RefCell::default(),

@@ -16,9 +16,10 @@ pub(super) fn build(workload: &Workload, setup: &mut Setup) -> Box<dyn Program> 
     let in_locks_ns = critical_ns + f64::from(acquisitions) * cold_critical_ns;
     let mut shared = |name| {
         let line = setup.allocate(name, 128);
+        let lock = setup.lock_at(line);
         Shared {
-            lock: setup.lock_at(line),
-            data: line + 16,
+            data: lock.behind(16),
+            lock,
         }
     };
     Box::new(KernelBuild {

@@ -3,6 +3,7 @@
 //! A workload's code is here, its constants are in `experiments/workloads/`, each with its mark and
 //! source.
 
+mod aim7;
 mod futex;
 mod kernel_build;
 mod leveldb;
@@ -76,6 +77,10 @@ const WORKLOADS: &[(&str, Build)] = &[
         include_str!("../../../../experiments/workloads/kernel_build.toml"),
         kernel_build::build,
     ),
+    (
+        include_str!("../../../../experiments/workloads/aim7_high_systime.toml"),
+        aim7::build,
+    ),
 ];
 
 fn parse(text: &str) -> Workload {
@@ -119,8 +124,11 @@ impl Workload {
         self.constants.get_mut(key)
     }
 
-    /// How many operations a whole job is, where the workload is one that ends.
+    /// How many operations a whole job is, where the workload is one that ends, or many of them.
     pub fn job(&self) -> Option<f64> {
+        if let Some(acquisitions) = self.constants.get("job_acquisitions") {
+            return Some(acquisitions.value);
+        }
         let work_s = self.constants.get("build_work_s")?.value;
         Some(1e6 * work_s / self.constant("hot_period_us"))
     }
@@ -253,6 +261,12 @@ impl SimLock {
         (self.nodes + thread * self.stride) as *mut u8
     }
 
+    /// The place behind it where the next data is, which is so many bytes from its beginning unless
+    /// it is larger.
+    pub(crate) fn behind(&self, bytes: usize) -> usize {
+        self.address + self.kind.size().max(bytes)
+    }
+
     /// Runs `critical` with the lock held.
     pub(crate) fn with(&self, thread: usize, critical: impl FnOnce()) {
         let since = with(|c| c.engine.time());
@@ -292,6 +306,11 @@ impl SimLock {
             None => {}
         }
         self.handoffs.set(handoffs);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn address(&self) -> usize {
+        self.address
     }
 
     pub(crate) fn handoffs(&self) -> Handoffs {
@@ -351,6 +370,13 @@ pub(crate) fn work(nanoseconds: f64) {
     with(|c| c.engine.work((nanoseconds * 1000.0) as u64));
 }
 
+/// The same, which takes so many times as long if the core's other hardware thread works, too, when
+/// it begins.
+pub(crate) fn work_on_shared_core(nanoseconds: f64, slowdown: f64) {
+    let shares = with(|c| c.engine.shares_core());
+    work(nanoseconds * if shares { slowdown } else { 1.0 });
+}
+
 /// Loads data that decides what comes next.
 pub(crate) fn load(address: usize, size: u32) -> u64 {
     operate(Op::new(Kind::Load, address, size))
@@ -375,6 +401,16 @@ pub(crate) fn park(address: usize, value: u32) {
         a: value.into(),
         ..Op::new(Kind::Park, address, 4)
     });
+}
+
+/// Runs `call` in the kernel, where a thread that shares its CPU loses it only if it sleeps: whoever
+/// else is to have it gets it at the end.
+pub(crate) fn system_call(call: impl FnOnce()) {
+    with(|c| c.engine.enter_kernel());
+    call();
+    if with(|c| c.engine.leave_kernel()) {
+        sleep(0.0);
+    }
 }
 
 /// Sleeps for so long.

@@ -20,9 +20,10 @@ struct Files {
 impl Files {
     fn new(setup: &mut Setup) -> Self {
         let line = setup.allocate("files_struct lock", 64);
+        let lock = setup.lock_at(line);
         Self {
-            lock: setup.lock_at(line),
-            next_fd: line + 8,
+            next_fd: lock.behind(8),
+            lock,
             open_fds: setup.allocate("open_fds", 64),
             close_on_exec: setup.allocate("close_on_exec", 64),
             full_fds: setup.allocate("full_fds", 64),

@@ -1,0 +1,97 @@
+//! The mutexes of Linux 3.7 and 3.10: what each acquisition costs, and a kernel that they are in.
+
+use super::{brief, count, lock, scenario};
+use crate::{Outcome, Placement, Run, Scenario, Sharing};
+
+fn rmws_per_acquisition(outcome: &Outcome) -> f64 {
+    outcome.lock_rmws as f64 / outcome.acquisitions as f64
+}
+
+#[test]
+fn atomic_operations_of_locks_are_counted_and_no_others() {
+    // Readers of the workload's own atomics would show: a futex' mutex is made of them.
+    for workload in ["locktorture", "leveldb_readrandom"] {
+        let scenario = scenario("oracle-x5-4", workload);
+        for (name, acquire_and_release) in [
+            ("tas", 1.0),
+            ("ticket", 1.0),
+            ("qspinlock", 1.0),
+            ("pvticket", 2.0),
+            ("mutex37", 2.0),
+            ("mutex310", 2.0),
+        ] {
+            let outcome = brief(&scenario, lock(name), 1).run().unwrap();
+            if workload == "leveldb_readrandom" {
+                assert_eq!(outcome.lock_rmws, 0, "nobody waits for the mutex");
+            } else {
+                let off = rmws_per_acquisition(&outcome) - acquire_and_release;
+                assert!(off.abs() < 0.01, "{name}: {off}");
+            }
+        }
+    }
+}
+
+/// Tasks of AIM7 on the first nodes of its machine, hyperthreads off.
+fn tasks<'a>(scenario: &'a Scenario, name: &str, tasks: usize, nodes: usize) -> Run<'a> {
+    Run {
+        placement: Placement::Compact,
+        sharing: Some(Sharing {
+            cpus: 10 * nodes,
+            guests: None,
+            pinned: false,
+        }),
+        seconds: 20e-3,
+        ..brief(scenario, lock(name), tasks)
+    }
+}
+
+#[test]
+fn reading_first_spares_atomic_operations() {
+    let scenario = scenario("westmere-ex-8", "aim7_high_systime");
+    let rmws = |name| rmws_per_acquisition(&tasks(&scenario, name, 600, 8).run().unwrap());
+    let (before, after) = (rmws("mutex37"), rmws("mutex310"));
+    assert!(before > 1.5 * after && after >= 2.0, "{before} and {after}");
+}
+
+#[test]
+fn waiters_of_a_mutex_sleep_and_are_woken() {
+    let scenario = scenario("westmere-ex-8", "aim7_high_systime");
+    for name in ["mutex37", "mutex310"] {
+        let outcome = tasks(&scenario, name, 200, 2).run().unwrap();
+        assert_eq!(outcome.violations, 0);
+        for event in ["steals_on_arrival", "halts_in_queue", "kicks_at_unlock"] {
+            assert!(count(&outcome, event) > 0, "{name}: {event}");
+        }
+    }
+}
+
+#[test]
+fn nobody_loses_its_cpu_in_the_kernel() {
+    let scenario = scenario("westmere-ex-8", "aim7_high_systime");
+    let counts = tasks(&scenario, "mutex37", 300, 1).run().unwrap().sharing;
+    let counts = counts.expect("they share CPUs");
+    assert!(counts.preemptions > 0, "{counts:?}");
+    assert_eq!(counts.preempted_holder, 0, "{counts:?}");
+}
+
+#[test]
+fn hardware_threads_of_a_core_slow_each_other_down() {
+    let scenario = scenario("westmere-ex-8", "aim7_high_systime");
+    let rate = |cpus, placement| {
+        let run = Run {
+            placement,
+            sharing: Some(Sharing {
+                cpus,
+                guests: None,
+                pinned: false,
+            }),
+            ..tasks(&scenario, "mutex310", 100, 1)
+        };
+        run.run().unwrap().operations_per_second
+    };
+    let (cores, threads) = (rate(10, Placement::Compact), rate(20, Placement::Packed));
+    assert!(
+        (1.05..1.7).contains(&(threads / cores)),
+        "{cores}, {threads}"
+    );
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The sleeping mutex of Linux 3.7, and what "read first" made of it in 3.10.
+ *
+ *   count   1 --- acquire ---> 0 --- arrival that finds it held ---> -1, -2, ...
+ *           ^                  |                                         |
+ *           |<--- release -----'   somebody waits for the first time: -1 |
+ *           `--- release under wait_lock, wakes the first waiter <-------'
+ *
+ * Whoever arrives counts down and has the mutex if that was 1. Otherwise it spins for as long as
+ * the owner runs, on the line of the count, like all others who spin; then it queues under
+ * wait_lock, sets the count to -1 and sleeps. A release that finds the count negative sets it to 1
+ * under wait_lock and wakes the first waiter, who tries again as everybody else may: who runs goes
+ * first.
+ *
+ * mutex37 writes without looking: each round of spinning that sees no owner is a compare-and-swap,
+ * and each time a waiter asks for the count an exchange, two of them before it first sleeps.
+ * mutex310 reads first, and writes if what it read is not what it would write. A count that is
+ * negative already says to the holder all that -1 says, as x86 has it.
+ *
+ * Promises: mutual exclusion; no lost waiter: a waiter is in the list, and the count is negative as
+ * seen under wait_lock, before it sleeps. From then on until it is awake the mutex is released
+ * under wait_lock only, or by one who took it after the waiter had been woken.
+ */
+#include "lock_type.h"
+#include "mutex37.h"
+#include "queue_node.h"
+
+/* A waiter's `locked`. */
+#define LW_MUTEX_SLEEPING 0
+#define LW_MUTEX_WOKEN	  1
+
+#define LW_MUTEX_FREE	 1u
+#define LW_MUTEX_HELD	 0u
+#define LW_MUTEX_WAITERS UINT32_MAX /* -1 */
+
+/* Looks at the owner field before the owner is looked at. */
+#define LW_OWNER_LOOKS 64
+
+static inline bool lw_mutex_shows_waiters(uint32_t count)
+{
+	return (int32_t)count < 0;
+}
+
+static inline bool lw_mutex_trylock(struct lw_count_mutex *mutex)
+{
+	uint32_t count = LW_MUTEX_FREE;
+
+	/* 1 -> 0 */
+	if (!lw_try_cmpxchg(&mutex->count, &count, LW_MUTEX_HELD, acquire))
+		return false;
+	lw_store(&mutex->owner, lw_runner(), relaxed);
+	return true;
+}
+
+static inline bool lw_mutex_trylock_spinning(struct lw_count_mutex *mutex, bool read_first)
+{
+	return (!read_first || lw_load(&mutex->count, relaxed) == LW_MUTEX_FREE) &&
+	       lw_mutex_trylock(mutex);
+}
+
+/* Spin while that pays; true if the mutex is ours. */
+static bool lw_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
+{
+	for (uint32_t rounds = (uint32_t)lw_tunable(mutex37_spin); rounds > 0; rounds--) {
+		uintptr_t owner = lw_load(&mutex->owner, relaxed);
+
+		if (owner) {
+			uintptr_t now;
+
+			if (!lw_is_running(owner) || lw_should_yield())
+				return false;
+			now = lw_await_ne_bounded(&mutex->owner, ~(uintptr_t)0, owner,
+						  LW_OWNER_LOOKS);
+			if (now == owner)
+				continue;
+			/* It went from hand to hand: too many want it. */
+			if (now)
+				return false;
+		}
+		if (lw_mutex_trylock_spinning(mutex, read_first))
+			return true;
+		/* Whoever has not said yet that it is the owner may want this CPU. */
+		if (!owner && lw_should_yield())
+			return false;
+		lw_pause();
+	}
+	return false;
+}
+
+/* Under wait_lock: is the mutex ours? Otherwise its release will look for waiters. */
+static inline bool lw_mutex_ask(struct lw_count_mutex *mutex, bool read_first)
+{
+	if (read_first && lw_mutex_shows_waiters(lw_load(&mutex->count, relaxed)))
+		return false;
+	/* * -> -1 */
+	return lw_xchg(&mutex->count, LW_MUTEX_WAITERS, acquire) == LW_MUTEX_FREE;
+}
+
+static inline void lw_mutex_enlist(struct lw_count_mutex *mutex, struct lw_node *node)
+{
+	struct lw_node *last = lw_load(&mutex->last, relaxed);
+
+	lw_store(&node->next, NULL, relaxed);
+	lw_store(&node->prev, last, relaxed);
+	if (last)
+		lw_store(&last->next, node, relaxed);
+	else
+		lw_store(&mutex->first, node, relaxed);
+	lw_store(&mutex->last, node, relaxed);
+}
+
+/* From any place: whoever is awake may be served. Gives whether nobody waits any more. */
+static inline bool lw_mutex_delist(struct lw_count_mutex *mutex, struct lw_node *node)
+{
+	struct lw_node *prev = lw_load(&node->prev, relaxed);
+	struct lw_node *next = lw_load(&node->next, relaxed);
+
+	if (prev)
+		lw_store(&prev->next, next, relaxed);
+	else
+		lw_store(&mutex->first, next, relaxed);
+	if (next)
+		lw_store(&next->prev, prev, relaxed);
+	else
+		lw_store(&mutex->last, prev, relaxed);
+	return !prev && !next;
+}
+
+static void lw_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail, struct lw_node *node,
+			  bool read_first)
+{
+	bool acquired;
+
+	lw_store(&node->tail, tail, relaxed);
+	lw_ticket_lock(&mutex->wait_lock);
+	lw_mutex_enlist(mutex, node);
+	acquired = lw_mutex_ask(mutex, read_first);
+	while (!acquired && !lw_mutex_ask(mutex, read_first)) {
+		lw_store(&node->locked, LW_MUTEX_SLEEPING, relaxed);
+		lw_ticket_unlock(&mutex->wait_lock);
+		lw_count(halts_in_queue);
+		lw_park(&node->locked, LW_MUTEX_SLEEPING, NULL);
+		lw_ticket_lock(&mutex->wait_lock);
+	}
+	lw_store(&mutex->owner, lw_runner(), relaxed);
+	if (lw_mutex_delist(mutex, node))
+		/* -1 -> 0; who has counted down meanwhile is about to ask */
+		lw_store(&mutex->count, LW_MUTEX_HELD, relaxed);
+	lw_ticket_unlock(&mutex->wait_lock);
+	lw_count(queued_acquisitions);
+}
+
+static void lw_mutex_wait_nodeless(struct lw_count_mutex *mutex)
+{
+	lw_count(nodeless_acquisitions);
+	while (!lw_mutex_trylock(mutex))
+		lw_await_eq_soon(&mutex->count, ~0u, LW_MUTEX_FREE, relaxed);
+}
+
+static void lw_mutex_lock_slow(struct lw_count_mutex *mutex, bool read_first)
+{
+	uint32_t slot, index;
+	struct lw_node *nodes;
+
+	if (lw_mutex_spin(mutex, read_first)) {
+		lw_count(steals_on_arrival);
+		return;
+	}
+	slot = lw_slot_enter();
+	nodes = lw_slot_nodes(slot);
+	index = slot ? lw_load(&nodes->count, relaxed) : LW_NODES_PER_SLOT;
+	if (index < LW_NODES_PER_SLOT) {
+		lw_store(&nodes->count, index + 1, relaxed);
+		/* An interruption from here on must see the node as taken. */
+		lw_barrier();
+		lw_mutex_wait(mutex, lw_encode_tail(slot, index), &nodes[index], read_first);
+		lw_barrier();
+		lw_store(&nodes->count, index, relaxed);
+	} else {
+		lw_mutex_wait_nodeless(mutex);
+	}
+	lw_slot_leave(slot);
+}
+
+static lw_always_inline void lw_mutex_lock(struct lw_count_mutex *mutex, bool read_first)
+{
+	/* 1 -> 0, or one less */
+	if (lw_fetch_add(&mutex->count, (uint32_t)-1, acquire) == LW_MUTEX_FREE)
+		lw_store(&mutex->owner, lw_runner(), relaxed);
+	else
+		lw_mutex_lock_slow(mutex, read_first);
+}
+
+static void lw_mutex_unlock_slow(struct lw_count_mutex *mutex)
+{
+	struct lw_node *first;
+
+	lw_ticket_lock(&mutex->wait_lock);
+	/* 0 or negative -> 1 */
+	lw_store(&mutex->count, LW_MUTEX_FREE, release);
+	first = lw_load(&mutex->first, relaxed);
+	if (first) {
+		/* It may be awake already, but stays in the list until it has had wait_lock. */
+		lw_store(&first->locked, LW_MUTEX_WOKEN, relaxed);
+		lw_count(kicks_at_unlock);
+		lw_unpark(&first->locked, lw_tail_slot(lw_load(&first->tail, relaxed)));
+	}
+	lw_ticket_unlock(&mutex->wait_lock);
+}
+
+static inline void lw_mutex_unlock(struct lw_count_mutex *mutex)
+{
+	lw_store(&mutex->owner, 0, relaxed);
+	/* 0 -> 1, or one more, and held still */
+	if (lw_mutex_shows_waiters(lw_fetch_add(&mutex->count, 1, release)))
+		lw_mutex_unlock_slow(mutex);
+}
+
+void lw_mutex37_lock(struct lw_mutex37 *lock)
+{
+	lw_mutex_lock(&lock->mutex, false);
+}
+
+bool lw_mutex37_trylock(struct lw_mutex37 *lock)
+{
+	return lw_mutex_trylock(&lock->mutex);
+}
+
+void lw_mutex37_unlock(struct lw_mutex37 *lock)
+{
+	lw_mutex_unlock(&lock->mutex);
+}
+
+void lw_mutex310_lock(struct lw_mutex310 *lock)
+{
+	lw_mutex_lock(&lock->mutex, true);
+}
+
+bool lw_mutex310_trylock(struct lw_mutex310 *lock)
+{
+	return lw_mutex_trylock(&lock->mutex);
+}
+
+void lw_mutex310_unlock(struct lw_mutex310 *lock)
+{
+	lw_mutex_unlock(&lock->mutex);
+}
+
+LW_DESCRIBE(mutex37, struct lw_mutex37, .unlocked = LW_MUTEX_FREE,
+	    .summary = "sleeping mutex that counts, as it was in Linux 3.7", .traits = 0,
+	    .origin = "Molnar 2005; Zijlstra 2009 (spinning), Linux 3.7");
+
+LW_DESCRIBE(mutex310, struct lw_mutex310, .unlocked = LW_MUTEX_FREE,
+	    .summary = "mutex37 that reads before it writes, as in Linux 3.10", .traits = 0,
+	    .origin = "Long 2013, Linux 3.10");
