@@ -258,13 +258,13 @@ static lw_always_inline void lw_halting_pass(union lw_word *lock, uint32_t tail,
 
 		tail = lw_load(&node->tail, relaxed);
 		next = lw_halting_next(lock, node, tail);
-		/* (0,1,*) -> (0,0,*) */
-		if (!next && !how.claim)
-			lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
 		lw_store(&node->count, 0, release);
 		lw_slot_reclaim(lw_tail_slot(tail));
 		node = next;
 	}
+	/* (0,1,*) -> (0,0,*) */
+	if (!node && !how.claim)
+		lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
 }
 
 /*

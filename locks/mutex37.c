@@ -37,12 +37,12 @@
 /* Looks at the owner field before the owner is looked at. */
 #define LW_OWNER_LOOKS 64
 
-static inline bool lw_mutex_shows_waiters(uint32_t count)
+static inline bool lw_count_mutex_shows_waiters(uint32_t count)
 {
 	return (int32_t)count < 0;
 }
 
-static inline bool lw_mutex_trylock(struct lw_count_mutex *mutex)
+static inline bool lw_count_mutex_trylock(struct lw_count_mutex *mutex)
 {
 	uint32_t count = LW_MUTEX_FREE;
 
@@ -53,14 +53,14 @@ static inline bool lw_mutex_trylock(struct lw_count_mutex *mutex)
 	return true;
 }
 
-static inline bool lw_mutex_trylock_spinning(struct lw_count_mutex *mutex, bool read_first)
+static inline bool lw_count_mutex_trylock_spinning(struct lw_count_mutex *mutex, bool read_first)
 {
 	return (!read_first || lw_load(&mutex->count, relaxed) == LW_MUTEX_FREE) &&
-	       lw_mutex_trylock(mutex);
+	       lw_count_mutex_trylock(mutex);
 }
 
 /* Spin while that pays; true if the mutex is ours. */
-static bool lw_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
+static bool lw_count_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 {
 	for (uint32_t rounds = (uint32_t)lw_tunable(mutex37_spin); rounds > 0; rounds--) {
 		uintptr_t owner = lw_load(&mutex->owner, relaxed);
@@ -78,7 +78,7 @@ static bool lw_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 			if (now)
 				return false;
 		}
-		if (lw_mutex_trylock_spinning(mutex, read_first))
+		if (lw_count_mutex_trylock_spinning(mutex, read_first))
 			return true;
 		/* Whoever has not said yet that it is the owner may want this CPU. */
 		if (!owner && lw_should_yield())
@@ -89,15 +89,15 @@ static bool lw_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 }
 
 /* Under wait_lock: is the mutex ours? Otherwise its release will look for waiters. */
-static inline bool lw_mutex_ask(struct lw_count_mutex *mutex, bool read_first)
+static inline bool lw_count_mutex_ask(struct lw_count_mutex *mutex, bool read_first)
 {
-	if (read_first && lw_mutex_shows_waiters(lw_load(&mutex->count, relaxed)))
+	if (read_first && lw_count_mutex_shows_waiters(lw_load(&mutex->count, relaxed)))
 		return false;
 	/* * -> -1 */
 	return lw_xchg(&mutex->count, LW_MUTEX_WAITERS, acquire) == LW_MUTEX_FREE;
 }
 
-static inline void lw_mutex_enlist(struct lw_count_mutex *mutex, struct lw_node *node)
+static inline void lw_count_mutex_enlist(struct lw_count_mutex *mutex, struct lw_node *node)
 {
 	struct lw_node *last = lw_load(&mutex->last, relaxed);
 
@@ -111,7 +111,7 @@ static inline void lw_mutex_enlist(struct lw_count_mutex *mutex, struct lw_node 
 }
 
 /* From any place: whoever is awake may be served. Gives whether nobody waits any more. */
-static inline bool lw_mutex_delist(struct lw_count_mutex *mutex, struct lw_node *node)
+static inline bool lw_count_mutex_delist(struct lw_count_mutex *mutex, struct lw_node *node)
 {
 	struct lw_node *prev = lw_load(&node->prev, relaxed);
 	struct lw_node *next = lw_load(&node->next, relaxed);
@@ -127,16 +127,16 @@ static inline bool lw_mutex_delist(struct lw_count_mutex *mutex, struct lw_node 
 	return !prev && !next;
 }
 
-static void lw_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail, struct lw_node *node,
-			  bool read_first)
+static void lw_count_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail, struct lw_node *node,
+				bool read_first)
 {
 	bool acquired;
 
 	lw_store(&node->tail, tail, relaxed);
 	lw_ticket_lock(&mutex->wait_lock);
-	lw_mutex_enlist(mutex, node);
-	acquired = lw_mutex_ask(mutex, read_first);
-	while (!acquired && !lw_mutex_ask(mutex, read_first)) {
+	lw_count_mutex_enlist(mutex, node);
+	acquired = lw_count_mutex_ask(mutex, read_first);
+	while (!acquired && !lw_count_mutex_ask(mutex, read_first)) {
 		lw_store(&node->locked, LW_MUTEX_SLEEPING, relaxed);
 		lw_ticket_unlock(&mutex->wait_lock);
 		lw_count(halts_in_queue);
@@ -144,26 +144,26 @@ static void lw_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail, struct lw
 		lw_ticket_lock(&mutex->wait_lock);
 	}
 	lw_store(&mutex->owner, lw_runner(), relaxed);
-	if (lw_mutex_delist(mutex, node))
+	if (lw_count_mutex_delist(mutex, node))
 		/* -1 -> 0; who has counted down meanwhile is about to ask */
 		lw_store(&mutex->count, LW_MUTEX_HELD, relaxed);
 	lw_ticket_unlock(&mutex->wait_lock);
 	lw_count(queued_acquisitions);
 }
 
-static void lw_mutex_wait_nodeless(struct lw_count_mutex *mutex)
+static void lw_count_mutex_wait_nodeless(struct lw_count_mutex *mutex)
 {
 	lw_count(nodeless_acquisitions);
-	while (!lw_mutex_trylock(mutex))
+	while (!lw_count_mutex_trylock(mutex))
 		lw_await_eq_soon(&mutex->count, ~0u, LW_MUTEX_FREE, relaxed);
 }
 
-static void lw_mutex_lock_slow(struct lw_count_mutex *mutex, bool read_first)
+static void lw_count_mutex_lock_slow(struct lw_count_mutex *mutex, bool read_first)
 {
 	uint32_t slot, index;
 	struct lw_node *nodes;
 
-	if (lw_mutex_spin(mutex, read_first)) {
+	if (lw_count_mutex_spin(mutex, read_first)) {
 		lw_count(steals_on_arrival);
 		return;
 	}
@@ -174,25 +174,25 @@ static void lw_mutex_lock_slow(struct lw_count_mutex *mutex, bool read_first)
 		lw_store(&nodes->count, index + 1, relaxed);
 		/* An interruption from here on must see the node as taken. */
 		lw_barrier();
-		lw_mutex_wait(mutex, lw_encode_tail(slot, index), &nodes[index], read_first);
+		lw_count_mutex_wait(mutex, lw_encode_tail(slot, index), &nodes[index], read_first);
 		lw_barrier();
 		lw_store(&nodes->count, index, relaxed);
 	} else {
-		lw_mutex_wait_nodeless(mutex);
+		lw_count_mutex_wait_nodeless(mutex);
 	}
 	lw_slot_leave(slot);
 }
 
-static lw_always_inline void lw_mutex_lock(struct lw_count_mutex *mutex, bool read_first)
+static lw_always_inline void lw_count_mutex_lock(struct lw_count_mutex *mutex, bool read_first)
 {
 	/* 1 -> 0, or one less */
 	if (lw_fetch_add(&mutex->count, (uint32_t)-1, acquire) == LW_MUTEX_FREE)
 		lw_store(&mutex->owner, lw_runner(), relaxed);
 	else
-		lw_mutex_lock_slow(mutex, read_first);
+		lw_count_mutex_lock_slow(mutex, read_first);
 }
 
-static void lw_mutex_unlock_slow(struct lw_count_mutex *mutex)
+static void lw_count_mutex_unlock_slow(struct lw_count_mutex *mutex)
 {
 	struct lw_node *first;
 
@@ -209,42 +209,42 @@ static void lw_mutex_unlock_slow(struct lw_count_mutex *mutex)
 	lw_ticket_unlock(&mutex->wait_lock);
 }
 
-static inline void lw_mutex_unlock(struct lw_count_mutex *mutex)
+static inline void lw_count_mutex_unlock(struct lw_count_mutex *mutex)
 {
 	lw_store(&mutex->owner, 0, relaxed);
 	/* 0 -> 1, or one more, and held still */
-	if (lw_mutex_shows_waiters(lw_fetch_add(&mutex->count, 1, release)))
-		lw_mutex_unlock_slow(mutex);
+	if (lw_count_mutex_shows_waiters(lw_fetch_add(&mutex->count, 1, release)))
+		lw_count_mutex_unlock_slow(mutex);
 }
 
 void lw_mutex37_lock(struct lw_mutex37 *lock)
 {
-	lw_mutex_lock(&lock->mutex, false);
+	lw_count_mutex_lock(&lock->mutex, false);
 }
 
 bool lw_mutex37_trylock(struct lw_mutex37 *lock)
 {
-	return lw_mutex_trylock(&lock->mutex);
+	return lw_count_mutex_trylock(&lock->mutex);
 }
 
 void lw_mutex37_unlock(struct lw_mutex37 *lock)
 {
-	lw_mutex_unlock(&lock->mutex);
+	lw_count_mutex_unlock(&lock->mutex);
 }
 
 void lw_mutex310_lock(struct lw_mutex310 *lock)
 {
-	lw_mutex_lock(&lock->mutex, true);
+	lw_count_mutex_lock(&lock->mutex, true);
 }
 
 bool lw_mutex310_trylock(struct lw_mutex310 *lock)
 {
-	return lw_mutex_trylock(&lock->mutex);
+	return lw_count_mutex_trylock(&lock->mutex);
 }
 
 void lw_mutex310_unlock(struct lw_mutex310 *lock)
 {
-	lw_mutex_unlock(&lock->mutex);
+	lw_count_mutex_unlock(&lock->mutex);
 }
 
 LW_DESCRIBE(mutex37, struct lw_mutex37, .unlocked = LW_MUTEX_FREE,
