@@ -596,8 +596,8 @@ static lw_always_inline void lw_head_leave(union lw_word *lock, uint32_t tail, s
 {
 	if (how.steal_queued)
 		lw_halting_lock_queue(lock);
-	/* acquire: who has kicked us reads no more of our node */
-	lw_await_ne_soon(&lock->val, LW_LOCKED_MASK, LW_UNLOCKING, acquire);
+	/* Who has kicked us was seen to be done with our node. */
+	lw_fence(acquire);
 	lw_halting_pass(lock, tail, node, false, how);
 	if (how.steal_queued)
 		lw_halting_unlock_queue(lock);

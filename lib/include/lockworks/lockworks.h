@@ -135,6 +135,8 @@ LW_ABI(struct lw_pv42, 4, 4);
 LW_ABI(struct lw_pv, 4, 4);
 LW_ABI(struct lw_unfair, 4, 4);
 LW_ABI(struct lw_mutex, 4, 4);
+LW_ABI(struct lw_mutex37, 32, 8);
+LW_ABI(struct lw_mutex310, 32, 8);
 LW_ABI(struct lw_cond, 8 + 2 * sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_cancel, 8, 4);
 LW_ABI(union lw_lockref, 8, 8);
