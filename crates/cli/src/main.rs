@@ -1,6 +1,7 @@
 //! The `lockworks` command.
 
 mod check;
+mod compare;
 mod demo;
 mod experiment;
 mod fit;
@@ -10,6 +11,7 @@ mod machines;
 mod names;
 mod output;
 mod plot;
+mod program;
 mod reproduce;
 mod run;
 mod sim;
@@ -46,6 +48,7 @@ enum Command {
     Sim(sim::Args),
     Reproduce(reproduce::Args),
     Run(run::Args),
+    Compare(compare::Args),
     Fit(fit::Args),
     Demo(demo::Args),
 }
@@ -63,7 +66,8 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("lockworks: {error:#}");
-            ExitCode::from(2)
+            let refusal = error.downcast_ref();
+            ExitCode::from(refusal.map_or(2, program::Refusal::status))
         }
     }
 }
@@ -85,6 +89,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Sim(args) => sim::command(args),
         Command::Reproduce(args) => reproduce::command(args),
         Command::Run(args) => run::command(args),
+        Command::Compare(args) => compare::command(args),
         Command::Fit(args) => fit::command(args),
         Command::Demo(args) => demo::command(args),
     }
