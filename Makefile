@@ -16,15 +16,16 @@ LW_CFLAGS := -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(INCLUDE
 SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
 OBJECTS := $(SOURCES:%.c=build/%.o)
 PRELOAD_OBJECTS := $(patsubst %.c,build/%.o,$(wildcard preload/*.c))
+PROFILE_OBJECTS := $(patsubst %.c,build/%.o,$(wildcard profile/*.c)) build/preload/glibc.o
 TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # Those that a program may fork with held: the locks whose waiters sleep, but one.
 PRELOAD_LOCKS := mutex pv unfair pv42
-C_FILES = $(shell find locks worlds lib preload tests crates kernel -name '*.[ch]' -o -name '*.cc')
+C_FILES = $(shell find locks worlds lib preload profile tests crates kernel -name '*.[ch]' -o -name '*.cc')
 # The public header and all that it includes, which end up in one directory.
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h)))
 INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
-	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/liblockworks-preload.so \
+	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/liblockworks-preload.so $(PREFIX)/lib/liblockworks-profile.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
 .PHONY: all lib cargo setup setup-kernel test test-format test-c test-preload test-headers test-cargo \
@@ -33,7 +34,7 @@ INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/l
 
 all: lib cargo
 
-lib: build/liblockworks.a build/liblockworks.so build/liblockworks-preload.so
+lib: build/liblockworks.a build/liblockworks.so build/liblockworks-preload.so build/liblockworks-profile.so
 
 cargo:
 	$(CARGO) build --release --workspace
@@ -55,6 +56,12 @@ build/liblockworks.a: $(OBJECTS)
 # Threads return their slots at exit through the library, so it must not be unloaded.
 build/liblockworks.so.0: $(OBJECTS)
 	$(CC) -shared -pthread -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs $(LDFLAGS) $^ -o $@
+
+# What `lockworks profile` loads into programs.
+build/liblockworks-profile.so: $(PROFILE_OBJECTS) build/liblockworks.a profile/exports.map
+	$(CC) -shared -pthread -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
+		-Wl,-Bsymbolic-functions -Wl,--version-script=profile/exports.map $(LDFLAGS) \
+		$(filter %.o %.a,$^) -o $@
 
 build/liblockworks.so: build/liblockworks.so.0
 	ln -sf $(<F) $@
@@ -85,7 +92,7 @@ test-c: $(TESTS:%=build/tests/%)
 		build/tests/$$test || { echo "test $$test FAILED"; exit 1; }; \
 	done
 
-# Programs that know nothing of us, under glibc alone and under the preload library.
+# Programs that know nothing of us, under glibc alone, measured, and under the preload library.
 build/tests/preload/%: tests/preload/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(WARNINGS) -pthread $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@ $(LIBRARIES)
@@ -103,10 +110,14 @@ build/tests/preload/libearly.so build/tests/preload/libloaded.so: tests/preload/
 build/tests/preload/lifetime: LIBRARIES := -Lbuild/tests/preload -learly -Wl,-rpath,'$$ORIGIN'
 build/tests/preload/lifetime: | build/tests/preload/libearly.so build/tests/preload/libloaded.so
 
-test-preload: build/liblockworks-preload.so $(PRELOAD_TESTS:%=build/tests/preload/%)
-	@for test in $(PRELOAD_TESTS); do \
-		echo "test preload $$test: glibc $(PRELOAD_LOCKS)"; \
+test-preload: build/liblockworks-preload.so build/liblockworks-profile.so \
+		$(PRELOAD_TESTS:%=build/tests/preload/%)
+	@records=$$(mktemp -d) && trap 'rm -rf "$$records"' EXIT && for test in $(PRELOAD_TESTS); do \
+		echo "test preload $$test: glibc $(PRELOAD_LOCKS), glibc profiled"; \
 		build/tests/preload/$$test || { echo "test $$test FAILED under glibc"; exit 1; }; \
+		LD_PRELOAD=$(CURDIR)/build/liblockworks-profile.so LOCKWORKS_PROFILE=$$records \
+			build/tests/preload/$$test || \
+			{ echo "test $$test FAILED under glibc profiled"; exit 1; }; \
 		for lock in $(PRELOAD_LOCKS); do \
 			LD_PRELOAD=$(CURDIR)/build/liblockworks-preload.so LOCKWORKS_LOCK=$$lock \
 				EXPECTED_LOCK=$$lock build/tests/preload/$$test || \
@@ -161,7 +172,7 @@ install-lib: lib
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/lockworks
 	$(INSTALL) -m 644 build/liblockworks.a $(DESTDIR)$(PREFIX)/lib
 	$(INSTALL) -m 755 build/liblockworks.so.0 build/liblockworks-preload.so \
-		$(DESTDIR)$(PREFIX)/lib
+		build/liblockworks-profile.so $(DESTDIR)$(PREFIX)/lib
 	ln -sf liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib/liblockworks.so
 	sed 's|@prefix@|$(PREFIX)|; s|@version@|$(VERSION)|' lib/lockworks.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/lockworks.pc
@@ -184,5 +195,5 @@ help:
 	@echo 'make setup       look for the tools needed; as root, install those missing'
 	@echo 'make clean       remove what was built'
 
--include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d) build/tests/shared/client.d \
+-include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(PROFILE_OBJECTS:.o=.d) $(TESTS:%=build/tests/%.d) build/tests/shared/client.d \
 	build/tests/shared/lockref_planted.d $(PRELOAD_TESTS:%=build/tests/preload/%.d)

@@ -11,6 +11,7 @@ mod machines;
 mod names;
 mod output;
 mod plot;
+mod profile;
 mod program;
 mod reproduce;
 mod run;
@@ -30,7 +31,7 @@ use clap::{Parser, Subcommand};
     name = "lockworks",
     version,
     after_help = "Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit\n\
-                  before it was complete, 130 interrupted; that of `run` is its program's.\n\
+                  before it was complete, 130 interrupted; those of `run` and `profile` are their program's.\n\
                   Colours and progress bars show on terminals only; NO_COLOR=1 turns colours off."
 )]
 struct Cli {
@@ -49,6 +50,7 @@ enum Command {
     Reproduce(reproduce::Args),
     Run(run::Args),
     Compare(compare::Args),
+    Profile(profile::Args),
     Fit(fit::Args),
     Demo(demo::Args),
 }
@@ -90,6 +92,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Reproduce(args) => reproduce::command(args),
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),
+        Command::Profile(args) => profile::command(args),
         Command::Fit(args) => fit::command(args),
         Command::Demo(args) => demo::command(args),
     }
