@@ -75,7 +75,7 @@ What is said, of each lock:
   CPU s              time on CPUs, of the program and the kernel for it, median; waiters that spin cost
   switches           times that threads left their CPUs, waiting or not, median
 A lock is better or worse than glibc where that interval does not contain 1, which takes 6 rounds with
-one lock, 8 with four. All else is noise. What spins warns if threads outnumber CPUs, and is
+one lock, 7 with two or three. All else is noise. What spins warns if threads outnumber CPUs, and is
 compared only where named. LOCKWORKS_... in the environment has effect as with `lockworks run`.
 
 --metric takes the last match of the expression in all that it prints, on either stream: (?m) lets ^

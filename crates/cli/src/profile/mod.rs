@@ -62,8 +62,8 @@ A place is where pthread_mutex_lock() is called: function, file and line with de
 function or file and offset. Inlined std::mutex is seen through; where it is not inlined (-O0), it is
 all that is seen. mtx_lock() of C11 and what glibc locks itself are not seen. Trylocks and timed locks
 that fail are not counted. 65,536 mutexes of a process have room, by address; what has none is counted
-as lost. Measuring costs some 50 ns for each lock and unlock, so very short critical
-sections look more contended than they are.
+as lost. Measuring takes some 50 ns for a lock and its unlock, so very short critical sections look
+more contended than they are.
 
 Exit status: that of the program, 128 and its number if a signal ended it. 2 an option is wrong, 126
 the program cannot be run so, 127 it is not found.

@@ -92,7 +92,7 @@ impl Symbols {
         Some((function.or_else(symbol), line))
     }
 
-    /// The innermost of the functions inlined there that is not of the library that wraps mutexes.
+    /// The innermost of the functions inlined there that is not of the C++ library, which wraps mutexes.
     fn frame(&self, address: u64) -> Option<(Option<String>, Option<String>)> {
         let mut frames = self.loader.find_frames(address).ok()?;
         let mut found = None;
@@ -116,7 +116,7 @@ impl Symbols {
     }
 }
 
-/// Of C++ and its library.
+/// Of the C++ library.
 fn is_wrapper(function: &str) -> bool {
     ["std::", "__gthread_", "__gnu_cxx::"]
         .iter()
