@@ -16,7 +16,9 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::value_parser;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::statvfs::{Statvfs, statvfs};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use crate::output::{self, Destination};
 use crate::program::{Library, Program};
@@ -85,14 +87,16 @@ const NEAR: &str = "LOCKWORKS_NEAR";
 /// In memory, where writing is no work for a disk.
 const SHARED_MEMORY: &str = "/dev/shm";
 
+/// Bytes that have to be free there. A process takes 19 MB at most, and most take a few pages.
+const ROOM: u64 = 512 << 20;
+
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
     let library = Library::find(LIBRARY)?;
     let program = Program::find(&args.command)?;
     args.destination.check()?;
-    let directory = tempfile::tempdir_in(SHARED_MEMORY)
-        .or_else(|_| tempfile::tempdir())
-        .context("cannot make a directory for what is measured; set TMPDIR")?;
+    let directory =
+        directory().context("cannot make a directory for what is measured; set TMPDIR")?;
 
     let mut command = program.command_with(&library);
     command.env(DIRECTORY, directory.path());
@@ -111,6 +115,16 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         false => report.tables(args.top as usize),
     })?;
     Ok(exit_code(status))
+}
+
+/// Where processes write. Where the room runs out, the system ends them (SIGBUS), and containers often
+/// have little in memory.
+fn directory() -> std::io::Result<TempDir> {
+    let free = |at: Statvfs| at.blocks_available() * at.fragment_size();
+    match statvfs(SHARED_MEMORY) {
+        Ok(at) if free(at) >= ROOM => tempfile::tempdir_in(SHARED_MEMORY),
+        _ => tempfile::tempdir(),
+    }
 }
 
 /// Waits for it to end. ^C is for it, we have to tell of it yet.
