@@ -29,11 +29,12 @@ endif
 SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 PRELOAD_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard preload/*.c))
+PROFILE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profile/*.c)) $(BUILD)/preload/glibc.o
 TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # Those that a program may fork with held: the locks whose waiters sleep, but one.
 PRELOAD_LOCKS := mutex pv unfair pv42
-C_FILES = $(shell find locks worlds lib preload tests crates kernel examples \
+C_FILES = $(shell find locks worlds lib preload profile tests crates kernel examples \
 	-name '*.[ch]' -o -name '*.cc' -o -name '*.[ch]pp')
 # The public headers and all that they include, which end up in one directory.
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))) \
@@ -41,6 +42,7 @@ HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/loc
 INSTALLED_HEADERS = $(addprefix $(PREFIX)/include/lockworks/,$(notdir $(HEADERS)))
 INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
 	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/liblockworks-preload.so \
+	$(PREFIX)/lib/liblockworks-profile.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
 .PHONY: all lib cargo setup setup-kernel test test-format test-c test-preload stage test-headers \
@@ -50,7 +52,8 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 
 all: lib cargo
 
-lib: $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so $(BUILD)/liblockworks-preload.so
+lib: $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so $(BUILD)/liblockworks-preload.so \
+	$(BUILD)/liblockworks-profile.so
 
 cargo:
 	$(CARGO) build --release --workspace
@@ -73,6 +76,12 @@ $(BUILD)/liblockworks.a: $(OBJECTS)
 $(BUILD)/liblockworks.so.0: $(OBJECTS) lib/lockworks.map
 	$(CC) -shared -pthread $(ANNOTATION) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs \
 		-Wl,--version-script=lib/lockworks.map $(LDFLAGS) $(OBJECTS) -o $@
+
+# What `lockworks profile` loads into programs.
+$(BUILD)/liblockworks-profile.so: $(PROFILE_OBJECTS) $(BUILD)/liblockworks.a profile/exports.map
+	$(CC) -shared -pthread $(ANNOTATION) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
+		-Wl,-Bsymbolic-functions -Wl,--version-script=profile/exports.map $(LDFLAGS) \
+		$(filter %.o %.a,$^) -o $@
 
 $(BUILD)/liblockworks.so: $(BUILD)/liblockworks.so.0
 	ln -sf $(<F) $@
@@ -108,7 +117,7 @@ test-c: $(TESTS:%=build/tests/%)
 		build/tests/$$test || { echo "test $$test FAILED"; exit 1; }; \
 	done
 
-# Programs that know nothing of us, under glibc alone and under the preload library.
+# Programs that know nothing of us, under glibc alone, measured, and under the preload library.
 build/tests/preload/%: tests/preload/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(WARNINGS) -pthread $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@ $(LIBRARIES)
@@ -126,10 +135,14 @@ build/tests/preload/libearly.so build/tests/preload/libloaded.so: tests/preload/
 build/tests/preload/lifetime: LIBRARIES := -Lbuild/tests/preload -learly -Wl,-rpath,'$$ORIGIN'
 build/tests/preload/lifetime: | build/tests/preload/libearly.so build/tests/preload/libloaded.so
 
-test-preload: build/liblockworks-preload.so $(PRELOAD_TESTS:%=build/tests/preload/%)
-	@for test in $(PRELOAD_TESTS); do \
-		echo "test preload $$test: glibc $(PRELOAD_LOCKS)"; \
+test-preload: build/liblockworks-preload.so build/liblockworks-profile.so \
+		$(PRELOAD_TESTS:%=build/tests/preload/%)
+	@records=$$(mktemp -d) && trap 'rm -rf "$$records"' EXIT && for test in $(PRELOAD_TESTS); do \
+		echo "test preload $$test: glibc $(PRELOAD_LOCKS), glibc profiled"; \
 		build/tests/preload/$$test || { echo "test $$test FAILED under glibc"; exit 1; }; \
+		LD_PRELOAD=$(CURDIR)/build/liblockworks-profile.so LOCKWORKS_PROFILE=$$records \
+			build/tests/preload/$$test || \
+			{ echo "test $$test FAILED under glibc profiled"; exit 1; }; \
 		for lock in $(PRELOAD_LOCKS); do \
 			LD_PRELOAD=$(CURDIR)/build/liblockworks-preload.so LOCKWORKS_LOCK=$$lock \
 				EXPECTED_LOCK=$$lock build/tests/preload/$$test || \
@@ -216,7 +229,7 @@ install-lib: lib
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/lockworks
 	$(INSTALL) -m 644 $(BUILD)/liblockworks.a $(DESTDIR)$(PREFIX)/lib
 	$(INSTALL) -m 755 $(BUILD)/liblockworks.so.0 $(BUILD)/liblockworks-preload.so \
-		$(DESTDIR)$(PREFIX)/lib
+		$(BUILD)/liblockworks-profile.so $(DESTDIR)$(PREFIX)/lib
 	ln -sf liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib/liblockworks.so
 	sed -e 's|@prefix@|$(PREFIX)|; s|@version@|$(VERSION)|' \
 		-e 's|@annotation@|$(ANNOTATION)|; s|@sanitizer@|$(filter -fsanitize=%,$(ANNOTATION))|' \
@@ -243,6 +256,6 @@ help:
 	@echo 'make setup       look for the tools needed; as root, install those missing'
 	@echo 'make clean       remove what was built'
 
--include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(TESTS:%=$(BUILD)/tests/%.d) \
+-include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(PROFILE_OBJECTS:.o=.d) $(TESTS:%=$(BUILD)/tests/%.d) \
 	$(BUILD)/tests/shared/client.d $(BUILD)/tests/shared/lockref_planted.d \
 	$(PRELOAD_TESTS:%=build/tests/preload/%.d)

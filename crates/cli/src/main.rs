@@ -1,6 +1,7 @@
 //! The `lockworks` command.
 
 mod check;
+mod compare;
 mod demo;
 mod experiment;
 mod fit;
@@ -10,6 +11,8 @@ mod machines;
 mod names;
 mod output;
 mod plot;
+mod profile;
+mod program;
 mod reproduce;
 mod run;
 mod sim;
@@ -28,7 +31,7 @@ use clap::{Parser, Subcommand};
     name = "lockworks",
     version,
     after_help = "Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit\n\
-                  before it was complete, 130 interrupted; that of `run` is its program's.\n\
+                  before it was complete, 130 interrupted; those of `run` and `profile` are their program's.\n\
                   Colours and progress bars show on terminals only; NO_COLOR=1 turns colours off."
 )]
 struct Cli {
@@ -46,6 +49,8 @@ enum Command {
     Sim(sim::Args),
     Reproduce(reproduce::Args),
     Run(run::Args),
+    Compare(compare::Args),
+    Profile(profile::Args),
     Fit(fit::Args),
     Demo(demo::Args),
 }
@@ -63,7 +68,8 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("lockworks: {error:#}");
-            ExitCode::from(2)
+            let refusal = error.downcast_ref();
+            ExitCode::from(refusal.map_or(2, program::Refusal::status))
         }
     }
 }
@@ -85,6 +91,8 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Sim(args) => sim::command(args),
         Command::Reproduce(args) => reproduce::command(args),
         Command::Run(args) => run::command(args),
+        Command::Compare(args) => compare::command(args),
+        Command::Profile(args) => profile::command(args),
         Command::Fit(args) => fit::command(args),
         Command::Demo(args) => demo::command(args),
     }

@@ -199,7 +199,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Results> {
 
 /// The order in which the locks run in a round: another one starts each time, and every second
 /// round goes backwards.
-fn turns(locks: usize, round: usize) -> Vec<usize> {
+pub fn turns(locks: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..locks).collect();
     order.rotate_left(round % locks);
     if round % 2 == 1 {

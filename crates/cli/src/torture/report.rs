@@ -193,7 +193,8 @@ pub fn scaled(value: f64) -> String {
     format!("{}{prefix}", three_digits(value))
 }
 
-fn nanoseconds(ns: u64) -> String {
+/// Three digits and a unit: 1.23 us.
+pub fn nanoseconds(ns: u64) -> String {
     let ns = ns as f64;
     let (value, unit) = match ns {
         _ if ns >= 999.5e6 => (ns / 1e9, "s"),

@@ -121,7 +121,7 @@ pub struct Range {
 
 impl Range {
     /// Of no rounds there is none.
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+    pub fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let values = sorted(values);
         Some(Self {
             median: median(&values)?,

@@ -1,0 +1,240 @@
+//! One run of the program, and what it cost.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use lockworks::LockType;
+use lockworks_kernel::lab::children::{Ending, Running};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use regex::Regex;
+use serde::Serialize;
+
+use crate::program::{Library, Program};
+use crate::run::LOCK;
+
+/// What serves the program.
+#[derive(Clone, Copy)]
+pub enum Contestant {
+    /// Nothing of ours.
+    Glibc,
+    /// A lock of ours in its mutexes.
+    Lock(&'static LockType),
+}
+
+impl Contestant {
+    /// As tables have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Glibc => "glibc",
+            Self::Lock(lock) => lock.name(),
+        }
+    }
+}
+
+/// What is compared.
+pub enum Measure {
+    /// From start to end, in seconds.
+    WallTime,
+    /// What the first group matches where it does so last.
+    Figure {
+        /// With a group.
+        pattern: Regex,
+        /// Less is better.
+        lower_is_better: bool,
+    },
+}
+
+impl Measure {
+    /// Is less better?
+    pub fn lower_is_better(&self) -> bool {
+        match self {
+            Self::WallTime => true,
+            Self::Figure {
+                lower_is_better, ..
+            } => *lower_is_better,
+        }
+    }
+}
+
+/// A run that ended well.
+#[derive(Serialize)]
+pub struct Run {
+    /// What is compared.
+    pub value: f64,
+    /// From start to end.
+    pub wall_s: f64,
+    /// Of the program on CPUs.
+    pub user_s: f64,
+    /// Of the kernel for it.
+    pub system_s: f64,
+    /// Times that a thread waited.
+    pub voluntary_switches: i64,
+    /// Times that a thread was made to let another run.
+    pub involuntary_switches: i64,
+    /// What the preload library had to say.
+    #[serde(skip)]
+    pub warning: Option<String>,
+}
+
+/// How a run ended.
+pub enum Outcome {
+    /// With status 0.
+    Ended(Run),
+    /// Otherwise.
+    Failed(Failure),
+}
+
+/// A run that failed.
+pub struct Failure {
+    status: ExitStatus,
+    output: String,
+}
+
+impl Failure {
+    /// Without a lock of ours: nothing can be compared.
+    pub fn under_glibc(&self) -> anyhow::Error {
+        anyhow!("the program fails without a lock of ours too: {self}")
+    }
+
+    /// What it ended with.
+    pub fn status(&self) -> String {
+        match self.status.signal() {
+            Some(signal) => format!("killed by signal {signal}"),
+            None => format!("exit status {}", self.status.code().unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}; {}", self.status(), printed(&self.output))
+    }
+}
+
+/// Runs the program once.
+pub fn run(
+    program: &Program,
+    library: &Library,
+    contestant: Contestant,
+    measure: &Measure,
+) -> Result<Outcome> {
+    let mut command = match contestant {
+        Contestant::Glibc => program.command(),
+        Contestant::Lock(lock) => {
+            let mut command = program.command_with(library);
+            command.env(LOCK, lock.name());
+            command
+        }
+    };
+    // A file, not a pipe: it never fills up, nor waits for what the program leaves behind.
+    let mut capture = tempfile::tempfile().context("cannot keep the program's output")?;
+    command.stdin(Stdio::null());
+    command.stdout(capture.try_clone()?);
+    command.stderr(capture.try_clone()?);
+
+    let before = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let begin = Instant::now();
+    let mut running =
+        Running::start(&mut command, Ending::Asked).map_err(|error| program.not_started(error))?;
+    let status = running.wait()?;
+    let wall_s = begin.elapsed().as_secs_f64();
+    let after = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+
+    let output = read(&mut capture)?;
+    if !status.success() {
+        return Ok(Outcome::Failed(Failure { status, output }));
+    }
+    let value = match measure {
+        Measure::WallTime => wall_s,
+        Measure::Figure { pattern, .. } => {
+            figure(pattern, &output).with_context(|| format!("run under {}", contestant.name()))?
+        }
+    };
+    let seconds = |time: fn(&Usage) -> nix::sys::time::TimeVal| {
+        (time(&after) - time(&before)).num_microseconds() as f64 / 1e6
+    };
+    let times = |count: fn(&Usage) -> i64| count(&after) - count(&before);
+    let warning = output.lines().find(|line| line.starts_with("lockworks: "));
+    Ok(Outcome::Ended(Run {
+        value,
+        wall_s,
+        user_s: seconds(Usage::user_time),
+        system_s: seconds(Usage::system_time),
+        voluntary_switches: times(Usage::voluntary_context_switches),
+        involuntary_switches: times(Usage::involuntary_context_switches),
+        warning: warning.map(str::to_owned),
+    }))
+}
+
+fn read(capture: &mut File) -> Result<String> {
+    let mut bytes = Vec::new();
+    capture.rewind()?;
+    capture.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The figure in what the program has printed.
+fn figure(pattern: &Regex, output: &str) -> Result<f64> {
+    let Some(found) = pattern
+        .captures_iter(output)
+        .filter_map(|c| c.get(1))
+        .last()
+    else {
+        bail!("--metric '{pattern}' matches nothing; {}", printed(output));
+    };
+    let text = found.as_str().trim();
+    let value: f64 = text
+        .parse()
+        .map_err(|_| anyhow!("--metric '{pattern}' matches '{text}', which is no number"))?;
+    // Ratios are taken of them.
+    ensure!(
+        value.is_finite() && value > 0.0,
+        "--metric '{pattern}' matches {text}; only figures above 0 can be compared"
+    );
+    Ok(value)
+}
+
+/// The end of what it has printed, for people.
+fn printed(output: &str) -> String {
+    const LINES: usize = 20;
+    let lines: Vec<&str> = output.trim_end().lines().collect();
+    if lines.is_empty() {
+        return "it printed nothing".to_owned();
+    }
+    let (what, from) = match lines.len().checked_sub(LINES) {
+        None | Some(0) => ("it printed:".to_owned(), 0),
+        Some(from) => (format!("the last {LINES} lines that it printed:"), from),
+    };
+    format!("{what}\n  {}", lines[from..].join("\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_match_of_the_group_counts() {
+        let pattern = Regex::new("rate: ([0-9.e-]+)").unwrap();
+        let figure = |output| figure(&pattern, output).map_err(|error| error.to_string());
+        assert_eq!(figure("rate: 1\nrate: 2.5e3 /s\n"), Ok(2500.0));
+        let error = figure("one\ntwo\n").unwrap_err();
+        assert!(error.contains("matches nothing") && error.ends_with("one\n  two"));
+        assert!(figure("rate: 0").unwrap_err().contains("above 0"));
+        assert!(figure("rate: e").unwrap_err().contains("no number"));
+    }
+
+    #[test]
+    fn only_the_end_of_much_is_shown() {
+        assert_eq!(printed(""), "it printed nothing");
+        assert_eq!(printed("a\nb\n"), "it printed:\n  a\n  b");
+        let much = printed(&"x\n".repeat(21));
+        assert_eq!(much.lines().count(), 21);
+        assert!(much.starts_with("the last 20"));
+    }
+}

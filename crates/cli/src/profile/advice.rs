@@ -1,0 +1,138 @@
+//! What would help a program, by plain rules. Each says the figures that it goes by.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::report::Row;
+use crate::torture::report::nanoseconds;
+
+/// Waiting for mutexes that is worth a thought: of one thread's time.
+const WORTHWHILE: f64 = 0.01;
+
+/// A critical section beside which no lock matters: far longer than to put a thread to sleep and
+/// wake it.
+const LONG: Duration = Duration::from_micros(100);
+
+/// Hand-offs from other nodes that are worth avoiding.
+const REMOTE: f64 = 0.1;
+
+/// What to do.
+#[derive(Serialize)]
+pub struct Advice {
+    /// Which rule, for programs.
+    pub rule: Rule,
+    /// In words, with its figures.
+    pub text: String,
+    /// Locks to try.
+    pub locks: Vec<&'static str>,
+}
+
+/// The rules.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// No lock will help.
+    NotContended,
+    /// The critical section is what to shorten.
+    LongHolds,
+    /// A lock that is handed over on the same node.
+    Remote,
+    /// A lock that is fast when contended.
+    Contended,
+}
+
+impl Advice {
+    /// For a program that ran so long, whose hottest mutex is this, on so many CPUs and nodes.
+    pub fn of(
+        hottest: Option<&Row>,
+        waited_ns: u64,
+        wall: Duration,
+        cpus: u64,
+        nodes: u64,
+    ) -> Self {
+        let share = waited_ns as f64 / wall.as_nanos() as f64;
+        let waited = format!(
+            "{} waited for mutexes in {}",
+            nanoseconds(waited_ns),
+            nanoseconds(wall.as_nanos() as u64)
+        );
+        let Some(hot) = hottest.filter(|_| share >= WORTHWHILE) else {
+            return Self {
+                rule: Rule::NotContended,
+                text: format!("Hardly contended: {waited}, by all threads. No lock will help."),
+                locks: vec!["mutex"],
+            };
+        };
+        let counts = &hot.counts;
+        let held = counts.held_ns / counts.acquisitions.max(1);
+        let others = counts.from_same_node + counts.from_other_node;
+        let remote = counts.from_other_node as f64 / others.max(1) as f64;
+        let figures = format!(
+            "{waited}; the hottest is held for {} at a time, {:.0} % contended, by {} threads on {cpus} \
+             CPUs",
+            nanoseconds(held),
+            100.0 * hot.contended_share(),
+            hot.threads
+        );
+        let (rule, what, locks) = match () {
+            () if u128::from(held) >= LONG.as_nanos() => (
+                Rule::LongHolds,
+                "Do less while holding it: beside such times a lock cannot help.".to_owned(),
+                vec!["mutex"],
+            ),
+            () if nodes > 1 && remote >= REMOTE && hot.threads <= cpus => (
+                Rule::Remote,
+                format!(
+                    "{:.0} % of the hand-offs between threads are from another node: try mutex, and \
+                     cna, which hands over within a node but spins.",
+                    100.0 * remote
+                ),
+                vec!["mutex", "cna"],
+            ),
+            () => (
+                Rule::Contended,
+                "Holds are short: try mutex, whose waiters spin briefly and then sleep.".to_owned(),
+                vec!["mutex"],
+            ),
+        };
+        Self {
+            rule,
+            text: format!("{what} ({figures}.)"),
+            locks,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Counts;
+    use super::*;
+
+    fn rule(held_ns: u64, remote: u64, threads: u64, nodes: u64, waited_ns: u64) -> Rule {
+        let row = Row {
+            threads,
+            counts: Counts {
+                acquisitions: 100,
+                contended: 50,
+                held_ns: 100 * held_ns,
+                from_same_node: 100 - remote,
+                from_other_node: remote,
+                ..Counts::default()
+            },
+            ..Row::default()
+        };
+        Advice::of(Some(&row), waited_ns, Duration::from_secs(1), 4, nodes).rule
+    }
+
+    #[test]
+    fn the_rules_go_by_their_figures() {
+        let second = 1_000_000_000;
+        assert_eq!(rule(500, 50, 4, 2, second / 200), Rule::NotContended);
+        assert_eq!(rule(200_000, 50, 4, 2, second), Rule::LongHolds);
+        assert_eq!(rule(500, 50, 4, 2, second), Rule::Remote);
+        assert_eq!(rule(500, 50, 4, 1, second), Rule::Contended);
+        assert_eq!(rule(500, 5, 4, 2, second), Rule::Contended);
+        assert_eq!(rule(500, 50, 5, 2, second), Rule::Contended);
+    }
+}

@@ -1,0 +1,139 @@
+//! `lockworks compare` from outside. The library that it preloads is built by `make lib`.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn compare(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockworks"));
+    command.arg("compare").args(args).env_remove("LD_PRELOAD");
+    command.output().expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = compare(&[&["--json", "--warmup", "0"], args].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Prints what it is given where a lock of ours serves, else 1000.
+fn prints(figures: &str) -> String {
+    format!(
+        "case $LD_PRELOAD in *liblockworks-preload.so) lock=$LOCKWORKS_LOCK;; *) lock=glibc;; esac
+        case $lock in {figures} *) n=1000;; esac; echo first 7; echo rate $n"
+    )
+}
+
+const METRIC: [&str; 2] = ["--metric", "rate ([0-9]+)"];
+
+#[test]
+fn the_best_is_named_and_those_level_with_it() {
+    let script = prints("mutex) n=2000;; pv) n=2000;; unfair) n=500;;");
+    let command = ["--rounds", "8", "--", "sh", "-c", &script];
+    let more = json(&[&METRIC[..], &command].concat());
+    let names = more["locks"].as_array().expect("rows").iter();
+    let names: Vec<&str> = names.filter_map(|row| row["lock"].as_str()).collect();
+    assert_eq!(names, ["glibc", "mutex", "pv", "unfair"]);
+    assert_eq!(more["locks"][0]["value"]["median"], 1000.0);
+    assert_eq!(more["locks"][1]["ratio"]["median"], 2.0);
+    assert_eq!(more["locks"][1]["beside_glibc"], "better");
+    assert_eq!(more["locks"][3]["beside_glibc"], "worse");
+    let best = more["best"].as_str().expect("a lock");
+    let level = more["level_with_best"][0].as_str().expect("a lock");
+    assert!([("mutex", "pv"), ("pv", "mutex")].contains(&(best, level)));
+
+    let script = prints("mutex) n=2000;; pv) n=500;; unfair) n=250;;");
+    let command = ["--rounds", "8", "--", "sh", "-c", &script];
+    let less = json(&[&METRIC[..], &["--lower-is-better"], &command].concat());
+    assert_eq!(less["best"], "unfair");
+    assert_eq!(less["level_with_best"], serde_json::json!([]));
+}
+
+#[test]
+fn what_may_be_noise_is_no_difference() {
+    let script = prints("mutex) n=1000;;");
+    let command = ["--lock", "mutex", "--", "sh", "-c", &script];
+    let same = json(&[&METRIC[..], &command].concat());
+    assert_eq!(same["verdict"], "No difference beyond the noise.");
+    let script = prints("mutex) n=9000;;");
+    let command = [
+        "--lock", "mutex", "--rounds", "5", "--", "sh", "-c", &script,
+    ];
+    let few = json(&[&METRIC[..], &command].concat());
+    assert_eq!(few["best"], Value::Null);
+    assert!(
+        few["verdict"]
+            .as_str()
+            .expect("text")
+            .contains("--rounds 6")
+    );
+}
+
+#[test]
+fn time_on_cpus_is_counted_for_the_run_alone() {
+    let spin = "import time\nwhile time.process_time() < 0.3: pass";
+    let one = [
+        "--lock", "mutex", "--rounds", "1", "--", "python3", "-c", spin,
+    ];
+    for row in json(&one)["locks"].as_array().expect("rows") {
+        let cpu = row["cpu_s"].as_f64().expect("a time");
+        assert!((0.3..0.6).contains(&cpu), "{row}");
+        assert!(row["value"]["median"].as_f64() >= Some(0.3), "{row}");
+    }
+}
+
+#[test]
+fn a_lock_under_which_the_program_fails_is_told() {
+    let script = "echo said; test \"$LOCKWORKS_LOCK\" != pv";
+    let output = compare(&[
+        "--lock", "pv,mutex", "--rounds", "1", "--", "sh", "-c", script,
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert_eq!(
+        message,
+        "lockworks: FAIL: pv: exit status 1; it printed:\n  said\n"
+    );
+    assert!(text(&output.stdout).contains("FAILED"));
+    let script = "test \"$LOCKWORKS_LOCK\" || exit 0; kill -11 $$";
+    let output = compare(&["--rounds", "1", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("mutex: killed by signal 11; it printed nothing"));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let refused = |args: &[&str], status, words: &[&str]| {
+        let output = compare(args);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{message}");
+        assert_eq!(text(&output.stdout), "");
+        for word in words {
+            assert!(message.contains(word), "no {word:?} in {message:?}");
+        }
+    };
+    refused(&["no-such-program"], 127, &["'no-such-program' not found"]);
+    refused(
+        &["--lock", "mcs", "true"],
+        2,
+        &["'mcs' cannot be in a mutex"],
+    );
+    refused(&["--lower-is-better", "true"], 2, &["--metric"]);
+    refused(&["--metric", "x", "true"], 2, &["no group"]);
+    refused(&["--metric", "(x", "true"], 2, &["unclosed group"]);
+    let silent = ["--metric", "(x)", "echo", "said"];
+    refused(&silent, 2, &["matches nothing", "it printed:\n  said"]);
+    let word = ["--metric", "said (.*)", "echo", "said no"];
+    refused(&word, 2, &["'no', which is no number"]);
+    refused(
+        &["--lock", "pv", "false"],
+        2,
+        &["without a lock of ours too: exit status 1"],
+    );
+    let none = ["--lock", "mutex", "-o", "/nowhere/file", "echo"];
+    refused(&none, 2, &["cannot write /nowhere/file"]);
+}

@@ -1,0 +1,356 @@
+//! `lockworks profile` from outside. The library that it preloads is built by `make lib`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t hot = PTHREAD_MUTEX_INITIALIZER, cold = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t again = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+
+__attribute__((noinline)) static void at_hot(void)
+{
+	pthread_mutex_lock(&hot); /* hot line */
+	usleep(100);
+	pthread_mutex_unlock(&hot);
+}
+
+__attribute__((noinline)) static void at_cold(void)
+{
+	pthread_mutex_lock(&cold);
+	pthread_mutex_unlock(&cold);
+}
+
+static int about_to_lock;
+
+static void *heat(void *arg)
+{
+	__atomic_fetch_add(&about_to_lock, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < 200; i++)
+		at_hot();
+	return arg;
+}
+
+/* All four have to wait for it. */
+static void *hold(void *arg)
+{
+	pthread_t threads[4];
+
+	pthread_mutex_lock(&hot);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, heat, NULL);
+	while (__atomic_load_n(&about_to_lock, __ATOMIC_RELAXED) < 4)
+		usleep(1000);
+	usleep(100000);
+	pthread_mutex_unlock(&hot);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	return arg;
+}
+
+static void all_run(void *(*run)(void *), int n)
+{
+	pthread_t threads[8];
+
+	for (int i = 0; i < n; i++)
+		pthread_create(&threads[i], NULL, run, NULL);
+	for (int i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+}
+
+__attribute__((noinline)) static void at_recursion(void)
+{
+	pthread_mutex_lock(&again);
+	pthread_mutex_lock(&again);
+	pthread_mutex_unlock(&again);
+	usleep(1000);
+	pthread_mutex_unlock(&again);
+}
+
+__attribute__((noinline)) static void at_wait(void)
+{
+	struct timespec soon;
+
+	clock_gettime(CLOCK_REALTIME, &soon);
+	soon.tv_sec++;
+	pthread_mutex_lock(&cold);
+	pthread_cond_timedwait(&never, &cold, &soon);
+	pthread_mutex_unlock(&cold);
+}
+
+static int cpus[2];
+
+static void on_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void *move(void *arg)
+{
+	on_cpu(cpus[1]);
+	at_cold();
+	on_cpu(cpus[0]);
+	at_cold();
+	return arg;
+}
+
+int main(int argc, char **argv)
+{
+	if (!strcmp(argv[1], "hot")) {
+		for (int i = 0; i < 100; i++)
+			at_cold();
+		all_run(hold, 1);
+	} else if (!strcmp(argv[1], "kinds")) {
+		at_recursion();
+		at_wait();
+	} else if (!strcmp(argv[1], "nodes")) {
+		cpus[0] = atoi(argv[2]);
+		cpus[1] = atoi(argv[3]);
+		on_cpu(cpus[0]);
+		at_cold();
+		all_run(move, 1);
+		all_run(move, 1);
+	} else {
+		if (fork() == 0) {
+			at_cold();
+			_exit(0);
+		}
+		wait(NULL);
+		at_hot();
+		kill(getpid(), SIGKILL);
+	}
+	return argc + 1;
+}
+"#;
+
+fn compile(directory: &Path, options: &[&str]) -> PathBuf {
+    let (file, program) = (directory.join("test.c"), directory.join("test"));
+    fs::write(&file, PROGRAM).expect("a file");
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-pthread", "-O1", "-g", "-o"])
+        .args([&program, &file]);
+    assert!(
+        compiler
+            .args(options)
+            .status()
+            .expect("a C compiler")
+            .success()
+    );
+    program
+}
+
+fn profile(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockworks"));
+    command.arg("profile").args(args);
+    for name in ["LD_PRELOAD", "LOCKWORKS_NEAR", "LOCKWORKS_TOPOLOGY"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+/// Runs the program and gives what was seen of it.
+fn json(mut command: Command, status: i32) -> Value {
+    let Output { stdout, stderr, .. } = {
+        let output = command.output().expect("the command runs");
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{}",
+            text(&output.stderr)
+        );
+        output
+    };
+    assert_eq!(text(&stderr), "");
+    serde_json::from_slice(&stdout).expect("JSON")
+}
+
+fn place<'a>(profile: &'a Value, function: &str) -> &'a Value {
+    let places = profile["places"].as_array().expect("places");
+    let place = places
+        .iter()
+        .find(|row| row["places"][0]["function"] == function);
+    place.unwrap_or_else(|| panic!("no {function} in {profile:#}"))
+}
+
+fn number(row: &Value, name: &str) -> u64 {
+    row[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no {name} in {row}"))
+}
+
+#[test]
+fn the_hot_place_is_first_and_all_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    let seen = json(profile(&["--json", "--", program, "hot"]), 3);
+    let hot = &seen["places"][0];
+    assert_eq!(hot, place(&seen, "at_hot"));
+    let line = PROGRAM
+        .lines()
+        .position(|line| line.contains("hot line"))
+        .unwrap()
+        + 1;
+    assert_eq!(hot["places"][0]["line"], format!("test.c:{line}"));
+    assert_eq!(number(hot, "threads"), 4);
+    assert_eq!(number(hot, "acquisitions"), 800);
+    let contended = number(hot, "contended");
+    assert!((4..800).contains(&contended), "{contended}");
+    let (waited, held) = (number(hot, "waited_ns"), number(hot, "held_ns"));
+    assert!(held >= 800 * 100_000, "{held}");
+    let wall = (seen["wall_s"].as_f64().expect("a time") * 1e9) as u64;
+    assert!((4 * 50_000_000..4 * wall).contains(&waited), "{waited}");
+    assert!(held < wall);
+    assert!(number(hot, "held_max_ns") >= 100_000);
+    assert!((50_000_000..=waited).contains(&number(hot, "waited_max_ns")));
+    let before = ["from_same_thread", "from_same_node", "from_other_node"];
+    let from = |row: &Value| before.map(|name| number(row, name));
+    assert_eq!(from(hot).iter().sum::<u64>(), 800); // hold() was first
+    assert!(from(hot)[1] >= 4);
+
+    let cold = place(&seen, "at_cold");
+    assert_eq!(number(cold, "threads"), 1);
+    assert_eq!(number(cold, "acquisitions"), 100);
+    assert_eq!(
+        (number(cold, "contended"), number(cold, "waited_ns")),
+        (0, 0)
+    );
+    assert_eq!(from(cold), [99, 0, 0]);
+
+    assert_eq!(seen["mutexes"].as_array().expect("rows").len(), 2);
+    assert_eq!(seen["mutexes"][0]["places"][0]["function"], "at_hot");
+    assert_eq!(number(&seen, "threads"), 6);
+    assert_eq!(number(&seen, "lost"), 0);
+    assert_eq!(seen["advice"]["rule"], "long_holds");
+    let compare = format!("lockworks compare --lock mutex -- {program} hot");
+    assert_eq!(seen["try_it"], compare);
+
+    let output = profile(&["--top", "1", "--", program, "hot"])
+        .output()
+        .unwrap();
+    let tables = text(&output.stdout);
+    assert!(
+        tables.contains("at_hot test.c:") && !tables.contains("at_cold"),
+        "{tables}"
+    );
+    assert!(tables.ends_with(&format!("Try: {compare}\n")), "{tables}");
+}
+
+#[test]
+fn held_twice_is_held_once_and_a_wait_for_a_condition_holds_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let seen = json(profile(&["--json", program.to_str().unwrap(), "kinds"]), 3);
+    let recursion = place(&seen, "at_recursion");
+    assert_eq!(number(recursion, "acquisitions"), 1);
+    assert!(number(recursion, "held_ns") >= 1_000_000);
+    let waits = seen["mutexes"].as_array().expect("rows").iter();
+    let mut waits = waits.filter(|row| row["places"][0]["function"] == "at_wait");
+    let wait = waits.next().expect("a mutex");
+    assert_eq!(number(wait, "acquisitions"), 2);
+    assert_eq!(
+        (number(wait, "after_condition"), number(wait, "contended")),
+        (1, 0)
+    );
+    assert_eq!(number(wait, "waited_ns"), 0);
+    assert!(number(wait, "held_ns") < 1_000_000_000);
+}
+
+#[test]
+fn hand_offs_are_told_apart_by_node() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let allowed = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();
+    let mut cpus = (0..nix::sched::CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap());
+    let (Some(a), Some(b)) = (cpus.next(), cpus.next()) else {
+        return;
+    };
+    let (a, b) = (a.to_string(), b.to_string());
+    let mut command = profile(&["--json", program.to_str().unwrap(), "nodes", &a, &b]);
+    command.env("LOCKWORKS_TOPOLOGY", format!("{a}:{b}"));
+    let seen = json(command, 5);
+    assert_eq!(number(&seen, "nodes"), 2);
+    let cold = place(&seen, "at_cold");
+    assert_eq!(number(cold, "acquisitions"), 5);
+    assert_eq!(number(cold, "from_same_thread"), 2); // it has moved meanwhile
+    assert_eq!(number(cold, "from_same_node"), 0);
+    assert_eq!(number(cold, "from_other_node"), 2);
+}
+
+#[test]
+fn nothing_is_lost_of_children_and_of_who_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let seen = json(
+        profile(&["--json", program.to_str().unwrap(), "killed"]),
+        137,
+    );
+    assert_eq!(number(&seen, "processes"), 2);
+    for function in ["at_hot", "at_cold"] {
+        assert_eq!(number(place(&seen, function), "acquisitions"), 1);
+    }
+    let pids = |function| place(&seen, function)["mutexes"][0][0].clone();
+    assert_ne!(pids("at_hot"), pids("at_cold"));
+}
+
+#[test]
+fn programs_without_debug_information_are_told_by_offset() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &["-s"]);
+    let output = profile(&[program.to_str().unwrap(), "hot"])
+        .output()
+        .unwrap();
+    assert!(
+        text(&output.stdout).contains(" test+0x"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &["-static"]);
+    for (args, status, words) in [
+        (&["no-such-program"][..], 127, "'no-such-program' not found"),
+        (
+            &[program.to_str().unwrap(), "hot"],
+            126,
+            "linked statically",
+        ),
+        (
+            &["-o", "/nowhere/file", "true"],
+            2,
+            "cannot write /nowhere/file",
+        ),
+        (&["--top", "0", "true"], 2, "--top"),
+    ] {
+        let output = profile(args).output().expect("the command runs");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * pthread_mutex_*() and the waits of pthread_cond_*(), measured around those of glibc.
+ *
+ * An acquisition tries first, so that those are known that had to wait, all of them. No allocation,
+ * no lock, no system call but the clock, where that is one.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include <lockworks/lockworks.h>
+
+#include "../preload/glibc.h"
+#include "record.h"
+
+/* Null until we are relocated, when it is its own address. */
+static const void *const volatile lw_relocated = (const void *)&lw_relocated;
+
+/* While the loader relocates there is one thread, which needs no lock, and nothing can be called.
+ */
+static inline bool lw_is_too_early(void)
+{
+	return lw_unlikely(lw_relocated != (const void *)&lw_relocated);
+}
+
+static uint64_t lw_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void lw_add(uint64_t ns, uint64_t *sum, uint64_t *max)
+{
+	*sum += ns;
+	if (*max < ns)
+		*max = ns;
+}
+
+static uint32_t lw_self(struct lw_profile *profile)
+{
+	if (lw_unlikely(!lw_profile_thread))
+		lw_profile_thread = (uint32_t)lw_fetch_add(&profile->threads, 1, relaxed) + 1;
+	return lw_profile_thread;
+}
+
+/* The record */
+
+/* Its entry. NULL: it has none; with `add`, there is no room near where it should be. */
+static struct lw_profile_mutex *lw_find(struct lw_profile *profile, pthread_mutex_t *mutex,
+					bool add)
+{
+	const uint64_t address = (uintptr_t)mutex;
+	uint64_t at = address * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+	for (int probes = 0; probes < 64; probes++, at++) {
+		struct lw_profile_mutex *of = &profile->mutex[at % LW_PROFILE_MUTEXES];
+		uint64_t found = lw_load(&of->address, relaxed);
+
+		/* Another mutex may come first, but nobody else has this one. */
+		if (!found && (!add || lw_try_cmpxchg(&of->address, &found, address, relaxed)))
+			return add ? of : NULL;
+		if (found == address)
+			return of;
+	}
+	return NULL;
+}
+
+static struct lw_profile_site *lw_site_new(struct lw_profile *profile, struct lw_profile_mutex *of,
+					   uint64_t caller)
+{
+	uint64_t taken = lw_load(&profile->sites, relaxed) < LW_PROFILE_SITES
+				 ? lw_fetch_add(&profile->sites, 1, relaxed)
+				 : LW_PROFILE_SITES;
+	struct lw_profile_site *site = &profile->site[taken];
+
+	if (taken >= LW_PROFILE_SITES)
+		return NULL;
+	site->mutex = (uint32_t)(of - profile->mutex);
+	site->caller = caller;
+	site->next_site = of->first_site;
+	of->first_site = (uint32_t)taken + 1;
+	lw_profile_know(profile, caller);
+	return site;
+}
+
+/* The mutex at this place, which comes to the front of its list. NULL: there is no room. */
+static struct lw_profile_site *lw_site(struct lw_profile *profile, struct lw_profile_mutex *of,
+				       uint64_t caller)
+{
+	uint32_t *link = &of->first_site;
+
+	while (*link) {
+		struct lw_profile_site *site = &profile->site[*link - 1];
+		uint32_t number = *link;
+
+		if (site->caller == caller) {
+			*link = site->next_site;
+			site->next_site = of->first_site;
+			of->first_site = number;
+			return site;
+		}
+		link = &site->next_site;
+	}
+	return lw_site_new(profile, of, caller);
+}
+
+enum lw_came { LW_AT_ONCE, LW_CONTENDED, LW_AFTER_WAIT };
+
+static void lw_lose(struct lw_profile *profile, enum lw_came came)
+{
+	lw_fetch_add(&profile->lost, 1, relaxed);
+	if (came == LW_CONTENDED)
+		lw_fetch_add(&profile->lost_contended, 1, relaxed);
+}
+
+static void lw_count(struct lw_profile_mutex *of, struct lw_profile_site *site, uint32_t self,
+		     enum lw_came came, uint64_t waited)
+{
+	site->acquisitions++;
+	site->threads[self % 256 / 64] |= UINT64_C(1) << self % 64;
+	if (came == LW_CONTENDED) {
+		site->contended++;
+		lw_add(waited, &site->waited_ns, &site->waited_max_ns);
+	} else if (came == LW_AFTER_WAIT) {
+		site->after_wait++;
+	}
+	if (!of->last_thread)
+		return;
+	if (of->last_thread == self)
+		site->from_same_thread++;
+	else if (of->last_node == lw_current_node())
+		site->from_same_node++;
+	else
+		site->from_other_node++;
+}
+
+/* We hold the mutex, and wanted it at `begun`. */
+static void lw_acquired(pthread_mutex_t *mutex, const void *caller, enum lw_came came,
+			uint64_t begun)
+{
+	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
+	struct lw_profile_mutex *of;
+	struct lw_profile_site *site;
+	uint32_t self;
+
+	if (!profile)
+		return;
+	self = lw_self(profile);
+	of = lw_find(profile, mutex, true);
+	if (of && of->depth && of->holder == self &&
+	    (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE) {
+		of->depth++;
+		return;
+	}
+	site = of ? lw_site(profile, of, (uintptr_t)caller) : NULL;
+	if (!site) {
+		if (of)
+			of->depth = 0;
+		lw_lose(profile, came);
+		return;
+	}
+	of->since = lw_now();
+	lw_count(of, site, self, came, of->since - begun);
+	of->holder = self;
+	of->depth = 1;
+}
+
+/* We hold it still. */
+static void lw_releases(pthread_mutex_t *mutex)
+{
+	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
+	struct lw_profile_mutex *of = profile ? lw_find(profile, mutex, false) : NULL;
+	struct lw_profile_site *site;
+
+	/* An error checking mutex may not be ours. */
+	if (!of || of->holder != lw_profile_thread || !of->depth || --of->depth)
+		return;
+	site = &profile->site[of->first_site - 1];
+	lw_add(lw_now() - of->since, &site->held_ns, &site->held_max_ns);
+	of->last_thread = lw_profile_thread;
+	of->last_node = lw_current_node();
+}
+
+static bool lw_holds(int error)
+{
+	return error == 0 || error == EOWNERDEAD;
+}
+
+/* What programs call */
+
+/* Tries; where others hold it, has `lock` wait for it. */
+#define LW_MEASURE(mutex, lock)                                                  \
+	({                                                                       \
+		const void *caller = __builtin_return_address(0);                \
+		int error;                                                       \
+		if (lw_is_too_early())                                           \
+			return 0;                                                \
+		error = lw_glibc()->mutex_trylock(mutex);                        \
+		if (error == EBUSY) {                                            \
+			uint64_t begun = lw_now();                               \
+			error = (lock);                                          \
+			if (lw_holds(error))                                     \
+				lw_acquired(mutex, caller, LW_CONTENDED, begun); \
+		} else if (lw_holds(error)) {                                    \
+			lw_acquired(mutex, caller, LW_AT_ONCE, 0);               \
+		}                                                                \
+		error;                                                           \
+	})
+
+LW_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	return LW_MEASURE(mutex, lw_glibc()->mutex_lock(mutex));
+}
+
+LW_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *deadline)
+{
+	return LW_MEASURE(mutex, lw_glibc()->mutex_timedlock(mutex, deadline));
+}
+
+LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
+				      const struct timespec *deadline)
+{
+	/* Refused even where the mutex is free, which a try would not tell. */
+	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && !lw_is_too_early())
+		return lw_glibc()->mutex_clocklock(mutex, clock, deadline);
+	return LW_MEASURE(mutex, lw_glibc()->mutex_clocklock(mutex, clock, deadline));
+}
+
+LW_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	return LW_MEASURE(mutex, EBUSY);
+}
+
+LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	if (lw_is_too_early())
+		return 0;
+	lw_releases(mutex);
+	return lw_glibc()->mutex_unlock(mutex);
+}
+
+/* The mutex is released, and acquired again; what lies between is not waiting for it. */
+#define LW_MEASURE_WAIT(mutex, wait)                              \
+	({                                                        \
+		const void *caller = __builtin_return_address(0); \
+		int error;                                        \
+		lw_releases(mutex);                               \
+		error = (wait);                                   \
+		lw_acquired(mutex, caller, LW_AFTER_WAIT, 0);     \
+		error;                                            \
+	})
+
+LW_EXPORT int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	return LW_MEASURE_WAIT(mutex, lw_glibc()->cond_wait(cond, mutex));
+}
+
+LW_EXPORT int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+				     const struct timespec *deadline)
+{
+	return LW_MEASURE_WAIT(mutex, lw_glibc()->cond_timedwait(cond, mutex, deadline));
+}
+
+LW_EXPORT int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+				     const struct timespec *deadline)
+{
+	return LW_MEASURE_WAIT(mutex, lw_glibc()->cond_clockwait(cond, mutex, clock, deadline));
+}
+
+/* Older programs may know these by their names inside of glibc, too. */
+#define LW_OLD_NAME(name) \
+	LW_EXPORT __typeof__(name) __##name __attribute__((alias(#name), copy(name)))
+LW_OLD_NAME(pthread_mutex_lock);
+LW_OLD_NAME(pthread_mutex_trylock);
+LW_OLD_NAME(pthread_mutex_unlock);

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* The file of a process, in the directory LOCKWORKS_PROFILE; a child of a fork has one of its own.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <lockworks/lockworks.h>
+
+#include "record.h"
+
+struct lw_profile_own lw_profile_own;
+__thread uint32_t lw_profile_thread;
+
+/* Modules */
+
+static struct lw_tas lw_modules_lock;
+
+static bool lw_is_known(struct lw_profile *profile, uint64_t address)
+{
+	uint64_t modules = lw_load(&profile->modules, acquire);
+
+	for (uint64_t i = 0; i < modules; i++) {
+		if (address >= profile->module[i].start && address < profile->module[i].end)
+			return true;
+	}
+	return false;
+}
+
+/* Of a line of /proc/self/maps, if it is of code from a file that is not in the record yet. */
+static void lw_module_add(struct lw_profile *profile, const char *line)
+{
+	uint64_t modules = lw_load(&profile->modules, relaxed);
+	struct lw_profile_module *module = &profile->module[modules];
+	unsigned long start, end, offset;
+	char rights[5];
+	int path;
+
+	if (modules == LW_PROFILE_MODULES ||
+	    sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &start, &end, rights, &offset, &path) < 4 ||
+	    rights[2] != 'x' || line[path] != '/' || lw_is_known(profile, start))
+		return;
+	module->start = start;
+	module->end = end;
+	module->offset = offset;
+	snprintf(module->path, sizeof(module->path), "%s", line + path);
+	/* release: the module */
+	lw_store(&profile->modules, modules + 1, release);
+}
+
+static void lw_modules_read(struct lw_profile *profile)
+{
+	static char text[16384];
+	size_t length = 0;
+	ssize_t got;
+	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
+	if (maps < 0)
+		return;
+	while ((got = read(maps, text + length, sizeof(text) - 1 - length)) > 0) {
+		char *line = text, *end;
+
+		length += (size_t)got;
+		text[length] = '\0';
+		for (; (end = strchr(line, '\n')); line = end + 1) {
+			*end = '\0';
+			lw_module_add(profile, line);
+		}
+		length = strlen(line);
+		memmove(text, line, length);
+	}
+	close(maps);
+}
+
+void lw_profile_know(struct lw_profile *profile, uint64_t address)
+{
+	int saved = errno;
+
+	/* Not taken: somebody else is at it, perhaps whom we interrupt. Another place will do it.
+	 */
+	if (!lw_is_known(profile, address) && lw_tas_trylock(&lw_modules_lock)) {
+		lw_modules_read(profile);
+		lw_tas_unlock(&lw_modules_lock);
+	}
+	errno = saved;
+}
+
+/* The file */
+
+static int lw_record_create(const char *directory)
+{
+	char path[4096];
+	int file = -1;
+
+	/* A process that has become another program has the same number. */
+	for (int n = 0; n < 10000; n++) {
+		snprintf(path, sizeof(path), "%s/%d-%d", directory, (int)getpid(), n);
+		file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (file >= 0 || errno != EEXIST)
+			break;
+	}
+	return file;
+}
+
+static struct lw_profile *lw_record_map(int file)
+{
+	void *memory = MAP_FAILED;
+
+	if (file >= 0 && ftruncate(file, sizeof(struct lw_profile)) == 0)
+		memory = mmap(NULL, sizeof(struct lw_profile), PROT_READ | PROT_WRITE, MAP_SHARED,
+			      file, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void lw_record_begin(void)
+{
+	const char *directory = getenv("LOCKWORKS_PROFILE");
+	struct lw_profile *profile;
+	int saved = errno, file;
+
+	if (!directory)
+		return;
+	file = lw_record_create(directory);
+	profile = lw_record_map(file);
+	if (file >= 0)
+		close(file);
+	if (!profile) {
+		dprintf(STDERR_FILENO,
+			"lockworks: process %d is not profiled: cannot write in %s\n",
+			(int)getpid(), directory);
+		errno = saved;
+		return;
+	}
+	profile->pid = (uint64_t)getpid();
+	profile->nodes = lw_topology_nodes();
+	profile->module_size = sizeof(struct lw_profile_module);
+	profile->mutex_size = sizeof(struct lw_profile_mutex);
+	profile->site_size = sizeof(struct lw_profile_site);
+	profile->most_modules = LW_PROFILE_MODULES;
+	profile->most_mutexes = LW_PROFILE_MUTEXES;
+	profile->most_sites = LW_PROFILE_SITES;
+	lw_modules_read(profile);
+	profile->magic = LW_PROFILE_MAGIC;
+	/* release: all of that */
+	lw_store(&lw_profile_own.record, profile, release);
+	errno = saved;
+}
+
+/* What the child does is not to be mixed with what its parent does. */
+static void lw_record_fork_child(void)
+{
+	struct lw_profile *of_parent = lw_load(&lw_profile_own.record, relaxed);
+
+	if (!of_parent)
+		return;
+	lw_store(&lw_profile_own.record, NULL, relaxed);
+	munmap(of_parent, sizeof(*of_parent));
+	lw_profile_thread = 0;
+	memset(&lw_modules_lock, 0, sizeof(lw_modules_lock));
+	lw_record_begin();
+}
+
+__attribute__((constructor(102))) static void lw_record_start(void)
+{
+	pthread_atfork(NULL, NULL, lw_record_fork_child);
+	lw_record_begin();
+}
