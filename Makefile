@@ -27,7 +27,7 @@ INSTALLED = $(PREFIX)/include/lockworks $(PREFIX)/lib/liblockworks.a $(PREFIX)/l
 	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/liblockworks-preload.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo setup setup-kernel test test-format test-c test-preload test-headers test-cargo \
+.PHONY: all lib cargo programs setup setup-kernel setup-programs test test-format test-c test-preload test-headers test-cargo \
 	test-kernel test-kernel-quick demo bench install install-lib uninstall clean help
 .DELETE_ON_ERROR:
 
@@ -43,6 +43,16 @@ setup:
 
 setup-kernel: setup
 	@scripts/setup.sh kernel
+
+setup-programs: setup
+	@scripts/setup.sh programs
+
+# Loads for libraries, which know nothing of us.
+programs: build/programs/readrandom
+
+build/programs/readrandom: tests/programs/readrandom.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=gnu++17 $(WARNINGS) -pthread $(CFLAGS) $< $(LDFLAGS) -lleveldb -o $@
 
 build/%.o: %.c
 	@mkdir -p $(@D)
@@ -73,7 +83,7 @@ build/tests/%: tests/user/%.c build/liblockworks.a
 build/tests/conformance: build/tests/shared/client.o
 build/tests/lockref: build/tests/shared/lockref_planted.o
 
-test: setup test-format test-c test-preload test-headers test-cargo test-kernel-quick
+test: setup setup-programs test-format test-c test-preload test-headers test-cargo test-kernel-quick
 
 test-format:
 	clang-format --dry-run -Werror $(C_FILES)
@@ -133,7 +143,7 @@ test-headers: lib
 	done
 	@test -z "$$(nm -D --defined-only build/liblockworks.so | grep -v ' lw_')"
 
-test-cargo: lib
+test-cargo: lib programs
 	$(CARGO) test --release --workspace
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
@@ -149,7 +159,7 @@ test-kernel: setup-kernel
 demo: setup all
 	target/release/lockworks demo
 
-bench: setup all
+bench: setup-programs all programs
 	target/release/lockworks-bench
 
 install: install-lib cargo

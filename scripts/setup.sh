@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# See that the tools are there; with "kernel", those that only the kernels' tests need.
+# See that the tools are there; with "kernel" or "programs", also what only those tests need.
 # As root, install the missing ones that Debian has.
 set -euo pipefail
 
@@ -27,6 +27,18 @@ if [[ ${1-} = kernel ]]; then
 	want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
 	want qemu-system-arm command -v qemu-system-aarch64
 	want mmdebstrap command -v mmdebstrap
+fi
+if [[ ${1-} = programs ]]; then
+	want memcached command -v memcached
+	want libmemcached-tools command -v memcaslap
+	want libleveldb-dev test -e /usr/include/leveldb/db.h
+	want redis-server command -v redis-server
+	want redis-tools command -v redis-benchmark
+	want mariadb-server command -v mariadbd
+	want mariadb-client command -v mariadb-slap
+	want stress-ng command -v stress-ng
+	want python3 test -x /usr/bin/python3
+	want '^libpython3[.][0-9]+-testsuite$' /usr/bin/python3 -c 'import test.test_threading'
 fi
 
 if ((${#packages[@]})); then
