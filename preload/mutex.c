@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,11 @@ _Static_assert(sizeof(((pthread_mutex_t *)0)->__data.__lock) == 4, "a lock has 4
 
 /* The lock */
 
+static inline bool lw_is_default(void)
+{
+	return lw_load(&lw_choice.special, relaxed) == 0;
+}
+
 /* The most usual case, at one look: a normal mutex, and the default lock serves. */
 static inline bool lw_is_plain(const pthread_mutex_t *mutex)
 {
@@ -23,23 +29,33 @@ static inline bool lw_is_plain(const pthread_mutex_t *mutex)
 		1);
 }
 
-static void lw_take(pthread_mutex_t *mutex)
+static inline void lw_take(pthread_mutex_t *mutex)
 {
-	if (lw_chosen())
+	if (lw_is_default())
+		lw_default_lock(&mutex->__data.__lock);
+	else if (lw_chosen())
 		lw_load(&lw_choice.lock, relaxed)(&mutex->__data.__lock, NULL);
 }
 
-static bool lw_try(pthread_mutex_t *mutex)
+static inline bool lw_try(pthread_mutex_t *mutex)
 {
-	const struct lw_lock_type *type = lw_chosen();
+	const struct lw_lock_type *type;
 
+	if (lw_is_default())
+		return lw_default_trylock(&mutex->__data.__lock);
+	type = lw_chosen();
 	return !type || type->trylock(&mutex->__data.__lock, NULL);
 }
 
-static void lw_release(pthread_mutex_t *mutex)
+static inline void lw_release(pthread_mutex_t *mutex)
 {
-	const struct lw_lock_type *type = lw_chosen();
+	const struct lw_lock_type *type;
 
+	if (lw_is_default()) {
+		lw_default_unlock(&mutex->__data.__lock);
+		return;
+	}
+	type = lw_chosen();
 	if (type)
 		type->unlock(&mutex->__data.__lock, NULL);
 }
@@ -142,9 +158,22 @@ unsigned int lw_mutex_release_whole(pthread_mutex_t *mutex)
 	return count;
 }
 
+/*
+ * Who has signalled us with the mutex held may be waiting for our CPU to release it, or just be
+ * about to: to spin for it would keep both.
+ */
+#define LW_YIELDS 2
+
 void lw_mutex_take_whole(pthread_mutex_t *mutex, unsigned int count)
 {
-	lw_take(mutex);
+	bool taken = lw_try(mutex);
+
+	for (int yields = 0; !taken && yields < LW_YIELDS; yields++) {
+		sched_yield();
+		taken = lw_try(mutex);
+	}
+	if (!taken)
+		lw_take(mutex);
 	lw_hold(mutex, count);
 }
 

@@ -42,9 +42,9 @@ condition variables go with them; those that are shared between processes, robus
 protect priorities go to glibc as ever, and so do rwlocks, barriers and semaphores. What takes no
 part: programs that bring their own locks, as those written in Go or Rust do.
 
-Locks that may serve have 4 bytes. Those whose waiters sleep suit any program: mutex, pv, unfair. The others
-spin, and are for programs with fewer threads than CPUs; a line on standard error warns when that
-does not hold.
+Locks that may serve have 4 bytes. Those whose waiters sleep suit any program: mutex, pv, unfair. The
+others spin, and are for programs with no more threads than CPUs; one line on standard error warns
+when that does not hold.
 
 The environment, which has effect without this command too:
   LOCKWORKS_LOCK=LOCK       the lock
