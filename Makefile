@@ -187,6 +187,7 @@ help:
 	@echo 'make             build the C library (build/) and the programs (target/release/)'
 	@echo 'make test        check everything'
 	@echo 'make test-kernel all that can be checked of kernels; an hour. make test has some of it'
+	@echo 'make programs    drivers of libraries that the tests and benchmarks load (build/programs/)'
 	@echo 'make demo        see what it does'
 	@echo 'make bench       measure the locks side by side on this machine'
 	@echo 'make install     PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'

@@ -267,9 +267,9 @@ fn measure(cli: &Cli) -> Result<Report> {
 
 fn notes(quick: bool, scale: &Scale) -> Vec<String> {
     let mut notes = vec![format!(
-        "Medians of {} rounds alone, {} of two threads, {} past the CPU count; ratios are taken \
-         within each round.",
-        scale.rounds, scale.rounds_contended, scale.rounds_oversubscribed
+        "Medians of {} rounds alone, {} of two threads, {} past the CPU count, {} of programs; \
+         ratios are taken within each round.",
+        scale.rounds, scale.rounds_contended, scale.rounds_oversubscribed, scale.rounds_programs
     )];
     if quick {
         notes.push("--quick: these figures only show that everything runs.".to_string());

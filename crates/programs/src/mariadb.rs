@@ -78,7 +78,7 @@ impl Program for Mariadb {
             .wait_until(|| output("mariadb-admin", client("mariadb-admin").arg("ping")).is_ok())?;
         runner.check(&server)?;
 
-        let operations: u32 = size.of(1600, 16_000);
+        let operations: u32 = size.of(1_600, 32_000);
         let load = output(
             "mariadb-slap",
             client("mariadb-slap")

@@ -50,7 +50,7 @@ impl Program for Redis {
         server.wait_until(|| ask(&socket, &["ping"]).is_ok_and(|answer| answer == "PONG\n"))?;
         runner.check(&server)?;
 
-        let operations: u32 = size.of(2_000, 10_000);
+        let operations: u32 = size.of(2_000, 50_000);
         let load = output(
             "redis-benchmark",
             command("redis-benchmark")

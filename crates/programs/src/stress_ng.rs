@@ -29,7 +29,7 @@ impl Program for StressNg {
     }
 
     fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
-        let per_second = stress(runner, "mutex", clients, size.of(20_000, 1_000_000), &[])?;
+        let per_second = stress(runner, "mutex", clients, size.of(20_000, 500_000), &[])?;
         let few = ["--pthread-max", "32"];
         stress(runner, "pthread", clients, size.of(1_000, 2_000), &few)?;
         Ok(Outcome {
