@@ -45,7 +45,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/liblockworks-profile.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo setup setup-kernel test test-format test-c test-preload stage test-headers \
+.PHONY: all lib cargo programs setup setup-kernel setup-programs test test-format test-c test-preload stage test-headers \
 	test-install test-examples test-sanitizers test-cargo test-kernel test-kernel-quick demo bench \
 	install install-lib uninstall clean help
 .DELETE_ON_ERROR:
@@ -63,6 +63,16 @@ setup:
 
 setup-kernel: setup
 	@scripts/setup.sh kernel
+
+setup-programs: setup
+	@scripts/setup.sh programs
+
+# Loads for libraries, which know nothing of us.
+programs: build/programs/readrandom
+
+build/programs/readrandom: tests/programs/readrandom.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=gnu++17 $(WARNINGS) -pthread $(CFLAGS) $< $(LDFLAGS) -lleveldb -o $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -104,7 +114,7 @@ $(BUILD)/sanitizers/%: tests/sanitizers/%.c $(BUILD)/tests/shared/client.o $(BUI
 $(BUILD)/tests/conformance: $(BUILD)/tests/shared/client.o
 $(BUILD)/tests/lockref: $(BUILD)/tests/shared/lockref_planted.o
 
-test: setup test-format test-c test-preload test-headers test-install test-examples \
+test: setup setup-programs test-format test-c test-preload test-headers test-install test-examples \
 	test-sanitizers test-cargo test-kernel-quick
 
 test-format:
@@ -201,7 +211,7 @@ test-sanitizers:
 			{ echo "it has nothing to say against a lock that does not lock"; exit 1; }; \
 	done
 
-test-cargo: lib
+test-cargo: lib programs
 	$(CARGO) test --release --workspace
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
@@ -217,7 +227,7 @@ test-kernel: setup-kernel
 demo: setup all
 	$(TARGET)/release/lockworks demo
 
-bench: setup all
+bench: setup-programs all programs
 	$(TARGET)/release/lockworks-bench
 
 install: install-lib cargo
@@ -248,6 +258,7 @@ help:
 	@echo 'make             build the C library (build/) and the programs (target/release/)'
 	@echo 'make test        check everything'
 	@echo 'make test-kernel all that can be checked of kernels; an hour. make test has some of it'
+	@echo 'make programs    drivers of libraries that the tests and benchmarks load (build/programs/)'
 	@echo 'make demo        see what it does'
 	@echo 'make bench       measure the locks side by side on this machine'
 	@echo 'make install     PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# See that the tools are there; with "kernel", those that only the kernels' tests need.
+# See that the tools are there; with "kernel" or "programs", also what only those tests need.
 # As root, install the missing ones that Debian has.
 set -euo pipefail
 
@@ -29,14 +29,34 @@ if [[ ${1-} = kernel ]]; then
 	want qemu-system-arm command -v qemu-system-aarch64
 	want mmdebstrap command -v mmdebstrap
 fi
+if [[ ${1-} = programs ]]; then
+	want memcached command -v memcached
+	want libmemcached-tools command -v memcaslap
+	want libleveldb-dev test -e /usr/include/leveldb/db.h
+	want redis-server command -v redis-server
+	want redis-tools command -v redis-benchmark
+	want mariadb-server-core command -v mariadbd
+	want mariadb-client command -v mariadb-slap
+	want stress-ng command -v stress-ng
+	want python3 test -x /usr/bin/python3
+	want '^libpython3[.][0-9]+-testsuite$' /usr/bin/python3 -c 'import test.test_threading'
+fi
 
 if ((${#packages[@]})); then
 	if ((EUID)) || ! command -v apt-get >/dev/null; then
 		echo "setup: missing, to be installed first: ${packages[*]}" >&2
 		exit 1
 	fi
+	# Tests start servers of their own: none is to run because it was installed.
+	if [[ ! -e /usr/sbin/policy-rc.d ]]; then
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+		install -m 755 /dev/stdin /usr/sbin/policy-rc.d <<<$'#!/bin/sh\nexit 101'
+	fi
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+	for package in "${packages[@]}"; do
+		[[ $package != @(memcached|redis-server) ]] || systemctl -q disable "$package" || true
+	done
 fi
 
 if ! command -v cargo >/dev/null; then

@@ -1,5 +1,7 @@
 //! This machine: its CPUs, and threads that stay on one of them.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -34,6 +36,12 @@ impl Host {
             cpus,
         })
     }
+}
+
+/// The `lockworks` command that was built beside this program.
+pub fn lockworks() -> Result<PathBuf> {
+    let this = std::env::current_exe().context("cannot find this program")?;
+    Ok(this.with_file_name("lockworks"))
 }
 
 /// Keeps this thread on one CPU.

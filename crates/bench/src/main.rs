@@ -8,6 +8,7 @@ mod host;
 mod lock;
 mod output;
 mod oversubscribed;
+mod programs;
 mod progress;
 mod references;
 mod report;
@@ -73,6 +74,8 @@ enum Part {
     Reproduction,
     /// The model checker's speed and memory
     Checker,
+    /// memcached, leveldb, redis, MariaDB and stress-ng under locks of ours and under glibc
+    Programs,
 }
 
 /// What a process of its own does for the run.
@@ -110,6 +113,8 @@ pub struct Scale {
     pub rounds_checker: usize,
     /// Most threads of a check.
     pub checked_threads: usize,
+    /// Rounds of the programs, each of which runs them under every lock.
+    pub rounds_programs: usize,
 }
 
 const FULL: Scale = Scale {
@@ -124,6 +129,7 @@ const FULL: Scale = Scale {
     simulated_ms: 20.0,
     rounds_checker: 3,
     checked_threads: usize::MAX,
+    rounds_programs: 3,
 };
 
 const QUICK: Scale = Scale {
@@ -138,6 +144,7 @@ const QUICK: Scale = Scale {
     simulated_ms: 1.0,
     rounds_checker: 1,
     checked_threads: 2,
+    rounds_programs: 1,
 };
 
 fn main() -> ExitCode {
@@ -202,6 +209,12 @@ fn measure(cli: &Cli) -> Result<Report> {
         Vec::new()
     };
     steps += tables.len();
+    let loads = if wanted(Part::Programs) && !cli.quick {
+        programs::loads()
+    } else {
+        Vec::new()
+    };
+    steps += programs::steps(scale, &loads);
     let progress = Progress::new(steps);
 
     let mut report = Report {
@@ -213,6 +226,7 @@ fn measure(cli: &Cli) -> Result<Report> {
         simulator: Vec::new(),
         reproduction: Vec::new(),
         checker: Vec::new(),
+        programs: Vec::new(),
     };
     if wanted(Part::Uncontended) {
         let sections = uncontended::measure(&host, scale, &locks, &progress)?;
@@ -243,15 +257,19 @@ fn measure(cli: &Cli) -> Result<Report> {
     if wanted(Part::Checker) {
         report.checker = checker::measure(&host, scale, &progress)?;
     }
+    if wanted(Part::Programs) && !cli.quick {
+        report.programs = programs::measure(scale, &loads, &progress)?;
+        report.notes.extend(programs::missing());
+    }
     progress.finish();
     Ok(report)
 }
 
 fn notes(quick: bool, scale: &Scale) -> Vec<String> {
     let mut notes = vec![format!(
-        "Medians of {} rounds alone, {} of two threads, {} past the CPU count; ratios are taken \
-         within each round.",
-        scale.rounds, scale.rounds_contended, scale.rounds_oversubscribed
+        "Medians of {} rounds alone, {} of two threads, {} past the CPU count, {} of programs; \
+         ratios are taken within each round.",
+        scale.rounds, scale.rounds_contended, scale.rounds_oversubscribed, scale.rounds_programs
     )];
     if quick {
         notes.push("--quick: these figures only show that everything runs.".to_string());

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::checker::Proof;
 use crate::host::Host;
 use crate::lock::Lock;
+use crate::programs::Served;
 use crate::reproduction::Reproduction;
 use crate::series::{Range, Series};
 use crate::simulator::Simulation;
@@ -31,6 +32,8 @@ pub struct Report {
     pub reproduction: Vec<Reproduction>,
     /// The model checker's speed and memory.
     pub checker: Vec<Proof>,
+    /// Programs of others under locks of Lockworks.
+    pub programs: Vec<Served>,
 }
 
 /// Locks side by side in one situation.
@@ -286,6 +289,9 @@ impl Report {
         if !self.checker.is_empty() {
             self.write_checker(&mut text);
         }
+        if !self.programs.is_empty() {
+            self.write_programs(&mut text);
+        }
         self.write_verdict(&mut text);
         text
     }
@@ -327,6 +333,28 @@ impl Report {
             grid.add_row(proof.cells());
         }
         for column in [1, 2, 3, 4] {
+            if let Some(column) = grid.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let _ = writeln!(text, "{grid}\n");
+    }
+
+    fn write_programs(&self, text: &mut String) {
+        let _ = writeln!(text, "Programs, unmodified, by the lock in their mutexes");
+        let mut grid = grid(&[
+            "program",
+            "clients",
+            "lock",
+            "operations/s",
+            "min..max",
+            "of glibc",
+            "required",
+        ]);
+        for served in &self.programs {
+            grid.add_row(served.cells());
+        }
+        for column in [1, 3, 4, 5] {
             if let Some(column) = grid.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -382,7 +410,8 @@ impl Report {
         }
         let others = (self.simulator.iter().map(Simulation::judged))
             .chain(self.reproduction.iter().map(Reproduction::judged))
-            .chain(self.checker.iter().map(Proof::judged));
+            .chain(self.checker.iter().map(Proof::judged))
+            .chain(self.programs.iter().filter_map(Served::judged));
         for judged in others {
             match judged {
                 Ok(()) => met += 1,

@@ -1,6 +1,6 @@
 //! How near the simulator comes to the published tables, by `lockworks reproduce`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::host;
 use crate::progress::Progress;
 
 /// One table.
@@ -28,7 +29,7 @@ pub struct Reproduction {
 
 /// The tables that `lockworks reproduce` has; none if the command is not there.
 pub fn tables() -> Result<Vec<String>> {
-    let Ok(child) = Command::new(sibling()?)
+    let Ok(child) = Command::new(host::lockworks()?)
         .args(["reproduce", "--json"])
         .output()
     else {
@@ -47,7 +48,7 @@ pub fn tables() -> Result<Vec<String>> {
 
 /// Reproduces these tables.
 pub fn measure(tables: &[String], progress: &Progress) -> Result<Vec<Reproduction>> {
-    let program = sibling()?;
+    let program = host::lockworks()?;
     tables
         .iter()
         .map(|table| {
@@ -55,12 +56,6 @@ pub fn measure(tables: &[String], progress: &Progress) -> Result<Vec<Reproductio
             reproduce(&program, table)
         })
         .collect()
-}
-
-/// The `lockworks` command that was built beside this program.
-fn sibling() -> Result<PathBuf> {
-    let this = std::env::current_exe().context("cannot find this program")?;
-    Ok(this.with_file_name("lockworks"))
 }
 
 fn reproduce(program: &Path, table: &str) -> Result<Reproduction> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lockworks::{Setting, Tunable};
 use lockworks_check::{
-    Check, Config, End, Event, Limits, Memory, Mode, Outcome, Site, Time, lock_types,
+    COND, Check, Config, End, Event, Limits, Memory, Mode, Outcome, Site, Time, lock_types,
 };
 
 fn run(config: &Config) -> Outcome {
@@ -391,16 +391,21 @@ fn paravirt_spinlock() {
         three_kicked("pv", &[("pv_linger", 1)]),
     ]);
     let (missing, events) = keeps_and_counts(&configs);
-    // Its waiters know their place in the queue only to steal from there.
-    let of_places = [
+    // Its waiters do not steal from their places in the queue, so that it needs no lock, and are
+    // not grouped.
+    let of_others = [
         "lw_halting_queue: store node->prev",
+        "lw_halting_queue: store node->run",
+        "lw_halting_queue: store node->numa_node",
         "lw_halting_queue: store node->place",
+        "lw_halting_wait_head: load lock->val",
         "lw_halting_wait_head: store node->place",
         "lw_halting_spin: load lock->val",
         "lw_halting_spin: store node->place",
         "lw_halting_spin: load node->prev",
+        "lw_halting_watch: await_eq lock->val",
     ];
-    assert_eq!(missing, of_places);
+    assert_eq!(missing, of_others);
     assert_counted(
         &events,
         &[
@@ -499,13 +504,16 @@ fn queued_unfair_lock() {
         set(c, &[("unfair_claim", 0)]);
     }));
     let (missing, events) = keeps_and_counts(&configs);
-    // It neither waits with the pending bit nor halts early.
-    let of_pv = [
+    // It neither groups its waiters, nor waits with the pending bit, nor halts early.
+    let of_others = [
+        "lw_halting_queue: store node->run",
+        "lw_halting_queue: store node->numa_node",
+        "lw_halting_wait_head: load lock->val",
         "lw_halting_spin: choose",
         "lw_halting_arrive: fetch_and lock->val",
         "lw_halting_arrive: fetch_or lock->val",
     ];
-    assert_eq!(missing, of_pv);
+    assert_eq!(missing, of_others);
     assert_counted(
         &events,
         &[
@@ -521,6 +529,83 @@ fn queued_unfair_lock() {
         ],
     );
     assert_never_counted(&events, &["halts_early", "kicks_ahead"]);
+}
+
+#[test]
+fn mutex() {
+    let mut configs = halting("mutex");
+    configs.extend(giving_up("mutex"));
+    configs.extend([
+        config("mutex", |c| {
+            c.patient = true;
+            set(c, &[("mutex_claim", 0)]);
+        }),
+        three_once("mutex", |c| {
+            c.patient = true;
+            c.spurious = 0;
+        }),
+        // The head brings one of its NUMA node forward.
+        config("mutex", |c| {
+            c.threads = 4;
+            c.acquisitions = 1;
+            c.nodes = 2;
+            c.memory = Memory::Sc;
+            c.spurious = 0;
+        }),
+    ]);
+    let (missing, events) = keeps_and_counts(&configs);
+    let of_others = [
+        "lw_halting_queue: store node->prev",
+        "lw_halting_queue: store node->place",
+        "lw_halting_wait_head: store node->place",
+        "lw_halting_spin: load lock->val",
+        "lw_halting_spin: store node->place",
+        "lw_halting_spin: load node->prev",
+        "lw_halting_arrive: fetch_and lock->val",
+        "lw_halting_arrive: fetch_or lock->val",
+        "lw_halting_watch: await_eq lock->val",
+    ];
+    assert_eq!(missing, of_others);
+    assert_counted(
+        &events,
+        &[
+            "nodeless_acquisitions",
+            "steals_on_arrival",
+            "waiters_grouped",
+            "halts_at_head",
+            "halts_in_queue",
+            "halts_early",
+            "kicks_at_unlock",
+            "kicks_at_handoff",
+            "spurious_wakeups",
+            "given_up",
+            "wakeups",
+        ],
+    );
+    assert_never_counted(&events, &["steals_behind_head", "kicks_ahead"]);
+}
+
+#[test]
+fn condition_variable() {
+    let of = |change: &dyn Fn(&mut Config)| config(COND, change);
+    let configs = [
+        of(&|_| {}),
+        of(&|c| c.patient = true),
+        of(&|c| c.split_release = true),
+        of(&|c| {
+            c.threads = 3;
+            c.memory = Memory::Sc;
+        }),
+        of(&|c| {
+            c.threads = 3;
+            c.memory = Memory::Sc;
+            c.patient = true;
+            c.spurious = 0;
+        }),
+    ];
+    let (missing, _) = keeps_and_counts(&configs);
+    let of_cond = |site: &String| site.starts_with("lw_cond_");
+    assert_eq!(missing.into_iter().filter(of_cond).count(), 0);
 }
 
 #[test]
@@ -544,7 +629,7 @@ fn mutex_of_linux_3_7_and_with_read_first() {
             three_once(lock, |c| c.slots = Some(1)),
         ];
         let (missing, events) = keeps_and_counts(&configs);
-        let read_first = ["lw_mutex_ask: load mutex->count"];
+        let read_first = ["lw_count_mutex_ask: load mutex->count"];
         assert_eq!(missing, read_first[usize::from(lock == "mutex310")..]);
         assert_counted(
             &events,
@@ -573,6 +658,7 @@ fn no_lock_is_left_out() {
         "pv42",
         "pv",
         "unfair",
+        "mutex",
         "mutex37",
         "mutex310",
     ];

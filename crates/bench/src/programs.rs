@@ -1,0 +1,190 @@
+//! Programs of others under locks of Lockworks, beside the same under glibc.
+//!
+//! A round has every program under every lock. Each run starts the program anew, and must give the
+//! results that it gives under glibc.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result, ensure};
+use lockworks_programs::{MEASURED, Program, Runner, Size};
+use serde::Serialize;
+
+use crate::Scale;
+use crate::host;
+use crate::progress::Progress;
+use crate::series::{self, Range, Series};
+
+/// Under which the programs run; the first is what others are compared with.
+const LOCKS: [Option<&str>; 4] = [None, Some("mutex"), Some("pv"), Some("unfair")];
+
+/// The lock that must be no worse than glibc, and what is no worse: runs differ by so much.
+const JUDGED: &str = "mutex";
+const NO_WORSE: f64 = 0.95;
+const JUDGED_PROGRAMS: [&str; 2] = ["memcached", "leveldb readrandom"];
+
+/// A program, its load, and the lock in its mutexes.
+#[derive(Serialize)]
+pub struct Served {
+    program: &'static str,
+    operation: &'static str,
+    clients: usize,
+    lock: &'static str,
+    rounds: usize,
+    operations_per_second: Range,
+    /// To glibc, taken round by round.
+    ratio: Range,
+    /// The least ratio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    required: Option<f64>,
+}
+
+/// What can be measured here: each program with each number of clients.
+pub fn loads() -> Vec<(&'static dyn Program, usize)> {
+    let there = MEASURED
+        .iter()
+        .filter(|program| program.missing().is_empty());
+    there
+        .flat_map(|&program| {
+            let clients = program.clients(Size::Real).iter();
+            clients.map(move |&clients| (program, clients))
+        })
+        .collect()
+}
+
+/// What cannot, a line each.
+pub fn missing() -> Vec<String> {
+    let missing = MEASURED.iter().filter_map(|program| {
+        let missing = program.missing();
+        let first = missing.first()?.display();
+        let name = program.name();
+        Some(format!(
+            "{name} is not measured: no {first}; `make setup-programs programs` gets it."
+        ))
+    });
+    missing.collect()
+}
+
+/// How many runs [`measure`] makes.
+pub fn steps(scale: &Scale, loads: &[(&dyn Program, usize)]) -> usize {
+    scale.rounds_programs * loads.len() * LOCKS.len()
+}
+
+/// Runs them all.
+pub fn measure(
+    scale: &Scale,
+    loads: &[(&'static dyn Program, usize)],
+    progress: &Progress,
+) -> Result<Vec<Served>> {
+    let lockworks = host::lockworks()?;
+    let mut figures = vec![vec![Series::default(); LOCKS.len()]; loads.len()];
+    let mut results = HashMap::new();
+    for round in 0..scale.rounds_programs {
+        for (load, &(program, clients)) in loads.iter().enumerate() {
+            for lock in series::order(LOCKS.len(), round) {
+                let runner = Runner {
+                    lockworks: &lockworks,
+                    lock: LOCKS[lock],
+                };
+                progress.step(runner.name(), program.name());
+                let outcome = program
+                    .run(&runner, clients, Size::Real)
+                    .with_context(|| format!("{} under {}", program.name(), runner.name()))?;
+                let expected = results.entry(load).or_insert(outcome.results.clone());
+                ensure!(
+                    outcome.results == *expected,
+                    "{} under {} has other results than before: {}, not {expected}",
+                    program.name(),
+                    runner.name(),
+                    outcome.results
+                );
+                figures[load][lock].push(outcome.per_second);
+            }
+        }
+    }
+    let served = loads.iter().zip(&figures).flat_map(|(load, figures)| {
+        let locks = LOCKS.iter().zip(figures);
+        locks.map(move |(lock, of_lock)| Served::new(*load, *lock, of_lock, &figures[0]))
+    });
+    Ok(served.collect())
+}
+
+impl Served {
+    fn new(
+        (program, clients): (&'static dyn Program, usize),
+        lock: Option<&'static str>,
+        figures: &Series,
+        glibc: &Series,
+    ) -> Self {
+        let judged = lock == Some(JUDGED) && JUDGED_PROGRAMS.contains(&program.name());
+        Self {
+            program: program.name(),
+            operation: program.operation(),
+            clients,
+            lock: lock.unwrap_or("glibc"),
+            rounds: figures.len(),
+            operations_per_second: figures.range(),
+            ratio: figures.ratio(glibc).range(),
+            required: judged.then_some(NO_WORSE),
+        }
+    }
+
+    /// Its row in a table.
+    pub fn cells(&self) -> Vec<String> {
+        let range = self.operations_per_second;
+        vec![
+            self.program.to_string(),
+            self.clients.to_string(),
+            self.lock.to_string(),
+            format!("{:.0}", range.median),
+            format!("{:.0}..{:.0}", range.min, range.max),
+            format!("{:.2}", self.ratio.median),
+            match (self.required, self.judged()) {
+                (Some(least), Some(judged)) => format!(
+                    ">= {least}: {}",
+                    if judged.is_ok() { "met" } else { "NOT MET" }
+                ),
+                _ => String::new(),
+            },
+        ]
+    }
+
+    /// Is what was required of it met? None: nothing was.
+    pub fn judged(&self) -> Option<Result<(), String>> {
+        let least = self.required?;
+        let ratio = self.ratio.median;
+        Some(if ratio >= least {
+            Ok(())
+        } else {
+            Err(format!(
+                "programs: {} with {} clients makes {ratio:.2} under {} of what it makes under \
+                 glibc, not at least {least}",
+                self.program, self.clients, self.lock
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockworks_programs::{Memcached, Redis};
+
+    fn served(program: &'static dyn Program, lock: &'static str, figure: f64) -> Served {
+        let glibc = Series::from_iter([1000.0]);
+        Served::new(
+            (program, 4),
+            Some(lock),
+            &Series::from_iter([figure]),
+            &glibc,
+        )
+    }
+
+    #[test]
+    fn a_slower_program_is_told() {
+        assert_eq!(served(&Memcached, "mutex", 950.0).judged(), Some(Ok(())));
+        let slow = served(&Memcached, "mutex", 940.0).judged();
+        assert!(slow.is_some_and(|judged| judged.is_err()));
+        assert_eq!(served(&Memcached, "pv", 1.0).judged(), None);
+        assert_eq!(served(&Redis, "mutex", 1.0).judged(), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Programs of others, as they are, under every lock that suits any program: they give the same
+//! results as under glibc. `make test` installs them.
+
+use std::path::Path;
+use std::thread;
+
+use lockworks::LockType;
+use lockworks_programs::{
+    Leveldb, Mariadb, Memcached, Program, Python, Redis, Runner, Size, StressNg,
+};
+
+const LOCKWORKS: &str = env!("CARGO_BIN_EXE_lockworks");
+
+/// What a pthread mutex has for the lock.
+const ROOM: usize = 4;
+
+/// The locks that fit into a mutex and whose waiters sleep.
+fn locks() -> impl Iterator<Item = &'static str> {
+    let all = lockworks::lock_types().iter().copied();
+    let suits = |lock: &&LockType| {
+        lock.size() <= ROOM && lock.node_size() == 0 && !lock.spins() && !lock.is_broken()
+    };
+    all.filter(suits).map(LockType::name)
+}
+
+fn results(program: &dyn Program, lock: Option<&str>) -> String {
+    let runner = Runner {
+        lockworks: Path::new(LOCKWORKS),
+        lock,
+    };
+    let clients = program.clients(Size::Small)[0];
+    match program.run(&runner, clients, Size::Small) {
+        Ok(outcome) => outcome.results,
+        Err(error) => panic!("{} under {}: {error:#}", program.name(), runner.name()),
+    }
+}
+
+fn same_results(program: &dyn Program) {
+    let expected = results(program, None);
+    for lock in locks() {
+        assert_eq!(results(program, Some(lock)), expected, "under {lock}");
+    }
+}
+
+#[test]
+fn the_locks_are_these() {
+    let locks: Vec<_> = locks().collect();
+    assert_eq!(locks, ["pvticket", "pv42", "pv", "unfair", "mutex"]);
+}
+
+#[test]
+fn memcached() {
+    same_results(&Memcached);
+}
+
+#[test]
+fn leveldb() {
+    same_results(&Leveldb);
+}
+
+#[test]
+fn redis() {
+    same_results(&Redis);
+}
+
+#[test]
+fn mariadb() {
+    same_results(&Mariadb);
+}
+
+#[test]
+fn stress_ng() {
+    same_results(&StressNg);
+}
+
+/// These sleep most of the time, so they run at once.
+#[test]
+fn python() {
+    thread::scope(|scope| {
+        let expected = scope.spawn(|| results(&Python, None));
+        let others: Vec<_> = locks()
+            .map(|lock| (lock, scope.spawn(move || results(&Python, Some(lock)))))
+            .collect();
+        let expected = expected.join().expect("under glibc");
+        for (lock, results) in others {
+            let results = results.join().expect("under our lock");
+            assert_eq!(results, expected, "under {lock}");
+        }
+    });
+}

@@ -1,0 +1,52 @@
+//! Random reads of Debian's leveldb, by a driver of ours: `tests/programs/readrandom.cc`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::process::Process;
+use crate::{Outcome, Program, Runner, Size};
+
+/// The library, by Get.
+pub struct Leveldb;
+
+/// Where `make programs` puts the driver.
+fn driver() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/programs/readrandom")
+}
+
+impl Program for Leveldb {
+    fn name(&self) -> &'static str {
+        "leveldb readrandom"
+    }
+
+    fn operation(&self) -> &'static str {
+        "Get"
+    }
+
+    fn needs(&self) -> Vec<PathBuf> {
+        vec![driver()]
+    }
+
+    fn clients(&self, size: Size) -> &'static [usize] {
+        size.of(&[4], &[1, 2, 8, 32])
+    }
+
+    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
+        let mut driver = Process::start(
+            "readrandom",
+            runner
+                .command(driver())
+                .args([&*clients.to_string(), size.of("0.5", "1")]),
+        )?;
+        let printed = driver.finish()?;
+        runner.check(&driver)?;
+        let (figure, results) = printed
+            .split_once(" operations a second\n")
+            .with_context(|| format!("readrandom printed something else:\n{printed}"))?;
+        Ok(Outcome {
+            results: results.to_string(),
+            per_second: figure.parse()?,
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! stress-ng's stressors of mutexes and of condition variables.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::process::Process;
+use crate::{Outcome, Program, Runner, Size};
+
+/// Its stressors `mutex`, whose threads change their priorities, and `pthread`, whose threads wait
+/// for a condition variable.
+pub struct StressNg;
+
+impl Program for StressNg {
+    fn name(&self) -> &'static str {
+        "stress-ng"
+    }
+
+    fn operation(&self) -> &'static str {
+        "lock of a mutex"
+    }
+
+    fn needs(&self) -> Vec<PathBuf> {
+        vec!["stress-ng".into()]
+    }
+
+    fn clients(&self, size: Size) -> &'static [usize] {
+        size.of(&[2], &[2])
+    }
+
+    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
+        let per_second = stress(runner, "mutex", clients, size.of(20_000, 500_000), &[])?;
+        let few = ["--pthread-max", "32"];
+        stress(runner, "pthread", clients, size.of(1_000, 2_000), &few)?;
+        Ok(Outcome {
+            results: "all done and verified\n".to_string(),
+            per_second,
+        })
+    }
+}
+
+/// Runs one stressor; gives its operations a second.
+fn stress(
+    runner: &Runner,
+    stressor: &str,
+    instances: usize,
+    operations: u32,
+    options: &[&str],
+) -> Result<f64> {
+    let directory = tempfile::tempdir()?;
+    let mut process = Process::start(
+        "stress-ng",
+        runner
+            .command("stress-ng")
+            .args([format!("--{stressor}"), instances.to_string()])
+            .args([format!("--{stressor}-ops"), operations.to_string()])
+            .args(options)
+            .args(["--verify", "--metrics-brief", "--temp-path"])
+            .arg(directory.path()),
+    )?;
+    process.finish()?;
+    runner.check(&process)?;
+    let printed = process.stdout() + &process.stderr();
+    // stress-ng: metrc: [pid] stressor operations seconds user system operations/s ...
+    let figures = printed
+        .lines()
+        .find_map(|line| {
+            let mut words = line.split_whitespace().skip(3);
+            let mut figures = (words.next()? == stressor).then_some(words)?;
+            let done: f64 = figures.next()?.parse().ok()?;
+            Some((done, figures.nth(3)?.parse().ok()?))
+        })
+        .with_context(|| format!("stress-ng has no metrics of {stressor}:\n{printed}"))?;
+    let (done, per_second) = figures;
+    ensure!(
+        done >= f64::from(operations),
+        "stress-ng's {stressor} made {done} of {operations} operations"
+    );
+    ensure!(
+        printed.contains("successful run completed") && !printed.contains("fail"),
+        "stress-ng's {stressor} found mistakes:\n{printed}"
+    );
+    Ok(per_second)
+}
