@@ -33,11 +33,13 @@ impl Program for Leveldb {
     }
 
     fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
+        let directory = tempfile::tempdir()?;
         let mut driver = Process::start(
             "readrandom",
             runner
                 .command(driver())
-                .args([&*clients.to_string(), size.of("0.5", "1")]),
+                .args([&*clients.to_string(), size.of("0.5", "1")])
+                .env("TMPDIR", directory.path()),
         )?;
         let printed = driver.finish()?;
         runner.check(&driver)?;

@@ -29,22 +29,22 @@ impl Program for StressNg {
     }
 
     fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
-        let per_second = stress(runner, "mutex", clients, size.of(20_000, 500_000), &[])?;
-        let few = ["--pthread-max", "32"];
-        stress(runner, "pthread", clients, size.of(1_000, 2_000), &few)?;
+        let per_second = stress(runner, "mutex", clients, size, &[])?;
+        stress(runner, "pthread", clients, size, &["--pthread-max", "32"])?;
         Ok(Outcome {
-            results: "all done and verified\n".to_string(),
+            results: "verified\n".to_string(),
             per_second,
         })
     }
 }
 
-/// Runs one stressor; gives its operations a second.
+/// Runs one stressor; gives its operations a second. By time: instances that start when others have
+/// made all the operations call that a failure.
 fn stress(
     runner: &Runner,
     stressor: &str,
     instances: usize,
-    operations: u32,
+    size: Size,
     options: &[&str],
 ) -> Result<f64> {
     let directory = tempfile::tempdir()?;
@@ -53,7 +53,7 @@ fn stress(
         runner
             .command("stress-ng")
             .args([format!("--{stressor}"), instances.to_string()])
-            .args([format!("--{stressor}-ops"), operations.to_string()])
+            .args(["--timeout", size.of("1", "2")])
             .args(options)
             .args(["--verify", "--metrics-brief", "--temp-path"])
             .arg(directory.path()),
@@ -72,10 +72,7 @@ fn stress(
         })
         .with_context(|| format!("stress-ng has no metrics of {stressor}:\n{printed}"))?;
     let (done, per_second) = figures;
-    ensure!(
-        done >= f64::from(operations),
-        "stress-ng's {stressor} made {done} of {operations} operations"
-    );
+    ensure!(done > 0.0, "stress-ng's {stressor} made no operations");
     ensure!(
         printed.contains("successful run completed") && !printed.contains("fail"),
         "stress-ng's {stressor} found mistakes:\n{printed}"
