@@ -75,7 +75,7 @@ class TemporaryDirectory
 {
 	std::string path_;
 
-      public:
+public:
 	TemporaryDirectory() : path_(std::filesystem::temp_directory_path() / "readrandom-XXXXXX")
 	{
 		if (!mkdtemp(path_.data()))
