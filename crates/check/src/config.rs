@@ -176,6 +176,8 @@ pub enum ConfigError {
     LockrefLocks,
     #[error("waiters of '{0}' do not give up; ask for {patient}", patient = patient_locks())]
     Patient(String),
+    #[error("no interruption may use a condition variable; ask for nesting 0")]
+    CondNesting,
     #[error("interruptions and giving up are checked one at a time")]
     PatientNesting,
     #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
@@ -253,7 +255,8 @@ impl Config {
             Subject::Lockref(_) | Subject::Cond(_) if self.locks > 1 => {
                 Err(ConfigError::LockrefLocks)
             }
-            Subject::Lock(_) | Subject::Cond(_) if self.patient && self.nesting > 0 => {
+            Subject::Cond(_) if self.nesting > 0 => Err(ConfigError::CondNesting),
+            Subject::Lock(_) if self.patient && self.nesting > 0 => {
                 Err(ConfigError::PatientNesting)
             }
             Subject::Lock(_) | Subject::Cond(_) if gives_up || !self.patient => Ok(subject),

@@ -104,10 +104,10 @@ fn lockrefs_are_no_pair_of_locks() {
         let name = |check: &Value| check["lock"].as_str().unwrap().to_owned();
         all.as_array().unwrap().iter().map(name).collect()
     };
-    let is_lockref = |name: &String| name.starts_with("lockref-");
+    let is_alone = |name: &String| name.starts_with("lockref-") || name == "cond";
     let (mut one, two) = (names("1"), names("2"));
-    assert!(one.iter().any(is_lockref));
-    one.retain(|name| !is_lockref(name));
+    assert!(one.iter().any(is_alone));
+    one.retain(|name| !is_alone(name));
     assert_eq!(two, one);
 }
 
@@ -233,7 +233,7 @@ fn those_give_up_that_know_how() {
     let checks = json(&["--give-up", "--acquisitions", "1"], 0);
     let checks = checks.as_array().unwrap();
     let names: Vec<_> = checks.iter().map(|check| &check["lock"]).collect();
-    assert_eq!(names, ["pv", "unfair"]);
+    assert_eq!(names, ["pv", "unfair", "mutex"]);
     for check in checks {
         assert_eq!(check["patient"], true);
         let events = check["events"].as_array().unwrap();
@@ -241,7 +241,7 @@ fn those_give_up_that_know_how() {
     }
     assert_refused(
         &["--give-up", "--lock", "mcs"],
-        &["waiters of 'mcs' do not give up", "pv or unfair"],
+        &["waiters of 'mcs' do not give up", "pv or unfair or mutex"],
     );
     assert_refused(
         &["--give-up", "--lock", "pv", "--nesting", "1"],
@@ -268,7 +268,11 @@ fn bad_input_is_refused() {
     assert_refused(&["--locks", "3"], &["3 locks", "1 or 2"]);
     assert_refused(
         &["--lock", "lockref-cna", "--locks", "2"],
-        &["a lockref is checked alone"],
+        &["checked alone"],
+    );
+    assert_refused(
+        &["--lock", "cond", "--nesting", "1"],
+        &["ask for nesting 0"],
     );
     assert_refused(&["--memory", "tso"], &["tso", "weak, sc"]);
     assert_refused(&["--time", "soon"], &["soon", "any, early, late"]);
