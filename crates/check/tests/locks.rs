@@ -561,6 +561,9 @@ fn mutex() {
         "lw_halting_spin: load lock->val",
         "lw_halting_spin: store node->place",
         "lw_halting_spin: load node->prev",
+        // One that is brought forward from between others takes a fifth thread.
+        "lw_halting_unlink: store prev->next",
+        "lw_halting_unlink: await_ne node->next",
         "lw_halting_arrive: fetch_and lock->val",
         "lw_halting_arrive: fetch_or lock->val",
         "lw_halting_watch: await_eq lock->val",
