@@ -11,6 +11,8 @@ enum lw_lock_trait {
 	LW_NUMA_AWARE = 4, /* prefers waiters of the holder's node, within a bound */
 	LW_BROKEN = 8,	   /* does not exclude: there to see that a harness bites */
 	LW_TAIL_WORD = 16, /* its first four bytes are a union lw_word */
+	/* No handler may even try it where it may interrupt somebody who wants it or has it. */
+	LW_NOT_IN_HANDLERS = 32,
 };
 
 struct lw_patience;
