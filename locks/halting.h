@@ -90,6 +90,7 @@ struct lw_halting {
 	bool halt;	     /* waiters halt */
 	bool kick_at_unlock; /* who is halted when made head sleeps on until the unlock */
 	bool wait_early;     /* halt as soon as the waiter before has */
+	bool linger_late;    /* arrivals linger only if they would queue behind one that halts */
 	bool latencies;	     /* measure how long kicks and wake-ups take */
 	uint32_t kick_ahead; /* how many waiters behind the head are kicked with it */
 	uint32_t group;	 /* so many waiters in a row may be put before others for their NUMA node;
@@ -115,11 +116,20 @@ static inline uint32_t lw_halting_watch(union lw_word *lock, uint32_t looks)
 	return val;
 }
 
+static lw_always_inline bool lw_halting_lingers(uint32_t val, struct lw_halting how)
+{
+	if (!how.linger || (val & LW_PENDING))
+		return false;
+	return !how.linger_late ||
+	       ((val & LW_TAIL_MASK) &&
+		lw_hint(&lw_decode_tail(val)->locked, LW_NODE_ABANDONED + 1) >= LW_NODE_HALTED);
+}
+
 static lw_always_inline bool lw_halting_arrive(union lw_word *lock, struct lw_halting how)
 {
 	uint32_t val = lw_load(&lock->val, relaxed);
 
-	if (how.linger && !(val & LW_PENDING))
+	if (lw_halting_lingers(val, how))
 		val = lw_halting_watch(lock, how.linger);
 	if (how.steal && lw_word_steal(lock, val)) {
 		lw_count(steals_on_arrival);

@@ -4,7 +4,9 @@
  *
  * Whoever runs takes a free mutex, past those who queue, until the first of them has slept
  * mutex_claim times in vain; then the mutex is handed to that one. Waiters spin mutex_spin looks,
- * less if the one before them sleeps, then sleep. While the first waits, it brings one of its NUMA
+ * less if the one before them sleeps, then sleep. Who would queue behind a sleeper first looks for
+ * a short while, as long as a short critical section, whether it can do without: a queue that
+ * sleeps drains slower than it fills. While the first waits, it brings one of its NUMA
  * node that spins to the second place, so that mutex and data stay on a node; whom that passes
  * waits for mutex_group such waiters at most.
  *
@@ -24,6 +26,8 @@ static lw_always_inline struct lw_halting lw_mutex_how(void)
 		.wait_early = true,
 		.latencies = lw_tunable(pv_latencies),
 		.group = lw_numa_aware() ? (uint32_t)lw_tunable(mutex_group) : 0,
+		.linger = (uint32_t)lw_tunable(mutex_linger),
+		.linger_late = true,
 		.spin = (uint32_t)lw_tunable(mutex_spin),
 		.claim = (uint32_t)lw_tunable(mutex_claim),
 	};

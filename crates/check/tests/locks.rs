@@ -540,6 +540,7 @@ fn mutex() {
             c.patient = true;
             set(c, &[("mutex_claim", 0)]);
         }),
+        config("mutex", |c| set(c, &[("mutex_linger", 1)])),
         three_once("mutex", |c| {
             c.patient = true;
             c.spurious = 0;
