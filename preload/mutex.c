@@ -101,7 +101,7 @@ static inline int lw_self(void)
 	return lw_own_tid;
 }
 
-static bool lw_has_owner(const pthread_mutex_t *mutex)
+static inline bool lw_has_owner(const pthread_mutex_t *mutex)
 {
 	int type = mutex->__data.__kind & 3;
 
@@ -109,13 +109,13 @@ static bool lw_has_owner(const pthread_mutex_t *mutex)
 }
 
 /* Others may be about to change it, but not from us or to us. */
-static bool lw_owns(pthread_mutex_t *mutex)
+static inline bool lw_owns(pthread_mutex_t *mutex)
 {
 	return lw_chosen() &&
 	       __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == lw_self();
 }
 
-static void lw_set_owner(pthread_mutex_t *mutex, int owner)
+static inline void lw_set_owner(pthread_mutex_t *mutex, int owner)
 {
 	__atomic_store_n(&mutex->__data.__owner, owner, __ATOMIC_RELAXED);
 }
@@ -123,7 +123,7 @@ static void lw_set_owner(pthread_mutex_t *mutex, int owner)
 #define LW_NOT_HELD -1
 
 /* If we hold it already, what the call gives then: `error`, if it is not recursive. */
-static int lw_hold_again(pthread_mutex_t *mutex, int error)
+static inline int lw_hold_again(pthread_mutex_t *mutex, int error)
 {
 	if (!lw_has_owner(mutex) || !lw_owns(mutex))
 		return LW_NOT_HELD;
@@ -135,7 +135,7 @@ static int lw_hold_again(pthread_mutex_t *mutex, int error)
 	return 0;
 }
 
-static void lw_hold(pthread_mutex_t *mutex, unsigned int count)
+static inline void lw_hold(pthread_mutex_t *mutex, unsigned int count)
 {
 	if (!lw_has_owner(mutex) || !lw_chosen())
 		return;
@@ -281,9 +281,9 @@ static __attribute__((noinline)) int lw_mutex_unlock_any(pthread_mutex_t *mutex)
 {
 	if (!lw_mutex_is_ours(mutex))
 		return lw_glibc()->mutex_unlock(mutex);
-	if (!lw_mutex_is_held(mutex))
-		return EPERM;
 	if (lw_has_owner(mutex) && lw_chosen()) {
+		if (!lw_owns(mutex))
+			return EPERM;
 		if (--mutex->__data.__count)
 			return 0;
 		lw_set_owner(mutex, 0);
