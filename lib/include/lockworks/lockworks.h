@@ -55,9 +55,12 @@
  * are its own still. A lock that another thread held or waited for at the fork
  * must be made anew in the child before it is used there, for that thread will
  * neither release it nor leave its queue; but struct lw_mutex, struct lw_pv, struct
- * lw_unfair and struct lw_pv42 need not be for having been waited for. Where a signal handler forks
- * while the thread waits for a lock, that does not do for a struct lw_hq in the child: set
- * lw_set_numa_spinlock(LW_NUMA_OFF) there before others are contended for.
+ * lw_unfair and struct lw_pv42 need not be for having been waited for (lw_unfair only if
+ * nobody was just leaving its queue, which takes some nanoseconds). A struct lw_cond for
+ * which others waited must be made anew there: its queue was on their stacks. Where a
+ * signal handler forks while the thread waits for a lock, that does not do for a struct
+ * lw_hq in the child: set lw_set_numa_spinlock(LW_NUMA_OFF) there before others are
+ * contended for.
  */
 #ifndef LOCKWORKS_H
 #define LOCKWORKS_H
