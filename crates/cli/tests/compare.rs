@@ -1,13 +1,21 @@
 //! `lockworks compare` from outside. The library that it preloads is built by `make lib`.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
-fn compare(args: &[&str]) -> Output {
+fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockworks"));
     command.arg("compare").args(args).env_remove("LD_PRELOAD");
-    command.output().expect("the command runs")
+    command
+}
+
+fn compare(args: &[&str]) -> Output {
+    command(args).output().expect("the command runs")
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -103,6 +111,40 @@ fn a_lock_under_which_the_program_fails_is_told() {
     let output = compare(&["--rounds", "1", "--", "sh", "-c", script]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("mutex: killed by signal 11; it printed nothing"));
+}
+
+#[test]
+fn an_interruption_leaves_the_complete_rounds() {
+    let marks = tempfile::NamedTempFile::new().expect("a file");
+    let script = format!("echo run >> {}", marks.path().display());
+    let options = [
+        "--json", "--lock", "mutex", "--warmup", "0", "--rounds", "1000",
+    ];
+    let running = command(&[&options[..], &["--", "sh", "-c", &script]].concat())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    while std::fs::read_to_string(&marks)
+        .expect("marks")
+        .lines()
+        .count()
+        < 5
+    {
+        thread::sleep(Duration::from_millis(5));
+    }
+    kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGINT).expect("it is there");
+    let output = running.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let made = results["rounds_made"].as_u64().expect("a number");
+    assert!((2..1000).contains(&made), "{made}");
+    for row in results["locks"].as_array().expect("rows") {
+        assert_eq!(
+            row["by_round"].as_array().map(Vec::len),
+            Some(made as usize)
+        );
+        assert_eq!(row["failed"], Value::Null);
+    }
 }
 
 #[test]

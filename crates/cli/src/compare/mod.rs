@@ -8,6 +8,7 @@ mod runs;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -81,8 +82,10 @@ compared only where named. LOCKWORKS_... in the environment has effect as with `
 --metric takes the last match of the expression in all that it prints, on either stream: (?m) lets ^
 and $ match at lines. More is better, unless --lower-is-better.
 
+Interrupted, it gives what the complete rounds came to.
+
 Exit status: 0; 1 the program failed under a lock; 2 an option is wrong, it failed under glibc or has
-not printed the figure; 126 it cannot be run so, 127 it is not found.
+not printed the figure; 126 it cannot be run so, 127 it is not found, 130 interrupted.
 
 Examples:
   lockworks compare -- ./build.sh
@@ -101,33 +104,55 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let program = Program::find(&args.command)?;
     args.destination.check()?;
 
-    let mut results = Results::new(args.rounds, measure, contestants);
-    let bar = progress_bar(results.rows.len() * (args.warmup + args.rounds) as usize);
-    for round in 0..args.warmup + args.rounds {
-        for turn in turns(results.rows.len(), round as usize) {
-            let row = &mut results.rows[turn];
-            if row.failure.is_some() {
-                bar.inc(1);
-                continue;
-            }
-            bar.set_message(row.contestant.name());
-            match run(&program, &library, row.contestant, &results.measure)? {
-                Outcome::Ended(run) => row.add(run, round >= args.warmup),
-                Outcome::Failed(failure) => row.failure = Some(failure),
-            }
-            bar.inc(1);
-            if let Some(failure) = results.failure_of_glibc() {
-                bar.finish_and_clear();
-                return Err(failure.under_glibc());
+    let results = Results::new(args.rounds, measure.clone(), contestants.clone());
+    let results = Arc::new(Mutex::new(results));
+    output::when_interrupted({
+        let (results, json, destination) =
+            (Arc::clone(&results), args.json, args.destination.clone());
+        move || {
+            let results = lock(&results);
+            if results.has_rounds()
+                && let Err(error) = give(&results, json, &destination)
+            {
+                eprintln!("lockworks: {error:#}");
             }
         }
+    });
+
+    let bar = progress_bar(contestants.len() * (args.warmup + args.rounds) as usize);
+    for number in 0..args.warmup + args.rounds {
+        let mut round = Vec::new();
+        for turn in turns(contestants.len(), number as usize) {
+            let contestant = contestants[turn];
+            if !lock(&results).has_failed(turn) {
+                bar.set_message(contestant.name());
+                let outcome = run(&program, &library, contestant, &measure)?;
+                if let (Contestant::Glibc, Outcome::Failed(failure)) = (contestant, &outcome) {
+                    bar.finish_and_clear();
+                    return Err(failure.under_glibc());
+                }
+                round.push((turn, outcome));
+            }
+            bar.inc(1);
+        }
+        lock(&results).add_round(round, number >= args.warmup);
     }
     bar.finish_and_clear();
-    args.destination.write(&match args.json {
+    let results = lock(&results);
+    give(&results, args.json, &args.destination)?;
+    output::when_interrupted(|| {});
+    Ok(verdict(&results))
+}
+
+fn lock(results: &Mutex<Results>) -> MutexGuard<'_, Results> {
+    results.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn give(results: &Results, json: bool, destination: &Destination) -> Result<()> {
+    destination.write(&match json {
         true => output::json(&results.report())?,
         false => results.report().table(),
-    })?;
-    Ok(verdict(&results))
+    })
 }
 
 fn verdict(results: &Results) -> ExitCode {

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement};
 use serde::Serialize;
 
 use super::figures::{Beside, Ratio, rounds_needed};
-use super::runs::{Contestant, Failure, Measure, Run};
+use super::runs::{Contestant, Failure, Measure, Outcome, Run};
 use crate::output;
 use crate::torture::results::{Range, median, sorted};
 use crate::torture::scaled;
@@ -23,22 +23,14 @@ pub struct Results {
 pub struct Row {
     /// What serves.
     pub contestant: Contestant,
-    /// Those that count, in the order of rounds.
-    pub runs: Vec<Run>,
     /// It has left out the rest.
     pub failure: Option<Failure>,
+    /// Those that count, in the order of rounds.
+    runs: Vec<Run>,
     warning: Option<String>,
 }
 
 impl Row {
-    /// One more, which may be one that does not count.
-    pub fn add(&mut self, mut run: Run, counts: bool) {
-        self.warning = run.warning.take().or(self.warning.take());
-        if counts {
-            self.runs.push(run);
-        }
-    }
-
     fn values(&self) -> Vec<f64> {
         self.runs.iter().map(|run| run.value).collect()
     }
@@ -66,9 +58,35 @@ impl Results {
         }
     }
 
-    /// Without which there is nothing to compare with.
-    pub fn failure_of_glibc(&self) -> Option<&Failure> {
-        self.rows[0].failure.as_ref()
+    /// One round more, which may be one that does not count: who ran, and how that ended.
+    pub fn add_round(&mut self, outcomes: Vec<(usize, Outcome)>, counts: bool) {
+        for (row, outcome) in outcomes {
+            let row = &mut self.rows[row];
+            match outcome {
+                Outcome::Ended(mut run) => {
+                    row.warning = run.warning.take().or(row.warning.take());
+                    if counts {
+                        row.runs.push(run);
+                    }
+                }
+                Outcome::Failed(failure) => row.failure = Some(failure),
+            }
+        }
+    }
+
+    /// Is there anything to tell?
+    pub fn has_rounds(&self) -> bool {
+        self.rounds_made() > 0
+    }
+
+    /// Is this row left out from now on?
+    pub fn has_failed(&self, row: usize) -> bool {
+        self.rows[row].failure.is_some()
+    }
+
+    /// Those that count.
+    fn rounds_made(&self) -> usize {
+        self.rows[0].runs.len()
     }
 
     /// All of it.
@@ -106,6 +124,7 @@ impl Results {
             },
             lower_is_better: lower,
             rounds: self.rounds,
+            rounds_made: self.rounds_made(),
             best: best.map(|best| locks[best].lock),
             level_with_best: best.map_or_else(Vec::new, |best| self.level_with(best)),
             locks,
@@ -152,6 +171,8 @@ pub struct Report<'a> {
     measure: &'a str,
     lower_is_better: bool,
     rounds: u32,
+    /// Fewer, if it was interrupted.
+    rounds_made: usize,
     /// glibc first.
     locks: Vec<Summary<'a>>,
     /// The lock that is better than glibc, by most; none if none is.
@@ -198,8 +219,8 @@ impl Report<'_> {
             false => "more",
         };
         let mut text = format!(
-            "{}: {better} is better; rounds: {}.\n{table}\n",
-            self.measure, self.rounds
+            "{}: {better} is better; rounds: {} of {}.\n{table}\n",
+            self.measure, self.rounds_made, self.rounds
         );
         for lock in &self.locks {
             text.extend(lock.warning.map(|warning| format!("{warning}\n")));

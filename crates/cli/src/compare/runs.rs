@@ -38,6 +38,7 @@ impl Contestant {
 }
 
 /// What is compared.
+#[derive(Clone)]
 pub enum Measure {
     /// From start to end, in seconds.
     WallTime,
