@@ -23,6 +23,25 @@ static bool lw_verbose_is(const char *value)
 	return verbose && strcmp(verbose, value) == 0;
 }
 
+/* What descriptor 2 is when we start: later a program may have another file there. */
+static struct stat lw_stderr;
+
+static void lw_note_stderr(void)
+{
+	int saved = errno;
+
+	fstat(STDERR_FILENO, &lw_stderr);
+	errno = saved;
+}
+
+static bool lw_has_stderr(void)
+{
+	struct stat now;
+
+	return fstat(STDERR_FILENO, &now) == 0 && now.st_dev == lw_stderr.st_dev &&
+	       now.st_ino == lw_stderr.st_ino;
+}
+
 /* One line on standard error. Not by stdio, which may allocate, and so take locks. */
 __attribute__((format(printf, 1, 2))) static void lw_say(const char *format, ...)
 {
@@ -68,7 +87,8 @@ static void lw_lock_and_look(void *lock, void *node)
 		unsigned int threads = lw_threads(), cpus = lw_cpus();
 
 		looked = true;
-		if (threads > cpus && lw_load(&lw_choice.lock, relaxed) != type->lock) {
+		if (threads > cpus && lw_has_stderr() &&
+		    lw_load(&lw_choice.lock, relaxed) != type->lock) {
 			lw_store(&lw_choice.lock, type->lock, relaxed);
 			lw_say("lockworks: warning: waiters of '%s' spin, and %u threads on %u "
 			       "CPUs wait for each other's time slices; use --lock " LW_DEFAULT_LOCK
@@ -106,6 +126,7 @@ const struct lw_lock_type *lw_choose_lock(void)
 
 	if (lw_relocated != (const void *)&lw_relocated || !(environ || lw_started))
 		return NULL;
+	lw_note_stderr();
 	name = getenv("LOCKWORKS_LOCK") ?: LW_DEFAULT_LOCK;
 	type = lw_lock_type_find(name);
 	unfit = lw_unfit(type);

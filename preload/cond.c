@@ -24,7 +24,8 @@ struct lw_preload_cond {
 #define LW_FORK	 0x100000u
 #define LW_USERS (LW_FORK - 1)
 
-_Static_assert(sizeof(struct lw_preload_cond) <= offsetof(pthread_cond_t, __data.__wrefs),
+_Static_assert(offsetof(struct lw_preload_cond, users) + sizeof(uint32_t) <=
+		       offsetof(pthread_cond_t, __data.__wrefs),
 	       "the flags of glibc are behind ours");
 
 static bool lw_cond_is_shared(const pthread_cond_t *cond)
@@ -78,7 +79,7 @@ static struct lw_preload_cond *lw_cond_of(pthread_cond_t *arg)
 struct lw_cond_mutex {
 	pthread_mutex_t *mutex;
 	unsigned int count; /* how often it was held, if it is ours */
-	int error;	    /* of locking it again */
+	int error;	    /* of unlocking it, or of locking it again */
 };
 
 static void lw_cond_mutex_unlock(void *arg)
@@ -128,7 +129,8 @@ static void lw_cond_leave(struct lw_preload_cond *cond)
 	lw_fetch_add(&cond->users, -1u, release);
 }
 
-static void lw_cond_cancelled(void *arg)
+/* Cancelled, or the mutex is not ours to unlock. */
+static void lw_cond_give_up(void *arg)
 {
 	struct lw_cond_wait *wait = arg;
 
@@ -158,7 +160,11 @@ static int lw_preload_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, c
 	lw_fetch_add(&wait.cond->users, 1, relaxed);
 	lw_cond_begin(&wait.cond->queue, &wait.waiter);
 	lw_cond_mutex_unlock(&of);
-	pthread_cleanup_push(lw_cond_cancelled, &wait);
+	if (of.error) {
+		lw_cond_give_up(&wait);
+		return of.error;
+	}
+	pthread_cleanup_push(lw_cond_give_up, &wait);
 	/* Sleeping has no effects but that, so it may end anywhere. */
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	lw_cond_sleep(&wait.waiter, &patience);

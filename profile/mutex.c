@@ -243,15 +243,22 @@ LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return lw_glibc()->mutex_unlock(mutex);
 }
 
+/* A wait may fail with the mutex still held, but not with these. */
+static bool lw_holds_after_wait(int error)
+{
+	return error != EPERM && error != ENOTRECOVERABLE;
+}
+
 /* The mutex is released, and acquired again; what lies between is not waiting for it. */
-#define LW_MEASURE_WAIT(mutex, wait)                              \
-	({                                                        \
-		const void *caller = __builtin_return_address(0); \
-		int error;                                        \
-		lw_releases(mutex);                               \
-		error = (wait);                                   \
-		lw_acquired(mutex, caller, LW_AFTER_WAIT, 0);     \
-		error;                                            \
+#define LW_MEASURE_WAIT(mutex, wait)                                  \
+	({                                                            \
+		const void *caller = __builtin_return_address(0);     \
+		int error;                                            \
+		lw_releases(mutex);                                   \
+		error = (wait);                                       \
+		if (lw_holds_after_wait(error))                       \
+			lw_acquired(mutex, caller, LW_AFTER_WAIT, 0); \
+		error;                                                \
 	})
 
 LW_EXPORT int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)

@@ -289,6 +289,48 @@ static void check_types(int type, int times)
 	GIVES(0, pthread_mutex_destroy(&stage.mutex));
 }
 
+/* Waits that are refused leave alone who holds the mutex. */
+#define REFUSED 50000
+
+static void *wait_in_vain(void *arg)
+{
+	struct stage *stage = arg;
+
+	for (int i = 0; i < REFUSED; i++) {
+		CHECK(pthread_cond_wait(&stage->cond, &stage->mutex) == EPERM);
+		CHECK(pthread_cond_wait(&stage->cond, &stage->mutex) == EPERM);
+	}
+	return NULL;
+}
+
+static void *hold_at_two_places(void *arg)
+{
+	struct stage *stage = arg;
+
+	for (int i = 0; i < REFUSED; i++) {
+		CHECK(pthread_mutex_lock(&stage->mutex) == 0);
+		CHECK(pthread_mutex_unlock(&stage->mutex) == 0);
+		CHECK(pthread_mutex_lock(&stage->mutex) == 0);
+		CHECK(pthread_mutex_unlock(&stage->mutex) == 0);
+	}
+	return NULL;
+}
+
+static void check_refused(void)
+{
+	pthread_t threads[4];
+
+	for (int round = 0; round < 4; round++) {
+		struct stage stage = {.mutex = typed_mutex(PTHREAD_MUTEX_ERRORCHECK),
+				      .cond = PTHREAD_COND_INITIALIZER};
+
+		for (int i = 0; i < 4; i++)
+			threads[i] = start(i % 2 ? wait_in_vain : hold_at_two_places, &stage);
+		for (int i = 0; i < 4; i++)
+			join(threads[i]);
+	}
+}
+
 int main(void)
 {
 	static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
@@ -304,6 +346,7 @@ int main(void)
 		check_types(PTHREAD_MUTEX_RECURSIVE, 3);
 	check_cancellation_disabled();
 	check_signal_not_swallowed();
+	check_refused();
 	check_destroy_after_broadcast();
 	return 0;
 }

@@ -147,6 +147,8 @@ static void check_robust(void)
 	GIVES(ETIMEDOUT, pthread_cond_timedwait(&cond, mutex, &past));
 	CHECK(is_served_by_glibc(mutex));
 	GIVES(0, pthread_mutex_unlock(mutex));
+	GIVES(EPERM, pthread_cond_wait(&cond, mutex));
+	GIVES(0, pthread_cond_signal(&cond));
 	CHECK(in_child(die_with_it, mutex) == 0);
 	GIVES(EOWNERDEAD, pthread_mutex_trylock(mutex));
 	GIVES(0, pthread_mutex_unlock(mutex));

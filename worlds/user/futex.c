@@ -88,6 +88,8 @@ bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience
 
 #define LW_NAP_NS  1000000ull
 #define LW_NAP_MAX 20
+/* With a deadline by a clock that may be set forward past it meanwhile */
+#define LW_NAP_MAX_REALTIME 8
 
 static struct timespec lw_timespec(uint64_t ns)
 {
@@ -110,7 +112,9 @@ static struct timespec lw_from_now(uint64_t ns, clockid_t clock)
 bool lw_user_nap(const uint32_t *word, uint32_t value, const struct lw_patience *patience,
 		 uint32_t nth)
 {
-	uint64_t length = LW_NAP_NS << (nth < LW_NAP_MAX ? nth : LW_NAP_MAX);
+	const uint32_t most =
+		patience && patience->clock == CLOCK_REALTIME ? LW_NAP_MAX_REALTIME : LW_NAP_MAX;
+	uint64_t length = LW_NAP_NS << (nth < most ? nth : most);
 	struct timespec until = lw_timespec(length);
 
 	/* It takes a length of time, so that futex is all the system needs to allow. */

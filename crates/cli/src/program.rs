@@ -101,6 +101,14 @@ impl Library {
         let preload = preload(&library(name)?)?;
         Ok(Self { preload })
     }
+
+    /// Is every program that is started given the library of that file name already?
+    pub fn is_loaded(name: &str) -> bool {
+        let loaded = std::env::var("LD_PRELOAD").unwrap_or_default();
+        loaded
+            .split([':', ' '])
+            .any(|path| Path::new(path).file_name().is_some_and(|file| file == name))
+    }
 }
 
 /// Where the library is: beside the command, where it is installed, or where it is built.

@@ -158,6 +158,12 @@ fn what_cannot_be_compared_is_refused() {
             assert!(message.contains(word), "no {word:?} in {message:?}");
         }
     };
+    let output = command(&["true"])
+        .env("LD_PRELOAD", "/nowhere/liblockworks-preload.so")
+        .output();
+    let output = output.expect("the command runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("LD_PRELOAD has liblockworks-preload.so already"));
     refused(&["no-such-program"], 127, &["'no-such-program' not found"]);
     refused(
         &["--lock", "mcs", "true"],

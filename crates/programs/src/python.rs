@@ -10,9 +10,11 @@ use crate::{Outcome, Program, Runner, Size};
 /// Debian's interpreter and what it has of its test suite.
 pub struct Python;
 
-/// Its tests read all that is printed on standard error, so we ask the library which lock serves.
+/// Its tests read all that is printed on standard error, so we ask the library which lock serves. Some of them interrupt
+/// themselves, which a shell has us ignore that starts us in the background.
 const SCRIPT: &str = "\
-import ctypes, runpy, sys
+import ctypes, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     name = ctypes.CDLL(None).lw_preload_lock_name
     name.restype = ctypes.c_char_p

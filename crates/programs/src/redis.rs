@@ -69,7 +69,7 @@ impl Program for Redis {
             ask(&socket, &["llen", "mylist"])?,
             ask(&socket, &["eval", SUM, "0"])?,
             value(&statistics, "total_error_replies")?,
-            saved_by_a_child(&socket)?,
+            saved_by_a_child(&mut server, &socket)?,
         );
         server.terminate()?;
         Ok(Outcome {
@@ -94,15 +94,15 @@ fn value<'a>(statistics: &'a str, key: &str) -> Result<&'a str> {
 }
 
 /// What comes of a fork of the server, in which the other threads are not.
-fn saved_by_a_child(socket: &Path) -> Result<String> {
+fn saved_by_a_child(server: &mut Process, socket: &Path) -> Result<String> {
     ask(socket, &["bgsave"])?;
-    loop {
-        let state = ask(socket, &["info", "persistence"])?;
-        if value(&state, "rdb_bgsave_in_progress")? == "0" {
-            let status = value(&state, "rdb_last_bgsave_status")?;
-            return Ok(format!("saved {status}\n"));
-        }
-    }
+    let mut state = String::new();
+    server.wait_until(|| {
+        state = ask(socket, &["info", "persistence"]).unwrap_or_default();
+        value(&state, "rdb_bgsave_in_progress").is_ok_and(|saving| saving == "0")
+    })?;
+    let status = value(&state, "rdb_last_bgsave_status")?;
+    Ok(format!("saved {status}\n"))
 }
 
 /// Of all tests together, each of which has a line `"name","rate",...` and as many operations.

@@ -13,8 +13,8 @@
  * that struct lw_hq maps 256 KiB for each NUMA node when it first needs them, and
  * does without where that fails. All zero bytes are an unlocked lock, so static
  * and zeroed memory needs no initialiser; but struct lw_hq does (LW_HQ_INIT), or it
- * is a plain queued spinlock for good, and the mutexes do (LW_MUTEX37_INIT). Nothing needs to be
- * destroyed.
+ * is a plain queued spinlock for good, and Linux' mutexes do (LW_MUTEX37_INIT, LW_MUTEX310_INIT).
+ * No lock needs to be destroyed.
  *
  *   type          bytes  order of waiters            from
  *   struct lw_tas            1  none, may starve            Rudolph and Segall 1984
@@ -41,10 +41,10 @@
  * (lw_thread_attach()).
  *
  * Signal handlers may use locks, as long as they take none that the thread they
- * interrupt may hold; so may constructors, key destructors and any number of
- * threads. Where the queue nodes run out (handlers nested more than four deep
- * while queued, more than 16,127 threads), a waiter tries until the queue is
- * empty, outside of any order.
+ * interrupt may hold (of lw_mutex37 and lw_mutex310 none that it may use at all); so
+ * may constructors, key destructors and any number of threads. Where the queue nodes run out
+ * (handlers nested more than four deep while queued, more than 16,127 threads), a waiter tries
+ * until the queue is empty, outside of any order.
  *
  * A lock's waiters queue by the number of their slot in this process's one copy of
  * the library: no lock may lie in memory shared between processes (struct lw_tas,
@@ -257,8 +257,8 @@ uint64_t lw_tunable_value(enum lw_tunable_id id);
  *   0          the lock is acquired; so it is in any case if that needs no waiting
  *   ETIMEDOUT  the time has come
  *   ECANCELED  it has been cancelled, before or meanwhile, whether the time has come or not
- *   EINVAL     the clock is another, or the time none: its nanoseconds are not from 0 to
- * 999,999,999
+ *   EINVAL     the clock is another, or the time none: its nanoseconds are
+ *              not from 0 to 999,999,999
  *
  * A struct lw_cancel is for one waiter at a time, stays cancelled, and must not go before
  * the last call of lw_cancel() has returned. Waiting is no cancellation point: who is
@@ -283,10 +283,11 @@ void lw_cancel(struct lw_cancel *cancel);
  *
  * lw_cond_signal(&cond) is for the one who has waited longest, lw_cond_broadcast(&cond) for all who
  * wait: no one who comes later gets what is meant for them. With nobody waiting either is one load.
- * All threads may use different mutexes; whoever calls them need hold none. Zero bytes or
- * LW_COND_INIT are a condition variable for which nobody waits. lw_cond_destroy() comes before its
- * memory goes, and may as soon as nobody waits who has not been signalled, though they have yet to
- * return.
+ * All threads may use different mutexes. Whoever signals need hold none, but must have held the
+ * waiters' since it made the condition true: a signal orders no memory, the mutex does. Zero bytes
+ * or LW_COND_INIT are a condition variable for which nobody waits. lw_cond_destroy() comes before
+ * its memory goes, and may as soon as nobody waits who has not been signalled, though they have yet
+ * to return.
  */
 void lw_cond_wait(struct lw_cond *cond, struct lw_mutex *mutex);
 int lw_cond_wait_until(struct lw_cond *cond, struct lw_mutex *mutex, clockid_t clock,

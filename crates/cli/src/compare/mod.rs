@@ -100,6 +100,11 @@ const FAILED: u8 = 1;
 pub fn command(args: &Args) -> Result<ExitCode> {
     let contestants = args.contestants()?;
     let measure = args.measure()?;
+    ensure!(
+        !Library::is_loaded(run::LIBRARY),
+        "LD_PRELOAD has {} already, so that nothing would run with glibc's locks; unset it",
+        run::LIBRARY
+    );
     let library = Library::find(run::LIBRARY)?;
     let program = Program::find(&args.command)?;
     args.destination.check()?;
