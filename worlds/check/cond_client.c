@@ -2,8 +2,8 @@
 /*
  * A condition variable: thread 0 provides a token, the others wait for it, or give up. If it has
  * signalled, each passes the signal on; so one that is lost, or swallowed by one who gives up,
- * leaves a thread waiting for ever. The last to leave destroys it and makes something else of its
- * memory, which nobody changes.
+ * leaves a thread waiting for ever. The last to leave destroys it, or who has broadcast when all
+ * others wait, and makes something else of its memory, which nobody changes.
  */
 #include "client.h"
 #include "cond.h"
@@ -57,12 +57,13 @@ static void provide(const struct lw_check_client *client)
 {
 	uint32_t *waiting = client->data[2];
 	uint32_t how = SIGNAL + lw_choose(2);
-	bool early, last = false;
+	bool all_wait, early, last = false;
 
 	acquire(client);
 	lw_plain_write(client->data[0], how);
 	/* Nobody can be gone before we have signalled, so we need not be there after it. */
-	early = !client->patient && lw_plain_read(waiting) == client->threads - 1;
+	all_wait = lw_plain_read(waiting) == client->threads - 1 && !lw_plain_read(client->data[1]);
+	early = all_wait && !client->patient;
 	if (early)
 		last = leave(client);
 	release(client);
@@ -70,6 +71,11 @@ static void provide(const struct lw_check_client *client)
 		lw_cond_signal(client->locks[1]);
 	else
 		lw_cond_broadcast(client->locks[1]);
+	/* Some may have given up, and be no longer in the queue, but not have returned. */
+	if (all_wait && client->patient && how == BROADCAST) {
+		destroy(client);
+		return;
+	}
 	if (!early) {
 		acquire(client);
 		last = leave(client);
