@@ -15,10 +15,11 @@ use crate::series::{Series, order};
 /// Threads for each CPU.
 const FACTORS: [usize; 2] = [2, 4];
 /// Enough to see who collapses.
-const SHOWN: [&str; 15] = [
+const SHOWN: [&str; 16] = [
     "lw_qspinlock",
     "lw_cna",
     "lw_hq",
+    "lw_mutex",
     "lw_pv",
     "lw_unfair",
     "lw_tas",

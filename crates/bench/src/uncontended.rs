@@ -85,6 +85,7 @@ fn section(
         }
     }
     table.require(Requirement::at_least("lw_hq", OURS[0], HQ_OF_PLAIN));
+    table.require(Requirement::ahead("lw_mutex", "pthread_mutex"));
     Ok(table.section(
         name,
         format!("Uncontended: {work}; one thread on CPU {cpu}"),

@@ -37,6 +37,7 @@ fn quick_run_has_all_rows() {
         "lw_qspinlock",
         "lw_cna",
         "lw_hq",
+        "lw_mutex",
         "lw_pv",
         "lw_unfair",
         "lw_tas",
