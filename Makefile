@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 
 PREFIX ?= /usr/local
+override PREFIX := $(abspath $(PREFIX))
 CC ?= cc
 CXX ?= c++
 CARGO ?= cargo

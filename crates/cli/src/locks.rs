@@ -27,8 +27,8 @@ pub struct Args {
 /// What waiters of a spinning FIFO lock do when they outnumber the CPUs.
 pub const COLLAPSE: &str = "\
 Waiters that spin never sleep. Once threads outnumber CPUs, the next in line is often not running,
-and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. Use pv or
-unfair there, whose waiters sleep.";
+and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. Use mutex
+there, whose waiters sleep.";
 
 /// Where lockrefs are of use.
 const LOCKREFS: &str = "\

@@ -111,5 +111,5 @@ fn in_one_line(error: &clap::Error) -> String {
                 .trim_start_matches("tip: ")
         })
         .collect();
-    format!("{}; see --help", said.join("; "))
+    format!("{}; see --help", said.join("; ").replace(":; ", ": "))
 }

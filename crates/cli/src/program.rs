@@ -56,8 +56,14 @@ impl<'a> Program<'a> {
     /// The program, by its name in PATH or its path, and its arguments.
     pub fn find(command: &'a [OsString]) -> Result<Self, Refusal> {
         let (name, args) = command.split_first().expect("at least one");
-        let path = which::which(name)
-            .map_err(|_| Refusal::NotFound(name.to_string_lossy().into_owned()))?;
+        let path = which::which(name).map_err(|_| match Path::new(name) {
+            // PATH is searched for names alone.
+            path if path.components().count() > 1 && path.exists() => Refusal::NotRun(
+                path.display().to_string(),
+                anyhow!("it is no file that may be executed"),
+            ),
+            _ => Refusal::NotFound(name.to_string_lossy().into_owned()),
+        })?;
         let program = Self { name, path, args };
         match check(&program.path, INTERPRETERS) {
             Ok(()) => Ok(program),

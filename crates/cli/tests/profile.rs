@@ -244,8 +244,7 @@ fn the_hot_place_is_first_and_all_is_counted() {
     assert_eq!(number(&seen, "threads"), 6);
     assert_eq!(number(&seen, "lost"), 0);
     assert_eq!(seen["advice"]["rule"], "long_holds");
-    let compare = format!("lockworks compare --lock mutex -- {program} hot");
-    assert_eq!(seen["try_it"], compare);
+    assert_eq!(seen["try_it"], Value::Null);
 
     let output = profile(&["--top", "1", "--", program, "hot"])
         .output()
@@ -255,7 +254,7 @@ fn the_hot_place_is_first_and_all_is_counted() {
         tables.contains("at_hot test.c:") && !tables.contains("at_cold"),
         "{tables}"
     );
-    assert!(tables.ends_with(&format!("Try: {compare}\n")), "{tables}");
+    assert!(!tables.contains("Try:"), "{tables}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub struct Advice {
     pub rule: Rule,
     /// In words, with its figures.
     pub text: String,
-    /// Locks to try.
+    /// Locks to try, if one may help.
     pub locks: Vec<&'static str>,
 }
 
@@ -61,7 +61,7 @@ impl Advice {
             return Self {
                 rule: Rule::NotContended,
                 text: format!("Hardly contended: {waited}, by all threads. No lock will help."),
-                locks: vec!["mutex"],
+                locks: Vec::new(),
             };
         };
         let counts = &hot.counts;
@@ -79,7 +79,7 @@ impl Advice {
             () if u128::from(held) >= LONG.as_nanos() => (
                 Rule::LongHolds,
                 "Do less while holding it: beside such times a lock cannot help.".to_owned(),
-                vec!["mutex"],
+                Vec::new(),
             ),
             () if nodes > 1 && remote >= REMOTE && hot.threads <= cpus => (
                 Rule::Remote,
@@ -122,7 +122,10 @@ mod tests {
             },
             ..Row::default()
         };
-        Advice::of(Some(&row), waited_ns, Duration::from_secs(1), 4, nodes).rule
+        let advice = Advice::of(Some(&row), waited_ns, Duration::from_secs(1), 4, nodes);
+        let helps = [Rule::Remote, Rule::Contended].contains(&advice.rule);
+        assert_eq!(!advice.locks.is_empty(), helps);
+        advice.rule
     }
 
     #[test]

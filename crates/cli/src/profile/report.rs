@@ -11,6 +11,8 @@ use super::advice::Advice;
 use super::places::{Place, Places};
 use super::record::{Counts, Record, Site};
 use crate::output;
+use crate::program::Library;
+use crate::run;
 use crate::torture::report::nanoseconds;
 use crate::torture::scaled;
 
@@ -35,8 +37,10 @@ pub struct Report {
     /// Mutexes, likewise.
     mutexes: Vec<Row>,
     advice: Advice,
-    /// To try it.
-    try_it: String,
+    /// To try it, if a lock may help.
+    try_it: Option<String>,
+    /// Whether the mutexes were those of our preload library, not glibc's.
+    preloaded: bool,
 }
 
 /// A place with all mutexes that were locked there, or a mutex with all places.
@@ -78,6 +82,7 @@ impl Report {
             .iter()
             .map(|word| word.to_string_lossy().into_owned())
             .collect();
+        let preloaded = Library::is_loaded(run::LIBRARY);
         let words = shlex::try_join(command.iter().map(String::as_str));
         Self {
             wall_s: wall.as_secs_f64(),
@@ -89,11 +94,14 @@ impl Report {
             lost_contended: sum(|record| record.lost_contended),
             places,
             mutexes,
-            try_it: format!(
-                "lockworks compare --lock {} -- {}",
-                advice.locks.join(" --lock "),
-                words.unwrap_or_else(|_| command.join(" "))
-            ),
+            try_it: (!advice.locks.is_empty() && !preloaded).then(|| {
+                format!(
+                    "lockworks compare --lock {} -- {}",
+                    advice.locks.join(" --lock "),
+                    words.unwrap_or_else(|_| command.join(" "))
+                )
+            }),
+            preloaded,
             advice,
             command,
         }
@@ -141,7 +149,16 @@ impl Report {
                 self.lost, self.lost_contended
             ));
         }
-        text.push_str(&format!("{}\nTry: {}\n", self.advice.text, self.try_it));
+        text.push_str(&format!("{}\n", self.advice.text));
+        if let Some(command) = &self.try_it {
+            text.push_str(&format!("Try: {command}\n"));
+        }
+        if self.preloaded {
+            text.push_str(&format!(
+                "Measured with {} in place of glibc's mutexes.\n",
+                run::LIBRARY
+            ));
+        }
         text
     }
 
