@@ -67,7 +67,8 @@ const ROOM: usize = 4;
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
-    let lock = args.lock.as_deref().map(preloadable).transpose()?;
+    let name = args.lock.clone().or_else(|| std::env::var(LOCK).ok());
+    let lock = name.as_deref().map(preloadable).transpose()?;
     let library = Library::find(LIBRARY)?;
     let program = Program::find(&args.command)?;
     let mut command = program.command_with(&library);

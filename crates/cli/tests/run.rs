@@ -25,7 +25,12 @@ fn output(mut command: Command) -> Output {
 /// Ends with this status and one line with these words, and has not started anything.
 #[track_caller]
 fn assert_refused(args: &[&str], status: i32, words: &[&str]) {
-    let output = output(run(args));
+    assert_command_refused(run(args), status, words);
+}
+
+#[track_caller]
+fn assert_command_refused(command: Command, status: i32, words: &[&str]) {
+    let output = output(command);
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{message}");
     assert_eq!(text(&output.stdout), "");
@@ -84,6 +89,9 @@ fn what_is_preloaded_already_stays() {
 fn locks_that_do_not_fit_are_refused() {
     let meant = ["unknown lock 'unfare'; did you mean 'unfair'?"];
     assert_refused(&["--lock", "unfare", "true"], 2, &meant);
+    let mut command = run(&["true"]);
+    command.env("LOCKWORKS_LOCK", "unfare");
+    assert_command_refused(command, 2, &meant);
     let large = ["'mcs' cannot be in a mutex", "4 bytes", "choose from", "pv"];
     assert_refused(&["--lock", "mcs", "true"], 2, &large);
     assert_refused(&["--lock", "busted", "true"], 2, &["does not exclude"]);
@@ -99,6 +107,7 @@ fn programs_that_would_not_load_it_are_refused() {
         assert_refused(&["--", at(name).to_str().unwrap()], status, words);
     };
     assert_refused(&["no-such-program"], 127, &["'no-such-program' not found"]);
+    assert_refused(&["/"], 126, &["'/'", "no file that may be executed"]);
 
     compile(directory.path(), "static", SPEAKS, &["-static"]);
     refused("static", 126, &["linked statically"]);
