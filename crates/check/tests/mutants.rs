@@ -109,7 +109,6 @@ fn mistakes_of_the_mutex_that_reads_first_are_caught() {
 }
 
 #[test]
-#[ignore = "minutes; lockworks check mutants --lock pv"]
 fn mistakes_of_the_paravirt_lock_are_caught() {
     mistakes_are_caught("pv");
 }
@@ -120,7 +119,6 @@ fn mistakes_of_the_mutex_are_caught() {
 }
 
 #[test]
-#[ignore = "minutes; lockworks check mutants --lock unfair"]
 fn mistakes_of_the_queued_unfair_lock_are_caught() {
     mistakes_are_caught("unfair");
 }
