@@ -93,8 +93,8 @@ struct lw_halting {
 	bool linger_late;    /* arrivals linger only if they would queue behind one that halts */
 	bool latencies;	     /* measure how long kicks and wake-ups take */
 	uint32_t kick_ahead; /* how many waiters behind the head are kicked with it */
-	uint32_t group;	 /* so many waiters in a row may be put before others for their NUMA node;
-			    not together with steal_queued */
+	/* so many waiters in a row may pass others for their NUMA node; not with steal_queued */
+	uint32_t group;
 	uint32_t linger; /* looks of one that arrives before it queues, if it may steal */
 	uint32_t spin;	 /* looks before halting */
 	uint32_t claim;	 /* after so many halts or watches in vain the head forbids stealing */
@@ -304,7 +304,7 @@ static inline void lw_halting_lock_queue(union lw_word *lock)
 {
 	/* queue: 0 -> 1; acquire: what the last one did to it */
 	while (lw_field_fetch_or(lock, pending, LW_QUEUE_LOCKED >> 8, acquire) &
-	       LW_QUEUE_LOCKED >> 8)
+	       (LW_QUEUE_LOCKED >> 8))
 		lw_await_eq_soon(&lock->val, LW_QUEUE_LOCKED, 0, relaxed);
 }
 

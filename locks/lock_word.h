@@ -148,7 +148,7 @@ static inline bool lw_word_release(union lw_word *lock)
 {
 	uint16_t seen = LW_LOCKED, next;
 
-	if (lw_release_is_split() && !(lw_field_load(lock, pending, relaxed) & LW_PARKED >> 8)) {
+	if (lw_release_is_split() && !(lw_field_load(lock, pending, relaxed) & (LW_PARKED >> 8))) {
 		lw_word_unlock(lock);
 		return false;
 	}
