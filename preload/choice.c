@@ -12,6 +12,7 @@
 #include <lockworks/lockworks.h>
 
 #include "choice.h"
+#include "glibc.h"
 
 struct lw_choice lw_choice = {.special = {1}};
 
@@ -87,8 +88,8 @@ static void lw_lock_and_look(void *lock, void *node)
 		unsigned int threads = lw_threads(), cpus = lw_cpus();
 
 		looked = true;
-		if (threads > cpus && lw_has_stderr() &&
-		    lw_load(&lw_choice.lock, relaxed) != type->lock) {
+		if (threads > cpus && lw_load(&lw_choice.lock, relaxed) != type->lock &&
+		    lw_has_stderr()) {
 			lw_store(&lw_choice.lock, type->lock, relaxed);
 			lw_say("lockworks: warning: waiters of '%s' spin, and %u threads on %u "
 			       "CPUs wait for each other's time slices; use --lock " LW_DEFAULT_LOCK
@@ -112,9 +113,6 @@ static const char *lw_unfit(const struct lw_lock_type *type)
 	return NULL;
 }
 
-/* Null until we are relocated, when it is its own address. */
-static const void *const volatile lw_relocated = (const void *)&lw_relocated;
-
 /* From here on no environment means that the program has cleared it. */
 static bool lw_started;
 
@@ -124,7 +122,7 @@ const struct lw_lock_type *lw_choose_lock(void)
 	const struct lw_lock_type *type, *none = NULL;
 	const char *name, *unfit;
 
-	if (lw_relocated != (const void *)&lw_relocated || !(environ || lw_started))
+	if (lw_is_too_early() || !(environ || lw_started))
 		return NULL;
 	lw_note_stderr();
 	name = getenv("LOCKWORKS_LOCK") ?: LW_DEFAULT_LOCK;

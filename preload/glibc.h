@@ -43,4 +43,18 @@ static inline const struct lw_glibc *lw_glibc(void)
 	return &lw_glibc_functions;
 }
 
+/* Null until we are relocated, when it is its own address. */
+static const void *const volatile lw_relocated = (const void *)&lw_relocated;
+
+/* While the loader relocates there is one thread, which needs no lock, and nothing can be called.
+ */
+static inline bool lw_is_too_early(void)
+{
+	return lw_unlikely(lw_relocated != (const void *)&lw_relocated);
+}
+
+/* Older programs may know a function by its name inside of glibc, too. */
+#define LW_OLD_NAME(name) \
+	LW_EXPORT __typeof__(name) __##name __attribute__((alias(#name), copy(name)))
+
 #endif

@@ -300,9 +300,6 @@ LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return 0;
 }
 
-/* Older programs may know these by their names inside of glibc, too. */
-#define LW_OLD_NAME(name) \
-	LW_EXPORT __typeof__(name) __##name __attribute__((alias(#name), copy(name)))
 LW_OLD_NAME(pthread_mutex_init);
 LW_OLD_NAME(pthread_mutex_destroy);
 LW_OLD_NAME(pthread_mutex_lock);

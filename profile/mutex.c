@@ -15,16 +15,6 @@
 #include "../preload/glibc.h"
 #include "record.h"
 
-/* Null until we are relocated, when it is its own address. */
-static const void *const volatile lw_relocated = (const void *)&lw_relocated;
-
-/* While the loader relocates there is one thread, which needs no lock, and nothing can be called.
- */
-static inline bool lw_is_too_early(void)
-{
-	return lw_unlikely(lw_relocated != (const void *)&lw_relocated);
-}
-
 static uint64_t lw_now(void)
 {
 	struct timespec now;
@@ -278,9 +268,6 @@ LW_EXPORT int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mute
 	return LW_MEASURE_WAIT(mutex, lw_glibc()->cond_clockwait(cond, mutex, clock, deadline));
 }
 
-/* Older programs may know these by their names inside of glibc, too. */
-#define LW_OLD_NAME(name) \
-	LW_EXPORT __typeof__(name) __##name __attribute__((alias(#name), copy(name)))
 LW_OLD_NAME(pthread_mutex_lock);
 LW_OLD_NAME(pthread_mutex_trylock);
 LW_OLD_NAME(pthread_mutex_unlock);

@@ -17,9 +17,8 @@ struct lw_check_client {
 	uint32_t threads;
 	uint32_t acquisitions;
 	bool two_locks; /* threads take them in turns, not the first one only */
-	bool trylock; /* try first, in every other acquisition, and where it may be in interruptions
-		       */
-	bool patient; /* but not for ever: threads may give up waiting */
+	bool trylock;	/* try first, every other time, and in interruptions where one may */
+	bool patient;	/* but not for ever: threads may give up waiting */
 	/* What locks[0] is, with `type` in it; NULL: nothing but a lock. */
 	const struct lw_lockref_type *lockref;
 	uint32_t *object; /* what references are to */
