@@ -10,8 +10,8 @@ use crate::{Outcome, Program, Runner, Size};
 /// Debian's interpreter and what it has of its test suite.
 pub struct Python;
 
-/// Its tests read all that is printed on standard error, so we ask the library which lock serves. Some of them interrupt
-/// themselves, which a shell has us ignore that starts us in the background.
+/// Its tests read all that is printed on standard error, so we ask the library which lock serves.
+/// Some of them interrupt themselves, which a shell has us ignore that starts us in the background.
 const SCRIPT: &str = "\
 import ctypes, runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
