@@ -75,6 +75,10 @@
 #ifndef LW_RACES
 #define LW_RACES 1024
 #endif
+/* Looks of a head that has been overtaken, until it forbids that. */
+#ifndef LW_RARE_LOOKS
+#define LW_RARE_LOOKS 8
+#endif
 /* A head looks so far behind it for a waiter of its NUMA node. */
 #ifndef LW_GROUP_REACH
 #define LW_GROUP_REACH 16
@@ -98,6 +102,8 @@ struct lw_halting {
 	uint32_t linger; /* looks of one that arrives before it queues, if it may steal */
 	uint32_t spin;	 /* looks before halting */
 	uint32_t claim;	 /* after so many halts or watches in vain the head forbids stealing */
+	/* after so many looks a head that runs forbids stealing until it halts; 0: it does not */
+	uint32_t overtake;
 };
 
 #define LW_NEVER_CLAIM UINT32_MAX
@@ -613,13 +619,48 @@ static lw_always_inline void lw_head_leave(union lw_word *lock, uint32_t tail, s
 		lw_halting_unlock_queue(lock);
 }
 
+/* (*,*,*) -> (*,1,*): nobody is to overtake us any more */
+static lw_always_inline void lw_head_claim(union lw_word *lock)
+{
+	lw_fetch_or(&lock->val, LW_PENDING, relaxed);
+}
+
+/* (*,1,*) -> (*,0,*) */
+static lw_always_inline void lw_head_unclaim(union lw_word *lock)
+{
+	lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
+}
+
+/*
+ * We are head, and run: others may overtake us for a while, and no longer. Who loses a race knows
+ * that the lock is hot, and looks seldom from then on: each look takes the line from the owner.
+ * True if the lock is ours.
+ */
+static lw_always_inline bool lw_head_be_overtaken(union lw_word *lock, uint32_t tail,
+						  struct lw_node *node, struct lw_halting how)
+{
+	for (uint32_t looks = 0; looks <= LW_RARE_LOOKS; looks++) {
+		uint32_t val = lw_halting_watch(lock, looks ? 1 : how.overtake);
+		bool lost = !(val & LW_LOCKED_MASK);
+
+		if (lost && lw_head_acquire(lock, val, tail, node, how))
+			return true;
+		if (!looks && !lost)
+			break;
+		for (uint32_t i = 0; i < how.overtake / LW_RARE_LOOKS; i++)
+			lw_pause();
+	}
+	lw_head_claim(lock);
+	return false;
+}
+
 /* False if we have given up, and left the queue. */
 static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t tail,
 						  struct lw_node *node,
 						  const struct lw_patience *patience,
 						  struct lw_halting how)
 {
-	bool over = false;
+	bool over = false, claimed = false;
 	uint32_t vain = 0, races = 0;
 
 	if (how.steal_queued)
@@ -630,18 +671,21 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 
 		if (how.group && (lw_load(&lock->val, relaxed) & LW_LOCKED))
 			lw_head_group(lock, node, how);
+		if (how.overtake && !claimed) {
+			if (lw_head_be_overtaken(lock, tail, node, how))
+				return true;
+			claimed = true;
+		}
 		val = lw_halting_watch(lock, how.spin);
 		lost = !(val & LW_LOCKED_MASK);
 
 		if (lost && lw_head_acquire(lock, val, tail, node, how))
 			return true;
-		/* (*,0,*) -> (*,1,*) */
 		if (vain == how.claim && !(val & LW_PENDING))
-			lw_fetch_or(&lock->val, LW_PENDING, relaxed);
+			lw_head_claim(lock);
 		if (over || lw_gives_up(patience)) {
-			/* (*,1,*) -> (*,0,*) */
-			if (vain == how.claim)
-				lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
+			if (claimed || vain == how.claim)
+				lw_head_unclaim(lock);
 			lw_head_leave(lock, tail, node, how);
 			return false;
 		}
@@ -651,6 +695,10 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 				continue;
 		}
 		if (how.halt && !lost) {
+			if (claimed && vain != how.claim) {
+				lw_head_unclaim(lock);
+				claimed = false;
+			}
 			if (!lw_head_enter_table(lock, node))
 				continue;
 			lw_count(halts_at_head);

@@ -2,16 +2,17 @@
 /*
  * The mutex of programs, a policy of the queue whose waiters halt (halting.h).
  *
- * Whoever runs takes a free mutex, past those who queue, until the first of them has slept
- * mutex_claim times in vain; then the mutex is handed to that one. Waiters spin mutex_spin looks,
- * less if the one before them sleeps, then sleep. Who would queue behind a sleeper first looks for
- * a short while, as long as a short critical section, whether it can do without: a queue that
- * sleeps drains slower than it fills. While the first waits, it brings one of its NUMA
- * node that spins to the second place, so that mutex and data stay on a node; whom that passes
- * waits for mutex_group such waiters at most.
+ * Whoever runs takes a free mutex, past those who queue, until the first of them has looked for it
+ * mutex_overtake times, and does not sleep, or has slept mutex_claim times in vain; then the mutex
+ * is handed to that one. Waiters spin mutex_spin looks, less if the one before them sleeps, then
+ * sleep. Who would queue behind a sleeper first looks for a short while, as long as a short
+ * critical section, whether it can do without: a queue that sleeps drains slower than it fills.
+ * While the first waits, it brings one of its NUMA node that spins to the second place, so that
+ * mutex and data stay on a node; whom that passes waits for mutex_group such waiters at most.
  *
  * Read-modify-writes: one for lock and unlock of a free mutex. One that waits in the queue and does
- * not sleep makes two, and its predecessor one to make it head.
+ * not sleep makes two, one more if it has to forbid stealing, and its predecessor one to make it
+ * head.
  */
 #include "halting.h"
 #include "lock_type.h"
@@ -30,6 +31,7 @@ static lw_always_inline struct lw_halting lw_mutex_how(void)
 		.linger_late = true,
 		.spin = (uint32_t)lw_tunable(mutex_spin),
 		.claim = (uint32_t)lw_tunable(mutex_claim),
+		.overtake = (uint32_t)lw_tunable(mutex_overtake),
 	};
 }
 

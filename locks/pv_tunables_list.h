@@ -23,6 +23,8 @@ LW_TUNABLE(mutex_linger, 16, 16, UINT32_MAX,
 	   "looks of one that arrives before it queues behind one that sleeps")
 LW_TUNABLE(mutex_claim, 4, 4, UINT32_MAX,
 	   "the queue head forbids stealing after so many sleeps in vain; the highest: never")
+LW_TUNABLE(mutex_overtake, 128, 128, UINT32_MAX,
+	   "looks of a queue head that runs before it forbids stealing; 0: it does not")
 LW_TUNABLE(mutex_group, 64, 64, UINT32_MAX,
 	   "so many waiters in a row may be put before others for their NUMA node; 0: none")
 LW_TUNABLE(unfair_park, 1, 0, 1, "waiters halt")

@@ -191,6 +191,7 @@ static void check_calls_by_name(void)
 		{"mutex_spin", 2000, 32768, UINT32_MAX},
 		{"mutex_linger", 16, 16, UINT32_MAX},
 		{"mutex_claim", 4, 4, UINT32_MAX},
+		{"mutex_overtake", 128, 128, UINT32_MAX},
 		{"mutex_group", 64, 64, UINT32_MAX},
 		{"unfair_park", 1, 0, 1},
 		{"unfair_spin", 500, 2048, UINT32_MAX},

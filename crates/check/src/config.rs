@@ -66,6 +66,7 @@ pub fn small_settings() -> Settings {
         ("pv_claim", 1),
         ("pv_kick_ahead", 1),
         ("mutex_linger", 0),
+        ("mutex_overtake", 0),
         ("mutex_spin", 1),
         ("mutex_claim", 1),
         ("mutex_group", 1),

@@ -541,6 +541,11 @@ fn mutex() {
             set(c, &[("mutex_claim", 0)]);
         }),
         config("mutex", |c| set(c, &[("mutex_linger", 1)])),
+        config("mutex", |c| set(c, &[("mutex_overtake", 1)])),
+        config("mutex", |c| {
+            c.patient = true;
+            set(c, &[("mutex_overtake", 1)]);
+        }),
         three_once("mutex", |c| {
             c.patient = true;
             c.spurious = 0;
