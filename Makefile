@@ -13,7 +13,7 @@ DESTDIR ?=
 ANNOTATE ?=
 
 VERSION := $(shell sed -n 's/^\#define LW_VERSION "\(.*\)"/\1/p' lib/include/lockworks/lockworks.h)
-INCLUDES := -Ilocks -Iworlds/user -Ilib/include
+INCLUDES := -Ilocks -Ilocks/contract -Ilocks/parts -Ilocks/registry -Iworlds/user -Ilib/include
 WARNINGS := -Wall -Wextra
 LW_CFLAGS = -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(ANNOTATION) $(INCLUDES)
 BUILD := build$(ANNOTATE:%=/%)

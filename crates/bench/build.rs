@@ -2,20 +2,18 @@
 
 use std::path::Path;
 
+use lockworks_build::{compiler, root, watch};
+
 fn main() {
-    let root = Path::new("../..");
-    let mut build = cc::Build::new();
+    let mut build = compiler("worlds/user");
     build
-        .std("gnu17")
-        .warnings(true)
-        .extra_warnings(true)
         .opt_level(2)
         .force_frame_pointer(false)
         // Where a loop happens to lie must not be what is measured.
         .flag_if_supported("-falign-loops=64");
-    for dir in ["lib/include", "locks", "worlds/user", "crates/peers/c"].map(|dir| root.join(dir)) {
-        println!("cargo::rerun-if-changed={}", dir.display());
-        build.include(dir);
+    for directory in ["lib/include", "crates/peers/c"] {
+        watch(directory);
+        build.include(root().join(directory));
     }
     for file in ["bare.c", "ours.c", "references.c"] {
         build.file(Path::new("c").join(file));

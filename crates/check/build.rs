@@ -1,22 +1,17 @@
 //! Compiles the locks for the model checker, with the clients and litmus tests that run in it.
 
-use std::path::Path;
+use lockworks_build::{compiler, root, watch};
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for dir in ["locks", "worlds/check", "tests/shared", "tests/check"] {
-        println!("cargo:rerun-if-changed={}", root.join(dir).display());
-    }
-    let mut build = cc::Build::new();
+    watch("tests/shared");
+    watch("tests/check");
+    let mut build = compiler("worlds/check");
     build
-        .std("gnu17")
         .warnings_into_errors(true)
         .opt_level(2)
         // A thread's state is its stack: nothing but what the code needs should lie there.
         .flag_if_supported("-fno-stack-protector")
-        .flag_if_supported("-fcf-protection=none")
-        .include(root.join("locks"))
-        .include(root.join("worlds/check"));
+        .flag_if_supported("-fcf-protection=none");
     // So that it never stands in for the client of another world in a program that has both.
     for name in ["thread", "memory_size"] {
         build.define(
@@ -31,7 +26,7 @@ fn main() {
         "tests/shared/client.c",
         "tests/check/litmus.c",
     ] {
-        build.file(root.join(file));
+        build.file(root().join(file));
     }
     build.compile("lockworks_check_locks");
 }

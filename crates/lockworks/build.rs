@@ -1,19 +1,16 @@
 //! Compiles the C library: the locks, the user world and the public interface.
 
-use std::path::{Path, PathBuf};
+use lockworks_build::{c_files, compiler, root, watch};
 
 fn main() {
-    let root = Path::new("../..");
-    let mut build = cc::Build::new();
+    watch("lib");
+    let mut build = compiler("worlds/user");
     build
-        .std("gnu17")
-        .warnings(true)
-        .extra_warnings(true)
         .flag("-fvisibility=hidden")
-        .include(root.join("lib/include"));
-    for dir in ["locks", "worlds/user", "lib"].map(|dir| root.join(dir)) {
-        println!("cargo::rerun-if-changed={}", dir.display());
-        build.include(&dir).files(c_files(&dir));
+        .include(root().join("lib"))
+        .include(root().join("lib/include"));
+    for directory in ["locks", "worlds/user", "lib"] {
+        build.files(c_files(directory));
     }
     build.compile("lockworks");
     let lists = [
@@ -21,27 +18,16 @@ fn main() {
         "pv_tunables_list.h",
         "tunables_list.h",
     ];
-    let tunables: usize = lists
-        .map(|list| entries(&root.join("locks").join(list)))
-        .iter()
-        .sum();
+    let tunables: usize = lists.map(tunables).iter().sum();
     println!("cargo::rustc-env=TUNABLES={tunables}");
 }
 
-/// How many entries a list of tunables has, each at the beginning of a line.
-fn entries(list: &Path) -> usize {
-    let text =
-        std::fs::read_to_string(list).unwrap_or_else(|error| panic!("{}: {error}", list.display()));
-    let entries = text.lines().filter(|line| line.starts_with("LW_TUNABLE("));
-    entries.count()
-}
-
-fn c_files(dir: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<_> = std::fs::read_dir(dir)
-        .unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
-        .map(|entry| entry.expect("a readable directory").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
-        .collect();
-    files.sort();
-    files
+/// How many tunables are in a list, each at the beginning of a line.
+fn tunables(list: &str) -> usize {
+    let path = root().join("locks/registry").join(list);
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines()
+        .filter(|line| line.starts_with("LW_TUNABLE("))
+        .count()
 }

@@ -2,7 +2,7 @@
 /*
  * The operation set in the model checker: every operation is a question to the
  * engine (crates/check), which explores all answers that the memory model
- * allows. What each operation means is in locks/operations.h.
+ * allows. What each operation means is in locks/contract/operations.h.
  *
  * Addresses are names only: the engine keeps what is stored there, and nothing
  * is ever read or written through them.

@@ -2,7 +2,7 @@
 /*
  * The operation set in the simulator: every access is a call into the engine
  * (crates/sim), which charges its time on the simulated machine and performs it
- * there. What each operation means is in locks/operations.h.
+ * there. What each operation means is in locks/contract/operations.h.
  */
 #ifndef LW_WORLD_H
 #define LW_WORLD_H

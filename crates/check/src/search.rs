@@ -110,7 +110,7 @@ pub struct Outcome {
     pub events: Vec<Event>,
 }
 
-/// Something that locks count, in `locks/events_list.h`, and that has happened.
+/// Something that locks count, in `locks/registry/events_list.h`, and that has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Event {
     /// Its name.

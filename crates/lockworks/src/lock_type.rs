@@ -44,7 +44,7 @@ pub type UnlockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 pub type LockPatientFn = unsafe extern "C" fn(lock: *mut c_void, patience: *const c_void) -> bool;
 
 /// How a lock tells a harness about itself: `struct lw_lock_type` of
-/// `locks/lock_type.h`, in any world that the locks are compiled for.
+/// `locks/registry/lock_type.h`, in any world that the locks are compiled for.
 ///
 /// ```
 /// let pv = lockworks::find("pv").unwrap();

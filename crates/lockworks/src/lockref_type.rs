@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use crate::LockType;
 use crate::lock_type::{table, text};
 
-/// What a lockref is made of and can do: `struct lw_lockref_type` of `locks/lockref_type.h`, in
+/// What a lockref is made of and can do: `struct lw_lockref_type` of `locks/registry/lockref_type.h`, in
 /// any world that the locks are compiled for. The functions take a lockref's address.
 ///
 /// ```

@@ -223,7 +223,7 @@ impl FromStr for Setting {
     }
 }
 
-/// `struct lw_tunables` of `locks/tunables.h`: what locks are told where they are not
+/// `struct lw_tunables` of `locks/registry/tunables.h`: what locks are told where they are not
 /// compiled for this process but for a simulation or a check.
 ///
 /// ```

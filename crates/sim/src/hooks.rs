@@ -54,7 +54,7 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
     unsafe { table((&raw const lw_sim_lock_types).cast()).map(|p: *const LockType| &*p) }
 }
 
-/// Names of the events in `locks/events.h`, in the order of their numbers.
+/// Names of the events in `locks/registry/events.h`, in the order of their numbers.
 pub(crate) fn event_names() -> impl Iterator<Item = &'static str> {
     // SAFETY: a NULL-terminated table of string literals.
     unsafe {

@@ -1,0 +1,52 @@
+//! What the build scripts of the other crates share: where the lock files are, and how a world
+//! compiles them.
+
+use std::path::{Path, PathBuf};
+
+/// The directories of `locks/` that lock files include from by bare name.
+const LOCK_DIRECTORIES: [&str; 4] = ["locks", "locks/contract", "locks/parts", "locks/registry"];
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A compiler of C files that finds the lock headers, and those of the world in `world`, a
+/// directory relative to the repository's root. Cargo builds again when one of them changes.
+pub fn compiler(world: &str) -> cc::Build {
+    let mut build = cc::Build::new();
+    build.std("gnu17").warnings(true).extra_warnings(true);
+    watch("locks");
+    for directory in LOCK_DIRECTORIES {
+        build.include(root().join(directory));
+    }
+    watch(world);
+    build.include(root().join(world));
+    build
+}
+
+/// Has Cargo build again when a file changes that lies in `directory`, which is relative to the
+/// repository's root.
+pub fn watch(directory: &str) {
+    println!(
+        "cargo::rerun-if-changed={}",
+        root().join(directory).display()
+    );
+}
+
+/// The C files that lie in `directory`, which is relative to the repository's root, by name.
+///
+/// # Panics
+///
+/// If the directory cannot be read.
+pub fn c_files(directory: &str) -> Vec<PathBuf> {
+    let directory = root().join(directory);
+    let entries = std::fs::read_dir(&directory)
+        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.expect("a readable directory").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    files.sort();
+    files
+}
