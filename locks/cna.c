@@ -195,9 +195,9 @@ static const struct lw_queue_policy lw_cna_policy = {
 
 static lw_always_inline enum lw_queue_end lw_cna_queue(union lw_word *lock, uint32_t tail,
 						       struct lw_node *node,
-						       const struct lw_patience *patience)
+						       const struct lw_wait_limit *limit)
 {
-	(void)patience;
+	(void)limit;
 	lw_queue_and_wait(lock, tail, node, &lw_cna_policy);
 	return LW_QUEUE_ACQUIRED;
 }

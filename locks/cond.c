@@ -40,10 +40,10 @@ static void lw_cond_unlink(struct lw_cond *cond, struct lw_cond_waiter *first,
 		lw_store(&first->prev, first, relaxed);
 }
 
-void lw_cond_sleep(struct lw_cond_waiter *waiter, const struct lw_patience *patience)
+void lw_cond_sleep(struct lw_cond_waiter *waiter, const struct lw_wait_limit *limit)
 {
-	while (lw_load(&waiter->state, relaxed) == LW_COND_WAITING && !lw_gives_up(patience))
-		lw_park(&waiter->state, LW_COND_WAITING, patience);
+	while (lw_load(&waiter->state, relaxed) == LW_COND_WAITING && !lw_limit_reached(limit))
+		lw_park(&waiter->state, LW_COND_WAITING, limit);
 }
 
 bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter)

@@ -5,7 +5,7 @@
  * between can be anything; the steps are
  *
  *   lw_cond_begin()   queue, with the lock held that protects the condition
- *   lw_cond_sleep()   with that lock released, until signalled or `patience` ends
+ *   lw_cond_sleep()   with that lock released, until signalled or `limit` ends
  *   lw_cond_end()     leave the queue if that has not been done for us; true if signalled
  *
  * A waiter's state:
@@ -13,7 +13,7 @@
  *   WAITING ---> SIGNALLED        by who has taken it out of the queue
  *      |             ^
  *      v             |
- *   LEAVING ---> LEFT             by itself, when its patience has ended; LEFT if it then finds
+ *   LEAVING ---> LEFT             by itself, when its limit has ended; LEFT if it then finds
  *                                 that it is out of the queue, so it is signalled all the same
  *
  * Who signals touches the condition variable no more once any waiter is SIGNALLED, nor a waiter
@@ -25,7 +25,7 @@
 
 #include "mutex.h"
 
-struct lw_patience;
+struct lw_wait_limit;
 
 #define LW_COND_WAITING	  0u
 #define LW_COND_SIGNALLED 1u
@@ -45,7 +45,7 @@ struct lw_cond {
 };
 
 LW_EXPORT void lw_cond_begin(struct lw_cond *cond, struct lw_cond_waiter *waiter);
-LW_EXPORT void lw_cond_sleep(struct lw_cond_waiter *waiter, const struct lw_patience *patience);
+LW_EXPORT void lw_cond_sleep(struct lw_cond_waiter *waiter, const struct lw_wait_limit *limit);
 LW_EXPORT bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter);
 LW_EXPORT void lw_cond_signal_slow(struct lw_cond *cond);
 LW_EXPORT void lw_cond_broadcast_slow(struct lw_cond *cond);

@@ -413,9 +413,9 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, stru
 
 static lw_always_inline enum lw_queue_end lw_hq_queue(union lw_word *lock, uint32_t tail,
 						      struct lw_node *node,
-						      const struct lw_patience *patience)
+						      const struct lw_wait_limit *limit)
 {
-	(void)patience;
+	(void)limit;
 	lw_hq_wait(lock, tail, node);
 	return LW_QUEUE_ACQUIRED;
 }

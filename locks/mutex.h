@@ -12,11 +12,11 @@ struct lw_mutex {
 	union lw_word word;
 };
 
-struct lw_patience;
+struct lw_wait_limit;
 
 LW_EXPORT void lw_mutex_lock_slow(struct lw_mutex *mutex);
-/* False if `patience` has ended before the mutex was free. */
-LW_EXPORT bool lw_mutex_lock_patient(struct lw_mutex *mutex, const struct lw_patience *patience);
+/* False if `limit` has ended before the mutex was free. */
+LW_EXPORT bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit);
 LW_EXPORT void lw_mutex_unlock_slow(struct lw_mutex *mutex);
 
 static inline bool lw_mutex_trylock(struct lw_mutex *mutex)

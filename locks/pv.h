@@ -16,11 +16,11 @@ struct lw_pv42 {
 	union lw_word word;
 };
 
-struct lw_patience;
+struct lw_wait_limit;
 
 LW_EXPORT void lw_pv_lock_slow(struct lw_pv *lock);
-/* False if `patience` has ended before the lock was free. */
-LW_EXPORT bool lw_pv_lock_patient(struct lw_pv *lock, const struct lw_patience *patience);
+/* False if `limit` has ended before the lock was free. */
+LW_EXPORT bool lw_pv_lock_limited(struct lw_pv *lock, const struct lw_wait_limit *limit);
 LW_EXPORT void lw_pv_unlock_slow(struct lw_pv *lock);
 LW_EXPORT void lw_pv42_lock_slow(struct lw_pv42 *lock);
 LW_EXPORT void lw_pv42_unlock_slow(struct lw_pv42 *lock);

@@ -42,9 +42,9 @@ static const struct lw_queue_policy lw_native_policy = {
 
 static lw_always_inline enum lw_queue_end lw_native_queue(union lw_word *lock, uint32_t tail,
 							  struct lw_node *node,
-							  const struct lw_patience *patience)
+							  const struct lw_wait_limit *limit)
 {
-	(void)patience;
+	(void)limit;
 	lw_queue_and_wait(lock, tail, node, &lw_native_policy);
 	return LW_QUEUE_ACQUIRED;
 }

@@ -9,8 +9,8 @@
  * (tunable unfair_park), see halting.h.
  *
  * The queue head competes all the time it runs, and nobody starves: after it has halted, or looked
- * unfair_spin times, unfair_claim times in vain, it sets the pending bit, which forbids stealing
- * until it has had the lock.
+ * unfair_spin times, unfair_starvation_limit times in vain, it sets the pending bit, which forbids
+ * stealing until it has had the lock.
  */
 #include "halting.h"
 #include "lock_type.h"
@@ -24,34 +24,34 @@ static lw_always_inline struct lw_halting lw_unfair_how(void)
 		.halt = lw_tunable(unfair_park),
 		.kick_at_unlock = true,
 		.latencies = lw_tunable(pv_latencies),
-		.linger = (uint32_t)lw_tunable(unfair_linger),
+		.linger = (uint32_t)lw_tunable(unfair_arrival_spin),
 		.spin = (uint32_t)lw_tunable(unfair_spin),
-		.claim = (uint32_t)lw_tunable(unfair_claim),
+		.claim = (uint32_t)lw_tunable(unfair_starvation_limit),
 	};
 }
 
 static lw_always_inline enum lw_queue_end lw_unfair_queue(union lw_word *lock, uint32_t tail,
 							  struct lw_node *node,
-							  const struct lw_patience *patience)
+							  const struct lw_wait_limit *limit)
 {
-	return lw_halting_queue(lock, tail, node, patience, lw_unfair_how());
+	return lw_halting_queue(lock, tail, node, limit, lw_unfair_how());
 }
 
 static lw_always_inline bool lw_unfair_nodeless(union lw_word *lock,
-						const struct lw_patience *patience)
+						const struct lw_wait_limit *limit)
 {
-	return lw_halting_nodeless(lock, patience, lw_unfair_how());
+	return lw_halting_nodeless(lock, limit, lw_unfair_how());
 }
 
-bool lw_unfair_lock_patient(struct lw_unfair *lock, const struct lw_patience *patience)
+bool lw_unfair_lock_limited(struct lw_unfair *lock, const struct lw_wait_limit *limit)
 {
 	return lw_halting_arrive(&lock->word, lw_unfair_how()) ||
-	       lw_queued_wait(&lock->word, patience, lw_unfair_queue, lw_unfair_nodeless);
+	       lw_queued_wait(&lock->word, limit, lw_unfair_queue, lw_unfair_nodeless);
 }
 
 void lw_unfair_lock_slow(struct lw_unfair *lock)
 {
-	lw_unfair_lock_patient(lock, NULL);
+	lw_unfair_lock_limited(lock, NULL);
 }
 
 void lw_unfair_unlock_slow(struct lw_unfair *lock)
@@ -59,7 +59,7 @@ void lw_unfair_unlock_slow(struct lw_unfair *lock)
 	lw_halting_unlock_slow(&lock->word, lw_unfair_how());
 }
 
-LW_DESCRIBE_PATIENT(unfair, struct lw_unfair,
+LW_DESCRIBE_LIMITED(unfair, struct lw_unfair,
 		    .summary = "queued unfair lock: arrivals and waiters may steal",
 		    .traits = LW_TAIL_WORD,
 		    .origin = "Long, queued unfair lock, pvqspinlock series of 2014 and 2015");

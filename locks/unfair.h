@@ -12,11 +12,11 @@ struct lw_unfair {
 	union lw_word word;
 };
 
-struct lw_patience;
+struct lw_wait_limit;
 
 LW_EXPORT void lw_unfair_lock_slow(struct lw_unfair *lock);
-/* False if `patience` has ended before the lock was free. */
-LW_EXPORT bool lw_unfair_lock_patient(struct lw_unfair *lock, const struct lw_patience *patience);
+/* False if `limit` has ended before the lock was free. */
+LW_EXPORT bool lw_unfair_lock_limited(struct lw_unfair *lock, const struct lw_wait_limit *limit);
 LW_EXPORT void lw_unfair_unlock_slow(struct lw_unfair *lock);
 
 static inline bool lw_unfair_trylock(struct lw_unfair *lock)

@@ -105,7 +105,7 @@ static void lw_cond_mutex_lock(void *arg)
 /* Waiting */
 
 /* A condition variable of glibc cannot unlock a mutex of ours; but any wait may end early. */
-static int lw_preload_wait_briefly(struct lw_cond_mutex *of, const struct lw_patience *patience)
+static int lw_preload_wait_briefly(struct lw_cond_mutex *of, const struct lw_wait_limit *limit)
 {
 	const struct timespec brief = {0, 1000000};
 
@@ -113,7 +113,7 @@ static int lw_preload_wait_briefly(struct lw_cond_mutex *of, const struct lw_pat
 	pthread_cleanup_push(lw_cond_mutex_lock, of);
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &brief, NULL);
 	pthread_cleanup_pop(1);
-	return lw_gives_up(patience) ? ETIMEDOUT : 0;
+	return lw_limit_reached(limit) ? ETIMEDOUT : 0;
 }
 
 struct lw_cond_wait {
@@ -130,7 +130,7 @@ static void lw_cond_leave(struct lw_preload_cond *cond)
 }
 
 /* Cancelled, or the mutex is not ours to unlock. */
-static void lw_cond_give_up(void *arg)
+static void lw_cond_cancel(void *arg)
 {
 	struct lw_cond_wait *wait = arg;
 
@@ -144,7 +144,7 @@ static void lw_cond_give_up(void *arg)
 static int lw_preload_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
 				 const struct timespec *deadline)
 {
-	const struct lw_patience patience = {deadline, NULL, clock};
+	const struct lw_wait_limit limit = {deadline, NULL, clock};
 	struct lw_cond_mutex of = {.mutex = mutex};
 	struct lw_cond_wait wait = {.mutex = &of};
 	bool signalled;
@@ -155,19 +155,19 @@ static int lw_preload_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, c
 	if (lw_mutex_is_ours(mutex) && !lw_mutex_is_held(mutex))
 		return EPERM;
 	if (lw_cond_is_shared(cond))
-		return lw_preload_wait_briefly(&of, &patience);
+		return lw_preload_wait_briefly(&of, &limit);
 	wait.cond = lw_cond_of(cond);
 	lw_fetch_add(&wait.cond->users, 1, relaxed);
 	lw_cond_begin(&wait.cond->queue, &wait.waiter);
 	lw_cond_mutex_unlock(&of);
 	if (of.error) {
-		lw_cond_give_up(&wait);
+		lw_cond_cancel(&wait);
 		return of.error;
 	}
-	pthread_cleanup_push(lw_cond_give_up, &wait);
+	pthread_cleanup_push(lw_cond_cancel, &wait);
 	/* Sleeping has no effects but that, so it may end anywhere. */
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	lw_cond_sleep(&wait.waiter, &patience);
+	lw_cond_sleep(&wait.waiter, &limit);
 	pthread_setcanceltype(type, NULL);
 	pthread_cleanup_pop(0);
 	signalled = lw_cond_end(&wait.cond->queue, &wait.waiter);

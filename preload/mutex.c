@@ -62,19 +62,19 @@ static inline void lw_release(pthread_mutex_t *mutex)
 
 static int lw_take_until(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
 {
-	const struct lw_patience patience = {deadline, NULL, clock};
+	const struct lw_wait_limit limit = {deadline, NULL, clock};
 	const struct lw_lock_type *type = lw_chosen();
 
 	if (lw_try(mutex))
 		return 0;
 	if (!lw_user_is_deadline(clock, deadline))
 		return EINVAL;
-	if (type->lock_patient)
-		return type->lock_patient(&mutex->__data.__lock, &patience) ? 0 : ETIMEDOUT;
+	if (type->lock_limited)
+		return type->lock_limited(&mutex->__data.__lock, &limit) ? 0 : ETIMEDOUT;
 	while (!lw_try(mutex)) {
-		if (lw_gives_up(&patience))
+		if (lw_limit_reached(&limit))
 			return ETIMEDOUT;
-		lw_doze();
+		lw_pause_long();
 	}
 	return 0;
 }

@@ -126,26 +126,26 @@
 /* Between two tries at what is not to be awaited, but tried all the time. */
 #define lw_pause() lw_world_pause()
 /* The same, of one who has tried in vain for long. user: sleeps 50 microseconds. */
-#ifdef lw_world_doze
-#define lw_doze() lw_world_doze()
+#ifdef lw_world_pause_long
+#define lw_pause_long() lw_world_pause_long()
 #else
-#define lw_doze() lw_pause()
+#define lw_pause_long() lw_pause()
 #endif
 /*
  * Sleep while *p == value; may return early, so callers look again. user: a
  * futex. kernel: halt the virtual CPU. sim: give up the CPU. check: blocks, and
- * wakes spuriously. `p` is an lw_atomic(uint32_t). The end of `patience` ends the
- * sleep too (see lw_gives_up()).
+ * wakes spuriously. `p` is an lw_atomic(uint32_t). The end of `limit` ends the
+ * sleep too (see lw_limit_reached()).
  */
-#define lw_park(p, value, patience) lw_world_park(p, value, patience)
+#define lw_park(p, value, limit) lw_world_park(p, value, limit)
 /*
  * The same, for one whom nobody may wake if lw_release_is_split(). user: for 2^nth milliseconds at
  * most; true if for so long. check: for as long as it likes then.
  */
-#ifdef lw_world_nap
-#define lw_nap(p, value, patience, nth) lw_world_nap(p, value, patience, nth)
+#ifdef lw_world_park_bounded
+#define lw_park_bounded(p, value, limit, nth) lw_world_park_bounded(p, value, limit, nth)
 #else
-#define lw_nap(p, value, patience, nth) ((void)(nth), lw_park(p, value, patience), false)
+#define lw_park_bounded(p, value, limit, nth) ((void)(nth), lw_park(p, value, limit), false)
 #endif
 /* Wake one of those parked on p; kernel: that of `slot`. What is at p is not touched. */
 #define lw_unpark(p, slot) lw_world_unpark(p, slot)

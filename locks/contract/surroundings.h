@@ -10,7 +10,7 @@
 #include "tunables.h"
 #include "world_surroundings.h"
 
-struct lw_patience;
+struct lw_wait_limit;
 
 struct lw_slot_wanted {
 	lw_atomic(uint32_t) what; /* 0 at first */
@@ -83,12 +83,12 @@ struct lw_slot_wanted {
  * Has the time come, or has somebody asked, to give up waiting? NULL: never. user: see
  * lw_pv_lock_until(). kernel, sim: never. check: whenever the client may.
  */
-#define lw_gives_up(patience) lw_world_gives_up(patience)
+#define lw_limit_reached(limit) lw_world_limit_reached(limit)
 /* May that be, for any lock? user, check: yes. */
-#ifdef lw_world_can_give_up
-#define lw_can_give_up() lw_world_can_give_up()
+#ifdef lw_world_limits_exist
+#define lw_limits_exist() lw_world_limits_exist()
 #else
-#define lw_can_give_up() false
+#define lw_limits_exist() false
 #endif
 /*
  * Part with a slot, if `leave`, an expression, is true: it leaves the slot's first node in a

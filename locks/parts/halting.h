@@ -161,14 +161,14 @@ static lw_always_inline bool lw_halting_arrive(union lw_word *lock, struct lw_ha
 }
 
 /* No queue node to be had, or none that may be left in the queue. */
-static inline bool lw_halting_nodeless(union lw_word *lock, const struct lw_patience *patience,
+static inline bool lw_halting_nodeless(union lw_word *lock, const struct lw_wait_limit *limit,
 				       struct lw_halting how)
 {
 	lw_count(nodeless_acquisitions);
 	while (!lw_word_steal(lock, lw_load(&lock->val, relaxed))) {
-		if (lw_gives_up(patience))
+		if (lw_limit_reached(limit))
 			return false;
-		lw_doze();
+		lw_pause_long();
 		lw_halting_watch(lock, how.spin);
 	}
 	return true;
@@ -324,7 +324,7 @@ static inline void lw_halting_unlock_queue(union lw_word *lock)
 static lw_always_inline void lw_halting_leave(union lw_word *lock, uint32_t tail,
 					      struct lw_node *node, struct lw_halting how)
 {
-	if (lw_can_give_up())
+	if (lw_limits_exist())
 		lw_halting_lock_queue(lock);
 	if (lw_load(&node->locked, relaxed) == LW_NODE_WAITING) {
 		struct lw_node *prev = lw_load(&node->prev, relaxed);
@@ -336,7 +336,7 @@ static lw_always_inline void lw_halting_leave(union lw_word *lock, uint32_t tail
 		/* Meanwhile we were made head. */
 		lw_halting_pass(lock, tail, node, true, how);
 	}
-	if (lw_can_give_up())
+	if (lw_limits_exist())
 		lw_halting_unlock_queue(lock);
 }
 
@@ -448,7 +448,7 @@ enum lw_halting_end {
 
 static lw_always_inline enum lw_halting_end
 lw_halting_wait_turn(union lw_word *lock, uint32_t tail, struct lw_node *node, struct lw_node *prev,
-		     const struct lw_patience *patience, struct lw_halting how)
+		     const struct lw_wait_limit *limit, struct lw_halting how)
 {
 	for (;;) {
 		enum lw_halting_turn turn = lw_halting_spin(lock, node, prev, how);
@@ -460,7 +460,7 @@ lw_halting_wait_turn(union lw_word *lock, uint32_t tail, struct lw_node *node, s
 			lw_halting_leave(lock, tail, node, how);
 			return LW_END_ACQUIRED;
 		}
-		if (lw_gives_up(patience)) {
+		if (lw_limit_reached(limit)) {
 			/* WAITING -> ABANDONED */
 			if (lw_slot_abandon(lw_tail_slot(tail),
 					    lw_try_cmpxchg(&node->locked, &state, LW_NODE_ABANDONED,
@@ -474,7 +474,7 @@ lw_halting_wait_turn(union lw_word *lock, uint32_t tail, struct lw_node *node, s
 		if (!lw_try_cmpxchg(&node->locked, &state, LW_NODE_HALTED, relaxed))
 			return LW_END_HEAD;
 		lw_count(halts_in_queue);
-		lw_park(&node->locked, LW_NODE_HALTED, patience);
+		lw_park(&node->locked, LW_NODE_HALTED, limit);
 		state = LW_NODE_HALTED;
 		/* Woken before our turn: HALTED -> WAITING */
 		if (!lw_try_cmpxchg(&node->locked, &state, LW_NODE_WAITING, relaxed))
@@ -557,19 +557,19 @@ static lw_always_inline bool lw_head_acquire(union lw_word *lock, uint32_t val, 
 }
 
 /*
- * Until we are kicked, or `patience` ends: true. If a kick may be missed, also until the lock is
+ * Until we are kicked, or `limit` ends: true. If a kick may be missed, also until the lock is
  * seen to be free.
  */
 static inline bool lw_head_sleep(union lw_word *lock, struct lw_node *node,
-				 const struct lw_patience *patience)
+				 const struct lw_wait_limit *limit)
 {
 	uint32_t naps = 0;
 
 	do {
-		naps += lw_nap(&node->locked, LW_NODE_HALTED_HEAD, patience, naps);
+		naps += lw_park_bounded(&node->locked, LW_NODE_HALTED_HEAD, limit, naps);
 		if (lw_load(&node->locked, relaxed) != LW_NODE_HALTED_HEAD)
 			return false;
-		if (lw_gives_up(patience))
+		if (lw_limit_reached(limit))
 			return true;
 	} while (lw_release_is_split() && (lw_load(&lock->val, relaxed) & LW_LOCKED));
 	return false;
@@ -657,7 +657,7 @@ static lw_always_inline bool lw_head_be_overtaken(union lw_word *lock, uint32_t 
 /* False if we have given up, and left the queue. */
 static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t tail,
 						  struct lw_node *node,
-						  const struct lw_patience *patience,
+						  const struct lw_wait_limit *limit,
 						  struct lw_halting how)
 {
 	bool over = false, claimed = false;
@@ -683,7 +683,7 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 			return true;
 		if (vain == how.claim && !(val & LW_PENDING))
 			lw_head_claim(lock);
-		if (over || lw_gives_up(patience)) {
+		if (over || lw_limit_reached(limit)) {
 			if (claimed || vain == how.claim)
 				lw_head_unclaim(lock);
 			lw_head_leave(lock, tail, node, how);
@@ -702,7 +702,7 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 			if (!lw_head_enter_table(lock, node))
 				continue;
 			lw_count(halts_at_head);
-			over = lw_head_sleep(lock, node, patience);
+			over = lw_head_sleep(lock, node, limit);
 			lw_head_woken(lock, node, how);
 		}
 		if (vain < how.claim && how.claim != LW_NEVER_CLAIM)
@@ -712,7 +712,7 @@ static lw_always_inline bool lw_halting_wait_head(union lw_word *lock, uint32_t 
 
 static lw_always_inline enum lw_queue_end lw_halting_queue(union lw_word *lock, uint32_t tail,
 							   struct lw_node *node,
-							   const struct lw_patience *patience,
+							   const struct lw_wait_limit *limit,
 							   struct lw_halting how)
 {
 	enum lw_halting_end end = LW_END_HEAD;
@@ -737,15 +737,15 @@ static lw_always_inline enum lw_queue_end lw_halting_queue(union lw_word *lock, 
 		if (how.steal_queued)
 			lw_store(&node->prev, prev, relaxed);
 		lw_store(&prev->next, node, release);
-		end = lw_halting_wait_turn(lock, tail, node, prev, patience, how);
+		end = lw_halting_wait_turn(lock, tail, node, prev, limit, how);
 		if (end == LW_END_HEAD)
 			lw_head_woken(lock, node, how);
 	} else {
 		lw_store(&node->locked, LW_NODE_HEAD, relaxed);
 	}
 	if (end == LW_END_ABANDONED ||
-	    (end == LW_END_HEAD && !lw_halting_wait_head(lock, tail, node, patience, how))) {
-		lw_count(given_up);
+	    (end == LW_END_HEAD && !lw_halting_wait_head(lock, tail, node, limit, how))) {
+		lw_count(waits_cancelled);
 		return end == LW_END_ABANDONED ? LW_QUEUE_ABANDONED : LW_QUEUE_LEFT;
 	}
 	lw_count(queued_acquisitions);

@@ -142,7 +142,7 @@ static inline void lw_word_unlock(union lw_word *lock)
  * The release that goes with these. True if the queue head was parked: then it is not any more, and
  * it is for us to wake it and to release the lock, for which nobody takes it. Where
  * lw_release_is_split(), a head that parks after our look is missed, and must not rely on being
- * woken, see lw_nap().
+ * woken, see lw_park_bounded().
  */
 static inline bool lw_word_release(union lw_word *lock)
 {

@@ -42,9 +42,9 @@ struct lw_queue_policy {
 };
 
 /* No queue node to be had: compete for an empty queue, outside of any order. */
-static inline bool lw_queued_spin_nodeless(union lw_word *lock, const struct lw_patience *patience)
+static inline bool lw_queued_spin_nodeless(union lw_word *lock, const struct lw_wait_limit *limit)
 {
-	(void)patience;
+	(void)limit;
 	lw_count(nodeless_acquisitions);
 	while (!lw_word_trylock(lock))
 		lw_await_eq(&lock->val, ~LW_SERVICE_MASK, 0, relaxed);
@@ -99,7 +99,7 @@ static lw_always_inline void lw_queue_and_wait(union lw_word *lock, uint32_t tai
 /* What queueing came to. */
 enum lw_queue_end {
 	LW_QUEUE_ACQUIRED,
-	/* `patience` has ended before. */
+	/* `limit` has ended before. */
 	LW_QUEUE_LEFT,
 	/* The same, and the node is in the queue still: it, and its slot, is no longer ours. */
 	LW_QUEUE_ABANDONED,
@@ -107,12 +107,12 @@ enum lw_queue_end {
 
 /* How a lock queues: with `node`, which is `tail` in the word. */
 typedef enum lw_queue_end (*lw_queue_fn)(union lw_word *lock, uint32_t tail, struct lw_node *node,
-					 const struct lw_patience *patience);
-/* And without one, until the lock is ours; false if `patience` has ended before. */
-typedef bool (*lw_nodeless_fn)(union lw_word *lock, const struct lw_patience *patience);
+					 const struct lw_wait_limit *limit);
+/* And without one, until the lock is ours; false if `limit` has ended before. */
+typedef bool (*lw_nodeless_fn)(union lw_word *lock, const struct lw_wait_limit *limit);
 
 static lw_always_inline bool lw_queue_in_slot(union lw_word *lock, uint32_t slot,
-					      const struct lw_patience *patience, lw_queue_fn queue,
+					      const struct lw_wait_limit *limit, lw_queue_fn queue,
 					      lw_nodeless_fn nodeless)
 {
 	struct lw_node *nodes = lw_slot_nodes(slot);
@@ -124,11 +124,11 @@ static lw_always_inline bool lw_queue_in_slot(union lw_word *lock, uint32_t slot
 	lw_barrier();
 
 	/* A slot with a wait that was interrupted cannot be left. */
-	if (patience ? !index && lw_slot_may_be_abandoned() : index < LW_NODES_PER_SLOT) {
-		end = queue(lock, lw_encode_tail(slot, index), &nodes[index], patience);
+	if (limit ? !index && lw_slot_may_be_abandoned() : index < LW_NODES_PER_SLOT) {
+		end = queue(lock, lw_encode_tail(slot, index), &nodes[index], limit);
 		if (end == LW_QUEUE_ABANDONED)
 			return false;
-	} else if (nodeless(lock, patience)) {
+	} else if (nodeless(lock, limit)) {
 		end = LW_QUEUE_ACQUIRED;
 	}
 
@@ -137,13 +137,13 @@ static lw_always_inline bool lw_queue_in_slot(union lw_word *lock, uint32_t slot
 	return end == LW_QUEUE_ACQUIRED;
 }
 
-/* Wait in the lock's queue, if there is a node for it; false if `patience` has ended before. */
-static lw_always_inline bool lw_queued_wait(union lw_word *lock, const struct lw_patience *patience,
+/* Wait in the lock's queue, if there is a node for it; false if `limit` has ended before. */
+static lw_always_inline bool lw_queued_wait(union lw_word *lock, const struct lw_wait_limit *limit,
 					    lw_queue_fn queue, lw_nodeless_fn nodeless)
 {
 	uint32_t slot = lw_slot_enter();
-	bool acquired = slot ? lw_queue_in_slot(lock, slot, patience, queue, nodeless)
-			     : nodeless(lock, patience);
+	bool acquired =
+		slot ? lw_queue_in_slot(lock, slot, limit, queue, nodeless) : nodeless(lock, limit);
 
 	lw_slot_leave(slot);
 	return acquired;

@@ -15,7 +15,7 @@ enum lw_lock_trait {
 	LW_NOT_IN_HANDLERS = 32,
 };
 
-struct lw_patience;
+struct lw_wait_limit;
 
 struct lw_lock_type {
 	const char *name;
@@ -29,8 +29,8 @@ struct lw_lock_type {
 	void (*lock)(void *lock, void *node);
 	bool (*trylock)(void *lock, void *node);
 	void (*unlock)(void *lock, void *node);
-	/* Lock, or give false if `patience` has ended before. NULL where none gives up. */
-	bool (*lock_patient)(void *lock, const struct lw_patience *patience);
+	/* Lock, or give false if `limit` has ended before. NULL where none gives up. */
+	bool (*lock_limited)(void *lock, const struct lw_wait_limit *limit);
 };
 
 #define LW_DESCRIBE_OPS(id, type, LOCK, TRYLOCK, UNLOCK, ...)                                    \
@@ -61,13 +61,13 @@ struct lw_lock_type {
 	LW_DESCRIBE_OPS(id, type, lw_##id##_lock((type *)lock), lw_##id##_trylock((type *)lock), \
 			lw_##id##_unlock((type *)lock), __VA_ARGS__)
 
-/* The same, and lw_<id>_lock_patient(). */
-#define LW_DESCRIBE_PATIENT(id, type, ...)                                                      \
-	static bool lw_##id##_type_lock_patient(void *lock, const struct lw_patience *patience) \
-	{                                                                                       \
-		return lw_##id##_lock_patient((type *)lock, patience);                          \
-	}                                                                                       \
-	LW_DESCRIBE(id, type, .lock_patient = lw_##id##_type_lock_patient, __VA_ARGS__)
+/* The same, and lw_<id>_lock_limited(). */
+#define LW_DESCRIBE_LIMITED(id, type, ...)                                                     \
+	static bool lw_##id##_type_lock_limited(void *lock, const struct lw_wait_limit *limit) \
+	{                                                                                      \
+		return lw_##id##_lock_limited((type *)lock, limit);                            \
+	}                                                                                      \
+	LW_DESCRIBE(id, type, .lock_limited = lw_##id##_type_lock_limited, __VA_ARGS__)
 
 /* Describe lw_<id>_lock(lock, node) and its kin. */
 #define LW_DESCRIBE_WITH_NODE(id, type, node_type, ...)                            \

@@ -80,11 +80,11 @@ static struct {
 	unsigned int produced, consumed, late;
 } place;
 
-static bool wait_for(struct lw_cond *which, unsigned int *patience)
+static bool wait_for(struct lw_cond *which, unsigned int *limit)
 {
-	struct timespec soon = from_now((long)(*patience = *patience * 1103515245 + 12345) % 20000);
+	struct timespec soon = from_now((long)(*limit = *limit * 1103515245 + 12345) % 20000);
 
-	if (*patience % 3)
+	if (*limit % 3)
 		return lw_cond_wait_until(which, &mutex, test_clock, &soon) == ETIMEDOUT;
 	lw_cond_wait(which, &mutex);
 	return false;
@@ -92,12 +92,12 @@ static bool wait_for(struct lw_cond *which, unsigned int *patience)
 
 static void *produce(void *arg)
 {
-	unsigned int patience = (unsigned int)(uintptr_t)arg;
+	unsigned int limit = (unsigned int)(uintptr_t)arg;
 
 	lw_mutex_lock(&mutex);
 	while (place.produced < ITEMS) {
 		if (place.there) {
-			place.late += wait_for(&place.empty, &patience);
+			place.late += wait_for(&place.empty, &limit);
 			continue;
 		}
 		place.there = true;
@@ -111,12 +111,12 @@ static void *produce(void *arg)
 
 static void *consume(void *arg)
 {
-	unsigned int patience = (unsigned int)(uintptr_t)arg;
+	unsigned int limit = (unsigned int)(uintptr_t)arg;
 
 	lw_mutex_lock(&mutex);
 	while (place.consumed < ITEMS) {
 		if (!place.there) {
-			place.late += wait_for(&place.full, &patience);
+			place.late += wait_for(&place.full, &limit);
 			continue;
 		}
 		place.there = false;
@@ -148,13 +148,13 @@ static unsigned int left;
 
 static void *wait_briefly(void *arg)
 {
-	unsigned int patience = (unsigned int)(uintptr_t)arg;
+	unsigned int limit = (unsigned int)(uintptr_t)arg;
 	struct lw_cond *mine = brief;
 
 	lw_mutex_lock(&mutex);
 	waiting++;
-	if (patience % 2) {
-		struct timespec soon = from_now(patience % 7 * 10000);
+	if (limit % 2) {
+		struct timespec soon = from_now(limit % 7 * 10000);
 
 		lw_cond_wait_until(mine, &mutex, test_clock, &soon);
 	} else {

@@ -142,7 +142,7 @@ struct member {
 	pthread_t thread;
 };
 
-/* Takes the lock for good or with little patience, over and over. */
+/* Takes the lock for good or with little limit, over and over. */
 static void *come_and_go(void *arg)
 {
 	struct member *self = arg;

@@ -2,11 +2,11 @@
 #include "client.h"
 
 /* There is nothing to know of it. */
-struct lw_patience {
+struct lw_wait_limit {
 	char none;
 };
 
-static const struct lw_patience lw_check_patience;
+static const struct lw_wait_limit lw_check_wait_limit;
 
 enum how {
 	WAIT,	   /* as long as it takes */
@@ -23,7 +23,7 @@ static void one_acquisition(const struct lw_check_client *client, uint32_t lock,
 
 	lw_check_note(LW_CHECK_BEGIN, lock, i);
 	if (how == UNTIL_GIVEN_UP) {
-		if (!type->lock_patient(client->locks[lock], &lw_check_patience))
+		if (!type->lock_limited(client->locks[lock], &lw_check_wait_limit))
 			goto released;
 	} else if (how == WAIT || !type->trylock(client->locks[lock], node)) {
 		if (how == ONLY_TRY)

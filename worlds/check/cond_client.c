@@ -12,11 +12,11 @@
 
 enum { NONE, SIGNAL, BROADCAST };
 
-struct lw_patience {
+struct lw_wait_limit {
 	char none;
 };
 
-static const struct lw_patience lw_cond_patience;
+static const struct lw_wait_limit lw_cond_wait_limit;
 
 static void acquire(const struct lw_check_client *client)
 {
@@ -93,7 +93,7 @@ static bool wait(const struct lw_check_client *client)
 	lw_check_note(LW_CHECK_BEGIN, 1, 0);
 	lw_cond_begin(client->locks[1], waiter);
 	release(client);
-	lw_cond_sleep(waiter, client->patient ? &lw_cond_patience : NULL);
+	lw_cond_sleep(waiter, client->patient ? &lw_cond_wait_limit : NULL);
 	signalled = lw_cond_end(client->locks[1], waiter);
 	lw_check_note(LW_CHECK_RELEASED, 1, 0);
 	acquire(client);

@@ -136,12 +136,12 @@ bool lw_check_release_is_split(void);
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
 	((void)(budget), LW_CHECK_ACCESS(AWAIT_NE_BOUNDED, p, mask, value, relaxed))
 #define lw_world_pause() ((void)LW_CHECK_OPERATE(PAUSE, "", 0, relaxed, 0, 0, 0))
-#define lw_world_park(p, value, patience) \
-	((void)(patience), (void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
-#define lw_world_nap(p, value, patience, nth)                                              \
+#define lw_world_park(p, value, limit) \
+	((void)(limit), (void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
+#define lw_world_park_bounded(p, value, limit, nth)                                        \
 	((void)(nth),                                                                      \
 	 lw_check_release_is_split() ? (void)lw_world_await_ne_bounded(p, ~0u, value, nth) \
-				     : lw_world_park(p, value, patience),                  \
+				     : lw_world_park(p, value, limit),                     \
 	 false)
 #define lw_world_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 1, 0, seq_cst))
 #define lw_world_prefetch_write(p) ((void)(p))

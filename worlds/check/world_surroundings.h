@@ -45,9 +45,9 @@ struct lw_parked_head *lw_check_parked_heads(void);
 #define lw_world_node_queues(n)	   lw_check_node_queues(n)
 #define lw_world_identity(p)	   lw_check_identity((uintptr_t)(p))
 /* A client that is patient at first, and may give up at every look. */
-#define lw_world_gives_up(patience) ((patience) && lw_choose(2))
+#define lw_world_limit_reached(limit) ((limit) && lw_choose(2))
 /* It hangs on to its slot until it is given back, as if it were another thread until then. */
-#define lw_world_can_give_up() true
+#define lw_world_limits_exist() true
 #define lw_world_slot_abandon(slot, leave)                                         \
 	({                                                                         \
 		bool lw_left = (leave);                                            \

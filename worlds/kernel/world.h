@@ -107,11 +107,11 @@
  * gives up.
  */
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
-#define lw_world_park(p, value, patience) ((void)(patience), pv_wait((u8 *)&(p)->lw_raw, value))
-#define lw_world_unpark(p, slot)	  ((void)(p), pv_kick((int)(slot)-1))
+#define lw_world_park(p, value, limit) ((void)(limit), pv_wait((u8 *)&(p)->lw_raw, value))
+#define lw_world_unpark(p, slot)       ((void)(p), pv_kick((int)(slot)-1))
 #else
-#define lw_world_park(p, value, patience) ((void)(p), (void)(value), (void)(patience), cpu_relax())
-#define lw_world_unpark(p, slot)	  ((void)(p), (void)(slot))
+#define lw_world_park(p, value, limit) ((void)(p), (void)(value), (void)(limit), cpu_relax())
+#define lw_world_unpark(p, slot)       ((void)(p), (void)(slot))
 #endif
 
 #define lw_world_plain_read(p)	       (*(p))

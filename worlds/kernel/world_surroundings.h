@@ -61,8 +61,8 @@ static inline u32 lw_kernel_choose(u32 n)
 /* The bits above are the same in all addresses of the kernel, or a tag. */
 #define lw_world_identity(p) (GENMASK_ULL(55, 0) & (uintptr_t)(p))
 /* The same on all CPUs, where they agree on the time. */
-#define lw_world_timestamp()	    sched_clock()
-#define lw_world_gives_up(patience) ((void)(patience), false)
+#define lw_world_timestamp()	      sched_clock()
+#define lw_world_limit_reached(limit) ((void)(limit), false)
 /* So nobody leaves a node behind. */
 #define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
 #define lw_world_slot_reclaim(slot)	   ((void)(slot))

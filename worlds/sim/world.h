@@ -111,10 +111,10 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 	LW_SIM_AWAIT_BOUNDED(p, mask, value, false, budget)
 #define lw_world_pause() lw_sim_pause()
 /* Nobody gives up. */
-#define lw_world_park(p, value, patience) ((void)(patience), lw_sim_park(p, value))
-#define lw_world_unpark(p, slot)	  lw_sim_unpark(p, slot)
-#define lw_world_prefetch_write(p)	  lw_sim_prefetch_write(p)
-#define lw_world_plain_read(p)		  ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
-#define lw_world_plain_write(p, value)	  lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
+#define lw_world_park(p, value, limit) ((void)(limit), lw_sim_park(p, value))
+#define lw_world_unpark(p, slot)       lw_sim_unpark(p, slot)
+#define lw_world_prefetch_write(p)     lw_sim_prefetch_write(p)
+#define lw_world_plain_read(p)	       ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
+#define lw_world_plain_write(p, value) lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
 
 #endif

@@ -43,7 +43,7 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_world_node_queues(n)	   lw_sim_node_queues(n)
 /* Simulated memory begins at address 0. */
 #define lw_world_identity(p)		   ((uint64_t)(uintptr_t)(p))
-#define lw_world_gives_up(patience)	   ((void)(patience), false)
+#define lw_world_limit_reached(limit)	   ((void)(limit), false)
 #define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
 #define lw_world_slot_reclaim(slot)	   ((void)(slot))
 #define lw_world_is_dead(node)		   false

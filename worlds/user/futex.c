@@ -55,10 +55,10 @@ static void lw_ring(uint32_t slot)
 }
 
 static bool lw_park_cancellable(const uint32_t *word, uint32_t value,
-				const struct lw_patience *patience)
+				const struct lw_wait_limit *limit)
 {
 	struct lw_bell *bell = &lw_bells[lw_user_thread.slot];
-	struct lw_cancel *cancel = patience->cancel;
+	struct lw_cancel *cancel = limit->cancel;
 	bool timed_out = false;
 	uint32_t rung;
 
@@ -69,21 +69,20 @@ static bool lw_park_cancellable(const uint32_t *word, uint32_t value,
 	rung = lw_load(&bell->rung, acquire);
 	if (__atomic_load_n(word, __ATOMIC_RELAXED) == value &&
 	    !lw_load(&cancel->cancelled, relaxed))
-		timed_out = lw_futex_wait(&bell->rung.lw_raw, rung, patience->deadline,
-					  patience->clock);
+		timed_out = lw_futex_wait(&bell->rung.lw_raw, rung, limit->deadline, limit->clock);
 	lw_store(&cancel->slot, 0, relaxed);
 	lw_store(&bell->heard, false, relaxed);
 	return timed_out;
 }
 
-/* True if the time of `patience` has come. */
-bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience *patience)
+/* True if the time of `limit` has come. */
+bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_wait_limit *limit)
 {
-	if (patience && patience->cancel)
-		return lw_park_cancellable(word, value, patience);
-	if (!patience)
+	if (limit && limit->cancel)
+		return lw_park_cancellable(word, value, limit);
+	if (!limit)
 		return lw_futex_wait(word, value, NULL, CLOCK_MONOTONIC);
-	return lw_futex_wait(word, value, patience->deadline, patience->clock);
+	return lw_futex_wait(word, value, limit->deadline, limit->clock);
 }
 
 #define LW_NAP_NS  1000000ull
@@ -109,29 +108,29 @@ static struct timespec lw_from_now(uint64_t ns, clockid_t clock)
 	return lw_timespec((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + ns);
 }
 
-bool lw_user_nap(const uint32_t *word, uint32_t value, const struct lw_patience *patience,
-		 uint32_t nth)
+bool lw_user_park_bounded(const uint32_t *word, uint32_t value, const struct lw_wait_limit *limit,
+			  uint32_t nth)
 {
 	const uint32_t most =
-		patience && patience->clock == CLOCK_REALTIME ? LW_NAP_MAX_REALTIME : LW_NAP_MAX;
+		limit && limit->clock == CLOCK_REALTIME ? LW_NAP_MAX_REALTIME : LW_NAP_MAX;
 	uint64_t length = LW_NAP_NS << (nth < most ? nth : most);
 	struct timespec until = lw_timespec(length);
 
 	/* It takes a length of time, so that futex is all the system needs to allow. */
-	if (!patience)
+	if (!limit)
 		return lw_futex(word, FUTEX_WAIT, value, &until) == ETIMEDOUT;
-	until = lw_from_now(length, patience->clock);
-	if (patience->deadline && lw_is_before(patience->deadline, &until))
-		return lw_user_park(word, value, patience);
+	until = lw_from_now(length, limit->clock);
+	if (limit->deadline && lw_is_before(limit->deadline, &until))
+		return lw_user_park(word, value, limit);
 	/* By a clock that nobody sets back */
 	until = lw_from_now(length, CLOCK_MONOTONIC);
 	return lw_user_park(word, value,
-			    &(struct lw_patience){&until, patience->cancel, CLOCK_MONOTONIC});
+			    &(struct lw_wait_limit){&until, limit->cancel, CLOCK_MONOTONIC});
 }
 
 #define LW_DOZE_NS 50000
 
-void lw_user_doze(void)
+void lw_user_pause_long(void)
 {
 	const struct timespec length = {0, LW_DOZE_NS};
 	const uint32_t word = 0;
@@ -162,16 +161,16 @@ void lw_cancel(struct lw_cancel *cancel)
 		lw_ring(slot);
 }
 
-bool lw_user_patience_ends(const struct lw_patience *patience)
+bool lw_user_limit_passed(const struct lw_wait_limit *limit)
 {
-	const struct timespec *deadline = patience->deadline;
+	const struct timespec *deadline = limit->deadline;
 	struct timespec now;
 
-	if (patience->cancel && lw_load(&patience->cancel->cancelled, acquire))
+	if (limit->cancel && lw_load(&limit->cancel->cancelled, acquire))
 		return true;
 	if (!deadline)
 		return false;
-	clock_gettime(patience->clock, &now);
+	clock_gettime(limit->clock, &now);
 	return !lw_is_before(&now, deadline);
 }
 
@@ -181,18 +180,18 @@ bool lw_user_is_deadline(clockid_t clock, const struct timespec *deadline)
 	       (!deadline || (deadline->tv_nsec >= 0 && deadline->tv_nsec < 1000000000));
 }
 
-/* With the lock acquired if that needed no waiting, else as lock_patient() has it. */
+/* With the lock acquired if that needed no waiting, else as lock_limited() has it. */
 #define LW_LOCK_UNTIL(id)                                                                      \
 	int lw_##id##_lock_until(struct lw_##id *lock, clockid_t clock,                        \
 				 const struct timespec *deadline, struct lw_cancel *cancel)    \
 	{                                                                                      \
-		const struct lw_patience patience = {deadline, cancel, clock};                 \
+		const struct lw_wait_limit limit = {deadline, cancel, clock};                  \
                                                                                                \
 		if (lw_##id##_trylock(lock))                                                   \
 			return 0;                                                              \
 		if (!lw_user_is_deadline(clock, deadline))                                     \
 			return EINVAL;                                                         \
-		if (lw_##id##_lock_patient(lock, &patience))                                   \
+		if (lw_##id##_lock_limited(lock, &limit))                                      \
 			return 0;                                                              \
 		return cancel && lw_load(&cancel->cancelled, acquire) ? ECANCELED : ETIMEDOUT; \
 	}
@@ -209,7 +208,7 @@ void lw_cond_wait(struct lw_cond *cond, struct lw_mutex *mutex)
 int lw_cond_wait_until(struct lw_cond *cond, struct lw_mutex *mutex, clockid_t clock,
 		       const struct timespec *deadline)
 {
-	const struct lw_patience patience = {deadline, NULL, clock};
+	const struct lw_wait_limit limit = {deadline, NULL, clock};
 	struct lw_cond_waiter waiter;
 	bool signalled;
 
@@ -217,7 +216,7 @@ int lw_cond_wait_until(struct lw_cond *cond, struct lw_mutex *mutex, clockid_t c
 		return EINVAL;
 	lw_cond_begin(cond, &waiter);
 	lw_mutex_unlock(mutex);
-	lw_cond_sleep(&waiter, &patience);
+	lw_cond_sleep(&waiter, &limit);
 	signalled = lw_cond_end(cond, &waiter);
 	lw_mutex_lock(mutex);
 	return signalled ? 0 : ETIMEDOUT;

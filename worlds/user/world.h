@@ -83,13 +83,14 @@ static inline void lw_user_pause(void)
 	LW_USER_AWAIT(p, mask, == (value), order, lw_user_pause())
 #define lw_world_await_ne(p, mask, value, order) \
 	LW_USER_AWAIT(p, mask, != (value), order, lw_user_pause())
-void lw_user_doze(void) __attribute__((visibility("hidden")));
+void lw_user_pause_long(void) __attribute__((visibility("hidden")));
 #define LW_DOZE_LOOKS 1024
-#define LW_USER_AWAIT_SOON(p, mask, condition, order)                                         \
-	__extension__({                                                                       \
-		uint32_t lw_looks = 0;                                                        \
-		LW_USER_AWAIT(p, mask, condition, order,                                      \
-			      ++lw_looks % LW_DOZE_LOOKS ? lw_user_pause() : lw_user_doze()); \
+#define LW_USER_AWAIT_SOON(p, mask, condition, order)                             \
+	__extension__({                                                           \
+		uint32_t lw_looks = 0;                                            \
+		LW_USER_AWAIT(p, mask, condition, order,                          \
+			      ++lw_looks % LW_DOZE_LOOKS ? lw_user_pause()        \
+							 : lw_user_pause_long()); \
 	})
 #define lw_world_await_eq_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, == (value), order)
 #define lw_world_await_ne_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, != (value), order)
@@ -106,20 +107,21 @@ void lw_user_doze(void) __attribute__((visibility("hidden")));
 	LW_USER_AWAIT_BOUNDED(p, mask, == (value), budget)
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
 	LW_USER_AWAIT_BOUNDED(p, mask, != (value), budget)
-#define lw_world_pause() lw_user_pause()
-#define lw_world_doze()	 lw_user_doze()
+#define lw_world_pause()      lw_user_pause()
+#define lw_world_pause_long() lw_user_pause_long()
 
 #define LW_BACKOFF 128
 
-struct lw_patience;
-bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_patience *patience)
+struct lw_wait_limit;
+bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_wait_limit *limit)
 	__attribute__((visibility("hidden")));
-bool lw_user_nap(const uint32_t *word, uint32_t value, const struct lw_patience *patience,
-		 uint32_t nth) __attribute__((visibility("hidden")));
+bool lw_user_park_bounded(const uint32_t *word, uint32_t value, const struct lw_wait_limit *limit,
+			  uint32_t nth) __attribute__((visibility("hidden")));
 void lw_user_unpark(const uint32_t *word, uint32_t slot) __attribute__((visibility("hidden")));
-#define lw_world_park(p, value, patience)     ((void)lw_user_park(&(p)->lw_raw, value, patience))
-#define lw_world_nap(p, value, patience, nth) lw_user_nap(&(p)->lw_raw, value, patience, nth)
-#define lw_world_unpark(p, slot)	      lw_user_unpark(&(p)->lw_raw, slot)
+#define lw_world_park(p, value, limit) ((void)lw_user_park(&(p)->lw_raw, value, limit))
+#define lw_world_park_bounded(p, value, limit, nth) \
+	lw_user_park_bounded(&(p)->lw_raw, value, limit, nth)
+#define lw_world_unpark(p, slot) lw_user_unpark(&(p)->lw_raw, slot)
 
 #define lw_world_plain_read(p)	       (*(p))
 #define lw_world_plain_write(p, value) ((void)(*(p) = (value)))

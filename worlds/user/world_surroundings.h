@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "node_queues.h"
-#include "patience.h"
+#include "wait_limit.h"
 #include "slots.h"
 #include "topology.h"
 #include "user_tunables.h"
@@ -44,9 +44,9 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_world_numa_aware()	   lw_user_numa_aware()
 #define lw_world_node_queues(n)	   lw_user_node_queues(n)
 /* Without what processors let programs put into the top byte of an address. */
-#define lw_world_identity(p)	    ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
-#define lw_world_gives_up(patience) lw_user_gives_up(patience)
-#define lw_world_can_give_up()	    true
+#define lw_world_identity(p)	      ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
+#define lw_world_limit_reached(limit) lw_user_limit_reached(limit)
+#define lw_world_limits_exist()	      true
 #define lw_world_slot_abandon(slot, leave)       \
 	__extension__({                          \
 		bool lw_left;                    \

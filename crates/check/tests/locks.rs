@@ -387,8 +387,8 @@ fn paravirt_spinlock() {
             c.patient = true;
             set(c, &[("pv_steal", 0)]);
         }),
-        config("pv", |c| set(c, &[("pv_linger", 1)])),
-        three_kicked("pv", &[("pv_linger", 1)]),
+        config("pv", |c| set(c, &[("pv_arrival_spin", 1)])),
+        three_kicked("pv", &[("pv_arrival_spin", 1)]),
     ]);
     let (missing, events) = keeps_and_counts(&configs);
     // Its waiters do not steal from their places in the queue, so that it needs no lock, and are
@@ -418,7 +418,7 @@ fn paravirt_spinlock() {
             "kicks_at_unlock",
             "kicks_ahead",
             "spurious_wakeups",
-            "given_up",
+            "waits_cancelled",
             "wakeups",
         ],
     );
@@ -467,13 +467,13 @@ fn a_paravirt_spinlock_kicks_two_waiters_ahead() {
 
 #[test]
 fn waiters_of_a_paravirt_spinlock_give_up_in_every_place() {
-    let given_up = three_once("pv", |c| {
+    let waits_cancelled = three_once("pv", |c| {
         c.patient = true;
         c.spurious = 0;
     });
-    let (_, events) = keeps_and_counts(&[given_up]);
-    let given_up = |e: &Event| e.name == "given_up" && e.queued && e.empty;
-    assert!(events.iter().any(given_up));
+    let (_, events) = keeps_and_counts(&[waits_cancelled]);
+    let waits_cancelled = |e: &Event| e.name == "waits_cancelled" && e.queued && e.empty;
+    assert!(events.iter().any(waits_cancelled));
 }
 
 #[test]
@@ -483,7 +483,7 @@ fn queued_unfair_lock() {
     configs.extend([
         config("unfair", spins),
         // As in a kernel.
-        three_kicked("unfair", &[("unfair_park", 0), ("unfair_linger", 1)]),
+        three_kicked("unfair", &[("unfair_park", 0), ("unfair_arrival_spin", 1)]),
         config("unfair", |c| {
             c.threads = 3;
             c.memory = Memory::Sc;
@@ -501,7 +501,7 @@ fn queued_unfair_lock() {
     configs.extend(giving_up("unfair"));
     configs.push(config("unfair", |c| {
         c.patient = true;
-        set(c, &[("unfair_claim", 0)]);
+        set(c, &[("unfair_starvation_limit", 0)]);
     }));
     let (missing, events) = keeps_and_counts(&configs);
     // It neither groups its waiters, nor waits with the pending bit, nor halts early.
@@ -524,7 +524,7 @@ fn queued_unfair_lock() {
             "halts_in_queue",
             "kicks_at_unlock",
             "spurious_wakeups",
-            "given_up",
+            "waits_cancelled",
             "wakeups",
         ],
     );
@@ -538,13 +538,13 @@ fn mutex() {
     configs.extend([
         config("mutex", |c| {
             c.patient = true;
-            set(c, &[("mutex_claim", 0)]);
+            set(c, &[("mutex_starvation_limit", 0)]);
         }),
-        config("mutex", |c| set(c, &[("mutex_linger", 1)])),
-        config("mutex", |c| set(c, &[("mutex_overtake", 1)])),
+        config("mutex", |c| set(c, &[("mutex_arrival_spin", 1)])),
+        config("mutex", |c| set(c, &[("mutex_steal_window", 1)])),
         config("mutex", |c| {
             c.patient = true;
-            set(c, &[("mutex_overtake", 1)]);
+            set(c, &[("mutex_steal_window", 1)]);
         }),
         three_once("mutex", |c| {
             c.patient = true;
@@ -587,7 +587,7 @@ fn mutex() {
             "kicks_at_unlock",
             "kicks_at_handoff",
             "spurious_wakeups",
-            "given_up",
+            "waits_cancelled",
             "wakeups",
         ],
     );

@@ -237,7 +237,10 @@ fn those_give_up_that_know_how() {
     for check in checks {
         assert_eq!(check["patient"], true);
         let events = check["events"].as_array().unwrap();
-        assert!(events.iter().any(|e| e["name"] == "given_up"), "{check}");
+        assert!(
+            events.iter().any(|e| e["name"] == "waits_cancelled"),
+            "{check}"
+        );
     }
     assert_refused(
         &["--give-up", "--lock", "mcs"],

@@ -390,7 +390,7 @@ fn tunables_are_told_by_name() {
                 &refused("spin=1"),
                 &[
                     "'spin'",
-                    "pv_spin, pv42_spin, mutex_spin, mutex_linger, mutex_claim, mutex_overtake, mutex_group, unfair_park, unfair_spin",
+                    "pv_spin, pv42_spin, mutex_spin, mutex_arrival_spin, mutex_starvation_limit, mutex_steal_window, mutex_group, unfair_park, unfair_spin",
                 ],
             );
             assert_refused(&refused("1"), &["NAME=VALUE"]);

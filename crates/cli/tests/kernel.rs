@@ -648,8 +648,8 @@ mod quick {
             for name in pv_kick_at_unlock pv_wait_early pv_pending pv_steal pv_latencies; do
                 refused $name 2; put $name 0; put $name 1
             done 2>/dev/null
-            refused pv_kick_ahead 9; refused unfair_park 1; refused pv_claim 4294967296; refused pv_spin -1
-            put pv_claim 4294967295; put pv_kick_ahead 8; put pv_spin 1
+            refused pv_kick_ahead 9; refused unfair_park 1; refused pv_starvation_limit 4294967296; refused pv_spin -1
+            put pv_starvation_limit 4294967295; put pv_kick_ahead 8; put pv_spin 1
             insmod /lockworks/modules/lockworks_test.ko lock=pv rounds=1000
             cd /sys/kernel/debug/lock_event_counts
             for name in wakeups wakeup_nanoseconds kick_nanoseconds kicks_at_unlock; do
@@ -678,7 +678,12 @@ mod quick {
             let kernel = ["--version", version, "--config", "paravirt", "--lock", lock];
             let machine = ["--emulation", "multi", "--cpus", "8", "--hypervisor"];
             // Otherwise few waiters queue, and fewer halt.
-            let soon = ["pv_linger=0", "unfair_linger=0", "pv_spin=1", "pv42_spin=1"];
+            let soon = [
+                "pv_arrival_spin=0",
+                "unfair_arrival_spin=0",
+                "pv_spin=1",
+                "pv42_spin=1",
+            ];
             let soon = soon
                 .map(|setting| format!("sysctl.kernel.{setting}"))
                 .join(" ");

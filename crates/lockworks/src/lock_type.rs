@@ -38,8 +38,8 @@ pub type UnlockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 /// ```
 /// use lockworks::{LockPatientFn, find};
 ///
-/// let lock_patient: Option<LockPatientFn> = find("tas").unwrap().lock_patient;
-/// assert!(lock_patient.is_none());
+/// let lock_limited: Option<LockPatientFn> = find("tas").unwrap().lock_limited;
+/// assert!(lock_limited.is_none());
 /// ```
 pub type LockPatientFn = unsafe extern "C" fn(lock: *mut c_void, patience: *const c_void) -> bool;
 
@@ -76,7 +76,7 @@ pub struct LockType {
     /// See [`UnlockFn`].
     pub unlock: UnlockFn,
     /// See [`LockPatientFn`]; None where waiters do not give up.
-    pub lock_patient: Option<LockPatientFn>,
+    pub lock_limited: Option<LockPatientFn>,
 }
 
 // SAFETY: C constants, whose strings are constants too.
@@ -183,7 +183,7 @@ impl LockType {
     /// assert!(lockworks::find("mutex").unwrap().may_give_up());
     /// ```
     pub fn may_give_up(&self) -> bool {
-        self.lock_patient.is_some()
+        self.lock_limited.is_some()
     }
 
     /// Its first four bytes are an `lw_word`: tail, pending, locked.
@@ -276,14 +276,14 @@ impl LockType {
         deadline: Option<Instant>,
         cancel: Option<&Cancel>,
     ) -> Result<(), GivenUp> {
-        let lock_patient = self.lock_patient.expect("a lock whose waiters may give up");
+        let lock_limited = self.lock_limited.expect("a lock whose waiters may give up");
         // SAFETY: as the caller promises.
         if unsafe { self.try_lock(lock, node) } {
             return Ok(());
         }
         // SAFETY: the same; `patience` is what the C side takes it for.
         wait_until(deadline, cancel, |patience| unsafe {
-            lock_patient(lock.cast(), patience)
+            lock_limited(lock.cast(), patience)
         })
     }
 

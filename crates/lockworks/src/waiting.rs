@@ -108,7 +108,7 @@ impl fmt::Display for GivenUp {
 
 impl std::error::Error for GivenUp {}
 
-/// `struct lw_patience` of the C side.
+/// `struct lw_wait_limit` of the C side.
 #[repr(C)]
 struct Words {
     deadline: *const TimeSpec,
@@ -119,7 +119,7 @@ struct Words {
 /// Longer than a program lives, and no overflow in nanoseconds.
 const NEVER: Duration = Duration::from_secs(1 << 32);
 
-/// Waits by `wait`, which takes the address of a `struct lw_patience` and gives whether it has the
+/// Waits by `wait`, which takes the address of a `struct lw_wait_limit` and gives whether it has the
 /// lock.
 ///
 /// # Panics

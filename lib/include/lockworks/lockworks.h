@@ -83,7 +83,7 @@
 #include "mcs.h"
 #include "mutex.h"
 #include "mutex37.h"
-#include "patience.h"
+#include "wait_limit.h"
 #include "pv.h"
 #include "pvticket.h"
 #include "qspinlock.h"

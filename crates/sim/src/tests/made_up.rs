@@ -30,7 +30,7 @@ const fn made_up(name: &'static CStr, lock: Act, try_lock: Try, unlock: Act) -> 
         lock,
         try_lock,
         unlock,
-        lock_patient: None,
+        lock_limited: None,
     }
 }
 
