@@ -46,7 +46,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/liblockworks-profile.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo programs setup setup-kernel setup-programs test test-format test-c test-preload stage test-headers \
+.PHONY: all lib cargo programs prose setup setup-kernel setup-programs test test-format test-c test-preload stage test-headers \
 	test-install test-examples test-sanitizers test-cargo test-kernel test-kernel-quick demo bench \
 	install install-lib uninstall clean help
 .DELETE_ON_ERROR:
@@ -121,6 +121,10 @@ test: setup setup-programs test-format test-c test-preload test-headers test-ins
 test-format:
 	clang-format --dry-run -Werror $(C_FILES)
 	$(CARGO) fmt --all --check
+
+# The language of comments, messages and documents: scripts/prose/words.toml. PROSE=crates/sim for a part.
+prose:
+	@/usr/bin/python3 scripts/prose/prose.py $(PROSE)
 
 test-c: $(TESTS:%=build/tests/%)
 	@for test in $(TESTS); do \
@@ -266,6 +270,7 @@ help:
 	@echo '                 ANNOTATE=valgrind|thread: for programs that are watched for data races'
 	@echo 'make uninstall   take that away again'
 	@echo 'make setup       look for the tools needed; as root, install those missing'
+	@echo 'make prose       find words and sentences that the language rules do not allow; PROSE=PATH'
 	@echo 'make clean       remove what was built'
 
 -include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(PROFILE_OBJECTS:.o=.d) $(TESTS:%=$(BUILD)/tests/%.d) \
