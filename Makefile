@@ -35,7 +35,7 @@ TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # Those that a program may fork with held: the locks whose waiters sleep, but one.
 PRELOAD_LOCKS := mutex pv unfair pv42
-C_FILES = $(shell find locks worlds lib preload profile tests crates kernel examples \
+C_FILES = $(shell find clients locks worlds lib preload profile tests crates kernel examples \
 	-name '*.[ch]' -o -name '*.cc' -o -name '*.[ch]pp')
 # The public headers and all that they include, which end up in one directory.
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))) \
@@ -104,16 +104,17 @@ $(BUILD)/liblockworks-preload.so: $(OBJECTS) $(PRELOAD_OBJECTS) preload/exports.
 		-Wl,-Bsymbolic-functions -Wl,--version-script=preload/exports.map $(LDFLAGS) $(filter %.o,$^) -o $@
 
 # The tests know the library from inside, so they are linked with the static one.
+$(BUILD)/tests/% $(BUILD)/sanitizers/%: LW_CFLAGS += -Iclients
 $(BUILD)/tests/%: tests/user/%.c $(BUILD)/liblockworks.a
 	@mkdir -p $(@D)
 	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $< $(filter %.o %.a,$^) $(LDFLAGS) -o $@
 
-$(BUILD)/sanitizers/%: tests/sanitizers/%.c $(BUILD)/tests/shared/client.o $(BUILD)/liblockworks.a
+$(BUILD)/sanitizers/%: tests/sanitizers/%.c $(BUILD)/clients/conformance.o $(BUILD)/liblockworks.a
 	@mkdir -p $(@D)
 	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $^ $(LDFLAGS) -o $@
 
-$(BUILD)/tests/conformance: $(BUILD)/tests/shared/client.o
-$(BUILD)/tests/lockref: $(BUILD)/tests/shared/lockref_planted.o
+$(BUILD)/tests/conformance: $(BUILD)/clients/conformance.o
+$(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
 test: setup setup-programs test-format test-c test-preload test-headers test-install test-examples \
 	test-sanitizers test-cargo test-kernel-quick
@@ -274,5 +275,5 @@ help:
 	@echo 'make clean       remove what was built'
 
 -include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(PROFILE_OBJECTS:.o=.d) $(TESTS:%=$(BUILD)/tests/%.d) \
-	$(BUILD)/tests/shared/client.d $(BUILD)/tests/shared/lockref_planted.d \
+	$(BUILD)/clients/conformance.d $(BUILD)/clients/lockref_mutants.d \
 	$(PRELOAD_TESTS:%=build/tests/preload/%.d)

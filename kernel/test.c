@@ -23,7 +23,7 @@
 #include <asm/apic.h>
 #endif
 
-#include "client.h"
+#include "conformance.h"
 #include "numa_spinlock.h"
 #include "busted.c"
 

@@ -3,7 +3,7 @@
 use lockworks_build::{compiler, root, watch};
 
 fn main() {
-    watch("tests/shared");
+    watch("clients");
     watch("tests/check");
     let mut build = compiler("worlds/check");
     build
@@ -11,7 +11,8 @@ fn main() {
         .opt_level(2)
         // A thread's state is its stack: nothing but what the code needs should lie there.
         .flag_if_supported("-fno-stack-protector")
-        .flag_if_supported("-fcf-protection=none");
+        .flag_if_supported("-fcf-protection=none")
+        .include(root().join("clients"));
     // So that it never stands in for the client of another world in a program that has both.
     for name in ["thread", "memory_size"] {
         build.define(
@@ -23,7 +24,7 @@ fn main() {
         "worlds/check/locks.c",
         "worlds/check/client.c",
         "worlds/check/lockref_client.c",
-        "tests/shared/client.c",
+        "clients/conformance.c",
         "tests/check/litmus.c",
     ] {
         build.file(root().join(file));

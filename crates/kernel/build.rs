@@ -1,7 +1,7 @@
 //! What is embedded lies outside of this crate, where the compiler does not look for changes.
 
 fn main() {
-    for directory in ["locks", "worlds/kernel", "kernel", "tests/shared"] {
+    for directory in ["locks", "worlds/kernel", "kernel", "clients"] {
         println!("cargo:rerun-if-changed=../../{directory}");
     }
 }

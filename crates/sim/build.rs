@@ -3,11 +3,11 @@
 use lockworks_build::{compiler, root, watch};
 
 fn main() {
-    watch("tests/shared");
+    watch("clients");
     compiler("worlds/sim")
         .warnings_into_errors(true)
         .opt_level(2)
         .file(root().join("worlds/sim/locks.c"))
-        .file(root().join("tests/shared/client.c"))
+        .file(root().join("clients/conformance.c"))
         .compile("lockworks_sim_locks");
 }

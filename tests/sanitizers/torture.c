@@ -11,7 +11,7 @@
 
 #include <lockworks/lockworks.h>
 
-#include "../shared/client.h"
+#include "conformance.h"
 
 #define THREADS 3
 #define DEPTH	2

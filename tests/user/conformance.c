@@ -2,7 +2,7 @@
 /* What every lock promises, and that a lock which does not keep it is found out. */
 #include "test.h"
 
-#include "../shared/client.h"
+#include "conformance.h"
 
 #define MAX_THREADS 8
 

@@ -2,7 +2,7 @@
 /* What a lockref promises, whatever lock it contains, and when it takes that lock. */
 #include "test.h"
 
-#include "../shared/lockref_planted.h"
+#include "lockref_mutants.h"
 #include "topology.h"
 
 #define MAX_THREADS 3
@@ -375,9 +375,9 @@ static void mistakes_are_caught(void)
 	fprintf(stderr, "broken lockrefs must fail five times:\n");
 	CHECK(in_child(semantics, &zero) != 0);
 	CHECK(in_child(semantics, &last) != 0);
-	for (const struct lw_lockref_type *const *type = lw_planted_lockref_types; *type; type++)
+	for (const struct lw_lockref_type *const *type = lw_lockref_mutant_types; *type; type++)
 		CHECK(in_child(semantics, (void *)*type) != 0);
-	CHECK(in_child(waits_for_the_lock, (void *)lw_planted_lockref_types[0]) != 0);
+	CHECK(in_child(waits_for_the_lock, (void *)lw_lockref_mutant_types[0]) != 0);
 }
 
 static void keeps_promises(void *type)

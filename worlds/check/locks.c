@@ -16,7 +16,7 @@
 #include "lockref.c"
 #include "cond.c"
 #include "cond_client.c"
-#include "../../tests/shared/lockref_planted.c"
+#include "lockref_mutants.c"
 
 const struct lw_lock_type *const lw_check_lock_types[] = {
 #define LW_LOCK(id) &lw_##id##_type,

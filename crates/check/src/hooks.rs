@@ -125,7 +125,7 @@ fn with<R>(f: impl FnOnce(&dyn Backend) -> R) -> R {
 unsafe extern "C" {
     static lw_check_lock_types: [*const LockType; 1];
     static lw_check_lockref_types: [*const LockrefType; 1];
-    static lw_planted_lockref_types: [*const LockrefType; 1];
+    static lw_lockref_mutant_types: [*const LockrefType; 1];
     static lw_litmus_groups: [*const LitmusTest; 1];
     static lw_check_event_names: [*const c_char; 1];
     safe fn lw_check_take_events() -> u64;
@@ -173,7 +173,7 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
 pub fn lockref_types() -> impl Iterator<Item = &'static LockrefType> {
     let tables: [*const *const LockrefType; 2] = [
         (&raw const lw_check_lockref_types).cast(),
-        (&raw const lw_planted_lockref_types).cast(),
+        (&raw const lw_lockref_mutant_types).cast(),
     ];
     // SAFETY: NULL-terminated tables of pointers to constants.
     let types = |first| unsafe { table(first).map(|entry| &*entry) };

@@ -30,7 +30,7 @@ use world::World;
 pub enum Program {
     /// The client of the model checker, with interruptions if the configuration has any.
     Check,
-    /// The client of `tests/shared/`, which every world runs.
+    /// The conformance client of `clients/`, which every world runs.
     Conformance,
 }
 

@@ -21,8 +21,8 @@ static EMBEDDED: [(&str, Dir); 4] = [
     ),
     ("kernel", include_dir!("$CARGO_MANIFEST_DIR/../../kernel")),
     (
-        "tests/shared",
-        include_dir!("$CARGO_MANIFEST_DIR/../../tests/shared"),
+        "clients",
+        include_dir!("$CARGO_MANIFEST_DIR/../../clients"),
     ),
 ];
 

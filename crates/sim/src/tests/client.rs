@@ -1,4 +1,4 @@
-//! The client of `tests/shared/`, which every world runs, on simulated machines.
+//! The conformance client of `clients/`, which every world runs, on simulated machines.
 
 use std::cell::Cell;
 use std::ptr;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "lockref_planted.h"
+#include "lockref_mutants.h"
 
 #include "lockref.h"
 #include "tas.h"
 
-/* Test-and-set, under the names that the macros want. */
+/* Both mutants use test-and-set. LW_DEFINE_LOCKREF calls it by these names. */
 #define lw_blind_lock	  lw_tas_lock
 #define lw_blind_trylock  lw_tas_trylock
 #define lw_blind_unlock	  lw_tas_unlock
@@ -15,11 +15,11 @@
 LW_DESCRIBE(blind, struct lw_tas, .summary = "test-and-set", .traits = LW_SPINS | LW_BROKEN,
 	    .origin = "tests");
 
-/* It never looks whether the lock is held. */
+/* Blind: changes the count without checking whether the lock is held. */
 LW_DEFINE_LOCKREF(blind, struct lw_tas, 0, true)
 LW_DESCRIBE_LOCKREF(blind, &lw_blind_type)
 
-/* It takes the count of a dead one for the least that is alive. */
+/* Undead: get_not_dead also gets a reference to an object that is marked dead. */
 LW_DEFINE_LOCKREF(undead, struct lw_tas, 0, val == 0)
 
 static inline bool undead_get_not_dead(union lw_lockref_undead *ref)
@@ -30,7 +30,7 @@ static inline bool undead_get_not_dead(union lw_lockref_undead *ref)
 #define lw_lockref_undead_get_not_dead undead_get_not_dead
 LW_DESCRIBE_LOCKREF(undead, &lw_blind_type)
 
-const struct lw_lockref_type *const lw_planted_lockref_types[] = {
+const struct lw_lockref_type *const lw_lockref_mutant_types[] = {
 	&lw_lockref_blind_type,
 	&lw_lockref_undead_type,
 	NULL,

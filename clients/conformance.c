@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Thread t in round r takes, by (t + r) modulo 4,
+ * What thread t acquires in round r depends on (t + r) modulo 4:
  *
  *   0  the first lock
- *   1  the first lock, by trylock if that does
+ *   1  the first lock, by trylock, and by lock if that fails
  *   2  all locks, nested
- *   3  the last lock, which others hold within those before it
+ *   3  the last lock, which other threads nest inside the ones before it
  */
-#include "client.h"
+#include "conformance.h"
 
 const size_t lw_client_memory_size = sizeof(struct lw_client_memory);
 
@@ -26,7 +26,10 @@ static void *node_of(const struct lw_client *client, unsigned int thread, unsign
 	return (char *)client->nodes + number * lw_client_node_stride(client->type);
 }
 
-/* The lock has just been acquired: nobody else is in, and all that the last one wrote is seen. */
+/*
+ * Called just after an acquisition. Checks that no other thread is in the critical section, and
+ * that everything that the last holder wrote is visible.
+ */
 static unsigned int enter(const struct lw_client *client, unsigned int thread, unsigned int lock)
 {
 	struct lw_client_record *record = &client->memory->records[lock];
@@ -37,21 +40,21 @@ static unsigned int enter(const struct lw_client *client, unsigned int thread, u
 	lw_plain_write(&record->owner, thread + 1);
 	if (client->inside)
 		client->inside();
-	/* A held lock cannot be had, not even by its holder. */
+	/* trylock on a held lock must fail, even for its holder. */
 	if (client->type->trylock(client->locks[lock], node_of(client, thread, LW_CLIENT_LOCKS)))
 		violations++;
 	lw_plain_write(&record->count, count + 1);
 	return violations;
 }
 
-/* About to be released: nobody has been in meanwhile. */
+/* Called just before a release. Checks that no other thread has been in the critical section. */
 static unsigned int leave(const struct lw_client *client, unsigned int thread, unsigned int lock)
 {
 	struct lw_client_record *record = &client->memory->records[lock];
 	unsigned int violations = lw_plain_read(&record->owner) != thread + 1;
 
 	lw_plain_write(&record->owner, 0);
-	/* Last, so that nothing but the lock's own order brings it to the next one. */
+	/* Written last: only the release of the lock makes it visible to the next holder. */
 	lw_plain_write(&record->copy, lw_plain_read(&record->count));
 	return violations;
 }
@@ -67,7 +70,7 @@ static unsigned int one_round(const struct lw_client *client, unsigned int threa
 		void *node = node_of(client, thread, lock);
 
 		if (kind != TRY_FIRST || !type->trylock(client->locks[lock], node)) {
-			/* Nobody else is there to have it. */
+			/* With one thread, trylock on a free lock must succeed. */
 			violations += kind == TRY_FIRST && client->threads == 1;
 			type->lock(client->locks[lock], node);
 		}
@@ -80,7 +83,7 @@ static unsigned int one_round(const struct lw_client *client, unsigned int threa
 	return violations;
 }
 
-/* Do the counters add up? */
+/* Compares the final counts with the number of acquisitions. Returns the violations. */
 static unsigned int check(const struct lw_client *client)
 {
 	uint64_t expected[LW_CLIENT_LOCKS] = {0};
@@ -114,7 +117,7 @@ unsigned int lw_client_thread(const struct lw_client *client, unsigned int threa
 		if (client->outside)
 			client->outside();
 	}
-	/* acq_rel: all that the others did is seen by the last */
+	/* acq_rel: the last thread to finish sees everything that the others did */
 	if (lw_fetch_add(&client->memory->finished, 1, acq_rel) + 1 == client->threads)
 		violations += check(client);
 	return violations;
