@@ -1,6 +1,6 @@
 //! Compiles the C library: the locks, the user world and the public interface.
 
-use lockworks_build::{c_files, compiler, root, watch};
+use lockworks_build::{Mirror, c_files, compiler, root, watch};
 
 fn main() {
     watch("lib");
@@ -9,25 +9,95 @@ fn main() {
         .flag("-fvisibility=hidden")
         .include(root().join("lib"))
         .include(root().join("lib/include"));
+    mirror().write(&build);
     for directory in ["locks", "worlds/user", "lib"] {
         build.files(c_files(directory));
     }
     build.compile("lockworks");
-    let lists = [
-        "hqlock_tunables_list.h",
-        "pv_tunables_list.h",
-        "tunables_list.h",
-    ];
-    let tunables: usize = lists.map(tunables).iter().sum();
-    println!("cargo::rustc-env=TUNABLES={tunables}");
 }
 
-/// How many tunables are in a list, each at the beginning of a line.
-fn tunables(list: &str) -> usize {
-    let path = root().join("locks/registry").join(list);
-    let text = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    text.lines()
-        .filter(|line| line.starts_with("LW_TUNABLE("))
-        .count()
+/// What this crate repeats of the headers.
+fn mirror() -> Mirror {
+    Mirror::of(&["lockworks/lockworks.h"])
+        .constants(&[
+            "LW_TUNABLE_COUNT",
+            "LW_EVENT_COUNT",
+            "LW_NUMA_THRESHOLD_DEFAULT_MS",
+            "LW_HQ",
+            "LW_FIFO",
+            "LW_SPINS",
+            "LW_NUMA_AWARE",
+            "LW_BROKEN",
+            "LW_TAIL_WORD",
+            "LW_NUMA_AUTO",
+            "LW_NUMA_ON",
+            "LW_NUMA_OFF",
+            "LW_PRIORITY_AUTO",
+            "LW_PRIORITY_ON",
+            "LW_PRIORITY_OFF",
+            "LW_NEAR_NODE",
+            "LW_NEAR_LLC",
+        ])
+        .structure(
+            "LockType",
+            "struct lw_lock_type",
+            &[
+                "name",
+                "summary",
+                "origin",
+                "size",
+                "node_size",
+                "traits",
+                "unlocked",
+                "lock",
+                "trylock as try_lock",
+                "unlock",
+                "lock_limited",
+            ],
+        )
+        .structure(
+            "LockrefType",
+            "struct lw_lockref_type",
+            &[
+                "name",
+                "lock",
+                "init",
+                "get",
+                "get_not_zero",
+                "get_not_dead",
+                "put_or_lock",
+                "put_not_zero",
+                "put_return",
+                "count",
+                "set_count",
+                "mark_dead",
+            ],
+        )
+        .structure(
+            "Description",
+            "struct lw_tunable_description",
+            &[
+                "name",
+                "default_value as default",
+                "kernel_default",
+                "maximum",
+                "meaning",
+            ],
+        )
+        .structure(
+            "Settings",
+            "struct lw_tunables",
+            &[
+                "numa_aware",
+                "numa_threshold_ms",
+                "shuffle_reduction",
+                "priority_waiters",
+            ],
+        )
+        .structure("CancelWords", "struct lw_cancel", &["cancelled", "slot"])
+        .structure(
+            "WaitLimit",
+            "struct lw_wait_limit",
+            &["deadline", "cancel", "clock"],
+        )
 }

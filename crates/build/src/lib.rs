@@ -1,5 +1,9 @@
-//! What the build scripts of the other crates share: where the lock files are, and how a world
-//! compiles them.
+//! What the build scripts of the other crates share: where the lock files are, how a world compiles
+//! them, and what Rust has to know about their headers.
+
+mod mirror;
+
+pub use mirror::Mirror;
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +15,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A compiler of C files that finds the lock headers, and those of the world in `world`, a
-/// directory relative to the repository's root. Cargo builds again when one of them changes.
+/// A C compiler that finds the lock headers and the headers in `world`, a directory relative to the
+/// repository's root. Cargo runs the build script again when a file changes in either.
 pub fn compiler(world: &str) -> cc::Build {
     let mut build = cc::Build::new();
     build.std("gnu17").warnings(true).extra_warnings(true);
@@ -25,8 +29,8 @@ pub fn compiler(world: &str) -> cc::Build {
     build
 }
 
-/// Has Cargo build again when a file changes that lies in `directory`, which is relative to the
-/// repository's root.
+/// Makes Cargo run the build script again when a file in `directory` changes. The directory is
+/// relative to the repository's root.
 pub fn watch(directory: &str) {
     println!(
         "cargo::rerun-if-changed={}",
@@ -34,7 +38,7 @@ pub fn watch(directory: &str) {
     );
 }
 
-/// The C files that lie in `directory`, which is relative to the repository's root, by name.
+/// The C files in `directory`, sorted by name. The directory is relative to the repository's root.
 ///
 /// # Panics
 ///

@@ -192,7 +192,7 @@ pub enum ConfigError {
 
 /// The locks whose waiters give up.
 fn patient_locks() -> String {
-    let patient = hooks::lock_types().filter(|lock| lock.may_give_up());
+    let patient = hooks::lock_types().filter(|lock| lock.can_time_out());
     let names: Vec<&str> = patient.map(LockType::name).collect();
     names.join(" or ")
 }
@@ -252,7 +252,7 @@ impl Config {
                 .map(Subject::Lock)
                 .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))?
         };
-        let gives_up = subject.lock().may_give_up();
+        let gives_up = subject.lock().can_time_out();
         match subject {
             Subject::Lockref(_) | Subject::Cond(_) if self.locks > 1 => {
                 Err(ConfigError::LockrefLocks)

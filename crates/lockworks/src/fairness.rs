@@ -1,6 +1,8 @@
-/// Fairness factor of a run: the share of the total that the upper half of the threads has. 0.5 is
-/// strictly fair, 1 totally unfair. The middle one of an odd number counts half to either side, so
-/// that equal shares give 0.5. None if there were no operations.
+/// The fairness factor of a run: the share of all operations that the busier half of the threads did.
+///
+/// 0.5 is strictly fair, 1 is totally unfair. With an odd number of threads, half the operations of
+/// the middle thread count, so that equal shares give 0.5. The result is `None` if there were no
+/// operations.
 ///
 /// ```
 /// assert_eq!(lockworks::fairness(&[1, 3]), Some(0.75));

@@ -1,13 +1,17 @@
 use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::slice;
+
+use crate::constants::{LW_BROKEN, LW_FIFO, LW_NUMA_AWARE, LW_SPINS, LW_TAIL_WORD};
 #[cfg(feature = "std")]
 use std::time::Instant;
 
 #[cfg(feature = "std")]
-use crate::{Cancel, GivenUp, waiting::wait_until};
+use crate::{Cancel, WaitError, wait_limit::wait_until};
 
-/// Acquires the lock at the first address, waiting as long as it takes. The
-/// second is a queue node, lent until the matching [`UnlockFn`] returns.
+/// Acquires the lock at `lock`, and waits as long as that takes.
+///
+/// The caller lends `node`, a queue node, until the matching [`UnlockFn`] has returned. The
+/// acquisition has acquire order: all that earlier holders did happened before.
 ///
 /// ```
 /// use lockworks::{LockFn, find};
@@ -15,7 +19,9 @@ use crate::{Cancel, GivenUp, waiting::wait_until};
 /// let lock: LockFn = find("tas").unwrap().lock;
 /// ```
 pub type LockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
-/// Acquires the lock if that needs no waiting; gives whether it did.
+/// Acquires the lock if that needs no waiting, and returns whether it did.
+///
+/// After `false`, the caller may use `node` again. Success has acquire order; failure orders nothing.
 ///
 /// ```
 /// use lockworks::{TryLockFn, find};
@@ -23,7 +29,9 @@ pub type LockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 /// let try_lock: TryLockFn = find("tas").unwrap().try_lock;
 /// ```
 pub type TryLockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void) -> bool;
-/// Releases the lock.
+/// Releases the lock, with release order.
+///
+/// `node` is the queue node that the lock was acquired with.
 ///
 /// ```
 /// use lockworks::{UnlockFn, find};
@@ -32,42 +40,46 @@ pub type TryLockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void) 
 /// ```
 pub type UnlockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 
-/// Acquires the lock, or gives false if the end of `patience` has come before; what that is, each
-/// world has its own words for.
+/// Acquires the lock and returns `true`, or returns `false` if the wait reaches `limit` first.
+///
+/// `limit` points to a `struct lw_wait_limit`. Each world defines that structure for itself; in user
+/// space it holds a deadline and a cancellation.
 ///
 /// ```
-/// use lockworks::{LockPatientFn, find};
+/// use lockworks::{LockLimitedFn, find};
 ///
-/// let lock_limited: Option<LockPatientFn> = find("tas").unwrap().lock_limited;
+/// let lock_limited: Option<LockLimitedFn> = find("tas").unwrap().lock_limited;
 /// assert!(lock_limited.is_none());
 /// ```
-pub type LockPatientFn = unsafe extern "C" fn(lock: *mut c_void, patience: *const c_void) -> bool;
+pub type LockLimitedFn = unsafe extern "C" fn(lock: *mut c_void, limit: *const c_void) -> bool;
 
-/// How a lock tells a harness about itself: `struct lw_lock_type` of
-/// `locks/registry/lock_type.h`, in any world that the locks are compiled for.
+/// The description of a lock: its name, its properties and its operations.
+///
+/// This is `struct lw_lock_type` of `locks/registry/lock_type.h`. The simulator and the model checker
+/// describe their builds of the locks by the same structure.
 ///
 /// ```
 /// let pv = lockworks::find("pv").unwrap();
 /// assert_eq!((pv.size(), pv.node_size()), (4, 0));
-/// assert!(!pv.spins() && pv.may_give_up() && !pv.is_broken());
+/// assert!(!pv.spins() && pv.can_time_out() && !pv.is_broken());
 /// println!("{}: {}, from {}", pv.name(), pv.summary(), pv.origin());
 /// ```
 #[repr(C)]
 #[derive(Debug)]
 pub struct LockType {
-    /// Name, a C string that lives as long as the program.
+    /// The lock's name, a C string that lives as long as the program.
     pub name: *const c_char,
-    /// What it is, in a few words; a C string like `name`.
+    /// What the lock is, in a few words; a C string that lives as long as the program.
     pub summary: *const c_char,
-    /// Where the algorithm comes from; a C string like `name`.
+    /// Where the algorithm comes from; a C string that lives as long as the program.
     pub origin: *const c_char,
-    /// Bytes of the lock.
+    /// The size of the lock in bytes.
     pub size: usize,
-    /// Bytes of the queue node.
+    /// The size of the queue node in bytes; 0 if callers lend none.
     pub node_size: usize,
-    /// Bits of `enum lw_lock_trait`.
+    /// The lock's properties, as bits of `enum lw_lock_trait`.
     pub traits: c_uint,
-    /// The first four bytes of an unlocked lock, if not 0; the others are 0.
+    /// The first four bytes of an unlocked lock. All other bytes of an unlocked lock are 0.
     pub unlocked: u32,
     /// See [`LockFn`].
     pub lock: LockFn,
@@ -75,23 +87,19 @@ pub struct LockType {
     pub try_lock: TryLockFn,
     /// See [`UnlockFn`].
     pub unlock: UnlockFn,
-    /// See [`LockPatientFn`]; None where waiters do not give up.
-    pub lock_limited: Option<LockPatientFn>,
+    /// See [`LockLimitedFn`]; `None` if a wait for this lock has no limit.
+    pub lock_limited: Option<LockLimitedFn>,
 }
 
-// SAFETY: C constants, whose strings are constants too.
+include!(concat!(env!("OUT_DIR"), "/layout_LockType.rs"));
+
+// SAFETY: every value is a C constant, and so are its strings.
 unsafe impl Sync for LockType {}
 // SAFETY: as above.
 unsafe impl Send for LockType {}
 
-const FIFO: c_uint = 1;
-const SPINS: c_uint = 2;
-const NUMA_AWARE: c_uint = 4;
-const BROKEN: c_uint = 8;
-const TAIL_WORD: c_uint = 16;
-
 impl LockType {
-    /// Name, as [`find`] takes it.
+    /// The lock's name, by which [`find`] finds it.
     ///
     /// ```
     /// assert_eq!(lockworks::find("cna").unwrap().name(), "cna");
@@ -101,7 +109,7 @@ impl LockType {
         unsafe { text(self.name) }
     }
 
-    /// What it is, in a few words.
+    /// What the lock is, in a few words.
     ///
     /// ```
     /// println!("{}", lockworks::find("cna").unwrap().summary());
@@ -121,7 +129,7 @@ impl LockType {
         unsafe { text(self.origin) }
     }
 
-    /// Bytes of the lock.
+    /// The size of the lock in bytes.
     ///
     /// ```
     /// assert_eq!(lockworks::find("cna").unwrap().size(), 4);
@@ -130,7 +138,8 @@ impl LockType {
         self.size
     }
 
-    /// Bytes that the caller lends to the lock from locking to unlocking; may be 0.
+    /// The size in bytes of the queue node that callers lend while they wait for or hold the lock.
+    /// It is 0 for most locks, which keep their queue nodes themselves.
     ///
     /// ```
     /// assert_eq!(lockworks::find("cna").unwrap().node_size(), 0);
@@ -140,66 +149,72 @@ impl LockType {
         self.node_size
     }
 
-    /// Waiters are served in the order in which they came.
+    /// Whether the lock serves its waiters in the order in which they arrived.
     ///
     /// ```
     /// assert!(lockworks::find("ticket").unwrap().is_fifo());
     /// ```
     pub fn is_fifo(&self) -> bool {
-        self.traits & FIFO != 0
+        self.has(LW_FIFO)
     }
 
-    /// Waiters never sleep, so that throughput collapses when threads outnumber CPUs.
+    /// Whether waiters never sleep. Throughput of such a lock collapses when more threads want to run
+    /// than there are CPUs.
     ///
     /// ```
     /// assert!(lockworks::find("ticket").unwrap().spins());
     /// assert!(!lockworks::find("mutex").unwrap().spins());
     /// ```
     pub fn spins(&self) -> bool {
-        self.traits & SPINS != 0
+        self.has(LW_SPINS)
     }
 
-    /// Waiters of the holder's node are preferred, within a bound.
+    /// Whether the lock prefers waiters on the holder's NUMA node. How long it may do so is bounded.
     ///
     /// ```
     /// assert!(lockworks::find("cna").unwrap().is_numa_aware());
     /// ```
     pub fn is_numa_aware(&self) -> bool {
-        self.traits & NUMA_AWARE != 0
+        self.has(LW_NUMA_AWARE)
     }
 
-    /// It does not exclude: there to see that a test or a harness bites.
+    /// Whether the lock does not exclude. Such a lock exists to prove that a test notices.
     ///
     /// ```
     /// assert!(lockworks::find("busted").unwrap().is_broken());
     /// ```
     pub fn is_broken(&self) -> bool {
-        self.traits & BROKEN != 0
+        self.has(LW_BROKEN)
     }
 
-    /// Waiters may give up: see [`RawLock::lock_until`](crate::RawLock::lock_until).
+    /// Whether a wait may have a limit: a deadline or a cancellation. See
+    /// [`RawLock::lock_until`](crate::RawLock::lock_until).
     ///
     /// ```
-    /// assert!(lockworks::find("mutex").unwrap().may_give_up());
+    /// assert!(lockworks::find("mutex").unwrap().can_time_out());
     /// ```
-    pub fn may_give_up(&self) -> bool {
+    pub fn can_time_out(&self) -> bool {
         self.lock_limited.is_some()
     }
 
-    /// Its first four bytes are an `lw_word`: tail, pending, locked.
+    /// Whether the first four bytes of the lock are a `union lw_word`: tail, pending, locked.
     ///
     /// ```
     /// assert!(lockworks::find("qspinlock").unwrap().has_tail_word());
     /// ```
     pub fn has_tail_word(&self) -> bool {
-        self.traits & TAIL_WORD != 0
+        self.has(LW_TAIL_WORD)
     }
 
-    /// Makes zeroed memory an unlocked lock.
+    fn has(&self, property: usize) -> bool {
+        self.traits & property as c_uint != 0
+    }
+
+    /// Turns zeroed memory into an unlocked lock.
     ///
     /// # Safety
     ///
-    /// `lock` has [`size`](Self::size) zeroed bytes, aligned to 8, which nobody else uses.
+    /// `lock` points to [`size`](Self::size) zeroed bytes, aligned to 8, to which nothing else refers.
     ///
     /// ```
     /// let hq = lockworks::find("hq").unwrap();
@@ -215,20 +230,20 @@ impl LockType {
         }
     }
 
-    /// Acquires the lock at `lock`, waiting as long as it takes.
+    /// Acquires the lock at `lock`, and waits as long as that takes. The acquisition has acquire order.
     ///
     /// # Safety
     ///
-    /// `lock` has [`size`](Self::size) bytes, aligned to that, made an unlocked lock by
-    /// [`initialise`](Self::initialise) and used through this type only. `node` has
-    /// [`node_size`](Self::node_size) bytes, aligned to 64, which nobody else
+    /// `lock` points to [`size`](Self::size) bytes, aligned to their size, which
+    /// [`initialise`](Self::initialise) has made an unlocked lock and which are used through this type
+    /// only. `node` points to [`node_size`](Self::node_size) bytes, aligned to 64, which nothing else
     /// uses until [`unlock`](Self::unlock) has returned. This thread does not hold the lock.
     ///
     /// ```
     /// let ticket = lockworks::find("ticket").unwrap();
     /// let mut word = 0u32;
     /// let lock = (&raw mut word).cast();
-    /// // SAFETY: an unlocked lock, in 4 zero bytes; it wants no node.
+    /// // SAFETY: `lock` is an unlocked lock of 4 zero bytes, which takes no node.
     /// unsafe {
     ///     ticket.lock(lock, std::ptr::null_mut());
     ///     ticket.unlock(lock, std::ptr::null_mut());
@@ -239,17 +254,17 @@ impl LockType {
         unsafe { (self.lock)(lock.cast(), node.cast()) }
     }
 
-    /// Acquires the lock at `lock` if that needs no waiting; gives whether it did.
+    /// Acquires the lock at `lock` if that needs no waiting, and returns whether it did.
     ///
     /// # Safety
     ///
-    /// As for [`lock`](Self::lock). On `false`, `node` is free again.
+    /// As for [`lock`](Self::lock). After `false`, the caller may use `node` again.
     ///
     /// ```
     /// let ticket = lockworks::find("ticket").unwrap();
     /// let mut word = 0u32;
     /// let lock = (&raw mut word).cast();
-    /// // SAFETY: an unlocked lock, in 4 zero bytes; it wants no node.
+    /// // SAFETY: `lock` is an unlocked lock of 4 zero bytes, which takes no node.
     /// assert!(unsafe { ticket.try_lock(lock, std::ptr::null_mut()) });
     /// // SAFETY: the same.
     /// assert!(!unsafe { ticket.try_lock(lock, std::ptr::null_mut()) });
@@ -259,7 +274,7 @@ impl LockType {
         unsafe { (self.try_lock)(lock.cast(), node.cast()) }
     }
 
-    /// Acquires the lock at `lock`, but waits no longer than until `deadline`, or `cancel`.
+    /// Acquires the lock at `lock`, unless `deadline` or `cancel` ends the wait first.
     ///
     /// # Panics
     ///
@@ -267,7 +282,7 @@ impl LockType {
     ///
     /// # Safety
     ///
-    /// As for [`lock`](Self::lock). On an error, `node` is free again.
+    /// As for [`lock`](Self::lock). After an error, the caller may use `node` again.
     #[cfg(feature = "std")]
     pub(crate) unsafe fn lock_until(
         &self,
@@ -275,29 +290,31 @@ impl LockType {
         node: *mut u8,
         deadline: Option<Instant>,
         cancel: Option<&Cancel>,
-    ) -> Result<(), GivenUp> {
-        let lock_limited = self.lock_limited.expect("a lock whose waiters may give up");
+    ) -> Result<(), WaitError> {
+        let lock_limited = self
+            .lock_limited
+            .unwrap_or_else(|| panic!("a wait for {} cannot have a limit", self.name()));
         // SAFETY: as the caller promises.
         if unsafe { self.try_lock(lock, node) } {
             return Ok(());
         }
-        // SAFETY: the same; `patience` is what the C side takes it for.
-        wait_until(deadline, cancel, |patience| unsafe {
-            lock_limited(lock.cast(), patience)
+        // SAFETY: as the caller promises; `limit` points to a `struct lw_wait_limit`.
+        wait_until(deadline, cancel, |limit| unsafe {
+            lock_limited(lock.cast(), limit)
         })
     }
 
-    /// Releases the lock at `lock`.
+    /// Releases the lock at `lock`, with release order.
     ///
     /// # Safety
     ///
-    /// This thread acquired it, with that `node`.
+    /// This thread holds the lock, and acquired it with this `node`.
     ///
     /// ```
     /// let ticket = lockworks::find("ticket").unwrap();
     /// let mut word = 0u32;
     /// let lock = (&raw mut word).cast();
-    /// // SAFETY: an unlocked lock, in 4 zero bytes; it wants no node.
+    /// // SAFETY: `lock` is an unlocked lock of 4 zero bytes, which takes no node.
     /// unsafe {
     ///     assert!(ticket.try_lock(lock, std::ptr::null_mut()));
     ///     ticket.unlock(lock, std::ptr::null_mut());
@@ -310,34 +327,34 @@ impl LockType {
     }
 }
 
-/// The text of a C constant, which is ASCII.
+/// The text of a C string constant.
 ///
 /// # Safety
 ///
-/// `string` is a C string that lives as long as the program.
+/// `string` is an ASCII string that lives as long as the program.
 pub(crate) unsafe fn text(string: *const c_char) -> &'static str {
     // SAFETY: as the caller promises.
     let string = unsafe { CStr::from_ptr(string) };
     string.to_str().expect("an ASCII constant")
 }
 
-/// The entries of a NULL-terminated table of pointers, as every world has of its locks.
+/// The entries of a NULL-terminated table of pointers. Every world lists its locks in such a table.
 ///
 /// # Safety
 ///
 /// `first` points to such a table, which lives as long as the program.
 pub unsafe fn table<T>(first: *const *const T) -> impl Iterator<Item = *const T> {
-    // SAFETY: goes up to the terminating NULL.
+    // SAFETY: the iteration ends at the terminating NULL.
     (0..).map_while(move |i| unsafe { Some(*first.add(i)).filter(|entry| !entry.is_null()) })
 }
 
 unsafe extern "C" {
-    /// NULL-terminated, hence of unknown length.
+    /// A table that ends with NULL, so its length is not known here.
     static lw_lock_types: [*const LockType; 0];
 }
 
-/// Every lock of the library, in the order in which tables show them. The last
-/// one [`is_broken`](LockType::is_broken).
+/// Every lock of the library, in the order in which tables show them. The last lock
+/// [`is_broken`](LockType::is_broken).
 ///
 /// ```
 /// for lock_type in lockworks::lock_types() {
@@ -346,13 +363,13 @@ unsafe extern "C" {
 /// ```
 pub fn lock_types() -> &'static [&'static LockType] {
     let first = (&raw const lw_lock_types).cast::<*const LockType>();
-    // SAFETY: a constant table of constants, which ends with NULL.
+    // SAFETY: `first` begins a constant table of constants, which ends with NULL.
     let count = unsafe { table(first) }.count();
-    // SAFETY: the same; so many pointers, none of them NULL, are as many references.
+    // SAFETY: the table has `count` pointers that are not NULL, so they are references.
     unsafe { slice::from_raw_parts(first.cast(), count) }
 }
 
-/// The lock of that name.
+/// Finds a lock by its name.
 ///
 /// ```
 /// assert_eq!(lockworks::find("cna").unwrap().name(), "cna");

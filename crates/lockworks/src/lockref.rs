@@ -5,44 +5,46 @@ use std::ptr;
 
 use crate::LockrefType;
 
-/// The 8 bytes that C code shares.
+/// The 8 bytes of the lockref, which C code accesses.
 #[derive(Debug)]
 #[repr(C, align(8))]
 struct Word(UnsafeCell<[u8; LockrefType::SIZE]>);
 
-/// A lock and a count of references in one word. While the lock is free, references are got and
-/// put without it, by one compare-and-swap; whoever holds it has the count to itself.
+/// A lock and a reference count in one word of 8 bytes, as `struct lockref` of Linux.
 ///
-/// An object in a cache, which lives on without references until somebody removes it:
+/// While the lock is free, one compare-and-swap changes the count without the lock. While a thread
+/// holds the lock, only that thread changes the count.
+///
+/// An example is an object in a cache, which stays there without references until it is removed:
 ///
 /// ```
 /// use lockworks::{Lockref, find_lockref};
 ///
 /// let object = Lockref::new(find_lockref("lockref-cna").expect("it has one"), 1);
 /// assert!(object.get_not_dead());
-/// assert!(object.put_or_lock().is_none()); // one is left
-/// let mut last = object.put_or_lock().expect("the last one locks");
+/// assert!(object.put_or_lock().is_none()); // one reference is left
+/// let mut last = object.put_or_lock().expect("the last reference locks");
 /// assert_eq!(last.count(), 1);
 /// last.mark_dead();
 /// drop(last); // unlocks
 /// assert!(!object.get_not_dead()); // so the object may go
 /// ```
 ///
-/// A get acquires and a put releases: what is done with a reference comes before what the holder
-/// of the lock, or who has put the last reference, does later.
+/// A get has acquire order and a put has release order. All accesses through a reference happen before
+/// what a thread does that later holds the lock or has put the last reference.
 #[derive(Debug)]
 pub struct Lockref {
     lockref_type: &'static LockrefType,
     word: Word,
 }
 
-// SAFETY: to be used by many threads is what it is for.
+// SAFETY: C code accesses the word by atomic operations only.
 unsafe impl Send for Lockref {}
 // SAFETY: as above.
 unsafe impl Sync for Lockref {}
 
 impl Lockref {
-    /// One with `count` references, unlocked. Dead, if that is negative.
+    /// Makes an unlocked lockref with `count` references. It is dead if `count` is negative.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -55,12 +57,12 @@ impl Lockref {
             lockref_type,
             word: Word(UnsafeCell::new([0; LockrefType::SIZE])),
         };
-        // SAFETY: nobody else has it yet.
+        // SAFETY: nothing else refers to it yet.
         unsafe { (lockref_type.init)(lockref.address(), count) };
         lockref
     }
 
-    /// Its type.
+    /// The description of the lockref.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -72,7 +74,7 @@ impl Lockref {
         self.lockref_type
     }
 
-    /// Gets a reference. Who calls this has one already, or else knows that it is not dead.
+    /// Adds a reference. The caller has a reference already, or knows that the lockref is not dead.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -82,11 +84,11 @@ impl Lockref {
     /// assert_eq!(object.count(), 2);
     /// ```
     pub fn get(&self) {
-        // SAFETY: the address of a lockref of that type, as everywhere below.
+        // SAFETY: the address of a lockref of this type.
         unsafe { (self.lockref_type.get)(self.address()) }
     }
 
-    /// Gets a reference if there is one; gives whether it did.
+    /// Adds a reference if there is one already, and returns whether it did.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -100,7 +102,7 @@ impl Lockref {
         unsafe { (self.lockref_type.get_not_zero)(self.address()) }
     }
 
-    /// Gets a reference unless it is dead; gives whether it did.
+    /// Adds a reference unless the lockref is dead, and returns whether it did.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -116,8 +118,8 @@ impl Lockref {
         unsafe { (self.lockref_type.get_not_dead)(self.address()) }
     }
 
-    /// Puts a reference unless it is the last. Then, and if there is none, the count is as it was
-    /// and the lock is held.
+    /// Removes a reference, and returns `None`. If it is the last reference, or if there is none, it
+    /// acquires the lock instead and does not change the count.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -133,7 +135,7 @@ impl Lockref {
         (!put).then(|| LockrefGuard::new(self))
     }
 
-    /// Puts a reference unless it is the last; gives whether it did.
+    /// Removes a reference unless it is the last one, and returns whether it did.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -148,8 +150,10 @@ impl Lockref {
         unsafe { (self.lockref_type.put_not_zero)(self.address()) }
     }
 
-    /// Puts a reference, also the last, and gives how many are left. None if the lock is held or
-    /// there is no reference; it never waits.
+    /// Removes a reference, even the last one, and returns how many are left.
+    ///
+    /// It returns `None` and changes nothing if the lock is held or there is no reference. It never
+    /// waits.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -159,20 +163,22 @@ impl Lockref {
     /// assert_eq!(object.put_return(), Some(0));
     /// assert_eq!(object.put_return(), None);
     /// ```
-    #[must_use = "it may not have been done"]
+    #[must_use = "the reference may still be there"]
     pub fn put_return(&self) -> Option<i32> {
         // SAFETY: as in `get`.
         let left = unsafe { (self.lockref_type.put_return)(self.address()) };
         (left >= 0).then_some(left)
     }
 
-    /// How many references there are, or were a moment ago. Negative: it is dead.
+    /// The number of references; another thread may change it at any time. It is negative if the
+    /// lockref is dead.
     pub fn count(&self) -> i32 {
         // SAFETY: as in `get`.
         unsafe { (self.lockref_type.count)(self.address()) }
     }
 
-    /// Acquires the lock, waiting as long as it takes; forever if this thread holds it already.
+    /// Acquires the lock, and waits as long as that takes. It waits forever if this thread holds the
+    /// lock already.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -184,7 +190,7 @@ impl Lockref {
     /// assert!(object.try_lock().is_some());
     /// ```
     pub fn lock(&self) -> LockrefGuard<'_> {
-        // SAFETY: the lock in it is at its address, unlocked at first, and takes no node.
+        // SAFETY: the lockref's lock has the lockref's address, and takes no queue node.
         unsafe {
             self.lockref_type
                 .lock()
@@ -216,8 +222,8 @@ impl Lockref {
     }
 }
 
-/// The lock of a [`Lockref`], held until this is dropped. Meanwhile the count does not change but
-/// by this.
+/// The held lock of a [`Lockref`]. Dropping it releases the lock. Until then the count changes only
+/// through it.
 ///
 /// ```
 /// use lockworks::{Lockref, find_lockref};
@@ -232,7 +238,7 @@ impl Lockref {
 #[derive(Debug)]
 pub struct LockrefGuard<'a> {
     lockref: &'a Lockref,
-    /// Who has locked unlocks.
+    /// The thread that has acquired the lock releases it, so a guard stays on its thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -244,12 +250,12 @@ impl<'a> LockrefGuard<'a> {
         }
     }
 
-    /// How many references there are. Negative: it is dead.
+    /// The number of references. It is negative if the lockref is dead.
     pub fn count(&self) -> i32 {
         self.lockref.count()
     }
 
-    /// From now on there are so many references.
+    /// Sets the number of references.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -259,11 +265,11 @@ impl<'a> LockrefGuard<'a> {
     /// assert_eq!(object.count(), 2);
     /// ```
     pub fn set_count(&mut self, count: i32) {
-        // SAFETY: its address, and the lock is held.
+        // SAFETY: the address of a lockref of this type, whose lock this thread holds.
         unsafe { (self.lockref.lockref_type.set_count)(self.lockref.address(), count) }
     }
 
-    /// From now on nobody gets a reference, but by [`Lockref::get`].
+    /// Marks the lockref as dead. From then on only [`Lockref::get`] adds a reference.
     ///
     /// ```
     /// use lockworks::{Lockref, find_lockref};
@@ -273,14 +279,14 @@ impl<'a> LockrefGuard<'a> {
     /// assert!(object.count() < 0);
     /// ```
     pub fn mark_dead(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: as in `set_count`.
         unsafe { (self.lockref.lockref_type.mark_dead)(self.lockref.address()) }
     }
 }
 
 impl Drop for LockrefGuard<'_> {
     fn drop(&mut self) {
-        // SAFETY: this thread holds it, for the guard cannot go to another one.
+        // SAFETY: this thread holds the lock, since a guard cannot go to another thread.
         unsafe {
             self.lockref
                 .lockref_type

@@ -4,8 +4,10 @@ use std::sync::LazyLock;
 use crate::LockType;
 use crate::lock_type::{table, text};
 
-/// What a lockref is made of and can do: `struct lw_lockref_type` of `locks/registry/lockref_type.h`, in
-/// any world that the locks are compiled for. The functions take a lockref's address.
+/// The description of a lockref: the lock in it, and its operations.
+///
+/// This is `struct lw_lockref_type` of `locks/registry/lockref_type.h`. The model checker describes its
+/// build of the lockrefs by the same structure.
 ///
 /// ```
 /// let lockref_type = lockworks::find_lockref("lockref-cna").unwrap();
@@ -28,20 +30,22 @@ pub struct LockrefType {
     pub(crate) mark_dead: unsafe extern "C" fn(*mut c_void),
 }
 
-// SAFETY: C constants, which hold nothing but pointers to constants.
+include!(concat!(env!("OUT_DIR"), "/layout_LockrefType.rs"));
+
+// SAFETY: every value is a C constant, which holds nothing but pointers to constants.
 unsafe impl Sync for LockrefType {}
 // SAFETY: as above.
 unsafe impl Send for LockrefType {}
 
 impl LockrefType {
-    /// Bytes of a lockref.
+    /// The size of a lockref in bytes, which is also its alignment.
     ///
     /// ```
     /// assert_eq!(lockworks::LockrefType::SIZE, 8);
     /// ```
     pub const SIZE: usize = 8;
 
-    /// Name, as [`find_lockref`] takes it: that of its lock, after `lockref-`.
+    /// The lockref's name, by which [`find_lockref`] finds it: `lockref-` and the name of its lock.
     ///
     /// ```
     /// assert_eq!(lockworks::lockref_types()[0].name(), "lockref-tas");
@@ -51,7 +55,7 @@ impl LockrefType {
         unsafe { text(self.name) }
     }
 
-    /// The lock in it.
+    /// The lock in the lockref, which has the lockref's address.
     ///
     /// ```
     /// assert_eq!(lockworks::lockref_types()[0].lock().name(), "tas");
@@ -63,11 +67,11 @@ impl LockrefType {
 }
 
 unsafe extern "C" {
-    /// NULL-terminated, hence of unknown length.
+    /// A table that ends with NULL, so its length is not known here.
     static lw_lockref_types: [*const LockrefType; 0];
 }
 
-/// Every lockref of the library, in the order of the locks in them.
+/// Every lockref of the library, in the order in which tables show their locks.
 ///
 /// ```
 /// for lockref_type in lockworks::lockref_types() {
@@ -76,7 +80,7 @@ unsafe extern "C" {
 /// ```
 pub fn lockref_types() -> &'static [&'static LockrefType] {
     static TYPES: LazyLock<Vec<&'static LockrefType>> = LazyLock::new(|| {
-        // SAFETY: a constant table of constants, which ends with NULL.
+        // SAFETY: `lw_lockref_types` is a constant table of constants, which ends with NULL.
         unsafe {
             table((&raw const lw_lockref_types).cast()).map(|entry: *const LockrefType| &*entry)
         }
@@ -85,7 +89,7 @@ pub fn lockref_types() -> &'static [&'static LockrefType] {
     &TYPES
 }
 
-/// The lockref of that name.
+/// Finds a lockref by its name.
 ///
 /// ```
 /// assert!(lockworks::find_lockref("lockref-hq").is_some());

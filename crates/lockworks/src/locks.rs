@@ -1,8 +1,8 @@
-//! Each lock as a type of its own, that fits `lock_api`. What a lock does is its C code, called by
-//! way of its [`LockType`](crate::LockType): no more than that is known of it here.
+//! Each lock as a module with a mutex type for `lock_api`. The types call the C code through the lock's
+//! [`LockType`](crate::LockType).
 
-/// A module with the lock `lw_<id>` of C: the bytes of its structure, those of an unlocked one, and
-/// whether its waiters may give up.
+/// Defines the module of the C lock `lw_<id>`: from the integer type of its size, the value of an
+/// unlocked lock, a description, and `timed` if a wait for it can have a limit.
 macro_rules! lock {
     ($id:ident, $lock_type:ident, $bytes:ty = $unlocked:expr, $about:literal $(, $timed:ident)?) => {
         #[doc = $about]
@@ -31,8 +31,7 @@ macro_rules! lock {
                 safe static $lock_type: LockType;
             }
 
-            /// The lock alone, which protects nothing by itself. All threads must reach it at one
-            /// address while it is in use.
+            /// The lock alone, which protects no value. It must not move while it is in use.
             ///
             /// ```
             /// use lockworks::lock_api::RawMutex as _;
@@ -48,7 +47,7 @@ macro_rules! lock {
             #[repr(transparent)]
             pub struct RawMutex(UnsafeCell<$bytes>);
 
-            /// A value that the lock protects.
+            /// A mutex: a value, and the lock that protects it.
             ///
             /// ```
             #[doc = concat!("let names = lockworks::", stringify!($id), "::Mutex::new(vec![\"a\"]);")]
@@ -57,7 +56,7 @@ macro_rules! lock {
             /// ```
             pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 
-            /// The value while the lock is held; gives it back when dropped.
+            /// Access to the value of a [`Mutex`] while the lock is held. Dropping it releases the lock.
             ///
             /// ```
             #[doc = concat!("use lockworks::", stringify!($id), "::{Mutex, MutexGuard};")]
@@ -73,7 +72,7 @@ macro_rules! lock {
             pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 
             impl RawMutex {
-                /// How the lock presents itself.
+                /// The description of the lock.
                 ///
                 /// ```
                 #[doc = concat!("use lockworks::", stringify!($id), "::RawMutex;")]
@@ -90,18 +89,18 @@ macro_rules! lock {
                 }
             }
 
-            // SAFETY: to be used by many threads is what a lock is for.
+            // SAFETY: C code accesses the lock by atomic operations only.
             unsafe impl Sync for RawMutex {}
 
-            // SAFETY: the C side excludes; a test sees that INIT is what it takes for unlocked.
+            // SAFETY: the C lock excludes; a test checks that INIT is an unlocked lock for it.
             unsafe impl lock_api::RawMutex for RawMutex {
                 const INIT: Self = Self(UnsafeCell::new($unlocked));
-                /// Only the thread that has locked may unlock.
+                /// Only the thread that has acquired the lock may release it.
                 type GuardMarker = GuardNoSend;
 
                 #[inline]
                 fn lock(&self) {
-                    // SAFETY: a lock of that type, which takes no node.
+                    // SAFETY: the address of a lock of this type, which takes no queue node.
                     unsafe { $lock_type.lock(self.address(), ptr::null_mut()) }
                 }
 
@@ -113,7 +112,7 @@ macro_rules! lock {
 
                 #[inline]
                 unsafe fn unlock(&self) {
-                    // SAFETY: as in `lock`; this thread holds it, as the caller promises.
+                    // SAFETY: as in `lock`; the caller promises that this thread holds the lock.
                     unsafe { $lock_type.unlock(self.address(), ptr::null_mut()) }
                 }
             }
@@ -125,15 +124,15 @@ macro_rules! lock {
         #[cfg(feature = "std")]
         use std::time::{Duration, Instant};
 
-        /// A lock that is free is had, however late.
+        /// A free lock is acquired even if the deadline has passed.
         #[cfg(feature = "std")]
-        // SAFETY: true is given where it has been acquired.
+        // SAFETY: the functions return true only after the lock was acquired.
         unsafe impl lock_api::RawMutexTimed for RawMutex {
             type Duration = Duration;
             type Instant = Instant;
 
             fn try_lock_for(&self, timeout: Duration) -> bool {
-                // A time that no Instant can name does not come.
+                // A deadline that no Instant can express is never reached.
                 self.lock_before(Instant::now().checked_add(timeout))
             }
 
@@ -160,69 +159,69 @@ lock!(
     mutex,
     lw_mutex_type,
     u32 = 0,
-    "The mutex of programs: waiters spin for a while, then sleep, and may give up.",
+    "The mutex for programs: waiters spin for a while, then sleep. A wait can have a deadline.",
     timed
 );
 lock!(
     tas,
     lw_tas_type,
     u8 = 0,
-    "Test-and-set: a byte, whose waiters spin in no order."
+    "Test-and-set: one byte. Waiters spin, and acquire the lock in no order."
 );
 lock!(
     byte,
     lw_byte_type,
     u8 = 0,
-    "The byte lock of Linux in guests, for comparison. Spins."
+    "The byte lock of Linux guests, for comparison. Waiters spin."
 );
 lock!(
     ticket,
     lw_ticket_type,
     u32 = 0,
-    "The ticket lock: FIFO. Spins."
+    "The ticket lock: FIFO. Waiters spin."
 );
 lock!(
     qspinlock,
     lw_qspinlock_type,
     u32 = 0,
-    "The queued spinlock of Linux: FIFO among those who queue. Spins."
+    "The queued spinlock of Linux: FIFO among queued waiters, which spin."
 );
 lock!(
     cna,
     lw_cna_type,
     u32 = 0,
-    "CNA: as the queued spinlock, but waiters of the holder's node first, within a bound."
+    "CNA: a queued spinlock that prefers waiters on the holder's NUMA node, within a bound."
 );
 lock!(
     hq,
     lw_hq_type,
-    u32 = 0x200,
-    "The HQ-spinlock: waiters queue with those of their own node where that is worth it."
+    u32 = crate::constants::LW_HQ as u32,
+    "The HQ-spinlock: under contention, each NUMA node has a queue of its own. Waiters spin."
 );
 lock!(
     pvticket,
     lw_pvticket_type,
     u32 = 0,
-    "A ticket lock whose waiters sleep, for comparison."
+    "A ticket lock whose waiters park, for comparison."
 );
 lock!(
     pv42,
     lw_pv42_type,
     u32 = 0,
-    "pv as it was in Linux 4.2, for comparison."
+    "The paravirt queued spinlock as it was in Linux 4.2, for comparison. Waiters park."
 );
 lock!(
     pv,
     lw_pv_type,
     u32 = 0,
-    "The paravirt queued spinlock: waiters sleep, and may give up.",
+    "The paravirt queued spinlock: waiters park. A wait can have a deadline.",
     timed
 );
 lock!(
     unfair,
     lw_unfair_type,
     u32 = 0,
-    "The queued unfair lock: who runs goes first; waiters sleep, and may give up.",
+    "The queued unfair lock: running threads steal it; waiters park. A wait can have a deadline.",
     timed
 );
 

@@ -3,9 +3,10 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::time::Instant;
 
-use crate::{Cancel, GivenUp, LockType};
+use crate::{Cancel, LockType, WaitError};
 
-/// Zeroed memory on lines of its own: 128 bytes, since processors fetch lines in pairs.
+/// Zeroed memory that shares no cache line with anything else. It is aligned to 128 bytes, since
+/// processors fetch lines in pairs.
 #[derive(Debug)]
 struct Lines {
     start: NonNull<u8>,
@@ -26,14 +27,16 @@ impl Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with that layout.
+        // SAFETY: `new` has allocated it with this layout.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
-/// The queue node that a thread lends to a [`RawLock`] from locking to
-/// unlocking. Locks that need none ignore it. If it is dropped in between, its
-/// memory is leaked, since others may still reach it through the lock.
+/// The queue node that a thread lends to a [`RawLock`] while it waits for or holds the lock. Locks that
+/// need no queue node ignore it.
+///
+/// If it is dropped while it is lent, its memory is leaked, since other waiters may still reach it
+/// through the lock.
 ///
 /// ```
 /// use lockworks::{Node, RawLock, find};
@@ -42,8 +45,8 @@ impl Drop for Lines {
 /// let (outer, inner) = (RawLock::new(mcs), RawLock::new(mcs));
 /// let (mut first, mut second) = (Node::new(mcs), Node::new(mcs));
 /// outer.lock(&mut first);
-/// inner.lock(&mut second); // one for each lock that is held
-/// // SAFETY: locked above, with these nodes.
+/// inner.lock(&mut second); // each held lock needs a node of its own
+/// // SAFETY: this thread has locked both above, with these nodes.
 /// unsafe {
 ///     inner.unlock(&mut second);
 ///     outer.unlock(&mut first);
@@ -53,15 +56,15 @@ impl Drop for Lines {
 pub struct Node {
     lock_type: &'static LockType,
     memory: ManuallyDrop<Lines>,
-    /// The lock that has it on loan.
+    /// The lock to which it is lent.
     lent_to: Option<NonNull<u8>>,
 }
 
-// SAFETY: a node is memory; lent or not, it may be handed to another thread.
+// SAFETY: a node is memory that is not bound to a thread, whether it is lent or not.
 unsafe impl Send for Node {}
 
 impl Node {
-    /// A node for locks of that type.
+    /// Allocates a queue node for locks of a type.
     pub fn new(lock_type: &'static LockType) -> Self {
         Self {
             lock_type,
@@ -74,14 +77,13 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         if self.lent_to.is_none() {
-            // SAFETY: dropped here only.
+            // SAFETY: nothing else drops it.
             unsafe { ManuallyDrop::drop(&mut self.memory) };
         }
     }
 }
 
-/// A lock of a type chosen at run time, on cache lines of its own. It protects
-/// nothing by itself.
+/// A lock of a type that is chosen at run time. It has its cache lines to itself, and protects no value.
 ///
 /// ```
 /// use lockworks::{Node, RawLock, find};
@@ -89,7 +91,7 @@ impl Drop for Node {
 /// let lock = RawLock::new(find("hq").unwrap());
 /// let mut node = Node::new(lock.lock_type());
 /// lock.lock(&mut node);
-/// // SAFETY: locked above, by this thread and with this node.
+/// // SAFETY: this thread has locked it above, with this node.
 /// unsafe { lock.unlock(&mut node) };
 /// assert!(lock.try_lock(&mut node));
 /// ```
@@ -99,21 +101,21 @@ pub struct RawLock {
     memory: Lines,
 }
 
-// SAFETY: to be used by many threads is what a lock is for.
+// SAFETY: C code accesses the lock by atomic operations only.
 unsafe impl Send for RawLock {}
 // SAFETY: as above.
 unsafe impl Sync for RawLock {}
 
 impl RawLock {
-    /// An unlocked lock.
+    /// Allocates an unlocked lock.
     pub fn new(lock_type: &'static LockType) -> Self {
         let memory = Lines::new(lock_type.size());
-        // SAFETY: zeroed, large and aligned enough, and ours alone still.
+        // SAFETY: the memory is zeroed, large enough and aligned, and nothing else refers to it yet.
         unsafe { lock_type.initialise(memory.start.as_ptr()) };
         Self { lock_type, memory }
     }
 
-    /// Its type.
+    /// The description of the lock.
     ///
     /// ```
     /// use lockworks::{RawLock, find};
@@ -124,15 +126,16 @@ impl RawLock {
         self.lock_type
     }
 
-    /// Acquires the lock, waiting as long as it takes; forever if this thread holds it already.
+    /// Acquires the lock, and waits as long as that takes. It waits forever if this thread holds the
+    /// lock already. The acquisition has acquire order.
     ///
     /// # Panics
     ///
-    /// If `node` is for another lock type or on loan already.
+    /// If `node` is for another lock type, or is lent already.
     pub fn lock(&self, node: &mut Node) {
         self.check(node);
-        // SAFETY: `Lines` gives both the size and alignment that their type wants; `node`
-        // is not on loan, and cannot be dropped while it is.
+        // SAFETY: `Lines` has the size and the alignment that the type wants. `node` is not lent, and
+        // its memory is not freed while it is.
         unsafe {
             self.lock_type
                 .lock(self.address(), node.memory.start.as_ptr())
@@ -140,7 +143,7 @@ impl RawLock {
         node.lent_to = Some(self.memory.start);
     }
 
-    /// Acquires the lock if that needs no waiting; gives whether it did.
+    /// Acquires the lock if that needs no waiting, and returns whether it did.
     ///
     /// # Panics
     ///
@@ -166,16 +169,15 @@ impl RawLock {
         locked
     }
 
-    /// Acquires the lock as [`lock`](Self::lock) does, but waits no longer than until `deadline`,
-    /// or until `cancel` is cancelled; `None` stands for never. A lock that can be had without
-    /// waiting is acquired in any case.
+    /// Acquires the lock, unless the wait ends first because `deadline` comes or `cancel` is cancelled.
+    /// `None` means that there is no deadline or no cancellation. A free lock is acquired in any case.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
     ///
-    /// use lockworks::{GivenUp, Node, RawLock, find};
+    /// use lockworks::{WaitError, Node, RawLock, find};
     ///
-    /// let pv = find("pv").expect("the lock whose waiters halt");
+    /// let pv = find("pv").expect("the lock whose waiters park");
     /// let (lock, mut node) = (RawLock::new(pv), Node::new(pv));
     /// lock.lock(&mut node);
     /// let soon = Instant::now() + Duration::from_millis(1);
@@ -183,25 +185,25 @@ impl RawLock {
     ///     let waiter = scope.spawn(|| lock.lock_until(&mut Node::new(pv), Some(soon), None));
     ///     waiter.join().unwrap()
     /// });
-    /// assert_eq!(waited, Err(GivenUp::TimedOut));
-    /// // SAFETY: locked above, by this thread and with this node.
+    /// assert_eq!(waited, Err(WaitError::TimedOut));
+    /// // SAFETY: this thread has locked it above, with this node.
     /// unsafe { lock.unlock(&mut node) };
     /// ```
     ///
     /// # Errors
     ///
-    /// If the lock was not had; see [`GivenUp`].
+    /// If the wait ended before the lock was acquired: see [`WaitError`].
     ///
     /// # Panics
     ///
-    /// As [`lock`](Self::lock) does; if those who wait for this type of lock never
-    /// [give up](LockType::may_give_up); if another waits with `cancel`.
+    /// As [`lock`](Self::lock) does. Also if a wait for this type of lock
+    /// [cannot have a limit](LockType::can_time_out), or if another thread waits with `cancel`.
     pub fn lock_until(
         &self,
         node: &mut Node,
         deadline: Option<Instant>,
         cancel: Option<&Cancel>,
-    ) -> Result<(), GivenUp> {
+    ) -> Result<(), WaitError> {
         self.check(node);
         // SAFETY: as in `lock`.
         unsafe {
@@ -216,16 +218,16 @@ impl RawLock {
         Ok(())
     }
 
-    /// Releases the lock.
+    /// Releases the lock, with release order.
     ///
     /// # Safety
     ///
-    /// This thread holds it, and acquired it with this `node`.
+    /// This thread holds the lock, and acquired it with this `node`.
     pub unsafe fn unlock(&self, node: &mut Node) {
         debug_assert_eq!(
             node.lent_to,
             Some(self.memory.start),
-            "unlocked with the node it was locked with"
+            "a lock is unlocked with the node that it was locked with"
         );
         // SAFETY: as the caller promises.
         unsafe {
@@ -242,8 +244,8 @@ impl RawLock {
     fn check(&self, node: &Node) {
         assert!(
             std::ptr::eq(self.lock_type, node.lock_type),
-            "a queue node for another lock type"
+            "the queue node is for another lock type"
         );
-        assert!(node.lent_to.is_none(), "a queue node on loan already");
+        assert!(node.lent_to.is_none(), "the queue node is lent already");
     }
 }

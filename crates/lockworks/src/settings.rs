@@ -3,13 +3,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+use crate::constants::{LW_NUMA_THRESHOLD_DEFAULT_MS, LW_TUNABLE_COUNT};
 use crate::lock_type::text;
-
-/// `LW_TUNABLE_COUNT` of the C library, counted by build.rs.
-const TUNABLES: usize = match usize::from_str_radix(env!("TUNABLES"), 10) {
-    Ok(count) => count,
-    Err(_) => panic!("a number"),
-};
 
 /// `struct lw_tunable_description` of the C library.
 #[repr(C)]
@@ -21,13 +16,15 @@ struct Description {
     meaning: *const c_char,
 }
 
+include!(concat!(env!("OUT_DIR"), "/layout_Description.rs"));
+
 unsafe extern "C" {
-    static lw_tunables: [Description; TUNABLES];
+    static lw_tunables: [Description; LW_TUNABLE_COUNT];
     safe fn lw_set_tunable(id: c_int, value: u64) -> c_int;
     safe fn lw_tunable_value(id: c_int) -> u64;
 }
 
-/// One of the tunables of single locks.
+/// A value of one lock that a process may set, such as a spin count.
 ///
 /// ```
 /// use lockworks::Tunable;
@@ -40,27 +37,27 @@ unsafe extern "C" {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunable {
     number: usize,
-    /// Its name, which begins with its lock's: `hqlock_fairness_threshold`, for one.
+    /// The tunable's name, which begins with the name of its lock: `mutex_spin`, for one.
     pub name: &'static str,
-    /// Its value in a process unless it is set.
+    /// Its value in a process that does not set it.
     pub default: u64,
-    /// Its value in a kernel, and where one is simulated or checked, unless it is set.
+    /// Its value in a kernel that does not set it. Simulations and checks begin with this value too.
     pub kernel_default: u64,
-    /// Its highest value; the least is 0.
+    /// Its highest value. The lowest value is 0.
     pub maximum: u64,
-    /// What it says.
+    /// What it sets, and the unit.
     pub meaning: &'static str,
 }
 
 impl Tunable {
-    /// All of them.
+    /// All tunables of single locks.
     ///
     /// ```
     /// assert!(lockworks::Tunable::all().iter().all(|tunable| tunable.default <= tunable.maximum));
     /// ```
     pub fn all() -> &'static [Self] {
         static ALL: LazyLock<Vec<Tunable>> = LazyLock::new(|| {
-            // SAFETY: a constant table of that many.
+            // SAFETY: a constant table; the C compiler said how many entries it has.
             let described = unsafe { &lw_tunables };
             let tunable = |(number, d): (usize, &Description)| Tunable {
                 number,
@@ -77,10 +74,11 @@ impl Tunable {
         &ALL
     }
 
-    /// The tunable of that name.
+    /// Finds a tunable by its name.
     ///
     /// # Errors
-    /// There is none.
+    ///
+    /// [`SettingError::Unknown`] if no tunable has this name.
     ///
     /// ```
     /// let tunable = lockworks::Tunable::find("hqlock_fairness_threshold").unwrap();
@@ -101,14 +99,16 @@ impl Tunable {
         lw_tunable_value(self.number as c_int)
     }
 
-    /// Sets it in this process. The caller has seen that the value is not above the maximum.
+    /// Sets it in this process. The caller has made sure that the value is not above the maximum.
     fn set(&self, value: u64) {
         let refused = lw_set_tunable(self.number as c_int, value);
         debug_assert_eq!(refused, 0);
     }
 }
 
-/// A tunable and a value that it may have; `name=value` as text, where `hqlock_` may be left out.
+/// A tunable and a value that it may have.
+///
+/// As text it is `NAME=VALUE`. A text may leave out the `hqlock_` at the beginning of a name.
 ///
 /// ```
 /// use lockworks::{Setting, Tunable};
@@ -123,7 +123,7 @@ pub struct Setting {
     value: u64,
 }
 
-/// Why a text is no [`Setting`].
+/// Why a text or a value is not a [`Setting`].
 ///
 /// ```
 /// use lockworks::{Setting, SettingError};
@@ -133,15 +133,15 @@ pub struct Setting {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
-    /// It has no `=`.
+    /// The text has no `=`.
     Malformed,
-    /// There is no such tunable.
+    /// No tunable has this name.
     Unknown(String),
     /// The value is not one that the tunable may have.
     OutOfRange {
         /// The tunable.
         tunable: &'static Tunable,
-        /// What was given.
+        /// The value, as it was given.
         value: String,
     },
 }
@@ -166,10 +166,11 @@ impl fmt::Display for SettingError {
 impl std::error::Error for SettingError {}
 
 impl Setting {
-    /// That tunable with that value.
+    /// Makes a setting of a tunable and a value.
     ///
     /// # Errors
-    /// The value is above the tunable's maximum.
+    ///
+    /// [`SettingError::OutOfRange`] if the value is above the tunable's maximum.
     ///
     /// ```
     /// use lockworks::{Setting, Tunable};
@@ -188,7 +189,7 @@ impl Setting {
         Ok(Self { tunable, value })
     }
 
-    /// Sets it for this process's locks, also while they are in use.
+    /// Sets the tunable for the locks of this process. They may be in use meanwhile.
     ///
     /// ```
     /// use lockworks::{Setting, Tunable};
@@ -201,7 +202,7 @@ impl Setting {
         self.tunable.set(self.value);
     }
 
-    /// Name and value of the environment variable that sets it for a process to be started.
+    /// The name and value of the environment variable that makes this setting in a new process.
     pub fn variable(&self) -> (String, String) {
         let name = format!("LOCKWORKS_{}", self.tunable.name.to_uppercase());
         (name, self.value.to_string())
@@ -223,8 +224,10 @@ impl FromStr for Setting {
     }
 }
 
-/// `struct lw_tunables` of `locks/registry/tunables.h`: what locks are told where they are not
-/// compiled for this process but for a simulation or a check.
+/// The values of all tunables for one simulation or one check.
+///
+/// This is `struct lw_tunables` of `locks/registry/tunables.h`. The locks of this process do not read
+/// it; [`Setting::apply`] sets theirs.
 ///
 /// ```
 /// use lockworks::{Settings, Tunable};
@@ -237,21 +240,23 @@ impl FromStr for Setting {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Settings {
-    /// CNA, HQ: keep waiters of one node together.
+    /// Whether CNA and HQ prefer waiters on the holder's NUMA node.
     pub numa_aware: bool,
-    /// CNA: longest time that waiters of other nodes are passed over, milliseconds.
+    /// How many milliseconds CNA may pass over waiters on other NUMA nodes.
     pub numa_threshold_ms: u32,
-    /// CNA: while nobody is passed over, look at the queue at one hand-off in 128 only.
+    /// Whether CNA, while no waiter is passed over, reorders the queue at only one hand-off in 128.
     pub shuffle_reduction: bool,
-    /// CNA: never pass over priority waiters.
+    /// Whether CNA never passes over priority waiters.
     pub priority_waiters: bool,
-    /// Of single locks: in the order of [`Tunable::all`].
+    /// The tunables of single locks, in the order of [`Tunable::all`].
     #[cfg_attr(feature = "serde", serde(with = "by_name"))]
-    pub by_name: [u64; TUNABLES],
+    pub by_name: [u64; LW_TUNABLE_COUNT],
 }
 
-/// The tunables of single locks, by their names where people read it. Those that are not named
-/// have their defaults in a kernel.
+include!(concat!(env!("OUT_DIR"), "/layout_Settings.rs"));
+
+/// The tunables of single locks: by their names in formats that people read, else as an array. A
+/// tunable without a value has its default in a kernel.
 #[cfg(feature = "serde")]
 mod by_name {
     use std::collections::BTreeMap;
@@ -259,10 +264,10 @@ mod by_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Setting, Settings, TUNABLES, Tunable};
+    use super::{LW_TUNABLE_COUNT, Setting, Settings, Tunable};
 
     pub fn serialize<S: Serializer>(
-        values: &[u64; TUNABLES],
+        values: &[u64; LW_TUNABLE_COUNT],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         if !serializer.is_human_readable() {
@@ -273,14 +278,14 @@ mod by_name {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<[u64; TUNABLES], D::Error> {
+    ) -> Result<[u64; LW_TUNABLE_COUNT], D::Error> {
         let settings: Result<Vec<_>, _> = if deserializer.is_human_readable() {
             BTreeMap::<String, u64>::deserialize(deserializer)?
                 .into_iter()
                 .map(|(name, value)| Setting::new(Tunable::find(&name)?, value))
                 .collect()
         } else {
-            let values = <[u64; TUNABLES]>::deserialize(deserializer)?;
+            let values = <[u64; LW_TUNABLE_COUNT]>::deserialize(deserializer)?;
             let pairs = Tunable::all().iter().zip(values);
             pairs
                 .map(|(tunable, value)| Setting::new(tunable, value))
@@ -292,11 +297,11 @@ mod by_name {
 }
 
 impl Default for Settings {
-    /// As in a process in which nothing is set.
+    /// The settings of a process that sets nothing.
     fn default() -> Self {
         Self {
             numa_aware: true,
-            numa_threshold_ms: 10,
+            numa_threshold_ms: LW_NUMA_THRESHOLD_DEFAULT_MS as u32,
             shuffle_reduction: true,
             priority_waiters: true,
             by_name: std::array::from_fn(|i| Tunable::all()[i].default),
@@ -305,7 +310,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// As in a kernel in which nothing is set.
+    /// The settings of a kernel that sets nothing.
     ///
     /// ```
     /// use lockworks::{Settings, Tunable};
@@ -332,7 +337,7 @@ impl Settings {
         self.by_name[tunable.number]
     }
 
-    /// With these tunables set; of two that are the same, the last counts.
+    /// The same settings with some tunables changed. If a tunable is there twice, the last one counts.
     ///
     /// ```
     /// use lockworks::{Setting, Settings, Tunable};
@@ -347,17 +352,5 @@ impl Settings {
             self.by_name[setting.tunable.number] = setting.value;
         }
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_library_has_as_many_tunables() {
-        let set = |id: usize| lw_set_tunable(id as c_int, 0);
-        assert_ne!(set(TUNABLES), 0);
-        assert_eq!(set(TUNABLES - 1), 0);
     }
 }

@@ -1,31 +1,29 @@
 use std::ffi::{c_char, c_uint};
 use std::sync::LazyLock;
 
+use crate::constants::LW_EVENT_COUNT;
 use crate::lock_type::text;
 
 unsafe extern "C" {
     fn lw_statistics(counts: *mut u64);
-    fn lw_event_name(event: c_uint) -> *const c_char;
-    fn lw_event_meaning(event: c_uint) -> *const c_char;
+    safe fn lw_event_name(event: c_uint) -> *const c_char;
+    safe fn lw_event_meaning(event: c_uint) -> *const c_char;
     safe fn lw_event_is_maximum(event: c_uint) -> bool;
     safe fn lw_statistics_restart_maxima();
 }
 
-/// Name and meaning of every event, in the order of the counts.
+/// The name and meaning of every event, in the order of the counts.
 fn events() -> &'static [(&'static str, &'static str)] {
     static EVENTS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
-        (0..)
-            // SAFETY: any number may be asked for; NULL is given beyond the last.
-            .map(|event| unsafe { (lw_event_name(event), lw_event_meaning(event)) })
-            .take_while(|(name, _)| !name.is_null())
-            // SAFETY: neither is NULL, both are constants.
-            .map(|(name, meaning)| unsafe { (text(name), text(meaning)) })
+        (0..LW_EVENT_COUNT as c_uint)
+            // SAFETY: every event below the count has a name and a meaning, which are constants.
+            .map(|event| unsafe { (text(lw_event_name(event)), text(lw_event_meaning(event))) })
             .collect()
     });
     &EVENTS
 }
 
-/// What the slow paths of the queued locks have counted. Fast paths count nothing.
+/// How often each event has happened in the slow paths of the locks. Fast paths count nothing.
 ///
 /// ```
 /// let before = lockworks::statistics();
@@ -39,20 +37,20 @@ pub struct Statistics {
     counts: Vec<u64>,
 }
 
-/// The counts of all threads since the program started. Exact while no lock is in use.
+/// Reads the counts of all threads since the program started. They are exact while no lock is in use.
 ///
 /// ```
 /// assert_eq!(lockworks::statistics().get("queued_acquisitions"), Some(0));
 /// ```
 pub fn statistics() -> Statistics {
     let mut counts = vec![0; events().len()];
-    // SAFETY: one count for each event.
+    // SAFETY: there is room for one count of each event.
     unsafe { lw_statistics(counts.as_mut_ptr()) };
     Statistics { counts }
 }
 
-/// Forgets the highest values so far, such as that of `longest_local_run`: from now on
-/// [`statistics`] has those that come. To be called while no lock is in use.
+/// Sets the highest values, such as that of `longest_local_run`, back to 0. Call it while no lock is in
+/// use.
 ///
 /// ```
 /// lockworks::restart_maxima();
@@ -63,7 +61,7 @@ pub fn restart_maxima() {
 }
 
 impl Statistics {
-    /// The count of the event of that name; `None` if there is no such event.
+    /// The count of the event with this name, or `None` if there is no such event.
     ///
     /// ```
     /// let statistics = lockworks::statistics();
@@ -76,7 +74,7 @@ impl Statistics {
             .map(|event| event.2)
     }
 
-    /// Name, meaning and count of every event.
+    /// The name, meaning and count of every event.
     ///
     /// ```
     /// let statistics = lockworks::statistics();
@@ -90,8 +88,8 @@ impl Statistics {
             .map(|(&(name, meaning), &count)| (name, meaning, count))
     }
 
-    /// What has been counted since `earlier`. Highest values stay those since the start, or since
-    /// [`restart_maxima`].
+    /// What has been counted since `earlier`. Highest values are not subtracted: they are those since
+    /// the start of the program or since [`restart_maxima`].
     ///
     /// ```
     /// let before = lockworks::statistics();

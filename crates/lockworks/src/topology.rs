@@ -1,11 +1,13 @@
-//! Which CPUs are near each other.
+//! Which CPUs the NUMA-aware locks treat as near each other.
 //!
-//! Nodes are NUMA nodes, or last-level caches with [`Near::LastLevelCache`] or
-//! `LOCKWORKS_NEAR=llc`. They are numbered from 0 without gaps.
-//! `LOCKWORKS_TOPOLOGY=0-3,8:4-7` sets them by hand.
+//! CPUs are near if they are on one NUMA node. With [`Near::LastLevelCache`] or
+//! `LOCKWORKS_NEAR=llc` they are near if they share a last-level cache. Each set of near CPUs is
+//! called a node here; nodes are numbered from 0 without gaps. `LOCKWORKS_TOPOLOGY=0-3,8:4-7` sets
+//! the nodes by hand.
 
 use core::ffi::{c_char, c_int, c_uint};
 
+use crate::constants::{LW_NEAR_LLC, LW_NEAR_NODE};
 use crate::lock_type::text;
 
 unsafe extern "C" {
@@ -16,7 +18,7 @@ unsafe extern "C" {
     safe fn lw_set_near(near: c_int) -> c_int;
 }
 
-/// What makes CPUs near.
+/// What makes CPUs near each other.
 ///
 /// ```
 /// use lockworks::topology::{Near, set_near};
@@ -25,14 +27,14 @@ unsafe extern "C" {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Near {
-    /// The same NUMA node.
+    /// They are on the same NUMA node.
     #[default]
-    NumaNode = 0,
-    /// The same last-level cache.
-    LastLevelCache = 1,
+    NumaNode = LW_NEAR_NODE as isize,
+    /// They share a last-level cache.
+    LastLevelCache = LW_NEAR_LLC as isize,
 }
 
-/// How many nodes there are, at least 1.
+/// The number of nodes, at least 1.
 ///
 /// ```
 /// assert!(lockworks::topology::nodes() >= 1);
@@ -41,7 +43,7 @@ pub fn nodes() -> u32 {
     lw_topology_nodes()
 }
 
-/// The node that this thread runs on now.
+/// The node on which this thread runs now.
 ///
 /// ```
 /// use lockworks::topology::{current_node, nodes};
@@ -52,7 +54,7 @@ pub fn current_node() -> u32 {
     lw_current_node()
 }
 
-/// The node of a CPU; 0 for one that the system did not name.
+/// The node of a CPU. It is 0 for a CPU that the system did not name.
 ///
 /// ```
 /// use lockworks::topology::{node_of_cpu, nodes};
@@ -64,7 +66,7 @@ pub fn node_of_cpu(cpu: u32) -> u32 {
     lw_topology_node_of_cpu(cpu)
 }
 
-/// Why all CPUs count as one node although the system may have more.
+/// Why all CPUs count as one node although the system may have more. `None` if nothing is wrong.
 ///
 /// ```
 /// if let Some(warning) = lockworks::topology::warning() {
@@ -73,11 +75,11 @@ pub fn node_of_cpu(cpu: u32) -> u32 {
 /// ```
 pub fn warning() -> Option<&'static str> {
     let warning = lw_topology_warning();
-    // SAFETY: not NULL, so a constant string.
+    // SAFETY: a warning that is not NULL is a constant string.
     (!warning.is_null()).then(|| unsafe { text(warning) })
 }
 
-/// Reads the topology anew, with that meaning of near, in place of what the environment said.
+/// Reads the topology again, with this meaning of near instead of the one from the environment.
 ///
 /// ```
 /// use lockworks::topology::{Near, nodes, set_near};

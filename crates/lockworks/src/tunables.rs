@@ -1,6 +1,6 @@
-//! What can be set, for the whole process and also while locks are in use.
+//! What a process can set for all its locks, also while they are in use.
 //!
-//! The environment sets the same when the program starts:
+//! Environment variables set the same when the program starts:
 //!
 //! | variable                            | values         | default |
 //! |-------------------------------------|----------------|---------|
@@ -9,14 +9,16 @@
 //! | `LOCKWORKS_SHUFFLE_REDUCTION`       | on, off        | on      |
 //! | `LOCKWORKS_PRIORITY_WAITERS`        | on, off        | on      |
 //!
-//! and `LOCKWORKS_NAME`, with its name in capitals, each [`Tunable`](crate::Tunable) of a single
-//! lock: `LOCKWORKS_HQLOCK_FAIRNESS_THRESHOLD`, for one.
+//! Each [`Tunable`](crate::Tunable) of a single lock has a variable too: `LOCKWORKS_` and its name in
+//! capitals, such as `LOCKWORKS_MUTEX_SPIN`.
 //!
-//! Other values are refused with a line on standard error.
+//! The library ignores any other value and says so on standard error.
 
 use core::error::Error;
 use core::ffi::{c_int, c_uint};
 use core::fmt;
+
+use crate::constants::{LW_NUMA_AUTO, LW_NUMA_OFF, LW_NUMA_ON};
 
 unsafe extern "C" {
     safe fn lw_set_numa_spinlock(mode: c_int) -> c_int;
@@ -30,7 +32,7 @@ unsafe extern "C" {
     safe fn lw_priority_waiters() -> bool;
 }
 
-/// The value is not one that the tunable may have; nothing was changed.
+/// The tunable may not have this value. Nothing was changed.
 ///
 /// ```
 /// use lockworks::tunables::{OutOfRange, set_numa_spinlock_threshold};
@@ -48,7 +50,7 @@ impl fmt::Display for OutOfRange {
 
 impl Error for OutOfRange {}
 
-/// Do the CNA lock and the HQ-spinlock keep waiters of one node together?
+/// Whether the CNA lock and the HQ-spinlock prefer waiters on the holder's NUMA node.
 ///
 /// ```
 /// use lockworks::tunables::{NumaMode, numa_spinlock};
@@ -57,13 +59,13 @@ impl Error for OutOfRange {}
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NumaMode {
-    /// If there are two nodes or more.
+    /// They do if there are two nodes or more.
     #[default]
-    Auto = 0,
-    /// Yes.
-    On = 1,
-    /// No: they serve them as the queued spinlock does.
-    Off = 2,
+    Auto = LW_NUMA_AUTO as isize,
+    /// They do.
+    On = LW_NUMA_ON as isize,
+    /// They do not: they serve waiters as the queued spinlock does.
+    Off = LW_NUMA_OFF as isize,
 }
 
 /// Sets the mode of the CNA lock and the HQ-spinlock.
@@ -88,14 +90,14 @@ pub fn set_numa_spinlock(mode: NumaMode) {
 /// assert_eq!(numa_spinlock(), NumaMode::Off);
 /// ```
 pub fn numa_spinlock() -> NumaMode {
-    match lw_numa_spinlock() {
-        1 => NumaMode::On,
-        2 => NumaMode::Off,
+    match lw_numa_spinlock() as usize {
+        LW_NUMA_ON => NumaMode::On,
+        LW_NUMA_OFF => NumaMode::Off,
         _ => NumaMode::Auto,
     }
 }
 
-/// What the mode comes to on this machine.
+/// Whether the two locks prefer near waiters on this machine, as the mode has it.
 ///
 /// ```
 /// use lockworks::{topology, tunables};
@@ -106,7 +108,11 @@ pub fn numa_spinlock_active() -> bool {
     lw_numa_spinlock_active()
 }
 
-/// Sets for how many milliseconds the CNA lock may pass over waiters of other nodes: 1 to 100.
+/// Sets how many milliseconds the CNA lock may pass over waiters on other nodes: 1 to 100.
+///
+/// # Errors
+///
+/// [`OutOfRange`] for any other number.
 ///
 /// ```
 /// use lockworks::tunables::{numa_spinlock_threshold, set_numa_spinlock_threshold};
@@ -122,7 +128,7 @@ pub fn set_numa_spinlock_threshold(ms: u32) -> Result<(), OutOfRange> {
     }
 }
 
-/// For how many milliseconds the CNA lock may pass over waiters of other nodes.
+/// How many milliseconds the CNA lock may pass over waiters on other nodes.
 ///
 /// ```
 /// assert_eq!(lockworks::tunables::numa_spinlock_threshold(), 10);
@@ -131,7 +137,8 @@ pub fn numa_spinlock_threshold() -> u32 {
     lw_numa_spinlock_threshold()
 }
 
-/// Lets the CNA lock look for waiters to pass over at one hand-off in 128 only, while there are none.
+/// Sets shuffle reduction: while no waiter is passed over, the CNA lock searches its queue for waiters
+/// to pass over at only one hand-off in 128.
 ///
 /// ```
 /// use lockworks::tunables::{set_shuffle_reduction, shuffle_reduction};
@@ -143,7 +150,7 @@ pub fn set_shuffle_reduction(on: bool) {
     lw_set_shuffle_reduction(on);
 }
 
-/// Is shuffle reduction on?
+/// Whether shuffle reduction is on.
 ///
 /// ```
 /// assert!(lockworks::tunables::shuffle_reduction());
@@ -152,7 +159,7 @@ pub fn shuffle_reduction() -> bool {
     lw_shuffle_reduction()
 }
 
-/// Keeps the CNA lock from passing over priority threads.
+/// Sets whether the CNA lock never passes over priority threads.
 ///
 /// ```
 /// use lockworks::tunables::{priority_waiters, set_priority_waiters};
@@ -164,7 +171,7 @@ pub fn set_priority_waiters(on: bool) {
     lw_set_priority_waiters(on);
 }
 
-/// Are priority threads never passed over?
+/// Whether the CNA lock never passes over priority threads.
 ///
 /// ```
 /// assert!(lockworks::tunables::priority_waiters());

@@ -1,4 +1,4 @@
-//! The Rust interface to the C library. What the locks do is tested in `tests/user`.
+//! Tests of the Rust interface to the C library. `tests/user` tests the locks themselves.
 
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use lockworks::lock_api::{Mutex, RawMutexTimed};
 use lockworks::tunables::{self, NumaMode, OutOfRange};
 use lockworks::{
-    Cancel, GivenUp, Lockref, Node, RawLock, Setting, Settings, ThreadPriority, Tunable, find,
+    Cancel, Lockref, Node, RawLock, Setting, Settings, ThreadPriority, Tunable, WaitError, find,
     find_lockref, lock_types, lockref_types, statistics, topology,
 };
 
@@ -54,7 +54,7 @@ fn lock_types_describe_themselves() {
     let hq = find("hq").unwrap();
     assert_eq!((hq.size(), hq.node_size(), hq.unlocked), (4, 0, 0x200));
     assert!(!hq.is_fifo() && hq.spins() && hq.is_numa_aware() && !hq.is_broken());
-    for (name, gives_up) in [
+    for (name, can_time_out) in [
         ("pv42", false),
         ("mutex", true),
         ("pv", true),
@@ -63,20 +63,20 @@ fn lock_types_describe_themselves() {
         let halting = find(name).unwrap();
         assert_eq!((halting.size(), halting.node_size()), (4, 0), "{name}");
         assert!(
-            !halting.spins() && halting.may_give_up() == gives_up,
+            !halting.spins() && halting.can_time_out() == can_time_out,
             "{name}"
         );
     }
     assert!(find("busted").unwrap().is_broken());
 }
 
-/// A counter that a lock protects, if it does.
+/// A counter that the lock protects, if it excludes.
 struct Protected {
     lock: RawLock,
     counter: UnsafeCell<u64>,
 }
 
-// SAFETY: the counter is used under the lock only.
+// SAFETY: threads access the counter only while they hold the lock.
 unsafe impl Sync for Protected {}
 
 #[test]
@@ -95,9 +95,9 @@ fn locks_exclude() {
             let mut node = Node::new(lock_type);
             for _ in 0..ROUNDS {
                 protected.lock.lock(&mut node);
-                // SAFETY: under the lock.
+                // SAFETY: this thread holds the lock.
                 unsafe { *protected.counter.get() += 1 };
-                // SAFETY: locked above.
+                // SAFETY: this thread has locked it above.
                 unsafe { protected.lock.unlock(&mut node) };
             }
         };
@@ -114,7 +114,7 @@ fn locks_exclude() {
     }
 }
 
-/// By the one who holds none of it: waiting in vain, and until it is free.
+/// A wait with a deadline times out while the lock is held, and succeeds once it is free.
 fn times_out<R: RawMutexTimed<Duration = Duration, Instant = Instant> + Send + Sync>() {
     let lock = &Mutex::<R, _>::new(0);
     let held = lock.lock();
@@ -122,10 +122,10 @@ fn times_out<R: RawMutexTimed<Duration = Duration, Instant = Instant> + Send + S
     thread::scope(|scope| {
         let timed = scope.spawn(move || lock.try_lock_until(soon).is_none());
         assert!(timed.join().unwrap() && Instant::now() >= soon);
-        let patient = scope.spawn(|| *lock.try_lock_for(Duration::MAX).unwrap() = 1);
+        let unlimited = scope.spawn(|| *lock.try_lock_for(Duration::MAX).unwrap() = 1);
         thread::sleep(Duration::from_millis(1));
         drop(held);
-        patient.join().unwrap();
+        unlimited.join().unwrap();
     });
     assert_eq!(*lock.try_lock_for(Duration::ZERO).unwrap(), 1);
 }
@@ -148,11 +148,11 @@ fn nodes_are_lent_once_and_to_their_own_type() {
 
     let mut second = Node::new(mcs);
     assert!(!lock.try_lock(&mut second));
-    // SAFETY: locked above.
+    // SAFETY: this thread has locked it above.
     unsafe { lock.unlock(&mut node) };
-    // A failed attempt gives the node back.
+    // A failed attempt leaves the node free.
     assert!(lock.try_lock(&mut second));
-    // SAFETY: locked above.
+    // SAFETY: this thread has locked it above.
     unsafe { lock.unlock(&mut second) };
 }
 
@@ -242,11 +242,11 @@ fn statistics_have_names_and_differences() {
             assert!(!lock.try_lock(&mut node));
             started.wait();
             lock.lock(&mut node);
-            // SAFETY: locked above.
+            // SAFETY: this thread has locked it above.
             unsafe { lock.unlock(&mut node) };
         });
         started.wait();
-        // SAFETY: locked above.
+        // SAFETY: this thread has locked it above.
         unsafe { lock.unlock(&mut node) };
     });
     let now = statistics();
@@ -324,10 +324,10 @@ fn lockrefs_count() {
 }
 
 #[test]
-fn waiting_ends_when_it_is_to() {
+fn waits_end_by_deadline_or_cancellation() {
     for lock_type in lock_types() {
         assert_eq!(
-            lock_type.may_give_up(),
+            lock_type.can_time_out(),
             ["mutex", "pv", "unfair"].contains(&lock_type.name())
         );
     }
@@ -339,7 +339,7 @@ fn waiting_ends_when_it_is_to() {
             let mut node = Node::new(lock_type);
             let waited = lock.lock_until(&mut node, deadline, cancel);
             if waited.is_ok() {
-                // SAFETY: it has just been locked, with this node.
+                // SAFETY: this thread has just locked it, with this node.
                 unsafe { lock.unlock(&mut node) };
             }
             waited
@@ -354,26 +354,26 @@ fn waiting_ends_when_it_is_to() {
         thread::scope(|scope| {
             let timed = scope.spawn(move || wait(Some(soon), None));
             let cancelled = scope.spawn(move || wait(far, Some(cancel)));
-            assert_eq!(timed.join().unwrap(), Err(GivenUp::TimedOut));
+            assert_eq!(timed.join().unwrap(), Err(WaitError::TimedOut));
             assert!(soon <= Instant::now() && !cancel.is_cancelled());
             cancel.cancel();
-            assert_eq!(cancelled.join().unwrap(), Err(GivenUp::Cancelled));
+            assert_eq!(cancelled.join().unwrap(), Err(WaitError::Cancelled));
             assert_eq!(
                 scope
                     .spawn(move || wait(None, Some(cancel)))
                     .join()
                     .unwrap(),
-                Err(GivenUp::Cancelled)
+                Err(WaitError::Cancelled)
             );
-            let patient = scope.spawn(move || wait(far, None));
-            // SAFETY: locked above, by this thread and with this node.
+            let waits_long = scope.spawn(move || wait(far, None));
+            // SAFETY: this thread has locked it above, with this node.
             unsafe { lock.unlock(&mut node) };
-            assert_eq!(patient.join().unwrap(), Ok(()));
+            assert_eq!(waits_long.join().unwrap(), Ok(()));
         });
         assert_eq!(wait(None, Some(cancel)), Ok(()));
     }
     let qspinlock = find("qspinlock").unwrap();
     let lock = RawLock::new(qspinlock);
-    let impatient = || lock.lock_until(&mut Node::new(qspinlock), None, None);
-    assert!(catch_unwind(AssertUnwindSafe(impatient)).is_err());
+    let limited = || lock.lock_until(&mut Node::new(qspinlock), None, None);
+    assert!(catch_unwind(AssertUnwindSafe(limited)).is_err());
 }

@@ -7,19 +7,23 @@ use std::time::{Duration, Instant};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-/// `struct lw_cancel` of the C side.
+/// `struct lw_cancel` of the C library.
 #[derive(Debug, Default)]
 #[repr(C)]
-struct Word {
+struct CancelWords {
     cancelled: AtomicBool,
     slot: AtomicU32,
 }
 
-/// Ends the waiting of one who is in [`RawLock::lock_until`](crate::RawLock::lock_until) with it,
-/// and of whoever comes with it later.
+include!(concat!(env!("OUT_DIR"), "/layout_CancelWords.rs"));
+
+/// Ends the wait of a thread in [`RawLock::lock_until`](crate::RawLock::lock_until) from another
+/// thread. It stays cancelled, so later waits with it end at once.
+///
+/// One thread at a time may wait with it.
 ///
 /// ```
-/// use lockworks::{Cancel, GivenUp, Node, RawLock, find};
+/// use lockworks::{Cancel, Node, RawLock, WaitError, find};
 ///
 /// let mutex = find("mutex").unwrap();
 /// let (lock, cancel) = (RawLock::new(mutex), Cancel::new());
@@ -30,15 +34,15 @@ struct Word {
 ///     cancel.cancel();
 ///     waiter.join().unwrap()
 /// });
-/// assert_eq!(waited, Err(GivenUp::Cancelled));
+/// assert_eq!(waited, Err(WaitError::Cancelled));
 /// ```
 #[derive(Debug, Default)]
 pub struct Cancel {
-    word: UnsafeCell<Word>,
+    words: UnsafeCell<CancelWords>,
     in_use: AtomicBool,
 }
 
-// SAFETY: the word is of atomics, here and on the C side.
+// SAFETY: C and Rust code access the words by atomic operations only.
 unsafe impl Sync for Cancel {}
 
 unsafe extern "C" {
@@ -46,7 +50,7 @@ unsafe extern "C" {
 }
 
 impl Cancel {
-    /// Not cancelled yet.
+    /// Makes one that is not cancelled.
     ///
     /// ```
     /// assert!(!lockworks::Cancel::new().is_cancelled());
@@ -55,8 +59,10 @@ impl Cancel {
         Self::default()
     }
 
-    /// Whoever waits with it, now or later, gives up. What was done before the call is known to
-    /// whom [`GivenUp::Cancelled`] is returned (release and acquire).
+    /// Ends the current wait with this `Cancel`, and every later one.
+    ///
+    /// The call has release order. A thread that gets [`WaitError::Cancelled`] acquires: it sees all
+    /// that this thread did before the call.
     ///
     /// ```
     /// let cancel = lockworks::Cancel::new();
@@ -64,40 +70,40 @@ impl Cancel {
     /// assert!(cancel.is_cancelled());
     /// ```
     pub fn cancel(&self) {
-        // SAFETY: it outlives the call, as it is borrowed.
-        unsafe { lw_cancel(self.word.get().cast()) }
+        // SAFETY: the words are borrowed, so they outlive the call.
+        unsafe { lw_cancel(self.words.get().cast()) }
     }
 
-    /// Has [`cancel`](Self::cancel) been called?
+    /// Whether [`cancel`](Self::cancel) has been called. `true` has acquire order.
     pub fn is_cancelled(&self) -> bool {
-        // SAFETY: nobody has a mutable reference to it.
-        unsafe { &*self.word.get() }
+        // SAFETY: no mutable reference to the words exists.
+        unsafe { &*self.words.get() }
             .cancelled
             .load(Ordering::Acquire)
     }
 }
 
-/// Why waiting ended without the lock.
+/// Why a wait ended before the thread had the lock.
 ///
 /// ```
 /// use std::time::Instant;
 ///
-/// use lockworks::{GivenUp, Node, RawLock, find};
+/// use lockworks::{Node, RawLock, WaitError, find};
 ///
 /// let lock = RawLock::new(find("mutex").unwrap());
 /// lock.lock(&mut Node::new(lock.lock_type()));
 /// let waited = lock.lock_until(&mut Node::new(lock.lock_type()), Some(Instant::now()), None);
-/// assert_eq!(waited, Err(GivenUp::TimedOut));
+/// assert_eq!(waited, Err(WaitError::TimedOut));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GivenUp {
-    /// The deadline has come.
+pub enum WaitError {
+    /// The wait reached its deadline.
     TimedOut,
-    /// [`Cancel::cancel`] was called, whether the deadline has come or not.
+    /// [`Cancel::cancel`] was called. It counts also if the wait has reached its deadline as well.
     Cancelled,
 }
 
-impl fmt::Display for GivenUp {
+impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Self::TimedOut => "the deadline came before the lock was free",
@@ -106,52 +112,53 @@ impl fmt::Display for GivenUp {
     }
 }
 
-impl std::error::Error for GivenUp {}
+impl std::error::Error for WaitError {}
 
-/// `struct lw_wait_limit` of the C side.
+/// `struct lw_wait_limit` of the C library.
 #[repr(C)]
-struct Words {
+struct WaitLimit {
     deadline: *const TimeSpec,
-    cancel: *mut Word,
+    cancel: *mut CancelWords,
     clock: c_int,
 }
 
-/// Longer than a program lives, and no overflow in nanoseconds.
+include!(concat!(env!("OUT_DIR"), "/layout_WaitLimit.rs"));
+
+/// Longer than a program runs, and short enough that no sum in nanoseconds overflows.
 const NEVER: Duration = Duration::from_secs(1 << 32);
 
-/// Waits by `wait`, which takes the address of a `struct lw_wait_limit` and gives whether it has the
-/// lock.
+/// Calls `wait` with the address of a wait limit. `wait` returns whether it has acquired the lock.
 ///
 /// # Panics
 ///
-/// If somebody else waits with `cancel`.
+/// If another thread waits with `cancel`.
 pub(crate) fn wait_until(
     deadline: Option<Instant>,
     cancel: Option<&Cancel>,
     wait: impl FnOnce(*const c_void) -> bool,
-) -> Result<(), GivenUp> {
+) -> Result<(), WaitError> {
     let deadline = deadline.map(|deadline| {
-        // In this order it may come late, not early.
+        // The clocks are read in this order, so that the deadline may be late but never early.
         let left = deadline.saturating_duration_since(Instant::now());
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("a clock that every system has");
         now + TimeSpec::from(left.min(NEVER))
     });
     if let Some(cancel) = cancel {
         let in_use = cancel.in_use.swap(true, Ordering::Acquire);
-        assert!(!in_use, "a Cancel that another waits with");
+        assert!(!in_use, "another thread waits with this Cancel");
     }
-    let words = Words {
+    let limit = WaitLimit {
         deadline: deadline.as_ref().map_or(std::ptr::null(), |time| time),
-        cancel: cancel.map_or(std::ptr::null_mut(), |cancel| cancel.word.get()),
+        cancel: cancel.map_or(std::ptr::null_mut(), |cancel| cancel.words.get()),
         clock: ClockId::CLOCK_MONOTONIC.as_raw(),
     };
-    let acquired = wait((&raw const words).cast());
+    let acquired = wait((&raw const limit).cast());
     if let Some(cancel) = cancel {
         cancel.in_use.store(false, Ordering::Release);
     }
     match acquired {
         true => Ok(()),
-        false if cancel.is_some_and(Cancel::is_cancelled) => Err(GivenUp::Cancelled),
-        false => Err(GivenUp::TimedOut),
+        false if cancel.is_some_and(Cancel::is_cancelled) => Err(WaitError::Cancelled),
+        false => Err(WaitError::TimedOut),
     }
 }
