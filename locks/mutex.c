@@ -65,7 +65,7 @@ void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 }
 
 LW_DESCRIBE_LIMITED(mutex, struct lw_mutex,
-		    .summary = "mutex: waiters spin, then sleep; arrivals may steal; NUMA-aware",
+		    .summary = "sleeping lock: waiters spin, then sleep; arrivals may steal; NUMA-aware",
 		    .traits = LW_TAIL_WORD | LW_NUMA_AWARE,
 		    .origin = "Long's pvqspinlock of 2015 as a mutex; grouping after Kashyap and "
 			      "others, ShflLock, 2019");

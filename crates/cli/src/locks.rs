@@ -24,15 +24,15 @@ pub struct Args {
     json: bool,
 }
 
-/// What waiters of a spinning FIFO lock do when they outnumber the CPUs.
+/// What happens to a spinning FIFO lock when threads outnumber CPUs.
 pub const COLLAPSE: &str = "\
-Waiters that spin never sleep. Once threads outnumber CPUs, the next in line is often not running,
-and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. Use mutex
-there, whose waiters sleep.";
+Waiters that spin never sleep. Once threads outnumber CPUs, the next waiter in the queue is often \
+preempted, and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. \
+Use mutex there: its waiters sleep.";
 
-/// Where lockrefs are of use.
+/// Which commands take lockrefs.
 const LOCKREFS: &str = "\
-Lockrefs are for programs and for `lockworks check`; other commands take locks.";
+Lockrefs are for programs and for `lockworks check`. The other commands take locks.";
 
 #[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -177,7 +177,8 @@ fn table(locks: &[Description]) -> String {
             lock.origin.to_owned(),
         ]);
     }
-    format!("{table}\n\n{LOCKREFS}\n\n{COLLAPSE}\n")
+    let prose = output::prose(&format!("{LOCKREFS}\n\n{COLLAPSE}"));
+    format!("{table}\n\n{prose}\n")
 }
 
 fn detail(lock: &Description) -> String {
@@ -204,13 +205,19 @@ fn detail(lock: &Description) -> String {
         text.push_str(&tunables(&lock.tunables));
     }
     if lock.kind == Kind::Lockref {
-        text.push_str(&format!("\n{LOCKREFS}\n"));
+        text.push_str(&format!("\n{}\n", output::prose(LOCKREFS)));
     }
     if lock.waiting == "spins" && lock.order != "unfair" {
-        text.push_str(&format!("\n{COLLAPSE}\n"));
+        text.push_str(&format!("\n{}\n", output::prose(COLLAPSE)));
     }
     text
 }
+
+/// How tunables are set.
+const HOW_TO_SET: &str = "\
+Set a tunable with --tune NAME=VALUE, with lw_set_tunable() in a program, or in the environment with \
+LOCKWORKS_NAME=VALUE, the name in capitals. `lockworks sim` and `lockworks check` use the defaults in \
+kernels.";
 
 fn tunables(tunables: &[Tunable]) -> String {
     let mut table = output::table(&["tunable", "default", "in kernels", "range", "meaning"]);
@@ -219,15 +226,14 @@ fn tunables(tunables: &[Tunable]) -> String {
             tunable.name.to_owned(),
             tunable.default.to_string(),
             tunable.kernel_default.to_string(),
-            format!("{} to {}", tunable.minimum, tunable.maximum),
+            match i64::try_from(tunable.maximum) {
+                Ok(i64::MAX) => format!("{} or more", tunable.minimum),
+                _ => format!("{} to {}", tunable.minimum, tunable.maximum),
+            },
             tunable.meaning.to_owned(),
         ]);
     }
-    format!(
-        "\n{table}\n\nSet them with --tune NAME=VALUE, by lw_set_tunable() in programs, or from outside \
-         with\nLOCKWORKS_NAME=VALUE, the name in capitals. `lockworks sim` and `lockworks check` go by \
-         the\ndefaults in kernels.\n"
-    )
+    format!("\n{table}\n\n{}\n", output::prose(HOW_TO_SET))
 }
 
 fn marked_summary(lock: &Description) -> String {

@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use comfy_table::{ContentArrangement, LineStyle, Table, presets};
 use indicatif::ProgressBar;
 use lockworks_machine::{Machine, Mark, Value, builtin, measure};
 use serde_json::{Value as Json, json};
 
-use crate::output::Destination;
+use crate::output::{Destination, table};
 
 /// List machine descriptions, show one, or measure this machine.
 #[derive(Debug, clap::Args)]
@@ -93,15 +92,6 @@ fn marks(machine: &Machine) -> [(Mark, usize); 4] {
             values.iter().filter(|(_, v, _)| v.mark == mark).count(),
         )
     })
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(header);
-    table
 }
 
 fn legend() -> String {

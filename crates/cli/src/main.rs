@@ -16,6 +16,7 @@ mod program;
 mod reproduce;
 mod run;
 mod sim;
+mod table;
 mod torture;
 
 use std::io::IsTerminal;

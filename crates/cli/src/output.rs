@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
-use comfy_table::{ContentArrangement, LineStyle, Table, presets};
 use serde::Serialize;
+
+use crate::table::Table;
 
 /// Held while files are written, so that nothing ends the process halfway.
 static WRITING: Mutex<()> = Mutex::new(());
@@ -22,6 +24,7 @@ pub struct Destination {
 impl Destination {
     /// Finds out before a long run that its results cannot be written.
     pub fn check(&self) -> Result<()> {
+        TO_FILE.store(self.output.is_some(), Relaxed);
         match &self.output {
             Some(path) => prepare(path).map(drop),
             None => Ok(()),
@@ -37,14 +40,32 @@ impl Destination {
     }
 }
 
-/// An empty table in the style of all commands.
+/// An empty table, which fits the terminal if results go to one.
 pub fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(header);
-    table
+    Table::new(header)
+}
+
+/// Set once results go to a file.
+static TO_FILE: AtomicBool = AtomicBool::new(false);
+
+/// The width of the terminal that results go to. None: they go to a file or a pipe.
+pub fn terminal_width() -> Option<usize> {
+    if TO_FILE.load(Relaxed) {
+        return None;
+    }
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(usize::from(width.0))
+}
+
+/// The widest line of prose.
+const PROSE: usize = 100;
+
+/// Prose, a paragraph a line, wrapped at the width of the terminal or at 100 columns.
+pub fn prose(paragraphs: &str) -> String {
+    textwrap::fill(
+        paragraphs,
+        terminal_width().map_or(PROSE, |width| width.min(PROSE)),
+    )
 }
 
 /// JSON for people and programs.

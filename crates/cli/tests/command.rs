@@ -1,47 +1,21 @@
 //! The command from outside: exit status, the one line of an error, what is written where.
 
+mod support;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-
-fn lockworks(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockworks"));
-    command.args(args).env_remove("LOCKWORKS_TOPOLOGY");
-    command
-}
-
-fn output(args: &[&str]) -> Output {
-    lockworks(args).output().expect("the command runs")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
-}
+use support::{assert_fits_terminals, assert_refused, json, lockworks, on_terminal, output, text};
 
 /// A torture that is over soon.
 fn torture(more: &[&str]) -> Output {
     let brief = ["torture", "--seconds", "0.05", "--rounds", "1"];
     output(&[&brief, more].concat())
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
-}
-
-/// Fails with status 2, nothing on standard output, and these words on standard error.
-#[track_caller]
-fn assert_refused(output: &Output, words: &[&str]) {
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert_eq!(text(&output.stdout), "");
-    for word in words {
-        assert!(message.contains(word), "no {word:?} in {message:?}");
-    }
 }
 
 #[test]
@@ -453,6 +427,45 @@ fn interruption_leaves_nothing() {
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(text(&output.stdout), "");
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+}
+
+#[test]
+fn tables_fit_the_terminal_and_are_whole_elsewhere() {
+    let words = [
+        "qspinlock",
+        "NUMA-aware",
+        "test-and-set",
+        "throughput collapses",
+    ];
+    assert_fits_terminals(&["locks"], &words);
+    assert_fits_terminals(&["locks", "hq"], &["0 to 10000", "LOCKWORKS_NAME=VALUE"]);
+    let brief = "torture --seconds 0.02 --rounds 1 --threads 1,8 --lock qspinlock,pthread_mutex";
+    let brief: Vec<&str> = brief.split(' ').collect();
+    let words = ["p99.9", "waiting", "Mutual exclusion held in all runs."];
+    assert_fits_terminals(&brief, &words);
+
+    let widest = |text: &str| text.lines().map(|line| line.chars().count()).max();
+    assert!(widest(text(&output(&["locks"]).stdout)) > Some(100));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("table");
+    let to_file = ["-o", file.to_str().unwrap()];
+    assert_eq!(
+        on_terminal(lockworks(&[&brief, &to_file[..]].concat()), 80),
+        ""
+    );
+    assert!(widest(&fs::read_to_string(&file).unwrap()) > Some(80));
+}
+
+#[test]
+fn details_name_a_lock_once() {
+    let all = json(&output(&["locks", "--json"]));
+    for lock in all.as_array().unwrap() {
+        let name = lock["name"].as_str().unwrap();
+        let detail = output(&["locks", name]);
+        let first = text(&detail.stdout).lines().next().unwrap();
+        let again = first.strip_prefix(&format!("{name}: ")).unwrap();
+        assert!(!again.starts_with(&format!("{name}:")), "{first}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What all runs came to, for people and as JSON.
 
-use comfy_table::{CellAlignment, ContentArrangement};
+use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::figures::{Beside, Ratio, rounds_needed};
@@ -208,7 +208,6 @@ impl Report<'_> {
             "CPU s",
             "switches",
         ]);
-        table.set_content_arrangement(ContentArrangement::Disabled);
         table.add_rows(self.locks.iter().map(cells));
         for column in [1, 2, 3, 4, 6, 7] {
             let column = table.column_mut(column).expect("it is in the header");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, ContentArrangement};
+use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::advice::Advice;
@@ -181,7 +181,6 @@ impl Report {
             "near",
             "far",
         ]);
-        table.set_content_arrangement(ContentArrangement::Disabled);
         table.add_rows(rows.map(|(name, number, row)| {
             let counts = &row.counts;
             let times = counts.acquisitions.max(1);

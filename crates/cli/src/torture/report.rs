@@ -1,16 +1,17 @@
 //! Torture results for people.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::CellAlignment;
 
 use super::results::{Results, Row};
 use super::subject::Subject;
 use super::workload::Preset;
 use crate::output;
+use crate::table::Table;
 
 /// A table of all rows, with what to know when reading it.
 pub fn table(results: &Results) -> String {
     let machine = &results.machine;
-    let mut text = format!(
+    let mut text = output::prose(&format!(
         "{}: {}, {}. {} of {} s each, {}.\n",
         machine.model.as_deref().unwrap_or("This machine"),
         counted(machine.cpus, "CPU"),
@@ -18,12 +19,15 @@ pub fn table(results: &Results) -> String {
         counted(results.rounds, "round"),
         results.seconds,
         workload(results),
-    );
+    ));
     text.push_str(&format!("{}\n", rows(results)));
     for row in &results.rows {
         let count = |name: &str| row.events.get(name).copied().unwrap_or(0);
-        text.extend(node_queues(row.lock, row.threads, count));
-        text.extend(halting(row.lock, row.threads, count));
+        let told = [
+            node_queues(row.lock, row.threads, count),
+            halting(row.lock, row.threads, count),
+        ];
+        text.extend(told.into_iter().flatten().map(|line| output::prose(&line)));
     }
     if results.rows.iter().all(|row| row.violations == 0) {
         text.push_str("Mutual exclusion held in all runs.\n");
@@ -33,7 +37,7 @@ pub fn table(results: &Results) -> String {
         .iter()
         .any(|row| row.threads > machine.cpus && collapses(row.lock));
     if collapsed {
-        text.push_str(&format!("\n{}\n", crate::locks::COLLAPSE));
+        text.push_str(&format!("\n{}\n", output::prose(crate::locks::COLLAPSE)));
     }
     text
 }
@@ -132,8 +136,6 @@ fn rows(results: &Results) -> Table {
         "waiting",
     ];
     let mut table = output::table(&header);
-    // Wrapped figures cannot be read; wrapped lines can.
-    table.set_content_arrangement(ContentArrangement::Disabled);
     table.add_rows(results.rows.iter().map(cells));
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
