@@ -1,7 +1,7 @@
-//! What is embedded lies outside of this crate, where the compiler does not look for changes.
+//! Rebuilds the crate when files change that it embeds from outside of its directory.
 
 fn main() {
-    for directory in ["locks", "worlds/kernel", "kernel", "clients"] {
+    for directory in ["locks", "worlds/kernel", "clients"] {
         println!("cargo:rerun-if-changed=../../{directory}");
     }
 }

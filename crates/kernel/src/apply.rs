@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::changes::Changes;
 use crate::edit::{self, Found};
 use crate::error::Error;
+use crate::inspection::{Inspection, State};
 use crate::series::{Contents, Series};
-use crate::tree::{Inspection, State, Tree};
+use crate::tree::Tree;
 
 /// Puts the series into a tree, in full or not at all. False: it was there, and nothing was written.
 pub fn apply(series: &Series, tree: &Tree) -> Result<bool, Error> {

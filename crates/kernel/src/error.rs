@@ -1,23 +1,47 @@
-//! What can go wrong with a tree, and what to do then.
+//! What can be wrong with the series or with a tree, and what the user can do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::edit::Misfit;
-use crate::series::SeriesError;
-use crate::tree::Version;
+use crate::version::KernelVersion;
 
-/// Why a tree was left as it is.
+/// What is wrong with the data of the series.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SeriesError {
+    #[error("{0}")]
+    Format(#[from] toml::de::Error),
+    #[error("patch '{0}' changes nothing")]
+    Empty(String),
+    #[error("subject '{0}' is not one line of ASCII")]
+    Subject(String),
+    #[error("'{0}' is not a path inside a tree")]
+    Path(String),
+    #[error("there is no file {0} to embed")]
+    NoFile(String),
+    #[error("{file} includes {header}, which is in none of the directories of `include`")]
+    NoHeader { file: String, header: String },
+    #[error("two patches add {0}, or one adds it and one edits it")]
+    Twice(String),
+    #[error("patch '{patch}': an insert in {file} needs text, and one of `after` and `before`")]
+    Insert { patch: String, file: String },
+}
+
+/// Why an operation left a tree as it is.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
     #[error("{path} is not a Linux source tree: {lacks}; give the top directory of one", path = .path.display())]
     NotATree { path: PathBuf, lacks: String },
-    #[error("unsupported version {version}: supported are {supported}; give a tree of one of them")]
-    Version { version: Version, supported: String },
+    #[error("Linux {version} is not supported; give a tree of {supported}")]
+    Version {
+        version: KernelVersion,
+        supported: String,
+    },
     #[error(
-        "{file} should hold once, but holds {found} times: '{anchor}'; restore the file, as with 'git checkout', \
-         or take the tree as it was released"
+        "{file} holds '{anchor}' {found} times instead of once; restore the file, for example with 'git checkout', \
+         or use the tree as it was released"
     )]
     Anchor {
         file: String,
@@ -25,26 +49,30 @@ pub enum Error {
         found: usize,
     },
     #[error(
-        "{file} {how}: the tree was changed under an applied series, or another version of Lockworks applied it; \
-         restore it, as with 'git checkout', or revert with the version that applied"
+        "{file} {how}: the tree was changed after the series was applied, or another version of Lockworks applied it; \
+         restore the file, for example with 'git checkout', or revert with the version that applied the series"
     )]
     Changed { file: String, how: &'static str },
-    #[error("{file} is not Lockworks', and would be in its directory; move it away")]
+    #[error("{file} does not belong to Lockworks, but is in its directory; move it away")]
     Foreign { file: String },
-    #[error("{file} is not a plain file of text; restore it, as with 'git checkout'")]
+    #[error("{file} is not a plain text file; restore it, for example with 'git checkout'")]
     NotText { file: String },
-    #[error("{file} is missing; restore it, as with 'git checkout'")]
+    #[error("{file} is missing; restore it, for example with 'git checkout'")]
     Missing { file: String },
-    #[error("{path} is there and no patch of an earlier run; choose another directory, or move it away", path = .path.display())]
+    #[error("{path} exists and is not a patch of an earlier run; move it away, or choose another directory", path = .path.display())]
     InTheWay { path: PathBuf },
     #[error("no author: {0}; give --from 'Name <mail>', or set user.name and user.email in git")]
     Author(String),
+    #[error("git is not installed, but writes the patches; install the package git")]
+    NoGit,
+    #[error("git {command} failed: {said}")]
+    Git { command: String, said: String },
     #[error("cannot read {path}: {error}", path = .path.display())]
     Read { path: PathBuf, error: io::Error },
     #[error("cannot write {path}: {error}; nothing was changed", path = .path.display())]
     Write { path: PathBuf, error: io::Error },
     #[error(
-        "cannot write {path}: {error}; what was there could not all be put back: it is kept in {kept}",
+        "cannot write {path}: {error}; not all earlier contents could be restored: they are kept in {kept}",
         path = .path.display(), kept = .kept.display()
     )]
     Torn {
@@ -52,13 +80,20 @@ pub enum Error {
         error: io::Error,
         kept: PathBuf,
     },
-    #[error("the patch series itself is wrong: {0}; report it")]
+    #[error("the patch series itself is wrong: {0}; please report this")]
     Series(#[from] SeriesError),
 }
 
 impl Error {
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
         |error| Self::Read {
+            path: path.to_owned(),
+            error,
+        }
+    }
+
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |error| Self::Write {
             path: path.to_owned(),
             error,
         }

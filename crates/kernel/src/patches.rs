@@ -1,27 +1,80 @@
-//! The series as patches, for review and `git am`.
+//! The series as patches, for review and `git am`. Git writes them, in a repository of our own.
 
-use std::fmt::Write;
 use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
-
-use sha1::{Digest, Sha1};
-use similar::{ChangeTag, TextDiff};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crate::changes::Changes;
 use crate::error::Error;
-use crate::mail::{Author, FIRST_LINE, Mail, TRAILER};
-use crate::series::Series;
-use crate::tree::{Inspection, State, Tree};
+use crate::inspection::{Inspection, State};
+use crate::series::{Contents, Series};
+use crate::tree::Tree;
 
-/// A patch and its file's name.
+/// The author of patches, and the time at which they were made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Author {
+    name: String,
+    mail: String,
+    /// Seconds and offset, as git writes them.
+    date: String,
+}
+
+impl Author {
+    /// The author given as `Name <mail>`, or else the one that git knows in a directory.
+    pub fn of(directory: &Path, given: Option<&str>) -> Result<Self, Error> {
+        let mut git = Command::new("git");
+        git.arg("-C")
+            .arg(directory)
+            .args(["var", "GIT_AUTHOR_IDENT"]);
+        if let Some(given) = given {
+            let (name, mail) = identity(given).ok_or_else(|| {
+                Error::Author(format!("'{given}' is not of the form Name <mail>"))
+            })?;
+            git.env("GIT_AUTHOR_NAME", name)
+                .env("GIT_AUTHOR_EMAIL", mail);
+        }
+        let output = git.output().map_err(not_started)?;
+        if !output.status.success() {
+            let said = last_line(&output.stderr);
+            return Err(Error::Author(said.unwrap_or("git names none".to_owned())));
+        }
+        let said = String::from_utf8_lossy(&output.stdout);
+        Self::parse(&said).ok_or_else(|| Error::Author(format!("git names '{}'", said.trim())))
+    }
+
+    /// Parses `Name <mail> seconds offset`.
+    fn parse(text: &str) -> Option<Self> {
+        let (who, date) = text.trim().rsplit_once("> ")?;
+        let (name, mail) = who.split_once(" <")?;
+        Some(Self {
+            name: name.to_owned(),
+            mail: mail.to_owned(),
+            date: date.to_owned(),
+        })
+    }
+}
+
+fn identity(text: &str) -> Option<(&str, &str)> {
+    let (name, mail) = text.trim().strip_suffix('>')?.split_once('<')?;
+    let (name, mail) = (name.trim(), mail.trim());
+    (!name.is_empty() && !mail.is_empty() && !mail.contains(['<', '>'])).then_some((name, mail))
+}
+
+/// A patch and the name of its file.
 #[derive(Clone, Debug)]
 pub struct PatchFile {
-    /// Number and subject, as git makes names of them.
+    /// Number and subject, as git writes them in a file name.
     pub name: String,
-    /// A mail.
+    /// The patch as a mail.
     pub text: String,
 }
+
+/// How a patch of ours begins: git puts the name of a commit there, unless told otherwise.
+const FIRST_LINE: &str = "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n";
+
+/// How a patch of ours ends; the version follows.
+const SIGNATURE: &str = "Lockworks ";
 
 /// The series as patches to a tree, whether or not it is applied there.
 pub fn patches(
@@ -34,35 +87,115 @@ pub fn patches(
     if seen.state == State::Changed {
         return Err(seen.changed());
     }
-    let count = series.patches.len();
-    let mut before = series.after(0, &seen.pristine)?;
-    let mut files = Vec::new();
+    let scratch = Scratch::new(author)?;
+    scratch.commit(&series.after(0, &seen.pristine)?, "Linux")?;
     for (number, patch) in (1..).zip(&series.patches) {
-        let after = series.after(number, &seen.pristine)?;
-        let diffs: Vec<FileDiff> = after
-            .iter()
-            .map(|(path, new)| FileDiff::new(path, before.get(path).map(String::as_str), new))
-            .filter(|diff| diff.added + diff.removed > 0)
-            .collect();
-        let mail = Mail {
-            author,
-            signoff,
-            place: (number, count),
-            subject: &patch.subject,
-            body: &patch.body,
-            patch: &render(&diffs),
-        };
-        files.push(PatchFile {
-            name: file_name(number, &patch.subject),
-            text: mail.text(),
-        });
-        before = after;
+        let message = format!("{}\n\n{}\n", patch.subject, patch.body);
+        scratch.commit(&series.after(number, &seen.pristine)?, &message)?;
     }
-    Ok(files)
+    scratch.patches(series.patches.len(), signoff)
+}
+
+/// A repository that holds each step of the series as a commit.
+struct Scratch<'a> {
+    author: &'a Author,
+    directory: tempfile::TempDir,
+}
+
+impl<'a> Scratch<'a> {
+    fn new(author: &'a Author) -> Result<Self, Error> {
+        let directory = tempfile::tempdir().map_err(Error::write(&std::env::temp_dir()))?;
+        let scratch = Self { author, directory };
+        scratch.git(&["init", "-q"], "")?;
+        Ok(scratch)
+    }
+
+    fn commit(&self, contents: &Contents, message: &str) -> Result<(), Error> {
+        let mut changes = Changes::default();
+        for (file, text) in contents {
+            changes.write(self.directory.path().join(file), text.as_str());
+        }
+        changes.make(self.directory.path())?;
+        self.git(&["add", "--all", "--force"], "")?;
+        let commit = ["commit", "-q", "--cleanup=verbatim", "--file=-"];
+        self.git(&commit, message).map(drop)
+    }
+
+    /// The last `count` commits as patches.
+    fn patches(&self, count: usize, signoff: bool) -> Result<Vec<PatchFile>, Error> {
+        let signature = format!("--signature={SIGNATURE}{}", env!("CARGO_PKG_VERSION"));
+        let count = format!("-{count}");
+        let mut arguments = vec!["format-patch", "--zero-commit", "--full-index"];
+        arguments.extend(["--output-directory=.git/patches", &signature, &count]);
+        if signoff {
+            arguments.push("--signoff");
+        }
+        let names = self.git(&arguments, "")?;
+        let read = |path: &str| {
+            let path = self.directory.path().join(path);
+            Ok(PatchFile {
+                name: path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+                text: fs::read_to_string(&path).map_err(Error::read(&path))?,
+            })
+        };
+        names.lines().map(read).collect()
+    }
+
+    /// Runs git with our settings and no others; returns what it prints.
+    fn git(&self, arguments: &[&str], input: &str) -> Result<String, Error> {
+        let Author { name, mail, date } = self.author;
+        let failed = |said: String| Error::Git {
+            command: arguments[0].to_owned(),
+            said,
+        };
+        let mut git = Command::new("git");
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+            git.env_remove(variable);
+        }
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .envs([("GIT_AUTHOR_NAME", name), ("GIT_COMMITTER_NAME", name)])
+            .envs([("GIT_AUTHOR_EMAIL", mail), ("GIT_COMMITTER_EMAIL", mail)])
+            .envs([("GIT_AUTHOR_DATE", date), ("GIT_COMMITTER_DATE", date)])
+            .arg("-C")
+            .arg(self.directory.path())
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut running = git.spawn().map_err(not_started)?;
+        let mut stdin = running.stdin.take().expect("it is a pipe");
+        // A message fits into a pipe; if git ends early, its status says so.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        let output = running.wait_with_output();
+        let output = output.map_err(|error| failed(error.to_string()))?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(failed(last_line(&output.stderr).unwrap_or_default())),
+        }
+    }
+}
+
+fn not_started(error: std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound => Error::NoGit,
+        _ => Error::Author(format!("cannot run git: {error}")),
+    }
+}
+
+fn last_line(said: &[u8]) -> Option<String> {
+    let said = String::from_utf8_lossy(said);
+    let last = said.lines().rfind(|line| !line.is_empty());
+    last.map(str::to_owned)
 }
 
 /// Puts patches into a directory in place of those of an earlier run, all or none. The directory is
-/// made where it is missing.
+/// made if it is missing.
 pub fn write_patches(files: &[PatchFile], directory: &Path) -> Result<(), Error> {
     let mut changes = Changes::default();
     let entries = match fs::read_dir(directory) {
@@ -70,7 +203,7 @@ pub fn write_patches(files: &[PatchFile], directory: &Path) -> Result<(), Error>
         entries => Some(entries.map_err(Error::read(directory))?),
     };
     for entry in entries.into_iter().flatten() {
-        let path = entry.map_err(Error::read(directory))?.path();
+        let path: PathBuf = entry.map_err(Error::read(directory))?.path();
         let new = files.iter().any(|file| directory.join(&file.name) == path);
         match is_ours(&path) {
             true if !new => changes.remove(path),
@@ -85,124 +218,14 @@ pub fn write_patches(files: &[PatchFile], directory: &Path) -> Result<(), Error>
     changes.make(top.unwrap_or(Path::new(".")))
 }
 
-/// Is it a patch of an earlier run?
+/// Whether a file is a patch of an earlier run.
 fn is_ours(path: &Path) -> bool {
     let plain = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     let text = match path.extension() {
         Some(end) if plain && end == "patch" => fs::read_to_string(path).unwrap_or_default(),
         _ => return false,
     };
-    text.starts_with(FIRST_LINE) && text.contains(TRAILER)
-}
-
-/// As `git format-patch` names it.
-fn file_name(number: usize, subject: &str) -> String {
-    const LONGEST: usize = 64 - ".patch".len();
-    let words = subject.split(|c: char| !c.is_ascii_alphanumeric() && !"._".contains(c));
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    let mut name = format!("{number:04}-{}", words.join("-"));
-    name.truncate(LONGEST);
-    format!("{}.patch", name.trim_end_matches(['-', '.']))
-}
-
-/// What a patch does to a file.
-struct FileDiff<'a> {
-    path: &'a str,
-    is_new: bool,
-    added: usize,
-    removed: usize,
-    text: String,
-}
-
-impl<'a> FileDiff<'a> {
-    fn new(path: &'a str, old: Option<&str>, new: &str) -> Self {
-        let before = old.unwrap_or_default();
-        let diff = TextDiff::from_lines(before, new);
-        let count = |tag| diff.iter_all_changes().filter(|c| c.tag() == tag).count();
-        let old_id = old.map_or("0".repeat(40), blob_id);
-        let (mode, tail, from) = match old {
-            None => ("new file mode 100644\n", "", "/dev/null".to_owned()),
-            Some(_) => ("", " 100644", format!("a/{path}")),
-        };
-        let lines = diff
-            .unified_diff()
-            .context_radius(3)
-            .header(&from, &format!("b/{path}"))
-            .to_string();
-        Self {
-            path,
-            is_new: old.is_none(),
-            added: count(ChangeTag::Insert),
-            removed: count(ChangeTag::Delete),
-            text: format!(
-                "diff --git a/{path} b/{path}\n{mode}index {old_id}..{}{tail}\n{lines}",
-                blob_id(new)
-            ),
-        }
-    }
-}
-
-/// What git calls contents; `git am -3` looks for them by it.
-fn blob_id(text: &str) -> String {
-    let mut hash = Sha1::new();
-    hash.update(format!("blob {}\0", text.len()));
-    hash.update(text);
-    let mut id = String::new();
-    for byte in hash.finalize() {
-        let _ = write!(id, "{byte:02x}");
-    }
-    id
-}
-
-/// Diffstat and diffs.
-fn render(diffs: &[FileDiff]) -> String {
-    const WIDTH: usize = 72;
-    let path = diffs.iter().map(|diff| diff.path.len()).max().unwrap_or(0);
-    let most = diffs.iter().map(|diff| diff.added + diff.removed).max();
-    let most = most.unwrap_or(0);
-    let digits = most.to_string().len();
-    let room = WIDTH.saturating_sub(path + digits + 6).max(6);
-    let scale = |n: usize| match n {
-        0 => 0,
-        n if most <= room => n,
-        n => 1 + n * (room - 2) / most,
-    };
-    let mut text = String::new();
-    for diff in diffs {
-        let (plus, minus) = (
-            "+".repeat(scale(diff.added)),
-            "-".repeat(scale(diff.removed)),
-        );
-        let changed = diff.added + diff.removed;
-        let _ = writeln!(
-            text,
-            " {:path$} | {changed:digits$} {plus}{minus}",
-            diff.path
-        );
-    }
-    let added = diffs.iter().map(|diff| diff.added).sum();
-    let removed = diffs.iter().map(|diff| diff.removed).sum();
-    let counts = [
-        (diffs.len(), "file", " changed"),
-        (added, "insertion", "(+)"),
-        (removed, "deletion", "(-)"),
-    ];
-    let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
-    let counts: Vec<String> = counts
-        .map(|(count, what, sign)| {
-            let plural = if count == 1 { "" } else { "s" };
-            format!("{count} {what}{plural}{sign}")
-        })
-        .collect();
-    let _ = writeln!(text, " {}", counts.join(", "));
-    for diff in diffs.iter().filter(|diff| diff.is_new) {
-        let _ = writeln!(text, " create mode 100644 {}", diff.path);
-    }
-    text.push('\n');
-    for diff in diffs {
-        text += &diff.text;
-    }
-    text
+    text.starts_with(FIRST_LINE) && text.contains(&format!("\n-- \n{SIGNATURE}"))
 }
 
 #[cfg(test)]
@@ -210,15 +233,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_git() {
-        let name = |subject| file_name(1, subject);
-        assert_eq!(name("a/b: Add the c."), "0001-a-b-Add-the-c.patch");
-        let long = name(&"word ".repeat(20));
-        assert_eq!(long.len(), 64);
+    fn authors_have_name_mail_and_date() {
+        let author = Author::parse("A. B <a@b.example> 1700000000 -0330\n").unwrap();
+        assert_eq!((&*author.name, &*author.mail), ("A. B", "a@b.example"));
+        assert_eq!(author.date, "1700000000 -0330");
+        assert_eq!(Author::parse("A <a@b.example>"), None);
     }
 
     #[test]
-    fn blobs_are_called_as_git_calls_them() {
-        assert_eq!(blob_id(""), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+    fn identities_have_name_and_mail() {
+        assert_eq!(identity("A B <a@b>"), Some(("A B", "a@b")));
+        for wrong in ["A B", "<a@b>", "A <>", "A <a> <b>", "A <a@b> x"] {
+            assert_eq!(identity(wrong), None, "{wrong}");
+        }
     }
 }

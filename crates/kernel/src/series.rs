@@ -1,8 +1,8 @@
 //! The patch series: what goes into a kernel's tree, and in which steps.
 //!
-//! `kernel/series.toml` names files of ours, which go into the tree as they are in the repository,
-//! and texts to insert beside anchors in the kernel's own files. A step's `change` says what it made
-//! of one of our files; undone from the last step on, the changes give the earlier states.
+//! `series.toml` names our files, which go into the tree as they are in the repository, and texts to
+//! insert beside anchors in the kernel's own files. A header of ours comes with the first step whose
+//! files include it, so that only the C files are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,51 +10,25 @@ use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 
 use crate::edit::{self, Insert, Place};
-use crate::error::Error;
+use crate::error::{Error, SeriesError};
 
 /// The repository's directories that hold what goes into a kernel.
-static EMBEDDED: [(&str, Dir); 4] = [
+static EMBEDDED: [(&str, Dir); 3] = [
     ("locks", include_dir!("$CARGO_MANIFEST_DIR/../../locks")),
     (
         "worlds/kernel",
         include_dir!("$CARGO_MANIFEST_DIR/../../worlds/kernel"),
     ),
-    ("kernel", include_dir!("$CARGO_MANIFEST_DIR/../../kernel")),
-    (
-        "clients",
-        include_dir!("$CARGO_MANIFEST_DIR/../../clients"),
-    ),
+    ("clients", include_dir!("$CARGO_MANIFEST_DIR/../../clients")),
 ];
 
-/// What is wrong with the series' own data.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum SeriesError {
-    #[error("{0}")]
-    Format(#[from] toml::de::Error),
-    #[error("patch '{0}' changes nothing")]
-    Empty(String),
-    #[error("subject '{0}' is not one line of ASCII")]
-    Subject(String),
-    #[error("'{0}' is no path inside of a tree")]
-    Path(String),
-    #[error("there is no file {0} to embed")]
-    NoFile(String),
-    #[error("{0} is added twice, or both added and edited")]
-    Twice(String),
-    #[error("patch '{patch}': an insert in {file} needs text, and one of `after` and `before`")]
-    Insert { patch: String, file: String },
-    #[error("patch '{patch}' changes {file}, which no patch before it adds")]
-    NotAdded { patch: String, file: String },
-    #[error("patch '{patch}': what {file} is changed into does not stand in it exactly once")]
-    Change { patch: String, file: String },
-}
-
+/// A series as `series.toml` describes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Data {
+struct SeriesData {
     versions: Vec<String>,
     directory: String,
+    include: Vec<String>,
     patch: Vec<PatchData>,
 }
 
@@ -63,12 +37,17 @@ struct Data {
 struct PatchData {
     subject: String,
     body: String,
+    /// Files of the repository that go into our directory under their own names.
     #[serde(default)]
-    files: BTreeMap<String, String>,
+    files: Vec<String>,
+    /// Files of the repository that go elsewhere, by their paths in the tree.
+    #[serde(default)]
+    elsewhere: BTreeMap<String, String>,
+    /// What files in our directory grow by.
+    #[serde(default)]
+    append: BTreeMap<String, String>,
     #[serde(default)]
     insert: Vec<InsertData>,
-    #[serde(default)]
-    change: Vec<ChangeData>,
 }
 
 #[derive(Deserialize)]
@@ -78,14 +57,6 @@ struct InsertData {
     after: Option<String>,
     before: Option<String>,
     text: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ChangeData {
-    file: String,
-    old: String,
-    new: String,
 }
 
 /// The contents of files by their paths in the tree.
@@ -100,13 +71,13 @@ pub struct Series {
     pub(crate) patches: Vec<Patch>,
 }
 
-/// One step.
+/// One step of the series.
 #[derive(Clone, Debug)]
 pub(crate) struct Patch {
     pub subject: String,
     pub body: String,
     pub inserts: Vec<Insert>,
-    /// Our files as they are after this step.
+    /// All our files as they are after this step.
     pub files: Contents,
 }
 
@@ -119,27 +90,28 @@ impl Series {
                 files.get_file(inside)?.contents_utf8().map(str::to_owned)
             })
         };
-        let path = "kernel/series.toml";
-        let text = read(path).ok_or_else(|| SeriesError::NoFile(path.to_owned()))?;
-        Self::new(&text, read)
+        Self::new(include_str!("../series.toml"), read)
     }
 
-    /// A series from its description and the files of the repository.
+    /// A series made of its description and the files of the repository.
     pub fn new(
         description: &str,
         read: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, SeriesError> {
-        let data: Data = toml::from_str(description)?;
-        let directory = inside(&data.directory)?.to_owned();
-        let patches = steps(&data.patch, &directory, read)?;
+        let data: SeriesData = toml::from_str(description)?;
+        inside(&data.directory)?;
+        let mut steps = Steps::new(&data, read)?;
+        let patches = data.patch.iter().map(|patch| steps.next(patch));
+        let patches = patches.collect::<Result<Vec<_>, _>>()?;
+        steps.nothing_twice()?;
         Ok(Self {
             versions: data.versions,
-            directory,
+            directory: data.directory,
             patches,
         })
     }
 
-    /// Our files as they are at last.
+    /// Our files as they are after the last step.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         let last = self.patches.last().map(|patch| &patch.files);
         last.into_iter()
@@ -147,20 +119,20 @@ impl Series {
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// The kernel's files that are edited.
+    /// The kernel's files that the series edits.
     pub(crate) fn edited(&self) -> BTreeSet<&str> {
         let inserts = self.patches.iter().flat_map(|patch| &patch.inserts);
         inserts.map(|insert| insert.file.as_str()).collect()
     }
 
-    /// All that is inserted in a file, in order.
+    /// All inserts in a file, in order.
     pub(crate) fn inserts<'a>(&'a self, file: &str) -> Vec<&'a Insert> {
         let inserts = self.patches.iter().flat_map(|patch| &patch.inserts);
         inserts.filter(|insert| insert.file == file).collect()
     }
 
-    /// All files of ours and all edited ones after the first `steps` patches, made of the edited
-    /// files as they are without us.
+    /// All files of ours and all edited files after the first `steps` patches. `pristine` holds the
+    /// edited files as they are without the series.
     pub(crate) fn after(&self, steps: usize, pristine: &Contents) -> Result<Contents, Error> {
         let mut contents = pristine.clone();
         for insert in self.patches[..steps].iter().flat_map(|p| &p.inserts) {
@@ -175,65 +147,150 @@ impl Series {
         Ok(contents)
     }
 
-    /// All files of ours and all edited ones when the series is applied.
+    /// All files of ours and all edited files when the series is applied.
     pub(crate) fn applied(&self, pristine: &Contents) -> Result<Contents, Error> {
         self.after(self.patches.len(), pristine)
     }
 }
 
-fn steps(
-    data: &[PatchData],
-    directory: &str,
-    read: impl Fn(&str) -> Option<String>,
-) -> Result<Vec<Patch>, SeriesError> {
-    // In the order of the series: what is inserted.
-    let mut inserts: Vec<Insert> = Vec::new();
-    let mut last = Contents::new();
-    let mut ends = Vec::new();
-    for patch in data {
-        if patch.files.is_empty() && patch.insert.is_empty() && patch.change.is_empty() {
+/// Makes the steps of a series, one after another.
+struct Steps<'a, Read> {
+    data: &'a SeriesData,
+    read: Read,
+    /// Names in our directory that a step lists: including such a file does not add it.
+    listed: BTreeSet<&'a str>,
+    /// Files that steps extend: nothing else adds them.
+    grown: BTreeSet<String>,
+    /// What all steps so far insert, in order.
+    inserts: Vec<Insert>,
+    /// Our files after the steps so far.
+    files: Contents,
+}
+
+impl<'a, Read: Fn(&str) -> Option<String>> Steps<'a, Read> {
+    fn new(data: &'a SeriesData, read: Read) -> Result<Self, SeriesError> {
+        let mut listed = BTreeSet::new();
+        for name in data
+            .patch
+            .iter()
+            .flat_map(|patch| &patch.files)
+            .map(|source| file_name(source))
+        {
+            if !listed.insert(name) {
+                return Err(SeriesError::Twice(name.to_owned()));
+            }
+        }
+        let appended = data.patch.iter().flat_map(|patch| patch.append.keys());
+        let grown = appended.map(|name| Ok(format!("{}/{}", data.directory, inside(name)?)));
+        let grown = grown.collect::<Result<_, SeriesError>>()?;
+        Ok(Self {
+            data,
+            read,
+            listed,
+            grown,
+            inserts: Vec::new(),
+            files: Contents::new(),
+        })
+    }
+
+    fn next(&mut self, patch: &PatchData) -> Result<Patch, SeriesError> {
+        let adds =
+            !(patch.files.is_empty() && patch.elsewhere.is_empty() && patch.append.is_empty());
+        if !adds && patch.insert.is_empty() {
             return Err(SeriesError::Empty(patch.subject.clone()));
         }
         let one_line = |c: char| c == ' ' || c.is_ascii_graphic();
         if patch.subject.is_empty() || !patch.subject.chars().all(one_line) {
             return Err(SeriesError::Subject(patch.subject.clone()));
         }
+        let start = self.inserts.len();
         for insert in &patch.insert {
-            let insert = read_insert(patch, insert, &inserts)?;
-            inserts.push(insert);
+            let insert = read_insert(patch, insert, &self.inserts)?;
+            self.inserts.push(insert);
         }
-        ends.push(inserts.len());
-        for (name, source) in &patch.files {
-            let text = read(source).ok_or_else(|| SeriesError::NoFile(source.clone()))?;
-            let path = in_tree(directory, name)?;
-            if last.insert(path.clone(), text).is_some() {
-                return Err(SeriesError::Twice(path));
-            }
+        self.add_with_headers(&patch.files)?;
+        for (path, source) in &patch.elsewhere {
+            let text = self.source(source)?;
+            self.add(inside(path)?.to_owned(), text)?;
         }
-    }
-    if let Some(insert) = inserts.iter().find(|i| last.contains_key(&i.file)) {
-        return Err(SeriesError::Twice(insert.file.clone()));
-    }
-
-    // Back from the end: our files.
-    let mut steps = Vec::new();
-    for (index, patch) in data.iter().enumerate().rev() {
-        let start = index.checked_sub(1).map_or(0, |earlier| ends[earlier]);
-        steps.push(Patch {
+        for (name, text) in &patch.append {
+            let path = self.in_directory(name)?;
+            *self.files.entry(path).or_default() += text;
+        }
+        Ok(Patch {
             subject: patch.subject.clone(),
             body: patch.body.trim().to_owned(),
-            inserts: inserts[start..ends[index]].to_vec(),
-            files: last.clone(),
-        });
-        for name in patch.files.keys() {
-            last.remove(&in_tree(directory, name)?);
+            inserts: self.inserts[start..].to_vec(),
+            files: self.files.clone(),
+        })
+    }
+
+    /// Adds files and the headers that they include, unless these are there or have a step of their
+    /// own.
+    fn add_with_headers(&mut self, sources: &[String]) -> Result<(), SeriesError> {
+        let mut wanted = sources.to_vec();
+        while let Some(source) = wanted.pop() {
+            let text = self.source(&source)?;
+            for header in included(&text) {
+                let listed = self.listed.contains(header);
+                let waits = wanted.iter().any(|other| file_name(other) == header);
+                if listed || waits || self.files.contains_key(&self.in_directory(header)?) {
+                    continue;
+                }
+                let candidates = self.data.include.iter();
+                let found = candidates
+                    .map(|directory| format!("{directory}/{header}"))
+                    .find(|candidate| (self.read)(candidate).is_some());
+                wanted.push(found.ok_or_else(|| SeriesError::NoHeader {
+                    file: source.clone(),
+                    header: header.to_owned(),
+                })?);
+            }
+            self.add(self.in_directory(file_name(&source))?, text)?;
         }
-        for change in patch.change.iter().rev() {
-            undo(patch, change, directory, &mut last)?;
+        Ok(())
+    }
+
+    fn add(&mut self, path: String, text: String) -> Result<(), SeriesError> {
+        if self.grown.contains(&path) || self.files.contains_key(&path) {
+            return Err(SeriesError::Twice(path));
+        }
+        self.files.insert(path, text);
+        Ok(())
+    }
+
+    fn source(&self, path: &str) -> Result<String, SeriesError> {
+        (self.read)(path).ok_or_else(|| SeriesError::NoFile(path.to_owned()))
+    }
+
+    fn in_directory(&self, name: &str) -> Result<String, SeriesError> {
+        Ok(format!("{}/{}", self.data.directory, inside(name)?))
+    }
+
+    /// Refuses a file that is both ours and edited.
+    fn nothing_twice(&self) -> Result<(), SeriesError> {
+        let mut inserts = self.inserts.iter();
+        match inserts.find(|insert| self.files.contains_key(&insert.file)) {
+            None => Ok(()),
+            Some(insert) => Err(SeriesError::Twice(insert.file.clone())),
         }
     }
-    steps.reverse();
-    Ok(steps)
+}
+
+/// The files of ours that a C file includes: those in quotes whose names have no directory.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .filter_map(|line| {
+            line.trim_start()
+                .strip_prefix("#include \"")?
+                .split_once('"')
+        })
+        .map(|(name, _)| name)
+        .filter(|name| !name.contains('/'))
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 fn read_insert(
@@ -241,13 +298,17 @@ fn read_insert(
     insert: &InsertData,
     earlier: &[Insert],
 ) -> Result<Insert, SeriesError> {
+    let wrong = || SeriesError::Insert {
+        patch: patch.subject.clone(),
+        file: insert.file.clone(),
+    };
     let (place, anchor) = match (&insert.after, &insert.before) {
         (Some(anchor), None) if !anchor.is_empty() => (Place::After, anchor),
         (None, Some(anchor)) if !anchor.is_empty() => (Place::Before, anchor),
-        _ => return Err(wrong_insert(patch, insert)),
+        _ => return Err(wrong()),
     };
     if insert.text.is_empty() {
-        return Err(wrong_insert(patch, insert));
+        return Err(wrong());
     }
     let file = inside(&insert.file)?.to_owned();
     let same = |other: &&Insert| {
@@ -263,43 +324,6 @@ fn read_insert(
         place,
         text: insert.text.clone(),
     })
-}
-
-fn wrong_insert(patch: &PatchData, insert: &InsertData) -> SeriesError {
-    SeriesError::Insert {
-        patch: patch.subject.clone(),
-        file: insert.file.clone(),
-    }
-}
-
-/// Takes one of our files back to before a change.
-fn undo(
-    patch: &PatchData,
-    change: &ChangeData,
-    directory: &str,
-    files: &mut Contents,
-) -> Result<(), SeriesError> {
-    let path = in_tree(directory, &change.file)?;
-    let (patch, file) = (patch.subject.clone(), change.file.clone());
-    let Some(text) = files.get_mut(&path) else {
-        return Err(SeriesError::NotAdded { patch, file });
-    };
-    let new = &change.new;
-    match edit::sole(text, new) {
-        Some(at) if !new.is_empty() && *new != change.old => {
-            text.replace_range(at..at + new.len(), &change.old);
-            Ok(())
-        }
-        _ => Err(SeriesError::Change { patch, file }),
-    }
-}
-
-/// The path in the tree of one of our files: in our directory, or with a leading slash in the tree.
-fn in_tree(directory: &str, name: &str) -> Result<String, SeriesError> {
-    match name.strip_prefix('/') {
-        Some(path) => inside(path).map(str::to_owned),
-        None => inside(name).map(|name| format!("{directory}/{name}")),
-    }
 }
 
 fn inside(path: &str) -> Result<&str, SeriesError> {

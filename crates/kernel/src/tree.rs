@@ -1,65 +1,18 @@
-//! A kernel's source tree, and how much of the series is in it.
-//!
-//! What is seen is derived from the tree alone, so that a series that came by `git am` is understood
-//! as well.
+//! A kernel's source tree.
 
-use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
-use crate::edit::{self, Found};
 use crate::error::Error;
-use crate::series::{Contents, Series};
-
-/// A kernel's version.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Version {
-    long_term: String,
-    full: String,
-}
-
-impl Version {
-    fn read(makefile: &str) -> Option<Self> {
-        let value = |name: &str| {
-            let mut lines = makefile.lines().take(20);
-            let value = |line: &str| {
-                Some(
-                    line.strip_prefix(name)?
-                        .trim_start()
-                        .strip_prefix('=')?
-                        .trim()
-                        .to_owned(),
-                )
-            };
-            lines.find_map(value)
-        };
-        let number = |name| value(name).filter(|text| text.parse::<u32>().is_ok());
-        let long_term = format!("{}.{}", number("VERSION")?, number("PATCHLEVEL")?);
-        Some(Self {
-            full: format!(
-                "{long_term}.{}{}",
-                number("SUBLEVEL")?,
-                value("EXTRAVERSION").unwrap_or_default()
-            ),
-            long_term,
-        })
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.full)
-    }
-}
+use crate::series::Series;
+use crate::version::KernelVersion;
 
 /// The source tree of a kernel that the series is for.
 #[derive(Clone, Debug)]
 pub struct Tree {
     root: PathBuf,
-    version: Version,
+    version: KernelVersion,
 }
 
 impl Tree {
@@ -76,10 +29,14 @@ impl Tree {
         }
         let makefile = root.join("Makefile");
         let text = fs::read(&makefile).map_err(Error::read(&makefile))?;
-        let version = Version::read(&String::from_utf8_lossy(&text))
+        let version = KernelVersion::read(&String::from_utf8_lossy(&text))
             .ok_or_else(|| not_a_tree("its Makefile names no version".to_owned()))?;
-        if !series.versions.contains(&version.long_term) {
-            let supported = series.versions.join(" and ");
+        if !series
+            .versions
+            .iter()
+            .any(|known| known == version.long_term())
+        {
+            let supported = series.versions.join(" or ");
             return Err(Error::Version { version, supported });
         }
         Ok(Self {
@@ -94,7 +51,7 @@ impl Tree {
     }
 
     /// Which kernel it is.
-    pub fn version(&self) -> &Version {
+    pub fn version(&self) -> &KernelVersion {
         &self.version
     }
 
@@ -121,269 +78,5 @@ impl Tree {
         self.read(file)?.ok_or_else(|| Error::Missing {
             file: file.to_owned(),
         })
-    }
-}
-
-/// How much of the series something holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// All.
-    Applied,
-    /// Nothing.
-    NotApplied,
-    /// Something else.
-    Changed,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Applied => "applied",
-            Self::NotApplied => "not applied",
-            Self::Changed => "changed",
-        })
-    }
-}
-
-/// Whose a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// The kernel's, with texts inserted.
-    Edited,
-    /// Lockworks'.
-    Added,
-}
-
-/// A file that the series touches.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FileStatus {
-    /// Its path in the tree.
-    pub path: String,
-    /// Whose it is.
-    pub kind: Kind,
-    /// What it holds.
-    pub state: State,
-}
-
-/// How much of the series is in a tree.
-#[derive(Clone, Debug, Serialize)]
-pub struct Status {
-    /// The kernel's version.
-    pub version: String,
-    /// Of the whole tree.
-    pub state: State,
-    /// Why the series could be neither applied nor reverted.
-    pub obstacle: Option<String>,
-    /// Of each file that the series touches.
-    pub files: Vec<FileStatus>,
-}
-
-/// Says how much of the series is in a tree.
-pub fn status(series: &Series, tree: &Tree) -> Result<Status, Error> {
-    let seen = Inspection::new(series, tree)?;
-    let obstacle = match seen.state {
-        State::Applied => seen.no_foreign(),
-        State::NotApplied => seen
-            .no_foreign()
-            .and_then(|()| series.applied(&seen.pristine).map(drop)),
-        State::Changed => Err(seen.changed()),
-    };
-    Ok(Status {
-        version: tree.version.to_string(),
-        state: seen.state,
-        obstacle: obstacle.err().map(|error| error.to_string()),
-        files: seen.files,
-    })
-}
-
-/// What a tree holds.
-pub(crate) struct Inspection {
-    pub state: State,
-    pub files: Vec<FileStatus>,
-    /// Edited files as they are without us, unless they are changed.
-    pub pristine: Contents,
-    /// What compilers left in our directory.
-    pub products: Vec<String>,
-    /// What else is there that is not ours.
-    pub foreign: Vec<String>,
-}
-
-impl Inspection {
-    pub fn new(series: &Series, tree: &Tree) -> Result<Self, Error> {
-        let mut files = Vec::new();
-        let mut pristine = Contents::new();
-        for file in series.edited() {
-            let text = tree.read_edited(file)?;
-            let (state, without) = match edit::remove_all(&series.inserts(file), &text) {
-                Found::All(without) => (State::Applied, Some(without)),
-                Found::None => (State::NotApplied, Some(text)),
-                Found::Some => (State::Changed, None),
-            };
-            pristine.extend(without.map(|text| (file.to_owned(), text)));
-            files.push(FileStatus {
-                path: file.to_owned(),
-                kind: Kind::Edited,
-                state,
-            });
-        }
-        for (file, text) in series.files() {
-            files.push(FileStatus {
-                path: file.to_owned(),
-                kind: Kind::Added,
-                state: added(tree, file, text)?,
-            });
-        }
-        let (products, foreign) = others(series, tree)?
-            .into_iter()
-            .partition(|p| is_product(p));
-        let all = |state| files.iter().all(|file| file.state == state);
-        Ok(Self {
-            state: match (all(State::Applied), all(State::NotApplied)) {
-                (true, _) => State::Applied,
-                (_, true) => State::NotApplied,
-                _ => State::Changed,
-            },
-            files,
-            pristine,
-            products,
-            foreign,
-        })
-    }
-
-    /// Refuses files of others in our directory.
-    pub fn no_foreign(&self) -> Result<(), Error> {
-        match self.foreign.first() {
-            None => Ok(()),
-            Some(file) => Err(Error::Foreign { file: file.clone() }),
-        }
-    }
-
-    /// What is said of a changed tree.
-    pub fn changed(&self) -> Error {
-        let first = |state| self.files.iter().find(|file| file.state == state);
-        let file = first(State::Changed).or_else(|| first(State::NotApplied));
-        let how = file.map_or("", |file| match (file.kind, file.state) {
-            (Kind::Edited, State::Changed) => {
-                "lacks part of what Lockworks inserts, or holds it altered"
-            }
-            (Kind::Edited, _) => "lacks what Lockworks inserts",
-            (Kind::Added, State::Changed) => "differs from Lockworks' file",
-            (Kind::Added, _) => "is missing",
-        });
-        Error::Changed {
-            file: file.map(|file| file.path.clone()).unwrap_or_default(),
-            how,
-        }
-    }
-}
-
-/// What a tree holds of a file of ours.
-fn added(tree: &Tree, file: &str, text: &str) -> Result<State, Error> {
-    match tree.read(file) {
-        // Behind a link is a file of somebody else's.
-        Ok(Some(found)) if found == text && !through_link(tree, file)? => Ok(State::Applied),
-        Ok(Some(_)) | Err(Error::NotText { .. }) => Ok(State::Changed),
-        Ok(None) => Ok(State::NotApplied),
-        Err(error) => Err(error),
-    }
-}
-
-fn through_link(tree: &Tree, file: &str) -> Result<bool, Error> {
-    let real = |path: &Path| path.canonicalize().map_err(Error::read(path));
-    Ok(real(&tree.root.join(file))? != real(&tree.root)?.join(file))
-}
-
-/// Files in our directory that are not ours.
-fn others(series: &Series, tree: &Tree) -> Result<Vec<String>, Error> {
-    let own = tree.root.join(&series.directory);
-    if fs::symlink_metadata(own).is_ok_and(|found| !found.is_dir()) {
-        return Ok(vec![series.directory.clone()]);
-    }
-    let mut others = Vec::new();
-    let mut directories = vec![series.directory.clone()];
-    while let Some(directory) = directories.pop() {
-        let path = tree.root.join(&directory);
-        let entries = match fs::read_dir(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            entries => entries.map_err(Error::read(&path))?,
-        };
-        for entry in entries {
-            let entry = entry.map_err(Error::read(&path))?;
-            let name = format!("{directory}/{}", entry.file_name().to_string_lossy());
-            match entry.file_type().map_err(Error::read(&path))?.is_dir() {
-                true => directories.push(name),
-                false if series.files().any(|(file, _)| file == name) => {}
-                false => others.push(name),
-            }
-        }
-    }
-    others.sort();
-    Ok(others)
-}
-
-/// Would `make clean` remove it?
-fn is_product(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let hidden = [".cmd", ".d", ".tmp"];
-    let plain = [
-        ".a",
-        ".dwo",
-        ".gcno",
-        ".i",
-        ".ko",
-        ".ll",
-        ".lst",
-        ".mod",
-        ".mod.c",
-        ".o",
-        ".o.d",
-        ".s",
-        ".su",
-        ".symtypes",
-    ];
-    match name.strip_prefix('.') {
-        Some(rest) => rest.starts_with("tmp_") || hidden.iter().any(|end| rest.ends_with(end)),
-        None => name == "modules.order" || plain.iter().any(|end| name.ends_with(end)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_versions() {
-        let read = |text| Version::read(text).map(|version| version.to_string());
-        let makefile = "# x\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 3\nEXTRAVERSION = -rc1\n";
-        assert_eq!(read(makefile).as_deref(), Some("6.12.3-rc1"));
-        assert_eq!(
-            read("VERSION = 6\nPATCHLEVEL = twelve\nSUBLEVEL = 3\n"),
-            None
-        );
-        assert_eq!(read("all:\n"), None);
-    }
-
-    #[test]
-    fn tells_products_from_sources() {
-        for name in [
-            "d/cna.o",
-            "d/.cna.o.cmd",
-            "d/built-in.a",
-            "d/modules.order",
-            "d/.tmp_cna.o",
-        ] {
-            assert!(is_product(name), "{name}");
-        }
-        for name in [
-            "d/cna.c",
-            "d/notes.txt",
-            "d/.cna.c.swp",
-            "d/mine.patch",
-            "d/cna.c.orig",
-        ] {
-            assert!(!is_product(name), "{name}");
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The series that this version carries, in a tree made of its own anchors.
+//! The series of this version, in a tree made of the series' own anchors.
 
 mod common;
 
@@ -9,7 +9,7 @@ use lockworks_kernel::{
 use toml::{Table, Value};
 
 fn description() -> Table {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/series.toml");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/series.toml");
     std::fs::read_to_string(path).unwrap().parse().unwrap()
 }
 

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 const SERIES: &str = r#"
 versions = ["6.1", "6.12"]
 directory = "core/own"
+include = ["locks", "locks/parts"]
 
 [[patch]]
 subject = "core/own: Add words"
@@ -23,9 +24,11 @@ Words come first.
 
 They are needed by everything else.
 """
-[patch.files]
-"words.h" = "locks/words.h"
-"/notes/own/words.txt" = "kernel/words.txt"
+files = ["locks/words.c"]
+[patch.elsewhere]
+"notes/own/words.txt" = "worlds/words.txt"
+[patch.append]
+"Makefile" = "words.o\n"
 [[patch.insert]]
 file = "core/Makefile"
 after = "first.o\n"
@@ -38,8 +41,9 @@ text = "\tenter();\n"
 [[patch]]
 subject = "core/own: Say more"
 body = "Ünd more."
-[patch.files]
-"more/more.c" = "locks/more.c"
+files = ["locks/parts/more.c"]
+[patch.append]
+"Makefile" = "more.o\n"
 [[patch.insert]]
 file = "core/Makefile"
 after = "first.o\n"
@@ -48,33 +52,19 @@ text = "own-2.o\n"
 file = "core/Makefile"
 after = "own-1.o\n"
 text = "own-1a.o\n"
-[[patch.change]]
-file = "words.h"
-old = "word\n"
-new = "word\nanother word\n"
-
-[[patch]]
-subject = "core/own: Say it better"
-body = "Better."
-[[patch.change]]
-file = "words.h"
-old = "another word\n"
-new = "a better word\n"
-[[patch.change]]
-file = "words.h"
-old = "a better word\n"
-new = "a better word\nend\n"
-[[patch.change]]
-file = "words.h"
-old = ""
-new = "last word"
 "#;
 
 fn file(path: &str) -> Option<String> {
     let text = match path {
-        "locks/words.h" => "/* licence */\nword\na better word\nend\nlast word",
-        "locks/more.c" => "int more;\n",
-        "kernel/words.txt" => "What words do.\n",
+        "locks/words.c" => {
+            "#include <linux/words.h>\n#include \"words.h\"\n#ifdef MORE\n#include \"more.c\"\n\
+             #endif\n#include \"../core.h\"\n"
+        }
+        "locks/parts/words.h" => "#include \"letters.h\"\n",
+        "locks/letters.h" => "#include \"words.h\"\n/* a to z */\n",
+        "locks/parts/more.c" => "#include \"words.h\"\n\t#include \"even_more.h\"\n",
+        "locks/parts/even_more.h" => "#include \"letters.h\"\nint more;\n",
+        "worlds/words.txt" => "What words do.\n",
         _ => return None,
     };
     Some(text.to_owned())
@@ -145,15 +135,17 @@ fn applies_once_and_reverts_to_the_byte() {
         read(top, "core/slow.c"),
         "void slow(void)\n{\n\tenter();\n\tleave();\n}\n"
     );
-    assert_eq!(Some(read(top, "core/own/words.h")), file("locks/words.h"));
-    assert_eq!(
-        Some(read(top, "core/own/more/more.c")),
-        file("locks/more.c")
-    );
-    assert_eq!(
-        Some(read(top, "notes/own/words.txt")),
-        file("kernel/words.txt")
-    );
+    for (in_tree, source) in [
+        ("core/own/words.c", "locks/words.c"),
+        ("core/own/words.h", "locks/parts/words.h"),
+        ("core/own/letters.h", "locks/letters.h"),
+        ("core/own/more.c", "locks/parts/more.c"),
+        ("core/own/even_more.h", "locks/parts/even_more.h"),
+        ("notes/own/words.txt", "worlds/words.txt"),
+    ] {
+        assert_eq!(Some(read(top, in_tree)), file(source));
+    }
+    assert_eq!(read(top, "core/own/Makefile"), "words.o\nmore.o\n");
     assert_eq!(after["core/slow.c"].0 & 0o777, 0o755);
     assert_eq!(after["core/Makefile"].0 & 0o777, 0o640);
     assert_eq!(status(top).state, State::Applied);
@@ -209,7 +201,7 @@ fn what_is_no_tree_of_a_supported_version_is_refused() {
     let directory = kernel();
     let top = directory.path();
     write(top, "Makefile", &common::MAKEFILE.replace("12", "6"));
-    assert!(said(top).starts_with("unsupported version 6.6.9: supported are 6.1 and 6.12"));
+    assert!(said(top).starts_with("Linux 6.6.9 is not supported; give a tree of 6.1 or 6.12"));
     write(top, "Makefile", "all:\n");
     assert!(said(top).contains("its Makefile names no version"));
     fs::remove_file(top.join("Kbuild")).unwrap();
@@ -225,7 +217,7 @@ fn a_missing_or_odd_file_to_edit_is_refused() {
     assert!(refused(directory.path(), apply).contains("core/slow.c"));
     write(directory.path(), "core/same.c", "\tleave();\n");
     symlink("same.c", &path).unwrap();
-    assert!(refused(directory.path(), apply).starts_with("core/slow.c is not a plain file"));
+    assert!(refused(directory.path(), apply).starts_with("core/slow.c is not a plain text file"));
     fs::remove_file(&path).unwrap();
     fs::write(&path, b"\tleave();\n\xff").unwrap();
     assert!(refused(directory.path(), apply).contains("core/slow.c"));
@@ -303,24 +295,24 @@ fn only_build_products_go_with_our_directory() {
     let top = directory.path();
     let before = contents(top);
     apply(top).unwrap();
-    for product in ["words.o", ".words.o.cmd", "built-in.a", "more/more.o"] {
+    for product in ["words.o", ".words.o.cmd", "built-in.a", "deep/more.o"] {
         write(top, &format!("core/own/{product}"), "made\n");
     }
-    write(top, "core/own/more/mine.txt", "mine\n");
+    write(top, "core/own/deep/mine.txt", "mine\n");
     assert_eq!(status(top).state, State::Applied);
     assert!(!apply(top).unwrap());
     let said = refused(top, revert);
     assert!(
-        said.starts_with("core/own/more/mine.txt is not Lockworks'"),
+        said.starts_with("core/own/deep/mine.txt does not belong to Lockworks"),
         "{said}"
     );
 
-    fs::remove_file(top.join("core/own/more/mine.txt")).unwrap();
+    fs::remove_file(top.join("core/own/deep/mine.txt")).unwrap();
     revert(top).unwrap();
     assert_eq!(contents(top), before);
 
     write(top, "core/own/mine.txt", "mine\n");
-    assert!(refused(top, apply).starts_with("core/own/mine.txt is not Lockworks'"));
+    assert!(refused(top, apply).starts_with("core/own/mine.txt does not belong to Lockworks"));
 }
 
 #[test]
@@ -328,7 +320,7 @@ fn nothing_is_written_through_a_link() {
     let directory = kernel();
     let elsewhere = tempfile::tempdir().unwrap();
     symlink(elsewhere.path(), directory.path().join("core/own")).unwrap();
-    assert!(refused(directory.path(), apply).starts_with("core/own is not Lockworks'"));
+    assert!(refused(directory.path(), apply).starts_with("core/own does not belong to Lockworks"));
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
 
@@ -370,8 +362,7 @@ fn git_am_gives_what_apply_gives() {
         names,
         [
             "0001-core-own-Add-words.patch",
-            "0002-core-own-Say-more.patch",
-            "0003-core-own-Say-it-better.patch"
+            "0002-core-own-Say-more.patch"
         ]
     );
     for name in &names {
@@ -379,32 +370,22 @@ fn git_am_gives_what_apply_gives() {
     }
     assert_eq!(status(top).state, State::Applied);
     let by_git = contents(top);
-    let message = git(top, &["log", "-1", "--skip=1", "--format=%an %ae%n%B"]);
+    let message = git(top, &["log", "-1", "--format=%an %ae%n%B"]);
     let signed = "Signed-off-by: Ä. Tester <a@tester.example>";
     assert_eq!(
         message.trim(),
         format!("Ä. Tester a@tester.example\ncore/own: Say more\n\nÜnd more.\n\n{signed}")
     );
-    let stat = git(
-        top,
-        &[
-            "log",
-            "-1",
-            "--skip=1",
-            "--format=",
-            "--stat=72",
-            "--summary",
-        ],
-    );
+    let stat = git(top, &["log", "-1", "--format=", "--stat=72", "--summary"]);
     assert!(
         written[1].text.contains(&stat),
         "{stat}\n{}",
         written[1].text
     );
 
-    let diffs = git(top, &["log", "-3", "-p", "--full-index", "--format="]);
+    let diffs = git(top, &["log", "-2", "-p", "--full-index", "--format="]);
     let indices: Vec<&str> = diffs.lines().filter(|l| l.starts_with("index ")).collect();
-    assert_eq!(indices.len(), 8);
+    assert_eq!(indices.len(), 11);
     for index in indices {
         assert!(
             written.iter().any(|file| file.text.contains(index)),
@@ -419,7 +400,7 @@ fn git_am_gives_what_apply_gives() {
     }
 
     revert(top).unwrap();
-    git(top, &["reset", "-q", "--hard", "HEAD~3"]);
+    git(top, &["reset", "-q", "--hard", "HEAD~2"]);
     apply(top).unwrap();
     assert_eq!(contents(top), by_git);
     revert(top).unwrap();
@@ -438,21 +419,13 @@ fn patches_replace_those_of_an_earlier_run_only() {
     write_patches(&written, out.path()).unwrap();
     let found = contents(out.path());
     let names: Vec<&String> = found.keys().collect();
-    assert_eq!(
-        names,
-        [
-            "0001-core-own-Add-words.patch",
-            "0002-core-own-Say-more.patch",
-            "notes.patch"
-        ]
-    );
+    assert_eq!(names, ["0001-core-own-Add-words.patch", "notes.patch"]);
 
     write(out.path(), &written[0].name, "mine\n");
-    fs::remove_file(out.path().join(&written[1].name)).unwrap();
     let before = snapshot(out.path());
     let said = write_patches(&written, out.path()).unwrap_err().to_string();
     assert!(
-        said.contains("0001-core-own-Add-words.patch is there"),
+        said.contains("0001-core-own-Add-words.patch exists"),
         "{said}"
     );
     assert_eq!(snapshot(out.path()), before);
@@ -474,7 +447,7 @@ fn refresh_writes_what_differs() {
         changed.sort();
         changed
     };
-    assert_eq!(refresh(&series()).len(), 5);
+    assert_eq!(refresh(&series()).len(), 9);
     assert_eq!(status(top).state, State::Applied);
     let before = snapshot(top);
     assert_eq!(refresh(&series()), [""; 0]);
@@ -487,11 +460,20 @@ fn refresh_writes_what_differs() {
     // Another version: one file changed, one gone, one edit other, one gone.
     let start = SERIES.find("[[patch]]").unwrap();
     let text = SERIES[..start].to_owned()
-        + "[[patch]]\nsubject = \"Other\"\nbody = \"\"\n[patch.files]\n\"words.h\" = \"locks/words.h\"\n\
-           \"/notes/own/words.txt\" = \"kernel/words.txt\"\n\
-           [[patch.insert]]\nfile = \"core/Makefile\"\nafter = \"last.o\\n\"\ntext = \"other.o\\n\"\n";
+        + r#"
+[[patch]]
+subject = "Other"
+body = ""
+files = ["locks/words.c", "locks/parts/more.c"]
+[patch.elsewhere]
+"notes/own/words.txt" = "worlds/words.txt"
+[[patch.insert]]
+file = "core/Makefile"
+after = "last.o\n"
+text = "other.o\n"
+"#;
     let other = Series::new(&text, |path| match path {
-        "locks/words.h" => Some("other\n".to_owned()),
+        "locks/parts/more.c" => Some("#include \"words.h\"\n".to_owned()),
         path => file(path),
     });
     let other = other.unwrap();
@@ -499,8 +481,9 @@ fn refresh_writes_what_differs() {
         refresh(&other),
         [
             "core/Makefile",
-            "core/own/more/more.c",
-            "core/own/words.h",
+            "core/own/Makefile",
+            "core/own/even_more.h",
+            "core/own/more.c",
             "core/slow.c"
         ]
     );
@@ -512,9 +495,10 @@ fn refresh_writes_what_differs() {
     assert_eq!(seen.state, State::Applied);
     let unchanged = |name: &str| assert_eq!(snapshot(top)[name], before[name]);
     unchanged("notes/own/words.txt");
+    unchanged("core/own/words.h");
     unchanged("core/other.c");
 
-    assert_eq!(refresh(&series()).len(), 4);
+    assert_eq!(refresh(&series()).len(), 5);
     assert_eq!(status(top).state, State::Applied);
     revert(top).unwrap();
     assert_eq!(contents(top), plain);
@@ -530,22 +514,24 @@ fn wrong_series_are_refused() {
         assert!(error.to_string().contains(part), "{error}");
     };
     says(
-        wrong("a better word", "absent"),
-        "patch 'core/own: Say it better'",
-    );
-    says(
-        wrong("new = \"last word\"", "new = \"word\""),
-        "exactly once",
-    );
-    says(
-        wrong("file = \"words.h\"", "file = \"none.h\""),
-        "none.h, which no patch",
-    );
-    says(
-        wrong("locks/more.c", "locks/none.c"),
+        wrong("locks/parts/more.c", "locks/none.c"),
         "no file locks/none.c",
     );
-    says(wrong("more/more.c", "../more.c"), "'../more.c' is no path");
+    says(
+        wrong("\"locks\", \"locks/parts\"", "\"locks\""),
+        "locks/words.c includes words.h, which is in none",
+    );
+    says(
+        wrong(
+            "[patch.append]\n\"Makefile\"",
+            "[patch.append]\n\"../Makefile\"",
+        ),
+        "'../Makefile'",
+    );
+    says(
+        wrong("\"notes/own/words.txt\"", "\"../words.txt\""),
+        "'../words.txt' is not a path",
+    );
     says(
         wrong("after = \"first.o\\n\"", ""),
         "one of `after` and `before`",
@@ -553,10 +539,23 @@ fn wrong_series_are_refused() {
     says(wrong("core/own: Add words", "Wörter"), "one line of ASCII");
     says(
         wrong("file = \"core/slow.c\"", "file = \"core/own/words.h\""),
-        "both added and edited",
+        "one adds it and one edits it",
     );
     says(
-        wrong("[patch.files]\n\"more", "[patch.file]\n\"more"),
-        "unknown field",
+        wrong("[\"locks/parts/more.c\"]", "[\"locks/words.c\"]"),
+        "two patches add words.c",
     );
+    says(
+        wrong("\"notes/own/words.txt\"", "\"core/own/words.c\""),
+        "two patches add core/own/words.c",
+    );
+    says(
+        wrong(
+            "\"Makefile\" = \"more.o\\n\"",
+            "\"words.c\" = \"more.o\\n\"",
+        ),
+        "two patches add core/own/words.c",
+    );
+    says(wrong("[patch.elsewhere]", "[patch.files]"), "duplicate key");
+    says(wrong("[patch.elsewhere]", "[patch.there]"), "unknown field");
 }

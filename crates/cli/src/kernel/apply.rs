@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lockworks_kernel::{Kind, Series, Tree, status};
+use lockworks_kernel::{FileKind, Series, Tree, status};
 
 use crate::output;
 
@@ -77,8 +77,8 @@ fn say(series: &Series, tree: &Tree, changed: bool, words: [&str; 3]) -> Result<
     let done = match changed {
         true => format!(
             "{} files {added}, {} {edited}",
-            count(Kind::Added),
-            count(Kind::Edited)
+            count(FileKind::Added),
+            count(FileKind::Edited)
         ),
         false => "it was so, and nothing was written".to_owned(),
     };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lockworks_kernel::{Kind, Series, State, Status, Tree};
+use lockworks_kernel::{FileKind, Series, State, Status, Tree};
 
 use crate::output;
 
@@ -47,8 +47,8 @@ fn text(tree: &Tree, status: &Status) -> String {
     let mut table = output::table(&["file", "whose", "state"]);
     for file in &status.files {
         let whose = match file.kind {
-            Kind::Edited => "the kernel's",
-            Kind::Added => "Lockworks'",
+            FileKind::Edited => "the kernel's",
+            FileKind::Added => "Lockworks'",
         };
         table.add_row([file.path.clone(), whose.to_owned(), file.state.to_string()]);
     }

@@ -10,7 +10,7 @@ use super::error::{Error, Result};
 use super::source::Version;
 
 /// What the guests are made of.
-pub(crate) static GUEST: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../kernel/guest");
+pub(crate) static GUEST: Dir = include_dir!("$CARGO_MANIFEST_DIR/guest");
 
 /// A way to configure a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,67 @@
+//! The version of a kernel's source tree.
+
+use std::fmt;
+
+/// A kernel's version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelVersion {
+    long_term: String,
+    full: String,
+}
+
+impl KernelVersion {
+    /// Reads the version from the top of a kernel's Makefile.
+    pub(crate) fn read(makefile: &str) -> Option<Self> {
+        let value = |name: &str| {
+            let mut lines = makefile.lines().take(20);
+            let value = |line: &str| {
+                Some(
+                    line.strip_prefix(name)?
+                        .trim_start()
+                        .strip_prefix('=')?
+                        .trim()
+                        .to_owned(),
+                )
+            };
+            lines.find_map(value)
+        };
+        let number = |name| value(name).filter(|text| text.parse::<u32>().is_ok());
+        let long_term = format!("{}.{}", number("VERSION")?, number("PATCHLEVEL")?);
+        Some(Self {
+            full: format!(
+                "{long_term}.{}{}",
+                number("SUBLEVEL")?,
+                value("EXTRAVERSION").unwrap_or_default()
+            ),
+            long_term,
+        })
+    }
+
+    /// The long-term version, such as 6.12, of 6.12.3-rc1.
+    pub(crate) fn long_term(&self) -> &str {
+        &self.long_term
+    }
+}
+
+impl fmt::Display for KernelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.full)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_versions() {
+        let read = |text| KernelVersion::read(text).map(|version| version.to_string());
+        let makefile = "# x\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 3\nEXTRAVERSION = -rc1\n";
+        assert_eq!(read(makefile).as_deref(), Some("6.12.3-rc1"));
+        assert_eq!(
+            read("VERSION = 6\nPATCHLEVEL = twelve\nSUBLEVEL = 3\n"),
+            None
+        );
+        assert_eq!(read("all:\n"), None);
+    }
+}
