@@ -121,10 +121,10 @@ static inline uint32_t lw_cna_wait_head(struct lw_node *head, uint32_t prev)
 	if (lw_cna_has_secondary(lw_load(&head->locked, relaxed))) {
 		uint64_t age = lw_clock() - lw_load(&head->secondary_since, relaxed);
 
-		if (!lw_numa_aware() || age >= (uint64_t)lw_tunable(numa_threshold_ms) * 1000000)
+		if (!lw_numa_aware(cna) || age >= (uint64_t)lw_tunable(numa_threshold_ms) * 1000000)
 			return LW_CNA_FLUSH;
 	} else {
-		if (!lw_numa_aware())
+		if (!lw_numa_aware(cna))
 			return LW_CNA_KEEP;
 		if (lw_tunable(shuffle_reduction) && !lw_chance(1, LW_CNA_SHUFFLE_ODDS)) {
 			lw_count(shuffles_skipped);

@@ -236,7 +236,7 @@ static lw_always_inline uint32_t lw_hq_service(uint32_t val, const union lw_hq_h
 	uint32_t same = val & LW_SERVICE_MASK, plain = same & ~LW_HQ_NUMA;
 	uint32_t doubts = val & LW_HQ_DOUBTS;
 
-	if (!(val & LW_HQ) || !lw_numa_aware())
+	if (!(val & LW_HQ) || !lw_numa_aware(hq))
 		return plain;
 	if (!(val & LW_HQ_NUMA))
 		return lw_hq_is_contended(h, doubts) ? same | LW_HQ_NUMA : same;

@@ -26,7 +26,7 @@ static lw_always_inline struct lw_halting lw_mutex_how(void)
 		.kick_at_unlock = true,
 		.wait_early = true,
 		.latencies = lw_tunable(pv_latencies),
-		.group = lw_numa_aware() ? (uint32_t)lw_tunable(mutex_group) : 0,
+		.group = lw_numa_aware(mutex) ? (uint32_t)lw_tunable(mutex_group) : 0,
 		.linger = (uint32_t)lw_tunable(mutex_arrival_spin),
 		.linger_late = true,
 		.spin = (uint32_t)lw_tunable(mutex_spin),

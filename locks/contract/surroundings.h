@@ -65,8 +65,11 @@ struct lw_slot_wanted {
 #define lw_chance(times, of) lw_world_chance(times, of)
 /* The value of a setting of tunables.h now. sim: per run. check: per configuration. */
 #define lw_tunable(name) lw_world_tunable(name)
-/* Are nodes to be told apart, now? */
-#define lw_numa_aware() lw_world_numa_aware()
+/*
+ * Whether waiters of a kind of lock (cna, hq or mutex) are to be told apart by NUMA node now.
+ * kernel: set for each kind. user, sim, check: set for all kinds together.
+ */
+#define lw_numa_aware(lock) lw_world_numa_aware(lock)
 /*
  * The LW_NODE_QUEUES queues of a NUMA node, in its own memory, all zero at
  * first. NULL when they cannot be had, which may change.

@@ -22,7 +22,7 @@ enum lw_tunable_id {
 	LW_TUNABLE_COUNT
 };
 
-/* Read with lw_tunable(name), but for numa_aware, which is lw_numa_aware(). */
+/* Read with lw_tunable(name), but for numa_aware, which is lw_numa_aware(lock). */
 struct lw_tunables {
 	/* CNA, HQ: keep waiters of one node together. `auto` has been resolved by the world. */
 	bool numa_aware;

@@ -41,7 +41,7 @@ struct lw_parked_head *lw_check_parked_heads(void);
 #define lw_world_choose(n)	   ((uint32_t)LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, n, 0))
 #define lw_world_chance(times, of) ((times) >= (of) || ((times) > 0 && lw_choose(2)))
 #define lw_world_tunable(name)	   (lw_check_tunables()->name)
-#define lw_world_numa_aware()	   lw_world_tunable(numa_aware)
+#define lw_world_numa_aware(lock)  lw_world_tunable(numa_aware)
 #define lw_world_node_queues(n)	   lw_check_node_queues(n)
 #define lw_world_identity(p)	   lw_check_identity((uintptr_t)(p))
 /* A client that is patient at first, and may give up at every look. */

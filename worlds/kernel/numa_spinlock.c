@@ -30,9 +30,6 @@
 #include "pv.c"
 #endif
 #ifdef CONFIG_HQSPINLOCKS
-/* A lock comes to CNA only where that is on, but to HQ always: so HQ asks. */
-#undef lw_world_numa_aware
-#define lw_world_numa_aware() READ_ONCE(hqlock_on)
 #include "hq.c"
 #endif
 

@@ -53,8 +53,10 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_world_choose(n)	   lw_kernel_choose(n)
 #define lw_world_chance(times, of) (lw_choose(of) < (times))
 #define lw_world_tunable(name)	   READ_ONCE(numa_spinlock_tunables.name)
-/* What is not does not get here. */
-#define lw_world_numa_aware() true
+/* Where CNA is off, its slow path is not chosen. HQ locks always come to the slow path of HQ. */
+#define LW_KERNEL_NUMA_AWARE_cna  true
+#define LW_KERNEL_NUMA_AWARE_hq	  READ_ONCE(hqlock_on)
+#define lw_world_numa_aware(lock) LW_KERNEL_NUMA_AWARE_##lock
 /* Never freed, so where there are queues they stay. A CPU may be of no node. */
 #define lw_world_node_queues(node) \
 	((node) < MAX_NUMNODES ? READ_ONCE(hqlock_node_queues[node]) : NULL)

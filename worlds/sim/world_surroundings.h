@@ -39,7 +39,7 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_world_choose(n)	   lw_sim_choose(n)
 #define lw_world_chance(times, of) (lw_choose(of) < (times))
 #define lw_world_tunable(name)	   (lw_sim_tunables()->name)
-#define lw_world_numa_aware()	   lw_world_tunable(numa_aware)
+#define lw_world_numa_aware(lock)  lw_world_tunable(numa_aware)
 #define lw_world_node_queues(n)	   lw_sim_node_queues(n)
 /* Simulated memory begins at address 0. */
 #define lw_world_identity(p)		   ((uint64_t)(uintptr_t)(p))

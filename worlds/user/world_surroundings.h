@@ -41,7 +41,7 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_world_choose(n)	   lw_user_choose(n)
 #define lw_world_chance(times, of) (lw_choose(of) < (times))
 #define lw_world_tunable(name)	   lw_load(&lw_user_settings.name, relaxed)
-#define lw_world_numa_aware()	   lw_user_numa_aware()
+#define lw_world_numa_aware(lock)  lw_user_numa_aware()
 #define lw_world_node_queues(n)	   lw_user_node_queues(n)
 /* Without what processors let programs put into the top byte of an address. */
 #define lw_world_identity(p)	      ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
