@@ -79,9 +79,10 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
+# Appended (q), not replaced (r): files of different directories may have the same name.
 $(BUILD)/liblockworks.a: $(OBJECTS)
 	rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) qcs $@ $^
 
 # Threads return their slots at exit through the library, so it must not be unloaded.
 $(BUILD)/liblockworks.so.0: $(OBJECTS) lib/lockworks.map

@@ -234,8 +234,8 @@ static void check_come_and_go(const struct subject *subject)
 	check_free(subject);
 }
 
-/* Give up more often than there are slots, and see that there are some left. */
-static void *give_up_often(void *arg)
+/* Times out more often than there are slots. */
+static void *time_out_often(void *arg)
 {
 	const struct subject *subject = arg;
 	struct timespec past = from_now(0);
@@ -251,56 +251,80 @@ static void *attach(void *attached)
 	return NULL;
 }
 
-static void check_slots_are_left(const struct subject *subject)
+/*
+ * Runs in the child of a fork at which half of all slots were abandoned. None is in the child, so
+ * a wait with a limit can use a queue node there.
+ */
+static void time_out_in_child(void *arg)
 {
+	struct timespec past = from_now(0);
+	struct wait wait = {.subject = arg, .deadline = &past};
+	uint64_t nodeless = counted(LW_EVENT_nodeless_acquisitions);
+
+	begin(&wait);
+	CHECK(end(&wait) == ETIMEDOUT);
+	CHECK(counted(LW_EVENT_nodeless_acquisitions) == nodeless);
+}
+
+/*
+ * Behind a parked queue head, every wait that times out abandons its slot. Half of all slots must
+ * remain for waits without a limit.
+ */
+static void check_slots_remain(const struct subject *subject)
+{
+	uint64_t before = halts(), nodeless;
+	struct wait head = {.subject = subject};
 	bool attached = false;
 	pthread_t thread;
 
 	watch(subject->name);
 	subject->lock();
-	thread_start(&thread, 0, give_up_often, (void *)subject);
+	begin(&head);
+	await_halts(before, 1);
+	nodeless = counted(LW_EVENT_nodeless_acquisitions);
+	thread_start(&thread, 0, time_out_often, (void *)subject);
 	CHECK(pthread_join(thread, NULL) == 0);
+	/* The limit of half of all slots was reached: later waits had no queue node. */
+	CHECK(counted(LW_EVENT_nodeless_acquisitions) > nodeless);
 	thread_start(&thread, 0, attach, &attached);
 	CHECK(pthread_join(thread, NULL) == 0);
 	CHECK(attached);
+	CHECK(in_child(time_out_in_child, (void *)subject) == 0);
+	/* The queue head takes the abandoned nodes out of the queue and reclaims their slots. */
 	subject->unlock();
-	/* Whoever has the lock next clears them away. */
-	subject->lock();
-	subject->unlock();
+	CHECK(end(&head) == 0);
+	CHECK(lw_user_slot_may_be_abandoned());
 	check_free(subject);
 }
 
-/* A signal handler has taken a slot while we seemed to have none, but we have kept ours. */
+/* A signal handler takes a slot while ours is hidden; then we restore ours. */
 static void check_kept_slot(void)
 {
 	uint32_t own = lw_thread_attach();
 
 	lw_user_thread.depth++;
-	lw_user_slot_part();
+	lw_user_slot_hide();
 	CHECK(lw_user_slot_take() != own);
-	lw_user_slot_keep(own);
+	lw_user_slot_restore(own);
 	CHECK(lw_user_thread.slot == own);
 	lw_user_thread.depth--;
 }
 
-/* Who leaves a queue leaves its slot there, which comes back: take all that have ever been used. */
+/* Takes as many slots as have ever been used: all of them must be on the free list again. */
 static void check_no_slot_is_lost(void)
 {
 	static bool seen[LW_MAX_SLOTS + 1];
-	uint32_t highest = 0;
+	uint32_t used = lw_user_slots();
 
 	seen[lw_thread_attach()] = true;
-	for (uint32_t i = 0; i < LW_MAX_SLOTS / 2; i++) {
+	for (uint32_t taken = 1; taken < used; taken++) {
 		uint32_t slot;
 
 		lw_user_thread.slot = 0;
 		slot = lw_user_slot_take();
-		CHECK(slot && !seen[slot]);
+		CHECK(slot && slot <= used && !seen[slot]);
 		seen[slot] = true;
-		highest = slot > highest ? slot : highest;
 	}
-	for (uint32_t slot = 1; slot < highest; slot++)
-		CHECK(seen[slot]);
 }
 
 int main(void)
@@ -316,7 +340,7 @@ int main(void)
 		check_cancel_asleep(&subjects[i % UNTIL_SUBJECTS]);
 		check_all_leave(&subjects[i % UNTIL_SUBJECTS]);
 		check_come_and_go(&subjects[i % UNTIL_SUBJECTS]);
-		check_slots_are_left(&subjects[i % UNTIL_SUBJECTS]);
+		check_slots_remain(&subjects[i % UNTIL_SUBJECTS]);
 	}
 	check_kept_slot();
 	check_no_slot_is_lost();

@@ -2,14 +2,14 @@
 /*
  * The slot table and its free list.
  *
- * All state of the list is one 64-bit word, so that each step is one
- * compare-and-swap: lock-free, safe in signal handlers, and quick to tell that
- * no slot is left. Slots never used so far are not on the list but counted, so
- * that their memory stays untouched and zero bytes are the initial state.
+ * The state of the list is one 64-bit word, so each step is one compare-and-swap. The list is
+ * lock-free and safe in signal handlers, and it shows at once that no slot is free. Slots that were
+ * never used are not on the list but counted: their memory stays untouched, and zero bytes are the
+ * initial state.
  *
- *   bits  0-15  first free slot, 0 when none
- *   bits 16-31  slots ever used
- *   bits 32-63  changes so far: a list that went and came back is seen as changed
+ *   bits  0-15  first free slot; 0 if there is none
+ *   bits 16-31  number of slots ever used
+ *   bits 32-63  number of changes, so that a list that was changed and changed back differs (ABA)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,7 +38,7 @@ static lw_atomic(uint16_t) lw_slot_next[LW_MAX_SLOTS + 1];
 
 static pthread_key_t lw_exit_key;
 static bool lw_exit_key_made;
-/* The keys whose values glibc keeps in the thread itself, so that setting one allocates nothing. */
+/* glibc keeps the values of these keys in the thread itself, so setting one allocates nothing. */
 #define LW_CHEAP_KEYS 32
 
 static inline uint32_t lw_list_first(uint64_t list)
@@ -69,7 +69,7 @@ static uint32_t lw_slot_pop(void)
 	do {
 		uint32_t used = lw_list_used(list);
 
-		/* Whatever list we see, see the links that its last change was about. */
+		/* Pairs with the release of lw_slot_push(): we see the links of this list. */
 		lw_fence(acquire);
 
 		slot = lw_list_first(list);
@@ -81,7 +81,7 @@ static uint32_t lw_slot_pop(void)
 			slot = used + 1;
 			now = lw_list_make(list, 0, slot);
 		}
-		/* acquire: what the slot's last owner did to it */
+		/* acquire: we see what the last owner wrote to the slot */
 	} while (!lw_try_cmpxchg(&lw_slot_list, &list, now, acq_rel));
 	return slot;
 }
@@ -96,7 +96,7 @@ static void lw_slot_push(uint32_t slot)
 	} while (!lw_try_cmpxchg(&lw_slot_list, &list, now, acq_rel));
 }
 
-static void lw_look_up_priority(void)
+void lw_user_look_up_priority(void)
 {
 	int saved = errno;
 	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
@@ -107,11 +107,12 @@ static void lw_look_up_priority(void)
 	lw_user_thread.priority_known = true;
 }
 
-/* Keep the slot until the thread exits, if that can be seen. */
-static void lw_slot_attach(void)
+bool lw_user_slot_attach(void)
 {
-	if (lw_user_thread.slot && lw_exit_key_made && !lw_user_thread.exiting)
+	if (!lw_user_thread.attached && lw_user_thread.slot && lw_exit_key_made &&
+	    !lw_user_thread.exiting)
 		lw_user_thread.attached = pthread_setspecific(lw_exit_key, &lw_user_thread) == 0;
+	return lw_user_thread.attached;
 }
 
 uint32_t lw_user_slot_take(void)
@@ -123,18 +124,18 @@ uint32_t lw_user_slot_take(void)
 		return 0;
 	if (!__atomic_compare_exchange_n(&lw_user_thread.slot, &none, slot, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED)) {
-		/* A signal handler took one meanwhile; it stays, since depth is not 0. */
+		/* A signal handler has taken one meanwhile. We keep it, since depth is not 0. */
 		lw_slot_push(slot);
 		return none;
 	}
 	if (!lw_user_thread.priority_known)
-		lw_look_up_priority();
+		lw_user_look_up_priority();
 	if (lw_exit_key < LW_CHEAP_KEYS)
-		lw_slot_attach();
+		lw_user_slot_attach();
 	return slot;
 }
 
-/* depth has become 0. It is raised again while the slot is on its way, see lw_fork_child(). */
+/* While the slot is neither ours nor free, depth is not 0, so lw_fork_child() can tell. */
 void lw_user_slot_give_back(void)
 {
 	uint32_t slot;
@@ -142,42 +143,43 @@ void lw_user_slot_give_back(void)
 	while ((slot = lw_user_thread.slot) != 0) {
 		lw_user_thread.depth++;
 		lw_barrier();
-		/* In one step, since a signal handler may have done it just before. */
+		/* One step, because a signal handler may have returned the slot just before. */
 		slot = __atomic_exchange_n(&lw_user_thread.slot, 0, __ATOMIC_RELAXED);
 		if (slot)
 			lw_slot_push(slot);
 		lw_barrier();
 		lw_user_thread.depth--;
-		/* A signal handler may have left one behind while depth was not 0. */
+		/* A signal handler may have taken a slot while depth was not 0. Look again. */
 		lw_barrier();
 	}
 }
 
-/* We have parted with the slot, but not left it. */
-void lw_user_slot_keep(uint32_t slot)
+void lw_user_slot_restore(uint32_t slot)
 {
+	/* A signal handler may have taken another slot meanwhile. */
 	uint32_t other = __atomic_exchange_n(&lw_user_thread.slot, slot, __ATOMIC_RELAXED);
 
 	if (other)
 		lw_slot_push(other);
 }
 
-static lw_atomic(uint32_t) lw_slots_left;
+/* How many slots are abandoned. A slot may be reclaimed before it is counted: then it is -1. */
+static lw_atomic(int32_t) lw_abandoned;
 
-void lw_user_slot_left(void)
+void lw_user_slot_abandoned(void)
 {
-	lw_fetch_add(&lw_slots_left, 1, relaxed);
+	lw_fetch_add(&lw_abandoned, 1, relaxed);
 }
 
-/* Or waits that end would in time leave no slot to those that do not. */
 bool lw_user_slot_may_be_abandoned(void)
 {
-	return (int32_t)lw_load(&lw_slots_left, relaxed) < (int32_t)(LW_MAX_SLOTS / 2);
+	/* Otherwise cancelled waits could take all slots from the threads that still wait. */
+	return lw_load(&lw_abandoned, relaxed) < (int32_t)(LW_MAX_SLOTS / 2);
 }
 
 void lw_user_slot_reclaim(uint32_t slot)
 {
-	lw_fetch_add(&lw_slots_left, -1u, relaxed);
+	lw_fetch_add(&lw_abandoned, -1, relaxed);
 	lw_slot_push(slot);
 }
 
@@ -186,14 +188,18 @@ static void lw_thread_exit(void *thread)
 	(void)thread;
 	lw_user_thread.exiting = true;
 	lw_user_thread.attached = false;
-	/* Kept for good if the thread ended inside a slow path: others may still find its nodes. */
+	/*
+	 * This returns the slot, unless the thread ended inside a slow path: other threads may
+	 * still find its queue nodes then, so the slot is never used again.
+	 */
 	lw_user_slot_enter();
 	lw_user_slot_leave();
 }
 
 /*
- * A thread that was in a queue at the fork is not there any more, but lock words may name
- * its nodes still: nobody gets its slot again, in this process or in children of it.
+ * Retires a slot whose queue nodes were in a queue at the fork, and returns whether it was such a
+ * slot. Its thread is gone, but lock words may still name its nodes. So no thread gets the slot
+ * again, in this process or in its children.
  */
 static bool lw_slot_retire(uint32_t slot)
 {
@@ -207,8 +213,9 @@ static bool lw_slot_retire(uint32_t slot)
 }
 
 /*
- * Nobody is parked any more, but us, if we have forked from a signal handler. So whoever
- * holds those locks need not look for one who is.
+ * Empties the table of parked heads: in the child of a fork no thread is parked, so a holder need
+ * not search the table when it releases its lock. The entry of the forking thread stays: it may
+ * have forked in a signal handler that interrupted its wait.
  */
 static void lw_empty_parked_heads(void)
 {
@@ -229,9 +236,10 @@ static void lw_empty_parked_heads(void)
 }
 
 /*
- * In the child only the forking thread is left, so all slots but its own are free,
- * unless retired. Not if it forked from a signal handler that interrupted a slow path:
- * a slot may then be on its way from the list to the thread.
+ * In the child of a fork only the forking thread is left, so all slots but its own are free or
+ * retired. No slot becomes free if the thread forked in a signal handler that interrupted a slow
+ * path: a slot may then be neither on the list nor the thread's. Abandoned slots are in queues, so
+ * they are retired, and none is abandoned any more.
  */
 static void lw_fork_child(void)
 {
@@ -250,6 +258,7 @@ static void lw_fork_child(void)
 		else if (idle)
 			lw_slot_push(slot);
 	}
+	lw_store(&lw_abandoned, 0, relaxed);
 	if (retired)
 		lw_empty_parked_heads();
 }
@@ -260,33 +269,6 @@ __attribute__((constructor(101))) static void lw_slots_start(void)
 	pthread_atfork(NULL, NULL, lw_fork_child);
 }
 
-unsigned int lw_thread_attach(void)
-{
-	unsigned int slot;
-
-	lw_user_slot_enter();
-	if (!lw_user_thread.attached)
-		lw_slot_attach();
-	slot = lw_user_thread.attached ? lw_user_thread.slot : 0;
-	lw_user_slot_leave();
-	return slot;
-}
-
-int lw_thread_set_priority(enum lw_thread_priority priority)
-{
-	switch (priority) {
-	case LW_PRIORITY_AUTO:
-		lw_look_up_priority();
-		return 0;
-	case LW_PRIORITY_ON:
-	case LW_PRIORITY_OFF:
-		lw_user_thread.priority = priority == LW_PRIORITY_ON;
-		lw_user_thread.priority_known = true;
-		return 0;
-	}
-	return EINVAL;
-}
-
 void lw_user_count_slow(enum lw_event event, uint64_t n)
 {
 	if (lw_user_slot_enter())
@@ -294,31 +276,4 @@ void lw_user_count_slow(enum lw_event event, uint64_t n)
 	else
 		lw_fetch_add(&lw_user_counts[0].events[event], n, relaxed);
 	lw_user_slot_leave();
-}
-
-void lw_statistics_restart_maxima(void)
-{
-	uint32_t used = lw_user_slots();
-
-	for (unsigned int event = 0; event < LW_EVENT_COUNT; event++) {
-		for (uint32_t slot = 0; slot <= used && lw_event_is_maximum(event); slot++)
-			lw_store(&lw_user_counts[slot].events[event], 0, relaxed);
-	}
-}
-
-void lw_statistics(uint64_t counts[LW_EVENT_COUNT])
-{
-	uint32_t used = lw_user_slots();
-
-	for (unsigned int event = 0; event < LW_EVENT_COUNT; event++) {
-		counts[event] = 0;
-		for (uint32_t slot = 0; slot <= used; slot++) {
-			uint64_t count = lw_load(&lw_user_counts[slot].events[event], relaxed);
-
-			if (!lw_event_is_maximum(event))
-				counts[event] += count;
-			else if (counts[event] < count)
-				counts[event] = count;
-		}
-	}
 }

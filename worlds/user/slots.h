@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Thread slots: a slot lends its queue nodes and event counters to one thread.
+ * Thread slots. A slot lends its queue nodes and event counters to one thread at a time.
  *
- * A thread takes its slot at its first contended acquisition and keeps it until
- * it exits (attached). A thread that cannot be seen to exit, since constructors
- * have not run yet or it is already exiting, only borrows one, until no
- * acquisition of its is in the slow path.
+ * A thread takes a slot at its first contended acquisition and keeps it until it exits: the slot is
+ * attached. Two kinds of threads only borrow a slot, and return it when their last slow path ends:
+ * those that run before our constructors, and those that are exiting already.
+ *
+ * A waiter whose wait is cancelled may leave its first queue node in a queue, and its slot with it:
+ * the slot is abandoned. The thread that takes the node out of the queue reclaims the slot.
  */
 #ifndef LW_USER_SLOTS_H
 #define LW_USER_SLOTS_H
@@ -32,31 +34,44 @@ struct lw_slot_wanted;
 
 extern __thread struct lw_user_thread lw_user_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-/* LW_NODES_PER_SLOT for each slot. */
+/* LW_NODES_PER_SLOT queue nodes for each slot. */
 extern struct lw_node *const lw_user_nodes __attribute__((visibility("hidden")));
-/* One for each slot; number 0 is shared by the threads that have none. */
+/* The event counters of each slot; number 0 is shared by the threads that have no slot. */
 extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden")));
-
-/* What each slot is parked for, where it says so. */
+/* What each slot is parked for, where a lock notes it: the contract's lw_slot_wanted(). */
 extern struct lw_slot_wanted *const lw_user_wanted __attribute__((visibility("hidden")));
 
+/* Returns the highest slot number that has ever been used. */
 uint32_t lw_user_slots(void);
+/* Takes a free slot for this thread. Returns its number, or 0 if none is free. */
 uint32_t lw_user_slot_take(void);
+/* Returns this thread's slot to the free list; its last slow path has ended. */
 void lw_user_slot_give_back(void);
-void lw_user_slot_keep(uint32_t slot);
-void lw_user_slot_left(void);
+/* Keeps this thread's slot until the thread exits. Returns false if that cannot be observed. */
+bool lw_user_slot_attach(void);
+/* Ends lw_user_slot_hide() for a thread that has not abandoned its slot after all. */
+void lw_user_slot_restore(uint32_t slot);
+/* Ends lw_user_slot_hide() for a thread that has abandoned its slot. */
+void lw_user_slot_abandoned(void);
+/* Returns whether one more slot may be abandoned: not while half of all slots are. */
 bool lw_user_slot_may_be_abandoned(void);
+/* Returns an abandoned slot to the free list. */
 void lw_user_slot_reclaim(uint32_t slot);
+/* Sets this thread's priority by its scheduling class. */
+void lw_user_look_up_priority(void);
+/* Counts an event of a thread that has no slot yet. */
 void lw_user_count_slow(enum lw_event event, uint64_t n);
 
+/* Begins a slow path. Returns this thread's slot, or 0 if none is free. */
 static inline uint32_t lw_user_slot_enter(void)
 {
 	lw_user_thread.depth++;
-	/* A signal handler from here on must not give the slot back. */
+	/* A signal handler that runs from here on must not return the slot. */
 	lw_barrier();
 	return lw_user_thread.slot ? lw_user_thread.slot : lw_user_slot_take();
 }
 
+/* Ends a slow path. */
 static inline void lw_user_slot_leave(void)
 {
 	lw_barrier();
@@ -65,16 +80,20 @@ static inline void lw_user_slot_leave(void)
 }
 
 /*
- * The slot may be another's before we know that we have left it, so a signal handler must
- * not find it from here on. It would take another, which is ours then, if we do leave.
+ * Hides this thread's slot from signal handlers, before the thread tries to abandon it. If that
+ * succeeds, another thread may own the slot before we know. A signal handler takes another slot
+ * then, which becomes this thread's slot if it has abandoned its own.
  */
-static inline void lw_user_slot_part(void)
+static inline void lw_user_slot_hide(void)
 {
 	lw_user_thread.slot = 0;
 	lw_barrier();
 }
 
-/* Only the owner writes, so load and store do; one event in a signal handler may get lost. */
+/*
+ * Counts an event n times. Only the slot's owner writes, so a load and a store suffice. An event in
+ * a signal handler may get lost.
+ */
 static inline void lw_user_count(enum lw_event event, uint64_t n)
 {
 	uint32_t slot = lw_user_thread.slot;
@@ -86,16 +105,16 @@ static inline void lw_user_count(enum lw_event event, uint64_t n)
 		lw_user_count_slow(event, n);
 }
 
+/* Keeps the highest value. Threads without a slot share number 0, where one may get lost. */
 static inline void lw_user_count_max(enum lw_event event, uint64_t value)
 {
-	/* Those without a slot share number 0; one of theirs may get lost. */
 	struct lw_user_counts *counts = &lw_user_counts[lw_user_thread.slot];
 
 	if (lw_load(&counts->events[event], relaxed) < value)
 		lw_store(&counts->events[event], value, relaxed);
 }
 
-/* xorshift32 */
+/* Returns a pseudo-random number from 0 to n - 1, by Marsaglia's xorshift32 (2003). */
 static inline uint32_t lw_user_choose(uint32_t n)
 {
 	uint32_t x = lw_user_thread.random;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Which CPUs are near each other, from sysfs or from the environment. */
+/* The topology, read from sysfs or from the environment. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,16 +12,16 @@
 #include "tas.h"
 #include "topology.h"
 
-#define LW_SYSFS     "/sys/devices/system"
 #define LW_NO_DOMAIN UINT16_MAX
 
 struct lw_user_topology lw_user_topology;
 
 static lw_atomic(const char *) lw_topology_problem;
-/* Under this lock a new table is put together here, then copied over. */
+/* This lock protects lw_draft, in which a new table is built before it is published, and lw_text.
+ */
 static struct lw_tas lw_topology_lock;
 static uint16_t lw_draft[LW_USER_MAX_CPUS];
-/* A list of 8192 CPUs without any two in a row fits. */
+/* Large enough for a list of all even CPU numbers below 8192. */
 static char lw_text[65536];
 
 static void lw_draft_clear(void)
@@ -41,7 +40,10 @@ static void lw_draft_publish(uint32_t domains)
 	lw_store(&lw_user_topology.domains, domains ? domains : 1, release);
 }
 
-/* Step over a decimal number, which is at most LW_USER_MAX_CPUS - 1; gives it or -1. */
+/*
+ * Parses a decimal number below LW_USER_MAX_CPUS and moves *text past it. Returns the number, or
+ * -1 if there is none.
+ */
 static long lw_parse_number(const char **text)
 {
 	long number = 0;
@@ -57,8 +59,8 @@ static long lw_parse_number(const char **text)
 }
 
 /*
- * Step over a list as in sysfs, "0-3,8", calling `each` for every number in it,
- * until that gives false. False also if the text starts with no such list.
+ * Parses a list as in sysfs, "0-3,8", and moves *text past it. Calls `each` with every number of
+ * the list. Returns false if the text does not begin with a list, or once `each` returns false.
  */
 static bool lw_parse_list(const char **text, bool (*each)(unsigned int number, void *arg),
 			  void *arg)
@@ -81,7 +83,7 @@ static bool lw_parse_list(const char **text, bool (*each)(unsigned int number, v
 	}
 }
 
-/* Put a CPU into domain *arg; false if it is in one already. */
+/* Puts a CPU into domain *arg. Returns false if it is in a domain already. */
 static bool lw_draft_put(unsigned int cpu, void *arg)
 {
 	if (lw_draft[cpu] != LW_NO_DOMAIN)
@@ -90,7 +92,7 @@ static bool lw_draft_put(unsigned int cpu, void *arg)
 	return true;
 }
 
-/* Read a small file into lw_text; false if that cannot be done in full. */
+/* Reads a file into lw_text. Returns false if it cannot be read or does not fit. */
 static bool lw_read_file(const char *path)
 {
 	size_t length = 0;
@@ -116,7 +118,7 @@ static bool lw_set_add(unsigned int number, void *set)
 	return true;
 }
 
-/* Read a file that holds one list, possibly empty, into a set. */
+/* Reads a file that holds one list, which may be empty, into a set. Returns false on failure. */
 static bool lw_read_set(const char *path, bool set[LW_USER_MAX_CPUS])
 {
 	const char *text = lw_text;
@@ -127,7 +129,7 @@ static bool lw_read_set(const char *path, bool set[LW_USER_MAX_CPUS])
 	return *text == '\n' || *text == '\0' || lw_parse_list(&text, lw_set_add, set);
 }
 
-/* Put the CPUs of a set into `domain`, those that are in one already excepted; gives how many. */
+/* Puts the CPUs of a set that are in no domain yet into `domain`. Returns how many it put. */
 static unsigned int lw_draft_put_set(const bool set[LW_USER_MAX_CPUS], uint16_t domain)
 {
 	unsigned int put = 0;
@@ -137,7 +139,10 @@ static unsigned int lw_draft_put_set(const bool set[LW_USER_MAX_CPUS], uint16_t 
 	return put;
 }
 
-/* A domain for each NUMA node that has CPUs, in the order of their numbers. 0: unreadable. */
+/*
+ * Makes a domain of each NUMA node that has CPUs, in the order of the node numbers. Returns the
+ * number of domains; 0 if sysfs cannot be read.
+ */
 static uint16_t lw_draft_nodes(const char *root)
 {
 	static bool nodes[LW_USER_MAX_CPUS], cpus[LW_USER_MAX_CPUS];
@@ -158,7 +163,7 @@ static uint16_t lw_draft_nodes(const char *root)
 	return domains;
 }
 
-/* The CPUs that share the last-level cache of `cpu`. */
+/* Reads which CPUs share the last-level cache of `cpu`. Returns false on failure. */
 static bool lw_read_llc(const char *root, unsigned int cpu, bool cpus[LW_USER_MAX_CPUS])
 {
 	char path[256];
@@ -179,7 +184,10 @@ static bool lw_read_llc(const char *root, unsigned int cpu, bool cpus[LW_USER_MA
 	return lw_read_set(path, cpus);
 }
 
-/* A domain for each last-level cache, in the order of their first CPUs. 0: unreadable. */
+/*
+ * Makes a domain of each last-level cache, in the order of their first CPUs. Returns the number of
+ * domains; 0 if sysfs cannot be read.
+ */
 static uint16_t lw_draft_llcs(const char *root)
 {
 	static bool online[LW_USER_MAX_CPUS], cpus[LW_USER_MAX_CPUS];
@@ -257,7 +265,7 @@ uint32_t lw_user_topology_start(void)
 	static lw_atomic(bool) begun;
 	const char *override;
 
-	/* Whoever comes while another reads, or in a signal handler meanwhile, sees one domain. */
+	/* Only the first caller reads. Until it is done, all others see 0 domains. */
 	if (!lw_xchg(&begun, true, acquire)) {
 		override = getenv("LOCKWORKS_TOPOLOGY");
 		if (!override || !lw_user_topology_parse(override)) {
@@ -266,7 +274,7 @@ uint32_t lw_user_topology_start(void)
 					"lockworks: LOCKWORKS_TOPOLOGY=%s ignored: it must be CPU "
 					"lists separated by ':', no CPU in two of them\n",
 					override);
-			lw_user_topology_read(LW_SYSFS, lw_near_from_environment());
+			lw_user_topology_read(LW_USER_SYSFS, lw_near_from_environment());
 		}
 	}
 	return lw_load(&lw_user_topology.domains, relaxed);
@@ -288,7 +296,7 @@ __attribute__((constructor(101))) static void lw_topology_constructor(void)
 	pthread_atfork(lw_fork_prepare, lw_fork_done, lw_fork_done);
 }
 
-static uint16_t lw_domain_of_cpu(unsigned int cpu)
+uint16_t lw_user_domain_of_cpu(unsigned int cpu)
 {
 	return cpu < LW_USER_MAX_CPUS ? lw_load(&lw_user_topology.domain_of_cpu[cpu], relaxed) : 0;
 }
@@ -297,39 +305,11 @@ uint16_t lw_user_numa_node(void)
 {
 	if (lw_user_domains() < 2)
 		return 0;
-	/* -1 on failure is no CPU of the table */
-	return lw_domain_of_cpu((unsigned int)sched_getcpu());
+	/* sched_getcpu() gives -1 on failure, which is no CPU of the table. */
+	return lw_user_domain_of_cpu((unsigned int)sched_getcpu());
 }
 
-unsigned int lw_topology_nodes(void)
+const char *lw_user_topology_problem(void)
 {
-	uint32_t domains = lw_user_domains();
-
-	return domains ? domains : 1;
-}
-
-unsigned int lw_topology_node_of_cpu(unsigned int cpu)
-{
-	lw_user_domains();
-	return lw_domain_of_cpu(cpu);
-}
-
-unsigned int lw_current_node(void)
-{
-	return lw_user_numa_node();
-}
-
-int lw_set_near(enum lw_near near)
-{
-	if (near != LW_NEAR_NODE && near != LW_NEAR_LLC)
-		return EINVAL;
-	lw_user_domains();
-	lw_user_topology_read(LW_SYSFS, near);
-	return 0;
-}
-
-const char *lw_topology_warning(void)
-{
-	lw_user_domains();
 	return lw_load(&lw_topology_problem, relaxed);
 }

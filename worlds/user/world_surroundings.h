@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The surroundings in user space: a thread takes a CPU's place. What each of
- * these means is in surroundings.h.
+ * The surroundings in user space, where a thread takes the place of a CPU. surroundings.h says what
+ * each of them means.
  */
 #ifndef LW_WORLD_SURROUNDINGS_H
 #define LW_WORLD_SURROUNDINGS_H
@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include "node_queues.h"
-#include "wait_limit.h"
+#include "settings.h"
 #include "slots.h"
 #include "topology.h"
-#include "user_tunables.h"
+#include "wait_limit.h"
 
 static inline uint64_t lw_user_nanoseconds(clockid_t clock)
 {
@@ -22,7 +22,7 @@ static inline uint64_t lw_user_nanoseconds(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* As many as there can be slots, and some. */
+/* The table of parked heads has 2^15 entries: at least one for each slot. */
 #define LW_USER_PARKED_HEADS_BITS 15
 struct lw_parked_head;
 extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibility("hidden")));
@@ -43,20 +43,20 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_world_tunable(name)	   lw_load(&lw_user_settings.name, relaxed)
 #define lw_world_numa_aware(lock)  lw_user_numa_aware()
 #define lw_world_node_queues(n)	   lw_user_node_queues(n)
-/* Without what processors let programs put into the top byte of an address. */
+/* Without the top byte of the address, in which some processors let programs keep a tag. */
 #define lw_world_identity(p)	      ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
 #define lw_world_limit_reached(limit) lw_user_limit_reached(limit)
 #define lw_world_limits_exist()	      true
-#define lw_world_slot_abandon(slot, leave)       \
-	__extension__({                          \
-		bool lw_left;                    \
-		lw_user_slot_part();             \
-		lw_left = (leave);               \
-		if (lw_left)                     \
-			lw_user_slot_left();     \
-		else                             \
-			lw_user_slot_keep(slot); \
-		lw_left;                         \
+#define lw_world_slot_abandon(slot, leave)          \
+	__extension__({                             \
+		bool lw_left;                       \
+		lw_user_slot_hide();                \
+		lw_left = (leave);                  \
+		if (lw_left)                        \
+			lw_user_slot_abandoned();   \
+		else                                \
+			lw_user_slot_restore(slot); \
+		lw_left;                            \
 	})
 #define lw_world_slot_may_be_abandoned() lw_user_slot_may_be_abandoned()
 #define lw_world_slot_reclaim(slot)	 lw_user_slot_reclaim(slot)

@@ -83,6 +83,7 @@
 #include "mcs.h"
 #include "mutex.h"
 #include "mutex37.h"
+#include "nearness.h"
 #include "wait_limit.h"
 #include "pv.h"
 #include "pvticket.h"
@@ -191,16 +192,6 @@ extern const struct lw_lockref_type *const lw_lockref_types[];
  * stays. The functions give 0, or EINVAL for such a value, and change nothing
  * then.
  */
-
-/*
- * Do struct lw_cna and struct lw_hq keep waiters of one node together, or serve them as
- * struct lw_qspinlock does?
- */
-enum lw_numa_mode {
-	LW_NUMA_AUTO, /* if there are two nodes or more; the default */
-	LW_NUMA_ON,
-	LW_NUMA_OFF,
-};
 
 /* LOCKWORKS_NUMA_SPINLOCK=auto|on|off */
 int lw_set_numa_spinlock(enum lw_numa_mode mode);
@@ -356,11 +347,6 @@ unsigned int lw_topology_node_of_cpu(unsigned int cpu);
 unsigned int lw_current_node(void);
 /* Why all CPUs count as one node although the system may have more; NULL when all is well. */
 const char *lw_topology_warning(void);
-
-enum lw_near {
-	LW_NEAR_NODE,
-	LW_NEAR_LLC,
-};
 
 /*
  * Read the topology anew, with that meaning of near, in place of what the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The library's own tables: its locks, its lockrefs, its events, its version. */
+/* The lists of locks and lockrefs, and the version of the library. */
 #include <string.h>
 
 #include <lockworks/lockworks.h>
@@ -30,37 +30,6 @@ const struct lw_lockref_type *const lw_lockref_types[] = {
 #include "lockref_list.h"
 	NULL,
 };
-
-static const char *const lw_event_names[] = {
-#define LW_EVENT(name, ...) #name,
-#include "events_list.h"
-};
-
-static const char *const lw_event_meanings[] = {
-#define LW_EVENT(name, meaning) meaning,
-#include "events_list.h"
-};
-
-const char *lw_event_name(unsigned int event)
-{
-	return event < LW_EVENT_COUNT ? lw_event_names[event] : NULL;
-}
-
-const char *lw_event_meaning(unsigned int event)
-{
-	return event < LW_EVENT_COUNT ? lw_event_meanings[event] : NULL;
-}
-
-static const bool lw_event_maxima[LW_EVENT_COUNT] = {
-#define LW_EVENT(name, ...)
-#define LW_MAXIMUM(name, ...) [LW_EVENT_##name] = true,
-#include "events_list.h"
-};
-
-bool lw_event_is_maximum(unsigned int event)
-{
-	return event < LW_EVENT_COUNT && lw_event_maxima[event];
-}
 
 const char *lw_version(void)
 {

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The choices that users have about nearness: which CPUs count as near each other, and whether
+ * locks make use of it. Part of the public interface; lockworks.h says how to set them.
+ */
+#ifndef LW_USER_NEARNESS_H
+#define LW_USER_NEARNESS_H
+
+/* Whether the NUMA-aware locks keep waiters of one NUMA node together. */
+enum lw_numa_mode {
+	LW_NUMA_AUTO, /* if the machine has two NUMA nodes or more; the default */
+	LW_NUMA_ON,
+	LW_NUMA_OFF,
+};
+
+/* Which CPUs make up one NUMA node. */
+enum lw_near {
+	LW_NEAR_NODE, /* those of a NUMA node of the system; the default */
+	LW_NEAR_LLC,  /* those that share a last-level cache */
+};
+
+#endif

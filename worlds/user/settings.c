@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* The settings: their defaults, their bounds, and what the environment says when we start. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "settings.h"
+
+#define LW_STRING(x)  #x
+#define LW_SPELLED(x) LW_STRING(x)
+
+/* The variable of a tunable is this prefix and the tunable's name in capitals. */
+#define LW_PREFIX "LOCKWORKS_"
+
+extern char **environ;
+
+struct lw_user_settings lw_user_settings = {
+	.numa_mode = {LW_NUMA_AUTO},
+	.numa_threshold_ms = {LW_NUMA_THRESHOLD_DEFAULT_MS},
+	.shuffle_reduction = {true},
+	.priority_waiters = {true},
+#define LW_TUNABLE(name, default, ...) .name = {default},
+#include "tunables_list.h"
+};
+
+static const struct {
+	const char *name;
+	uint64_t maximum;
+} lw_bounds[] = {
+#define LW_TUNABLE(name, default, kernel_default, maximum, ...) {#name, maximum},
+#include "tunables_list.h"
+};
+
+bool lw_user_set_numa_mode(unsigned int mode)
+{
+	if (mode != LW_NUMA_AUTO && mode != LW_NUMA_ON && mode != LW_NUMA_OFF)
+		return false;
+	lw_store(&lw_user_settings.numa_mode, mode, relaxed);
+	return true;
+}
+
+bool lw_user_set_numa_threshold(unsigned long ms)
+{
+	if (ms < LW_NUMA_THRESHOLD_MIN_MS || ms > LW_NUMA_THRESHOLD_MAX_MS)
+		return false;
+	lw_store(&lw_user_settings.numa_threshold_ms, (uint32_t)ms, relaxed);
+	return true;
+}
+
+bool lw_user_set_tunable(unsigned int id, uint64_t value)
+{
+	if (id >= LW_TUNABLE_COUNT || value > lw_bounds[id].maximum)
+		return false;
+	lw_store(&lw_user_settings.tunables[id], value, relaxed);
+	return true;
+}
+
+/* The environment */
+
+/* Reads a decimal number without a sign. Returns false if `text` is anything else. */
+static bool lw_read_number(const char *text, uint64_t *number)
+{
+	char *end;
+
+	/* strtoull() also takes a sign and white space; for a number too large it returns the
+	 * greatest, which no setting allows. */
+	*number = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end;
+}
+
+static void lw_read_mode(void)
+{
+	static const char name[] = "LOCKWORKS_NUMA_SPINLOCK";
+	static const char *const modes[] = {
+		[LW_NUMA_AUTO] = "auto", [LW_NUMA_ON] = "on", [LW_NUMA_OFF] = "off"};
+	const char *value = getenv(name);
+
+	if (!value)
+		return;
+	for (unsigned int mode = 0; mode < sizeof(modes) / sizeof(modes[0]); mode++) {
+		if (strcmp(value, modes[mode]) == 0) {
+			lw_user_set_numa_mode(mode);
+			return;
+		}
+	}
+	dprintf(STDERR_FILENO, "lockworks: %s=%s ignored: it must be auto, on or off\n", name,
+		value);
+}
+
+static void lw_read_threshold(void)
+{
+	static const char name[] = "LOCKWORKS_NUMA_SPINLOCK_THRESHOLD";
+	const char *value = getenv(name);
+	uint64_t ms;
+
+	if (!value || (lw_read_number(value, &ms) && lw_user_set_numa_threshold(ms)))
+		return;
+	dprintf(STDERR_FILENO,
+		"lockworks: %s=%s ignored: it must be " LW_SPELLED(
+			LW_NUMA_THRESHOLD_MIN_MS) " to " LW_SPELLED(LW_NUMA_THRESHOLD_MAX_MS) " mil"
+											      "lise"
+											      "cond"
+											      "s\n",
+		name, value);
+}
+
+/* Returns what the variable `name` sets a switch to, or `otherwise`. */
+static bool lw_read_switch(const char *name, bool otherwise)
+{
+	const char *value = getenv(name);
+
+	if (!value)
+		return otherwise;
+	if (strcmp(value, "on") == 0)
+		return true;
+	if (strcmp(value, "off") == 0)
+		return false;
+	dprintf(STDERR_FILENO, "lockworks: %s=%s ignored: it must be on or off\n", name, value);
+	return otherwise;
+}
+
+#define LW_READ_SWITCH(setting, name)       \
+	lw_store(&lw_user_settings.setting, \
+		 lw_read_switch(name, lw_load(&lw_user_settings.setting, relaxed)), relaxed)
+
+/* As long as the longest variable of a tunable. */
+union lw_longest_variable {
+#define LW_TUNABLE(name, ...) char name[sizeof(LW_PREFIX #name)];
+#include "tunables_list.h"
+};
+
+/* Writes the name of a tunable's variable to `to`. Returns its length. */
+static size_t lw_spell_variable(char to[sizeof(union lw_longest_variable)], unsigned int id)
+{
+	int length = sprintf(to, LW_PREFIX "%s", lw_bounds[id].name);
+
+	for (int i = 0; i < length; i++)
+		to[i] = (char)toupper((unsigned char)to[i]);
+	return (size_t)length;
+}
+
+/*
+ * Reports a variable that is no tunable's but begins as some tunables' variables do: one of these
+ * may have been meant.
+ */
+static void lw_report_unknown(const char *variable)
+{
+	size_t lock = strlen(LW_PREFIX) + strcspn(variable + strlen(LW_PREFIX), "_=") + 1;
+	char name[sizeof(union lw_longest_variable)], alike[1024];
+	size_t length = 0;
+
+	for (unsigned int id = 0; id < LW_TUNABLE_COUNT && length < sizeof(alike); id++) {
+		lw_spell_variable(name, id);
+		if (strncmp(name, variable, lock) == 0)
+			length += (size_t)snprintf(alike + length, sizeof(alike) - length, "%s%s",
+						   length ? ", " : "", name);
+	}
+	if (length)
+		dprintf(STDERR_FILENO, "lockworks: %s ignored: no such tunable; there are %s\n",
+			variable, alike);
+}
+
+/* Sets a tunable from `variable`, NAME=VALUE, whose name begins with LW_PREFIX. */
+static void lw_read_tunable(const char *variable)
+{
+	const char *value = strchr(variable, '=');
+	char name[sizeof(union lw_longest_variable)];
+	unsigned int id = 0;
+	uint64_t number;
+
+	if (!value)
+		return;
+	while (id < LW_TUNABLE_COUNT &&
+	       (lw_spell_variable(name, id) != (size_t)(value - variable) ||
+		memcmp(name, variable, (size_t)(value - variable)) != 0))
+		id++;
+	if (id == LW_TUNABLE_COUNT)
+		lw_report_unknown(variable);
+	else if (!lw_read_number(value + 1, &number) || !lw_user_set_tunable(id, number))
+		dprintf(STDERR_FILENO, "lockworks: %s ignored: it must be 0 to %" PRIu64 "\n",
+			variable, lw_bounds[id].maximum);
+}
+
+__attribute__((constructor(101))) static void lw_settings_start(void)
+{
+	lw_read_mode();
+	lw_read_threshold();
+	LW_READ_SWITCH(shuffle_reduction, "LOCKWORKS_SHUFFLE_REDUCTION");
+	LW_READ_SWITCH(priority_waiters, "LOCKWORKS_PRIORITY_WAITERS");
+	for (char **variable = environ; variable && *variable; variable++)
+		if (strncmp(*variable, LW_PREFIX, strlen(LW_PREFIX)) == 0)
+			lw_read_tunable(*variable);
+}

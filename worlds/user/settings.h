@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The settings of the user world: the tunables and how NUMA nodes are used. The environment sets
+ * them when the program starts; the library's functions set them later.
+ */
+#ifndef LW_USER_SETTINGS_H
+#define LW_USER_SETTINGS_H
+
+#include "topology.h"
+#include "tunables.h"
+
+struct lw_user_settings {
+	lw_atomic(uint32_t) numa_mode; /* enum lw_numa_mode */
+	lw_atomic(uint32_t) numa_threshold_ms;
+	lw_atomic(bool) shuffle_reduction;
+	lw_atomic(bool) priority_waiters;
+	/* The tunables of tunables_list.h, by name or by enum lw_tunable_id. */
+	union {
+		struct {
+#define LW_TUNABLE(name, ...) lw_atomic(uint64_t) name;
+#include "tunables_list.h"
+		};
+		lw_atomic(uint64_t) tunables[LW_TUNABLE_COUNT];
+	};
+};
+
+extern struct lw_user_settings lw_user_settings __attribute__((visibility("hidden")));
+
+/* Each of these sets one value. It returns false, and changes nothing, if that is not allowed. */
+bool lw_user_set_numa_mode(unsigned int mode) __attribute__((visibility("hidden")));
+bool lw_user_set_numa_threshold(unsigned long ms) __attribute__((visibility("hidden")));
+bool lw_user_set_tunable(unsigned int id, uint64_t value) __attribute__((visibility("hidden")));
+
+/* The contract's lw_numa_aware(). */
+static inline bool lw_user_numa_aware(void)
+{
+	uint32_t mode = lw_load(&lw_user_settings.numa_mode, relaxed);
+
+	return mode == LW_NUMA_ON || (mode == LW_NUMA_AUTO && lw_user_domains() >= 2);
+}
+
+#endif
