@@ -1,19 +1,25 @@
 //! Compiles the locks for the model checker, with the clients and litmus tests that run in it.
 
-use lockworks_build::{compiler, root, watch};
+use std::path::PathBuf;
+
+use lockworks_build::{c_files, compiler, root, watch};
 
 fn main() {
     watch("clients");
-    watch("tests/check");
+    // Embedded by `include_dir`, which does not tell Cargo about new files.
+    watch("crates/check/mutants");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets it"));
+    std::fs::write(out.join("lock_files.h"), lock_files()).expect("OUT_DIR is writable");
     let mut build = compiler("worlds/check");
     build
         .warnings_into_errors(true)
         .opt_level(2)
-        // A thread's state is its stack: nothing but what the code needs should lie there.
+        // A thread's state is its stack, which must hold only what the code needs.
         .flag_if_supported("-fno-stack-protector")
         .flag_if_supported("-fcf-protection=none")
-        .include(root().join("clients"));
-    // So that it never stands in for the client of another world in a program that has both.
+        .include(root().join("clients"))
+        .include(out);
+    // Other worlds have these functions too, and a program may contain several worlds.
     for name in ["thread", "memory_size"] {
         build.define(
             &format!("lw_client_{name}"),
@@ -24,10 +30,19 @@ fn main() {
         "worlds/check/locks.c",
         "worlds/check/client.c",
         "worlds/check/lockref_client.c",
+        "worlds/check/litmus.c",
         "clients/conformance.c",
-        "tests/check/litmus.c",
     ] {
         build.file(root().join(file));
     }
     build.compile("lockworks_check_locks");
+}
+
+/// Includes every lock file. All are one translation unit, so that an operation in a header that
+/// several locks include is one operation for the checker.
+fn lock_files() -> String {
+    c_files("locks")
+        .iter()
+        .map(|file| format!("#include \"{}\"\n", file.display()))
+        .collect()
 }

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The lock files, compiled for the model checker. */
-#include "tas.c"
-#include "byte.c"
-#include "ticket.c"
-#include "mcs.c"
-#include "qspinlock.c"
-#include "cna.c"
-#include "hq.c"
-#include "pvticket.c"
-#include "pv.c"
-#include "unfair.c"
-#include "mutex.c"
-#include "mutex37.c"
-#include "busted.c"
-#include "lockref.c"
-#include "cond.c"
+/* Every lock file, as one translation unit for the model checker. crates/check/build.rs lists them.
+ */
+#include "lock_type.h"
+
+/* Before the files, since some name the types of other locks, which are static in this world. */
+#define LW_LOCK(id) static const struct lw_lock_type lw_##id##_type;
+#include "locks_list.h"
+
+#include "lock_files.h"
+
+/* These call lock functions that are static in this world. */
 #include "cond_client.c"
 #include "lockref_mutants.c"
 

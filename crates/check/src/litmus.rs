@@ -1,6 +1,6 @@
 //! Small programs of which it is known what they may end with: the checker, checked.
 //!
-//! The programs and what is expected of them are in tests/check/litmus.c.
+//! The programs and what is expected of them are in worlds/check/litmus.c.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};

@@ -1,10 +1,11 @@
-//! Planted mistakes: what catches each, or why nothing can. They are listed in
-//! tests/check/mutants.toml.
+//! Mutants: locks with one deliberate mistake each, and what catches it or why nothing can.
+//!
+//! The lists are the files in `crates/check/mutants`, whose README says what the keys mean.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
+use include_dir::{Dir, include_dir};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -13,25 +14,39 @@ use crate::mutation::{Change, Mutation, Target, UnknownChange};
 use crate::search::{Check, End, Limits};
 use crate::site::{Kind, Order, Site};
 
-const LIST: &str = include_str!("../../../tests/check/mutants.toml");
+/// The directory of the lists, relative to the root of the repository.
+pub const DIRECTORY: &str = "crates/check/mutants";
+static LISTS: Dir = include_dir!("$CARGO_MANIFEST_DIR/mutants");
+const CONFIGURATIONS: &str = include_str!("../configurations.toml");
 
-/// States that the search for one mistake in one configuration may take.
+/// The most states of the search for one mistake in one configuration.
 const MOST_STATES: usize = 8_000_000;
-/// The same for a mistake of which nothing is expected.
+/// The most states of a search that is expected to find nothing.
 const FEW_STATES: usize = 80_000;
 
-/// Why a list of mutants is none.
+/// A list of mutants is wrong.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum ListError {
-    #[error("the list of mutants cannot be read")]
+#[error("{file}: {problem}")]
+pub struct ListError {
+    file: String,
+    problem: Problem,
+}
+
+/// What is wrong with a list of mutants.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("{0}")]
     Toml(#[from] toml::de::Error),
-    #[error("a configuration has no '{0}'")]
-    UnknownOption(String),
-    #[error("no configuration is called '{0}'")]
+    #[error("a configuration has no key '{0}'; `lockworks check --json` prints the keys")]
+    UnknownKey(String),
+    #[error("no configuration is called '{0}'; add it to crates/check/configurations.toml")]
     UnknownConfiguration(String),
-    #[error("the list says of no configuration for lock '{0}'")]
-    NoConfigurations(String),
+    #[error("lock '{0}' has no file in crates/check/mutants")]
+    NoFile(String),
+    #[error("`locks` is for files in parts/; a mutant in this file is of this lock")]
+    Locks,
+    #[error("a mutant in parts/ needs `locks`")]
+    NoLocks,
     #[error(transparent)]
     Configuration(#[from] ConfigError),
     #[error(transparent)]
@@ -51,50 +66,50 @@ pub struct Mutant {
     pub lock: String,
     /// The operation that is changed, as in the list.
     pub at: Option<String>,
-    /// What becomes of it, and where.
+    /// The mistake, and where it is.
     pub mutation: Mutation,
     /// Why no promise can tell the difference, if none can.
     pub equivalent: Option<String>,
-    /// What a run that breaks a promise would take, if that is more than can be searched.
+    /// What a check would need to catch it, if that is more than can be searched.
     pub beyond: Option<String>,
     /// Where to look for a broken promise, the likeliest place first.
     pub configurations: Vec<Config>,
 }
 
-/// What came of a mutant.
+/// The result of a search for the mistake in a mutant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// A promise is broken.
+    /// The mutant breaks a promise.
     Caught {
-        /// In which configuration.
+        /// The configuration in which it does.
         configuration: String,
-        /// What was broken.
+        /// The name of the violation.
         violation: String,
-        /// Operations and interruptions until then.
+        /// The number of operations and interruptions up to the violation.
         steps: usize,
-        /// It was listed as one that cannot be caught, for this reason.
+        /// The reason why the list says that the mutant cannot be caught, if it does.
         against: Option<String>,
     },
-    /// It was not caught, and is not expected to be.
+    /// The mutant was not caught, as the list says.
     Equivalent {
         /// Why no promise can tell the difference.
         reason: String,
     },
-    /// It was not caught, since all configurations are too small for it.
+    /// The mutant was not caught, as the list says: all configurations are too small.
     Beyond {
-        /// What it would take.
+        /// What a check would need to catch it.
         needs: String,
     },
-    /// It was not caught.
+    /// The mutant was not caught, and the list gives no reason.
     Survived {
-        /// No configuration even came to the operation.
+        /// No configuration reached the operation.
         unreached: bool,
     },
 }
 
 impl Verdict {
-    /// The list of mutants says otherwise.
+    /// Whether the list says otherwise.
     pub fn is_unexpected(&self) -> bool {
         match self {
             Self::Caught { against, .. } => against.is_some(),
@@ -104,27 +119,32 @@ impl Verdict {
     }
 }
 
-/// The mutants and the configurations that are to catch them.
-#[derive(Debug)]
+/// All mutants, and the configurations that are to catch them.
+#[derive(Debug, Default)]
 pub struct Mutants {
-    /// In the order of the list.
+    /// In the order of the files' names; those of `parts` come last.
     pub mutants: Vec<Mutant>,
-    /// Of each lock, in the order in which they are tried.
+    /// The configurations of each lock, in the order in which they are tried.
     pub configurations: BTreeMap<String, Vec<Config>>,
 }
 
+/// The configurations that files refer to by name.
+type Configurations = BTreeMap<String, toml::Table>;
+
+/// A file of `crates/check/mutants`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
-    configurations: BTreeMap<String, toml::Table>,
-    locks: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    configurations: Vec<String>,
+    #[serde(default)]
     mutant: Vec<Entry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    locks: Vec<String>,
+    locks: Option<Vec<String>>,
     at: Option<String>,
     change: String,
     equivalent: Option<String>,
@@ -134,85 +154,149 @@ struct Entry {
 }
 
 impl Mutants {
-    /// All that there are.
+    /// The mutants of every lock.
     ///
     /// # Errors
     /// See [`ListError`].
     pub fn all() -> Result<Self, ListError> {
-        LIST.parse()
-    }
-}
-
-impl FromStr for Mutants {
-    type Err = ListError;
-
-    fn from_str(text: &str) -> Result<Self, ListError> {
-        let list: List = toml::from_str(text)?;
-        let config = |lock: &str, name: &String| {
-            let options = list
-                .configurations
-                .get(name)
-                .ok_or_else(|| ListError::UnknownConfiguration(name.clone()))?;
-            configuration(lock, options)
+        let texts = |directory: &Dir<'static>| -> Vec<(String, &'static str)> {
+            let mut files: Vec<_> = directory
+                .files()
+                .filter(|file| file.path().extension().is_some_and(|e| e == "toml"))
+                .map(|file| {
+                    let stem = file.path().file_stem().expect("a file has a name");
+                    let text = file.contents_utf8().expect("a list is UTF-8");
+                    (stem.to_string_lossy().into_owned(), text)
+                })
+                .collect();
+            files.sort();
+            files
         };
-        let mut configurations = BTreeMap::new();
-        for (lock, names) in &list.locks {
-            let of_lock: Result<Vec<_>, _> = names.iter().map(|name| config(lock, name)).collect();
-            configurations.insert(lock.clone(), of_lock?);
+        let parts = LISTS.get_dir("parts").expect("a directory of the tree");
+        Self::parse(CONFIGURATIONS, &texts(&LISTS), &texts(parts))
+    }
+
+    /// Reads lists: `locks` are the files of locks, by the names of these, `parts` those of shared
+    /// code.
+    fn parse(
+        configurations: &str,
+        locks: &[(String, &str)],
+        parts: &[(String, &str)],
+    ) -> Result<Self, ListError> {
+        let known: Configurations = toml::from_str(configurations).map_err(|error| ListError {
+            file: "crates/check/configurations.toml".to_owned(),
+            problem: error.into(),
+        })?;
+        let mut all = Self::default();
+        let mut lists = Vec::new();
+        for (lock, text) in locks {
+            let file = format!("{DIRECTORY}/{lock}.toml");
+            let list = within(&file, all.read_lock(&known, lock, text))?;
+            lists.push((file, Some(lock), list));
         }
-        let mut mutants: Vec<Mutant> = Vec::new();
-        for entry in &list.mutant {
-            let mutation = Mutation {
-                site: entry.at.as_deref().map(site).transpose()?.map(Site::number),
-                target: entry.on,
-                change: entry.change.parse()?,
-            };
-            for lock in &entry.locks {
-                let mut tried = configurations
-                    .get(lock)
-                    .ok_or_else(|| ListError::NoConfigurations(lock.clone()))?
-                    .clone();
-                if let Some(name) = &entry.caught_by {
-                    let first = config(lock, name)?;
-                    tried.retain(|other| *other != first);
-                    tried.insert(0, first);
-                }
-                let mutant = Mutant {
-                    lock: lock.clone(),
-                    at: entry.at.clone(),
-                    mutation,
-                    equivalent: entry.equivalent.clone(),
-                    beyond: entry.beyond.clone(),
-                    configurations: tried,
-                };
-                let is_same = |m: &&Mutant| m.lock == *lock && m.mutation == mutation;
-                if mutants.iter().any(|m| is_same(&m)) {
-                    return Err(ListError::Twice(format!("{lock}, {mutant}")));
-                }
-                mutants.push(mutant);
+        for (name, text) in parts {
+            let file = format!("{DIRECTORY}/parts/{name}.toml");
+            let list = within(&file, toml::from_str(text).map_err(Problem::from))?;
+            lists.push((file, None, list));
+        }
+        for (file, lock, list) in &lists {
+            for entry in &list.mutant {
+                within(file, all.add(&known, lock.map(String::as_str), entry))?;
             }
         }
-        Ok(Self {
-            mutants,
-            configurations,
-        })
+        Ok(all)
+    }
+
+    /// Reads the file of a lock, and keeps the lock's configurations.
+    fn read_lock(
+        &mut self,
+        known: &Configurations,
+        lock: &str,
+        text: &str,
+    ) -> Result<List, Problem> {
+        let list: List = toml::from_str(text)?;
+        let configurations: Result<Vec<_>, _> = list
+            .configurations
+            .iter()
+            .map(|name| configuration(known, lock, name))
+            .collect();
+        self.configurations.insert(lock.to_owned(), configurations?);
+        Ok(list)
+    }
+
+    /// Adds the mutants of an entry in the file of `lock`, or in one of `parts`.
+    fn add(
+        &mut self,
+        known: &Configurations,
+        lock: Option<&str>,
+        entry: &Entry,
+    ) -> Result<(), Problem> {
+        let locks: Vec<&str> = match (lock, &entry.locks) {
+            (Some(lock), None) => vec![lock],
+            (None, Some(locks)) => locks.iter().map(String::as_str).collect(),
+            (Some(_), Some(_)) => return Err(Problem::Locks),
+            (None, None) => return Err(Problem::NoLocks),
+        };
+        let mutation = Mutation {
+            site: entry.at.as_deref().map(site).transpose()?.map(Site::number),
+            target: entry.on,
+            change: entry.change.parse()?,
+        };
+        for lock in locks {
+            let mut tried = self
+                .configurations
+                .get(lock)
+                .ok_or_else(|| Problem::NoFile(lock.to_owned()))?
+                .clone();
+            if let Some(name) = &entry.caught_by {
+                let first = configuration(known, lock, name)?;
+                tried.retain(|other| *other != first);
+                tried.insert(0, first);
+            }
+            let mutant = Mutant {
+                lock: lock.to_owned(),
+                at: entry.at.clone(),
+                mutation,
+                equivalent: entry.equivalent.clone(),
+                beyond: entry.beyond.clone(),
+                configurations: tried,
+            };
+            let is_same = |m: &Mutant| m.lock == *lock && m.mutation == mutation;
+            if self.mutants.iter().any(is_same) {
+                return Err(Problem::Twice(format!("{lock}, {mutant}")));
+            }
+            self.mutants.push(mutant);
+        }
+        Ok(())
     }
 }
 
-fn configuration(lock: &str, options: &toml::Table) -> Result<Config, ListError> {
+/// Says in which file a problem is.
+fn within<T>(file: &str, result: Result<T, Problem>) -> Result<T, ListError> {
+    result.map_err(|problem| ListError {
+        file: file.to_owned(),
+        problem,
+    })
+}
+
+/// The configuration of a lock that has this name.
+fn configuration(known: &Configurations, lock: &str, name: &str) -> Result<Config, Problem> {
+    let options = known
+        .get(name)
+        .ok_or_else(|| Problem::UnknownConfiguration(name.to_owned()))?;
     let table = |config: &Config| toml::Table::try_from(config).expect("a config is a table");
     let mut merged = table(&Config::new(lock));
     merge(&mut merged, options);
     let config: Config = merged.try_into()?;
-    let known = table(&config);
-    if let Some(unknown) = options.keys().find(|key| !known.contains_key(*key)) {
-        return Err(ListError::UnknownOption(unknown.clone()));
+    let keys = table(&config);
+    if let Some(unknown) = options.keys().find(|key| !keys.contains_key(*key)) {
+        return Err(Problem::UnknownKey(unknown.clone()));
     }
     config.validate()?;
     Ok(config)
 }
 
-/// Puts `options` into a table, those of a table within it one by one.
+/// Puts `options` into a table; a table within it is merged, not replaced.
 fn merge(table: &mut toml::Table, options: &toml::Table) {
     for (key, value) in options {
         match (table.get_mut(key), value) {
@@ -224,8 +308,8 @@ fn merge(table: &mut toml::Table, options: &toml::Table) {
     }
 }
 
-/// The operation that `at` names: "function: kind operand", with #n if there are several.
-fn site(at: &str) -> Result<&'static Site, ListError> {
+/// The operation that `at` names: "function: kind operand", with #n where there are several alike.
+fn site(at: &str) -> Result<&'static Site, Problem> {
     let (name, number) = match at.rsplit_once(" #") {
         Some((name, number)) => (name, number.parse::<usize>().ok()),
         None => (at, None),
@@ -237,12 +321,12 @@ fn site(at: &str) -> Result<&'static Site, ListError> {
     found.sort_by_key(|site| site.line);
     match (number, found.as_slice()) {
         (None, [site]) => Ok(site),
-        (None, [_, _, ..]) => Err(ListError::Ambiguous {
+        (None, [_, _, ..]) => Err(Problem::Ambiguous {
             at: at.to_owned(),
             count: found.len(),
         }),
         (Some(number), [_, _, ..]) if (1..=found.len()).contains(&number) => Ok(found[number - 1]),
-        _ => Err(ListError::NoSite(at.to_owned())),
+        _ => Err(Problem::NoSite(at.to_owned())),
     }
 }
 
@@ -260,7 +344,7 @@ impl fmt::Display for Mutant {
 }
 
 impl Mutant {
-    /// Looks for a promise that it breaks.
+    /// Searches the mutant's configurations for a promise that it breaks.
     pub fn run(&self) -> Verdict {
         let claim = self.equivalent.as_ref().or(self.beyond.as_ref());
         let states = match claim {
@@ -299,7 +383,7 @@ impl Mutant {
     }
 }
 
-/// Runs mutants, several at once. `done` is told of each.
+/// Runs mutants, several at once, and calls `done` for each that has run.
 pub fn run(mutants: &[&Mutant], done: &(dyn Fn(&Mutant, &Verdict) + Sync)) -> Vec<Verdict> {
     mutants
         .par_iter()
@@ -312,8 +396,8 @@ pub fn run(mutants: &[&Mutant], done: &(dyn Fn(&Mutant, &Verdict) + Sync)) -> Ve
         .collect()
 }
 
-/// What must be listed of an operation: each order one step weaker, if a lock chose it; what writes,
-/// waits or wakes, dropped.
+/// The mistakes that the list must have for an operation: each memory order one step weaker, and
+/// the operation dropped if it writes, waits or wakes. Parking has no order that a lock chose.
 pub fn mistakes(site: &Site) -> Vec<Change> {
     let weaker: &[Order] = match site.order {
         _ if matches!(site.kind, Kind::Park | Kind::Unpark) => &[],
@@ -332,4 +416,64 @@ pub fn mistakes(site: &Site) -> Vec<Change> {
         .map(Change::Order)
         .chain(dropped)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(locks: &str, parts: &str) -> Result<usize, String> {
+        let named = |name: &str, text| vec![(name.to_owned(), text)];
+        Mutants::parse("a = {}", &named("tas", locks), &named("shared", parts))
+            .map(|all| all.mutants.len())
+            .map_err(|error| error.to_string())
+    }
+
+    fn entry(at: &str, change: &str) -> String {
+        format!("[[mutant]]\nat = \"{at}\"\nchange = \"{change}\"\n")
+    }
+
+    fn of_tas(mutants: &str) -> Result<usize, String> {
+        parse(&format!("configurations = [\"a\"]\n{mutants}"), "")
+    }
+
+    #[track_caller]
+    fn assert_refused(result: Result<usize, String>, words: &str) {
+        let message = result.expect_err("a wrong list");
+        assert!(message.contains(words), "no {words:?} in {message:?}");
+    }
+
+    #[test]
+    fn a_wrong_list_is_refused() {
+        let good = entry("lw_tas_unlock: store lock->locked", "drop");
+        assert_eq!(of_tas(&good), Ok(1));
+        assert_refused(of_tas(&format!("{good}{good}")), "twice");
+        assert_refused(
+            of_tas(&entry("lw_tas_unlock: store x", "drop")),
+            "crates/check/mutants/tas.toml: no operation",
+        );
+        let twice = "lw_queue_in_slot: store nodes->count";
+        assert_refused(of_tas(&entry(twice, "drop")), "#1 to #2");
+        assert!(of_tas(&entry(&format!("{twice} #3"), "drop")).is_err());
+        assert_refused(of_tas(&good.replace("drop", "weak")), "no change");
+        assert_refused(of_tas(&format!("{good}how = 1\n")), "unknown field");
+    }
+
+    #[test]
+    fn only_parts_name_their_locks() {
+        let good = entry("lw_tas_unlock: store lock->locked", "drop");
+        let shared = |locks: &str| format!("{good}locks = {locks}\n");
+        let lock = "configurations = [\"a\"]";
+        assert_eq!(parse(lock, &shared("[\"tas\"]")), Ok(1));
+        assert_refused(
+            parse(lock, &good),
+            "parts/shared.toml: a mutant in parts/ needs",
+        );
+        assert_refused(of_tas(&shared("[\"tas\"]")), "is of this lock");
+        assert_refused(parse(lock, &shared("[\"mcs\"]")), "lock 'mcs' has no file");
+        assert_refused(
+            parse("configurations = [\"b\"]", ""),
+            "configuration is called 'b'",
+        );
+    }
 }
