@@ -272,6 +272,8 @@ static lw_always_inline void lw_halting_pass(union lw_word *lock, uint32_t tail,
 	while (node && !lw_make_head(lock, node, hold, how)) {
 		struct lw_node *next;
 
+		/* Abandoned: what the waiter did to its slot is before the next owner. */
+		lw_fence(acquire);
 		tail = lw_load(&node->tail, relaxed);
 		next = lw_halting_next(lock, node, tail);
 		lw_store(&node->count, 0, release);
@@ -461,10 +463,10 @@ lw_halting_wait_turn(union lw_word *lock, uint32_t tail, struct lw_node *node, s
 			return LW_END_ACQUIRED;
 		}
 		if (lw_limit_reached(limit)) {
-			/* WAITING -> ABANDONED */
+			/* WAITING -> ABANDONED; release: all that we did to the slot */
 			if (lw_slot_abandon(lw_tail_slot(tail),
 					    lw_try_cmpxchg(&node->locked, &state, LW_NODE_ABANDONED,
-							   relaxed)))
+							   release)))
 				return LW_END_ABANDONED;
 			return LW_END_HEAD;
 		}

@@ -18,6 +18,7 @@ struct lw_node *lw_check_slot_nodes(uint32_t slot);
 uint32_t lw_check_slots(void);
 struct lw_slot_wanted *lw_check_slot_wanted(uint32_t slot);
 void *lw_check_lent_node(uint32_t i);
+
 uint16_t lw_check_numa_node(void);
 bool lw_check_is_priority(void);
 const struct lw_tunables *lw_check_tunables(void);
@@ -25,6 +26,44 @@ struct lw_node *lw_check_node_queues(uint32_t numa_node);
 /* All locks have the same queue of each node. */
 uint64_t lw_check_identity(uintptr_t p);
 struct lw_parked_head *lw_check_parked_heads(void);
+
+/*
+ * A thread that abandons its slot is also the slot's next owner, once another thread has reclaimed
+ * the slot. `kept` stands for all that an owner keeps with its slot, such as event counts. The
+ * check reports a data race unless the abandonment happens before the reclaim.
+ */
+struct lw_check_slot {
+	lw_atomic(uint32_t)
+		is_free; /* 1 when reclaimed; uninitialised from the next acquisition on */
+	uint32_t kept;
+};
+struct lw_check_slot *lw_check_slot(uint32_t slot);
+
+/* The last that an owner does with its slot before it abandons it. */
+static inline void lw_check_slot_part(uint32_t number)
+{
+	struct lw_check_slot *slot = lw_check_slot(number);
+
+	lw_world_plain_write(&slot->kept, 0);
+}
+
+/* Wait, as its next owner, until the slot is reclaimed. */
+static inline void lw_check_slot_take_over(uint32_t number)
+{
+	struct lw_check_slot *slot = lw_check_slot(number);
+
+	(void)lw_world_await_eq(&slot->is_free, ~0u, 1, acquire);
+	lw_world_plain_write(&slot->kept, 0);
+}
+
+/* Reclaim an abandoned slot. */
+static inline void lw_check_slot_give_back(uint32_t number)
+{
+	struct lw_check_slot *slot = lw_check_slot(number);
+
+	lw_world_plain_write(&slot->kept, 0);
+	lw_world_store(&slot->is_free, 1, release);
+}
 
 #define lw_world_slot_enter()	   lw_check_slot_enter()
 #define lw_world_slot_leave(slot)  lw_check_slot_leave(slot)
@@ -44,18 +83,20 @@ struct lw_parked_head *lw_check_parked_heads(void);
 #define lw_world_numa_aware(lock)  lw_world_tunable(numa_aware)
 #define lw_world_node_queues(n)	   lw_check_node_queues(n)
 #define lw_world_identity(p)	   lw_check_identity((uintptr_t)(p))
-/* A client that is patient at first, and may give up at every look. */
+/* A wait with a limit may end at every poll, or never. */
 #define lw_world_limit_reached(limit) ((limit) && lw_choose(2))
-/* It hangs on to its slot until it is given back, as if it were another thread until then. */
-#define lw_world_limits_exist() true
-#define lw_world_slot_abandon(slot, leave)                                         \
-	({                                                                         \
-		bool lw_left = (leave);                                            \
-		if (lw_left)                                                       \
-			lw_await_eq(&lw_slot_nodes(slot)->count, ~0u, 0, acquire); \
-		lw_left;                                                           \
+#define lw_world_limits_exist()	      true
+#define lw_world_slot_abandon(slot, leave)             \
+	({                                             \
+		bool lw_left;                          \
+                                                       \
+		lw_check_slot_part(slot);              \
+		lw_left = (leave);                     \
+		if (lw_left)                           \
+			lw_check_slot_take_over(slot); \
+		lw_left;                               \
 	})
-#define lw_world_slot_reclaim(slot) ((void)(slot))
+#define lw_world_slot_reclaim(slot) lw_check_slot_give_back(slot)
 #define lw_world_is_dead(node)	    false
 #define lw_world_hint(p, n)	    ((void)(p), (n) > 1 ? lw_choose(n) : 0)
 #define lw_world_timestamp()	    ((uint64_t)1)

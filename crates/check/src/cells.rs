@@ -259,7 +259,7 @@ impl Cells {
         }
         let mut parts = Parts::default();
         for address in addresses {
-            findings.shared.insert(address);
+            findings.shared.insert(layout::class(address, self.threads));
             parts.cells[usize::from(parts.count)] =
                 self.cell(findings, thread, address, size, region)?;
             parts.count += 1;

@@ -416,6 +416,12 @@ extern "C" fn lw_check_lent_node(i: u32) -> usize {
     with(|backend| layout::lent(backend.thread(), i as usize))
 }
 
+/// The `struct lw_check_slot` of a slot, from 1. It lies in the first node that the thread lends.
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_slot(slot: u32) -> usize {
+    layout::lent(slot as usize - 1, 0)
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_note(mark: Mark, lock: c_uint, node: c_uint) {
     with(|backend| backend.note(mark, lock as usize, node as usize));
