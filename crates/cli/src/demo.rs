@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use lockworks_experiments::PublishedTable;
 use lockworks_sim::{Placement, Scenario, Settings};
 use serde::Serialize;
 
-use crate::experiment::Experiment;
 use crate::output;
 use crate::plot::{self, Panel, Point, Series};
 use crate::sim;
+use crate::published;
 use crate::torture::{self, Host, Pin, Plan, Preset, Results, Subject, Workload, scaled};
 
 /// Which lock should I use? Measures all on this machine, simulates them on one with four sockets.
@@ -47,8 +48,8 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let directory = args.output.display();
     fs::create_dir_all(&args.output)
         .with_context(|| format!("cannot create {directory}; name another with --output"))?;
-    let experiment = Experiment::find(TABLE)?;
-    let scenario = experiment.scenario(&experiment.machine)?;
+    let experiment = published::find(TABLE)?;
+    let scenario = experiment.scenario(experiment.machine())?;
 
     let measured = measure()?;
     output::print(&format!("{}\n", torture::table(&measured)))?;
@@ -96,7 +97,7 @@ fn measure() -> Result<Results> {
     })
 }
 
-fn simulate(experiment: &Experiment, scenario: &Scenario) -> Result<Vec<sim::Row>> {
+fn simulate(experiment: &PublishedTable, scenario: &Scenario) -> Result<Vec<sim::Row>> {
     sim::run(&sim::Plan {
         scenario,
         locks: lockworks_sim::lock_types()
@@ -115,7 +116,7 @@ fn simulate(experiment: &Experiment, scenario: &Scenario) -> Result<Vec<sim::Row
 }
 
 /// Throughput of each lock in the table's unit, with the published figures beside it.
-fn simulated_table(experiment: &Experiment, rows: &[sim::Row]) -> String {
+fn simulated_table(experiment: &PublishedTable, rows: &[sim::Row]) -> String {
     let locks = names(rows.iter().map(|row| row.lock));
     let published = experiment.published_series();
     let mut header = vec!["threads"];
@@ -141,7 +142,9 @@ fn simulated_table(experiment: &Experiment, rows: &[sim::Row]) -> String {
     }
     format!(
         "Simulated: {} on {}, {}, values as described, one random placement (`lockworks reproduce` takes the mean of several)\n{table}\n",
-        experiment.workload, experiment.machine, experiment.unit
+        experiment.workload(),
+        experiment.machine(),
+        experiment.unit()
     )
 }
 
@@ -184,7 +187,7 @@ fn measured_panel(results: &Results) -> Panel {
     }
 }
 
-fn simulated_panel(experiment: &Experiment, rows: &[sim::Row]) -> Panel {
+fn simulated_panel(experiment: &PublishedTable, rows: &[sim::Row]) -> Panel {
     let series = |lock: &str| Series {
         name: lock.to_owned(),
         points: rows
@@ -201,9 +204,10 @@ fn simulated_panel(experiment: &Experiment, rows: &[sim::Row]) -> Panel {
     Panel {
         title: format!(
             "Simulated: {} on {}",
-            experiment.workload, experiment.machine
+            experiment.workload(),
+            experiment.machine()
         ),
-        unit: experiment.unit.clone(),
+        unit: experiment.unit().to_owned(),
         series: names(rows.iter().map(|row| row.lock))
             .into_iter()
             .map(series)
@@ -212,11 +216,11 @@ fn simulated_panel(experiment: &Experiment, rows: &[sim::Row]) -> Panel {
 }
 
 /// The stock lock and the one that the table is about.
-fn published_panel(experiment: &Experiment) -> Panel {
+fn published_panel(experiment: &PublishedTable) -> Panel {
     let series = experiment
         .published_series()
         .into_iter()
-        .filter(|s| s.column == experiment.baseline || s.column == experiment.headline)
+        .filter(|s| s.column == experiment.baseline() || s.column == experiment.headline())
         .map(|s| Series {
             name: s.lock.to_owned(),
             points: s
@@ -234,9 +238,10 @@ fn published_panel(experiment: &Experiment) -> Panel {
     Panel {
         title: format!(
             "Published: {} on {}",
-            experiment.workload, experiment.machine
+            experiment.workload(),
+            experiment.machine()
         ),
-        unit: experiment.unit.clone(),
+        unit: experiment.unit().to_owned(),
         series,
     }
 }
@@ -296,20 +301,24 @@ fn advice_here(results: &Results) -> String {
 }
 
 /// What the simulation says about the published machine, in a sentence.
-fn advice_there(experiment: &Experiment, rows: &[sim::Row]) -> String {
+fn advice_there(experiment: &PublishedTable, rows: &[sim::Row]) -> String {
     let find = |lock: &str, threads: usize| {
         rows.iter()
             .find(|row| row.lock == lock && row.threads == threads)
     };
     let rate = |lock: &str, threads| find(lock, threads).map_or(0.0, |r| r.operations_per_second);
     let (stock, aware) = (
-        experiment.lock(&experiment.baseline),
-        experiment.lock(&experiment.headline),
+        experiment.lock(experiment.baseline()),
+        experiment.lock(experiment.headline()),
     );
     let threads = experiment.points();
     let most = threads.last().copied().unwrap_or(1);
     let gain = |n: usize| rate(aware, n) / rate(stock, n).max(1.0);
-    let published = |n| experiment.published_speedup(&experiment.headline, n);
+    let published = |n| {
+        experiment
+            .published_speedup(experiment.headline(), n)
+            .unwrap_or(f64::NAN)
+    };
     let fairness = find(aware, most).and_then(|row| row.fairness);
     let from = threads
         .iter()
@@ -318,14 +327,14 @@ fn advice_there(experiment: &Experiment, rows: &[sim::Row]) -> String {
     let Some(from) = from else {
         return format!(
             "On the simulated {} {aware} gains nothing over {stock}: take {stock} there.",
-            experiment.machine
+            experiment.machine()
         );
     };
     format!(
         "On the simulated {} take {aware}: from {from} threads on it is ahead of {stock}, at {most} \
          by {:.2} times (published: {:.2}), for a fairness factor of {} over {VIRTUAL_MS} ms, and \
          with fewer threads the two are alike.",
-        experiment.machine,
+        experiment.machine(),
         gain(most),
         published(most),
         fairness.map_or_else(|| "?".to_owned(), |f| format!("{f:.2}")),

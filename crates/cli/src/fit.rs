@@ -1,44 +1,44 @@
 //! `lockworks fit`: values of the simulation that bring it closest to a few published points.
 
-use std::cell::RefCell;
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
-use cobyla::{RhoBeg, StopTols, minimize};
-use indicatif::ProgressBar;
-use itertools::Itertools;
+use anyhow::Result;
+use lockworks_experiments::{Candidates, FitPlan, FitResult, fit};
 
-use crate::experiment::{Experiment, Fit, Fitted, figure_error};
 use crate::output::Destination;
-use crate::sim::{progress, set};
+use crate::sim::progress;
+use crate::published;
 
-/// Fit values of machine, workload or model to a few points of a published table.
+/// Fit values of machine, workload or model to a few points of a published table
 #[derive(clap::Args)]
 #[command(after_help = "\
-Minimises the mean absolute error of the headline column's speedups, and half of that of the
-baseline's figures where they are published, at the given points; of all figures, in a table without
-a headline. The rest of the table remains to judge the fit by. Of several tables the mean is taken.
-Where all values are lists, each combination is tried. Writes TOML, as in experiments/fit.toml, which `lockworks
-reproduce` uses when built in.
+The error that is minimised is the mean over the tables. The error of a table is the mean absolute \
+error of the headline column's speedups at the given points, plus half of that of the baseline's \
+figures where they are published. In a table without a headline, it is that of all figures. The rest \
+of a table remains to judge the fit by.
+
+Values with bounds are searched by an optimiser. Where all values have lists, every combination is \
+tried. The output is TOML. Saved in experiments/fits/ and built in, it is what `lockworks reproduce` \
+uses.
 
 Examples:
   lockworks fit cna_locktorture --points 8,32,108 --value workload.division_cycles=32..96
   lockworks fit hq_locktorture_kunpeng920_gain_percent --points 8,16 \\
       --value workload.gather_threads=1,2,4,8")]
 pub struct Args {
-    /// The tables, of one workload
+    /// The tables to fit to, all of one workload
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<String>,
 
-    /// Thread counts to fit at; counts of nodes, of a machine that was restricted to some
+    /// Thread counts of the rows to fit to; node counts where a table restricts the machine to some
     #[arg(long, value_name = "N", value_delimiter = ',', required = true)]
     points: Vec<usize>,
 
-    /// A value to fit: with its bounds, or KEY=A,B,... with those to choose from
+    /// A value to fit, with its bounds, or as KEY=A,B,... with its candidates
     #[arg(long, value_name = "KEY=LOW..HIGH", required = true, value_parser = candidates)]
     value: Vec<Candidates>,
 
-    /// At most so many simulations of all points, where values have bounds
+    /// The greatest number of simulations of all points, for values with bounds
     #[arg(long, value_name = "N", default_value_t = 60)]
     evaluations: usize,
 
@@ -48,16 +48,6 @@ pub struct Args {
 
     #[command(flatten)]
     destination: Destination,
-}
-
-/// What a value may become.
-#[derive(Clone, Debug)]
-struct Candidates {
-    key: String,
-    low: f64,
-    high: f64,
-    /// Empty: anything between these.
-    list: Vec<f64>,
 }
 
 fn candidates(text: &str) -> Result<Candidates, String> {
@@ -84,180 +74,35 @@ fn candidates(text: &str) -> Result<Candidates, String> {
         })
     };
     parse().ok_or_else(|| {
-        "give KEY=LOW..HIGH, as machine.rmw_cycles=15..25, or KEY=A,B,...".to_owned()
+        "neither bounds nor a list; give KEY=LOW..HIGH, as machine.rmw_cycles=15..25, or KEY=A,B,..."
+            .to_owned()
     })
 }
 
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
     args.destination.check()?;
-    let experiments = args
-        .tables
-        .iter()
-        .map(|name| Experiment::find(name))
-        .collect::<Result<Vec<_>>>()?;
-    let first = &experiments[0];
-    for experiment in &experiments {
-        ensure!(
-            experiment.workload == first.workload,
-            "{} is of another workload than {}; fit them one by one",
-            experiment.name,
-            first.name
-        );
-        ensure!(
-            experiment.points().iter().any(|n| args.points.contains(n)),
-            "{} has rows for {:?}; choose of these too",
-            experiment.name,
-            experiment.points()
-        );
-    }
-    for n in &args.points {
-        ensure!(
-            experiments.iter().any(|e| e.points().contains(n)),
-            "no table has a row for {n} threads; {} has {:?}",
-            first.name,
-            first.points()
-        );
-    }
-    let keys = || args.value.iter().map(|value| value.key.clone());
-    ensure!(
-        args.tables.iter().all_unique() && args.points.iter().all_unique() && keys().all_unique(),
-        "give each table, point and value once"
-    );
-    let lists = args.value.iter().filter(|v| !v.list.is_empty()).count();
-    ensure!(
-        lists == 0 || lists == args.value.len(),
-        "give bounds for all values, or lists for all"
-    );
-    let described = first.scenario(&first.machine)?;
-    for value in &args.value {
-        set(&mut described.clone(), &value.key, value.low)?;
-        set(&mut described.clone(), &value.key, value.high)?;
-    }
-    let error = |values: &[f64]| -> Result<f64> {
-        let settings: Vec<_> = keys().zip(values.iter().copied()).collect();
-        let mut sum = 0.0;
-        for experiment in &experiments {
-            let rows = experiment.simulate(
-                &experiment.scenarios(&settings)?,
-                &args.points,
-                args.ms / 1e3,
-                &ProgressBar::hidden(),
-            )?;
-            sum += experiment.error(&rows);
-            if !experiment.headline.is_empty() {
-                sum += figure_error(&rows, &experiment.baseline) / 2.0;
-            }
-        }
-        Ok(sum / experiments.len() as f64)
-    };
-    let (error, values) = if lists > 0 {
-        try_all(&args.value, error)?
-    } else {
-        let start: Vec<f64> = keys()
-            .map(|key| {
-                let values = described.values();
-                let value = values.iter().find(|v| v.key == key);
-                value.expect("it could be set").value
-            })
-            .collect();
-        descend(&args.value, &start, args.evaluations, error)?
-    };
-    ensure!(
-        error.is_finite(),
-        "the fit came to no finite error; choose other values"
-    );
-    let fit = Fit {
-        tables: args.tables.clone(),
+    let named = args.tables.iter().map(|name| published::find(name));
+    let plan = FitPlan {
+        tables: named.collect::<Result<_>>()?,
         points: args.points.clone(),
-        values: args
-            .value
-            .iter()
-            .zip(values)
-            .map(|(candidates, value)| Fitted {
-                key: candidates.key.clone(),
-                value,
-                low: candidates.low,
-                high: candidates.high,
-            })
-            .collect(),
+        values: args.value.clone(),
+        evaluations: args.evaluations,
+        seconds: args.ms / 1e3,
     };
+    plan.check()?;
+    for value in &args.value {
+        let ends = [(value.key.as_str(), value.low), (&value.key, value.high)];
+        published::check_settings(&plan.tables[0], ends)?;
+    }
+    let bar = progress(plan.most_evaluations(), "fitting");
+    let FitResult { fit, objective } = fit(&plan, &|| bar.inc(1))?;
+    bar.finish_and_clear();
+    let command: Vec<String> = std::env::args().skip(1).collect();
     args.destination.write(&format!(
-        "# By: lockworks {}\n# Objective: {error:.2} %\n{}",
-        std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+        "# By: lockworks {}\n# Objective: {objective:.2} %\n{}",
+        command.join(" "),
         toml::to_string(&fit)?
     ))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Of all combinations of the lists' values, the best, with its error.
-fn try_all(
-    values: &[Candidates],
-    error: impl Fn(&[f64]) -> Result<f64>,
-) -> Result<(f64, Vec<f64>)> {
-    let lists = values.iter().map(|value| value.list.iter().copied());
-    let combinations: Vec<_> = lists.multi_cartesian_product().collect();
-    let bar = progress(combinations.len(), "fitting");
-    let mut best = (f64::INFINITY, Vec::new());
-    for combination in combinations {
-        let error = error(&combination)?;
-        if error < best.0 {
-            best = (error, combination);
-        }
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-    Ok(best)
-}
-
-/// The best within the bounds that an optimiser finds from `start` on, with its error.
-fn descend(
-    values: &[Candidates],
-    start: &[f64],
-    evaluations: usize,
-    error: impl Fn(&[f64]) -> Result<f64>,
-) -> Result<(f64, Vec<f64>)> {
-    // With four digits, so that what is saved is what was tried.
-    let scaled = |x: &[f64]| -> Result<Vec<f64>> {
-        let scale = |(v, x): (&Candidates, &f64)| {
-            let value = v.low + x.clamp(0.0, 1.0) * (v.high - v.low);
-            Ok(format!("{value:.3e}").parse()?)
-        };
-        values.iter().zip(x).map(scale).collect()
-    };
-    let bar = progress(evaluations, "fitting");
-    // The optimiser's own result is where it ended; the best it has seen may be another.
-    let best = RefCell::new((f64::INFINITY, Vec::new()));
-    let objective = |x: &[f64], _: &mut ()| -> f64 {
-        let error = scaled(x).and_then(|values| {
-            let error = error(&values)?;
-            if error < best.borrow().0 {
-                *best.borrow_mut() = (error, values);
-            }
-            Ok(error)
-        });
-        bar.inc(1);
-        error.unwrap_or(f64::INFINITY)
-    };
-    let start: Vec<f64> = values
-        .iter()
-        .zip(start)
-        .map(|(v, start)| ((start - v.low) / (v.high - v.low)).clamp(0.0, 1.0))
-        .collect();
-    let unconstrained: Vec<fn(&[f64], &mut ()) -> f64> = Vec::new();
-    let _ = minimize(
-        objective,
-        &start,
-        &vec![(0.0, 1.0); start.len()],
-        &unconstrained,
-        (),
-        evaluations,
-        RhoBeg::All(0.25),
-        Some(StopTols {
-            xtol_rel: 1e-3,
-            ..StopTols::default()
-        }),
-    );
-    bar.finish_and_clear();
-    Ok(best.into_inner())
 }

@@ -3,7 +3,6 @@
 mod check;
 mod compare;
 mod demo;
-mod experiment;
 mod fit;
 mod kernel;
 mod locks;
@@ -13,6 +12,7 @@ mod output;
 mod plot;
 mod profile;
 mod program;
+mod published;
 mod reproduce;
 mod run;
 mod sim;
