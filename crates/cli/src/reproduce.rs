@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::output::{self, Destination};
 use crate::sim::progress;
+use crate::table::Table;
 use crate::published;
 
 /// Simulate a published table and compare every figure
@@ -186,7 +187,7 @@ fn text(r: &Reproduction) -> String {
 }
 
 /// The figures of a table, published and simulated.
-fn figures(r: &Reproduction) -> comfy_table::Table {
+fn figures(r: &Reproduction) -> Table {
     let mut header = vec!["threads", "column", "published", "simulated", "error"];
     let speedups = r.rows.iter().any(|row| row.speedup.is_some());
     if speedups {
