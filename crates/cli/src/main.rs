@@ -8,6 +8,7 @@ mod kernel;
 mod locks;
 mod machines;
 mod names;
+mod new;
 mod output;
 mod plot;
 mod profile;
@@ -54,6 +55,7 @@ enum Command {
     Profile(profile::Args),
     Fit(fit::Args),
     Demo(demo::Args),
+    New(new::Args),
 }
 
 fn main() -> ExitCode {
@@ -96,6 +98,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Profile(args) => profile::command(args),
         Command::Fit(args) => fit::command(args),
         Command::Demo(args) => demo::command(args),
+        Command::New(args) => new::command(args),
     }
 }
 

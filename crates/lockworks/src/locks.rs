@@ -1,8 +1,26 @@
 //! Each lock as a module with a mutex type for `lock_api`. The types call the C code through the lock's
 //! [`LockType`](crate::LockType).
 
-/// Defines the module of the C lock `lw_<id>`: from the integer type of its size, the value of an
-/// unlocked lock, a description, and `timed` if a wait for it can have a limit.
+/// Defines the modules of locks, and lists their names.
+///
+/// A lock `lw_<id>` of C needs: its `LockType`, an integer type of its size with the value of an
+/// unlocked lock, `timed` if a wait for it can have a limit, and a description.
+macro_rules! locks {
+    ($($id:ident: $lock_type:ident, $bytes:ty = $unlocked:expr $(, $timed:ident)?; $about:literal)*) => {
+        $(lock!($id, $lock_type, $bytes = $unlocked, $about $(, $timed)?);)*
+
+        /// The names of the locks that have a module.
+        #[doc(hidden)]
+        pub const MODULES: &[&str] = &[$(stringify!($id)),*];
+
+        #[cfg(all(test, feature = "std"))]
+        fn each_is_laid_out_as_its_lock() {
+            $(tests::is_laid_out_as_its_lock::<$id::RawMutex>($id::RawMutex::lock_type());)*
+        }
+    };
+}
+
+/// Defines one module; see `locks`.
 macro_rules! lock {
     ($id:ident, $lock_type:ident, $bytes:ty = $unlocked:expr, $about:literal $(, $timed:ident)?) => {
         #[doc = $about]
@@ -155,75 +173,30 @@ macro_rules! lock {
     };
 }
 
-lock!(
-    mutex,
-    lw_mutex_type,
-    u32 = 0,
-    "The mutex for programs: waiters spin for a while, then sleep. A wait can have a deadline.",
-    timed
-);
-lock!(
-    tas,
-    lw_tas_type,
-    u8 = 0,
-    "Test-and-set: one byte. Waiters spin, and acquire the lock in no order."
-);
-lock!(
-    byte,
-    lw_byte_type,
-    u8 = 0,
-    "The byte lock of Linux guests, for comparison. Waiters spin."
-);
-lock!(
-    ticket,
-    lw_ticket_type,
-    u32 = 0,
-    "The ticket lock: FIFO. Waiters spin."
-);
-lock!(
-    qspinlock,
-    lw_qspinlock_type,
-    u32 = 0,
-    "The queued spinlock of Linux: FIFO among queued waiters, which spin."
-);
-lock!(
-    cna,
-    lw_cna_type,
-    u32 = 0,
-    "CNA: a queued spinlock that prefers waiters on the holder's NUMA node, within a bound."
-);
-lock!(
-    hq,
-    lw_hq_type,
-    u32 = crate::constants::LW_HQ as u32,
-    "The HQ-spinlock: under contention, each NUMA node has a queue of its own. Waiters spin."
-);
-lock!(
-    pvticket,
-    lw_pvticket_type,
-    u32 = 0,
-    "A ticket lock whose waiters park, for comparison."
-);
-lock!(
-    pv42,
-    lw_pv42_type,
-    u32 = 0,
-    "The paravirt queued spinlock as it was in Linux 4.2, for comparison. Waiters park."
-);
-lock!(
-    pv,
-    lw_pv_type,
-    u32 = 0,
-    "The paravirt queued spinlock: waiters park. A wait can have a deadline.",
-    timed
-);
-lock!(
-    unfair,
-    lw_unfair_type,
-    u32 = 0,
-    "The queued unfair lock: running threads steal it; waiters park. A wait can have a deadline.",
-    timed
-);
+locks! {
+    mutex: lw_mutex_type, u32 = 0, timed;
+        "The mutex for programs: waiters spin for a while, then sleep. A wait can have a deadline."
+    tas: lw_tas_type, u8 = 0;
+        "Test-and-set: one byte. Waiters spin, and acquire the lock in no order."
+    byte: lw_byte_type, u8 = 0;
+        "The byte lock of Linux guests, for comparison. Waiters spin."
+    ticket: lw_ticket_type, u32 = 0;
+        "The ticket lock: FIFO. Waiters spin."
+    qspinlock: lw_qspinlock_type, u32 = 0;
+        "The queued spinlock of Linux: FIFO among queued waiters, which spin."
+    cna: lw_cna_type, u32 = 0;
+        "CNA: a queued spinlock that prefers waiters on the holder's NUMA node, within a bound."
+    hq: lw_hq_type, u32 = crate::constants::LW_HQ as u32;
+        "The HQ-spinlock: under contention, each NUMA node has a queue of its own. Waiters spin."
+    pvticket: lw_pvticket_type, u32 = 0;
+        "A ticket lock whose waiters park, for comparison."
+    pv42: lw_pv42_type, u32 = 0;
+        "The paravirt queued spinlock as it was in Linux 4.2, for comparison. Waiters park."
+    pv: lw_pv_type, u32 = 0, timed;
+        "The paravirt queued spinlock: waiters park. A wait can have a deadline."
+    unfair: lw_unfair_type, u32 = 0, timed;
+        "The queued unfair lock: running threads steal it; waiters park. A wait can have a deadline."
+}
 
 #[cfg(all(test, feature = "std"))]
 mod tests {
@@ -233,10 +206,10 @@ mod tests {
 
     use crate::LockType;
 
-    fn is_laid_out_as<R: RawMutex>(lock_type: &LockType) {
+    pub fn is_laid_out_as_its_lock<R: RawMutex>(lock_type: &LockType) {
         let word = R::INIT;
         let mut bytes = [0; 4];
-        // SAFETY: so many bytes, all of them initialised.
+        // SAFETY: a mutex is that many bytes, all of them initialised.
         let ours = unsafe { std::slice::from_raw_parts((&raw const word).cast(), size_of::<R>()) };
         bytes[..ours.len()].copy_from_slice(ours);
         assert_eq!(size_of::<R>(), lock_type.size(), "{}", lock_type.name());
@@ -246,19 +219,8 @@ mod tests {
     }
 
     #[test]
-    fn every_lock_for_programs_is_a_type() {
-        // And those of 32 bytes, which are for comparison.
-        let mut seen = vec!["mcs", "mutex37", "mutex310", "busted"];
-        macro_rules! check {
-            ($($id:ident)*) => {$({
-                let lock_type = super::$id::RawMutex::lock_type();
-                is_laid_out_as::<super::$id::RawMutex>(lock_type);
-                seen.push(lock_type.name());
-            })*};
-        }
-        check!(mutex tas byte ticket qspinlock cna hq pvticket pv42 pv unfair);
-        for lock_type in crate::lock_types() {
-            assert!(seen.contains(&lock_type.name()), "{}", lock_type.name());
-        }
+    fn modules_are_laid_out_as_their_locks() {
+        assert!(super::MODULES.contains(&"mutex"));
+        super::each_is_laid_out_as_its_lock();
     }
 }

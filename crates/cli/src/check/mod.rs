@@ -299,7 +299,9 @@ fn check(options: &Options) -> Result<ExitCode> {
             // A lockref and a condition variable are checked alone.
             .filter(|(name, lock)| options.locks == 1 || *name == lock.name())
             .filter(|(name, _)| options.nesting == 0 || *name != COND)
-            .filter(|(name, lock)| !options.give_up || (lock.can_time_out() && *name == lock.name()))
+            .filter(|(name, lock)| {
+                !options.give_up || (lock.can_time_out() && *name == lock.name())
+            })
             .map(|subject| options.config(subject))
             .collect(),
         names => names
