@@ -46,7 +46,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/liblockworks-profile.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo programs prose setup setup-kernel setup-programs test test-format test-c test-preload stage test-headers \
+.PHONY: all lib cargo programs prose setup setup-kernel setup-programs test test-format test-c test-preload stage test-docs test-headers \
 	test-install test-examples test-sanitizers test-cargo test-kernel test-kernel-quick demo bench \
 	install install-lib uninstall clean help
 .DELETE_ON_ERROR:
@@ -118,7 +118,7 @@ $(BUILD)/tests/conformance: $(BUILD)/clients/conformance.o
 $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
 test: setup setup-programs test-format test-c test-preload test-headers test-install test-examples \
-	test-sanitizers test-cargo test-kernel-quick
+	test-sanitizers test-cargo test-docs test-kernel-quick
 
 test-format:
 	clang-format --dry-run -Werror $(C_FILES)
@@ -166,6 +166,11 @@ test-preload: build/liblockworks-preload.so build/liblockworks-profile.so \
 				{ echo "test $$test FAILED under $$lock"; exit 1; }; \
 		done; \
 	done
+
+# The commands and programs of the documents, and their links; DOCUMENTS=docs/guides for a part.
+test-docs: stage cargo
+	@LOCKWORKS=$(TARGET)/release/lockworks STAGE=$(STAGE) \
+		/usr/bin/python3 scripts/docs/documents.py $(DOCUMENTS)
 
 # What users get: the installed headers by way of pkg-config, in each language, with no warning.
 STAGE := $(CURDIR)/build/stage
@@ -272,6 +277,7 @@ help:
 	@echo '                 ANNOTATE=valgrind|thread: for programs that are watched for data races'
 	@echo 'make uninstall   take that away again'
 	@echo 'make setup       look for the tools needed; as root, install those missing'
+	@echo 'make test-docs   run the commands and programs of the documents, check their links; DOCUMENTS=PATH'
 	@echo 'make prose       find words and sentences that the language rules do not allow; PROSE=PATH'
 	@echo 'make clean       remove what was built'
 

@@ -275,10 +275,10 @@ def lockworks_commands(text: str) -> Iterator[tuple[int, list[str]]]:
 def lockworks_command(words: list[str]) -> list[str]:
     while words and re.match(r"\w+=", words[0]):
         words = words[1:]
-    if not words or Path(words[0]).name != "lockworks":
+    if not words or Path(words[0]).name != "lockworks" or words[1:2] == ["="]:
         return []
     passed_on = words.index("--") if "--" in words else len(words)
-    return ["lockworks", *(w for w in words[1:passed_on] if not set(w) <= set(".…"))]
+    return ["lockworks", *words[1:passed_on]]
 
 
 def expected(text: str, exact: bool) -> list[re.Pattern[str]]:
@@ -288,12 +288,17 @@ def expected(text: str, exact: bool) -> list[re.Pattern[str]]:
     for line in text.splitlines():
         if not re.search(r"[\w.]", line):
             continue
-        parts = [re.escape(part) for part in re.split(r"(?:\.\.\.|…)", line.strip())]
-        pattern = ".*".join(parts)
-        if not exact:
-            pattern = re.sub(r"(?<![\w])" + FIGURE.replace(r"\.", r"\\\."), "FIGURE", pattern)
-            pattern = pattern.replace("FIGURE", FIGURE)
-        patterns.append(re.compile(re.sub(r"(?:\\ )+", r"\\s+", pattern)))
+        pattern = ""
+        for part in re.split(rf"(\.\.\.|…|\s+|(?<![\w-]){FIGURE})", line.strip()):
+            if part in ("...", "…"):
+                pattern += ".*"
+            elif part.isspace():
+                pattern += r"\s+"
+            elif not exact and re.fullmatch(FIGURE, part):
+                pattern += FIGURE
+            else:
+                pattern += re.escape(part)
+        patterns.append(re.compile(pattern))
     return patterns
 
 
@@ -340,7 +345,7 @@ def main(arguments: list[str]) -> int:
     if any(name.startswith("-") for name in names):
         print(__doc__)
         return 2
-    paths = [Path(name) for name in names] or tracked("*.md")
+    paths = [path for path in tracked(*names) if path.suffix == ".md"]
     failures = [
         f for path in paths for f in (*check_annotations(read(path)), *check_links(read(path)))
     ]
@@ -348,6 +353,9 @@ def main(arguments: list[str]) -> int:
         failures += check_mentions()
     if not only_links and not failures:
         command = Path(os.environ.get("LOCKWORKS", "target/release/lockworks")).resolve()
+        if not command.exists():
+            print(f"{command} is not built: make cargo", file=sys.stderr)
+            return 2
         runner = Runner(command, Path(os.environ.get("STAGE", "build/stage")).resolve())
         for path in paths:
             began = time.monotonic()

@@ -2,7 +2,7 @@
 //!
 //! The locks' C files, compiled against `worlds/check`, run as coroutines; every operation on
 //! shared memory asks the engine, which explores all answers that C11's memory model, without
-//! load buffering, allows. See docs/checking.md for what that proves and what it does not.
+//! load buffering, allows. See docs/reference/checker.md for what that proves and what it does not.
 
 mod automaton;
 mod cells;

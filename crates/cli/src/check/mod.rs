@@ -171,7 +171,7 @@ const CHECKED: [&str; 22] = [
 
 const HELP: &str = "\
 The locks' C code runs as it is in the library; every order of its operations, and every value that
-weak memory lets them read, is looked at. docs/checking.md says what that proves and what it does not.
+weak memory lets them read, is looked at. docs/reference/checker.md says what that proves and what it does not.
 A broken promise is shown as the run that breaks it, with a token to replay.
 
 Exit status: 0 all was looked at and nothing found, 1 a promise is broken, 3 ended at a limit before
