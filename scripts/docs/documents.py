@@ -15,10 +15,12 @@ The word behind a fence's language says what is done with the block:
     ```c fragment                 compiled as the body of a function
     ```LANGUAGE file=PATH         written to PATH in the document's directory
 
-`text` and `mermaid` without more are pictures. Every other fence needs an annotation.
+`toml` and `json` without more must parse; `text` and `mermaid` are pictures. Every other fence
+needs an annotation.
 The environment: LOCKWORKS is the command, STAGE where the library is staged.
 """
 
+import json
 import os
 import re
 import shlex
@@ -26,7 +28,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -36,6 +39,7 @@ from markdown_it.token import Token
 
 LIMIT_SECONDS = 120
 PICTURES = ("text", "mermaid")
+PARSERS: dict[str, Callable[[str], object]] = {"toml": tomllib.loads, "json": json.loads}
 COMPILERS = {
     "c": ("CC", "cc", "-std=gnu17"),
     "cpp": ("CXX", "c++", "-std=c++17"),
@@ -155,12 +159,17 @@ def check_annotations(document: Document) -> Iterator[DocumentError]:
             runs
             or block.value("file")
             or (block.language in COMPILERS and (block.value("program") or block.has("fragment")))
-            or (block.language in PICTURES and not word)
+            or (block.language in (*PICTURES, *PARSERS) and not word)
         ):
             shown = f"{block.language} {word}".strip() or "no language"
             yield DocumentError(
                 document.path, block.line, f"{shown}: not an annotation; see --help"
             )
+        elif not word and block.language in PARSERS:
+            try:
+                PARSERS[block.language](block.text)
+            except ValueError as error:
+                yield DocumentError(document.path, block.line, f"{block.language}: {error}")
         previous = block
 
 

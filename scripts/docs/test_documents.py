@@ -73,6 +73,11 @@ class Documents(unittest.TestCase):
         )
         self.assertEqual(self.check("```text\na picture\n```\n"), [])
 
+    def test_data_must_parse(self) -> None:
+        self.assertEqual(self.check("```toml\na = 1\n```\n"), [])
+        self.assertEqual(self.check("\n```toml\na = \n```\n")[0][0], 2)
+        self.assertEqual(self.check("```json\n{\n```\n")[0][0], 1)
+
     def test_options_of_what_is_not_run(self) -> None:
         text = "```sh norun: an hour\nmake # lockworks --bogus\n"
         text += "X=1 lockworks sim \\\n  {} | cat\n```\n"
