@@ -2,41 +2,46 @@
 /*
  * CNA, the compact NUMA-aware lock: the queued spinlock with two queues.
  *
- * The primary queue holds the waiters that the lock serves next, most of them
- * on the node it prefers at present. Waiters of other nodes that the queue head
- * meets go to the secondary queue, known by its last node, which knows the first:
+ * The lock serves the primary queue, most of whose waiters are on the preferred NUMA node. The
+ * queue head moves waiters of other NUMA nodes that it meets to the secondary queue. That queue is
+ * known by its last node, and the last node knows the first:
  *
- *   head -> next -> ... -> tail                                primary
+ *   head -> next -> ... -> tail                                primary queue
  *     |
  *     `- locked: tail of the secondary queue,  h2 -> ... -> t2 -> NULL
  *                                               ^-secondary_head-'
  *
- * The queue head alone touches the secondary queue. `locked` of a node says
- * what came with the head's role: LW_NODE_WAITING for a head that never waited
- * and LW_NODE_HEAD, no secondary queue; any other value, the encoded tail of
- * the secondary queue's last node. So neither the lock nor a node grows.
+ * Only the queue head touches the secondary queue. `locked` of a queue node says what came with the
+ * head's role: LW_NODE_WAITING (a head that never waited) or LW_NODE_HEAD mean that there is no
+ * secondary queue; any other value is the encoded tail of the last node of the secondary queue. So
+ * neither the lock nor a queue node grows.
  *
- * A head leaves in one of three ways:
- *   keep   hand over to the next of the primary queue, the secondary goes along
- *   flush  the secondary queue is too old: put all of it in front, hand over to
- *          its head; this changes the preferred node
- *   empty  no primary queue left: the secondary becomes the primary
+ * The states of the lock word are those of the queued spinlock (qspinlock.c). A queue head hands
+ * over its role in one of three ways:
  *
- * The published lock closes the secondary queue to a circle instead, and so has to
- * cut it before, and mend it after, each attempt at the last way that fails. Here
- * such an attempt writes nothing to the waiters' lines.
+ *   keep   to the successor in the primary queue; the secondary queue goes along
+ *   flush  the secondary queue is too old: it is put in front of the primary queue, and its first
+ *          waiter becomes queue head. This changes the preferred node.
+ *   empty  the primary queue is empty: the secondary queue becomes the primary queue
  *
- * Promises: those of queued.h, except that a waiter may be passed over. Each flush
- * lets the preference move on, and the next secondary queue is begun anew, so with n
- * nodes a waiter is passed over for up to n - 1 thresholds; a priority waiter never.
+ * The published lock closes the secondary queue to a circle. It has to cut the circle before each
+ * attempt at `empty`, and to mend it when the attempt fails. Here such an attempt writes nothing to
+ * the waiters' cache lines.
+ *
+ * Promises: those of the queued spinlock, except that a waiter may be passed over. Each flush moves
+ * the preference on, and the next secondary queue begins anew. So with n NUMA nodes a waiter is
+ * passed over for n - 1 thresholds at most, and a priority waiter never.
+ *
+ * Orders: those of the queued spinlock. The fields of the secondary queue are relaxed, because only
+ * the queue head touches them, and the hand-over of its role is a release and acquire pair.
  */
 #include "cna.h"
+#include "fifo_queue.h"
 #include "lock_type.h"
-#include "queued.h"
 
-/* Effective node of a waiter that is never moved. */
+/* The effective NUMA node of a priority waiter, which is never moved. */
 #define LW_CNA_PRIORITY 0xffff
-/* With shuffle reduction, one hand-off in so many looks at the queue. */
+/* With shuffle reduction, one hand-over in so many searches the queue. */
 #define LW_CNA_SHUFFLE_ODDS 128
 
 static inline bool lw_cna_has_secondary(uint32_t locked)
@@ -56,7 +61,7 @@ static inline void lw_cna_init_node(struct lw_node *node, uint32_t tail)
 		lw_count(priority_waiters);
 }
 
-/* head -> next -> after  becomes  head -> after, with next last of the secondary queue. */
+/* head -> next -> after  becomes  head -> after; `next` becomes the last of the secondary queue. */
 static inline void lw_cna_move(struct lw_node *head, struct lw_node *next, struct lw_node *after)
 {
 	uint32_t locked = lw_load(&head->locked, relaxed);
@@ -78,9 +83,8 @@ static inline void lw_cna_move(struct lw_node *head, struct lw_node *next, struc
 }
 
 /*
- * Prefer our node: pass over the successor if it is of another node and not the
- * last, and let whoever is next then inherit the preference. False if no
- * successor has shown up yet.
+ * Prefer our NUMA node: move the successor to the secondary queue if it is of another node and not
+ * the last, and let the new successor inherit the preference. False if there is no successor yet.
  */
 static inline bool lw_cna_reorder(struct lw_node *head)
 {
@@ -112,7 +116,7 @@ static inline bool lw_cna_reorder(struct lw_node *head)
 enum lw_cna_plan {
 	LW_CNA_KEEP,
 	LW_CNA_FLUSH,
-	LW_CNA_LOOK_AGAIN, /* there was no successor to look at */
+	LW_CNA_RETRY, /* there was no successor yet: reorder at the hand-over */
 };
 
 static inline uint32_t lw_cna_wait_head(struct lw_node *head, uint32_t prev)
@@ -131,9 +135,10 @@ static inline uint32_t lw_cna_wait_head(struct lw_node *head, uint32_t prev)
 			return LW_CNA_KEEP;
 		}
 	}
-	return lw_cna_reorder(head) ? LW_CNA_KEEP : LW_CNA_LOOK_AGAIN;
+	return lw_cna_reorder(head) ? LW_CNA_KEEP : LW_CNA_RETRY;
 }
 
+/* Hand over the head's role, with `value` for `locked` of the successor. */
 static inline void lw_cna_pass(struct lw_node *head, struct lw_node *next, uint32_t value)
 {
 	if (lw_load(&next->real_numa_node, relaxed) == lw_load(&head->real_numa_node, relaxed))
@@ -151,7 +156,8 @@ static inline bool lw_cna_try_clear_tail(union lw_word *lock, uint32_t val, stru
 		/* (tail,0,0) -> (0,0,1) */
 		return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, relaxed);
 
-	/* (tail,0,0) -> (tail2,0,1); release: whoever queues behind tail2 finds its next NULL */
+	/* (tail,0,0) -> (tail2,0,1); release: a waiter that queues behind tail2 finds its next NULL
+	 */
 	if (!lw_try_cmpxchg(&lock->val, &val, locked | LW_LOCKED, release))
 		return false;
 	lw_count(empty_flushes);
@@ -173,9 +179,9 @@ static inline void lw_cna_handoff(struct lw_node *head, struct lw_node *next, ui
 		return;
 	}
 
-	if (plan == LW_CNA_LOOK_AGAIN)
+	if (plan == LW_CNA_RETRY)
 		lw_cna_reorder(head);
-	/* Read anew: `next` may have been moved. */
+	/* Read again: `next` may have been moved. */
 	next = lw_load(&head->next, dependency);
 	locked = lw_load(&head->locked, relaxed);
 	if (lw_cna_has_secondary(locked)) {
@@ -186,26 +192,14 @@ static inline void lw_cna_handoff(struct lw_node *head, struct lw_node *next, ui
 	}
 }
 
-static const struct lw_queue_policy lw_cna_policy = {
+static const struct lw_fifo_policy lw_cna_fifo_policy = {
 	.init_node = lw_cna_init_node,
 	.wait_head = lw_cna_wait_head,
 	.try_clear_tail = lw_cna_try_clear_tail,
 	.handoff = lw_cna_handoff,
 };
 
-static lw_always_inline enum lw_queue_end lw_cna_queue(union lw_word *lock, uint32_t tail,
-						       struct lw_node *node,
-						       const struct lw_wait_limit *limit)
-{
-	(void)limit;
-	lw_queue_and_wait(lock, tail, node, &lw_cna_policy);
-	return LW_QUEUE_ACQUIRED;
-}
-
-void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
-{
-	lw_queued_slowpath(&lock->word, val, lw_cna_queue);
-}
+LW_DEFINE_FIFO_LOCK(cna)
 
 LW_DESCRIBE(cna, struct lw_cna, .summary = "compact NUMA-aware queued spinlock",
 	    .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,

@@ -20,7 +20,7 @@ void lw_cond_begin(struct lw_cond *cond, struct lw_cond_waiter *waiter)
 	lw_mutex_unlock(&cond->lock);
 }
 
-/* With cond->lock: take out those from `first` to `last`. */
+/* Take the waiters from `first` to `last` out of the queue. The caller holds cond->lock. */
 static void lw_cond_unlink(struct lw_cond *cond, struct lw_cond_waiter *first,
 			   struct lw_cond_waiter *last)
 {
@@ -53,7 +53,8 @@ bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter)
 
 	/* WAITING -> LEAVING */
 	if (!lw_try_cmpxchg(&waiter->state, &state, LW_COND_LEAVING, relaxed)) {
-		/* SIGNALLED, by who is done with our node; no fence, which race detectors miss */
+		/* SIGNALLED by a thread that is done with our node. Not a fence: race detectors
+		   do not see fences. */
 		(void)lw_load(&waiter->state, acquire);
 		return true;
 	}
@@ -64,13 +65,13 @@ bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter)
 	lw_mutex_unlock(&cond->lock);
 	if (queued)
 		return false;
-	/* LEAVING -> LEFT; release: cond may go */
+	/* LEAVING -> LEFT; release: from here on cond may be destroyed */
 	lw_store(&waiter->state, LW_COND_LEFT, release);
 	lw_await_eq_soon(&waiter->state, ~0u, LW_COND_SIGNALLED, acquire);
 	return true;
 }
 
-/* It is out of the queue. */
+/* Wake a waiter that is out of the queue. */
 static void lw_cond_wake(struct lw_cond_waiter *waiter)
 {
 	uint32_t state = LW_COND_WAITING;
@@ -80,7 +81,7 @@ static void lw_cond_wake(struct lw_cond_waiter *waiter)
 		lw_unpark(&waiter->state, 0);
 		return;
 	}
-	/* acquire: it is done with cond, which our caller may destroy */
+	/* acquire: the waiter is done with cond, which our caller may destroy */
 	lw_await_eq_soon(&waiter->state, ~0u, LW_COND_LEFT, acquire);
 	/* LEFT -> SIGNALLED */
 	lw_store(&waiter->state, LW_COND_SIGNALLED, release);
@@ -114,7 +115,7 @@ void lw_cond_broadcast_slow(struct lw_cond *cond)
 	}
 }
 
-/* Who has left the queue may be about to unlock it. */
+/* A waiter that has left the queue may still be unlocking it: wait for that. */
 void lw_cond_destroy(struct lw_cond *cond)
 {
 	lw_mutex_lock(&cond->lock);

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The condition variable: a queue of waiters, each with a node of its own, so that a signal is for
- * those who waited before it and for nobody else. 24 bytes, all zero at first. Part of a wait in
- * between can be anything; the steps are
+ * The condition variable: a queue of waiters with a node each, so that a signal reaches only
+ * threads that waited before it. 24 bytes, all zero at first. A wait has three steps, and the
+ * caller can do anything in between:
  *
- *   lw_cond_begin()   queue, with the lock held that protects the condition
- *   lw_cond_sleep()   with that lock released, until signalled or `limit` ends
- *   lw_cond_end()     leave the queue if that has not been done for us; true if signalled
+ *   lw_cond_begin()   queue, while the mutex that protects the condition is held
+ *   lw_cond_sleep()   park until signalled or until the wait limit, with that mutex released
+ *   lw_cond_end()     leave the queue, unless a signal has done so for us; true if signalled
  *
- * A waiter's state:
+ * The state of a waiter:
  *
- *   WAITING ---> SIGNALLED        by who has taken it out of the queue
+ *   WAITING ---> SIGNALLED        by the thread that has taken it out of the queue
  *      |             ^
  *      v             |
- *   LEAVING ---> LEFT             by itself, when its limit has ended; LEFT if it then finds
- *                                 that it is out of the queue, so it is signalled all the same
+ *   LEAVING ---> LEFT             by the waiter, when its wait limit is reached; LEFT if it then
+ *                                 finds itself out of the queue, and so is signalled all the same
  *
- * Who signals touches the condition variable no more once any waiter is SIGNALLED, nor a waiter
- * that is; and signals none that may touch the condition variable still. So whoever learns from a
- * wait or a broadcast that nobody waits may destroy it.
+ * A thread that signals touches neither the condition variable nor a waiter once that waiter is
+ * SIGNALLED, and it signals no waiter that may still touch the condition variable. So a thread that
+ * learns from a wait or a broadcast that no thread waits may destroy the condition variable.
+ *
+ * Promises: no signal is lost, and none wakes a thread that began to wait later.
+ *
+ * Orders: the queue is protected by the condition variable's own mutex. SIGNALLED is a release and
+ * acquire pair, so that the waiter may return its node; LEFT is one in the other direction.
  */
 #ifndef LW_COND_H
 #define LW_COND_H
@@ -34,12 +39,12 @@ struct lw_wait_limit;
 
 struct lw_cond_waiter {
 	lw_atomic(struct lw_cond_waiter *) next;
-	lw_atomic(struct lw_cond_waiter *) prev; /* itself if it is not in the queue */
+	lw_atomic(struct lw_cond_waiter *) prev; /* itself when not in the queue */
 	lw_atomic(uint32_t) state;
 };
 
 struct lw_cond {
-	struct lw_mutex lock; /* of the queue */
+	struct lw_mutex lock; /* protects the queue */
 	lw_atomic(struct lw_cond_waiter *) first;
 	lw_atomic(struct lw_cond_waiter *) last;
 };
@@ -51,13 +56,14 @@ LW_EXPORT void lw_cond_signal_slow(struct lw_cond *cond);
 LW_EXPORT void lw_cond_broadcast_slow(struct lw_cond *cond);
 LW_EXPORT void lw_cond_destroy(struct lw_cond *cond);
 
-/* Who began to wait before us, as we know by the lock or otherwise, is seen in `first`. */
+/* Wake one waiter, if there is one. A waiter that began to wait before this call is seen. */
 static inline void lw_cond_signal(struct lw_cond *cond)
 {
 	if (lw_load(&cond->first, relaxed))
 		lw_cond_signal_slow(cond);
 }
 
+/* Wake all waiters that began to wait before this call. */
 static inline void lw_cond_broadcast(struct lw_cond *cond)
 {
 	if (lw_load(&cond->first, relaxed))

@@ -1,94 +1,101 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * HQ-spinlock: the queued spinlock with a queue for each NUMA node below that of the
- * lock word.
+ * HQ-spinlock: the queued spinlock, with a queue for each NUMA node below the queue of the lock
+ * word.
  *
- *   the word's queue    head --> node 2's queue --> thread 7 --> node 0's queue <-- tail
- *                         |           |                               |
- *   nodes' queues         t           t (leader)                      t (leader)
- *                         t           t                               t
+ *   the word's queue    head --> queue of NUMA node 2 --> thread 7 --> queue of NUMA node 0 <--
+ * tail |           |                               | queues of nodes       t           t (leader)
+ * t (leader) t           t                               t
  *
- * A place in the word's queue belongs to a thread, as in qspinlock, or to the queue
- * of a NUMA node. The first waiter of a node's queue is its leader: it takes the place
- * for all of them. When the place comes to the front the leader becomes queue head,
- * and when it has the lock it makes the waiter behind it head in its stead. So both
- * arrival and hand-off stay within a node. Once the fairness threshold is reached, or
- * nobody of the node is left, the place goes, and the next in the word's queue is head.
+ * A place in the word's queue belongs to a thread, as in qspinlock, or to the queue of a NUMA node.
+ * The first waiter in the queue of a NUMA node is its leader. It takes the place for all of them.
+ * When the place comes to the front, the leader becomes queue head; when it has the lock, it makes
+ * the waiter behind it queue head in its stead. So arrivals and hand-overs stay within a NUMA node.
+ * When the fairness threshold is reached, or no waiter of the NUMA node is left, the place is given
+ * up and the next one in the word's queue is served.
  *
- * A node's queue is a queue node in that node's memory, found by hashing the lock's
- * address: `next` and `locked` are its place in the word's queue, `waiters` says for
- * which lock it is, and who is last. It is a lock's from its first waiter to its
- * last, and no longer:
+ * The queue of a NUMA node is a queue node in that NUMA node's memory, found by hashing the lock's
+ * address. `next` and `locked` are its place in the word's queue. `waiters` names the lock that
+ * uses the queue, and the last waiter. The queue belongs to a lock from the first waiter to the
+ * last:
  *
  * | state  | waiters   | in word's queue | transitions                                   |
  * |--------|-----------|-----------------|-----------------------------------------------|
- * | free   | 0         | no              | enter: 0 -> (lock,me), I lead                 |
- * | led    | (lock,t)  | no              | place: leader exchanges the word's tail       |
- * | placed | (lock,t)  | yes             | turn: its leader is made head                 |
- * | first  | (lock,t)  | yes, as head    | pass: the next waiter is made head            |
- * |        |           |                 | leave: out of the word's queue, or about to   |
- * |        |           |                 | be, its successor there known; then either    |
- * |        | (lock,me) | no              |   (lock,me) -> 0, free                        |
+ * | free   | 0         | no              | enter: 0 -> (lock,me), I am the leader        |
+ * | led    | (lock,t)  | no              | place: the leader exchanges the word's tail   |
+ * | placed | (lock,t)  | yes             | turn: the leader is made queue head           |
+ * | first  | (lock,t)  | yes, as head    | pass: the next waiter is made queue head      |
+ * |        |           |                 | leave: the place is out of the word's queue,  |
+ * |        |           |                 | or about to be with its successor known; then |
+ * |        | (lock,me) | no              |   (lock,me) -> 0, free, or                    |
  * |        | (lock,t)  | no              |   the next waiter is made leader, led         |
  *
- * In all but free, join: (lock,t) -> (lock,me) adds a waiter. Who finds the queue of
- * another lock, or none, takes a place of its own. Invariants:
+ * In all states but free, join: (lock,t) -> (lock,me) adds a waiter. A waiter that finds the queue
+ * in use by another lock, or no queue, takes a place of its own. Invariants:
  *
- *   - A node's queue is in the word's queue at most once. Only who leads it places it,
- *     and only its head takes it out, before it is free or led again.
- *   - When it is out, nobody can reach its place any more: it was the last and the tail
- *     has been cleared, or the link to its successor has been read.
- *   - `waiters` names a lock only while one waits for that or has just got it, so
- *     nothing is left behind of a lock that goes away.
+ *   - The queue of a NUMA node is in the word's queue at most once. Only its leader places it, and
+ *     only its head takes it out, before it is free or led again.
+ *   - When it is out, no thread can reach its place: either it was the last and the tail has been
+ *     cleared, or the link to its successor has been read.
+ *   - `waiters` names a lock only while a thread waits for that lock or has just acquired it. So
+ *     nothing remains of a lock whose memory is freed.
  *
- * Its mode tells those who arrive which way to queue, no more: places of both kinds
- * stand in one queue, so it may change at any time. It does so when the lock is
- * taken, in the same compare-and-swap.
+ * The mode bit in the lock word only tells arriving threads which way to queue. Places of both
+ * kinds stand in one queue, so the mode may change at any time. It changes in the compare-and-swap
+ * that takes the lock.
  *
- * The published lock has a list of node queues besides the word's queue, which must be empty
- * before the lock goes from one to the other, and waiters that are late to notice;
+ * The published lock has a list of node queues besides the word's queue. That list has to be empty
+ * before the lock goes from one to the other, and some waiters notice the change late.
  * docs/locks/hq.md says what else that takes, and why none of it is here.
  *
- * Promises: those of queued.h, except that a waiter may be passed over: places are
- * served in the order in which they were taken, with up to the fairness threshold of
- * hand-offs each.
+ * The states of the lock word are those of the queued spinlock (qspinlock.c).
+ *
+ * Promises: those of the queued spinlock, except that a waiter may be passed over: places are
+ * served in the order in which they were taken, with up to the fairness threshold of hand-overs
+ * each.
+ *
+ * Orders: those of the queued spinlock, and: `waiters` is changed by a compare-and-swap that
+ * acquires and releases, so that a leader sees the queue as the last user left it.
  */
 #include "hq.h"
 #include "lock_type.h"
-#include "queued.h"
+#include "pending_bit.h"
 
-/* In `locked` of a waiter of a node's queue: first in it, but it has no place. */
+/* `locked` of a waiter in the queue of a NUMA node: it is the leader, but has no place yet. */
 #define LW_HQ_LEADER 2
 
 /*
- * NUMA mode is worth it while one hand-off in so many at most goes to another node: two
- * or three threads a node do not keep a place going, and to leave one costs the holder.
+ * NUMA mode pays while at most one hand-over in so many goes to another NUMA node. With only two or
+ * three threads a NUMA node, a place is given up soon, and that costs the holder.
  */
 #define LW_HQ_WORTH 8
 
-/* What a head is told of the hand-offs before its own, since the queue was last empty. */
+/* The hand-overs since the queue was last empty, as counted by the queue heads in turn. */
 union lw_hq_history {
 	uint64_t packed;
 	struct {
-		uint16_t handoffs; /* since the last look whether the mode is worth it */
-		uint16_t remote;   /* of these; in plain mode only those after enough local ones */
-		uint16_t local;	   /* in a row; in plain mode, since the last remote one counted */
+		uint16_t handoffs; /* since it was last decided whether the mode pays */
+		/* of these to another NUMA node; in plain mode only those after enough local ones
+		 */
+		uint16_t remote;
+		/* within a NUMA node in a row; in plain mode, since the last counted remote one */
+		uint16_t local;
 		uint16_t numa_node : 15;
 		uint16_t numa_mode : 1;
 	};
 };
 
-/* A waiter, and where it stands. */
+/* A waiter, and its place. */
 struct lw_hq_waiter {
 	struct lw_node *node;
-	struct lw_node *queue; /* its node's, NULL if it has a place of its own */
-	uint64_t self;	       /* in `waiters` of the queue, as the last */
+	struct lw_node *queue; /* of its NUMA node; NULL if it has a place of its own */
+	uint64_t self;	       /* `waiters` of the queue, while we are the last */
 	struct lw_node *place;
 	uint32_t place_tail; /* the place as the word's tail */
 	union lw_hq_history history;
 };
 
-/* Nodes' queues, as tails of the word: the slots that nobody has. */
+/* The queues of NUMA nodes as tails of the word: slots that no thread has. */
 #define LW_HQ_FIRST_QUEUE_TAIL ((LW_MAX_SLOTS + 1) << LW_TAIL_SLOT_SHIFT)
 
 static inline uint32_t lw_hq_encode_queue(uint32_t numa_node)
@@ -97,8 +104,8 @@ static inline uint32_t lw_hq_encode_queue(uint32_t numa_node)
 }
 
 /*
- * A lock's address, but for what is the same in all, scattered over 54 bits. The
- * highest of them choose the queue, so the others tell apart who may have it.
+ * The lock's identity, scattered over 54 bits. The highest bits choose the queue, so the others
+ * tell apart the locks that share it.
  */
 #define LW_HQ_KEY_BITS 54
 #define LW_HQ_ID_BITS  (LW_HQ_KEY_BITS - LW_NODE_QUEUE_BITS)
@@ -116,7 +123,7 @@ static inline struct lw_node *lw_hq_queue_of(union lw_word *lock, uint32_t numa_
 	return queues ? &queues[lw_hq_key(lock) >> LW_HQ_ID_BITS] : NULL;
 }
 
-/* `waiters` with the waiter of this tail as the last. */
+/* `waiters` of a queue that `lock` uses, whose last waiter has the tail `tail`. */
 static inline uint64_t lw_hq_waiters(union lw_word *lock, uint32_t tail)
 {
 	uint64_t id = lw_hq_key(lock) & LW_HQ_LOW(LW_HQ_ID_BITS);
@@ -144,11 +151,11 @@ static inline void lw_hq_init(struct lw_node *node)
 
 enum lw_hq_role {
 	LW_HQ_ALONE, /* has a place of its own */
-	LW_HQ_LEADS,
-	LW_HQ_HEADS, /* in the word's queue, too */
+	LW_HQ_LEADS, /* is first in the queue of its NUMA node, which has no place yet */
+	LW_HQ_HEADS, /* is queue head */
 };
 
-/* Queue with those of our node, until we are first. */
+/* Join the queue of our NUMA node, and wait until we are the first in it. */
 static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
 {
 	uint64_t old = lw_load(&me->queue->waiters, relaxed);
@@ -168,12 +175,12 @@ static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
 	return lw_mcs_wait(me->node) == LW_NODE_HEAD ? LW_HQ_HEADS : LW_HQ_LEADS;
 }
 
-/* We were made head by the head before, through this node. */
+/* The head's role was handed over to us through `node`. */
 static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_node *node)
 {
 	union lw_hq_history h = {.packed = lw_load(&node->history, relaxed)};
 
-	/* Who still queues by itself in NUMA mode says nothing about it. */
+	/* A waiter with a place of its own, in NUMA mode, says nothing about the mode. */
 	bool counts = me->queue || !h.numa_mode;
 
 	h.handoffs += counts && h.handoffs < LW_HANDOFFS_MAX;
@@ -194,6 +201,7 @@ static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_no
 	me->history = h;
 }
 
+/* Hand over the head's role. */
 static lw_always_inline void lw_hq_pass(struct lw_hq_waiter *me, struct lw_node *next)
 {
 	lw_store(&next->history, me->history.packed, relaxed);
@@ -205,7 +213,10 @@ static inline bool lw_hq_has_seen_enough(const union lw_hq_history *h)
 	return h->handoffs > lw_tunable(hqlock_general_handoffs_turn_numa);
 }
 
-/* Plain mode: is there enough contention across nodes? The more doubts, the more it takes. */
+/*
+ * Plain mode: is there enough contention across NUMA nodes? The more often NUMA mode has not paid
+ * (`doubts`), the more hand-overs it takes.
+ */
 static inline bool lw_hq_is_contended(const union lw_hq_history *h, uint32_t doubts)
 {
 	uint64_t handoffs = h->handoffs >> doubts / LW_HQ_DOUBT;
@@ -216,20 +227,20 @@ static inline bool lw_hq_is_contended(const union lw_hq_history *h, uint32_t dou
 	       h->remote >= lw_tunable(hqlock_remote_handoffs_turn_numa);
 }
 
-/* NUMA mode, nobody is left: go on with it? */
+/* NUMA mode, and no thread waits any more: keep the mode? */
 static inline bool lw_hq_keeps_numa(const union lw_hq_history *h)
 {
 	return h->remote >= lw_tunable(hqlock_remote_handoffs_keep_numa) ||
 	       lw_chance(lw_tunable(hqlock_probability_of_force_stay_numa), 10000);
 }
 
-/* Another node is to have its turn? So it is when local hand-offs cannot be counted further. */
+/* Is it another NUMA node's turn? Also when local hand-overs cannot be counted any further. */
 static inline bool lw_hq_is_unfair(const union lw_hq_history *h)
 {
 	return h->local >= lw_tunable(hqlock_fairness_threshold) || h->local == LW_HANDOFFS_MAX;
 }
 
-/* The service bits that `val` is to have next. `empty`: nobody is left. */
+/* The service bits that follow those of `val`. `empty`: no thread waits any more. */
 static lw_always_inline uint32_t lw_hq_service(uint32_t val, const union lw_hq_history *h,
 					       bool empty)
 {
@@ -242,7 +253,7 @@ static lw_always_inline uint32_t lw_hq_service(uint32_t val, const union lw_hq_h
 		return lw_hq_is_contended(h, doubts) ? same | LW_HQ_NUMA : same;
 	if (empty)
 		return lw_hq_keeps_numa(h) ? same : plain;
-	/* Now and then: do hand-offs stay within nodes? Else plain queueing is cheaper. */
+	/* Now and then: do hand-overs stay within NUMA nodes? If not, plain queueing is cheaper. */
 	if (!lw_hq_has_seen_enough(h))
 		return same;
 	if (h->remote <= h->handoffs / LW_HQ_WORTH)
@@ -258,7 +269,7 @@ static inline void lw_hq_count_mode(uint32_t before, uint32_t service)
 		lw_count(numa_mode_left);
 }
 
-/* Nobody else waits: (t,0,0) -> (0,0,1). False if the word is not `*val` any more. */
+/* (t,0,0) -> (0,0,1): no other thread waits. False if the word is not `*val` any more. */
 static lw_always_inline bool lw_hq_try_take_last(union lw_word *lock, uint32_t *val,
 						 uint32_t service)
 {
@@ -270,7 +281,7 @@ static lw_always_inline bool lw_hq_try_take_last(union lw_word *lock, uint32_t *
 	return true;
 }
 
-/* There is a tail, so only the queue head may: (t,0,0) -> (t,0,1) */
+/* (t,0,0) -> (t,0,1): only the queue head may do this while there is a tail */
 static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union lw_hq_history *h)
 {
 	uint16_t before = val & LW_SERVICE_MASK, now = before;
@@ -281,18 +292,21 @@ static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union
 		lw_hq_count_mode(before, service);
 		now = service;
 	} else {
-		/* Also if the pending bit has been set: another head will try. */
+		/* Also if the pending bit has been set: a later head will change the mode. */
 		lw_field_store(lock, locked, LW_LOCKED, relaxed);
 		now = before;
 	}
-	/* Count anew in a mode that is new, or that is to go on. */
+	/* Count from zero when the mode has changed, or has just been confirmed. */
 	if (h->numa_mode != !!(now & LW_HQ_NUMA))
 		*h = (union lw_hq_history){.numa_node = h->numa_node, .numa_mode = !h->numa_mode};
 	else if (h->numa_mode && now == service && lw_hq_has_seen_enough(h))
 		h->handoffs = h->remote = 0;
 }
 
-/* (lock,me) -> 0: false if we are not the last of our node. Its queue is out of the word's. */
+/*
+ * (lock,me) -> 0. False if we are not the last waiter of our NUMA node. Its queue is out of the
+ * word's queue.
+ */
 static lw_always_inline bool lw_hq_try_release(struct lw_hq_waiter *me)
 {
 	uint64_t self = me->self;
@@ -303,7 +317,10 @@ static lw_always_inline bool lw_hq_try_release(struct lw_hq_waiter *me)
 	return true;
 }
 
-/* We have the lock, and our node's queue is out of the word's: free, or the next one's to lead. */
+/*
+ * We have the lock, and the queue of our NUMA node is out of the word's queue: free it, or make the
+ * next waiter its leader.
+ */
 static lw_always_inline void lw_hq_leave(struct lw_hq_waiter *me, struct lw_node *next)
 {
 	if (!me->queue || (!next && lw_hq_try_release(me)))
@@ -313,10 +330,10 @@ static lw_always_inline void lw_hq_leave(struct lw_hq_waiter *me, struct lw_node
 	lw_mcs_handoff(next, LW_HQ_LEADER);
 }
 
-/* We are queue head: take the lock and make somebody else head. */
+/* We are queue head: take the lock, and hand over the head's role. */
 static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter *me, bool led)
 {
-	struct lw_node *next = NULL;  /* of our node */
+	struct lw_node *next = NULL;  /* in the queue of our NUMA node */
 	struct lw_node *after = NULL; /* in the word's queue */
 	uint32_t val;
 	bool last;
@@ -328,8 +345,8 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 	if (next || after)
 		lw_prefetch_write(next ? &next->locked : &after->locked);
 	/*
-	 * Nobody of our node came while we had a place, so nobody will soon. Release the
-	 * queue now: once we have the lock, others would wait for that.
+	 * No waiter of our NUMA node came while we had a place, so probably none will soon. Free
+	 * the queue now: once we have the lock, other threads would wait for that.
 	 */
 	if (led && me->queue && after && lw_hq_try_release(me)) {
 		me->queue = NULL;
@@ -378,7 +395,7 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, stru
 	uint32_t val, old;
 
 	lw_hq_init(node);
-	/* The node's lines may have been cold: has the lock become free meanwhile? */
+	/* The node's lines may have been cold. Has the lock become free meanwhile? */
 	val = lw_load(&lock->val, relaxed);
 	/* (0,0,0) -> (0,0,1) */
 	if (lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire))
@@ -411,16 +428,24 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, stru
 	lw_hq_head(lock, &me, role == LW_HQ_LEADS);
 }
 
-static lw_always_inline enum lw_queue_end lw_hq_queue(union lw_word *lock, uint32_t tail,
-						      struct lw_node *node,
-						      const struct lw_wait_limit *limit)
+static lw_always_inline enum lw_wait_outcome lw_hq_queue(union lw_word *lock, uint32_t tail,
+							 struct lw_node *node,
+							 const struct lw_wait_limit *limit)
 {
 	(void)limit;
 	lw_hq_wait(lock, tail, node);
-	return LW_QUEUE_ACQUIRED;
+	return LW_WAIT_ACQUIRED;
 }
 
-/* Free, but not as the fast path expects it: so that it soon is, have a doubt less each time. */
+static const struct lw_wait_policy lw_hq_wait_policy = {
+	.queue = lw_hq_queue,
+	.nodeless = lw_spin_nodeless,
+};
+
+/*
+ * The lock is free, but its word is not the one that the fast path expects. Remove one doubt each
+ * time, so that it soon is.
+ */
 static lw_always_inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t *val)
 {
 	union lw_hq_history none = {.packed = 0};
@@ -433,7 +458,7 @@ static lw_always_inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t *
 void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
 {
 	if (!lw_word_is_free(val) || !lw_hq_try_take_free(&lock->word, &val))
-		lw_queued_slowpath(&lock->word, val, lw_hq_queue);
+		lw_pending_or_queue(&lock->word, val, &lw_hq_wait_policy);
 }
 
 LW_DESCRIBE(

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * HQ-spinlock, the hierarchical queued spinlock: 4 bytes. Fast path here, slow path in
- * queued.h and hq.c.
+ * HQ-spinlock, the hierarchical queued spinlock: 4 bytes. Slow path: hq.c. Locking is an acquire
+ * operation, unlocking a release operation.
  *
- * Its service bits stay for its life, so unlike other locks it is not all zero when
- * unlocked:
+ * Its service bits keep their meaning for the lock's whole life. So, unlike other locks, it is not
+ * all zero when unlocked:
  *
- *   bit 9      LW_HQ         it is a HQ-spinlock
- *   bit 10     LW_HQ_NUMA    its mode: waiters queue with those of their NUMA node
- *   bits 11-13 LW_HQ_DOUBTS  how often that mode was left for not being worth it
+ *   bit 9      LW_HQ         the lock is an HQ-spinlock
+ *   bit 10     LW_HQ_NUMA    the mode: waiters queue with those of their NUMA node
+ *   bits 11-13 LW_HQ_DOUBTS  how often that mode was left because it did not pay
  *
- * A word without LW_HQ is a plain queued spinlock to all functions here.
+ * All functions here treat a word without LW_HQ as a plain queued spinlock.
  */
 #ifndef LW_HQ_H
 #define LW_HQ_H

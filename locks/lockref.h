@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * lockref: a lock and a count of references in one 8-byte word, written
- * (lock, count). While the lock is free the count changes by compare-and-swap of
- * the whole word, so whoever holds the lock has the count to itself:
+ * lockref: a lock and a count of references in one 8-byte word, written (lock, count). While the
+ * lock is free the count changes by a compare-and-swap of the whole word. So the holder of the lock
+ * is the only thread that changes the count.
  *
  *             get, put: compare-and-swap
  *                  ,------.
@@ -12,30 +12,30 @@
  *    v             | unlock
  *   (held, n) -> (held, m) -> ...      plain stores of the holder
  *                  |
- *                  `-> (held, dead)    mark_dead: for good, nobody gets it any more
+ *                  `-> (held, dead)    mark_dead: for good, no thread gets a reference any more
  *
- * Who finds the lock held, or loses the race for the word too often, takes the
- * lock and changes the count as its holder.
+ * A thread that finds the lock held, or loses the race for the word too often, takes the lock and
+ * changes the count as its holder.
  *
- * A get acquires, a put releases: what was done with a reference comes before
- * what is done by whoever takes the lock, or the last reference, after its put; and
- * what holders of the lock did comes before what is done with a later reference.
- * The holder's store of the count is relaxed: its unlock releases it, and a
- * compare-and-swap of the whole word that sees the lock free sees that count too.
+ * Promises: no get or put is lost; none happens while another thread holds the lock; no thread gets
+ * a dead reference, except by lw_lockref_X_get(); those of the lock.
  *
- * Promises: no get or put is lost; none happens while the lock is held, but by its
- * holder; nobody gets a dead one but by lw_lockref_X_get(); those of the lock.
+ * Orders: a get acquires, a put releases. So what a thread did with its reference comes before what
+ * another does that takes the lock, or the last reference, after the put; and what holders of the
+ * lock did comes before what is done with a later reference. The holder's store of the count is
+ * relaxed: its unlock releases it, and a compare-and-swap of the whole word that sees the lock free
+ * sees that count too.
  */
 #ifndef LW_LOCKREF_H
 #define LW_LOCKREF_H
 
 #include "operations.h"
 
-/* So many races lost in a row: queue for the lock rather than compete for its line. */
+/* After so many lost races in a row, queue for the lock rather than compete for its cache line. */
 #define LW_LOCKREF_TRIES 100
-/* Any count below 0 is dead. This one stays so, whatever gets and puts come yet. */
+/* Any count below 0 is dead. This one stays below 0, whatever gets and puts follow. */
 #define LW_LOCKREF_DEAD (-0x40000000)
-/* No count is less. */
+/* The least count. */
 #define LW_LOCKREF_ANY (-0x7fffffff - 1)
 
 union lw_lockref {
@@ -55,7 +55,7 @@ union lw_lockref_value {
 	uint64_t word;
 };
 
-/* What a lockref knows of the lock in it: a compile-time constant, so all calls are direct. */
+/* The lock in a lockref: a compile-time constant, so that all calls are direct. */
 struct lw_lockref_lock {
 	bool (*is_unlocked)(uint32_t val);
 	void (*lock)(void *lock);
@@ -64,11 +64,12 @@ struct lw_lockref_lock {
 
 enum lw_lockref_result {
 	LW_LOCKREF_DONE,
-	LW_LOCKREF_REFUSED, /* the count was below the least */
-	LW_LOCKREF_BUSY,    /* the lock is held, or others were faster */
+	LW_LOCKREF_REFUSED, /* the count was below `least` */
+	LW_LOCKREF_BUSY,    /* the lock is held, or too many races were lost */
 };
 
-/* What becomes of `now`, if the lock is free and the count at least `least`. */
+/* Gives in *next the word that follows `now`, if the lock is free and the count at least `least`.
+ */
 static lw_always_inline enum lw_lockref_result lw_lockref_next(uint64_t now,
 							       const struct lw_lockref_lock *lock,
 							       int32_t least, int32_t change,
@@ -103,7 +104,7 @@ lw_lockref_raise(union lw_lockref *ref, const struct lw_lockref_lock *lock, int3
 	return LW_LOCKREF_BUSY;
 }
 
-/* If it is done, *left is the new count. */
+/* Put a reference by a compare-and-swap. If that is DONE, *left is the new count. */
 static lw_always_inline enum lw_lockref_result lw_lockref_lower(union lw_lockref *ref,
 								const struct lw_lockref_lock *lock,
 								int32_t least, int32_t *left)
@@ -125,7 +126,7 @@ static lw_always_inline enum lw_lockref_result lw_lockref_lower(union lw_lockref
 	return LW_LOCKREF_BUSY;
 }
 
-/* Fixed while the lock is held. */
+/* The count; it does not change while the lock is held by the caller. */
 static lw_always_inline int32_t lw_lockref_read_count(union lw_lockref *ref)
 {
 	return lw_load(&ref->count, relaxed);
@@ -150,7 +151,8 @@ static lw_always_inline bool lw_lockref_change_held(union lw_lockref *ref, int32
 	return true;
 }
 
-/* The end of an attempt without the lock: if that was busy, the same with it. */
+/* Finish an attempt without the lock that had this result: if it was BUSY, repeat it with the lock.
+ */
 static lw_always_inline bool lw_lockref_settle(union lw_lockref *ref,
 					       const struct lw_lockref_lock *lock,
 					       enum lw_lockref_result result, int32_t least,
@@ -205,7 +207,7 @@ static lw_always_inline int32_t lw_lockref_put_free(union lw_lockref *ref,
 
 	if (lw_lockref_lower(ref, lock, 1, &left) != LW_LOCKREF_DONE)
 		return -1;
-	/* All that others did with their references comes before what is done by the last. */
+	/* What others did with their references comes before what we do after the last put. */
 	if (left == 0)
 		lw_fence(acquire);
 	return left;
@@ -218,12 +220,12 @@ static lw_always_inline int32_t lw_lockref_put_free(union lw_lockref *ref,
 /* clang-format on */
 
 /*
- * Define union lw_lockref_<id>, that contains a lock of type lock_type with
- * lw_<id>_lock() and its kin, which is unlocked if its 4 bytes are `word`; and the
+ * Define union lw_lockref_<id>, which contains a lock of type lock_type that has lw_<id>_lock(),
+ * lw_<id>_trylock() and lw_<id>_unlock(), and is unlocked when its 4 bytes are `word`; and the
  * operations on it:
  *
  *   init          n references, unlocked; nobody else uses it yet
- *   get           get a reference; who calls has one, or has the lockref to itself
+ *   get           get a reference; the caller has one, or has the lockref to itself
  *   get_not_zero  get one if there is one; false if there is none, or it is dead
  *   get_not_dead  get one unless it is dead
  *   put_or_lock   put a reference and give true, unless it is the last (or there

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * MCS: an explicit queue of nodes lent by the callers from lock to unlock. Each
- * waiter spins on its own node, so a hand-off costs a constant number of line
- * transfers. FIFO. The lock is the pointer to the last node, NULL when free.
+ * MCS lock: a queue of nodes that the callers lend from lock to unlock. The lock is a pointer to
+ * the last node, NULL when free.
+ *
+ *   NULL -- first thread --> node -- others queue --> last node
+ *   a thread that unlocks: NULL if it was the last, else its successor has the lock
+ *
+ * Each waiter polls its own node, so a hand-over costs a constant number of cache line transfers.
+ *
+ * Promises: mutual exclusion; FIFO.
+ *
+ * Orders: the exchange of the tail releases the node's initialisation and acquires the last
+ * holder's critical section if the lock was free; `next` and `locked` are a release and acquire
+ * pair each.
  */
 #ifndef LW_MCS_H
 #define LW_MCS_H
@@ -23,7 +33,7 @@ static inline bool lw_mcs_trylock(struct lw_mcs *lock, struct lw_mcs_node *node)
 	struct lw_mcs_node *tail = NULL;
 
 	lw_store(&node->next, NULL, relaxed);
-	/* NULL -> node; release: whoever finds us there may link to us */
+	/* NULL -> node; release: a thread that finds our node links its own to it */
 	return lw_try_cmpxchg(&lock->tail, &tail, node, acq_rel);
 }
 
@@ -33,7 +43,7 @@ static inline void lw_mcs_lock(struct lw_mcs *lock, struct lw_mcs_node *node)
 
 	lw_store(&node->next, NULL, relaxed);
 	lw_store(&node->locked, 0, relaxed);
-	/* tail -> node; release: our node is set up before anyone finds it */
+	/* tail -> node; release: our node is initialised before another thread finds it */
 	prev = lw_xchg(&lock->tail, node, acq_rel);
 	if (prev) {
 		lw_store(&prev->next, node, release);
@@ -48,7 +58,7 @@ static inline void lw_mcs_unlock(struct lw_mcs *lock, struct lw_mcs_node *node)
 	if (!next) {
 		struct lw_mcs_node *tail = node;
 
-		/* node -> NULL, if nobody came */
+		/* node -> NULL, if no thread has queued behind us */
 		if (lw_try_cmpxchg(&lock->tail, &tail, NULL, release))
 			return;
 		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);

@@ -1,71 +1,71 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The mutex of programs, a policy of the queue whose waiters halt (halting.h).
+ * The mutex of programs: a queue whose waiters spin, then park; arriving threads may steal; NUMA
+ * nodes are grouped.
  *
- * Whoever runs takes a free mutex, past those who queue, until the first of them has looked for it
- * mutex_steal_window times, and does not sleep, or has slept mutex_starvation_limit times in vain;
- * then the mutex is handed to that one. Waiters spin mutex_spin looks, less if the one before them
- * sleeps, then sleep. Who would queue behind a sleeper first looks for a short while, as long as a
- * short critical section, whether it can do without: a queue that sleeps drains slower than it
- * fills. While the first waits, it brings one of its NUMA node that spins to the second place, so
- * that mutex and data stay on a node; whom that passes waits for mutex_group such waiters at most.
+ *   free    (*,0,0) -- any thread that runs: compare-and-swap --> held (*,0,1)
+ *   held    (*,*,1) -- unlock, the queue head runs            --> free (*,*,0)
+ *   parked  (*,*,1) -- unlock                                 --> (*,*,2) --> (*,*,0), head woken
+ *   favoured (*,1,0) -- only the queue head acquires          --> held (*,0,1)
  *
- * Read-modify-writes: one for lock and unlock of a free mutex. One that waits in the queue and does
- * not sleep makes two, one more if it has to forbid stealing, and its predecessor one to make it
- * head.
+ * A thread that runs takes a free mutex, past threads that queue: a parked thread takes long to
+ * wake, and the mutex would be idle meanwhile. That ends, and the mutex goes to the queue head,
+ * when the head has spun for mutex_steal_window polls and does not park, or has had
+ * mutex_starvation_limit defeats.
+ *
+ * Waiters spin for mutex_spin polls, or less if their predecessor has parked, then they park. A
+ * thread that would queue behind a parked waiter first spins for mutex_arrival_spin polls, about as
+ * long as a short critical section, because a queue of parked waiters drains slower than it fills.
+ *
+ * The queue head moves a spinning waiter of its own NUMA node to the place behind it, so that mutex
+ * and data stay on the node. A waiter that is passed waits for mutex_group such waiters at most.
+ *
+ * Cost, in read-modify-writes: one to lock and unlock a free mutex. A waiter that queues and does
+ * not park makes two, and one more if it disables stealing; its predecessor makes one to hand over
+ * the head's role.
+ *
+ * Promises: mutual exclusion; no waiter is lost, and none starves: the starvation limit; correct
+ * without a free queue node.
+ *
+ * Orders: the compare-and-swap that acquires and the store that releases are an acquire and release
+ * pair on `locked`. All other changes of the word are advice to acquire it (see parking_word.h) or
+ * belong to the queue, whose hand-overs are acquire and release pairs of their own.
  */
-#include "halting.h"
 #include "lock_type.h"
 #include "mutex.h"
+#include "parking.h"
 
-static lw_always_inline struct lw_halting lw_mutex_how(void)
+static lw_always_inline struct lw_parking_policy lw_mutex_policy(void)
 {
-	return (struct lw_halting){
-		.steal = true,
-		.halt = true,
-		.kick_at_unlock = true,
-		.wait_early = true,
-		.latencies = lw_tunable(pv_latencies),
-		.group = lw_numa_aware(mutex) ? (uint32_t)lw_tunable(mutex_group) : 0,
-		.linger = (uint32_t)lw_tunable(mutex_arrival_spin),
-		.linger_late = true,
+	return (struct lw_parking_policy){
 		.spin = (uint32_t)lw_tunable(mutex_spin),
-		.claim = (uint32_t)lw_tunable(mutex_starvation_limit),
-		.overtake = (uint32_t)lw_tunable(mutex_steal_window),
+		.latencies = lw_tunable(pv_latencies),
+		.stealing =
+			{
+				.on_arrival = true,
+				.arrival_spin = (uint32_t)lw_tunable(mutex_arrival_spin),
+				.arrival_spin_if_parked = true,
+				.window = (uint32_t)lw_tunable(mutex_steal_window),
+				.starvation_limit = (uint32_t)lw_tunable(mutex_starvation_limit),
+			},
+		.parking =
+			{
+				.enabled = true,
+				.early = true,
+				.wake_at_unlock = true,
+			},
+		.locality =
+			{
+				.group = lw_numa_aware(mutex) ? (uint32_t)lw_tunable(mutex_group)
+							      : 0,
+			},
 	};
 }
 
-static lw_always_inline enum lw_queue_end lw_mutex_queue(union lw_word *lock, uint32_t tail,
-							 struct lw_node *node,
-							 const struct lw_wait_limit *limit)
-{
-	return lw_halting_queue(lock, tail, node, limit, lw_mutex_how());
-}
-
-static lw_always_inline bool lw_mutex_nodeless(union lw_word *lock,
-					       const struct lw_wait_limit *limit)
-{
-	return lw_halting_nodeless(lock, limit, lw_mutex_how());
-}
-
-bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
-{
-	return lw_halting_arrive(&mutex->word, lw_mutex_how()) ||
-	       lw_queued_wait(&mutex->word, limit, lw_mutex_queue, lw_mutex_nodeless);
-}
-
-void lw_mutex_lock_slow(struct lw_mutex *mutex)
-{
-	lw_mutex_lock_limited(mutex, NULL);
-}
-
-void lw_mutex_unlock_slow(struct lw_mutex *mutex)
-{
-	lw_halting_unlock_slow(&mutex->word, lw_mutex_how());
-}
+LW_DEFINE_PARKING_LOCK(mutex)
 
 LW_DESCRIBE_LIMITED(mutex, struct lw_mutex,
-		    .summary = "sleeping lock: waiters spin, then sleep; arrivals may steal; NUMA-aware",
+		    .summary = "waiters spin, then park; arrivals may steal; NUMA-aware",
 		    .traits = LW_TAIL_WORD | LW_NUMA_AWARE,
 		    .origin = "Long's pvqspinlock of 2015 as a mutex; grouping after Kashyap and "
 			      "others, ShflLock, 2019");

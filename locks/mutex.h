@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The mutex of programs: 4 bytes, waiters spin for a while and then sleep. Fast path here, one
- * atomic read-modify-write for lock and unlock together; slow path in halting.h and mutex.c.
+ * The mutex of programs: 4 bytes, all zero when unlocked. Waiters spin for a while and then park.
+ * A free mutex takes one atomic read-modify-write to lock and unlock. Slow path: mutex.c.
+ *
+ * lw_mutex_lock() is an acquire operation, lw_mutex_unlock() a release operation.
  */
 #ifndef LW_MUTEX_H
 #define LW_MUTEX_H
 
-#include "lock_word.h"
+#include "parking_word.h"
 
 struct lw_mutex {
 	union lw_word word;
@@ -15,7 +17,7 @@ struct lw_mutex {
 struct lw_wait_limit;
 
 LW_EXPORT void lw_mutex_lock_slow(struct lw_mutex *mutex);
-/* False if `limit` has ended before the mutex was free. */
+/* False if the wait limit was reached before the mutex was ours. NULL: no limit. */
 LW_EXPORT bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit);
 LW_EXPORT void lw_mutex_unlock_slow(struct lw_mutex *mutex);
 
@@ -24,16 +26,6 @@ static inline bool lw_mutex_trylock(struct lw_mutex *mutex)
 	return lw_word_take(&mutex->word);
 }
 
-static inline void lw_mutex_lock(struct lw_mutex *mutex)
-{
-	if (lw_unlikely(!lw_word_take(&mutex->word)))
-		lw_mutex_lock_slow(mutex);
-}
-
-static inline void lw_mutex_unlock(struct lw_mutex *mutex)
-{
-	if (lw_unlikely(lw_word_release(&mutex->word)))
-		lw_mutex_unlock_slow(mutex);
-}
+LW_DEFINE_PARKING_FAST_PATH(mutex)
 
 #endif

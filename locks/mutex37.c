@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The sleeping mutex of Linux 3.7, and what "read first" made of it in 3.10.
+ * The mutex of Linux 3.7, whose waiters park, and the same with the "read first" of Linux 3.10.
  *
- *   count   1 --- acquire ---> 0 --- arrival that finds it held ---> -1, -2, ...
- *           ^                  |                                         |
- *           |<--- release -----'   somebody waits for the first time: -1 |
- *           `--- release under wait_lock, wakes the first waiter <-------'
+ *   count   1 --- acquire ---> 0 --- an arrival finds it held ---> -1, -2, ...
+ *           ^                  |                                       |
+ *           |<--- release -----'   the first thread that waits: -1     |
+ *           `--- release under wait_lock, wakes the first waiter <-----'
  *
- * Whoever arrives counts down and has the mutex if that was 1. Otherwise it spins for as long as
- * the owner runs, on the line of the count, like all others who spin; then it queues under
- * wait_lock, sets the count to -1 and sleeps. A release that finds the count negative sets it to 1
- * under wait_lock and wakes the first waiter, who tries again as everybody else may: who runs goes
- * first.
+ * An arriving thread decrements the count, and has the mutex if the count was 1. Otherwise it spins
+ * on the count for as long as the owner runs, together with all other threads that spin. Then it
+ * queues under wait_lock, sets the count to -1 and parks. A release that finds the count negative
+ * sets it to 1 under wait_lock and wakes the first waiter, which competes like any other thread: a
+ * thread that runs goes first.
  *
- * mutex37 writes without looking: each round of spinning that sees no owner is a compare-and-swap,
- * and each time a waiter asks for the count an exchange, two of them before it first sleeps.
- * mutex310 reads first, and writes if what it read is not what it would write. A count that is
- * negative already says to the holder all that -1 says, as x86 has it.
+ * mutex37 writes without reading first. Each round of spinning that sees no owner is a
+ * compare-and-swap, and a waiter asks for the count by an exchange, twice before it first parks.
+ * mutex310 reads first, and writes only if that changes the value. A negative count already tells
+ * the holder what -1 tells it, as on x86.
  *
- * Promises: mutual exclusion; no lost waiter: a waiter is in the list, and the count is negative as
- * seen under wait_lock, before it sleeps. From then on until it is awake the mutex is released
- * under wait_lock only, or by one who took it after the waiter had been woken.
+ * Promises: mutual exclusion; no waiter is lost: before a waiter parks it is in the list, and the
+ * count is negative as seen under wait_lock. From then until it is awake, the mutex is released
+ * under wait_lock only, or by a thread that took it after the waiter had been woken.
+ *
+ * Orders: every change of the count that acquires the mutex is an acquire, every one that releases
+ * it a release. The list and its nodes are protected by wait_lock.
  */
 #include "lock_type.h"
 #include "mutex37.h"
-#include "queue_node.h"
+#include "queue_slot.h"
 
-/* A waiter's `locked`. */
-#define LW_MUTEX_SLEEPING 0
-#define LW_MUTEX_WOKEN	  1
+/* `locked` of a waiter's queue node. */
+#define LW_MUTEX_PARKED 0
+#define LW_MUTEX_WOKEN	1
 
 #define LW_MUTEX_FREE	 1u
 #define LW_MUTEX_HELD	 0u
 #define LW_MUTEX_WAITERS UINT32_MAX /* -1 */
 
-/* Looks at the owner field before the owner is looked at. */
-#define LW_OWNER_LOOKS 64
+/* Polls of the owner field between two checks that the owner still runs. */
+#define LW_OWNER_POLLS 64
 
 static inline bool lw_count_mutex_shows_waiters(uint32_t count)
 {
@@ -59,7 +62,7 @@ static inline bool lw_count_mutex_trylock_spinning(struct lw_count_mutex *mutex,
 	       lw_count_mutex_trylock(mutex);
 }
 
-/* Spin while that pays; true if the mutex is ours. */
+/* Spin while the owner runs. True if the mutex is ours. */
 static bool lw_count_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 {
 	for (uint32_t rounds = (uint32_t)lw_tunable(mutex37_spin); rounds > 0; rounds--) {
@@ -71,16 +74,17 @@ static bool lw_count_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 			if (!lw_is_running(owner) || lw_should_yield())
 				return false;
 			now = lw_await_ne_bounded(&mutex->owner, ~(uintptr_t)0, owner,
-						  LW_OWNER_LOOKS);
+						  LW_OWNER_POLLS);
 			if (now == owner)
 				continue;
-			/* It went from hand to hand: too many want it. */
+			/* It went to another thread: too many compete. */
 			if (now)
 				return false;
 		}
 		if (lw_count_mutex_trylock_spinning(mutex, read_first))
 			return true;
-		/* Whoever has not said yet that it is the owner may want this CPU. */
+		/* A thread that has acquired the mutex, but not set `owner` yet, may need this CPU.
+		 */
 		if (!owner && lw_should_yield())
 			return false;
 		lw_pause();
@@ -88,7 +92,7 @@ static bool lw_count_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 	return false;
 }
 
-/* Under wait_lock: is the mutex ours? Otherwise its release will look for waiters. */
+/* Under wait_lock: is the mutex ours? If not, its release will look for waiters. */
 static inline bool lw_count_mutex_ask(struct lw_count_mutex *mutex, bool read_first)
 {
 	if (read_first && lw_count_mutex_shows_waiters(lw_load(&mutex->count, relaxed)))
@@ -110,7 +114,7 @@ static inline void lw_count_mutex_enlist(struct lw_count_mutex *mutex, struct lw
 	lw_store(&mutex->last, node, relaxed);
 }
 
-/* From any place: whoever is awake may be served. Gives whether nobody waits any more. */
+/* Any waiter that is awake may leave. True if no other thread waits. */
 static inline bool lw_count_mutex_delist(struct lw_count_mutex *mutex, struct lw_node *node)
 {
 	struct lw_node *prev = lw_load(&node->prev, relaxed);
@@ -137,15 +141,15 @@ static void lw_count_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail, str
 	lw_count_mutex_enlist(mutex, node);
 	acquired = lw_count_mutex_ask(mutex, read_first);
 	while (!acquired && !lw_count_mutex_ask(mutex, read_first)) {
-		lw_store(&node->locked, LW_MUTEX_SLEEPING, relaxed);
+		lw_store(&node->locked, LW_MUTEX_PARKED, relaxed);
 		lw_ticket_unlock(&mutex->wait_lock);
 		lw_count(halts_in_queue);
-		lw_park(&node->locked, LW_MUTEX_SLEEPING, NULL);
+		lw_park(&node->locked, LW_MUTEX_PARKED, NULL);
 		lw_ticket_lock(&mutex->wait_lock);
 	}
 	lw_store(&mutex->owner, lw_runner(), relaxed);
 	if (lw_count_mutex_delist(mutex, node))
-		/* -1 -> 0; who has counted down meanwhile is about to ask */
+		/* -1 -> 0; a thread that has decremented it meanwhile will ask under wait_lock */
 		lw_store(&mutex->count, LW_MUTEX_HELD, relaxed);
 	lw_ticket_unlock(&mutex->wait_lock);
 	lw_count(queued_acquisitions);
@@ -201,7 +205,7 @@ static void lw_count_mutex_unlock_slow(struct lw_count_mutex *mutex)
 	lw_store(&mutex->count, LW_MUTEX_FREE, release);
 	first = lw_load(&mutex->first, relaxed);
 	if (first) {
-		/* It may be awake already, but stays in the list until it has had wait_lock. */
+		/* It may be awake already, but stays in the list until it gets wait_lock. */
 		lw_store(&first->locked, LW_MUTEX_WOKEN, relaxed);
 		lw_count(kicks_at_unlock);
 		lw_unpark(&first->locked, lw_tail_slot(lw_load(&first->tail, relaxed)));
@@ -212,7 +216,7 @@ static void lw_count_mutex_unlock_slow(struct lw_count_mutex *mutex)
 static inline void lw_count_mutex_unlock(struct lw_count_mutex *mutex)
 {
 	lw_store(&mutex->owner, 0, relaxed);
-	/* 0 -> 1, or one more, and held still */
+	/* 0 -> 1, or one more while waiters keep it negative */
 	if (lw_count_mutex_shows_waiters(lw_fetch_add(&mutex->count, 1, release)))
 		lw_count_mutex_unlock_slow(mutex);
 }

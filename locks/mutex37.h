@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The sleeping mutex of Linux 3.7, which counts, and mutex310, the same with the "read first" of
- * Linux 3.10: 32 bytes. The code is in mutex37.c.
+ * The mutex of Linux 3.7, which counts, and mutex310, the same with the "read first" of Linux 3.10:
+ * 32 bytes. For comparison. Code: mutex37.c.
  */
 #ifndef LW_MUTEX37_H
 #define LW_MUTEX37_H
@@ -11,11 +11,11 @@
 struct lw_node;
 
 struct lw_count_mutex {
-	lw_atomic(
-		uint32_t) count; /* as int32_t: 1 free, 0 held, negative held and somebody waits */
+	/* as int32_t: 1 free, 0 held, negative held with waiters */
+	lw_atomic(uint32_t) count;
 	union lw_ticket wait_lock;
-	lw_atomic(uintptr_t) owner; /* lw_runner() of the holder; 0: none, or not said yet */
-	/* The waiters, in order; under wait_lock. */
+	lw_atomic(uintptr_t) owner; /* lw_runner() of the holder; 0: none, or not set yet */
+	/* The waiters in order, protected by wait_lock. */
 	lw_atomic(struct lw_node *) first;
 	lw_atomic(struct lw_node *) last;
 };

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The paravirt ticket lock. A waiter that has spun for long says in its slot what it waits for,
- * marks the lock and, unless it is served, halts; whoever unlocks a marked lock looks through the
- * slots for the one to kick.
+ * The paravirt ticket lock. A waiter that has spun for long writes into its slot what it waits for,
+ * marks the lock, and halts if it is still not served. A thread that unlocks a marked lock searches
+ * the slots for the waiter to kick.
  *
- *   (m, n)   ---- waiter ---->  (m, n | 1)  the mark, in the ticket that is served
- *   (n + 2, n | 1)  -- holder n -->  (n + 2, n)   and away, when nobody else waits
+ *   (m, n)         ---- a waiter ---->  (m, n | 1)    the mark, in the ticket that is served
+ *   (n + 2, n | 1) ---- holder n ---->  (n + 2, n)    the mark is removed when nobody else waits
  *
- * Promises: mutual exclusion, FIFO; no lost waiter: its slot and then the mark are there before it
- * halts, and the mark stays as long as it waits, so whoever makes it served finds the slot.
+ * Promises: mutual exclusion; FIFO; no waiter is lost: a waiter writes its slot, then the mark,
+ * then halts. The mark stays for as long as it waits, so the thread that serves it finds the slot.
  *
- * What a slot waits for is one word, of ticket and lock: an interruption that waits for a lock too
- * leaves none there, and whom it has interrupted then does not halt but looks again. Two waits that
- * are the same in that word are both kicked, and a kick is a hint.
+ * Orders: drawing a ticket and polling the served one acquire, unlocking releases. The mark
+ * releases the slot, and the unlock that sees the mark acquires it.
+ *
+ * What a slot waits for is one word, made of ticket and lock. An interrupt that waits for a lock
+ * too removes it, and the waiter that it interrupted then does not halt but polls again. Two waits
+ * with the same word are both kicked, which is harmless, since a kick is a hint.
  */
 #include "lock_type.h"
 #include "pvticket.h"
 #include "surroundings.h"
 
-/* Never 0 */
+/* The word that stands for a wait for this ticket of this lock. Never 0. */
 static inline uint32_t lw_pvticket_want(struct lw_pvticket *lock, uint32_t ticket)
 {
 	return (uint32_t)(lw_scattered(lock) >> 48) << 16 | ticket | 1;
@@ -35,7 +38,7 @@ void lw_pvticket_lock_slow(struct lw_pvticket *lock, uint32_t mine)
 		if (!slot)
 			continue;
 		lw_store(&wanted->what, want, relaxed);
-		/* (*, n) -> (*, n | 1); release: what the slot says */
+		/* (*, n) -> (*, n | 1); release: the content of the slot */
 		val = lw_fetch_or(&lock->tickets.val, LW_PVTICKET_SLOW, release);
 		if ((val & LW_PVTICKET_SERVING) != mine) {
 			lw_count(halts_in_queue);
@@ -43,7 +46,7 @@ void lw_pvticket_lock_slow(struct lw_pvticket *lock, uint32_t mine)
 		}
 		lw_store(&wanted->what, 0, relaxed);
 	}
-	/* What the holders before us did */
+	/* acquire: the critical sections before ours */
 	val = lw_load(&lock->tickets.val, acquire);
 	/* (mine + 2, mine | 1) -> (mine + 2, mine) */
 	if (val == ((mine << 16) + LW_PVTICKET_NEXT + mine + LW_PVTICKET_SLOW))
@@ -51,7 +54,7 @@ void lw_pvticket_lock_slow(struct lw_pvticket *lock, uint32_t mine)
 	lw_slot_leave(slot);
 }
 
-/* It may be another's by now, or nobody's: nothing at `lock` is touched. */
+/* The lock is free or another thread's by now, or its memory is gone: nothing in it is touched. */
 void lw_pvticket_unlock_slow(struct lw_pvticket *lock, uint32_t serving)
 {
 	uint32_t slots = lw_slots();
@@ -60,7 +63,7 @@ void lw_pvticket_unlock_slow(struct lw_pvticket *lock, uint32_t serving)
 		struct lw_slot_wanted *wanted = lw_slot_wanted(slot);
 		uint32_t want = lw_pvticket_want(lock, serving);
 
-		/* what it wants -> 0 */
+		/* wanted -> 0 */
 		if (lw_load(&wanted->what, relaxed) == want &&
 		    lw_try_cmpxchg(&wanted->what, &want, 0, relaxed)) {
 			lw_count(kicks_at_unlock);

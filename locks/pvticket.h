@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The paravirt ticket lock, as in Linux 4.1: a ticket lock whose waiters halt. Fast path here, slow
- * path in pvticket.c. Tickets are even numbers; the lowest bit of the one that is served says that
- * some waiter may be halted. At most 32,767 threads may wait at once.
+ * The paravirt ticket lock of Linux 4.1: a ticket lock whose waiters halt. Tickets are even
+ * numbers; the lowest bit of the served one says that a waiter may be halted. At most 32,767
+ * threads may wait at once. Slow path: pvticket.c.
  */
 #ifndef LW_PVTICKET_H
 #define LW_PVTICKET_H
@@ -41,7 +41,7 @@ static inline void lw_pvticket_lock(struct lw_pvticket *lock)
 
 static inline void lw_pvticket_unlock(struct lw_pvticket *lock)
 {
-	/* (*, n) -> (*, n + 2); acquire: if some waiter is halted, see what it waits for */
+	/* (*, n) -> (*, n + 2); acquire: the slot of a halted waiter */
 	uint16_t serving = lw_field_fetch_add(&lock->tickets, serving, LW_PVTICKET_STEP, acq_rel);
 
 	if (lw_unlikely(serving & LW_PVTICKET_SLOW))

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Test-and-set: the unfair byte lock, test and test-and-set. Whoever sees the
- * byte clear first has it; waiters watch a shared copy and only then exchange.
- * Nothing bounds how long one waits.
+ * Test-and-set, the unfair byte lock, in the form test and test-and-set: a waiter polls a shared
+ * copy of the byte, and exchanges only when it has seen it clear.
+ *
+ *   0 free -- exchange --> 1 held -- store --> 0
+ *
+ * Promises: mutual exclusion. Nothing bounds how long a thread waits.
+ *
+ * Orders: the exchange that reads 0 acquires what the store of 0 released.
  */
 #ifndef LW_TAS_H
 #define LW_TAS_H

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Ticket lock: draw the next number, wait until it is served. FIFO. All waiters
- * watch the same line, so each hand-off costs as many transfers as there are
- * waiters. At most 65,535 threads may wait at once.
+ * Ticket lock: draw the next number, and wait until it is served. The word is (next, serving).
+ *
+ *   (n, n) free -- draw --> (n + 1, n) held by n -- unlock --> (n + 1, n + 1) free
+ *   (m, n) held -- draw --> (m + 1, n)  m waits until serving is m
+ *
+ * All waiters poll the same cache line, so each hand-over costs as many transfers of it as there
+ * are waiters. At most 65,535 threads may wait at once.
+ *
+ * Promises: mutual exclusion; FIFO.
+ *
+ * Orders: drawing a number, and the poll that sees it served, acquire; unlocking releases.
  */
 #ifndef LW_TICKET_H
 #define LW_TICKET_H

@@ -1,63 +1,53 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The queued unfair lock: whoever runs takes it when it is free. Those who arrive may, and so may
- * waiters, the more often the nearer to the head; one that does so leaves the queue from where it
- * stands. So the lock is never idle for one that does not run, few compete for it at a time, and
- * the queue drains in order but for those.
+ * The queued unfair lock: any thread that runs takes the lock when it is free.
  *
- * In a kernel it is for guests without paravirt locks: waiters spin. In user space they park
- * (tunable unfair_park), see halting.h.
+ *   free    (*,0,0) -- an arriving thread, the head, or a waiter near it --> held (*,0,1)
+ *   starved (*,1,0) -- only the queue head acquires                      --> held (*,0,1)
  *
- * The queue head competes all the time it runs, and nobody starves: after it has halted, or looked
- * unfair_spin times, unfair_starvation_limit times in vain, it sets the pending bit, which forbids
- * stealing until it has had the lock.
+ * Arriving threads may steal, and so may queued waiters, the more often the closer they are to the
+ * queue head. A waiter that steals leaves the queue from its place in the middle. So the lock never
+ * stands idle for a thread that does not run, few threads compete for it at a time, and the queue
+ * drains in order but for those that steal.
+ *
+ * In a kernel this lock is for guests without paravirt spinlocks, and waiters only spin. In user
+ * space they park (tunable unfair_park).
+ *
+ * Nobody starves: the queue head competes all the time it runs. After unfair_starvation_limit
+ * defeats (parks, or unfair_spin polls) it sets the pending bit, which disables stealing until it
+ * has had the lock.
+ *
+ * Promises: mutual exclusion; no waiter is lost, and none starves; correct without a free node.
+ *
+ * Orders: as in mutex.c. A waiter that leaves from the middle changes its neighbours' links while
+ * it holds the lock; the thread that does so next has acquired the lock after it, or holds the lock
+ * of the queue.
  */
-#include "halting.h"
 #include "lock_type.h"
+#include "parking.h"
 #include "unfair.h"
 
-static lw_always_inline struct lw_halting lw_unfair_how(void)
+static lw_always_inline struct lw_parking_policy lw_unfair_policy(void)
 {
-	return (struct lw_halting){
-		.steal = true,
-		.steal_queued = true,
-		.halt = lw_tunable(unfair_park),
-		.kick_at_unlock = true,
-		.latencies = lw_tunable(pv_latencies),
-		.linger = (uint32_t)lw_tunable(unfair_arrival_spin),
+	return (struct lw_parking_policy){
 		.spin = (uint32_t)lw_tunable(unfair_spin),
-		.claim = (uint32_t)lw_tunable(unfair_starvation_limit),
+		.latencies = lw_tunable(pv_latencies),
+		.stealing =
+			{
+				.on_arrival = true,
+				.from_queue = true,
+				.arrival_spin = (uint32_t)lw_tunable(unfair_arrival_spin),
+				.starvation_limit = (uint32_t)lw_tunable(unfair_starvation_limit),
+			},
+		.parking =
+			{
+				.enabled = lw_tunable(unfair_park),
+				.wake_at_unlock = true,
+			},
 	};
 }
 
-static lw_always_inline enum lw_queue_end lw_unfair_queue(union lw_word *lock, uint32_t tail,
-							  struct lw_node *node,
-							  const struct lw_wait_limit *limit)
-{
-	return lw_halting_queue(lock, tail, node, limit, lw_unfair_how());
-}
-
-static lw_always_inline bool lw_unfair_nodeless(union lw_word *lock,
-						const struct lw_wait_limit *limit)
-{
-	return lw_halting_nodeless(lock, limit, lw_unfair_how());
-}
-
-bool lw_unfair_lock_limited(struct lw_unfair *lock, const struct lw_wait_limit *limit)
-{
-	return lw_halting_arrive(&lock->word, lw_unfair_how()) ||
-	       lw_queued_wait(&lock->word, limit, lw_unfair_queue, lw_unfair_nodeless);
-}
-
-void lw_unfair_lock_slow(struct lw_unfair *lock)
-{
-	lw_unfair_lock_limited(lock, NULL);
-}
-
-void lw_unfair_unlock_slow(struct lw_unfair *lock)
-{
-	lw_halting_unlock_slow(&lock->word, lw_unfair_how());
-}
+LW_DEFINE_PARKING_LOCK(unfair)
 
 LW_DESCRIBE_LIMITED(unfair, struct lw_unfair,
 		    .summary = "queued unfair lock: arrivals and waiters may steal",

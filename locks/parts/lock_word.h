@@ -2,28 +2,31 @@
 /*
  * The 4-byte word of the queued locks, written (tail, pending, locked):
  *
- *   bits  0-7   locked   1 while held
+ *   bits  0-7   locked   1 while the lock is held
  *   bit   8     pending  the second contender waits here, without a queue node
- *   bits  9-13  service  what the lock is, see hq.h; 0 in all others
- *   bit  14     queue    the queue is locked, see halting.h; 0 in all others
- *   bit  15     parked   the queue head is halted, see halting.h; 0 in all others
+ *   bits  9-13  service  the kind of the lock (hq.h); 0 in all others
+ *   bit  14     queue    the queue is locked (parking_queue.h); 0 in all others
+ *   bit  15     parked   the queue head is parked (parking_word.h); 0 in all others
  *   bits 16-17  tail     nesting index of the last waiter's queue node
- *   bits 18-31  tail     slot of the last waiter, 0 when nobody queues
+ *   bits 18-31  tail     slot of the last waiter; 0 when nobody queues
  *
- * | piece   | set by                      | cleared by                             |
- * |---------|-----------------------------|----------------------------------------|
- * | locked  | whoever acquires            | the holder                             |
- * | pending | anyone, by fetch-or         | its owner, when it acquires or gives up |
- * | tail    | anyone who queues, exchange | the queue head, when it is the last     |
- * | queue   | who is about to change the queue | the same, when it has             |
- * | parked  | the queue head or the holder | whoever takes the head out of its table |
- * | service | whoever takes the lock by a compare-and-swap with the pending byte   ||
+ * | piece   | set by                                       | cleared by                       |
+ * |---------|----------------------------------------------|----------------------------------|
+ * | locked  | the thread that acquires the lock            | the holder                       |
+ * | pending | any thread, by a fetch-or                    | its owner, when it has the lock  |
+ * |         |                                              | or leaves                        |
+ * | tail    | any thread that queues, by an exchange       | the queue head, when it is last  |
+ * | queue   | the thread that is about to change the queue | the same thread, afterwards      |
+ * | parked  | the queue head, or the holder on its behalf  | the thread that removes the head |
+ * |         |                                              | from the table of parked heads   |
+ * | service | the thread that acquires the lock by a compare-and-swap that covers the       |
+ * |         | pending byte                                                                  |
  *
- * The pending byte is stored with the service bits in it. Such a store loses no
- * change of theirs: they do not change while the pending bit is set.
+ * A store to the pending byte writes the service bits as well. It loses no change of theirs, since
+ * they do not change while the pending bit is set.
  *
- * An unlocked lock is all zero but for its service bits. The highest slots
- * are kept free: as tails they are the queues of NUMA nodes (hq.c).
+ * The word of an unlocked lock is zero but for its service bits. The highest slots are reserved: as
+ * tails they stand for the queues of NUMA nodes (hq.c).
  */
 #ifndef LW_LOCK_WORD_H
 #define LW_LOCK_WORD_H
@@ -54,9 +57,8 @@ union lw_word {
 #endif
 };
 
-#define LW_LOCKED 1u
-/* Of a lock whose waiters halt: about to be released, by who wakes the queue head */
-#define LW_UNLOCKING	       2u
+#define LW_LOCKED	       1u
+#define LW_UNLOCKING	       2u /* parking_word.h */
 #define LW_LOCKED_MASK	       0xffu
 #define LW_PENDING	       0x100u
 #define LW_SERVICE_MASK	       0x3e00u
@@ -72,7 +74,7 @@ union lw_word {
 
 #define LW_MAX_SLOTS ((1u << (32 - LW_TAIL_SLOT_SHIFT)) - 1 - LW_MAX_NUMA_NODES / LW_NODES_PER_SLOT)
 
-/* Nobody holds the lock, nor waits for it. */
+/* True if no thread holds the lock or waits for it. */
 static inline bool lw_word_is_free(uint32_t val)
 {
 	return !(val & ~LW_SERVICE_MASK);
@@ -86,79 +88,32 @@ static inline bool lw_word_trylock(union lw_word *lock)
 	return lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire);
 }
 
-/*
- * lw_word_take() where lw_release_is_split(): no access is wider than the release before it, where
- * some processors stall. Who makes it pending between the two is overtaken, once by each who had
- * looked.
- */
-static inline bool lw_word_take_split(union lw_word *lock)
-{
-	uint8_t free = 0;
-
-	/* (*,0,0) */
-	if (lw_field_load(lock, pending, relaxed) || lw_field_load(lock, locked, relaxed))
-		return false;
-	/* (*,*,0) -> (*,*,1) */
-	return lw_field_try_cmpxchg(lock, locked, &free, LW_LOCKED, acquire);
-}
-
-/* (*,0,0) -> (*,0,1), though others queue, unless the head of the queue is seen to be parked */
-static inline bool lw_word_take(union lw_word *lock)
-{
-	uint16_t free = 0;
-
-	if (lw_release_is_split())
-		return lw_word_take_split(lock);
-	return lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire);
-}
-
-/* The same, if the word, seen as `val`, lets those hope who arrive. */
-static inline bool lw_word_steal(union lw_word *lock, uint32_t val)
-{
-	return !(val & (LW_LOCKED_PENDING_MASK | LW_PARKED)) && lw_word_take(lock);
-}
-
-/* lw_word_take(), but with no line taken from its owner when the lock is held. */
-static inline bool lw_word_trytake(union lw_word *lock)
-{
-	return !lw_field_load(lock, locked, relaxed) && lw_word_take(lock);
-}
-
-/* The word was seen as `val`, with locked 0 and not parked: (*,*,0) -> (*,0,1) */
-static inline bool lw_word_acquire(union lw_word *lock, uint32_t val)
-{
-	uint16_t free = (uint16_t)(val & LW_PENDING);
-
-	return lw_field_try_cmpxchg(lock, locked_pending, &free, LW_LOCKED, acquire);
-}
-
-/* (*,*,1) -> (*,*,0), after which the lock may be gone */
+/* (*,*,1) -> (*,*,0). Another thread may free the lock's memory from here on. */
 static inline void lw_word_unlock(union lw_word *lock)
 {
 	lw_field_store(lock, locked, 0, release);
 }
 
 /*
- * The release that goes with these. True if the queue head was parked: then it is not any more, and
- * it is for us to wake it and to release the lock, for which nobody takes it. Where
- * lw_release_is_split(), a head that parks after our look is missed, and must not rely on being
- * woken, see lw_park_bounded().
+ * Define lw_<id>_trylock(), lw_<id>_lock() and lw_<id>_unlock() of a struct lw_<id> that has a
+ * `word`, is zero when unlocked, and has a lw_<id>_lock_slow(lock, val) for a word seen as `val`.
  */
-static inline bool lw_word_release(union lw_word *lock)
-{
-	uint16_t seen = LW_LOCKED, next;
-
-	if (lw_release_is_split() && !(lw_field_load(lock, pending, relaxed) & (LW_PARKED >> 8))) {
-		lw_word_unlock(lock);
-		return false;
+#define LW_DEFINE_QUEUED_FAST_PATH(id)                                                       \
+	static inline bool lw_##id##_trylock(struct lw_##id *lock)                           \
+	{                                                                                    \
+		return lw_word_trylock(&lock->word);                                         \
+	}                                                                                    \
+	static inline void lw_##id##_lock(struct lw_##id *lock)                              \
+	{                                                                                    \
+		uint32_t val = 0;                                                            \
+                                                                                             \
+		/* (0,0,0) -> (0,0,1) */                                                     \
+		if (lw_unlikely(!lw_try_cmpxchg(&lock->word.val, &val, LW_LOCKED, acquire))) \
+			lw_##id##_lock_slow(lock, val);                                      \
+	}                                                                                    \
+	static inline void lw_##id##_unlock(struct lw_##id *lock)                            \
+	{                                                                                    \
+		lw_word_unlock(&lock->word);                                                 \
 	}
-	/* (*,*,1) -> (*,*,0), after which the lock may be gone; or parked (*,*,1) -> (*,*,2) */
-	do {
-		next = seen ^ LW_LOCKED;
-		if (seen & LW_PARKED)
-			next ^= LW_PARKED | LW_UNLOCKING;
-	} while (lw_unlikely(!lw_field_try_cmpxchg(lock, locked_pending, &seen, next, acq_rel)));
-	return seen & LW_PARKED;
-}
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which queue head is parked for a lock: a bounded hash table from locks to queue
- * nodes, with linear probing. A lock has one queue head, so at most one entry.
+ * The table of parked heads: which queue head is parked for a lock. A bounded hash table from locks
+ * to queue nodes, with linear probing. A lock has one queue head, so it has one entry at most.
  *
- * An entry is its lock's from `insert` to `take`. Who may take it is settled in the
- * lock word (halting.h), so entries need no lock of their own.
+ * An entry belongs to its lock from lw_parked_insert() to lw_parked_remove(). The lock word decides
+ * which thread removes it (parking_word.h), so entries need no lock of their own.
  */
 #ifndef LW_PARKED_HEADS_H
 #define LW_PARKED_HEADS_H
@@ -16,6 +16,7 @@ struct lw_parked_head {
 	lw_atomic(struct lw_node *) node;
 };
 
+/* The entry where the search for `lock` comes after `nth` others. */
 static inline struct lw_parked_head *lw_parked_probe(union lw_word *lock, uint32_t nth)
 {
 	uint32_t bits = lw_parked_heads_bits();
@@ -33,7 +34,7 @@ static inline struct lw_parked_head *lw_parked_insert(union lw_word *lock, struc
 		struct lw_parked_head *entry = lw_parked_probe(lock, nth);
 		uintptr_t none = 0;
 
-		/* free -> the lock's; acquire: its last owner has read the node */
+		/* free -> the lock's; acquire: the entry's last owner has read the node */
 		if (lw_try_cmpxchg(&entry->lock, &none, (uintptr_t)lock, acquire)) {
 			lw_store(&entry->node, node, relaxed);
 			lw_count(table_operations);
@@ -53,7 +54,10 @@ static inline struct lw_node *lw_parked_remove(struct lw_parked_head *entry)
 	return node;
 }
 
-/* Find and remove the entry of a lock. NULL in the child of a fork, whose table is empty. */
+/*
+ * Find and remove the entry of a lock. NULL only in the child of a fork, whose table has been
+ * emptied.
+ */
 static inline struct lw_node *lw_parked_take(union lw_word *lock)
 {
 	uint32_t size = (uint32_t)1 << lw_parked_heads_bits();

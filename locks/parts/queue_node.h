@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The queue nodes of the queued locks, and what waiters do with them: wait for the
- * head's role and hand it over (the MCS lock of 1991).
+ * Queue nodes, and the two steps that every queue of them has: wait for the role of queue head, and
+ * hand it over (the MCS lock of 1991).
  *
- * A queue node belongs to its waiter from the exchange of the tail until the
- * waiter has handed over. The tail's exchange releases the node's
- * initialisation; the link to the predecessor and the hand-off are a release
- * and acquire pair each, so that a head owns all that its predecessors wrote to
- * the queue.
+ * A queue node belongs to its waiter from the exchange of the tail until the waiter has handed over
+ * the head's role. Orders: the exchange of the tail releases the initialisation of the node. The
+ * link to the predecessor and the hand-over are a release and acquire pair each, so that a queue
+ * head sees all that its predecessors wrote to the queue.
  */
 #ifndef LW_QUEUE_NODE_H
 #define LW_QUEUE_NODE_H
@@ -15,39 +14,42 @@
 #include "lock_word.h"
 #include "surroundings.h"
 
-/* In `locked` of a queue node; CNA stores larger values, halting.h has states of its own. */
+/* Values of `locked`. CNA stores larger values; parking_queue.h and hq.c add states of their own.
+ */
 #define LW_NODE_WAITING 0
 #define LW_NODE_HEAD	1
 
-/* How many locks at a time can have their waiters queue by NUMA node, more or less. */
+/* HQ: each NUMA node has 2^LW_NODE_QUEUE_BITS queues, so about as many locks can use them at once.
+ */
 #define LW_NODE_QUEUE_BITS 12
 #define LW_NODE_QUEUES	   (1u << LW_NODE_QUEUE_BITS)
 
 struct lw_node {
 	lw_atomic(struct lw_node *) next;
-	lw_atomic(uint32_t) locked; /* LW_NODE_WAITING until handed over */
+	lw_atomic(uint32_t) locked; /* LW_NODE_WAITING until the head's role is handed over */
 	lw_atomic(uint32_t) count;  /* nodes of this slot in use; kept in its first node */
 	lw_atomic(uint32_t) tail;   /* this node as the tail of a lock word, where needed */
-	/* the waiter's, where they are told apart; CNA: effective, the one it is preferred as */
+	/* NUMA node of the waiter; CNA: the one it is treated as (its effective node) */
 	lw_atomic(uint16_t) numa_node;
 
-	/* The rest is for one lock at a time, and each kind has its own use for it. */
+	/* The rest is for one lock at a time. Each family of locks has its own use for it. */
 	union {
 		struct { /* CNA */
 			lw_atomic(uint16_t) real_numa_node;
-			/* of the secondary queue's last node */
+			/* first node of the secondary queue; valid in its last node */
 			lw_atomic(struct lw_node *) secondary_head;
 			/* lw_clock() when the secondary queue was begun */
 			lw_atomic(uint64_t) secondary_since;
 		};
 		struct {			     /* HQ */
-			lw_atomic(uint64_t) history; /* of the hand-offs that led here */
-			/* of a NUMA node's queue: for which lock, who is last */
+			lw_atomic(uint64_t) history; /* hand-overs that led to this head */
+			/* queue of a NUMA node: the lock it serves, and its last waiter */
 			lw_atomic(uint64_t) waiters;
 		};
-		struct {			   /* waiters that halt */
-			lw_atomic(uint32_t) place; /* how many are before it, about */
-			/* how many in a row, up to it, have been put before others */
+		struct {			   /* waiters that park */
+			lw_atomic(uint32_t) place; /* approximate number of predecessors */
+			/* length of the current run of waiters that were moved ahead for their NUMA
+			   node */
 			lw_atomic(uint32_t) run;
 			lw_atomic(struct lw_node *) prev;
 			lw_atomic(uint64_t) kicked_at; /* lw_timestamp() */
@@ -55,18 +57,19 @@ struct lw_node {
 	};
 } lw_aligned(64);
 
-/* Gives what was handed over. */
+/* Wait until the head's role is handed over. Gives the value that came with it. */
 static inline uint32_t lw_mcs_wait(struct lw_node *node)
 {
 	return lw_await_ne(&node->locked, ~0u, LW_NODE_WAITING, acquire);
 }
 
+/* Hand over the head's role, with `value`, which is not LW_NODE_WAITING. */
 static inline void lw_mcs_handoff(struct lw_node *next, uint32_t value)
 {
 	lw_store(&next->locked, value, release);
 }
 
-/* (p,*,*) -> (tail,*,*); gives p, whom to queue behind. */
+/* (p,*,*) -> (tail,*,*): join the queue. Gives p, the predecessor, or 0. */
 static inline uint32_t lw_word_xchg_tail(union lw_word *lock, uint32_t tail)
 {
 	return (uint32_t)lw_field_xchg(lock, tail, (uint16_t)(tail >> LW_TAIL_SHIFT), acq_rel)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The events of events_list.h, numbered. */
+/* The events of events_list.h as an enumeration. */
 #ifndef LW_EVENTS_H
 #define LW_EVENTS_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How a lock tells the harness about itself: one lw_lock_type at the end of its file. */
+/*
+ * The description of a lock, by which all tools know it: an lw_lock_type at the end of its C file,
+ * written by LW_DESCRIBE() or one of its variants.
+ */
 #ifndef LW_LOCK_TYPE_H
 #define LW_LOCK_TYPE_H
 
@@ -7,11 +10,12 @@
 
 enum lw_lock_trait {
 	LW_FIFO = 1,	   /* waiters are served in the order in which they came */
-	LW_SPINS = 2,	   /* waiters never sleep: collapses when threads outnumber CPUs */
-	LW_NUMA_AWARE = 4, /* prefers waiters of the holder's node, within a bound */
-	LW_BROKEN = 8,	   /* does not exclude: there to see that a harness bites */
+	LW_SPINS = 2,	   /* waiters never park: collapses when threads outnumber CPUs */
+	LW_NUMA_AWARE = 4, /* prefers waiters of the holder's NUMA node, within a bound */
+	LW_BROKEN = 8,	   /* does not exclude: shows that a tool catches such a lock */
 	LW_TAIL_WORD = 16, /* its first four bytes are a union lw_word */
-	/* No handler may even try it where it may interrupt somebody who wants it or has it. */
+	/* An interrupt or signal handler may not even try the lock if the code that it interrupts
+	   may wait for the lock or hold it. */
 	LW_NOT_IN_HANDLERS = 32,
 };
 
@@ -22,17 +26,18 @@ struct lw_lock_type {
 	const char *summary;
 	const char *origin; /* where the algorithm comes from */
 	size_t size;	    /* bytes of the lock */
-	size_t node_size;   /* bytes that the caller lends from lock to unlock, 64-aligned; may be 0
-			     */
+	/* bytes that the caller lends from lock to unlock, 64-aligned; may be 0 */
+	size_t node_size;
 	unsigned int traits;
 	uint32_t unlocked; /* first four bytes of an unlocked lock, if not 0; the others are 0 */
 	void (*lock)(void *lock, void *node);
 	bool (*trylock)(void *lock, void *node);
 	void (*unlock)(void *lock, void *node);
-	/* Lock, or give false if `limit` has ended before. NULL where none gives up. */
+	/* Lock, or give false if the wait limit was reached first. NULL: the lock has no limits. */
 	bool (*lock_limited)(void *lock, const struct lw_wait_limit *limit);
 };
 
+/* Describe a lock of this C type, whose operations on `lock` and `node` are these expressions. */
 #define LW_DESCRIBE_OPS(id, type, LOCK, TRYLOCK, UNLOCK, ...)                                    \
 	static void lw_##id##_type_lock(void *lock, void *node)                                  \
 	{                                                                                        \
@@ -56,12 +61,12 @@ struct lw_lock_type {
 							      .unlock = lw_##id##_type_unlock,   \
 							      __VA_ARGS__}
 
-/* Describe lw_<id>_lock(lock) and its kin. */
+/* Describe a lock that has lw_<id>_lock(lock), lw_<id>_trylock(lock) and lw_<id>_unlock(lock). */
 #define LW_DESCRIBE(id, type, ...)                                                               \
 	LW_DESCRIBE_OPS(id, type, lw_##id##_lock((type *)lock), lw_##id##_trylock((type *)lock), \
 			lw_##id##_unlock((type *)lock), __VA_ARGS__)
 
-/* The same, and lw_<id>_lock_limited(). */
+/* The same, for a lock that has lw_<id>_lock_limited() too. */
 #define LW_DESCRIBE_LIMITED(id, type, ...)                                                     \
 	static bool lw_##id##_type_lock_limited(void *lock, const struct lw_wait_limit *limit) \
 	{                                                                                      \
@@ -69,7 +74,7 @@ struct lw_lock_type {
 	}                                                                                      \
 	LW_DESCRIBE(id, type, .lock_limited = lw_##id##_type_lock_limited, __VA_ARGS__)
 
-/* Describe lw_<id>_lock(lock, node) and its kin. */
+/* Describe a lock whose operations take a node that the caller lends: lw_<id>_lock(lock, node). */
 #define LW_DESCRIBE_WITH_NODE(id, type, node_type, ...)                            \
 	LW_DESCRIBE_OPS(id, type, lw_##id##_lock((type *)lock, (node_type *)node), \
 			lw_##id##_trylock((type *)lock, (node_type *)node),        \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A lockref as the harness knows it, whatever lock it contains. */
+/* The description of a lockref, by which all tools know it, whatever lock it contains. */
 #ifndef LW_LOCKREF_TYPE_H
 #define LW_LOCKREF_TYPE_H
 
@@ -28,7 +28,7 @@ struct lw_lockref_type {
 		return lw_lockref_##id##_##operation((union lw_lockref_##id *)ref); \
 	}
 
-/* Describe what LW_DEFINE_LOCKREF(id, ...) has defined, with the description of its lock. */
+/* Describe the lockref of LW_DEFINE_LOCKREF(id, ...), given the description of its lock. */
 #define LW_DESCRIBE_LOCKREF(id, lock_described)                               \
 	LW_LOCKREF_CALL(void, id, get)                                        \
 	LW_LOCKREF_CALL(bool, id, get_not_zero)                               \

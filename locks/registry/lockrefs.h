@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A lockref around each lock that fits, see lockref.h: union lw_lockref_tas and so on. */
+/* A lockref for each lock that fits (lockref.h): union lw_lockref_tas and so on. */
 #ifndef LW_LOCKREFS_H
 #define LW_LOCKREFS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Every lock of the tree, in the order in which tables show them: LW_LOCK(id),
- * defined by who includes this.
+ * Every lock, in the order in which tables show them: LW_LOCK(id), which the including file
+ * defines. A lock is locks/<id>.h, locks/<id>.c and its line here.
  */
 LW_LOCK(tas)
 LW_LOCK(byte)

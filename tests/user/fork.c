@@ -2,7 +2,7 @@
 /* The child of a process with many threads: it keeps what is its own and has all the rest. */
 #include "test.h"
 
-#include "halting.h"
+#include "parking.h"
 
 #define OTHERS 40
 

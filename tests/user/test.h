@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include <lockworks/lockworks.h>
-#include "queued.h"
+#include "fifo_queue.h"
 
 #define CHECK(condition)                                                                        \
 	do {                                                                                    \

@@ -24,7 +24,7 @@
 /* All are alike, since nobody counts looks. */
 #define LW_PLACES      1
 #define LW_RACES       1
-#define LW_RARE_LOOKS  1
+#define LW_RARE_POLLS  1
 #define LW_GROUP_REACH 2
 
 #define lw_atomic(T)      \

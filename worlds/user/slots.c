@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "halting.h"
+#include "parking.h"
 
 _Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
 _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");

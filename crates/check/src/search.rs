@@ -907,8 +907,17 @@ mod tests {
         let file = |site: &Site| {
             let files = [
                 "mcs.h",
-                "queued.h",
-                "halting.h",
+                "fifo_queue.h",
+                "pending_bit.h",
+                "queue_slot.h",
+                "parking.h",
+                "parking_head.h",
+                "parking_poll.h",
+                "parking_queue.h",
+                "parking_release.h",
+                "parking_waiter.h",
+                "parking_wake.h",
+                "parking_word.h",
                 "parked_heads.h",
                 "lock_word.h",
             ];
@@ -941,7 +950,7 @@ mod tests {
     #[test]
     fn runs_of_bounded_reads_can_be_made_again() {
         let sites = |file: &'static str| Site::all().iter().filter(move |s| s.file() == file);
-        for (lock, file) in [("mcs", "mcs.h"), ("qspinlock", "queued.h")] {
+        for (lock, file) in [("mcs", "mcs.h"), ("qspinlock", "fifo_queue.h"), ("qspinlock", "pending_bit.h"), ("qspinlock", "queue_slot.h")] {
             for (bound, site) in (0..3).flat_map(|bound| sites(file).map(move |s| (bound, s))) {
                 let config = Config {
                     staleness: Some(bound),

@@ -394,16 +394,16 @@ fn paravirt_spinlock() {
     // Its waiters do not steal from their places in the queue, so that it needs no lock, and are
     // not grouped.
     let of_others = [
-        "lw_halting_queue: store node->prev",
-        "lw_halting_queue: store node->run",
-        "lw_halting_queue: store node->numa_node",
-        "lw_halting_queue: store node->place",
-        "lw_halting_wait_head: load lock->val",
-        "lw_halting_wait_head: store node->place",
-        "lw_halting_spin: load lock->val",
-        "lw_halting_spin: store node->place",
-        "lw_halting_spin: load node->prev",
-        "lw_halting_watch: await_eq lock->val",
+        "lw_parking_queue: store node->prev",
+        "lw_parking_init_node: store node->run",
+        "lw_parking_init_node: store node->numa_node",
+        "lw_parking_init_node: store node->place",
+        "lw_head_wait: load lock->val",
+        "lw_head_wait: store node->place",
+        "lw_waiter_spin: load lock->val",
+        "lw_waiter_spin: store node->place",
+        "lw_waiter_spin: load node->prev",
+        "lw_poll_lock: await_eq lock->val",
     ];
     assert_eq!(missing, of_others);
     assert_counted(
@@ -506,12 +506,12 @@ fn queued_unfair_lock() {
     let (missing, events) = keeps_and_counts(&configs);
     // It neither groups its waiters, nor waits with the pending bit, nor halts early.
     let of_others = [
-        "lw_halting_queue: store node->run",
-        "lw_halting_queue: store node->numa_node",
-        "lw_halting_wait_head: load lock->val",
-        "lw_halting_spin: choose",
-        "lw_halting_arrive: fetch_and lock->val",
-        "lw_halting_arrive: fetch_or lock->val",
+        "lw_parking_init_node: store node->run",
+        "lw_parking_init_node: store node->numa_node",
+        "lw_head_wait: load lock->val",
+        "lw_waiter_spin: choose",
+        "lw_parking_arrive: fetch_and lock->val",
+        "lw_parking_arrive: fetch_or lock->val",
     ];
     assert_eq!(missing, of_others);
     assert_counted(
@@ -561,18 +561,18 @@ fn mutex() {
     ]);
     let (missing, events) = keeps_and_counts(&configs);
     let of_others = [
-        "lw_halting_queue: store node->prev",
-        "lw_halting_queue: store node->place",
-        "lw_halting_wait_head: store node->place",
-        "lw_halting_spin: load lock->val",
-        "lw_halting_spin: store node->place",
-        "lw_halting_spin: load node->prev",
+        "lw_parking_queue: store node->prev",
+        "lw_parking_init_node: store node->place",
+        "lw_head_wait: store node->place",
+        "lw_waiter_spin: load lock->val",
+        "lw_waiter_spin: store node->place",
+        "lw_waiter_spin: load node->prev",
         // One that is brought forward from between others takes a fifth thread.
-        "lw_halting_unlink: store prev->next",
-        "lw_halting_unlink: await_ne node->next",
-        "lw_halting_arrive: fetch_and lock->val",
-        "lw_halting_arrive: fetch_or lock->val",
-        "lw_halting_watch: await_eq lock->val",
+        "lw_queue_unlink: store prev->next",
+        "lw_queue_unlink: await_ne node->next",
+        "lw_parking_arrive: fetch_and lock->val",
+        "lw_parking_arrive: fetch_or lock->val",
+        "lw_poll_lock: await_eq lock->val",
     ];
     assert_eq!(missing, of_others);
     assert_counted(

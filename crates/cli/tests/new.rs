@@ -114,7 +114,7 @@ fn bad_names_are_refused_in_one_line_and_nothing_is_written() {
         ("cna", "is a lock already"),
         ("pv42", "is a lock already"),
         ("lockref", "locks/lockref.h exists"),
-        ("queued", "locks/parts/queued.h exists"),
+        ("parking", "locks/parts/parking.h exists"),
         ("mcs_node", "has lw_mcs_node"),
         ("cna_lock", "has lw_cna_lock"),
         ("pthread_mutex", "a lock that Lockworks is compared with"),

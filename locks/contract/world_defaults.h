@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What an operation of the contract is in a world that does not define it: the operation that it
+ * refines. Each block names the worlds that do define it.
+ */
+#ifndef LW_WORLD_DEFAULTS_H
+#define LW_WORLD_DEFAULTS_H
+
+/* user, check */
+#ifndef lw_world_release_is_split
+#define lw_world_release_is_split() false
+#endif
+
+/* user */
+#ifndef lw_world_await_ne_soon
+#define lw_world_await_eq_soon(p, mask, value, order) lw_world_await_eq(p, mask, value, order)
+#define lw_world_await_ne_soon(p, mask, value, order) lw_world_await_ne(p, mask, value, order)
+#endif
+
+/* A world that polls in real time, user and kernel, defines LW_BACKOFF, in pauses. */
+#ifdef LW_BACKOFF
+#define lw_world_await_ne_backoff(p, mask, value, budget)                             \
+	__extension__({                                                               \
+		unsigned int lw_left = (budget), lw_gap = 1;                          \
+		__typeof__((p)->lw_raw) lw_seen;                                      \
+		while (lw_seen = lw_world_load(p, relaxed),                           \
+		       ((uintptr_t)lw_seen & (mask)) == (value) && lw_left) {         \
+			unsigned int lw_pauses = lw_gap < lw_left ? lw_gap : lw_left; \
+			lw_left -= lw_pauses;                                         \
+			if (lw_gap < LW_BACKOFF)                                      \
+				lw_gap *= 2;                                          \
+			while (lw_pauses--)                                           \
+				lw_world_pause();                                     \
+		}                                                                     \
+		lw_seen;                                                              \
+	})
+#else
+#define lw_world_await_ne_backoff(p, mask, value, budget) \
+	lw_world_await_ne_bounded(p, mask, value, budget)
+#endif
+
+/* user */
+#ifndef lw_world_pause_long
+#define lw_world_pause_long() lw_world_pause()
+#endif
+
+/* user, check */
+#ifndef lw_world_park_bounded
+#define lw_world_park_bounded(p, value, limit, nth) \
+	((void)(nth), lw_world_park(p, value, limit), false)
+#endif
+
+#endif

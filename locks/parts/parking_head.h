@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The queue head: it competes for the lock with threads that may steal it, and parks.
+ *
+ *                    window over                     parks
+ *   RACING ---------------------------> FAVOURED ------------> RACING
+ *      |                                    |
+ *      |  starvation limit reached          |  starvation limit reached
+ *      `-----------> STARVED <--------------'
+ *
+ *   any state --> acquires the lock, and hands over the head's role
+ *             --> reaches its wait limit, and hands over the head's role without the lock
+ *
+ * In FAVOURED and STARVED the pending bit is set, so that arriving threads do not steal. The head
+ * clears it before it parks, unless it is STARVED: nobody should wait for a thread that does not
+ * run, but nobody should starve either.
+ */
+#ifndef LW_PARKING_HEAD_H
+#define LW_PARKING_HEAD_H
+
+#include "parking_locality.h"
+#include "parking_poll.h"
+#include "parking_queue.h"
+
+/* Polls after which a release by another CPU has become visible, to all practical purposes. */
+#define LW_SETTLE 32
+/* A queue head has a defeat when so many steals in a row came before its own attempt. */
+#ifndef LW_RACES
+#define LW_RACES 1024
+#endif
+/* Polls of a head that has lost a race, in the rest of the steal window. */
+#ifndef LW_RARE_POLLS
+#define LW_RARE_POLLS 8
+#endif
+
+enum lw_head_state {
+	LW_HEAD_RACING,	  /* stealing is allowed */
+	LW_HEAD_FAVOURED, /* stealing is disabled until the head parks */
+	LW_HEAD_STARVED,  /* stealing is disabled until the head has the lock */
+};
+
+/* parked: 1 -> 0, and our entry is removed. False if the thread that unlocks was first. */
+static lw_always_inline bool lw_head_leave_table(union lw_word *lock)
+{
+	/* acquire: the entry, which the holder may have made for us */
+	if (!(lw_field_fetch_and(lock, locked_pending, (uint16_t)(0xffff ^ LW_PARKED), acquire) &
+	      LW_PARKED))
+		return false;
+	lw_parked_take(lock);
+	return true;
+}
+
+/* We are queue head, and may have been parked as such: be out of the table. */
+static lw_always_inline void lw_head_woken(union lw_word *lock, struct lw_node *node,
+					   const struct lw_parking_policy *policy)
+{
+	if (lw_load(&node->locked, acquire) == LW_NODE_PARKED_HEAD) {
+		if (lw_head_leave_table(lock)) {
+			lw_store(&node->locked, LW_NODE_HEAD, relaxed);
+			lw_count(spurious_wakeups);
+			return;
+		}
+		/* The thread that unlocks has removed our entry, and stores HEAD next. */
+		lw_await_eq_soon(&node->locked, ~0u, LW_NODE_HEAD, acquire);
+	}
+	lw_wake_arrives(node, policy);
+}
+
+/* The release missed that we are parked, so the lock is free: then we are no longer parked. */
+static lw_always_inline bool lw_head_is_missed(union lw_word *lock, struct lw_node *node)
+{
+	if (!lw_release_is_split() ||
+	    lw_await_ne_bounded(&lock->val, LW_LOCKED_MASK, LW_LOCKED, LW_SETTLE) &
+		    LW_LOCKED_MASK ||
+	    !lw_head_leave_table(lock))
+		return false;
+	lw_store(&node->locked, LW_NODE_HEAD, relaxed);
+	return true;
+}
+
+/* Enter the table. False if the lock has become free, or the table is full. */
+static lw_always_inline bool lw_head_enter_table(union lw_word *lock, struct lw_node *node)
+{
+	struct lw_parked_head *entry = lw_parked_insert(lock, node);
+	uint16_t seen = LW_LOCKED;
+
+	if (!entry)
+		return false;
+	/* HEAD -> PARKED_HEAD */
+	lw_store(&node->locked, LW_NODE_PARKED_HEAD, relaxed);
+	/* (*,*,1), parked: 0 -> 1 */
+	while (!lw_field_try_cmpxchg(lock, locked_pending, &seen, seen | LW_PARKED, release))
+		if (!(seen & LW_LOCKED)) {
+			lw_store(&node->locked, LW_NODE_HEAD, relaxed);
+			lw_parked_remove(entry);
+			return false;
+		}
+	return !lw_head_is_missed(lock, node);
+}
+
+/*
+ * Park until we are woken, or the wait limit is reached: then true. If the release may have missed
+ * us, also until the lock is seen to be free.
+ */
+static inline bool lw_head_sleep(union lw_word *lock, struct lw_node *node,
+				 const struct lw_wait_limit *limit)
+{
+	uint32_t parks = 0;
+
+	do {
+		parks += lw_park_bounded(&node->locked, LW_NODE_PARKED_HEAD, limit, parks);
+		if (lw_load(&node->locked, relaxed) != LW_NODE_PARKED_HEAD)
+			return false;
+		if (lw_limit_reached(limit))
+			return true;
+	} while (lw_release_is_split() && (lw_load(&lock->val, relaxed) & LW_LOCKED));
+	return false;
+}
+
+/* The lock was seen free, as `val`: acquire it, and hand over the head's role. */
+static lw_always_inline bool lw_head_acquire(const struct lw_waiter *me, uint32_t val)
+{
+	union lw_word *lock = me->lock;
+
+	/* (head,*,0) -> (0,0,1): nobody else queues; release: we are out of the table */
+	if ((val & LW_TAIL_MASK) == me->tail)
+		return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, acq_rel);
+	/* (*,*,0) -> (*,0,1) */
+	if (!lw_word_acquire(lock, val))
+		return false;
+	lw_hand_over_head(lock, me->tail, me->node, true, me->policy);
+	return true;
+}
+
+/* The wait limit is reached: hand over the head's role, without the lock. */
+static lw_always_inline void lw_head_leave(const struct lw_waiter *me)
+{
+	if (me->policy->stealing.from_queue)
+		lw_queue_lock(me->lock);
+	/* The thread that has woken us was seen to be done with our node. */
+	lw_fence(acquire);
+	lw_hand_over_head(me->lock, me->tail, me->node, false, me->policy);
+	if (me->policy->stealing.from_queue)
+		lw_queue_unlock(me->lock);
+}
+
+/* (*,*,*) -> (*,1,*) */
+static lw_always_inline void lw_head_disable_stealing(union lw_word *lock)
+{
+	lw_fetch_or(&lock->val, LW_PENDING, relaxed);
+}
+
+/* (*,1,*) -> (*,0,*) */
+static lw_always_inline void lw_head_allow_stealing(union lw_word *lock)
+{
+	lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
+}
+
+/*
+ * Compete with threads that steal, for the steal window and no longer. A head that has lost a race
+ * knows that the lock is hot. It polls seldom from then on, since each poll takes the cache line
+ * from its owner. True if the lock is ours; else stealing is disabled.
+ */
+static lw_always_inline bool lw_head_race(const struct lw_waiter *me)
+{
+	uint32_t window = me->policy->stealing.window;
+
+	for (uint32_t polls = 0; polls <= LW_RARE_POLLS; polls++) {
+		uint32_t val = lw_poll_lock(me->lock, polls ? 1 : window);
+		bool free = !(val & LW_LOCKED_MASK);
+
+		if (free && lw_head_acquire(me, val))
+			return true;
+		if (!polls && !free)
+			break;
+		for (uint32_t i = 0; i < window / LW_RARE_POLLS; i++)
+			lw_pause();
+	}
+	lw_head_disable_stealing(me->lock);
+	return false;
+}
+
+/* The state of a head that has had so many defeats, and has disabled stealing if `disabled`. */
+static lw_always_inline enum lw_head_state lw_head_state(uint32_t defeats, bool disabled,
+							 const struct lw_parking_policy *policy)
+{
+	if (!disabled && policy->stealing.window)
+		return LW_HEAD_RACING;
+	if (defeats == policy->stealing.starvation_limit)
+		return LW_HEAD_STARVED;
+	return disabled ? LW_HEAD_FAVOURED : LW_HEAD_RACING;
+}
+
+/* Wait as queue head: ACQUIRED or LEFT. */
+static lw_always_inline enum lw_wait_outcome lw_head_wait(const struct lw_waiter *me)
+{
+	const struct lw_parking_policy *policy = me->policy;
+	union lw_word *lock = me->lock;
+	struct lw_node *node = me->node;
+	uint32_t defeats = 0, races = 0;
+	enum lw_head_state state = lw_head_state(defeats, false, policy);
+	bool limit_reached = false;
+
+	if (policy->stealing.from_queue)
+		lw_store(&node->place, 0, relaxed);
+	for (;;) {
+		uint32_t val;
+		bool free;
+
+		if (policy->locality.group && (lw_load(&lock->val, relaxed) & LW_LOCKED))
+			lw_group_by_numa_node(me);
+		if (policy->stealing.window && state == LW_HEAD_RACING) {
+			if (lw_head_race(me))
+				return LW_WAIT_ACQUIRED;
+			state = lw_head_state(defeats, true, policy);
+		}
+		val = lw_poll_lock(lock, policy->spin);
+		free = !(val & LW_LOCKED_MASK);
+		if (free && lw_head_acquire(me, val))
+			return LW_WAIT_ACQUIRED;
+		/* A pending waiter may have cleared the bit. */
+		if (state == LW_HEAD_STARVED && !(val & LW_PENDING))
+			lw_head_disable_stealing(lock);
+		if (limit_reached || lw_limit_reached(me->limit)) {
+			if (state != LW_HEAD_RACING)
+				lw_head_allow_stealing(lock);
+			lw_head_leave(me);
+			return LW_WAIT_LEFT;
+		}
+		if (free) {
+			races = (races + 1) % LW_RACES;
+			if (races)
+				continue;
+		}
+		if (policy->parking.enabled && !free) {
+			if (state == LW_HEAD_FAVOURED) {
+				lw_head_allow_stealing(lock);
+				state = LW_HEAD_RACING;
+			}
+			if (!lw_head_enter_table(lock, node))
+				continue;
+			lw_count(halts_at_head);
+			limit_reached = lw_head_sleep(lock, node, me->limit);
+			lw_head_woken(lock, node, policy);
+		}
+		if (defeats < policy->stealing.starvation_limit &&
+		    policy->stealing.starvation_limit != LW_NO_STARVATION_LIMIT)
+			defeats++;
+		state = lw_head_state(defeats, state != LW_HEAD_RACING, policy);
+	}
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How the waiters of a lock behave that park: the policy that each lock of the family (pv, pv42,
+ * unfair, mutex) fills in, and what one waiter carries through its wait.
+ *
+ * To park is to give up the CPU until another thread wakes the waiter. In a guest the virtual CPU
+ * halts and is kicked.
+ */
+#ifndef LW_PARKING_POLICY_H
+#define LW_PARKING_POLICY_H
+
+#include "queue_slot.h"
+
+/* A value of `starvation_limit`: the queue head never disables stealing. */
+#define LW_NO_STARVATION_LIMIT UINT32_MAX
+
+/* Constant for the length of a wait. All calls that take it are inlined. */
+struct lw_parking_policy {
+	/* Polls of a waiter, or of the queue head, before it parks. */
+	uint32_t spin;
+	/* While nobody queues, the first contender waits with the pending bit, without a node. */
+	bool pending_bit;
+	/* Measure how long wake-ups take. */
+	bool latencies;
+
+	struct {
+		/* Arriving threads take a free lock, though others queue. */
+		bool on_arrival;
+		/* So do queued waiters, the more often the closer they are to the queue head. */
+		bool from_queue;
+		/* Polls of an arriving thread before it queues, if it may steal. */
+		uint32_t arrival_spin;
+		/* It does so only if it would queue behind a parked waiter. */
+		bool arrival_spin_if_parked;
+		/* The queue head disables stealing after it has spun for so many polls, until it
+		   parks; 0: it does not. */
+		uint32_t window;
+		/* The queue head disables stealing for good after so many defeats: spins and parks
+		   after which the lock was not free, or was stolen. */
+		uint32_t starvation_limit;
+	} stealing;
+
+	struct {
+		/* Waiters park. */
+		bool enabled;
+		/* A waiter parks as soon as its predecessor has. */
+		bool early;
+		/* A waiter that is parked when it becomes queue head is woken at the unlock only.
+		 */
+		bool wake_at_unlock;
+		/* Parked waiters behind the queue head that are woken with it. */
+		uint32_t wake_ahead;
+	} parking;
+
+	struct {
+		/* Most waiters in a row that may be moved ahead for the NUMA node of the queue
+		   head; not together with stealing.from_queue. */
+		uint32_t group;
+	} locality;
+};
+
+/* A waiter with a queue node. */
+struct lw_waiter {
+	union lw_word *lock;
+	struct lw_node *node;
+	uint32_t tail; /* the node as the tail of a lock word */
+	const struct lw_wait_limit *limit;
+	const struct lw_parking_policy *policy;
+};
+
+#endif
