@@ -35,8 +35,6 @@ TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # Those that a program may fork with held: the locks whose waiters sleep, but one.
 PRELOAD_LOCKS := mutex pv unfair pv42
-C_FILES = $(shell find clients locks worlds lib preload profile tests crates kernel examples \
-	-name '*.[ch]' -o -name '*.cc' -o -name '*.[ch]pp')
 # The public headers and all that they include, which end up in one directory.
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))) \
 	lib/include/lockworks/lockworks.hpp
@@ -121,8 +119,7 @@ test: setup setup-programs test-format test-c test-preload test-headers test-ins
 	test-sanitizers test-cargo test-docs test-kernel-quick
 
 test-format:
-	clang-format --dry-run -Werror $(C_FILES)
-	$(CARGO) fmt --all --check
+	@CARGO='$(CARGO)' scripts/format.sh
 
 # The language of comments, messages and documents: scripts/prose/words.toml. PROSE=crates/sim for a part.
 prose:

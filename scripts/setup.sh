@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# See that the tools are there; with "kernel" or "programs", also what only those tests need.
-# As root, install the missing ones that Debian has.
+# Test whether the tools are installed; with "kernel" or "programs", also those that only these tests
+# need. As root, install the missing ones that Debian has, and say so first.
 set -euo pipefail
 
 packages=()
@@ -17,6 +17,10 @@ want make command -v make
 want pkg-config command -v pkg-config
 want valgrind test -e /usr/include/valgrind/helgrind.h
 want clang-format command -v clang-format
+want shellcheck command -v shellcheck
+want shfmt command -v shfmt
+want codespell command -v codespell
+want python3-markdown-it /usr/bin/python3 -c 'import markdown_it'
 want libck-dev test -e /usr/include/ck_spinlock.h
 want libnsync-dev test -e /usr/include/nsync.h
 want libabsl-dev test -e /usr/include/absl/synchronization/mutex.h
@@ -47,8 +51,10 @@ if ((${#packages[@]})); then
 		echo "setup: missing, to be installed first: ${packages[*]}" >&2
 		exit 1
 	fi
-	# Tests start servers of their own: none is to run because it was installed.
+	echo "setup: installing Debian packages: ${packages[*]}"
+	# Tests start servers of their own: none must run because it was installed.
 	if [[ ! -e /usr/sbin/policy-rc.d ]]; then
+		echo "setup: meanwhile /usr/sbin/policy-rc.d keeps services from starting"
 		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
 		install -m 755 /dev/stdin /usr/sbin/policy-rc.d <<<$'#!/bin/sh\nexit 101'
 	fi

@@ -25,7 +25,7 @@ for workload in $WORKLOADS; do
 		open | create) script=loops ;;
 		*) script=$workload ;;
 		esac
-		said=$(LOOP=$workload exec_on_disk $script 2>&1) || {
+		said=$(LOOP=$workload exec_on_disk "$script" 2>&1) || {
 			tell failed "$workload: $(echo "$said" | tail -n 1)"
 			continue
 		}

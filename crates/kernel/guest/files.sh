@@ -18,4 +18,5 @@ for cpu in $(seq "$(nproc)"); do
 done
 wait
 echo "files $(cat /tmp/count.* | awk '{ sum += $1 } END { print sum }')"
-[ "$(ls /tmp/count.* | wc -l)" = "$(nproc)" ]
+set -- /tmp/count.*
+[ $# = "$(nproc)" ]

@@ -67,6 +67,7 @@ exec_on_disk() {
 torture() {
 	dmesg -c >/dev/null
 	begin=$(cut -d ' ' -f 1 /proc/uptime)
+	# shellcheck disable=SC2086 # several parameters
 	insmod /lockworks/modules/locktorture.ko torture_type="$1" $PARAMETERS || {
 		tell refused "the kernel does not take locktorture.ko: $(dmesg | tail -n 1)"
 		return 1

@@ -3,7 +3,8 @@
 # exports.sh LIBRARY MAP INCLUDES: the shared library exports, under their version, what the map
 # lists, and that is what the public headers declare.
 set -euo pipefail
-library=$1 map=$2 includes=$3
+library=$1 map=$2
+read -ra includes <<<"$3"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -13,11 +14,11 @@ nm -D --with-symbol-versions --defined-only "$library" | awk '$2 != "A" { print 
 	sort >"$scratch/exported"
 
 header='#include <lockworks/lockworks.h>'
-gcc $includes -fsyntax-only -aux-info "$scratch/functions" -x c - <<<"$header"
+gcc "${includes[@]}" -fsyntax-only -aux-info "$scratch/functions" -x c - <<<"$header"
 {
 	# lw_user_: of the library's own parts, hidden
 	sed -n 's/.* extern .*\b\(lw_[a-z0-9_]*\) (.*/\1/p' "$scratch/functions" | grep -v ^lw_user_
-	gcc $includes -E -P -x c - <<<"$header" | sed -n 's/^extern const .*\b\(lw_[a-z_]*\)\[.*/\1/p'
+	gcc "${includes[@]}" -E -P -x c - <<<"$header" | sed -n 's/^extern const .*\b\(lw_[a-z_]*\)\[.*/\1/p'
 } | sort -u >"$scratch/declared"
 
 diff --label "$map" --label "exported by $library" -u "$scratch"/{listed,exported}

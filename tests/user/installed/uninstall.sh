@@ -15,10 +15,16 @@ before=$(files)
 "${MAKE:-make}" -s install PREFIX="$prefix" DESTDIR=
 for file in bin/lockworks include/lockworks/lockworks.{h,hpp} lib/liblockworks.{a,so,so.0} \
 	lib/pkgconfig/lockworks.pc; do
-	[[ -e $prefix/$file ]] || { echo "make install has left out $file"; exit 1; }
+	[[ -e $prefix/$file ]] || {
+		echo "make install has left out $file"
+		exit 1
+	}
 done
 "${MAKE:-make}" -s uninstall PREFIX="$prefix" DESTDIR=
 diff --label before --label 'after make uninstall' -u <(echo "$before") <(files)
 rm "$prefix"/include/lockworks/of_others
 "${MAKE:-make}" -s install-lib uninstall PREFIX="$prefix" DESTDIR=
-[[ ! -e $prefix/include/lockworks ]] || { echo "make uninstall has left an empty directory"; exit 1; }
+[[ ! -e $prefix/include/lockworks ]] || {
+	echo "make uninstall has left an empty directory"
+	exit 1
+}
