@@ -11,6 +11,7 @@ use super::cache::{Cache, Progress};
 use super::children::{self, Ending, Running};
 use super::config::{self, Variant};
 use super::error::{Attempt, Error, Result};
+use super::file_lock::FileLock;
 use super::source::{Tree, Version};
 
 /// A kernel that has been built. Nobody builds it anew until it is released or dropped.
@@ -26,7 +27,8 @@ pub struct Built {
     pub arch: Arch,
     /// How it was configured.
     pub variant: Variant,
-    unchanged: File,
+    /// None for a copy.
+    unchanged: Option<FileLock>,
 }
 
 impl Built {
@@ -49,8 +51,7 @@ impl Built {
         }
         self.release_lock()?;
         Ok(Self {
-            // Another handle than the caller's lock is on, so that it stays locked.
-            unchanged: File::open(&directory).attempt_on("read", &directory)?,
+            unchanged: None,
             directory,
             release: self.release.clone(),
             ..*self
@@ -59,9 +60,8 @@ impl Built {
 
     /// Lets others build it anew: all that is needed of it has been copied.
     pub(crate) fn release_lock(&self) -> Result<()> {
-        self.unchanged
-            .unlock()
-            .attempt_on("unlock", &self.directory)
+        let release = self.unchanged.as_ref().map_or(Ok(()), FileLock::release);
+        release.attempt_on("unlock", &self.directory)
     }
 
     /// The modules.
@@ -141,7 +141,7 @@ pub fn build(
         version: tree.version,
         arch,
         variant,
-        unchanged: lock,
+        unchanged: Some(lock),
     })
 }
 
@@ -204,6 +204,7 @@ const ERRORS: [&str; 4] = ["error:", "Error ", "undefined reference", "*** "];
 
 #[cfg(test)]
 mod tests {
+    use super::super::cache::RUNS;
     use super::*;
 
     #[test]
@@ -217,7 +218,7 @@ mod tests {
             fs::write(file, "").unwrap();
         }
         let built = Built {
-            unchanged: File::open(&directory).unwrap(),
+            unchanged: None,
             directory,
             release: "6.12".into(),
             version: Version::V6_12,
@@ -226,7 +227,7 @@ mod tests {
         };
         let (run, _used) = cache.new_run().unwrap();
         let copy = built.copy_to(run).unwrap();
-        for _ in 0..30 {
+        for _ in 0..=RUNS {
             copy.release_lock().unwrap();
             cache.new_run().unwrap();
         }

@@ -1,12 +1,13 @@
 //! Kernel sources: from Debian's package, or the user's own tree.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::cache::{self, Cache, Progress};
 use super::children::{self, Ending};
 use super::error::{Attempt, Error, Result};
+use super::file_lock::FileLock;
 use super::tools;
 use crate::{Series, State};
 
@@ -62,7 +63,7 @@ pub struct Tree {
     pub version: Version,
     /// Its builds are called by this.
     pub(crate) name: String,
-    _unchanged: Option<File>,
+    _unchanged: Option<FileLock>,
 }
 
 impl Tree {
@@ -98,8 +99,8 @@ impl Tree {
         let lock = cache.lock(&format!("source-{version}"), progress)?;
         let path = unpacked(version, cache, progress)?;
         crate::refresh(&path, &cache.path(&originals(version)))?;
-        // Others may build from it, but not bring it up to date.
-        lock.lock_shared().attempt_on("lock", &path)?;
+        // Other commands may build from the tree, but not update it.
+        lock.share().attempt_on("lock", &path)?;
         Ok(Self {
             path,
             version,
