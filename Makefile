@@ -44,7 +44,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/liblockworks-profile.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo programs prose setup setup-kernel setup-programs test test-format test-c test-preload stage test-docs test-headers \
+.PHONY: all lib cargo programs prose quick setup setup-kernel setup-programs test test-format test-c test-preload stage test-docs test-headers \
 	test-install test-examples test-sanitizers test-cargo test-kernel test-kernel-quick demo bench \
 	install install-lib uninstall clean help
 .DELETE_ON_ERROR:
@@ -117,6 +117,10 @@ $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
 test: setup setup-programs test-format test-c test-preload test-headers test-install test-examples \
 	test-sanitizers test-cargo test-docs test-kernel-quick
+
+# Is a change sound? That of the working tree, or of LOCK.
+quick:
+	@scripts/quick.sh $(LOCK)
 
 test-format:
 	@CARGO='$(CARGO)' scripts/format.sh
@@ -266,6 +270,7 @@ clean:
 help:
 	@echo 'make             build the C library (build/) and the programs (target/release/)'
 	@echo 'make test        check everything'
+	@echo 'make quick       check what has changed, in minutes; LOCK=NAME: check this lock'
 	@echo 'make test-kernel all that can be checked of kernels; an hour. make test has some of it'
 	@echo 'make programs    drivers of libraries that the tests and benchmarks load (build/programs/)'
 	@echo 'make demo        see what it does'

@@ -155,25 +155,36 @@ static bool no_trylock(void *lock, void *node)
 static const struct lw_lock_type no_lock_type = {
 	.name = "none", .size = 4, .lock = no_lock, .trylock = no_trylock, .unlock = no_lock};
 
-int main(void)
+static void conforms(const struct lw_lock_type *type)
+{
+	CHECK(lw_lock_type_find(type->name) == type);
+	CHECK(type->size > 0 && *type->summary && *type->origin);
+	if (!(type->traits & LW_BROKEN)) {
+		semantics((void *)type);
+		exclusion((void *)type);
+		return;
+	}
+	fprintf(stderr, "%s must fail twice:\n", type->name);
+	CHECK(in_child(semantics, (void *)type) != 0);
+	CHECK(in_child(exclusion, (void *)type) != 0);
+}
+
+/* conformance [LOCK...]: tests these locks; without any, all locks and the test itself. */
+int main(int argc, char **argv)
 {
 	unsigned int broken = 0, unguarded = 0;
 
-	for (const struct lw_lock_type *const *entry = lw_lock_types; *entry; entry++) {
-		const struct lw_lock_type *type = *entry;
-		bool works = !(type->traits & LW_BROKEN);
+	for (int i = 1; i < argc; i++) {
+		const struct lw_lock_type *type = lw_lock_type_find(argv[i]);
 
-		CHECK(lw_lock_type_find(type->name) == type);
-		CHECK(type->size > 0 && *type->summary && *type->origin);
-		if (works) {
-			semantics((void *)type);
-			exclusion((void *)type);
-		} else {
-			fprintf(stderr, "%s must fail twice:\n", type->name);
-			CHECK(in_child(semantics, (void *)type) != 0);
-			CHECK(in_child(exclusion, (void *)type) != 0);
-			broken++;
-		}
+		CHECK(type);
+		conforms(type);
+	}
+	if (argc > 1)
+		return 0;
+	for (const struct lw_lock_type *const *entry = lw_lock_types; *entry; entry++) {
+		conforms(*entry);
+		broken += ((*entry)->traits & LW_BROKEN) != 0;
 	}
 	CHECK(broken == 1);
 	/* On a busy machine two threads may not meet at first. */
