@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The spinlocks of guests, chosen at boot. One that lets virtual CPUs halt takes the place of
- * the native lock in pv_ops before alternatives are patched in, as those of hypervisors do, and
- * halts and kicks by what the hypervisor's brought with it, or else by interrupts.
+ * The spinlocks of guests, chosen at boot. A paravirt lock, with which virtual CPUs halt, replaces
+ * the native lock in pv_ops before alternatives are patched in, as the lock of a hypervisor does.
+ * It halts and kicks virtual CPUs with the hypervisor's functions, or else by interrupts.
  */
 #define pr_fmt(fmt) "lockworks: " fmt
 
@@ -59,12 +59,15 @@ early_param("lockworks_guest", lockworks_guest_setup);
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
 static void wait_for_interrupt(u8 *at, u8 value)
 {
-	/* Interrupts kick, so who has them off must not halt; nor an NMI, in which they are. */
+	/*
+	 * Interrupts kick. A CPU with interrupts disabled must not halt, and they are disabled
+	 * in an NMI.
+	 */
 	if (in_nmi() || irqs_disabled()) {
 		cpu_relax();
 		return;
 	}
-	/* A kick from here on stays pending until the halt, which lets it in. */
+	/* A kick from here on stays pending until the halt, which enables interrupts. */
 	local_irq_disable();
 	if (READ_ONCE(*at) == value)
 		safe_halt();
@@ -72,10 +75,13 @@ static void wait_for_interrupt(u8 *at, u8 value)
 		local_irq_enable();
 }
 
-/* To a CPU that does not halt it is an interrupt too many. */
+/* A CPU that does not halt receives a needless interrupt. */
 static void kick_by_interrupt(int cpu)
 {
-	/* May be between the two halves of another's; then the next tick wakes it up. */
+	/*
+	 * The NMI may have interrupted another IPI between its two register writes. The next
+	 * tick wakes the CPU up then.
+	 */
 	if (in_nmi() && !x2apic_mode)
 		return;
 	apic->send_IPI(cpu, RESCHEDULE_VECTOR);
@@ -135,7 +141,7 @@ static void __init choose_paravirt(void)
 }
 #endif
 
-/* No other CPU is up, and this one holds no lock that anybody waits for. */
+/* No other CPU is up, and nothing waits for a lock that this CPU holds. */
 void __init lockworks_guest_init(void)
 {
 	if (guest_spinlock == GUEST_SPINLOCK_AUTO)

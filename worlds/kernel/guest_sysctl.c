@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* What can be set of guests' spinlocks: kernel.pv_*, kernel.unfair_* */
+/* Settings of the spinlocks of guests: kernel.pv_* and kernel.unfair_* */
 #include <linux/init.h>
 
 #include "tunables_sysctl.h"
@@ -11,7 +11,7 @@ enum {
 	GUEST_TUNABLES
 };
 
-/* Whoever unlocks an unfair lock kicks nobody. */
+/* The release of an unfair lock kicks no waiter, so its waiters must not halt. */
 #define LARGEST(tunable, largest) (LW_TUNABLE_##tunable == LW_TUNABLE_unfair_park ? 0 : (largest))
 
 static SYSCTL_TUNABLES(GUEST_TUNABLES) guest_sysctl = {.entries = {

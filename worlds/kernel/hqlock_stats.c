@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* /proc/hqlock_stats: how HQ-spinlocks fare, all of the kernel's together. */
+/* /proc/hqlock_stats: statistics of all HQ-spinlocks in the kernel together. */
 #include <linux/init.h>
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>

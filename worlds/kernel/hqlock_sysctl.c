@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* What can be set of HQ-spinlocks: kernel.hqlock_* */
+/* Settings of HQ-spinlocks: kernel.hqlock_* */
 #include <linux/init.h>
 
 #include "tunables_sysctl.h"

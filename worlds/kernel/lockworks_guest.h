@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Choosing the spinlocks of a guest, once it is known which hypervisor it is of. */
+/* Choice of the spinlocks of a guest, after the kernel has detected its hypervisor. */
 #ifndef __LINUX_LOCKWORKS_GUEST_H
 #define __LINUX_LOCKWORKS_GUEST_H
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Lockworks in Linux: which slow path the queued spinlocks take, chosen at boot.
+ * Lockworks in Linux: the slow paths of queued spinlocks, and the choice among them at boot.
  *
- * Fast path, lock word and unlock stay Linux' own, and so does the slow path of
- * paravirt guests, which does not pass the hook of CNA. Spinlocks that opted in to
- * HQ have a hook of their own, before that.
+ * Fast path, lock word and unlock stay those of Linux, and so does the slow path of
+ * paravirt guests, which does not reach the hook of CNA. Spinlocks that opted in to
+ * HQ have a hook of their own before the hook of CNA.
  */
 #define pr_fmt(fmt) "lockworks: " fmt
 
@@ -33,7 +33,7 @@
 #include "hq.c"
 #endif
 
-/* Our lock word is the kernel's, in the layout for fewer than 16 K CPUs. */
+/* Lockworks' lock word is the kernel's, in the layout for fewer than 16 K CPUs. */
 static_assert(sizeof(union lw_word) == sizeof(struct qspinlock));
 static_assert(offsetof(union lw_word, locked) == offsetof(struct qspinlock, locked));
 static_assert(offsetof(union lw_word, pending) == offsetof(struct qspinlock, pending));
@@ -42,14 +42,14 @@ static_assert(LW_PENDING == _Q_PENDING_VAL);
 static_assert((LW_PENDING | LW_SERVICE_MASK | LW_QUEUE_LOCKED | LW_PARKED) == _Q_PENDING_MASK);
 static_assert(LW_TAIL_MASK == _Q_TAIL_MASK && LW_TAIL_SLOT_SHIFT == _Q_TAIL_CPU_OFFSET);
 static_assert(CONFIG_NR_CPUS <= LW_MAX_SLOTS);
-static_assert(MAX_NUMNODES <= LW_CNA_PRIORITY); /* so a CPU of no node is never passed over */
+static_assert(MAX_NUMNODES <= LW_CNA_PRIORITY); /* so a CPU without a node keeps its place */
 #ifdef CONFIG_HQSPINLOCKS
 static_assert(LW_HQ == _Q_HQ_VAL);
 static_assert(!(LW_SERVICE_MASK & ~_Q_SERVICE_MASK));
 static_assert(MAX_NUMNODES <= LW_MAX_NUMA_NODES);
 #endif
 
-/* One each for task, softirq, hardirq and NMI. */
+/* A queue node each for task, softirq, hardirq and NMI. */
 struct lw_kernel_slot {
 	struct lw_node nodes[LW_NODES_PER_SLOT];
 };
@@ -77,11 +77,11 @@ const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS] = {
 #endif
 };
 
-/* All that waits is traced, on the pending bit as well: the stock slow path leaves that out. */
+/* Every wait is traced, also one with the pending bit, which the stock slow path leaves out. */
 void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
 #ifdef CONFIG_LOCKWORKS_GUEST
-	/* One that is free comes here, too, while others queue. */
+	/* A free lock comes here, too, while waiters queue. */
 	if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_UNFAIR &&
 	    lw_word_steal((union lw_word *)lock, val)) {
 		lw_count(steals_on_arrival);
@@ -106,7 +106,7 @@ struct lw_node *hqlock_node_queues[MAX_NUMNODES] __read_mostly;
 
 void __lockfunc hq_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
-	/* One that is free comes here, too: only the plain fast path is elsewhere. */
+	/* A free lock comes here, too: the fast path is only for locks without a type bit. */
 	if (lw_word_is_free(val) && lw_hq_try_take_free((union lw_word *)lock, &val))
 		return;
 	trace_contention_begin(lock, LCB_F_SPIN);
@@ -115,8 +115,9 @@ void __lockfunc hq_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 }
 
 /*
- * A node's queues come with its first CPU. Until then, and when there is no memory
- * for them, each waiter there takes a place of its own.
+ * The queues of a NUMA node are allocated when its first CPU comes online. Until then,
+ * and if there is no memory for them, each waiter on the node has a place of its own in
+ * the queue of the lock word.
  */
 static int node_queues_provide(unsigned int cpu)
 {
@@ -126,7 +127,7 @@ static int node_queues_provide(unsigned int cpu)
 	if (node == NUMA_NO_NODE || READ_ONCE(hqlock_node_queues[node]))
 		return 0;
 	queues = kvzalloc_node(LW_NODE_QUEUES * sizeof(*queues), GFP_KERNEL, node);
-	/* Who finds them finds them empty. */
+	/* Release: a CPU that sees the pointer sees empty queues. */
 	if (cmpxchg_release(&hqlock_node_queues[node], NULL, queues))
 		kvfree(queues);
 	return 0;
@@ -158,7 +159,7 @@ bool __init guest_parked_heads_provide(void)
 }
 
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
-/* To unlock changes no register, and saves few of them unless somebody is to be woken. */
+/* The unlock changes no register, and saves few of them unless a waiter is to be kicked. */
 static_assert(__has_attribute(__no_caller_saved_registers__));
 
 #define PV_SPINLOCK(id)                                                          \
@@ -186,8 +187,8 @@ PV_SPINLOCK(pv)
 #endif
 #endif
 
-/* Paravirt guests have a slow path of their own, which does not pass the hook of CNA. */
-static bool __init hook_is_passed(void)
+/* Paravirt guests have a slow path of their own, which does not reach the hook of CNA. */
+static bool __init hook_is_reached(void)
 {
 #if defined(CONFIG_X86) && defined(CONFIG_PARAVIRT_SPINLOCKS)
 	return pv_ops.lock.queued_spin_lock_slowpath == native_queued_spin_lock_slowpath;
@@ -289,7 +290,7 @@ static int __init numa_spinlock_init(void)
 	WRITE_ONCE(hqlock_on, numa_wanted(NUMA_HQ));
 	pr_info("HQ-spinlocks %s\n", str_on_off(hqlock_on));
 #endif
-	if (!hook_is_passed()) {
+	if (!hook_is_reached()) {
 		pr_info("CNA off: paravirt spinlocks are in use\n");
 		return 0;
 	}
@@ -306,7 +307,7 @@ static int __init numa_spinlock_init(void)
 		numa_spinlock_names[numa_spinlock_path], numa_spinlock_tunables.numa_threshold_ms,
 		str_on_off(numa_spinlock_tunables.shuffle_reduction), num_possible_nodes());
 
-	/* No other CPU is up yet, so nobody waits on either path. */
+	/* No other CPU is up yet, so no waiter is on either path. */
 	if (numa_spinlock_path != NUMA_SPINLOCK_STOCK ||
 	    IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH))
 		static_branch_enable(&numa_spinlock_key);

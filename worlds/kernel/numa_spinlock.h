@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The hook in kernel/locking/qspinlock.c: a slow path other than the stock one, if chosen. */
+/* The hooks in kernel/locking/qspinlock.c, which lead to slow paths other than the stock one. */
 #ifndef LW_NUMA_SPINLOCK_H
 #define LW_NUMA_SPINLOCK_H
 
@@ -13,7 +13,7 @@ struct qspinlock;
 
 struct lw_node;
 
-/* Whether waiters of HQ-spinlocks queue by NUMA node, and where. */
+/* Whether waiters of HQ-spinlocks queue by NUMA node, and the queues of each node. */
 extern bool hqlock_on;
 extern struct lw_node *hqlock_node_queues[MAX_NUMNODES];
 
@@ -31,8 +31,8 @@ void hq_spin_lock_slowpath(struct qspinlock *lock, u32 val);
  * @lock: the lock, seen not to be all zero
  * @val: its word, as seen
  *
- * Called with preemption disabled, in any context. A lock that opted in never goes
- * elsewhere, since other slow paths do not know its service bits.
+ * Called with preemption disabled, in any context. A lock that opted in never takes
+ * another slow path, because no other knows its service bits.
  *
  * Return: true if the lock has been acquired, false if it did not opt in.
  */
@@ -61,12 +61,12 @@ enum numa_spinlock_path {
 	NUMA_SPINLOCK_PATHS,
 };
 
-/* What a guest's spinlocks are, by lockworks_guest=. From the first paravirt one on, vCPUs halt. */
+/* The spinlocks of a guest, by lockworks_guest=. From STOCK_PV on, virtual CPUs halt. */
 enum guest_spinlock {
-	GUEST_SPINLOCK_AUTO, /* as the kernel and its hypervisor have it */
+	GUEST_SPINLOCK_AUTO, /* what kernel and hypervisor choose */
 	GUEST_SPINLOCK_NATIVE,
 	GUEST_SPINLOCK_BYTE,
-	GUEST_SPINLOCK_UNFAIR, /* native ones with that slow path */
+	GUEST_SPINLOCK_UNFAIR, /* native spinlocks with the unfair slow path */
 	GUEST_SPINLOCK_STOCK_PV,
 	GUEST_SPINLOCK_PV42,
 	GUEST_SPINLOCK_PV,
@@ -77,13 +77,13 @@ extern const char *const guest_spinlock_names[GUEST_SPINLOCKS];
 #ifdef CONFIG_LOCKWORKS_GUEST
 extern enum guest_spinlock guest_spinlock;
 
-/* Where a lock's halted queue head is found, if heads halt; enough for all that wait at a time. */
+/* A table to find the halted queue head of a lock, with room for every possible waiter. */
 struct lw_parked_head;
 extern struct lw_parked_head *guest_parked_heads;
 extern unsigned int guest_parked_heads_bits;
 bool guest_parked_heads_provide(void);
 
-/* As pv_ops calls them: to unlock changes no register. */
+/* Called through pv_ops. The unlock changes no register. */
 void pv42_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 void pv42_spin_unlock(struct qspinlock *lock);
 void pv_spin_lock_slowpath(struct qspinlock *lock, u32 val);
@@ -92,7 +92,7 @@ void pv_spin_unlock(struct qspinlock *lock);
 #define guest_spinlock GUEST_SPINLOCK_AUTO
 #endif
 
-/* Whether numa_spinlock_path may be other than stock. */
+/* True if numa_spinlock_path may be other than stock. */
 DECLARE_STATIC_KEY_FALSE(numa_spinlock_key);
 extern enum numa_spinlock_path numa_spinlock_path;
 extern const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Opting in to HQ: a spinlock initialised by one of these lets waiters queue by NUMA
- * node while it is contended. All else is done to it as to any other spinlock.
- * Without CONFIG_HQSPINLOCKS it is like any other.
+ * Initialisers of spinlocks that opt in to HQ: their waiters queue by NUMA node under
+ * contention. Such a spinlock is used like any other. Without CONFIG_HQSPINLOCKS it is
+ * like any other.
  */
 #ifndef __LINUX_SPINLOCK_HQ_H
 #define __LINUX_SPINLOCK_HQ_H
@@ -26,7 +26,7 @@
 	raw_spinlock_t x = {.raw_lock = __ARCH_SPIN_LOCK_UNLOCKED_HQ, \
 			    SPIN_DEBUG_INIT(x) RAW_SPIN_DEP_MAP_INIT(x)}
 
-/* The name of @lock, and its class, are for lockdep to have, as of any other. */
+/* A macro, so that lockdep gets the name of @lock and a class for each place of use. */
 #define raw_spin_lock_init_hq(lock)                                               \
 	do {                                                                      \
 		raw_spin_lock_init(lock);                                         \
@@ -34,7 +34,7 @@
 	} while (0)
 
 #ifdef CONFIG_PREEMPT_RT
-/* Waiters sleep. */
+/* Waiters sleep, so there is no queue of spinning waiters. */
 #define DEFINE_SPINLOCK_HQ(x)	DEFINE_SPINLOCK(x)
 #define spin_lock_init_hq(lock) spin_lock_init(lock)
 #else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Choosing the slow path and its settings in a running kernel, through debugfs,
- * so that slow paths can be compared side by side in one boot.
+ * The choice of slow path and settings in a running kernel, through debugfs, so that
+ * slow paths can be compared in one boot.
  */
 #define pr_fmt(fmt) "lockworks: " fmt
 
@@ -23,7 +23,7 @@ static const char *slowpath_name(void)
 	    path == NUMA_SPINLOCK_STOCK)
 		return guest_spinlock_names[guest_spinlock];
 #endif
-	/* In paravirt guests the hook is not passed, and so was not made ready. */
+	/* Paravirt guests do not reach the hook, so it was not enabled. */
 	return static_key_enabled(&numa_spinlock_key) ? numa_spinlock_names[path] : "paravirt";
 }
 
@@ -59,9 +59,9 @@ static ssize_t slowpath_write(struct file *file, const char __user *buffer, size
 		return i;
 	path = i;
 	/*
-	 * Waiters of different slow paths must not meet in one queue. While all CPUs
-	 * stand still for us nobody waits for a spinlock, since waiters have preemption
-	 * disabled. An NMI handler may wait even then, so do not switch while any does.
+	 * Waiters of different slow paths must not meet in one queue. While all CPUs are
+	 * stopped, no task waits for a spinlock, since waiters have preemption disabled.
+	 * An NMI handler may wait even then: do not switch while NMI handlers take locks.
 	 */
 	stop_machine(set_path, &path, NULL);
 	return count;

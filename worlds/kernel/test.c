@@ -2,7 +2,7 @@
 /*
  * The conformance client that all of Lockworks' worlds share, on kernel threads,
  * while softirqs, hardirqs and NMIs on the same CPUs wait for locks of their own.
- * With some CPUs, all the queue nodes of one are in use at times.
+ * With several CPUs, all queue nodes of a CPU are in use at times.
  *
  *   insmod lockworks_test.ko lock=cna threads=8 rounds=1000
  */
@@ -45,7 +45,7 @@ MODULE_PARM_DESC(depth, "locks, which are nested; 1 to 6");
 
 static const struct lw_lock_type *type;
 
-/* How many contexts of a CPU are acquiring a lock right now, one interrupting the other. */
+/* The number of contexts of a CPU that are acquiring a lock now, one interrupting another. */
 static DEFINE_PER_CPU(unsigned int, acquiring);
 static atomic_t deepest;
 
@@ -60,7 +60,7 @@ static void acquire(void *word, void *node)
 	this_cpu_dec(acquiring);
 }
 
-/* A task must not be preempted from before it queues until it has let go. */
+/* A task must not be preempted from before it queues until it has released the lock. */
 static void lock_in_task(void *word, void *node)
 {
 	preempt_disable();
@@ -108,11 +108,11 @@ static struct lw_client client = {
 	.outside = vary,
 };
 
-/* What the handlers of one kind of interruption share. */
+/* The state that all handlers of one kind of interrupt share. */
 struct level {
 	const char *name;
 	struct padded_word word;
-	unsigned int owner; /* CPU + 1; plain, so that KCSAN watches it, too */
+	unsigned int owner; /* CPU + 1; not atomic, so that KCSAN checks it, too */
 	unsigned long count;
 	atomic_long_t entered;
 	atomic_long_t violations;
@@ -190,7 +190,7 @@ static void nmi_raise(unsigned int cpu)
 }
 #endif
 
-/* Those who wait for our lock in a hardirq get to use their last node. */
+/* Waiters for our lock in a hardirq are interrupted, and their CPUs use the last queue node. */
 static void nmi_others(void)
 {
 	unsigned int cpu;
@@ -207,8 +207,8 @@ struct timers {
 static DEFINE_PER_CPU(struct timers, timers);
 
 /*
- * Long enough for tasks to get on between interruptions, in an emulator too, and
- * without a common divisor, so that each kind comes at any point of the other.
+ * Long enough for tasks to make progress between interrupts, also in an emulator, and
+ * without a common divisor, so that each kind interrupts the other at any point.
  */
 #define HARD_PERIOD ns_to_ktime(509 * NSEC_PER_USEC)
 #define SOFT_PERIOD ns_to_ktime(373 * NSEC_PER_USEC)
@@ -291,7 +291,7 @@ static int run_threads(void)
 		else
 			wake_up_process(tasks[i]);
 	}
-	/* In pieces, lest somebody takes us for hung. */
+	/* One second at a time, so that the detector of hung tasks does not report this one. */
 	for (i = 0; !error && i < made; i++) {
 		while (!wait_for_completion_timeout(&workers[i].done, HZ))
 			;
@@ -301,7 +301,7 @@ static int run_threads(void)
 	return error;
 }
 
-/* Whatever was done to it, a lock is of its type for its life. */
+/* A lock keeps its type bits, whatever was done to it. */
 static bool lost_type(struct padded_word *padded)
 {
 	return (lw_load(&padded->word, relaxed) & type->unlocked) != type->unlocked;
@@ -316,8 +316,8 @@ static bool can_be_taken(raw_spinlock_t *lock)
 }
 
 /*
- * What one may ask of a spinlock, and attempt, has the same answers if it opted in to
- * HQ, which it has done when initialised and still after unlock.
+ * The state that a spinlock reports, and trylock, are right for a spinlock that opted in
+ * to HQ. Its type bit is set when it is initialised and still set after unlock.
  */
 static long opted_in_violations(raw_spinlock_t *lock)
 {
@@ -333,7 +333,7 @@ static long opted_in_violations(raw_spinlock_t *lock)
 	bad += !raw_spin_is_locked(lock) || raw_spin_is_contended(lock);
 	bad += arch_spin_value_unlocked(lock->raw_lock);
 	bad += can_be_taken(lock);
-	/* As a waiter would. */
+	/* Set the bit that a waiter would set. */
 	atomic_or(_Q_PENDING_VAL, word);
 	bad += !raw_spin_is_contended(lock);
 	atomic_andnot(_Q_PENDING_VAL, word);
@@ -367,7 +367,7 @@ static int __init test_init(void)
 	long all;
 	int error, i;
 
-	cpus_read_lock(); /* the timers are on all CPUs that are online */
+	cpus_read_lock(); /* the timers run on all CPUs that are online */
 	type = !strcmp(lock, "busted") ? &lw_busted_type : numa_spinlock_type(lock);
 	error = -EINVAL;
 	if (!type || !rounds || depth < 1 || depth > LW_CLIENT_LOCKS)

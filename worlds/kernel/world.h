@@ -18,7 +18,7 @@
 #define UINT32_MAX U32_MAX
 #define INT64_MAX  S64_MAX
 
-/* All locks are one translation unit here; the hook is all that Linux sees of them. */
+/* All locks are one translation unit here, and Linux calls only the hooks. */
 #define LW_EXPORT	 static
 #define lw_always_inline __always_inline
 #define lw_aligned(n)	 __aligned(n)
@@ -31,11 +31,11 @@
 
 #define LW_LOAD_relaxed(p)	READ_ONCE(*(p))
 #define LW_LOAD_dependency(p)	READ_ONCE(*(p))
-#define LW_LOAD_acquire(p)	smp_load_acquire(p) /* its release stands in the lock */
+#define LW_LOAD_acquire(p)	smp_load_acquire(p) /* the matching release is in the lock */
 #define lw_world_load(p, order) LW_LOAD_##order(&(p)->lw_raw)
 
 #define LW_STORE_relaxed(p, value)	WRITE_ONCE(*(p), value)
-#define LW_STORE_release(p, value)	smp_store_release(p, value) /* and so its acquire */
+#define LW_STORE_release(p, value)	smp_store_release(p, value) /* the matching acquire, too */
 #define lw_world_store(p, value, order) LW_STORE_##order(&(p)->lw_raw, value)
 
 /* Linux has no weaker read-modify-write that both acquires and releases. */
@@ -59,7 +59,7 @@
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
-/* Linux has none for words of 16 bits. */
+/* Linux has no read-modify-write operations on 16 bits. */
 #define LW_KERNEL_FIELD_CHANGE(word, field, now, order)                                      \
 	({                                                                                   \
 		typeof((word)->field.lw_raw) lw_old = READ_ONCE((word)->field.lw_raw);       \
@@ -103,8 +103,8 @@
 #define LW_BACKOFF	 8
 
 /*
- * What puts a virtual CPU to sleep compares a byte, the least significant one here. Nobody
- * gives up.
+ * The hypervisor's function that halts a virtual CPU compares one byte, here the least
+ * significant one. No wait is cancelled, so the wait limit is not used.
  */
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
 #define lw_world_park(p, value, limit) ((void)(limit), pv_wait((u8 *)&(p)->lw_raw, value))

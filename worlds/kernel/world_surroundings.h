@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The surroundings in Linux: a CPU is a slot, its nodes are for the contexts that
- * nest there. What each of these means is in surroundings.h.
+ * The surroundings in Linux: a CPU is a slot, and its queue nodes are for the contexts
+ * that nest on it. The meaning of each definition is in surroundings.h.
  */
 #ifndef LW_WORLD_SURROUNDINGS_H
 #define LW_WORLD_SURROUNDINGS_H
@@ -23,10 +23,10 @@
 
 struct lw_node;
 
-/* Defined once struct lw_node is. */
+/* Defined where struct lw_node is known. */
 static __always_inline struct lw_node *lw_kernel_nodes_of(unsigned int cpu);
 
-/* A real-time task, one boosted to that by an heir of its locks, or a deadline task. */
+/* Interrupt context, or a real-time task (also one boosted to that) or deadline task. */
 static inline bool lw_kernel_is_priority(void)
 {
 	return !in_task() || irqs_disabled() || READ_ONCE(current->prio) < MAX_RT_PRIO;
@@ -34,7 +34,7 @@ static inline bool lw_kernel_is_priority(void)
 
 static DEFINE_PER_CPU(u32, lw_kernel_random);
 
-/* An interrupt in between makes a number come twice, no more. */
+/* An interrupt in between can at worst make a number appear twice. */
 static inline u32 lw_kernel_choose(u32 n)
 {
 	u32 x = next_pseudo_random32(raw_cpu_read(lw_kernel_random));
@@ -48,7 +48,7 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_world_slot_nodes(slot) lw_kernel_nodes_of((slot)-1)
 #define lw_world_numa_node()	  ((uint16_t)numa_node_id())
 #define lw_world_is_priority()	  lw_kernel_is_priority()
-/* In whole jiffies, so thresholds are rounded up to these. */
+/* The clock counts jiffies, so thresholds are rounded up to jiffies. */
 #define lw_world_clock()	   ((uint64_t)jiffies * (NSEC_PER_SEC / HZ))
 #define lw_world_choose(n)	   lw_kernel_choose(n)
 #define lw_world_chance(times, of) (lw_choose(of) < (times))
@@ -57,21 +57,21 @@ static inline u32 lw_kernel_choose(u32 n)
 #define LW_KERNEL_NUMA_AWARE_cna  true
 #define LW_KERNEL_NUMA_AWARE_hq	  READ_ONCE(hqlock_on)
 #define lw_world_numa_aware(lock) LW_KERNEL_NUMA_AWARE_##lock
-/* Never freed, so where there are queues they stay. A CPU may be of no node. */
+/* Queues are never freed. A CPU may have no node. */
 #define lw_world_node_queues(node) \
 	((node) < MAX_NUMNODES ? READ_ONCE(hqlock_node_queues[node]) : NULL)
-/* The bits above are the same in all addresses of the kernel, or a tag. */
+/* The bits above are a tag, or the same in all kernel addresses. */
 #define lw_world_identity(p) (GENMASK_ULL(55, 0) & (uintptr_t)(p))
-/* The same on all CPUs, where they agree on the time. */
+/* The same on all CPUs if their clocks are synchronised. */
 #define lw_world_timestamp()	      sched_clock()
 #define lw_world_limit_reached(limit) ((void)(limit), false)
-/* So nobody leaves a node behind. */
+/* No wait is cancelled, so no queue node is abandoned. */
 #define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
 #define lw_world_slot_reclaim(slot)	   ((void)(slot))
 #define lw_world_is_dead(node)		   false
 #define lw_world_parked_heads()		   guest_parked_heads
 #define lw_world_parked_heads_bits()	   guest_parked_heads_bits
-/* A statement also where nothing is counted, and lockevent_inc() is none. */
+/* A statement even without lock events, when lockevent_inc() is empty. */
 #define lw_world_count(event)                   \
 	({                                      \
 		lockevent_inc(event);           \
