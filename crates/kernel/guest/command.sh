@@ -1,4 +1,4 @@
-# Runs a command of the user's, or a workload; what it says goes beside the console.
+# Runs a command of the user, or a workload. Its output goes to the second serial line.
 . /lockworks/functions.sh
 . /lockworks/plan
 cd /root || exit 1

@@ -1,14 +1,14 @@
-# Workloads one after the other, as planned in WORKLOADS; what each comes to is told.
+# Runs the workloads named by WORKLOADS, one after another, and reports the rate of each.
 . /lockworks/functions.sh
 . /lockworks/plan
-export SECONDS_EACH=$LENGTH
+export SECONDS_EACH="$LENGTH"
 
 [ -z "$ON_DISK" ] || mount_disk || {
-	tell refused "the kernel does not take the disk"
+	tell refused "the kernel cannot mount the disk"
 	exit 1
 }
 insmod /lockworks/modules/torture.ko || {
-	tell refused "the kernel does not take torture.ko"
+	tell refused "the kernel cannot load torture.ko"
 	exit 1
 }
 

@@ -1,4 +1,4 @@
-# Workload: a program of 40 files compiled over and over, as parallel as there are CPUs.
+# Workload: make compiles a program of 40 files repeatedly, with a job for each CPU.
 mkdir /tmp/compile && cd /tmp/compile || exit 1
 {
 	echo '#include <stdio.h>'
@@ -10,7 +10,7 @@ mkdir /tmp/compile && cd /tmp/compile || exit 1
 	for i in $(seq 40); do
 		echo "sum = f$i(sum);"
 	done
-	echo 'return !printf("%d\n", sum); }'
+	printf '%s\n' 'return !printf("%d\n", sum); }'
 } >main.c
 cat >Makefile <<'M'
 program: $(patsubst %.c,%.o,$(wildcard *.c))

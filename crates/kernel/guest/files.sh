@@ -1,4 +1,4 @@
-# Workload: every CPU makes, reads and removes files in one directory.
+# Workload: a shell for each CPU makes, reads and removes files in one directory.
 mkdir -p /tmp/files
 for cpu in $(seq "$(nproc)"); do
 	(

@@ -1,4 +1,4 @@
-# Workload: every CPU forks short-lived programs.
+# Workload: a shell for each CPU forks short-lived programs.
 for cpu in $(seq "$(nproc)"); do
 	(
 		count=0

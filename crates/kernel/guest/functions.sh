@@ -1,14 +1,14 @@
-# Sourced by the guest's scripts.
+# Functions that the guest's scripts share.
 
 switch=/sys/kernel/debug/numa_spinlock
 events=/sys/kernel/debug/lock_event_counts
 
-# Says something to the host, beside the console.
+# Reports to the host, over the second serial line.
 tell() {
 	echo "@lockworks $*" >"$CHANNEL"
 }
 
-# Which slow paths spinlocks take. hq: those that opted in to it; others the stock one.
+# Prints the slow path of spinlocks. hq: that of spinlocks that opted in; others have the stock one.
 slow_path() {
 	path=$(cat "$switch/slowpath")
 	case $path,$(cat "$switch/hq") in
@@ -18,7 +18,7 @@ slow_path() {
 	esac
 }
 
-# Has spinlocks take another.
+# Changes the slow path of spinlocks.
 choose_slow_path() {
 	case $1 in
 	hq) path=stock hq=Y ;;
@@ -29,8 +29,8 @@ choose_slow_path() {
 	[ "$(slow_path)" = "$1" ]
 }
 
-# Tells every few seconds that the guest is alive, for as long as something is to take, not longer:
-# what then does not end hangs.
+# Reports every few seconds that the guest is alive, for as many seconds as a task is expected to
+# take. A task that takes longer counts as hanging.
 tell_alive() {
 	until=$(($(date +%s) + ${1%.*}))
 	while [ "$(date +%s)" -lt "$until" ]; do
@@ -39,7 +39,7 @@ tell_alive() {
 	done &
 }
 
-# Tells how often the kernel's locks did what they count.
+# Reports the kernel's lock events.
 tell_counters() {
 	[ -d "$events" ] || return 0
 	grep '' "$events"/* | sed "s|^$events/|@lockworks counter |; s/:/ /" >"$CHANNEL"
@@ -49,7 +49,7 @@ reset_counters() {
 	[ ! -e "$events/.reset_counts" ] || echo 1 >"$events/.reset_counts"
 }
 
-# The disk with Debian's programs.
+# Mounts the disk with Debian's programs.
 mount_disk() {
 	mount -t ext4 /dev/vda /mnt && mount -t tmpfs tmpfs /mnt/tmp || return 1
 	for directory in proc sys dev; do
@@ -57,19 +57,19 @@ mount_disk() {
 	done
 }
 
-# Becomes a workload on that disk.
+# Replaces the shell by a workload on that disk.
 exec_on_disk() {
 	cp "/lockworks/$1.sh" /mnt/tmp/workload.sh
 	exec chroot /mnt /bin/sh /tmp/workload.sh
 }
 
-# A round of the kernel's own locktorture; how long it lasted and what it said are told.
+# Runs a round of the kernel's locktorture; reports how long it lasted and what the module logged.
 torture() {
 	dmesg -c >/dev/null
 	begin=$(cut -d ' ' -f 1 /proc/uptime)
 	# shellcheck disable=SC2086 # several parameters
 	insmod /lockworks/modules/locktorture.ko torture_type="$1" $PARAMETERS || {
-		tell refused "the kernel does not take locktorture.ko: $(dmesg | tail -n 1)"
+		tell refused "the kernel cannot load locktorture.ko: $(dmesg | tail -n 1)"
 		return 1
 	}
 	sleep "$LENGTH"

@@ -1,4 +1,4 @@
-# Workload: the threads of a program, one for each CPU, at one mutex.
+# Workload: a program with a thread for each CPU, which all take one mutex.
 cat >/tmp/futex.c <<'C'
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -21,7 +21,10 @@ static void *work(void *own)
 		all++;
 		++*(long *)own;
 		pthread_mutex_unlock(&mutex);
-		/* Too late to wait: the kernel sees that under the lock of the hash bucket. */
+		/*
+		 * The word does not have the expected value, so the thread does not wait. The
+		 * kernel finds out under the lock of the hash bucket.
+		 */
 		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL);
 	}
 	return NULL;

@@ -1,5 +1,5 @@
-# Workload: threads of a program, one for each CPU, open and close, or with LOOP=create make and
-# remove, a file each in one directory.
+# Workload: a program with a thread for each CPU. Each thread opens and closes a file of its own in
+# one directory; with LOOP=create it makes and removes the file.
 cat >/tmp/loops.c <<'C'
 #include <fcntl.h>
 #include <pthread.h>

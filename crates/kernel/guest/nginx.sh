@@ -1,4 +1,4 @@
-# Workload: a web server and its clients, on all CPUs.
+# Workload: a web server and its clients on all CPUs.
 mkdir -p /run /var/log/nginx
 echo "a page" >/var/www/html/index.html
 cat >/tmp/nginx.conf <<'C'

@@ -1,9 +1,9 @@
-# Rounds of the kernel's own locktorture, as planned in RUNS: words of ROUND:LOCK:TYPE.
+# Runs rounds of the kernel's locktorture, one for each word of RUNS: ROUND:LOCK:TYPE.
 . /lockworks/functions.sh
 . /lockworks/plan
 
 insmod /lockworks/modules/torture.ko || {
-	tell refused "the kernel does not take torture.ko"
+	tell refused "the kernel cannot load torture.ko"
 	exit 1
 }
 
@@ -13,7 +13,7 @@ for run in $RUNS; do
 	END
 	tell round "$round" "$lock"
 	[ -z "$SWITCHING" ] || choose_slow_path "$lock" || {
-		tell refused "the kernel did not change to $lock"
+		tell refused "the kernel did not change its slow path to $lock"
 		exit 1
 	}
 	reset_counters
