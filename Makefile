@@ -9,7 +9,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 INSTALL ?= install
 CFLAGS ?= -O2 -g
 DESTDIR ?=
-# For a tool that looks for data races: valgrind or thread.
+# The tool that is to watch what is built: valgrind, thread, address or undefined. Empty: none.
 ANNOTATE ?=
 
 VERSION := $(shell sed -n 's/^\#define LW_VERSION "\(.*\)"/\1/p' lib/include/lockworks/lockworks.h)
@@ -17,20 +17,23 @@ INCLUDES := -Ilocks -Ilocks/contract -Ilocks/parts -Ilocks/registry -Iworlds/use
 WARNINGS := -Wall -Wextra
 LW_CFLAGS = -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(ANNOTATION) $(INCLUDES)
 BUILD := build$(ANNOTATE:%=/%)
-# What everybody's code is compiled with then; worlds/user/annotations.h.
+# The options for each tool. Programs that use the library need them too, for data races:
+# worlds/user/annotations.h says why.
 ANNOTATION_valgrind := -DLW_VALGRIND
 ANNOTATION_thread := -fsanitize=thread -Wno-tsan
+ANNOTATION_address := -fsanitize=address
+ANNOTATION_undefined := -fsanitize=undefined -fno-sanitize-recover=all
 ANNOTATION := $(ANNOTATION_$(ANNOTATE))
 ifneq ($(ANNOTATE),)
 ifeq ($(ANNOTATION),)
-$(error ANNOTATE=$(ANNOTATE): it must be valgrind or thread)
+$(error ANNOTATE=$(ANNOTATE): it must be valgrind, thread, address or undefined)
 endif
 endif
 
 SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
-PRELOAD_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard preload/*.c))
-PROFILE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profile/*.c)) $(BUILD)/preload/glibc.o
+PRELOAD_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/preload/*.c))
+PROFILE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/profile/*.c))
 TESTS := $(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # Those that a program may fork with held: the locks whose waiters sleep, but one.
@@ -73,6 +76,7 @@ build/programs/readrandom: tests/programs/readrandom.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=gnu++17 $(WARNINGS) -pthread $(CFLAGS) $< $(LDFLAGS) -lleveldb -o $@
 
+$(BUILD)/interpose/%.o: LW_CFLAGS += -Iinterpose/common
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
@@ -87,10 +91,10 @@ $(BUILD)/liblockworks.so.0: $(OBJECTS) lib/lockworks.map
 	$(CC) -shared -pthread $(ANNOTATION) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs \
 		-Wl,--version-script=lib/lockworks.map $(LDFLAGS) $(OBJECTS) -o $@
 
-# What `lockworks profile` loads into programs.
-$(BUILD)/liblockworks-profile.so: $(PROFILE_OBJECTS) $(BUILD)/liblockworks.a profile/exports.map
+# `lockworks profile` loads this library into programs.
+$(BUILD)/liblockworks-profile.so: $(PROFILE_OBJECTS) $(BUILD)/liblockworks.a interpose/profile/exports.map
 	$(CC) -shared -pthread $(ANNOTATION) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
-		-Wl,-Bsymbolic-functions -Wl,--version-script=profile/exports.map $(LDFLAGS) \
+		-Wl,-Bsymbolic-functions -Wl,--version-script=interpose/profile/exports.map $(LDFLAGS) \
 		$(filter %.o %.a,$^) -o $@
 
 $(BUILD)/liblockworks.so: $(BUILD)/liblockworks.so.0
@@ -98,9 +102,10 @@ $(BUILD)/liblockworks.so: $(BUILD)/liblockworks.so.0
 
 # A library of its own, with all the locks in it, so that programs may have the other one as well.
 # Everything is bound at start: a lock is no place to look symbols up.
-$(BUILD)/liblockworks-preload.so: $(OBJECTS) $(PRELOAD_OBJECTS) preload/exports.map
+$(BUILD)/liblockworks-preload.so: $(OBJECTS) $(PRELOAD_OBJECTS) interpose/preload/exports.map
 	$(CC) -shared -pthread $(ANNOTATION) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
-		-Wl,-Bsymbolic-functions -Wl,--version-script=preload/exports.map $(LDFLAGS) $(filter %.o,$^) -o $@
+		-Wl,-Bsymbolic-functions -Wl,--version-script=interpose/preload/exports.map $(LDFLAGS) \
+		$(filter %.o,$^) -o $@
 
 # The tests know the library from inside, so they are linked with the static one.
 $(BUILD)/tests/% $(BUILD)/sanitizers/%: LW_CFLAGS += -Iclients

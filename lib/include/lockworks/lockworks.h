@@ -1,66 +1,80 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Lockworks: scalable locks.
+ * Lockworks: scalable locks for C.
  *
- * Each lock has the same three operations:
+ * Operations
  *
- *   lw_X_lock(&lock)     wait until the lock is ours; acquire
- *   lw_X_trylock(&lock)  take it if that needs no waiting; acquire if true
- *   lw_X_unlock(&lock)   release; only the holder may
+ *   lw_X_lock(&lock)     waits until the lock is free, and acquires it
+ *   lw_X_trylock(&lock)  acquires the lock if that needs no waiting; returns whether it did
+ *   lw_X_unlock(&lock)   releases the lock, which the calling thread must hold
  *
- * and struct lw_mcs takes a second argument, a queue node that the caller lends from
- * lock to unlock. None is recursive, none fails and none allocates memory, but
- * that struct lw_hq maps 256 KiB for each NUMA node when it first needs them, and
- * does without where that fails. All zero bytes are an unlocked lock, so static
- * and zeroed memory needs no initialiser; but struct lw_hq does (LW_HQ_INIT), or it
- * is a plain queued spinlock for good, and Linux' mutexes do (LW_MUTEX37_INIT, LW_MUTEX310_INIT).
- * No lock needs to be destroyed.
+ * Acquisitions have acquire order, releases have release order. struct lw_mcs takes a second
+ * argument: a queue node, which the caller lends from lock to unlock.
  *
- *   type          bytes  order of waiters            from
+ * No lock is recursive, no operation fails, and no lock needs to be destroyed. No operation
+ * allocates memory, with one exception: struct lw_hq maps 256 KiB for each NUMA node when it first
+ * needs them, and works without them if that fails.
+ *
+ * Initialisation
+ *
+ * Zero bytes are an unlocked lock, so static and zeroed memory needs no initialiser. There are two
+ * exceptions. Linux' old mutexes need LW_MUTEX37_INIT and LW_MUTEX310_INIT. struct lw_hq needs
+ * LW_HQ_INIT; with zero bytes it stays a plain queued spinlock for good.
+ *
+ * Locks
+ *
+ *   type                 bytes  order of waiters            source
  *   struct lw_tas            1  none, may starve            Rudolph and Segall 1984
- *   union lw_ticket         4  FIFO                        Reed and Kanodia 1979
+ *   union lw_ticket          4  FIFO                        Reed and Kanodia 1979
  *   struct lw_mcs            8  FIFO                        Mellor-Crummey and Scott 1991
  *   struct lw_qspinlock      4  FIFO among the queued       Linux 4.2, Long and Zijlstra
  *   struct lw_cna            4  same node first, bounded    Dice and Kogan 2019, Linux v13
  *   struct lw_hq             4  same node first, bounded    HQ-spinlock series of 2025/26
  *   struct lw_mutex          4  arrivals first, then the    Long; Kashyap and others, 2019
  *                               same node, both bounded
- *   struct lw_pv             4  FIFO, arrivals go first     Long, pvqspinlock, 2014 and 2015
- *   struct lw_unfair         4  who runs goes first         Long, the same series
+ *   struct lw_pv             4  FIFO, arrivals may steal    Long, pvqspinlock, 2014 and 2015
+ *   struct lw_unfair         4  running waiters first       Long, the same series
  *   struct lw_pv42           4  FIFO among the queued       Linux 4.2, for comparison
  *   struct lw_pvticket       4  FIFO                        Linux 4.1, for comparison
- *   struct lw_mutex37       32  who runs goes first         Linux 3.7, for comparison
- *   struct lw_mutex310      32  the same                    Linux 3.10, for comparison
+ *   struct lw_mutex37       32  running waiters first       Linux 3.7, for comparison
+ *   struct lw_mutex310      32  running waiters first       Linux 3.10, for comparison
  *   struct lw_byte           1  none, may starve            Linux in guests, for comparison
  *
- * ALL BUT pv, unfair, pv42, pvticket AND THE MUTEXES SPIN. A waiter never sleeps then, so with more
- * runnable threads than CPUs a waiter or the next in line may wait for a time slice at
- * every hand-off. The FIFO ones collapse, by a factor of hundreds: use them where each
- * thread has a CPU of its own, and struct lw_mutex where threads may outnumber CPUs. Their waiters
- * sleep on a futex, the only system call that they make once a thread has its slot
- * (lw_thread_attach()).
+ * Spinning
  *
- * Signal handlers may use locks, as long as they take none that the thread they
- * interrupt may hold (of lw_mutex37 and lw_mutex310 none that it may use at all); so
- * may constructors, key destructors and any number of threads. Where the queue nodes run out
- * (handlers nested more than four deep while queued, more than 16,127 threads), a waiter tries
- * until the queue is empty, outside of any order.
+ * ALL BUT pv, unfair, pv42, pvticket AND THE MUTEXES SPIN: their waiters never sleep. With more
+ * runnable threads than CPUs, every hand-over may then wait for a time slice, because the next
+ * waiter is not running. The FIFO locks become hundreds of times slower. Use the spinning locks
+ * where each thread has a CPU of its own, and struct lw_mutex where threads may outnumber CPUs.
+ * Waiters that sleep park on a futex. That is the only system call that they make once their thread
+ * has its slot (lw_thread_attach()).
  *
- * A lock's waiters queue by the number of their slot in this process's one copy of
- * the library: no lock may lie in memory shared between processes (struct lw_tas,
- * struct lw_byte and union lw_ticket may), and the static and the shared library do not go
- * together. All threads use a struct lw_hq at the same address: waiters find their queues by it.
+ * Where locks may be used
  *
- * In the child of a fork only the forking thread goes on. Locks that it holds
- * are its own still. A lock that another thread held or waited for at the fork
- * must be made anew in the child before it is used there, for that thread will
- * neither release it nor leave its queue; but struct lw_mutex, struct lw_pv, struct
- * lw_unfair and struct lw_pv42 need not be for having been waited for (lw_unfair only if
- * nobody was just leaving its queue, which takes some nanoseconds). A struct lw_cond for
- * which others waited must be made anew there: its queue was on their stacks. Where a
- * signal handler forks while the thread waits for a lock, that does not do for a struct
- * lw_hq in the child: set lw_set_numa_spinlock(LW_NUMA_OFF) there before others are
- * contended for.
+ * Any number of threads may use locks, also in constructors and key destructors. Signal handlers
+ * may use them too, but no lock that the interrupted thread may hold. Of struct lw_mutex37 and
+ * struct lw_mutex310 they may use no lock that the interrupted thread may use at all.
+ *
+ * Queue nodes run out with more than 16,127 threads, or where handlers nest more than four deep
+ * while queued. A waiter without a queue node tries until the queue is empty, in no order.
+ *
+ * Waiters queue by the number of their slot, in this process's one copy of the library. So no lock
+ * may lie in memory that processes share, except struct lw_tas, struct lw_byte and union lw_ticket;
+ * and a program must not have both the static and the shared library. All threads must use a struct
+ * lw_hq at the same address, because waiters find their queues by it.
+ *
+ * Fork
+ *
+ * In the child of a fork only the forking thread goes on. It still holds the locks that it held. A
+ * lock that another thread held at the fork must be initialised again in the child before it is
+ * used there. So must a lock for which another thread waited, except a struct lw_mutex, struct
+ * lw_pv, struct lw_unfair or struct lw_pv42. (A struct lw_unfair must, if a thread was leaving its
+ * queue at that moment, which takes some nanoseconds.) A struct lw_cond must if other threads
+ * waited for it, because its queue was on their stacks.
+ *
+ * A signal handler may fork while its thread waits for a lock. Then initialising a struct lw_hq
+ * again does not suffice in the child: call lw_set_numa_spinlock(LW_NUMA_OFF) there before other
+ * locks of that type are contended.
  */
 #ifndef LOCKWORKS_H
 #define LOCKWORKS_H
@@ -96,7 +110,7 @@
 
 #define LW_VERSION "0.1.0"
 
-/* Static initialisers: an unlocked lock. */
+/* Static initialisers. Each is an unlocked lock. */
 /* clang-format off */
 #define LW_TAS_INIT	  {{0}}
 #define LW_BYTE_INIT	  {{{0}}}
@@ -122,7 +136,10 @@
 #else
 #define LW_STATIC_ASSERT _Static_assert
 #endif
-/* What programs are compiled with, and so stays as long as the name of the shared library. */
+/*
+ * The sizes and alignments that programs are compiled with. They may change only together with the
+ * name of the shared library.
+ */
 #define LW_ABI(type, bytes, alignment)                                              \
 	LW_STATIC_ASSERT(sizeof(type) == (bytes), #type " takes " #bytes " bytes"); \
 	LW_STATIC_ASSERT(__alignof__(type) == (alignment), #type " is aligned to " #alignment)
@@ -154,106 +171,130 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Version of the library in use, as LW_VERSION is that of this header. */
+/* Returns the version of the library that the program runs with. LW_VERSION is this header's. */
 const char *lw_version(void);
 
 /*
  * Lock types
  *
- * All locks behind one interface, struct lw_lock_type in lock_type.h, for
- * programs that choose one at run time. The table ends with NULL and includes
- * `busted`, which excludes nobody (LW_BROKEN), to test test programs with.
+ * struct lw_lock_type in lock_type.h is one interface to all locks, for programs that choose one at
+ * run time.
+ */
+
+/*
+ * All lock types; NULL ends the table. It includes `busted` (LW_BROKEN), which excludes nobody:
+ * test programs can show with it that they notice.
  */
 extern const struct lw_lock_type *const lw_lock_types[];
 
-/* The lock type of that name, or NULL. */
+/* Returns the lock type called `name`, or NULL if there is none. */
 const struct lw_lock_type *lw_lock_type_find(const char *name);
 
 /*
  * Lockrefs
  *
- * A lock and a count of references in 8 bytes: union lw_lockref_X contains the
- * lock lw_X, for X tas, ticket, qspinlock, cna or hq. While nobody holds the
- * lock, references are got and put by one compare-and-swap. lockref.h has the operations,
- * lw_lockref_X_get(&ref) and so on. lw_lockref_X_init(&ref, n) makes one with n references,
- * and so does LW_LOCKREF_INIT(n); zero bytes are one with none. But union lw_lockref_hq has
- * LW_LOCKREF_HQ_INIT(n), as its lock has LW_HQ_INIT. LW_DEFINE_LOCKREF(id, type, word,
- * unlocked) defines such a type around a lock of your own. This table, which ends with NULL, has
- * all behind one interface, that of lockref_type.h.
+ * A lockref is a lock and a reference count in 8 bytes. union lw_lockref_X contains the lock lw_X,
+ * where X is tas, ticket, qspinlock, cna or hq. While the lock is free, one compare-and-swap gets
+ * or puts a reference. lockref.h has the operations: lw_lockref_X_get(&ref) and others.
+ *
+ * lw_lockref_X_init(&ref, n) and the initialiser LW_LOCKREF_INIT(n) make a lockref with n
+ * references. Zero bytes are a lockref without any. union lw_lockref_hq needs LW_LOCKREF_HQ_INIT(n)
+ * instead, as its lock needs LW_HQ_INIT.
+ *
+ * LW_DEFINE_LOCKREF(id, type, word, unlocked) defines a lockref around a lock of your own.
  */
+
+/* All lockref types, with the interface of lockref_type.h; NULL ends the table. */
 extern const struct lw_lockref_type *const lw_lockref_types[];
 
 /*
  * Tunables
  *
- * They hold for the whole process and may change at any time, also while locks
- * are contended. The environment sets them when the program starts; a value that
- * it may not have is refused with a line on standard error, and the default
- * stays. The functions give 0, or EINVAL for such a value, and change nothing
- * then.
+ * Tunables hold for the whole process. They may change at any time, also while locks are contended.
+ * The environment sets them when the program starts. The library refuses a value that is not
+ * allowed with a line on standard error, and keeps the default. The functions return 0, or EINVAL
+ * for such a value, and then change nothing.
  */
 
-/* LOCKWORKS_NUMA_SPINLOCK=auto|on|off */
+/*
+ * Sets whether struct lw_cna and struct lw_hq keep waiters of one NUMA node together; nearness.h
+ * has the modes. Otherwise they serve waiters as struct lw_qspinlock does. Environment:
+ * LOCKWORKS_NUMA_SPINLOCK=auto|on|off.
+ */
 int lw_set_numa_spinlock(enum lw_numa_mode mode);
+/* Returns the mode that is set. */
 enum lw_numa_mode lw_numa_spinlock(void);
-/* What the mode comes to on this machine. */
+/* Returns whether waiters of one NUMA node are kept together on this machine, by that mode. */
 bool lw_numa_spinlock_active(void);
 
 /*
- * LOCKWORKS_NUMA_SPINLOCK_THRESHOLD=1..100: milliseconds for which struct lw_cna may
- * pass over waiters of other nodes before it turns to one of them; so with n
- * nodes, one waits for up to n - 1 times as long. 10 by default (bounds and
- * default are in tunables.h). Time is told by a coarse clock, whose ticks are 1 to 10 ms apart.
+ * Sets how long struct lw_cna may pass over waiters of other NUMA nodes before it turns to one of
+ * them, in milliseconds: 1 to 100, by default 10. With n nodes a waiter may wait n - 1 times as
+ * long. A coarse clock measures this time, with ticks of 1 to 10 ms.
+ * Environment: LOCKWORKS_NUMA_SPINLOCK_THRESHOLD=1..100.
  */
 int lw_set_numa_spinlock_threshold(unsigned int ms);
+/* Returns that time in milliseconds. */
 unsigned int lw_numa_spinlock_threshold(void);
 
 /*
- * LOCKWORKS_SHUFFLE_REDUCTION=on|off: while nobody is passed over, struct lw_cna looks
- * for somebody to pass over at one hand-off in 128 only. On by default.
+ * Sets whether struct lw_cna searches its queue for waiters to pass over at only one hand-over in
+ * 128, while no waiter is passed over. On by default.
+ * Environment: LOCKWORKS_SHUFFLE_REDUCTION=on|off.
  */
 void lw_set_shuffle_reduction(bool on);
+/* Returns whether that is on. */
 bool lw_shuffle_reduction(void);
 
-/* LOCKWORKS_PRIORITY_WAITERS=on|off: struct lw_cna never passes over priority threads. On by
- * default. */
+/*
+ * Sets whether struct lw_cna never passes over priority threads. On by default.
+ * Environment: LOCKWORKS_PRIORITY_WAITERS=on|off.
+ */
 void lw_set_priority_waiters(bool on);
+/* Returns whether that is on. */
 bool lw_priority_waiters(void);
 
 /*
- * Of single locks, by name: tunables_list.h has them with bounds, defaults and meaning;
- * that of LOCKWORKS_HQLOCK_FAIRNESS_THRESHOLD, for one, is
- * LW_TUNABLE_hqlock_fairness_threshold here (enum lw_tunable_id). lw_tunables has one
- * entry for each. A variable that begins like these but is none is told of as well.
+ * A tunable of a single lock. tunables_list.h lists them all. The tunable mutex_spin, for example,
+ * is LW_TUNABLE_mutex_spin in enum lw_tunable_id and LOCKWORKS_MUTEX_SPIN in the environment. The
+ * library reports a variable that begins like a tunable's but is none.
  */
 struct lw_tunable_description {
 	const char *name;
 	uint64_t default_value;
-	uint64_t kernel_default; /* in a kernel, and where one is simulated or checked */
-	uint64_t maximum;	 /* the least is 0 */
+	uint64_t kernel_default; /* in a kernel, and where a kernel is simulated or checked */
+	uint64_t maximum;	 /* the minimum is 0 */
 	const char *meaning;
 };
+
+/* The descriptions of all tunables, in the order of enum lw_tunable_id. */
 extern const struct lw_tunable_description lw_tunables[LW_TUNABLE_COUNT];
 
+/* Sets a tunable. Returns EINVAL if there is no such tunable or `value` is above its maximum. */
 int lw_set_tunable(enum lw_tunable_id id, uint64_t value);
-/* 0 if there is no such tunable. */
+/* Returns the value of a tunable; 0 if there is no such tunable. */
 uint64_t lw_tunable_value(enum lw_tunable_id id);
 
 /*
- * Waiting that ends
+ * Waits with a limit
  *
- * As lw_X_lock(), but until a time of `clock`, CLOCK_MONOTONIC or CLOCK_REALTIME, or until another
- * thread has called lw_cancel(), or a signal handler; NULL stands for never. They give
+ * lw_X_lock_until() acquires the lock as lw_X_lock() does, but stops waiting at `deadline` or when
+ * another thread, or a signal handler, cancels the wait. Acquire order if it returns 0.
  *
- *   0          the lock is acquired; so it is in any case if that needs no waiting
- *   ETIMEDOUT  the time has come
- *   ECANCELED  it has been cancelled, before or meanwhile, whether the time has come or not
- *   EINVAL     the clock is another, or the time none: its nanoseconds are
- *              not from 0 to 999,999,999
+ *   clock     of the deadline: CLOCK_MONOTONIC or CLOCK_REALTIME
+ *   deadline  a time of `clock`; NULL: there is none
+ *   cancel    what lw_cancel() cancels; NULL: the wait cannot be cancelled
  *
- * A struct lw_cancel is for one waiter at a time, stays cancelled, and must not go before
- * the last call of lw_cancel() has returned. Waiting is no cancellation point: who is
- * waiting when pthread_cancel() is called waits on.
+ * It returns
+ *
+ *   0          the lock is acquired; always so if that needed no waiting
+ *   ETIMEDOUT  the deadline has passed
+ *   ECANCELED  the wait was cancelled, before it began or meanwhile; also if the deadline has
+ *              passed as well
+ *   EINVAL     `clock` is neither of the two, or the nanoseconds of `deadline` are not from 0 to
+ *              999,999,999
+ *
+ * These waits are no cancellation points: pthread_cancel() does not end them.
  */
 int lw_mutex_lock_until(struct lw_mutex *mutex, clockid_t clock, const struct timespec *deadline,
 			struct lw_cancel *cancel);
@@ -261,26 +302,44 @@ int lw_pv_lock_until(struct lw_pv *lock, clockid_t clock, const struct timespec 
 		     struct lw_cancel *cancel);
 int lw_unfair_lock_until(struct lw_unfair *lock, clockid_t clock, const struct timespec *deadline,
 			 struct lw_cancel *cancel);
+
+/*
+ * Cancels the wait that uses `cancel`, at once or when it begins. A struct lw_cancel serves one
+ * waiter at a time and stays cancelled. Its memory must last until the last call of lw_cancel()
+ * has returned. Safe in signal handlers.
+ */
 void lw_cancel(struct lw_cancel *cancel);
 
 /*
  * Condition variables
  *
- * Call with `mutex` locked: releases it, waits until signalled, acquires it again. As with all
- * such, look at the condition again afterwards; there are no wake-ups for no reason, but others may
- * have been quicker to the mutex. lw_cond_wait_until() also returns when a time of `clock` has come
- * (NULL: never): ETIMEDOUT; 0 when signalled; EINVAL, at once and with the mutex still locked, as
- * above.
+ * Zero bytes or LW_COND_INIT are a condition variable for which no thread waits. Threads that wait
+ * for the same condition variable may use different mutexes.
  *
- * lw_cond_signal(&cond) is for the one who has waited longest, lw_cond_broadcast(&cond) for all who
- * wait: no one who comes later gets what is meant for them. With nobody waiting either is one load.
- * All threads may use different mutexes. Whoever signals need hold none, but must have held the
- * waiters' since it made the condition true: a signal orders no memory, the mutex does. Zero bytes
- * or LW_COND_INIT are a condition variable for which nobody waits. lw_cond_destroy() comes before
- * its memory goes, and may as soon as nobody waits who has not been signalled, though they have yet
- * to return.
+ *   lw_cond_signal(&cond)     signals the thread that has waited longest
+ *   lw_cond_broadcast(&cond)  signals all threads that wait
+ *   lw_cond_destroy(&cond)    ends the use of the condition variable, before its memory is freed
+ *
+ * A thread that begins to wait later never receives an earlier signal. With no waiter a signal or
+ * broadcast costs one load. The signalling thread need not hold a mutex, but must have held the
+ * waiters' mutex since it made the condition true: a signal orders no memory, the mutex does.
+ *
+ * A condition variable may be destroyed as soon as every thread that waited for it has been
+ * signalled, even if they have not returned yet.
+ */
+
+/*
+ * Releases `mutex`, which the calling thread must hold, waits for a signal, and acquires `mutex`
+ * again. There are no spurious wake-ups, but other threads may have acquired the mutex first: test
+ * the condition again in a loop.
  */
 void lw_cond_wait(struct lw_cond *cond, struct lw_mutex *mutex);
+
+/*
+ * Waits as lw_cond_wait() does, until `deadline`, a time of `clock`; NULL: no deadline. Returns 0
+ * after a signal and ETIMEDOUT after the deadline. Returns EINVAL at once, with the mutex still
+ * held, for a clock or deadline that lw_mutex_lock_until() refuses.
+ */
 int lw_cond_wait_until(struct lw_cond *cond, struct lw_mutex *mutex, clockid_t clock,
 		       const struct timespec *deadline);
 
@@ -289,68 +348,69 @@ int lw_cond_wait_until(struct lw_cond *cond, struct lw_mutex *mutex, clockid_t c
  */
 
 /*
- * Take this thread's slot, its queue nodes, now rather than at its first
- * contended acquisition. Gives its number, from 1; 0 when none is left or the
- * thread is exiting. It is returned when the thread exits.
+ * Takes this thread's slot and its queue nodes now, rather than at its first contended acquisition.
+ * The thread returns them when it exits. Returns the number of the slot, from 1; 0 if no slot is
+ * free or the thread is exiting.
  */
 unsigned int lw_thread_attach(void);
 
+/* Whether a thread is a priority thread. */
 enum lw_thread_priority {
-	LW_PRIORITY_AUTO, /* if its scheduling class is a real-time one; the default */
+	LW_PRIORITY_AUTO, /* if its scheduling class is a real-time class; the default */
 	LW_PRIORITY_ON,
 	LW_PRIORITY_OFF,
 };
 
 /*
- * Is this thread a priority thread? `auto` looks its scheduling class up now;
- * otherwise that happens at its first contended acquisition, so call this after
- * a later change of class. Gives 0, or EINVAL.
+ * Sets whether this thread is a priority thread. LW_PRIORITY_AUTO looks up its scheduling class
+ * now. Without this call, that happens at the thread's first contended acquisition, so call it
+ * after a later change of class. Returns 0, or EINVAL if there is no such priority.
  */
 int lw_thread_set_priority(enum lw_thread_priority priority);
 
 /*
  * Statistics
+ *
+ * The slow paths of the queued locks count events from the start of the program; fast paths count
+ * nothing. events.h lists the events. A forked child goes on from its parent's counts.
  */
 
-/*
- * What the slow paths of the queued locks have counted since the program
- * started, one number for each event of events.h, in its order. Fast paths count
- * nothing. Exact while no lock is in use. A forked child goes on from its
- * parent's.
- */
+/* Writes the count of each event, in the order of events.h. Exact while no lock is in use. */
 void lw_statistics(uint64_t counts[LW_EVENT_COUNT]);
-/* Name and meaning of an event; NULL from LW_EVENT_COUNT on. */
+/* Returns the name of an event; NULL from LW_EVENT_COUNT on. */
 const char *lw_event_name(unsigned int event);
+/* Returns what an event means, in a few words; NULL from LW_EVENT_COUNT on. */
 const char *lw_event_meaning(unsigned int event);
-/* Is its number not a sum, but the highest value that came? */
+/* Returns whether the number of an event is the highest value so far, rather than a count. */
 bool lw_event_is_maximum(unsigned int event);
-/* From now on the highest values are those that come from now on. While no lock is in use. */
+/* Sets all highest values to 0. Call it while no lock is in use. */
 void lw_statistics_restart_maxima(void);
 
 /*
  * Topology
  *
- * What struct lw_cna and struct lw_hq take for a node: a set of CPUs that are near each other.
- * Numbers run from 0 without gaps, whatever those of the NUMA nodes. Threads are told apart by the
- * CPU on which they queue.
+ * struct lw_cna and struct lw_hq tell threads apart by the node of the CPU on which they queue. A
+ * node is a set of CPUs that are near each other: a NUMA node, or the CPUs that share a last-level
+ * cache. Nodes are numbered from 0 without gaps, whatever numbers the system uses.
  *
- *   LOCKWORKS_NEAR=node|llc      a NUMA node (default) or a last-level cache
- *   LOCKWORKS_TOPOLOGY=0-3,8:4-7 as said here: node 0 has CPUs 0 to 3 and 8,
- *                                node 1 has 4 to 7, all others are in node 0
+ *   LOCKWORKS_NEAR=node|llc       a node is a NUMA node (default) or a last-level cache
+ *   LOCKWORKS_TOPOLOGY=0-3,8:4-7  the nodes themselves: node 0 has CPUs 0 to 3 and 8, node 1 has
+ *                                 CPUs 4 to 7; all other CPUs are in node 0
  */
 
-/* How many nodes there are, at least 1. */
+/* Returns the number of nodes, at least 1. */
 unsigned int lw_topology_nodes(void);
-/* Node of a CPU; 0 for one that the system did not name. */
+/* Returns the node of a CPU; 0 for a CPU that the system did not list. */
 unsigned int lw_topology_node_of_cpu(unsigned int cpu);
-/* Node that this thread runs on now. */
+/* Returns the node of the CPU that this thread runs on now. */
 unsigned int lw_current_node(void);
-/* Why all CPUs count as one node although the system may have more; NULL when all is well. */
+/* Returns why all CPUs count as one node although the system may have more; otherwise NULL. */
 const char *lw_topology_warning(void);
 
 /*
- * Read the topology anew, with that meaning of near, in place of what the
- * environment said. Gives 0, or EINVAL. Not for signal handlers.
+ * Reads the topology again, with a node as `near` says; nearness.h has the values. The result
+ * replaces what the environment said. Returns 0, or EINVAL if there is no such value. Not safe in
+ * signal handlers.
  */
 int lw_set_near(enum lw_near near);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Lockworks for C++17: the locks of lockworks.h as classes, each in the namespace lockworks by
- * the name that it has in C without lw_.
+ * Lockworks for C++17: the locks of lockworks.h as classes. The lock lw_X in C is the class X in
+ * the namespace lockworks.
  *
- * All are Lockable, so std::lock_guard, std::scoped_lock, std::unique_lock and
- * std::condition_variable_any take them. Those whose waiters may give up are TimedLockable, by any
- * clock. But mcs, whose users lend it a node, is held by a mcs::guard. condition_variable is for
- * the mutex alone.
+ * All classes but mcs are Lockable, so std::lock_guard, std::scoped_lock, std::unique_lock and
+ * std::condition_variable_any take them. mutex, pv and unfair are TimedLockable, by any clock.
+ * A mcs::guard holds a mcs lock, with its queue node. condition_variable works with mutex only.
  *
- * Each lock is a standard-layout class of its size in C, with nothing to destroy and a constexpr
- * constructor: with static storage it is ready before any code runs. It is neither copied nor
- * moved. lock() acquires and unlock() releases, as std::mutex does; nothing throws.
+ * Each lock is a standard-layout class of the same size as in C. Its constructor is constexpr, so a
+ * lock in static storage is ready before any code runs. Its destructor does nothing. It can be
+ * neither copied nor moved. lock() has acquire order and unlock() release order, as with
+ * std::mutex. No operation throws.
  */
 #ifndef LOCKWORKS_HPP
 #define LOCKWORKS_HPP
@@ -34,10 +34,10 @@ struct immovable {
 	immovable &operator=(const immovable &) = delete;
 };
 
-/* Longer than a program lives, and no overflow in nanoseconds. */
+/* Longer than any program runs, yet no overflow when counted in nanoseconds. */
 constexpr std::chrono::hours never{24 * 365 * 200};
 
-/* What is past has come, however long ago, and what is further off than that does not come. */
+/* Rounds `time` up to nanoseconds, and limits it to the range from zero to never. */
 template <typename Rep, typename Period>
 std::chrono::nanoseconds within_reach(const std::chrono::duration<Rep, Period> &time)
 {
@@ -48,7 +48,7 @@ std::chrono::nanoseconds within_reach(const std::chrono::duration<Rep, Period> &
 	return std::chrono::ceil<std::chrono::nanoseconds>(time);
 }
 
-/* So long after the clock began. */
+/* Returns the point in time that is `since` after the epoch of its clock. */
 template <typename Duration> struct timespec timespec_of(const Duration &since)
 {
 	const auto whole = within_reach(since);
@@ -60,18 +60,18 @@ template <typename Duration> struct timespec timespec_of(const Duration &since)
 	return time;
 }
 
-/* What a TimedLockable has beside a Lockable, for a Lock with lock_until(). */
+/* Adds the operations of a TimedLockable to the class Lock, which has a private lock_until(). */
 template <typename Lock> class timed : immovable
 {
 public:
-	/* False if the lock was not free for so long. */
+	/* Waits for at most `time`. Returns whether the lock was acquired. */
 	template <typename Rep, typename Period>
 	bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
 	{
 		return try_lock_until(std::chrono::steady_clock::now() + within_reach(time));
 	}
 
-	/* False if the lock was not free before that time. */
+	/* Waits until `time` at most. Returns whether the lock was acquired. */
 	template <typename Duration>
 	bool
 	try_lock_until(const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
@@ -89,7 +89,10 @@ public:
 	template <typename Clock, typename Duration>
 	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
 	{
-		/* The clock may be set or run at a pace of its own, while we wait by another. */
+		/*
+		 * The wait is by steady_clock. Clock may be set meanwhile, or run at another rate,
+		 * so read it again.
+		 */
 		for (auto now = Clock::now(); now < time; now = Clock::now()) {
 			if (try_lock_for(time - now))
 				return true;
@@ -108,10 +111,10 @@ private:
 
 } // namespace detail
 
-/* A Lockable class around the lock lw_<id>. */
+/* Defines a Lockable class around the lock lw_<id>. */
 #define LW_LOCKABLE(id, type, unlocked) LW_CLASS(id, type, unlocked, detail::immovable, )
 
-/* A TimedLockable one. */
+/* Defines a TimedLockable class around the lock lw_<id>. */
 #define LW_TIMED_LOCKABLE(id, type, unlocked)                                           \
 	LW_CLASS(                                                                       \
 		id, type, unlocked, public detail::timed<id>, friend detail::timed<id>; \
@@ -147,7 +150,7 @@ private:
 		__VA_ARGS__                                 \
 		type lock_ = unlocked;                      \
 	};                                                  \
-	static_assert(sizeof(id) == sizeof(type), "a lock and nothing else")
+	static_assert(sizeof(id) == sizeof(type), "the class is as large as the lock in C")
 
 LW_LOCKABLE(tas, struct lw_tas, LW_TAS_INIT);
 LW_LOCKABLE(byte, struct lw_byte, LW_BYTE_INIT);
@@ -165,10 +168,11 @@ LW_TIMED_LOCKABLE(unfair, struct lw_unfair, LW_UNFAIR_INIT);
 #undef LW_TIMED_LOCKABLE
 #undef LW_CLASS
 
+/* The MCS lock. Only a guard can hold it. */
 class mcs : detail::immovable
 {
 public:
-	/* Holds the lock while it is in scope, with a node of its own. */
+	/* Holds the lock while it is in scope. Contains the queue node. */
 	class guard : detail::immovable
 	{
 	public:
@@ -193,7 +197,10 @@ private:
 	struct lw_mcs lock_ = LW_MCS_INIT;
 };
 
-/* For a std::unique_lock of a mutex; as std::condition_variable. */
+/*
+ * A condition variable with the interface of std::condition_variable, for a
+ * std::unique_lock<mutex>.
+ */
 class condition_variable : detail::immovable
 {
 public:
@@ -243,7 +250,7 @@ public:
 		return wait_until(lock, CLOCK_REALTIME, time.time_since_epoch());
 	}
 
-	/* By a clock that we cannot wait by: perhaps not so long. */
+	/* Waits by steady_clock for the time that remains by Clock. May return no_timeout early. */
 	template <typename Clock, typename Duration>
 	std::cv_status wait_until(std::unique_lock<mutex> &lock,
 				  const std::chrono::time_point<Clock, Duration> &time)

@@ -1,4 +1,4 @@
-//! What a process has written down; profile/record.h says how.
+//! What a process has written down; interpose/profile/record.h says how.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* mtx_*() and cnd_*() of C11, which glibc lays out like those of POSIX. */
+/* mtx_*() and cnd_*() of C11. In glibc they have the layout of the POSIX types. */
 #include <errno.h>
 #include <pthread.h>
 #include <threads.h>
 
 #include "lock_type.h"
 
-_Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "one is the other");
-_Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "one is the other");
+_Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "mtx_t is a pthread_mutex_t");
+_Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "cnd_t is a pthread_cond_t");
 
 static pthread_mutex_t *lw_mutex_of(mtx_t *mtx)
 {
@@ -19,6 +19,7 @@ static pthread_cond_t *lw_cond_of(cnd_t *cnd)
 	return (pthread_cond_t *)cnd;
 }
 
+/* Returns the result that C11 has for an error number of POSIX. */
 static int lw_thrd(int error)
 {
 	switch (error) {
@@ -57,7 +58,7 @@ LW_EXPORT int mtx_trylock(mtx_t *mtx)
 	return lw_thrd(pthread_mutex_trylock(lw_mutex_of(mtx)));
 }
 
-/* The time is one of TIME_UTC, which is CLOCK_REALTIME. */
+/* `deadline` is by TIME_UTC, which is CLOCK_REALTIME. */
 LW_EXPORT int mtx_timedlock(mtx_t *restrict mtx, const struct timespec *restrict deadline)
 {
 	return lw_thrd(pthread_mutex_timedlock(lw_mutex_of(mtx), deadline));

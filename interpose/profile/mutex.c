@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * pthread_mutex_*() and the waits of pthread_cond_*(), measured around those of glibc.
+ * pthread_mutex_*() and the waits of pthread_cond_*(): measurements around the functions of glibc.
  *
- * An acquisition tries first, so that those are known that had to wait, all of them. No allocation,
- * no lock, no system call but the clock, where that is one.
+ * An acquisition tries trylock first, so every acquisition that had to wait is counted. Measuring
+ * allocates no memory and takes no lock. Its only system call is the clock, where that is one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include <lockworks/lockworks.h>
 
-#include "../preload/glibc.h"
+#include "glibc.h"
 #include "record.h"
 
 static uint64_t lw_now(void)
@@ -39,7 +39,10 @@ static uint32_t lw_self(struct lw_profile *profile)
 
 /* The record */
 
-/* Its entry. NULL: it has none; with `add`, there is no room near where it should be. */
+/*
+ * Returns the entry of a mutex; with `add`, makes one if there is none. Returns NULL if there is no
+ * entry, or no room for one near its place.
+ */
 static struct lw_profile_mutex *lw_find(struct lw_profile *profile, pthread_mutex_t *mutex,
 					bool add)
 {
@@ -50,7 +53,7 @@ static struct lw_profile_mutex *lw_find(struct lw_profile *profile, pthread_mute
 		struct lw_profile_mutex *of = &profile->mutex[at % LW_PROFILE_MUTEXES];
 		uint64_t found = lw_load(&of->address, relaxed);
 
-		/* Another mutex may come first, but nobody else has this one. */
+		/* Another thread may take this entry, but only for another mutex: we hold ours. */
 		if (!found && (!add || lw_try_cmpxchg(&of->address, &found, address, relaxed)))
 			return add ? of : NULL;
 		if (found == address)
@@ -77,7 +80,7 @@ static struct lw_profile_site *lw_site_new(struct lw_profile *profile, struct lw
 	return site;
 }
 
-/* The mutex at this place, which comes to the front of its list. NULL: there is no room. */
+/* Returns the site of a mutex for `caller`, moved to the front of its list. NULL: no room. */
 static struct lw_profile_site *lw_site(struct lw_profile *profile, struct lw_profile_mutex *of,
 				       uint64_t caller)
 {
@@ -128,7 +131,7 @@ static void lw_count(struct lw_profile_mutex *of, struct lw_profile_site *site, 
 		site->from_other_node++;
 }
 
-/* We hold the mutex, and wanted it at `begun`. */
+/* Records an acquisition by this thread, which has waited since `begun`. */
 static void lw_acquired(pthread_mutex_t *mutex, const void *caller, enum lw_came came,
 			uint64_t begun)
 {
@@ -159,14 +162,14 @@ static void lw_acquired(pthread_mutex_t *mutex, const void *caller, enum lw_came
 	of->depth = 1;
 }
 
-/* We hold it still. */
+/* Records a release, just before it happens. */
 static void lw_releases(pthread_mutex_t *mutex)
 {
 	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
 	struct lw_profile_mutex *of = profile ? lw_find(profile, mutex, false) : NULL;
 	struct lw_profile_site *site;
 
-	/* An error checking mutex may not be ours. */
+	/* The caller may not hold an error-checking mutex. */
 	if (!of || of->holder != lw_profile_thread || !of->depth || --of->depth)
 		return;
 	site = &profile->site[of->first_site - 1];
@@ -180,9 +183,9 @@ static bool lw_holds(int error)
 	return error == 0 || error == EOWNERDEAD;
 }
 
-/* What programs call */
+/* The functions that programs call */
 
-/* Tries; where others hold it, has `lock` wait for it. */
+/* Tries to acquire the mutex. If another thread holds it, evaluates `lock`, which waits for it. */
 #define LW_MEASURE(mutex, lock)                                                  \
 	({                                                                       \
 		const void *caller = __builtin_return_address(0);                \
@@ -214,7 +217,7 @@ LW_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct times
 LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 				      const struct timespec *deadline)
 {
-	/* Refused even where the mutex is free, which a try would not tell. */
+	/* glibc refuses these even if the mutex is free; a trylock would hide that. */
 	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && !lw_is_too_early())
 		return lw_glibc()->mutex_clocklock(mutex, clock, deadline);
 	return LW_MEASURE(mutex, lw_glibc()->mutex_clocklock(mutex, clock, deadline));
@@ -233,13 +236,13 @@ LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return lw_glibc()->mutex_unlock(mutex);
 }
 
-/* A wait may fail with the mutex still held, but not with these. */
+/* Returns whether this thread holds the mutex after a wait that returned `error`. */
 static bool lw_holds_after_wait(int error)
 {
 	return error != EPERM && error != ENOTRECOVERABLE;
 }
 
-/* The mutex is released, and acquired again; what lies between is not waiting for it. */
+/* Records the release of the mutex and its acquisition after the wait, which counts as no wait. */
 #define LW_MEASURE_WAIT(mutex, wait)                                  \
 	({                                                            \
 		const void *caller = __builtin_return_address(0);     \

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The file of a process, in the directory LOCKWORKS_PROFILE; a child of a fork has one of its own.
+/*
+ * The file with the record of a process, in the directory LOCKWORKS_PROFILE. The child of a fork
+ * has a file of its own.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,7 +35,7 @@ static bool lw_is_known(struct lw_profile *profile, uint64_t address)
 	return false;
 }
 
-/* Of a line of /proc/self/maps, if it is of code from a file that is not in the record yet. */
+/* Adds the mapping that a line of /proc/self/maps describes, if it is code from a file and new. */
 static void lw_module_add(struct lw_profile *profile, const char *line)
 {
 	uint64_t modules = lw_load(&profile->modules, relaxed);
@@ -82,7 +84,9 @@ void lw_profile_know(struct lw_profile *profile, uint64_t address)
 {
 	int saved = errno;
 
-	/* Not taken: somebody else is at it, perhaps whom we interrupt. Another place will do it.
+	/*
+	 * If the lock is held, another thread reads the modules, or the thread that our signal
+	 * handler interrupts. A later call will find what is missing.
 	 */
 	if (!lw_is_known(profile, address) && lw_tas_trylock(&lw_modules_lock)) {
 		lw_modules_read(profile);
@@ -98,7 +102,7 @@ static int lw_record_create(const char *directory)
 	char path[4096];
 	int file = -1;
 
-	/* A process that has become another program has the same number. */
+	/* After exec the process has the same number, so the name may be taken. */
 	for (int n = 0; n < 10000; n++) {
 		snprintf(path, sizeof(path), "%s/%d-%d", directory, (int)getpid(), n);
 		file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -147,12 +151,13 @@ static void lw_record_begin(void)
 	profile->most_sites = LW_PROFILE_SITES;
 	lw_modules_read(profile);
 	profile->magic = LW_PROFILE_MAGIC;
-	/* release: all of that */
+	/* release: threads that see the record see all of it */
 	lw_store(&lw_profile_own.record, profile, release);
 	errno = saved;
 }
 
-/* What the child does is not to be mixed with what its parent does. */
+/* The child begins a record of its own, so that its acquisitions are not counted as its parent's.
+ */
 static void lw_record_fork_child(void)
 {
 	struct lw_profile *of_parent = lw_load(&lw_profile_own.record, relaxed);

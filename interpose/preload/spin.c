@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * pthread_spin_*(): a test-and-test-and-set lock in the words of glibc, not the lock that was
- * chosen. Its 4 bytes do not say whether it is shared with other processes, which may not have us
- * in them; so it must be a lock that works for all. Where it is held for long, waiters doze.
+ * pthread_spin_*(): a test-and-test-and-set lock with glibc's values in its word, rather than the
+ * chosen lock. Its 4 bytes do not say whether it is shared with other processes, and these may not
+ * have loaded this library. So the lock must work with glibc's functions too. While it is held for
+ * long, waiters pause for long.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 #include "surroundings.h"
 
-/* On x86 waiters of glibc count down from there. */
+/* glibc's values: on x86 a free lock is 1, and acquiring it decrements it. */
 #if defined(__x86_64__) || defined(__i386__)
 #define LW_SPIN_FREE 1u
 #define LW_SPIN_HELD 0u
@@ -23,7 +24,8 @@ struct lw_spin {
 	lw_atomic(uint32_t) state;
 };
 
-_Static_assert(sizeof(pthread_spinlock_t) == sizeof(struct lw_spin), "as large as that of glibc");
+_Static_assert(sizeof(pthread_spinlock_t) == sizeof(struct lw_spin),
+	       "it is as large as glibc's spinlock");
 
 static struct lw_spin *lw_spin_of(pthread_spinlock_t *lock)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* pthread_mutex_*(): whose mutex it is, who holds it, and the lock that was chosen. */
+/* pthread_mutex_*(): tells our mutexes from those of glibc, keeps owners, calls the chosen lock. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -21,7 +21,7 @@ static inline bool lw_is_default(void)
 	return lw_load(&lw_choice.special, relaxed) == 0;
 }
 
-/* The most usual case, at one look: a normal mutex, and the default lock serves. */
+/* Returns whether this is the common case: a normal mutex, and the default lock serves. */
 static inline bool lw_is_plain(const pthread_mutex_t *mutex)
 {
 	return __builtin_expect(
@@ -79,9 +79,9 @@ static int lw_take_until(pthread_mutex_t *mutex, clockid_t clock, const struct t
 	return 0;
 }
 
-/* Its owner */
+/* The owner */
 
-/* As the kernel numbers this thread; 0: not asked yet. */
+/* The kernel's number of this thread; 0 until it is first needed. */
 static __thread pid_t lw_own_tid __attribute__((tls_model("initial-exec")));
 
 static void lw_forget_tid(void)
@@ -108,7 +108,10 @@ static inline bool lw_has_owner(const pthread_mutex_t *mutex)
 	return type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK;
 }
 
-/* Others may be about to change it, but not from us or to us. */
+/*
+ * Returns whether this thread holds the mutex. Other threads may change the owner at the same time,
+ * but neither from this thread nor to it.
+ */
 static inline bool lw_owns(pthread_mutex_t *mutex)
 {
 	return lw_chosen() &&
@@ -122,7 +125,10 @@ static inline void lw_set_owner(pthread_mutex_t *mutex, int owner)
 
 #define LW_NOT_HELD -1
 
-/* If we hold it already, what the call gives then: `error`, if it is not recursive. */
+/*
+ * Handles an acquisition by the thread that holds the mutex already. Returns what the call then
+ * returns: `error` for a mutex that is not recursive. Returns LW_NOT_HELD if it does not hold it.
+ */
 static inline int lw_hold_again(pthread_mutex_t *mutex, int error)
 {
 	if (!lw_has_owner(mutex) || !lw_owns(mutex))
@@ -159,8 +165,9 @@ unsigned int lw_mutex_release_whole(pthread_mutex_t *mutex)
 }
 
 /*
- * Who has signalled us with the mutex held may be waiting for our CPU to release it, or just be
- * about to: to spin for it would keep both.
+ * After a wait for a condition, the thread that signalled us may still hold the mutex and wait for
+ * our CPU to release it. Yielding lets it run; spinning would delay both. This is how often we
+ * yield before we wait for the mutex.
  */
 #define LW_YIELDS 2
 
@@ -177,7 +184,7 @@ void lw_mutex_take_whole(pthread_mutex_t *mutex, unsigned int count)
 	lw_hold(mutex, count);
 }
 
-/* What programs call */
+/* The functions that programs call */
 
 LW_EXPORT int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 {
@@ -203,7 +210,7 @@ LW_EXPORT int pthread_mutex_destroy(pthread_mutex_t *mutex)
 		return lw_glibc()->mutex_destroy(mutex);
 	if (!lw_try(mutex))
 		return EBUSY;
-	/* as glibc has it: of no type */
+	/* The type of a destroyed mutex, as in glibc. */
 	mutex->__data.__kind = -1;
 	return 0;
 }

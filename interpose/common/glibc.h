@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The functions of glibc that ours stand before, for what we do not serve. */
-#ifndef LW_PRELOAD_GLIBC_H
-#define LW_PRELOAD_GLIBC_H
+/* The functions of glibc that ours are called instead of, for all that ours do not serve. */
+#ifndef LW_INTERPOSE_GLIBC_H
+#define LW_INTERPOSE_GLIBC_H
 
 #include <pthread.h>
 
 #include "operations.h"
 
-/* LW_GLIBC(name): pthread_<name>() */
+/* The list of these functions: LW_GLIBC(name) stands for pthread_<name>(). */
 #define LW_GLIBC_FUNCTIONS(LW_GLIBC) \
 	LW_GLIBC(mutex_init)         \
 	LW_GLIBC(mutex_destroy)      \
@@ -33,9 +33,13 @@ struct lw_glibc {
 
 extern struct lw_glibc lw_glibc_functions __attribute__((visibility("hidden")));
 
+/* Looks the functions up. Threads that call it at the same time find the same. */
 void lw_glibc_find(void);
 
-/* Also before constructors, but not before we are relocated. */
+/*
+ * Returns the functions of glibc. Works before constructors have run, but not while
+ * lw_is_too_early().
+ */
 static inline const struct lw_glibc *lw_glibc(void)
 {
 	if (lw_unlikely(!lw_load(&lw_glibc_functions.found, acquire)))
@@ -43,17 +47,19 @@ static inline const struct lw_glibc *lw_glibc(void)
 	return &lw_glibc_functions;
 }
 
-/* Null until we are relocated, when it is its own address. */
+/* NULL until this library is relocated; then its own address. */
 static const void *const volatile lw_relocated = (const void *)&lw_relocated;
 
-/* While the loader relocates there is one thread, which needs no lock, and nothing can be called.
+/*
+ * Returns whether the loader is still relocating this library. No other function can be called
+ * then. There is only one thread, which needs no lock.
  */
 static inline bool lw_is_too_early(void)
 {
 	return lw_unlikely(lw_relocated != (const void *)&lw_relocated);
 }
 
-/* Older programs may know a function by its name inside of glibc, too. */
+/* Exports a function under its name inside glibc as well, which older programs use: __<name>. */
 #define LW_OLD_NAME(name) \
 	LW_EXPORT __typeof__(name) __##name __attribute__((alias(#name), copy(name)))
 

@@ -16,7 +16,7 @@
 
 struct lw_choice lw_choice = {.special = {1}};
 
-/* LOCKWORKS_VERBOSE: 0 keeps back warnings, 1 says which lock serves. */
+/* LOCKWORKS_VERBOSE: 0 suppresses warnings, 1 reports which lock serves. */
 static bool lw_verbose_is(const char *value)
 {
 	const char *verbose = getenv("LOCKWORKS_VERBOSE");
@@ -24,7 +24,7 @@ static bool lw_verbose_is(const char *value)
 	return verbose && strcmp(verbose, value) == 0;
 }
 
-/* What descriptor 2 is when we start: later a program may have another file there. */
+/* The file behind descriptor 2 when we start. Later a program may have another file there. */
 static struct stat lw_stderr;
 
 static void lw_note_stderr(void)
@@ -43,7 +43,7 @@ static bool lw_has_stderr(void)
 	       now.st_ino == lw_stderr.st_ino;
 }
 
-/* One line on standard error. Not by stdio, which may allocate, and so take locks. */
+/* Writes one line to standard error. Without stdio, which may allocate memory and so take locks. */
 __attribute__((format(printf, 1, 2))) static void lw_say(const char *format, ...)
 {
 	char line[256];
@@ -56,10 +56,13 @@ __attribute__((format(printf, 1, 2))) static void lw_say(const char *format, ...
 	if (length >= (int)sizeof(line))
 		length = sizeof(line) - 1;
 	if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
-		return; /* then nobody wants to know */
+		return; /* nowhere else to report it */
 }
 
-/* Threads of this process now, 0 if that cannot be told: a directory has a link for each and 2. */
+/*
+ * Returns the number of threads of this process, or 0 if it is unknown. /proc/self/task has a link
+ * for each thread and two more.
+ */
 static unsigned int lw_threads(void)
 {
 	struct stat tasks;
@@ -69,6 +72,7 @@ static unsigned int lw_threads(void)
 		       : 0;
 }
 
+/* Returns the number of CPUs that this thread may run on. */
 static unsigned int lw_cpus(void)
 {
 	cpu_set_t cpus;
@@ -77,23 +81,26 @@ static unsigned int lw_cpus(void)
 							      : UINT32_MAX;
 }
 
-/* Of a lock that spins, until it has been warned of: each thread looks when it first locks. */
-static void lw_lock_and_look(void *lock, void *node)
+/*
+ * lw_choice.lock for a lock that spins, until it has warned. Each thread compares the numbers of
+ * threads and CPUs at its first acquisition.
+ */
+static void lw_lock_and_warn(void *lock, void *node)
 {
-	static __thread bool looked __attribute__((tls_model("initial-exec")));
+	static __thread bool checked __attribute__((tls_model("initial-exec")));
 	const struct lw_lock_type *type = lw_chosen();
 
-	if (!looked) {
+	if (!checked) {
 		int saved = errno;
 		unsigned int threads = lw_threads(), cpus = lw_cpus();
 
-		looked = true;
+		checked = true;
 		if (threads > cpus && lw_load(&lw_choice.lock, relaxed) != type->lock &&
 		    lw_has_stderr()) {
 			lw_store(&lw_choice.lock, type->lock, relaxed);
 			lw_say("lockworks: warning: waiters of '%s' spin, and %u threads on %u "
 			       "CPUs wait for each other's time slices; use --lock " LW_DEFAULT_LOCK
-			       ", or LOCKWORKS_VERBOSE=0 to keep this back\n",
+			       ", or LOCKWORKS_VERBOSE=0 to hide this warning\n",
 			       type->name, threads, cpus);
 		}
 		errno = saved;
@@ -101,7 +108,7 @@ static void lw_lock_and_look(void *lock, void *node)
 	type->lock(lock, node);
 }
 
-/* What keeps a lock out of a mutex; NULL if nothing does. */
+/* Returns why a lock cannot serve pthread mutexes; NULL if it can. */
 static const char *lw_unfit(const struct lw_lock_type *type)
 {
 	if (!type)
@@ -113,10 +120,9 @@ static const char *lw_unfit(const struct lw_lock_type *type)
 	return NULL;
 }
 
-/* From here on no environment means that the program has cleared it. */
+/* Once this is set, an absent environment means that the program has cleared it. */
 static bool lw_started;
 
-/* Whoever does it at the same time comes to the same. */
 const struct lw_lock_type *lw_choose_lock(void)
 {
 	const struct lw_lock_type *type, *none = NULL;
@@ -131,9 +137,9 @@ const struct lw_lock_type *lw_choose_lock(void)
 	if (unfit)
 		type = lw_lock_type_find(LW_DEFAULT_LOCK);
 	lw_store(&lw_choice.lock,
-		 type->traits & LW_SPINS && !lw_verbose_is("0") ? lw_lock_and_look : type->lock,
+		 type->traits & LW_SPINS && !lw_verbose_is("0") ? lw_lock_and_warn : type->lock,
 		 relaxed);
-	/* release: the function above */
+	/* release: threads that see the type see lw_choice.lock */
 	if (lw_try_cmpxchg(&lw_choice.type, &none, type, release)) {
 		if (unfit)
 			lw_say("lockworks: LOCKWORKS_LOCK=%.64s ignored: %s; " LW_DEFAULT_LOCK

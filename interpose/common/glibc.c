@@ -7,14 +7,13 @@
 
 struct lw_glibc lw_glibc_functions;
 
-/* Whoever does it at the same time finds the same. */
 __attribute__((constructor(101))) void lw_glibc_find(void)
 {
 	int saved = errno;
 
 #define LW_GLIBC(name) *(void **)&lw_glibc_functions.name = dlsym(RTLD_NEXT, "pthread_" #name);
 	LW_GLIBC_FUNCTIONS(LW_GLIBC)
-	/* release: what was found */
+	/* release: threads that see `found` see the functions */
 	lw_store(&lw_glibc_functions.found, true, release);
 	errno = saved;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * pthread_cond_*(): ours unless shared between processes. Of glibc's members __wrefs is kept, whose
- * lowest bits say that it is shared, and by which clock it goes.
+ * pthread_cond_*(): we serve a condition variable unless processes share it. We keep the member
+ * __wrefs of glibc's layout. Its lowest bits say whether processes share the condition variable,
+ * and which clock its deadlines use.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 struct lw_preload_cond {
 	struct lw_cond queue;
-	/* Those who are in a wait, and may touch it still; and from LW_FORK on, lw_forks. */
+	/* Low bits: threads that may still access it in a wait. From LW_FORK on: lw_forks. */
 	lw_atomic(uint32_t) users;
 };
 
@@ -26,7 +27,7 @@ struct lw_preload_cond {
 
 _Static_assert(offsetof(struct lw_preload_cond, users) + sizeof(uint32_t) <=
 		       offsetof(pthread_cond_t, __data.__wrefs),
-	       "the flags of glibc are behind ours");
+	       "our members end before glibc's flags");
 
 static bool lw_cond_is_shared(const pthread_cond_t *cond)
 {
@@ -36,8 +37,9 @@ static bool lw_cond_is_shared(const pthread_cond_t *cond)
 /* Forks */
 
 /*
- * How many lie behind this process. Waiters of before a fork are not in the child, and their nodes
- * lie on stacks that others may have there: a queue of before is no more.
+ * The number of forks between the first process and this one, in units of LW_FORK. Threads that
+ * waited before a fork are not in the child, and their queue nodes were on stacks that the child
+ * may use for other threads. So the child discards a queue that was made before the fork.
  */
 static uint32_t lw_forks;
 static struct lw_mutex lw_renewing;
@@ -53,6 +55,7 @@ __attribute__((constructor(101))) static void lw_cond_start(void)
 	pthread_atfork(NULL, NULL, lw_cond_fork_child);
 }
 
+/* Returns whether a condition variable was last used before the fork. */
 static bool lw_cond_is_of_before(struct lw_preload_cond *cond)
 {
 	return (lw_load(&cond->users, acquire) & ~LW_USERS) != lw_forks;
@@ -66,7 +69,7 @@ static struct lw_preload_cond *lw_cond_of(pthread_cond_t *arg)
 		lw_mutex_lock(&lw_renewing);
 		if (lw_cond_is_of_before(cond)) {
 			memset(&cond->queue, 0, sizeof(cond->queue));
-			/* release: that it is empty */
+			/* release: threads that see the new number see the empty queue */
 			lw_store(&cond->users, lw_forks, release);
 		}
 		lw_mutex_unlock(&lw_renewing);
@@ -74,12 +77,12 @@ static struct lw_preload_cond *lw_cond_of(pthread_cond_t *arg)
 	return cond;
 }
 
-/* The mutex, of whomever it is */
+/* The mutex, ours or glibc's */
 
 struct lw_cond_mutex {
 	pthread_mutex_t *mutex;
-	unsigned int count; /* how often it was held, if it is ours */
-	int error;	    /* of unlocking it, or of locking it again */
+	unsigned int count; /* how often it was acquired, if it is ours */
+	int error;	    /* from unlocking or locking it */
 };
 
 static void lw_cond_mutex_unlock(void *arg)
@@ -104,7 +107,10 @@ static void lw_cond_mutex_lock(void *arg)
 
 /* Waiting */
 
-/* A condition variable of glibc cannot unlock a mutex of ours; but any wait may end early. */
+/*
+ * Waits for a shared condition variable with a mutex that we serve. glibc's wait could not unlock
+ * that mutex. Any wait may end early, so this one ends after a millisecond.
+ */
 static int lw_preload_wait_briefly(struct lw_cond_mutex *of, const struct lw_wait_limit *limit)
 {
 	const struct timespec brief = {0, 1000000};
@@ -122,19 +128,22 @@ struct lw_cond_wait {
 	struct lw_cond_waiter waiter;
 };
 
-/* Before the mutex is acquired, with which somebody may be about to destroy it. */
+/*
+ * Ends a wait's use of the condition variable. Called before the mutex is acquired, because its
+ * holder may be about to destroy the condition variable.
+ */
 static void lw_cond_leave(struct lw_preload_cond *cond)
 {
-	/* release: we are done with it */
+	/* release: our accesses precede its destruction */
 	lw_fetch_add(&cond->users, -1u, release);
 }
 
-/* Cancelled, or the mutex is not ours to unlock. */
+/* Ends a wait whose thread was cancelled, or whose mutex this thread could not unlock. */
 static void lw_cond_cancel(void *arg)
 {
 	struct lw_cond_wait *wait = arg;
 
-	/* The signal is for somebody who sees to what it is about. */
+	/* Forward a signal to a thread that will act on it. */
 	if (lw_cond_end(&wait->cond->queue, &wait->waiter))
 		lw_cond_signal(&wait->cond->queue);
 	lw_cond_leave(wait->cond);
@@ -165,7 +174,7 @@ static int lw_preload_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, c
 		return of.error;
 	}
 	pthread_cleanup_push(lw_cond_cancel, &wait);
-	/* Sleeping has no effects but that, so it may end anywhere. */
+	/* The thread may be cancelled at any point while it is parked: parking changes nothing. */
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	lw_cond_sleep(&wait.waiter, &limit);
 	pthread_setcanceltype(type, NULL);
@@ -188,7 +197,7 @@ static clockid_t lw_cond_clock(const pthread_cond_t *cond)
 	return cond->__data.__wrefs & LW_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
-/* What programs call */
+/* The functions that programs call */
 
 LW_EXPORT int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 {
@@ -208,7 +217,7 @@ LW_EXPORT int pthread_cond_destroy(pthread_cond_t *cond)
 {
 	if (lw_cond_is_shared(cond))
 		return lw_glibc()->cond_destroy(cond);
-	/* Those who have been signalled may not be back yet; acquire: as they leave. */
+	/* Threads that were signalled may not have returned yet. acquire: see lw_cond_leave() */
 	lw_await_eq_soon(&lw_cond_of(cond)->users, LW_USERS, 0, acquire);
 	lw_cond_destroy(&lw_cond_of(cond)->queue);
 	return 0;

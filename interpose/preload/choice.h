@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The lock that serves this process: that of LOCKWORKS_LOCK, or else the default, which is inlined
- * where it counts.
+ * The lock that serves this process: the one that LOCKWORKS_LOCK names, or else the default, whose
+ * fast path is inlined.
  *
- * It is chosen at the first call or by our constructor, whatever is first. Where there is no
- * environment yet, as when the loader still relocates, there is one thread only, which needs no
- * lock: none is taken then.
+ * The lock is chosen at the first call or by our constructor, whichever comes first. While there is
+ * no environment yet, as when the loader is still relocating, there is only one thread. It needs no
+ * lock, and none is acquired.
  */
 #ifndef LW_PRELOAD_CHOICE_H
 #define LW_PRELOAD_CHOICE_H
@@ -18,18 +18,19 @@
 typedef void lw_lock_fn(void *lock, void *node);
 
 struct lw_choice {
-	/* 0: it is the default. Otherwise it is another, or not chosen yet. */
+	/* 0: the default lock serves. 1: another lock serves, or none is chosen yet. */
 	lw_atomic(uint32_t) special;
 	lw_atomic(const struct lw_lock_type *) type;
-	/* type->lock, with a look at how many threads there are before it, while that matters */
+	/* type->lock, or a function that may warn about too many threads before it calls that */
 	lw_atomic(lw_lock_fn *) lock;
 };
 
 extern struct lw_choice lw_choice __attribute__((visibility("hidden")));
 
+/* Chooses the lock. Threads that call it at the same time choose the same. */
 const struct lw_lock_type *lw_choose_lock(void);
 
-/* NULL: it is too early for locks. */
+/* Returns the chosen lock; NULL while it is too early for locks. */
 static inline const struct lw_lock_type *lw_chosen(void)
 {
 	const struct lw_lock_type *type = lw_load(&lw_choice.type, acquire);

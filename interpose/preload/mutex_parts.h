@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What condition variables need to know about mutexes.
+ *
+ * A mutex that we serve is a pthread_mutex_t. It uses the members of glibc's layout as follows:
+ *
+ *   __lock   the lock, of 4 bytes at most
+ *   __count  how often its holder has acquired it, if it is recursive
+ *   __owner  the thread that holds it, if it is recursive or error-checking; 0 if it is free
+ *   __kind   what glibc stores there, because static initialisers do: the type. Further bits say
+ *            that the mutex is robust, shared between processes or has a protocol. We do not
+ *            serve these.
+ */
+#ifndef LW_PRELOAD_MUTEX_PARTS_H
+#define LW_PRELOAD_MUTEX_PARTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* glibc sets this bit if PTHREAD_MUTEX_NORMAL was requested by name. */
+#define LW_KIND_NO_ELISION 512
+
+/* Returns whether we serve this mutex, rather than glibc. */
+static inline bool lw_mutex_is_ours(const pthread_mutex_t *mutex)
+{
+	return (mutex->__data.__kind & ~LW_KIND_NO_ELISION & ~3) == 0;
+}
+
+/* Returns whether this thread may unlock the mutex. */
+bool lw_mutex_is_held(pthread_mutex_t *mutex);
+/*
+ * Releases the mutex, however often this thread has acquired it. Returns how often, for
+ * lw_mutex_take_whole().
+ */
+unsigned int lw_mutex_release_whole(pthread_mutex_t *mutex);
+/* Acquires the mutex as often as it was held before lw_mutex_release_whole(). */
+void lw_mutex_take_whole(pthread_mutex_t *mutex, unsigned int count);
+
+#endif
