@@ -428,9 +428,8 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, stru
 	lw_hq_head(lock, &me, role == LW_HQ_LEADS);
 }
 
-static lw_always_inline enum lw_wait_outcome lw_hq_queue(union lw_word *lock, uint32_t tail,
-							 struct lw_node *node,
-							 const struct lw_wait_limit *limit)
+static lw_always_inline enum lw_wait_outcome
+lw_hq_queue(void *lock, uint32_t tail, struct lw_node *node, const struct lw_wait_limit *limit)
 {
 	(void)limit;
 	lw_hq_wait(lock, tail, node);

@@ -155,45 +155,27 @@ static void lw_count_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail, str
 	lw_count(queued_acquisitions);
 }
 
-static void lw_count_mutex_wait_nodeless(struct lw_count_mutex *mutex)
+static bool lw_count_mutex_nodeless(void *lock, const struct lw_wait_limit *limit)
 {
+	struct lw_count_mutex *mutex = lock;
+
+	(void)limit;
 	lw_count(nodeless_acquisitions);
 	while (!lw_count_mutex_trylock(mutex))
 		lw_await_eq_soon(&mutex->count, ~0u, LW_MUTEX_FREE, relaxed);
+	return true;
 }
 
-static void lw_count_mutex_lock_slow(struct lw_count_mutex *mutex, bool read_first)
-{
-	uint32_t slot, index;
-	struct lw_node *nodes;
-
-	if (lw_count_mutex_spin(mutex, read_first)) {
-		lw_count(steals_on_arrival);
-		return;
-	}
-	slot = lw_slot_enter();
-	nodes = lw_slot_nodes(slot);
-	index = slot ? lw_load(&nodes->count, relaxed) : LW_NODES_PER_SLOT;
-	if (index < LW_NODES_PER_SLOT) {
-		lw_store(&nodes->count, index + 1, relaxed);
-		/* An interruption from here on must see the node as taken. */
-		lw_barrier();
-		lw_count_mutex_wait(mutex, lw_encode_tail(slot, index), &nodes[index], read_first);
-		lw_barrier();
-		lw_store(&nodes->count, index, relaxed);
-	} else {
-		lw_count_mutex_wait_nodeless(mutex);
-	}
-	lw_slot_leave(slot);
-}
-
-static lw_always_inline void lw_count_mutex_lock(struct lw_count_mutex *mutex, bool read_first)
+static lw_always_inline void lw_count_mutex_lock(struct lw_count_mutex *mutex, bool read_first,
+						 const struct lw_wait_policy *policy)
 {
 	/* 1 -> 0, or one less */
 	if (lw_fetch_add(&mutex->count, (uint32_t)-1, acquire) == LW_MUTEX_FREE)
 		lw_store(&mutex->owner, lw_runner(), relaxed);
+	else if (lw_count_mutex_spin(mutex, read_first))
+		lw_count(steals_on_arrival);
 	else
-		lw_count_mutex_lock_slow(mutex, read_first);
+		lw_wait(mutex, NULL, policy);
 }
 
 static void lw_count_mutex_unlock_slow(struct lw_count_mutex *mutex)
@@ -221,35 +203,35 @@ static inline void lw_count_mutex_unlock(struct lw_count_mutex *mutex)
 		lw_count_mutex_unlock_slow(mutex);
 }
 
-void lw_mutex37_lock(struct lw_mutex37 *lock)
-{
-	lw_count_mutex_lock(&lock->mutex, false);
-}
+/* Define lw_<id>_lock(), lw_<id>_trylock() and lw_<id>_unlock(). */
+#define LW_DEFINE_COUNT_MUTEX(id, read_first)                                          \
+	static enum lw_wait_outcome lw_##id##_queue(void *lock, uint32_t tail,         \
+						    struct lw_node *node,              \
+						    const struct lw_wait_limit *limit) \
+	{                                                                              \
+		(void)limit;                                                           \
+		lw_count_mutex_wait(lock, tail, node, read_first);                     \
+		return LW_WAIT_ACQUIRED;                                               \
+	}                                                                              \
+	static const struct lw_wait_policy lw_##id##_wait_policy = {                   \
+		.queue = lw_##id##_queue,                                              \
+		.nodeless = lw_count_mutex_nodeless,                                   \
+	};                                                                             \
+	void lw_##id##_lock(struct lw_##id *lock)                                      \
+	{                                                                              \
+		lw_count_mutex_lock(&lock->mutex, read_first, &lw_##id##_wait_policy); \
+	}                                                                              \
+	bool lw_##id##_trylock(struct lw_##id *lock)                                   \
+	{                                                                              \
+		return lw_count_mutex_trylock(&lock->mutex);                           \
+	}                                                                              \
+	void lw_##id##_unlock(struct lw_##id *lock)                                    \
+	{                                                                              \
+		lw_count_mutex_unlock(&lock->mutex);                                   \
+	}
 
-bool lw_mutex37_trylock(struct lw_mutex37 *lock)
-{
-	return lw_count_mutex_trylock(&lock->mutex);
-}
-
-void lw_mutex37_unlock(struct lw_mutex37 *lock)
-{
-	lw_count_mutex_unlock(&lock->mutex);
-}
-
-void lw_mutex310_lock(struct lw_mutex310 *lock)
-{
-	lw_count_mutex_lock(&lock->mutex, true);
-}
-
-bool lw_mutex310_trylock(struct lw_mutex310 *lock)
-{
-	return lw_count_mutex_trylock(&lock->mutex);
-}
-
-void lw_mutex310_unlock(struct lw_mutex310 *lock)
-{
-	lw_count_mutex_unlock(&lock->mutex);
-}
+LW_DEFINE_COUNT_MUTEX(mutex37, false)
+LW_DEFINE_COUNT_MUTEX(mutex310, true)
 
 LW_DESCRIBE(mutex37, struct lw_mutex37, .unlocked = LW_MUTEX_FREE,
 	    .summary = "sleeping mutex that counts, as it was in Linux 3.7",

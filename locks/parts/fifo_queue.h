@@ -84,7 +84,7 @@ static lw_always_inline void lw_fifo_wait(union lw_word *lock, uint32_t tail, st
  */
 #define LW_DEFINE_FIFO_LOCK(id)                                                \
 	static lw_always_inline enum lw_wait_outcome lw_##id##_queue(          \
-		union lw_word *lock, uint32_t tail, struct lw_node *node,      \
+		void *lock, uint32_t tail, struct lw_node *node,               \
 		const struct lw_wait_limit *limit)                             \
 	{                                                                      \
 		(void)limit;                                                   \

@@ -133,7 +133,7 @@ static lw_always_inline enum lw_wait_outcome lw_parking_queue(const struct lw_wa
  */
 #define LW_DEFINE_PARKING_QUEUE(id, nodeless_wait)                          \
 	static lw_always_inline enum lw_wait_outcome lw_##id##_queue(       \
-		union lw_word *lock, uint32_t tail, struct lw_node *node,   \
+		void *lock, uint32_t tail, struct lw_node *node,            \
 		const struct lw_wait_limit *limit)                          \
 	{                                                                   \
 		const struct lw_parking_policy policy = lw_##id##_policy(); \
@@ -159,7 +159,7 @@ static lw_always_inline enum lw_wait_outcome lw_parking_queue(const struct lw_wa
 /* Define these for a lock that arriving threads may steal, and its lock_slow() and lock_limited().
  */
 #define LW_DEFINE_PARKING_LOCK(id)                                                           \
-	static lw_always_inline bool lw_##id##_nodeless(union lw_word *lock,                 \
+	static lw_always_inline bool lw_##id##_nodeless(void *lock,                          \
 							const struct lw_wait_limit *limit)   \
 	{                                                                                    \
 		const struct lw_parking_policy policy = lw_##id##_policy();                  \

@@ -29,19 +29,24 @@ enum lw_wait_outcome {
 	LW_WAIT_ABANDONED,
 };
 
-/* How a lock waits: a compile-time constant, so that every call through it is a direct one. */
+/*
+ * How a lock waits: a compile-time constant, so that every call through it is a direct one. `lock`
+ * is what lw_wait() was given.
+ */
 struct lw_wait_policy {
 	/* Wait in the queue with `node`, which is `tail` in the lock word: ACQUIRED, LEFT or
 	   ABANDONED. */
-	enum lw_wait_outcome (*queue)(union lw_word *lock, uint32_t tail, struct lw_node *node,
+	enum lw_wait_outcome (*queue)(void *lock, uint32_t tail, struct lw_node *node,
 				      const struct lw_wait_limit *limit);
 	/* Wait without a node. False if the wait limit was reached before the lock was ours. */
-	bool (*nodeless)(union lw_word *lock, const struct lw_wait_limit *limit);
+	bool (*nodeless)(void *lock, const struct lw_wait_limit *limit);
 };
 
 /* There is no free queue node: compete for the lock, but only when its queue is empty. */
-static inline bool lw_spin_nodeless(union lw_word *lock, const struct lw_wait_limit *limit)
+static inline bool lw_spin_nodeless(void *word, const struct lw_wait_limit *limit)
 {
+	union lw_word *lock = word;
+
 	(void)limit;
 	lw_count(nodeless_acquisitions);
 	while (!lw_word_trylock(lock))
@@ -49,7 +54,7 @@ static inline bool lw_spin_nodeless(union lw_word *lock, const struct lw_wait_li
 	return true;
 }
 
-static lw_always_inline bool lw_wait_in_slot(union lw_word *lock, uint32_t slot,
+static lw_always_inline bool lw_wait_in_slot(void *lock, uint32_t slot,
 					     const struct lw_wait_limit *limit,
 					     const struct lw_wait_policy *policy)
 {
@@ -76,7 +81,7 @@ static lw_always_inline bool lw_wait_in_slot(union lw_word *lock, uint32_t slot,
 }
 
 /* Wait for the lock, in its queue if there is a free node. False if the wait limit was reached. */
-static lw_always_inline bool lw_wait(union lw_word *lock, const struct lw_wait_limit *limit,
+static lw_always_inline bool lw_wait(void *lock, const struct lw_wait_limit *limit,
 				     const struct lw_wait_policy *policy)
 {
 	uint32_t slot = lw_slot_enter();
