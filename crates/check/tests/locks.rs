@@ -549,7 +549,7 @@ fn mutex() {
             c.patient = true;
             c.spurious = 0;
         }),
-        // The head brings one of its NUMA node forward.
+        // The queue head moves a waiter of its NUMA node ahead.
         config("mutex", |c| {
             c.threads = 4;
             c.acquisitions = 1;
@@ -562,16 +562,16 @@ fn mutex() {
     let of_others = [
         "lw_parking_queue: store node->prev",
         "lw_parking_init_node: store node->place",
-        "lw_head_wait: store node->place",
+        "lw_parking_arrive: fetch_and lock->val",
+        "lw_parking_arrive: fetch_or lock->val",
         "lw_waiter_spin: load lock->val",
         "lw_waiter_spin: store node->place",
         "lw_waiter_spin: load node->prev",
-        // One that is brought forward from between others takes a fifth thread.
+        "lw_head_wait: store node->place",
+        "lw_poll_lock: await_eq lock->val",
+        // A waiter that is moved ahead from between two others takes a fifth thread.
         "lw_queue_unlink: store prev->next",
         "lw_queue_unlink: await_ne node->next",
-        "lw_parking_arrive: fetch_and lock->val",
-        "lw_parking_arrive: fetch_or lock->val",
-        "lw_poll_lock: await_eq lock->val",
     ];
     assert_eq!(missing, of_others);
     assert_counted(
