@@ -4,6 +4,7 @@ use lockworks_build::{compiler, root, watch};
 
 fn main() {
     watch("clients");
+    watch("experiments/workloads");
     compiler("worlds/sim")
         .warnings_into_errors(true)
         .opt_level(2)

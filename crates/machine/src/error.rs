@@ -1,23 +1,32 @@
+//! Why there is no machine or workload of a description.
+
 use std::path::PathBuf;
 
-/// Why there is no [`Machine`](crate::Machine). Always one line.
+/// Why there is no [`Machine`](crate::Machine), or nothing else that a file describes. Always one
+/// line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Neither a built-in machine nor a path.
-    #[error("unknown machine '{name}'{suggestion}; `lockworks machines` lists them")]
+    /// The name is neither that of a built-in description nor a path.
+    #[error("unknown {kind} '{name}'{suggestion}; `{command}` lists them")]
     Unknown {
-        /// What was asked for.
+        /// What was to be described.
+        kind: &'static str,
+        /// The name that was given.
         name: String,
         /// `; did you mean ...?`, or nothing.
         suggestion: String,
+        /// The command that lists all names.
+        command: &'static str,
     },
     /// The file cannot be read.
-    #[error("{}: cannot read the machine description: {cause}", path.display())]
+    #[error("{}: cannot read the description of a {kind}: {cause}", path.display())]
     Read {
+        /// What the file was to describe.
+        kind: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The reason that the system gives.
         cause: std::io::Error,
     },
     /// The description is wrong.
@@ -25,7 +34,7 @@ pub enum Error {
     Description {
         /// The file.
         origin: String,
-        /// Where in it, from 1.
+        /// The line, from 1.
         line: usize,
         /// What is wrong and what to do about it.
         message: String,

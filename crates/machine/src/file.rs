@@ -1,22 +1,19 @@
 //! From TOML to a checked [`Machine`].
 
-use std::borrow::Cow;
-use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::description::Fault;
 use crate::machine::{Costs, Hops, cpus_in, scope_name};
-use crate::{Directory, Error, Level, Machine, MemoryOrder, Relation, Value, builtin};
+use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Relation, Value};
 
 /// Bounds the table of CPU pairs.
 const MAX_CPUS: usize = 4096;
 /// What fits into one entry of that table.
 const MAX_RELATIONS: usize = 256;
-/// How similar a name must be to be suggested.
-const SIMILAR: f64 = 0.7;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,7 +64,7 @@ impl Machine {
     /// The built-in machine of that name, or the description in that file. A path has a `/` in it or
     /// ends in `.toml`.
     pub fn find(name_or_path: &str) -> Result<Machine, Error> {
-        let (text, origin) = open(name_or_path, Path::new(""))?;
+        let (text, origin) = MACHINES.open(name_or_path, Path::new(""))?;
         Machine::parse(&text, &origin)
     }
 
@@ -79,41 +76,8 @@ impl Machine {
     }
 }
 
-/// The text and the origin of a machine.
-fn open(name_or_path: &str, directory: &Path) -> Result<(Cow<'static, str>, String), Error> {
-    if let Some(known) = builtin().iter().find(|b| b.name == name_or_path) {
-        return Ok((known.text.into(), format!("machines/{}.toml", known.name)));
-    }
-    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
-        let path = directory.join(name_or_path);
-        return match std::fs::read_to_string(&path) {
-            Ok(text) => Ok((text.into(), path.display().to_string())),
-            Err(cause) => Err(Error::Read { path, cause }),
-        };
-    }
-    let nearest = builtin()
-        .iter()
-        .map(|b| (strsim::jaro_winkler(b.name, name_or_path), b.name))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(similarity, _)| *similarity > SIMILAR);
-    Err(Error::Unknown {
-        name: name_or_path.into(),
-        suggestion: nearest.map_or(String::new(), |(_, name)| {
-            format!("; did you mean '{name}'?")
-        }),
-    })
-}
-
-/// What is wrong, at which bytes of the [`Sources`].
-type Fault = (Range<usize>, String);
-
 fn fault<T>(at: &Spanned<T>, message: impl Into<String>) -> Fault {
-    (at.span(), message.into())
-}
-
-fn toml_fault(error: toml::de::Error) -> Fault {
-    let message = error.message().trim().replace('\n', ", ");
-    (error.span().unwrap_or_default(), message)
+    Fault::at(at, message)
 }
 
 /// A description and what it inherits, in that order. Each text is led by as many spaces as all
@@ -130,7 +94,8 @@ impl Sources {
         while let Some(base) = sources.base()? {
             let (_, origin) = &sources.files[sources.files.len() - 1];
             let directory = Path::new(origin).parent().unwrap_or(Path::new(""));
-            let (text, origin) = open(base.get_ref(), directory)
+            let (text, origin) = MACHINES
+                .open(base.get_ref(), directory)
                 .map_err(|e| sources.error(fault(&base, format!("inherits: {e}"))))?;
             if sources.files.iter().any(|(_, o)| *o == origin) {
                 let message = format!("{origin} inherits from itself; break the circle");
@@ -152,31 +117,26 @@ impl Sources {
         let (text, _) = &self.files[self.files.len() - 1];
         toml::from_str(text)
             .map(|head: Head| head.inherits)
-            .map_err(|e| self.error(toml_fault(e)))
+            .map_err(|e| self.error(e.into()))
     }
 
-    fn error(&self, (span, message): Fault) -> Error {
+    fn error(&self, fault: Fault) -> Error {
         let index = self
             .files
-            .partition_point(|(text, _)| text.len() < span.start);
+            .partition_point(|(text, _)| text.len() < fault.span.start);
         let (text, origin) = &self.files[index.min(self.files.len() - 1)];
-        let before = &text.as_bytes()[..span.start.min(text.len())];
-        Error::Description {
-            origin: origin.clone(),
-            line: 1 + before.iter().filter(|b| **b == b'\n').count(),
-            message,
-        }
+        fault.locate(text, origin)
     }
 
     fn machine(&self) -> Result<Machine, Fault> {
         let mut merged = Spanned::new(0..0, DeTable::new());
         for (text, _) in self.files.iter().rev() {
-            let table = DeTable::parse(text).map_err(toml_fault)?;
+            let table = DeTable::parse(text)?;
             merged = Spanned::new(table.span(), merged.into_inner());
             merge(merged.get_mut(), table.into_inner());
         }
         merged.get_mut().remove("inherits");
-        let file = File::deserialize(toml::Deserializer::from(merged)).map_err(toml_fault)?;
+        let file = File::deserialize(toml::Deserializer::from(merged))?;
         build(file)
     }
 }
@@ -362,11 +322,17 @@ fn relations(
     given.sort_by_key(|(r, _)| (std::cmp::Reverse(depth(r.share)), r.hops));
     if let Some(twice) = given.windows(2).find(|w| w[0].0.name == w[1].0.name) {
         let message = format!("relation `{}` is given twice; keep one", twice[1].0.name);
-        return Err((twice[1].1.clone(), message));
+        return Err(Fault {
+            span: twice[1].1.clone(),
+            message,
+        });
     }
     if given.len() > MAX_RELATIONS {
         let message = format!("more than {MAX_RELATIONS} relations; merge some");
-        return Err((whole, message));
+        return Err(Fault {
+            span: whole,
+            message,
+        });
     }
     let (relations, spans): (Vec<Relation>, Vec<_>) = given.into_iter().unzip();
 
@@ -375,7 +341,10 @@ fn relations(
     let mut used = vec![false; relations.len()];
     for a in 0..cpus {
         for b in a + 1..cpus {
-            let index = classify(levels, hops, &relations, a, b).map_err(|m| (whole.clone(), m))?;
+            let index = classify(levels, hops, &relations, a, b).map_err(|message| Fault {
+                span: whole.clone(),
+                message,
+            })?;
             used[index] = true;
             pairs[a * cpus + b] = index as u8;
             pairs[b * cpus + a] = index as u8;
@@ -386,7 +355,10 @@ fn relations(
             "no two CPUs stand in relation `{}`; check it against levels and hops, or remove it",
             relations[unused].name
         );
-        return Err((spans[unused].clone(), message));
+        return Err(Fault {
+            span: spans[unused].clone(),
+            message,
+        });
     }
     Ok((relations, pairs))
 }
@@ -434,6 +406,7 @@ fn classify(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builtin;
 
     const SMALL: &str = r#"name = "small"
 title = "Two sockets of two cores"
@@ -500,7 +473,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
 
     #[test]
     fn errors_say_where_and_what() {
-        let mark = "x.toml:5: unknown variant `Q`, expected one of `E`, `S`, `I`, `R`";
+        let mark = "x.toml:5: unknown value `Q`; choose from E, S, I, R";
         for (from, to, error) in [
             ("mark = \"E\"", "mark = \"Q\"", mark),
             (
@@ -531,7 +504,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (
                 "\"core\", count = 2",
                 "\"core\", count = 0",
-                "x.toml:7: invalid value: integer `0`, expected a nonzero usize",
+                "x.toml:7: the number `0` does not fit here; give a whole number above 0",
             ),
             (
                 "\"core\", count = 2",
@@ -576,7 +549,17 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (
                 "value = 2, mark = \"E\", source = \"test\"",
                 "value = 2, mark = \"E\"",
-                "x.toml:5: missing field `source`",
+                "x.toml:5: `source` is missing; add it",
+            ),
+            (
+                "value = 2, mark = \"E\"",
+                "value = \"fast\", mark = \"E\"",
+                "x.toml:5: the text \"fast\" does not fit here; give a number",
+            ),
+            (
+                "clock_ghz = { value = 2, mark = \"E\", source = \"test\" }",
+                "clock_ghz = 2",
+                "x.toml:5: the number `2` does not fit here; give a value with mark and source, as {",
             ),
             (
                 "source = \"test\"",
@@ -603,9 +586,13 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             let got = broken(from, to);
             assert!(got.starts_with(error), "\n got {got}\nwant {error}");
         }
-        assert!(broken("title", "titel").starts_with("x.toml:2: unknown field `titel`"));
         assert!(
-            broken("title = \"Two sockets of two cores\"\n", "").contains("missing field `title`")
+            broken("title", "titel")
+                .starts_with("x.toml:2: unknown key `titel`; did you mean `title`?")
+        );
+        assert!(
+            broken("title = \"Two sockets of two cores\"\n", "")
+                .contains("`title` is missing; add it")
         );
     }
 
@@ -646,7 +633,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
         write("child.toml", "\ninherits = \"base.toml\"\nllc = 1\n");
         let error = Machine::find(&child).unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("{child}:3: unknown field `llc`")),
+            error.starts_with(&format!("{child}:3: unknown key `llc`")),
             "{error}"
         );
 

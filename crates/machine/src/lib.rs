@@ -14,48 +14,31 @@
 //! # Ok::<(), lockworks_machine::Error>(())
 //! ```
 
+pub mod description;
 mod error;
 mod file;
 mod machine;
 pub mod measure;
 mod value;
 
+use include_dir::{Dir, include_dir};
+
+pub use description::{Builtin, Library};
 pub use error::Error;
 pub use machine::{Directory, Hops, Level, Machine, MemoryOrder, Relation};
 pub use value::{Mark, Value};
 
-/// A machine description that is part of this crate.
-#[derive(Debug, Clone, Copy)]
-pub struct Builtin {
-    /// What [`Machine::find`] takes.
-    pub name: &'static str,
-    /// The TOML.
-    pub text: &'static str,
-}
+static FILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../machines");
 
-macro_rules! builtins {
-    ($($name:literal)*) => {
-        &[$(Builtin {
-            name: $name,
-            text: include_str!(concat!("../../../machines/", $name, ".toml")),
-        }),*]
-    };
-}
+/// The machines that are part of Lockworks: every file in `machines/`.
+pub const MACHINES: Library = Library {
+    kind: "machine",
+    directory: "machines",
+    command: "lockworks machines",
+    files: &FILES,
+};
 
-/// The machines that are part of this crate.
-pub fn builtin() -> &'static [Builtin] {
-    builtins! {
-        "oracle-x5-4"
-        "epyc-9654-nps1"
-        "epyc-9654-nps2"
-        "epyc-9654-nps4"
-        "epyc-9654-nps12"
-        "kunpeng-920"
-        "westmere-ex-8"
-        "westmere-ex-8x4"
-        "haswell-ex-4"
-        "sapphire-rapids-2"
-        "ice-lake-8375c-2"
-        "graviton4-2"
-    }
+/// The machines that are part of Lockworks, by name.
+pub fn builtin() -> Vec<Builtin> {
+    MACHINES.all()
 }

@@ -1,3 +1,5 @@
+//! A number with its source, and how far to trust it.
+
 use serde::{Deserialize, Serialize};
 
 /// How far a value can be trusted.
@@ -57,7 +59,10 @@ pub struct Value {
 
 /// A [`Value`] as written, before its numbers are compared.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a value with mark and source, as { value = 4, mark = \"E\", source = \"a paper\" }"
+)]
 struct Unchecked {
     value: f64,
     low: Option<f64>,

@@ -42,6 +42,7 @@ pub(crate) struct Context {
 unsafe extern "C" {
     static lw_sim_lock_types: [*const LockType; 1];
     static lw_sim_node_size: usize;
+    static lw_sim_nodes_per_slot: usize;
     safe static lw_sim_node_queues_size: usize;
     safe static lw_sim_parked_heads_size: usize;
     static lw_sim_event_names: [*const c_char; 1];
@@ -70,10 +71,10 @@ pub(crate) fn change_lockref(address: usize, lock: &'static LockType, up: bool) 
     unsafe { lw_sim_lockref_change(address as *mut u8, lock, up) }
 }
 
-/// Bytes of a queue node.
-pub(crate) fn node_size() -> usize {
-    // SAFETY: a constant.
-    unsafe { lw_sim_node_size }
+/// Bytes of the queue nodes of a slot.
+pub(crate) fn slot_nodes_size() -> usize {
+    // SAFETY: constants.
+    unsafe { lw_sim_nodes_per_slot * lw_sim_node_size }
 }
 
 thread_local! {
@@ -286,7 +287,7 @@ extern "C" fn lw_sim_should_yield() -> bool {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_slot_nodes(slot: u32) -> usize {
-    with(|c| c.nodes + (slot as usize - 1) * crate::run::NODES_PER_SLOT * node_size())
+    with(|c| c.nodes + (slot as usize - 1) * slot_nodes_size())
 }
 
 #[unsafe(no_mangle)]

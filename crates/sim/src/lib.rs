@@ -7,19 +7,23 @@
 mod engine;
 mod event_queue;
 mod hooks;
+mod lock;
 mod model;
 mod placement;
+mod program;
 mod run;
 mod scenario;
 #[cfg(test)]
 mod tests;
-pub mod workload;
+mod thread;
+mod workload;
 
 pub use engine::{EngineCounts, SharingCounts};
 pub use hooks::lock_types;
+pub use lock::Handoffs;
 pub use lockworks::Settings;
 pub use model::{Parameter, Parameters};
 pub use placement::Placement;
-pub use run::{Handoffs, Outcome, Run, RunError, Sharing};
+pub use run::{Outcome, Run, RunError, Sharing};
 pub use scenario::{Scenario, ScenarioValue, SetError};
-pub use workload::Workload;
+pub use workload::{WORKLOADS, Workload};

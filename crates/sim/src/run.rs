@@ -8,13 +8,11 @@ use rand_pcg::Pcg32;
 
 use crate::engine::{Engine, EngineCounts, SharingCounts, Step};
 use crate::hooks::{self, Context};
+use crate::lock::Handoffs;
 use crate::model::Model;
 use crate::placement::Placement;
+use crate::program::{Program, Setup};
 use crate::scenario::Scenario;
-use crate::workload::{Program, Setup};
-
-/// Queue nodes of a slot, `LW_NODES_PER_SLOT`.
-pub(crate) const NODES_PER_SLOT: usize = 4;
 
 /// Enough for the locks' and workloads' frames; untouched pages cost nothing.
 const STACK_BYTES: usize = 32 << 10;
@@ -51,17 +49,6 @@ pub struct Sharing {
     pub guests: Option<usize>,
     /// Each stays on one CPU.
     pub pinned: bool,
-}
-
-/// How often a lock went from whom to whom.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Handoffs {
-    /// To another thread on the same node.
-    pub local: u64,
-    /// To a thread on another node.
-    pub remote: u64,
-    /// To the same thread again.
-    pub reacquisitions: u64,
 }
 
 /// What came of a run.
@@ -125,6 +112,9 @@ pub enum RunError {
         /// CPUs.
         cpus: usize,
     },
+    /// The workload cannot be run so.
+    #[error(transparent)]
+    Workload(#[from] lockworks_machine::Error),
     /// All CPUs are blocked, and nothing can ever unblock one.
     #[error("deadlock of {lock} after {microseconds} us of virtual time:\n{}", cpus.join("\n"))]
     Deadlock {
@@ -143,13 +133,13 @@ impl Run<'_> {
     /// # Errors
     /// See [`RunError`].
     pub fn run(&self) -> Result<Outcome, RunError> {
-        self.run_program(|setup| self.scenario.workload.program(setup))
+        self.run_program(|setup| Ok(self.scenario.workload.program(setup)?))
     }
 
     /// Runs what `build` sets up instead of the scenario's workload.
     pub(crate) fn run_program(
         &self,
-        build: impl Fn(&mut Setup) -> Box<dyn Program>,
+        build: impl Fn(&mut Setup) -> Result<Box<dyn Program>, RunError>,
     ) -> Result<Outcome, RunError> {
         if self.threads == 0 {
             return Err(RunError::NoThreads);
@@ -214,7 +204,7 @@ impl Run<'_> {
         };
         for thread in 0..self.threads {
             let node = context.engine.model().node(thread);
-            let size = NODES_PER_SLOT * hooks::node_size();
+            let size = hooks::slot_nodes_size();
             let nodes = context
                 .engine
                 .allocate(format!("queue nodes of CPU {thread}"), size, node);
@@ -225,7 +215,7 @@ impl Run<'_> {
         let mut setup = Setup::new(&mut context.engine, self.lock, machine, self.threads);
         let programs: Vec<_> = (0..guests.unwrap_or(1))
             .map(|_| build(&mut setup))
-            .collect();
+            .collect::<Result<_, _>>()?;
         let per_guest = self.threads / programs.len();
         context.sleep_ps = (programs[0].sleep_ns() * 1000.0) as u64;
 

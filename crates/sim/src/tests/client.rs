@@ -8,7 +8,9 @@ use lockworks::LockType;
 
 use super::{brief, lock, made_up, scenario, working_locks};
 use crate::hooks::with;
-use crate::workload::{Program, Setup, SimLock, random, work};
+use crate::lock::SimLock;
+use crate::program::{Program, Setup};
+use crate::thread::{random, work};
 use crate::{Placement, Run};
 
 /// `LW_CLIENT_LOCKS` and `LW_CLIENT_NODES`.
@@ -91,10 +93,10 @@ fn build(run: &Run, setup: &mut Setup, depth: usize, rounds: u32) -> Client {
 fn violations(run: &Run, depth: usize, rounds: u32) -> u32 {
     let seen = Rc::new(Seen::default());
     let outcome = run.run_program(|setup| {
-        Box::new(Threads {
+        Ok(Box::new(Threads {
             client: build(run, setup, depth, rounds),
             seen: Rc::clone(&seen),
-        })
+        }))
     });
     let what = format!("{} with {} threads", run.lock.name(), run.threads);
     outcome.unwrap_or_else(|error| panic!("{what}: {error}"));

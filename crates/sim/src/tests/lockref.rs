@@ -4,8 +4,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::{brief, lock, scenario, working_locks};
-use crate::Run;
-use crate::workload::{Program, Setup, SimLock, SimLockref, random, work};
+use crate::lock::{SimLock, SimLockref};
+use crate::program::{Program, Setup};
+use crate::thread::{random, work};
+use crate::{Run, RunError};
 
 const ROUNDS: usize = 50;
 const AT_FIRST: u64 = 1;
@@ -40,13 +42,13 @@ impl Program for References {
 /// The count after a run, and how often the lock was taken.
 fn count_and_acquisitions(run: &Run) -> (u64, u64) {
     let left = Rc::new(Cell::new(u64::MAX));
-    let build = |setup: &mut Setup| -> Box<dyn Program> {
-        Box::new(References {
+    let build = |setup: &mut Setup| -> Result<Box<dyn Program>, RunError> {
+        Ok(Box::new(References {
             object: setup.lockref("object", AT_FIRST),
             finished: Cell::new(0),
             threads: run.threads,
             left: Rc::clone(&left),
-        })
+        }))
     };
     let outcome = run.run_program(build).unwrap();
     assert_eq!(outcome.violations, 0, "{}", run.lock.name());

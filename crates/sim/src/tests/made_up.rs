@@ -6,7 +6,7 @@ use lockworks::LockType;
 
 use crate::engine::{Kind, Op};
 use crate::hooks::operate;
-use crate::workload::{compare_exchange, write};
+use crate::thread::{compare_exchange, write};
 
 /// Excludes nobody, though an attempt to acquire it fails as it should.
 pub(super) static NONE: LockType = made_up(c"none", nothing, never, nothing);

@@ -1,39 +1,39 @@
-//! A mutex of user space that blocks in the kernel, as pthread_mutex does: its waiters and wakers
-//! meet on the spinlock of a futex bucket, the lock under test.
+//! A mutex of user space that blocks in the kernel, as pthread_mutex does. Threads that wait and
+//! threads that wake them meet on the spinlock of a futex bucket, which is the lock under test.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use super::{
-    Setup, SimLock, Workload, add, compare_exchange, exchange, load, park, unpark, work, write,
-};
+use crate::lock::SimLock;
+use crate::program::Setup;
+use crate::thread::{atomic_add, compare_exchange, exchange, load, park, unpark, work, write};
 
 /// Values of the mutex's word.
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const HELD_WITH_WAITERS: u32 = 2;
 
-/// What the kernel keeps of a waiter: list links on its stack, and its task.
+/// Bytes that the kernel keeps of a waiter: list links on its stack, and then its task.
 const WAITER: usize = 128;
 const TASK: usize = 64;
 
 pub(super) struct Mutex {
     word: usize,
     bucket: SimLock,
-    /// Beside the lock, on its line: how many wait, and the list's head.
+    /// The number of waiters, on the line of the lock, as the head of the list is.
     waiters_count: usize,
     chain: usize,
     waiters: usize,
-    /// Who is in the list, in order.
+    /// The threads in the list, in order.
     queue: RefCell<VecDeque<usize>>,
     syscall_ns: f64,
     bucket_critical_ns: f64,
 }
 
 impl Mutex {
-    /// A mutex alone in its futex bucket, with `syscall_ns` and `bucket_critical_ns` of the
-    /// workload.
-    pub(super) fn new(workload: &Workload, setup: &mut Setup) -> Self {
+    /// A mutex alone in its futex bucket. A system call takes `syscall_ns`, and the bucket's lock is
+    /// held for `bucket_critical_ns` besides the accesses to shared memory.
+    pub(super) fn new(syscall_ns: f64, bucket_critical_ns: f64, setup: &mut Setup) -> Self {
         let line = setup.allocate("futex bucket", 64);
         let bucket = setup.lock_at(line + 8);
         Self {
@@ -43,8 +43,8 @@ impl Mutex {
             word: setup.allocate("mutex", 64),
             waiters: setup.allocate("waiters", WAITER * setup.threads),
             queue: RefCell::default(),
-            syscall_ns: workload.constant("syscall_ns"),
-            bucket_critical_ns: workload.constant("bucket_critical_ns"),
+            syscall_ns,
+            bucket_critical_ns,
         }
     }
 
@@ -83,7 +83,7 @@ impl Mutex {
     fn wait(&self, thread: usize) {
         work(self.syscall_ns);
         write(self.waiter(thread), 4, 0);
-        add(self.waiters_count, 1);
+        atomic_add(self.waiters_count, 1);
         let mut queued = false;
         self.bucket.with(thread, || {
             if load(self.word, 4) != u64::from(HELD_WITH_WAITERS) {
@@ -107,7 +107,7 @@ impl Mutex {
         if queued {
             park(self.waiter(thread), 0);
         } else {
-            add(self.waiters_count, -1);
+            atomic_add(self.waiters_count, -1);
         }
     }
 
@@ -124,7 +124,7 @@ impl Mutex {
             let first = self.queue.borrow_mut().pop_front();
             if let Some(first) = first {
                 load(self.waiter(first), 8);
-                add(self.waiter(first) + TASK, 1);
+                atomic_add(self.waiter(first) + TASK, 1);
                 let next = self.queue.borrow().front().copied();
                 if let Some(next) = next {
                     load(self.waiter(next), 8);
@@ -136,7 +136,7 @@ impl Mutex {
             woken = first;
         });
         if let Some(sleeper) = woken {
-            add(self.waiters_count, -1);
+            atomic_add(self.waiters_count, -1);
             unpark(self.waiter(sleeper));
         }
     }

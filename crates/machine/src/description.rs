@@ -1,0 +1,263 @@
+//! Description files: where they come from, and what is wrong with one, at which line.
+//!
+//! Machines and workloads are described in TOML files. Those that are part of Lockworks are compiled
+//! in from a directory, so that adding a file is all that it takes to add a machine or a workload.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+
+use include_dir::Dir;
+use toml::Spanned;
+
+use crate::Error;
+
+/// How similar a name must be to be suggested, from 0 to 1.
+const SIMILAR: f64 = 0.7;
+
+/// A description that is part of Lockworks.
+#[derive(Debug, Clone, Copy)]
+pub struct Builtin {
+    /// The name of the file without `.toml`, which is also the name in it.
+    pub name: &'static str,
+    /// The TOML.
+    pub text: &'static str,
+}
+
+/// The descriptions of one kind that are part of Lockworks.
+#[derive(Debug, Clone, Copy)]
+pub struct Library {
+    /// What they describe, for messages: `machine`.
+    pub kind: &'static str,
+    /// The directory of their files, relative to the root of the repository.
+    pub directory: &'static str,
+    /// The command that lists them.
+    pub command: &'static str,
+    /// The files.
+    pub files: &'static Dir<'static>,
+}
+
+impl Library {
+    /// All descriptions by name; numbers in names count as numbers, so that `nps4` precedes `nps12`.
+    ///
+    /// # Panics
+    ///
+    /// If a file is not UTF-8.
+    pub fn all(&self) -> Vec<Builtin> {
+        let mut all: Vec<Builtin> = self
+            .files
+            .files()
+            .filter_map(|file| {
+                let name = file.path().file_name()?.to_str()?.strip_suffix(".toml")?;
+                let text = file.contents_utf8().expect("descriptions are UTF-8");
+                Some(Builtin { name, text })
+            })
+            .collect();
+        all.sort_by_key(|builtin| natural_order(builtin.name));
+        all
+    }
+
+    /// The text and the origin of a description: the built-in one of that name, or a file. A path
+    /// has a `/` in it or ends in `.toml`, and is relative to `directory`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such description, or the file cannot be read.
+    pub fn open(
+        &self,
+        name_or_path: &str,
+        directory: &Path,
+    ) -> Result<(Cow<'static, str>, String), Error> {
+        let all = self.all();
+        if let Some(known) = all.iter().find(|b| b.name == name_or_path) {
+            let origin = format!("{}/{}.toml", self.directory, known.name);
+            return Ok((known.text.into(), origin));
+        }
+        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+            let path = directory.join(name_or_path);
+            return match std::fs::read_to_string(&path) {
+                Ok(text) => Ok((text.into(), path.display().to_string())),
+                Err(cause) => Err(Error::Read {
+                    kind: self.kind,
+                    path,
+                    cause,
+                }),
+            };
+        }
+        Err(Error::Unknown {
+            kind: self.kind,
+            name: name_or_path.into(),
+            suggestion: match nearest(name_or_path, all.iter().map(|b| b.name)) {
+                Some(name) => format!("; did you mean '{name}'?"),
+                None => String::new(),
+            },
+            command: self.command,
+        })
+    }
+}
+
+/// Splits a name into pieces of text, each with the number that follows it.
+fn natural_order(name: &str) -> Vec<(&str, u64)> {
+    let mut pieces = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let number = rest.find(is_digit).unwrap_or(rest.len());
+        let text = &rest[..number];
+        rest = &rest[number..];
+        let end = rest.find(|c| !is_digit(c)).unwrap_or(rest.len());
+        pieces.push((text, rest[..end].parse().unwrap_or(0)));
+        rest = &rest[end..];
+    }
+    pieces
+}
+
+/// The name that is most like `given`, if one is like it at all.
+pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(name, given), name))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(similarity, _)| *similarity > SIMILAR)
+        .map(|(_, name)| name)
+}
+
+/// What is wrong with a description, and at which bytes of its text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    /// The bytes.
+    pub span: Range<usize>,
+    /// What is wrong, what is allowed, and what to do.
+    pub message: String,
+}
+
+impl Fault {
+    /// Says that something is wrong with `at`.
+    pub fn at<T>(at: &Spanned<T>, message: impl Into<String>) -> Fault {
+        Fault {
+            span: at.span(),
+            message: message.into(),
+        }
+    }
+
+    /// Names the file and the line.
+    pub fn locate(self, text: &str, origin: &str) -> Error {
+        let before = &text.as_bytes()[..self.span.start.min(text.len())];
+        Error::Description {
+            origin: origin.to_owned(),
+            line: 1 + before.iter().filter(|b| **b == b'\n').count(),
+            message: self.message,
+        }
+    }
+}
+
+impl From<toml::de::Error> for Fault {
+    fn from(error: toml::de::Error) -> Fault {
+        Fault {
+            span: error.span().unwrap_or_default(),
+            message: plain(&error.message().trim().replace('\n', ", ")),
+        }
+    }
+}
+
+/// What serde says about a value, in words for people who do not know Rust.
+fn plain(message: &str) -> String {
+    if let Some(field) = message.strip_prefix("missing field ") {
+        return format!("{field} is missing; add it");
+    }
+    let Some((problem, expected)) = message.split_once(", expected ") else {
+        return message.to_owned();
+    };
+    for (prefix, what, all) in [
+        ("unknown field ", "key", "the keys here are"),
+        ("unknown variant ", "value", "choose from"),
+    ] {
+        if let Some(given) = problem.strip_prefix(prefix) {
+            let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+            return match nearest(given.trim_matches('`'), names.iter().copied()) {
+                Some(name) => format!("unknown {what} {given}; did you mean `{name}`?"),
+                None => format!("unknown {what} {given}; {all} {}", names.join(", ")),
+            };
+        }
+    }
+    let expected = match expected {
+        "f64" => "a number",
+        "usize" | "u32" | "u64" => "a whole number that is not negative",
+        "a nonzero usize" => "a whole number above 0",
+        "a sequence" => "a list",
+        "a boolean" => "true or false",
+        other if other.starts_with("struct ") => "a table",
+        other => other,
+    };
+    for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
+        if let Some(given) = problem.strip_prefix(prefix) {
+            return format!("{} does not fit here; give {expected}", article(given));
+        }
+    }
+    message.to_owned()
+}
+
+/// The kind of a value as serde names it, with what people call that kind.
+fn article(given: &str) -> String {
+    let (kind, value) = given.split_once(' ').unwrap_or((given, ""));
+    let kind = match kind {
+        "sequence" => "a list",
+        "map" => "a table",
+        "integer" | "floating" => "the number",
+        "boolean" => "the word",
+        "string" => "the text",
+        other => other,
+    };
+    let value = value.trim_start_matches("point ");
+    format!("{kind} {value}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_count_as_numbers() {
+        let mut names = ["a-nps12", "b-1", "a-nps2", "a-nps1", "a-nps12x4", "a-nps4"];
+        names.sort_by_key(|name| natural_order(name));
+        let sorted = ["a-nps1", "a-nps2", "a-nps4", "a-nps12", "a-nps12x4", "b-1"];
+        assert_eq!(names, sorted);
+    }
+
+    #[test]
+    fn messages_are_not_in_rust() {
+        for (serde, plain_words) in [
+            ("missing field `title`", "`title` is missing; add it"),
+            (
+                "unknown field `titel`, expected one of `name`, `title`",
+                "unknown key `titel`; did you mean `title`?",
+            ),
+            (
+                "unknown field `x`, expected `name`",
+                "unknown key `x`; the keys here are name",
+            ),
+            (
+                "unknown variant `Q`, expected one of `E`, `S`",
+                "unknown value `Q`; choose from E, S",
+            ),
+            (
+                "invalid value: integer `0`, expected a nonzero usize",
+                "the number `0` does not fit here; give a whole number above 0",
+            ),
+            (
+                "invalid type: floating point `3.0`, expected struct Unchecked",
+                "the number `3.0` does not fit here; give a table",
+            ),
+            (
+                "invalid type: string \"x\", expected f64",
+                "the text \"x\" does not fit here; give a number",
+            ),
+            (
+                "invalid type: map, expected a string",
+                "a table does not fit here; give a string",
+            ),
+        ] {
+            assert_eq!(plain(serde), plain_words);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a run executes: memory and locks that are set up, and the code of its threads.
+
+use lockworks::LockType;
+use lockworks_machine::Machine;
+
+use crate::engine::Engine;
+use crate::lock::{SimLock, SimLockref};
+
+/// A program set up in simulated memory.
+pub(crate) trait Program {
+    /// Runs a thread. Threads of workloads never end.
+    fn thread(&self, thread: usize);
+    /// The locks under test.
+    fn locks(&self) -> Vec<&SimLock>;
+    /// The time that a waiter of a lock takes to ask for sleep, or a thread to wake it, where that is
+    /// a system call.
+    fn sleep_ns(&self) -> f64 {
+        0.0
+    }
+    /// Delays too rare to sample, as their mean for each operation.
+    fn rare_delay_ns(&self) -> f64 {
+        0.0
+    }
+}
+
+/// Gives a program its memory and locks.
+pub(crate) struct Setup<'a> {
+    engine: &'a mut Engine,
+    lock: &'static LockType,
+    pub(crate) machine: &'a Machine,
+    pub(crate) threads: usize,
+}
+
+impl<'a> Setup<'a> {
+    pub(crate) fn new(
+        engine: &'a mut Engine,
+        lock: &'static LockType,
+        machine: &'a Machine,
+        threads: usize,
+    ) -> Self {
+        Self {
+            engine,
+            lock,
+            machine,
+            threads,
+        }
+    }
+
+    /// Bytes of a lock under test.
+    pub(crate) fn lock_size(&self) -> usize {
+        self.lock.size()
+    }
+
+    /// Zeroed lines, on the model's home node.
+    pub(crate) fn allocate(&mut self, name: &str, bytes: usize) -> usize {
+        let home = self.engine.model().home_node;
+        self.engine.allocate(name, bytes, home)
+    }
+
+    /// A lock under test, on a line of its own.
+    pub(crate) fn lock(&mut self, name: &str) -> SimLock {
+        let address = self.allocate(name, self.lock.size());
+        self.lock_at(address)
+    }
+
+    /// A lockref with a lock under test, on a line of its own.
+    pub(crate) fn lockref(&mut self, name: &str, count: u64) -> SimLockref {
+        // The count follows the lock, in the same word if that is of 4 bytes at most.
+        let offset = self.lock.size().max(4);
+        let address = self.allocate(name, offset + 4);
+        self.engine.set(address + offset, 4, count);
+        SimLockref::new(self.lock_at(address), address + offset)
+    }
+
+    /// A lock under test at an address inside other data.
+    pub(crate) fn lock_at(&mut self, address: usize) -> SimLock {
+        let stride = self.lock.node_size().next_multiple_of(64);
+        let nodes = if stride == 0 {
+            0
+        } else {
+            self.allocate("lent queue nodes", stride * self.threads)
+        };
+        if self.lock.unlocked != 0 {
+            self.engine.set(address, 4, self.lock.unlocked.into());
+        }
+        SimLock::new(self.lock, address, nodes, stride)
+    }
+}

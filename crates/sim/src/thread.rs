@@ -1,0 +1,163 @@
+//! What a simulated thread can do.
+
+use rand::Rng;
+
+use crate::engine::{Kind, Op};
+use crate::hooks::{Context, operate, with};
+
+/// Computes for a time.
+pub(crate) fn work(nanoseconds: f64) {
+    with(|c| c.engine.work((nanoseconds * 1000.0) as u64));
+}
+
+/// Computes for a time, which is `slowdown` times as long if the core's other hardware thread works
+/// when this one begins.
+pub(crate) fn work_on_shared_core(nanoseconds: f64, slowdown: f64) {
+    let shares = with(|c| c.engine.shares_core());
+    work(nanoseconds * if shares { slowdown } else { 1.0 });
+}
+
+/// Loads data that decides what comes next, so the thread waits for it.
+pub(crate) fn load(address: usize, size: u32) -> u64 {
+    operate(Op::new(Kind::Load, address, size))
+}
+
+/// Loads plain data, without waiting for it.
+pub(crate) fn read(address: usize, size: u32) -> u64 {
+    operate(Op::new(Kind::Touch, address, size))
+}
+
+/// Stores plain data.
+pub(crate) fn write(address: usize, size: u32, value: u64) {
+    operate(Op {
+        a: value,
+        ..Op::new(Kind::Store, address, size)
+    });
+}
+
+/// Parks the thread unless the word differs from `value`.
+pub(crate) fn park(address: usize, value: u32) {
+    operate(Op {
+        a: value.into(),
+        ..Op::new(Kind::Park, address, 4)
+    });
+}
+
+/// Runs `call` in the kernel, where a thread that shares its CPU loses it only if the thread sleeps.
+/// If another thread is due to have the CPU, it gets it at the end.
+pub(crate) fn system_call(call: impl FnOnce()) {
+    with(|c| c.engine.enter_kernel());
+    call();
+    if with(|c| c.engine.leave_kernel()) {
+        sleep(0.0);
+    }
+}
+
+/// Sleeps for a time.
+pub(crate) fn sleep(nanoseconds: f64) {
+    operate(Op {
+        a: (nanoseconds * 1000.0) as u64,
+        ..Op::new(Kind::Sleep, 0, 0)
+    });
+}
+
+/// Wakes the thread that sleeps there, which then sees all that this thread has written.
+pub(crate) fn unpark(address: usize) {
+    operate(Op::new(Kind::Fence, 0, 0));
+    operate(Op {
+        a: 1,
+        ..Op::new(Kind::Unpark, address, 4)
+    });
+}
+
+/// Atomic exchange.
+pub(crate) fn exchange(address: usize, value: u32) -> u32 {
+    operate(Op {
+        a: value.into(),
+        ..Op::new(Kind::Exchange, address, 4)
+    }) as u32
+}
+
+/// Atomic compare-and-exchange: the old value.
+pub(crate) fn compare_exchange(address: usize, expected: u32, value: u32) -> u32 {
+    operate(Op {
+        a: expected.into(),
+        b: value.into(),
+        ..Op::new(Kind::CompareExchange, address, 4)
+    }) as u32
+}
+
+/// Adds atomically.
+pub(crate) fn atomic_add(address: usize, value: i32) {
+    operate(Op {
+        a: u64::from(value as u32),
+        ..Op::new(Kind::Add, address, 4)
+    });
+}
+
+/// Adds one to plain data.
+pub(crate) fn increment(address: usize, size: u32) {
+    let value = read(address, size);
+    write(address, size, value + 1);
+}
+
+/// True once in `n` times, at random.
+pub(crate) fn one_in(thread: usize, n: u32) -> bool {
+    random(thread, n) == 0
+}
+
+/// A number from 0 to `n` - 1, at random.
+pub(crate) fn random(thread: usize, n: u32) -> u32 {
+    with(|c| ((u64::from(c.generators[thread].next_u32()) * u64::from(n)) >> 32) as u32)
+}
+
+/// Timer ticks of a thread. They take it out of a queue's order every now and then, as on any real
+/// machine; without them a FIFO lock would serve its threads in one fixed order for ever. A tick
+/// that comes while the thread waits for a lock costs it nothing.
+pub(crate) struct TimerTicks {
+    thread: usize,
+    /// When the next tick comes, in time in which the thread does not wait for locks.
+    next: u64,
+}
+
+impl TimerTicks {
+    pub(crate) fn new(thread: usize) -> Self {
+        let period = with(|c| c.engine.model().tick_period);
+        let next = period / 1024 * u64::from(random(thread, 1024));
+        Self { thread, next }
+    }
+
+    /// A place in the thread's loop where ticks are taken.
+    pub(crate) fn pass(&mut self) {
+        let now = with(|c| c.engine.time() - c.waited[self.thread]);
+        if now >= self.next {
+            let model = |c: &mut Context| (c.engine.model().tick_period, c.engine.model().tick_ns);
+            let (period, tick) = with(model);
+            work(f64::from(tick / 2 + random(self.thread, tick.max(1))));
+            self.next = now + period.max(1);
+        }
+    }
+}
+
+/// An operation of the workload is complete.
+pub(crate) fn operation_done(thread: usize) {
+    with(|c| {
+        if c.engine.time() >= c.warm_up {
+            c.operations[thread] += 1;
+        }
+    });
+}
+
+/// Runs `pass`, which may be repeated for ever, so that virtual time goes on and other CPUs run even
+/// if it does not touch shared memory.
+pub(crate) fn yield_to_engine(pass: impl FnOnce()) {
+    let (operations, since) = with(|c| (c.engine.counts().operations, c.engine.time()));
+    pass();
+    if with(|c| c.engine.counts().operations) != operations {
+        return;
+    }
+    if with(|c| c.engine.time()) == since {
+        work(1.0);
+    }
+    operate(Op::new(Kind::Fence, 0, 0));
+}

@@ -1,0 +1,273 @@
+//! What simulated threads do with a lock, described in files.
+//!
+//! The files of `experiments/workloads/` are part of Lockworks. Their format is explained in
+//! `docs/guides/workloads.md`. What a file cannot say, a blocking mutex over a futex and a count of
+//! references, is code here and a kind of memory there.
+
+mod amount;
+mod description;
+mod draw;
+mod futex;
+mod interpreter;
+mod memory;
+mod scope;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use include_dir::{Dir, include_dir};
+use lockworks_machine::description::{Builtin, Fault, Library};
+use lockworks_machine::{Error, Machine, Value};
+use toml::Spanned;
+
+use crate::placement::Placement;
+use crate::program::{Program, Setup};
+use amount::Amount;
+use description::Description;
+use interpreter::{Interpreter, Steps};
+use memory::Layout;
+use scope::{Circumstances, Scope};
+use steps::Compiler;
+
+static FILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../experiments/workloads");
+
+/// The workloads that are part of Lockworks: every file in `experiments/workloads/`.
+pub const WORKLOADS: Library = Library {
+    kind: "workload",
+    directory: "experiments/workloads",
+    command: "lockworks sim --workloads",
+    files: &FILES,
+};
+
+/// What the threads of a run do, with its constants.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// What it is, in one line.
+    pub title: String,
+    placement: Option<Placement>,
+    constants: BTreeMap<String, Value>,
+    file: Arc<File>,
+}
+
+/// The file that a workload is from.
+#[derive(Debug)]
+struct File {
+    description: Description,
+    text: String,
+    origin: String,
+}
+
+/// All that a run of a workload needs, but for memory.
+struct Plan<'a> {
+    layouts: Vec<Layout<'a>>,
+    threads: Vec<Steps>,
+    rare_delay_ns: f64,
+    sleep_call_ns: f64,
+    shared_core_slowdown: Option<f64>,
+}
+
+impl Workload {
+    /// All workloads that are part of Lockworks, by name.
+    pub fn all() -> Vec<Self> {
+        let parse = |Builtin { name, text }: Builtin| {
+            let origin = format!("{}/{name}.toml", WORKLOADS.directory);
+            Self::parse(text, &origin).unwrap_or_else(|error| panic!("{error}"))
+        };
+        WORKLOADS.all().into_iter().map(parse).collect()
+    }
+
+    /// The workload of that name, or the one described in that file. A path has a `/` in it or ends
+    /// in `.toml`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such workload, or its description is wrong.
+    pub fn find(name_or_path: &str) -> Result<Self, Error> {
+        let (text, origin) = WORKLOADS.open(name_or_path, Path::new(""))?;
+        Self::parse(&text, &origin)
+    }
+
+    /// Checks a description; errors name `origin` as its file.
+    ///
+    /// # Errors
+    ///
+    /// If the description is wrong.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
+        let description: Description =
+            toml::from_str(text).map_err(|error| Fault::from(error).locate(text, origin))?;
+        let workload = Self {
+            name: description.name.clone(),
+            title: description.title.clone(),
+            placement: None,
+            constants: description.constants.clone(),
+            file: Arc::new(File {
+                description,
+                text: text.to_owned(),
+                origin: origin.to_owned(),
+            }),
+        };
+        let checked = workload.checked();
+        checked.map_err(|fault| workload.locate(fault))
+    }
+
+    /// Checks all that does not depend on a run.
+    fn checked(&self) -> Result<Self, Fault> {
+        let description = &self.file.description;
+        self.scope().check_values()?;
+        let gather = self.top_level("gather", &description.gather, 1.0..=1e6)?;
+        let placement = match (description.placement.get_ref().as_str(), gather) {
+            ("gather", Some(_)) => None,
+            (other, _) => Some(
+                other
+                    .parse()
+                    .map_err(|message: String| Fault::at(&description.placement, message))?,
+            ),
+        };
+        self.top_level("job_operations", &description.job_operations, 1.0..=1e15)?;
+        self.plan(None, 1)?;
+        Ok(Self {
+            placement,
+            ..self.clone()
+        })
+    }
+
+    /// Checks that it can be run by so many threads on `machine`, with its constants as they are.
+    ///
+    /// # Errors
+    ///
+    /// If an amount is impossible, as a time below 0.
+    pub fn check(&self, machine: &Machine, threads: usize) -> Result<(), Error> {
+        let circumstances = Circumstances {
+            threads,
+            clock_ghz: machine.clock_ghz(),
+            return_ns: machine.return_ns(),
+        };
+        let plan = self.plan(Some(circumstances), threads);
+        plan.map(drop).map_err(|fault| self.locate(fault))
+    }
+
+    /// Where its threads run unless the user says otherwise.
+    pub fn placement(&self) -> Placement {
+        self.placement.clone().unwrap_or_else(|| self.gather(1))
+    }
+
+    /// Groups of the size that the workload's `gather` says, placed at random.
+    pub fn gather(&self, seed: u64) -> Placement {
+        let gather = &self.file.description.gather;
+        let size = self.top_level("gather", gather, 1.0..=1e6);
+        Placement::Gather {
+            size: size.ok().flatten().unwrap_or(1.0) as usize,
+            seed,
+        }
+    }
+
+    /// Its constants: key, value with mark and source.
+    pub fn constants(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.constants.iter().map(|(k, v)| (k.as_str(), v))
+    }
+
+    /// A constant, to be changed.
+    pub fn constant_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.constants.get_mut(key)
+    }
+
+    /// The number of operations in the whole job, where the workload is one that ends.
+    pub fn job(&self) -> Option<f64> {
+        let job = &self.file.description.job_operations;
+        self.top_level("job_operations", job, 0.0..=f64::INFINITY)
+            .ok()
+            .flatten()
+    }
+
+    fn locate(&self, fault: Fault) -> Error {
+        fault.locate(&self.file.text, &self.file.origin)
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            constants: &self.constants,
+            values: &self.file.description.values,
+            run: None,
+            thread: 0,
+        }
+    }
+
+    /// An amount outside of all tables.
+    fn top_level(
+        &self,
+        key: &str,
+        amount: &Option<Spanned<Amount>>,
+        range: std::ops::RangeInclusive<f64>,
+    ) -> Result<Option<f64>, Fault> {
+        top_level(&self.scope(), key, amount, range)
+    }
+
+    fn plan(&self, run: Option<Circumstances>, threads: usize) -> Result<Plan<'_>, Fault> {
+        let description = &self.file.description;
+        let scope = Scope {
+            run,
+            ..self.scope()
+        };
+        let layouts = Layout::all(&description.memory, &scope)?;
+        if layouts
+            .iter()
+            .all(|layout| layout.kind == description::Kind::Data)
+        {
+            let message = "no memory is a lock; add [[memory]] with kind = \"lock\"";
+            return Err(Fault::at(&description.thread.body, message));
+        }
+        let steps = |thread| {
+            let compiler = Compiler {
+                scope: Scope { thread, ..scope },
+                layouts: &layouts,
+            };
+            Ok(Steps {
+                start: compiler.start(&description.thread.start)?,
+                body: compiler.body(&description.thread.body)?,
+            })
+        };
+        let threads = (0..threads).map(steps).collect::<Result<_, Fault>>()?;
+        let time = |key, amount| top_level(&scope, key, amount, 0.0..=1e12);
+        let slowdown = &description.shared_core_slowdown;
+        Ok(Plan {
+            threads,
+            rare_delay_ns: time("rare_delay_ns", &description.rare_delay_ns)?.unwrap_or(0.0),
+            sleep_call_ns: time("sleep_call_ns", &description.sleep_call_ns)?.unwrap_or(0.0),
+            shared_core_slowdown: top_level(&scope, "shared_core_slowdown", slowdown, 0.0..=100.0)?,
+            layouts,
+        })
+    }
+
+    pub(crate) fn program(&self, setup: &mut Setup) -> Result<Box<dyn Program>, Error> {
+        let circumstances = Circumstances {
+            threads: setup.threads,
+            clock_ghz: setup.machine.clock_ghz(),
+            return_ns: setup.machine.return_ns(),
+        };
+        let plan = self.plan(Some(circumstances), setup.threads);
+        let plan = plan.map_err(|fault| self.locate(fault))?;
+        Ok(Box::new(Interpreter {
+            memory: plan.layouts.iter().map(|l| l.build(setup)).collect(),
+            threads: plan.threads,
+            rare_delay_ns: plan.rare_delay_ns,
+            sleep_call_ns: plan.sleep_call_ns,
+            shared_core_slowdown: plan.shared_core_slowdown,
+        }))
+    }
+}
+
+fn top_level(
+    scope: &Scope<'_>,
+    key: &str,
+    amount: &Option<Spanned<Amount>>,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<Option<f64>, Fault> {
+    amount
+        .as_ref()
+        .map(|amount| scope.amount(key, amount, amount.get_ref(), range))
+        .transpose()
+}

@@ -1,0 +1,300 @@
+//! Numbers of a workload file: written as such, or as an expression of the workload's constants.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, Visitor};
+
+/// How deeply an expression may be nested.
+const MAX_DEPTH: usize = 32;
+
+/// The functions of expressions, with the number of their arguments.
+const FUNCTIONS: [(&str, Function, usize); 3] = [
+    ("min", Function::Min, 2),
+    ("max", Function::Max, 2),
+    ("floor", Function::Floor, 1),
+];
+
+/// A number, or an expression that gives one.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Amount {
+    Number(f64),
+    Name(String),
+    Negative(Box<Amount>),
+    Binary(Operator, Box<[Amount; 2]>),
+    Call(Function, Vec<Amount>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Function {
+    Min,
+    Max,
+    Floor,
+}
+
+impl Amount {
+    /// Reads an expression.
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut parser = Parser {
+            rest: text.trim_start(),
+            depth: 0,
+        };
+        let amount = parser.sum()?;
+        if parser.rest.is_empty() {
+            Ok(amount)
+        } else {
+            Err(parser.unexpected())
+        }
+    }
+
+    /// The value, with that of each name from `look_up`, which knows all names in it.
+    pub(super) fn value(&self, look_up: &impl Fn(&str) -> f64) -> f64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Name(name) => look_up(name),
+            Self::Negative(of) => -of.value(look_up),
+            Self::Binary(operator, operands) => {
+                let [a, b] = operands.each_ref().map(|operand| operand.value(look_up));
+                match operator {
+                    Operator::Add => a + b,
+                    Operator::Subtract => a - b,
+                    Operator::Multiply => a * b,
+                    Operator::Divide => a / b,
+                }
+            }
+            Self::Call(function, arguments) => {
+                let argument = |i: usize| arguments[i].value(look_up);
+                match function {
+                    Function::Min => argument(0).min(argument(1)),
+                    Function::Max => argument(0).max(argument(1)),
+                    Function::Floor => argument(0).floor(),
+                }
+            }
+        }
+    }
+
+    /// The names in it.
+    pub(super) fn names(&self) -> BTreeSet<&str> {
+        match self {
+            Self::Number(_) => BTreeSet::new(),
+            Self::Name(name) => [name.as_str()].into(),
+            Self::Negative(of) => of.names(),
+            Self::Binary(_, operands) => operands.iter().flat_map(Self::names).collect(),
+            Self::Call(_, arguments) => arguments.iter().flat_map(Self::names).collect(),
+        }
+    }
+}
+
+/// What of an expression has not been read yet, without spaces before it.
+struct Parser<'a> {
+    rest: &'a str,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest[bytes..].trim_start();
+    }
+
+    /// Reads `symbol` if it comes next.
+    fn take(&mut self, symbol: char) -> bool {
+        let found = self.rest.starts_with(symbol);
+        if found {
+            self.skip(symbol.len_utf8());
+        }
+        found
+    }
+
+    fn unexpected(&self) -> String {
+        match self.rest.chars().next() {
+            Some(symbol) => format!("`{symbol}` does not belong there in an expression"),
+            None => "the expression ends too early".to_owned(),
+        }
+    }
+
+    fn sum(&mut self) -> Result<Amount, String> {
+        let mut left = self.product()?;
+        loop {
+            let operator = if self.take('+') {
+                Operator::Add
+            } else if self.take('-') {
+                Operator::Subtract
+            } else {
+                return Ok(left);
+            };
+            left = Amount::Binary(operator, Box::new([left, self.product()?]));
+        }
+    }
+
+    fn product(&mut self) -> Result<Amount, String> {
+        let mut left = self.factor()?;
+        loop {
+            let operator = if self.take('*') {
+                Operator::Multiply
+            } else if self.take('/') {
+                Operator::Divide
+            } else {
+                return Ok(left);
+            };
+            left = Amount::Binary(operator, Box::new([left, self.factor()?]));
+        }
+    }
+
+    fn factor(&mut self) -> Result<Amount, String> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(format!("more than {MAX_DEPTH} levels of an expression"));
+        }
+        let factor = if self.take('-') {
+            Amount::Negative(Box::new(self.factor()?))
+        } else if self.take('(') {
+            let inner = self.sum()?;
+            self.close()?;
+            inner
+        } else if self.rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            self.name()?
+        } else {
+            self.number()?
+        };
+        self.depth -= 1;
+        Ok(factor)
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        if self.take(')') {
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    fn number(&mut self) -> Result<Amount, String> {
+        let is_part = |c: char| c.is_ascii_digit() || c == '.';
+        let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
+        let number = self.rest[..end].parse().map_err(|_| self.unexpected())?;
+        self.skip(end);
+        Ok(Amount::Number(number))
+    }
+
+    fn name(&mut self) -> Result<Amount, String> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
+        let name = self.rest[..end].to_owned();
+        self.skip(end);
+        if !self.take('(') {
+            return Ok(Amount::Name(name));
+        }
+        let Some((_, function, count)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
+            let known = FUNCTIONS.map(|(known, ..)| known).join(", ");
+            return Err(format!("unknown function `{name}`; there are {known}"));
+        };
+        let mut arguments = vec![self.sum()?];
+        while self.take(',') {
+            arguments.push(self.sum()?);
+        }
+        self.close()?;
+        if arguments.len() != *count {
+            return Err(format!("`{name}` takes {count} arguments"));
+        }
+        Ok(Amount::Call(*function, arguments))
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AmountVisitor;
+
+        impl Visitor<'_> for AmountVisitor {
+            type Value = Amount;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a number, or an expression of constants as \"alone_ns / 2\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Amount, E> {
+                Ok(Amount::Number(number as f64))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Amount, E> {
+                if number.is_finite() {
+                    Ok(Amount::Number(number))
+                } else {
+                    Err(E::custom(format!("{number} is not a finite number")))
+                }
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
+                Amount::parse(text).map_err(|error| E::custom(format!("\"{text}\": {error}")))
+            }
+        }
+
+        deserializer.deserialize_any(AmountVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_computed_from_left_to_right() {
+        let value = |text: &str| {
+            let look_up = |name: &str| match name {
+                "a" => 7.5,
+                "b_2" => 2.0,
+                other => panic!("{other} is not in the expression"),
+            };
+            Amount::parse(text).unwrap().value(&look_up)
+        };
+        for (text, expected) in [
+            ("3", 3.0),
+            (" 1.5 ", 1.5),
+            ("10 - 2 - 3", 5.0),
+            ("12 / 2 / 3 * 2", 4.0),
+            ("1 + 2 * 3", 7.0),
+            ("(1 + 2) * 3", 9.0),
+            ("-a + b_2", -5.5),
+            ("--a", 7.5),
+            ("max(a / b_2 - 4, 0)", 0.0),
+            ("min(a, 8) * floor(a)", 52.5),
+        ] {
+            assert_eq!(value(text), expected, "{text}");
+        }
+        assert_eq!(
+            Amount::parse("a + max(b, a) * 2").unwrap().names(),
+            ["a", "b"].into()
+        );
+    }
+
+    #[test]
+    fn what_is_no_expression_is_refused() {
+        let deep = "(".repeat(100_000);
+        for (text, error) in [
+            ("", "ends too early"),
+            ("1 +", "ends too early"),
+            ("max(1, 2", "ends too early"),
+            ("2 a", "`a` does not belong there"),
+            ("a $ b", "`$` does not belong there"),
+            ("1..2", "`1` does not belong there"),
+            ("a)", "`)` does not belong there"),
+            (
+                "sin(a)",
+                "unknown function `sin`; there are min, max, floor",
+            ),
+            ("max(1)", "`max` takes 2 arguments"),
+            (deep.as_str(), "more than 32 levels"),
+        ] {
+            let refused = Amount::parse(text).unwrap_err();
+            assert!(refused.contains(error), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Random choices of a thread: times, and one of several by weight.
+
+use crate::thread::random;
+
+/// The distribution of a time, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Draw {
+    Constant(f64),
+    /// Whole nanoseconds above `low`, fewer than `span`.
+    Uniform {
+        low: f64,
+        span: u32,
+    },
+    /// 1,024 equally likely times from 0 to twice the mean.
+    Around {
+        mean: f64,
+    },
+    Exponential {
+        mean: f64,
+    },
+}
+
+impl Draw {
+    pub(super) fn nanoseconds(self, thread: usize) -> f64 {
+        match self {
+            Self::Constant(nanoseconds) => nanoseconds,
+            Self::Uniform { low, span } => low + f64::from(random(thread, span)),
+            Self::Around { mean } => 2.0 * mean * f64::from(random(thread, 1024)) / 1023.0,
+            Self::Exponential { mean } => -mean * (1.0 - fraction(thread)).ln(),
+        }
+    }
+}
+
+/// A number from 0 up to 1, without 1.
+fn fraction(thread: usize) -> f64 {
+    f64::from(random(thread, u32::MAX)) / f64::from(u32::MAX)
+}
+
+/// Choices, each in proportion to its weight.
+#[derive(Clone, Debug)]
+pub(super) struct Weighted {
+    /// The sum of the weights up to each choice.
+    sums: Vec<f64>,
+}
+
+impl Weighted {
+    /// None if all weights are 0, or their sum is not finite.
+    pub(super) fn new(weights: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let sums: Vec<f64> = weights
+            .into_iter()
+            .scan(0.0, |sum, weight| {
+                *sum += weight;
+                Some(*sum)
+            })
+            .collect();
+        let total = sums.last().copied().unwrap_or(0.0);
+        (total > 0.0 && total.is_finite()).then_some(Self { sums })
+    }
+
+    pub(super) fn choose(&self, thread: usize) -> usize {
+        let total = self.sums[self.sums.len() - 1];
+        let at = fraction(thread) * total;
+        self.sums.partition_point(|sum| *sum <= at)
+    }
+}

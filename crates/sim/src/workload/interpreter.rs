@@ -1,0 +1,170 @@
+//! Runs the steps of a workload file.
+
+use super::memory::Piece;
+use super::steps::{Access, Act, Pick, Place};
+use crate::lock::SimLock;
+use crate::program::Program;
+use crate::thread::{
+    TimerTicks, atomic_add, increment, load, one_in, operation_done, random, read, sleep,
+    system_call, work, work_on_shared_core, write, yield_to_engine,
+};
+
+/// The steps of one thread.
+pub(super) struct Steps {
+    pub(super) start: Vec<Act>,
+    pub(super) body: Vec<Act>,
+}
+
+/// A workload file's program.
+pub(super) struct Interpreter {
+    /// The pieces of each description of memory.
+    pub(super) memory: Vec<Vec<Piece>>,
+    /// What each thread does.
+    pub(super) threads: Vec<Steps>,
+    pub(super) rare_delay_ns: f64,
+    pub(super) sleep_call_ns: f64,
+    pub(super) shared_core_slowdown: Option<f64>,
+}
+
+impl Program for Interpreter {
+    fn thread(&self, thread: usize) {
+        let mut runner = Runner {
+            program: self,
+            thread,
+            current: vec![0; self.memory.len()],
+            ticks: None,
+        };
+        let steps = &self.threads[thread];
+        runner.run(&steps.start);
+        runner.ticks = Some(TimerTicks::new(thread));
+        loop {
+            runner.pass(&steps.body);
+        }
+    }
+
+    fn locks(&self) -> Vec<&SimLock> {
+        self.memory
+            .iter()
+            .flatten()
+            .filter_map(Piece::lock)
+            .collect()
+    }
+
+    fn sleep_ns(&self) -> f64 {
+        self.sleep_call_ns
+    }
+
+    fn rare_delay_ns(&self) -> f64 {
+        self.rare_delay_ns
+    }
+}
+
+/// A thread that takes steps.
+struct Runner<'a> {
+    program: &'a Interpreter,
+    thread: usize,
+    /// Which piece of each description of memory enclosing steps use.
+    current: Vec<usize>,
+    ticks: Option<TimerTicks>,
+}
+
+impl<'a> Runner<'a> {
+    /// Takes steps that may be repeated for ever.
+    fn pass(&mut self, acts: &'a [Act]) {
+        yield_to_engine(|| self.run(acts));
+    }
+
+    fn run(&mut self, acts: &'a [Act]) {
+        for act in acts {
+            self.act(act);
+        }
+    }
+
+    fn act(&mut self, act: &'a Act) {
+        let thread = self.thread;
+        match act {
+            Act::Operation => operation_done(thread),
+            Act::Ticks => self
+                .ticks
+                .as_mut()
+                .expect("ticks are taken in the loop")
+                .pass(),
+            Act::Compute(draw) => self.compute(draw.nanoseconds(thread)),
+            Act::Sleep(draw) => sleep(draw.nanoseconds(thread)),
+            Act::Lock(place, acts) => self.lock(place, acts),
+            Act::Load(access) => {
+                load(self.address(access), access.bytes);
+            }
+            Act::Read(access) => {
+                read(self.address(access), access.bytes);
+            }
+            Act::Write(access, value) => write(self.address(access), access.bytes, *value),
+            Act::Increment(access) => increment(self.address(access), access.bytes),
+            Act::AtomicAdd(access, value) => atomic_add(self.address(access), *value),
+            Act::Get(place) => self.lockref(place).get(thread),
+            Act::Put(place) => self.lockref(place).put(thread),
+            Act::Repeat(times, acts) => (0..*times).for_each(|_| self.pass(acts)),
+            Act::OneIn(odds, acts) => {
+                if one_in(thread, *odds) {
+                    self.run(acts);
+                }
+            }
+            Act::Each(memory, acts) => {
+                for piece in 0..self.program.memory[*memory].len() {
+                    self.using(*memory, piece, |runner| runner.run(acts));
+                }
+            }
+            Act::Branch(weights, ways) => self.run(&ways[weights.choose(thread)]),
+            Act::SystemCall(acts) => system_call(|| self.run(acts)),
+        }
+    }
+
+    fn compute(&self, nanoseconds: f64) {
+        match self.program.shared_core_slowdown {
+            Some(slowdown) => work_on_shared_core(nanoseconds, slowdown),
+            None => work(nanoseconds),
+        }
+    }
+
+    fn lock(&mut self, place: &'a Place, acts: &'a [Act]) {
+        let piece = self.pick(place);
+        let (program, thread) = (self.program, self.thread);
+        self.using(place.memory, piece, |runner| {
+            let critical = || runner.run(acts);
+            match &program.memory[place.memory][piece] {
+                Piece::Lock { lock, .. } => lock.with(thread, critical),
+                Piece::FutexMutex(mutex) => mutex.with(thread, critical),
+                Piece::Data(_) | Piece::Lockref(_) => unreachable!("locked memory has a lock"),
+            }
+        });
+    }
+
+    /// Runs `inside` while `piece` is the one that steps use.
+    fn using(&mut self, memory: usize, piece: usize, inside: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.current[memory], piece);
+        inside(self);
+        self.current[memory] = before;
+    }
+
+    fn pick(&self, place: &Place) -> usize {
+        let count = self.program.memory[place.memory].len();
+        match &place.pick {
+            Pick::Current => self.current[place.memory],
+            Pick::Random => random(self.thread, count as u32) as usize,
+            Pick::Own => self.thread % count,
+            Pick::Weighted(weights) => weights.choose(self.thread),
+        }
+    }
+
+    fn address(&self, access: &Access) -> usize {
+        let piece = self.pick(&access.place);
+        self.program.memory[access.place.memory][piece].data() + access.at
+    }
+
+    fn lockref(&self, place: &Place) -> &'a crate::lock::SimLockref {
+        match &self.program.memory[place.memory][self.pick(place)] {
+            Piece::Lockref(lockref) => lockref,
+            _ => unreachable!("what is referred to is a lockref"),
+        }
+    }
+}

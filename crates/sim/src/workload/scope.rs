@@ -1,0 +1,139 @@
+//! The names that amounts of a workload file may use, and their values.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use lockworks_machine::Value;
+use lockworks_machine::description::{Fault, nearest};
+use toml::Spanned;
+
+use super::amount::Amount;
+
+/// What is known of a run only.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circumstances {
+    pub(super) threads: usize,
+    pub(super) clock_ghz: f64,
+    /// The time that a return in the kernel takes if mitigations keep it from being predicted.
+    pub(super) return_ns: f64,
+}
+
+/// Names of what is known of a run only.
+const OF_RUN: [&str; 4] = ["threads", "thread", "clock_ghz", "return_ns"];
+
+/// Whole nanoseconds that a distribution can span.
+pub(super) const MAX_NS: f64 = u32::MAX as f64;
+
+/// The values of names, in a run or before one.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) constants: &'a BTreeMap<String, Value>,
+    pub(super) values: &'a BTreeMap<String, Spanned<Amount>>,
+    /// None while a file is checked that has not been run yet.
+    pub(super) run: Option<Circumstances>,
+    pub(super) thread: usize,
+}
+
+impl Scope<'_> {
+    /// Checks the names of values, which may use constants and what is known of a run.
+    pub(super) fn check_values(&self) -> Result<(), Fault> {
+        for (name, value) in self.values {
+            if self.constants.contains_key(name) || OF_RUN.contains(&name.as_str()) {
+                let message = format!("`{name}` has a value already; choose another name");
+                return Err(Fault::at(value, message));
+            }
+            let known = self.constants.keys().map(String::as_str).chain(OF_RUN);
+            check_names(value, value.get_ref(), known)?;
+        }
+        Ok(())
+    }
+
+    /// The amount, which must be in `range`; the least of this where the amount depends on a run and
+    /// there is none yet. `what` names it in messages.
+    pub(super) fn amount<T>(
+        &self,
+        what: &str,
+        at: &Spanned<T>,
+        amount: &Amount,
+        range: RangeInclusive<f64>,
+    ) -> Result<f64, Fault> {
+        let known = self.constants.keys().chain(self.values.keys());
+        check_names(at, amount, known.map(String::as_str).chain(OF_RUN))?;
+        if self.run.is_none() && self.depends_on_run(amount) {
+            return Ok(*range.start());
+        }
+        let value = amount.value(&|name| self.look_up(name));
+        if range.contains(&value) {
+            return Ok(value);
+        }
+        let (low, high) = (range.start(), range.end());
+        let message = format!("{what} cannot be {value}; it must be from {low} to {high}");
+        Err(Fault::at(at, message))
+    }
+
+    /// A number without a fraction: what is behind the point does not count.
+    pub(super) fn whole(
+        &self,
+        what: &str,
+        amount: &Spanned<Amount>,
+        range: RangeInclusive<f64>,
+    ) -> Result<usize, Fault> {
+        let value = self.amount(what, amount, amount.get_ref(), range)?;
+        Ok(value as usize)
+    }
+
+    fn depends_on_run(&self, amount: &Amount) -> bool {
+        let names: BTreeSet<&str> = amount.names();
+        names.iter().any(|name| match self.values.get(*name) {
+            Some(value) => self.depends_on_run(value.get_ref()),
+            None => OF_RUN.contains(name),
+        })
+    }
+
+    fn look_up(&self, name: &str) -> f64 {
+        if let Some(constant) = self.constants.get(name) {
+            return constant.value;
+        }
+        if let Some(value) = self.values.get(name) {
+            return value.get_ref().value(&|name| self.look_up(name));
+        }
+        let run = self.run.expect("amounts that depend on a run wait for it");
+        match name {
+            "threads" => run.threads as f64,
+            "thread" => self.thread as f64,
+            "clock_ghz" => run.clock_ghz,
+            "return_ns" => run.return_ns,
+            _ => unreachable!("names have been checked"),
+        }
+    }
+}
+
+fn check_names<'a, T>(
+    at: &Spanned<T>,
+    amount: &Amount,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), Fault> {
+    for name in amount.names() {
+        if !known.clone().any(|known| known == name) {
+            return Err(unknown("name", name, at, known));
+        }
+    }
+    Ok(())
+}
+
+/// Says that there is nothing of that name, and what there is.
+pub(super) fn unknown<'a, T>(
+    what: &str,
+    name: &str,
+    at: &Spanned<T>,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Fault {
+    let message = match nearest(name, known.clone()) {
+        Some(nearest) => format!("unknown {what} `{name}`; did you mean `{nearest}`?"),
+        None => {
+            let known: Vec<&str> = known.collect();
+            format!("unknown {what} `{name}`; there are {}", known.join(", "))
+        }
+    };
+    Fault::at(at, message)
+}
