@@ -170,9 +170,7 @@ pub fn find_lock(name: &str) -> Result<&'static LockType> {
 
 /// A workload.
 pub fn find_workload(name: &str) -> Result<Workload> {
-    let all = Workload::all();
-    Workload::find(name)
-        .ok_or_else(|| unknown("workload", name, all.iter().map(|w| w.name.as_str())))
+    Ok(Workload::find(name)?)
 }
 
 /// Changes a value of the scenario.

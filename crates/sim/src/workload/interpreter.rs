@@ -5,9 +5,12 @@ use super::steps::{Access, Act, Pick, Place};
 use crate::lock::SimLock;
 use crate::program::Program;
 use crate::thread::{
-    TimerTicks, atomic_add, increment, load, one_in, operation_done, random, read, sleep,
-    system_call, work, work_on_shared_core, write, yield_to_engine,
+    TimerTicks, atomic_add, increment, let_others_run, load, one_in, operation_done,
+    operations_so_far, random, read, sleep, system_call, work, work_on_shared_core, write,
 };
+
+/// After so many repetitions that do not touch shared memory, other CPUs get their turn.
+const MAX_IDLE_PASSES: u32 = 100;
 
 /// The steps of one thread.
 pub(super) struct Steps {
@@ -33,6 +36,7 @@ impl Program for Interpreter {
             thread,
             current: vec![0; self.memory.len()],
             ticks: None,
+            idle_passes: 0,
         };
         let steps = &self.threads[thread];
         runner.run(&steps.start);
@@ -66,12 +70,26 @@ struct Runner<'a> {
     /// Which piece of each description of memory enclosing steps use.
     current: Vec<usize>,
     ticks: Option<TimerTicks>,
+    /// How many repetitions in a row have not touched shared memory.
+    idle_passes: u32,
 }
 
 impl<'a> Runner<'a> {
-    /// Takes steps that may be repeated for ever.
+    /// Takes steps that may be repeated for ever. Virtual time goes on and other CPUs run even if
+    /// the steps take no time and do not touch shared memory.
     fn pass(&mut self, acts: &'a [Act]) {
-        yield_to_engine(|| self.run(acts));
+        let before = operations_so_far();
+        self.run(acts);
+        if operations_so_far() != before {
+            self.idle_passes = 0;
+            return;
+        }
+        self.idle_passes += 1;
+        if self.idle_passes == MAX_IDLE_PASSES {
+            self.idle_passes = 0;
+            work(1.0);
+            let_others_run();
+        }
     }
 
     fn run(&mut self, acts: &'a [Act]) {
