@@ -56,6 +56,7 @@ static lw_always_inline struct lw_parking_policy lw_mutex_policy(void)
 			},
 		.locality =
 			{
+				.possible = true,
 				.group = lw_numa_aware(mutex) ? (uint32_t)lw_tunable(mutex_group)
 							      : 0,
 			},

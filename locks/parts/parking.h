@@ -88,8 +88,9 @@ static lw_always_inline void lw_parking_init_node(const struct lw_waiter *me)
 	lw_store(&node->tail, me->tail, relaxed);
 	if (policy->stealing.from_queue)
 		lw_store(&node->place, 0, relaxed);
-	if (policy->locality.group) {
-		lw_store(&node->numa_node, lw_numa_node(), relaxed);
+	if (policy->locality.possible) {
+		lw_store(&node->numa_node,
+			 policy->locality.group ? lw_numa_node() : LW_NUMA_NODE_UNKNOWN, relaxed);
 		lw_store(&node->run, 0, relaxed);
 	}
 	if (policy->latencies)

@@ -53,6 +53,9 @@ struct lw_parking_policy {
 	} parking;
 
 	struct {
+		/* The lock can group its waiters by NUMA node: a property of the lock, whereas
+		   `group` is a setting, which may change while others wait. */
+		bool possible;
 		/* Most waiters in a row that may be moved ahead for the NUMA node of the queue
 		   head; not together with stealing.from_queue. */
 		uint32_t group;

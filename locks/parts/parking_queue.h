@@ -35,6 +35,9 @@
 #define LW_NODE_ABANDONED   4
 #define LW_NODE_DEAD	    5
 
+/* `numa_node` of a waiter that queued while grouping was off: equal to no other's. */
+#define LW_NUMA_NODE_UNKNOWN 0xffff
+
 /* True if the waiter of this node does not run: a hint, since the node may be another's by now. */
 static lw_always_inline bool lw_seems_parked(struct lw_node *node)
 {
