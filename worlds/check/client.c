@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "client.h"
 
-/* There is nothing to know of it. */
+/* Whether the limit is reached is a choice of the engine, so it holds nothing. */
 struct lw_wait_limit {
 	char none;
 };
@@ -9,10 +9,10 @@ struct lw_wait_limit {
 static const struct lw_wait_limit lw_check_wait_limit;
 
 enum how {
-	WAIT,	   /* as long as it takes */
-	TRY_FIRST, /* then wait */
+	WAIT,	   /* without a limit */
+	TRY_FIRST, /* and wait if that fails */
 	ONLY_TRY,
-	UNTIL_GIVEN_UP, /* at any moment, or never */
+	WAIT_CANCELLED, /* wait, and have the wait cancelled at any moment or never */
 };
 
 static void one_acquisition(const struct lw_check_client *client, uint32_t lock, uint32_t i,
@@ -22,7 +22,7 @@ static void one_acquisition(const struct lw_check_client *client, uint32_t lock,
 	void *node = lw_check_lent_node(i);
 
 	lw_check_note(LW_CHECK_BEGIN, lock, i);
-	if (how == UNTIL_GIVEN_UP) {
+	if (how == WAIT_CANCELLED) {
 		if (!type->lock_limited(client->locks[lock], &lw_check_wait_limit))
 			goto released;
 	} else if (how == WAIT || !type->trylock(client->locks[lock], node)) {
@@ -40,8 +40,8 @@ released:
 
 static enum how how_to_acquire(const struct lw_check_client *client, uint32_t n)
 {
-	if (client->patient)
-		return UNTIL_GIVEN_UP;
+	if (client->cancel)
+		return WAIT_CANCELLED;
 	return client->trylock && n % 2 != 0 ? TRY_FIRST : WAIT;
 }
 

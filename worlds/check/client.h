@@ -1,57 +1,60 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What each thread of a check does, and what it tells the engine on its way. */
+/* The threads of a check, and how they report their progress to the engine. */
 #ifndef LW_CHECK_CLIENT_H
 #define LW_CHECK_CLIENT_H
 
 #include "lockref_type.h"
 #include "operations.h"
 
-/* The first lock of the threads, one for each level of interruption, and the threads' second. */
+/* The threads' first lock, one lock for each level of interruption, and the threads' second lock.
+ */
 #define LW_CHECK_LOCKS	     4
 #define LW_CHECK_SECOND_LOCK (LW_CHECK_LOCKS - 1)
 
 struct lw_check_client {
 	const struct lw_lock_type *type;
 	void *locks[LW_CHECK_LOCKS];
-	uint32_t *data[LW_CHECK_LOCKS]; /* what each protects */
+	uint32_t *data[LW_CHECK_LOCKS]; /* the data that each lock protects */
 	uint32_t threads;
 	uint32_t acquisitions;
-	bool two_locks; /* threads take them in turns, not the first one only */
-	bool trylock;	/* try first, every other time, and in interruptions where one may */
-	bool patient;	/* but not for ever: threads may give up waiting */
-	/* What locks[0] is, with `type` in it; NULL: nothing but a lock. */
+	bool two_locks; /* threads take both locks in turns, instead of the first one only */
+	bool trylock;	/* every other acquisition, and those in interruptions, begin with a trylock
+			 */
+	bool cancel;	/* any wait may be cancelled at any moment */
+	/* The type of locks[0] if it is a lockref, with a lock of `type` in it; else NULL. */
 	const struct lw_lockref_type *lockref;
-	uint32_t *object; /* what references are to */
-	/* A litmus test has no locks, but these. */
+	uint32_t *object; /* the object that references are to */
+	/* A litmus test, and its variables; it uses no locks. */
 	const struct lw_litmus *litmus;
 	struct lw_litmus_memory *variables;
 };
 
-/* One for each lock, and one for each level at which an interruption tries the first lock. */
+/* One node for each lock, and one for each level at which an interruption tries the first lock. */
 #define LW_CHECK_LENT_NODES (2 * LW_CHECK_LOCKS)
-/* This thread's i-th node to lend. */
+/* The i-th queue node that this thread lends to locks. */
 void *lw_check_lent_node(uint32_t i);
 
 enum lw_check_mark {
-	LW_CHECK_BEGIN,	   /* about to acquire; the node is lent */
-	LW_CHECK_ACQUIRED, /* the lock is ours */
-	LW_CHECK_RELEASE,  /* about to release */
-	LW_CHECK_RELEASED, /* or never acquired; the node is ours again */
+	LW_CHECK_BEGIN,	   /* the thread is about to acquire the lock, and lends the node */
+	LW_CHECK_ACQUIRED, /* the thread holds the lock */
+	LW_CHECK_RELEASE,  /* the thread is about to release the lock */
+	LW_CHECK_RELEASED, /* released, or never acquired; the lock no longer uses the node */
 };
+/* Report that this thread has come to `mark` with a lock, to which it lends a node. */
 void lw_check_note(enum lw_check_mark mark, uint32_t lock, uint32_t node);
-/* A litmus test's result: one digit more of what this thread has seen. */
+/* Append a digit to this thread's result of a litmus test. */
 void lw_check_result(uint64_t digit);
 
-/* This thread has seen a broken promise. */
+/* Report that this thread has seen a broken promise. */
 void lw_check_broken(const char *promise);
 
-/* What a thread does from its start to its end. */
+/* Run a thread that acquires and releases locks. */
 void lw_check_thread(const struct lw_check_client *client, uint32_t thread);
-/* The same, with references. */
+/* Run a thread that gets and puts references to an object with a lockref. */
 void lw_check_lockref_thread(const struct lw_check_client *client, uint32_t thread);
-/* The same, with a condition variable in the place of the second lock. */
+/* Run a thread that uses a condition variable, which takes the place of the second lock. */
 void lw_check_cond_thread(const struct lw_check_client *client, uint32_t thread);
-/* What interrupts it, before any of its operations; level from 1. */
+/* Run an interruption at a level, from 1. It may come before any operation of a thread. */
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level);
 
 #endif

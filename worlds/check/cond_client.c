@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A condition variable: thread 0 provides a token, the others wait for it, or give up. If it has
- * signalled, each passes the signal on; so one that is lost, or swallowed by one who gives up,
- * leaves a thread waiting for ever. The last to leave destroys it, or who has broadcast when all
- * others wait, and makes something else of its memory, which nobody changes.
+ * Threads that use a condition variable. Thread 0 provides a token; the others wait for the token,
+ * or their waits are cancelled.
+ *
+ * After a signal, each thread passes the signal on. So a signal that is lost, or consumed by a
+ * cancelled waiter, leaves a thread waiting for ever.
+ *
+ * The last thread to leave destroys the condition variable. So does thread 0 after a broadcast to
+ * all others. It then uses the memory for something else, which no other thread may change.
  */
 #include "client.h"
 #include "cond.h"
@@ -33,7 +37,7 @@ static void add(uint32_t *data, uint32_t n)
 	lw_plain_write(data, lw_plain_read(data) + n);
 }
 
-/* True if that was the last. */
+/* Leave the condition variable for good; true for the last thread. */
 static bool leave(const struct lw_check_client *client)
 {
 	uint32_t *left = client->data[1];
@@ -49,7 +53,7 @@ static void destroy(const struct lw_check_client *client)
 	lw_cond_destroy(cond);
 	lw_field_store(&cond->lock.word, locked, LW_LOCKED, relaxed);
 	if (lw_load(&cond->lock.word.val, relaxed) != LW_LOCKED)
-		lw_check_broken("what is done with the memory of a condition variable is its own");
+		lw_check_broken("a thread changes the memory of a destroyed condition variable");
 	lw_field_store(&cond->lock.word, locked, 0, relaxed);
 }
 
@@ -61,9 +65,9 @@ static void provide(const struct lw_check_client *client)
 
 	acquire(client);
 	lw_plain_write(client->data[0], how);
-	/* Nobody can be gone before we have signalled, so we need not be there after it. */
+	/* If all others wait, none can leave before the signal, so we may leave before it. */
 	all_wait = lw_plain_read(waiting) == client->threads - 1 && !lw_plain_read(client->data[1]);
-	early = all_wait && !client->patient;
+	early = all_wait && !client->cancel;
 	if (early)
 		last = leave(client);
 	release(client);
@@ -71,8 +75,8 @@ static void provide(const struct lw_check_client *client)
 		lw_cond_signal(client->locks[1]);
 	else
 		lw_cond_broadcast(client->locks[1]);
-	/* Some may have given up, and be no longer in the queue, but not have returned. */
-	if (all_wait && client->patient && how == BROADCAST) {
+	/* Cancelled waiters may have left the queue without having returned: destroying waits. */
+	if (all_wait && client->cancel && how == BROADCAST) {
 		destroy(client);
 		return;
 	}
@@ -93,7 +97,7 @@ static bool wait(const struct lw_check_client *client)
 	lw_check_note(LW_CHECK_BEGIN, 1, 0);
 	lw_cond_begin(client->locks[1], waiter);
 	release(client);
-	lw_cond_sleep(waiter, client->patient ? &lw_cond_wait_limit : NULL);
+	lw_cond_sleep(waiter, client->cancel ? &lw_cond_wait_limit : NULL);
 	signalled = lw_cond_end(client->locks[1], waiter);
 	lw_check_note(LW_CHECK_RELEASED, 1, 0);
 	acquire(client);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * References to an object that lives on with a count of 0, as in a cache, until the last
- * reference is put by one who destroys it. Whoever has a reference reads the object; the lock's
- * holder writes it if there is none. So a count that is wrong, and a get or put that is not
- * ordered, is a race for the object.
+ * Threads that get and put references to an object. The object stays alive with a count of 0, as in
+ * a cache, until the thread that puts the last reference destroys it.
+ *
+ * A thread with a reference reads the object. The lock's holder writes the object when there are no
+ * references. So a wrong count, or a get or put that is not ordered, is a data race.
  */
 #include "client.h"
 #include "surroundings.h"
@@ -62,7 +63,7 @@ static bool get(const struct lw_check_client *client, enum get how)
 	}
 }
 
-/* Puts a reference; true if the object is destroyed then. */
+/* Put a reference; true if that destroys the object. */
 static bool put(const struct lw_check_client *client)
 {
 	void *ref = client->locks[0];
@@ -97,7 +98,7 @@ void lw_check_lockref_thread(const struct lw_check_client *client, uint32_t thre
 		if (!get(client, (thread + i) % GETS))
 			continue;
 		if (dead || lw_plain_read(client->object) != ALIVE)
-			lw_check_broken("a reference was got after death");
+			lw_check_broken("a thread got a reference to a dead object");
 		dead = put(client);
 	}
 }

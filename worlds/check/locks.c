@@ -28,7 +28,7 @@ const struct lw_lockref_type *const lw_check_lockref_types[] = {
 const size_t lw_check_cond_size = sizeof(struct lw_cond);
 const struct lw_lock_type *const lw_check_cond_lock = &lw_mutex_type;
 
-/* Where traces find the links of a queue. */
+/* The layout of queue nodes, by which traces show queues. */
 const size_t lw_check_node_size = sizeof(struct lw_node);
 const size_t lw_check_node_queues_size = LW_NODE_QUEUES * sizeof(struct lw_node);
 const size_t lw_check_parked_head_size = sizeof(struct lw_parked_head);
@@ -36,10 +36,10 @@ const size_t lw_check_node_next = offsetof(struct lw_node, next);
 const size_t lw_check_node_locked = offsetof(struct lw_node, locked);
 const size_t lw_check_node_count = offsetof(struct lw_node, count);
 const size_t lw_check_node_secondary_head = offsetof(struct lw_node, secondary_head);
-/* What says that a NUMA node's queue is in use. */
+/* Not 0 while the queue of a NUMA node is in use. */
 const size_t lw_check_node_waiters = offsetof(struct lw_node, waiters);
 
-/* What the bits of a lock's word are. */
+/* The pieces of a lock word. */
 const uint32_t lw_check_word_hq = LW_HQ;
 const uint32_t lw_check_word_hq_numa = LW_HQ_NUMA;
 const uint32_t lw_check_word_service = LW_SERVICE_MASK;

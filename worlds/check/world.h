@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The operation set in the model checker: every operation is a question to the
- * engine (crates/check), which explores all answers that the memory model
- * allows. What each operation means is in locks/contract/operations.h.
+ * The operations of locks/contract/operations.h in the model checker. Every operation asks the
+ * engine (crates/check), which explores all results that the memory model allows.
  *
- * Addresses are names only: the engine keeps what is stored there, and nothing
- * is ever read or written through them.
+ * Addresses are names only. The engine keeps the values, and no memory is read or written through
+ * an address.
  */
 #ifndef LW_WORLD_H
 #define LW_WORLD_H
@@ -14,14 +13,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All locks are one translation unit here, so that they do not meet those of other worlds. */
+/*
+ * All locks are one translation unit here, so that their names do not clash with those of other
+ * worlds in one program.
+ */
 #define LW_EXPORT	 static
 #define lw_always_inline inline __attribute__((always_inline))
 #define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 (x)
-/* So that a check has fewer states; thresholds from there on are never reached. */
+/* The highest count of hand-offs. It is small so that a check has few states. */
 #define LW_HANDOFFS_MAX 1
-/* All are alike, since nobody counts looks. */
+/* One of each, since spin counts mean nothing here: any poll may be the last. */
 #define LW_PLACES      1
 #define LW_RACES       1
 #define LW_RARE_POLLS  1
@@ -63,7 +65,7 @@ enum lw_check_kind {
 	LW_CHECK_CHOOSE,
 };
 
-/* An operation as it stands in the source, collected by the linker. Traces and mutants name it. */
+/* An operation in the source. The linker collects all of them; traces and mutants name them. */
 struct lw_check_site {
 	const char *file;
 	const char *function;
@@ -75,8 +77,9 @@ struct lw_check_site {
 } lw_aligned(16);
 
 /*
- * Answers operation `site` on p: the old value where there is one. a, b: the
- * value to store; expected and new value; mask and value; how many.
+ * Perform operation `site` on p, and return the old value where there is one. `a` and `b` are its
+ * operands: the value to store, or the expected and the new value, or a mask and a value, or a
+ * count.
  */
 uint64_t lw_check_operate(const struct lw_check_site *site, uintptr_t p, uint64_t a, uint64_t b);
 

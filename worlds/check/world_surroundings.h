@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The surroundings in the model checker: a thread is a CPU with a slot, all else the check's own.
+/*
+ * The surroundings in the model checker. Each thread is a CPU with a slot; the check decides all
+ * else.
  */
 #ifndef LW_WORLD_SURROUNDINGS_H
 #define LW_WORLD_SURROUNDINGS_H
@@ -9,7 +11,7 @@
 struct lw_node;
 struct lw_slot_wanted;
 
-/* What has been counted since the last operation, a bit for each event. */
+/* The events counted since the last operation, one bit for each event. */
 extern _Thread_local uint64_t lw_check_events;
 
 uint32_t lw_check_slot_enter(void);
@@ -23,7 +25,7 @@ uint16_t lw_check_numa_node(void);
 bool lw_check_is_priority(void);
 const struct lw_tunables *lw_check_tunables(void);
 struct lw_node *lw_check_node_queues(uint32_t numa_node);
-/* All locks have the same queue of each node. */
+/* The number that stands for a lock's address; all locks share the queue of each NUMA node. */
 uint64_t lw_check_identity(uintptr_t p);
 struct lw_parked_head *lw_check_parked_heads(void);
 
@@ -70,7 +72,7 @@ static inline void lw_check_slot_give_back(uint32_t number)
 #define lw_world_slot_nodes(slot)  lw_check_slot_nodes(slot)
 #define lw_world_slots()	   lw_check_slots()
 #define lw_world_slot_wanted(slot) lw_check_slot_wanted(slot)
-/* An address of the thread's own, so that it is known whose it is when threads change places. */
+/* An address in the thread's own memory, which the engine renames when it swaps two threads. */
 #define lw_world_runner()	   ((uintptr_t)lw_check_lent_node(0))
 #define lw_world_is_running(r)	   ((void)(r), lw_choose(2))
 #define lw_world_should_yield()	   lw_choose(2)
@@ -100,7 +102,7 @@ static inline void lw_check_slot_give_back(uint32_t number)
 #define lw_world_is_dead(node)	    false
 #define lw_world_hint(p, n)	    ((void)(p), (n) > 1 ? lw_choose(n) : 0)
 #define lw_world_timestamp()	    ((uint64_t)1)
-/* So few that locks meet. */
+/* A table so small that locks share its entries. */
 #define lw_world_parked_heads()		 lw_check_parked_heads()
 #define lw_world_parked_heads_bits()	 1u
 #define lw_world_count_by(event, n)	 ((void)(n), lw_world_count(event))

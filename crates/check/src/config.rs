@@ -27,15 +27,15 @@ impl fmt::Display for Memory {
     }
 }
 
-/// What clocks say.
+/// Whether clocks reach the time thresholds of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Time {
-    /// Every look may find any threshold reached or not.
+    /// At every poll, both are explored: the threshold is reached, and it is not.
     Any,
-    /// No look finds one reached.
+    /// No threshold is ever reached.
     Early,
-    /// Every look finds it reached.
+    /// Every threshold is always reached.
     Late,
 }
 
@@ -43,15 +43,17 @@ pub enum Time {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Waiters queue by themselves.
+    /// All waiters are in one queue.
     Plain,
-    /// Waiters queue with those of their node.
+    /// The waiters of each NUMA node have a queue of their own.
     Numa,
 }
 
-/// Settings that make a difference to a few threads: an HQ-spinlock changes its mode at every
-/// chance, and no node has more than two turns in a row. Waiters halt at their first chance,
-/// forbid stealing at their second, and one is kicked ahead.
+/// Settings small enough to matter to a few threads.
+///
+/// An HQ-spinlock changes its mode at every opportunity, and no NUMA node has more than two turns in
+/// a row. Waiters park at their first opportunity and disable stealing at their second, and one
+/// waiter is kicked ahead of its turn.
 pub fn small_settings() -> Settings {
     let small = [
         ("hqlock_fairness_threshold", 1),
@@ -83,23 +85,23 @@ pub fn small_settings() -> Settings {
     Settings::kernel().with(&small)
 }
 
-/// What is checked.
+/// The object under check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Subject {
     Lock(&'static LockType),
     Lockref(&'static LockrefType),
-    /// The condition variable, and the lock in it.
+    /// The condition variable, with the type of the lock in it.
     Cond(&'static LockType),
 }
 
-/// Its name among the locks.
+/// The name of the condition variable among the locks.
 pub const COND: &str = "cond";
 
-/// Where in a lockref the count is.
+/// The offset of the count in a lockref.
 pub(crate) const LOCKREF_COUNT: usize = 4;
 
 impl Subject {
-    /// The lock that it is, or that is in it.
+    /// The lock that the object is, or contains.
     pub(crate) fn lock(self) -> &'static LockType {
         match self {
             Self::Lock(lock) | Self::Cond(lock) => lock,
@@ -107,7 +109,7 @@ impl Subject {
         }
     }
 
-    /// Bytes.
+    /// The object's size in bytes.
     pub(crate) fn size(self) -> usize {
         match self {
             Self::Lock(lock) => lock.size(),
@@ -117,48 +119,49 @@ impl Subject {
     }
 }
 
-/// A lock or lockref, the threads that use it, and the memory they do it in.
+/// The configuration of a check: the lock or lockref, its threads, and the memory model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// The name of the lock or lockref.
     pub lock: String,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// How often each acquires the lock, or gets a reference.
+    /// How often each thread acquires the lock, or gets a reference.
     pub acquisitions: u32,
-    /// How many locks they take in turns, 1 or 2; locks share the queues of NUMA nodes.
+    /// The number of locks that threads take in turns, 1 or 2. The locks share the queues of NUMA
+    /// nodes.
     pub locks: usize,
-    /// How memory behaves.
+    /// The memory model.
     pub memory: Memory,
-    /// Reads may be at most so many writes behind the newest; None: any number.
+    /// The most writes that a read may be behind the newest one; None: no limit.
     pub staleness: Option<u8>,
-    /// Only so many threads have a slot of queue nodes; None: all.
+    /// The number of threads that have a slot of queue nodes; None: all.
     pub slots: Option<usize>,
-    /// NUMA nodes; threads are dealt out to them in turn.
+    /// The number of NUMA nodes. Threads are spread over them in turn.
     pub nodes: usize,
-    /// Every other acquisition tries first.
+    /// Every other acquisition begins with a trylock.
     pub trylock: bool,
-    /// How often a thread that is parked may wake for no reason, all of them together.
+    /// How often parked threads may wake without a reason, all together.
     pub spurious: u8,
-    /// Acquisitions may be given up at any moment.
-    pub patient: bool,
-    /// Locks whose waiters halt are released as in user space, by a store and a load.
+    /// Any wait may be cancelled at any moment.
+    pub cancel: bool,
+    /// Locks whose waiters park are released as in user space, by a load and a store, not in one step.
     pub split_release: bool,
-    /// How deep interruptions nest; one at each level comes in each thread, before any operation.
+    /// The nesting depth of interruptions. Each thread has one at each level, before any operation.
     pub nesting: u8,
     /// Threads that wait with priority.
     pub priority: Vec<usize>,
-    /// What clocks say.
+    /// Whether time thresholds are reached.
     pub time: Time,
-    /// A waiter may be overtaken by so many acquisitions that were begun after it began to wait.
+    /// The most acquisitions that may come before a waiter although they began to wait later.
     pub overtaking: Option<u8>,
-    /// Settings of the locks.
+    /// The tunables of the locks.
     pub tunables: Settings,
-    /// The mode of an HQ-spinlock at first.
+    /// The mode in which an HQ-spinlock starts.
     pub mode: Mode,
 }
 
-/// Why a check cannot be.
+/// A configuration cannot be checked.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[allow(missing_docs)]
 pub enum ConfigError {
@@ -176,28 +179,28 @@ pub enum ConfigError {
     Locks(usize),
     #[error("a lockref or condition variable is checked alone; ask for 1 lock")]
     LockrefLocks,
-    #[error("waiters of '{0}' do not give up; ask for {patient}", patient = patient_locks())]
-    Patient(String),
-    #[error("no interruption may use a condition variable; ask for nesting 0")]
+    #[error("waits for '{0}' cannot be cancelled; ask for {locks}", locks = locks_with_wait_limits())]
+    Cancel(String),
+    #[error("interruptions cannot use a condition variable; ask for nesting 0")]
     CondNesting,
-    #[error("interruptions and giving up are checked one at a time")]
-    PatientNesting,
+    #[error("interruptions and cancellations are checked one at a time; ask for nesting 0")]
+    CancelNesting,
     #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
     Nesting(u8),
     #[error("{0} nodes; ask for 1 to {max}", max = layout::THREADS)]
     Nodes(usize),
-    #[error("there is no thread {0} to have priority; threads count from 0")]
+    #[error("there is no thread {0} to give priority to; threads count from 0")]
     Priority(usize),
 }
 
-/// The locks whose waiters give up.
-fn patient_locks() -> String {
-    let patient = hooks::lock_types().filter(|lock| lock.can_time_out());
-    let names: Vec<&str> = patient.map(LockType::name).collect();
+/// The names of the locks whose waits can be cancelled.
+fn locks_with_wait_limits() -> String {
+    let locks = hooks::lock_types().filter(|lock| lock.can_time_out());
+    let names: Vec<&str> = locks.map(LockType::name).collect();
     names.join(" or ")
 }
 
-/// The NUMA node whose queue a tail is: those slots that no thread has.
+/// The NUMA node whose queue a tail stands for, in the slots that no thread has; None: a thread's.
 pub(crate) fn queue_of_tail(tail: u32) -> Option<usize> {
     let first = hooks::word_layout().first_queue >> 16;
     tail.checked_sub(first).map(|node| node as usize)
@@ -206,7 +209,7 @@ pub(crate) fn queue_of_tail(tail: u32) -> Option<usize> {
 const MOST_ACQUISITIONS: u32 = 16;
 
 impl Config {
-    /// Two threads that acquire a lock twice, in weak memory.
+    /// The configuration of two threads that acquire a lock twice in weak memory.
     pub fn new(lock: &str) -> Self {
         Self {
             lock: lock.to_owned(),
@@ -219,7 +222,7 @@ impl Config {
             nodes: 1,
             trylock: false,
             spurious: 1,
-            patient: false,
+            cancel: false,
             split_release: false,
             nesting: 0,
             priority: Vec::new(),
@@ -230,7 +233,7 @@ impl Config {
         }
     }
 
-    /// Can it be checked?
+    /// Whether the configuration can be checked.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -238,7 +241,7 @@ impl Config {
         self.subject().map(drop)
     }
 
-    /// What is to be checked.
+    /// The object under check.
     pub(crate) fn subject(&self) -> Result<Subject, ConfigError> {
         if !(1..=layout::THREADS).contains(&self.threads) {
             return Err(ConfigError::Threads(self.threads));
@@ -252,22 +255,20 @@ impl Config {
                 .map(Subject::Lock)
                 .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))?
         };
-        let gives_up = subject.lock().can_time_out();
+        let has_limits = subject.lock().can_time_out();
         match subject {
             Subject::Lockref(_) | Subject::Cond(_) if self.locks > 1 => {
                 Err(ConfigError::LockrefLocks)
             }
             Subject::Cond(_) if self.nesting > 0 => Err(ConfigError::CondNesting),
-            Subject::Lock(_) if self.patient && self.nesting > 0 => {
-                Err(ConfigError::PatientNesting)
-            }
-            Subject::Lock(_) | Subject::Cond(_) if gives_up || !self.patient => Ok(subject),
-            _ if self.patient => Err(ConfigError::Patient(self.lock.clone())),
+            Subject::Lock(_) if self.cancel && self.nesting > 0 => Err(ConfigError::CancelNesting),
+            Subject::Lock(_) | Subject::Cond(_) if has_limits || !self.cancel => Ok(subject),
+            _ if self.cancel => Err(ConfigError::Cancel(self.lock.clone())),
             _ => Ok(subject),
         }
     }
 
-    /// The lock, for runs that encode no state and so may have more threads.
+    /// The lock, for wide runs, which encode no state and may have more threads.
     pub(crate) fn validate_wide(&self) -> Result<&'static LockType, ConfigError> {
         if !(2..=layout::WIDE_THREADS).contains(&self.threads) {
             return Err(ConfigError::WideThreads(self.threads));
@@ -301,12 +302,12 @@ impl Config {
             .ok_or_else(|| ConfigError::UnknownLock(self.lock.clone()))
     }
 
-    /// Has a thread queue nodes?
+    /// Whether a thread has a slot of queue nodes.
     pub fn has_slot(&self, thread: usize) -> bool {
         self.slots.is_none_or(|slots| thread < slots)
     }
 
-    /// The first four bytes of the lock at first.
+    /// The first four bytes of the lock at the start.
     pub(crate) fn unlocked(&self, lock: &LockType) -> u32 {
         match self.mode {
             Mode::Numa if lock.unlocked & hooks::word_layout().hq != 0 => {
@@ -316,8 +317,8 @@ impl Config {
         }
     }
 
-    /// What is wrong with the word of a lock that has a tail, and its value; with those of its
-    /// bytes that `mask` has.
+    /// A piece of the lock word that has an impossible value, and that value. Only the bytes in
+    /// `mask` are known. The lock must have a tail in its word.
     pub(crate) fn wrong_piece(
         &self,
         lock: &LockType,
@@ -331,7 +332,7 @@ impl Config {
         let is_tail = tail == 0
             || (1..=self.threads).contains(&slot)
             || lock.unlocked != 0 && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
-        // What the lock is stays in its word for its life.
+        // The service bits say what the lock is, and never change.
         let is_service = match lock.unlocked & service_mask & mask {
             0 => service == 0,
             life_long => service & life_long == life_long,
@@ -345,7 +346,7 @@ impl Config {
         Some((piece, value.into()))
     }
 
-    /// The node of a thread.
+    /// The NUMA node of a thread.
     pub fn node(&self, thread: usize) -> u16 {
         (thread % self.nodes) as u16
     }
@@ -376,8 +377,8 @@ impl fmt::Display for Config {
         if self.spurious != 1 {
             write!(f, ", {} spurious wake-ups", self.spurious)?;
         }
-        if self.patient {
-            write!(f, ", giving up")?;
+        if self.cancel {
+            write!(f, ", cancellation")?;
         }
         if self.split_release {
             write!(f, ", split release")?;

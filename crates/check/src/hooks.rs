@@ -18,7 +18,7 @@ pub(crate) struct Client {
     pub(crate) acquisitions: u32,
     pub(crate) two_locks: bool,
     pub(crate) trylock: bool,
-    pub(crate) patient: bool,
+    pub(crate) cancel: bool,
     pub(crate) lockref: *const LockrefType,
     pub(crate) object: usize,
     pub(crate) litmus: *const LitmusTest,

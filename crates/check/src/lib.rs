@@ -26,7 +26,7 @@ pub use hooks::{lock_in_cond, lock_types, lockref_types};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
 pub use model::Violation;
 pub use mutation::{Change, Mutation, Target, UnknownChange};
-pub use search::{Broken, Check, Coverage, End, Event, Limits, Outcome};
+pub use search::{Broken, Check, Coverage, End, Event, LIMIT_OF_STATES, Limits, Outcome};
 pub use site::{Kind, Order, Site};
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;

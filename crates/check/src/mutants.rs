@@ -128,6 +128,32 @@ pub struct Mutants {
     pub configurations: BTreeMap<String, Vec<Config>>,
 }
 
+/// The configurations of a lock that has no file.
+const USUAL: &str = r#"configurations = ["2x2", "trylock", "nesting", "3x1"]"#;
+
+/// The configurations of a lock's file, the cheapest first, or a few usual ones if it has no file.
+///
+/// # Errors
+/// See [`ListError`].
+pub fn configurations(lock: &str) -> Result<Vec<Config>, ListError> {
+    let known = known_configurations(CONFIGURATIONS)?;
+    let name = format!("{lock}.toml");
+    let text = LISTS
+        .get_file(&name)
+        .map(|file| file.contents_utf8().expect("a list is UTF-8"));
+    let mut all = Mutants::default();
+    let read = all.read_lock(&known, lock, text.unwrap_or(USUAL));
+    within(&format!("{DIRECTORY}/{name}"), read)?;
+    Ok(all.configurations.remove(lock).expect("read just now"))
+}
+
+fn known_configurations(text: &str) -> Result<Configurations, ListError> {
+    within(
+        "crates/check/configurations.toml",
+        toml::from_str(text).map_err(Problem::from),
+    )
+}
+
 /// The configurations that files refer to by name.
 type Configurations = BTreeMap<String, toml::Table>;
 
@@ -183,10 +209,7 @@ impl Mutants {
         locks: &[(String, &str)],
         parts: &[(String, &str)],
     ) -> Result<Self, ListError> {
-        let known: Configurations = toml::from_str(configurations).map_err(|error| ListError {
-            file: "crates/check/configurations.toml".to_owned(),
-            problem: error.into(),
-        })?;
+        let known = known_configurations(configurations)?;
         let mut all = Self::default();
         let mut lists = Vec::new();
         for (lock, text) in locks {

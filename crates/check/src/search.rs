@@ -28,19 +28,22 @@ use crate::symmetry::{Renaming, Symmetry};
 /// A step: which thread, and which of its choices.
 pub(crate) type Step = (u8, u16);
 
-/// When to give up.
+/// The limits at which a search ends before it has explored all states.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// After so long.
+    /// The longest time.
     pub time: Option<Duration>,
-    /// When the search holds about so many bytes.
+    /// The most memory, in bytes, approximately.
     pub memory: Option<usize>,
-    /// After so many states.
+    /// The most states.
     pub states: Option<usize>,
 }
 
+/// The reason of [`End::Unfinished`] at the limit of states.
+pub const LIMIT_OF_STATES: &str = "the limit of states is reached";
+
 impl Limits {
-    /// Never.
+    /// No limits.
     pub const NONE: Self = Self {
         time: None,
         memory: None,
@@ -253,7 +256,7 @@ impl<'a> Check<'a> {
                 acquisitions: config.acquisitions,
                 two_locks: config.locks == 2,
                 trylock: config.trylock,
-                patient: config.patient,
+                cancel: config.cancel,
                 lockref: match self.subject {
                     Subject::Lock(_) | Subject::Cond(_) => std::ptr::null(),
                     Subject::Lockref(lockref) => lockref,
@@ -534,17 +537,17 @@ impl<'a, const N: usize> Search<'a, N> {
     fn exceeded(&self, plan: &Plan) -> Option<&'static str> {
         let limits = plan.limits;
         if limits.time.is_some_and(|time| plan.begin.elapsed() > time) {
-            return Some("the time is up");
+            return Some("the time limit is reached");
         }
         if limits.memory.is_some_and(|memory| self.bytes() > memory) {
-            return Some("the memory is used up");
+            return Some("the memory limit is reached");
         }
         if limits
             .states
             .is_some_and(|states| self.origins.len() > states)
             || self.origins.len() >= START as usize
         {
-            return Some("there are more states");
+            return Some(LIMIT_OF_STATES);
         }
         None
     }

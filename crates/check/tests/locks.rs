@@ -305,7 +305,7 @@ fn halting(lock: &str) -> Vec<Config> {
 fn giving_up(lock: &str) -> [Config; 3] {
     [(None, false), (Some(0), false), (None, true)].map(|(slots, split)| {
         config(lock, |c| {
-            c.patient = true;
+            c.cancel = true;
             c.slots = slots;
             c.split_release = split;
         })
@@ -384,7 +384,7 @@ fn paravirt_spinlock() {
     configs.extend(giving_up("pv"));
     configs.extend([
         config("pv", |c| {
-            c.patient = true;
+            c.cancel = true;
             set(c, &[("pv_steal", 0)]);
         }),
         config("pv", |c| set(c, &[("pv_arrival_spin", 1)])),
@@ -468,7 +468,7 @@ fn a_paravirt_spinlock_kicks_two_waiters_ahead() {
 #[test]
 fn waiters_of_a_paravirt_spinlock_give_up_in_every_place() {
     let waits_cancelled = three_once("pv", |c| {
-        c.patient = true;
+        c.cancel = true;
         c.spurious = 0;
     });
     let (_, events) = keeps_and_counts(&[waits_cancelled]);
@@ -489,7 +489,7 @@ fn queued_unfair_lock() {
             c.memory = Memory::Sc;
             spins(c);
         }),
-        three_once("unfair", |c| c.patient = true),
+        three_once("unfair", |c| c.cancel = true),
         // Who is between others leaves the queue.
         config("unfair", |c| {
             c.threads = 4;
@@ -500,7 +500,7 @@ fn queued_unfair_lock() {
     ]);
     configs.extend(giving_up("unfair"));
     configs.push(config("unfair", |c| {
-        c.patient = true;
+        c.cancel = true;
         set(c, &[("unfair_starvation_limit", 0)]);
     }));
     let (missing, events) = keeps_and_counts(&configs);
@@ -536,17 +536,17 @@ fn mutex() {
     configs.extend(giving_up("mutex"));
     configs.extend([
         config("mutex", |c| {
-            c.patient = true;
+            c.cancel = true;
             set(c, &[("mutex_starvation_limit", 0)]);
         }),
         config("mutex", |c| set(c, &[("mutex_arrival_spin", 1)])),
         config("mutex", |c| set(c, &[("mutex_steal_window", 1)])),
         config("mutex", |c| {
-            c.patient = true;
+            c.cancel = true;
             set(c, &[("mutex_steal_window", 1)]);
         }),
         three_once("mutex", |c| {
-            c.patient = true;
+            c.cancel = true;
             c.spurious = 0;
         }),
         // The queue head moves a waiter of its NUMA node ahead.
@@ -598,7 +598,7 @@ fn condition_variable() {
     let of = |change: &dyn Fn(&mut Config)| config(COND, change);
     let configs = [
         of(&|_| {}),
-        of(&|c| c.patient = true),
+        of(&|c| c.cancel = true),
         of(&|c| c.split_release = true),
         of(&|c| {
             c.threads = 3;
@@ -607,7 +607,7 @@ fn condition_variable() {
         of(&|c| {
             c.threads = 3;
             c.memory = Memory::Sc;
-            c.patient = true;
+            c.cancel = true;
             c.spurious = 0;
         }),
     ];

@@ -149,8 +149,8 @@ fn one_broken_lock_among_others_counts() {
 fn limits_end_a_check() {
     let large = ["--lock", "cna", "--threads", "4", "--nodes", "2"];
     for (limit, why) in [
-        (["--seconds", "0"], "the time is up"),
-        (["--memory-limit", "0"], "the memory is used up"),
+        (["--seconds", "0.000001"], "the time limit is reached"),
+        (["--memory-limit", "0"], "the memory limit is reached"),
     ] {
         let check = json(&[&large[..], &limit].concat(), 3);
         assert_eq!(check["complete"], false);
@@ -161,6 +161,37 @@ fn limits_end_a_check() {
         let shown = text(&shown.stdout);
         assert!(shown.contains(&format!("not complete: {why}")), "{shown}");
     }
+}
+
+/// The configurations of a lock's file, so that a change to a lock is tried out in seconds.
+#[test]
+fn a_quick_check_runs_the_configurations_of_the_lock() {
+    let checks = json(&["--quick", "--lock", "cna,busted"], 1);
+    let checks = checks.as_array().unwrap();
+    let of = |lock: &'static str| checks.iter().filter(move |check| check["lock"] == lock);
+    let is = |key: &str, value: Value| of("cna").any(|check| check[key] == value);
+    assert!(is("threads", 3.into()) && is("memory", "sc".into()) && is("nesting", 1.into()));
+    for check in of("cna") {
+        assert_eq!(check["violations"], 0, "{check}");
+        let limit = check["limit"].as_str();
+        assert!(
+            limit.is_none_or(|limit| limit.contains("limit of states")),
+            "{check}"
+        );
+    }
+    // A broken lock has no file, so that the usual configurations are run.
+    assert!(of("busted").count() > 2);
+    assert!(of("busted").all(|check| check["violations"] == 1));
+
+    // What is not complete because of the limit of states is no failure.
+    let hq = json(&["--quick", "--lock", "hq"], 0);
+    let is_cut = |check: &Value| check["complete"] == false;
+    assert!(hq.as_array().unwrap().iter().any(is_cut));
+
+    let shown = output(&["--quick", "--lock", "tas"]);
+    let shown = text(&shown.stdout);
+    let is_kept = |line: &str| line.starts_with("tas ") && line.contains("complete, no violation");
+    assert!(shown.lines().all(is_kept), "{shown}");
 }
 
 #[test]
@@ -229,13 +260,13 @@ fn an_hq_spinlock_says_what_happened() {
 }
 
 #[test]
-fn those_give_up_that_know_how() {
-    let checks = json(&["--give-up", "--acquisitions", "1"], 0);
+fn waits_are_cancelled_where_locks_allow_it() {
+    let checks = json(&["--cancel", "--acquisitions", "1"], 0);
     let checks = checks.as_array().unwrap();
     let names: Vec<_> = checks.iter().map(|check| &check["lock"]).collect();
     assert_eq!(names, ["pv", "unfair", "mutex"]);
     for check in checks {
-        assert_eq!(check["patient"], true);
+        assert_eq!(check["cancel"], true);
         let events = check["events"].as_array().unwrap();
         assert!(
             events.iter().any(|e| e["name"] == "waits_cancelled"),
@@ -243,11 +274,14 @@ fn those_give_up_that_know_how() {
         );
     }
     assert_refused(
-        &["--give-up", "--lock", "mcs"],
-        &["waiters of 'mcs' do not give up", "pv or unfair or mutex"],
+        &["--cancel", "--lock", "mcs"],
+        &[
+            "waits for 'mcs' cannot be cancelled",
+            "pv or unfair or mutex",
+        ],
     );
     assert_refused(
-        &["--give-up", "--lock", "pv", "--nesting", "1"],
+        &["--cancel", "--lock", "pv", "--nesting", "1"],
         &["one at a time"],
     );
 }
@@ -283,8 +317,13 @@ fn bad_input_is_refused() {
     assert_refused(&["--nesting", "3"], &["nesting 3", "0 to 2"]);
     assert_refused(&["--nodes", "0"], &["0 nodes", "1 to 8"]);
     assert_refused(&["--priority", "2"], &["no thread 2", "from 0"]);
-    assert_refused(&["--seconds=-1"], &["0 to"]);
-    assert_refused(&["--seconds", "nan"], &["0 to"]);
+    for seconds in ["0", "-1", "nan"] {
+        assert_refused(
+            &[&format!("--seconds={seconds}")],
+            &[seconds, "a number above 0"],
+        );
+    }
+    assert_refused(&["--quick", "--threads", "3"], &["--quick", "--threads"]);
     assert_refused(&["--replay", "cna"], &["no token", "copy all of the word"]);
     assert_refused(&["--replay", "x", "--lock", "cna"], &["--replay", "--lock"]);
     assert_refused(&["-o", "/missing/x"], &["cannot write /missing/x"]);

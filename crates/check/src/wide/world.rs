@@ -309,7 +309,7 @@ impl World {
             acquisitions: self.config.acquisitions,
             two_locks: self.config.locks == 2,
             trylock: self.config.trylock,
-            patient: self.config.patient,
+            cancel: self.config.cancel,
             lockref: ptr::null(),
             object: 0,
             litmus: ptr::null(),

@@ -1,4 +1,4 @@
-//! `lockworks check`: all that the lock code can do, looked at.
+//! `lockworks check`: explores every run that the lock code can make.
 
 mod litmus;
 mod mutants;
@@ -13,6 +13,7 @@ use clap::ArgAction;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use lockworks::{LockType, Setting, Settings};
+use lockworks_check::mutants::configurations;
 use lockworks_check::{
     COND, Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, Time, Token,
     lock_in_cond, lock_types, lockref_types, small_settings,
@@ -20,9 +21,9 @@ use lockworks_check::{
 
 use crate::names::{setting, unknown};
 use crate::output::{self, Destination};
-use report::{Counterexample, Report};
+use report::{CheckReport, Counterexample};
 
-/// Look at all that the real lock code can do, in weak memory.
+/// Explore every run that the real lock code can make in weak memory.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = HELP)]
 pub struct Args {
@@ -42,56 +43,63 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Options {
-    /// Locks, lockrefs and cond, the condition variable, to check [default: all that are not broken; with --locks 2, locks only;
-    /// with --give-up, locks that know how]
+    /// Locks and lockrefs to check, or cond for the condition variable [default: all that are not
+    /// broken; with --locks 2, locks only; with --cancel, locks with cancellation]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
-    /// Number of threads
+    /// Check the few small configurations of each lock, to try out a change in seconds: those in
+    /// crates/check/mutants/LOCK.toml, each up to 200,000 states
+    #[arg(long, conflicts_with_all = CONFIGURED)]
+    quick: bool,
+
+    /// Number of threads, 1 to 8
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     threads: usize,
 
-    /// How often each thread acquires the lock, or gets a reference; not for cond
+    /// How often each thread acquires the lock or gets a reference, 1 to 16; cond ignores it
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     acquisitions: u32,
 
-    /// Locks that threads take in turns, 1 or 2; they share the queues of NUMA nodes
+    /// Number of locks, 1 or 2, which threads take in turns; they share the queues of NUMA nodes
     #[arg(long, value_name = "N", default_value_t = 1)]
     locks: usize,
 
-    /// C11's orders as written, or sequential consistency
+    /// Memory orders as C11 defines them, or sequential consistency
     #[arg(short, long, value_name = "MODE", default_value = "weak", value_parser = memory())]
     memory: Memory,
 
-    /// Let reads be at most K writes behind the newest [default: any number]
+    /// Limit reads to the newest write and the K writes before it [default: no limit]
     #[arg(long, value_name = "K")]
     staleness: Option<u8>,
 
-    /// Only the first N threads have a slot of queue nodes [default: all]
+    /// Number of threads that have a slot of queue nodes [default: all]
     #[arg(long, value_name = "N")]
     slots: Option<usize>,
 
-    /// NUMA nodes; threads are dealt out to them in turn [default: 2 for a lock that knows them]
+    /// Number of NUMA nodes, 1 to 8; threads are spread over them in turn [default: 2 for a
+    /// NUMA-aware lock, else 1]
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
 
-    /// Let every other acquisition try first
+    /// Begin every other acquisition with a trylock
     #[arg(long)]
     trylock: bool,
 
-    /// How often threads that are parked may wake for no reason, all of them together
+    /// How often parked threads wake without a reason, all together
     #[arg(long, value_name = "N", default_value_t = 1)]
     spurious: u8,
 
-    /// Let threads give up waiting at any moment; not with --nesting
+    /// Let any wait be cancelled at any moment; not with --nesting
     #[arg(long)]
-    give_up: bool,
+    cancel: bool,
 
-    /// Release locks whose waiters halt as programs do, by a store and a load, not as a kernel does
+    /// Release a lock whose waiters park by a store and a load, as in programs, not in one step as
+    /// in a kernel
     #[arg(long)]
     split_release: bool,
 
-    /// How deep interruptions nest, 0 to 2; each thread has one at each level, anywhere
+    /// Nesting depth of interruptions, 0 to 2; each thread has one at each level, at any operation
     #[arg(long, value_name = "N", default_value_t = 0)]
     nesting: u8,
 
@@ -99,43 +107,43 @@ struct Options {
     #[arg(long, value_name = "THREAD", value_delimiter = ',')]
     priority: Vec<usize>,
 
-    /// Thresholds of time: either way at every look, never reached, always reached
+    /// Whether time thresholds are reached: any explores both at every poll, early never, late always
     #[arg(long, value_name = "WHEN", default_value = "any", value_parser = time())]
     time: Time,
 
-    /// Promise also that a waiter is overtaken at most N times by threads that began to wait later
+    /// Check also that at most N threads that began to wait later acquire the lock before a waiter
     #[arg(long, value_name = "N")]
     overtaking: Option<u8>,
 
-    /// Let CNA look for waiters to pass over at every hand-off, not at one in 128
+    /// Let CNA look for waiters to pass over at every hand-off, instead of one in 128
     #[arg(long)]
     no_shuffle_reduction: bool,
 
-    /// Do CNA and HQ keep waiters of one node together?
+    /// Whether CNA and HQ keep waiters of one NUMA node together
     #[arg(long, value_name = "MODE", default_value = "on", value_parser = numa(), action = ArgAction::Set)]
     numa: bool,
 
-    /// Set a lock's tunable, as hqlock_fairness_threshold=0 [default: a kernel's or smaller ones; see --json]
+    /// Set a tunable, such as hqlock_fairness_threshold=0 [default: small values; --json prints them]
     #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
     tune: Vec<Setting>,
 
-    /// The HQ-spinlock's mode at first
+    /// Mode in which an HQ-spinlock starts
     #[arg(long, value_name = "MODE", default_value = "numa", value_parser = mode())]
     mode: Mode,
 
-    /// Give up after so many seconds, for each lock [default: never]
+    /// Stop the check of each lock after so many seconds [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// Give up at so much memory [default: half of what is available]
+    /// Stop when a check uses so much memory [default: half of the available memory]
     #[arg(long, value_name = "MIB")]
     memory_limit: Option<usize>,
 
-    /// Make the run of a token again, step by step
-    #[arg(long, value_name = "TOKEN", conflicts_with_all = CHECKED)]
+    /// Repeat the run of a token step by step
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN)]
     replay: Option<String>,
 
-    /// Give JSON rather than text: an object for one lock, else an array
+    /// Print JSON instead of text: an object for one check, an array for several
     #[arg(long)]
     json: bool,
 
@@ -143,9 +151,8 @@ struct Options {
     destination: Destination,
 }
 
-/// Options that a token knows better.
-const CHECKED: [&str; 22] = [
-    "lock",
+/// The options that configure a check.
+const CONFIGURED: [&str; 19] = [
     "threads",
     "acquisitions",
     "locks",
@@ -160,30 +167,46 @@ const CHECKED: [&str; 22] = [
     "overtaking",
     "no_shuffle_reduction",
     "spurious",
-    "give_up",
+    "cancel",
     "split_release",
     "numa",
     "tune",
     "mode",
-    "seconds",
-    "memory_limit",
 ];
 
-const HELP: &str = "\
-The locks' C code runs as it is in the library; every order of its operations, and every value that
-weak memory lets them read, is looked at. docs/reference/checker.md says what that proves and what it does not.
-A broken promise is shown as the run that breaks it, with a token to replay.
+/// The options whose values are in a token, and the limits, which a replay does not need.
+const IN_TOKEN: [&str; 23] = {
+    let mut all = ["lock"; 23];
+    all[1] = "quick";
+    all[2] = "seconds";
+    all[3] = "memory_limit";
+    let mut i = 0;
+    while i < CONFIGURED.len() {
+        all[4 + i] = CONFIGURED[i];
+        i += 1;
+    }
+    all
+};
 
-Exit status: 0 all was looked at and nothing found, 1 a promise is broken, 3 ended at a limit before
-all was looked at.
+const HELP: &str = "\
+Runs the C code of the library. Every order of its operations is explored, and every value that weak \
+memory lets them read. docs/reference/checker.md says what that proves and what it does not. A broken promise \
+is shown as the shortest run that breaks it, with a token to replay.
+
+Exit status: 0 nothing found, 1 a promise is broken, 3 a limit ended a check before all runs were \
+explored. With --quick, the limit of states does not count.
 
 Examples:
   lockworks check
+  lockworks check --lock cna --quick
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks check --lock mcs --threads 4 --acquisitions 1 --seconds 60 --json
   lockworks check --lock lockref-cna,lockref-tas --acquisitions 3
-  lockworks check --lock pv,unfair --threads 3 --acquisitions 1 --give-up
+  lockworks check --lock pv,unfair --threads 3 --acquisitions 1 --cancel
   lockworks check --lock busted";
+
+/// The most states of one configuration with --quick.
+const QUICK_STATES: usize = 200_000;
 
 fn memory() -> impl TypedValueParser<Value = Memory> {
     PossibleValuesParser::new(["weak", "sc"]).map(|name| match name.as_str() {
@@ -213,12 +236,12 @@ fn numa() -> impl TypedValueParser<Value = bool> {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
-        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("give a number from 0 to 1000000000".to_owned()),
+        Ok(seconds) if 0.0 < seconds && seconds <= 1e9 => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("give a number above 0, up to 1000000000".to_owned()),
     }
 }
 
-/// All that can be checked, by name, and the lock that it is or contains.
+/// Everything that can be checked: its name, and the lock that it is or contains.
 fn subjects() -> impl Iterator<Item = (&'static str, &'static LockType)> {
     let lockrefs = lockref_types().map(|lockref| (lockref.name(), lockref.lock()));
     lock_types()
@@ -227,7 +250,7 @@ fn subjects() -> impl Iterator<Item = (&'static str, &'static LockType)> {
         .chain([(COND, lock_in_cond())])
 }
 
-/// A check that cannot be, with what to do instead.
+/// The error for a configuration that cannot be checked; an unknown lock comes with the nearest name.
 pub fn refused(error: ConfigError) -> anyhow::Error {
     match error {
         ConfigError::UnknownLock(name) => unknown("lock", &name, subjects().map(|(name, _)| name)),
@@ -261,7 +284,7 @@ impl Options {
             nodes: self.nodes.unwrap_or(1 + usize::from(lock.is_numa_aware())),
             trylock: self.trylock,
             spurious: self.spurious,
-            patient: self.give_up,
+            cancel: self.cancel,
             split_release: self.split_release,
             nesting: self.nesting,
             priority: self.priority.clone(),
@@ -278,11 +301,11 @@ impl Options {
     }
 }
 
-/// A broken promise has been found.
+/// The exit status when a promise is broken.
 const BROKEN: u8 = 1;
-/// A limit was met.
+/// The exit status when a limit ended a check.
 const UNFINISHED: u8 = 3;
-/// Longest time spent to make a run shorter.
+/// The longest time spent on making a run shorter.
 const SHORTENING: Duration = Duration::from_secs(30);
 
 fn find_subject(name: &str) -> Result<(&'static str, &'static LockType)> {
@@ -291,24 +314,29 @@ fn find_subject(name: &str) -> Result<(&'static str, &'static LockType)> {
         .ok_or_else(|| refused(ConfigError::UnknownLock(name.to_owned())))
 }
 
+/// The locks to check.
+fn chosen(options: &Options) -> Result<Vec<(&'static str, &'static LockType)>> {
+    if !options.lock.is_empty() {
+        return options.lock.iter().map(|name| find_subject(name)).collect();
+    }
+    Ok(subjects()
+        .filter(|(_, lock)| !lock.is_broken())
+        // A lockref or condition variable is checked alone.
+        .filter(|(name, lock)| options.locks == 1 || *name == lock.name())
+        .filter(|(name, _)| options.nesting == 0 || *name != COND)
+        .filter(|(name, lock)| !options.cancel || (lock.can_time_out() && *name == lock.name()))
+        .collect())
+}
+
 fn check(options: &Options) -> Result<ExitCode> {
     options.destination.check()?;
-    let configs: Vec<Config> = match options.lock.as_slice() {
-        [] => subjects()
-            .filter(|(_, lock)| !lock.is_broken())
-            // A lockref and a condition variable are checked alone.
-            .filter(|(name, lock)| options.locks == 1 || *name == lock.name())
-            .filter(|(name, _)| options.nesting == 0 || *name != COND)
-            .filter(|(name, lock)| {
-                !options.give_up || (lock.can_time_out() && *name == lock.name())
-            })
-            .map(|subject| options.config(subject))
-            .collect(),
-        names => names
-            .iter()
-            .map(|name| Ok(options.config(find_subject(name)?)))
-            .collect::<Result<_>>()?,
-    };
+    let mut configs = Vec::new();
+    for subject in chosen(options)? {
+        match options.quick {
+            true => configs.extend(configurations(subject.0)?),
+            false => configs.push(options.config(subject)),
+        }
+    }
     let checks: Vec<Check> = configs
         .iter()
         .map(|config| Check::new(config, None).map_err(refused))
@@ -319,7 +347,7 @@ fn check(options: &Options) -> Result<ExitCode> {
             .memory_limit
             .map(|mib| mib.saturating_mul(1 << 20))
             .or_else(half_of_available_memory),
-        states: None,
+        states: options.quick.then_some(QUICK_STATES),
     };
 
     let mut reports = Vec::new();
@@ -327,10 +355,13 @@ fn check(options: &Options) -> Result<ExitCode> {
     for (check, config) in checks.iter().zip(&configs) {
         let report = run(check, config, &limits);
         if !options.json {
-            let lines = report.to_string();
+            let lines = match options.quick {
+                true => report.in_short(),
+                false => report.to_string(),
+            };
             match options.destination.output {
                 Some(_) => text += &lines,
-                // At once: the next check may take long.
+                // At once, since the next check may take long.
                 None => output::print(&lines)?,
             }
         }
@@ -345,9 +376,10 @@ fn check(options: &Options) -> Result<ExitCode> {
     if options.json || options.destination.output.is_some() {
         options.destination.write(&text)?;
     }
-    let status = if reports.iter().any(|r| r.counterexample.is_some()) {
+    let is_cut = |report: &CheckReport| !report.complete && !report.is_at_limit_of_states();
+    let status = if reports.iter().any(|report| report.counterexample.is_some()) {
         BROKEN
-    } else if reports.iter().any(|r| !r.complete) {
+    } else if reports.iter().any(is_cut) {
         UNFINISHED
     } else {
         0
@@ -355,15 +387,16 @@ fn check(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(status))
 }
 
-fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> Report<'a> {
+fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> CheckReport<'a> {
     let bar = progress(config);
     let begin = Instant::now();
     let outcome = check.run(limits, &mut |coverage| show(&bar, begin, coverage));
     let counterexample = match &outcome.end {
         End::Broken(broken) => {
-            bar.set_message(format!("{config}: looking for the shortest run"));
+            bar.set_message(format!("{config}: searching for the shortest run"));
             let limits = Limits {
                 time: Some(limits.time.unwrap_or(SHORTENING).min(SHORTENING)),
+                states: None,
                 ..*limits
             };
             let broken = check.shorten(&limits, broken.clone());
@@ -376,10 +409,10 @@ fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> Report<'a> {
         _ => None,
     };
     bar.finish_and_clear();
-    Report::new(config, outcome, counterexample)
+    CheckReport::new(config, outcome, counterexample)
 }
 
-/// A line about the search, on a terminal.
+/// A line on a terminal that shows how far a check is.
 fn progress(config: &Config) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {wide_msg}").expect("it is well formed");
     let bar = ProgressBar::new_spinner()

@@ -1,21 +1,23 @@
-//! What came of a check, for people and for programs.
+//! The result of a check, as text and as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use lockworks_check::{Broken, Config, End, Event, Outcome, Site, Token, TraceStep};
+use lockworks_check::{
+    Broken, Config, End, Event, LIMIT_OF_STATES, Outcome, Site, Token, TraceStep,
+};
 use serde::{Serialize, Serializer};
 
 use crate::output;
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Serialize)]
-pub struct Report<'a> {
+pub struct CheckReport<'a> {
     #[serde(flatten)]
     config: &'a Config,
-    /// All states were looked at.
+    /// All states were explored.
     pub complete: bool,
-    /// Why not; none also if a promise is broken.
+    /// The limit that ended the check; none if a promise is broken.
     limit: Option<&'static str>,
     states: usize,
     transitions: usize,
@@ -23,16 +25,16 @@ pub struct Report<'a> {
     depth: usize,
     memory_bytes: usize,
     local_states: usize,
-    /// Reads may have been left out because of the staleness bound.
+    /// The staleness bound may have left out reads.
     cut: bool,
     seconds: f64,
     violations: usize,
-    /// How a promise was broken.
+    /// The run that breaks a promise.
     #[serde(flatten, serialize_with = "or_nulls")]
     pub counterexample: Option<Counterexample>,
-    /// Operations of the lock that were never done; empty if a promise is broken.
+    /// Operations of the lock that no run reached; empty if a promise is broken.
     uncovered: Vec<Uncovered>,
-    /// What the lock has counted; empty if a promise is broken.
+    /// The events that the lock counted; empty if a promise is broken.
     events: Vec<Event>,
 }
 
@@ -40,9 +42,9 @@ pub struct Report<'a> {
 pub struct Counterexample {
     /// The promise.
     pub broken: Broken,
-    /// The run.
+    /// The steps of the run.
     pub trace: Vec<TraceStep>,
-    /// It, to make again.
+    /// The run as a word to replay.
     pub token: String,
 }
 
@@ -92,8 +94,8 @@ struct Uncovered {
     operation: String,
 }
 
-impl<'a> Report<'a> {
-    /// Of how a check ended, and the run that breaks a promise if it did.
+impl<'a> CheckReport<'a> {
+    /// The report on a search, and on the run that breaks a promise if the search found one.
     pub fn new(
         config: &'a Config,
         outcome: Outcome,
@@ -127,9 +129,23 @@ impl<'a> Report<'a> {
             counterexample,
         }
     }
+
+    /// Whether the check ended at its limit of states.
+    pub fn is_at_limit_of_states(&self) -> bool {
+        self.limit == Some(LIMIT_OF_STATES)
+    }
+
+    /// One line, if no promise is broken.
+    pub fn in_short(&self) -> String {
+        let mut text = self.to_string();
+        if self.counterexample.is_none() {
+            text.truncate(text.find('\n').map_or(text.len(), |end| end + 1));
+        }
+        text
+    }
 }
 
-/// An event, and how the queue was after it.
+/// An event, and whether waiters were queued after it.
 fn counted(event: &Event) -> String {
     let queue = match (event.queued, event.empty) {
         (true, true) => "queued and empty",
@@ -139,10 +155,10 @@ fn counted(event: &Event) -> String {
     format!("{} ({queue})", event.name)
 }
 
-/// What the threads of a check do, which is no part of a lock.
+/// The file with the threads of a check, which is no part of a lock.
 const CLIENT: &str = "client.c";
 
-/// Operations never done, in files of which another one was: the lock's, not those of others.
+/// Operations that no run reached, in files of which a run reached another: those of this lock.
 fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
     let is_covered = |site: &Site| covered[site.number()];
     let files: BTreeSet<_> = Site::all()
@@ -164,7 +180,7 @@ fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
     found
 }
 
-impl fmt::Display for Report<'_> {
+impl fmt::Display for CheckReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.config)?;
         let states = grouped(self.states);
@@ -174,7 +190,7 @@ impl fmt::Display for Report<'_> {
                 return f.write_str(&run(found));
             }
             (None, Some(why)) => format!(
-                "not complete: {why}; {} states looked at, {} waiting, depth {}",
+                "not complete: {why}; {} states explored, {} waiting, depth {}",
                 grouped(self.states - self.waiting),
                 grouped(self.waiting),
                 self.depth
@@ -212,11 +228,11 @@ impl fmt::Display for Report<'_> {
             .iter()
             .map(|(file, lines)| format!("{file}:{}", lines.join(",")))
             .collect();
-        writeln!(f, "  never done: {}", files.join(" "))
+        writeln!(f, "  never reached: {}", files.join(" "))
     }
 }
 
-/// A run made again.
+/// A run that was replayed.
 #[derive(Serialize)]
 pub struct Replay<'a> {
     #[serde(flatten)]
@@ -228,7 +244,7 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Of a token.
+    /// The report on a token's run.
     pub fn new(token: &'a Token, found: &'a Counterexample) -> Self {
         Self {
             config: &token.config,
@@ -239,7 +255,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// The same in words.
+/// A run that was replayed, as text.
 pub fn replayed(token: &Token, found: &Counterexample) -> String {
     let mutation = mutation(token).map_or_else(String::new, |m| format!(", changed: {m}"));
     format!(
@@ -259,7 +275,7 @@ fn mutation(token: &Token) -> Option<String> {
     })
 }
 
-/// A table of the steps, and what to do with them.
+/// A table of the steps, and the command that replays them.
 fn run(found: &Counterexample) -> String {
     let queues = found.trace.iter().any(|step| !step.queue.is_empty());
     let header = [
@@ -288,8 +304,8 @@ fn run(found: &Counterexample) -> String {
         table.add_row(&cells[..columns]);
     }
     let shortest = match found.broken.shortest {
-        true => "Found by looking at the shortest runs first, step by step.",
-        false => "A shorter run may be there: none was found in the time.",
+        true => "No shorter run breaks a promise.",
+        false => "A shorter run may exist: none was found in time.",
     };
     format!(
         "{table}\n{shortest}\nreplay: lockworks check --replay {}\n",
@@ -297,7 +313,7 @@ fn run(found: &Counterexample) -> String {
     )
 }
 
-/// A number with its digits in threes.
+/// A number with commas between groups of three digits.
 pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
