@@ -10,9 +10,18 @@ use std::path::{Path, PathBuf};
 /// The directories of `locks/` that lock files include from by bare name.
 const LOCK_DIRECTORIES: [&str; 4] = ["locks", "locks/contract", "locks/parts", "locks/registry"];
 
-/// The root of the repository.
+/// From a crate's directory to the root of the repository.
+const TO_ROOT: &str = "../..";
+
+/// The root of the repository of which the running build script is a part. Not that of this crate
+/// when it was compiled: Cargo takes it as it is where a checkout and its build have been copied.
+///
+/// # Panics
+///
+/// If this is not a build script, since Cargo says where the crate is only to those.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    let crate_directory = std::env::var_os("CARGO_MANIFEST_DIR").expect("a build script");
+    Path::new(&crate_directory).join(TO_ROOT)
 }
 
 /// A C compiler that finds the lock headers and the headers in `world`, a directory relative to the
@@ -32,10 +41,7 @@ pub fn compiler(world: &str) -> cc::Build {
 /// Makes Cargo run the build script again when a file in `directory` changes. The directory is
 /// relative to the repository's root.
 pub fn watch(directory: &str) {
-    println!(
-        "cargo::rerun-if-changed={}",
-        root().join(directory).display()
-    );
+    println!("cargo::rerun-if-changed={TO_ROOT}/{directory}");
 }
 
 /// The C files in `directory`, sorted by name. The directory is relative to the repository's root.
