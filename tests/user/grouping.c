@@ -5,7 +5,8 @@
 #include "parking.h"
 
 static union lw_word word;
-static struct lw_node nodes[3];
+/* The last is only there so that the others are not the end of the queue. */
+static struct lw_node nodes[4];
 
 /* A waiter with this node that queues now, on `numa_node`, with grouping for so many waiters. */
 static struct lw_waiter queue(struct lw_node *node, uint16_t numa_node,
@@ -24,8 +25,8 @@ static void link_nodes(void)
 {
 	lw_store(&nodes[0].next, &nodes[1], relaxed);
 	lw_store(&nodes[1].next, &nodes[2], relaxed);
-	/* The tail is elsewhere: the last node has a successor of its own. */
-	lw_store(&nodes[2].next, &nodes[0], relaxed);
+	lw_store(&nodes[2].next, &nodes[3], relaxed);
+	lw_store(&nodes[3].numa_node, 3, relaxed);
 }
 
 static void check_waiter_of_the_same_numa_node_is_moved_ahead(void)
