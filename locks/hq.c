@@ -11,8 +11,8 @@
  * The first waiter in the queue of a NUMA node is its leader. It takes the place for all of them.
  * When the place comes to the front, the leader becomes queue head; when it has the lock, it makes
  * the waiter behind it queue head in its stead. So arrivals and hand-overs stay within a NUMA node.
- * When the fairness threshold is reached, or no waiter of the NUMA node is left, the place is given
- * up and the next one in the word's queue is served.
+ * When the fairness threshold is reached, or no waiter of the NUMA node is left, the place is
+ * left, and the next one in the word's queue is served.
  *
  * The queue of a NUMA node is a queue node in that NUMA node's memory, found by hashing the lock's
  * address. `next` and `locked` are its place in the word's queue. `waiters` names the lock that
@@ -66,7 +66,7 @@
 
 /*
  * NUMA mode pays while at most one hand-over in so many goes to another NUMA node. With only two or
- * three threads a NUMA node, a place is given up soon, and that costs the holder.
+ * three threads a NUMA node, a place is left soon, and that costs the holder.
  */
 #define LW_HQ_WORTH 8
 

@@ -207,7 +207,7 @@ static lw_always_inline int32_t lw_lockref_put_free(union lw_lockref *ref,
 
 	if (lw_lockref_lower(ref, lock, 1, &left) != LW_LOCKREF_DONE)
 		return -1;
-	/* What others did with their references comes before what we do after the last put. */
+	/* The uses of all other references come before what we do after the last put. */
 	if (left == 0)
 		lw_fence(acquire);
 	return left;

@@ -13,9 +13,9 @@
  * Orders: drawing a ticket and polling the served one acquire, unlocking releases. The mark
  * releases the slot, and the unlock that sees the mark acquires it.
  *
- * What a slot waits for is one word, made of ticket and lock. An interrupt that waits for a lock
- * too removes it, and the waiter that it interrupted then does not halt but polls again. Two waits
- * with the same word are both kicked, which is harmless, since a kick is a hint.
+ * A slot says what it waits for in one word, made of ticket and lock. An interrupt that waits for a
+ * lock too removes it, and the waiter that it interrupted then does not halt but polls again. Two
+ * waits with the same word are both kicked, which is harmless, since a kick is a hint.
  */
 #include "lock_type.h"
 #include "pvticket.h"

@@ -8,7 +8,7 @@
  * Arriving threads may steal, and so may queued waiters, the more often the closer they are to the
  * queue head. A waiter that steals leaves the queue from its place in the middle. So the lock never
  * stands idle for a thread that does not run, few threads compete for it at a time, and the queue
- * drains in order but for those that steal.
+ * drains in order except for those that steal.
  *
  * In a kernel this lock is for guests without paravirt spinlocks, and waiters only spin. In user
  * space they park (tunable unfair_park).

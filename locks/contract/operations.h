@@ -9,7 +9,7 @@
  *   sim     calls into a NUMA machine simulator with virtual time
  *   check   calls into a model checker with a weak memory model
  *
- * What an operation means that a world does not define is in world_defaults.h.
+ * world_defaults.h has the operations that a world need not define.
  *
  * Shared variables have the type lw_atomic(T), so that touching one in any other way does not
  * compile. `order` is one of
@@ -103,9 +103,9 @@
 /* The same, for a thread that has made many attempts. user: sleeps for 50 microseconds. */
 #define lw_pause_long() lw_world_pause_long()
 /*
- * Park: give up the CPU while *p == value, until woken or until the wait limit. May return early,
+ * Park: yield the CPU while *p == value, until woken or until the wait limit. May return early,
  * so the caller checks again. `p` is an lw_atomic(uint32_t). user: a futex. kernel: halts the
- * virtual CPU. sim: gives up the CPU. check: blocks, and wakes spuriously.
+ * virtual CPU. sim: yields the CPU. check: blocks, and wakes spuriously.
  */
 #define lw_park(p, value, limit) lw_world_park(p, value, limit)
 /*

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The contract, second half: what the slow path of a lock may know of its surroundings. The first
- * half is in operations.h. What an operation means that a world does not define is in
- * world_surroundings_defaults.h.
+ * half is in operations.h. world_surroundings_defaults.h has what a world need not define.
  */
 #ifndef LW_SURROUNDINGS_H
 #define LW_SURROUNDINGS_H
@@ -74,7 +73,7 @@ struct lw_slot_wanted {
 #define lw_is_priority() lw_world_is_priority()
 /*
  * The LW_NODE_QUEUES queues of a NUMA node, in its own memory, all zero at first. NULL while they
- * cannot be had.
+ * are not available.
  */
 #define lw_node_queues(numa_node) lw_world_node_queues(numa_node)
 
@@ -111,8 +110,8 @@ struct lw_slot_wanted {
 /* The same, scattered over 64 bits by the golden ratio (Fibonacci hashing). */
 #define lw_scattered(p) (lw_identity(p) / sizeof(*(p)) * 0x9e3779b97f4a7c15)
 /*
- * What *p seems to be, 0 to n - 1. The memory may be another's by now: a hint, which may be
- * anything. check: every value is explored.
+ * The value that *p seems to have, 0 to n - 1. The memory may be another's by now: a hint, which
+ * may be anything. check: every value is explored.
  */
 #define lw_hint(p, n) lw_world_hint(p, n)
 /* The 2^lw_parked_heads_bits() entries of parked_heads.h, all zero at first. */

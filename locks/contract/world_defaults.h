@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What an operation of the contract is in a world that does not define it: the operation that it
+ * The operations of the contract that a world need not define: each is then the operation that it
  * refines. Each block names the worlds that do define it.
  */
 #ifndef LW_WORLD_DEFAULTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What an operation of surroundings.h is in a world that does not define it. Each block names the
- * worlds that do define it.
+ * The operations of surroundings.h that a world need not define. Each block names the worlds that
+ * do define it.
  */
 #ifndef LW_WORLD_SURROUNDINGS_DEFAULTS_H
 #define LW_WORLD_SURROUNDINGS_DEFAULTS_H

@@ -25,8 +25,8 @@
  * A store to the pending byte writes the service bits as well. It loses no change of theirs, since
  * they do not change while the pending bit is set.
  *
- * The word of an unlocked lock is zero but for its service bits. The highest slots are reserved: as
- * tails they stand for the queues of NUMA nodes (hq.c).
+ * The word of an unlocked lock is zero except for its service bits. The highest slots are reserved:
+ * as tails they stand for the queues of NUMA nodes (hq.c).
  */
 #ifndef LW_LOCK_WORD_H
 #define LW_LOCK_WORD_H

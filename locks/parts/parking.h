@@ -9,9 +9,9 @@
  *       lw_hand_over_head()       and its successor is head       (parking_queue.h)
  *   lw_parking_unlock_slow()  an unlock wakes a parked head       (parking_release.h)
  *
- * What a lock does differently, it says in a lw_parking_policy (parking_policy.h). The states of
- * the lock word are in parking_word.h, those of a queue node in parking_queue.h, those of the queue
- * head in parking_head.h.
+ * A lock says in a lw_parking_policy (parking_policy.h) how it differs from the others. The states
+ * of the lock word are in parking_word.h, those of a queue node in parking_queue.h, those of the
+ * queue head in parking_head.h.
  *
  * Promises: mutual exclusion; no waiter is lost: a head that parks is in the table of parked heads
  * before any thread can unlock past it, or is woken by its bounded park; correct without a free

@@ -3,7 +3,7 @@
  * How the waiters of a lock behave that park: the policy that each lock of the family (pv, pv42,
  * unfair, mutex) fills in, and what one waiter carries through its wait.
  *
- * To park is to give up the CPU until another thread wakes the waiter. In a guest the virtual CPU
+ * To park is to yield the CPU until another thread wakes the waiter. In a guest the virtual CPU
  * halts and is kicked.
  */
 #ifndef LW_PARKING_POLICY_H

@@ -154,7 +154,7 @@ static lw_always_inline void lw_hand_over_head(union lw_word *lock, uint32_t tai
 	while (node && !lw_make_head(lock, node, holds_lock, policy)) {
 		struct lw_node *next;
 
-		/* What the waiter did to the slot that it abandoned */
+		/* acquire: all that the waiter did to the slot that it abandoned */
 		lw_fence(acquire);
 		tail = lw_load(&node->tail, relaxed);
 		next = lw_queue_next(lock, node, tail);
