@@ -1,11 +1,8 @@
 //! The machines that kernels are built and booted for, and all in which they differ here.
 
 use std::fmt;
-use std::path::Path;
 
-use super::config::Variant;
-use super::qemu::comma;
-use super::tools::{Tool, tool};
+use super::variant::Variant;
 
 /// An architecture, and the machine of it that is emulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,61 +51,6 @@ impl Arch {
         match self {
             Self::X86_64 => &[],
             Self::Arm64 => &["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"],
-        }
-    }
-
-    /// What building for it takes, beside what building takes.
-    pub(crate) fn building(self) -> &'static [Tool] {
-        const ARM64: [Tool; 1] = [tool("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu")];
-        match self {
-            Self::X86_64 => &[],
-            Self::Arm64 => &ARM64,
-        }
-    }
-
-    /// What booting takes, beside what booting takes.
-    pub(crate) fn booting(self) -> &'static [Tool] {
-        const X86_64: [Tool; 2] = [
-            tool("qemu-system-x86_64", "qemu-system-x86"),
-            tool("busybox", "busybox-static"),
-        ];
-        const ARM64: [Tool; 1] = [tool("qemu-system-aarch64", "qemu-system-arm")];
-        match self {
-            Self::X86_64 => &X86_64,
-            Self::Arm64 => &ARM64,
-        }
-    }
-
-    /// The program that emulates it.
-    pub(crate) fn emulator(self) -> &'static str {
-        match self {
-            Self::X86_64 => "qemu-system-x86_64",
-            Self::Arm64 => "qemu-system-aarch64",
-        }
-    }
-
-    /// The board and its CPUs, as QEMU is told.
-    pub(crate) fn board(self, hypervisor: bool) -> Vec<String> {
-        let words = match (self, hypervisor) {
-            (Self::X86_64, true) => ["-machine", "q35", "-cpu", "max,hypervisor=on"],
-            (Self::X86_64, false) => ["-machine", "q35", "-cpu", "max,hypervisor=off"],
-            // The older interrupt controller has no more than 8 CPUs.
-            (Self::Arm64, _) => ["-machine", "virt,gic-version=3", "-cpu", "max"],
-        };
-        words.map(str::to_owned).into()
-    }
-
-    /// A second serial line into `file`, as QEMU is told. The guest knows it as `channel`.
-    pub(crate) fn channel_into(self, file: &Path) -> Vec<String> {
-        match self {
-            Self::X86_64 => vec!["-serial".to_owned(), format!("file:{}", comma(file))],
-            // The board has one; this one is on its PCI bus.
-            Self::Arm64 => vec![
-                "-chardev".to_owned(),
-                format!("file,id=channel,path={}", comma(file)),
-                "-device".to_owned(),
-                "pci-serial,chardev=channel".to_owned(),
-            ],
         }
     }
 

@@ -9,10 +9,12 @@ use std::thread;
 use super::arch::Arch;
 use super::cache::{Cache, Progress};
 use super::children::{self, Ending, Running};
-use super::config::{self, Variant};
+use super::config;
 use super::error::{Attempt, Error, Result};
 use super::file_lock::FileLock;
-use super::source::{Tree, Version};
+use super::source::Tree;
+use super::variant::Variant;
+use super::version::Version;
 
 /// A kernel that has been built. Nobody builds it anew until it is released or dropped.
 #[derive(Debug)]

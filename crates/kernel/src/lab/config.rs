@@ -1,47 +1,16 @@
 //! Kernel configurations: what is asked for, and whether the kernel's own rules allowed it.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use include_dir::{Dir, include_dir};
 
 use super::arch::Arch;
 use super::error::{Error, Result};
-use super::source::Version;
+use super::variant::Variant;
+use super::version::Version;
 
 /// What the guests are made of.
 pub(crate) static GUEST: Dir = include_dir!("$CARGO_MANIFEST_DIR/guest");
-
-/// A way to configure a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    /// Spinlocks called directly.
-    Native,
-    /// Spinlocks called through `pv_ops`.
-    Paravirt,
-    /// With lockdep, its self-tests and a detector of data races.
-    Debug,
-}
-
-impl Variant {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Native, Self::Paravirt, Self::Debug];
-
-    /// As it is called.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Paravirt => "paravirt",
-            Self::Debug => "debug",
-        }
-    }
-}
-
-impl fmt::Display for Variant {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// All that is asked of a configuration, in the kernel's own format.
 pub(crate) fn requested(arch: Arch, version: Version, variant: Variant) -> String {

@@ -11,7 +11,7 @@ use super::tools::{self, Tool};
 pub(crate) const SUITE: &str = "bookworm";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-const TOOLS: [Tool; 1] = [tools::tool("mmdebstrap", "mmdebstrap")];
+const TOOLS: [Tool; 1] = [tools::program("mmdebstrap", "mmdebstrap")];
 
 /// An archive of what mmdebstrap makes of these options.
 pub(crate) fn archive(

@@ -10,8 +10,8 @@ use super::error::{Attempt, Result};
 use super::tools::{self, Tool};
 
 const TOOLS: [Tool; 2] = [
-    tools::tool("mke2fs", "e2fsprogs"),
-    tools::tool("tar", "tar"),
+    tools::program("mke2fs", "e2fsprogs"),
+    tools::program("tar", "tar"),
 ];
 
 const PACKAGES: &str = "nginx-light,wrk,tcc,libc6-dev,make";

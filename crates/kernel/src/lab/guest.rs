@@ -7,12 +7,14 @@ use std::time::Duration;
 use super::build::Built;
 use super::busybox;
 use super::cache::Cache;
-use super::config::Variant;
 use super::console::{self, Complaint, Kind, complaints};
+use super::emulation::Emulation;
 use super::error::{Attempt, Result};
 use super::initramfs::{self, Entry};
-use super::qemu::{Emulation, End, Input, Machine, Patience};
+use super::machine::{Input, Machine};
+use super::qemu::{End, Patience};
 use super::topology::Topology;
+use super::variant::Variant;
 
 /// A slow path that the kernel's spinlocks can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

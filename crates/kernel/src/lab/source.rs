@@ -1,6 +1,5 @@
 //! Kernel sources: from Debian's package, or the user's own tree.
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,50 +8,8 @@ use super::children::{self, Ending};
 use super::error::{Attempt, Error, Result};
 use super::file_lock::FileLock;
 use super::tools;
+use super::version::Version;
 use crate::{Series, State};
-
-/// A long-term kernel that Lockworks goes into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// Linux 6.12.
-    V6_12,
-    /// Linux 6.1.
-    V6_1,
-}
-
-impl Version {
-    /// All of them, newest first.
-    pub const ALL: [Self; 2] = [Self::V6_12, Self::V6_1];
-
-    /// As it is called.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::V6_12 => "6.12",
-            Self::V6_1 => "6.1",
-        }
-    }
-
-    /// That of a tree which Lockworks goes into.
-    fn of(tree: &crate::Tree) -> Result<Self> {
-        let found = tree.version().to_string();
-        let of = |known: &Self| found == known.name() || found.starts_with(&format!("{known}."));
-        Self::ALL.into_iter().find(of).ok_or_else(|| {
-            Error::Refused(format!(
-                "no configuration is known to build Linux {found} for a guest"
-            ))
-        })
-    }
-
-    fn package(self) -> String {
-        format!("linux-source-{}", self.name())
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A tree to build from. Nobody changes a cached one while this is there.
 #[derive(Debug)]
@@ -74,7 +31,7 @@ impl Tree {
         let opened = crate::Tree::open(&path, &series)?;
         match crate::status(&series, &opened)?.state {
             State::Applied => Ok(Self {
-                version: Version::of(&opened)?,
+                version: version_of(&opened)?,
                 name: format!(
                     "{:016x}",
                     xxhash_rust::xxh3::xxh3_64(path.as_os_str().as_encoded_bytes())
@@ -110,6 +67,23 @@ impl Tree {
     }
 }
 
+/// Finds the version of a tree that the series supports.
+fn version_of(tree: &crate::Tree) -> Result<Version> {
+    let found = tree.version().to_string();
+    let of = |known: &Version| found == known.name() || found.starts_with(&format!("{known}."));
+    Version::ALL.into_iter().find(of).ok_or_else(|| {
+        Error::Refused(format!(
+            "there is no guest configuration for Linux {found}; give a tree of {}",
+            Version::ALL.map(Version::name).join(" or ")
+        ))
+    })
+}
+
+/// The Debian package with the sources of a kernel.
+fn package_of(version: Version) -> String {
+    format!("linux-source-{version}")
+}
+
 /// What Lockworks edits of the cached sources, as it was.
 fn originals(version: Version) -> String {
     format!("originals-{version}")
@@ -117,7 +91,7 @@ fn originals(version: Version) -> String {
 
 /// The sources as Debian packs them, unpacked.
 fn unpacked(version: Version, cache: &Cache, progress: Progress) -> Result<PathBuf> {
-    let package = version.package();
+    let package = package_of(version);
     let path = cache.path(&format!("tree-{version}"));
     let stamp = cache.path(&format!("tree-{version}.stamp"));
     let installed = PathBuf::from(format!("/usr/src/{package}.tar.xz"));
@@ -165,7 +139,7 @@ fn identity(archive: &Path) -> String {
 
 /// Debian's archive: installed, or else fetched into the cache.
 fn archive(version: Version, cache: &Cache, progress: Progress) -> Result<PathBuf> {
-    let package = version.package();
+    let package = package_of(version);
     let within = format!("usr/src/{package}.tar.xz");
     let installed = Path::new("/").join(&within);
     let fetched = cache.path("packages").join(&package);

@@ -4,51 +4,51 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::arch::Arch;
-use super::busybox;
 use super::cache::{Cache, Progress};
 use super::children::{self, Ending, Running};
 use super::error::{Attempt, Error, Result};
 
-/// Something that must be there, and the package that brings it.
+/// A program or file that must be installed, and the Debian package that brings it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
-    file: &'static str,
+    presence: Presence,
     package: &'static str,
 }
 
-pub(crate) const fn tool(file: &'static str, package: &'static str) -> Tool {
-    Tool { file, package }
+/// How the presence of a tool is found out.
+#[derive(Clone, Copy, Debug)]
+enum Presence {
+    Program(&'static str),
+    File(&'static str),
+    Check(fn() -> bool),
 }
 
-/// To build a kernel.
-const BUILDING: [Tool; 11] = [
-    tool("make", "make"),
-    tool("gcc", "gcc"),
-    tool("flex", "flex"),
-    tool("bison", "bison"),
-    tool("bc", "bc"),
-    tool("perl", "perl"),
-    tool("tar", "tar"),
-    tool("xz", "xz-utils"),
-    tool("depmod", "kmod"),
-    tool("setpriv", "util-linux"),
-    tool("/usr/include/gelf.h", "libelf-dev"),
-];
-
-/// To boot one.
-const BOOTING: [Tool; 1] = [tool("setpriv", "util-linux")];
-
-/// Sees that all is there that building a kernel takes.
-pub fn provide_to_build(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
-    provide(&[&BUILDING, arch.building()].concat(), cache, progress)
+/// A program, by its name, that a package brings.
+pub(crate) const fn program(name: &'static str, package: &'static str) -> Tool {
+    let presence = Presence::Program(name);
+    Tool { presence, package }
 }
 
-/// Sees that all is there that building a kernel and booting it takes.
-pub fn provide_to_boot(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
-    let all = [&BOOTING, arch.booting(), &BUILDING, arch.building()].concat();
-    provide(&all, cache, progress)?;
-    busybox::provide(arch, cache, progress)
+/// A file, by its path, that a package brings.
+pub(crate) const fn file(path: &'static str, package: &'static str) -> Tool {
+    let presence = Presence::File(path);
+    Tool { presence, package }
+}
+
+/// A tool that is present if a function says so.
+pub(crate) const fn checked(is_present: fn() -> bool, package: &'static str) -> Tool {
+    let presence = Presence::Check(is_present);
+    Tool { presence, package }
+}
+
+impl Tool {
+    fn is_present(&self) -> bool {
+        match self.presence {
+            Presence::Program(name) => find(name).is_some(),
+            Presence::File(path) => Path::new(path).exists(),
+            Presence::Check(is_present) => is_present(),
+        }
+    }
 }
 
 /// Sees that all are there. Root gets those that are missing installed.
@@ -73,20 +73,12 @@ pub(crate) fn provide(tools: &[Tool], cache: &Cache, progress: Progress) -> Resu
 fn missing(tools: &[Tool]) -> Vec<&'static str> {
     let mut packages: Vec<&str> = tools
         .iter()
-        .filter(|tool| !is_there(tool))
+        .filter(|tool| !tool.is_present())
         .map(|tool| tool.package)
         .collect();
     packages.sort_unstable();
     packages.dedup();
     packages
-}
-
-fn is_there(tool: &Tool) -> bool {
-    match tool.file {
-        "busybox" => busybox::installed().is_ok(),
-        path if path.starts_with('/') => Path::new(path).exists(),
-        program => find(program).is_some(),
-    }
 }
 
 /// Installs Debian packages. Takes root.
@@ -148,9 +140,16 @@ mod tests {
     #[test]
     fn names_the_package() {
         let tools = [
-            tool("sh", "dash"),
-            tool("no-such-program", "no-such-package"),
+            program("sh", "dash"),
+            file("/etc/passwd", "base-passwd"),
+            checked(|| true, "anything"),
+            program("no-such-program", "no-such-package"),
+            file("/no/such/file", "no-such-library"),
+            checked(|| false, "no-such-tool"),
         ];
-        assert_eq!(missing(&tools), ["no-such-package"]);
+        assert_eq!(
+            missing(&tools),
+            ["no-such-library", "no-such-package", "no-such-tool"]
+        );
     }
 }

@@ -1,0 +1,60 @@
+//! The Debian packages that building and booting kernels need.
+
+use super::arch::Arch;
+use super::busybox;
+use super::cache::{Cache, Progress};
+use super::error::Result;
+use super::tools::{self, Tool, checked, file, program};
+
+/// What building a kernel needs on every architecture.
+const BUILDING: [Tool; 11] = [
+    program("make", "make"),
+    program("gcc", "gcc"),
+    program("flex", "flex"),
+    program("bison", "bison"),
+    program("bc", "bc"),
+    program("perl", "perl"),
+    program("tar", "tar"),
+    program("xz", "xz-utils"),
+    program("depmod", "kmod"),
+    program("setpriv", "util-linux"),
+    file("/usr/include/gelf.h", "libelf-dev"),
+];
+
+/// What booting a kernel needs on every architecture.
+const BOOTING: [Tool; 1] = [program("setpriv", "util-linux")];
+
+/// What building for an architecture needs besides.
+fn building_for(arch: Arch) -> &'static [Tool] {
+    const ARM64: [Tool; 1] = [program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu")];
+    match arch {
+        Arch::X86_64 => &[],
+        Arch::Arm64 => &ARM64,
+    }
+}
+
+/// What booting on an architecture needs besides.
+fn booting_on(arch: Arch) -> &'static [Tool] {
+    const X86_64: [Tool; 2] = [
+        program("qemu-system-x86_64", "qemu-system-x86"),
+        checked(|| busybox::installed().is_ok(), "busybox-static"),
+    ];
+    const ARM64: [Tool; 1] = [program("qemu-system-aarch64", "qemu-system-arm")];
+    match arch {
+        Arch::X86_64 => &X86_64,
+        Arch::Arm64 => &ARM64,
+    }
+}
+
+/// Provides everything that building a kernel needs: root installs what is missing.
+pub fn provide_to_build(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
+    let all = [&BUILDING, building_for(arch)].concat();
+    tools::provide(&all, cache, progress)
+}
+
+/// Provides everything that building and booting a kernel needs: root installs what is missing.
+pub fn provide_to_boot(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
+    let all = [&BOOTING, booting_on(arch), &BUILDING, building_for(arch)].concat();
+    tools::provide(&all, cache, progress)?;
+    busybox::provide(arch, cache, progress)
+}

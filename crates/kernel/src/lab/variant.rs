@@ -1,0 +1,34 @@
+//! The configurations in which kernels are built.
+
+use std::fmt;
+
+/// A way to configure a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Spinlocks called directly.
+    Native,
+    /// Spinlocks called through `pv_ops`.
+    Paravirt,
+    /// With lockdep, its self-tests and a detector of data races.
+    Debug,
+}
+
+impl Variant {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Native, Self::Paravirt, Self::Debug];
+
+    /// As it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Paravirt => "paravirt",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
