@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::output;
 use crate::plot::{self, Panel, Point, Series};
-use crate::sim;
 use crate::published;
+use crate::sim;
 use crate::torture::{self, Host, Pin, Plan, Preset, Results, Subject, Workload, scaled};
 
 /// Which lock should I use? Measures all on this machine, simulates them on one with four sockets.

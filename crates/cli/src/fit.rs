@@ -6,8 +6,8 @@ use anyhow::Result;
 use lockworks_experiments::{Candidates, FitPlan, FitResult, fit};
 
 use crate::output::Destination;
-use crate::sim::progress;
 use crate::published;
+use crate::sim::progress;
 
 /// Fit values of machine, workload or model to a few points of a published table
 #[derive(clap::Args)]

@@ -11,9 +11,9 @@ use lockworks_machine::Mark;
 use serde::Serialize;
 
 use crate::output::{self, Destination};
+use crate::published;
 use crate::sim::progress;
 use crate::table::Table;
-use crate::published;
 
 /// Simulate a published table and compare every figure
 #[derive(clap::Args)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use lockworks_kernel::lab::{Cache, Input, Patience, Task};
+use lockworks_kernel::lab::{Cache, Input, Task, WaitLimits};
 
 use super::guest::{Machine, Source, Steps, lock, verdict};
 use super::run;
@@ -13,7 +13,7 @@ use super::run;
 /// Boot a kernel to a shell.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct BootArgs {
     #[command(flatten)]
     source: Source,
 
@@ -45,7 +45,7 @@ Examples:
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &BootArgs) -> Result<ExitCode> {
     let lock = args.lock.as_deref().map(lock).transpose()?;
     args.machine.check(&args.source, lock)?;
     if let Some(command) = &args.command {
@@ -56,15 +56,15 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let steps = Steps::new();
     let built = args.source.build_to_boot(&cache, &steps)?;
     steps.end();
-    let usual = args.machine.patience(args.source.config());
-    let patience = match io::stdin().is_terminal() {
-        true => Patience {
+    let usual = args.machine.limits(args.source.config());
+    let limits = match io::stdin().is_terminal() {
+        true => WaitLimits {
             step: FOREVER,
             ..usual
         },
         false => usual,
     };
-    let guest = args.machine.guest(&built, lock, Input::Ours, patience)?;
+    let guest = args.machine.guest(&built, lock, Input::Ours, limits)?;
     let judged = guest.run(&Task::shell(), &cache, &mut |_| {})?;
     verdict(&judged)
 }

@@ -11,7 +11,7 @@ use crate::output;
 /// Build a kernel with Lockworks in it; print where it is.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct BuildArgs {
     #[command(flatten)]
     source: Source,
 }
@@ -27,7 +27,7 @@ Examples:
   lockworks kernel build --tree ~/linux --config paravirt";
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &BuildArgs) -> Result<ExitCode> {
     args.source.check()?;
     let cache = Cache::open()?;
     let steps = Steps::new();

@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::value_parser;
 use comfy_table::{CellAlignment, ContentArrangement};
-use lockworks_kernel::lab::compare::{Plan, Run, Workload, compare};
+use lockworks_kernel::lab::compare::{ComparisonPlan, GuestRun, Workload, compare};
 use lockworks_kernel::lab::{
-    self, Arch, Cache, Emulation, Guest, Input, Lock, Patience, Topology, Tuning, Variant,
+    self, Arch, Cache, Emulation, Guest, Input, Lock, Topology, Tuning, Variant, WaitLimits,
 };
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ use crate::torture::scaled;
 /// Compare the locks that guests can have, in guests with more CPUs than there are here.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct CompareArgs {
     #[command(flatten)]
     sources: Sources,
 
@@ -98,9 +98,9 @@ Examples:
   lockworks kernel compare --modes pv,stock-pv --boot sysctl.kernel.pv_kick_ahead=1";
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &CompareArgs) -> Result<ExitCode> {
     let topology = Topology::new(1, args.cpus, args.memory)?;
-    let mut plan = Plan {
+    let mut plan = ComparisonPlan {
         modes: chosen("mode", &args.modes, &Lock::OF_GUESTS, Lock::name)?,
         workloads: chosen("workload", &args.workloads, &Workload::ALL, Workload::name)?,
         rounds: args.rounds,
@@ -122,7 +122,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let (directory, _used) = cache.new_run()?;
     let built = built.copy_to(directory)?;
 
-    let results = Results {
+    let results = ComparisonResults {
         version: built.version.name(),
         release: built.release.clone(),
         guest_cpus: args.cpus,
@@ -136,14 +136,14 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         runs: Vec::new(),
     };
     let results = Arc::new(Mutex::new(results));
-    let lock = |results: &Mutex<Results>| {
+    let lock = |results: &Mutex<ComparisonResults>| {
         results
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     };
     let (json, destination) = (args.json, args.destination.clone());
-    let give = move |results: &Results| destination.write(&results.text(json)?);
+    let give = move |results: &ComparisonResults| destination.write(&results.text(json)?);
     output::when_interrupted({
         let (results, give) = (Arc::clone(&results), give.clone());
         move || {
@@ -165,7 +165,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         boot: &args.boot.words,
         console: None,
         input: Input::Nothing,
-        patience: args.patience(),
+        limits: args.limits(),
     };
     let compared = compare(&plan, &built, &guest, &cache, &progress, &mut |run| {
         let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +203,7 @@ fn chosen<T: Copy + PartialEq>(
     Ok(chosen)
 }
 
-impl Args {
+impl CompareArgs {
     fn reference(&self, modes: &[Lock]) -> Result<Lock> {
         let usual = match modes.contains(&Lock::StockPv) {
             true => Lock::StockPv,
@@ -220,9 +220,9 @@ impl Args {
         Ok(reference)
     }
 
-    fn patience(&self) -> Patience {
+    fn limits(&self) -> WaitLimits {
         let timeout = Duration::from_secs(self.timeout.into());
-        Patience {
+        WaitLimits {
             boot: timeout,
             step: timeout + Duration::from_secs(self.seconds.into()),
         }
@@ -231,7 +231,7 @@ impl Args {
 
 /// What all guests came to.
 #[derive(Clone)]
-struct Results {
+struct ComparisonResults {
     version: &'static str,
     release: String,
     guest_cpus: u32,
@@ -242,12 +242,12 @@ struct Results {
     reference: &'static str,
     modes: Vec<&'static str>,
     workloads: Vec<Workload>,
-    runs: Vec<Run>,
+    runs: Vec<GuestRun>,
 }
 
 /// As JSON.
 #[derive(Serialize)]
-struct Report<'a> {
+struct ComparisonReport<'a> {
     version: &'a str,
     release: &'a str,
     guest_cpus: u32,
@@ -257,14 +257,14 @@ struct Report<'a> {
     rounds: u32,
     interrupted: bool,
     reference: &'a str,
-    rows: Vec<Row>,
-    runs: &'a [Run],
+    rows: Vec<ComparisonRow>,
+    runs: &'a [GuestRun],
     command: Vec<String>,
 }
 
 /// A workload with a mode.
 #[derive(Serialize)]
-struct Row {
+struct ComparisonRow {
     workload: &'static str,
     mode: &'static str,
     unit: &'static str,
@@ -299,12 +299,12 @@ impl Spread {
     }
 }
 
-impl Results {
-    fn of_mode(&self, mode: &str) -> impl Iterator<Item = &Run> {
+impl ComparisonResults {
+    fn of_mode(&self, mode: &str) -> impl Iterator<Item = &GuestRun> {
         self.runs.iter().filter(move |run| run.mode == mode)
     }
 
-    fn row(&self, workload: Workload, mode: &'static str) -> Row {
+    fn row(&self, workload: Workload, mode: &'static str) -> ComparisonRow {
         let name = workload.name();
         let references: BTreeMap<u32, f64> = self
             .of_mode(self.reference)
@@ -323,7 +323,7 @@ impl Results {
         let max_min = (workload == Workload::Locktorture)
             .then(|| Spread::of(most))
             .flatten();
-        Row {
+        ComparisonRow {
             workload: name,
             mode,
             unit: workload.unit(),
@@ -336,7 +336,7 @@ impl Results {
         }
     }
 
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<ComparisonRow> {
         let workloads = self.workloads.iter();
         workloads
             .flat_map(|workload| self.modes.iter().map(|mode| self.row(*workload, mode)))
@@ -345,7 +345,7 @@ impl Results {
 
     fn text(&self, json: bool) -> Result<String> {
         match json {
-            true => output::json(&Report {
+            true => output::json(&ComparisonReport {
                 version: self.version,
                 release: &self.release,
                 guest_cpus: self.guest_cpus,
@@ -386,7 +386,7 @@ impl Results {
         }
         text.push_str(&format!("{table}\n"));
         let complaints = self.runs.iter().filter(|run| !run.complaints.is_empty());
-        for Run {
+        for GuestRun {
             mode,
             round,
             complaints,
@@ -420,7 +420,7 @@ impl Results {
     }
 }
 
-fn cells(row: &Row) -> [String; 9] {
+fn cells(row: &ComparisonRow) -> [String; 9] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let range = row.min.zip(row.max);
     [

@@ -10,8 +10,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::value_parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use lockworks_kernel::lab::{
-    self, Arch, Built, Cache, Emulation, Guest, Input, Judged, Lock, Patience, Topology, Tree,
-    Tuning, Variant, Version,
+    self, Arch, Built, Cache, Emulation, Guest, GuestVerdict, Input, Lock, Topology, Tree, Tuning,
+    Variant, Version, WaitLimits,
 };
 
 use crate::names::by_name;
@@ -262,8 +262,8 @@ impl Machine {
     }
 
     /// How long to wait for the next word of a guest.
-    pub fn patience(&self, config: Variant) -> Patience {
-        Patience::new(config, self.emulation(), self.cpus)
+    pub fn limits(&self, config: Variant) -> WaitLimits {
+        WaitLimits::new(config, self.emulation(), self.cpus)
     }
 
     /// The guest's CPUs, nodes and memory.
@@ -277,7 +277,7 @@ impl Machine {
         built: &'a Built,
         lock: Option<Lock>,
         input: Input,
-        patience: Patience,
+        limits: WaitLimits,
     ) -> Result<Guest<'a>> {
         ensure!(
             built.arch != Arch::X86_64
@@ -299,7 +299,7 @@ impl Machine {
             boot: &self.boot.words,
             console: self.console.as_deref(),
             input,
-            patience,
+            limits,
         })
     }
 }
@@ -308,7 +308,7 @@ impl Machine {
 pub const FAILED: u8 = 1;
 
 /// Tells of all complaints; the exit status is 1 if there is one.
-pub fn verdict(judged: &Judged) -> Result<ExitCode> {
+pub fn verdict(judged: &GuestVerdict) -> Result<ExitCode> {
     for complaint in &judged.complaints {
         eprintln!("lockworks: FAIL: {}", complaint.kind);
         for line in &complaint.lines {

@@ -25,13 +25,13 @@ pub struct Args {
 enum Command {
     Apply(apply::ApplyArgs),
     Revert(apply::RevertArgs),
-    Status(status::Args),
-    Series(series::Args),
-    Build(build::Args),
-    Boot(boot::Args),
-    Torture(Box<torture::Args>),
-    Run(run::Args),
-    Compare(compare::Args),
+    Status(status::StatusArgs),
+    Series(series::SeriesArgs),
+    Build(build::BuildArgs),
+    Boot(boot::BootArgs),
+    Torture(Box<torture::TortureArgs>),
+    Run(run::RunArgs),
+    Compare(compare::CompareArgs),
 }
 
 pub fn command(args: &Args) -> Result<ExitCode> {

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{ValueEnum, value_parser};
-use lockworks_kernel::lab::{self, Arch, Cache, Input, Lock, Patience, Said, Task};
+use lockworks_kernel::lab::{self, Arch, Cache, GuestMessage, Input, Lock, Task, WaitLimits};
 
 use super::guest::{Machine, Source, Steps, lock, verdict};
 
 /// Run a command in a guest and judge what its kernel says.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct RunArgs {
     #[command(flatten)]
     source: Source,
 
@@ -93,7 +93,7 @@ impl Workload {
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &RunArgs) -> Result<ExitCode> {
     let lock = args.lock.as_deref().map(lock).transpose()?;
     args.machine.check(&args.source, lock)?;
     let task = match (&args.workload, &args.script, args.command.as_slice()) {
@@ -119,17 +119,19 @@ pub fn in_guest(
     let cache = Cache::open()?;
     let steps = Steps::new();
     let built = source.build_to_boot(&cache, &steps)?;
-    let usual = machine.patience(source.config());
-    let patience = Patience {
+    let usual = machine.limits(source.config());
+    let limits = WaitLimits {
         step: timeout.map_or(usual.step, |seconds| Duration::from_secs(seconds.into())),
         ..usual
     };
-    let guest = machine.guest(&built, lock, Input::Nothing, patience)?;
+    let guest = machine.guest(&built, lock, Input::Nothing, limits)?;
     steps.begin("booting");
     let mut printed = Ok(());
     let judged = guest.run(task, &cache, &mut |said| match said {
-        Said::Output(line) if printed.is_ok() => printed = steps.print(&format!("{line}\n")),
-        Said::Word(word, _) if word == "up" => steps.begin("running"),
+        GuestMessage::Output(line) if printed.is_ok() => {
+            printed = steps.print(&format!("{line}\n"))
+        }
+        GuestMessage::Word(word, _) if word == "up" => steps.begin("running"),
         _ => {}
     })?;
     steps.end();

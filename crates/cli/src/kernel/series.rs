@@ -11,7 +11,7 @@ use crate::output;
 /// Write Lockworks as a patch series to a kernel's source tree.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct SeriesArgs {
     /// Top directory of a Linux source tree; it is only read
     tree: PathBuf,
 
@@ -39,7 +39,7 @@ Examples:
   git -C linux-6.12 am \"$PWD\"/patches/*.patch";
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &SeriesArgs) -> Result<ExitCode> {
     let series = Series::embedded()?;
     let tree = Tree::open(&args.tree, &series)?;
     let author = Author::of(tree.root(), args.from.as_deref())?;

@@ -11,7 +11,7 @@ use crate::output;
 /// Say whether Lockworks is in a kernel's source tree.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct StatusArgs {
     /// Top directory of a Linux source tree
     tree: PathBuf,
 
@@ -32,7 +32,7 @@ Examples:
   lockworks kernel status linux-6.12 --json";
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &StatusArgs) -> Result<ExitCode> {
     let series = Series::embedded()?;
     let tree = Tree::open(&args.tree, &series)?;
     let status = lockworks_kernel::status(&series, &tree)?;

@@ -8,7 +8,8 @@ use clap::builder::PossibleValuesParser;
 use clap::value_parser;
 use comfy_table::{CellAlignment, ContentArrangement};
 use lockworks_kernel::lab::{
-    Cache, Complaint, Input, Lock, Plan, Round, Subject, Tortured, torture,
+    Cache, Complaint, Input, Lock, TortureOutcome, TorturePlan, TortureRound, TortureSubject,
+    torture,
 };
 use serde::Serialize;
 
@@ -21,7 +22,7 @@ use crate::torture::scaled;
 /// Torture spinlocks in a guest with the kernel's own module.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct TortureArgs {
     #[command(flatten)]
     source: Source,
 
@@ -113,21 +114,26 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-fn subject(name: &str) -> Result<Subject> {
-    let locks = Lock::ALL.map(Subject::Lock).into_iter();
-    by_name("lock", name, locks.chain([Subject::Busted]), Subject::name)
+fn subject(name: &str) -> Result<TortureSubject> {
+    let locks = Lock::ALL.map(TortureSubject::Lock).into_iter();
+    by_name(
+        "lock",
+        name,
+        locks.chain([TortureSubject::Busted]),
+        TortureSubject::name,
+    )
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &TortureArgs) -> Result<ExitCode> {
     let plan = args.plan()?;
     let lock = match plan.subjects[..] {
-        [Subject::Lock(lock)] => Some(lock),
+        [TortureSubject::Lock(lock)] => Some(lock),
         _ => None,
     };
     let locks = plan.subjects.iter().filter_map(|subject| match subject {
-        Subject::Lock(lock) => Some(*lock),
-        Subject::Busted => None,
+        TortureSubject::Lock(lock) => Some(*lock),
+        TortureSubject::Busted => None,
     });
     args.machine.check(&args.source, locks)?;
     args.destination.check()?;
@@ -135,15 +141,15 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let cache = Cache::open()?;
     let steps = Steps::new();
     let built = args.source.build_to_boot(&cache, &steps)?;
-    let patience = args.machine.patience(args.source.config());
-    let guest = args.machine.guest(&built, lock, Input::Nothing, patience)?;
+    let limits = args.machine.limits(args.source.config());
+    let guest = args.machine.guest(&built, lock, Input::Nothing, limits)?;
     let tortured = torture(&plan, &guest, &cache, &|step| steps.begin(step))?;
     steps.end();
 
-    let reports: Vec<Report> = tortured
+    let reports: Vec<TortureReport> = tortured
         .subjects
         .iter()
-        .map(|(subject, rounds)| Report {
+        .map(|(subject, rounds)| TortureReport {
             version: built.version.name(),
             arch: built.arch.name(),
             config: args.source.config().name(),
@@ -152,7 +158,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             nodes: args.machine.nodes,
             cpus: args.machine.cpus,
             emulation: args.machine.emulation().name(),
-            ..Report::new(&plan, *subject, rounds, &tortured)
+            ..TortureReport::new(&plan, *subject, rounds, &tortured)
         })
         .collect();
     args.destination.write(&if args.json {
@@ -166,8 +172,8 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     verdict(&tortured.judged)
 }
 
-impl Args {
-    fn plan(&self) -> Result<Plan> {
+impl TortureArgs {
+    fn plan(&self) -> Result<TorturePlan> {
         let mut subjects = Vec::new();
         for name in &self.lock {
             let subject = subject(name)?;
@@ -176,11 +182,10 @@ impl Args {
             }
         }
         ensure!(
-            subjects.len() == 1 || !subjects.contains(&Subject::Busted),
+            subjects.len() == 1 || !subjects.contains(&TortureSubject::Busted),
             "busted is a type of locktorture, not a slow path; torture it alone"
         );
-        let for_good =
-            |subject: &&Subject| matches!(subject, Subject::Lock(lock) if !lock.takes_turns());
+        let for_good = |subject: &&TortureSubject| matches!(subject, TortureSubject::Lock(lock) if !lock.takes_turns());
         if let Some(lock) = subjects.iter().find(for_good) {
             ensure!(
                 subjects.len() == 1,
@@ -189,11 +194,11 @@ impl Args {
             );
         }
         ensure!(
-            !subjects.contains(&Subject::Lock(Lock::Hq)) || !self.kind.starts_with("raw_"),
+            !subjects.contains(&TortureSubject::Lock(Lock::Hq)) || !self.kind.starts_with("raw_"),
             "hq is tortured on spin_lock and spin_lock_irq, not {}; choose another --type",
             self.kind
         );
-        Ok(Plan {
+        Ok(TorturePlan {
             subjects,
             kind: self.kind.clone(),
             writers: self.writers.unwrap_or(self.machine.cpus),
@@ -207,7 +212,7 @@ impl Args {
 
 /// How a lock fared.
 #[derive(Default, Serialize)]
-struct Report {
+struct TortureReport {
     verdict: &'static str,
     lock: &'static str,
     /// Median of the rounds.
@@ -233,14 +238,19 @@ struct Report {
     hotplug: bool,
     /// How often a CPU was switched off, in all rounds of all locks.
     offlined: u64,
-    rounds: Vec<Round>,
+    rounds: Vec<TortureRound>,
     complaints: Vec<Complaint>,
     console: String,
     command: Vec<String>,
 }
 
-impl Report {
-    fn new(plan: &Plan, subject: Subject, rounds: &[Round], tortured: &Tortured) -> Self {
+impl TortureReport {
+    fn new(
+        plan: &TorturePlan,
+        subject: TortureSubject,
+        rounds: &[TortureRound],
+        tortured: &TortureOutcome,
+    ) -> Self {
         let judged = &tortured.judged;
         let mut counters = BTreeMap::new();
         for (name, count) in rounds.iter().flat_map(|round| &round.counters) {
@@ -283,7 +293,7 @@ impl Report {
     }
 }
 
-fn table(reports: &[Report]) -> String {
+fn table(reports: &[TortureReport]) -> String {
     let first = &reports[0];
     let mut text = format!(
         "Linux {} ({}, {}), {} CPUs on {} nodes, emulation {}. {}, {} writers, rounds of {} s: {}.\n",
@@ -324,7 +334,7 @@ fn table(reports: &[Report]) -> String {
     text
 }
 
-fn cells(report: &Report) -> [String; 7] {
+fn cells(report: &TortureReport) -> [String; 7] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let operations = || report.rounds.iter().map(|round| round.figures.operations);
     let range = operations().min().zip(operations().max());

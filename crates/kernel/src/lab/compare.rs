@@ -7,10 +7,13 @@ use serde::Serialize;
 
 use super::build::Built;
 use super::cache::{Cache, Progress};
-use super::console::{Complaint, Kind};
+use super::complaint::{Complaint, ComplaintKind};
 use super::error::Result;
-use super::guest::{Guest, Lock, Said, Task};
-use super::locktorture::Figures;
+use super::guest::Guest;
+use super::lock::Lock;
+use super::locktorture::TortureFigures;
+use super::message::GuestMessage;
+use super::task::Task;
 use super::torture;
 
 /// What the guests' CPUs do.
@@ -73,7 +76,7 @@ impl Workload {
 
 /// What to compare.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ComparisonPlan {
     /// The locks.
     pub modes: Vec<Lock>,
     /// What is done with each of them.
@@ -88,7 +91,7 @@ pub struct Plan {
 
 /// What a guest came to.
 #[derive(Clone, Debug, Serialize)]
-pub struct Run {
+pub struct GuestRun {
     /// Which round it was of.
     pub round: u32,
     /// Its lock.
@@ -96,7 +99,7 @@ pub struct Run {
     /// How much of each workload was done in a unit of time. One that did not end is missing.
     pub rates: BTreeMap<&'static str, f64>,
     /// What locktorture counted.
-    pub locktorture: Option<Figures>,
+    pub locktorture: Option<TortureFigures>,
     /// What the kernel's locks counted, all workloads together.
     pub counters: BTreeMap<String, u64>,
     /// What is wrong with it.
@@ -105,19 +108,19 @@ pub struct Run {
     pub console: PathBuf,
 }
 
-impl Run {
+impl GuestRun {
     /// Complaints that are no mere lack of speed.
     pub fn failures(&self) -> impl Iterator<Item = &Complaint> {
         self.complaints.iter().filter(|complaint| {
             !matches!(
                 complaint.kind,
-                Kind::Lockup | Kind::RcuStall | Kind::HungTask
+                ComplaintKind::Lockup | ComplaintKind::RcuStall | ComplaintKind::HungTask
             )
         })
     }
 }
 
-impl Plan {
+impl ComparisonPlan {
     /// Which locks have their guests in a round: each is first in its turn.
     fn order(&self, round: u32) -> Vec<Lock> {
         let mut modes = self.modes.clone();
@@ -146,12 +149,12 @@ impl Plan {
 
 /// Boots a guest for each lock in each round. `guest` makes one ready, `done` is told of each.
 pub fn compare<'a>(
-    plan: &Plan,
+    plan: &ComparisonPlan,
     built: &'a Built,
     guest: &dyn Fn(&'a Built, Lock) -> Guest<'a>,
     cache: &Cache,
     progress: Progress,
-    done: &mut dyn FnMut(Run),
+    done: &mut dyn FnMut(GuestRun),
 ) -> Result<()> {
     let all = plan.rounds as usize * plan.modes.len();
     let mut number = 0;
@@ -162,9 +165,9 @@ pub fn compare<'a>(
             let task = plan.task(built, guest.topology.cpus())?;
             let begin = format!("guest {number} of {all}, {}", mode.name());
             progress(&format!("{begin}: booting"));
-            let mut course = Course::default();
+            let mut course = WorkloadCourse::default();
             let judged = guest.run(&task, cache, &mut |said| {
-                if let Said::Word(word, rest) = said {
+                if let GuestMessage::Word(word, rest) = said {
                     if word == "workload" {
                         progress(&format!("{begin}: {rest}"));
                     }
@@ -173,7 +176,7 @@ pub fn compare<'a>(
             })?;
             let mut complaints = judged.complaints;
             complaints.extend(course.complaints(judged.refused));
-            done(Run {
+            done(GuestRun {
                 round: round + 1,
                 mode: mode.name(),
                 rates: course.rates,
@@ -189,17 +192,17 @@ pub fn compare<'a>(
 
 /// What a guest has said so far.
 #[derive(Default)]
-struct Course {
+struct WorkloadCourse {
     workload: Option<Workload>,
     rates: BTreeMap<&'static str, f64>,
     lasted: Option<f64>,
     log: Vec<String>,
-    locktorture: Option<Figures>,
+    locktorture: Option<TortureFigures>,
     counters: BTreeMap<String, u64>,
     failed: Vec<String>,
 }
 
-impl Course {
+impl WorkloadCourse {
     fn note(&mut self, word: &str, rest: &str) {
         match word {
             "workload" => self.workload = Workload::find(rest),
@@ -215,7 +218,7 @@ impl Course {
             "log" => self.log.push(rest.to_owned()),
             "counter" => self.counters.extend(torture::counter(rest)),
             "measured" => {
-                self.locktorture = Figures::read(self.log.iter().map(String::as_str));
+                self.locktorture = TortureFigures::read(self.log.iter().map(String::as_str));
                 let figures = self.locktorture.as_ref().zip(self.lasted);
                 self.rate(figures.map(|(figures, lasted)| figures.operations as f64 / lasted));
             }
@@ -245,7 +248,7 @@ impl Course {
             lines.push(format!("locktorture: fail {}, end {end}", figures.fail));
         }
         (!lines.is_empty()).then_some(Complaint {
-            kind: Kind::Task,
+            kind: ComplaintKind::Task,
             lines,
         })
     }
@@ -257,7 +260,7 @@ mod tests {
 
     #[test]
     fn each_lock_is_first_in_its_turn() {
-        let plan = Plan {
+        let plan = ComparisonPlan {
             modes: vec![Lock::Native, Lock::Byte, Lock::StockPv],
             workloads: vec![Workload::Locktorture],
             rounds: 4,
@@ -276,8 +279,8 @@ mod tests {
         assert_eq!(names(3), names(0));
     }
 
-    fn course(said: &[&str]) -> Course {
-        let mut course = Course::default();
+    fn course(said: &[&str]) -> WorkloadCourse {
+        let mut course = WorkloadCourse::default();
         for said in said {
             let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
             course.note(word, rest);

@@ -1,75 +1,16 @@
 //! What a guest's console tells of trouble.
 
-use std::fmt;
-
-use serde::Serialize;
-
-/// What kind of trouble.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum Kind {
-    Panic,
-    Oops,
-    Lockup,
-    RcuStall,
-    HungTask,
-    DataRace,
-    Lockdep,
-    SelfTest,
-    Violation,
-    /// Lines of the console are lost.
-    Lost,
-    Bug,
-    Warning,
-    /// Nothing was heard of the guest for too long.
-    Hang,
-    /// The guest ended before its task did.
-    Ended,
-    /// The task itself failed.
-    Task,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Self::Panic => "the kernel panicked",
-            Self::Oops => "the kernel hit a fault",
-            Self::Lockup => "a CPU is locked up",
-            Self::RcuStall => "RCU is stalled",
-            Self::HungTask => "a task is blocked",
-            Self::DataRace => "a data race",
-            Self::Lockdep => "lockdep objects",
-            Self::SelfTest => "a self-test failed",
-            Self::Violation => "mutual exclusion is broken, or the test did not end well",
-            Self::Lost => "the console lost some of what the kernel said",
-            Self::Bug => "the kernel found a bug",
-            Self::Warning => "the kernel warns",
-            Self::Hang => "the guest hangs",
-            Self::Ended => "the guest ended early",
-            Self::Task => "the task failed",
-        })
-    }
-}
-
-/// A report of trouble.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Complaint {
-    /// What kind of trouble.
-    pub kind: Kind,
-    /// The lines that say so.
-    pub lines: Vec<String>,
-}
+use super::complaint::{Complaint, ComplaintKind};
 
 /// What the kernel says in trouble. Where two fit a line, the first counts.
-const MARKS: [(Kind, &[&str]); 10] = [
-    (Kind::Panic, &["Kernel panic"]),
+const MARKS: [(ComplaintKind, &[&str]); 10] = [
+    (ComplaintKind::Panic, &["Kernel panic"]),
     (
-        Kind::Lockup,
+        ComplaintKind::Lockup,
         &["soft lockup", "hard LOCKUP", "BUG: workqueue lockup"],
     ),
     (
-        Kind::RcuStall,
+        ComplaintKind::RcuStall,
         &[
             "self-detected stall",
             "detected stalls on",
@@ -77,14 +18,14 @@ const MARKS: [(Kind, &[&str]); 10] = [
             "kthread starved for",
         ],
     ),
-    (Kind::HungTask, &["blocked for more than"]),
-    (Kind::DataRace, &["BUG: KCSAN:"]),
+    (ComplaintKind::HungTask, &["blocked for more than"]),
+    (ComplaintKind::DataRace, &["BUG: KCSAN:"]),
     (
-        Kind::SelfTest,
+        ComplaintKind::SelfTest,
         &["unexpected failures (out of", "selftests failed"],
     ),
     (
-        Kind::Lockdep,
+        ComplaintKind::Lockdep,
         &[
             "possible circular locking",
             "possible recursive locking",
@@ -106,7 +47,7 @@ const MARKS: [(Kind, &[&str]); 10] = [
         ],
     ),
     (
-        Kind::Oops,
+        ComplaintKind::Oops,
         &[
             "Oops:",
             "BUG: unable to handle",
@@ -121,7 +62,7 @@ const MARKS: [(Kind, &[&str]); 10] = [
         ],
     ),
     (
-        Kind::Bug,
+        ComplaintKind::Bug,
         &[
             "BUG:",
             "refcount_t:",
@@ -131,7 +72,7 @@ const MARKS: [(Kind, &[&str]); 10] = [
             "UBSAN:",
         ],
     ),
-    (Kind::Warning, &["WARNING:"]),
+    (ComplaintKind::Warning, &["WARNING:"]),
 ];
 
 /// Of these lines none is trouble.
@@ -214,13 +155,13 @@ pub fn complaints(console: &str) -> Vec<Complaint> {
 /// Where a report that begins at `begin` ends: at a rule or an end mark, where others begin, or
 /// when it gets long.
 fn report_end(lines: &[&str], begin: usize) -> usize {
-    if kind(lines[begin]) == Some(Kind::Lost) {
+    if kind(lines[begin]) == Some(ComplaintKind::Lost) {
         return begin + 1;
     }
-    if kind(lines[begin]) == Some(Kind::Violation) {
+    if kind(lines[begin]) == Some(ComplaintKind::Violation) {
         let others = lines[begin..]
             .iter()
-            .position(|line| kind(line) != Some(Kind::Violation));
+            .position(|line| kind(line) != Some(ComplaintKind::Violation));
         return begin + others.unwrap_or(lines.len() - begin);
     }
     let most = lines.len().min(begin + REPORT);
@@ -235,19 +176,19 @@ fn report_end(lines: &[&str], begin: usize) -> usize {
     most
 }
 
-fn kind(line: &str) -> Option<Kind> {
+fn kind(line: &str) -> Option<ComplaintKind> {
     if line.contains(" printk messages dropped **") {
-        return Some(Kind::Lost);
+        return Some(ComplaintKind::Lost);
     }
     let line = said_by_kernel(line)?;
     if HARMLESS.iter().any(|harmless| line.contains(harmless)) {
         return None;
     }
     if is_broken_count(line) {
-        return Some(Kind::Violation);
+        return Some(ComplaintKind::Violation);
     }
     if self_tests(line).is_some_and(|(passed, all)| passed != all) {
-        return Some(Kind::SelfTest);
+        return Some(ComplaintKind::SelfTest);
     }
     let found = MARKS
         .iter()
@@ -303,7 +244,7 @@ pub(crate) fn missing_self_tests(console: &str) -> Option<Complaint> {
     .map(|(what, _)| format!("no word of the {what} having passed"))
     .collect();
     (!silent.is_empty()).then_some(Complaint {
-        kind: Kind::SelfTest,
+        kind: ComplaintKind::SelfTest,
         lines: silent,
     })
 }
@@ -345,92 +286,110 @@ pub(crate) fn last_lines(console: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn kinds(console: &str) -> Vec<Kind> {
+    fn kinds(console: &str) -> Vec<ComplaintKind> {
         complaints(console).iter().map(|c| c.kind).collect()
     }
 
     #[test]
     fn each_kind_of_trouble_is_heard() {
         let cases = [
-            ("[    3.1] Kernel panic - not syncing: no init", Kind::Panic),
+            (
+                "[    3.1] Kernel panic - not syncing: no init",
+                ComplaintKind::Panic,
+            ),
             (
                 "[   30.0] watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [x:7]",
-                Kind::Lockup,
+                ComplaintKind::Lockup,
             ),
             (
                 "[   30.0] watchdog: Watchdog detected hard LOCKUP on cpu 2",
-                Kind::Lockup,
+                ComplaintKind::Lockup,
             ),
             (
                 "[   21.0] rcu: INFO: rcu_preempt self-detected stall on CPU",
-                Kind::RcuStall,
+                ComplaintKind::RcuStall,
             ),
             (
                 "[   21.0] rcu: INFO: rcu_sched detected stalls on CPUs/tasks:",
-                Kind::RcuStall,
+                ComplaintKind::RcuStall,
             ),
             (
                 "[   90.0] INFO: task rmmod:88 blocked for more than 30 seconds.",
-                Kind::HungTask,
+                ComplaintKind::HungTask,
             ),
-            ("[    5.5] BUG: KCSAN: data-race in a / b", Kind::DataRace),
+            (
+                "[    5.5] BUG: KCSAN: data-race in a / b",
+                ComplaintKind::DataRace,
+            ),
             (
                 "[    5.5] WARNING: possible circular locking dependency detected",
-                Kind::Lockdep,
+                ComplaintKind::Lockdep,
             ),
             (
                 "[    5.5] WARNING: possible recursive locking detected",
-                Kind::Lockdep,
+                ComplaintKind::Lockdep,
             ),
-            ("[    5.5] WARNING: inconsistent lock state", Kind::Lockdep),
-            ("[    5.5] [ BUG: Invalid wait context ]", Kind::Lockdep),
+            (
+                "[    5.5] WARNING: inconsistent lock state",
+                ComplaintKind::Lockdep,
+            ),
+            (
+                "[    5.5] [ BUG: Invalid wait context ]",
+                ComplaintKind::Lockdep,
+            ),
             (
                 "[    5.5] WARNING: bad unlock balance detected!",
-                Kind::Lockdep,
+                ComplaintKind::Lockdep,
             ),
-            ("[    5.5] DEBUG_LOCKS_WARN_ON(x)", Kind::Lockdep),
-            ("[    5.5] WARNING: suspicious RCU usage", Kind::Lockdep),
+            ("[    5.5] DEBUG_LOCKS_WARN_ON(x)", ComplaintKind::Lockdep),
+            (
+                "[    5.5] WARNING: suspicious RCU usage",
+                ComplaintKind::Lockdep,
+            ),
             (
                 "[    0.6] BUG:   2 unexpected failures (out of 358) - disabled! |",
-                Kind::SelfTest,
+                ComplaintKind::SelfTest,
             ),
             (
                 "[    0.7] kcsan: selftest: 3/4 tests passed",
-                Kind::SelfTest,
+                ComplaintKind::SelfTest,
             ),
             (
                 "[    5.5] BUG: unable to handle page fault for address: 0",
-                Kind::Oops,
+                ComplaintKind::Oops,
             ),
-            ("[    5.5] Oops: 0000 [#1] PREEMPT SMP", Kind::Oops),
-            ("[    5.5] kernel BUG at mm/slub.c:1!", Kind::Oops),
+            ("[    5.5] Oops: 0000 [#1] PREEMPT SMP", ComplaintKind::Oops),
+            ("[    5.5] kernel BUG at mm/slub.c:1!", ComplaintKind::Oops),
             (
                 "[    5.5] Unable to handle kernel paging request at virtual address dead",
-                Kind::Oops,
+                ComplaintKind::Oops,
             ),
             (
                 "[    5.5] Internal error: Oops - BUG: 00000000f2000800 [#1] PREEMPT SMP",
-                Kind::Oops,
+                ComplaintKind::Oops,
             ),
-            ("[    5.5] BUG: spinlock bad magic on CPU#0, x/1", Kind::Bug),
+            (
+                "[    5.5] BUG: spinlock bad magic on CPU#0, x/1",
+                ComplaintKind::Bug,
+            ),
             (
                 "[    5.5] WARNING: CPU: 1 PID: 9 at a.c:3 f+0x1/0x2",
-                Kind::Warning,
+                ComplaintKind::Warning,
             ),
             (
                 "[    5.5] Writes:  Total: 9  Max/Min: 5/4   Fail: 3 !!!",
-                Kind::Violation,
+                ComplaintKind::Violation,
             ),
             (
                 "[    5.5] x-torture:--- End of test: LOCK_HOTPLUG: a=1",
-                Kind::Violation,
+                ComplaintKind::Violation,
             ),
             (
                 "[    5.5] lockworks_test: cna: 8 threads, 9 rounds: 10 violations",
-                Kind::Violation,
+                ComplaintKind::Violation,
             ),
-            ("~ # ls[    5.5][    T9] WARNING: x", Kind::Warning),
-            ("** 7 printk messages dropped **", Kind::Lost),
+            ("~ # ls[    5.5][    T9] WARNING: x", ComplaintKind::Warning),
+            ("** 7 printk messages dropped **", ComplaintKind::Lost),
         ];
         for (line, kind) in cases {
             assert_eq!(kinds(line), [kind], "{line}");
@@ -466,7 +425,10 @@ mod tests {
         );
         assert_eq!(missing_self_tests(clean), None);
         let silent = missing_self_tests("[    1.0] up\n").unwrap();
-        assert_eq!((silent.kind, silent.lines.len()), (Kind::SelfTest, 2));
+        assert_eq!(
+            (silent.kind, silent.lines.len()),
+            (ComplaintKind::SelfTest, 2)
+        );
     }
 
     #[test]
@@ -487,7 +449,11 @@ mod tests {
         let found: Vec<_> = complaints.iter().map(|c| (c.kind, c.lines.len())).collect();
         assert_eq!(
             found,
-            [(Kind::Lockdep, 3), (Kind::Warning, 2), (Kind::Violation, 1)]
+            [
+                (ComplaintKind::Lockdep, 3),
+                (ComplaintKind::Warning, 2),
+                (ComplaintKind::Violation, 1)
+            ]
         );
     }
 

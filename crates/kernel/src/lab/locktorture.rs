@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// What a session of locktorture has come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Figures {
+pub struct TortureFigures {
     /// Acquisitions by all writers.
     pub operations: u64,
     /// By the writer that had most.
@@ -17,7 +17,7 @@ pub struct Figures {
     pub end: Option<String>,
 }
 
-impl Figures {
+impl TortureFigures {
     /// From lines of the kernel's log; `None` where the module has told no figures.
     pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut figures: Option<Self> = None;
@@ -41,7 +41,7 @@ impl Figures {
 }
 
 /// The figures in `Writes:  Total: 12  Max/Min: 7/5   Fail: 0`.
-fn writes(line: &str) -> Option<Figures> {
+fn writes(line: &str) -> Option<TortureFigures> {
     let (_, rest) = line.split_once("Writes:")?;
     let mut words = rest.split_whitespace();
     let mut after = |mark: &str| {
@@ -51,7 +51,7 @@ fn writes(line: &str) -> Option<Figures> {
     let operations = after("Total:")?.parse().ok()?;
     let (max, min) = after("Max/Min:")?.split_once('/')?;
     let fail = after("Fail:")?;
-    Some(Figures {
+    Some(TortureFigures {
         operations,
         max: max.parse().ok()?,
         min: min.parse().ok()?,
@@ -65,7 +65,7 @@ fn writes(line: &str) -> Option<Figures> {
 /// The factor is the share that the busier half of the writers has of all operations: 0.5 is fair, 1
 /// unfair. Of an odd number the middle one counts half to either side. The busier half has at most
 /// `max` each, the other at least `min` each; of two writers that is the factor itself.
-pub fn fairness_bound(figures: &Figures, writers: u32) -> Option<f64> {
+pub fn fairness_bound(figures: &TortureFigures, writers: u32) -> Option<f64> {
     if figures.operations == 0 || writers == 0 {
         return None;
     }
@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn reads_what_the_module_prints() {
-        let figures = Figures::read(GOOD).unwrap();
+        let figures = TortureFigures::read(GOOD).unwrap();
         assert_eq!(
             figures,
-            Figures {
+            TortureFigures {
                 operations: 1000,
                 max: 150,
                 min: 100,
@@ -100,13 +100,14 @@ mod tests {
             }
         );
         assert!(figures.is_good());
-        assert_eq!(Figures::read(GOOD.into_iter().take(1)), None);
+        assert_eq!(TortureFigures::read(GOOD.into_iter().take(1)), None);
     }
 
     #[test]
     fn tells_good_ends_from_others() {
         let read = |line: &str, end: &str| {
-            Figures::read(["Writes:  Total: 9  Max/Min: 6/3 ???  Fail: 0 ", line, end]).unwrap()
+            TortureFigures::read(["Writes:  Total: 9  Max/Min: 6/3 ???  Fail: 0 ", line, end])
+                .unwrap()
         };
         assert!(read("", "x-torture:--- End of test: SUCCESS: a=1").is_good());
         for end in ["FAILURE", "LOCK_HOTPLUG", "RCU_HOTPLUG"] {
@@ -122,11 +123,11 @@ mod tests {
     }
 
     fn bound(writers: u32, operations: u64, max: u64, min: u64) -> Option<f64> {
-        let figures = Figures {
+        let figures = TortureFigures {
             operations,
             max,
             min,
-            ..Figures::default()
+            ..TortureFigures::default()
         };
         fairness_bound(&figures, writers)
     }

@@ -18,14 +18,14 @@ use super::variant::Variant;
 
 /// How long to wait for the next word of a guest.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct WaitLimits {
     /// For the first one.
     pub boot: Duration,
     /// For any other.
     pub step: Duration,
 }
 
-impl Patience {
+impl WaitLimits {
     /// For a kernel on so many CPUs. Scripts that take longer tell that they are alive.
     pub fn new(variant: Variant, emulation: Emulation, cpus: u32) -> Self {
         let debug = if variant == Variant::Debug { 3 } else { 1 };
@@ -58,7 +58,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 impl Machine<'_> {
     /// Runs it. `hear` is given all that comes over the second serial line.
-    pub fn run(&self, patience: Patience, hear: &mut dyn FnMut(&str)) -> Result<End> {
+    pub fn run(&self, limits: WaitLimits, hear: &mut dyn FnMut(&str)) -> Result<End> {
         let mut channel = File::create_new(self.channel)
             .and_then(|_| File::open(self.channel))
             .attempt_on("make", self.channel)?;
@@ -94,14 +94,14 @@ impl Machine<'_> {
         }
 
         let mut last = Instant::now();
-        let mut allowed = patience.boot;
+        let mut allowed = limits.boot;
         let mut line = Vec::new();
         let end = loop {
             let status = running.try_wait().attempt(|| "wait for QEMU".to_owned())?;
             // Only after that: what it said last is not to be missed.
             if hear_new(&mut channel, &mut line, hear).attempt_on("read", self.channel)? {
                 last = Instant::now();
-                allowed = patience.step;
+                allowed = limits.step;
                 // What is not typed but sent would be lost on a guest that is not up.
                 read_keys();
             }

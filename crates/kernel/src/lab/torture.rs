@@ -1,4 +1,4 @@
-//! Rounds of the kernel's locktorture on one lock or several, in one guest.
+//! RoundsSoFar of the kernel's locktorture on one lock or several, in one guest.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,21 +7,24 @@ use serde::Serialize;
 
 use super::build::Built;
 use super::cache::{Cache, Progress};
-use super::console::{Complaint, Kind};
+use super::complaint::{Complaint, ComplaintKind};
 use super::error::{Attempt, Error, Result};
-use super::guest::{Guest, Judged, Lock, Said, Task};
-use super::locktorture::{Figures, fairness_bound};
+use super::guest::{Guest, GuestVerdict};
+use super::lock::Lock;
+use super::locktorture::{TortureFigures, fairness_bound};
+use super::message::GuestMessage;
+use super::task::Task;
 
 /// What is tortured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum TortureSubject {
     /// Spinlocks with this slow path.
     Lock(Lock),
     /// The module's own broken lock, which shows that this would be found.
     Busted,
 }
 
-impl Subject {
+impl TortureSubject {
     /// As it is called.
     pub fn name(self) -> &'static str {
         match self {
@@ -33,9 +36,9 @@ impl Subject {
 
 /// What to do to them.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct TorturePlan {
     /// Which; several take turns.
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<TortureSubject>,
     /// The module's `torture_type`, of spinlocks that did not opt in to HQ.
     pub kind: String,
     /// How many threads take the lock.
@@ -52,10 +55,10 @@ pub struct Plan {
 
 /// A round of one subject.
 #[derive(Clone, Debug, Serialize)]
-pub struct Round {
+pub struct TortureRound {
     /// What the module counted.
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: TortureFigures,
     /// No fairness factor above this is possible.
     pub fairness: Option<f64>,
     /// What the kernel's locks counted meanwhile.
@@ -64,11 +67,11 @@ pub struct Round {
 
 /// How the subjects fared.
 #[derive(Clone, Debug)]
-pub struct Tortured {
+pub struct TortureOutcome {
     /// In the order of the plan, with their rounds.
-    pub subjects: Vec<(Subject, Vec<Round>)>,
+    pub subjects: Vec<(TortureSubject, Vec<TortureRound>)>,
     /// What is wrong with the guest.
-    pub judged: Judged,
+    pub judged: GuestVerdict,
     /// What the guest's kernel calls itself.
     pub release: String,
 }
@@ -89,17 +92,17 @@ const PLANNED: [(&str, &str); 4] = [
 /// Parameters of the module that would make rounds differ, off where it has them.
 const STEADY: [&str; 4] = ["long_hold", "stutter", "shuffle_interval", "rt_boost"];
 
-impl Plan {
+impl TorturePlan {
     /// The module's name for what it takes.
-    pub fn type_of(&self, subject: Subject) -> String {
+    pub fn type_of(&self, subject: TortureSubject) -> String {
         match subject {
-            Subject::Lock(Lock::Hq) => format!("{}_hq", self.kind),
-            Subject::Lock(_) => self.kind.clone(),
-            Subject::Busted => "lock_busted".to_owned(),
+            TortureSubject::Lock(Lock::Hq) => format!("{}_hq", self.kind),
+            TortureSubject::Lock(_) => self.kind.clone(),
+            TortureSubject::Busted => "lock_busted".to_owned(),
         }
     }
 
-    fn turns(&self) -> Vec<(u32, Subject)> {
+    fn turns(&self) -> Vec<(u32, TortureSubject)> {
         (0..self.rounds)
             .flat_map(|round| {
                 let mut order = self.subjects.clone();
@@ -210,12 +213,17 @@ fn holds(module: &[u8], text: &str) -> bool {
 }
 
 /// Boots a guest and does to the locks what is planned.
-pub fn torture(plan: &Plan, guest: &Guest, cache: &Cache, progress: Progress) -> Result<Tortured> {
+pub fn torture(
+    plan: &TorturePlan,
+    guest: &Guest,
+    cache: &Cache,
+    progress: Progress,
+) -> Result<TortureOutcome> {
     let task = plan.task(guest.built)?;
     progress("booting");
-    let mut rounds = Rounds::new(plan);
+    let mut rounds = RoundsSoFar::new(plan);
     let mut judged = guest.run(&task, cache, &mut |said| {
-        if let Said::Word(word, rest) = said {
+        if let GuestMessage::Word(word, rest) = said {
             if word == "round" {
                 let (round, lock) = rest.split_once(' ').unwrap_or((rest, ""));
                 progress(&format!("round {round} of {}, {lock}", plan.rounds));
@@ -235,11 +243,11 @@ pub fn torture(plan: &Plan, guest: &Guest, cache: &Cache, progress: Progress) ->
     judged.complaints.extend(rounds.bad());
     if plan.hotplug && judged.offlined == 0 {
         judged.complaints.push(Complaint {
-            kind: Kind::Task,
+            kind: ComplaintKind::Task,
             lines: vec!["no CPU was switched off; rounds may be too short for that".to_owned()],
         });
     }
-    Ok(Tortured {
+    Ok(TortureOutcome {
         subjects: rounds.subjects,
         judged,
         release: rounds.release,
@@ -247,17 +255,17 @@ pub fn torture(plan: &Plan, guest: &Guest, cache: &Cache, progress: Progress) ->
 }
 
 /// What the guest has said of its rounds so far.
-struct Rounds {
+struct RoundsSoFar {
     writers: u32,
     release: String,
-    subjects: Vec<(Subject, Vec<Round>)>,
+    subjects: Vec<(TortureSubject, Vec<TortureRound>)>,
     current: String,
     log: Vec<String>,
     counters: BTreeMap<String, u64>,
 }
 
-impl Rounds {
-    fn new(plan: &Plan) -> Self {
+impl RoundsSoFar {
+    fn new(plan: &TorturePlan) -> Self {
         Self {
             writers: plan.writers,
             release: String::new(),
@@ -283,7 +291,7 @@ impl Rounds {
         }
     }
 
-    /// Rounds of which the module has told nothing.
+    /// RoundsSoFar of which the module has told nothing.
     fn missing(&self, planned: u32) -> Option<Complaint> {
         let lines: Vec<String> = self
             .subjects
@@ -295,16 +303,16 @@ impl Rounds {
             })
             .collect();
         (!lines.is_empty()).then_some(Complaint {
-            kind: Kind::Task,
+            kind: ComplaintKind::Task,
             lines,
         })
     }
 
-    /// Rounds in which exclusion was broken, or which have not ended as they should.
+    /// RoundsSoFar in which exclusion was broken, or which have not ended as they should.
     fn bad(&self) -> Option<Complaint> {
         let mut lines = Vec::new();
         for (subject, rounds) in &self.subjects {
-            for (round, Round { figures, .. }) in (1..).zip(rounds) {
+            for (round, TortureRound { figures, .. }) in (1..).zip(rounds) {
                 if !figures.is_good() {
                     let (name, fail) = (subject.name(), figures.fail);
                     let end = figures.end.as_deref().unwrap_or("none");
@@ -313,16 +321,16 @@ impl Rounds {
             }
         }
         (!lines.is_empty()).then_some(Complaint {
-            kind: Kind::Violation,
+            kind: ComplaintKind::Violation,
             lines,
         })
     }
 
     fn measured(&mut self) {
-        let Some(figures) = Figures::read(self.log.iter().map(String::as_str)) else {
+        let Some(figures) = TortureFigures::read(self.log.iter().map(String::as_str)) else {
             return;
         };
-        let round = Round {
+        let round = TortureRound {
             fairness: fairness_bound(&figures, self.writers),
             figures,
             counters: std::mem::take(&mut self.counters),
@@ -338,8 +346,8 @@ impl Rounds {
 mod tests {
     use super::*;
 
-    fn plan(subjects: &[Subject]) -> Plan {
-        Plan {
+    fn plan(subjects: &[TortureSubject]) -> TorturePlan {
+        TorturePlan {
             subjects: subjects.into(),
             kind: "spin_lock".into(),
             writers: 2,
@@ -350,7 +358,10 @@ mod tests {
         }
     }
 
-    const BOTH: [Subject; 2] = [Subject::Lock(Lock::Stock), Subject::Lock(Lock::Cna)];
+    const BOTH: [TortureSubject; 2] = [
+        TortureSubject::Lock(Lock::Stock),
+        TortureSubject::Lock(Lock::Cna),
+    ];
 
     #[test]
     fn locks_take_turns() {
@@ -365,16 +376,16 @@ mod tests {
     #[test]
     fn hq_is_for_locks_that_opted_in() {
         let plan = plan(&BOTH);
-        assert_eq!(plan.type_of(Subject::Lock(Lock::Cna)), "spin_lock");
-        assert_eq!(plan.type_of(Subject::Lock(Lock::Hq)), "spin_lock_hq");
-        assert_eq!(plan.type_of(Subject::Busted), "lock_busted");
+        assert_eq!(plan.type_of(TortureSubject::Lock(Lock::Cna)), "spin_lock");
+        assert_eq!(plan.type_of(TortureSubject::Lock(Lock::Hq)), "spin_lock_hq");
+        assert_eq!(plan.type_of(TortureSubject::Busted), "lock_busted");
     }
 
     #[test]
     fn a_module_gets_parameters_that_it_has() {
         let module = b"\0parmtype=stutter:int\0parmtype=long_hold:int\0";
         let given = |parameters: &str| {
-            let plan = Plan {
+            let plan = TorturePlan {
                 parameters: parameters.into(),
                 ..plan(&BOTH)
             };
@@ -400,7 +411,7 @@ mod tests {
 
     #[test]
     fn rounds_are_put_together() {
-        let mut rounds = Rounds::new(&plan(&BOTH));
+        let mut rounds = RoundsSoFar::new(&plan(&BOTH));
         for said in [
             "up 6.12.0",
             "round 1 cna",
