@@ -1,23 +1,23 @@
-//! The machines that kernels are built and booted for, and all in which they differ here.
+//! The architectures that kernels are built for, and their differences for building and booting.
 
 use std::fmt;
 
 use super::variant::Variant;
 
-/// An architecture, and the machine of it that is emulated.
+/// An architecture. Its guests run on one emulated machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arch {
     /// A PC.
     X86_64,
-    /// QEMU's own board, described to the kernel by a device tree.
+    /// The board `virt` of QEMU, which a device tree describes to the kernel.
     Arm64,
 }
 
 impl Arch {
-    /// All of them.
+    /// All architectures.
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Arm64];
 
-    /// As it is called.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86-64",
@@ -25,7 +25,7 @@ impl Arch {
         }
     }
 
-    /// How its kernels can be configured.
+    /// The configurations in which its kernels can be built.
     pub fn variants(self) -> &'static [Variant] {
         match self {
             Self::X86_64 => &Variant::ALL,
@@ -33,12 +33,12 @@ impl Arch {
         }
     }
 
-    /// Whether its kernels use another lock where they see that they are guests.
+    /// Whether its kernels use another lock if they detect that they run in a guest.
     pub fn tells_guests(self) -> bool {
         self == Self::X86_64
     }
 
-    /// The kernel to boot, in a build directory.
+    /// The path of the kernel image in a build directory.
     pub(crate) fn image(self) -> &'static str {
         match self {
             Self::X86_64 => "arch/x86/boot/bzImage",
@@ -46,7 +46,7 @@ impl Arch {
         }
     }
 
-    /// What make is told to build for it.
+    /// The arguments of make that select the architecture.
     pub(crate) fn make(self) -> &'static [&'static str] {
         match self {
             Self::X86_64 => &[],
@@ -54,7 +54,7 @@ impl Arch {
         }
     }
 
-    /// The device that is the second serial line.
+    /// The device of the second serial line in the guest.
     pub(crate) fn channel(self) -> &'static str {
         match self {
             Self::X86_64 => "/dev/ttyS1",
@@ -62,7 +62,7 @@ impl Arch {
         }
     }
 
-    /// What only its kernels are told: where the console is, and what of the emulation is amiss.
+    /// Kernel parameters of this architecture: the console, and workarounds for the emulation.
     pub(crate) fn parameters(self) -> &'static str {
         match self {
             Self::X86_64 => "console=ttyS0 tsc=unstable",

@@ -1,4 +1,4 @@
-//! From a source tree to a kernel and its modules.
+//! Builds a kernel and its modules from a source tree.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -16,31 +16,31 @@ use super::source::Tree;
 use super::variant::Variant;
 use super::version::Version;
 
-/// A kernel that has been built. Nobody builds it anew until it is released or dropped.
+/// A kernel that has been built. No other command rebuilds it until its lock is released or dropped.
 #[derive(Debug)]
 pub struct Built {
     /// The build directory.
     pub directory: PathBuf,
-    /// What the kernel calls itself.
+    /// The kernel's release, as `uname -r` prints it.
     pub release: String,
-    /// Of which tree.
+    /// The version of its sources.
     pub version: Version,
-    /// For which machine.
+    /// The architecture that it is for.
     pub arch: Arch,
-    /// How it was configured.
+    /// Its configuration.
     pub variant: Variant,
-    /// None for a copy.
+    /// Keeps other commands from rebuilding it; none for a copy.
     unchanged: Option<FileLock>,
 }
 
 impl Built {
-    /// The kernel to boot.
+    /// The path of the kernel image.
     pub fn image(&self) -> PathBuf {
         self.directory.join(self.arch.image())
     }
 
-    /// A copy of all that is needed of it, in a directory that is the caller's for as long as it is used.
-    /// Others may then build it anew.
+    /// Copies everything that booting needs into a directory, which the caller keeps as long as the
+    /// copy is used. Other commands may rebuild the original from then on.
     pub fn copy_to(&self, directory: PathBuf) -> Result<Self> {
         let mut files = self.modules()?;
         files.extend([self.image(), self.directory.join("modules.order")]);
@@ -60,13 +60,13 @@ impl Built {
         })
     }
 
-    /// Lets others build it anew: all that is needed of it has been copied.
+    /// Releases the lock, so that other commands may rebuild the kernel.
     pub(crate) fn release_lock(&self) -> Result<()> {
         let release = self.unchanged.as_ref().map_or(Ok(()), FileLock::release);
         release.attempt_on("unlock", &self.directory)
     }
 
-    /// The modules.
+    /// The paths of the modules.
     pub fn modules(&self) -> Result<Vec<PathBuf>> {
         let order = self.directory.join("modules.order");
         let text = fs::read_to_string(&order).attempt_on("read", &order)?;
@@ -75,7 +75,7 @@ impl Built {
     }
 }
 
-/// Variables of the caller's environment that would change what is built.
+/// Environment variables of the caller that would change the build.
 const MISLEADING: [&str; 8] = [
     "MAKEFLAGS",
     "MFLAGS",
@@ -87,10 +87,10 @@ const MISLEADING: [&str; 8] = [
     "O",
 ];
 
-/// Lines of the log that an error shows.
+/// The number of log lines that an error shows.
 const LINES: usize = 12;
 
-/// Builds what has changed since the last time.
+/// Builds a kernel, or updates an earlier build of it.
 pub fn build(
     tree: &Tree,
     arch: Arch,
@@ -147,14 +147,14 @@ pub fn build(
     })
 }
 
-/// Runs make; tells of each object that it makes.
+/// Runs make; reports each object as its progress.
 fn run(mut command: Command, log: &Path, log_file: &mut File, progress: Progress) -> Result<()> {
     let (output, input) = std::io::pipe().attempt(|| "make a pipe".to_owned())?;
     let errors = input.try_clone().attempt(|| "make a pipe".to_owned())?;
     command.stdin(Stdio::null()).stdout(input).stderr(errors);
     let mut running =
         Running::start(&mut command, Ending::Asked).attempt(|| "start make".to_owned())?;
-    // It holds the ends of the pipe that make writes to.
+    // The command holds the writing ends of the pipe: reading would not end before they close.
     drop(command);
     let mut made = 0;
     let mut said = Vec::new();
@@ -179,16 +179,16 @@ fn run(mut command: Command, log: &Path, log_file: &mut File, progress: Progress
     }
 }
 
-/// The object that make has begun, in a line such as `  CC      mm/slub.o`.
+/// The object that make begins to build, in a line such as `  CC      mm/slub.o`.
 fn object(line: &str) -> Option<&str> {
     let (step, object) = line.strip_prefix("  ")?.split_once(' ')?;
     STEPS.contains(&step).then(|| object.trim_start())
 }
 
-/// What make calls the steps that take time.
+/// make's names of the steps that take time.
 const STEPS: [&str; 6] = ["CC", "AS", "AR", "LD", "HOSTCC", "HOSTLD"];
 
-/// The lines that say what went wrong, or else the last ones.
+/// The lines that describe an error, or else the last lines.
 fn telling(said: &[String]) -> Vec<String> {
     let telling = said
         .iter()
@@ -201,7 +201,7 @@ fn telling(said: &[String]) -> Vec<String> {
     }
 }
 
-/// What lines have that say what went wrong.
+/// Texts that mark the lines that describe an error.
 const ERRORS: [&str; 4] = ["error:", "Error ", "undefined reference", "*** "];
 
 #[cfg(test)]

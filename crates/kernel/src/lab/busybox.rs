@@ -1,4 +1,4 @@
-//! The guest's first programs: a busybox that needs no libraries.
+//! The programs of the guest's first file system: a statically linked busybox.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::debian;
 use super::error::{Attempt, Error, Result};
 use super::tools;
 
-/// Fetches it, unless this machine has it for itself.
+/// Fetches the busybox of an architecture, unless it is the one of this machine.
 pub(crate) fn provide(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
     if arch == Arch::X86_64 {
         return Ok(());
@@ -51,7 +51,7 @@ fn fetched(arch: Arch, cache: &Cache) -> PathBuf {
     cache.path(&format!("busybox-{arch}-{}", debian::SUITE))
 }
 
-/// Its contents.
+/// Reads the busybox of an architecture.
 pub(crate) fn read(arch: Arch, cache: &Cache) -> Result<Vec<u8>> {
     match arch {
         Arch::X86_64 => installed(),
@@ -62,15 +62,18 @@ pub(crate) fn read(arch: Arch, cache: &Cache) -> Result<Vec<u8>> {
     }
 }
 
-/// The one of this machine.
+/// Reads the busybox that is installed on this machine.
 pub(crate) fn installed() -> Result<Vec<u8>> {
     const LOADER: &[u8] = b"/lib64/ld-linux";
     let refused = || {
-        Error::Refused("no busybox for the guest; install the Debian package busybox-static".into())
+        Error::Refused(
+            "there is no static busybox for the guest; install the Debian package busybox-static"
+                .into(),
+        )
     };
     let path = tools::find("busybox").ok_or_else(refused)?;
     let program = fs::read(&path).attempt_on("read", &path)?;
-    // The loader of a dynamic program is named at its beginning.
+    // A dynamically linked program names its loader near its beginning.
     let head = &program[..program.len().min(4096)];
     match head.windows(LOADER.len()).any(|bytes| bytes == LOADER) {
         true => Err(refused()),

@@ -1,4 +1,4 @@
-//! Programs that are started: none outlives this process, however it ends.
+//! Child processes. None outlives this process, however it ends.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -10,12 +10,12 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// How a program is told to end.
+/// How a program is ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It is asked, and cleans up: make removes what is half-made.
+    /// By SIGTERM, so that it can clean up: make removes unfinished files.
     Asked,
-    /// It has nothing to clean up.
+    /// By SIGKILL, since it has nothing to clean up.
     Killed,
 }
 
@@ -28,7 +28,7 @@ impl Ending {
     }
 }
 
-/// A program that runs, leader of a process group of its own.
+/// A running program, which leads a process group of its own.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -45,10 +45,10 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     closed: false,
 });
 
-/// Longest time that a program may take to clean up.
+/// The longest time that a program may take to clean up.
 const CLEANING_UP: Duration = Duration::from_secs(5);
 
-/// A command that the system ends if this process is killed without notice.
+/// Makes a command that the system ends if this process is killed.
 pub fn command(program: &str, ending: Ending) -> Command {
     let mut command = Command::new("setpriv");
     let signal = ending.signal().as_str();
@@ -70,19 +70,19 @@ impl Running {
         Ok(Self { child, ending })
     }
 
-    /// The program's standard streams, where they are pipes.
+    /// The child process, whose standard streams are there if they are pipes.
     pub fn streams(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Waits until it ends.
+    /// Waits until the program ends.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait()?;
         self.forget();
         Ok(status)
     }
 
-    /// Has it ended?
+    /// Returns the status of the program if it has ended.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.child.try_wait()?;
         if status.is_some() {
@@ -93,7 +93,7 @@ impl Running {
 
     fn forget(&self) {
         let mut registry = REGISTRY.lock().expect("nobody panics with it");
-        // Whoever closed it is about to end the process, with the right status.
+        // The thread that closed the registry is about to end this process, with the right status.
         if registry.closed {
             drop(registry);
             wait_for_the_end();
@@ -123,7 +123,7 @@ fn wait_for_the_end() -> ! {
     }
 }
 
-/// Ends all programs, and keeps others from starting. The caller is about to end the process.
+/// Ends all programs, and lets no others start. The caller must end this process next.
 pub fn stop_all() {
     super::terminal::restore();
     let groups = {
@@ -156,7 +156,7 @@ mod tests {
         let group = group(&running.child);
         drop(running);
         let begin = Instant::now();
-        // Its children are for init to collect.
+        // The group exists until init has collected its processes.
         while killpg(group, None) != Err(Errno::ESRCH) {
             assert!(begin.elapsed() < Duration::from_secs(10));
             thread::sleep(Duration::from_millis(10));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// What kind of trouble.
+/// A kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
@@ -18,11 +18,11 @@ pub enum ComplaintKind {
     Lockdep,
     SelfTest,
     Violation,
-    /// Lines of the console are lost.
+    /// The kernel dropped lines of its log.
     Lost,
     Bug,
     Warning,
-    /// Nothing was heard of the guest for too long.
+    /// The guest was silent for too long.
     Hang,
     /// The guest ended before its task did.
     Ended,
@@ -38,13 +38,13 @@ impl fmt::Display for ComplaintKind {
             Self::Lockup => "a CPU is locked up",
             Self::RcuStall => "RCU is stalled",
             Self::HungTask => "a task is blocked",
-            Self::DataRace => "a data race",
-            Self::Lockdep => "lockdep objects",
+            Self::DataRace => "KCSAN found a data race",
+            Self::Lockdep => "lockdep reports a problem",
             Self::SelfTest => "a self-test failed",
-            Self::Violation => "mutual exclusion is broken, or the test did not end well",
-            Self::Lost => "the console lost some of what the kernel said",
+            Self::Violation => "mutual exclusion is broken, or the test did not end successfully",
+            Self::Lost => "the kernel dropped lines of its log",
             Self::Bug => "the kernel found a bug",
-            Self::Warning => "the kernel warns",
+            Self::Warning => "the kernel printed a warning",
             Self::Hang => "the guest hangs",
             Self::Ended => "the guest ended early",
             Self::Task => "the task failed",
@@ -55,8 +55,8 @@ impl fmt::Display for ComplaintKind {
 /// A report of trouble.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Complaint {
-    /// What kind of trouble.
+    /// The kind of trouble.
     pub kind: ComplaintKind,
-    /// The lines that say so.
+    /// The lines that report it.
     pub lines: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Kernel configurations: what is asked for, and whether the kernel's own rules allowed it.
+//! Kernel configurations: the options that are requested, and a check that the kernel's rules allow them.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use super::error::{Error, Result};
 use super::variant::Variant;
 use super::version::Version;
 
-/// What the guests are made of.
+/// Configurations and scripts of the guests.
 pub(crate) static GUEST: Dir = include_dir!("$CARGO_MANIFEST_DIR/guest");
 
-/// All that is asked of a configuration, in the kernel's own format.
+/// All requested options, in the kernel's own format.
 pub(crate) fn requested(arch: Arch, version: Version, variant: Variant) -> String {
     [
         "base".to_owned(),
@@ -26,7 +26,7 @@ pub(crate) fn requested(arch: Arch, version: Version, variant: Variant) -> Strin
     .collect()
 }
 
-/// Checks that each requested symbol has its value in what the kernel made of the request.
+/// Checks that each requested option has its value in the configuration that the kernel made.
 pub(crate) fn check(requested: &str, config: &str) -> Result<()> {
     let got: HashMap<&str, &str> = settings(config).collect();
     let unmet: Vec<String> = settings(requested)
@@ -38,7 +38,7 @@ pub(crate) fn check(requested: &str, config: &str) -> Result<()> {
     match unmet.is_empty() {
         true => Ok(()),
         false => Err(Error::Refused(format!(
-            "the kernel cannot be configured as asked: {}",
+            "the kernel's rules do not allow the requested configuration: {}",
             unmet.join(", ")
         ))),
     }
@@ -65,7 +65,7 @@ mod tests {
         let bad = "CONFIG_A=y\nCONFIG_B=y\nCONFIG_D=y\n";
         assert_eq!(
             check(requested, bad).unwrap_err().to_string(),
-            "the kernel cannot be configured as asked: \
+            "the kernel's rules do not allow the requested configuration: \
              CONFIG_B=n became y, CONFIG_C=256 became n, CONFIG_D=m became y"
         );
     }

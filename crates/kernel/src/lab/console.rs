@@ -1,8 +1,8 @@
-//! What a guest's console tells of trouble.
+//! Searches a guest's console for reports of trouble.
 
 use super::complaint::{Complaint, ComplaintKind};
 
-/// What the kernel says in trouble. Where two fit a line, the first counts.
+/// Texts by which the kernel reports trouble. If two are in a line, the first one of this list counts.
 const MARKS: [(ComplaintKind, &[&str]); 10] = [
     (ComplaintKind::Panic, &["Kernel panic"]),
     (
@@ -75,17 +75,17 @@ const MARKS: [(ComplaintKind, &[&str]); 10] = [
     (ComplaintKind::Warning, &["WARNING:"]),
 ];
 
-/// Of these lines none is trouble.
+/// Texts of harmless lines.
 const HARMLESS: [&str; 5] = [
     "ommand line:",
     "kernel command line parameters",
-    // Mitigations are off in a guest whose time counts.
+    // Guests run with mitigations off.
     "Spectre",
     "RETBleed",
     "Unprivileged eBPF",
 ];
 
-/// How lines begin that say little to who reads a report: registers and the like.
+/// Beginnings of lines that a report leaves out: registers and the like.
 const DUMPS: [&str; 33] = [
     "Modules linked in:",
     "Hardware name:",
@@ -122,12 +122,12 @@ const DUMPS: [&str; 33] = [
     "<TASK>",
 ];
 
-/// Longest report that is shown.
+/// The largest number of lines of a report that are shown.
 const LINES: usize = 16;
-/// Longest report.
+/// The largest number of lines of a report.
 const REPORT: usize = 40;
 
-/// All reports of trouble on a console.
+/// Finds all reports of trouble on a console.
 pub fn complaints(console: &str) -> Vec<Complaint> {
     let lines: Vec<&str> = console.lines().map(str::trim_end).collect();
     let mut complaints = Vec::new();
@@ -152,8 +152,8 @@ pub fn complaints(console: &str) -> Vec<Complaint> {
     complaints
 }
 
-/// Where a report that begins at `begin` ends: at a rule or an end mark, where others begin, or
-/// when it gets long.
+/// Finds the end of a report that begins at `begin`: an end mark, a rule, an empty message, or the
+/// largest number of lines.
 fn report_end(lines: &[&str], begin: usize) -> usize {
     if kind(lines[begin]) == Some(ComplaintKind::Lost) {
         return begin + 1;
@@ -196,7 +196,7 @@ fn kind(line: &str) -> Option<ComplaintKind> {
     found.map(|(kind, _)| *kind)
 }
 
-/// What follows the kernel's stamp: the time, in brackets. Before it may be a program's words.
+/// The text after the kernel's time stamp. The output of a program may stand before the stamp.
 fn said_by_kernel(line: &str) -> Option<&str> {
     let is_time = |text: &str| {
         let (seconds, parts) = text.trim_start().split_once('.')?;
@@ -209,7 +209,7 @@ fn said_by_kernel(line: &str) -> Option<&str> {
     })
 }
 
-/// Does the line count acquisitions that excluded nobody?
+/// Whether a line counts broken mutual exclusion, or the unsuccessful end of a test.
 fn is_broken_count(line: &str) -> bool {
     if let Some((_, count)) = line.split_once(" Fail: ") {
         return count.split_whitespace().next() != Some("0");
@@ -223,13 +223,13 @@ fn is_broken_count(line: &str) -> bool {
     }
 }
 
-/// How many of its self-tests KCSAN says that it passed.
+/// The numbers of self-tests that KCSAN passed and ran.
 fn self_tests(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = line.split_once("kcsan: selftest: ")?;
     rest.split_once(" tests passed")?.0.split_once('/')
 }
 
-/// What the debug kernel's self-tests should have said and did not.
+/// A complaint if self-tests of the debug kernel did not report success.
 pub(crate) fn missing_self_tests(console: &str) -> Option<Complaint> {
     let locking = |line: &str| line.contains("Good, all ") && line.contains(" passed!");
     let silent: Vec<String> = [
@@ -241,7 +241,7 @@ pub(crate) fn missing_self_tests(console: &str) -> Option<Complaint> {
     ]
     .into_iter()
     .filter(|(_, said)| !said)
-    .map(|(what, _)| format!("no word of the {what} having passed"))
+    .map(|(what, _)| format!("the {what} did not report success"))
     .collect();
     (!silent.is_empty()).then_some(Complaint {
         kind: ComplaintKind::SelfTest,
@@ -249,16 +249,16 @@ pub(crate) fn missing_self_tests(console: &str) -> Option<Complaint> {
     })
 }
 
-/// How often a CPU was switched off.
+/// Counts how often a CPU was switched off.
 pub(crate) fn offlined(console: &str) -> u64 {
     let offline = |line: &&str| {
-        // On x86-64; and on arm64, by its firmware.
+        // The kernel says so on x86-64, the firmware interface on arm64.
         line.contains(" is now offline") || (line.contains("psci: CPU") && line.contains(" killed"))
     };
     console.lines().filter(offline).count() as u64
 }
 
-/// A line without the time and the caller before it.
+/// A line without the time stamp and the caller before it.
 fn message(line: &str) -> &str {
     let mut rest = line.trim();
     while let Some((stamp, after)) = rest.strip_prefix('[').and_then(|l| l.split_once(']')) {
@@ -273,7 +273,7 @@ fn message(line: &str) -> &str {
     rest
 }
 
-/// The last lines of a console, for a guest that fell silent.
+/// The last lines of the console of a silent guest.
 pub(crate) fn last_lines(console: &str) -> Vec<String> {
     let lines: Vec<&str> = console.lines().filter(|l| !l.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(8)..]

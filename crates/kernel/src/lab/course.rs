@@ -1,4 +1,4 @@
-//! How far a guest has come, and what is wrong with its end.
+//! The progress of a guest, and the verdict on how it ended.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::message::GuestMessage;
 use super::qemu::End;
 use super::variant::Variant;
 
-/// How far a guest has come.
+/// The messages of a guest so far.
 #[derive(Debug, Default)]
 pub(crate) struct GuestCourse {
     up: bool,

@@ -1,4 +1,4 @@
-//! Files of Debian's packages, which are not installed.
+//! Archives of Debian packages that are not installed on this machine.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use super::children::{self, Ending};
 use super::error::Result;
 use super::tools::{self, Tool};
 
-/// The release that the packages are of.
+/// The Debian release of the packages.
 pub(crate) const SUITE: &str = "bookworm";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 const TOOLS: [Tool; 1] = [tools::program("mmdebstrap", "mmdebstrap")];
 
-/// An archive of what mmdebstrap makes of these options.
+/// Makes an archive with mmdebstrap and these options.
 pub(crate) fn archive(
     options: &[&str],
     archive: &Path,

@@ -1,4 +1,4 @@
-//! A disk with programs that workloads take and busybox has not.
+//! A disk with the programs that workloads need beyond busybox.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ const TOOLS: [Tool; 2] = [
 
 const PACKAGES: &str = "nginx-light,wrk,tcc,libc6-dev,make";
 
-/// The disk's image, made if it is not there. Guests leave it as it is.
+/// Makes the image of the disk, unless it is in the cache. Guests do not change it.
 pub fn disk(cache: &Cache, progress: Progress) -> Result<PathBuf> {
     let made_of = format!("{SUITE} {PACKAGES}");
     let name = format!(
@@ -39,7 +39,7 @@ pub fn disk(cache: &Cache, progress: Progress) -> Result<PathBuf> {
     let options = ["--variant=apt", &format!("--include={PACKAGES}")];
     debian::archive(&options, &archive, cache, progress)?;
     progress("making a disk");
-    // Devices are the guest's own, and only root could make them here.
+    // The guest has its own devices, and only root could make them here.
     let mut unpack = children::command("tar", Ending::Killed);
     unpack
         .args(["--extract", "--exclude=./dev/*", "--file"])

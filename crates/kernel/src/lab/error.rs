@@ -1,4 +1,4 @@
-//! What can go wrong between a source package and a verdict.
+//! Errors of building, booting and judging kernels.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,31 +6,31 @@ use std::path::{Path, PathBuf};
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused something.
+    /// The system refused an operation.
     #[error("cannot {what}: {error}")]
     System {
-        /// What was to be done.
+        /// The operation.
         what: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// Asked for what cannot be; says what can.
+    /// A request that cannot be fulfilled, with the possible ones.
     #[error("{0}")]
     Refused(String),
-    /// Lockworks cannot be put into a tree.
+    /// The series cannot be applied to a tree.
     #[error(transparent)]
     Apply(#[from] crate::Error),
-    /// What Lockworks brings is wrong.
+    /// The series itself is wrong.
     #[error(transparent)]
     Series(#[from] crate::SeriesError),
-    /// A program that was started failed.
-    #[error("{what} failed; all it said is in {}\n{}", log.display(), lines.join("\n"))]
+    /// A child process failed.
+    #[error("{what} failed; its output is in {}\n{}", log.display(), lines.join("\n"))]
     Failed {
-        /// What it was to do.
+        /// Its purpose.
         what: String,
-        /// The lines that matter.
+        /// The relevant lines of its output.
         lines: Vec<String>,
-        /// Where all lines are.
+        /// The file with all of its output.
         log: PathBuf,
     },
 }
@@ -38,7 +38,7 @@ pub enum Error {
 /// A result of this crate's work on sources, kernels and guests.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Names what was attempted when the system refuses.
+/// Adds the name of the operation to an error of the system.
 pub(crate) trait Attempt<T> {
     fn attempt(self, what: impl FnOnce() -> String) -> Result<T>;
 

@@ -1,4 +1,4 @@
-//! Locks on files, which keep other commands from what they stand for.
+//! Locks on files, which coordinate commands that use the same cache.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -6,14 +6,14 @@ use std::path::Path;
 
 /// A lock on a file or directory, held until it is dropped or released.
 ///
-/// The system binds the lock to the open file, and a program that another thread starts at any moment
-/// inherits the open file until its `exec`. Closing the file would thus leave it locked for that
-/// time. This lock is therefore always released by name, which works whoever else has the file open.
+/// The system binds the lock to the open file. A program that another thread starts inherits the open
+/// file until its `exec`, so closing the file here would leave it locked for that time. This type
+/// unlocks the file explicitly, which ends the lock for all processes that inherited the open file.
 #[derive(Debug)]
 pub struct FileLock(File);
 
 impl FileLock {
-    /// Locks an open file unless somebody else has locked it.
+    /// Locks an open file unless it is locked.
     pub(crate) fn try_new(file: File) -> io::Result<Option<Self>> {
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),
@@ -22,8 +22,8 @@ impl FileLock {
         }
     }
 
-    /// Locks the file of this name, which is made if it is missing. If somebody else has locked it,
-    /// `waiting` is called before the wait.
+    /// Locks the file at a path, which is made if it is missing. Calls `waiting` before it waits for
+    /// another command to release the lock.
     pub(crate) fn wait(path: &Path, waiting: impl FnOnce()) -> io::Result<Self> {
         if let Some(lock) = Self::try_new(File::create(path)?)? {
             return Ok(lock);
@@ -34,7 +34,7 @@ impl FileLock {
         Ok(Self(file))
     }
 
-    /// Lets others share the lock, which still excludes those that want it for themselves.
+    /// Makes the lock a shared lock, which excludes only exclusive locks.
     pub(crate) fn share(&self) -> io::Result<()> {
         self.0.lock_shared()
     }
@@ -47,7 +47,7 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // The system releases the lock when the last program closes the file, if not now.
+        // If this fails, the system releases the lock when the last process closes the file.
         let _ = self.release();
     }
 }
@@ -97,7 +97,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let held = try_lock(&path).unwrap();
-        // It has inherited the file, as any program has between its `fork` and its `exec`.
+        // The child has the open file, like every child between its `fork` and its `exec`.
         let mut heir = Command::new("cat")
             .stdin(Stdio::piped())
             .stdout(held.0.try_clone().unwrap())

@@ -1,4 +1,4 @@
-//! A guest: what it is made of, what it is to do, and how it fared.
+//! A guest: a kernel on an emulated machine, with a task.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,57 +19,58 @@ use super::qemu::WaitLimits;
 use super::task::Task;
 use super::topology::Topology;
 
-/// CNA's settings.
+/// The settings of CNA.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tuning {
-    /// How long it may pass over other nodes, in milliseconds; the kernel's default if none.
+    /// The time after which waiters that were passed over come first, in milliseconds; none for the
+    /// kernel's default.
     pub threshold: Option<u32>,
-    /// Look for waiters to pass over at every hand-off.
+    /// Whether CNA searches for waiters to pass over at every hand-off.
     pub no_shuffle_reduction: bool,
 }
 
-/// A guest to be.
+/// A guest to boot.
 #[derive(Debug)]
 pub struct Guest<'a> {
     /// The kernel.
     pub built: &'a Built,
-    /// CPUs, nodes and memory.
+    /// Its CPUs, NUMA nodes and memory.
     pub topology: Topology,
-    /// How CPUs are emulated.
+    /// How its CPUs are emulated.
     pub emulation: Emulation,
-    /// Let the guest see that it is one, which makes its kernel use an unfair lock.
+    /// Whether the kernel can detect that it runs in a guest; on x86-64 it then uses an unfair lock.
     pub hypervisor: bool,
-    /// The slow path; the kernel's default if none.
+    /// The slow path of its spinlocks; none for the kernel's default.
     pub lock: Option<Lock>,
-    /// CNA's settings.
+    /// The settings of CNA.
     pub tuning: Tuning,
-    /// More kernel parameters.
+    /// Additional kernel parameters.
     pub boot: &'a str,
-    /// Where to keep the console; in the cache if nowhere else.
+    /// The file for the console; none for a file in the cache.
     pub console: Option<&'a Path>,
-    /// What the console reads.
+    /// The input of the console.
     pub input: Input,
-    /// How long to wait for the guest's next word.
+    /// How long to wait for the next message of the guest.
     pub limits: WaitLimits,
 }
 
-/// How a guest fared.
+/// The verdict on a guest.
 #[derive(Clone, Debug)]
 pub struct GuestVerdict {
-    /// All that is wrong.
+    /// Everything that is wrong.
     pub complaints: Vec<Complaint>,
-    /// The guest could not do what was asked, for this reason.
+    /// Why the guest refused its task.
     pub refused: Option<String>,
     /// How often a CPU was switched off.
     pub offlined: u64,
-    /// Where the console is kept.
+    /// The file with the console.
     pub console: PathBuf,
 }
 
 impl Guest<'_> {
-    /// What the kernel is told.
+    /// The command line of the kernel.
     pub fn command_line(&self) -> String {
-        // Whatever else is asked for: all that the kernel says is heard.
+        // The console shows every message, whatever parameters follow.
         let mut words = vec![
             self.built.arch.parameters().to_owned(),
             "ignore_loglevel panic=-1 oops=panic mitigations=off".to_owned(),
@@ -81,12 +82,12 @@ impl Guest<'_> {
             words.push("numa_spinlock_shuffle_reduction=off".to_owned());
         }
         words.extend((!self.boot.is_empty()).then(|| self.boot.to_owned()));
-        // The judge tells the kernel's lines from others by their stamps.
+        // The time stamps tell the kernel's lines from the output of programs.
         words.push("printk.time=1".to_owned());
         words.join(" ")
     }
 
-    /// Boots it, lets it do its task, judges it.
+    /// Boots the guest, runs its task, and judges it. Calls `hear` with each message.
     pub fn run(
         &self,
         task: &Task,
@@ -98,7 +99,7 @@ impl Guest<'_> {
             Some(path) => std::path::absolute(path).attempt_on("write", path)?,
             None => directory.join("console"),
         };
-        // Copies: the build may be brought up to date while the guest runs.
+        // Copies, since another command may update the build while the guest runs.
         let (image, kernel) = (self.built.image(), directory.join("kernel"));
         fs::copy(&image, &kernel).attempt_on("copy", &image)?;
         let initramfs = directory.join("initramfs");
@@ -134,7 +135,7 @@ impl Guest<'_> {
         let end = end?;
         let bytes = fs::read(&console).attempt_on("read", &console)?;
         let text = String::from_utf8_lossy(&bytes).replace('\r', "");
-        // Who has a shell may switch the guest off by it.
+        // A user can switch the guest off in its shell.
         let may_switch_off = self.input == Input::Ours && text.contains("reboot: Power down");
         Ok(GuestVerdict {
             complaints: course.judge(&text, end, self.built.variant, may_switch_off),
@@ -182,7 +183,7 @@ impl Guest<'_> {
     }
 }
 
-/// As one word for a shell.
+/// Quotes a text as one word for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,32 +1,32 @@
 //! The slow paths that the spinlocks of a guest can have.
 
-/// A slow path that the kernel's spinlocks can have.
+/// A slow path of the kernel's spinlocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// The kernel's own.
+    /// The stock slow path.
     Stock,
     /// Lockworks' queued spinlock.
     Qspinlock,
     /// Lockworks' CNA.
     Cna,
-    /// Lockworks' HQ where spinlocks opted in to it, the kernel's own elsewhere.
+    /// Lockworks' HQ for spinlocks that opted in, the stock slow path for others.
     Hq,
-    /// The kernel's own, as if it were no guest.
+    /// The stock native slow path, even if the kernel detects a hypervisor.
     Native,
     /// The kernel's byte lock.
     Byte,
-    /// The kernel's own paravirt lock.
+    /// The stock paravirt lock.
     StockPv,
     /// Lockworks' queued unfair lock.
     Unfair,
-    /// Lockworks' paravirt lock as Linux 4.2 had it.
+    /// Lockworks' implementation of the paravirt lock of Linux 4.2.
     Pv42,
     /// Lockworks' paravirt lock.
     Pv,
 }
 
 impl Lock {
-    /// All of them.
+    /// All locks.
     pub const ALL: [Self; 10] = [
         Self::Stock,
         Self::Qspinlock,
@@ -40,7 +40,7 @@ impl Lock {
         Self::Unfair,
     ];
 
-    /// Those that a guest can be told to have when it is booted.
+    /// The locks that `lockworks_guest=` can choose.
     pub const OF_GUESTS: [Self; 6] = [
         Self::Native,
         Self::Pv42,
@@ -50,7 +50,7 @@ impl Lock {
         Self::Unfair,
     ];
 
-    /// As it is called.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stock => "stock",
@@ -66,17 +66,17 @@ impl Lock {
         }
     }
 
-    /// Does it let CPUs halt? It then takes a kernel whose spinlocks are called through `pv_ops`.
+    /// Whether its waiters halt. Such a lock needs a kernel that calls spinlocks through `pv_ops`.
     pub fn is_paravirt(self) -> bool {
         matches!(self, Self::StockPv | Self::Pv42 | Self::Pv)
     }
 
-    /// Is it one that guests can be told to have?
+    /// Whether `lockworks_guest=` can choose it.
     pub fn is_of_guests(self) -> bool {
         Self::OF_GUESTS.contains(&self)
     }
 
-    /// Can others take its place in a running guest?
+    /// Whether a running guest can change to another slow path.
     pub fn takes_turns(self) -> bool {
         !self.is_of_guests() || self == Self::Unfair
     }

@@ -1,11 +1,11 @@
 //! The messages of a guest, over its second serial line.
 
-/// What a guest says to us, beside its console.
+/// A message of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuestMessage {
-    /// A word of our scripts, and what belongs to it.
+    /// A keyword of our scripts, and its arguments.
     Word(String, String),
-    /// A line of the user's command.
+    /// A line that the user's command printed.
     Output(String),
 }
 
@@ -17,7 +17,7 @@ impl GuestMessage {
         let (word, rest) = word.split_once(' ').unwrap_or((word, ""));
         let word = Self::Word(word.to_owned(), rest.to_owned());
         match before {
-            // The command's last line may lack an end.
+            // The last line of the command may not end with a newline.
             "" => vec![word],
             before => vec![Self::Output(before.to_owned()), word],
         }

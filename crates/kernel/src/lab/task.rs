@@ -1,22 +1,22 @@
-//! What a guest is to do.
+//! Tasks of guests.
 
 use std::path::PathBuf;
 
-/// What the guest is to do.
+/// A task of a guest.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The guest's script for it.
+    /// The script of the guest that runs it.
     pub(crate) script: &'static str,
-    /// What the script is told.
+    /// Variables of the script.
     pub(crate) plan: Vec<(&'static str, String)>,
-    /// A script of the user's.
+    /// A script of the user.
     pub(crate) command: Option<String>,
-    /// An image of a disk that the script takes.
+    /// The image of a disk that the script mounts.
     pub(crate) disk: Option<PathBuf>,
 }
 
 impl Task {
-    /// A shell on the console.
+    /// Runs a shell on the console.
     pub fn shell() -> Self {
         Self {
             script: "shell",
@@ -26,7 +26,7 @@ impl Task {
         }
     }
 
-    /// Commands for the guest's shell.
+    /// Runs commands in the guest's shell.
     pub fn command(script: &str) -> Self {
         Self {
             script: "command",
@@ -36,7 +36,7 @@ impl Task {
         }
     }
 
-    /// A workload of ours, for so many seconds.
+    /// Runs a workload for a number of seconds.
     pub fn workload(name: &str, seconds: u32) -> Self {
         Self {
             plan: vec![("LENGTH", seconds.to_string())],
@@ -44,7 +44,7 @@ impl Task {
         }
     }
 
-    /// A workload of ours that takes the programs on a disk.
+    /// Runs a workload that needs the programs on a disk.
     pub fn workload_on(disk: PathBuf, name: &str, seconds: u32) -> Self {
         Self {
             plan: vec![
