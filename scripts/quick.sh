@@ -17,18 +17,18 @@ failures=()
 step() {
 	local name=$1 status=0 verdict start=$EPOCHREALTIME
 	shift
-	timeout --kill-after=5 "${limit:-60}" "$@" >"$log" 2>&1 </dev/null || status=$?
+	timeout --kill-after=5 "${limit:-30}" "$@" >"$log" 2>&1 </dev/null || status=$?
 	case $status in
 	0) verdict=ok ;;
 	3) verdict='ok, not all' ;;
-	124 | 137) verdict="NO END in ${limit:-60} s" ;;
+	124 | 137) verdict="NO END in ${limit:-30} s" ;;
 	*) verdict=FAILED ;;
 	esac
 	awk -v verdict="$verdict" -v name="$name" -v from="$start" -v to="$EPOCHREALTIME" \
 		'BEGIN { printf "%-12s %6.1f s  %s\n", verdict, to - from, name }'
 	if [[ $verdict != ok* ]]; then
 		failures+=("$name")
-		tail -n 25 "$log" | cut -c1-200 | sed 's/^/    /'
+		tail -n 20 "$log" | LC_ALL=C.UTF-8 sed -E 's/^(.{0,150}).*/    \1/'
 		printf '    again: %s\n' "$*"
 		return 1
 	fi
@@ -109,7 +109,7 @@ done
 mapfile -t crates < <(printf '%s\n' "${crates[@]}" | sort -u | sed '/^$/d')
 
 if [[ $only ]]; then
-	step 'format: C' clang-format --dry-run -Werror "${c[@]}" || true
+	((!${#c[@]})) || step 'format: C' clang-format --dry-run -Werror "${c[@]}" || true
 else
 	step 'format: everything' scripts/format.sh || true
 fi

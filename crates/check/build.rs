@@ -1,15 +1,11 @@
 //! Compiles the locks for the model checker, with the clients and litmus tests that run in it.
 
-use std::path::PathBuf;
-
-use lockworks_build::{c_files, compiler, root, watch};
+use lockworks_build::{compiler, include_lock_files, root, watch};
 
 fn main() {
     watch("clients");
     // Embedded by `include_dir`, which does not tell Cargo about new files.
     watch("crates/check/mutants");
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets it"));
-    std::fs::write(out.join("lock_files.h"), lock_files()).expect("OUT_DIR is writable");
     let mut build = compiler("worlds/check");
     build
         .warnings_into_errors(true)
@@ -17,8 +13,8 @@ fn main() {
         // A thread's state is its stack, which must hold only what the code needs.
         .flag_if_supported("-fno-stack-protector")
         .flag_if_supported("-fcf-protection=none")
-        .include(root().join("clients"))
-        .include(out);
+        .include(root().join("clients"));
+    include_lock_files(&mut build);
     // Other worlds have these functions too, and a program may contain several worlds.
     for name in ["thread", "memory_size"] {
         build.define(
@@ -36,13 +32,4 @@ fn main() {
         build.file(root().join(file));
     }
     build.compile("lockworks_check_locks");
-}
-
-/// Includes every lock file. All are one translation unit, so that an operation in a header that
-/// several locks include is one operation for the checker.
-fn lock_files() -> String {
-    c_files("locks")
-        .iter()
-        .map(|file| format!("#include \"{}\"\n", file.display()))
-        .collect()
 }

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The lock files, compiled for the simulator. */
-#include "tas.c"
-#include "byte.c"
-#include "ticket.c"
-#include "mcs.c"
-#include "qspinlock.c"
-#include "cna.c"
-#include "hq.c"
-#include "pvticket.c"
-#include "pv.c"
-#include "unfair.c"
-#include "mutex.c"
-#include "mutex37.c"
-#include "busted.c"
-#include "lockrefs.h"
+/* Every lock file, as one translation unit for the simulator. crates/sim/build.rs lists them. */
+#include "lock_type.h"
+
+/* Before the files, since some name the types of other locks, which are static in this world. */
+#define LW_LOCK(id) static const struct lw_lock_type lw_##id##_type;
+#include "locks_list.h"
+
+#include "lock_files.h"
 
 const struct lw_lock_type *const lw_sim_lock_types[] = {
 #define LW_LOCK(id) &lw_##id##_type,

@@ -11,8 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All locks are one translation unit here, so that they do not meet those of the user world. */
-#define LW_EXPORT	 static
+/*
+ * All locks are one translation unit here, so that their symbols do not clash with those of the
+ * user world. The simulator uses what lock types point to, so some functions are unused.
+ */
+#define LW_EXPORT	 static __attribute__((unused))
 #define lw_always_inline inline __attribute__((always_inline))
 #define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 (x)

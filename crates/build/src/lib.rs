@@ -60,3 +60,25 @@ pub fn c_files(directory: &str) -> Vec<PathBuf> {
     files.sort();
     files
 }
+
+/// Lets a file that `build` compiles include all lock files by `#include "lock_files.h"`, as one
+/// translation unit. An operation in a header that several locks include is one operation then.
+///
+/// # Panics
+///
+/// If `OUT_DIR` cannot be written.
+pub fn include_lock_files(build: &mut cc::Build) {
+    let lines: String = c_files("locks")
+        .iter()
+        .map(|file| format!("#include \"{}\"\n", file.display()))
+        .collect();
+    build.include(generate("lock_files.h", &lines).with_file_name(""));
+}
+
+/// Writes a file into `OUT_DIR`, and returns its path.
+fn generate(name: &str, text: &str) -> PathBuf {
+    let path =
+        PathBuf::from(std::env::var_os("OUT_DIR").expect("a build script has OUT_DIR")).join(name);
+    std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    path
+}

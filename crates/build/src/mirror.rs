@@ -5,8 +5,9 @@
 //! offsets for assembly code in the same way.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::process::Command;
+
+use crate::generate;
 
 /// Begins each line of the assembly that holds a constant.
 const MARK: &str = "->";
@@ -113,10 +114,10 @@ impl Mirror {
             let _ = writeln!(constants, "#[doc = \"`{name}` of the C headers.\"]");
             let _ = writeln!(constants, "pub(crate) const {name}: usize = {value};");
         }
-        save("constants.rs", &constants);
+        generate("constants.rs", &constants);
         for structure in &self.structures {
             let file = format!("layout_{}.rs", structure.rust);
-            save(&file, &structure.assertions(&mut next));
+            generate(&file, &structure.assertions(&mut next));
         }
         assert!(values.next().is_none(), "a value that was not asked for");
     }
@@ -152,8 +153,8 @@ impl Structure {
 
 /// The constants that `source` emits, in its order.
 fn emitted(source: &str, compiler: &cc::Build) -> Vec<u64> {
-    let from = save("mirror.c", source);
-    let to = out_dir().join("mirror.s");
+    let from = generate("mirror.c", source);
+    let to = from.with_extension("s");
     let mut command: Command = compiler.get_compiler().to_command();
     command
         .args(["-O1", "-fno-lto", "-S", "-o"])
@@ -174,14 +175,4 @@ fn emitted(source: &str, compiler: &cc::Build) -> Vec<u64> {
                 .unwrap_or_else(|error| panic!("{value}: {error}; a constant must not be negative"))
         })
         .collect()
-}
-
-fn out_dir() -> PathBuf {
-    PathBuf::from(std::env::var_os("OUT_DIR").expect("a build script has OUT_DIR"))
-}
-
-fn save(name: &str, text: &str) -> PathBuf {
-    let path = out_dir().join(name);
-    std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    path
 }

@@ -953,7 +953,12 @@ mod tests {
     #[test]
     fn runs_of_bounded_reads_can_be_made_again() {
         let sites = |file: &'static str| Site::all().iter().filter(move |s| s.file() == file);
-        for (lock, file) in [("mcs", "mcs.h"), ("qspinlock", "fifo_queue.h"), ("qspinlock", "pending_bit.h"), ("qspinlock", "queue_slot.h")] {
+        for (lock, file) in [
+            ("mcs", "mcs.h"),
+            ("qspinlock", "fifo_queue.h"),
+            ("qspinlock", "pending_bit.h"),
+            ("qspinlock", "queue_slot.h"),
+        ] {
             for (bound, site) in (0..3).flat_map(|bound| sites(file).map(move |s| (bound, s))) {
                 let config = Config {
                     staleness: Some(bound),
