@@ -348,6 +348,26 @@ def check_mentions() -> Iterator[DocumentError]:
                     yield DocumentError(path, number, f"{name}: there is no such document")
 
 
+# Lists of the source, each entry of which a page must name: file, pattern of a name, page.
+LISTS = (
+    ("locks/contract/operations.h", r"#define (lw_\w+)\(", "docs/reference/operations.md"),
+    (
+        "locks/contract/surroundings.h",
+        r"#define (lw_(?!world)\w+)\(",
+        "docs/reference/operations.md",
+    ),
+    ("locks/registry/events_list.h", r"LW_(?:EVENT|MAXIMUM)\((\w+),", "docs/reference/locks.md"),
+)
+
+
+def check_lists() -> Iterator[DocumentError]:
+    for source, pattern, page in LISTS:
+        text = Path(page).read_text()
+        for name in dict.fromkeys(re.findall(pattern, Path(source).read_text())):
+            if f"`{name}`" not in text and name != "name":
+                yield DocumentError(Path(page), 1, f"{name} of {source} is not explained")
+
+
 def main(arguments: list[str]) -> int:
     only_links = "--links" in arguments
     names = [argument for argument in arguments if argument != "--links"]
@@ -359,7 +379,7 @@ def main(arguments: list[str]) -> int:
         f for path in paths for f in (*check_annotations(read(path)), *check_links(read(path)))
     ]
     if not names:
-        failures += check_mentions()
+        failures += [*check_mentions(), *check_lists()]
     if not only_links and not failures:
         command = Path(os.environ.get("LOCKWORKS", "target/release/lockworks")).resolve()
         if not command.exists():
