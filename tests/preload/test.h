@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the tests of pthread behaviour share. Each is a program that exits with 0 under glibc alone,
- * and under the preload library with every lock that it may have.
+ * What the tests of pthread behaviour share. Each test is a program that exits with 0 if it passes:
+ * under glibc alone, and under the preload library with each lock.
  */
 #ifndef LW_PRELOAD_TEST_H
 #define LW_PRELOAD_TEST_H
@@ -30,7 +30,7 @@
 		}                                                                               \
 	} while (0)
 
-/* The call gives this error, 0 if none, and leaves errno alone. */
+/* Checks that the call returns `error`, 0 for none, and does not change errno. */
 #define GIVES(error, call)                                                                    \
 	do {                                                                                  \
 		int given;                                                                    \
@@ -43,20 +43,21 @@
 		}                                                                             \
 	} while (0)
 
-/* The lock that is to serve, by name; NULL under glibc alone. */
+/* Returns the name of the lock that must serve this process; NULL under glibc alone. */
 static inline const char *expected_lock(void)
 {
 	return getenv("EXPECTED_LOCK");
 }
 
-/*
- * Are we served by whom we think we are? And should the test hang, it ends. To be called first.
- */
+/* A test that hangs ends after this many seconds; none takes nearly as long on a busy machine. */
+#define HANG_SECONDS 600
+
+/* Checks that the expected lock serves this process. Each test calls it first. */
 static inline void begin(void)
 {
 	const char *(*name)(void);
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	*(void **)&name = dlsym(RTLD_DEFAULT, "lw_preload_lock_name");
 	if (expected_lock())
 		CHECK(name && strcmp(name(), expected_lock()) == 0);
@@ -103,7 +104,7 @@ static inline void *join(pthread_t thread)
 	return result;
 }
 
-/* In a thread of its own: what the call gives there. */
+/* A call in a thread of its own, and what it returns there. */
 struct elsewhere {
 	int (*call)(pthread_mutex_t *);
 	pthread_mutex_t *mutex;
@@ -126,7 +127,7 @@ static inline int elsewhere(int (*call)(pthread_mutex_t *), pthread_mutex_t *mut
 	return elsewhere.result;
 }
 
-/* Lock and unlock there, so that it is free for the next. */
+/* Acquires and releases the mutex. Returns an error if it is not free. */
 static inline int try_and_free(pthread_mutex_t *mutex)
 {
 	int error = pthread_mutex_trylock(mutex);
@@ -139,7 +140,7 @@ static inline bool is_free(pthread_mutex_t *mutex)
 	return elsewhere(try_and_free, mutex) == 0;
 }
 
-/* The status with which a child ends that does this. */
+/* Runs `body` in a child process. Returns its status, as from waitpid(). */
 static inline int in_child(void (*body)(void *), void *arg)
 {
 	int status;
@@ -147,7 +148,7 @@ static inline int in_child(void (*body)(void *), void *arg)
 
 	CHECK(child >= 0);
 	if (child == 0) {
-		alarm(30);
+		alarm(HANG_SECONDS);
 		body(arg);
 		_exit(0);
 	}
@@ -167,7 +168,7 @@ static inline pthread_mutex_t typed_mutex(int type)
 	return mutex;
 }
 
-/* Memory that a child shares. */
+/* Returns memory that this process shares with its children. */
 static inline void *shared_memory(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Waits that end: mutexes and condition variables, by both clocks. */
+/* Waits with a deadline, for mutexes and condition variables, by both clocks. */
 #include "test.h"
 
 static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC};
@@ -8,7 +8,7 @@ static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHRE
 
 static int lock_until(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *time)
 {
-	/* The first by its older name, too. */
+	/* Waits by CLOCK_REALTIME use both functions for them. */
 	return clock == CLOCK_REALTIME && time->tv_nsec % 2
 		       ? pthread_mutex_timedlock(mutex, time)
 		       : pthread_mutex_clocklock(mutex, clock, time);
@@ -39,7 +39,7 @@ static void check_mutex(int type, clockid_t clock)
 	pthread_t thread;
 
 	bad.tv_nsec = 1000000000;
-	/* The time counts only if there is something to wait for. */
+	/* The deadline matters only if the mutex is not free. */
 	GIVES(0, lock_until(&mutex, clock, &past));
 	CHECK(pthread_mutex_unlock(&mutex) == 0);
 	GIVES(0, lock_until(&mutex, clock, &bad));
@@ -62,7 +62,7 @@ static void check_mutex(int type, clockid_t clock)
 		CHECK(is_past(clock, soon));
 	}
 	pthread_barrier_wait(&holder.enough);
-	soon = from_now(clock, 30000);
+	soon = from_now(clock, 1000L * HANG_SECONDS);
 	GIVES(0, lock_until(&mutex, clock, &soon));
 	CHECK(pthread_mutex_unlock(&mutex) == 0);
 	join(thread);
@@ -70,7 +70,7 @@ static void check_mutex(int type, clockid_t clock)
 	GIVES(0, pthread_mutex_destroy(&mutex));
 }
 
-/* Many that give up and some that do not, with one word between them. */
+/* Many waits that time out and some that do not, for one mutex. */
 struct crowd {
 	pthread_mutex_t mutex;
 	unsigned long count;
@@ -149,7 +149,7 @@ static void check_cond(clockid_t clock, bool by_attr)
 		;
 	CHECK(errno == 77 && is_past(clock, soon));
 	GIVES(EINVAL, pthread_cond_clockwait(&cond, &mutex, CLOCK_PROCESS_CPUTIME_ID, &soon));
-	/* It is held after all that. */
+	/* The mutex is still held. */
 	CHECK(!is_free(&mutex));
 	GIVES(0, pthread_mutex_unlock(&mutex));
 	GIVES(EPERM, wait_until(&cond, &mutex, clock, &soon, by_attr));

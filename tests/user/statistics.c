@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* What the locks whose waiters halt count, in situations where it is known. */
+/* What the locks whose waiters park count, in situations in which the counts are known. */
 #include "waiters.h"
 
 #include "parked_heads.h"
@@ -16,12 +16,11 @@ static uint64_t since(enum lw_event event)
 	return counted(event) - before[event];
 }
 
-/* As often as that, and it takes a moment until a thread has counted. */
 #define CHECK_COUNTED(event, n) CHECK(since(LW_EVENT_##event) == (n))
 
 #define WITH(name, value) CHECK(lw_set_tunable(LW_TUNABLE_##name, value) == 0)
 
-static void all_as_usual(void)
+static void reset_tunables(void)
 {
 	for (unsigned int id = 0; id < LW_TUNABLE_COUNT; id++)
 		CHECK(lw_set_tunable((enum lw_tunable_id)id, lw_tunables[id].default_value) == 0);
@@ -36,7 +35,7 @@ static void *lock_once(void *arg)
 	return NULL;
 }
 
-/* So many waiters fall asleep, one behind the other. */
+/* Starts `n` waiters, each of which parks behind the one before. This thread holds the lock. */
 static void queue_up(const struct subject *subject, pthread_t *threads, unsigned int n)
 {
 	watch(subject->name);
@@ -50,20 +49,27 @@ static void queue_up(const struct subject *subject, pthread_t *threads, unsigned
 	}
 }
 
-/* They have the lock one after the other. */
+/* Releases the lock. The waiters acquire it one after the other. */
 static void drain(const struct subject *subject, pthread_t *threads, unsigned int n)
 {
 	subject->unlock();
 	for (unsigned int i = 0; i < n; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 	check_free(subject);
-	all_as_usual();
+	reset_tunables();
 }
 
+/*
+ * A parked queue head wakes by itself now and then, to see whether a release has missed it. If it
+ * does so during the release, it is not kicked. Such a run is repeated.
+ */
 static void check_kick_at_unlock(const struct subject *subject)
 {
 	pthread_t threads[3];
+	unsigned int runs = 0;
 
+repeat:
+	CHECK(++runs <= 100);
 	WITH(pv_pending, 0);
 	queue_up(subject, threads, 3);
 	CHECK_COUNTED(halts_at_head, 1);
@@ -71,8 +77,9 @@ static void check_kick_at_unlock(const struct subject *subject)
 	CHECK_COUNTED(table_operations, 1);
 	CHECK_COUNTED(kicks_at_unlock, 0);
 	drain(subject, threads, 3);
+	if (since(LW_EVENT_kicks_at_unlock) != 3)
+		goto repeat;
 	/* One kick for each, and an entry made and removed for each. */
-	CHECK_COUNTED(kicks_at_unlock, 3);
 	CHECK_COUNTED(kicks_at_handoff, 0);
 	CHECK_COUNTED(kicks_ahead, 0);
 	CHECK_COUNTED(spurious_wakeups, 0);
@@ -80,7 +87,7 @@ static void check_kick_at_unlock(const struct subject *subject)
 	CHECK_COUNTED(table_hops, 0);
 	CHECK_COUNTED(queued_acquisitions, 3);
 	CHECK_COUNTED(pending_acquisitions, 0);
-	/* Nobody has asked for these. */
+	/* These are counted only with pv_latencies. */
 	CHECK_COUNTED(kick_nanoseconds, 0);
 	CHECK_COUNTED(wakeup_nanoseconds, 0);
 	CHECK_COUNTED(wakeups, 0);
@@ -114,7 +121,7 @@ static void check_wait_early(const struct subject *subject)
 	pthread_t threads[3];
 
 	WITH(pv_pending, 0);
-	/* Long enough to look at the waiter before. */
+	/* Enough polls to notice that the waiter before has parked. */
 	WITH(pv_spin, 1000000);
 	queue_up(subject, threads, 3);
 	CHECK_COUNTED(halts_early, 2);
@@ -130,17 +137,20 @@ static void check_wait_early(const struct subject *subject)
 static void check_latencies(const struct subject *subject)
 {
 	pthread_t threads[3];
+	uint64_t begun;
 
 	WITH(pv_latencies, 1);
 	queue_up(subject, threads, 3);
-	/* Not to be taken for the time that it takes to wake up. */
+	/* This time must not be counted: no waiter has been kicked yet. */
 	usleep(50000);
 	start_counting();
+	begun = lw_timestamp();
 	drain(subject, threads, 3);
 	CHECK(since(LW_EVENT_wakeups) == since(LW_EVENT_kicks_at_unlock));
 	CHECK(since(LW_EVENT_kick_nanoseconds) > 0);
 	CHECK(since(LW_EVENT_wakeup_nanoseconds) > 0);
-	CHECK(since(LW_EVENT_wakeup_nanoseconds) < 3 * 50000000);
+	/* Each waiter was woken after the release. */
+	CHECK(since(LW_EVENT_wakeup_nanoseconds) <= 3 * (lw_timestamp() - begun));
 }
 
 static void check_pending(const struct subject *subject)
@@ -159,7 +169,7 @@ static void check_pending(const struct subject *subject)
 	CHECK_COUNTED(queued_acquisitions, 0);
 }
 
-/* Whoever comes is quicker than one that has to wake up, nearly always. */
+/* An arrival nearly always acquires the lock before a waiter that has to wake up. Until it does. */
 static void check_steals_on_arrival(const struct subject *subject, void (*arrive)(void))
 {
 	pthread_t thread;
@@ -173,7 +183,7 @@ static void check_steals_on_arrival(const struct subject *subject, void (*arrive
 	CHECK_COUNTED(steals_on_arrival, 1);
 }
 
-/* And so is who is awake in the queue, behind a head that is not. */
+/* So does a waiter that spins in the queue behind a parked head. */
 static void check_steals_in_queue(const struct subject *subject)
 {
 	union lw_word *word = subject->word;
@@ -188,7 +198,7 @@ static void check_steals_in_queue(const struct subject *subject)
 		thread_start(&threads[1], 0, lock_once, (void *)subject);
 		while ((lw_load(&word->val, relaxed) & LW_TAIL_MASK) == tail)
 			usleep(200);
-		/* From the tail to its place. */
+		/* Time to get from the tail to its place; otherwise there is another run. */
 		usleep(1000);
 		drain(subject, threads, 2);
 	} while (!since(LW_EVENT_steals_behind_head));
@@ -215,7 +225,7 @@ static void *lock_one_of_many(void *lock)
 	return NULL;
 }
 
-/* Two locks for which the table has the same place. */
+/* Two locks whose entries in the table of parked heads have the same place. */
 static void check_hops(void)
 {
 	static unsigned int first_at[1 << 16];
@@ -243,7 +253,7 @@ static void check_hops(void)
 	}
 	CHECK_COUNTED(table_operations, 2);
 	CHECK_COUNTED(table_hops, 1);
-	/* The one that came second is found past the other. */
+	/* The second entry is found one hop past the first. */
 	for (int i = 2; i-- > 0;) {
 		lw_pv_unlock(locks[i]);
 		CHECK(pthread_join(threads[i], NULL) == 0);

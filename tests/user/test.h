@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the tests of the user world share. A test is a program that exits with 0. */
+/* What the tests of the user world share. A test is a program that exits with 0 if it passes. */
 #ifndef LW_TEST_H
 #define LW_TEST_H
 
@@ -20,11 +20,16 @@
 #include <lockworks/lockworks.h>
 #include "fifo_queue.h"
 
+/* How a test ends when it fails. A fuzz target defines it before it includes this. */
+#ifndef LW_TEST_FAIL
+#define LW_TEST_FAIL() _exit(1)
+#endif
+
 #define CHECK(condition)                                                                        \
 	do {                                                                                    \
 		if (!(condition)) {                                                             \
 			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-			_exit(1);                                                               \
+			LW_TEST_FAIL();                                                         \
 		}                                                                               \
 	} while (0)
 
@@ -39,7 +44,7 @@ static inline void thread_start(pthread_t *thread, size_t stack, void *(*run)(vo
 	pthread_attr_destroy(&attr);
 }
 
-/* Run `body` in a child process; gives its exit status. */
+/* Runs `body` in a child process. Returns its exit status. */
 static inline int in_child(void (*body)(void *arg), void *arg)
 {
 	int status;
@@ -55,7 +60,7 @@ static inline int in_child(void (*body)(void *arg), void *arg)
 	return WEXITSTATUS(status);
 }
 
-/* (0,0,0) -> (0,1,1), held and awaited: whoever comes now must queue. */
+/* (0,0,0) -> (0,1,1): held, with the pending bit, so any thread that arrives now must queue. */
 static inline void make_busy(union lw_word *word)
 {
 	lw_fetch_or(&word->val, LW_LOCKED | LW_PENDING, acquire);
@@ -68,8 +73,8 @@ static inline void end_busy(union lw_word *word)
 }
 
 /*
- * Wait until the tail of a busy lock is another one than `last`, and linked to it;
- * gives it.
+ * Waits until the tail of a busy lock is no longer `last` and the new queue node is linked to the
+ * last one. Returns the new tail.
  */
 static inline uint32_t await_tail(union lw_word *word, uint32_t last)
 {
@@ -83,6 +88,7 @@ static inline uint32_t await_tail(union lw_word *word, uint32_t last)
 	return val & LW_TAIL_MASK;
 }
 
+/* Returns how often an event has been counted. */
 static inline uint64_t counted(enum lw_event event)
 {
 	uint64_t counts[LW_EVENT_COUNT];
@@ -91,10 +97,7 @@ static inline uint64_t counted(enum lw_event event)
 	return counts[event];
 }
 
-/*
- * Start `n` threads that take their slots and keep them until all have: as many
- * different slots, from 1 to at most `highest`.
- */
+/* Threads that attach to a slot and keep it until all of them have one. */
 struct attached {
 	pthread_barrier_t all;
 	unsigned int slots[256];
@@ -114,6 +117,7 @@ static inline void *attach_and_wait(void *arg)
 	return NULL;
 }
 
+/* Checks that `n` threads at the same time get different slots, from 1 to at most `highest`. */
 static inline void check_slots_are_free(unsigned int n, unsigned int highest)
 {
 	static struct attached shared;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Waiting for a lock until a time comes or somebody cancels, and leaving its queue from every
- * place. */
+/* Waits with a limit: deadlines, cancellation, and leaving a queue from every place in it. */
 #include "waiters.h"
 
-#define LONG 10000000000L
+/* An hour in nanoseconds: no test takes as long. */
+#define LONG 3600000000000L
 
 struct wait {
 	const struct subject *subject;
@@ -45,7 +45,7 @@ static void check_results(const struct subject *subject)
 
 	watch(subject->name);
 	lw_cancel(&cancelled);
-	/* What need not be waited for is had in any case. */
+	/* A free lock is acquired, whatever the limit. */
 	CHECK(subject->lock_until(NULL, NULL) == 0);
 	subject->unlock();
 	CHECK(subject->lock_until(&past, &cancelled) == 0);
@@ -73,7 +73,7 @@ static void check_results(const struct subject *subject)
 	CHECK(end(&wait) == ECANCELED);
 	CHECK(!is_past(&late));
 
-	/* Nobody cancels, and there is time. */
+	/* A wait that reaches no limit ends with the lock. */
 	wait.cancel = &cancel;
 	begin(&wait);
 	usleep(5000);
@@ -82,7 +82,7 @@ static void check_results(const struct subject *subject)
 	check_free(subject);
 }
 
-/* Who waits for ever but for being cancelled, asleep, at the head and behind it. */
+/* Cancels waits without a deadline: of a parked queue head and of parked waiters behind it. */
 static void check_cancel_asleep(const struct subject *subject)
 {
 	struct lw_cancel cancels[4] = {LW_CANCEL_INIT};
@@ -97,7 +97,7 @@ static void check_cancel_asleep(const struct subject *subject)
 		begin(&waits[i]);
 		await_halts(before, (unsigned int)i + 1);
 	}
-	/* In the middle, at the end, at the head; the last one gets the lock. */
+	/* Cancel in the middle, at the end and at the head. The remaining waiter gets the lock. */
 	lw_cancel(&cancels[1]);
 	CHECK(end(&waits[1]) == ECANCELED);
 	lw_cancel(&cancels[3]);
@@ -111,7 +111,7 @@ static void check_cancel_asleep(const struct subject *subject)
 	check_free(subject);
 }
 
-/* All leave an asleep queue, so that the lock is free without anybody having had it. */
+/* All waiters leave the queue. Then the lock is free, though none of them acquired it. */
 static void check_all_leave(const struct subject *subject)
 {
 	struct timespec deadline = from_now(30000000);
@@ -137,16 +137,16 @@ struct member {
 	unsigned int random;
 	unsigned int got, timed_out, cancelled;
 	atomic_bool over;
-	/* Where to cancel it now; NULL between two waits. */
+	/* Cancels its wait; NULL between two waits. */
 	_Atomic(struct lw_cancel *) cancel;
 	pthread_t thread;
 };
 
-/* Takes the lock for good or with little limit, over and over. */
+/* Acquires the lock over and over, without a limit or with a short one. */
 static void *come_and_go(void *arg)
 {
 	struct member *self = arg;
-	/* Those who cancel may be late, so none is used twice. */
+	/* A cancellation may come late, so no struct lw_cancel is used twice. */
 	static struct lw_cancel cancels[CROWD][LEAVES];
 	static atomic_uint members;
 	struct lw_cancel *mine = cancels[atomic_fetch_add(&members, 1) % CROWD];
@@ -187,10 +187,10 @@ static void *come_and_go(void *arg)
 }
 
 static struct lw_pv inner;
-static unsigned int inner_count; /* protected by it */
+static unsigned int inner_count; /* protected by `inner` */
 static atomic_uint interruptions;
 
-/* Also in a thread that is just about to leave a queue, and its slot with it. */
+/* This handler also interrupts threads that are about to abandon their slot. */
 static void lock_another(int signal)
 {
 	(void)signal;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the tests of the locks whose waiters halt share: the locks, and threads that contend. */
+/* What the tests of the locks whose waiters park share: the locks, and threads that contend. */
 #ifndef LW_TEST_WAITERS_H
 #define LW_TEST_WAITERS_H
 
@@ -8,17 +8,17 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* By which deadlines are. */
+/* The clock of all deadlines. */
 static clockid_t test_clock = CLOCK_MONOTONIC;
 
-/* A lock whose waiters halt. */
+/* A lock whose waiters park. */
 struct subject {
 	const char *name;
 	union lw_word *word;
 	void (*lock)(void);
 	bool (*trylock)(void);
 	void (*unlock)(void);
-	/* NULL where waiting does not end. */
+	/* NULL if its waits have no limit. */
 	int (*lock_until)(const struct timespec *deadline, struct lw_cancel *cancel);
 };
 
@@ -61,10 +61,15 @@ static const struct subject subjects[] = {
 };
 
 #define SUBJECTS (sizeof(subjects) / sizeof(subjects[0]))
-/* How many of them have lock_until. */
+/* The first ones have lock_until: this many. */
 #define UNTIL_SUBJECTS 3
 
-/* A wake-up that gets lost is a test that hangs: end it, and say where. */
+/*
+ * A lost wake-up makes a test hang. After this many seconds it ends and says where. No step takes
+ * nearly as long, even on a machine that is busy with other work.
+ */
+#define HANG_SECONDS 600
+
 static const char *watched;
 
 static inline void on_watch(int signal)
@@ -83,12 +88,12 @@ static inline void watch(const char *what)
 
 	watched = what;
 	CHECK(sigaction(SIGALRM, &action, NULL) == 0);
-	alarm(20);
+	alarm(HANG_SECONDS);
 }
 
 /*
- * Signals at a high rate, to whichever thread, whose handler does not have system calls
- * restarted. Gives what stops them.
+ * Sends signals to the process at a high rate. Their handler does not restart system calls. Returns
+ * the timer, whose deletion ends them.
  */
 static inline timer_t interrupt_with(void (*handler)(int signal))
 {
@@ -103,7 +108,7 @@ static inline timer_t interrupt_with(void (*handler)(int signal))
 	return timer;
 }
 
-/* So many nanoseconds from now. */
+/* Returns the time `ns` nanoseconds from now. */
 static inline struct timespec from_now(long ns)
 {
 	struct timespec time;
@@ -123,24 +128,24 @@ static inline bool is_past(const struct timespec *time)
 	       (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
 }
 
-/* Protected by the lock that is tested. */
+/* The lock under test protects these. */
 static unsigned long acquired;
 static bool inside;
 
-/* The lock is held: nobody else is here. */
+/* The critical section: checks that no other thread is in it. */
 static inline void hold(void)
 {
 	CHECK(!inside);
 	inside = true;
 	acquired++;
-	/* Be interrupted here now and then, so that the others wait. */
+	/* Yield now and then, so that other threads wait. */
 	if (acquired % 64 == 0)
 		sched_yield();
 	CHECK(inside);
 	inside = false;
 }
 
-/* Take the lock so often, with errno as it was. */
+/* Acquires the lock `turns` times. Checks that errno stays as it was. */
 static inline void contend_for(const struct subject *subject, unsigned int turns)
 {
 	for (unsigned int turn = 0; turn < turns; turn++) {
@@ -153,22 +158,24 @@ static inline void contend_for(const struct subject *subject, unsigned int turns
 	}
 }
 
-/* How often waiters have halted. */
+/* Returns how often waiters have parked. */
 static inline uint64_t halts(void)
 {
 	return counted(LW_EVENT_halts_at_head) + counted(LW_EVENT_halts_in_queue);
 }
 
-/* Until they have so often since `before`. */
+/*
+ * Waits until waiters have parked `n` times since `before`. They count before they park, so give
+ * them time to do it; no check depends on that time.
+ */
 static inline void await_halts(uint64_t before, unsigned int n)
 {
 	while (halts() < before + n)
 		usleep(200);
-	/* From the count to the futex. */
 	usleep(2000);
 }
 
-/* Nobody holds it nor waits, and it can be had. */
+/* Checks that no thread holds the lock or waits for it, and that it can be acquired. */
 static inline void check_free(const struct subject *subject)
 {
 	CHECK(lw_load(&subject->word->val, relaxed) == 0);
