@@ -7,7 +7,7 @@ Usage: documents.py [--links] [DOCUMENT]...    Without documents, all that git k
 
 The word behind a fence's language says what is done with the block:
 
-    ```sh run [status=N]          run by bash in a directory that the document's blocks share
+    ```sh run [status=N] [limit=S]    run by bash in a directory that the document's blocks share
     ```sh norun: REASON           not run; the options of its `lockworks` commands are checked
     ```text output                what the block before it printed; see expected()
     ```text exact                 the same, figures included
@@ -16,14 +16,18 @@ The word behind a fence's language says what is done with the block:
     ```LANGUAGE file=PATH         written to PATH in the document's directory
 
 `toml` and `json` without more must parse; `text` and `mermaid` are pictures. Every other fence
-needs an annotation.
+needs an annotation. A document with the line
+`<!-- documents: checkout -->` has a copy of the repository
+as its directory, which keeps what is built there for the next run.
 The environment: LOCKWORKS is the command, STAGE where the library is staged.
 """
 
+import filecmp
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +42,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 LIMIT_SECONDS = 120
+CHECKOUT_MARK = "<!-- documents: checkout -->"
+# What is built from the copy of the repository, and the copy.
+CHECKOUT = Path("build/docs/checkout")
+CHECKOUT_TARGET = Path("target/docs")
 PICTURES = ("text", "mermaid")
 PARSERS: dict[str, Callable[[str], object]] = {"toml": tomllib.loads, "json": json.loads}
 COMPILERS = {
@@ -86,6 +94,7 @@ class Document:
     commands: list[tuple[int, str]] = field(default_factory=list)
     links: list[tuple[int, str]] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
+    in_checkout: bool = False
 
 
 def anchor(heading: str) -> str:
@@ -106,6 +115,8 @@ def read(path: Path) -> Document:
             document.blocks.append(block)
             if language == "sh" and annotation.startswith("norun:"):
                 document.commands.append((line + 1, token.content))
+        elif token.type == "html_block" and token.content.strip() == CHECKOUT_MARK:
+            document.in_checkout = True
         elif token.type == "inline":
             if tokens[number - 1].type == "heading_open":
                 document.anchors.add(anchor(plain(token)))
@@ -190,25 +201,33 @@ class Runner:
             for offset, command in lockworks_commands(text):
                 if error := self.reject(command):
                     yield DocumentError(document.path, line + offset, error)
-        with tempfile.TemporaryDirectory(prefix="lockworks-docs-") as scratch:
-            printed = ""
-            for block in document.blocks:
-                try:
-                    if block.language == "text" and block.annotation:
-                        compare(document.path, block, printed)
-                    else:
-                        printed = self.run_block(document.path, block, Path(scratch))
-                except DocumentError as failure:
-                    # Later blocks build on this one.
-                    yield failure
-                    return
+        if document.in_checkout:
+            yield from self.run_blocks(document, copy_repository())
+        else:
+            with tempfile.TemporaryDirectory(prefix="lockworks-docs-") as scratch:
+                yield from self.run_blocks(document, Path(scratch))
+
+    def run_blocks(self, document: Document, scratch: Path) -> Iterator[DocumentError]:
+        printed = ""
+        for block in document.blocks:
+            try:
+                if block.language == "text" and block.annotation:
+                    compare(document.path, block, printed)
+                else:
+                    printed = self.run_block(document.path, block, scratch)
+            except DocumentError as failure:
+                # Later blocks build on this one.
+                yield failure
+                return
 
     def reject(self, command: list[str]) -> str | None:
         """The error message of a `lockworks` command that has options which do not exist."""
         done = self.execute([*command, "--help"], Path.cwd())
         return None if done.returncode == 0 else f"{shlex.join(command)}: {done.stdout.strip()}"
 
-    def execute(self, command: list[str], where: Path) -> "subprocess.CompletedProcess[str]":
+    def execute(
+        self, command: list[str], where: Path, limit: int = LIMIT_SECONDS
+    ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             command,
             cwd=where,
@@ -217,17 +236,18 @@ class Runner:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=LIMIT_SECONDS,
+            timeout=limit,
             check=False,
         )
 
     def require(
         self, path: Path, block: Block, command: list[str], where: Path, status: int
     ) -> str:
+        limit = int(block.value("limit") or LIMIT_SECONDS)
         try:
-            done = self.execute(command, where)
+            done = self.execute(command, where, limit)
         except subprocess.TimeoutExpired:
-            raise DocumentError(path, block.line, f"not done after {LIMIT_SECONDS} s") from None
+            raise DocumentError(path, block.line, f"not done after {limit} s") from None
         if done.returncode != status:
             message = (
                 f"exit status {done.returncode}, expected {status}; it printed:\n{done.stdout}"
@@ -323,6 +343,25 @@ def compare(path: Path, block: Block, printed: str) -> None:
             raise DocumentError(
                 path, where, f"not printed: {wanted[number].strip()}\nbut:\n{printed}"
             )
+
+
+def copy_repository() -> Path:
+    """The files as they are here, with their times, so that only what differs is built again."""
+    wanted = {path for path in tracked() if not path.is_symlink()}
+    for path in wanted:
+        copy = CHECKOUT / path
+        if not (copy.exists() and filecmp.cmp(path, copy)):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copy)
+    for copy in [path for path in CHECKOUT.rglob("*") if path.is_file()]:
+        name = copy.relative_to(CHECKOUT)
+        if name not in wanted and name.parts[0] not in ("target", "build"):
+            copy.unlink()
+    target = CHECKOUT / "target"
+    if not target.is_symlink():
+        CHECKOUT_TARGET.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(CHECKOUT_TARGET.resolve())
+    return CHECKOUT.resolve()
 
 
 def tracked(*patterns: str) -> list[Path]:
