@@ -9,7 +9,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 INSTALL ?= install
 CFLAGS ?= -O2 -g
 DESTDIR ?=
-# The tool that is to watch what is built: valgrind, thread, address or undefined. Empty: none.
+# The tool that watches what is built: valgrind, thread, address or undefined. Empty: none.
 ANNOTATE ?=
 
 VERSION := $(shell sed -n 's/^\#define LW_VERSION "\(.*\)"/\1/p' lib/include/lockworks/lockworks.h)
@@ -41,7 +41,7 @@ UNFIT_address := fork hq conformance slots
 UNFIT_undefined := conformance slots
 TESTS := $(filter-out $(UNFIT_$(ANNOTATE)),$(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c)))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
-# The locks under which a program may fork while it holds them: those whose waiters sleep, but one.
+# The locks that a program may hold while it forks.
 PRELOAD_LOCKS := mutex pv unfair pv42
 # The public headers and all that they include, which end up in one directory.
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))) \
@@ -74,7 +74,7 @@ setup-kernel: setup
 setup-programs: setup
 	@scripts/setup.sh programs
 
-# Loads for libraries, which know nothing of us.
+# Drivers that put a load on libraries.
 programs: build/programs/readrandom
 
 build/programs/readrandom: tests/programs/readrandom.cc
@@ -106,7 +106,7 @@ $(BUILD)/liblockworks.so: $(BUILD)/liblockworks.so.0
 	ln -sf $(<F) $@
 
 # A library of its own, with all the locks in it, so that programs may have the other one as well.
-# Everything is bound at start: a lock is no place to look symbols up.
+# All symbols are bound at start: a lock operation must not wait for the loader.
 $(BUILD)/liblockworks-preload.so: $(OBJECTS) $(PRELOAD_OBJECTS) interpose/preload/exports.map
 	$(CC) -shared -pthread $(ANNOTATION) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
 		-Wl,-Bsymbolic-functions -Wl,--version-script=interpose/preload/exports.map $(LDFLAGS) \
@@ -128,7 +128,7 @@ $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 test: setup setup-programs test-format test-c test-preload test-headers test-install test-examples \
 	test-sanitizers test-cargo test-docs test-kernel-quick
 
-# Is a change sound? That of the working tree, or of LOCK.
+# Test whether a change is sound: that of the working tree, or of LOCK.
 quick:
 	@scripts/quick.sh $(LOCK)
 
@@ -148,7 +148,7 @@ test-c: $(TESTS:%=$(BUILD)/tests/%)
 		$(UNSET) $(BUILD)/tests/$$test || { echo "test $$test FAILED"; exit 1; }; \
 	done
 
-# Programs that know nothing of us, under glibc alone, measured, and under the preload library.
+# Programs without Lockworks in them: under glibc, under the profiler, and under the preload library.
 build/tests/preload/%: tests/preload/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(WARNINGS) -pthread $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@ $(LIBRARIES)
@@ -186,7 +186,7 @@ test-docs: stage cargo
 	@LOCKWORKS=$(TARGET)/release/lockworks STAGE=$(STAGE) \
 		/usr/bin/python3 scripts/docs/documents.py $(DOCUMENTS)
 
-# What users get: the installed headers by way of pkg-config, in each language, with no warning.
+# The installed headers as users get them: by pkg-config, in each language, without a warning.
 STAGE := $(CURDIR)/build/stage
 PKG_CONFIG := PKG_CONFIG_PATH=$(STAGE)/lib/pkgconfig pkg-config
 INSTALLED_TESTS := tests/user/installed
@@ -297,20 +297,21 @@ clean:
 	$(CARGO) clean
 
 help:
-	@echo 'make             build the C library (build/) and the programs (target/release/)'
-	@echo 'make test        check everything'
-	@echo 'make quick       check what has changed, in minutes; LOCK=NAME: check this lock'
-	@echo 'make test-kernel all that can be checked of kernels; an hour. make test has some of it'
-	@echo 'make programs    drivers of libraries that the tests and benchmarks load (build/programs/)'
+	@echo 'make             build the C library (build/) and the commands (target/release/)'
+	@echo 'make demo        which lock should I use? measure, simulate, advise'
+	@echo 'make setup       test whether the tools are installed; as root, install those missing'
+	@echo 'make quick       test what has changed, in minutes; LOCK=NAME: test this lock'
+	@echo 'make test        run all tests, except those of an hour'
+	@echo 'make test-format test format, spelling, links and the version, in seconds'
+	@echo 'make test-docs   run the commands and programs of the documents; DOCUMENTS=PATH: a part'
+	@echo 'make test-kernel run all tests of kernels, an hour; make test runs some'
+	@echo 'make prose       find words and sentences that the language rules do not allow; PROSE=PATH'
 	@echo 'make fuzz        fuzz the parser of LOCKWORKS_TOPOLOGY; FUZZ_SECONDS=60. Needs clang'
-	@echo 'make demo        see what it does'
-	@echo 'make bench       measure the locks side by side on this machine'
+	@echo 'make bench       measure the locks beside their peers on this machine'
+	@echo 'make programs    build the drivers of libraries that tests and benchmarks load'
 	@echo 'make install     PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'
 	@echo '                 ANNOTATE=valgrind|thread: for programs that these tools watch'
-	@echo 'make uninstall   take that away again'
-	@echo 'make setup       look for the tools needed; as root, install those missing'
-	@echo 'make test-docs   run the commands and programs of the documents, check their links; DOCUMENTS=PATH'
-	@echo 'make prose       find words and sentences that the language rules do not allow; PROSE=PATH'
+	@echo 'make uninstall   remove what make install has installed'
 	@echo 'make clean       remove what was built'
 
 -include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(PROFILE_OBJECTS:.o=.d) $(TESTS:%=$(BUILD)/tests/%.d) \

@@ -43,7 +43,7 @@ from markdown_it.token import Token
 
 LIMIT_SECONDS = 120
 CHECKOUT_MARK = "<!-- documents: checkout -->"
-# What is built from the copy of the repository, and the copy.
+# A copy of the repository, and the directory in which it is built.
 CHECKOUT = Path("build/docs/checkout")
 CHECKOUT_TARGET = Path("target/docs")
 PICTURES = ("text", "mermaid")
