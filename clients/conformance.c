@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What thread t acquires in round r depends on (t + r) modulo 4:
+ * In round r thread t acquires, by (t + r) modulo 4:
  *
  *   0  the first lock
  *   1  the first lock, by trylock, and by lock if that fails

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Statistics that many threads write and anybody may read at any time: each worker notes how long
- * its pieces of work took.
+ * Statistics that many threads write under one mutex: each worker records how long each piece of
+ * its work took. Then the program prints what the locks have counted.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ static struct latencies {
 	uint64_t count, sum, longest;
 } latencies = {.lock = LW_MUTEX_INIT};
 
-static void note(uint64_t ns)
+static void record(uint64_t ns)
 {
 	lw_mutex_lock(&latencies.lock);
 	latencies.count++;
@@ -45,7 +45,7 @@ static void *work(void *arg)
 
 		for (unsigned int j = 0; j < i % 100; j++)
 			(*number)++;
-		note(now() - begin);
+		record(now() - begin);
 	}
 	return NULL;
 }
@@ -58,7 +58,7 @@ int main(void)
 
 	for (unsigned int i = 0; i < WORKERS; i++) {
 		if (pthread_create(&workers[i], NULL, work, &numbers[i])) {
-			fprintf(stderr, "latencies: no thread to be had\n");
+			fprintf(stderr, "latencies: cannot start a thread\n");
 			return 1;
 		}
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* A bounded queue: producers wait while it is full, consumers for so long while it is empty. */
+/* A bounded queue. Producers wait while it is full; consumers wait for a time while it is empty. */
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -26,11 +26,11 @@ public:
 		not_empty_.notify_one();
 	}
 
-	/* Nothing if it stays empty for so long. */
-	std::optional<Item> pop(std::chrono::milliseconds patience)
+	/* Returns nothing if the queue stays empty for `timeout`. */
+	std::optional<Item> pop(std::chrono::milliseconds timeout)
 	{
 		std::unique_lock lock(lock_);
-		if (!not_empty_.wait_for(lock, patience, [this] { return !items_.empty(); }))
+		if (!not_empty_.wait_for(lock, timeout, [this] { return !items_.empty(); }))
 			return std::nullopt;
 		Item item = std::move(items_.front());
 		items_.pop_front();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What condition variables need to know about mutexes.
+ * The part of mutex.c that condition variables use.
  *
  * A mutex that we serve is a pthread_mutex_t. It uses the members of glibc's layout as follows:
  *

@@ -68,7 +68,7 @@ static void check_mtx(int type)
 	mtx_destroy(&mtx);
 }
 
-/* Each in its turn, two of four by broadcast. */
+/* Each thread in its turn; two of four wake the others by broadcast. */
 static struct {
 	mtx_t mtx;
 	cnd_t cnd;

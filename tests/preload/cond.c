@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Condition variables: who is woken, cancellation, destruction, every type of mutex; and a crowd.
- */
+/* Condition variables: wake-ups, cancellation, destruction, every type of mutex, many threads. */
 #include "test.h"
 
-/* A queue with one lock and one condition variable, as programs have them. */
+/* A queue with one mutex and one condition variable, as programs have. */
 
 struct stage {
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
 	unsigned int waiting, woken, tokens;
-	bool taken; /* by who was to be cancelled */
+	bool taken; /* by the thread that was to be cancelled */
 };
 
 #define STAGE                                                                        \
@@ -31,7 +30,7 @@ static void *take_token(void *arg)
 	return NULL;
 }
 
-/* Wait until that many have begun to wait: each releases the mutex only in doing so. */
+/* Waits until that many threads wait: each releases the mutex only when it begins to wait. */
 static void await_waiting(struct stage *stage, unsigned int waiting)
 {
 	for (;;) {
@@ -70,7 +69,7 @@ static void check_signal_and_broadcast(void)
 	struct stage stage = STAGE;
 	pthread_t threads[WAITERS];
 
-	/* Nobody is there: it has no effect. */
+	/* Without a waiter it has no effect. */
 	GIVES(0, pthread_cond_signal(&stage.cond));
 	GIVES(0, pthread_cond_broadcast(&stage.cond));
 	for (int i = 0; i < WAITERS; i++)
@@ -104,8 +103,7 @@ static void *be_cancelled(void *arg)
 
 	CHECK(pthread_mutex_lock(&stage->mutex) == 0);
 	stage->waiting++;
-	/* The mutex is held again when the program's own handlers run, the first of which this is.
-	 */
+	/* The first of the program's own handlers: the mutex is held again when they run. */
 	pthread_cleanup_push(unlock_held, &stage->mutex);
 	for (;;)
 		CHECK(pthread_cond_wait(&stage->cond, &stage->mutex) == 0);
@@ -124,7 +122,7 @@ static void check_cancelled(int type)
 	CHECK(join(thread) == PTHREAD_CANCELED);
 	CHECK(is_free(&stage.mutex));
 
-	/* Asked for before it waits. */
+	/* Cancelled before it waits. */
 	CHECK(pthread_mutex_lock(&stage.mutex) == 0);
 	thread = start(be_cancelled, &stage);
 	CHECK(pthread_cancel(thread) == 0);
@@ -132,7 +130,7 @@ static void check_cancelled(int type)
 	CHECK(join(thread) == PTHREAD_CANCELED);
 	CHECK(is_free(&stage.mutex));
 
-	/* Nobody is left behind in it. */
+	/* No waiter remains in the queue. */
 	GIVES(0, pthread_cond_signal(&stage.cond));
 	GIVES(0, pthread_cond_broadcast(&stage.cond));
 	GIVES(0, pthread_cond_destroy(&stage.cond));
@@ -160,8 +158,8 @@ static void check_cancellation_disabled(void)
 }
 
 /*
- * Two wait and one of them is cancelled as one signal comes: it must not be the last that was seen
- * of the signal. The one that is left has to get its token.
+ * Two threads wait. One is cancelled while a signal is sent: the cancellation must not consume the
+ * signal. The other thread must get its token.
  */
 static void unlock(void *mutex)
 {
@@ -204,7 +202,7 @@ static void check_signal_not_swallowed(void)
 		}
 		join(cancelled);
 		if (stage.taken) {
-			/* The other one needs one as well. */
+			/* The other thread needs a token as well. */
 			give(&stage, 1);
 			GIVES(0, pthread_cond_signal(&stage.cond));
 		}
@@ -213,7 +211,7 @@ static void check_signal_not_swallowed(void)
 	}
 }
 
-/* Destroyed when all have been woken, but not all are back yet. */
+/* Destroys it when all threads have been woken, but not all have returned. */
 
 static void check_destroy_after_broadcast(void)
 {
@@ -267,7 +265,7 @@ static void *lock_and_signal(void *arg)
 	return NULL;
 }
 
-/* glibc releases a recursive one once only, which POSIX warns of; we do it as a whole. */
+/* glibc releases a recursive mutex once only, as POSIX warns. We release it wholly. */
 static void check_types(int type, int times)
 {
 	struct stage stage = {.mutex = typed_mutex(type), .cond = PTHREAD_COND_INITIALIZER};
@@ -289,7 +287,7 @@ static void check_types(int type, int times)
 	GIVES(0, pthread_mutex_destroy(&stage.mutex));
 }
 
-/* Waits that are refused leave alone who holds the mutex. */
+/* A wait that is refused does not change the holder of the mutex. */
 #define REFUSED 50000
 
 static void *wait_in_vain(void *arg)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Far more threads than CPUs: nobody is lost, whatever they wait for. */
+/* Far more threads than CPUs: no waiter is lost, whatever it waits for. */
 #include "test.h"
 
 #define THREADS 64
 
-/* Two by two, each wakes the other. */
+/* Pairs of threads that wake each other in turn. */
 
 struct table {
 	pthread_mutex_t mutex;
@@ -75,7 +75,7 @@ static void *produce(void *arg)
 			CHECK(pthread_cond_wait(&queue.emptied, &queue.mutex) == 0);
 		queue.items[queue.in++ % ROOM] = i;
 		CHECK(pthread_mutex_unlock(&queue.mutex) == 0);
-		/* after the mutex is free, as others have it before */
+		/* Signal after the release, so that other threads may acquire the mutex before. */
 		CHECK(pthread_cond_signal(&queue.filled) == 0);
 	}
 	return arg;
@@ -113,7 +113,7 @@ static void check_queue(void)
 	CHECK(queue.sum == THREADS / 2 * ((unsigned long)ITEMS * (ITEMS + 1) / 2));
 }
 
-/* Whoever is the last to let go of a mutex destroys it, and its memory with it. */
+/* The thread that releases a mutex last destroys it and frees its memory. */
 
 struct held {
 	pthread_mutex_t mutex;

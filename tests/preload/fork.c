@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Fork in a threaded program whose locks are in use: what programs do about it by atfork handlers.
+/* Forks in a threaded program whose locks are in use, with atfork handlers as programs have.
  */
 #include "test.h"
 
@@ -8,8 +8,8 @@
 
 static pthread_mutex_t mutexes[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
 				     PTHREAD_MUTEX_INITIALIZER};
-static unsigned long counts[3]; /* each protected by its mutex */
-static pthread_mutex_t renewed; /* recursive: the child has another owner for it */
+static unsigned long counts[3]; /* its mutex protects each */
+static pthread_mutex_t renewed; /* recursive; another thread owns it in the child */
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static volatile bool stop;
 
@@ -27,7 +27,7 @@ static void parent(void)
 		CHECK(pthread_mutex_unlock(&mutexes[i]) == 0);
 }
 
-/* Two ways in use: unlock what the parent has locked, and make it anew. */
+/* Programs do either in the child: unlock the parent's locks, or initialise them again. */
 static void child(void)
 {
 	CHECK(pthread_mutex_unlock(&mutexes[0]) == 0);
@@ -69,7 +69,7 @@ static void *wait_often(void *arg)
 	return NULL;
 }
 
-/* As in the parent, with new threads, whose stacks are where those of the parent's were. */
+/* As in the parent, with new threads. Their stacks are where those of the parent's threads were. */
 static void be_a_child(void *arg)
 {
 	pthread_t threads[THREADS + 1];
@@ -92,7 +92,8 @@ static void be_a_child(void *arg)
 		join(threads[i]);
 }
 
-/* Waiters that the child has not: nobody may be found there, least of all on stacks of others. */
+/* Waiters that are not in the child: it must not find them, nor write to where their stacks were.
+ */
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
@@ -110,7 +111,7 @@ static void *stay(void *arg)
 	return arg;
 }
 
-/* Its stack is all zero but for what somebody writes who takes it for another's. */
+/* Fills its stack, which must not change: another thread could take it for a waiter's stack. */
 static void *keep_stack_clean(void *arg)
 {
 	volatile unsigned char stack[16384];
@@ -162,7 +163,7 @@ static void check_waiters_left_behind(void)
 		join(threads[i]);
 }
 
-/* The child's thread is another, which does not hold what its parent's has locked. */
+/* The child's thread is another one, which does not own what the parent's thread has locked. */
 static void unlock_of_parent(void *mutex)
 {
 	GIVES(EPERM, pthread_mutex_unlock(mutex));
@@ -178,7 +179,7 @@ static void check_owner(void)
 	GIVES(0, pthread_mutex_unlock(&checking));
 }
 
-/* Before the preload library's own handlers are registered, whose constructor comes after. */
+/* Registers its handlers before the preload library does, whose constructor runs later. */
 __attribute__((constructor(101))) static void register_early(void)
 {
 	if (getenv("EARLY_HANDLERS"))
@@ -207,7 +208,7 @@ int main(int argc, char **argv)
 	if (!getenv("EARLY_HANDLERS"))
 		CHECK(pthread_atfork(prepare, parent, child) == 0);
 	check_forks();
-	/* Once more with the handlers the other way round. */
+	/* Once more with the handlers in the other order. */
 	if (argc == 1 && !getenv("EARLY_HANDLERS")) {
 		CHECK(setenv("EARLY_HANDLERS", "1", 1) == 0);
 		execv(argv[0], argv);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Uses locks as early as can be: while the loader resolves an indirect function, when libraries
- * that come before this one in its order, the preload library among them, are not relocated yet;
- * and in a constructor, which runs before that of the preload library.
+ * Uses locks as early as possible. First while the loader resolves an indirect function: libraries
+ * before this one in its order, such as the preload library, are not relocated yet. Then in a
+ * constructor, which runs before that of the preload library.
  */
 #include "library.h"
 
@@ -37,7 +37,7 @@ static struct library *(*resolve_get(void))(void)
 	return get_library;
 }
 
-/* Known here only, so that the loader resolves it with this library, not with who calls it. */
+/* Static, so that the loader resolves it with this library, not with the program that calls it. */
 static struct library *get(void) __attribute__((ifunc("resolve_get")));
 
 struct library *library(void)

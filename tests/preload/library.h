@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What library.c has used locks for; linked to the program as libearly, and loaded as libloaded. */
+/* Counts of what library.c did under locks. It is linked as libearly and loaded as libloaded. */
 #ifndef LW_PRELOAD_LIBRARY_H
 #define LW_PRELOAD_LIBRARY_H
 
@@ -8,7 +8,7 @@
 struct library {
 	pthread_mutex_t mutexes[2];
 	pthread_cond_t cond;
-	unsigned int resolved, constructed; /* counted with the mutexes held */
+	unsigned int resolved, constructed; /* counts, made with the mutexes held */
 };
 
 struct library *library(void);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Locks at the ends of lives: before constructors, in libraries loaded late, in destructors of
- * thread-specific values and of the process; and more threads in one life than any table holds.
+ * Locks at the beginning and end of lifetimes: before constructors, in libraries that are loaded
+ * late, in destructors of thread-specific values and of the process. And more threads in one
+ * process than any table can hold.
  */
 #include "test.h"
 
 #include "library.h"
 
-/* Constructors, of this program and of its library: see library.c too. */
+/* Constructors of this program and of its library; see library.c too. */
 
 static pthread_mutex_t early = PTHREAD_MUTEX_INITIALIZER;
-static unsigned int counted; /* protected by it */
+static unsigned int counted; /* the mutex protects it */
 
 static void *count_early(void *arg)
 {
@@ -22,7 +23,7 @@ static void *count_early(void *arg)
 	return arg;
 }
 
-/* Before that, when the loader has come to the program, and knows no environment yet. */
+/* Before constructors, while the loader relocates the program. There is no environment yet. */
 static int answer(void)
 {
 	return pthread_mutex_trylock(&early) == 0 ? pthread_mutex_unlock(&early) : -1;
@@ -35,7 +36,7 @@ static int (*resolve_ask(void))(void)
 
 static int ask(void) __attribute__((ifunc("resolve_ask")));
 
-/* When others have been initialised, or not yet; and when they have ended. */
+/* A constructor that may run before those of libraries, and a destructor that runs after theirs. */
 __attribute__((constructor(101), destructor(101))) static void use_early(void)
 {
 	pthread_t threads[4];
@@ -47,7 +48,7 @@ __attribute__((constructor(101), destructor(101))) static void use_early(void)
 	CHECK(counted % 4000 == 0);
 }
 
-/* Libraries loaded late, that come and go */
+/* Libraries that are loaded late and unloaded */
 
 static void check_dlopen(void)
 {
@@ -74,21 +75,21 @@ static struct {
 	pthread_key_t keys[40];
 } ends = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
-/* In one after the other, the last of them when the library's own has been called. */
+/* In one destructor after the other, the last of them after the library's own. */
 static void at_end(void *key)
 {
 	struct timespec past = {1, 0};
 
 	CHECK(pthread_mutex_lock(&ends.mutex) == 0);
 	ends.ended++;
-	/* or somebody was quicker to signal */
+	/* or another thread signalled first */
 	if (pthread_cond_timedwait(&ends.cond, &ends.mutex, &past))
 		CHECK(pthread_mutex_trylock(&ends.mutex) == EBUSY);
 	if (ends.ended % 256 == 0)
-		usleep(100); /* so that others wait */
+		usleep(100); /* so that other threads wait */
 	CHECK(pthread_cond_signal(&ends.cond) == 0);
 	CHECK(pthread_mutex_unlock(&ends.mutex) == 0);
-	/* and once again, from the second round of destructors */
+	/* Once more, in the second round of destructors. */
 	if (key == &ends.keys[0])
 		CHECK(pthread_setspecific(ends.keys[0], &ends.keys[1]) == 0);
 }
@@ -132,7 +133,7 @@ static struct {
 	unsigned long count, in_batch; /* protected by mutex */
 } many = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
-/* Each has to wait both for the lock and for the batch, as all come at one time. */
+/* Each thread must wait for the lock and for its batch, because all arrive at one time. */
 static void *live_shortly(void *arg)
 {
 	CHECK(pthread_mutex_lock(&many.mutex) == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Mutexes of every type: what each call gives, and that they exclude. */
+/* Mutexes of every type: the result of each call, and mutual exclusion. */
 #include "test.h"
 
 #include <limits.h>
@@ -18,7 +18,7 @@ static void check_plain(pthread_mutex_t *mutex)
 	GIVES(0, pthread_mutex_unlock(mutex));
 	CHECK(is_free(mutex));
 	GIVES(0, pthread_mutex_trylock(mutex));
-	/* POSIX leaves it open, but programs do it, and glibc lets them. */
+	/* POSIX does not define it, but programs do it and glibc allows it. */
 	CHECK(elsewhere(pthread_mutex_unlock, mutex) == 0);
 	CHECK(is_free(mutex));
 }
@@ -39,7 +39,7 @@ static void check_recursive(pthread_mutex_t *mutex)
 	GIVES(EPERM, pthread_mutex_unlock(mutex));
 	CHECK(is_free(mutex));
 
-	/* Held as often as can be counted, where both libraries count. */
+	/* Held as often as the count allows, in both libraries. */
 	GIVES(0, pthread_mutex_lock(mutex));
 	mutex->__data.__count = UINT_MAX;
 	GIVES(EAGAIN, pthread_mutex_lock(mutex));
@@ -99,7 +99,7 @@ static void check_errors(void)
 	for (size_t i = 0; i < TYPES; i++) {
 		types[i].check(types[i].initialised);
 		check_no_protocol(types[i].initialised);
-		/* Twice, in memory that is not zero. */
+		/* Initialised twice, in memory that is not zero. */
 		memset(&mutex, 0xa5, sizeof(mutex));
 		for (int j = 0; j < 2; j++) {
 			mutex = typed_mutex(types[i].type);
@@ -112,7 +112,7 @@ static void check_errors(void)
 	GIVES(0, pthread_mutex_init(&mutex, NULL));
 	check_plain(&mutex);
 	GIVES(0, pthread_mutex_destroy(&mutex));
-	/* of no type any more */
+	/* It has no type any more. */
 	GIVES(EINVAL, pthread_mutex_lock(&mutex));
 
 	CHECK(pthread_mutexattr_init(&attr) == 0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What is glibc's: mutexes and condition variables shared between processes, robust mutexes, those
- * with a protocol. They work across processes, and with what is ours.
+ * Mutexes and condition variables that glibc serves: those shared between processes, robust ones,
+ * and those with a protocol. They work across processes, and together with ours.
  */
 #include "test.h"
 
-/* Of every mutex that glibc serves __owner is the thread that holds it; of a plain one of ours not.
+/* glibc sets __owner to the holder of every mutex that it serves; we do not for a plain mutex.
  */
 static bool is_served_by_glibc(pthread_mutex_t *mutex)
 {
@@ -77,8 +77,8 @@ struct between {
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
 	pthread_spinlock_t spin;
-	unsigned int turn, count; /* protected by the mutex */
-	unsigned int spun;	  /* protected by the spinlock */
+	unsigned int turn, count; /* the mutex protects them */
+	unsigned int spun;	  /* the spinlock protects it */
 };
 
 static void take_turns(struct between *between, unsigned int own)
@@ -143,7 +143,7 @@ static void check_robust(void)
 	CHECK(in_child(die_with_it, mutex) == 0);
 	GIVES(EOWNERDEAD, pthread_mutex_lock(mutex));
 	GIVES(0, pthread_mutex_consistent(mutex));
-	/* with a condition variable of ours */
+	/* With a condition variable that we serve. */
 	GIVES(ETIMEDOUT, pthread_cond_timedwait(&cond, mutex, &past));
 	CHECK(is_served_by_glibc(mutex));
 	GIVES(0, pthread_mutex_unlock(mutex));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Threads that contend are interrupted by handlers that use locks and semaphores of their own. */
+/* Signal handlers with locks and semaphores of their own interrupt threads that contend. */
 #include "test.h"
 
 #include <semaphore.h>
@@ -10,7 +10,7 @@
 
 static pthread_mutex_t outer = PTHREAD_MUTEX_INITIALIZER, inner = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static unsigned long counted, counted_inside; /* each protected by its mutex */
+static unsigned long counted, counted_inside; /* its mutex protects each */
 static volatile sig_atomic_t interruptions;
 static sem_t semaphore;
 
@@ -49,7 +49,7 @@ static void *contend(void *arg)
 	return arg;
 }
 
-/* A signal ends no wait for a mutex. */
+/* A signal does not end a wait for a mutex. */
 static void *hold_for_long(void *arg)
 {
 	CHECK(pthread_mutex_lock(&outer) == 0);
@@ -90,7 +90,7 @@ int main(void)
 	CHECK(timer_settime(timer, 0, &often, NULL) == 0);
 	for (int i = 0; i < THREADS; i++)
 		threads[i] = start(contend, NULL);
-	/* The timer's signal goes to any thread that takes it; so that it is one of these: */
+	/* The timer's signal may go to any thread, so signal each of these as well. */
 	while (interruptions < 200) {
 		for (int i = 0; i < THREADS; i++)
 			pthread_kill(threads[i], SIGUSR1);

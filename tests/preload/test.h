@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the tests of pthread behaviour share. Each test is a program that exits with 0 if it passes:
+ * Shared by the tests of pthread behaviour. Each test is a program that exits with 0 if it passes:
  * under glibc alone, and under the preload library with each lock.
  */
 #ifndef LW_PRELOAD_TEST_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What C++ makes of it: its mutexes, condition variables, and what is untouched.
+// The mutexes and condition variables of C++, and what the library leaves alone.
 #include "test.h"
 
 #include <chrono>
@@ -102,7 +102,7 @@ template <typename Cond, typename Mutex> static void check_cond()
 	CHECK(!is_free_elsewhere(mutex));
 }
 
-// A cancelled waiter runs destructors, with the mutex held until that of its lock.
+// A cancelled waiter runs destructors. It holds the mutex until the destructor of its lock runs.
 
 struct Flagged {
 	bool *ended;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * leveldb's readrandom: threads get random keys of a database that they share, for a time. It knows
- * nothing of us; leveldb takes a mutex of the database and one of its cache in each Get.
+ * leveldb's readrandom: threads read random keys of one database for some time. The program does
+ * not know Lockworks. In each Get leveldb acquires a mutex of the database and one of its cache.
  *
- * Every Get must succeed. The checksum is of each thread's first reads, which it makes however
- * short the time, so it is the same in every run with as many threads.
+ * Every Get must succeed. The checksum covers the first reads of each thread. A thread makes these
+ * however short the time is, so the checksum is the same in every run with the same threads.
  */
 #include <atomic>
 #include <chrono>
@@ -27,7 +27,8 @@ namespace
 
 constexpr uint64_t KEYS = 100'000;
 constexpr uint64_t IN_CHECKSUM = 10'000;
-constexpr size_t CACHE_BYTES = 64 << 20; /* holds all, so that locks are hot rather than the disk */
+constexpr size_t CACHE_BYTES =
+	64 << 20; /* the whole database fits, so locks limit the speed, not the disk */
 
 std::string key_of(uint64_t number)
 {
@@ -70,7 +71,7 @@ void succeed(const leveldb::Status &status)
 		fail(status.ToString());
 }
 
-/* As in mkdtemp(3), and gone at the end. */
+/* A directory as from mkdtemp(3), which is removed at the end. */
 class TemporaryDirectory
 {
 	std::string path_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Torture for tools that look for data races: threads that use each lock, or the one that is
- * named, and whose data nothing but that lock keeps apart. Whether they raced, the tool says.
+ * Torture for tools that search for data races: torture [LOCK]. Threads use each lock, or the one
+ * that is named, to access data that nothing else protects. The tool reports whether they raced.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -71,14 +71,14 @@ static void torture(const struct lw_lock_type *type)
 	}
 	for (unsigned int i = 0; i < THREADS; i++)
 		pthread_join(threads[i].handle, NULL);
-	/* Freed and got again: what a tool was told of this memory must not outlive it. */
+	/* The next run gets this memory again: tools must forget what was reported of it. */
 	for (unsigned int i = 0; i < DEPTH; i++)
 		free(client.locks[i]);
 	free(client.nodes);
 	free(client.memory);
 }
 
-/* An object that its users write to, and whose last user takes it away. */
+/* An object that its users write to. The last user clears it. */
 struct object {
 	union lw_lockref_cna ref;
 	unsigned int used[THREADS];
@@ -110,15 +110,15 @@ static void count_references(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* A letter box with a place for one: who waits for its change may be told, or look by himself. */
+/* A letter box for one letter. Threads wait for changes of it until a signal or a deadline. */
 struct box {
 	struct lw_mutex mutex;
 	struct lw_cond changed;
 	unsigned int letters;
-	unsigned int users; /* the last one takes it away */
+	unsigned int users; /* the last one frees it */
 };
 
-/* Wait until there are so many letters; some wait by the clock. */
+/* Waits until there are so many letters; a timed wait polls the box every 2 ms. */
 static void await(struct box *box, unsigned int letters, bool timed)
 {
 	struct timespec soon;
@@ -167,7 +167,7 @@ static void *fetch(void *arg)
 	for (unsigned int i = 0; i < ROUNDS * (THREADS - 1); i++) {
 		await(box, 1, i % 2);
 		box->letters = 0;
-		/* That need not be told with the mutex held. */
+		/* A broadcast does not need the mutex. */
 		lw_mutex_unlock(&box->mutex);
 		lw_cond_broadcast(&box->changed);
 		lw_mutex_lock(&box->mutex);
@@ -200,7 +200,7 @@ static bool anybody_queued(void)
 
 int main(int argc, char **argv)
 {
-	/* On a busy machine threads may not meet at first. */
+	/* On a busy machine threads may not contend in the first runs. */
 	for (unsigned int i = 0; i < 20 && !anybody_queued(); i++) {
 		for (const struct lw_lock_type *const *type = lw_lock_types; *type; type++) {
 			if (argc > 1 ? strcmp((*type)->name, argv[1]) == 0
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 		pass_letters();
 	}
 	if (argc == 1 && !anybody_queued()) {
-		fprintf(stderr, "nobody queued, so the slow paths were not tortured\n");
+		fprintf(stderr, "torture: no thread queued, so the slow paths were not tested\n");
 		return 1;
 	}
 	return 0;

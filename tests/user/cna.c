@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What CNA does with a queue, step by step: a queue of waiters from two nodes is
- * put together while the lock is busy, then released, and the order in which
- * they get the lock is looked at, and what was counted.
+ * CNA's reordering of a queue, step by step. Waiters of two nodes queue while the lock is busy.
+ * Then the test releases the lock, and checks the order in which they acquire it and the event
+ * counts.
  */
 #include "test.h"
 
 #include "topology.h"
 
 #define MAX_WAITERS 8
-/* A waiter that gets no CPU for 100 ms is not the lock's doing: then again. */
+/* A waiter may get no CPU for 100 ms, which is not the lock's fault. Such a run is repeated. */
 #define ATTEMPTS 50
 
 static struct lw_cna lock;
@@ -22,7 +22,7 @@ struct waiter {
 	int number;
 };
 
-static int order[MAX_WAITERS]; /* numbers as they got the lock, which protects it */
+static int order[MAX_WAITERS]; /* numbers in order of acquisition; the lock protects it */
 static int served;
 
 static void *wait_for_lock(void *arg)
@@ -43,7 +43,7 @@ static void *wait_for_lock(void *arg)
 	return NULL;
 }
 
-/* Let those queue in that order, release them; gives what was counted from then on. */
+/* Lets the waiters queue in this order and serves them. Writes what was counted meanwhile. */
 static void run_queue(struct waiter *waiters, int n, uint64_t counts[LW_EVENT_COUNT])
 {
 	uint64_t before[LW_EVENT_COUNT];
@@ -78,7 +78,7 @@ static void check_order(int n, const char *expected)
 	}
 }
 
-/* As run_queue(), until nobody was kept from a CPU for so long that the threshold was passed. */
+/* Repeats run_queue() until no waiter was kept from a CPU for longer than the threshold. */
 static void run_undisturbed(struct waiter *waiters, int n, uint64_t counts[LW_EVENT_COUNT])
 {
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -94,7 +94,7 @@ static void check_preference(void)
 	struct waiter waiters[] = {{.node = 0}, {.node = 1}, {.node = 0}, {.node = 1}, {.node = 0}};
 	uint64_t counts[LW_EVENT_COUNT];
 
-	/* Those of node 1 wait for the others, then the secondary queue becomes the primary. */
+	/* Waiters of node 1 are passed over; then the secondary queue becomes the main queue. */
 	lw_set_shuffle_reduction(false);
 	run_undisturbed(waiters, 5, counts);
 	check_order(5, "02413");
@@ -105,7 +105,7 @@ static void check_preference(void)
 	CHECK(counts[LW_EVENT_shuffles_skipped] == 0);
 	CHECK(counts[LW_EVENT_priority_waiters] == 0);
 
-	/* Whoever is last stays, though of another node. */
+	/* The last waiter is not moved, though it is of another node. */
 	waiters[3].node = 0;
 	waiters[4].node = 1;
 	run_undisturbed(waiters, 5, counts);
@@ -130,7 +130,7 @@ static void check_off(void)
 
 static void check_threshold(void)
 {
-	/* 0 passes 1 over and holds the lock for long; so 2 or 3 puts it before the rest. */
+	/* 0 passes over 1 and holds the lock for long; so 2 or 3 moves 1 before the rest. */
 	struct waiter waiters[] = {{.node = 0, .hold_ms = 50},
 				   {.node = 1},
 				   {.node = 0, .hold_ms = 50},
@@ -167,13 +167,13 @@ static void check_priority(void)
 		{.node = 0}, {.node = 1, .priority = true}, {.node = 1}, {.node = 0}, {.node = 0}};
 	uint64_t counts[LW_EVENT_COUNT];
 
-	/* 1 is not passed over and inherits the preference for node 0, so 2 is. */
+	/* 1 is not passed over, and inherits the preference for node 0, so 2 is passed over. */
 	run_undisturbed(waiters, 5, counts);
 	check_order(5, "01342");
 	CHECK(counts[LW_EVENT_priority_waiters] == 1);
 	CHECK(counts[LW_EVENT_secondary_moves] == 1);
 
-	/* Otherwise it is, and 2 inherits. */
+	/* Without priority waiters 1 is passed over too. */
 	lw_set_priority_waiters(false);
 	run_undisturbed(waiters, 5, counts);
 	check_order(5, "02341");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Condition variables: who is signalled, who is not, and what may be destroyed when. */
+/* Condition variables: which waiters a signal wakes, and when they may be destroyed. */
 #include "waiters.h"
 
 #define WAITERS 8
@@ -27,7 +27,7 @@ static void *wait_once(void *arg)
 	return NULL;
 }
 
-/* In the order in which they came, and none for those who come later. */
+/* Signals wake waiters in order of arrival, and never a waiter that arrives later. */
 static void check_order(void)
 {
 	pthread_t threads[WAITERS];
@@ -72,7 +72,7 @@ static void check_times(clockid_t clock)
 	lw_mutex_unlock(&mutex);
 }
 
-/* Items go through a place for one, while waits end for being late: none is lost or doubled. */
+/* Items pass through a buffer for one, while waits time out. No item is lost or doubled. */
 #define ITEMS 20000
 static struct {
 	struct lw_cond empty, full;
@@ -141,7 +141,9 @@ static void check_items(void)
 	CHECK(place.late);
 }
 
-/* Whoever knows that nobody waits any more overwrites it: waiters and signallers are done with it.
+/*
+ * A thread that knows that no thread waits overwrites the condition variable: neither waiters nor
+ * signallers may access it any more.
  */
 static struct lw_cond *brief;
 static unsigned int left;
@@ -168,7 +170,7 @@ static void *wait_briefly(void *arg)
 	return NULL;
 }
 
-/* Times that come with the broadcast: everybody ends. */
+/* Deadlines that pass during the broadcast: every wait ends. */
 static void check_crossing(void)
 {
 	watch("crossing");
@@ -182,7 +184,7 @@ static void check_crossing(void)
 		for (unsigned int i = 0; i < 4; i++)
 			thread_start(&threads[i], 0, wait_briefly, (void *)(uintptr_t)(round + i));
 		await(&waiting, 4);
-		/* Who is last may destroy it as soon as they are all signalled. */
+		/* The last waiter may destroy it as soon as all have been signalled. */
 		lw_cond_broadcast(&now);
 		for (unsigned int i = 0; i < 4; i++)
 			CHECK(pthread_join(threads[i], NULL) == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* What every lock promises, and that a lock which does not keep it is found out. */
+/* The promises of every lock. A lock that breaks them must fail the test. */
 #include "test.h"
 
 #include "conformance.h"
@@ -81,7 +81,7 @@ static void *run_client(void *arg)
 	return (void *)(uintptr_t)lw_client_thread(self->client, self->number);
 }
 
-/* Also on a single CPU. */
+/* Lets other threads run, also on a single CPU. */
 static void yield_at_times(void)
 {
 	static _Thread_local unsigned int times;
@@ -90,7 +90,7 @@ static void yield_at_times(void)
 		sched_yield();
 }
 
-/* Gives how many violations the threads have seen. */
+/* Returns the number of violations that the threads saw. */
 static unsigned int violations(const struct lw_lock_type *type, unsigned int threads,
 			       unsigned int depth, unsigned int rounds)
 {
@@ -129,7 +129,7 @@ static unsigned int violations(const struct lw_lock_type *type, unsigned int thr
 static void exclusion(void *type)
 {
 	CHECK(violations(type, 1, 2, 4) == 0);
-	/* Spinning FIFO locks crawl when threads outnumber CPUs, so ever fewer rounds. */
+	/* Spinning FIFO locks are slow when threads outnumber CPUs: more threads, fewer rounds. */
 	CHECK(violations(type, 2, 2, 4000) == 0);
 	CHECK(violations(type, 3, 2, 60) == 0);
 	CHECK(violations(type, 5, 2, 12) == 0);
@@ -138,7 +138,7 @@ static void exclusion(void *type)
 	CHECK(violations(type, 3, LW_CLIENT_LOCKS, 12) == 0);
 }
 
-/* A lock that excludes nobody, but whose trylock fails as it should. */
+/* A lock that does not exclude, but whose trylock fails as it must. */
 static void no_lock(void *lock, void *node)
 {
 	(void)lock;
@@ -169,7 +169,7 @@ static void conforms(const struct lw_lock_type *type)
 	CHECK(in_child(exclusion, (void *)type) != 0);
 }
 
-/* conformance [LOCK...]: tests these locks; without any, all locks and the test itself. */
+/* conformance [LOCK...]: tests these locks, or all locks and the test itself. */
 int main(int argc, char **argv)
 {
 	unsigned int broken = 0, unguarded = 0;
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 		broken += ((*entry)->traits & LW_BROKEN) != 0;
 	}
 	CHECK(broken == 1);
-	/* On a busy machine two threads may not meet at first. */
+	/* On a busy machine two threads may not contend in the first runs. */
 	for (unsigned int i = 0; i < 100 && unguarded == 0; i++)
 		unguarded = violations(&no_lock_type, 2, 2, 4000);
 	CHECK(unguarded > 0);

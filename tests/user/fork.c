@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The child of a process with many threads: it keeps what is its own and has all the rest. */
+/* The child of a process with many threads: it keeps its own locks and gets all other slots. */
 #include "test.h"
 
 #include "parking.h"
@@ -13,7 +13,7 @@ static bool stop;
 static void child(void *highest)
 {
 	CHECK(lw_thread_attach() == own_slot);
-	/* What the forking thread holds, it holds in the child. */
+	/* The forking thread still holds its lock in the child. */
 	CHECK(!lw_qspinlock_trylock(&held));
 	lw_qspinlock_unlock(&held);
 	lw_qspinlock_lock(&held);
@@ -31,7 +31,7 @@ static void *keep_slot(void *arg)
 	return NULL;
 }
 
-/* Slots of threads that the child does not have are free there. */
+/* Slots of threads that are not in the child are free there. */
 static void check_others_slots(void)
 {
 	static struct attached shared;
@@ -69,7 +69,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* Fork while others are taking and returning slots. */
+/* Forks while other threads take and return slots. */
 static void check_while_slots_move(void)
 {
 	unsigned int highest = 201 + OTHERS;
@@ -94,7 +94,8 @@ static void *queue_on(void *lock)
 	return NULL;
 }
 
-/* Whose nodes were in a queue at the fork: lock words may name them still, so nobody gets them. */
+/* Slots whose nodes were in a queue at the fork: lock words may name them, so no thread gets them.
+ */
 static uint32_t queued_slots[2];
 
 static void check_retired(void)
@@ -158,7 +159,7 @@ int main(void)
 {
 	own_slot = lw_thread_attach();
 	CHECK(own_slot != 0);
-	/* First, so that no other slots are free. */
+	/* This must be first, while no other slots are free. */
 	check_queued_at_fork();
 	check_others_slots();
 	check_while_slots_move();

@@ -5,7 +5,7 @@
 #include "parking.h"
 
 static union lw_word word;
-/* The last is only there so that the others are not the end of the queue. */
+/* The last waiter is there only so that none of the others is the end of the queue. */
 static struct lw_node nodes[4];
 
 /* A waiter with this node that queues now, on `numa_node`, with grouping for so many waiters. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Locks whose waiters halt: many threads, futex calls that fail, a thread that is to be cancelled.
- */
+/* Locks whose waiters park: many threads, futex calls that fail, signals, pthread_cancel(). */
 #include "waiters.h"
 
 #include <dlfcn.h>
@@ -12,11 +11,11 @@
 #define THREADS 24
 #define TURNS	1000
 
-/* How often a wait for a futex fails at once, of 256 times. */
+/* How many of 256 futex waits fail at once. */
 static atomic_uint failing;
 static atomic_uint failed_eintr, failed_eagain;
 
-/* In the place of the C library's: futex waits that fail as they may. */
+/* Replaces the function of the C library. Makes futex waits fail in ways that are allowed. */
 long syscall(long number, ...)
 {
 	static long (*real)(long, ...);
@@ -58,7 +57,7 @@ static void check_exclusion(const struct subject *subject)
 
 	watch(subject->name);
 	acquired = 0;
-	/* Nobody has the lock until all have come, and some have gone to sleep. */
+	/* Hold the lock until all threads have started and some have parked. */
 	subject->lock();
 	for (int i = 0; i < THREADS; i++)
 		thread_start(&threads[i], 0, contend, (void *)subject);
@@ -109,7 +108,7 @@ static void *lock_and_be_cancelled(void *arg)
 	return NULL;
 }
 
-/* Waiting for a lock is no cancellation point, so nobody leaves a queue by being cancelled. */
+/* A wait for a lock is no cancellation point: a cancelled thread does not leave the queue. */
 static void check_cancelled_thread(const struct subject *subject)
 {
 	pthread_t threads[3];
@@ -145,7 +144,7 @@ static void *lock_once(void *arg)
 	return NULL;
 }
 
-/* Of all threads but this one. */
+/* Returns the voluntary context switches of all threads but this one. */
 static long switches(void)
 {
 	struct rusage all, mine;
@@ -155,7 +154,8 @@ static long switches(void)
 	return all.ru_nvcsw - mine.ru_nvcsw;
 }
 
-/* One who unlocks is stopped halfway: who waits for it gives up its CPU, though it cannot park. */
+/* A thread is preempted in the middle of a release. The waiter must yield the CPU: it cannot park.
+ */
 static void check_stopped_unlock(const struct subject *subject)
 {
 	pthread_t thread;

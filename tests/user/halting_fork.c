@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* A lock that is held and waited for at a fork: the child, where nobody waits, goes on with it. */
+/* A lock that is held and waited for at a fork. The child, where no thread waits, goes on using it.
+ */
 #include "waiters.h"
 
 #define WAITERS 3
@@ -15,7 +16,7 @@ static void *contend(void *arg)
 	return NULL;
 }
 
-/* The thread that holds the lock has forked; the others that queue for it are not here. */
+/* The holder of the lock has forked. The threads that queue for it are not in the child. */
 static void child(void *arg)
 {
 	const struct subject *subject = arg;
@@ -31,7 +32,7 @@ static void child(void *arg)
 		CHECK(subject->lock_until(&soon, NULL) == ETIMEDOUT);
 	subject->unlock();
 	subject->lock();
-	/* These queue behind those who are not here. */
+	/* These threads queue behind nodes of threads that are not in the child. */
 	for (int i = 0; i < THREADS; i++)
 		thread_start(&threads[i], 0, contend, (void *)subject);
 	await_halts(before, 3);
@@ -68,7 +69,7 @@ static void *contend_on(void *arg)
 	return NULL;
 }
 
-/* Wherever the waiters are. */
+/* Forks while the waiters are anywhere in the slow path. */
 static void check_awake(const struct subject *subject)
 {
 	pthread_t threads[WAITERS];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What the HQ-spinlock does with its queues, step by step, as cna.c does for CNA;
- * then what it may not trip over. The nodes are made up: a waiter is of the one in
- * which all CPUs are when it queues.
+ * The queues of the HQ-spinlock, step by step, as cna.c does for CNA; then rare situations. The
+ * NUMA nodes are made up: the test puts all CPUs into one node, and a waiter that queues then is of
+ * that node.
  */
 #include "test.h"
 
@@ -20,9 +20,9 @@
 #define SET(name, value) CHECK(lw_set_tunable(LW_TUNABLE_hqlock_##name, value) == 0)
 
 static struct lw_hq lock = LW_HQ_INIT;
-static struct lw_hq *rival; /* has the same queue as `lock`, in each node */
+static struct lw_hq *rival; /* shares its queues with `lock`, in each node */
 
-/* From now on whoever queues is of that node. */
+/* Puts all CPUs into `numa_node`: waiters that queue from now on are of that node. */
 static void be_on_node(int numa_node)
 {
 	char text[64], *at = text;
@@ -37,7 +37,7 @@ static void be_on_node(int numa_node)
 	CHECK(lw_user_topology_parse(text));
 }
 
-/* By node or not, as the lock is from now on. */
+/* Sets whether waiters of the lock queue by node from now on. */
 static void enter_always(void)
 {
 	SET(general_handoffs_turn_numa, 0);
@@ -59,7 +59,7 @@ static bool by_node(struct lw_hq *hq)
 	return lw_load(&hq->word.val, relaxed) & LW_HQ_NUMA;
 }
 
-/* A lock that nobody else uses: as initialised, or as it is when it has been contended. */
+/* Prepares a lock that no thread uses: as initialised, or as after contention. */
 static void init(struct lw_hq *hq, bool numa)
 {
 	lw_store(&hq->word.val, numa ? LW_HQ | LW_HQ_NUMA : LW_HQ, relaxed);
@@ -81,7 +81,7 @@ static void unmap_lock(struct lw_hq *mapped)
 	CHECK(munmap(mapped, (size_t)sysconf(_SC_PAGESIZE)) == 0);
 }
 
-/* Waiters for one lock, and the order in which they got it. */
+/* Waiters for one lock, and the order in which they acquired it. */
 struct queue {
 	struct lw_hq *lock;
 	bool unmap; /* the last of them does, right behind the one before */
@@ -96,7 +96,7 @@ struct queue {
 
 static uint64_t before[LW_EVENT_COUNT], counts[LW_EVENT_COUNT];
 
-/* From here to end_count(), in `counts`. */
+/* Counts events from here to end_count(), which writes them to `counts`. */
 static void begin_count(void)
 {
 	lw_statistics(before);
@@ -139,7 +139,7 @@ static void start_waiters(struct queue *queue, struct lw_hq *hq, int n)
 	}
 }
 
-/* The queue of a node, if it has been mapped. */
+/* Returns the queue of a node for this lock; NULL if the node has no queues yet. */
 static struct lw_node *mapped_queue(struct lw_hq *hq, int numa_node)
 {
 	struct lw_node *queues = lw_load(&lw_user_node_queues_of[numa_node].mapped, acquire);
@@ -147,7 +147,7 @@ static struct lw_node *mapped_queue(struct lw_hq *hq, int numa_node)
 	return queues ? &queues[lw_hq_key(&hq->word) >> LW_HQ_ID_BITS] : NULL;
 }
 
-/* The waiters whose node's queue it is, 0 if it is not this lock's. */
+/* Returns the `waiters` word of a node's queue; 0 if another lock uses that queue. */
 static uint64_t waiters_of(struct lw_hq *hq, int numa_node)
 {
 	struct lw_node *queue = mapped_queue(hq, numa_node);
@@ -162,7 +162,7 @@ static void await_link(struct lw_node *node)
 		usleep(100);
 }
 
-/* Let the next one queue, on that node, and wait until it has. */
+/* Lets a waiter queue on `numa_node`, and waits until it has queued. */
 static void let_queue(struct waiter *waiter, int numa_node)
 {
 	struct lw_hq *hq = waiter->queue->lock;
@@ -183,7 +183,7 @@ static void let_queue(struct waiter *waiter, int numa_node)
 		await_link(lw_hq_decode_tail(&hq->word, tail));
 }
 
-/* The waiters queue for a busy lock, one after the other, on these nodes. */
+/* Makes the lock busy and lets the waiters queue, one after the other, on these nodes. */
 static void queue_up(struct queue *queue, const char *numa_nodes)
 {
 	make_busy(&queue->lock->word);
@@ -191,7 +191,7 @@ static void queue_up(struct queue *queue, const char *numa_nodes)
 		let_queue(&queue->waiters[i], numa_nodes[i] - '0');
 }
 
-/* The lock is no longer busy: all get it, in that order. */
+/* Ends the lock's being busy. Checks that all waiters acquire it in the expected order. */
 static void serve(struct queue *queue, const char *expected)
 {
 	end_busy(&queue->lock->word);
@@ -239,7 +239,7 @@ static bool is_mapped(int numa_node)
 	return lw_load(&lw_user_node_queues_of[numa_node].mapped, relaxed) != NULL;
 }
 
-/* Nothing is mapped but what is needed, when it is, and that once. */
+/* The queues of a node are mapped when they are first needed, and only once. */
 static void check_pool(void)
 {
 	static struct lw_hq many[100];
@@ -284,19 +284,20 @@ static void without_memory(void *arg)
 	none.rlim_cur = mapped_bytes();
 	CHECK(setrlimit(RLIMIT_AS, &none) == 0);
 	begin_count();
-	/* Those of node 2 take places of their own. */
+	/* Waiters of node 2 use their own queue nodes. */
 	queue_up(&queue, "0202");
 	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
 	serve(&queue, "0213");
 	end_count();
 	CHECK(counts[LW_EVENT_node_queues_taken] == 1);
 	CHECK(counts[LW_EVENT_node_queue_conflicts] == 0);
-	/* It is not tried at every turn. */
+	/* The library does not ask the system again each time. */
 	run(&lock, "0202", "0213");
 	CHECK(!is_mapped(2));
 }
 
-/* Queues of nodes and waiters' own nodes are told apart as tails; nodes beyond have none. */
+/* As tails, queues of NUMA nodes and queue nodes differ; NUMA nodes beyond the limit have no queue.
+ */
 static void tails_differ(void *arg)
 {
 	const uint32_t last = LW_MAX_NUMA_NODES - 1;
@@ -311,7 +312,7 @@ static void tails_differ(void *arg)
 	CHECK(!lw_hq_queue_of(&lock.word, last + 1) && !lw_hq_queue_of(&lock.word, UINT16_MAX));
 }
 
-/* When waiters begin to queue by node, whatever they have done before. */
+/* When waiters begin to queue by node, whatever they did before. */
 static void check_entering(void)
 {
 	static const struct {
@@ -356,7 +357,7 @@ static void check_defaults(void)
 	SET(fairness_threshold, NEVER);
 }
 
-/* Takes the lock 200 times without ever queueing. */
+/* Acquires the lock 200 times and never queues. */
 static void *take_alone(void *unused)
 {
 	(void)unused;
@@ -367,7 +368,7 @@ static void *take_alone(void *unused)
 	return NULL;
 }
 
-/* When they cease to: only as the last one of a queue leaves, or nobody came. */
+/* When they stop queueing by node: only when a queue becomes empty. */
 static void check_leaving(void)
 {
 	static const struct {
@@ -399,7 +400,7 @@ static void check_leaving(void)
 		CHECK(by_node(&lock) == (probability > 0));
 	}
 
-	/* Half of the times, also for a thread that has no slot. */
+	/* Half of the time, also for a thread without a slot. */
 	pthread_t thread;
 
 	SET(probability_of_force_stay_numa, 5000);
@@ -414,7 +415,7 @@ static uint32_t doubts(struct lw_hq *hq)
 	return lw_load(&hq->word.val, relaxed) & LW_HQ_DOUBTS;
 }
 
-/* They also do where hand-offs do not stay within nodes; then it takes more to try again. */
+/* They also stop if hand-overs do not stay within nodes; then they begin again later. */
 static void check_doubts(void)
 {
 	stay_always();
@@ -434,11 +435,11 @@ static void check_doubts(void)
 	CHECK(!by_node(&lock) && doubts(&lock) == LW_HQ_DOUBT);
 	run(&lock, "01010", "01234");
 	CHECK(by_node(&lock) && doubts(&lock) == LW_HQ_DOUBT);
-	/* All of them stay. */
+	/* All hand-overs stay within the node. */
 	run(&lock, "0000", "0123");
 	CHECK(by_node(&lock) && !doubts(&lock));
 
-	/* Nobody else there: one doubt less each time, until the fast path is enough. */
+	/* Without contention there is one doubt less each time, until the fast path suffices. */
 	init(&lock, false);
 	lw_fetch_or(&lock.word.val, 2 * LW_HQ_DOUBT, relaxed);
 	for (uint32_t left = 2; left-- > 0;) {
@@ -449,7 +450,7 @@ static void check_doubts(void)
 	enter_never();
 }
 
-/* Waiters of a node have the lock one after the other; the nodes in the order of their first. */
+/* Waiters of a node acquire the lock in a row; nodes come in the order of their first waiters. */
 static void check_order(void)
 {
 	stay_always();
@@ -464,7 +465,7 @@ static void check_order(void)
 	run(&lock, "21020112", "03715624");
 }
 
-/* The longest run is that of all threads, from the last restart on. */
+/* The longest run counts for all threads, since the last restart. */
 static void check_longest_run(void)
 {
 	lw_statistics_restart_maxima();
@@ -478,7 +479,7 @@ static void check_longest_run(void)
 	CHECK(counted(LW_EVENT_longest_local_run) == 1);
 }
 
-/* Not for ever, while another node waits: who is left places the queue anew. */
+/* Such a run ends while another node waits: the remaining waiters queue again behind it. */
 static void check_fairness(void)
 {
 	SET(fairness_threshold, 1);
@@ -492,7 +493,7 @@ static void check_fairness(void)
 	SET(fairness_threshold, NEVER);
 }
 
-/* One of `among` that has the same queue in each node. */
+/* Returns one of `among` that shares its queues with `hq`, in each node. */
 static struct lw_hq *find_rival(struct lw_hq *of, struct lw_hq *among, size_t n)
 {
 	uint64_t queue = lw_hq_key(&of->word) >> LW_HQ_ID_BITS;
@@ -505,7 +506,7 @@ static struct lw_hq *find_rival(struct lw_hq *of, struct lw_hq *among, size_t n)
 	return NULL;
 }
 
-/* Two locks with the same queues: who comes second has places of its own. */
+/* Two locks with the same queues: waiters of the second one use their own queue nodes. */
 static void check_conflict(void)
 {
 	struct queue first, second;
@@ -521,7 +522,7 @@ static void check_conflict(void)
 	end_count();
 	CHECK(counts[LW_EVENT_node_queue_conflicts] == 3);
 	CHECK(counts[LW_EVENT_node_queues_taken] == 2);
-	/* That of node 1 is the second lock's own. */
+	/* The second lock uses the queue of node 1. */
 	serve(&second, "01423");
 	serve(&first, "012");
 	run(rival, "00101", "01324");
@@ -529,7 +530,7 @@ static void check_conflict(void)
 	CHECK(counts[LW_EVENT_node_queues_taken] == 2);
 }
 
-/* A lock's memory goes away and comes back, while the queue is another lock's and after. */
+/* A lock's memory is unmapped and mapped again, while another lock uses the queue and after. */
 static void check_unmapped(struct lw_hq *among, size_t n)
 {
 	struct lw_hq *mapped = map_lock(NULL), *other = find_rival(mapped, among, n);
@@ -548,7 +549,7 @@ static void check_unmapped(struct lw_hq *among, size_t n)
 	CHECK(counts[LW_EVENT_node_queues_taken] == 2);
 	CHECK(counts[LW_EVENT_node_queue_conflicts] == 0);
 
-	/* The same address, another lock. */
+	/* Another lock at the same address. */
 	start_waiters(&queue, other, 4);
 	queue_up(&queue, "0011");
 	map_lock(mapped);
@@ -558,7 +559,7 @@ static void check_unmapped(struct lw_hq *among, size_t n)
 	unmap_lock(mapped);
 }
 
-/* Whoever has had the lock does not look at it again. */
+/* After the release a thread does not access the lock again. */
 static void check_last_unmaps(void)
 {
 	for (int i = 0; i < 100; i++) {
@@ -572,7 +573,7 @@ static void check_last_unmaps(void)
 	}
 }
 
-/* Zeroed memory is a plain queued spinlock. */
+/* Zero bytes are a plain queued spinlock. */
 static void check_zeroed(void)
 {
 	enter_always();
@@ -587,7 +588,8 @@ static void check_zeroed(void)
 	enter_never();
 }
 
-/* Nodes are told apart if that is on; if it is switched off, from the next hand-off on. */
+/* The setting decides whether nodes are told apart; switching it off holds from the next hand-over.
+ */
 static void check_switch(void)
 {
 	CHECK(lw_set_numa_spinlock(LW_NUMA_OFF) == 0);
@@ -613,7 +615,7 @@ static void check_switch(void)
 	CHECK(!by_node(&lock));
 }
 
-/* Nobody waits in the child any more: it makes the lock anew and goes on. */
+/* No thread waits in the child of a fork. It initialises the lock again and uses it. */
 static void child_goes_on(void *arg)
 {
 	(void)arg;
@@ -636,7 +638,7 @@ static void check_fork(void)
 	serve(&queue, "01423");
 }
 
-/* Signal handlers queue for further locks, one of them with the same queue. */
+/* Signal handlers queue for further locks, one of which shares its queues with the first. */
 static struct lw_hq inside = LW_HQ_INIT;
 
 static void on_signal(int signal)
@@ -691,15 +693,15 @@ static void check_nesting(void)
 }
 
 /*
- * All at once: threads that come and go, locks that share their queues, nodes and
- * settings that change.
+ * All at once: threads that start and end, locks that share their queues, NUMA nodes and settings
+ * that change.
  */
 #define WORKERS 6
 #define ROUNDS	30
 
 static struct contended {
 	struct lw_hq *lock;
-	unsigned long count; /* protected by it */
+	unsigned long count; /* the lock protects it */
 } contended[2];
 
 static void *take_both(void *arg)
@@ -753,7 +755,7 @@ static void check_changes(void)
 	do {
 		random = random * 1103515245 + 12345;
 		be_on_node((int)(random >> 16) % NODES);
-		/* Mostly by node, with a change now and then. */
+		/* Mostly queueing by node, with a change now and then. */
 		SET(general_handoffs_turn_numa, !(random >> 20 & 7));
 		SET(remote_handoffs_keep_numa, random >> 22 & 7 ? 0 : 2);
 		SET(fairness_threshold, random >> 25 & 7);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Locks used before the library's constructors, and by threads past its destructor. */
+/* Locks used before the library's constructors, and by threads after its destructor. */
 #include "test.h"
 
 static struct lw_cna lock;
@@ -24,7 +24,7 @@ static void *free_when_queued(void *arg)
 	return NULL;
 }
 
-/* Acquire the lock through the queue; gives the slot that was used. */
+/* Acquires the lock through the queue. Returns the slot that was used. */
 static uint32_t acquire_queued(void)
 {
 	pthread_t helper;
@@ -38,8 +38,8 @@ static uint32_t acquire_queued(void)
 }
 
 /*
- * The program's come before the library's, which is linked after it. The first
- * key is taken here: one that the library must not use as if it were its own.
+ * Constructors of the program run before those of the library, which is linked after it. This one
+ * takes the first key, which the library must not use as if it were its own.
  */
 __attribute__((constructor(101))) static void before_constructors(void)
 {
@@ -54,7 +54,7 @@ static void destructor(void *arg)
 {
 	unsigned int *seen = arg;
 
-	/* Has our slot been returned, as it is by a destructor that ran before? */
+	/* The library's destructor ran before this one and returned our slot. */
 	*seen = lw_thread_attach() == 0 && acquire_queued() != 0;
 }
 
@@ -80,7 +80,7 @@ int main(void)
 		CHECK(pthread_join(thread, NULL) == 0);
 		CHECK(seen);
 	}
-	/* The borrowed slots have been given back. */
+	/* The borrowed slots have been returned. */
 	check_slots_are_free(64, 66);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* What a lockref promises, whatever lock it contains, and when it takes that lock. */
+/* The promises of a lockref, for each lock in it, and when it acquires that lock. */
 #include "test.h"
 
 #include "lockref_mutants.h"
@@ -12,7 +12,7 @@ struct subject {
 	void *ref;
 };
 
-/* Bits of a word that does not begin as it would. */
+/* Bits of a lock word that is not in its initial state. */
 static uint32_t mode;
 
 static void *new_lockref(const struct lw_lockref_type *type, int32_t count)
@@ -82,7 +82,7 @@ static void semantics(void *arg)
 	type->get(ref);
 	CHECK(!type->get_not_dead(ref));
 
-	/* While the lock is held nothing goes without it. */
+	/* While the lock is held, every operation needs the lock. */
 	type->set_count(ref, 2);
 	lock(&s);
 	CHECK(type->put_return(ref) == -1);
@@ -92,7 +92,7 @@ static void semantics(void *arg)
 	free(ref);
 }
 
-/* A thread that wants what needs the lock: it has it when the lock is free, not before. */
+/* An operation that needs the lock ends when the lock is free, not before. */
 struct waiter {
 	struct subject *subject;
 	void (*operate)(struct subject *s);
@@ -157,7 +157,7 @@ static void waits_for_the_lock(void *arg)
 		usleep(5000);
 		CHECK(!lw_load(&waiter.ended, acquire));
 		CHECK(s.type->count(s.ref) == 0);
-		/* As a holder changes it, so others find it. */
+		/* Other threads find the count as the holder set it. */
 		s.type->set_count(s.ref, 7);
 		unlock(&s);
 		CHECK(pthread_join(thread, NULL) == 0);
@@ -168,14 +168,14 @@ static void waits_for_the_lock(void *arg)
 }
 
 /*
- * Threads that get and put while others hold the lock. The object lives on without references
- * until a holder marks it dead.
+ * Threads get and put references while other threads hold the lock. The object lives on without
+ * references until a holder marks it dead.
  */
 struct race {
 	struct subject subject;
 	unsigned int rounds;
 	lw_atomic(uint32_t) dead;
-	int64_t object; /* written by those who hold the lock and find no references */
+	int64_t object; /* written by a holder of the lock that finds no references */
 };
 
 struct racer {
@@ -241,7 +241,7 @@ static void *race(void *arg)
 			self->held += s->type->get_not_dead(s->ref);
 		}
 		CHECK(!was_dead || self->held == before);
-		/* Sometimes keep one for the next round. */
+		/* Sometimes keep a reference for the next round. */
 		while (self->held > (i % 8 == 0))
 			put(self);
 	}
@@ -264,12 +264,12 @@ static void counts_are_kept(void *arg, unsigned int threads, unsigned int rounds
 		CHECK(pthread_join(handles[i], NULL) == 0);
 	CHECK(shared.subject.type->count(shared.subject.ref) ==
 	      (lw_load(&shared.dead, relaxed) ? LW_LOCKREF_DEAD : 0));
-	/* Nobody is there to keep it alive. */
+	/* No reference is left to keep it alive. */
 	CHECK(threads > 1 || lw_load(&shared.dead, relaxed));
 	free(shared.subject.ref);
 }
 
-/* A lock that counts how often it is taken, and a word that others are at all the time. */
+/* A lock that counts its acquisitions, with a word that other threads change all the time. */
 struct lw_probe {
 	struct lw_tas tas;
 };
@@ -293,7 +293,7 @@ static void lw_probe_unlock(struct lw_probe *lock)
 	lw_tas_unlock(&lock->tas);
 }
 
-/* Between a look at the word and the compare-and-swap somebody else changes the count. */
+/* Another thread changes the count between the load of the word and the compare-and-swap. */
 static bool is_free(uint32_t val)
 {
 	if (disturbed)
@@ -313,7 +313,7 @@ static void *get_and_put(void *arg)
 		CHECK(lw_lockref_probe_get_not_dead(ref));
 		CHECK(lw_lockref_probe_put_or_lock(ref));
 		CHECK(lw_lockref_probe_put_not_zero(ref));
-		/* Nobody holds the lock, but others may be faster a hundred times. */
+		/* The lock is free, but other threads may be faster a hundred times. */
 		while (lw_lockref_probe_put_return(ref) < 0)
 			;
 	}
@@ -385,7 +385,7 @@ static void keeps_promises(void *type)
 	semantics(type);
 	waits_for_the_lock(type);
 	counts_are_kept(type, 1, 100);
-	/* Spinning FIFO locks crawl when threads outnumber CPUs, so ever fewer rounds. */
+	/* Spinning FIFO locks are slow when threads outnumber CPUs: more threads, fewer rounds. */
 	counts_are_kept(type, 2, 400);
 	counts_are_kept(type, 3, 16);
 }
@@ -400,7 +400,7 @@ int main(void)
 		CHECK((*entry)->lock->size <= 4 && (*entry)->lock->node_size == 0);
 		keeps_promises(type);
 		if (strcmp((*entry)->name, "lockref-hq") == 0) {
-			/* Also while its waiters queue by node. */
+			/* Once more, with waiters that queue by node. */
 			CHECK(lw_user_topology_parse("0:1-8000"));
 			mode = LW_HQ_NUMA;
 			keeps_promises(type);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Threads that have started contend where hardly any system call but futex is allowed. */
+/* Threads contend in a sandbox that allows hardly any system call but futex once they have started.
+ */
 #include "waiters.h"
 
 #include <linux/filter.h>
@@ -22,21 +23,21 @@ static void *contend(void *arg)
 
 	CHECK(lw_thread_attach() != 0);
 	pthread_barrier_wait(&all);
-	/* The filter is set in between. */
+	/* main installs the filter between these two. */
 	pthread_barrier_wait(&all);
 	for (int turn = 0; turn < TURNS; turn++) {
 		subject->lock();
 		CHECK(!inside);
 		inside = true;
 		acquired++;
-		/* Sleep now and then, so that the others wait. */
+		/* Sleep now and then, so that the other threads wait. */
 		if (acquired % 64 == 0)
 			syscall(SYS_futex, &nobody, FUTEX_WAIT_PRIVATE, 0, &moment);
 		inside = false;
 		subject->unlock();
 	}
 	pthread_barrier_wait(&all);
-	/* The C library would give back the thread's stack. */
+	/* The C library would free the thread's stack, with a system call that is not allowed. */
 	syscall(SYS_exit, 0);
 	return NULL;
 }
@@ -77,7 +78,7 @@ static void sandboxed(void *arg)
 		_exit(2);
 	pthread_barrier_wait(&all);
 	pthread_barrier_wait(&all);
-	/* The status of the process, once the last thread is gone. */
+	/* This becomes the status of the process when its last thread has ended. */
 	syscall(SYS_exit, acquired != THREADS * TURNS || halts() == before);
 }
 

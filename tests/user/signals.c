@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Signal handlers that take locks while the thread they interrupt queues or takes a slot. */
+/* Signal handlers that acquire locks while the interrupted thread queues or takes a slot. */
 #include "test.h"
 
 #include <sys/time.h>
@@ -23,7 +23,7 @@ static void *nest(void *arg)
 {
 	(void)arg;
 	enter_level(SIGRTMIN);
-	/* All levels are over, so this one is the first again. */
+	/* All levels have ended, so this thread uses its first queue node again. */
 	make_busy(&levels[0].word);
 	enter_level(SIGRTMIN);
 	return NULL;
@@ -74,7 +74,7 @@ static unsigned long outer_count, inner_count; /* protected by the locks */
 static unsigned int alarms, taken[STRESSED];
 static uint32_t owner[LW_MAX_SLOTS + 1];
 
-/* Take a slot and see that nobody else has it. */
+/* Takes a slot and checks that no other thread has it. */
 static void use_slot(void)
 {
 	uint32_t self = (uint32_t)gettid();
@@ -84,7 +84,7 @@ static void use_slot(void)
 	CHECK(slot != 0);
 	last = __atomic_exchange_n(&owner[slot], self, __ATOMIC_RELAXED);
 	CHECK(last == 0 || last == self);
-	/* Whoever this handler interrupted may use it still. */
+	/* The interrupted code may still use it. */
 	__atomic_store_n(&owner[slot], last, __ATOMIC_RELAXED);
 	lw_user_slot_leave();
 }
@@ -103,7 +103,7 @@ static void *stress(void *arg)
 {
 	unsigned int *count = arg;
 
-	/* Borrow slots, so that one is taken and given back at every turn. */
+	/* This thread borrows slots, so it takes and returns one at every turn. */
 	lw_user_thread.exiting = true;
 	while (__atomic_load_n(&alarms, __ATOMIC_RELAXED) < ALARMS) {
 		lw_cna_lock(&outer);
@@ -126,7 +126,7 @@ static void check_alarms(void)
 	CHECK(sigaction(SIGALRM, &action, NULL) == 0);
 	for (int i = 0; i < STRESSED; i++)
 		thread_start(&threads[i], 0, stress, &taken[i]);
-	/* The alarm goes to any thread that does not block it. */
+	/* The alarm signal goes to any thread that does not block it. */
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGALRM);
 	CHECK(pthread_sigmask(SIG_BLOCK, &blocked, NULL) == 0);
@@ -136,7 +136,7 @@ static void check_alarms(void)
 	CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
 	CHECK(outer_count == (unsigned long)taken[0] + taken[1]);
 	CHECK(inner_count == alarms);
-	/* Slots were borrowed and interrupted on the way, and none got lost. */
+	/* Handlers interrupted threads that took and returned slots. No slot was lost. */
 	check_slots_are_free(64, 64 + 2 * STRESSED + 2);
 }
 

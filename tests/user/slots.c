@@ -5,13 +5,13 @@
 #define CROWD	    16400
 #define CHURN	    1000000
 #define CHURN_BATCH 8
-/* So small that glibc does not trim it at exit, which costs more than all the rest. */
+/* So small that glibc does not trim the stack when the thread exits, which would dominate. */
 #define SMALL_STACK (32 * 1024)
 
 static struct lw_cna lock;
 static struct lw_hq hq_lock = LW_HQ_INIT;
 static unsigned int without_slot;
-static unsigned long counter; /* protected by the lock */
+static unsigned long counter; /* the lock protects it */
 
 static const struct lw_lock_type *crowd_type;
 static union lw_word *crowd_lock;
@@ -28,7 +28,7 @@ static void *crowd_member(void *arg)
 	else
 		__atomic_fetch_add(&without_slot, 1, __ATOMIC_RELAXED);
 	pthread_barrier_wait(&crowd_attached);
-	/* main has made the lock busy: these go through the slow path, without a queue node */
+	/* main has made the lock busy: these threads use the slow path without a queue node. */
 	if (!slot) {
 		crowd_type->lock(crowd_lock, NULL);
 		counter++;
@@ -36,7 +36,7 @@ static void *crowd_member(void *arg)
 	}
 	pthread_barrier_wait(&crowd_locked);
 	pthread_barrier_wait(&crowd_leaves);
-	/* Having gone without must not keep a thread from having a slot, and from returning it. */
+	/* A thread that found no free slot must still get one later, and return it. */
 	while (!slot && !lw_thread_attach())
 		usleep(1000);
 	return NULL;
@@ -52,7 +52,7 @@ static void check_crowd(const char *name, union lw_word *word)
 {
 	static pthread_t threads[CROWD];
 	static bool taken[LW_MAX_SLOTS + 1];
-	/* main has one too */
+	/* main has a slot too. */
 	const unsigned int left_over = CROWD + 1 - LW_MAX_SLOTS;
 	uint64_t nodeless = counted(LW_EVENT_nodeless_acquisitions);
 
@@ -109,10 +109,10 @@ int main(void)
 {
 	check_slots_are_free(64, 65);
 	check_churn();
-	/* Slots came back one by one: no more were ever used than threads were alive. */
+	/* Slots were returned one by one: no more were used than threads were alive at a time. */
 	check_slots_are_free(64, 65);
 	check_crowd("cna", &lock.word);
-	/* Every slot is back: the same crowd finds as many as before. */
+	/* Every slot has been returned: the same crowd finds as many as before. */
 	check_crowd("hq", &hq_lock.word);
 	check_slots_are_free(200, LW_MAX_SLOTS);
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* What the locks whose waiters park count, in situations in which the counts are known. */
+/* The events that locks with parking waiters count, in situations in which the counts are known. */
 #include "waiters.h"
 
 #include "parked_heads.h"

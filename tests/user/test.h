@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the tests of the user world share. A test is a program that exits with 0 if it passes. */
+/* Shared by the tests of the user world. A test is a program that exits with 0 if it passes. */
 #ifndef LW_TEST_H
 #define LW_TEST_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Which CPUs are taken to be near each other, from made-up sysfs trees and texts. */
+/* The topology that is read from made-up sysfs trees and texts. */
 #include "test.h"
 
 #include <ftw.h>
@@ -52,23 +52,23 @@ static void check_nodes(void)
 	put("node/online", "0,2-3");
 	put("node/node0/cpulist", "0-3,64");
 	put("node/node2/cpulist", "8,10-11,8191");
-	put("node/node3/cpulist", ""); /* memory alone */
+	put("node/node3/cpulist", ""); /* memory without CPUs */
 	lw_user_topology_read(root, LW_NEAR_NODE);
 	CHECK(!lw_topology_warning());
 	CHECK(lw_topology_nodes() == 2);
 	CHECK(lw_topology_node_of_cpu(3) == 0 && lw_topology_node_of_cpu(64) == 0);
 	CHECK(lw_topology_node_of_cpu(8) == 1 && lw_topology_node_of_cpu(11) == 1);
 	CHECK(lw_topology_node_of_cpu(8191) == 1);
-	/* Unknown ones */
+	/* Unknown CPUs */
 	CHECK(lw_topology_node_of_cpu(9) == 0 && lw_topology_node_of_cpu(UINT_MAX) == 0);
 
-	/* A node that says nothing */
+	/* A node without a CPU list */
 	put("node/online", "0-1");
 	lw_user_topology_read(root, LW_NEAR_NODE);
 	CHECK(lw_topology_warning());
 	CHECK(lw_topology_nodes() == 1 && lw_topology_node_of_cpu(8) == 0);
 
-	/* A text that is no list */
+	/* A text that is not a list */
 	put("node/online", "zero");
 	lw_user_topology_read(root, LW_NEAR_NODE);
 	CHECK(lw_topology_warning() && lw_topology_nodes() == 1);
@@ -81,7 +81,7 @@ static void check_nodes(void)
 static void check_caches(void)
 {
 	put("cpu/online", "0-1,4-5,9");
-	/* The last level is the highest one, not the last index; CPU 9 has a level less. */
+	/* The last level is the highest one, not the last index. CPU 9 has one level less. */
 	for (unsigned int cpu = 0; cpu < 6; cpu++) {
 		if (cpu == 2 || cpu == 3)
 			continue;
@@ -129,7 +129,7 @@ static void check_current(void)
 	char text[32];
 	int cpu = 0;
 
-	/* On a CPU of the second domain, whichever this process may use. */
+	/* Run on one CPU that this process may use, and put it into the second domain. */
 	CHECK(sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
 	while (!CPU_ISSET(cpu, &allowed))
 		cpu++;
@@ -152,7 +152,7 @@ int main(void)
 
 	CHECK(lw_set_near((enum lw_near)2) == EINVAL);
 	CHECK(lw_topology_nodes() == 2);
-	/* Back to the machine at hand, in which the made-up domains are gone. */
+	/* The topology of this machine has none of the made-up domains. */
 	CHECK(lw_set_near(LW_NEAR_NODE) == 0);
 	CHECK(lw_topology_warning() || lw_topology_node_of_cpu(8191) == 0);
 	return 0;

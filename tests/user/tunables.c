@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The tunables by call and by environment, with values that they may not have. */
+/* The tunables, set by call and by environment, also to values that are not allowed. */
 #include "test.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 
 static char program[PATH_MAX];
 
-/* What a child process that was started with an environment sees. */
+/* Prints the settings that a child process sees, which was started with an environment. */
 static void report(void)
 {
 	printf("%d %d %u %d %d %u %u %u", lw_numa_spinlock(), lw_numa_spinlock_active(),
@@ -30,8 +30,8 @@ static void read_all(FILE *file, char *text, size_t size)
 }
 
 /*
- * Run this program with a variable in its environment: what it reports, and on
- * standard error either nothing or one line that has `complaint` in it.
+ * Runs this program with a variable in its environment. Checks that it reports `expected`, and
+ * writes one line with `complaint` to standard error, or nothing if `complaint` is NULL.
  */
 static void check_environment(const char *variable, const char *value, const char *expected,
 			      const char *complaint)
@@ -64,7 +64,7 @@ static void check_environment(const char *variable, const char *value, const cha
 	CHECK(strchr(err, '\n') == err + strlen(err) - 1);
 }
 
-/* The machine's own nodes are not known here, so LOCKWORKS_TOPOLOGY is set first. */
+/* This test does not know the machine's nodes, so it sets LOCKWORKS_TOPOLOGY first. */
 static void check_environments(void)
 {
 	static const char normal[] = "0 1 10 1 1 2 0 1";
@@ -98,10 +98,10 @@ static void check_environments(void)
 
 	check_environment("LOCKWORKS_TOPOLOGY", "0-1:2", "0 1 10 1 1 2 0 0", NULL);
 	check_environment("LOCKWORKS_TOPOLOGY", "0-1", "0 0 10 1 1 1 0 0", NULL);
-	check_environment("LOCKWORKS_NEAR", "core", normal, NULL); /* not looked at */
+	check_environment("LOCKWORKS_NEAR", "core", normal, NULL); /* not read */
 }
 
-/* Of every one: its bounds are taken, what is beyond them is refused with them. */
+/* For each tunable: its bounds are accepted, and a refusal of a greater value names the bounds. */
 static void check_environments_by_name(void)
 {
 	static const char normal[] = "0 1 10 1 1 2 0 1";
@@ -133,7 +133,7 @@ static void check_environments_by_name(void)
 	}
 }
 
-/* Of what begins like a tunable's variable and is none, those that there are are named. */
+/* A variable that begins like tunables' variables is reported together with these. */
 static void check_unknown_environments(void)
 {
 	static const char normal[] = "0 1 10 1 1 2 0 1";
@@ -145,14 +145,14 @@ static void check_unknown_environments(void)
 	check_environment("LOCKWORKS_PV_", "1", normal, "there are LOCKWORKS_PV_");
 	check_environment("LOCKWORKS_UNFAIR_PV_SPIN", "1", normal,
 			  "there are LOCKWORKS_UNFAIR_PARK, LOCKWORKS_UNFAIR_SPIN, ");
-	/* Somebody else's. */
+	/* Variables that may belong to another program. */
 	check_environment("LOCKWORKS_PVX_SPIN", "1", normal, NULL);
 	check_environment("LOCKWORKS_PV", "1", normal, NULL);
 	check_environment("LOCKWORKS_pv_spin", "1", normal, NULL);
 	check_environment("LOCKWORKS_", "1", normal, NULL);
 }
 
-/* What is refused leaves the machine's own topology, whatever that is. */
+/* After a refusal the topology is that of the machine. */
 static void check_refused_topology(void)
 {
 	char real[64];
@@ -217,7 +217,7 @@ static void check_calls_by_name(void)
 		CHECK(lw_set_tunable(id, expected[i].maximum) == 0);
 		CHECK(lw_tunable_value(id) == expected[i].maximum);
 		CHECK(lw_set_tunable(id, 0) == 0 && lw_tunable_value(id) == 0);
-		/* Of the others, none has changed. */
+		/* The other tunables have not changed. */
 		for (unsigned int j = i + 1; j < LW_TUNABLE_COUNT; j++)
 			CHECK(lw_tunable_value((enum lw_tunable_id)j) == expected[j].default_value);
 	}
@@ -263,7 +263,7 @@ static void check_calls(void)
 	CHECK(strcmp(lw_version(), LW_VERSION) == 0);
 }
 
-/* A real-time thread is a priority thread, if this process may have one. */
+/* A real-time thread is a priority thread. Skipped if this process may not have one. */
 static void check_real_time(void)
 {
 	struct sched_param param = {.sched_priority = 1}, normal = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the tests of the locks whose waiters park share: the locks, and threads that contend. */
+/* Shared by the tests of locks whose waiters park: the locks, and threads that contend. */
 #ifndef LW_TEST_WAITERS_H
 #define LW_TEST_WAITERS_H
 

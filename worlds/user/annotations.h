@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What tools that look for data races are told of the operations: which of them order what one
- * thread did before and another does after, and that they are in no race themselves. Nothing
- * unless compiled for such a tool, so that a lock costs the same:
+ * Annotations for tools that search for data races. They report which operations order the accesses
+ * of one thread before those of another, and that the operations themselves do not race. They cost
+ * nothing unless the code is compiled for such a tool:
  *
- *   -DLW_VALGRIND      helgrind and DRD, to which every access is a plain one
- *   -fsanitize=thread  ThreadSanitizer, which sees atomics, but not fences
+ *   -DLW_VALGRIND      helgrind and DRD, for which every access is a plain one
+ *   -fsanitize=thread  ThreadSanitizer, which understands atomics but not fences
  *
- * A read-modify-write that orders at all is told as ordering both ways, for it may have a fence
- * beside it, which is not told.
+ * A read-modify-write with any order counts as ordering both ways, because a fence may stand
+ * beside it, and fences are not reported.
  */
 #ifndef LW_USER_ANNOTATIONS_H
 #define LW_USER_ANNOTATIONS_H
@@ -21,15 +21,15 @@
 
 #if defined(LW_VALGRIND)
 #include <valgrind/helgrind.h>
-#include <valgrind/drd.h> /* second, so that each has its own way to ignore a race */
-/* Both look at the memory again once it has been freed. */
-#define LW_TELL_ATOMIC(p)                                        \
+#include <valgrind/drd.h> /* after helgrind.h, so that each tool has its own way to ignore a race */
+/* Both tools check the memory again after it has been freed. */
+#define LW_REPORT_ATOMIC(p)                                      \
 	do {                                                     \
 		VALGRIND_HG_DISABLE_CHECKING(p, sizeof(*(p)));   \
 		ANNOTATE_BENIGN_RACE_SIZED(p, sizeof(*(p)), ""); \
 	} while (0)
-#define LW_TELL_BEFORE(p) ANNOTATE_HAPPENS_BEFORE(p)
-#define LW_TELL_AFTER(p)  ANNOTATE_HAPPENS_AFTER(p)
+#define LW_REPORT_BEFORE(p) ANNOTATE_HAPPENS_BEFORE(p)
+#define LW_REPORT_AFTER(p)  ANNOTATE_HAPPENS_AFTER(p)
 #elif defined(__SANITIZE_THREAD__) || LW_HAS_FEATURE(thread_sanitizer)
 #ifdef __cplusplus
 extern "C" {
@@ -39,12 +39,12 @@ void __tsan_release(void *address);
 #ifdef __cplusplus
 }
 #endif
-#define LW_TELL_ATOMIC(p) ((void)0)
-#define LW_TELL_BEFORE(p) __tsan_release((void *)(p))
-#define LW_TELL_AFTER(p)  __tsan_acquire((void *)(p))
+#define LW_REPORT_ATOMIC(p) ((void)0)
+#define LW_REPORT_BEFORE(p) __tsan_release((void *)(p))
+#define LW_REPORT_AFTER(p)  __tsan_acquire((void *)(p))
 #endif
 
-#ifdef LW_TELL_ATOMIC
+#ifdef LW_REPORT_ATOMIC
 #define LW_ORDERS_relaxed    0
 #define LW_ORDERS_acquire    1
 #define LW_ORDERS_dependency 1
@@ -52,38 +52,38 @@ void __tsan_release(void *address);
 #define LW_ORDERS_acq_rel    1
 #define LW_ORDERS_seq_cst    1
 
-#define LW_TOLD_READ(p, order, read)      \
-	__extension__({                   \
-		__typeof__(read) lw_was;  \
-		LW_TELL_ATOMIC(p);        \
-		lw_was = (read);          \
-		if (LW_ORDERS_##order)    \
-			LW_TELL_AFTER(p); \
-		lw_was;                   \
+#define LW_REPORTED_READ(p, order, read)    \
+	__extension__({                     \
+		__typeof__(read) lw_was;    \
+		LW_REPORT_ATOMIC(p);        \
+		lw_was = (read);            \
+		if (LW_ORDERS_##order)      \
+			LW_REPORT_AFTER(p); \
+		lw_was;                     \
 	})
-#define LW_TOLD_WRITE(p, order, write)     \
-	__extension__({                    \
-		LW_TELL_ATOMIC(p);         \
-		if (LW_ORDERS_##order)     \
-			LW_TELL_BEFORE(p); \
-		write;                     \
+#define LW_REPORTED_WRITE(p, order, write)   \
+	__extension__({                      \
+		LW_REPORT_ATOMIC(p);         \
+		if (LW_ORDERS_##order)       \
+			LW_REPORT_BEFORE(p); \
+		write;                       \
 	})
-/* `taken`: has lw_was, what it gave, been read in order? */
-#define LW_TOLD_BOTH(p, order, both, taken)       \
+/* `taken`, which may use the result lw_was: whether the operation has acquire order. */
+#define LW_REPORTED_BOTH(p, order, both, taken)   \
 	__extension__({                           \
 		__typeof__(both) lw_was;          \
-		LW_TELL_ATOMIC(p);                \
+		LW_REPORT_ATOMIC(p);              \
 		if (LW_ORDERS_##order)            \
-			LW_TELL_BEFORE(p);        \
+			LW_REPORT_BEFORE(p);      \
 		lw_was = (both);                  \
 		if (LW_ORDERS_##order && (taken)) \
-			LW_TELL_AFTER(p);         \
+			LW_REPORT_AFTER(p);       \
 		lw_was;                           \
 	})
 #else
-#define LW_TOLD_READ(p, order, read)	    read
-#define LW_TOLD_WRITE(p, order, write)	    write
-#define LW_TOLD_BOTH(p, order, both, taken) both
+#define LW_REPORTED_READ(p, order, read)	read
+#define LW_REPORTED_WRITE(p, order, write)	write
+#define LW_REPORTED_BOTH(p, order, both, taken) both
 #endif
 
 #endif

@@ -16,7 +16,7 @@ struct lw_node *lw_user_map_node_queues(uint32_t numa_node)
 	struct lw_node *queues, *others = NULL;
 	int saved = errno;
 
-	/* Once is enough: waiters queue by themselves then. */
+	/* After one refusal waiters use their own queue nodes. */
 	if (lw_load(&refused, relaxed))
 		return NULL;
 	queues = mmap(NULL, LW_QUEUES_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -40,7 +40,7 @@ void lw_user_node_queues_empty(void)
 		struct lw_node *queues =
 			lw_load(&lw_user_node_queues_of[numa_node].mapped, relaxed);
 
-		/* Private pages without a file are zero again; a child has none locked. */
+		/* This makes the pages zero again: they are private and have no file. */
 		if (queues)
 			madvise(queues, LW_QUEUES_SIZE, MADV_DONTNEED);
 	}

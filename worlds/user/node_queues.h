@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The queues of NUMA nodes: for each node LW_NODE_QUEUES cache lines, mapped when
- * the first thread of the node queues there, so that they lie in its memory.
+ * The queues of NUMA nodes: LW_NODE_QUEUES cache lines for each node. They are mapped when the
+ * first thread of the node queues, so that they lie in the node's memory.
  */
 #ifndef LW_USER_NODE_QUEUES_H
 #define LW_USER_NODE_QUEUES_H
@@ -12,16 +12,18 @@
 struct lw_node;
 
 struct lw_user_node_queues {
-	lw_atomic(struct lw_node *) mapped; /* NULL: not yet */
+	lw_atomic(struct lw_node *) mapped; /* NULL: not mapped yet */
 };
 
 extern struct lw_user_node_queues lw_user_node_queues_of[LW_MAX_NUMA_NODES]
 	__attribute__((visibility("hidden")));
 
+/* Maps the queues of a node. Returns NULL if the system refuses; then it is not asked again. */
 struct lw_node *lw_user_map_node_queues(uint32_t numa_node);
-/* In the child of a fork, where nobody waits any more. */
+/* Empties all queues, in the child of a fork, where no thread waits. */
 void lw_user_node_queues_empty(void);
 
+/* The contract's lw_node_queues(). */
 static inline struct lw_node *lw_user_node_queues(uint32_t numa_node)
 {
 	struct lw_node *queues;

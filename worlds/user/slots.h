@@ -38,7 +38,7 @@ extern __thread struct lw_user_thread lw_user_thread
 extern struct lw_node *const lw_user_nodes __attribute__((visibility("hidden")));
 /* The event counters of each slot; number 0 is shared by the threads that have no slot. */
 extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden")));
-/* What each slot is parked for, where a lock notes it: the contract's lw_slot_wanted(). */
+/* For each slot a note of what its thread is parked for: the contract's lw_slot_wanted(). */
 extern struct lw_slot_wanted *const lw_user_wanted __attribute__((visibility("hidden")));
 
 /* Returns the highest slot number that has ever been used. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Wait limits: what ends a wait for a lock early, a deadline or a cancellation. */
+/* Wait limits: a deadline or a cancellation ends a wait for a lock early. */
 #ifndef LW_USER_WAIT_LIMIT_H
 #define LW_USER_WAIT_LIMIT_H
 
@@ -13,7 +13,7 @@ struct lw_cancel {
 	lw_atomic(uint32_t) slot; /* of the waiter while it is parked; 0 while it is not */
 };
 
-/* What ends a wait: whichever comes first of `deadline` and `cancel`. */
+/* The limit of one wait, which ends at `deadline` or by `cancel`, whichever comes first. */
 struct lw_wait_limit {
 	const struct timespec *deadline; /* a time of `clock`; NULL: no deadline */
 	struct lw_cancel *cancel;	 /* NULL: the wait cannot be cancelled */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The operation set in user space; what each operation means is in operations.h. */
+/* The operations in user space. operations.h says what each of them means. */
 #ifndef LW_WORLD_H
 #define LW_WORLD_H
 
@@ -31,21 +31,21 @@
 #define LW_ORDER_dependency __ATOMIC_ACQUIRE
 
 #define lw_world_load(p, order) \
-	LW_TOLD_READ(p, order, __atomic_load_n(&(p)->lw_raw, LW_ORDER_##order))
+	LW_REPORTED_READ(p, order, __atomic_load_n(&(p)->lw_raw, LW_ORDER_##order))
 #define lw_world_store(p, value, order) \
-	LW_TOLD_WRITE(p, order, __atomic_store_n(&(p)->lw_raw, value, LW_ORDER_##order))
+	LW_REPORTED_WRITE(p, order, __atomic_store_n(&(p)->lw_raw, value, LW_ORDER_##order))
 #define LW_USER_RMW(name, p, operand, order) \
-	LW_TOLD_BOTH(p, order, __atomic_##name(&(p)->lw_raw, operand, LW_ORDER_##order), true)
+	LW_REPORTED_BOTH(p, order, __atomic_##name(&(p)->lw_raw, operand, LW_ORDER_##order), true)
 #define lw_world_xchg(p, value, order)	    LW_USER_RMW(exchange_n, p, value, order)
 #define lw_world_fetch_or(p, bits, order)   LW_USER_RMW(fetch_or, p, bits, order)
 #define lw_world_fetch_and(p, bits, order)  LW_USER_RMW(fetch_and, p, bits, order)
 #define lw_world_fetch_add(p, value, order) LW_USER_RMW(fetch_add, p, value, order)
-#define lw_world_try_cmpxchg(p, expected, value, order)                                \
-	LW_TOLD_BOTH(p, order,                                                         \
-		     __atomic_compare_exchange_n(&(p)->lw_raw, expected, value, false, \
-						 LW_ORDER_##order, __ATOMIC_RELAXED),  \
-		     lw_was)
-/* Coherent per byte on every supported processor, though C11 has no mixed-size atomics. */
+#define lw_world_try_cmpxchg(p, expected, value, order)                                    \
+	LW_REPORTED_BOTH(p, order,                                                         \
+			 __atomic_compare_exchange_n(&(p)->lw_raw, expected, value, false, \
+						     LW_ORDER_##order, __ATOMIC_RELAXED),  \
+			 lw_was)
+/* C11 has no mixed-size atomics, but every supported processor is coherent for each byte. */
 #define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
 #define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
 #define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
@@ -83,23 +83,25 @@ static inline void lw_user_pause(void)
 	LW_USER_AWAIT(p, mask, == (value), order, lw_user_pause())
 #define lw_world_await_ne(p, mask, value, order) \
 	LW_USER_AWAIT(p, mask, != (value), order, lw_user_pause())
+/* Sleeps for 50 microseconds. */
 void lw_user_pause_long(void) __attribute__((visibility("hidden")));
-#define LW_DOZE_LOOKS 1024
-#define LW_USER_AWAIT_SOON(p, mask, condition, order)                             \
-	__extension__({                                                           \
-		uint32_t lw_looks = 0;                                            \
-		LW_USER_AWAIT(p, mask, condition, order,                          \
-			      ++lw_looks % LW_DOZE_LOOKS ? lw_user_pause()        \
-							 : lw_user_pause_long()); \
+/* Polls between two long pauses: see lw_await_eq_soon(). */
+#define LW_PAUSE_LONG_POLLS 1024
+#define LW_USER_AWAIT_SOON(p, mask, condition, order)                                   \
+	__extension__({                                                                 \
+		uint32_t lw_polls = 0;                                                  \
+		LW_USER_AWAIT(p, mask, condition, order,                                \
+			      ++lw_polls % LW_PAUSE_LONG_POLLS ? lw_user_pause()        \
+							       : lw_user_pause_long()); \
 	})
 #define lw_world_await_eq_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, == (value), order)
 #define lw_world_await_ne_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, != (value), order)
 #define LW_USER_AWAIT_BOUNDED(p, mask, condition, budget)                            \
 	__extension__({                                                              \
-		unsigned int lw_looks = (budget);                                    \
+		unsigned int lw_polls = (budget);                                    \
 		__typeof__((p)->lw_raw) lw_seen;                                     \
 		while (lw_seen = lw_world_load(p, relaxed),                          \
-		       !(((uintptr_t)lw_seen & (mask)) condition) && lw_looks-- > 1) \
+		       !(((uintptr_t)lw_seen & (mask)) condition) && lw_polls-- > 1) \
 			lw_user_pause();                                             \
 		lw_seen;                                                             \
 	})
@@ -113,10 +115,13 @@ void lw_user_pause_long(void) __attribute__((visibility("hidden")));
 #define LW_BACKOFF 128
 
 struct lw_wait_limit;
+/* Parks while *word is `value`. Returns true if the deadline of `limit` came. */
 bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_wait_limit *limit)
 	__attribute__((visibility("hidden")));
+/* The same, for a bounded time that doubles with `nth`. Returns true if that time passed. */
 bool lw_user_park_bounded(const uint32_t *word, uint32_t value, const struct lw_wait_limit *limit,
 			  uint32_t nth) __attribute__((visibility("hidden")));
+/* Wakes one thread that is parked on `word`, or `slot`'s thread if that can be cancelled. */
 void lw_user_unpark(const uint32_t *word, uint32_t slot) __attribute__((visibility("hidden")));
 #define lw_world_park(p, value, limit) ((void)lw_user_park(&(p)->lw_raw, value, limit))
 #define lw_world_park_bounded(p, value, limit, nth) \

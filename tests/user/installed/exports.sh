@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# exports.sh LIBRARY MAP INCLUDES: the shared library exports, under their version, what the map
-# lists, and that is what the public headers declare.
+# exports.sh LIBRARY MAP INCLUDES: checks that the shared library exports what the map lists, under
+# the map's version, and that this is what the public headers declare.
 set -euo pipefail
 library=$1 map=$2
 read -ra includes <<<"$3"

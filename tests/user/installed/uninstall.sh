@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# uninstall.sh PREFIX: make uninstall takes away what make install has put there, and leaves what
-# others have.
+# uninstall.sh PREFIX: checks that make uninstall removes what make install has installed, and no
+# files of others.
 set -euo pipefail
 prefix=$1
 files() {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A user's program, in C and C++ alike: every lock by its own functions, against the installed
- * library. */
+/* A user's program, in C and in C++: every lock by its own functions, with the installed library.
+ */
 #include <errno.h>
 
 #include <lockworks/lockworks.h>

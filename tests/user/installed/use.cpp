@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* A user's program in C++: every class with what the standard library has for such. */
+/* A user's program in C++: every class, used through the standard library's lock classes. */
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 		}                                                                              \
 	} while (0)
 
-/* Half as fast as the steady clock, and far from its beginning. */
+/* A clock half as fast as the steady clock, far from its epoch. */
 struct slow_clock {
 	using duration = std::chrono::milliseconds;
 	using rep = duration::rep;
@@ -115,7 +115,7 @@ template <typename Lock> static void use_timed()
 	});
 	guard.unlock();
 	patient.join();
-	/* What is free is had, however late. */
+	/* A free lock is acquired, even after the deadline. */
 	CHECK(std::unique_lock<Lock>(lock, std::chrono::system_clock::now() - 1h));
 	CHECK(std::unique_lock<Lock>(lock, -1h));
 }
