@@ -81,7 +81,7 @@ class Command(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             subprocess.run(["git", "init", "-q", scratch], check=True)
             file = Path(scratch) / path
-            file.parent.mkdir()
+            file.parent.mkdir(parents=True)
             file.write_text("/* They linger. */\n")
             command = [str(Path(prose.__file__).resolve()), "--required"]
             done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
