@@ -17,8 +17,9 @@ Examples:
   lockworks machines this -o here.toml      measure this machine, which takes up to a minute;
                                             nothing else should run meanwhile
 
-A file written by `this` can be edited and given wherever a machine is named. Where requests for a
-line are ordered (`directory`) cannot be measured and goes by the CPU's vendor.")]
+A file that `this` has written can be edited, and given wherever a machine is named. The place where
+requests for a cache line are ordered (`directory`) cannot be measured. It is set by the CPU's
+vendor.")]
 pub struct Args {
     /// A machine from the list, a TOML file, or `this` to measure the machine it runs on
     #[arg(value_name = "NAME|PATH|this")]
@@ -83,7 +84,7 @@ fn builtins() -> Result<Vec<Machine>, lockworks_machine::Error> {
     builtin().iter().map(|b| Machine::find(b.name)).collect()
 }
 
-/// How many values have each mark.
+/// The number of values that have each mark.
 fn marks(machine: &Machine) -> [(Mark, usize); 4] {
     let values = machine.values();
     Mark::ALL.map(|mark| {

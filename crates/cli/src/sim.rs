@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use clap::value_parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use lockworks::{LockType, Setting, Settings, fairness};
 use lockworks_machine::{Machine, Mark};
@@ -30,32 +29,38 @@ pub struct Args {
     #[arg(short, long, value_name = "NAME|PATH", default_value = "oracle-x5-4")]
     machine: String,
 
-    #[arg(short, long, value_name = "NAME", default_value = "locktorture", help = workloads())]
+    /// The workload: one that `lockworks sim --workloads` lists, or a file that describes one
+    #[arg(short, long, value_name = "NAME|PATH", default_value = "locktorture")]
     workload: String,
 
-    /// Numbers of threads [default: 1,2,4,... up to the machine's CPUs]; more than CPUs take turns on
-    /// them
-    #[arg(short, long, value_name = "N", value_delimiter = ',')]
+    /// List the workloads instead of simulating one
+    #[arg(long)]
+    workloads: bool,
+
+    /// Numbers of threads [default: 1,2,4,... up to the machine's CPUs]; threads that outnumber the
+    /// CPUs take turns on them
+    #[arg(short, long, value_name = "N", value_delimiter = ',', value_parser = whole::<usize>)]
     threads: Vec<usize>,
 
-    /// CPUs that threads share, in the order of the placement [default: all of the machine's]
-    #[arg(long, value_name = "N")]
+    /// Number of CPUs that threads share, in the order of the placement [default: all of the machine's]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     cpus: Option<usize>,
 
-    /// Threads are virtual CPUs of a guest, under a hypervisor that lets them halt: how many
+    /// Numbers of virtual CPUs of a guest, which are the threads; a hypervisor lets them halt
     #[arg(
         long,
         value_name = "N",
         value_delimiter = ',',
-        conflicts_with = "threads"
+        conflicts_with = "threads",
+        value_parser = whole::<usize>
     )]
     vcpus: Vec<usize>,
 
-    /// So many guests with as many virtual CPUs each, and with locks of their own
-    #[arg(long, value_name = "N", requires = "vcpus", default_value_t = 1)]
+    /// Number of guests; each has as many virtual CPUs, and locks of its own
+    #[arg(long, value_name = "N", requires = "vcpus", default_value_t = 1, value_parser = whole::<usize>)]
     guests: usize,
 
-    /// Virtual CPUs stay each on one CPU
+    /// Keep each virtual CPU on one CPU
     #[arg(long, requires = "vcpus")]
     pinned: bool,
 
@@ -64,23 +69,23 @@ pub struct Args {
     #[arg(short, long, value_name = "HOW")]
     placement: Option<Placement>,
 
-    /// Virtual time of each run, in milliseconds; CNA is fair over many times its threshold only
+    /// Virtual time of each run, in milliseconds; CNA is fair only over many times its threshold
     #[arg(long, value_name = "MS", default_value_t = 50.0, value_parser = milliseconds)]
     ms: f64,
 
     /// Seed of all random choices; the same seed gives the same result, to the bit
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
     seed: u64,
 
-    /// Do CNA and HQ keep waiters of one node together?
+    /// Whether CNA and HQ keep waiters of one NUMA node together
     #[arg(long, value_name = "MODE", default_value = "auto")]
     numa: Numa,
 
     /// How long CNA may pass over waiters of other nodes, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = threshold)]
     threshold: u32,
 
-    /// Let CNA look for waiters to pass over at every hand-off, not at one in 128
+    /// Let CNA search for waiters to pass over at every hand-off, not at one in 128
     #[arg(long)]
     no_shuffle_reduction: bool,
 
@@ -88,7 +93,7 @@ pub struct Args {
     #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = names::setting)]
     tune: Vec<Setting>,
 
-    /// Every thread with an odd number waits with priority: CNA never passes it over
+    /// Let threads with an odd number wait with priority, so that CNA never passes them over
     #[arg(long)]
     odd_priority: bool,
 
@@ -104,26 +109,31 @@ pub struct Args {
     destination: Destination,
 }
 
-/// As many as slots for queue nodes.
+/// The most threads of a run: there are as many slots for queue nodes.
 const MOST_THREADS: usize = 4096;
 
 const HELP: &str = "\
-The locks' C code runs as it is in the library; only time is made up, from a description of the
-machine. Literature values unless changed with --set; how well they predict published figures is
-what `lockworks reproduce` shows. Runs are independent and use all CPUs of this machine.
+The C code of the locks runs as it is in the library. Only time is simulated, from a description of
+the machine. Values are from the literature unless --set changes them; `lockworks reproduce` shows
+how well they predict published figures. Runs are independent and use all CPUs of this machine.
 
-Columns: the fairness factor (0.5 is fair); the lock's atomic read-modify-writes for each
-acquisition, its release included; hand-offs to another node, of all, and those within a
-node; of CNA, waiters moved to the secondary queue and how often that was flushed. Lines below the
-table tell of HQ's queues of nodes, and of what became of threads that share CPUs: how often they
-halted and were kicked, lost their CPU, left their guest because they spun, and which share of their
-time they wanted a CPU in vain (steal), of all, and with a lock held.
+Columns of the table:
+  fairness  the fairness factor; 0.5 is fair
+  RMWs      the lock's atomic read-modify-writes for each acquisition and its release
+  remote    the share of hand-offs to another NUMA node
+  local     the number of hand-offs within a NUMA node
+  moved     of CNA: waiters moved to the secondary queue
+  flushed   of CNA: how often the secondary queue became the queue again
+Lines below the table are about HQ's queues of NUMA nodes, and about threads that share CPUs: how
+often they halted, were kicked, lost their CPU and left their guest because they spun, and the share
+of their time in which they waited for a CPU (steal), of all and with a lock held.
 
 Examples:
   lockworks sim --machine oracle-x5-4 --lock qspinlock,cna --threads 1,18,72,142
   lockworks sim --machine epyc-9654-nps12 --workload locktorture-new --threads 384 --json
   lockworks sim --lock tas,qspinlock --threads 16,64 --cpus 16 --ms 500
   lockworks sim --machine haswell-ex-4 --workload kernel_build --vcpus 32,48,60 --cpus 32 --ms 500
+  lockworks sim --workload ./mine.toml       a workload of your own: docs/guides/workloads.md
   lockworks machines this -o here.toml && lockworks sim --machine ./here.toml";
 
 /// When CNA is on.
@@ -135,7 +145,21 @@ enum Numa {
     Off,
 }
 
-/// Virtual time.
+/// A whole number that is not negative.
+fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    let number = text.parse();
+    number.map_err(|_| "give a whole number that is not negative".to_owned())
+}
+
+/// CNA's threshold, in milliseconds.
+fn threshold(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(ms) if (1..=100).contains(&ms) => Ok(ms),
+        _ => Err("give a whole number from 1 to 100".to_owned()),
+    }
+}
+
+/// Virtual time in milliseconds.
 pub fn milliseconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(ms) if (0.01..=60_000.0).contains(&ms) => Ok(ms),
@@ -186,9 +210,28 @@ pub fn set(scenario: &mut Scenario, key: &str, value: f64) -> Result<()> {
         })
 }
 
-fn workloads() -> String {
-    let names: Vec<String> = Workload::all().into_iter().map(|w| w.name).collect();
-    format!("What the threads do: {}", names.join(", "))
+/// The list of all workloads.
+fn list_workloads(as_json: bool) -> Result<String> {
+    let workloads = Workload::all();
+    if as_json {
+        let described = workloads.iter().map(|workload| {
+            serde_json::json!({
+                "name": workload.name,
+                "title": workload.title,
+                "placement": workload.placement().to_string(),
+            })
+        });
+        return output::json(&described.collect::<Vec<_>>());
+    }
+    let mut table = output::table(&["workload", "what threads do", "placement"]);
+    for workload in workloads {
+        let placement = workload.placement().to_string();
+        table.add_row([workload.name, workload.title, placement]);
+    }
+    Ok(format!(
+        "{}\nA file of your own works as well: `lockworks sim --workload ./mine.toml`.\n",
+        table.trim_fmt()
+    ))
 }
 
 /// A bar for so many runs, on a terminal.
@@ -423,6 +466,10 @@ pub fn run(plan: &Plan) -> Vec<Result<Row>> {
 /// Runs the command.
 pub fn command(args: &Args) -> Result<ExitCode> {
     args.destination.check()?;
+    if args.workloads {
+        args.destination.write(&list_workloads(args.json)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let machine = Machine::find(&args.machine)?;
     let mut scenario = Scenario::new(machine, find_workload(&args.workload)?);
     for (key, value) in &args.set {
@@ -465,6 +512,9 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         );
     }
     ensure!(args.guests > 0, "no guests to run; ask for at least 1");
+    for n in threads.iter().map(|n| n * host.guests.unwrap_or(1)) {
+        scenario.workload.check(&scenario.machine, n)?;
+    }
     let numa_aware = match args.numa {
         Numa::Auto => scenario.machine.nodes() > 1,
         on_or_off => on_or_off == Numa::On,
@@ -570,15 +620,17 @@ fn text(scenario: &Scenario, results: &Results) -> String {
             (event("threshold_flushes") + event("empty_flushes")).to_string(),
         ]);
     }
-    format!(
-        "{}\n{}; threads placed {}, {} ms of virtual time, seed {}\nPredicted. {} --json lists all values with their sources.\n{table}\n{queues}",
+    let about = format!(
+        "{}\n{}; threads placed {}, {} ms of virtual time, seed {}\nPredicted. {} --json lists all values with their sources.",
         scenario.machine.title,
         scenario.workload.title,
         results.placement,
         results.virtual_milliseconds,
         results.seed,
         inferred(&results.values),
-    )
+    );
+    let (about, queues) = (output::prose(&about), output::prose(&queues));
+    format!("{about}\n{table}\n{queues}")
 }
 
 /// In millions, or thousands where FIFO spinning has left no millions.

@@ -184,7 +184,7 @@ fn threads_that_share_cpus_are_counted() {
 #[test]
 fn options_have_bounds() {
     for threshold in ["0", "101"] {
-        let words = [threshold, "1..=100"];
+        let words = [threshold, "from 1 to 100"];
         assert_refused(&sim(&["--threshold", threshold]), &words);
     }
     assert_refused(&output(&["sim", "--ms", "0"]), &["0.01"]);

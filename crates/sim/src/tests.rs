@@ -7,6 +7,7 @@ mod made_up;
 mod mutex;
 mod runs;
 mod sharing;
+mod workload_files;
 mod workloads;
 
 use lockworks::LockType;

@@ -1,0 +1,344 @@
+//! Workload files: all of them are listed, and wrong ones are refused in one line that helps.
+
+use std::collections::BTreeSet;
+
+use lockworks_machine::Machine;
+
+use super::{brief, lock};
+use crate::{Scenario, Workload};
+
+const SMALL: &str = r#"name = "small"
+title = "two locks"
+placement = "compact"
+[constants]
+think_ns = { value = 100, mark = "I", source = "test" }
+[[memory]]
+name = "first"
+kind = "lock"
+bytes = 8
+[[memory]]
+name = "many"
+kind = "lock"
+count = 4
+bytes = 8
+[thread]
+loop = [
+    { compute = "think_ns" },
+    { lock = "first", steps = [{ write = "first" }] },
+    { lock = "many", which = "random", steps = [{ increment = "many" }] },
+    "operation",
+]
+"#;
+
+/// The error after replacing `from`, which must be there, by `to`.
+fn broken(from: &str, to: &str) -> String {
+    assert!(SMALL.contains(from), "{from}");
+    let workload = Workload::parse(&SMALL.replacen(from, to, 1), "x.toml");
+    let machine = Machine::find("oracle-x5-4").unwrap();
+    let error = workload.and_then(|workload| workload.check(&machine, 2));
+    let error = error.expect_err(to).to_string();
+    assert!(!error.contains('\n'), "{error}");
+    error
+}
+
+#[test]
+fn every_file_is_listed() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/workloads");
+    let files: BTreeSet<String> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let listed: BTreeSet<String> = Workload::all()
+        .into_iter()
+        .map(|workload| format!("{}.toml", workload.name))
+        .collect();
+    assert_eq!(listed, files);
+    assert!(!listed.is_empty());
+}
+
+#[test]
+fn a_file_is_run_step_by_step() {
+    let workload = Workload::parse(SMALL, "small.toml").unwrap();
+    let scenario = Scenario::new(Machine::find("oracle-x5-4").unwrap(), workload);
+    for name in ["tas", "mcs", "hq", "mutex37"] {
+        let outcome = brief(&scenario, lock(name), 8).run().unwrap();
+        let operations: u64 = outcome.operations.iter().sum();
+        assert_eq!(outcome.violations, 0);
+        assert!(operations > 100, "{name}: {operations}");
+        // Two locks an operation; warm-up is a tenth of the measured time.
+        let least = 2 * operations;
+        let most = least * 5 / 4 + 16;
+        assert!(
+            (least..=most).contains(&(outcome.acquisitions + 16)),
+            "{name}: {} of {operations}",
+            outcome.acquisitions
+        );
+    }
+    let busted = brief(&scenario, lock("busted"), 8).run().unwrap();
+    assert!(busted.violations > 0);
+}
+
+#[test]
+fn time_goes_on_in_a_loop_that_does_nothing() {
+    for body in ["\"operation\"", "{ compute = 0 }, \"operation\""] {
+        let text = SMALL.replace("{ compute = \"think_ns\" },", "");
+        let start = text.find("loop = [").unwrap();
+        let text = format!("{}loop = [{body}]\n", &text[..start]);
+        let workload = Workload::parse(&text, "idle.toml").unwrap();
+        let scenario = Scenario::new(Machine::find("oracle-x5-4").unwrap(), workload);
+        let outcome = brief(&scenario, lock("tas"), 3).run().unwrap();
+        assert!(outcome.operations.iter().all(|operations| *operations > 0));
+    }
+}
+
+#[test]
+fn distributions_have_their_means() {
+    let mean = |distribution: &str| {
+        let text = SMALL.replacen("\"think_ns\"", distribution, 1);
+        let text = text.replace("{ lock = \"first\"", "{ lock = \"many\", which = \"own\"");
+        let text = text.replace("{ write = \"first\" }", "{ write = \"many\" }");
+        let workload = Workload::parse(&text, "x.toml").unwrap();
+        let scenario = Scenario::new(Machine::find("oracle-x5-4").unwrap(), workload);
+        let mut run = brief(&scenario, lock("tas"), 1);
+        run.seconds = 20e-3;
+        let outcome = run.run().unwrap();
+        1e9 * outcome.seconds / outcome.operations[0] as f64
+    };
+    let constant = mean("4000");
+    for same in [
+        "{ uniform = [3000, 5000] }",
+        "{ around = 4000 }",
+        "{ exponential = 4000 }",
+    ] {
+        let off = mean(same) / constant - 1.0;
+        assert!(off.abs() < 0.05, "{same}: {off}");
+    }
+    assert!(mean("6000") > 1.3 * constant);
+}
+
+#[test]
+fn wrong_files_say_where_and_what() {
+    let compute = "{ compute = \"think_ns\" }";
+    let locked = "{ lock = \"first\", steps = [{ write = \"first\" }] }";
+    for (from, to, error) in [
+        (
+            "title",
+            "titel",
+            "x.toml:2: unknown key `titel`; did you mean `title`?",
+        ),
+        (
+            "[constants]",
+            "[constant]",
+            "x.toml:4: unknown key `constant`; did you mean `constants`?",
+        ),
+        (
+            "compact",
+            "compakt",
+            "x.toml:3: unknown placement 'compakt'; use compact, packed",
+        ),
+        (
+            "kind = \"lock\"",
+            "kind = \"look\"",
+            "x.toml:8: unknown value `look`; did you mean `lock`?",
+        ),
+        (
+            "{ compute =",
+            "{ compuet =",
+            "x.toml:17: unknown key `compuet`; did you mean `compute`?",
+        ),
+        (
+            "\"operation\"",
+            "\"operatoin\"",
+            "x.toml:20: unknown value `operatoin`; did you mean `operation`?",
+        ),
+        (
+            "    \"operation\",\n",
+            "",
+            "x.toml:16: no step of the loop completes an operation",
+        ),
+        (
+            "\"think_ns\" }",
+            "\"thnik_ns\" }",
+            "x.toml:17: unknown name `thnik_ns`; did you mean `think_ns`?",
+        ),
+        (
+            "lock = \"first\"",
+            "lock = \"fist\"",
+            "x.toml:18: unknown memory `fist`; did you mean `first`?",
+        ),
+        (
+            ", which = \"random\"",
+            "",
+            "x.toml:19: there are several `many`; say which",
+        ),
+        (
+            "name = \"many\"",
+            "name = \"first\"",
+            "x.toml:10: a second `first`; choose another name",
+        ),
+        (compute, "{ }", "x.toml:17: a step needs an action"),
+        (
+            compute,
+            "{ compute = 1, sleep = 2 }",
+            "x.toml:17: a step has one action, not `compute` and `sleep`",
+        ),
+        (
+            compute,
+            "{ compute = 1, at = 2 }",
+            "x.toml:17: `compute` takes no `at`",
+        ),
+        (
+            compute,
+            "{ repeat = 3 }",
+            "x.toml:17: `repeat` needs `steps`",
+        ),
+        (
+            compute,
+            "3",
+            "x.toml:17: the number `3` does not fit here; give a step",
+        ),
+        (
+            compute,
+            "{ compute = -1 }",
+            "x.toml:17: a time in ns cannot be -1; it must be from 0",
+        ),
+        (
+            compute,
+            "{ compute = nan }",
+            "x.toml:17: NaN is not a finite number",
+        ),
+        (
+            compute,
+            "{ compute = inf }",
+            "x.toml:17: inf is not a finite number",
+        ),
+        (
+            compute,
+            "{ compute = \"1 / 0\" }",
+            "x.toml:17: a time in ns cannot be inf",
+        ),
+        (
+            compute,
+            "{ compute = \"50 - think_ns\" }",
+            "x.toml:17: a time in ns cannot be -50",
+        ),
+        (
+            compute,
+            "{ compute = \"1 +\" }",
+            "x.toml:17: \"1 +\": the expression ends too early",
+        ),
+        (
+            compute,
+            "{ compute = { uniform = [5, 2] } }",
+            "x.toml:17: the low end 5 is above the high end 2",
+        ),
+        (
+            compute,
+            "{ compute = { uniform = [-5, 2] } }",
+            "x.toml:17: the low end in ns cannot be -5",
+        ),
+        (
+            compute,
+            "{ compute = { exponential = -5 } }",
+            "x.toml:17: a mean in ns cannot be -5",
+        ),
+        (
+            compute,
+            "{ compute = { unifrom = [5, 2] } }",
+            "x.toml:17: unknown key `unifrom`; did you mean `uniform`?",
+        ),
+        (
+            compute,
+            "{ compute = { around = 1, exponential = 1 } }",
+            "x.toml:17: give one of uniform",
+        ),
+        (
+            compute,
+            "{ branch = [{ weight = 0, steps = [] }] }",
+            "x.toml:17: all weights are 0",
+        ),
+        (compute, "{ branch = [] }", "x.toml:17: all weights are 0"),
+        (
+            compute,
+            "{ branch = [{ weight = -1, steps = [] }] }",
+            "x.toml:17: a weight cannot be -1",
+        ),
+        (
+            compute,
+            "{ one_in = 0, steps = [] }",
+            "x.toml:17: one_in cannot be 0; it must be from 1",
+        ),
+        (
+            compute,
+            "{ load = \"first\", at = 8 }",
+            "x.toml:17: bytes 8 to 15 of `first`, which has 8 bytes",
+        ),
+        (
+            compute,
+            "{ load = \"first\", at = 4 }",
+            "x.toml:17: at = 4 is not a multiple of the 8 bytes",
+        ),
+        (
+            compute,
+            "{ load = \"first\", bytes = 3 }",
+            "x.toml:17: bytes cannot be 3",
+        ),
+        (
+            compute,
+            "{ get = \"first\" }",
+            "x.toml:17: `first` is a lock; this step needs a lockref",
+        ),
+        (
+            "which = \"random\"",
+            "which = { weights = [0, 0, 0, 0] }",
+            "x.toml:19: all weights are 0",
+        ),
+        (
+            "which = \"random\"",
+            "which = { weights = [1] }",
+            "x.toml:19: 1 weights for 4 of `many`",
+        ),
+        (
+            "which = \"random\"",
+            "which = { zipf = -1 }",
+            "x.toml:19: the exponent cannot be -1",
+        ),
+        (
+            "which = \"random\"",
+            "which = \"rendom\"",
+            "x.toml:19: unknown value `rendom`; did you mean `random`?",
+        ),
+        (
+            locked,
+            "{ lock = \"first\", steps = [{ lock = \"first\" }] }",
+            "x.toml:18: `first` is locked by an enclosing step",
+        ),
+        (
+            "count = 4",
+            "count = 0",
+            "x.toml:13: count cannot be 0; it must be from 1",
+        ),
+        (
+            "count = 4",
+            "syscall_ns = 4",
+            "x.toml:13: a lock has no `syscall_ns`",
+        ),
+        (
+            "value = 100",
+            "value = -1",
+            "x.toml:5: value -1 must be a number above 0",
+        ),
+    ] {
+        let got = broken(from, to);
+        assert!(got.starts_with(error), "\n got {got}\nwant {error}");
+    }
+}
+
+#[test]
+fn a_workload_without_locks_is_refused() {
+    let text = SMALL.replace("kind = \"lock\"\n", "");
+    let start = text.find("loop = [").unwrap();
+    let text = format!("{}loop = [\"operation\"]\n", &text[..start]);
+    let error = Workload::parse(&text, "x.toml").unwrap_err().to_string();
+    assert!(error.contains("no memory is a lock"), "{error}");
+}
