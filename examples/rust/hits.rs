@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-//! Counts that many threads write, and a reader who would rather skip a report than wait for long:
+//! Counts that many threads write. The reader skips a report rather than wait for long:
 //! `cargo run --release --example hits`.
 
 use std::collections::BTreeMap;

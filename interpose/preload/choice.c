@@ -44,7 +44,7 @@ static bool lw_has_stderr(void)
 }
 
 /* Writes one line to standard error. Without stdio, which may allocate memory and so take locks. */
-__attribute__((format(printf, 1, 2))) static void lw_say(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void lw_write_line(const char *format, ...)
 {
 	char line[256];
 	va_list values;
@@ -98,10 +98,12 @@ static void lw_lock_and_warn(void *lock, void *node)
 		if (threads > cpus && lw_load(&lw_choice.lock, relaxed) != type->lock &&
 		    lw_has_stderr()) {
 			lw_store(&lw_choice.lock, type->lock, relaxed);
-			lw_say("lockworks: warning: waiters of '%s' spin, and %u threads on %u "
-			       "CPUs wait for each other's time slices; use --lock " LW_DEFAULT_LOCK
-			       ", or LOCKWORKS_VERBOSE=0 to hide this warning\n",
-			       type->name, threads, cpus);
+			lw_write_line(
+				"lockworks: warning: waiters of '%s' spin, and %u threads on %u "
+				"CPUs wait for each other's time slices; use "
+				"--lock " LW_DEFAULT_LOCK
+				", or LOCKWORKS_VERBOSE=0 to hide this warning\n",
+				type->name, threads, cpus);
 		}
 		errno = saved;
 	}
@@ -142,11 +144,13 @@ const struct lw_lock_type *lw_choose_lock(void)
 	/* release: threads that see the type see lw_choice.lock */
 	if (lw_try_cmpxchg(&lw_choice.type, &none, type, release)) {
 		if (unfit)
-			lw_say("lockworks: LOCKWORKS_LOCK=%.64s ignored: %s; " LW_DEFAULT_LOCK
-			       " serves instead\n",
-			       name, unfit);
+			lw_write_line(
+				"lockworks: LOCKWORKS_LOCK=%.64s ignored: %s; " LW_DEFAULT_LOCK
+				" serves instead\n",
+				name, unfit);
 		if (lw_verbose_is("1"))
-			lw_say("lockworks: '%s' serves process %d\n", type->name, (int)getpid());
+			lw_write_line("lockworks: '%s' serves process %d\n", type->name,
+				      (int)getpid());
 		lw_store(&lw_choice.special, strcmp(type->name, LW_DEFAULT_LOCK) != 0, relaxed);
 	}
 	return type;

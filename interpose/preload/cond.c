@@ -56,7 +56,7 @@ __attribute__((constructor(101))) static void lw_cond_start(void)
 }
 
 /* Returns whether a condition variable was last used before the fork. */
-static bool lw_cond_is_of_before(struct lw_preload_cond *cond)
+static bool lw_cond_is_from_before_fork(struct lw_preload_cond *cond)
 {
 	return (lw_load(&cond->users, acquire) & ~LW_USERS) != lw_forks;
 }
@@ -65,9 +65,9 @@ static struct lw_preload_cond *lw_cond_of(pthread_cond_t *arg)
 {
 	struct lw_preload_cond *cond = (struct lw_preload_cond *)arg;
 
-	if (lw_unlikely(lw_cond_is_of_before(cond))) {
+	if (lw_unlikely(lw_cond_is_from_before_fork(cond))) {
 		lw_mutex_lock(&lw_renewing);
-		if (lw_cond_is_of_before(cond)) {
+		if (lw_cond_is_from_before_fork(cond)) {
 			memset(&cond->queue, 0, sizeof(cond->queue));
 			/* release: threads that see the new number see the empty queue */
 			lw_store(&cond->users, lw_forks, release);

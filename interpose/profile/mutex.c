@@ -76,7 +76,7 @@ static struct lw_profile_site *lw_site_new(struct lw_profile *profile, struct lw
 	site->caller = caller;
 	site->next_site = of->first_site;
 	of->first_site = (uint32_t)taken + 1;
-	lw_profile_know(profile, caller);
+	lw_profile_add_module_of(profile, caller);
 	return site;
 }
 
@@ -101,24 +101,24 @@ static struct lw_profile_site *lw_site(struct lw_profile *profile, struct lw_pro
 	return lw_site_new(profile, of, caller);
 }
 
-enum lw_came { LW_AT_ONCE, LW_CONTENDED, LW_AFTER_WAIT };
+enum lw_acquisition { LW_AT_ONCE, LW_CONTENDED, LW_AFTER_WAIT };
 
-static void lw_lose(struct lw_profile *profile, enum lw_came came)
+static void lw_count_lost(struct lw_profile *profile, enum lw_acquisition how)
 {
 	lw_fetch_add(&profile->lost, 1, relaxed);
-	if (came == LW_CONTENDED)
+	if (how == LW_CONTENDED)
 		lw_fetch_add(&profile->lost_contended, 1, relaxed);
 }
 
 static void lw_count(struct lw_profile_mutex *of, struct lw_profile_site *site, uint32_t self,
-		     enum lw_came came, uint64_t waited)
+		     enum lw_acquisition how, uint64_t waited)
 {
 	site->acquisitions++;
 	site->threads[self % 256 / 64] |= UINT64_C(1) << self % 64;
-	if (came == LW_CONTENDED) {
+	if (how == LW_CONTENDED) {
 		site->contended++;
 		lw_add(waited, &site->waited_ns, &site->waited_max_ns);
-	} else if (came == LW_AFTER_WAIT) {
+	} else if (how == LW_AFTER_WAIT) {
 		site->after_wait++;
 	}
 	if (!of->last_thread)
@@ -132,7 +132,7 @@ static void lw_count(struct lw_profile_mutex *of, struct lw_profile_site *site, 
 }
 
 /* Records an acquisition by this thread, which has waited since `begun`. */
-static void lw_acquired(pthread_mutex_t *mutex, const void *caller, enum lw_came came,
+static void lw_acquired(pthread_mutex_t *mutex, const void *caller, enum lw_acquisition how,
 			uint64_t begun)
 {
 	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
@@ -153,11 +153,11 @@ static void lw_acquired(pthread_mutex_t *mutex, const void *caller, enum lw_came
 	if (!site) {
 		if (of)
 			of->depth = 0;
-		lw_lose(profile, came);
+		lw_count_lost(profile, how);
 		return;
 	}
 	of->since = lw_now();
-	lw_count(of, site, self, came, of->since - begun);
+	lw_count(of, site, self, how, of->since - begun);
 	of->holder = self;
 	of->depth = 1;
 }

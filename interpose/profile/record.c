@@ -24,7 +24,7 @@ __thread uint32_t lw_profile_thread;
 
 static struct lw_tas lw_modules_lock;
 
-static bool lw_is_known(struct lw_profile *profile, uint64_t address)
+static bool lw_has_module_of(struct lw_profile *profile, uint64_t address)
 {
 	uint64_t modules = lw_load(&profile->modules, acquire);
 
@@ -46,7 +46,7 @@ static void lw_module_add(struct lw_profile *profile, const char *line)
 
 	if (modules == LW_PROFILE_MODULES ||
 	    sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &start, &end, rights, &offset, &path) < 4 ||
-	    rights[2] != 'x' || line[path] != '/' || lw_is_known(profile, start))
+	    rights[2] != 'x' || line[path] != '/' || lw_has_module_of(profile, start))
 		return;
 	module->start = start;
 	module->end = end;
@@ -80,7 +80,7 @@ static void lw_modules_read(struct lw_profile *profile)
 	close(maps);
 }
 
-void lw_profile_know(struct lw_profile *profile, uint64_t address)
+void lw_profile_add_module_of(struct lw_profile *profile, uint64_t address)
 {
 	int saved = errno;
 
@@ -88,7 +88,7 @@ void lw_profile_know(struct lw_profile *profile, uint64_t address)
 	 * If the lock is held, another thread reads the modules, or the thread that our signal
 	 * handler interrupts. A later call will find what is missing.
 	 */
-	if (!lw_is_known(profile, address) && lw_tas_trylock(&lw_modules_lock)) {
+	if (!lw_has_module_of(profile, address) && lw_tas_trylock(&lw_modules_lock)) {
 		lw_modules_read(profile);
 		lw_tas_unlock(&lw_modules_lock);
 	}

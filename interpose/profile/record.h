@@ -72,6 +72,6 @@ extern __thread uint32_t lw_profile_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Adds the module that contains this address to the record, unless it is in the record already. */
-void lw_profile_know(struct lw_profile *profile, uint64_t address);
+void lw_profile_add_module_of(struct lw_profile *profile, uint64_t address);
 
 #endif
