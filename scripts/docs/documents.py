@@ -59,6 +59,11 @@ void fragment(void)
 {{
 {}}}
 """
+# A path of the repository in inline code. NAME and the like stand for any.
+PATH = re.compile(
+    r"(?:locks|worlds|lib|interpose|clients|crates|machines|experiments|examples|tests|scripts|docs)"
+    r"/(?!\S*[A-Z]{3})[\w./+-]*"
+)
 FIGURE = r"[+-]?\d[\d,]*(?:\.\d+)?"
 
 
@@ -92,6 +97,7 @@ class Document:
     path: Path
     blocks: list[Block] = field(default_factory=list)
     commands: list[tuple[int, str]] = field(default_factory=list)
+    paths: list[tuple[int, str]] = field(default_factory=list)
     links: list[tuple[int, str]] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
     in_checkout: bool = False
@@ -134,6 +140,8 @@ def read_inline(document: Document, token: Token, line: int) -> None:
             line += 1
         elif child.type == "code_inline" and child.content.startswith("lockworks "):
             document.commands.append((line, child.content))
+        elif child.type == "code_inline" and PATH.fullmatch(child.content):
+            document.paths.append((line, child.content))
         elif child.type == "link_open":
             document.links.append((line, str(child.attrs["href"])))
         elif child.type == "image":
@@ -152,6 +160,13 @@ def check_links(document: Document) -> Iterator[DocumentError]:
             yield DocumentError(
                 document.path, line, f"{link}: {target.name} has no heading #{fragment}"
             )
+
+
+def check_paths(document: Document) -> Iterator[DocumentError]:
+    written = {block.value("file") for block in document.blocks}
+    for line, path in document.paths:
+        if path not in written and not Path(path).exists():
+            yield DocumentError(document.path, line, f"{path}: there is no such file or directory")
 
 
 def check_annotations(document: Document) -> Iterator[DocumentError]:
@@ -415,7 +430,10 @@ def main(arguments: list[str]) -> int:
         return 2
     paths = [path for path in tracked(*names) if path.suffix == ".md"]
     failures = [
-        f for path in paths for f in (*check_annotations(read(path)), *check_links(read(path)))
+        failure
+        for path in paths
+        for check in (check_annotations, check_links, check_paths)
+        for failure in check(read(path))
     ]
     if not names:
         failures += [*check_mentions(), *check_lists()]

@@ -33,6 +33,7 @@ class Documents(unittest.TestCase):
         documents.read.cache_clear()
         document = documents.read(path)
         failures = [*documents.check_annotations(document), *documents.check_links(document)]
+        failures += documents.check_paths(document)
         failures = failures or list(self.runner.run_document(document))
         return [(failure.line, failure.message.split("\n")[0]) for failure in failures]
 
@@ -97,6 +98,10 @@ class Documents(unittest.TestCase):
         )
         self.assertEqual(self.check("[a](b.md)\n")[0], (1, "b.md: there is no such file"))
         self.assertEqual(self.check("text\n[a](a.md#x)\n")[0][0], 2)
+
+    def test_paths(self) -> None:
+        self.assertEqual(self.check("`scripts/no.py`\n")[0][0], 1)
+        self.assertEqual(self.check("`locks/NAME.c` `no/such.c` `locks/ + 1`\n"), [])
 
 
 if __name__ == "__main__":
