@@ -19,17 +19,19 @@ mod state;
 mod symmetry;
 mod token;
 mod trace;
+mod violation;
 mod wide;
 
 pub use config::{COND, Config, ConfigError, Memory, Mode, Time, small_settings};
 pub use hooks::{lock_in_cond, lock_types, lockref_types};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
-pub use model::Violation;
+
 pub use mutation::{Change, Mutation, Target, UnknownChange};
 pub use search::{Broken, Check, Coverage, End, Event, LIMIT_OF_STATES, Limits, Outcome};
 pub use site::{Kind, Order, Site};
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;
+pub use violation::Violation;
 pub use wide::{
     Program, Scheduler, Wide, WideOutcome, WideStep, WideToken, WideTokenError, WideViolation,
 };

@@ -20,10 +20,11 @@ use crate::cells::{Findings, VIEWS};
 use crate::config::{Config, ConfigError, Memory, Subject};
 use crate::hooks::{self, Client, LitmusTest};
 use crate::layout;
-use crate::model::{Choice, Model, Stop, Violation};
+use crate::model::{Choice, Model, Stop};
 use crate::mutation::{self, Change, Mutation};
 use crate::state::State;
 use crate::symmetry::{Renaming, Symmetry};
+use crate::violation::Violation;
 
 /// A step: which thread, and which of its choices.
 pub(crate) type Step = (u8, u16);

@@ -6,10 +6,11 @@ use crate::cells::{Findings, Parts, Place};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
 use crate::hooks::{self, NodeLayout, Request};
 use crate::layout::{self, Region};
-use crate::model::{Choice, Model, Stop, Violation};
+use crate::model::{Choice, Model, Stop};
 use crate::search::{Broken, Check, Step};
 use crate::site::Kind;
 use crate::state::{State, UNINITIALISED};
+use crate::violation::Violation;
 
 /// One step of a run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

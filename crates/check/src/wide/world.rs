@@ -16,10 +16,11 @@ use crate::automaton::Attributes;
 use crate::config::{Config, Time};
 use crate::hooks::{self, Backend, Client, ConformanceClient, Mark, Request};
 use crate::layout::{self, Region};
-use crate::model::{EARLY, LATE, Violation};
+use crate::model::{EARLY, LATE};
 use crate::mutation::{self, Change, Mutation};
 use crate::site::{Kind, Site};
 use crate::trace;
+use crate::violation::Violation;
 
 /// One operation in so many has an interruption before it, where one may come.
 const INTERRUPTION_ODDS: u64 = 32;
@@ -607,12 +608,12 @@ impl World {
         }
         let count = hooks::node_layout().count;
         if (1..=self.config.threads).any(|slot| run.word(layout::slot_nodes(slot) + count) != 0) {
-            let what = "a queue node was not given back";
+            let what = "a queue node is still in use";
             return Err(Violation::LeftBehind { what });
         }
         let waiters = |node| layout::node_queues(node) + hooks::node_layout().waiters;
         if (0..self.config.nodes).any(|node| run.word(waiters(node)) != 0) {
-            let what = "the queue of a NUMA node was not given back";
+            let what = "the queue of a NUMA node is still in use";
             return Err(Violation::LeftBehind { what });
         }
         Ok(())

@@ -1,0 +1,401 @@
+//! What a thread may do next in a state, and which of it need not be explored.
+
+use crate::automaton::{Answer, LocalId, Next};
+use crate::cells::{CellId, Parts, Place};
+use crate::config::Time;
+use crate::hooks::Request;
+use crate::mutation::Change;
+use crate::site::{Kind, Order};
+use crate::state::{State, View};
+
+use super::{Choice, Model, Picks, Stop, is_plain};
+
+impl<const N: usize> Model<'_, N> {
+    /// Whether `thread` may take its step before all others without a difference to them or to
+    /// anything that is checked. Such a step commutes with all steps of others.
+    pub(crate) fn is_local(&self, state: &State<N>, thread: usize) -> bool {
+        let Some(local) = self.current(state, thread) else {
+            return false;
+        };
+        let request = self.operation(local).expect("it has not ended");
+        let order = self.order(&request);
+        let kind = self.kind(&request);
+        let now = self.local(state.threads[thread].local).attributes;
+        if self.config.overtaking.is_some() && now.fresh && now.wanted & 1 != 0 {
+            // Waiters see the moment at which an acquisition begins.
+            return false;
+        }
+        if self.is_dropped(&request)
+            || matches!(kind, Kind::Pause | Kind::Clock | Kind::Choose)
+            || is_plain(kind)
+        {
+            return true;
+        }
+        if kind == Kind::Fence {
+            return order != Order::SeqCst || !self.weak();
+        }
+        if kind.waits()
+            || matches!(kind, Kind::Park | Kind::Unpark)
+            || (order == Order::SeqCst && self.weak())
+        {
+            return false;
+        }
+        // In a view machine a write takes no value away from readers. A write to the node of
+        // another thread is not local, since that thread may stop using the node.
+        let foreign = |id: &CellId| {
+            self.cell(*id)
+                .region
+                .node()
+                .is_some_and(|(owner, _)| owner != thread)
+        };
+        if kind == Kind::Store && self.weak() && !self.parts(local).cells().iter().any(foreign) {
+            return true;
+        }
+        let own = |id: &CellId| {
+            let cell = self.cell(*id);
+            match cell.place {
+                Place::Private { .. } => true,
+                Place::Shared { .. } => cell.region.node().is_some_and(|(owner, node)| {
+                    owner == thread && state.threads[thread].exposed & 1 << node == 0
+                }),
+            }
+        };
+        self.parts(local).cells().iter().all(own)
+    }
+
+    /// The choices of `thread`, the newest values first; none if the thread waits or has ended.
+    pub(crate) fn choices(
+        &mut self,
+        state: &State<N>,
+        thread: usize,
+        choices: &mut Vec<Choice>,
+    ) -> Result<(), Stop> {
+        choices.clear();
+        let Some(local) = self.current(state, thread) else {
+            return Ok(());
+        };
+        if state.threads[thread].parked {
+            if state.spurious < self.config.spurious {
+                choices.push(Choice::Wake);
+            }
+        } else {
+            self.operations(state, thread, local, choices)?;
+        }
+        let attributes = self.local(local).attributes;
+        if attributes.level < self.config.nesting
+            && attributes.interrupted & 1 << attributes.level == 0
+            && state.threads[thread].deferred.is_none()
+            // An interruption of a parked thread is the same as one just before it parks.
+            && !state.threads[thread].parked
+        {
+            choices.push(Choice::Interruption);
+        }
+        Ok(())
+    }
+
+    pub(super) fn operations(
+        &mut self,
+        state: &State<N>,
+        thread: usize,
+        local: LocalId,
+        choices: &mut Vec<Choice>,
+    ) -> Result<(), Stop> {
+        let request = self.operation(local).expect("it has not ended");
+        let mut one = |pick: u8| {
+            choices.push(Choice::Operate {
+                picks: [pick, 0, 0, 0],
+                newest: true,
+            });
+        };
+        let deferred = self.change(&request) == Some(Change::Defer)
+            && state.threads[thread].deferred.is_none();
+        if self.is_dropped(&request) || deferred {
+            one(0);
+            return Ok(());
+        }
+        match self.kind(&request) {
+            Kind::Fence | Kind::Pause | Kind::PlainRead | Kind::PlainWrite => one(0),
+            Kind::Clock => {
+                let time = match self.mutation {
+                    Some(m) if m.change == Change::NeverLate => Time::Early,
+                    _ => self.config.time,
+                };
+                if time != Time::Late {
+                    one(0);
+                }
+                if time != Time::Early {
+                    one(1);
+                }
+            }
+            Kind::Choose => {
+                for value in self.distinct(thread, local, request.a)? {
+                    one(value);
+                }
+            }
+            Kind::Unpark => {
+                let parked = self.parked_at(state, request.address);
+                let woken = request.a.min(parked.count_ones().into()) as u32;
+                (0..=u8::MAX)
+                    .filter(|set| set & !parked == 0 && set.count_ones() == woken)
+                    .for_each(one);
+            }
+            kind => {
+                self.accesses(state, thread, local, &request, choices);
+                let reads = !kind.is_read_modify_write() && kind != Kind::Store;
+                if self.weak() && (reads || kind == Kind::CompareExchange) && choices.len() > 1 {
+                    self.drop_dominated(state, thread, local, &request, choices);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the reads after which the thread goes on alike, keeps those after which it has seen least.
+    ///
+    /// All that can happen after another of these reads can also happen after one that is kept. A
+    /// thread that has seen less may still see more, may write wherever the other may, and knows of
+    /// no more accesses to plain data. Deadlocks are defined by reads of the newest values, which do
+    /// not depend on what the thread has seen.
+    pub(super) fn drop_dominated(
+        &mut self,
+        state: &State<N>,
+        thread: usize,
+        local: LocalId,
+        request: &Request,
+        choices: &mut Vec<Choice>,
+    ) {
+        let parts = self.parts(local);
+        let kind = self.kind(request);
+        let acquires = self.findings.acquire_fences
+            || self.order(request).acquires() && kind != Kind::CompareExchange;
+        let mut kept: Vec<(Option<Next>, View<N>, Choice)> = Vec::new();
+        for choice in choices.drain(..) {
+            let Choice::Operate { picks, newest } = choice else {
+                unreachable!("only operations have been found so far");
+            };
+            let value = self.value(state, &parts, &picks);
+            let changes = matches!(kind, Kind::CompareExchange | Kind::Park) && value == request.a;
+            let next = if changes || self.is_uninitialised(state, &parts, &picks) {
+                None
+            } else {
+                let at = state.threads[thread].local;
+                Some(self.automata.step(thread, at, Answer::Value(value)))
+            };
+            let mut seen = state.threads[thread].seen;
+            for (id, pick) in parts.cells().iter().zip(&picks) {
+                if let Place::Shared { number } = self.cell(*id).place {
+                    let cell = usize::from(number);
+                    seen.0[cell] = seen.0[cell].max(*pick);
+                    if acquires {
+                        seen.join(&state.messages(cell)[usize::from(*pick)].view);
+                    }
+                }
+            }
+            let alike = |other: &Option<Next>| next.is_some() && *other == next;
+            if let Some((_, _, dominant)) = kept
+                .iter_mut()
+                .find(|(other, less, _)| alike(other) && less.is_within(&seen))
+            {
+                if let Choice::Operate { newest: n, .. } = dominant {
+                    *n |= newest;
+                }
+                continue;
+            }
+            let mut newest = newest;
+            kept.retain(|(other, more, dominated)| {
+                let keep = !(alike(other) && seen.is_within(more));
+                newest |= !keep && matches!(dominated, Choice::Operate { newest: true, .. });
+                keep
+            });
+            kept.push((next, seen, Choice::Operate { picks, newest }));
+        }
+        choices.extend(kept.into_iter().map(|(_, _, choice)| choice));
+    }
+
+    /// The values from 0 to n - 1 that lead to different states.
+    pub(super) fn distinct(
+        &mut self,
+        thread: usize,
+        local: LocalId,
+        n: u64,
+    ) -> Result<Vec<u8>, Stop> {
+        if let Some(values) = self.chosen.get(&local) {
+            return Ok(values.clone());
+        }
+        if !(1..=256).contains(&n) {
+            return Err(Stop::TooLarge("lw_choose() of other than 1 to 256 values"));
+        }
+        let mut found: Vec<Next> = Vec::new();
+        let mut values = Vec::new();
+        for value in 0..n {
+            let next = self.automata.step(thread, local, Answer::Value(value));
+            if !found.contains(&next) {
+                found.push(next);
+                values.push(value as u8);
+            }
+        }
+        self.chosen.insert(local, values.clone());
+        Ok(values)
+    }
+
+    /// The threads that are parked at an address, one bit each.
+    pub(super) fn parked_at(&self, state: &State<N>, address: usize) -> u8 {
+        (0..state.threads.len())
+            .filter(|t| {
+                state.threads[*t].parked
+                    && self
+                        .request(state, *t)
+                        .is_some_and(|r| r.address == address)
+            })
+            .fold(0, |set, t| set | 1 << t)
+    }
+
+    /// The ways in which an operation on memory may read and write it.
+    pub(super) fn accesses(
+        &self,
+        state: &State<N>,
+        thread: usize,
+        local: LocalId,
+        request: &Request,
+        choices: &mut Vec<Choice>,
+    ) {
+        let parts = self.parts(local);
+        let kind = self.kind(request);
+        let order = self.order(request);
+        let mut candidates: [std::ops::Range<u8>; 4] = Default::default();
+        for (range, id) in candidates.iter_mut().zip(parts.cells()) {
+            let Place::Shared { number } = self.cell(*id).place else {
+                *range = 0..1;
+                continue;
+            };
+            let cell = usize::from(number);
+            let count = state.messages(cell).len() as u8;
+            if !self.weak() {
+                *range = match kind {
+                    Kind::Store => 1..2,
+                    _ => 0..1,
+                };
+                continue;
+            }
+            let mut oldest = state.threads[thread].seen.0[cell];
+            // A compare-and-exchange that fails is relaxed.
+            if order == Order::SeqCst && kind != Kind::CompareExchange {
+                oldest = oldest.max(state.sc.0[cell]);
+            }
+            *range = if kind == Kind::Store {
+                oldest + 1..count + 1
+            } else {
+                oldest..count
+            };
+        }
+        let mut picks = Picks::default();
+        self.combine(state, request, &parts, &candidates, &mut picks, 0, choices);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn combine(
+        &self,
+        state: &State<N>,
+        request: &Request,
+        parts: &Parts,
+        candidates: &[std::ops::Range<u8>; 4],
+        picks: &mut Picks,
+        part: usize,
+        choices: &mut Vec<Choice>,
+    ) {
+        if part == parts.cells().len() {
+            let newest = candidates
+                .each_ref()
+                .map(|range| range.end.saturating_sub(1));
+            if self.is_possible(state, request, parts, picks) {
+                choices.push(Choice::Operate {
+                    picks: *picks,
+                    newest: part == 0 || picks[..part] == newest[..part],
+                });
+            }
+            return;
+        }
+        // The newest first, so that short traces come first.
+        for pick in candidates[part].clone().rev() {
+            picks[part] = pick;
+            self.combine(state, request, parts, candidates, picks, part + 1, choices);
+        }
+    }
+
+    pub(super) fn is_possible(
+        &self,
+        state: &State<N>,
+        request: &Request,
+        parts: &Parts,
+        picks: &Picks,
+    ) -> bool {
+        let kind = self.kind(request);
+        let shared =
+            || {
+                parts.cells().iter().zip(picks).filter_map(|(id, pick)| {
+                    match self.cell(*id).place {
+                        Place::Shared { number } => Some((usize::from(number), usize::from(*pick))),
+                        Place::Private { .. } => None,
+                    }
+                })
+            };
+        // Two writes to a word have the same order in all of its parts. A read sees each of them
+        // whole or not at all.
+        let before = usize::from(kind == Kind::Store);
+        let whole = shared().all(|(cell, pick)| {
+            shared().all(|(other, other_pick)| {
+                state.fit((cell, pick - before), (other, other_pick - before))
+            })
+        });
+        if !whole {
+            return false;
+        }
+        if kind == Kind::Store {
+            // No write comes between a read-modify-write and the write that it read.
+            return shared().all(|(cell, position)| {
+                state
+                    .messages(cell)
+                    .get(position)
+                    .is_none_or(|after| !after.attached)
+            });
+        }
+        let value = self.value(state, parts, picks);
+        match kind {
+            Kind::AwaitEqual => value & request.a == request.b,
+            Kind::AwaitNotEqual => value & request.a != request.b,
+            Kind::CompareExchange if value != request.a => true,
+            Kind::CompareExchange
+                if self.weak()
+                    && self.order(request) == Order::SeqCst
+                    && shared().any(|(cell, pick)| pick < usize::from(state.sc.0[cell])) =>
+            {
+                false
+            }
+            _ if kind.is_read_modify_write() => shared().all(|(cell, pick)| {
+                state
+                    .messages(cell)
+                    .get(pick + 1)
+                    .is_none_or(|after| !after.attached)
+            }),
+            _ => true,
+        }
+    }
+
+    /// The value that a read of the picked writes returns.
+    pub(crate) fn value(&self, state: &State<N>, parts: &Parts, picks: &Picks) -> u64 {
+        let mut value = 0;
+        let mut shift = 0;
+        for (id, pick) in parts.cells().iter().zip(picks) {
+            let cell = self.cell(*id);
+            let part = match cell.place {
+                Place::Private { number, .. } => state.private[usize::from(number)],
+                Place::Shared { number } => {
+                    state.messages(usize::from(number))[usize::from(*pick)].value
+                }
+            };
+            value |= part << shift;
+            shift += 8 * cell.size;
+        }
+        value
+    }
+}

@@ -1,0 +1,362 @@
+//! The effect of operations on memory: what is read, and what becomes visible to other threads.
+
+use crate::automaton::{Answer, LocalId};
+use crate::cells::{PARTS, Parts, Place};
+use crate::config::Time;
+use crate::hooks::Request;
+use crate::layout::{self, Region};
+use crate::mutation::Change;
+use crate::site::{Kind, Order};
+use crate::state::{Message, State};
+use crate::violation::Violation;
+
+use super::{EARLY, LATE, Model, Picks, Stop, bytes, has_owner, is_waiters, poison};
+
+impl<const N: usize> Model<'_, N> {
+    /// The value that a compare-and-swap expects, also in a mutant where it does not compare.
+    pub(super) fn expected(&self, local: LocalId) -> u64 {
+        self.local(local).request.expect("it has not ended").a
+    }
+
+    /// Performs an operation and returns its result; None if the thread parks in it.
+    pub(super) fn operate(
+        &mut self,
+        state: &mut State<N>,
+        thread: usize,
+        local: LocalId,
+        request: &Request,
+        picks: &Picks,
+    ) -> Result<Option<u64>, Stop> {
+        let kind = self.kind(request);
+        let order = self.order(request);
+        let parts = self.parts(local);
+        match kind {
+            Kind::Fence => {
+                if self.weak() {
+                    self.fence(state, thread, order);
+                }
+                Ok(Some(0))
+            }
+            Kind::Pause => Ok(Some(0)),
+            Kind::Clock if picks[0] == 0 => Ok(Some(EARLY)),
+            // A time that one operation stored is long past for every other operation.
+            Kind::Clock if self.config.time == Time::Late => {
+                Ok(Some(LATE + ((request.site.number() as u64) << 44)))
+            }
+            Kind::Clock => Ok(Some(LATE)),
+            Kind::Choose => Ok(Some(picks[0].into())),
+            Kind::PlainRead | Kind::PlainWrite => {
+                self.plain(state, thread, kind, &parts, request.a).map(Some)
+            }
+            Kind::Unpark => {
+                if let Place::Shared { number } = self.cell(parts.cells()[0]).place
+                    && self.weak()
+                {
+                    let cell = usize::from(number);
+                    state.sc.0[cell] = state.sc.0[cell].max(state.threads[thread].seen.0[cell]);
+                }
+                for other in (0..state.threads.len()).filter(|t| picks[0] & 1 << t != 0) {
+                    state.threads[other].parked = false;
+                    self.go_on(state, other, Answer::Value(0))?;
+                }
+                Ok(Some(0))
+            }
+            Kind::Store => {
+                self.check_nodes(state, thread, &parts)?;
+                self.write(state, thread, &parts, picks, request.a, order, false)?;
+                Ok(Some(0))
+            }
+            _ => {
+                self.check_nodes(state, thread, &parts)?;
+                let old = self.value(state, &parts, picks);
+                if self.is_uninitialised(state, &parts, picks) {
+                    return Err(Violation::Uninitialised { thread }.into());
+                }
+                let new = match kind {
+                    Kind::Exchange => Some(request.a),
+                    Kind::CompareExchange => (old == request.a).then_some(request.b),
+                    Kind::Or => Some(old | request.a),
+                    Kind::And => Some(old & request.a),
+                    Kind::Add => Some(old.wrapping_add(request.a)),
+                    _ => None,
+                };
+                let failed = kind == Kind::CompareExchange && new.is_none();
+                let read_order = if failed || kind == Kind::Park {
+                    Order::Relaxed
+                } else {
+                    order
+                };
+                self.read(state, thread, &parts, picks, read_order);
+                if let Some(new) = new {
+                    let mut positions = *picks;
+                    positions.iter_mut().for_each(|p| *p += 1);
+                    self.write(state, thread, &parts, &positions, new, order, true)?;
+                }
+                if kind == Kind::Park && old == request.a {
+                    state.threads[thread].parked = true;
+                    return Ok(None);
+                }
+                Ok(Some(match self.change(request) {
+                    Some(Change::Blind) => self.expected(local),
+                    _ => old,
+                }))
+            }
+        }
+    }
+
+    pub(super) fn fence(&self, state: &mut State<N>, thread: usize, order: Order) {
+        let State { threads, sc, .. } = state;
+        let thread = &mut threads[thread];
+        if order.acquires() {
+            thread.seen.join(&thread.read);
+        }
+        if order == Order::SeqCst {
+            thread.seen.join(sc);
+            sc.join(&thread.seen);
+        }
+        if order.releases() {
+            thread.fenced = thread.seen;
+        }
+        if self.findings.acquire_fences {
+            thread.read.join(&thread.seen);
+        }
+    }
+
+    pub(super) fn read(
+        &self,
+        state: &mut State<N>,
+        thread: usize,
+        parts: &Parts,
+        picks: &Picks,
+        order: Order,
+    ) {
+        if !self.weak() {
+            return;
+        }
+        for (id, pick) in parts.cells().iter().zip(picks) {
+            let Place::Shared { number } = self.cell(*id).place else {
+                continue;
+            };
+            let cell = usize::from(number);
+            let view = state.messages(cell)[usize::from(*pick)].view;
+            let thread = &mut state.threads[thread];
+            thread.seen.0[cell] = thread.seen.0[cell].max(*pick);
+            if order.acquires() {
+                thread.seen.join(&view);
+            }
+            if self.findings.acquire_fences {
+                thread.read.join(&view);
+                thread.read.0[cell] = thread.read.0[cell].max(*pick);
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn write(
+        &mut self,
+        state: &mut State<N>,
+        thread: usize,
+        parts: &Parts,
+        positions: &Picks,
+        value: u64,
+        order: Order,
+        attached: bool,
+    ) -> Result<(), Stop> {
+        if value == 0 && is_waiters(self.cell(parts.cells()[0])) {
+            self.free_queue(state, thread, self.cell(parts.cells()[0]).region)?;
+        }
+        let mut rest = value;
+        let mut written = [(0, 0); PARTS];
+        let mut count = 0;
+        for (id, position) in parts.cells().iter().zip(positions) {
+            let cell = self.cell(*id);
+            let value = rest & bytes(cell.size);
+            rest = rest.checked_shr(8 * cell.size as u32).unwrap_or(0);
+            self.check_range(cell, value)?;
+            let number = match cell.place {
+                Place::Private { number, .. } => {
+                    state.private[usize::from(number)] = value;
+                    continue;
+                }
+                Place::Shared { number } => usize::from(number),
+            };
+            written[count] = (number, usize::from(*position));
+            count += 1;
+            if !self.weak() {
+                state.set(number, value);
+                continue;
+            }
+            let position = usize::from(*position);
+            let message = Message {
+                attached,
+                ..Message::new(value)
+            };
+            if !state.insert(number, position, message) {
+                return Err(Stop::TooLarge("more writes than a view can count"));
+            }
+            state.threads[thread].seen.0[number] = position as u8;
+            if self.findings.acquire_fences {
+                let read = &mut state.threads[thread].read.0[number];
+                *read = (*read).max(position as u8);
+            }
+            if order == Order::SeqCst {
+                state.sc.0[number] = state.sc.0[number].max(position as u8);
+            }
+        }
+        if count > 0 {
+            self.note_exposure(state, thread, parts);
+        }
+        if self.weak() {
+            self.publish(state, thread, &written[..count], order, attached);
+            if let Some(bound) = self.config.staleness {
+                let live = self.live(state);
+                for (cell, _) in &written[..count] {
+                    self.cut |= state.forget_older(*cell, bound, live);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the parts of a write, listed by cell and position, the view that they carry.
+    pub(super) fn publish(
+        &self,
+        state: &mut State<N>,
+        thread: usize,
+        written: &[(usize, usize)],
+        order: Order,
+        attached: bool,
+    ) {
+        let mut carried = if order.releases() {
+            state.threads[thread].seen
+        } else {
+            state.threads[thread].fenced
+        };
+        // A read-modify-write passes on the views of all writes that it read.
+        for (cell, position) in written.iter().filter(|_| attached) {
+            carried.join(&state.messages(*cell)[position - 1].view);
+        }
+        for (cell, position) in written {
+            carried.0[*cell] = *position as u8;
+        }
+        for (cell, position) in written {
+            let mut view = carried;
+            // A reader of the write knows the write's own place.
+            view.0[*cell] = 0;
+            state.message_mut(*cell, *position).view = view;
+        }
+        state.join_floors(written, &carried);
+    }
+
+    /// Notes that other threads may know of the thread's nodes after a write outside of them.
+    pub(super) fn note_exposure(&self, state: &mut State<N>, thread: usize, parts: &Parts) {
+        let inside = parts.cells().iter().all(|id| {
+            self.cell(*id).region.node().is_some_and(|(owner, node)| {
+                owner == thread && state.threads[thread].exposed & 1 << node == 0
+            })
+        });
+        if !inside {
+            let now = self.local(state.threads[thread].local).attributes;
+            let slot = (1u16 << now.depth.min(layout::NODES as u8)) - 1;
+            state.threads[thread].exposed |= slot | u16::from(now.lent) << layout::NODES;
+        }
+    }
+
+    pub(super) fn plain(
+        &self,
+        state: &mut State<N>,
+        thread: usize,
+        kind: Kind,
+        parts: &Parts,
+        value: u64,
+    ) -> Result<u64, Stop> {
+        let cell = |i: usize| match self.cell(parts.cells()[i]).place {
+            Place::Shared { number } => usize::from(number),
+            Place::Private { .. } => unreachable!("plain data is shared from the start"),
+        };
+        let old = state.newest(cell(0));
+        if !self.weak() {
+            if kind == Kind::PlainWrite {
+                state.set(cell(0), value);
+            }
+            return Ok(old);
+        }
+        let knows = |state: &State<N>, cell: usize| {
+            usize::from(state.threads[thread].seen.0[cell]) + 1 == state.messages(cell).len()
+        };
+        if !knows(state, cell(0)) {
+            return Err(Violation::DataRace { thread }.into());
+        }
+        if kind == Kind::PlainRead {
+            state.event(cell(1), thread, 0);
+            return Ok(old);
+        }
+        for reads in (1..parts.cells().len()).map(cell) {
+            if !knows(state, reads) {
+                return Err(Violation::DataRace { thread }.into());
+            }
+            state.reset(reads, 0);
+        }
+        state.event(cell(0), thread, value);
+        Ok(old)
+    }
+
+    pub(super) fn is_uninitialised(&self, state: &State<N>, parts: &Parts, picks: &Picks) -> bool {
+        parts.cells().iter().zip(picks).any(|(id, pick)| {
+            let cell = self.cell(*id);
+            match cell.place {
+                Place::Shared { number } if has_owner(cell) => {
+                    let value = state.messages(usize::from(number))[usize::from(*pick)].value;
+                    value == poison(cell.size)
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// Resets a node whose owner no longer uses it: the next use may be for another lock.
+    pub(super) fn free_node(&self, state: &mut State<N>, thread: usize, node: usize) {
+        state.threads[thread].exposed &= !(1 << node);
+        for cell in &self.cells.cells {
+            if let (Some(owned), Place::Shared { number }) = (cell.region.node(), cell.place)
+                && owned == (thread, node)
+                && has_owner(cell)
+            {
+                let number = usize::from(number);
+                match self.weak() {
+                    true => state.reset(number, poison(cell.size)),
+                    false => state.set(number, poison(cell.size)),
+                }
+            }
+        }
+    }
+
+    /// Resets the queue of a NUMA node whose lock no longer uses it. The reset is one more store, and
+    /// the next users of the queue must have seen it.
+    pub(super) fn free_queue(
+        &self,
+        state: &mut State<N>,
+        thread: usize,
+        region: Region,
+    ) -> Result<(), Stop> {
+        for cell in &self.cells.cells {
+            let Place::Shared { number } = cell.place else {
+                continue;
+            };
+            let number = usize::from(number);
+            if cell.region != region || is_waiters(cell) {
+                continue;
+            }
+            if !self.weak() {
+                state.set(number, poison(cell.size));
+                continue;
+            }
+            let last = state.messages(number).len();
+            if !state.insert(number, last, Message::new(poison(cell.size))) {
+                return Err(Stop::TooLarge("more writes than a view can count"));
+            }
+            state.threads[thread].seen.0[number] = last as u8;
+        }
+        Ok(())
+    }
+}

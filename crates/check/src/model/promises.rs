@@ -1,0 +1,196 @@
+//! The promises of locks, checked in each step and state.
+
+use crate::cells::{Cell, Parts, Place};
+use crate::config::{LOCKREF_COUNT, Subject};
+use crate::hooks;
+use crate::layout::{self, Region};
+use crate::site::Kind;
+use crate::state::State;
+use crate::violation::Violation;
+
+use super::{Model, Stop, bytes, is_parked_lock, is_waiters};
+
+impl<const N: usize> Model<'_, N> {
+    /// Checks that a thread touches a node of another thread only while that thread uses it.
+    pub(super) fn check_nodes(
+        &self,
+        state: &State<N>,
+        thread: usize,
+        parts: &Parts,
+    ) -> Result<(), Stop> {
+        for id in parts.cells() {
+            let Some((owner, node)) = self.cell(*id).region.node() else {
+                continue;
+            };
+            let now = self.local(state.threads[owner].local).attributes;
+            let used = match node.checked_sub(layout::NODES) {
+                None => usize::from(now.depth) > node,
+                Some(lent) => now.lent & 1 << lent != 0,
+            };
+            if owner != thread && !used {
+                return Err(Violation::NodeReleased { owner, thread }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the cell holds the number of a slot's nodes in use.
+    pub(super) fn is_count(&self, cell: &Cell) -> bool {
+        matches!(cell.region, Region::Node { thread, index: 0 }
+            if cell.address == layout::slot_nodes(thread + 1) + hooks::node_layout().count)
+    }
+
+    /// Checks the pieces of a lock word that has a tail.
+    pub(super) fn check_range(&self, cell: &Cell, value: u64) -> Result<(), Stop> {
+        let Region::Lock(i) = cell.region else {
+            return Ok(());
+        };
+        let offset = cell.address - layout::lock(i);
+        if !self.has_tail_word() || offset >= size_of::<u32>() {
+            return Ok(());
+        }
+        let shift = 8 * offset;
+        match self.config.wrong_piece(
+            self.subject.lock(),
+            (value << shift) as u32,
+            (bytes(cell.size) << shift) as u32,
+        ) {
+            None => Ok(()),
+            Some((piece, value)) => Err(Violation::OutOfRange { piece, value }.into()),
+        }
+    }
+
+    /// Whether the word of one of the locks has a tail.
+    pub(super) fn is_queued(&self, state: &State<N>) -> bool {
+        let tail = u64::from(hooks::word_layout().tail);
+        self.has_tail_word()
+            && self
+                .cells
+                .cells
+                .iter()
+                .any(|cell| match (cell.region, cell.place) {
+                    (Region::Lock(lock), Place::Shared { number }) => {
+                        let shift = 8 * (cell.address - layout::lock(lock));
+                        tail & state.newest(usize::from(number)) << shift != 0
+                    }
+                    _ => false,
+                })
+    }
+
+    pub(super) fn acquired(
+        &self,
+        state: &mut State<N>,
+        thread: usize,
+        lock: usize,
+    ) -> Result<(), Stop> {
+        let holder = (0..state.threads.len()).find(|other| {
+            *other != thread
+                && self.local(state.threads[*other].local).attributes.holding & 1 << lock != 0
+        });
+        if let Some(holder) = holder {
+            return Err(Violation::MutualExclusion {
+                holder,
+                other: thread,
+            }
+            .into());
+        }
+        let Some(bound) = self.config.overtaking.filter(|_| lock == 0) else {
+            return Ok(());
+        };
+        state.threads[thread].later = 0;
+        state.threads[thread].overtaken = 0;
+        for (other, waiter) in state.threads.iter_mut().enumerate() {
+            if waiter.later & 1 << thread == 0 {
+                continue;
+            }
+            waiter.later &= !(1 << thread);
+            waiter.overtaken += 1;
+            if waiter.overtaken > bound {
+                return Err(Violation::Overtaken {
+                    thread: other,
+                    times: waiter.overtaken,
+                }
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes, where `thread` begins an acquisition, that it is later than all waiters of now.
+    pub(super) fn note_begin(&self, state: &mut State<N>, thread: usize) {
+        let now = self.local(state.threads[thread].local).attributes;
+        if self.config.overtaking.is_none() || !now.fresh || now.wanted & 1 == 0 {
+            return;
+        }
+        for other in (0..state.threads.len()).filter(|t| *t != thread) {
+            let attributes = self.local(state.threads[other].local).attributes;
+            let protected =
+                self.config.priority.is_empty() || self.config.priority.contains(&other);
+            let waits = self
+                .request(state, other)
+                .is_some_and(|r| r.site.kind.waits() || r.site.kind == Kind::Park);
+            if protected && waits && attributes.wanted & 1 != 0 {
+                state.threads[other].later |= 1 << thread;
+            }
+        }
+    }
+
+    /// Whether all threads have ended.
+    pub(crate) fn is_over(&self, state: &State<N>) -> bool {
+        (0..state.threads.len()).all(|t| self.current(state, t).is_none())
+    }
+
+    /// The violation when no thread can go on.
+    pub(crate) fn deadlock(&self, state: &State<N>) -> Violation {
+        let threads = (0..state.threads.len())
+            .filter(|t| self.current(state, *t).is_some())
+            .collect();
+        Violation::Deadlock { threads }
+    }
+
+    /// Checks, when all threads have ended, that everything is as it was at the start.
+    pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
+        let service = hooks::word_layout().service;
+        for cell in &self.cells.cells {
+            let value = match cell.place {
+                Place::Private { number, .. } => state.private[usize::from(number)],
+                Place::Shared { number } => state.newest(usize::from(number)),
+            };
+            let what = match cell.region {
+                Region::Lock(i) if cell.address >= layout::lock(i) + LOCKREF_COUNT => {
+                    match self.subject {
+                        Subject::Lockref(_) if (value as i32) > 0 => "a reference was not put",
+                        _ => continue,
+                    }
+                }
+                Region::Lock(_) if self.has_tail_word() => "the lock is not free",
+                Region::Node { .. } if self.is_count(cell) => "a queue node is still in use",
+                Region::Wanted { .. } => "a slot still waits for a lock",
+                Region::Queue { .. } if is_waiters(cell) => {
+                    "the queue of a NUMA node is still in use"
+                }
+                Region::Table if is_parked_lock(cell) => {
+                    "the table of parked queue heads is not empty"
+                }
+                _ => continue,
+            };
+            let stays = match cell.region {
+                Region::Lock(i) => service.checked_shr(8 * (cell.address - layout::lock(i)) as u32),
+                _ => None,
+            };
+            if value & !u64::from(stays.unwrap_or(0)) != 0 {
+                return Err(Violation::LeftBehind { what });
+            }
+        }
+        Ok(())
+    }
+
+    /// The result of each thread of a litmus test.
+    pub(crate) fn results(&self, state: &State<N>) -> Vec<u64> {
+        state
+            .threads
+            .iter()
+            .map(|t| self.local(t.local).attributes.result)
+            .collect()
+    }
+}

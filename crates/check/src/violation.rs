@@ -1,0 +1,138 @@
+//! Violations: the ways in which a run can break a promise.
+
+use std::fmt;
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// Two threads are in the critical section at once.
+    MutualExclusion {
+        /// The thread that holds the lock.
+        holder: usize,
+        /// The thread that has acquired the lock too.
+        other: usize,
+    },
+    /// Nothing orders two accesses to the protected data.
+    DataRace {
+        /// The thread with the later access.
+        thread: usize,
+    },
+    /// Threads wait and no thread can go on.
+    Deadlock {
+        /// The threads that wait.
+        threads: Vec<usize>,
+    },
+    /// Threads can go on, but never to the end.
+    Livelock,
+    /// A thread touched a queue node that its owner does not use.
+    NodeReleased {
+        /// The thread that the node belongs to.
+        owner: usize,
+        /// The thread that touched the node.
+        thread: usize,
+    },
+    /// A queue node was read before its owner's initialisation was visible.
+    Uninitialised {
+        /// The thread that read it.
+        thread: usize,
+    },
+    /// There is no memory at that address.
+    NoMemory {
+        /// The thread that accessed it.
+        thread: usize,
+        /// The address.
+        address: usize,
+    },
+    /// A piece of the lock word has an impossible value.
+    OutOfRange {
+        /// The piece.
+        piece: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// A thread has seen a promise broken.
+    Promise {
+        /// The thread.
+        thread: usize,
+        /// The broken promise.
+        what: &'static str,
+    },
+    /// A waiter was overtaken more often than the lock promises.
+    Overtaken {
+        /// The waiter.
+        thread: usize,
+        /// The number of threads that overtook it.
+        times: u8,
+    },
+    /// All threads have ended, but something is not as at the start.
+    LeftBehind {
+        /// The thing that is not.
+        what: &'static str,
+    },
+}
+
+impl Violation {
+    /// The kind of violation, for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::MutualExclusion { .. } => "mutual_exclusion",
+            Self::DataRace { .. } => "data_race",
+            Self::Deadlock { .. } => "deadlock",
+            Self::Livelock => "livelock",
+            Self::NodeReleased { .. } => "node_released",
+            Self::Uninitialised { .. } => "uninitialised",
+            Self::NoMemory { .. } => "no_memory",
+            Self::OutOfRange { .. } => "out_of_range",
+            Self::Promise { .. } => "promise",
+            Self::Overtaken { .. } => "overtaken",
+            Self::LeftBehind { .. } => "left_behind",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MutualExclusion { holder, other } => write!(
+                f,
+                "mutual exclusion: thread {other} has acquired the lock while thread {holder} holds it"
+            ),
+            Self::DataRace { thread } => write!(
+                f,
+                "data race: nothing orders the access of thread {thread} to the protected data after the access before it"
+            ),
+            Self::Deadlock { threads } => {
+                let list: Vec<String> = threads.iter().map(usize::to_string).collect();
+                let (noun, verb) = match threads.len() {
+                    1 => ("thread", "waits"),
+                    _ => ("threads", "wait"),
+                };
+                write!(f, "deadlock: {noun} {} {verb} for ever", list.join(", "))
+            }
+            Self::Livelock => write!(f, "livelock: threads can go on, but never to the end"),
+            Self::NodeReleased { owner, thread } => write!(
+                f,
+                "node use: thread {thread} touches a queue node that its owner, thread {owner}, does not use"
+            ),
+            Self::Uninitialised { thread } => write!(
+                f,
+                "uninitialised: thread {thread} reads a field of a queue node that is not initialised"
+            ),
+            Self::NoMemory { thread, address } => write!(
+                f,
+                "bad address: thread {thread} accesses {address:#x}, where no memory is"
+            ),
+            Self::OutOfRange { piece, value } => {
+                write!(f, "lock word: {piece} has become {value:#x}")
+            }
+            Self::Promise { thread, what } => write!(f, "promise: thread {thread}: {what}"),
+            Self::Overtaken { thread, times } => write!(
+                f,
+                "overtaken: thread {thread} was overtaken {times} times while it waited"
+            ),
+            Self::LeftBehind { what } => {
+                write!(f, "left behind: all threads have ended, but {what}")
+            }
+        }
+    }
+}
