@@ -1,7 +1,7 @@
 //! The search through all states of a check, breadth first.
 //!
-//! Each state is kept as a 128-bit hash of its bytes, with where it was first reached from. Only
-//! states not yet looked at are kept whole.
+//! The search keeps each state as a 128-bit hash of its bytes, with the state it was first reached
+//! from. Only states that are still to be explored are kept whole.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -55,73 +55,73 @@ impl Limits {
 /// How a search ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// All states were looked at, and every promise is kept in each.
+    /// All states were explored, and no promise is broken in any.
     Kept,
     /// A promise was broken.
     Broken(Broken),
-    /// Not all states were looked at: out of time, memory or states, or the encoding is too small.
+    /// Not all states were explored, for this reason: a limit, or a state that cannot be encoded.
     Unfinished(&'static str),
 }
 
-/// A promise that was broken, and how.
+/// A broken promise, and the run that breaks it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Broken {
     /// The promise.
     pub violation: Violation,
     pub(crate) steps: Vec<Step>,
-    /// Found by looking at the shortest runs first, step by step.
+    /// No shorter run breaks a promise.
     pub shortest: bool,
 }
 
 impl Broken {
-    /// Operations and interruptions up to the violation.
+    /// The number of operations and interruptions up to the violation.
     pub fn steps(&self) -> usize {
         self.steps.len()
     }
 }
 
-/// How much was looked at.
+/// The extent of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Coverage {
-    /// Different states.
+    /// The number of different states.
     pub states: usize,
-    /// Ways from one to another.
+    /// The number of transitions between states.
     pub transitions: usize,
-    /// States found but not looked at.
+    /// The number of states found but not explored.
     pub waiting: usize,
-    /// Longest way from the start, in states.
+    /// The greatest distance of a state from the start, in states.
     pub depth: usize,
-    /// Bytes that the search held at most, by its own account.
+    /// The most memory that the search used, in bytes, by its own count.
     pub memory: usize,
-    /// Local states of threads.
+    /// The number of local states of threads.
     pub local_states: usize,
-    /// Reads too far behind the newest write may have been left out.
+    /// The staleness bound may have left out reads.
     pub cut: bool,
 }
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How it ended.
+    /// How the search ended.
     pub end: End,
-    /// How much was looked at.
+    /// The extent of the search.
     pub coverage: Coverage,
-    /// How long it took.
+    /// The duration of the search.
     pub time: Duration,
-    /// By the number of its site: was this operation done?
+    /// For each operation, by the number of its site: whether any run performed it.
     pub covered: Vec<bool>,
-    /// What the lock has counted.
+    /// The events that the lock counted.
     pub events: Vec<Event>,
 }
 
-/// Something that locks count, in `locks/registry/events_list.h`, and that has happened.
+/// An event that a lock counted; `locks/registry/events_list.h` lists all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Event {
-    /// Its name.
+    /// The event's name.
     pub name: &'static str,
-    /// With a tail in the lock's word after it.
+    /// It was counted while the lock's word had a tail.
     pub queued: bool,
-    /// With none.
+    /// It was counted while the lock's word had no tail.
     pub empty: bool,
 }
 
@@ -140,21 +140,21 @@ impl Event {
 }
 
 impl Outcome {
-    /// All runs were looked at, or enough of them to see a promise broken.
+    /// Whether all runs were explored, or a promise is broken.
     pub fn is_complete(&self) -> bool {
         !matches!(self.end, End::Unfinished(_)) && !self.coverage.cut
     }
 }
 
-/// A search to be made.
+/// A check that can be run.
 pub struct Check<'a> {
     pub(crate) config: &'a Config,
     pub(crate) subject: Subject,
     pub(crate) mutation: Option<Mutation>,
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
-    /// NULL if it is none.
+    /// NULL if the check is no litmus test.
     pub(crate) litmus: *const LitmusTest,
-    /// Threads that do alike may change places.
+    /// Threads that behave alike may change places.
     pub(crate) symmetric: bool,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Check<'a> {
                 Subject::Cond(_) => hooks::lw_check_cond_thread,
             },
             litmus: std::ptr::null(),
-            // Each thread gets its references in another way, and one provides what others wait for.
+            // The threads of a lockref, and of a condition variable, behave differently.
             symmetric: matches!(subject, Subject::Lock(_)),
         })
     }
@@ -189,13 +189,13 @@ impl<'a> Check<'a> {
                 && config.node(one) == config.node(other)
                 && alike(&|thread| config.has_slot(thread))
                 && alike(&|thread| config.priority.contains(&thread))
-                // Every other one tries first.
+                // Every other thread begins with a trylock.
                 && (!config.trylock || alike(&|thread| thread % 2 == 0))
         })
     }
 
-    /// Makes some runs by chance, for what they find out before the search proper begins. None:
-    /// views need more entries.
+    /// Makes random runs, which find out most of what a search assumes before it begins. None: views
+    /// need more entries.
     pub(crate) fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
         let mut random = Pcg32::seed_from_u64(REHEARSALS);
         let mut automata = Automata::new(self.surroundings(), self.symmetry());
@@ -213,7 +213,7 @@ impl<'a> Check<'a> {
                 }
                 Ok(())
             };
-            // What goes wrong here, the search finds too.
+            // The search finds a violation too.
             _ = run();
             automata = model.automata;
             if findings.view != N {
@@ -235,7 +235,7 @@ impl<'a> Check<'a> {
         Model::new(self.config, self.subject, self.mutation, findings, automata)
     }
 
-    /// What is assumed at first.
+    /// The first assumptions of a search.
     pub(crate) fn findings(&self) -> Findings {
         Findings::new(match self.config.memory {
             Memory::Weak => VIEWS[0],
@@ -279,12 +279,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Searches all states. `progress` is called now and then.
+    /// Explores all states, and calls `progress` from time to time.
     pub fn run(&self, limits: &Limits, progress: &mut dyn FnMut(&Coverage)) -> Outcome {
         self.search(limits, true, &mut |_| {}, progress)
     }
 
-    /// Searches for the shortest run that breaks a promise, in a check where one is known.
+    /// Searches for the shortest run that breaks a promise, where one that does is known.
     pub fn shorten(&self, limits: &Limits, broken: Broken) -> Broken {
         let outcome = self.search(limits, false, &mut |_| {}, &mut |_| {});
         match outcome.end {
@@ -305,7 +305,7 @@ impl<'a> Check<'a> {
     ) -> Outcome {
         let begin = Instant::now();
         let mut findings = self.findings();
-        let mut plan = Plan {
+        let mut plan = SearchPlan {
             limits,
             reduce,
             begin,
@@ -325,8 +325,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Searches with views of N entries. None: those are too few.
-    fn attempt<const N: usize>(&self, findings: &mut Findings, plan: &mut Plan) -> Option<Outcome> {
+    /// Searches with views of N entries. None: N is too small.
+    fn attempt<const N: usize>(
+        &self,
+        findings: &mut Findings,
+        plan: &mut SearchPlan,
+    ) -> Option<Outcome> {
         let mut automata = self.rehearse::<N>(findings)?;
         while findings.view == N {
             let mut search = Search::new(self.model::<N>(findings, automata), plan.reduce);
@@ -345,60 +349,60 @@ impl<'a> Check<'a> {
     }
 }
 
-/// How a search goes about it.
-struct Plan<'a> {
+/// The options and callbacks of a search.
+struct SearchPlan<'a> {
     limits: &'a Limits,
-    /// Take local steps at once.
+    /// Take local steps at once, without a choice between threads.
     reduce: bool,
     begin: Instant,
-    /// Called with each end's results,
+    /// Called with the results of each run's end.
     ended: &'a mut dyn FnMut(Vec<u64>),
-    /// and now and then.
+    /// Called from time to time.
     progress: &'a mut dyn FnMut(&Coverage),
 }
 
-/// Where a state was first reached from.
+/// The state from which a state was first reached.
 #[derive(Clone, Copy)]
 struct Origin {
     state: u32,
-    /// Which of that state's successors it is.
+    /// The number of the state among that one's successors.
     successor: u32,
 }
 
 const START: u32 = u32::MAX;
 
-/// What a thread does in a state.
+/// A thread, and its choice in a state.
 type Move = (u8, Choice);
 
 struct Successor<const N: usize> {
     state: State<N>,
     moves: Vec<Move>,
-    /// It needs no old values, interruptions, or wake-ups for no reason.
+    /// The moves need no old values, interruptions or spurious wake-ups.
     is_progress: bool,
 }
 
-/// What stopped the expansion of a state, and the moves up to it.
+/// The reason why the expansion of a state stopped, and the moves up to there.
 type Halt = (Stop, Vec<Move>);
 
 /// A run in which each thread keeps its name.
 struct Run<const N: usize> {
     steps: Vec<Step>,
     state: State<N>,
-    /// What its threads are called in the state of the search.
+    /// The names of its threads in the state of the search.
     names: Renaming,
 }
 
 struct Search<'a, const N: usize> {
     model: Model<'a, N>,
     reduce: bool,
-    /// The states' hashes, in the order in which they were found,
+    /// The hashes of the states, in the order in which they were found.
     hashes: Vec<u128>,
-    /// their numbers, by hash,
+    /// The numbers of the states, by hash.
     known: HashTable<u32>,
     origins: Vec<Origin>,
-    /// Successors by progress, of all states looked at, one after the other,
+    /// The successors by progress of all explored states, those of one state after another.
     edges: Vec<u32>,
-    /// and how many each state has.
+    /// The number of successors by progress of each state.
     degrees: Vec<u32>,
     /// States where all threads have ended.
     ends: Vec<u32>,
@@ -411,7 +415,7 @@ struct Search<'a, const N: usize> {
     spare: Spare<N>,
 }
 
-/// What is no longer needed, for its memory.
+/// Objects that are no longer needed, kept for their memory.
 #[derive(Default)]
 struct Spare<const N: usize> {
     states: Vec<State<N>>,
@@ -481,8 +485,8 @@ impl<'a, const N: usize> Search<'a, N> {
             + self.waiting_bytes
     }
 
-    /// None: an assumption failed, start anew.
-    fn run(&mut self, plan: &mut Plan) -> Option<End> {
+    /// Runs the search. None: an assumption failed, and the search must start again.
+    fn run(&mut self, plan: &mut SearchPlan) -> Option<End> {
         let mut level_end = 0;
         let first = match self.model.start() {
             Ok(state) => self.settled(state),
@@ -535,7 +539,7 @@ impl<'a, const N: usize> Search<'a, N> {
         }
     }
 
-    fn exceeded(&self, plan: &Plan) -> Option<&'static str> {
+    fn exceeded(&self, plan: &SearchPlan) -> Option<&'static str> {
         let limits = plan.limits;
         if limits.time.is_some_and(|time| plan.begin.elapsed() > time) {
             return Some("the time limit is reached");
@@ -553,7 +557,7 @@ impl<'a, const N: usize> Search<'a, N> {
         None
     }
 
-    /// Remembers the new ones of a state's successors.
+    /// Records the successors of a state, and queues those that are new.
     fn keep(&mut self, from: u32, mut successors: Vec<Successor<N>>) {
         let edges = self.edges.len();
         for (i, mut successor) in successors.drain(..).enumerate() {
@@ -594,7 +598,7 @@ impl<'a, const N: usize> Search<'a, N> {
         }
     }
 
-    /// The states that one step of a thread leads to, and all steps that then are local.
+    /// The states after one step of a thread and all local steps that follow.
     fn successors(&mut self, state: &State<N>) -> Result<Vec<Successor<N>>, Halt> {
         let mut found = std::mem::take(&mut self.spare.found);
         let mut choices = self.spare.choices.pop().unwrap_or_default();
@@ -667,7 +671,7 @@ impl<'a, const N: usize> Search<'a, N> {
         Ok(())
     }
 
-    /// The end that a halt in state `number` means.
+    /// The end of the search that a halt in state `number` means.
     fn halted(&mut self, number: u32, (stop, last): Halt) -> Option<End> {
         match stop {
             Stop::Anew => None,
@@ -683,8 +687,8 @@ impl<'a, const N: usize> Search<'a, N> {
         }
     }
 
-    /// The run that first led to a state, with the moves there by which it was found to break a
-    /// promise, and the violation as this run has it.
+    /// The run that first reached a state, followed by the `last` moves, which break a promise; and
+    /// the violation in terms of this run.
     fn run_to(&mut self, number: u32, last: &[Move], found: Violation) -> (Vec<Step>, Violation) {
         let mut way = Vec::new();
         let mut at = number;
@@ -727,7 +731,7 @@ impl<'a, const N: usize> Search<'a, N> {
         (run.steps, violation)
     }
 
-    /// Makes the same moves in a run, up to a violation.
+    /// Repeats moves in a run, up to a violation.
     fn follow(&mut self, run: &mut Run<N>, moves: &[Move]) -> Option<Violation> {
         let mut choices = Vec::new();
         for (thread, choice) in moves {
@@ -751,7 +755,7 @@ impl<'a, const N: usize> Search<'a, N> {
         None
     }
 
-    /// A state from which no progress leads to an end.
+    /// A state from which no progress leads to an end: a livelock.
     fn stranded(&self) -> Option<u32> {
         if !self.model.automata.has_cycle() {
             // Every run ends, and none in a deadlock.
@@ -793,10 +797,11 @@ impl<'a, const N: usize> Search<'a, N> {
     }
 }
 
-/// Runs made before a search, and the most steps of each.
+/// The number of random runs before a search.
 const REHEARSALS: u64 = 1000;
+/// The most steps of each random run.
 const REHEARSED_STEPS: usize = 1000;
-/// Local steps in a row after which a thread is taken to go on like that for ever.
+/// The most local steps in a row; a thread that takes more is assumed never to stop.
 const MOST_LOCAL_STEPS: usize = 1000;
 
 #[cfg(test)]
@@ -804,7 +809,7 @@ mod tests {
     use super::*;
     use crate::site::{Kind, Order, Site};
 
-    /// Whatever is changed in a lock: local steps at once find fault where single steps do.
+    /// Taking local steps at once finds a violation exactly where single steps do.
     #[test]
     fn reduction_hides_no_violation() {
         for (lock, file) in [("tas", "tas.h"), ("ticket", "ticket.h"), ("mcs", "mcs.h")] {
@@ -851,7 +856,7 @@ mod tests {
         outcome
     }
 
-    /// Three threads that acquire once, and never wake for no reason.
+    /// Three threads that acquire once, without spurious wake-ups.
     fn three(lock: &str) -> Config {
         Config {
             threads: 3,
@@ -905,7 +910,7 @@ mod tests {
         }
     }
 
-    /// Whatever is changed in a lock: threads that change places find fault where others do.
+    /// A search in which threads change places finds a violation exactly where another does.
     #[test]
     fn symmetry_hides_no_violation() {
         let file = |site: &Site| {
@@ -941,7 +946,7 @@ mod tests {
                     let what = format!("{lock}: {mutation:?}: {symmetric:?}, {all:?}");
                     match (symmetric, all) {
                         (End::Broken(_), End::Broken(_)) | (End::Kept, End::Kept) => {}
-                        // More than are looked at here.
+                        // Too many states for this test.
                         (_, End::Unfinished(_)) => {}
                         _ => panic!("{what}"),
                     }
@@ -950,7 +955,7 @@ mod tests {
         }
     }
 
-    /// What bounds the reads of a search bounds those of the run that it gives.
+    /// The staleness bound holds in the replay of a run, as in the search.
     #[test]
     fn runs_of_bounded_reads_can_be_made_again() {
         let sites = |file: &'static str| Site::all().iter().filter(move |s| s.file() == file);

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What an operation does: `enum lw_check_kind`.
+/// The kind of an operation, `enum lw_check_kind` in C.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Reads and writes in one step.
+    /// Whether the operation reads and writes in one step.
     pub fn is_read_modify_write(self) -> bool {
         matches!(
             self,
@@ -40,17 +40,17 @@ impl Kind {
         )
     }
 
-    /// Waits, as long as it takes, for another thread's store.
+    /// Whether the operation waits without a bound for another thread's store.
     pub fn waits(self) -> bool {
         matches!(self, Self::AwaitEqual | Self::AwaitNotEqual)
     }
 
-    /// Touches memory that threads share.
+    /// Whether the operation accesses memory that threads share.
     pub fn is_access(self) -> bool {
         !matches!(self, Self::Fence | Self::Pause | Self::Clock | Self::Choose)
     }
 
-    /// As in the lock files, without the prefix.
+    /// The name of the operation in the lock files, without the prefix.
     pub fn name(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -76,7 +76,7 @@ impl Kind {
     }
 }
 
-/// A memory order: `enum lw_check_order`.
+/// A memory order, `enum lw_check_order` in C.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -91,7 +91,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// A read with it sees all that the write it reads from released.
+    /// Whether a read with this order sees everything that the write it reads has released.
     pub fn acquires(self) -> bool {
         matches!(
             self,
@@ -99,12 +99,12 @@ impl Order {
         )
     }
 
-    /// A write with it releases all that its thread has seen.
+    /// Whether a write with this order releases everything that its thread has seen.
     pub fn releases(self) -> bool {
         matches!(self, Self::Release | Self::AcqRel | Self::SeqCst)
     }
 
-    /// As in the lock files.
+    /// The name of the order in the lock files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Relaxed => "relaxed",
@@ -117,19 +117,19 @@ impl Order {
     }
 }
 
-/// `struct lw_check_site`.
+/// An operation in the source, `struct lw_check_site` in C.
 #[repr(C, align(16))]
 pub struct Site {
     file: *const c_char,
     function: *const c_char,
     operand: *const c_char,
-    /// Where in the file.
+    /// The line in the source file.
     pub line: u32,
-    /// What it does.
+    /// The kind of operation.
     pub kind: Kind,
-    /// Its memory order.
+    /// The memory order.
     pub order: Order,
-    /// Bytes that it accesses.
+    /// The number of bytes that the operation accesses.
     pub size: u8,
 }
 
@@ -153,24 +153,24 @@ impl Site {
         unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) }
     }
 
-    /// Its place in [`all`](Self::all).
+    /// The operation's index in [`all`](Self::all).
     pub fn number(&self) -> usize {
         // SAFETY: `self` is one of the sites, there are no others.
         unsafe { (&raw const *self).offset_from(&raw const FIRST) as usize }
     }
 
-    /// Name of its source file, without the directory.
+    /// The name of the source file, without its directory.
     pub fn file(&self) -> &'static str {
         let path = self.text(self.file);
         path.rsplit('/').next().unwrap_or(path)
     }
 
-    /// The C function it stands in.
+    /// The C function that the operation is in.
     pub fn function(&self) -> &'static str {
         self.text(self.function)
     }
 
-    /// What it accesses, as the source says it.
+    /// The operand as it is written in the source.
     pub fn operand(&self) -> &'static str {
         let text = self.text(self.operand);
         text.strip_prefix('&').unwrap_or(text)

@@ -1,4 +1,4 @@
-//! A state of a check: where each thread is, and what memory holds for each of them.
+//! A state of a check: the local state of each thread, and the memory as each thread may read it.
 //!
 //! Memory is that of a promise-free view machine. Each cell has its writes in modification
 //! order; a thread's view says, for each cell, which write is the oldest that it may still read.
@@ -11,8 +11,8 @@ use crate::automaton::LocalId;
 use crate::cells::{CellNames, RenamedCells, Sibling, WORD};
 use crate::symmetry::Renaming;
 
-/// For each shared cell, the place of a write in its modification order. N is the most cells, 0
-/// where memory is sequentially consistent and there are no views.
+/// For each shared cell, the place of a write in its modification order. N is the number of cells
+/// that fit; 0 where memory is sequentially consistent and there are no views.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(16))]
 pub(crate) struct View<const N: usize>(pub(crate) [u8; N]);
@@ -42,22 +42,22 @@ impl<const N: usize> View<N> {
         new
     }
 
-    /// Has `other` seen all that is in it?
+    /// Whether `other` has seen everything that this view has.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).all(|(a, b)| a <= b)
     }
 }
 
-/// A write.
+/// A write to a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message<const N: usize> {
     pub(crate) view: View<N>,
     pub(crate) value: u64,
-    /// It was part of a read-modify-write: nothing comes between it and the one before.
+    /// The write is part of a read-modify-write: no write comes between it and the one before.
     pub(crate) attached: bool,
-    /// For the other cells of its word, by their place in it: the last write there that is of
-    /// one piece with this or an earlier one here, or that one of these has released. Who sees
-    /// this in a read of the whole word sees none older than that.
+    /// For each other cell of the word, by its place in the word: the last write there that belongs to
+    /// this write or to an earlier one of this cell, or that one of these has released. A read of
+    /// the whole word that sees this write sees no older one there.
     pub(crate) floor: [u8; WORD],
 }
 
@@ -77,19 +77,20 @@ impl<const N: usize> Message<N> {
 pub(crate) struct Thread<const N: usize> {
     pub(crate) local: LocalId,
     pub(crate) parked: bool,
-    /// Its nodes that others may have learned of, a bit each.
+    /// The thread's nodes that other threads may know of, one bit each.
     pub(crate) exposed: u16,
-    /// The local state whose store a mutant has put off, and whether it is due.
+    /// The local state whose store a mutant has deferred, and whether the store is due.
     pub(crate) deferred: Option<(LocalId, bool)>,
-    /// Threads that began to acquire after it began to wait, a bit each,
+    /// The threads that began to acquire after this one began to wait, one bit each.
     pub(crate) later: u8,
-    /// and how often such ones acquired the lock before it.
+    /// How often such threads acquired the lock before this one.
     pub(crate) overtaken: u8,
-    /// What it has seen.
+    /// The writes that the thread has seen.
     pub(crate) seen: View<N>,
-    /// What it would have seen if all its reads had acquired; kept if there are acquire fences.
+    /// What the thread would have seen if all its reads were acquires; kept if there are acquire
+    /// fences.
     pub(crate) read: View<N>,
-    /// What it had seen at its last release fence.
+    /// What the thread had seen at its last release fence.
     pub(crate) fenced: View<N>,
 }
 
@@ -109,7 +110,7 @@ impl<const N: usize> Thread<N> {
     }
 }
 
-/// Most writes of a cell, so that the place after them is a number of a view too.
+/// The most writes of a cell. The place after them must fit into a view too.
 const MOST_WRITES: usize = u8::MAX as usize - 1;
 
 /// A value of a node's cell that its owner has not initialised.
@@ -118,11 +119,11 @@ pub(crate) const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
 #[derive(Clone, Debug)]
 pub(crate) struct State<const N: usize> {
     pub(crate) threads: Vec<Thread<N>>,
-    /// How often one that was parked has woken for no reason.
+    /// The number of spurious wake-ups so far.
     pub(crate) spurious: u8,
-    /// What sequentially consistent fences and writes have made known.
+    /// The view that sequentially consistent fences and writes share.
     pub(crate) sc: View<N>,
-    /// Values of cells that one thread uses.
+    /// The values of cells that only one thread uses.
     pub(crate) private: Vec<u64>,
     /// Writes of all shared cells, those of one after those of another; `starts` says where those
     /// of each begin, and where the last ones end.
@@ -145,7 +146,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Becomes the same as `other`, in the memory that it has.
+    /// Copies `other` into this state without new allocations.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.threads.clone_from(&other.threads);
         self.spurious = other.spurious;
@@ -202,7 +203,7 @@ impl<const N: usize> State<N> {
             .chain(self.messages.iter_mut().map(|m| &mut m.view))
     }
 
-    /// What the other cells of its word know of a cell: for each write there, the cell's floor.
+    /// The floors of a cell in the writes to the other cells of its word.
     fn floors(&mut self, cell: usize, mut f: impl FnMut(&mut u8)) {
         let siblings = Rc::clone(&self.siblings);
         for sibling in &siblings[cell] {
@@ -218,7 +219,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Puts a write at `position` of a cell's modification order. False if there are too many.
+    /// Inserts a write at `position` in a cell's modification order; false if the cell is full.
     pub(crate) fn insert(&mut self, cell: usize, position: usize, message: Message<N>) -> bool {
         let Range { start, end } = self.range(cell);
         if end - start == MOST_WRITES {
@@ -240,12 +241,12 @@ impl<const N: usize> State<N> {
         true
     }
 
-    /// Overwrites the one value of a cell that nobody has a view of.
+    /// Overwrites the only value of a cell, in a memory without views.
     pub(crate) fn set(&mut self, cell: usize, value: u64) {
         self.message_mut(cell, 0).value = value;
     }
 
-    /// Makes `value` all that a cell holds, known to everybody.
+    /// Makes `value` the only value of a cell, and lets every thread have seen it.
     pub(crate) fn reset(&mut self, cell: usize, value: u64) {
         let Range { start, end } = self.range(cell);
         self.messages.drain(start + 1..end);
@@ -260,8 +261,8 @@ impl<const N: usize> State<N> {
         self.floors(cell, |floor| *floor = 0);
     }
 
-    /// The writes at `written`, cells and positions in one word, are of one piece, and come after
-    /// all writes to the word that are in `carried`.
+    /// Notes that the writes at `written`, cells and positions in one word, are one write, and that
+    /// it comes after all writes to the word that are in `carried`.
     pub(crate) fn join_floors(&mut self, written: &[(usize, usize)], carried: &View<N>) {
         let siblings = Rc::clone(&self.siblings);
         for (cell, position) in written {
@@ -279,7 +280,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Can a word be as it is after the writes at these places in two of its cells?
+    /// Whether a read of a word can see the writes at these places in two of its cells.
     pub(crate) fn fit(
         &self,
         (cell, place): (usize, usize),
@@ -295,7 +296,7 @@ impl<const N: usize> State<N> {
             })
     }
 
-    /// Something that only `thread` knows of happens to plain data.
+    /// Records an access to plain data, which only `thread` has seen.
     pub(crate) fn event(&mut self, cell: usize, thread: usize, value: u64) {
         self.reset(cell, value);
         let message = self.messages(cell)[0];
@@ -304,8 +305,8 @@ impl<const N: usize> State<N> {
         self.threads[thread].read.0[cell] = 1;
     }
 
-    /// Forgets what can no longer make a difference, so that states which cannot be told
-    /// apart are the same. `live`: a bit for each thread that has not ended.
+    /// Forgets everything that can no longer make a difference, so that equivalent states are equal.
+    /// `live`: the threads that have not ended, one bit each.
     pub(crate) fn normalise(&mut self, live: u8) {
         for (i, thread) in self.threads.iter_mut().enumerate() {
             if live & 1 << i == 0 {
@@ -318,8 +319,8 @@ impl<const N: usize> State<N> {
         self.drop_known(live);
     }
 
-    /// Lets no thread read a write that is more than `bound` behind a cell's newest; true if one
-    /// could.
+    /// Prevents reads of writes that are more than `bound` behind a cell's newest; true if a thread
+    /// could have read one.
     pub(crate) fn forget_older(&mut self, cell: usize, bound: u8, live: u8) -> bool {
         let newest = self.range(cell).len() - 1;
         let oldest = newest.saturating_sub(bound.into()) as u8;
@@ -334,7 +335,7 @@ impl<const N: usize> State<N> {
         forgot
     }
 
-    /// Writes older than what every thread has seen.
+    /// Forgets the writes that are older than all that any thread may still read.
     fn drop_unreadable(&mut self, live: u8) {
         let mut oldest = View([u8::MAX; N]);
         for (_, thread) in live_threads(&self.threads, live) {
@@ -376,7 +377,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// What a write carries, but all who may still read it have seen.
+    /// Forgets the part of a write's view that every possible reader has seen already.
     fn drop_known(&mut self, live: u8) {
         for cell in 0..self.cells() {
             let range = self.range(cell);
@@ -399,7 +400,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Becomes `other` with threads renamed. `image`: what a thread's local state becomes.
+    /// Copies `other` with its threads renamed. `image` gives the new local state of a thread.
     pub(crate) fn rename_from(
         &mut self,
         other: &Self,
@@ -444,7 +445,7 @@ impl<const N: usize> State<N> {
         self.siblings.clone_from(&other.siblings);
     }
 
-    /// The state in bytes; the same bytes for states that cannot be told apart.
+    /// Encodes the state; equivalent states get the same bytes.
     pub(crate) fn encode(&self, initial: &[u64], bytes: &mut Vec<u8>) {
         bytes.clear();
         bytes.push(self.spurious);
@@ -464,7 +465,7 @@ impl<const N: usize> State<N> {
             }
         }
         self.encode_view(&self.sc, bytes);
-        // Cells that are as at first, at the end, are left out: they may not be known yet.
+        // Cells at the end that have their first value are left out: they may be new.
         let used = self
             .private
             .iter()
@@ -516,7 +517,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Becomes the state that [`encode`](Self::encode) gave bytes for.
+    /// Decodes the bytes of [`encode`](Self::encode).
     pub(crate) fn decode(
         &mut self,
         threads: usize,
@@ -589,7 +590,7 @@ fn live_threads<const N: usize>(
         .filter(move |(i, _)| live & 1 << i != 0)
 }
 
-/// Seven bits a byte.
+/// Appends a number, seven bits in each byte.
 fn number(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

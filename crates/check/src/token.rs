@@ -1,4 +1,4 @@
-//! A run that broke a promise as a word to pass on, from which it can be made again.
+//! Tokens: words that hold a check and a run that breaks a promise, so that the run can be replayed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,12 +13,12 @@ use crate::mutation::Mutation;
 use crate::search::{Broken, Check, Step};
 use crate::site::Site;
 
-/// A check, and a run of it that broke a promise.
+/// A check, and a run of it that breaks a promise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Token {
-    /// What was checked.
+    /// The configuration of the check.
     pub config: Config,
-    /// How the lock was changed, if it was.
+    /// The mutation of the lock, if it is a mutant.
     pub mutation: Option<Mutation>,
     /// [`Violation::name`](crate::Violation::name).
     violation: String,
@@ -26,19 +26,19 @@ pub struct Token {
     steps: Vec<Step>,
 }
 
-/// Why a token leads nowhere.
+/// A token cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It is no token, or not all of one.
+    /// The text is no token, or not all of one.
     #[error("this is no token, or a damaged one; copy all of the word after --replay")]
     Damaged,
-    /// The locks are not those that it was made with.
+    /// The token was made with other locks.
     #[error("the token was made by another version of the locks; run the check again")]
     Stale,
 }
 
 impl Token {
-    /// Of what a check found.
+    /// The token of a violation that a check found.
     pub fn new(check: &Check, broken: &Broken) -> Self {
         Self {
             config: check.config.clone(),
@@ -49,10 +49,10 @@ impl Token {
         }
     }
 
-    /// Makes the run again. `check` is one of the token's configuration and mutation.
+    /// Replays the run. `check` must have the token's configuration and mutation.
     ///
     /// # Errors
-    /// The run does not go like that, or does not break that promise.
+    /// The check has no such run, or the run does not break that promise.
     pub fn replay(&self, check: &Check) -> Result<Broken, TokenError> {
         let (_, violation) = check
             .replay(&self.steps)
@@ -66,7 +66,7 @@ impl Token {
     }
 }
 
-/// What a run depends on: the lock code's operations, but not where they stand.
+/// A hash of everything that a run depends on: the operations of the locks, but not their lines.
 fn fingerprint() -> u64 {
     let mut hash = Xxh3::new();
     hash.update(env!("CARGO_PKG_VERSION").as_bytes());
@@ -82,7 +82,7 @@ fn fingerprint() -> u64 {
 
 const WORD: usize = size_of::<u64>();
 
-/// Hash of the rest, fingerprint, contents.
+/// A token's bytes are a hash of the rest, the fingerprint and the contents.
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let contents = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;

@@ -1,4 +1,4 @@
-//! A run, step by step, for people.
+//! A run as a list of steps in words.
 
 use std::fmt::Write as _;
 
@@ -15,19 +15,19 @@ use crate::violation::Violation;
 /// One step of a run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct TraceStep {
-    /// Who.
+    /// The thread.
     pub thread: usize,
-    /// Source file and line.
+    /// The source file and line.
     pub place: String,
-    /// Function, operation and operand.
+    /// The function, the operation and its operand.
     pub operation: String,
-    /// Its memory order; empty if it has none.
+    /// The memory order of the operation; empty if it has none.
     pub order: &'static str,
-    /// What it read and wrote.
+    /// The values that the operation read and wrote.
     pub effect: String,
-    /// The lock words afterwards.
+    /// The lock words after the step.
     pub word: String,
-    /// The queues afterwards; empty if nobody queues.
+    /// The queues after the step; empty if no thread is queued.
     pub queue: String,
 }
 
@@ -35,13 +35,13 @@ impl Check<'_> {
     /// The run that broke a promise.
     ///
     /// # Panics
-    /// If it is not one of this check.
+    /// If the run is not one of this check.
     pub fn trace(&self, broken: &Broken) -> Vec<TraceStep> {
         let (trace, _) = self.replay(&broken.steps).expect("a run of this check");
         trace
     }
 
-    /// Makes a run again that breaks a promise. None: this check has no such run.
+    /// Repeats a run that breaks a promise. None: this check has no such run.
     pub(crate) fn replay(&self, steps: &[Step]) -> Option<(Vec<TraceStep>, Violation)> {
         let mut findings = self.findings();
         loop {
@@ -57,13 +57,13 @@ impl Check<'_> {
         }
     }
 
-    /// Replays with views of N entries. None: those are too few.
+    /// Replays with views of N entries. None: N is too small.
     fn attempt_replay<const N: usize>(
         &self,
         findings: &mut Findings,
         steps: &[Step],
     ) -> Option<Option<(Vec<TraceStep>, Violation)>> {
-        // What a search finds out before it begins; violations may depend on it.
+        // A search rehearses before it begins, and its violations may depend on what that finds.
         let mut automata = self.rehearse::<N>(findings)?;
         while findings.view == N {
             let mut trace = Vec::new();
@@ -79,7 +79,7 @@ impl Check<'_> {
     }
 }
 
-/// None: there are no such steps, or all is well after them.
+/// Replays steps up to a violation. None: there are no such steps, or they break no promise.
 fn replay<const N: usize>(
     model: &mut Model<N>,
     steps: &[Step],
@@ -221,7 +221,7 @@ fn effect<const N: usize>(
     }
 }
 
-/// Does a read or write come before the newest write?
+/// Whether a read or write comes before the newest write.
 fn is_behind<const N: usize>(
     model: &Model<N>,
     state: &State<N>,
@@ -239,7 +239,7 @@ fn is_behind<const N: usize>(
     })
 }
 
-/// An address, by what is there.
+/// The name of an address: what is stored there.
 pub(crate) fn name_of(threads: usize, address: usize) -> String {
     match layout::resolve(address, threads) {
         Some((Region::Lock(i), offset)) => format!("{}{}", lock_name(i), field(offset)),
@@ -295,7 +295,7 @@ fn field(offset: usize) -> String {
     }
 }
 
-/// A value, as what it means where it is.
+/// A value in words, by the meaning that it has at its address.
 fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> String {
     let size = usize::from(request.site.size);
     if value == UNINITIALISED & u64::MAX >> (64 - 8 * size.clamp(1, 8)) {
@@ -331,7 +331,7 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
     }
 }
 
-/// (lock, count)
+/// A lockref's word as `(lock, count)`.
 fn lockref<const N: usize>(model: &Model<N>, value: u64) -> String {
     let lock = value & u64::from(u32::MAX);
     let lock = match model.has_tail_word() {
@@ -348,17 +348,17 @@ fn count(value: u64) -> String {
     }
 }
 
-/// (tail, pending, locked)
+/// A lock word as `(tail, pending, locked)`.
 fn word(value: u64) -> String {
     format!("({},{}", tail(value), &pieces(value)[1..])
 }
 
-/// (pending, locked)
+/// The lower half of a lock word as `(pending, locked)`.
 fn pieces(value: u64) -> String {
     format!("({},{})", pending(value), value & 0xff)
 }
 
-/// The pending bit, and the bits above it by their names.
+/// The pending bit, and the names of the bits above it that are set.
 fn pending(value: u64) -> String {
     let word = hooks::word_layout();
     let names = [
@@ -372,7 +372,7 @@ fn pending(value: u64) -> String {
     format!("{}{names}", value >> 8 & 1)
 }
 
-/// The thread and node of a tail, or the NUMA node whose queue it is.
+/// A tail in words: the thread and its queue node, or the NUMA node whose queue it stands for.
 fn tail(value: u64) -> String {
     if let Some(node) = queue_of_tail((value >> 16) as u32) {
         return queue_name(node);
@@ -383,7 +383,7 @@ fn tail(value: u64) -> String {
     }
 }
 
-/// Of which lock they are, and the last of them.
+/// The waiters in the queue of a NUMA node: their lock, and the last of them.
 fn waiters(value: u64) -> String {
     match value {
         0 => "0".to_owned(),
@@ -395,7 +395,7 @@ fn waiters(value: u64) -> String {
     }
 }
 
-/// What memory newest holds at an address.
+/// The newest value at an address.
 fn newest<const N: usize>(
     model: &Model<N>,
     state: &State<N>,
@@ -440,7 +440,7 @@ fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>, lock: usize) ->
     }
 }
 
-/// The chains of nodes that are linked, and secondary queues in brackets.
+/// The chains of linked queue nodes, with secondary queues in brackets.
 fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
     let threads = model.config.threads;
     let layout @ NodeLayout { size, .. } = hooks::node_layout();

@@ -1,9 +1,9 @@
 //! Wide random runs: more threads than a search can have, scheduled by chance.
 //!
-//! The same lock code under the same hooks, as tasks of the `shuttle` crate. Every operation is a
-//! point where its scheduler may let another thread go on. Memory is a plain map from address to
-//! byte: operations take effect one after another, so memory orders mean nothing here. What these
-//! runs find is wrong in any memory model; what they do not find is not proven.
+//! The threads run the same lock code under the same hooks, as tasks of the `shuttle` crate. At every
+//! operation its scheduler may let another thread go on. Memory is a map from addresses to bytes:
+//! operations take effect one after another, so memory orders mean nothing here. A violation found
+//! here is one in any memory model, but runs without one prove nothing.
 
 mod world;
 
@@ -24,7 +24,7 @@ use crate::hooks;
 use crate::mutation::Mutation;
 use world::World;
 
-/// What the threads do.
+/// The program of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {
@@ -43,15 +43,16 @@ impl fmt::Display for Program {
     }
 }
 
-/// Who goes on next.
+/// The rule by which the next thread is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheduler {
-    /// Any thread that can, at every operation.
+    /// A random thread among those that can go on, at every operation.
     Random,
-    /// Probabilistic concurrency testing: the first by priority, which changes at few points.
+    /// Probabilistic concurrency testing: the thread with the highest priority. Priorities are random
+    /// and change at few points.
     Pct {
-        /// One more than the points at which priorities change.
+        /// One more than the number of points at which priorities change.
         depth: u32,
     },
 }
@@ -65,42 +66,42 @@ impl fmt::Display for Scheduler {
     }
 }
 
-/// Random runs to be made.
+/// A batch of random runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Wide<'a> {
-    /// Which lock, how many threads and so on; memory model and bounds of a search play no part.
+    /// The lock, the number of threads and so on. The memory model and search bounds are ignored.
     pub config: &'a Config,
-    /// What the threads do.
+    /// The program of the threads.
     pub program: Program,
-    /// Who goes on next.
+    /// The rule by which the next thread is chosen.
     pub scheduler: Scheduler,
-    /// How many runs.
+    /// The number of runs.
     pub runs: usize,
-    /// Of all random choices.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// A change to the lock; another memory order changes nothing here.
+    /// A change to the lock. A changed memory order has no effect here.
     pub mutation: Option<Mutation>,
 }
 
-/// What came of random runs.
+/// The result of random runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WideOutcome {
-    /// Runs made.
+    /// The number of runs made.
     pub runs: usize,
-    /// Operations and interruptions in them.
+    /// The number of operations and interruptions in all runs.
     pub steps: u64,
-    /// What the last run broke, if it did.
+    /// The promise that the last run broke, if it broke one.
     pub violation: Option<WideViolation>,
 }
 
 /// A promise that a random run broke.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WideViolation {
-    /// Its kind, for programs.
+    /// The kind of violation, for programs.
     pub kind: &'static str,
-    /// What happened.
+    /// The violation in words.
     pub text: String,
-    /// Makes the same run again, as [`WideToken`].
+    /// The token that repeats the run, see [`WideToken`].
     pub token: String,
     /// The last operations of the run.
     pub steps: Vec<WideStep>,
@@ -109,22 +110,23 @@ pub struct WideViolation {
 /// An operation in a random run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WideStep {
-    /// Who.
+    /// The thread.
     pub thread: usize,
-    /// Source file and line.
+    /// The source file and line.
     pub place: String,
-    /// Function, operation and operand.
+    /// The function, the operation and its operand.
     pub operation: String,
-    /// What it read or wrote.
+    /// The value that the operation read or wrote.
     pub effect: String,
 }
 
-/// A run of the schedulers starts afresh after so many, so that any can be had again by making few.
+/// The number of runs after which a scheduler starts again from a new seed, so that a replay repeats
+/// few runs.
 const BATCH: usize = 32;
 
 impl Wide<'_> {
-    /// Makes the runs until one breaks a promise or `limit` is over. `progress` is told now and
-    /// then how many were made.
+    /// Makes runs until one breaks a promise or the time `limit` is reached. Calls `progress` from
+    /// time to time with the number of runs made.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -204,7 +206,7 @@ where
     S: shuttle::scheduler::Scheduler + 'static,
 {
     let mut config = shuttle::Config::new();
-    // How a run went is in the world, which also bounds it; shuttle shall print nothing.
+    // The world records how a run went, and bounds it, so shuttle prints nothing.
     config.failure_persistence = shuttle::FailurePersistence::None;
     config.max_steps = shuttle::MaxSteps::None;
     config.silence_warnings = true;
@@ -218,10 +220,11 @@ where
     shuttle::Runner::new(scheduler, config).run(move || threads.run_threads());
 }
 
-/// Chooses among the threads that the world lets go on, and ends a run that has broken a promise.
+/// A scheduler that chooses among the threads that the world lets go on, and ends a run that has
+/// broken a promise.
 ///
-/// Lock code cannot be unwound. A task that is never scheduled again needs no unwinding: shuttle
-/// discards its stack. That way what the task owns is leaked, once for each violation.
+/// Lock code cannot be unwound. A task that is never scheduled again needs no unwinding, since
+/// shuttle discards its stack. Everything that the task owns is leaked then, once per violation.
 struct Guided<S> {
     inner: S,
     world: Arc<World>,
@@ -234,7 +237,7 @@ impl<S: shuttle::scheduler::Scheduler> shuttle::scheduler::Scheduler for Guided<
             .deadline
             .is_some_and(|deadline| Instant::now() >= deadline);
         if late || self.world.is_broken() {
-            // The random scheduler complains unless it comes to its end.
+            // The random scheduler panics unless it comes to its end.
             while self.inner.new_execution().is_some() {}
             return None;
         }
@@ -258,17 +261,17 @@ impl<S: shuttle::scheduler::Scheduler> shuttle::scheduler::Scheduler for Guided<
     }
 }
 
-/// Which run of which configuration; as text, what `--replay` takes.
+/// A run of a configuration. As text it is the argument of `check wide --replay`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WideToken {
-    /// Which lock, how many threads and so on.
+    /// The lock, the number of threads and so on.
     pub config: Config,
-    /// What the threads did.
+    /// The program of the threads.
     pub program: Program,
-    /// Who went on next.
+    /// The rule by which the next thread is chosen.
     pub scheduler: Scheduler,
     seed: u64,
-    /// Its place in the batch that `seed` makes, from 1.
+    /// The number of the run in the batch of `seed`, from 1.
     run: u32,
 }
 
@@ -278,7 +281,7 @@ pub struct WideToken {
 pub struct WideTokenError;
 
 impl WideToken {
-    /// Makes the run again; `mutation` is not part of the token.
+    /// Repeats the run. `mutation` is not part of the token.
     ///
     /// # Errors
     /// See [`ConfigError`].

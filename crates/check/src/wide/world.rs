@@ -22,20 +22,20 @@ use crate::site::{Kind, Site};
 use crate::trace;
 use crate::violation::Violation;
 
-/// One operation in so many has an interruption before it, where one may come.
+/// Where an interruption may come, it comes before one operation in so many.
 const INTERRUPTION_ODDS: u64 = 32;
-/// Most looks of a bounded wait.
+/// The most polls of a bounded wait.
 const MOST_LOOKS: u64 = 4;
-/// One sleep in so many ends at once.
+/// One park in so many ends at once.
 const EARLY_WAKE_ODDS: u64 = 8;
-/// A run may take so many steps for each acquisition of each thread: it needs far fewer.
+/// The most steps for each acquisition of each thread, far more than a correct lock needs.
 const MOST_STEPS: usize = 20_000;
-/// Steps kept for the report.
+/// The number of steps kept for the report.
 const LOG: usize = 10_000;
-/// Locks that the conformance client nests.
+/// The number of locks that the conformance client nests.
 const DEPTH: usize = 3;
 
-/// Why a run was ended.
+/// The reason why a run was ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Fault {
     Violation(Violation),
@@ -44,7 +44,7 @@ pub(super) enum Fault {
         thread: usize,
         times: u32,
     },
-    /// No end after so many steps.
+    /// The run did not end after so many steps.
     Endless(usize),
 }
 
@@ -80,12 +80,12 @@ impl From<Violation> for Fault {
     }
 }
 
-/// What a thread blocks on.
+/// The event that a blocked thread waits for.
 #[derive(Clone, Copy)]
 enum Wait {
     /// The condition of this operation.
     Condition(Request),
-    /// Somebody to wake it, at this address.
+    /// A wake-up at this address.
     Wake(usize),
 }
 
@@ -93,7 +93,7 @@ enum Wait {
 struct Thread {
     now: Attributes,
     waits: Option<Wait>,
-    /// A store of a mutant that is done after the next operation.
+    /// A store that a mutant performs after the next operation.
     deferred: Option<Request>,
 }
 
@@ -102,13 +102,13 @@ struct Logged {
     thread: usize,
     site: &'static Site,
     address: usize,
-    /// None: an interruption came in before it.
+    /// None: an interruption began.
     value: Option<u64>,
 }
 
-/// What changes in a run.
+/// The part of the world that changes in a run.
 struct Run {
-    /// What was written, by address. The rest is zero, but for nodes: theirs must not be read.
+    /// The bytes that were written, by address. All others are 0, but those of nodes must not be read.
     memory: HashMap<usize, u8>,
     threads: Vec<Thread>,
     steps: usize,
@@ -118,7 +118,7 @@ struct Run {
     all_steps: u64,
 }
 
-/// All that the threads of random runs share.
+/// The state that the threads of random runs share.
 pub(super) struct World {
     config: Config,
     lock: &'static LockType,
@@ -128,17 +128,17 @@ pub(super) struct World {
     run: Mutex<Run>,
 }
 
-/// A random number below `n` that a replay gives again.
+/// A random number below `n`, the same in a replay.
 fn random(n: u64) -> u64 {
     shuttle::rand::thread_rng().next_u64() % n
 }
 
-/// Lets another thread go on, perhaps; sleeping takes no time and gives no priority away.
+/// Lets the scheduler choose another thread. Sleeping takes no time, and keeps the priority.
 fn switch() {
     shuttle::thread::sleep(Duration::ZERO);
 }
 
-/// The first task starts the threads.
+/// The task that starts the threads.
 fn thread_of(task: usize) -> Option<usize> {
     task.checked_sub(1)
 }
@@ -168,12 +168,12 @@ impl World {
         }
     }
 
-    /// Not to be held across a switch.
+    /// Must not be borrowed across a switch of tasks.
     fn run(&self) -> MutexGuard<'_, Run> {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run is about to begin.
+    /// Prepares the world for a run.
     pub(super) fn start(&self) {
         let mut run = self.run();
         run.memory.clear();
@@ -198,7 +198,7 @@ impl World {
         self.run().fault.is_some()
     }
 
-    /// Runs, steps, and what went wrong in the last run.
+    /// The number of runs, the number of steps, and the failure of the last run.
     pub(super) fn outcome(&self) -> (usize, u64, Option<Fault>) {
         let run = self.run();
         (run.all_runs, run.all_steps, run.fault.clone())
@@ -256,7 +256,7 @@ impl World {
         run.fault.is_none().then_some(ready)
     }
 
-    /// The first task of a run.
+    /// Runs the first task of a run.
     pub(super) fn run_threads(self: &Arc<Self>) {
         let threads: Vec<_> = (0..self.config.threads)
             .map(|thread| {
@@ -265,7 +265,7 @@ impl World {
             })
             .collect();
         for thread in threads {
-            // A thread that does not end ends the run.
+            // A run ends when a thread does not.
             _ = thread.join();
         }
         let mut run = self.run();
@@ -318,7 +318,7 @@ impl World {
         }
     }
 
-    /// Ends the run, in which this thread never goes on.
+    /// Ends the run: this thread never goes on.
     fn stop(&self, fault: Fault) -> ! {
         self.run().fault.get_or_insert(fault);
         loop {
@@ -330,7 +330,7 @@ impl World {
         self.mutation.and_then(|m| m.change_of(request))
     }
 
-    /// Lets interruptions come in before an operation.
+    /// Runs the interruptions that come before an operation.
     fn interruptions(&self, thread: usize, site: &'static Site) {
         loop {
             let may_come = {
@@ -370,7 +370,7 @@ impl World {
         }
     }
 
-    /// Does an operation when the scheduler lets it, and when what it waits for has come.
+    /// Performs an operation, once the scheduler lets it and the condition that it waits for holds.
     fn step(&self, thread: usize, asked: Request) -> u64 {
         let site = asked.site;
         let kind = mutation::kind(self.change(&asked), site.kind);
@@ -379,7 +379,7 @@ impl World {
             Some(kind) if kind.waits() => {
                 self.run().threads[thread].waits = Some(Wait::Condition(request));
             }
-            // Gives its turn away between looks, as one who spins should.
+            // A spinning thread yields between polls.
             Some(Kind::AwaitEqualBounded | Kind::AwaitNotEqualBounded) => {
                 for _ in 0..random(MOST_LOOKS) {
                     if self.is_met(&self.run(), &request) {
@@ -392,7 +392,7 @@ impl World {
         }
         let only_looks = site.kind.waits() && kind == Some(Kind::Load);
         if only_looks || kind == Some(Kind::Pause) {
-            // A loop that only looks, or tries, must give others their turn.
+            // A loop that only polls or tries must let other threads run.
             shuttle::thread::yield_now();
         } else {
             switch();
@@ -443,7 +443,7 @@ impl World {
         if late { LATE } else { EARLY }
     }
 
-    /// Wakes some of those parked at the address, any of them.
+    /// Wakes random threads among those parked at the address.
     fn unpark(&self, request: &Request) -> u64 {
         let first = random(self.config.threads as u64) as usize;
         let mut run = self.run();
@@ -462,7 +462,7 @@ impl World {
     }
 
     fn is_met(&self, run: &Run, request: &Request) -> bool {
-        // What must not be read is read and reported at once.
+        // A read of memory that must not be read is reported at once.
         let Some(value) = self.read(run, request) else {
             return true;
         };
@@ -517,7 +517,7 @@ impl World {
         Ok(old)
     }
 
-    /// What is at an address.
+    /// The value at an address.
     fn region(&self, address: usize) -> Option<Region> {
         let lies_in = |base: usize, size: usize| (base..base + size).contains(&address);
         if self.program == Program::Conformance {
@@ -535,7 +535,7 @@ impl World {
         layout::resolve(address, self.config.threads).map(|(region, _)| region)
     }
 
-    /// None: nobody has written it.
+    /// A byte; None: it was never written.
     fn read(&self, run: &Run, request: &Request) -> Option<u64> {
         let size = usize::from(request.site.size);
         let mut bytes = [0; 8];
@@ -586,7 +586,7 @@ impl World {
         }
     }
 
-    /// A lock word that has a tail.
+    /// Checks a lock word that has a tail.
     fn check_word(&self, word: u32) -> Result<(), Violation> {
         match self.config.wrong_piece(self.lock, word, u32::MAX) {
             Some((piece, value)) => Err(Violation::OutOfRange { piece, value }),
@@ -594,7 +594,7 @@ impl World {
         }
     }
 
-    /// Is everything as at first, now that all threads have ended?
+    /// Checks, when all threads have ended, that everything is as it was at the start.
     fn check_end(&self, run: &Run) -> Result<(), Violation> {
         let locks = match self.program {
             Program::Check => layout::LOCKS,
@@ -635,7 +635,7 @@ impl Run {
         u32::from_le_bytes(std::array::from_fn(byte))
     }
 
-    /// What a node holds is lost when its owner is done with it.
+    /// Forgets the contents of a node that its owner no longer uses.
     fn forget(&mut self, node: usize, size: usize, keep: impl Fn(usize) -> bool) {
         for offset in (0..size).filter(|offset| !keep(*offset)) {
             self.memory.remove(&(node + offset));
@@ -643,19 +643,20 @@ impl Run {
     }
 }
 
-/// Is it part of the count in a slot's first node?
+/// Whether an address is in the count of a slot's first node.
 fn is_count(offset: usize, node_size: usize) -> bool {
     let count = hooks::node_layout().count;
     offset < node_size && (count..count + size_of::<u32>()).contains(&offset)
 }
 
-/// Does it say which lock has a NUMA node's queue?
+/// Whether an address is in the field that says which lock has the queue of a NUMA node.
 fn is_waiters(address: usize) -> bool {
     let layout = hooks::node_layout();
     address % layout.size == layout.waiters
 }
 
-/// 0 is what rare things hang on, as one time in 128 in CNA: it comes as often as all else.
+/// A random choice in which 0 is as likely as all other values together. Locks do rare things at 0,
+/// such as one hand-off in 128 in CNA.
 fn choose(n: u64) -> u64 {
     if random(2) == 0 { 0 } else { random(n) }
 }
