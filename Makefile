@@ -34,8 +34,8 @@ SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 PRELOAD_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/preload/*.c))
 PROFILE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/profile/*.c))
-# The tests of the user world. Some do not run under AddressSanitizer: it cannot start threads in the
-# child of a fork (fork) and maps memory that hq counts. Two are too slow under it, and under
+# The tests of the user world. Two do not fit AddressSanitizer: its allocator stays locked in the child
+# of a fork (fork), and it maps memory (hq counts what is mapped). Two are too slow under it, and under
 # UndefinedBehaviorSanitizer, while sanitizers/torture runs the same code.
 UNFIT_address := fork hq conformance slots
 UNFIT_undefined := conformance slots
