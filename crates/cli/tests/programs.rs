@@ -1,5 +1,5 @@
-//! Programs of others, as they are, under every lock that suits any program: they give the same
-//! results as under glibc. `make test` installs them.
+//! Unmodified programs under every lock that suits any program give the same results as under glibc.
+//! `make test` installs the programs.
 
 use std::path::Path;
 use std::thread;
@@ -11,11 +11,11 @@ use lockworks_programs::{
 
 const LOCKWORKS: &str = env!("CARGO_BIN_EXE_lockworks");
 
-/// Taken by who cannot run beside the other: stress-ng's real-time threads may keep every CPU for
-/// most of a second, in which CPython's tests find their timeouts late.
+/// Held by tests that must not run beside each other: stress-ng's real-time threads may keep every CPU
+/// for most of a second, and CPython's tests then miss their timeouts.
 static CPUS: Mutex<()> = Mutex::new(());
 
-/// What a pthread mutex has for the lock.
+/// The bytes of a pthread mutex in which the lock must fit.
 const ROOM: usize = 4;
 
 /// The locks that fit into a mutex and whose waiters sleep.
@@ -78,7 +78,7 @@ fn stress_ng() {
     same_results(&StressNg);
 }
 
-/// These sleep most of the time, so they run at once.
+/// These tests sleep most of the time, so the locks are tested at the same time.
 #[test]
 fn python() {
     let _alone = CPUS.lock();

@@ -1,16 +1,16 @@
-//! Random reads of Debian's leveldb, by a driver of ours: `tests/programs/readrandom.cc`.
+//! Random reads of Debian's leveldb by a driver of this tree, readrandom.cc.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::process::Process;
-use crate::{Outcome, Program, Runner, Size};
+use crate::{LoadOutcome, Program, Runner, Size};
 
 /// The library, by Get.
 pub struct Leveldb;
 
-/// Where `make programs` puts the driver.
+/// The driver, which `make programs` builds.
 fn driver() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/programs/readrandom")
 }
@@ -32,7 +32,7 @@ impl Program for Leveldb {
         size.of(&[4], &[1, 2, 8, 32])
     }
 
-    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
+    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<LoadOutcome> {
         let directory = tempfile::tempdir()?;
         let mut driver = Process::start(
             "readrandom",
@@ -46,7 +46,7 @@ impl Program for Leveldb {
         let (figure, results) = printed
             .split_once(" operations a second\n")
             .with_context(|| format!("readrandom printed something else:\n{printed}"))?;
-        Ok(Outcome {
+        Ok(LoadOutcome {
             results: results.to_string(),
             per_second: figure.parse()?,
         })

@@ -1,7 +1,7 @@
-//! Programs of others, unmodified, with a load: under a lock of ours, or as they are under glibc.
+//! Unmodified programs with a load, under a lock of ours or under glibc.
 //!
-//! What a program must give whatever lock it runs under is the text of [`Outcome::results`]. Tests
-//! compare it, benchmarks [`Outcome::per_second`].
+//! A program must give the same [`LoadOutcome::results`] under every lock, which tests compare.
+//! Benchmarks compare [`LoadOutcome::per_second`].
 
 mod leveldb;
 mod mariadb;
@@ -24,10 +24,10 @@ pub use redis::Redis;
 pub use runner::Runner;
 pub use stress_ng::StressNg;
 
-/// How much a program has to do.
+/// The size of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// A second or two, to see that it works.
+    /// A second or two, to test that the program works.
     Small,
     /// Enough to measure.
     Real,
@@ -42,10 +42,10 @@ impl Size {
     }
 }
 
-/// What came of a program and its load.
+/// What a load came to.
 #[derive(Debug)]
-pub struct Outcome {
-    /// What was done, and the state that it left: the same under every lock.
+pub struct LoadOutcome {
+    /// What was done and the state that it left. It is the same under every lock.
     pub results: String,
     /// Operations a second.
     pub per_second: f64,
@@ -53,22 +53,22 @@ pub struct Outcome {
 
 /// A program that can be loaded.
 pub trait Program: Sync {
-    /// Its name, as tables have it.
+    /// Its name in tables.
     fn name(&self) -> &'static str;
 
-    /// What an operation is.
+    /// What counts as an operation.
     fn operation(&self) -> &'static str;
 
-    /// Commands that must be there; paths are those of this tree.
+    /// The commands that it needs. Paths are of files that this tree builds.
     fn needs(&self) -> Vec<PathBuf>;
 
-    /// By how many clients or threads it is loaded, one after the other.
+    /// The numbers of clients or threads to load it with, one after the other.
     fn clients(&self, size: Size) -> &'static [usize];
 
-    /// Starts it, loads it, stops it. An error says what failed, with the end of what was printed.
-    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome>;
+    /// Starts it, loads it and stops it. An error has the end of what the program printed.
+    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<LoadOutcome>;
 
-    /// The commands that are not there.
+    /// The commands that it needs and that are not installed.
     fn missing(&self) -> Vec<PathBuf> {
         let mut needs = self.needs();
         needs.retain(|command| which::which(command).is_err());
@@ -76,5 +76,5 @@ pub trait Program: Sync {
     }
 }
 
-/// Those that can be measured.
+/// The programs that can be measured.
 pub const MEASURED: [&dyn Program; 5] = [&Memcached, &Leveldb, &Redis, &Mariadb, &StressNg];

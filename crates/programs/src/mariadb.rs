@@ -1,4 +1,4 @@
-//! MariaDB under mariadb-slap: clients that count in the same few rows, and add others.
+//! MariaDB under mariadb-slap, whose clients count in the same few rows and add others.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,9 +6,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::process::{Process, command, output};
-use crate::{Outcome, Program, Runner, Size};
+use crate::{LoadOutcome, Program, Runner, Size};
 
-/// The server, by update, insert and select.
+/// The server, loaded with update, insert and select.
 pub struct Mariadb;
 
 const CREATE: &str = "\
@@ -53,7 +53,7 @@ impl Program for Mariadb {
         size.of(&[8], &[8, 32])
     }
 
-    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
+    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<LoadOutcome> {
         let directory = tempfile::tempdir()?;
         let mut install = command("mariadb-install-db");
         output(
@@ -97,7 +97,7 @@ impl Program for Mariadb {
             .split_once("Average number of seconds to run all queries: ")
             .and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok())
             .with_context(|| format!("mariadb-slap printed something else:\n{load}"))?;
-        Ok(Outcome {
+        Ok(LoadOutcome {
             results,
             per_second: f64::from(operations) / seconds,
         })
@@ -108,7 +108,7 @@ fn socket(directory: &Path) -> String {
     format!("--socket={}/socket", directory.display())
 }
 
-/// Those of whoever makes or serves a data directory.
+/// The options of the commands that make or serve a data directory.
 fn options<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
     command
         .arg("--no-defaults")

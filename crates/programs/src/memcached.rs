@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::process::{Process, command, output};
-use crate::{Outcome, Program, Runner, Size};
+use crate::{LoadOutcome, Program, Runner, Size};
 
-/// The cache, by get and set.
+/// The cache, loaded with get and set.
 pub struct Memcached;
 
-/// Of the load: these must be the same under every lock.
+/// The counts of the load that must be the same under every lock.
 const COUNTS: [&str; 5] = [
     "cmd_get",
     "cmd_set",
@@ -20,7 +20,7 @@ const COUNTS: [&str; 5] = [
     "verify_failed",
 ];
 
-/// So of the server's statistics.
+/// The statistics of the server that must be the same under every lock.
 const STATISTICS: [&str; 5] = ["get_hits", "get_misses", "curr_items", "evictions", "bytes"];
 
 impl Program for Memcached {
@@ -42,7 +42,7 @@ impl Program for Memcached {
         size.of(&[16], &[4, 16, 64])
     }
 
-    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
+    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<LoadOutcome> {
         let directory = tempfile::tempdir()?;
         let said = directory.path().join("port");
         let mut server = Process::start(
@@ -80,14 +80,14 @@ impl Program for Memcached {
             .and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok())
             .with_context(|| format!("memcaslap gave no TPS:\n{load}"))?;
         let results = [lines(&load, &COUNTS), lines(&statistics, &STATISTICS)].concat();
-        Ok(Outcome {
+        Ok(LoadOutcome {
             results,
             per_second,
         })
     }
 }
 
-/// The lines `key: value` of these keys.
+/// The lines `key: value` that have one of these keys.
 fn lines(text: &str, keys: &[&str]) -> String {
     let of = |line: &&str| keys.iter().any(|key| line.split(':').next() == Some(key));
     let lines = text.lines().map(str::trim).filter(of);

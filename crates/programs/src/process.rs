@@ -1,4 +1,4 @@
-//! A process that is watched: its output is kept, and neither it nor what it starts outlives us.
+//! A watched process: its output is kept, and neither it nor its children outlive this process.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -11,16 +11,16 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// Whatever takes so long hangs.
+/// A process that takes this long hangs.
 const WATCHDOG: Duration = Duration::from_secs(300);
 
-/// How often is looked whether something has come to be.
+/// The time between two polls for an answer or an end.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Lines of a failure's output that are shown.
+/// How many lines of a failed process's output are shown.
 const SHOWN: usize = 20;
 
-/// A command that the system ends if the thread that started it is gone.
+/// A command that the kernel kills when the thread that started it is gone.
 pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
@@ -28,7 +28,7 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// A process that runs, leader of a process group of its own.
+/// A running process, the leader of its own process group.
 pub struct Process {
     child: Child,
     name: String,
@@ -36,7 +36,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it; `name` is for messages.
+    /// Starts a process. Messages call it `name`.
     pub fn start(name: &str, command: &mut Command) -> Result<Self> {
         let output = tempfile::tempdir()?;
         let child = command
@@ -52,17 +52,17 @@ impl Process {
         })
     }
 
-    /// Its number.
+    /// The number of the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has printed so far.
+    /// Its standard output so far.
     pub fn stdout(&self) -> String {
         self.printed("stdout")
     }
 
-    /// What it has printed so far on standard error.
+    /// Its standard error so far.
     pub fn stderr(&self) -> String {
         self.printed("stderr")
     }
@@ -72,7 +72,7 @@ impl Process {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Waits until it answers.
+    /// Waits until `answers` is true.
     pub fn wait_until(&mut self, mut answers: impl FnMut() -> bool) -> Result<()> {
         let start = Instant::now();
         while !answers() {
@@ -89,7 +89,7 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until it ends, which it must with success, and gives what it has printed.
+    /// Waits until the process ends and returns its standard output. Fails if it fails.
     pub fn finish(&mut self) -> Result<String> {
         let status = self.wait()?;
         ensure!(
@@ -101,7 +101,7 @@ impl Process {
         Ok(self.stdout())
     }
 
-    /// Asks it to end, which it must.
+    /// Asks the process to end and waits until it has. Fails if it fails.
     pub fn terminate(&mut self) -> Result<()> {
         killpg(self.group(), Signal::SIGTERM)?;
         self.finish().map(drop)
@@ -121,7 +121,7 @@ impl Process {
     fn check(&self, start: Instant) -> Result<()> {
         ensure!(
             start.elapsed() < WATCHDOG,
-            "{} hangs: nothing for {} s{}",
+            "{} hangs: no answer and no end within {} s{}",
             self.name,
             WATCHDOG.as_secs(),
             self.tail()
@@ -148,7 +148,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a command to its end, which must be success, and gives what it has printed.
+/// Runs a command to its end and returns its standard output. Fails if it fails.
 pub fn output(name: &str, command: &mut Command) -> Result<String> {
     Process::start(name, command)?.finish()
 }

@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 
 use crate::process::Process;
-use crate::{Outcome, Program, Runner, Size};
+use crate::{LoadOutcome, Program, Runner, Size};
 
-/// Debian's interpreter and what it has of its test suite.
+/// Debian's interpreter, with the part of its test suite that Debian ships.
 pub struct Python;
 
-/// Its tests read all that is printed on standard error, so we ask the library which lock serves.
-/// Some of them interrupt themselves, which a shell has us ignore that starts us in the background.
+/// Runs the tests, after it has asked the library which lock serves: tests read everything that is
+/// printed on standard error, so the library must not say it there.
+///
+/// Some tests interrupt themselves. A shell has its background processes ignore that, so the handler is
+/// set again.
 const SCRIPT: &str = "\
 import ctypes, runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -41,7 +44,7 @@ impl Program for Python {
         size.of(&[1], &[1])
     }
 
-    fn run(&self, runner: &Runner, _clients: usize, _size: Size) -> Result<Outcome> {
+    fn run(&self, runner: &Runner, _clients: usize, _size: Size) -> Result<LoadOutcome> {
         let directory = tempfile::tempdir()?;
         let mut process = Process::start(
             "python3 -m test",
@@ -62,22 +65,22 @@ impl Program for Python {
     }
 }
 
-/// Of a summary of each file: `Ran 24 tests in 0.693s`, an empty line, and `OK (skipped=1)`.
-fn outcome(printed: &str) -> Result<Outcome> {
+/// The outcome by the summary of each file: `Ran 24 tests in 0.693s`, an empty line, `OK (skipped=1)`.
+fn outcome(printed: &str) -> Result<LoadOutcome> {
     let (mut results, mut all, mut seconds) = (String::new(), 0.0, 0.0);
     for summary in printed.split("\nRan ").skip(1) {
         let mut lines = summary.lines();
         let (tests, time) = lines
             .next()
             .and_then(|line| line.split_once(" tests in "))
-            .context("a summary of something else")?;
+            .context("python3 -m test printed another summary")?;
         let verdict = lines.nth(1).unwrap_or_default();
         results += &format!("{tests} tests: {verdict}\n");
         all += tests.parse::<f64>()?;
         seconds += time.trim_end_matches('s').parse::<f64>()?;
     }
     ensure!(all > 0.0, "python3 -m test has no tests:\n{printed}");
-    Ok(Outcome {
+    Ok(LoadOutcome {
         results,
         per_second: all / seconds,
     })

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::process::{Process, command, output};
-use crate::{Outcome, Program, Runner, Size};
+use crate::{LoadOutcome, Program, Runner, Size};
 
-/// The server, by set, get, incr and lpush.
+/// The server, loaded with set, get, incr and lpush.
 pub struct Redis;
 
-/// The load counts in keys with that prefix.
+/// The sum of the keys that the load counts in.
 const SUM: &str = "local sum = 0
 for _, key in ipairs(redis.call('keys', 'counter:*')) do sum = sum + redis.call('get', key) end
 return sum";
@@ -34,7 +34,7 @@ impl Program for Redis {
         size.of(&[20], &[50])
     }
 
-    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
+    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<LoadOutcome> {
         let directory = tempfile::tempdir()?;
         let socket = directory.path().join("socket");
         let mut server = Process::start(
@@ -72,7 +72,7 @@ impl Program for Redis {
             saved_by_a_child(&mut server, &socket)?,
         );
         server.terminate()?;
-        Ok(Outcome {
+        Ok(LoadOutcome {
             results,
             per_second: per_second(&load)
                 .with_context(|| format!("redis-benchmark printed something else:\n{load}"))?,
@@ -93,7 +93,7 @@ fn value<'a>(statistics: &'a str, key: &str) -> Result<&'a str> {
         .with_context(|| format!("redis has no {key}"))
 }
 
-/// What comes of a fork of the server, in which the other threads are not.
+/// Has a child of the server save the data. A fork has only one of the server's threads.
 fn saved_by_a_child(server: &mut Process, socket: &Path) -> Result<String> {
     ask(socket, &["bgsave"])?;
     let mut state = String::new();
@@ -105,7 +105,8 @@ fn saved_by_a_child(server: &mut Process, socket: &Path) -> Result<String> {
     Ok(format!("saved {status}\n"))
 }
 
-/// Of all tests together, each of which has a line `"name","rate",...` and as many operations.
+/// The rate of all tests together. Each has a line `"name","rate",...` and as many operations as the
+/// others.
 fn per_second(load: &str) -> Option<f64> {
     let rates = load.lines().skip(1).map(|line| {
         let rate = line.split(',').nth(1)?.trim_matches('"');

@@ -1,4 +1,4 @@
-//! Under which lock a program runs, and the proof of it.
+//! The lock that a program runs under, and the proof that it does.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,12 +8,12 @@ use anyhow::{Result, ensure};
 
 use crate::process::{self, Process};
 
-/// What is in a program's mutexes.
+/// Runs programs under a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Runner<'a> {
     /// The `lockworks` command.
     pub lockworks: &'a Path,
-    /// A lock of ours; None: the program is left to glibc.
+    /// The lock of ours. None: glibc's own.
     pub lock: Option<&'a str>,
 }
 
@@ -23,7 +23,7 @@ impl Runner<'_> {
         self.lock.unwrap_or("glibc")
     }
 
-    /// The program, under the lock; it says so on standard error.
+    /// A command that runs the program under the lock and says so on standard error.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = match self.lock {
             None => process::command(program),
@@ -38,7 +38,7 @@ impl Runner<'_> {
         command
     }
 
-    /// Was it this lock that served the process?
+    /// Fails if another lock served the process.
     pub(crate) fn check(&self, process: &Process) -> Result<()> {
         let said = process.stderr();
         let said = said.lines().find(|line| line.starts_with("lockworks: "));
@@ -47,7 +47,7 @@ impl Runner<'_> {
             .map(|lock| format!("lockworks: '{lock}' serves process {}", process.id()));
         ensure!(
             said == expected.as_deref(),
-            "expected {expected:?} of the program, which said {said:?}"
+            "the program should have printed {expected:?}, and printed {said:?}"
         );
         Ok(())
     }

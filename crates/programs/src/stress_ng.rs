@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 
 use crate::process::Process;
-use crate::{Outcome, Program, Runner, Size};
+use crate::{LoadOutcome, Program, Runner, Size};
 
-/// Its stressors `mutex`, whose threads change their priorities, and `pthread`, whose threads wait
-/// for a condition variable.
+/// Two stressors: threads of `mutex` change their priorities, threads of `pthread` wait for a condition
+/// variable.
 pub struct StressNg;
 
 impl Program for StressNg {
@@ -28,18 +28,18 @@ impl Program for StressNg {
         size.of(&[2], &[2])
     }
 
-    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<Outcome> {
+    fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<LoadOutcome> {
         let per_second = stress(runner, "mutex", clients, size, &[])?;
         stress(runner, "pthread", clients, size, &["--pthread-max", "32"])?;
-        Ok(Outcome {
+        Ok(LoadOutcome {
             results: "verified\n".to_string(),
             per_second,
         })
     }
 }
 
-/// Runs one stressor; gives its operations a second. By time: instances that start when others have
-/// made all the operations call that a failure.
+/// Runs one stressor for a time and returns its operations a second. A number of operations would not
+/// do: an instance that starts after the others have made them all reports a failure.
 fn stress(
     runner: &Runner,
     stressor: &str,
@@ -70,7 +70,7 @@ fn stress(
             let done: f64 = figures.next()?.parse().ok()?;
             Some((done, figures.nth(3)?.parse().ok()?))
         })
-        .with_context(|| format!("stress-ng has no metrics of {stressor}:\n{printed}"))?;
+        .with_context(|| format!("stress-ng printed no metrics of {stressor}:\n{printed}"))?;
     let (done, per_second) = figures;
     ensure!(done > 0.0, "stress-ng's {stressor} made no operations");
     ensure!(
