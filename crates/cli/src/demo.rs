@@ -10,18 +10,19 @@ use lockworks_experiments::PublishedTable;
 use lockworks_sim::{Placement, Scenario, Settings};
 use serde::Serialize;
 
+use crate::figures::scaled;
 use crate::output;
 use crate::plot::{self, Panel, Point, Series};
 use crate::published;
 use crate::sim;
-use crate::torture::{self, Host, Pin, Plan, Preset, Results, Subject, Workload, scaled};
+use crate::torture::{self, Contender, Host, Pin, Preset, TorturePlan, TortureResults, Workload};
 
 /// Which lock should I use? Measures all on this machine, simulates them on one with four sockets.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Measures every lock here as `lockworks torture` does, simulates them all on the machine of the
-published table cna_locktorture as `lockworks sim` does, draws both with what was published, and
-ends with two sentences of advice computed from these figures. About a minute on a small machine.
+Measures every lock here as `lockworks torture` does, simulates them all on the machine of the \
+published table cna_locktorture as `lockworks sim` does, draws both with what was published, and \
+ends with two sentences of advice computed from these figures. About a minute on a small machine. \
 Writes, besides the tables:
   DIR/torture.json, DIR/sim.json  all figures
   DIR/figure.svg, DIR/figure.png  throughput and fairness against threads
@@ -80,11 +81,11 @@ fn write(args: &Args, name: &str, value: &impl Serialize) -> Result<()> {
     output::write_file(&args.output.join(name), output::json(value)?.as_bytes())
 }
 
-fn measure() -> Result<Results> {
-    let subjects: Vec<Subject> = Subject::usual().collect();
-    torture::run_with_bar(&Plan {
-        reference: torture::usual_reference(&subjects),
-        subjects,
+fn measure() -> Result<TortureResults> {
+    let contenders: Vec<Contender> = Contender::usual().collect();
+    torture::run(&TorturePlan {
+        reference: torture::usual_reference(&contenders),
+        contenders,
         threads: torture::usual_threads(Host::look()?.cpus),
         duration: Duration::from_millis(300),
         rounds: 3,
@@ -159,7 +160,7 @@ fn names<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names
 }
 
-fn measured_panel(results: &Results) -> Panel {
+fn measured_panel(results: &TortureResults) -> Panel {
     let series = |lock: &str| Series {
         name: lock.to_owned(),
         points: results
@@ -247,7 +248,7 @@ fn published_panel(experiment: &PublishedTable) -> Panel {
 }
 
 /// What the measurements say about this machine, in a sentence.
-fn advice_here(results: &Results) -> String {
+fn advice_here(results: &TortureResults) -> String {
     let cpus = results.machine.cpus;
     let most = results
         .rows
@@ -262,8 +263,8 @@ fn advice_here(results: &Results) -> String {
             .find(|row| row.lock == lock && row.threads == threads)
             .map_or(0.0, |row| row.operations_per_second)
     };
-    let locks: Vec<Subject> = Subject::usual().collect();
-    let best = |threads: usize, of: &dyn Fn(&Subject) -> bool| {
+    let locks: Vec<Contender> = Contender::usual().collect();
+    let best = |threads: usize, of: &dyn Fn(&Contender) -> bool| {
         locks
             .iter()
             .filter(|lock| of(lock))
@@ -279,12 +280,12 @@ fn advice_here(results: &Results) -> String {
         .max()
         .unwrap_or(1);
     // With one node, CNA is the queued spinlock.
-    let alike = |lock: &Subject| {
-        results.machine.nodes < 2 && matches!(lock, Subject::Lock(l) if l.is_numa_aware())
+    let alike = |lock: &Contender| {
+        results.machine.nodes < 2 && matches!(lock, Contender::Lock(l) if l.is_numa_aware())
     };
-    let sleeps = |lock: &Subject| match lock {
-        Subject::Lock(lock) => !lock.spins(),
-        Subject::Peer(_) => lock.name() == "pthread_mutex",
+    let sleeps = |lock: &Contender| match lock {
+        Contender::Lock(lock) => !lock.spins(),
+        Contender::Peer(_) => lock.name() == "pthread_mutex",
     };
     let queued = best(within, &|lock| lock.collapses() && !alike(lock));
     let barging = best(within, &|lock| !lock.collapses() && !sleeps(lock));

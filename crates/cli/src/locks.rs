@@ -1,4 +1,4 @@
-//! `lockworks locks`: what locks and lockrefs there are.
+//! `lockworks locks`: the locks and lockrefs of the library.
 
 use std::process::ExitCode;
 
@@ -6,18 +6,18 @@ use anyhow::Result;
 use lockworks::{LockType, LockrefType};
 use serde::Serialize;
 
-use crate::{names, output};
+use crate::{names, output, terminal};
 
-/// List the locks and lockrefs, or say what is known about one.
+/// List the locks and lockrefs, or describe one.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   lockworks locks              a table of all
-  lockworks locks hq           one in detail, with its tunables
-  lockworks locks lockref-hq   that lock with a count of references beside it
+  lockworks locks hq           one lock in detail, with its tunables
+  lockworks locks lockref-hq   that lock with a count of references
   lockworks locks --json       all, for programs")]
-pub struct Args {
-    /// Only this one, in detail
+pub struct LocksArgs {
+    /// The lock or lockref to describe in detail
     name: Option<String>,
     /// Give JSON: one object for NAME, else an array
     #[arg(long)]
@@ -36,16 +36,16 @@ Lockrefs are for programs and for `lockworks check`. The other commands take loc
 
 #[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum DescribedKind {
     Lock,
     /// A lock with a count of references.
     Lockref,
 }
 
 #[derive(Serialize)]
-struct Description {
+struct LockDescription {
     name: &'static str,
-    kind: Kind,
+    kind: DescribedKind,
     bytes: usize,
     node_bytes: usize,
     order: &'static str,
@@ -55,12 +55,12 @@ struct Description {
     broken: bool,
     /// The first four bytes of an unlocked lock; the others are 0.
     unlocked: u32,
-    /// What can be set of it alone, by name.
-    tunables: Vec<Tunable>,
+    /// The tunables of this lock alone.
+    tunables: Vec<TunableDescription>,
 }
 
 #[derive(Serialize)]
-struct Tunable {
+struct TunableDescription {
     name: &'static str,
     default: u64,
     kernel_default: u64,
@@ -69,7 +69,7 @@ struct Tunable {
     meaning: &'static str,
 }
 
-impl Tunable {
+impl TunableDescription {
     fn of(tunable: &lockworks::Tunable) -> Self {
         Self {
             name: tunable.name,
@@ -82,11 +82,11 @@ impl Tunable {
     }
 }
 
-impl Description {
+impl LockDescription {
     fn of(lock: &LockType) -> Self {
         Self {
             name: lock.name(),
-            kind: Kind::Lock,
+            kind: DescribedKind::Lock,
             bytes: lock.size(),
             node_bytes: lock.node_size(),
             order: match lock {
@@ -112,7 +112,7 @@ impl Description {
         let lock = lockref.lock();
         Self {
             name: lockref.name(),
-            kind: Kind::Lockref,
+            kind: DescribedKind::Lockref,
             bytes: LockrefType::SIZE,
             summary: format!("{} and a count of references in one word", lock.name()),
             origin: "lockref of Linux 3.12",
@@ -121,8 +121,8 @@ impl Description {
     }
 }
 
-/// Those whose names begin with the lock's, which in the published series is `hqlock` for HQ.
-fn tunables_of(lock: &str) -> Vec<Tunable> {
+/// The tunables whose names begin with the lock's. HQ's begin with `hqlock`, as in its published series.
+fn tunables_of(lock: &str) -> Vec<TunableDescription> {
     let family = if lock == "hq" { "hqlock" } else { lock };
     let all = lockworks::Tunable::all().iter();
     all.filter(|tunable| {
@@ -131,20 +131,22 @@ fn tunables_of(lock: &str) -> Vec<Tunable> {
             .split_once('_')
             .is_some_and(|(first, _)| first == family)
     })
-    .map(Tunable::of)
+    .map(TunableDescription::of)
     .collect()
 }
 
-fn descriptions() -> Vec<Description> {
-    let locks = lockworks::lock_types().iter().map(|l| Description::of(l));
+fn descriptions() -> Vec<LockDescription> {
+    let locks = lockworks::lock_types()
+        .iter()
+        .map(|l| LockDescription::of(l));
     let lockrefs = lockworks::lockref_types().iter();
     locks
-        .chain(lockrefs.map(|l| Description::of_lockref(l)))
+        .chain(lockrefs.map(|l| LockDescription::of_lockref(l)))
         .collect()
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &LocksArgs) -> Result<ExitCode> {
     let all = descriptions();
     let text = match &args.name {
         Some(name) => {
@@ -165,7 +167,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(locks: &[Description]) -> String {
+fn table(locks: &[LockDescription]) -> String {
     let mut table = output::table(&["lock", "bytes", "order", "waiting", "summary", "origin"]);
     for lock in locks {
         table.add_row([
@@ -177,13 +179,16 @@ fn table(locks: &[Description]) -> String {
             lock.origin.to_owned(),
         ]);
     }
-    let prose = output::prose(&format!("{LOCKREFS}\n\n{COLLAPSE}"));
+    let prose = terminal::prose(&format!("{LOCKREFS}\n\n{COLLAPSE}"));
     format!("{table}\n\n{prose}\n")
 }
 
-fn detail(lock: &Description) -> String {
+fn detail(lock: &LockDescription) -> String {
     let mut text = format!("{}: {}\n\n", lock.name, marked_summary(lock));
-    let mut line = |what: &str, is: &str| text.push_str(&format!("  {what:<9} {is}\n"));
+    let mut line = |term: &str, meaning: &str| {
+        let line = terminal::definition(&format!("  {term:<9} "), meaning);
+        text.push_str(&format!("{line}\n"));
+    };
     line(
         "size",
         &match lock.unlocked {
@@ -204,11 +209,11 @@ fn detail(lock: &Description) -> String {
     if !lock.tunables.is_empty() {
         text.push_str(&tunables(&lock.tunables));
     }
-    if lock.kind == Kind::Lockref {
-        text.push_str(&format!("\n{}\n", output::prose(LOCKREFS)));
+    if lock.kind == DescribedKind::Lockref {
+        text.push_str(&format!("\n{}\n", terminal::prose(LOCKREFS)));
     }
     if lock.waiting == "spins" && lock.order != "unfair" {
-        text.push_str(&format!("\n{}\n", output::prose(COLLAPSE)));
+        text.push_str(&format!("\n{}\n", terminal::prose(COLLAPSE)));
     }
     text
 }
@@ -219,7 +224,7 @@ Set a tunable with --tune NAME=VALUE, with lw_set_tunable() in a program, or in 
 LOCKWORKS_NAME=VALUE, the name in capitals. `lockworks sim` and `lockworks check` use the defaults in \
 kernels.";
 
-fn tunables(tunables: &[Tunable]) -> String {
+fn tunables(tunables: &[TunableDescription]) -> String {
     let mut table = output::table(&["tunable", "default", "in kernels", "range", "meaning"]);
     for tunable in tunables {
         table.add_row([
@@ -233,10 +238,10 @@ fn tunables(tunables: &[Tunable]) -> String {
             tunable.meaning.to_owned(),
         ]);
     }
-    format!("\n{table}\n\n{}\n", output::prose(HOW_TO_SET))
+    format!("\n{table}\n\n{}\n", terminal::prose(HOW_TO_SET))
 }
 
-fn marked_summary(lock: &Description) -> String {
+fn marked_summary(lock: &LockDescription) -> String {
     match lock.broken {
         true => format!("BROKEN: {}", lock.summary),
         false => lock.summary.clone(),

@@ -12,13 +12,12 @@ use crate::output::{Destination, table};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  lockworks machines                        the machines that can be simulated
-  lockworks machines epyc-9654-nps4         its topology and values, with their sources
-  lockworks machines this -o here.toml      measure this machine, which takes up to a minute;
-                                            nothing else should run meanwhile
+  lockworks machines                     the machines that can be simulated
+  lockworks machines epyc-9654-nps4      its topology and values, with sources
+  lockworks machines this -o here.toml   measure this machine
 
-A file that `this` has written can be edited, and given wherever a machine is named. The place where
-requests for a cache line are ordered (`directory`) cannot be measured. It is set by the CPU's
+`this` takes up to a minute; nothing else should run meanwhile. A file that `this` has written can be edited, and given wherever a machine is named. The place where \
+requests for a cache line are ordered (`directory`) cannot be measured. It is set by the CPU's \
 vendor.")]
 pub struct Args {
     /// A machine from the list, a TOML file, or `this` to measure the machine it runs on

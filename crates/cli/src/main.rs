@@ -3,7 +3,9 @@
 mod check;
 mod compare;
 mod demo;
+mod figures;
 mod fit;
+mod interruption;
 mod kernel;
 mod locks;
 mod machines;
@@ -11,63 +13,98 @@ mod names;
 mod new;
 mod output;
 mod plot;
+mod preload;
 mod profile;
 mod program;
 mod published;
 mod reproduce;
 mod run;
 mod sim;
+mod statistics;
 mod table;
+mod terminal;
 mod torture;
+mod turns;
+mod usage;
+mod waiters;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Result;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand as MissingSubcommand;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use itertools::Itertools;
 
 /// Scalable NUMA-aware locks: run, compare, simulate and check them.
 #[derive(Parser)]
-#[command(
-    name = "lockworks",
-    version,
-    after_help = "Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit\n\
-                  before it was complete, 130 interrupted; those of `run` and `profile` are their program's.\n\
-                  Colours and progress bars show on terminals only; NO_COLOR=1 turns colours off."
-)]
+#[command(name = "lockworks", version, after_help = HELP)]
 struct Cli {
+    /// Say on standard error what is run, where files are and how long it takes
+    #[arg(long, global = true)]
+    verbose: bool,
+
     #[command(subcommand)]
     command: Command,
 }
 
+const HELP: &str = "\
+Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit before \
+it was complete, 130 interrupted. `run` and `profile` end with the status of their program.
+
+Colours and progress bars appear on terminals only; NO_COLOR=1 turns colours off.
+
+Examples:
+  lockworks run -- redis-server --io-threads 4
+  lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
+  lockworks check --lock cna --threads 3 --nodes 2
+  lockworks --verbose machines this -o here.toml";
+
 #[derive(Subcommand)]
 enum Command {
-    Torture(torture::Args),
-    Locks(locks::Args),
+    Torture(torture::TortureArgs),
+    Locks(locks::LocksArgs),
     Machines(machines::Args),
     Check(Box<check::Args>),
     Kernel(kernel::Args),
     Sim(sim::Args),
     Reproduce(reproduce::Args),
-    Run(run::Args),
-    Compare(compare::Args),
-    Profile(profile::Args),
+    Run(run::RunArgs),
+    Compare(compare::CompareArgs),
+    Profile(profile::ProfileArgs),
     Fit(fit::Args),
     Demo(demo::Args),
     New(new::Args),
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut command = usage::with_negative_numbers(Cli::command());
+    let parsed = command.try_get_matches_from_mut(&arguments);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && error.kind() != MissingSubcommand => {
-            eprintln!("lockworks: {}", in_one_line(&error));
+            let message = usage::message(&error, &command, &arguments[1..]);
+            eprintln!("lockworks: {message}");
             return ExitCode::from(2);
         }
         Err(help) => help.exit(),
     };
-    match run(&cli.command) {
+    if cli.verbose {
+        log_to_standard_error();
+    }
+    let begin = Instant::now();
+    let words = arguments
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .join(" ");
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(command = words, version, "begins");
+    let result = run(&cli.command);
+    tracing::info!(seconds = begin.elapsed().as_secs_f64(), "ends");
+    match result {
         Ok(code) => code,
         Err(error) => {
             eprintln!("lockworks: {error:#}");
@@ -77,13 +114,22 @@ fn main() -> ExitCode {
     }
 }
 
+fn log_to_standard_error() {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::DEBUG)
+        .with_timer(tracing_subscriber::fmt::time::uptime())
+        .with_target(false)
+        .init();
+}
+
 fn run(command: &Command) -> Result<ExitCode> {
     ctrlc::set_handler(|| {
         if std::io::stderr().is_terminal() {
             eprintln!();
         }
         lockworks_kernel::lab::children::stop_all();
-        output::exit_between_files(130);
+        interruption::exit_between_files(130);
     })?;
     match command {
         Command::Torture(args) => torture::command(args),
@@ -102,18 +148,57 @@ fn run(command: &Command) -> Result<ExitCode> {
     }
 }
 
-/// What is wrong and any tip, without the usage that follows.
-fn in_one_line(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let said: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
-        .filter(|line| !line.is_empty())
-        .map(|line| {
-            line.trim_start_matches("error: ")
-                .trim_start_matches("tip: ")
-        })
-        .collect();
-    format!("{}; see --help", said.join("; ").replace(":; ", ": "))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every subcommand that does something, with the words that call it.
+    fn subcommands(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
+        let path = format!("{path} {}", command.get_name()).trim().to_owned();
+        if !command.has_subcommands() {
+            return vec![(path, command.clone())];
+        }
+        let below = command.get_subcommands();
+        below.flat_map(|below| subcommands(below, &path)).collect()
+    }
+
+    #[test]
+    fn every_subcommand_has_examples() {
+        let mut without = Vec::new();
+        for (path, command) in subcommands(&Cli::command(), "") {
+            let help = command.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let examples = help.lines().skip_while(|line| !line.starts_with("Example"));
+            let examples = examples.skip(1).take_while(|line| line.starts_with(' '));
+            if !examples.clone().any(|example| example.contains(&path)) {
+                without.push(path);
+            }
+            for example in examples {
+                assert!(example.len() <= 80, "wraps on a terminal: {example}");
+            }
+        }
+        assert!(without.is_empty(), "no example: {}", without.join(", "));
+    }
+
+    /// clap wraps help at the width of the terminal. Lines that were wrapped by hand wrap again there,
+    /// and leave single words on lines of their own.
+    #[test]
+    fn help_is_wrapped_by_clap_alone() {
+        let mut wrapped = Vec::new();
+        for (path, command) in subcommands(&Cli::command(), "") {
+            let help = command.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let indented = |line: &str| line.starts_with(' ');
+            for (line, next) in help.lines().zip(help.lines().skip(1)) {
+                let goes_on = !line.is_empty() && !indented(line);
+                let example_goes_on = line.ends_with('\\');
+                if goes_on && !next.is_empty() && !indented(next)
+                    || next.starts_with("   ") && !example_goes_on
+                {
+                    wrapped.push(format!("{path}: {next}"));
+                }
+            }
+        }
+        assert!(wrapped.is_empty(), "{}", wrapped.join("\n"));
+    }
 }

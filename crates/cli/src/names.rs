@@ -1,13 +1,11 @@
-//! Names given on the command line that nothing goes by.
+//! Names on the command line that nothing has.
 
 use itertools::Itertools;
 use lockworks::{Setting, SettingError, Tunable};
+use lockworks_machine::description::nearest;
 
-/// How alike a name must be to what was given for it to be what was meant.
-const ALIKE: f64 = 0.8;
-
-/// The candidate that was meant, if that can be told: the same but for the way it is written, the
-/// only one with these letters in it, one that this is a longer name of, or the most alike.
+/// The candidate that was probably meant: the same name written otherwise, the only one that has these
+/// letters in it, the longest one that the given name begins with, or the most similar.
 fn meant<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let plain = |name: &str| {
         let name = name.to_lowercase().replace('-', "_");
@@ -24,21 +22,17 @@ fn meant<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let shorter = sound
         .clone()
         .filter(|name| name.len() >= 2 && given.starts_with(&plain(name)));
-    let alike = sound
-        .clone()
-        .map(|name| (strsim::jaro_winkler(&given, &plain(name)), name))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let alike = nearest(&given, sound.clone());
     sound
         .clone()
         .find(|name| plain(name) == given)
         .or_else(|| longer.exactly_one().ok())
         .or_else(|| shorter.max_by_key(|name| name.len()))
-        .or(alike.map(|(_, name)| name))
+        .or(alike)
 }
 
-/// The error for a name that is none of the candidates: with the nearest of them, or else all; if a
-/// lock was wanted and it is a lockref, with what takes those.
+/// The error for a name that is none of the candidates. It has the nearest of them, or all if none is
+/// near, or the command that takes a lockref.
 pub fn unknown<'a>(
     kind: &str,
     given: &str,
@@ -59,7 +53,7 @@ pub fn unknown<'a>(
     }
 }
 
-/// The one of `all` that goes by this name.
+/// The one of `all` that has this name.
 pub fn by_name<T: Copy>(
     kind: &str,
     given: &str,
@@ -73,7 +67,7 @@ pub fn by_name<T: Copy>(
         .ok_or_else(|| unknown(kind, given, all.iter().map(|one| name(*one))))
 }
 
-/// A setting of a tunable, as an option gives it.
+/// The setting of a tunable that an option gives.
 pub fn setting(text: &str) -> anyhow::Result<Setting> {
     text.parse().map_err(|error| match error {
         SettingError::Unknown(name) => {

@@ -1,17 +1,13 @@
-//! Where results go: standard output, or a file that is there in full or not at all.
+//! Where results go: to standard output, or to a file, which is written in full or not at all.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::table::Table;
-
-/// Held while files are written, so that nothing ends the process halfway.
-static WRITING: Mutex<()> = Mutex::new(());
+use crate::{interruption, terminal};
 
 /// Options of every command that gives results.
 #[derive(clap::Args, Clone, Debug)]
@@ -22,9 +18,9 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Finds out before a long run that its results cannot be written.
+    /// Fails before a long run if its results cannot be written after it.
     pub fn check(&self) -> Result<()> {
-        TO_FILE.store(self.output.is_some(), Relaxed);
+        terminal::results_go_to_file(self.output.is_some());
         match &self.output {
             Some(path) => prepare(path).map(drop),
             None => Ok(()),
@@ -45,36 +41,12 @@ pub fn table(header: &[&str]) -> Table {
     Table::new(header)
 }
 
-/// Set once results go to a file.
-static TO_FILE: AtomicBool = AtomicBool::new(false);
-
-/// The width of the terminal that results go to. None: they go to a file or a pipe.
-pub fn terminal_width() -> Option<usize> {
-    if TO_FILE.load(Relaxed) {
-        return None;
-    }
-    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
-    Some(usize::from(width.0))
-}
-
-/// The widest line of prose.
-const PROSE: usize = 100;
-
-/// Prose, a paragraph a line, wrapped at the width of the terminal or at 100 columns.
-pub fn prose(paragraphs: &str) -> String {
-    textwrap::fill(
-        paragraphs,
-        terminal_width().map_or(PROSE, |width| width.min(PROSE)),
-    )
-}
-
-/// JSON for people and programs.
+/// The value as JSON, indented.
 pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// Prints to standard output. A reader that has gone, as in `lockworks locks | head -1`, is no
-/// error.
+/// Prints to standard output. It is no error if the reader has closed it, as `head -1` does.
 pub fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout
@@ -88,9 +60,9 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Puts `contents` into the file at `path`, in full or not at all.
+/// Writes `contents` to the file at `path`, in full or not at all.
 pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
-    let _whole = uninterrupted();
+    let _whole = interruption::put_off();
     let write = |sink: Sink| match sink {
         Sink::Replace(mut file, target) => {
             file.write_all(contents)?;
@@ -99,42 +71,21 @@ pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
         }
         Sink::Open(mut file) => file.write_all(contents),
     };
-    write(prepare(path)?).with_context(|| cannot_write(path))
-}
-
-/// Puts off interruptions for as long as what it gives lives. Not to be nested.
-pub fn uninterrupted() -> MutexGuard<'static, ()> {
-    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What is to be done before an interruption ends the process.
-static LAST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
-
-/// Has `last` done when the process is interrupted, in place of what was to be done before.
-pub fn when_interrupted(last: impl FnOnce() + Send + 'static) {
-    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(last));
-}
-
-/// Ends the process, but no file is left half-written, nor one written without those that go with it.
-pub fn exit_between_files(code: i32) -> ! {
-    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(last) = last {
-        last();
-    }
-    let _whole = uninterrupted();
-    std::process::exit(code)
+    write(prepare(path)?).with_context(|| cannot_write(path))?;
+    tracing::info!(file = %path.display(), bytes = contents.len(), "written");
+    Ok(())
 }
 
 enum Sink {
-    /// A file to be, and what it is going to replace.
+    /// A new file, and the path of the file that it replaces.
     Replace(tempfile::NamedTempFile, PathBuf),
-    /// A device or pipe, which must not be replaced.
+    /// A device or a pipe, which must not be replaced.
     Open(std::fs::File),
 }
 
 fn prepare(path: &Path) -> Result<Sink> {
     let open = || {
-        // What a link leads to is replaced, not the link.
+        // The target of a link is replaced, not the link.
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if target.metadata().is_ok_and(|found| !found.is_file()) {
             let file = std::fs::OpenOptions::new().write(true).open(&target)?;

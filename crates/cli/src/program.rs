@@ -1,5 +1,4 @@
-//! Programs of others, found and judged before anything is started, and the libraries of ours that
-//! are loaded into them.
+//! Programs that are run with a library of ours. A program is judged before anything is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,28 +14,30 @@ use object::elf::{FileHeader64, Machine};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache};
 
-/// The loaders of glibc begin so.
+use crate::preload::Library;
+
+/// The file names of glibc's loaders begin with this.
 const LOADER: &str = "ld-linux";
 
-/// Linux reads so much of a script.
+/// Linux reads this many bytes of a script to find its interpreter.
 const LONGEST_FIRST_LINE: u64 = 256;
 
-/// A script's interpreter may be a script, and so on; Linux allows four.
+/// How many interpreters that are scripts themselves are followed. Linux allows four.
 const INTERPRETERS: usize = 5;
 
-/// Why a program is not started.
+/// The reason why a program is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// There is none.
+    /// There is no such program.
     #[error("program '{0}' not found; give its path, or one in PATH")]
     NotFound(String),
-    /// It does not run, or no library could be loaded into it.
+    /// The system does not start it, or no library could be loaded into it.
     #[error("cannot run '{0}'")]
     NotRun(String, #[source] anyhow::Error),
 }
 
 impl Refusal {
-    /// The exit status, which is that of shells.
+    /// The exit status that shells have for it.
     pub fn status(&self) -> u8 {
         match self {
             Self::NotRun(..) => 126,
@@ -45,7 +46,7 @@ impl Refusal {
     }
 }
 
-/// A program that a library may be loaded into, and what it is given.
+/// A program that a library can be loaded into, with its arguments.
 pub struct Program<'a> {
     name: &'a OsStr,
     path: PathBuf,
@@ -53,39 +54,42 @@ pub struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    /// The program, by its name in PATH or its path, and its arguments.
+    /// Finds the program by its path or by its name in PATH. The other words are its arguments.
     pub fn find(command: &'a [OsString]) -> Result<Self, Refusal> {
         let (name, args) = command.split_first().expect("at least one");
         let path = which::which(name).map_err(|_| match Path::new(name) {
-            // PATH is searched for names alone.
+            // PATH is searched for names, not for paths.
             path if name.as_bytes().contains(&b'/') && path.exists() => Refusal::NotRun(
                 path.display().to_string(),
-                anyhow!("it is no file that may be executed"),
+                anyhow!("it is not an executable file"),
             ),
             _ => Refusal::NotFound(name.to_string_lossy().into_owned()),
         })?;
         let program = Self { name, path, args };
         match check(&program.path, INTERPRETERS) {
-            Ok(()) => Ok(program),
+            Ok(()) => {
+                tracing::info!(program = %program.path.display(), "found");
+                Ok(program)
+            }
             Err(error) => Err(program.not_run(error)),
         }
     }
 
-    /// How it is run as it is.
+    /// The command that runs it as it is.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.arg0(self.name).args(self.args);
         command
     }
 
-    /// How it is run with the library.
+    /// The command that runs it with the library.
     pub fn command_with(&self, library: &Library) -> Command {
         let mut command = self.command();
-        command.env("LD_PRELOAD", &library.preload);
+        command.env("LD_PRELOAD", library.ld_preload());
         command
     }
 
-    /// The system has refused it.
+    /// The refusal of a program that the system does not start.
     pub fn not_started(&self, error: io::Error) -> Refusal {
         self.not_run(anyhow!(error).context("the system does not start it"))
     }
@@ -95,66 +99,13 @@ impl<'a> Program<'a> {
     }
 }
 
-/// A library to be loaded into programs before their own.
-pub struct Library {
-    /// `LD_PRELOAD` with it before what is there already.
-    preload: OsString,
-}
-
-impl Library {
-    /// The library of that file name.
-    pub fn find(name: &str) -> Result<Self> {
-        let preload = preload(&library(name)?)?;
-        Ok(Self { preload })
-    }
-
-    /// Is every program that is started given the library of that file name already?
-    pub fn is_loaded(name: &str) -> bool {
-        let loaded = std::env::var("LD_PRELOAD").unwrap_or_default();
-        loaded
-            .split([':', ' '])
-            .any(|path| Path::new(path).file_name().is_some_and(|file| file == name))
-    }
-}
-
-/// Where the library is: beside the command, where it is installed, or where it is built.
-fn library(name: &str) -> Result<PathBuf> {
-    let command = std::env::current_exe().context("cannot tell where this command is")?;
-    let here = command.parent().expect("a file is in a directory");
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
-    let places = [here.to_owned(), here.join("../lib"), built];
-    let found = places.iter().find_map(|place| {
-        let path = place.join(name);
-        path.canonicalize().ok()
-    });
-    found.ok_or_else(|| {
-        anyhow!(
-            "no {name} beside {} or in ../lib; build it by `make lib`, or install by `make install`",
-            command.display()
-        )
-    })
-}
-
-/// `LD_PRELOAD` with the library before what is there already.
-fn preload(library: &Path) -> Result<OsString> {
-    let separates = |byte: &u8| b" \t\n:$".contains(byte);
-    ensure!(
-        !library.as_os_str().as_bytes().iter().any(separates),
-        "the loader does not take a path with a space, colon or dollar sign: {}; install elsewhere",
-        library.display()
-    );
-    let mut preload = library.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        preload.push(":");
-        preload.push(others);
-    }
-    Ok(preload)
-}
-
-/// Would the program, or who interprets it, load the library?
+/// Fails if the program, or the interpreter of a script, would not load the library.
 fn check(program: &Path, interpreters: usize) -> Result<()> {
     if let Some(interpreter) = interpreter(program)? {
-        ensure!(interpreters > 0, "its interpreters are scripts without end");
+        ensure!(
+            interpreters > 0,
+            "its interpreter is a script, whose interpreter is a script, without end"
+        );
         return check(&interpreter, interpreters - 1)
             .with_context(|| format!("its interpreter, {}", interpreter.display()));
     }
@@ -163,24 +114,22 @@ fn check(program: &Path, interpreters: usize) -> Result<()> {
     let elf = Elf::read(program)?;
     ensure!(
         elf.machine == own.machine,
-        "it is for another kind of processor than this command"
+        "it is built for another kind of processor than this command"
     );
     let Some(loader) = elf.loader else {
-        bail!(
-            "it is linked statically, so that no library can be loaded into it; link it dynamically"
-        );
+        bail!("it is linked statically, so no library can be loaded into it; link it dynamically");
     };
     ensure!(
         loader
             .rsplit('/')
             .next()
             .is_some_and(|name| name.starts_with(LOADER)),
-        "its loader, {loader}, is not that of glibc"
+        "its loader, {loader}, is not that of glibc; build it for glibc"
     );
     Ok(())
 }
 
-/// What the first line of a script says; None if it is no script.
+/// The interpreter that the first line of a script names. None: the program is not a script.
 fn interpreter(program: &Path) -> Result<Option<PathBuf>> {
     let mut line = Vec::new();
     let file = File::open(program).context("it cannot be read")?;
@@ -191,20 +140,20 @@ fn interpreter(program: &Path) -> Result<Option<PathBuf>> {
     let mut words = said.split(u8::is_ascii_whitespace);
     let path = words
         .find(|word| !word.is_empty())
-        .context("its first line, #!, names no interpreter")?;
+        .context("its first line begins with #! but names no interpreter")?;
     Ok(Some(OsStr::from_bytes(path).into()))
 }
 
-/// The loader keeps libraries of others out of programs that have more rights than who runs them.
+/// Fails if the program gets more rights than the user who runs it: the loader then ignores `LD_PRELOAD`.
 fn check_privileges(program: &Path) -> Result<()> {
     let mode = program.metadata()?.mode();
-    let may = match mode {
+    let privileged = match mode {
         _ if mode & 0o4000 != 0 => "set-user-ID",
         _ if mode & 0o2010 == 0o2010 => "set-group-ID",
-        _ if has_capabilities(program) => "given file capabilities",
+        _ if has_capabilities(program) => "privileged by file capabilities",
         _ => return Ok(()),
     };
-    bail!("it is {may}, and no library may be loaded into such; run a copy that is not")
+    bail!("it is {privileged}, so the loader loads no library into it; run a copy that is not")
 }
 
 fn has_capabilities(program: &Path) -> bool {
@@ -212,11 +161,11 @@ fn has_capabilities(program: &Path) -> bool {
     rustix::fs::getxattr(program, "security.capability", &mut value[..]).is_ok()
 }
 
-/// What matters of an executable.
+/// What the header of an executable says.
 struct Elf {
-    /// Its processor; None if that is one of 32 bits.
+    /// The processor that it is built for. None: one of 32 bits.
     machine: Option<Machine>,
-    /// Its dynamic loader.
+    /// The path of its dynamic loader. None: it is linked statically.
     loader: Option<String>,
 }
 

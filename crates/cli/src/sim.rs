@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::names::{self, unknown};
 use crate::output::{self, Destination};
-use crate::torture::report::node_queues;
+use crate::waiters::node_queues;
 
 /// Run the real lock code on a simulated machine, in virtual time.
 #[derive(clap::Args)]
@@ -113,8 +113,8 @@ pub struct Args {
 const MOST_THREADS: usize = 4096;
 
 const HELP: &str = "\
-The C code of the locks runs as it is in the library. Only time is simulated, from a description of
-the machine. Values are from the literature unless --set changes them; `lockworks reproduce` shows
+The C code of the locks runs as it is in the library. Only time is simulated, from a description of \
+the machine. Values are from the literature unless --set changes them; `lockworks reproduce` shows \
 how well they predict published figures. Runs are independent and use all CPUs of this machine.
 
 Columns of the table:
@@ -124,8 +124,9 @@ Columns of the table:
   local     the number of hand-offs within a NUMA node
   moved     of CNA: waiters moved to the secondary queue
   flushed   of CNA: how often the secondary queue became the queue again
-Lines below the table are about HQ's queues of NUMA nodes, and about threads that share CPUs: how
-often they halted, were kicked, lost their CPU and left their guest because they spun, and the share
+
+Lines below the table are about HQ's queues of NUMA nodes, and about threads that share CPUs: how \
+often they halted, were kicked, lost their CPU and left their guest because they spun, and the share \
 of their time in which they waited for a CPU (steal), of all and with a lock held.
 
 Examples:
@@ -587,7 +588,7 @@ fn text(scenario: &Scenario, results: &Results) -> String {
     for row in &results.rows {
         let handoffs = row.local_handoffs + row.remote_handoffs;
         let event = |name: &str| row.events.get(name).map_or(0, |n| n.as_u64().unwrap_or(0));
-        queues.extend(node_queues(row.lock, row.threads, event));
+        queues.extend(node_queues(row.lock, row.threads as u64, event));
         queues.extend(row.job_seconds.map(|seconds| {
             let (lock, threads) = (row.lock, row.threads);
             if seconds < 1.0 {

@@ -8,13 +8,13 @@ use std::ops::{Deref, DerefMut};
 use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Width, presets};
 use unicode_width::UnicodeWidthStr;
 
-use crate::output;
+use crate::terminal;
 
 /// A cell up to this width is a figure or a name, which is never wrapped.
 const FIGURE: usize = 14;
 
 /// A word up to this width is never broken.
-const WORD: usize = 40;
+const WORD: usize = 44;
 
 /// A table in the style of all commands. On a terminal it fits the width: text wraps, and columns
 /// that still have no room follow in blocks below, each beginning with the columns that tell the
@@ -104,7 +104,7 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let full = self.0.to_string();
-        match output::terminal_width() {
+        match terminal::width() {
             Some(width) if full.lines().any(|line| line.width() > width) => {
                 f.write_str(&self.fitted(width))
             }

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -33,27 +32,139 @@ fn unknown_locks_have_a_nearest_one() {
     }
 }
 
+/// What is wrong with the value, what is allowed and what to type, in words that are not clap's.
 #[test]
 fn bad_options_are_refused() {
-    assert_refused(&output(&["torture", "--threads", "0"]), &["0", "1.."]);
-    assert_refused(&output(&["torture", "--threads", "1,two"]), &["two"]);
-    assert_refused(&output(&["torture", "--threshold", "0"]), &["0", "1..=100"]);
-    assert_refused(
-        &output(&["torture", "--threshold", "101"]),
-        &["101", "1..=100"],
+    let rounds = "--rounds cannot be '0': give a whole number from 1 to 1000";
+    let threads = "--threads cannot be 'two': give a whole number from 1 to 65535";
+    let seconds =
+        |value| format!("--seconds cannot be '{value}': give a number from 0.001 to 86400");
+    let threshold =
+        |value| format!("--threshold cannot be '{value}': give a whole number from 1 to 100");
+    let preset = "--preset cannot be 'locktortur'; did you mean locktorture?: \
+                  choose from plain, locktorture, locktorture-old";
+    for (args, message) in [
+        ("--rounds 0", rounds.to_owned()),
+        ("--rounds -1", rounds.replace("'0'", "'-1'")),
+        ("--rounds many", rounds.replace("'0'", "'many'")),
+        ("--rounds 1e3", rounds.replace("'0'", "'1e3'")),
+        ("--threads 1,two", threads.to_owned()),
+        ("--threads 0", threads.replace("two", "0")),
+        (
+            "--threads 99999999999999999999",
+            threads.replace("two", "99999999999999999999"),
+        ),
+        ("--threshold 0", threshold("0")),
+        ("--threshold 101", threshold("101")),
+        ("--seconds -1", seconds("-1")),
+        ("--seconds nan", seconds("nan")),
+        ("--seconds 1,5", seconds("1,5")),
+        ("--preset locktortur", preset.to_owned()),
+        ("--rounds", "--rounds needs a value".to_owned()),
+        (
+            "--second 1",
+            "--second is not an option of `lockworks torture`; did you mean --seconds?".to_owned(),
+        ),
+        (
+            "tas",
+            "'tas' is one argument more than `lockworks torture` takes".to_owned(),
+        ),
+        (
+            "--preset locktorture --think 5",
+            "--critical and --think are for the preset plain only".to_owned(),
+        ),
+    ] {
+        let args: Vec<&str> = ["torture"].into_iter().chain(args.split(' ')).collect();
+        let refused = output(&args);
+        assert_refused(&refused, &[&message]);
+        for foreign in ["invalid digit", "..=", "parse", "<N>"] {
+            assert!(
+                !text(&refused.stderr).contains(foreign),
+                "{}",
+                text(&refused.stderr)
+            );
+        }
+    }
+    for (args, words) in [
+        (
+            &["tortur"][..],
+            "'tortur' is not a command of `lockworks`; did you mean torture?",
+        ),
+        (
+            &["torture", "--rounds", "0"],
+            "`lockworks torture --help` says more",
+        ),
+        (&["run"], "<PROGRAM>... is missing"),
+        (&["compare", "--lower-is-better", "true"], "--metric"),
+    ] {
+        assert_refused(&output(args), &[words]);
+    }
+}
+
+#[test]
+fn help_fits_the_terminal() {
+    let commands = [
+        "torture",
+        "locks",
+        "machines",
+        "check",
+        "kernel",
+        "sim",
+        "reproduce",
+        "run",
+        "compare",
+        "profile",
+        "fit",
+        "demo",
+        "new",
+    ];
+    for command in commands {
+        assert_fits_terminals(&[command, "--help"], &["Usage: lockworks"]);
+    }
+    assert_fits_terminals(
+        &["--help"],
+        &["Usage: lockworks", "Exit status:", "Examples:"],
     );
-    assert_refused(
-        &output(&["torture", "--preset", "locktortur"]),
-        &["locktortur", "locktorture"],
-    );
-    assert_refused(&output(&["torture", "--seconds", "-1"]), &[]);
-    assert_refused(&output(&["torture", "--seconds", "nan"]), &["0.001"]);
-    assert_refused(&output(&["torture", "--rounds", "0"]), &["1..=1000"]);
-    assert_refused(
-        &output(&["torture", "--preset", "locktorture", "--think", "5"]),
-        &["--think", "plain"],
-    );
-    assert_refused(&output(&["tortur"]), &["torture"]);
+}
+
+#[test]
+fn verbose_says_on_standard_error_what_is_run_and_for_how_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("table");
+    let file = file.to_str().unwrap();
+    let torture = "torture --seconds 0.02 --rounds 1 --threads 1 --lock tas -o";
+    let torture: Vec<&str> = torture.split(' ').chain([file]).collect();
+    let simulation = ["sim", "--ms", "0.05", "--threads", "1", "--lock", "tas"];
+    for (args, words) in [
+        (&["locks", "tas"][..], &["command=\"", " locks tas"][..]),
+        (&torture, &["lock=\"tas\" threads=1", file]),
+        (&["machines"], &[" machines"]),
+        (&simulation, &[" sim --ms 0.05"]),
+    ] {
+        let quiet = output(args);
+        assert!(
+            !text(&quiet.stderr).contains("begins"),
+            "{}",
+            text(&quiet.stderr)
+        );
+        for all in [
+            [&["--verbose"], args].concat(),
+            [args, &["--verbose"]].concat(),
+        ] {
+            let told = output(&all);
+            assert_eq!(told.status.code(), Some(0));
+            assert_eq!(
+                text(&told.stdout).lines().count(),
+                text(&quiet.stdout).lines().count()
+            );
+            let log = text(&told.stderr);
+            assert!(words.iter().all(|word| log.contains(word)), "{log}");
+            assert!(
+                log.contains("begins") && log.contains("ends seconds="),
+                "{log}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -244,11 +355,7 @@ fn the_broken_lock_is_caught() {
 
 #[test]
 fn a_topology_by_hand_has_two_nodes() {
-    let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
-    let cpus: Vec<usize> = (0..CpuSet::count())
-        .filter(|&cpu| set.is_set(cpu).unwrap())
-        .collect();
-    let &[first, second, ..] = &cpus[..] else {
+    let Some([first, second]) = support::two_cpus() else {
         eprintln!("one CPU cannot be two nodes: not tested");
         return;
     };
@@ -281,6 +388,11 @@ fn a_topology_by_hand_has_two_nodes() {
 
 #[test]
 fn hq_tells_of_its_queues() {
+    let Some([first, second]) = support::two_cpus() else {
+        eprintln!("one CPU cannot be two nodes: not tested");
+        return;
+    };
+    let topology = format!("{first}:{second}");
     let brief = ["--threads", "4", "--seconds", "0.3", "--rounds", "1"];
     let eager = "hqlock_general_handoffs_turn_numa=0,hqlock_remote_handoffs_turn_numa=0";
     let run = |more: &[&str]| {
@@ -288,7 +400,7 @@ fn hq_tells_of_its_queues() {
             .args(brief)
             .args(["--tune", eager, "--tune", "hqlock_fairness_threshold=7"])
             .args(more)
-            .env("LOCKWORKS_TOPOLOGY", "0:1")
+            .env("LOCKWORKS_TOPOLOGY", &topology)
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

@@ -1,10 +1,13 @@
 //! `lockworks profile` from outside. The library that it preloads is built by `make lib`.
 
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use support::{assert_fails, assert_fits_terminals, text, two_cpus};
 
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
@@ -158,16 +161,7 @@ fn compile(directory: &Path, options: &[&str]) -> PathBuf {
 }
 
 fn profile(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockworks"));
-    command.arg("profile").args(args);
-    for name in ["LD_PRELOAD", "LOCKWORKS_NEAR", "LOCKWORKS_TOPOLOGY"] {
-        command.env_remove(name);
-    }
-    command
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
+    support::lockworks(&[&["profile"], args].concat())
 }
 
 /// Runs the program and gives what was seen of it.
@@ -217,7 +211,8 @@ fn the_hot_place_is_first_and_all_is_counted() {
     assert_eq!(number(hot, "threads"), 4);
     assert_eq!(number(hot, "acquisitions"), 800);
     let contended = number(hot, "contended");
-    assert!((4..800).contains(&contended), "{contended}");
+    // Four had to wait for hold(). Whether others had to depends on when they ran.
+    assert!((4..=800).contains(&contended), "{contended}");
     let (waited, held) = (number(hot, "waited_ns"), number(hot, "held_ns"));
     assert!(held >= 800 * 100_000, "{held}");
     let wall = (seen["wall_s"].as_f64().expect("a time") * 1e9) as u64;
@@ -228,7 +223,8 @@ fn the_hot_place_is_first_and_all_is_counted() {
     let before = ["from_same_thread", "from_same_node", "from_other_node"];
     let from = |row: &Value| before.map(|name| number(row, name));
     assert_eq!(from(hot).iter().sum::<u64>(), 800); // hold() was first
-    assert!(from(hot)[1] >= 4);
+    // The four threads ran on CPUs of one node or of several.
+    assert!(from(hot)[1] + from(hot)[2] >= 4);
 
     let cold = place(&seen, "at_cold");
     assert_eq!(number(cold, "threads"), 1);
@@ -258,6 +254,14 @@ fn the_hot_place_is_first_and_all_is_counted() {
 }
 
 #[test]
+fn tables_fit_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let args = ["profile", program.to_str().unwrap(), "hot"];
+    assert_fits_terminals(&args, &["at_hot test.c:", "before: same", "held"]);
+}
+
+#[test]
 fn held_twice_is_held_once_and_a_wait_for_a_condition_holds_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), &[]);
@@ -281,12 +285,10 @@ fn held_twice_is_held_once_and_a_wait_for_a_condition_holds_nothing() {
 fn hand_offs_are_told_apart_by_node() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), &[]);
-    let allowed = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();
-    let mut cpus = (0..nix::sched::CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap());
-    let (Some(a), Some(b)) = (cpus.next(), cpus.next()) else {
+    let Some([a, b]) = two_cpus().map(|cpus| cpus.map(|cpu| cpu.to_string())) else {
+        eprintln!("one CPU cannot be two nodes: not tested");
         return;
     };
-    let (a, b) = (a.to_string(), b.to_string());
     let mut command = profile(&["--json", program.to_str().unwrap(), "nodes", &a, &b]);
     command.env("LOCKWORKS_TOPOLOGY", format!("{a}:{b}"));
     let seen = json(command, 5);
@@ -347,9 +349,7 @@ fn what_cannot_be_measured_is_refused() {
         (&["--top", "0", "true"], 2, "--top"),
     ] {
         let output = profile(args).output().expect("the command runs");
-        let message = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(status), "{message}");
-        assert_eq!(message.lines().count(), 1, "{message}");
-        assert!(message.contains(words), "{message}");
+        assert_fails(&output, status, &[words]);
+        assert_eq!(text(&output.stderr).lines().count(), 1);
     }
 }

@@ -1,28 +1,23 @@
 //! `lockworks run` from outside. The library that it preloads is built by `make lib`.
 
+mod support;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn run(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockworks"));
-    command.arg("run").args(args);
-    for name in ["LD_PRELOAD", "LOCKWORKS_LOCK", "LOCKWORKS_VERBOSE"] {
-        command.env_remove(name);
-    }
-    command
-}
+use support::{assert_fails, text, two_cpus};
 
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
+fn run(args: &[&str]) -> Command {
+    support::lockworks(&[&["run"], args].concat())
 }
 
 fn output(mut command: Command) -> Output {
     command.output().expect("the command runs")
 }
 
-/// Ends with this status and one line with these words, and has not started anything.
+/// The command must end with this status and one line with these words, and start nothing.
 #[track_caller]
 fn assert_refused(args: &[&str], status: i32, words: &[&str]) {
     assert_command_refused(run(args), status, words);
@@ -31,16 +26,11 @@ fn assert_refused(args: &[&str], status: i32, words: &[&str]) {
 #[track_caller]
 fn assert_command_refused(command: Command, status: i32, words: &[&str]) {
     let output = output(command);
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(status), "{message}");
-    assert_eq!(text(&output.stdout), "");
-    assert_eq!(message.lines().count(), 1, "{message}");
-    for word in words {
-        assert!(message.contains(word), "no {word:?} in {message:?}");
-    }
+    assert_fails(&output, status, words);
+    assert_eq!(text(&output.stderr).lines().count(), 1);
 }
 
-/// Compiles a program that says so when it is started.
+/// Compiles a C program.
 fn compile(directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
     let program = directory.join(name);
     let file = directory.join(format!("{name}.c"));
@@ -107,7 +97,7 @@ fn programs_that_would_not_load_it_are_refused() {
         assert_refused(&["--", at(name).to_str().unwrap()], status, words);
     };
     assert_refused(&["no-such-program"], 127, &["'no-such-program' not found"]);
-    assert_refused(&["/"], 126, &["'/'", "no file that may be executed"]);
+    assert_refused(&["/"], 126, &["'/'", "not an executable file"]);
 
     compile(directory.path(), "static", SPEAKS, &["-static"]);
     refused("static", 126, &["linked statically"]);
@@ -166,13 +156,14 @@ fn a_spinning_lock_warns_of_too_many_threads_once() {
         }\n";
     let directory = tempfile::tempdir().unwrap();
     let crowd = compile(directory.path(), "crowd", crowd, &[]);
+    let cpu = two_cpus().map_or(0, |[first, _]| first).to_string();
     let one_cpu = |lock, verbose| {
         let mut command = run(&[
             "--lock",
             lock,
             "taskset",
             "-c",
-            "0",
+            &cpu,
             crowd.to_str().unwrap(),
         ]);
         command.env("LOCKWORKS_VERBOSE", verbose);

@@ -12,7 +12,7 @@ use crate::{names, output};
 /// Check the checker: small programs of which it is known what they may end with.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each test has the exact set of outcomes that C11's memory model allows, without load buffering:
+Each test has the exact set of outcomes that C11's memory model allows, without load buffering: \
 one too many or one too few is a failure. Exit status 1 if a test fails.
 
 Examples:

@@ -11,6 +11,10 @@ use crate::output;
 
 /// Plant mistakes in the locks, one at a time, and see that each is caught.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  lockworks check mutants              all
+  lockworks check mutants --lock cna   those of cna")]
 pub struct Args {
     /// Only mistakes in these locks
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]

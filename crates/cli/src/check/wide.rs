@@ -89,11 +89,11 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-Threads run the client of the model checker and the client that every world runs. Operations take
-effect one after another, so memory orders mean nothing here; random runs find mistakes but prove
+Threads run the client of the model checker and the client that every world runs. Operations take \
+effect one after another, so memory orders mean nothing here; random runs find mistakes but prove \
 nothing. Interruptions come in the first client only.
 
-Schedulers: random picks any thread at each operation; pct keeps to random priorities, which change
+Schedulers: random picks any thread at each operation; pct keeps to random priorities, which change \
 at few points.
 
 Examples:

@@ -15,20 +15,20 @@ use nix::sys::time::TimeValLike;
 use regex::Regex;
 use serde::Serialize;
 
-use crate::program::{Library, Program};
-use crate::run::LOCK;
+use crate::preload::{LOCK, Library};
+use crate::program::Program;
 
-/// What serves the program.
+/// The locks that a program is run with.
 #[derive(Clone, Copy)]
 pub enum Contestant {
-    /// Nothing of ours.
+    /// glibc's own locks.
     Glibc,
     /// A lock of ours in its mutexes.
     Lock(&'static LockType),
 }
 
 impl Contestant {
-    /// As tables have it.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Glibc => "glibc",
@@ -40,19 +40,19 @@ impl Contestant {
 /// What is compared.
 #[derive(Clone)]
 pub enum Measure {
-    /// From start to end, in seconds.
+    /// The time from start to end, in seconds.
     WallTime,
-    /// What the first group matches where it does so last.
+    /// A figure that the program prints.
     Figure {
-        /// With a group.
+        /// The expression. The last match of its first group is the figure.
         pattern: Regex,
-        /// Less is better.
+        /// Whether a lower figure is better.
         lower_is_better: bool,
     },
 }
 
 impl Measure {
-    /// Is less better?
+    /// Whether a lower value is better.
     pub fn lower_is_better(&self) -> bool {
         match self {
             Self::WallTime => true,
@@ -63,31 +63,31 @@ impl Measure {
     }
 }
 
-/// A run that ended well.
+/// A run that ended with status 0, and what it cost.
 #[derive(Serialize)]
-pub struct Run {
-    /// What is compared.
+pub struct ProgramRun {
+    /// The value that is compared.
     pub value: f64,
-    /// From start to end.
+    /// Seconds from start to end.
     pub wall_s: f64,
-    /// Of the program on CPUs.
+    /// Seconds that the program was on CPUs.
     pub user_s: f64,
-    /// Of the kernel for it.
+    /// Seconds that the kernel was on CPUs for it.
     pub system_s: f64,
-    /// Times that a thread waited.
+    /// How often a thread left its CPU to wait.
     pub voluntary_switches: i64,
-    /// Times that a thread was made to let another run.
+    /// How often a thread was preempted.
     pub involuntary_switches: i64,
-    /// What the preload library had to say.
+    /// What the preload library warned of.
     #[serde(skip)]
     pub warning: Option<String>,
 }
 
 /// How a run ended.
-pub enum Outcome {
-    /// With status 0.
-    Ended(Run),
-    /// Otherwise.
+pub enum RunOutcome {
+    /// The program ended with status 0.
+    Ended(ProgramRun),
+    /// The program failed.
     Failed(Failure),
 }
 
@@ -98,12 +98,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Without a lock of ours: nothing can be compared.
+    /// The error if this was a run with glibc's locks: there is nothing to compare with.
     pub fn under_glibc(&self) -> anyhow::Error {
         anyhow!("the program fails without a lock of ours too: {self}")
     }
 
-    /// What it ended with.
+    /// How the program ended.
     pub fn status(&self) -> String {
         match self.status.signal() {
             Some(signal) => format!("killed by signal {signal}"),
@@ -124,7 +124,7 @@ pub fn run(
     library: &Library,
     contestant: Contestant,
     measure: &Measure,
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     let mut command = match contestant {
         Contestant::Glibc => program.command(),
         Contestant::Lock(lock) => {
@@ -133,7 +133,7 @@ pub fn run(
             command
         }
     };
-    // A file, not a pipe: it never fills up, nor waits for what the program leaves behind.
+    // A file does not fill up as a pipe does, and does not stay open as long as a child of the program.
     let mut capture = tempfile::tempfile().context("cannot keep the program's output")?;
     command.stdin(Stdio::null());
     command.stdout(capture.try_clone()?);
@@ -147,9 +147,10 @@ pub fn run(
     let wall_s = begin.elapsed().as_secs_f64();
     let after = getrusage(UsageWho::RUSAGE_CHILDREN)?;
 
+    tracing::debug!(lock = contestant.name(), seconds = wall_s, %status, "run");
     let output = read(&mut capture)?;
     if !status.success() {
-        return Ok(Outcome::Failed(Failure { status, output }));
+        return Ok(RunOutcome::Failed(Failure { status, output }));
     }
     let value = match measure {
         Measure::WallTime => wall_s,
@@ -162,7 +163,7 @@ pub fn run(
     };
     let times = |count: fn(&Usage) -> i64| count(&after) - count(&before);
     let warning = output.lines().find(|line| line.starts_with("lockworks: "));
-    Ok(Outcome::Ended(Run {
+    Ok(RunOutcome::Ended(ProgramRun {
         value,
         wall_s,
         user_s: seconds(Usage::user_time),
@@ -180,7 +181,7 @@ fn read(capture: &mut File) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The figure in what the program has printed.
+/// The figure in the program's output.
 fn figure(pattern: &Regex, output: &str) -> Result<f64> {
     let Some(found) = pattern
         .captures_iter(output)
@@ -193,7 +194,7 @@ fn figure(pattern: &Regex, output: &str) -> Result<f64> {
     let value: f64 = text
         .parse()
         .map_err(|_| anyhow!("--metric '{pattern}' matches '{text}', which is no number"))?;
-    // Ratios are taken of them.
+    // Ratios of figures are taken, so they must be positive.
     ensure!(
         value.is_finite() && value > 0.0,
         "--metric '{pattern}' matches {text}; only figures above 0 can be compared"
@@ -201,7 +202,7 @@ fn figure(pattern: &Regex, output: &str) -> Result<f64> {
     Ok(value)
 }
 
-/// The end of what it has printed, for people.
+/// The end of the program's output, for messages.
 fn printed(output: &str) -> String {
     const LINES: usize = 20;
     let lines: Vec<&str> = output.trim_end().lines().collect();

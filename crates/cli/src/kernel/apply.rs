@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lockworks_kernel::{FileKind, Series, Tree, status};
 
-use crate::output;
+use crate::{interruption, output};
 
 /// Put Lockworks into a kernel's source tree.
 #[derive(clap::Args)]
@@ -17,7 +17,7 @@ pub struct ApplyArgs {
 }
 
 const APPLY_HELP: &str = "\
-Adds Lockworks' own directory, and a few lines to files of the kernel's, in full or not at all. A
+Adds Lockworks' own directory, and a few lines to files of the kernel's, in full or not at all. A \
 tree that has them is left as it is; one that was changed is refused, with what is in the way.
 
 Exit status: 0 Lockworks is in the tree, 2 refused.
@@ -35,7 +35,7 @@ pub struct RevertArgs {
 }
 
 const REVERT_HELP: &str = "\
-Removes what `apply` or the patches of `series` put there, and what a build left in Lockworks'
+Removes what `apply` or the patches of `series` put there, and what a build left in Lockworks' \
 own directory, in full or not at all. Other changes to the same files stay.
 
 Exit status: 0 Lockworks is not in the tree, 2 refused.
@@ -48,7 +48,7 @@ pub fn apply(args: &ApplyArgs) -> Result<ExitCode> {
     let series = Series::embedded()?;
     let tree = Tree::open(&args.tree, &series)?;
     let changed = {
-        let _whole = output::uninterrupted();
+        let _whole = interruption::put_off();
         lockworks_kernel::apply(&series, &tree)?
     };
     say(&series, &tree, changed, ["applied", "added", "edited"])
@@ -59,7 +59,7 @@ pub fn revert(args: &RevertArgs) -> Result<ExitCode> {
     let series = Series::embedded()?;
     let tree = Tree::open(&args.tree, &series)?;
     let changed = {
-        let _whole = output::uninterrupted();
+        let _whole = interruption::put_off();
         lockworks_kernel::revert(&series, &tree)?
     };
     say(

@@ -31,8 +31,8 @@ pub struct BootArgs {
 }
 
 const HELP: &str = "\
-The shell is busybox's, on the guest's console. 'exit' ends it and switches the guest off; Ctrl-A x
-does so at once. Where no terminal but a script is typed into it, a guest that is not done in some
+The shell is busybox's, on the guest's console. 'exit' ends it and switches the guest off; Ctrl-A x \
+does so at once. Where no terminal but a script is typed into it, a guest that is not done in some \
 minutes hangs. Exit status: 0 all is well, 1 the kernel complained, 2 bad input.
 
 Examples:

@@ -17,8 +17,8 @@ pub struct BuildArgs {
 }
 
 const HELP: &str = "\
-Sources come from the installed Debian package linux-source-VERSION; where it is not installed, apt
-fetches it. Sources and builds are kept in $LOCKWORKS_CACHE or ~/.cache/lockworks, 2.5 GB a version.
+Sources come from the installed Debian package linux-source-VERSION; where it is not installed, apt \
+fetches it. Sources and builds are kept in $LOCKWORKS_CACHE or ~/.cache/lockworks, 2.5 GB a version. \
 A first build takes some minutes, later ones build what has changed.
 
 Examples:

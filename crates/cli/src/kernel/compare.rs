@@ -16,10 +16,11 @@ use lockworks_kernel::lab::{
 use serde::Serialize;
 
 use super::guest::{Boot, FAILED, Sources, Steps};
+use crate::figures::scaled;
+use crate::interruption;
 use crate::names::by_name;
 use crate::output::{self, Destination};
-use crate::torture::results::{median, sorted};
-use crate::torture::scaled;
+use crate::statistics::{median, sorted};
 
 /// Compare the locks that guests can have, in guests with more CPUs than there are here.
 #[derive(clap::Args)]
@@ -72,8 +73,8 @@ pub struct CompareArgs {
 }
 
 const HELP: &str = "\
-Boots a guest for each mode in each round, the modes in turns, and has it do all workloads. With more
-guest CPUs than there are here, guests are overcommitted: a lock's holder is often not running. The rates
+Boots a guest for each mode in each round, the modes in turns, and has it do all workloads. With more \
+guest CPUs than there are here, guests are overcommitted: a lock's holder is often not running. The rates \
 are of emulated CPUs: they mean something beside each other only.
 
   native    the kernel's queued spinlock
@@ -82,14 +83,14 @@ are of emulated CPUs: they mean something beside each other only.
   byte      the kernel's unfair byte lock          unfair  Lockworks' queued unfair lock
 With the paravirt ones waiters halt, and interrupts wake them.
 
-  locktorture  a thread for each CPU takes one spinlock; max/min: acquisitions of the thread that had
+  locktorture  a thread for each CPU takes one spinlock; max/min: acquisitions of the thread that had \
                most for one of that which had least
   open, create threads of a program open and close, or make and remove, files of one directory
   nginx        a web server and its clients      compile  a parallel compile, over and over
   ratio        median over the rounds of the rate beside the reference's in the same round
 
-A guest that does not come to the end of a workload in time is given up and told of. Interrupted, the
-figures of the guests that were done are given. Exit status: 0 all is well, 1 a guest hung or its kernel
+A guest that does not come to the end of a workload in time is given up and told of. Interrupted, the \
+figures of the guests that were done are given. Exit status: 0 all is well, 1 a guest hung or its kernel \
 complained of more than being slow, 2 bad input, 130 interrupted.
 
 Examples:
@@ -144,7 +145,7 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
     };
     let (json, destination) = (args.json, args.destination.clone());
     let give = move |results: &ComparisonResults| destination.write(&results.text(json)?);
-    output::when_interrupted({
+    interruption::before_exit({
         let (results, give) = (Arc::clone(&results), give.clone());
         move || {
             let results = lock(&results);
@@ -177,7 +178,7 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
     if compared.is_ok() || !results.runs.is_empty() {
         give(&results)?;
     }
-    output::when_interrupted(|| {});
+    interruption::before_exit(|| {});
     let verdict = results.verdict();
     compared?;
     Ok(verdict)

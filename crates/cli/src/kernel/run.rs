@@ -47,9 +47,9 @@ pub struct RunArgs {
 }
 
 const HELP: &str = "\
-The command's output is printed; its status, and all that the guest's kernel complains of, make the
-verdict. The guest has busybox, and the kernel's modules in /lockworks/modules. nginx, compile and futex
-run on a disk with Debian's programs, which is made once, in some minutes; for x86-64 only.
+The command's output is printed; its status, and all that the guest's kernel complains of, make the \
+verdict. The guest has busybox, and the kernel's modules in /lockworks/modules. nginx, compile and futex \
+run on a disk with Debian's programs, which is made once, in some minutes; for x86-64 only. \
 Exit status: 0 all is well, 1 the command failed or the kernel complained, 2 bad input.
 
 Examples:

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lockworks_kernel::{Author, Series, Tree, patches, write_patches};
 
-use crate::output;
+use crate::{interruption, output};
 
 /// Write Lockworks as a patch series to a kernel's source tree.
 #[derive(clap::Args)]
@@ -29,7 +29,7 @@ pub struct SeriesArgs {
 }
 
 const HELP: &str = "\
-One step a patch, as `git format-patch` writes them; patches of an earlier run are replaced. With
+One step a patch, as `git format-patch` writes them; patches of an earlier run are replaced. With \
 `git am` they give what `lockworks kernel apply` gives.
 
 Exit status: 0 the patches are written, 2 refused.
@@ -45,7 +45,7 @@ pub fn command(args: &SeriesArgs) -> Result<ExitCode> {
     let author = Author::of(tree.root(), args.from.as_deref())?;
     let files = patches(&series, &tree, &author, args.signoff)?;
     {
-        let _whole = output::uninterrupted();
+        let _whole = interruption::put_off();
         write_patches(&files, &args.output)?;
     }
     let names = files.iter();

@@ -21,10 +21,10 @@ pub struct StatusArgs {
 }
 
 const HELP: &str = "\
-What is there is read off the tree alone, so it does not matter whether it came by `apply` or by
+What is there is read off the tree alone, so it does not matter whether it came by `apply` or by \
 `git am`.
 
-Exit status: 0 applied or not applied, 1 the tree is so that it can be neither applied nor reverted,
+Exit status: 0 applied or not applied, 1 the tree is so that it can be neither applied nor reverted, \
 2 not a tree of a supported kernel.
 
 Examples:

@@ -14,10 +14,10 @@ use lockworks_kernel::lab::{
 use serde::Serialize;
 
 use super::guest::{Machine, Source, Steps, verdict};
+use crate::figures::scaled;
 use crate::names::by_name;
 use crate::output::{self, Destination};
-use crate::torture::results::{median, sorted};
-use crate::torture::scaled;
+use crate::statistics::{median, sorted};
 
 /// Torture spinlocks in a guest with the kernel's own module.
 #[derive(clap::Args)]
@@ -73,20 +73,20 @@ pub struct TortureArgs {
 }
 
 const HELP: &str = "\
-Builds the kernel if need be, boots it in an emulated NUMA guest, runs locktorture, and judges: any
-acquisition that did not exclude others, and any panic, WARNING, BUG, stall, lockup, hang, lockdep
+Builds the kernel if need be, boots it in an emulated NUMA guest, runs locktorture, and judges: any \
+acquisition that did not exclude others, and any panic, WARNING, BUG, stall, lockup, hang, lockdep \
 or KCSAN report fails the run. Exit status: 0 all is well, 1 failed, 2 bad input, 130 interrupted.
 
   operations  acquisitions in a round, median of the rounds
-  fairness    upper bound of the threads' fairness factor in all rounds: the upper half's share of all
-              operations, 0.5 fair, 1 unfair. locktorture tells total, most and least only;
-              with these, n threads can have no factor above n/2 * most / total, nor above
+  fairness    upper bound of the threads' fairness factor in all rounds: the upper half's share of all \
+              operations, 0.5 fair, 1 unfair. locktorture tells total, most and least only; \
+              with these, n threads can have no factor above n/2 * most / total, nor above \
               1 - n/2 * least / total. Of two threads that is the factor itself.
   remote      hand-offs to another node, among all that the lock counted
-The counters are the kernel's own lock events, of all of its locks, summed over the rounds.
-hq is tortured on a spinlock that opted in to it: types spin_lock and spin_lock_irq become spin_lock_hq
-and spin_lock_irq_hq.
-The module's long_hold, stutter, shuffle_interval and rt_boost are 0 unless --torture-args sets them.
+The counters are the kernel's own lock events, of all of its locks, summed over the rounds. \
+hq is tortured on a spinlock that opted in to it: types spin_lock and spin_lock_irq become spin_lock_hq \
+and spin_lock_irq_hq. \
+The module's long_hold, stutter, shuffle_interval and rt_boost are 0 unless --torture-args sets them. \
 Emulation has no NUMA cost: compare what is counted, and operations as ratios within one guest.
 
 Examples:

@@ -14,6 +14,9 @@ use crate::output;
 /// is in every command after the next build. It is experimental: nothing else has to know it until
 /// lockworks.h includes it, and then tests say what is missing.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  lockworks new lock mylock   a lock that works, for `make quick LOCK=mylock`")]
 pub struct Args {
     /// Its name: lower-case letters, digits and _
     name: String,

@@ -13,9 +13,6 @@ use clap::Subcommand;
 
 /// Write the files of a new lock into a checkout of Lockworks
 #[derive(clap::Args)]
-#[command(after_help = "\
-Example:
-  lockworks new lock mylock   a lock that works, for `make quick LOCK=mylock`")]
 pub struct Args {
     #[command(subcommand)]
     part: Part,

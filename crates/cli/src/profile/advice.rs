@@ -1,51 +1,51 @@
-//! What would help a program, by plain rules. Each says the figures that it goes by.
+//! Advice by plain rules on what would help a program, with the figures behind it.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::report::Row;
-use crate::torture::report::nanoseconds;
+use super::hotspots::Hotspot;
+use crate::figures::nanoseconds;
 
-/// Waiting for mutexes that is worth a thought: of one thread's time.
+/// The least waiting for mutexes that is worth advice, as a share of one thread's time.
 const WORTHWHILE: f64 = 0.01;
 
-/// A critical section beside which no lock matters: far longer than to put a thread to sleep and
-/// wake it.
+/// A critical section beside which the choice of a lock does not matter: far longer than parking and
+/// waking a thread.
 const LONG: Duration = Duration::from_micros(100);
 
-/// Hand-offs from other nodes that are worth avoiding.
+/// The least share of hand-offs from other nodes that is worth avoiding.
 const REMOTE: f64 = 0.1;
 
-/// What to do.
+/// What to do, and why.
 #[derive(Serialize)]
 pub struct Advice {
-    /// Which rule, for programs.
+    /// The rule that applied.
     pub rule: Rule,
-    /// In words, with its figures.
+    /// The advice in words, with its figures.
     pub text: String,
-    /// Locks to try, if one may help.
+    /// Locks to try. Empty: no lock would help.
     pub locks: Vec<&'static str>,
 }
 
-/// The rules.
+/// The rules, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// No lock will help.
+    /// The mutexes are hardly contended: no lock would help.
     NotContended,
-    /// The critical section is what to shorten.
+    /// The critical sections are long: shorten them.
     LongHolds,
-    /// A lock that is handed over on the same node.
+    /// Hand-offs cross nodes: try a NUMA-aware lock.
     Remote,
-    /// A lock that is fast when contended.
+    /// Critical sections are short and contended: try a lock that is fast when contended.
     Contended,
 }
 
 impl Advice {
-    /// For a program that ran so long, whose hottest mutex is this, on so many CPUs and nodes.
+    /// Advice for a program that ran for `wall`, by its hottest mutex and all waiting for mutexes.
     pub fn of(
-        hottest: Option<&Row>,
+        hottest: Option<&Hotspot>,
         waited_ns: u64,
         wall: Duration,
         cpus: u64,
@@ -60,7 +60,7 @@ impl Advice {
         let Some(hot) = hottest.filter(|_| share >= WORTHWHILE) else {
             return Self {
                 rule: Rule::NotContended,
-                text: format!("Hardly contended: {waited}, by all threads. No lock will help."),
+                text: format!("Hardly contended: {waited}, by all threads. No lock would help."),
                 locks: Vec::new(),
             };
         };
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn rule(held_ns: u64, remote: u64, threads: u64, nodes: u64, waited_ns: u64) -> Rule {
-        let row = Row {
+        let hotspot = Hotspot {
             threads,
             counts: Counts {
                 acquisitions: 100,
@@ -120,9 +120,9 @@ mod tests {
                 from_other_node: remote,
                 ..Counts::default()
             },
-            ..Row::default()
+            ..Hotspot::default()
         };
-        let advice = Advice::of(Some(&row), waited_ns, Duration::from_secs(1), 4, nodes);
+        let advice = Advice::of(Some(&hotspot), waited_ns, Duration::from_secs(1), 4, nodes);
         let helps = [Rule::Remote, Rule::Contended].contains(&advice.rule);
         assert_eq!(!advice.locks.is_empty(), helps);
         advice.rule

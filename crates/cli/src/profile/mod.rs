@@ -1,6 +1,7 @@
-//! `lockworks profile`: which mutexes of a program are hot, and what could be done about it.
+//! `lockworks profile`: which mutexes of a program are hot, and what would help.
 
 mod advice;
+mod hotspots;
 mod places;
 mod record;
 mod report;
@@ -20,16 +21,18 @@ use nix::sys::statvfs::{Statvfs, statvfs};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
+use crate::interruption;
 use crate::output::{self, Destination};
-use crate::program::{Library, Program};
+use crate::preload::Library;
+use crate::program::Program;
 use record::Record;
-use report::Report;
+use report::ProfileReport;
 
 /// Run a program and say which of its pthread mutexes are hot, and what would help.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
-    /// How many places and mutexes to show, those first that were waited for longest
+pub struct ProfileArgs {
+    /// How many places and mutexes to show, the longest waits first
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     top: u32,
 
@@ -40,64 +43,69 @@ pub struct Args {
     #[command(flatten)]
     destination: Destination,
 
-    /// The program, and what it is given
+    /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
 const HELP: &str = "\
-The program is run with glibc's mutexes, which a library loaded before it measures (LD_PRELOAD), in it
-and in all that it starts. What is said follows when it has ended, however it has: a server is ended
-by ^C. Of each place in the code, and of each mutex:
-  threads     that locked it there; from 256 on at least so many
-  locked      times, those after a wait for a condition included
-  contended   share of those for which another thread held it: all are counted. How long a wait for a
-              condition then waits for the mutex cannot be told
-  waited      in all, by all threads together, and the longest
-  held        on average, and longest, from having the mutex to releasing it
-  before      who had it before: the same thread, another on the same NUMA node, one on another node;
-              last-level caches stand for nodes where there is one node (LOCKWORKS_NEAR,
-              LOCKWORKS_TOPOLOGY as in the library)
-Tables are sorted by what was waited, then by how often it was locked.
+The program runs with glibc's mutexes, which a library loaded before its own (LD_PRELOAD) measures, in \
+the program and in all that it starts. The report follows when it has ended, however it ended: end a \
+server with ^C.
 
-A place is where pthread_mutex_lock() is called: function, file and line with debug information, else
-function or file and offset. Inlined std::mutex is seen through; where it is not inlined (-O0), it is
-all that is seen. mtx_lock() of C11 and what glibc locks itself are not seen. Trylocks and timed locks
-that fail are not counted. 65,536 mutexes of a process have room, by address; what has none is counted
-as lost. Measuring takes some 50 ns for a lock and its unlock, so very short critical sections look
-more contended than they are.
+Columns, for each place in the code and for each mutex:
+  threads: how many locked it there; at least that many from 256 on.
+  locked: how often, including after waits for a condition.
+  contended: the share of these for which another thread held it. All are counted. How long a thread \
+then waits for the mutex after a condition cannot be measured.
+  waited: the time that all threads together waited for it, and the longest wait.
+  held: the time from getting to releasing the mutex, on average, and the longest.
+  before: which thread had it before: the same thread, another one on the same NUMA node (near), or one \
+on another node (far). If there is one node, last-level caches stand for nodes; LOCKWORKS_NEAR and \
+LOCKWORKS_TOPOLOGY work as in the library.
 
-Exit status: that of the program, 128 and its number if a signal ended it. 2 an option is wrong, 126
-the program cannot be run so, 127 it is not found.
+Tables are sorted by the time waited, then by how often it was locked.
+
+A place is a call of pthread_mutex_lock(): function, file and line if there is debug information, else \
+function or file and offset. An inlined std::mutex is seen through. One that is not inlined (-O0) is \
+itself the place. mtx_lock() of C11 and glibc's own locks are not seen. Trylocks and timed locks that \
+fail are not counted. A process has room for 65,536 mutexes, by address; others are counted as lost. \
+Measuring a lock and its unlock takes some 50 ns, so very short critical sections look more contended \
+than they are.
+
+Exit status: that of the program, or 128 and the number of the signal that ended it; 2 an option is \
+wrong; 126 the program cannot be run like this; 127 it is not found.
 
 Examples:
   lockworks profile -- ./server --threads 8
   lockworks profile --top 3 -- python3 -m test test_threading
   lockworks profile --json -o profile.json -- redis-server --io-threads 4";
 
-/// The library that measures.
+/// The file name of the library that measures.
 const LIBRARY: &str = "liblockworks-profile.so";
 
-/// What tells it where to write.
+/// The environment variable that names the directory for its records.
 const DIRECTORY: &str = "LOCKWORKS_PROFILE";
 
-/// What tells it which CPUs are near each other.
+/// The environment variable that says which CPUs are near each other.
 const NEAR: &str = "LOCKWORKS_NEAR";
 
-/// In memory, where writing is no work for a disk.
+/// A directory in memory, so that writing needs no disk.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Bytes that have to be free there. A process takes 19 MB at most, and most take a few pages.
+/// The bytes that must be free there. A process takes 19 MB at most, and usually a few pages.
 const ROOM: u64 = 512 << 20;
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     let library = Library::find(LIBRARY)?;
     let program = Program::find(&args.command)?;
     args.destination.check()?;
-    let directory =
-        directory().context("cannot make a directory for what is measured; set TMPDIR")?;
+    let directory = directory().context(
+        "cannot make a directory for the records; set TMPDIR to one that you may write to",
+    )?;
 
+    tracing::info!(directory = %directory.path().display(), "records");
     let mut command = program.command_with(&library);
     command.env(DIRECTORY, directory.path());
     if std::env::var_os(NEAR).is_none() && lockworks::topology::nodes() < 2 {
@@ -109,7 +117,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let wall = begin.elapsed();
 
     let records = read(directory.path())?;
-    let report = Report::new(&records, &args.command, wall);
+    let report = ProfileReport::new(&records, &args.command, wall);
     args.destination.write(&match args.json {
         true => output::json(&report)?,
         false => report.tables(args.top as usize),
@@ -117,8 +125,8 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     Ok(exit_code(status))
 }
 
-/// Where processes write. Where the room runs out, the system ends them (SIGBUS), and containers often
-/// have little in memory.
+/// A directory for the records. Processes that run out of room there are killed (SIGBUS), and
+/// containers often have little room in memory.
 fn directory() -> std::io::Result<TempDir> {
     let free = |at: Statvfs| at.blocks_available() * at.fragment_size();
     match statvfs(SHARED_MEMORY) {
@@ -127,14 +135,14 @@ fn directory() -> std::io::Result<TempDir> {
     }
 }
 
-/// Waits for it to end. ^C is for it, we have to tell of it yet.
+/// Waits for the program to end. ^C ends the program, not this process, which has yet to report.
 fn wait(mut child: Child) -> Result<ExitStatus> {
     let program = Pid::from_raw(child.id().cast_signed());
-    // A terminal has signalled the program too, others have not.
-    let tell = !std::io::stdin().is_terminal();
-    output::when_interrupted(move || {
-        if tell {
-            // It may have ended.
+    // A terminal signals the program too; kill(1) signals this process alone.
+    let pass_on = !std::io::stdin().is_terminal();
+    interruption::before_exit(move || {
+        if pass_on {
+            // It may have ended already.
             let _ = kill(program, Signal::SIGTERM);
         }
         loop {
@@ -149,7 +157,7 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     ExitCode::from(code.map_or(u8::MAX, |code| code as u8))
 }
 
-/// One of each process.
+/// The records of all processes.
 fn read(directory: &Path) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     for file in directory.read_dir()? {

@@ -1,4 +1,4 @@
-//! Addresses in code, as people call them.
+//! Places in code: the function and line of an address.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,18 +11,18 @@ use serde::Serialize;
 /// A place in the code.
 #[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The function, if there are symbols.
+    /// The function. None: there are no symbols.
     pub function: Option<String>,
-    /// File and line, if there is debug information.
+    /// The file and line. None: there is no debug information.
     pub line: Option<String>,
-    /// The file of code; none if it is in none.
+    /// The executable or library. None: the code is in no file.
     pub module: Option<PathBuf>,
-    /// Where in that file, or else in memory.
+    /// The offset in that file, or the address in memory.
     pub offset: u64,
 }
 
 impl Place {
-    /// For people, on one line.
+    /// The place as tables name it.
     pub fn name(&self) -> String {
         let module = self.module.as_deref().and_then(Path::file_name);
         let module = module.map_or("?".into(), |name| name.to_string_lossy());
@@ -34,7 +34,7 @@ impl Place {
     }
 }
 
-/// The files of code that were asked of.
+/// The symbols of all executables and libraries that were looked up so far.
 #[derive(Default)]
 pub struct Places {
     modules: HashMap<PathBuf, Option<Symbols>>,
@@ -42,12 +42,12 @@ pub struct Places {
 
 struct Symbols {
     loader: Loader,
-    /// Where in the file, how long, and at what address.
+    /// The offset in the file, the length and the address of each segment.
     segments: Vec<(u64, u64, u64)>,
 }
 
 impl Places {
-    /// The place at that offset of a file.
+    /// The place at an offset in a file.
     pub fn find(&mut self, module: &Path, offset: u64) -> Place {
         let symbols = self.modules.entry(module.to_owned());
         let symbols = symbols.or_insert_with(|| Symbols::read(module));
@@ -65,7 +65,7 @@ impl Places {
 }
 
 impl Symbols {
-    /// None: the file is no more, or there is nothing of use in it.
+    /// Reads the symbols of a file. None: it is gone, or has none.
     fn read(path: &Path) -> Option<Self> {
         let data = ReadCache::new(File::open(path).ok()?);
         let file = object::File::parse(&data).ok()?;
@@ -92,7 +92,7 @@ impl Symbols {
         Some((function.or_else(symbol), line))
     }
 
-    /// The innermost of the functions inlined there that is not of the C++ library, which wraps mutexes.
+    /// The innermost function inlined there, without those of the C++ library that wrap mutexes.
     fn frame(&self, address: u64) -> Option<(Option<String>, Option<String>)> {
         let mut frames = self.loader.find_frames(address).ok()?;
         let mut found = None;
@@ -116,7 +116,7 @@ impl Symbols {
     }
 }
 
-/// Of the C++ library.
+/// Whether the function belongs to the C++ library.
 fn is_wrapper(function: &str) -> bool {
     ["std::", "__gthread_", "__gnu_cxx::"]
         .iter()

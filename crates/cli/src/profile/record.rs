@@ -1,4 +1,4 @@
-//! What a process has written down; interpose/profile/record.h says how.
+//! The record that a process leaves. `interpose/profile/record.h` has its layout.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,38 +12,38 @@ const MODULE_BYTES: u64 = 512;
 const MUTEX_BYTES: u64 = 40;
 const SITE_BYTES: u64 = 128;
 
-/// Of one process.
+/// The record of one process.
 pub struct Record {
-    /// Its number.
+    /// The number of the process.
     pub pid: u64,
-    /// Threads that have locked a mutex.
+    /// The number of threads that have locked a mutex.
     pub threads: u64,
-    /// Domains that hand-offs are told apart by.
+    /// The number of NUMA nodes, or of whatever stands for them.
     pub nodes: u64,
-    /// Acquisitions for which there was no room.
+    /// Acquisitions that had no room in the record.
     pub lost: u64,
-    /// Those of them that were contended.
+    /// The contended ones among the lost acquisitions.
     pub lost_contended: u64,
-    /// Its code.
+    /// The executable and the libraries of the process.
     pub modules: Vec<Module>,
-    /// Its mutexes, at each place where they were locked.
+    /// The mutexes at each place where they were locked.
     pub sites: Vec<Site>,
 }
 
-/// A file of code, and where it was mapped.
+/// An executable or a library, and the addresses that it was mapped at.
 pub struct Module {
     start: u64,
     end: u64,
     offset: u64,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
 }
 
-/// A mutex at a place.
+/// A mutex at a place in the code.
 pub struct Site {
-    /// Its address.
+    /// The address of the mutex.
     pub mutex: u64,
-    /// The last byte of the call that locked it.
+    /// The address of the last byte of the call that locked it.
     pub call: u64,
     /// What was counted.
     pub counts: Counts,
@@ -51,28 +51,28 @@ pub struct Site {
     pub threads: [u64; 4],
 }
 
-/// What is counted. The longest of all is the longest.
+/// What is counted of a mutex at a place. The sum of two has the longer of their longest times.
 #[derive(Clone, Copy, Default, serde::Serialize)]
 pub struct Counts {
-    /// Times that it was locked.
+    /// How often it was locked.
     pub acquisitions: u64,
-    /// Times that another held it then.
+    /// How often another thread held it then.
     pub contended: u64,
-    /// Times that it was locked again after waiting for a condition.
+    /// How often it was locked again after a wait for a condition.
     pub after_condition: u64,
-    /// Waiting for it, when contended.
+    /// The time of contended acquisitions, in nanoseconds.
     pub waited_ns: u64,
-    /// The longest of those.
+    /// The longest of these times.
     pub waited_max_ns: u64,
-    /// From having it to releasing it.
+    /// The time from getting it to releasing it, in nanoseconds.
     pub held_ns: u64,
-    /// The longest of those.
+    /// The longest of these times.
     pub held_max_ns: u64,
-    /// Times that the same thread had it before.
+    /// How often the same thread had it before.
     pub from_same_thread: u64,
-    /// Times that another thread of the same node had it before.
+    /// How often another thread on the same node had it before.
     pub from_same_node: u64,
-    /// Times that it came from another node.
+    /// How often a thread on another node had it before.
     pub from_other_node: u64,
 }
 
@@ -92,7 +92,7 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Record {
-    /// The record in that file. None: the process ended before it began it.
+    /// Reads the record in a file. None: the process ended before it began its record.
     pub fn read(path: &Path) -> Result<Option<Self>> {
         let file = File::open(path)?;
         let read = || -> std::io::Result<_> {
@@ -106,7 +106,7 @@ impl Record {
         }
         ensure!(
             header[0] == MAGIC && header[3..6] == [MODULE_BYTES, MUTEX_BYTES, SITE_BYTES],
-            "the profile library is of another version than this command; install both anew"
+            "the profile library has another version than this command; install both again"
         );
         let [
             _,
@@ -148,7 +148,7 @@ impl Record {
         }))
     }
 
-    /// The module that has this address, and where in its file it is.
+    /// The module that has this address, and the offset in its file.
     pub fn module(&self, address: u64) -> Option<(&Module, u64)> {
         let module = self
             .modules

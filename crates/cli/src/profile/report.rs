@@ -1,6 +1,5 @@
-//! All processes together: by place, by mutex, and what would help.
+//! What a profile says of all processes together, for people and as JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -8,71 +7,47 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::advice::Advice;
-use super::places::{Place, Places};
-use super::record::{Counts, Record, Site};
-use crate::output;
-use crate::program::Library;
-use crate::run;
-use crate::torture::report::nanoseconds;
-use crate::torture::scaled;
+use super::hotspots::{Hotspot, hotspots, sightings};
+use super::record::Record;
+use crate::figures::nanoseconds;
+use crate::figures::{counted, scaled};
+use crate::preload::{self, Library};
+use crate::table::Table;
+use crate::terminal;
 
-/// As JSON. Times are nanoseconds.
+/// What is reported, as JSON has it.
 #[derive(Serialize)]
-pub struct Report {
+pub struct ProfileReport {
     command: Vec<String>,
     wall_s: f64,
-    /// That it may run on.
+    /// The number of CPUs that the program may run on.
     cpus: u64,
-    /// That hand-offs are told apart by: NUMA nodes, or last-level caches where there is one node.
+    /// The number of NUMA nodes, or of last-level caches if there is one node.
     nodes: u64,
     processes: usize,
-    /// That have locked a mutex.
+    /// The number of threads that have locked a mutex.
     threads: u64,
-    /// Acquisitions for which there was no room, which no row has.
+    /// Acquisitions that are counted nowhere else, because there was no room.
     lost: u64,
-    /// Those of them that were contended.
+    /// The contended ones among the lost acquisitions.
     lost_contended: u64,
-    /// Places in the code, those first that were waited at longest.
-    places: Vec<Row>,
-    /// Mutexes, likewise.
-    mutexes: Vec<Row>,
+    /// Places in the code, the hottest first.
+    places: Vec<Hotspot>,
+    /// Mutexes, the hottest first.
+    mutexes: Vec<Hotspot>,
     advice: Advice,
-    /// To try it, if a lock may help.
+    /// A command that tries the advice. None: no lock would help.
     try_it: Option<String>,
-    /// Whether the mutexes were those of our preload library, not glibc's.
+    /// Whether the preload library served the mutexes, not glibc.
     preloaded: bool,
 }
 
-/// A place with all mutexes that were locked there, or a mutex with all places.
-#[derive(Default, Serialize)]
-pub struct Row {
-    /// Of the hottest first.
-    pub places: Vec<Place>,
-    /// Process and address.
-    pub mutexes: Vec<(u64, u64)>,
-    /// That locked it; where a process has 256 or more, at least.
-    pub threads: u64,
-    /// What was counted.
-    #[serde(flatten)]
-    pub counts: Counts,
-}
-
-impl Row {
-    /// Of acquisitions.
-    pub fn contended_share(&self) -> f64 {
-        self.counts.contended as f64 / self.counts.acquisitions.max(1) as f64
-    }
-}
-
-/// A mutex at a place, and the process.
-type Seen<'a> = (&'a Record, &'a Site, Place);
-
-impl Report {
-    /// Of the records of all processes.
+impl ProfileReport {
+    /// A report on the records of all processes.
     pub fn new(records: &[Record], command: &[OsString], wall: Duration) -> Self {
-        let seen = seen(records);
-        let places = rows(&seen, |(_, _, place)| place.clone());
-        let mutexes = rows(&seen, |(record, site, _)| (record.pid, site.mutex));
+        let sightings = sightings(records);
+        let places = hotspots(&sightings, |(_, _, place)| place.clone());
+        let mutexes = hotspots(&sightings, |(record, site, _)| (record.pid, site.mutex));
         let sum = |figure: fn(&Record) -> u64| records.iter().map(figure).sum();
         let nodes = records.iter().map(|record| record.nodes).max().unwrap_or(1);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
@@ -82,7 +57,7 @@ impl Report {
             .iter()
             .map(|word| word.to_string_lossy().into_owned())
             .collect();
-        let preloaded = Library::is_loaded(run::LIBRARY);
+        let preloaded = Library::is_loaded(preload::LIBRARY);
         let words = shlex::try_join(command.iter().map(String::as_str));
         Self {
             wall_s: wall.as_secs_f64(),
@@ -107,14 +82,13 @@ impl Report {
         }
     }
 
-    /// For people.
+    /// Tables and advice for people.
     pub fn tables(&self, top: usize) -> String {
-        let many = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-        let mut text = format!(
+        let mut text = terminal::prose(&format!(
             "{:.2} s on {}; {} in {} locked {} at {}.\n",
             self.wall_s,
-            many(self.cpus, "CPU"),
-            many(self.threads, "thread"),
+            counted(self.cpus, "CPU"),
+            counted(self.threads, "thread"),
             match self.processes {
                 1 => "1 process".to_owned(),
                 n => format!("{n} processes"),
@@ -123,10 +97,10 @@ impl Report {
                 1 => "1 mutex".to_owned(),
                 n => format!("{n} mutexes"),
             },
-            many(self.places.len() as u64, "place"),
-        );
+            counted(self.places.len() as u64, "place"),
+        ));
         if self.places.is_empty() {
-            text.push_str("No pthread mutex was locked that can be seen.\n");
+            text.push_str("The program locked no pthread mutex that can be seen.\n");
         } else {
             let places = self
                 .places
@@ -145,18 +119,18 @@ impl Report {
         }
         if self.lost > 0 {
             text.push_str(&format!(
-                "Lost for want of room: {} acquisitions, {} of them contended.\n",
+                "Lost, because there was no room: {} acquisitions, {} of them contended.\n",
                 self.lost, self.lost_contended
             ));
         }
-        text.push_str(&format!("{}\n", self.advice.text));
+        text.push_str(&format!("{}\n", terminal::prose(&self.advice.text)));
         if let Some(command) = &self.try_it {
             text.push_str(&format!("Try: {command}\n"));
         }
         if self.preloaded {
             text.push_str(&format!(
                 "Measured with {} in place of glibc's mutexes.\n",
-                run::LIBRARY
+                preload::LIBRARY
             ));
         }
         text
@@ -165,9 +139,9 @@ impl Report {
     fn table<'a>(
         &self,
         [what, number]: [&str; 2],
-        rows: impl Iterator<Item = (String, usize, &'a Row)>,
+        rows: impl Iterator<Item = (String, usize, &'a Hotspot)>,
     ) -> String {
-        let mut table = output::table(&[
+        let mut table = Table::new(&[
             what,
             number,
             "threads",
@@ -209,68 +183,4 @@ impl Report {
         }
         format!("{table}\n")
     }
-}
-
-/// Each with its place, the hottest first.
-fn seen(records: &[Record]) -> Vec<Seen<'_>> {
-    let mut places = Places::default();
-    let mut seen = Vec::new();
-    for record in records {
-        let mut known: BTreeMap<u64, Place> = BTreeMap::new();
-        for site in &record.sites {
-            let place = known
-                .entry(site.call)
-                .or_insert_with(|| match record.module(site.call) {
-                    Some((module, offset)) => places.find(&module.path, offset),
-                    None => Place {
-                        offset: site.call,
-                        ..Place::default()
-                    },
-                });
-            seen.push((record, site, place.clone()));
-        }
-    }
-    seen.sort_by_key(|(_, site, _)| heat(&site.counts));
-    seen
-}
-
-/// The least is the hottest.
-fn heat(counts: &Counts) -> impl Ord + use<> {
-    std::cmp::Reverse((counts.waited_ns, counts.acquisitions))
-}
-
-/// Put together those with the same key, the hottest first.
-fn rows<K: Ord>(seen: &[Seen], key: impl Fn(&Seen) -> K) -> Vec<Row> {
-    let mut groups: BTreeMap<K, Vec<&Seen>> = BTreeMap::new();
-    for one in seen {
-        groups.entry(key(one)).or_default().push(one);
-    }
-    let mut rows: Vec<Row> = groups.into_values().map(|group| row(&group)).collect();
-    rows.sort_by_key(|row| heat(&row.counts));
-    rows
-}
-
-fn row(group: &[&Seen]) -> Row {
-    let mut row = Row::default();
-    let mut threads: BTreeMap<u64, [u64; 4]> = BTreeMap::new();
-    let mut mutexes = BTreeSet::new();
-    for (record, site, place) in group {
-        row.counts += site.counts;
-        let of = threads.entry(record.pid).or_default();
-        for (all, these) in of.iter_mut().zip(site.threads) {
-            *all |= these;
-        }
-        if !row.places.contains(place) {
-            row.places.push(place.clone());
-        }
-        if mutexes.insert((record.pid, site.mutex)) {
-            row.mutexes.push((record.pid, site.mutex));
-        }
-    }
-    let bits = threads
-        .values()
-        .flatten()
-        .map(|bits| u64::from(bits.count_ones()));
-    row.threads = bits.sum();
-    row
 }

@@ -1,4 +1,4 @@
-//! This machine, as far as the system tells.
+//! This machine, as the system describes it, and the CPUs that threads are bound to.
 
 use std::fs;
 use std::iter::Sum;
@@ -13,16 +13,16 @@ use serde::Serialize;
 /// This machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Host {
-    /// CPUs that this process may use.
+    /// The number of CPUs that this process may use.
     pub cpus: usize,
-    /// Nodes, as the locks see them.
+    /// The number of NUMA nodes, as the locks see them.
     pub nodes: u32,
-    /// What the processor calls itself.
+    /// The model name of the processor.
     pub model: Option<String>,
 }
 
 impl Host {
-    /// Looks around.
+    /// Describes this machine.
     pub fn look() -> Result<Self> {
         Ok(Self {
             cpus: allowed_cpus()?.len(),
@@ -45,7 +45,7 @@ pub enum Pin {
 }
 
 impl Pin {
-    /// The CPU for each thread in turn, to be begun anew after the last; empty for none.
+    /// The CPUs for the threads in turn, again from the first after the last. Empty: any CPU.
     pub fn order(self) -> Result<Vec<usize>> {
         let mut cpus = allowed_cpus()?;
         let node = |cpu: usize| topology::node_of_cpu(cpu as u32);
@@ -70,12 +70,13 @@ pub fn pin_to(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu)
         .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-        .expect("the CPU was allowed when we looked");
+        .expect("the CPU was allowed a moment ago");
 }
 
 fn allowed_cpus() -> Result<Vec<usize>> {
-    let set = sched_getaffinity(Pid::from_raw(0))
-        .context("cannot tell which CPUs to use; run on a machine with at most 1024")?;
+    let set = sched_getaffinity(Pid::from_raw(0)).context(
+        "cannot find out which CPUs this process may use; run on a machine with 1024 CPUs at most",
+    )?;
     Ok((0..CpuSet::count())
         .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
         .collect())
@@ -87,26 +88,26 @@ fn model() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Ticks, mostly of 10 ms, that the hypervisor has kept this machine's CPUs from running.
+/// Ticks, usually of 10 ms, in which the hypervisor kept this machine's CPUs from running.
 pub fn steal_ticks() -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let total = stat.lines().find(|line| line.starts_with("cpu "))?;
     total.split_whitespace().nth(8)?.parse().ok()
 }
 
-/// What the scheduler has withheld from threads.
+/// What the scheduler has withheld from threads. None: the system does not say.
 #[derive(Clone, Copy, Debug)]
 pub struct Withheld {
-    /// Times that they were taken off their CPUs though they could run.
+    /// How often threads were preempted.
     pub involuntary_switches: Option<u64>,
-    /// Nanoseconds that they could run but had no CPU.
+    /// Nanoseconds in which threads could run but had no CPU.
     pub runqueue_wait_ns: Option<u64>,
-    /// Nanoseconds that they were there.
+    /// Nanoseconds of all threads, running or not.
     pub presence_ns: u64,
 }
 
 impl Withheld {
-    /// From this thread while it does this.
+    /// What is withheld from this thread while it does this work.
     pub fn during<T>(work: impl FnOnce() -> T) -> (T, Self) {
         let (switches, wait, start) = (involuntary_switches(), runqueue_wait_ns(), Instant::now());
         let done = work();

@@ -1,4 +1,4 @@
-//! What a torture came to, over all rounds.
+//! The results of a torture over all rounds.
 
 use std::collections::BTreeMap;
 
@@ -7,73 +7,74 @@ use hdrhistogram::Histogram;
 use lockworks::{Statistics, Tunable, fairness, topology, tunables};
 use serde::Serialize;
 
-use super::Plan;
+use super::TorturePlan;
+use super::contender::Contender;
 use super::host::{Host, Pin, Withheld};
-use super::round::{Handoffs, Outcome};
-use super::subject::Subject;
+use super::round::{Handoffs, RunOutcome};
 use super::workload::Preset;
+use crate::statistics::{Range, median, sorted};
 
-/// Everything, as JSON has it.
+/// The results, as JSON has them.
 #[derive(Clone, Debug, Serialize)]
-pub struct Results {
-    /// Where it ran.
+pub struct TortureResults {
+    /// The machine that it ran on.
     pub machine: Host,
     /// What the threads did.
     pub preset: Preset,
-    /// Work with the lock held.
+    /// Nanoseconds of work with the lock held.
     pub critical_ns: u64,
-    /// Work without it.
+    /// Nanoseconds of work without the lock.
     pub think_ns: u64,
     /// How threads were bound to CPUs.
     pub pin: Pin,
-    /// How the locks were set.
-    pub tunables: Tunables,
-    /// Length of each run.
+    /// The values of the tunables.
+    pub tunables: TunablesSet,
+    /// The length of each run in seconds.
     pub seconds: f64,
-    /// Number of rounds.
+    /// The number of rounds.
     pub rounds: usize,
     /// The lock that ratios are to.
     pub reference: &'static str,
-    /// What to know when reading the rest.
+    /// Warnings about the machine or the measurement.
     pub warnings: Vec<String>,
-    /// One for each lock and number of threads.
-    pub rows: Vec<Row>,
+    /// A row for each lock and number of threads.
+    pub rows: Vec<TortureRow>,
 }
 
-/// How the locks were set.
+/// The values of the tunables.
 #[derive(Clone, Debug, Serialize)]
-pub struct Tunables {
+pub struct TunablesSet {
     numa_spinlock: bool,
     numa_spinlock_threshold_ms: u32,
     shuffle_reduction: bool,
     priority_waiters: bool,
-    /// Of single locks.
+    /// The tunables of single locks.
     by_name: BTreeMap<&'static str, u64>,
 }
 
 /// One lock with one number of threads. Counts are sums over all rounds.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// Name of the lock.
+pub struct TortureRow {
+    /// The name of the lock.
     pub lock: &'static str,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// Median of the rounds.
+    /// The median of the rounds.
     pub operations_per_second: f64,
-    /// Slowest round.
+    /// The slowest round.
     pub operations_per_second_min: f64,
-    /// Fastest round.
+    /// The fastest round.
     pub operations_per_second_max: f64,
-    /// Operations a second by those of the reference with as many threads, round by round; none
-    /// where that did nothing.
+    /// The operations a second by those of the reference with as many threads, round by round. None:
+    /// the reference did nothing.
     pub ratio: Option<Range>,
-    /// Median of the rounds; none if nothing was done in any.
+    /// The median of the rounds. None: nothing was done in any of them.
     pub fairness: Option<f64>,
-    /// Operations completed.
+    /// The operations completed.
     pub operations: u64,
-    /// Of acquisitions that were timed.
+    /// The waits of the timed acquisitions. None: none was timed.
     pub latency_ns: Option<Latency>,
-    /// How many those were.
+    /// The number of timed acquisitions.
     pub latency_samples: u64,
     /// The 99.9th percentile by that of the reference, round by round.
     pub p999_ratio: Option<Range>,
@@ -81,131 +82,97 @@ pub struct Row {
     pub local_handoffs: u64,
     /// Hand-offs between nodes.
     pub remote_handoffs: u64,
-    /// Acquisitions by the thread that had held the lock last.
+    /// Acquisitions by the thread that had held the lock before.
     pub reacquisitions: u64,
-    /// What the lock itself counted, if it is one of ours.
+    /// What the lock itself counted. Empty: it is a peer.
     pub events: BTreeMap<&'static str, u64>,
     /// Failures of mutual exclusion.
     pub violations: u64,
-    /// Times that the scheduler took a thread off its CPU.
+    /// How often a thread was preempted.
     pub involuntary_switches: Option<u64>,
-    /// Time that threads could run but had no CPU.
+    /// Nanoseconds in which threads could run but had no CPU.
     pub runqueue_wait_ns: Option<u64>,
     /// That time, as a share of the threads' time.
     pub runqueue_wait_share: Option<f64>,
-    /// Clock ticks that the hypervisor gave to others.
+    /// Clock ticks that the hypervisor gave to other guests.
     pub steal_ticks: Option<u64>,
-    /// Round by round, what medians are taken of.
-    pub by_round: Vec<Round>,
+    /// RoundFigures by round, what medians are taken of.
+    pub by_round: Vec<RoundFigures>,
 }
 
-/// One round of a lock.
+/// The figures of one round of a lock.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Round {
-    /// Of all threads together.
+pub struct RoundFigures {
+    /// The operations a second of all threads together.
     pub operations_per_second: f64,
-    /// Of acquisitions that were timed.
+    /// The waits of the timed acquisitions. None: none was timed.
     pub latency_ns: Option<Latency>,
-}
-
-/// Of several rounds.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Range {
-    /// The median.
-    pub median: f64,
-    /// The least.
-    pub min: f64,
-    /// The greatest.
-    pub max: f64,
-}
-
-impl Range {
-    /// Of no rounds there is none.
-    pub fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
-        let values = sorted(values);
-        Some(Self {
-            median: median(&values)?,
-            min: values[0],
-            max: values[values.len() - 1],
-        })
-    }
-
-    /// Of a figure by that of others, where both have one that is not 0.
-    fn of_ratios(
-        rounds: &[Round],
-        to: &[Round],
-        figure: impl Fn(&Round) -> Option<f64>,
-    ) -> Option<Self> {
-        let pairs = rounds.iter().zip(to);
-        Self::of(pairs.filter_map(|(round, to)| {
-            let to = figure(to).filter(|&to| to > 0.0)?;
-            Some(figure(round)? / to)
-        }))
-    }
 }
 
 /// Percentiles of the time from asking for the lock to having it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
-    /// Half were faster. Of several rounds the median, as all percentiles.
+    /// Half were faster. Percentiles of several rounds are their median.
     pub p50: u64,
     /// 1 % were slower.
     pub p99: u64,
     /// 0.1 % were slower.
     pub p999: u64,
-    /// The slowest seen, in any round.
+    /// The slowest of all rounds.
     pub max: u64,
 }
 
-/// The outcomes of all rounds so far.
+/// The runs of all rounds so far.
 pub struct Collected<'a> {
-    plan: &'a Plan,
-    /// By threads, then by lock.
-    outcomes: Vec<Vec<Outcome>>,
+    plan: &'a TorturePlan,
+    /// The runs by number of threads, then by lock.
+    outcomes: Vec<Vec<RunOutcome>>,
 }
 
 impl<'a> Collected<'a> {
-    /// None yet.
-    pub fn new(plan: &'a Plan) -> Self {
-        let rows = plan.threads.len() * plan.subjects.len();
+    /// A collection without runs.
+    pub fn new(plan: &'a TorturePlan) -> Self {
+        let rows = plan.threads.len() * plan.contenders.len();
         Self {
             plan,
             outcomes: (0..rows).map(|_| Vec::new()).collect(),
         }
     }
 
-    /// One run's outcome, of the lock and threads at these places in the plan.
-    pub fn add(&mut self, threads: usize, lock: usize, outcome: Outcome) {
-        self.outcomes[threads * self.plan.subjects.len() + lock].push(outcome);
+    /// Adds a run of the lock and the number of threads at these places in the plan.
+    pub fn add(&mut self, threads: usize, lock: usize, outcome: RunOutcome) {
+        self.outcomes[threads * self.plan.contenders.len() + lock].push(outcome);
     }
 
-    /// All of it.
-    pub fn results(&self) -> Result<Results> {
+    /// The results of all runs.
+    pub fn results(&self) -> Result<TortureResults> {
         let plan = self.plan;
         let machine = Host::look()?;
-        let reference = plan.subjects.iter().position(|s| *s == plan.reference);
+        let reference = plan.contenders.iter().position(|s| *s == plan.reference);
         let reference = reference.expect("the reference is tortured");
         let of = plan
             .threads
             .iter()
-            .zip(self.outcomes.chunks(plan.subjects.len()));
-        let rows: Vec<Row> = of
+            .zip(self.outcomes.chunks(plan.contenders.len()));
+        let rows: Vec<TortureRow> = of
             .flat_map(|(&threads, outcomes)| {
                 let reference = rounds(&outcomes[reference]);
-                let locks = plan.subjects.iter().zip(outcomes);
-                locks.map(move |(&subject, outcomes)| row(subject, threads, outcomes, &reference))
+                let locks = plan.contenders.iter().zip(outcomes);
+                locks.map(move |(&contender, outcomes)| {
+                    row(contender, threads, outcomes, &reference)
+                })
             })
             .collect();
         let mut warnings: Vec<String> =
             topology::warning().into_iter().map(str::to_owned).collect();
         warnings.extend(disturbance(&rows, machine.cpus));
-        Ok(Results {
+        Ok(TortureResults {
             machine,
             preset: plan.workload.preset,
             critical_ns: plan.workload.critical_ns,
             think_ns: plan.workload.think_ns,
             pin: plan.pin,
-            tunables: Tunables {
+            tunables: TunablesSet {
                 numa_spinlock: tunables::numa_spinlock_active(),
                 numa_spinlock_threshold_ms: tunables::numa_spinlock_threshold(),
                 shuffle_reduction: tunables::shuffle_reduction(),
@@ -224,8 +191,8 @@ impl<'a> Collected<'a> {
     }
 }
 
-/// Threads that wait for a CPU although there are enough are kept from it by something else.
-fn disturbance(rows: &[Row], cpus: usize) -> Option<String> {
+/// A warning if other work kept threads from running although there were enough CPUs for them.
+fn disturbance(rows: &[TortureRow], cpus: usize) -> Option<String> {
     const BEARABLE: f64 = 0.05;
     let share = rows
         .iter()
@@ -241,17 +208,35 @@ fn disturbance(rows: &[Row], cpus: usize) -> Option<String> {
     })
 }
 
-fn rounds(outcomes: &[Outcome]) -> Vec<Round> {
-    let round = |outcome: &Outcome| Round {
+/// A figure by that of the reference, round by round, where both have one that is not 0.
+fn ratios(
+    rounds: &[RoundFigures],
+    to: &[RoundFigures],
+    figure: impl Fn(&RoundFigures) -> Option<f64>,
+) -> Option<Range> {
+    let pairs = rounds.iter().zip(to);
+    Range::of(pairs.filter_map(|(round, to)| {
+        let to = figure(to).filter(|&to| to > 0.0)?;
+        Some(figure(round)? / to)
+    }))
+}
+
+fn rounds(outcomes: &[RunOutcome]) -> Vec<RoundFigures> {
+    let round = |outcome: &RunOutcome| RoundFigures {
         operations_per_second: outcome.operations_per_second(),
         latency_ns: Latency::of(&outcome.latency),
     };
     outcomes.iter().map(round).collect()
 }
 
-fn row(subject: Subject, threads: usize, outcomes: &[Outcome], reference: &[Round]) -> Row {
+fn row(
+    contender: Contender,
+    threads: usize,
+    outcomes: &[RunOutcome],
+    reference: &[RoundFigures],
+) -> TortureRow {
     let rounds = rounds(outcomes);
-    let rate = |round: &Round| round.operations_per_second;
+    let rate = |round: &RoundFigures| round.operations_per_second;
     let rates = Range::of(rounds.iter().map(rate)).expect("there is a round");
     let fairness = outcomes.iter().filter_map(|o| fairness(&o.operations));
     let mut handoffs = Handoffs::default();
@@ -259,24 +244,24 @@ fn row(subject: Subject, threads: usize, outcomes: &[Outcome], reference: &[Roun
         handoffs += outcome.handoffs;
     }
     let withheld: Withheld = outcomes.iter().map(|round| round.withheld).sum();
-    Row {
-        lock: subject.name(),
+    TortureRow {
+        lock: contender.name(),
         threads,
         operations_per_second: rates.median,
         operations_per_second_min: rates.min,
         operations_per_second_max: rates.max,
-        ratio: Range::of_ratios(&rounds, reference, |round| Some(rate(round))),
+        ratio: ratios(&rounds, reference, |round| Some(rate(round))),
         fairness: median(&sorted(fairness)),
         operations: outcomes.iter().flat_map(|o| &o.operations).sum(),
         latency_ns: Latency::medians(&rounds),
         latency_samples: outcomes.iter().map(|o| o.latency.len()).sum(),
-        p999_ratio: Range::of_ratios(&rounds, reference, |round| {
+        p999_ratio: ratios(&rounds, reference, |round| {
             Some(round.latency_ns?.p999 as f64)
         }),
         local_handoffs: handoffs.local,
         remote_handoffs: handoffs.remote,
         reacquisitions: handoffs.reacquisitions,
-        events: events(subject, outcomes),
+        events: events(contender, outcomes),
         violations: outcomes.iter().map(|round| round.violations).sum(),
         involuntary_switches: withheld.involuntary_switches,
         runqueue_wait_ns: withheld.runqueue_wait_ns,
@@ -298,8 +283,8 @@ impl Latency {
         })
     }
 
-    /// Of the rounds that have any.
-    fn medians(rounds: &[Round]) -> Option<Self> {
+    /// The medians over the rounds that have any. None: no round has.
+    fn medians(rounds: &[RoundFigures]) -> Option<Self> {
         let latencies: Vec<Self> = rounds.iter().filter_map(|round| round.latency_ns).collect();
         let middle = |percentile: fn(&Self) -> u64| {
             median(&sorted(latencies.iter().map(|l| percentile(l) as f64))).map(|ns| ns as u64)
@@ -313,9 +298,9 @@ impl Latency {
     }
 }
 
-fn events(subject: Subject, rounds: &[Outcome]) -> BTreeMap<&'static str, u64> {
-    let rounds = match subject {
-        Subject::Lock(_) => rounds,
+fn events(contender: Contender, rounds: &[RunOutcome]) -> BTreeMap<&'static str, u64> {
+    let rounds = match contender {
+        Contender::Lock(_) => rounds,
         _ => &[],
     };
     let events = rounds.iter().map(|round| round.events.clone());
@@ -327,30 +312,18 @@ fn events(subject: Subject, rounds: &[Outcome]) -> BTreeMap<&'static str, u64> {
         .collect()
 }
 
-pub fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// Of sorted values.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let n = values.len();
-    (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Latency, Range, Round, median};
+    use super::{Latency, RoundFigures, ratios};
 
-    fn round(operations_per_second: f64, ns: u64) -> Round {
+    fn round(operations_per_second: f64, ns: u64) -> RoundFigures {
         let latency_ns = (ns > 0).then_some(Latency {
             p50: ns,
             p99: 10 * ns,
             p999: 100 * ns,
             max: 1000 * ns,
         });
-        Round {
+        RoundFigures {
             operations_per_second,
             latency_ns,
         }
@@ -370,13 +343,13 @@ mod tests {
             round(100.0, 0),
             round(0.0, 1),
         ];
-        let rates = |round: &Round| Some(round.operations_per_second);
-        let range = Range::of_ratios(&rounds, &to, rates).expect("three ratios");
+        let rates = |round: &RoundFigures| Some(round.operations_per_second);
+        let range = ratios(&rounds, &to, rates).expect("three ratios");
         assert_eq!((range.min, range.median, range.max), (0.5, 1.0, 3.0));
-        let p999 = |round: &Round| Some(round.latency_ns?.p999 as f64);
-        let range = Range::of_ratios(&rounds, &to, p999).expect("two ratios");
+        let p999 = |round: &RoundFigures| Some(round.latency_ns?.p999 as f64);
+        let range = ratios(&rounds, &to, p999).expect("two ratios");
         assert_eq!((range.min, range.median, range.max), (1.0, 2.0, 3.0));
-        assert!(Range::of_ratios(&[], &[], rates).is_none());
+        assert!(ratios(&[], &[], rates).is_none());
     }
 
     #[test]
@@ -387,12 +360,5 @@ mod tests {
         assert_eq!((latency.p50, latency.p99, latency.p999), (3, 30, 300));
         assert_eq!(latency.max, 9000);
         assert!(Latency::medians(&[round(1.0, 0)]).is_none());
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[1.0, 2.0, 9.0]), Some(2.0));
-        assert_eq!(median(&[1.0, 3.0]), Some(2.0));
     }
 }

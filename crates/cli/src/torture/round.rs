@@ -15,48 +15,49 @@ use hdrhistogram::Histogram;
 use lockworks::{RawLock, Statistics, restart_maxima, statistics, thread_attach, topology};
 use lockworks_peers::PeerLock;
 
+use super::contender::{Contender, Exclusion};
 use super::host::{Withheld, pin_to, steal_ticks};
-use super::subject::{Exclusion, Subject};
 use super::workload::{Handoff, Part, Protected, Workload};
 
-/// One acquisition in so many is timed in the warm-up, and at most so many later.
+/// One acquisition in this many is timed in the warm-up.
 const TIMED_WARM: u64 = 16;
+/// Later, at least one acquisition in this many is timed.
 const TIMED_MOST: u64 = 256;
-/// What timing one takes, about: two looks at the clock.
+/// The approximate time that timing an acquisition takes: reading the clock twice.
 const TIMING: Duration = Duration::from_nanos(50);
-/// What share of the time timing may take, about.
+/// The approximate share of the time that timing may take.
 const TIMING_SHARE: f64 = 0.01;
 
-/// One acquisition in how many to time, a power of two: all of those of a slow lock.
+/// One acquisition in how many is timed, a power of two. All acquisitions of a slow lock are.
 fn timed_every(acquisitions_per_second: f64) -> u64 {
     let busy = acquisitions_per_second * TIMING.as_secs_f64();
     let every = (busy / TIMING_SHARE).clamp(1.0, TIMED_MOST as f64);
     (every as u64).next_power_of_two()
 }
 
-/// How to run.
+/// The conditions of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// For how long.
+    /// How long the run is measured.
     pub duration: Duration,
-    /// What they do.
+    /// What the threads do.
     pub workload: Workload,
-    /// Of what is random in it.
+    /// The seed of the workload's random delays.
     pub seed: u64,
-    /// CPUs for the threads, in turn; empty: any.
+    /// The CPUs for the threads in turn. Empty: any CPU.
     pub cpus: &'a [usize],
 }
 
-/// Hand-offs, by where the lock came from.
+/// Acquisitions by where the lock was before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Handoffs {
-    /// From another thread on the same node.
+    /// Another thread on the same node held it.
     pub local: u64,
-    /// From a thread on another node.
+    /// A thread on another node held it.
     pub remote: u64,
-    /// From the same thread.
+    /// The same thread held it.
     pub reacquisitions: u64,
 }
 
@@ -79,38 +80,38 @@ impl AddAssign for Handoffs {
     }
 }
 
-/// What came of it.
-pub struct Outcome {
-    /// From the start until the time was up, by the clock.
+/// What a run came to.
+pub struct RunOutcome {
+    /// The measured time, by the clock.
     pub elapsed: Duration,
-    /// Operations that each thread completed in that time.
+    /// The operations that each thread completed in that time.
     pub operations: Vec<u64>,
-    /// Nanoseconds that sampled acquisitions took.
+    /// The waits of the timed acquisitions, in nanoseconds.
     pub latency: Histogram<u64>,
-    /// Where the lock came from.
+    /// Where the lock was before each acquisition.
     pub handoffs: Handoffs,
-    /// Times that two threads were seen to hold the lock, and acquisitions that were lost.
+    /// How often two threads held the lock at once, and how many acquisitions were lost.
     pub violations: u64,
     /// What the scheduler withheld from all threads together.
     pub withheld: Withheld,
-    /// What the hypervisor withheld from the machine.
+    /// What the hypervisor withheld from the machine. None: the system does not say.
     pub steal_ticks: Option<u64>,
-    /// What the lock itself has counted.
+    /// What the lock itself counted.
     pub events: Statistics,
 }
 
-impl Outcome {
-    /// Of all threads together.
+impl RunOutcome {
+    /// The operations a second of all threads together.
     pub fn operations_per_second(&self) -> f64 {
         self.operations.iter().sum::<u64>() as f64 / self.elapsed.as_secs_f64()
     }
 }
 
-/// Runs once.
-pub fn run(subject: Subject, conditions: &Conditions) -> Result<Outcome> {
-    match subject {
-        Subject::Lock(lock) => torture(&RawLock::new(lock), conditions),
-        Subject::Peer(peer) => torture(&PeerLock::new(peer, conditions.threads), conditions),
+/// Measures one run.
+pub fn run(contender: Contender, conditions: &Conditions) -> Result<RunOutcome> {
+    match contender {
+        Contender::Lock(lock) => torture(&RawLock::new(lock), conditions),
+        Contender::Peer(peer) => torture(&PeerLock::new(peer, conditions.threads), conditions),
     }
 }
 
@@ -118,20 +119,20 @@ pub fn run(subject: Subject, conditions: &Conditions) -> Result<Outcome> {
 struct Shared<'a, E> {
     lock: &'a E,
     protected: Protected,
-    /// Held for writing until all may start.
+    /// Held for writing until all threads may start.
     gate: RwLock<()>,
     phase: AtomicU8,
-    /// One acquisition in so many is timed in this phase.
+    /// One acquisition in this many is timed in this phase.
     timed_every: AtomicU64,
 }
 
-/// Threads that find the lock free when they come first would otherwise count more than all that
-/// follows, when a lock collapses.
+/// The first phase. Without it, the acquisitions before the first contention would outnumber all later
+/// ones of a lock that collapses.
 const WARM_UP: u8 = 0;
 const MEASURED: u8 = 1;
 const OVER: u8 = 2;
 
-/// What one thread has seen in one phase.
+/// What one thread counted in one phase.
 #[derive(Default)]
 struct Turns {
     acquisitions: u64,
@@ -139,16 +140,16 @@ struct Turns {
     violations: u64,
 }
 
-/// What one thread has seen.
+/// What one thread counted.
 struct Tally {
     warm_up: Turns,
     measured: Turns,
-    /// Waits that ended after the warm-up.
+    /// The timed waits that ended after the warm-up.
     latency: Histogram<u64>,
     withheld: Withheld,
 }
 
-fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<Outcome> {
+fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome> {
     let threads = conditions.threads;
     let shared = Shared {
         lock,
@@ -213,9 +214,9 @@ impl<E: Exclusion> Shared<'_, E> {
     fn work(&self, thread: usize, mut part: Part, ready: &mpsc::Sender<()>) -> Tally {
         let mut node = self.lock.node();
         let mut latency = latencies();
-        // The same slot for all of the run, whether or not it comes to queueing.
+        // The thread has the same slot in the whole run, whether or not it ever queues.
         thread_attach();
-        // Nobody waits for this one when another could not start.
+        // The receiver is gone if another thread could not start.
         let _ = ready.send(());
         drop(self.gate.read());
 
@@ -230,9 +231,8 @@ impl<E: Exclusion> Shared<'_, E> {
         }
     }
 
-    /// Takes the lock over and over in one phase. The acquisition that is under way when it ends
-    /// counts for it, as the one under way when it began did not: so there are as many as ended in
-    /// the phase.
+    /// Takes the lock over and over in one phase. An acquisition counts for the phase in which it was
+    /// begun: the one under way at the end counts, the one under way at the beginning does not.
     fn turns(
         &self,
         phase: u8,
@@ -242,7 +242,7 @@ impl<E: Exclusion> Shared<'_, E> {
         latency: &mut Histogram<u64>,
     ) -> Turns {
         let mut turns = Turns::default();
-        // As a mask.
+        // The number is a power of two, so this is a mask.
         let every = self.timed_every.load(Relaxed) - 1;
         while self.phase.load(Acquire) == phase {
             part.think();
@@ -270,7 +270,7 @@ impl<E: Exclusion> Shared<'_, E> {
     }
 }
 
-/// From 1 ns to 100 s, to two digits.
+/// A histogram of waits from 1 ns to 100 s, to two digits.
 pub fn latencies() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 100_000_000_000, 2).expect("bounds that it takes")
 }
@@ -281,7 +281,7 @@ fn sum_up(
     counted: u64,
     steal_ticks: Option<u64>,
     events: Statistics,
-) -> Outcome {
+) -> RunOutcome {
     let mut latency = latencies();
     let mut handoffs = Handoffs::default();
     let (mut acquisitions, mut violations) = (0, 0);
@@ -293,7 +293,7 @@ fn sum_up(
             violations += turns.violations;
         }
     }
-    Outcome {
+    RunOutcome {
         elapsed,
         operations: tallies
             .iter()

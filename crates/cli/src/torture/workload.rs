@@ -1,4 +1,4 @@
-//! What the threads do with the lock held, and without it.
+//! What the threads do with the lock held and without it.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -23,7 +23,7 @@ pub enum Preset {
 /// A preset with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
-    /// Which.
+    /// The preset.
     pub preset: Preset,
     /// Nanoseconds of work with the lock held (plain).
     pub critical_ns: u64,
@@ -34,45 +34,44 @@ pub struct Workload {
 const SHORT_DELAY: Duration = Duration::from_micros(2);
 const LONG_DELAY: Duration = Duration::from_millis(100);
 
-/// What a lock protects, on lines of its own.
+/// The data that a lock protects, on cache lines of its own.
 ///
-/// All of it is plain data in spirit: read and written, never updated atomically, so that a lock
-/// that does not exclude is found out. They are relaxed atomics only because a race on plain data
-/// would be undefined, and the harness must survive the broken lock. They compile to the same plain
-/// loads and stores.
+/// It is used like plain data: read and written, never updated atomically, so that a lock that does not
+/// exclude is caught. It has relaxed atomics because a race on plain data is undefined behaviour, and
+/// the harness must survive a broken lock. They compile to the same plain loads and stores.
 #[repr(align(128))]
 pub struct Protected {
-    /// Thread that holds the lock, from 1; locktorture's `lock_is_write_held`.
+    /// The thread that holds the lock, counted from 1; locktorture's `lock_is_write_held`.
     owner: AtomicU64,
-    /// Acquisitions by all threads; the second of the two shared counters is `twin`.
+    /// The acquisitions by all threads. `twin` is the second of the two shared counters.
     acquisitions: AtomicU64,
     twin: AtomicU64,
-    /// Thread and node of the last acquisition, packed; locktorture's `last_lock_release`.
+    /// The thread and the node of the last acquisition, packed; locktorture's `last_lock_release`.
     last: AtomicU64,
     /// locktorture's writer statistics.
     writers: Box<[RecordLine]>,
 }
 
-/// Four writers' statistics share a line.
+/// The statistics of four writers, which share a cache line.
 #[derive(Default)]
 #[repr(align(64))]
 struct RecordLine([Record; 4]);
 
-/// A writer's acquisitions.
+/// The acquisitions of a writer.
 #[derive(Default)]
 #[repr(align(16))]
 struct Record(AtomicU64);
 
-/// Where the lock came from.
+/// Where the lock was before an acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handoff {
-    /// Nobody has held it before.
+    /// No thread has held it before.
     First,
-    /// The same thread.
+    /// The same thread held it.
     Reacquired,
-    /// Another thread, on this node.
+    /// Another thread on this node held it.
     Local,
-    /// Another thread, on another node.
+    /// A thread on another node held it.
     Remote,
 }
 
@@ -81,7 +80,7 @@ fn increment(counter: &AtomicU64) {
 }
 
 impl Protected {
-    /// For so many threads.
+    /// Data for this number of threads.
     pub fn new(threads: usize) -> Self {
         Self {
             owner: AtomicU64::new(0),
@@ -94,8 +93,8 @@ impl Protected {
         }
     }
 
-    /// The lock has just been acquired by a thread that runs on `node`. Gives where it came from,
-    /// and whether nobody else had it.
+    /// Notes that a thread on `node` has acquired the lock. Returns where the lock was before, and
+    /// whether no other thread holds it.
     pub fn enter(&self, thread: usize, node: u32) -> (Handoff, bool) {
         let alone = self.owner.load(Relaxed) == 0;
         self.owner.store(thread as u64 + 1, Relaxed);
@@ -112,20 +111,21 @@ impl Protected {
         (handoff, alone)
     }
 
-    /// The lock is about to be released. Gives whether nobody else has acquired it meanwhile.
+    /// Notes that the thread is about to release the lock. Returns whether no other thread has acquired
+    /// it meanwhile.
     pub fn leave(&self, thread: usize) -> bool {
         let alone = self.owner.load(Relaxed) == thread as u64 + 1;
         self.owner.store(0, Relaxed);
         alone
     }
 
-    /// How many acquisitions have been counted. A lock that does not exclude loses some.
+    /// The acquisitions counted so far. A lock that does not exclude loses some.
     pub fn acquisitions(&self) -> u64 {
         self.acquisitions.load(Relaxed)
     }
 }
 
-/// One thread's part in a workload.
+/// The part of one thread in a workload.
 pub struct Part {
     workload: Workload,
     critical: Busy,
@@ -139,7 +139,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The part of one of `threads`; its delays are at random, by `seed`.
+    /// The part of one of `threads`. Its delays are random, from `seed`.
     pub fn new(workload: Workload, thread: usize, threads: usize, seed: u64) -> Self {
         let n = threads as u64;
         Self {
@@ -158,12 +158,12 @@ impl Part {
         }
     }
 
-    /// What is done without the lock.
+    /// Does the work without the lock.
     pub fn think(&self) {
         self.think.work();
     }
 
-    /// What is done with the lock held.
+    /// Does the work with the lock held.
     pub fn critical(&mut self, protected: &Protected) {
         match self.workload.preset {
             Preset::Plain => {
@@ -188,7 +188,7 @@ impl Part {
     }
 }
 
-/// Work that keeps a CPU busy for a known time, without touching memory that others use.
+/// Work that keeps a CPU busy for a known time and touches no shared memory.
 #[derive(Clone, Copy, Debug)]
 struct Busy {
     rounds: u64,
@@ -208,7 +208,7 @@ impl Busy {
     }
 }
 
-/// The best of several timings, since any of them may be interrupted.
+/// Rounds of busy work in a nanosecond: the fastest of several timings, since any may be preempted.
 static ROUNDS_PER_NS: LazyLock<f64> = LazyLock::new(|| {
     const ROUNDS: u64 = 200_000;
     let time = || {

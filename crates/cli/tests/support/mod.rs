@@ -9,6 +9,8 @@ use std::process::{Command, Output, Stdio};
 use std::str::from_utf8;
 
 use nix::pty::{Winsize, openpty};
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 /// The command with these arguments. Settings of Lockworks in the environment of the test run do not
@@ -59,6 +61,13 @@ pub fn assert_refused(output: &Output, words: &[&str]) {
     assert_eq!(text(&output.stderr).lines().count(), 1);
 }
 
+/// Two CPUs that this process may use. None: it may use only one.
+pub fn two_cpus() -> Option<[usize; 2]> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).expect("the CPUs of this process");
+    let mut cpus = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false));
+    Some([cpus.next()?, cpus.next()?])
+}
+
 /// What the command prints to a terminal of this width.
 pub fn on_terminal(mut command: Command, columns: u16) -> String {
     let size = Winsize {
@@ -68,6 +77,7 @@ pub fn on_terminal(mut command: Command, columns: u16) -> String {
         ws_ypixel: 0,
     };
     let terminal = openpty(&size, None).expect("a pseudo-terminal");
+    command.env("NO_COLOR", "1");
     command.stdin(Stdio::null()).stdout(terminal.slave);
     let mut child = command.spawn().expect("the command runs");
     // The other end closes with the last process that has it.

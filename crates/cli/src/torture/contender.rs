@@ -1,4 +1,4 @@
-//! What is tortured: the locks of the library and their peers, behind one interface.
+//! The locks that can be tortured: those of the library and their peers, behind one interface.
 
 use anyhow::{Result, anyhow};
 use lockworks::{LockType, Node, RawLock};
@@ -8,45 +8,45 @@ use crate::names;
 
 /// A lock to torture.
 #[derive(Clone, Copy, Debug)]
-pub enum Subject {
-    /// One of the library.
+pub enum Contender {
+    /// A lock of the library.
     Lock(&'static LockType),
-    /// One of others.
+    /// A lock of another library.
     Peer(&'static Peer),
 }
 
-impl PartialEq for Subject {
+impl PartialEq for Contender {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
 }
 
-/// What people call them too.
+/// Other names of locks.
 const ALIASES: [(&str, &str); 1] = [("pthread", "pthread_mutex")];
-/// Those that every program has anyway.
+/// The peers that every program has anyway.
 const USUAL_PEERS: [&str; 2] = ["pthread_mutex", "pthread_spin"];
 
-impl Subject {
-    /// All of the library, then the peers.
+impl Contender {
+    /// All locks of the library, then the peers.
     pub fn all() -> impl Iterator<Item = Self> {
         let locks = lockworks::lock_types().iter().copied().map(Self::Lock);
         locks.chain(lockworks_peers::all().map(Self::Peer))
     }
 
-    /// Those to torture when none are named: none that are broken, and of the peers the usual ones.
+    /// The locks that are tortured by default: all that are not broken, and the usual peers.
     pub fn usual() -> impl Iterator<Item = Self> {
-        Self::all().filter(|subject| match subject {
+        Self::all().filter(|contender| match contender {
             Self::Lock(lock) => !lock.is_broken(),
             Self::Peer(peer) => USUAL_PEERS.contains(&peer.bench.name()),
         })
     }
 
-    /// The one of that name.
+    /// The lock of that name.
     pub fn find(name: &str) -> Result<Self> {
         let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
         let name = alias.map_or(name, |(_, name)| name);
-        if let Some(subject) = Self::all().find(|subject| subject.name() == name) {
-            return Ok(subject);
+        if let Some(contender) = Self::all().find(|contender| contender.name() == name) {
+            return Ok(contender);
         }
         Err(
             match LIBRARIES
@@ -62,7 +62,7 @@ impl Subject {
         )
     }
 
-    /// Its name.
+    /// The name of the lock.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Lock(lock) => lock.name(),
@@ -70,7 +70,7 @@ impl Subject {
         }
     }
 
-    /// Does throughput collapse with more threads than CPUs, for want of the next in line?
+    /// Whether throughput collapses with more threads than CPUs, because the next waiter is preempted.
     pub fn collapses(&self) -> bool {
         match self {
             Self::Lock(lock) => lock.spins() && (lock.is_fifo() || lock.is_numa_aware()),
@@ -81,7 +81,7 @@ impl Subject {
 
 /// Mutual exclusion between threads, as the library's [`RawLock`] has it.
 pub trait Exclusion: Sync {
-    /// What a thread lends from locking to unlocking.
+    /// What a thread lends to the lock from locking to unlocking.
     type Node;
 
     /// A node for this lock.
@@ -94,7 +94,7 @@ pub trait Exclusion: Sync {
     ///
     /// # Safety
     ///
-    /// This thread holds it, and acquired it with this `node`.
+    /// This thread holds the lock, and acquired it with this `node`.
     unsafe fn unlock(&self, node: &mut Self::Node);
 }
 
@@ -123,7 +123,7 @@ impl Exclusion for PeerLock {
     }
 
     fn lock(&self, loan: &mut Loan) {
-        // SAFETY: it comes from `node`, of the only lock in a run.
+        // SAFETY: the loan comes from `node`, and a run has only one lock.
         unsafe { self.lock(loan) };
     }
 

@@ -1,39 +1,41 @@
-//! What rounds say about two that took turns, and how sure that is.
+//! Whether two contestants that took turns differ beyond the noise.
 
 use serde::Serialize;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use crate::torture::results::{median, sorted};
+use crate::statistics::{median, sorted};
 
-/// How sure all that is said of one table is.
+/// The confidence in all statements of one table together.
 const CONFIDENCE: f64 = 0.95;
 
-/// One by another, in the same rounds.
+/// The values of one contestant by those of another, in the same rounds.
 #[derive(Clone, Copy, Serialize)]
 pub struct Ratio {
-    /// Of the rounds' ratios.
+    /// The median of the rounds' ratios.
     pub median: f64,
-    /// Where the true median is; none if the rounds are too few to tell.
+    /// The interval that has the true median in it. None: the rounds are too few.
     pub interval: Option<[f64; 2]>,
 }
 
-/// What can be said of one beside another.
+/// What a ratio says of a contestant beside another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Beside {
-    /// It serves better.
+    /// It is better.
     Better,
-    /// It serves worse.
+    /// It is worse.
     Worse,
-    /// There is no difference beyond the noise.
+    /// They do not differ beyond the noise.
     Level,
-    /// The rounds are too few.
+    /// The rounds are too few to say.
     Unknown,
 }
 
 impl Ratio {
-    /// Of values by others, round by round, where there are `comparisons` such ratios: the more, the
-    /// more often one would lie far off by chance. None of no rounds.
+    /// The ratio of `values` to others, round by round. None: there are no rounds.
+    ///
+    /// `comparisons` is the number of ratios in the table: among more ratios, one is far off by chance
+    /// more often, so the interval is wider.
     pub fn of(values: &[f64], to: &[f64], comparisons: usize) -> Option<Self> {
         let ratios = sorted(values.iter().zip(to).map(|(value, to)| value / to));
         let error = (1.0 - CONFIDENCE) / comparisons as f64;
@@ -44,7 +46,7 @@ impl Ratio {
         })
     }
 
-    /// What it says.
+    /// What the ratio says.
     pub fn beside(self, lower_is_better: bool) -> Beside {
         match self.interval {
             None => Beside::Unknown,
@@ -55,9 +57,10 @@ impl Ratio {
     }
 }
 
-/// How many values at either end of n may be left out so that the median of what they are drawn from
-/// is among the others but for this chance: each is below it like a coin falls (sign test). None if
-/// even all n do not suffice.
+/// How many of n sorted values may be left out at either end. None: even all n do not suffice.
+///
+/// The median of what they are drawn from is outside the others with a chance of `error` at most: each
+/// value is below the median with a chance of one half, like a coin (sign test).
 fn left_out(n: usize, error: f64) -> Option<usize> {
     let coins = Binomial::new(0.5, n as u64).expect("a chance is from 0 to 1");
     (0..n.div_ceil(2))
@@ -65,7 +68,7 @@ fn left_out(n: usize, error: f64) -> Option<usize> {
         .last()
 }
 
-/// The fewest rounds that say anything of so many comparisons.
+/// The least number of rounds that can show a difference in this number of comparisons.
 pub fn rounds_needed(comparisons: usize) -> usize {
     let error = (1.0 - CONFIDENCE) / comparisons as f64;
     (1..)

@@ -1,0 +1,116 @@
+//! The libraries of ours that are loaded into programs, and the locks that one of them can put there.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use lockworks::LockType;
+
+use crate::names;
+
+/// The file name of the library that puts locks of ours into mutexes.
+pub const LIBRARY: &str = "liblockworks-preload.so";
+
+/// The lock that it puts there by default.
+pub const DEFAULT: &str = "mutex";
+
+/// The environment variable that names another lock.
+pub const LOCK: &str = "LOCKWORKS_LOCK";
+
+/// The bytes of a pthread mutex in which the lock must fit.
+const ROOM: usize = 4;
+
+/// The locks that fit into a mutex and exclude.
+pub fn preloadables() -> impl Iterator<Item = &'static LockType> + Clone {
+    let all = lockworks::lock_types().iter().copied();
+    all.filter(|lock| fits(lock) && !lock.is_broken())
+}
+
+fn fits(lock: &LockType) -> bool {
+    lock.size() <= ROOM && lock.node_size() == 0
+}
+
+/// The lock of that name, if it fits into a mutex and excludes.
+pub fn preloadable(name: &str) -> Result<&'static LockType> {
+    if let Some(lock) = preloadables().find(|lock| lock.name() == name) {
+        return Ok(lock);
+    }
+    let names = preloadables().map(LockType::name);
+    match lockworks::find(name) {
+        None => Err(names::unknown("lock", name, names)),
+        Some(lock) => Err(anyhow!(
+            "lock '{name}' cannot be in a mutex: it {}; choose from {}",
+            match fits(lock) {
+                true => "does not exclude",
+                false => "needs more than 4 bytes",
+            },
+            names.collect::<Vec<_>>().join(", ")
+        )),
+    }
+}
+
+/// A library that the loader loads into a program before the program's own.
+pub struct Library {
+    /// The value of `LD_PRELOAD`: the library, then what is there already.
+    preload: OsString,
+}
+
+impl Library {
+    /// The library of that file name.
+    pub fn find(name: &str) -> Result<Self> {
+        let path = find(name)?;
+        tracing::info!(library = %path.display(), "found");
+        let preload = preload(&path)?;
+        Ok(Self { preload })
+    }
+
+    /// Whether the environment has the loader load the library of that file name already.
+    pub fn is_loaded(name: &str) -> bool {
+        let loaded = std::env::var("LD_PRELOAD").unwrap_or_default();
+        loaded
+            .split([':', ' '])
+            .any(|path| Path::new(path).file_name().is_some_and(|file| file == name))
+    }
+
+    /// The value of `LD_PRELOAD` that loads it.
+    pub fn ld_preload(&self) -> &OsString {
+        &self.preload
+    }
+}
+
+/// The path of the library: beside the command, where it is installed, or where it is built.
+fn find(name: &str) -> Result<PathBuf> {
+    let command = std::env::current_exe().context("cannot find the path of this command")?;
+    let here = command.parent().expect("a file is in a directory");
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
+    let places = [here.to_owned(), here.join("../lib"), built];
+    let found = places.iter().find_map(|place| {
+        let path = place.join(name);
+        path.canonicalize().ok()
+    });
+    found.ok_or_else(|| {
+        anyhow!(
+            "no {name} beside {} or in ../lib; build it with `make lib`, or install it with \
+             `make install`",
+            command.display()
+        )
+    })
+}
+
+/// The value of `LD_PRELOAD` with the library before what is there already.
+fn preload(library: &Path) -> Result<OsString> {
+    let separates = |byte: &u8| b" \t\n:$".contains(byte);
+    ensure!(
+        !library.as_os_str().as_bytes().iter().any(separates),
+        "the path {} has a space, a colon or a dollar sign, which the loader does not take; install \
+         Lockworks elsewhere",
+        library.display()
+    );
+    let mut preload = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    Ok(preload)
+}

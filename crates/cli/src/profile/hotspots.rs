@@ -1,0 +1,97 @@
+//! Where mutexes were waited for: by place in the code, and by mutex.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::places::{Place, Places};
+use super::record::{Counts, Record, Site};
+
+/// A place with all mutexes that were locked there, or a mutex with all places where it was locked.
+#[derive(Default, Serialize)]
+pub struct Hotspot {
+    /// The places, the hottest first.
+    pub places: Vec<Place>,
+    /// The process and the address of each mutex.
+    pub mutexes: Vec<(u64, u64)>,
+    /// The number of threads that locked it. At least that many, if a process has more than 255.
+    pub threads: u64,
+    /// What was counted.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl Hotspot {
+    /// The share of its acquisitions that were contended.
+    pub fn contended_share(&self) -> f64 {
+        self.counts.contended as f64 / self.counts.acquisitions.max(1) as f64
+    }
+}
+
+/// A mutex at a place in the code of a process.
+type Sighting<'a> = (&'a Record, &'a Site, Place);
+
+/// The mutexes of all processes, each at each place, the hottest first.
+pub fn sightings(records: &[Record]) -> Vec<Sighting<'_>> {
+    let mut places = Places::default();
+    let mut sightings = Vec::new();
+    for record in records {
+        let mut known: BTreeMap<u64, Place> = BTreeMap::new();
+        for site in &record.sites {
+            let place = known
+                .entry(site.call)
+                .or_insert_with(|| match record.module(site.call) {
+                    Some((module, offset)) => places.find(&module.path, offset),
+                    None => Place {
+                        offset: site.call,
+                        ..Place::default()
+                    },
+                });
+            sightings.push((record, site, place.clone()));
+        }
+    }
+    sightings.sort_by_key(|(_, site, _)| heat(&site.counts));
+    sightings
+}
+
+/// A key by which the hottest comes first.
+fn heat(counts: &Counts) -> impl Ord + use<> {
+    Reverse((counts.waited_ns, counts.acquisitions))
+}
+
+/// The sightings with the same key together, the hottest first.
+pub fn hotspots<K: Ord>(sightings: &[Sighting], key: impl Fn(&Sighting) -> K) -> Vec<Hotspot> {
+    let mut groups: BTreeMap<K, Vec<&Sighting>> = BTreeMap::new();
+    for sighting in sightings {
+        groups.entry(key(sighting)).or_default().push(sighting);
+    }
+    let mut hotspots: Vec<Hotspot> = groups.into_values().map(|group| hotspot(&group)).collect();
+    hotspots.sort_by_key(|hotspot| heat(&hotspot.counts));
+    hotspots
+}
+
+fn hotspot(group: &[&Sighting]) -> Hotspot {
+    let mut hotspot = Hotspot::default();
+    let mut threads: BTreeMap<u64, [u64; 4]> = BTreeMap::new();
+    let mut mutexes = BTreeSet::new();
+    for (record, site, place) in group {
+        hotspot.counts += site.counts;
+        let of = threads.entry(record.pid).or_default();
+        for (all, these) in of.iter_mut().zip(site.threads) {
+            *all |= these;
+        }
+        if !hotspot.places.contains(place) {
+            hotspot.places.push(place.clone());
+        }
+        if mutexes.insert((record.pid, site.mutex)) {
+            hotspot.mutexes.push((record.pid, site.mutex));
+        }
+    }
+    let bits = threads
+        .values()
+        .flatten()
+        .map(|bits| u64::from(bits.count_ones()));
+    hotspot.threads = bits.sum();
+    hotspot
+}

@@ -1,0 +1,102 @@
+//! Which locks are tortured with how many threads, and the rounds in which they take turns.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::contender::Contender;
+use super::host::Pin;
+use super::results::{Collected, TortureResults};
+use super::round;
+use super::workload::Workload;
+use crate::turns::turns;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct TorturePlan {
+    /// The locks.
+    pub contenders: Vec<Contender>,
+    /// The lock among them that ratios are to.
+    pub reference: Contender,
+    /// The numbers of threads that each lock is measured with.
+    pub threads: Vec<usize>,
+    /// The length of a measured run.
+    pub duration: Duration,
+    /// How often each lock is measured with each number of threads.
+    pub rounds: usize,
+    /// What the threads do.
+    pub workload: Workload,
+    /// How threads are bound to CPUs.
+    pub pin: Pin,
+}
+
+/// Numbers of threads from 1 to four times the CPUs, doubling.
+pub fn usual_threads(cpus: usize) -> Vec<usize> {
+    std::iter::successors(Some(1), |threads| Some(threads * 2))
+        .take_while(|&threads| threads <= 4 * cpus)
+        .collect()
+}
+
+/// The lock that most programs have, if it is among these, else the first.
+pub fn usual_reference(contenders: &[Contender]) -> Contender {
+    let usual = contenders
+        .iter()
+        .find(|lock| lock.name() == "pthread_mutex");
+    *usual.unwrap_or(&contenders[0])
+}
+
+/// Measures everything planned. On a terminal, a bar shows the progress; warnings follow.
+pub fn run(plan: &TorturePlan) -> Result<TortureResults> {
+    let cpus = plan.pin.order()?;
+    let mut collected = Collected::new(plan);
+    let bar = progress_bar(plan);
+    for round in 0..plan.rounds {
+        for (row, &threads) in plan.threads.iter().enumerate() {
+            let conditions = round::Conditions {
+                threads,
+                duration: plan.duration,
+                workload: plan.workload,
+                seed: round as u64,
+                cpus: &cpus,
+            };
+            for lock in turns(plan.contenders.len(), round) {
+                let contender = plan.contenders[lock];
+                tracing::debug!(lock = contender.name(), threads, round, "tortured");
+                bar.set_message(format!("{}, {threads} threads", contender.name()));
+                bar.inc(1);
+                collected.add(row, lock, round::run(contender, &conditions)?);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    let results = collected.results()?;
+    for warning in &results.warnings {
+        eprintln!("lockworks: warning: {warning}");
+    }
+    Ok(results)
+}
+
+/// A bar on a terminal, for plans that take more than two seconds.
+fn progress_bar(plan: &TorturePlan) -> ProgressBar {
+    let runs = plan.contenders.len() * plan.threads.len() * plan.rounds;
+    let short = plan.duration * runs as u32 <= Duration::from_secs(2);
+    if short || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}, {elapsed}")
+        .expect("a valid template");
+    ProgressBar::new(runs as u64).with_style(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::usual_threads;
+
+    #[test]
+    fn threads_double() {
+        assert_eq!(usual_threads(1), [1, 2, 4]);
+        assert_eq!(usual_threads(3), [1, 2, 4, 8]);
+    }
+}

@@ -1,0 +1,24 @@
+//! The order in which contenders take turns, so that none always runs in the shadow of the same one.
+
+/// The order of a round: another contender begins each time, and every second round goes backwards.
+pub fn turns(contenders: usize, round: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..contenders).collect();
+    order.rotate_left(round % contenders);
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::turns;
+
+    #[test]
+    fn contenders_take_turns() {
+        assert_eq!(turns(3, 0), [0, 1, 2]);
+        assert_eq!(turns(3, 1), [0, 2, 1]);
+        assert_eq!(turns(3, 2), [2, 0, 1]);
+        assert_eq!(turns(1, 5), [0]);
+    }
+}
