@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::names::{self, unknown};
 use crate::output::{self, Destination};
+use crate::terminal;
 use crate::waiters::node_queues;
 
 /// Run the real lock code on a simulated machine, in virtual time.
@@ -630,7 +631,7 @@ fn text(scenario: &Scenario, results: &Results) -> String {
         results.seed,
         inferred(&results.values),
     );
-    let (about, queues) = (output::prose(&about), output::prose(&queues));
+    let (about, queues) = (terminal::prose(&about), terminal::prose(&queues));
     format!("{about}\n{table}\n{queues}")
 }
 
