@@ -2,7 +2,7 @@
 /*
  * The operation set in the simulator: every access is a call into the engine
  * (crates/sim), which charges its time on the simulated machine and performs it
- * there. What each operation means is in locks/contract/operations.h.
+ * there. locks/contract/operations.h says what each operation means.
  */
 #ifndef LW_WORLD_H
 #define LW_WORLD_H
@@ -46,7 +46,7 @@ void lw_sim_fence(uint32_t order);
 /* Until ((*p & mask) == value) == equal. */
 uint64_t lw_sim_await(const void *p, uint32_t size, uint64_t mask, uint64_t value, bool equal,
 		      uint32_t order);
-/* The same, for the time of so many looks. */
+/* The same, for the time of `budget` polls. */
 uint64_t lw_sim_await_bounded(const void *p, uint32_t size, uint64_t mask, uint64_t value,
 			      bool equal, uint32_t budget);
 void lw_sim_pause(void);
@@ -113,7 +113,7 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
 	LW_SIM_AWAIT_BOUNDED(p, mask, value, false, budget)
 #define lw_world_pause() lw_sim_pause()
-/* Nobody gives up. */
+/* No wait is limited in the simulator. */
 #define lw_world_park(p, value, limit) ((void)(limit), lw_sim_park(p, value))
 #define lw_world_unpark(p, slot)       lw_sim_unpark(p, slot)
 #define lw_world_prefetch_write(p)     lw_sim_prefetch_write(p)

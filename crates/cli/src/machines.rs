@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// What the subcommand writes.
+    /// The text that the subcommand writes.
     fn written(machine: Option<&str>, json: bool) -> String {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("out");

@@ -236,7 +236,7 @@ fn list_workloads(as_json: bool) -> Result<String> {
     ))
 }
 
-/// A bar for so many runs, on a terminal.
+/// A progress bar for a number of runs, shown on a terminal only.
 pub fn progress(runs: usize, what: &str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {eta} left")
         .expect("the template is well formed");
@@ -251,7 +251,7 @@ struct Results {
     workload: String,
     placement: String,
     cpus: usize,
-    /// None where threads are those of a program.
+    /// None if the threads belong to a program.
     guests: Option<usize>,
     pinned: bool,
     virtual_milliseconds: f64,
@@ -262,7 +262,7 @@ struct Results {
     rows: Vec<Row>,
 }
 
-/// What became of threads that share CPUs.
+/// Counts of the events of threads that share CPUs.
 #[derive(Serialize)]
 pub struct Shared {
     cpus: usize,
@@ -284,12 +284,12 @@ pub struct Row {
     pub lock: &'static str,
     /// Number of threads.
     pub threads: usize,
-    /// Of virtual time.
+    /// Operations of all threads in a second of virtual time.
     pub operations_per_second: f64,
-    /// What the workload's whole job takes at that rate, of all threads together, where it is one
-    /// that ends.
+    /// The duration of the workload's whole job at the rate of all threads together, where the
+    /// workload is one that ends.
     pub job_seconds: Option<f64>,
-    /// As in torture; none without an operation.
+    /// The fairness factor, as in torture. None if there was no operation.
     pub fairness: Option<f64>,
     local_handoffs: u64,
     remote_handoffs: u64,
@@ -299,7 +299,7 @@ pub struct Row {
     rmws_per_acquisition: Option<f64>,
     events: serde_json::Map<String, serde_json::Value>,
     violations: u64,
-    /// Where CPUs are shared.
+    /// Set where threads share CPUs.
     pub sharing: Option<Shared>,
     engine: Engine,
 }
@@ -373,36 +373,36 @@ fn row(
     }
 }
 
-/// What to simulate: every lock with every number of threads.
+/// A simulation of every lock with every number of threads.
 pub struct Plan<'a> {
     /// Machine, workload and model.
     pub scenario: &'a Scenario,
-    /// Which locks.
+    /// The locks.
     pub locks: Vec<&'static LockType>,
-    /// With how many threads each, of each guest where there are guests.
+    /// The numbers of threads to run each lock with; of each guest, where there are guests.
     pub threads: Vec<usize>,
-    /// What the threads run on.
+    /// The CPUs that the threads run on.
     pub host: Host,
-    /// Where they run.
+    /// The placement of the threads on CPUs.
     pub placement: Placement,
     /// Virtual milliseconds of each run.
     pub ms: f64,
-    /// Of the locks.
+    /// The settings of the locks.
     pub tunables: Settings,
     /// Threads with an odd number wait with priority.
     pub odd_priority: bool,
-    /// Of all random choices.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// What threads run on.
+/// The CPUs that threads run on, and how they share them.
 #[derive(Clone, Copy)]
 pub struct Host {
     /// CPUs of the machine.
     pub cpus: usize,
-    /// Threads are virtual CPUs of so many guests.
+    /// The number of guests whose virtual CPUs the threads are, if any.
     pub guests: Option<usize>,
-    /// These stay where they are.
+    /// Keeps each virtual CPU on one CPU.
     pub pinned: bool,
 }
 
@@ -416,8 +416,8 @@ impl Host {
         }
     }
 
-    /// How so many threads share CPUs. Where each can have one of its own, it has; a virtual CPU
-    /// never does, since it can halt.
+    /// How `threads` threads share CPUs. None: each has a CPU of its own. Virtual CPUs always share,
+    /// since they can halt.
     fn sharing(&self, threads: usize) -> Option<Sharing> {
         (self.guests.is_some() || threads > self.cpus).then_some(Sharing {
             cpus: self.cpus,
@@ -427,7 +427,7 @@ impl Host {
     }
 }
 
-/// Runs all of it, on all CPUs. Rows are by threads, then locks.
+/// Runs the plan on all CPUs of this machine. Rows are sorted by threads, then locks.
 pub fn run(plan: &Plan) -> Vec<Result<Row>> {
     let points: Vec<_> = plan
         .threads
@@ -635,7 +635,7 @@ fn text(scenario: &Scenario, results: &Results) -> String {
     format!("{about}\n{table}\n{queues}")
 }
 
-/// In millions, or thousands where FIFO spinning has left no millions.
+/// A rate in millions a second, or in thousands where it is low.
 fn rate(per_second: f64) -> String {
     if per_second < 1e5 {
         format!("{:.3} k", per_second / 1e3)
@@ -644,7 +644,7 @@ fn rate(per_second: f64) -> String {
     }
 }
 
-/// What became of threads that share CPUs, in a line.
+/// A line with the counts of threads that share CPUs.
 fn shared_text(row: &Row, s: &Shared) -> String {
     format!(
         "{} with {} on {} CPUs: {} halts, {} kicks, {} preemptions, {} migrations, {} pause-loop \
@@ -663,7 +663,7 @@ fn shared_text(row: &Row, s: &Shared) -> String {
     )
 }
 
-/// Which values are inferred, fitted or set by hand, in a sentence.
+/// A sentence that lists the values that are inferred, fitted or set by hand.
 pub fn inferred(values: &[ScenarioValue]) -> String {
     let keys: Vec<&str> = values
         .iter()

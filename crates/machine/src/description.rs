@@ -27,7 +27,7 @@ pub struct Builtin {
 /// The descriptions of one kind that are part of Lockworks.
 #[derive(Debug, Clone, Copy)]
 pub struct Library {
-    /// What they describe, for messages: `machine`.
+    /// The kind of thing that they describe, for messages: `machine`.
     pub kind: &'static str,
     /// The directory of their files, relative to the root of the repository.
     pub directory: &'static str,
@@ -122,12 +122,12 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// What is wrong with a description, and at which bytes of its text.
+/// A mistake in a description, with the bytes of the text that it is in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
     /// The bytes.
     pub span: Range<usize>,
-    /// What is wrong, what is allowed, and what to do.
+    /// A message that says what is wrong, what is allowed, and what to do.
     pub message: String,
 }
 
@@ -160,7 +160,7 @@ impl From<toml::de::Error> for Fault {
     }
 }
 
-/// What serde says about a value, in words for people who do not know Rust.
+/// A message of serde in words for people who do not know Rust.
 fn plain(message: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("{field} is missing; add it");

@@ -10,7 +10,7 @@ pub enum Error {
     /// The name is neither that of a built-in description nor a path.
     #[error("unknown {kind} '{name}'{suggestion}; `{command}` lists them")]
     Unknown {
-        /// What was to be described.
+        /// The kind of description: a machine or a workload.
         kind: &'static str,
         /// The name that was given.
         name: String,
@@ -22,7 +22,7 @@ pub enum Error {
     /// The file cannot be read.
     #[error("{}: cannot read the description of a {kind}: {cause}", path.display())]
     Read {
-        /// What the file was to describe.
+        /// The kind of description: a machine or a workload.
         kind: &'static str,
         /// The file.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum Error {
         origin: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong and what to do about it.
+        /// A message that says what is wrong and what to do about it.
         message: String,
     },
     /// This machine cannot be measured.

@@ -10,9 +10,9 @@ use crate::description::Fault;
 use crate::machine::{Costs, Hops, cpus_in, scope_name};
 use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Relation, Value};
 
-/// Bounds the table of CPU pairs.
+/// The most CPUs of a machine, which bounds the table of CPU pairs.
 const MAX_CPUS: usize = 4096;
-/// What fits into one entry of that table.
+/// The most relations of a machine: one entry of that table is a byte.
 const MAX_RELATIONS: usize = 256;
 
 #[derive(Deserialize)]
@@ -112,7 +112,7 @@ impl Sources {
             .push((format!("{:start$}{text}", ""), origin.to_owned()));
     }
 
-    /// What the last file inherits.
+    /// The name of the description that the last file inherits from.
     fn base(&self) -> Result<Option<Spanned<String>>, Error> {
         let (text, _) = &self.files[self.files.len() - 1];
         toml::from_str(text)

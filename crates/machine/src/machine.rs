@@ -9,9 +9,9 @@ use crate::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryOrder {
-    /// Total store order (x86): only a store may be overtaken by a later load.
+    /// Total store order (x86): only a store followed by a load may be reordered.
     Tso,
-    /// Weak (Arm): any two accesses that nothing orders.
+    /// Weak order (Arm): any two accesses may be reordered unless something orders them.
     Weak,
 }
 
@@ -29,13 +29,13 @@ pub enum Directory {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
-    /// What a unit of this level is called.
+    /// The name of a unit of this level.
     pub name: String,
     /// How many there are in each enclosing unit.
     pub count: NonZeroUsize,
 }
 
-/// What it costs to move a line between two CPUs that stand in this relation.
+/// The relation of two CPUs, with the cost of moving a cache line between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relation {
     /// `core`, `socket`, `machine`, with hops `machine.2`: the shared unit and the distance in it.
@@ -111,7 +111,7 @@ impl Costs {
 pub struct Machine {
     /// The name it is found by.
     pub name: String,
-    /// What it is, for people.
+    /// A description in one line, for people.
     pub title: String,
     /// The memory order its CPUs promise.
     pub memory_order: MemoryOrder,
@@ -263,7 +263,7 @@ impl Machine {
         self.costs.rmw_cycles.value / self.clock_ghz()
     }
 
-    /// What a return in the kernel takes when mitigations keep it from being predicted; or 0.
+    /// Nanoseconds of a return in the kernel if mitigations keep it from being predicted; else 0.
     pub fn return_ns(&self) -> f64 {
         let cycles = self.costs.return_cycles.as_ref();
         cycles.map_or(0.0, |cycles| cycles.value / self.clock_ghz())

@@ -15,7 +15,7 @@ use topology::Topology;
 
 /// How many pairs of CPUs are tried of each relation.
 const PAIRS: usize = 12;
-/// What most CPUs have, for machines that do not tell.
+/// The cache sizes of most CPUs, for machines that do not report theirs.
 const USUAL_CACHES: [usize; 3] = [32 << 10, 1 << 20, 32 << 20];
 /// More memory would not miss the caches any better, and takes long to fill.
 const MAX_BYTES: usize = 512 << 20;
@@ -30,8 +30,8 @@ pub struct Measured {
 }
 
 /// Describes and measures this machine, in less than a minute even when it is large. It should have
-/// nothing else to do. `progress` is told how many steps are done, and of how many. Where requests
-/// are ordered cannot be measured: [`Machine::directory`] goes by the vendor.
+/// nothing else to do. `progress` gets the number of steps that are done, and of all steps. The place
+/// where requests are ordered cannot be measured: [`Machine::directory`] is set by the vendor.
 pub fn this_machine(progress: impl FnMut(usize, usize)) -> Result<Measured, Error> {
     let set = sched_getaffinity(Pid::from_raw(0))
         .map_err(|e| Error::Measure(format!("cannot tell which CPUs to use: {e}")))?;

@@ -19,7 +19,7 @@ impl Mark {
     /// All marks, the most trusted first.
     pub const ALL: [Mark; 4] = [Mark::E, Mark::S, Mark::I, Mark::R];
 
-    /// What the mark means.
+    /// The meaning of the mark.
     pub fn meaning(self) -> &'static str {
         match self {
             Mark::E => "measured on that exact part",

@@ -47,7 +47,7 @@ struct Label {
     end: usize,
 }
 
-/// What the engine itself did, for benchmarks and repeatability checks.
+/// Counts of the engine's own work, for benchmarks and repeatability checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineCounts {
     /// Events handled.
@@ -68,13 +68,13 @@ pub(crate) struct Engine {
     hosting: Option<Hosting>,
     pub(crate) current: usize,
     runnable: Option<usize>,
-    /// What the driver is to do now.
+    /// The driver's next step.
     pub(crate) next: Step,
     operations: u64,
     events: u64,
 }
 
-/// What the driver is to do next.
+/// The next step of the driver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Resume this CPU's coroutine.
@@ -110,8 +110,8 @@ impl Engine {
         }
     }
 
-    /// As many runners as the model has CPUs share these places of the machine, as the virtual CPUs
-    /// of so many guests or as threads.
+    /// Lets runners, as many as the model has CPUs, share these places of the machine. They are the
+    /// virtual CPUs of `guests` guests, or threads.
     pub(crate) fn share(&mut self, places: Vec<usize>, guests: Option<usize>, pinned: bool) {
         let model = &self.fabric.model;
         let llcs: Vec<u16> = places.iter().map(|&p| model.llc_of_place(p)).collect();
@@ -129,13 +129,13 @@ impl Engine {
         self.hosting = Some(Hosting::new(
             times, places, siblings, &llcs, runners, guests, pinned,
         ));
-        // Nobody has a CPU until the scheduler gives it one.
+        // No runner has a CPU until the scheduler gives it one.
         for cpu in &mut self.cpus {
-            cpu.frozen = true;
+            cpu.preempted = true;
         }
     }
 
-    /// What became of runners, where CPUs are shared.
+    /// Counts of the runners' events, where CPUs are shared.
     pub(crate) fn sharing_counts(&self) -> Option<SharingCounts> {
         self.hosting.as_ref().map(|h| h.counts(self.fabric.now))
     }
@@ -144,7 +144,7 @@ impl Engine {
         &self.fabric.model
     }
 
-    /// When the last event was.
+    /// The time of the last event.
     pub(crate) fn now(&self) -> u64 {
         self.fabric.now
     }
@@ -157,7 +157,7 @@ impl Engine {
         }
     }
 
-    /// Zeroed memory on lines of its own, whose home is `node`.
+    /// Allocates zeroed memory on lines of its own, whose home is `node`.
     pub(crate) fn allocate(&mut self, name: impl Into<String>, bytes: usize, node: u16) -> usize {
         let first = self.lines.len();
         let end = first + bytes.max(1).div_ceil(LINE);
@@ -178,7 +178,7 @@ impl Engine {
         line::find(&mut self.lines, address).write(address, size, value);
     }
 
-    /// The current CPU works for so long without touching shared memory.
+    /// Lets the current CPU work for a time without touching shared memory.
     #[inline]
     pub(crate) fn work(&mut self, picoseconds: u64) {
         self.cpus[self.current].lag += picoseconds;
@@ -190,8 +190,8 @@ impl Engine {
         self.fabric.now + self.cpus[self.current].lag
     }
 
-    /// The current CPU's code asks for `op`: its result, or `None` if the CPU has to be suspended
-    /// until the driver resumes it, with the result in [`Engine::result`].
+    /// Issues `op` for the current CPU. Gives its result, or `None` if the CPU has to be suspended
+    /// until the driver resumes it; [`Engine::result`] has the result then.
     ///
     /// Inlined as far as operations get that need not wait, so that a caller with a constant kind
     /// of operation has no more than that kind's code.
@@ -236,7 +236,7 @@ impl Engine {
         self.advance();
     }
 
-    /// Advances virtual time to where some CPU's code has to run; what that is, is in `next`.
+    /// Advances virtual time until some CPU's code has to run, and sets `next` accordingly.
     pub(crate) fn advance(&mut self) {
         loop {
             if let Some(c) = self.runnable.take() {
@@ -346,7 +346,7 @@ impl Engine {
 
     fn start_and_resume(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
-        if cpu.frozen {
+        if cpu.preempted {
             cpu.state = State::Starting;
             cpu.work_left = 0;
             return;
@@ -363,7 +363,7 @@ impl Engine {
         debug_assert!(self.runnable.is_none());
         let cpu = &mut self.cpus[c];
         cpu.complete(result);
-        if cpu.frozen {
+        if cpu.preempted {
             cpu.state = State::Held;
         } else {
             self.runnable = Some(c);
@@ -405,7 +405,7 @@ impl Engine {
         self.complete(c, value);
     }
 
-    /// A line comes that `c` has asked for.
+    /// Handles the arrival of a line that `c` has asked for.
     fn arrive(&mut self, c: usize, slot: u8, number: usize) {
         let cpu = &mut self.cpus[c];
         cpu.end_request(slot);
@@ -452,7 +452,8 @@ impl Engine {
         }
     }
 
-    /// Their copies were lost when the writer was served; they asked again at that moment.
+    /// Makes waiters ask for the line again. They lost their copies when the writer was served, at
+    /// `lost_at`, and asked at that moment.
     fn invalidate_waiters(&mut self, writer: usize, number: usize, lost_at: u64) {
         let line = &mut self.lines[number];
         for i in 0..line.waiters.len() {
@@ -466,7 +467,7 @@ impl Engine {
         line.waiters.retain(|&w| usize::from(w) == writer);
     }
 
-    /// A line has come for `c`, whose buffer may go on with it, and whose operation may go on then.
+    /// Continues the buffer of `c` with a line that has come, and then perhaps its operation.
     fn advance_buffer(&mut self, c: usize, number: usize) {
         let fabric = &mut self.fabric;
         let cpu = &mut self.cpus[c];
@@ -475,7 +476,7 @@ impl Engine {
             State::Draining | State::BufferFull => self.start_and_resume(c),
             State::Stalled if !cpu.buffer.has_loads() => {
                 let at = fabric.now.max(cpu.window_end) + cpu.work_left;
-                if cpu.frozen {
+                if cpu.preempted {
                     cpu.state = State::Starting;
                     cpu.work_left = at - fabric.now;
                 } else {
@@ -504,7 +505,7 @@ impl Engine {
             )
     }
 
-    /// One line a CPU: what it is doing.
+    /// A line of text for each CPU, which says what the CPU is doing.
     pub(crate) fn describe_cpus(&self) -> Vec<String> {
         self.cpus
             .iter()

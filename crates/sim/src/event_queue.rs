@@ -1,6 +1,6 @@
 //! Pending events in the order of their time.
 
-/// What happens when an event's time has come.
+/// An event, which happens when its time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Virtual time is over.
@@ -26,7 +26,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Does it do more than to pass CPUs around among their runners?
+    /// Whether the event does more than hand CPUs from one runner to another.
     pub(crate) fn goes_on(self) -> bool {
         !matches!(
             self,
@@ -70,7 +70,7 @@ impl EventQueue {
         self.entries.pop().expect("an event before the end")
     }
 
-    /// Those that have not been yet.
+    /// The events that have not happened yet.
     pub(crate) fn pending(&self) -> impl Iterator<Item = Event> {
         self.entries.iter().map(|e| e.1)
     }

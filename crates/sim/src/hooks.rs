@@ -12,30 +12,30 @@ use rand_pcg::Pcg32;
 
 use crate::engine::{Engine, Kind, LINE, Op};
 
-/// What hooks need of the run that is going on in this thread.
+/// The state that hooks need of the run that is going on in this thread.
 pub(crate) struct Context {
     pub(crate) engine: Engine,
     pub(crate) yielders: Vec<*const Yielder<(), ()>>,
     pub(crate) tunables: Settings,
     pub(crate) nodes: usize,
-    /// Of each NUMA node, where its queues are once they are needed.
+    /// The address of the queues of each NUMA node, once they are needed.
     pub(crate) node_queues: Vec<Option<usize>>,
     /// Address of the table of parked queue heads, once it is wanted.
     pub(crate) parked_heads: Option<usize>,
-    /// Address of what slots say they are parked for, a line each, once that is wanted.
+    /// The address of a line for each slot that says what the slot is parked for, once it is needed.
     pub(crate) slots_wanted: Option<usize>,
     pub(crate) events: Vec<u64>,
     pub(crate) random: Vec<u64>,
     pub(crate) generators: Vec<Pcg32>,
     pub(crate) priority: Vec<bool>,
-    /// How long each thread has waited for locks.
+    /// The time that each thread has waited for locks.
     pub(crate) waited: Vec<u64>,
     pub(crate) operations: Vec<u64>,
     /// Atomic read-modify-writes of locks, and the picoseconds that they took.
     pub(crate) rmws: u64,
     pub(crate) rmw_time: u64,
     pub(crate) warm_up: u64,
-    /// What it takes to ask for sleep, or to wake another, in picoseconds.
+    /// Picoseconds to ask for sleep, or to wake another thread.
     pub(crate) sleep_ps: u64,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Context) -> R) -> R {
     f(unsafe { &mut *CONTEXT.get() })
 }
 
-/// Asks the engine for `op`, and gives up the CPU's coroutine until it is done.
+/// Asks the engine for `op`, and suspends the CPU's coroutine until it is done.
 ///
 /// Inlined for the same reason as [`Engine::issue`].
 #[inline(always)]
@@ -115,7 +115,7 @@ pub(crate) fn operate(op: Op) -> u64 {
     }
 }
 
-/// Gives up the coroutine of `cpu`, which is running, until its operation is done.
+/// Suspends the coroutine of `cpu`, which is running, until its operation is done.
 #[inline(never)]
 fn suspend(cpu: usize) -> u64 {
     let yielder = with(|c| c.yielders[cpu]);
@@ -227,7 +227,7 @@ extern "C" fn lw_sim_await_bounded(
         a: mask,
         b: value,
         equal,
-        looks: budget,
+        polls: budget,
         ..Op::new(Kind::Await, p, size)
     })
 }

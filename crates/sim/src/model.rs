@@ -225,9 +225,9 @@ fn picoseconds(ns: f64) -> u64 {
 /// Times of the host's scheduler.
 #[derive(Clone, Copy)]
 pub(crate) struct SchedulerTimes {
-    /// What the runners of a processor share among them,
+    /// The period in which each runner of a processor has a turn.
     pub(crate) latency: u64,
-    /// but this each, at least.
+    /// The shortest turn.
     pub(crate) granularity: u64,
     pub(crate) wakeup_granularity: u64,
     /// Turns end at multiples of it.
@@ -254,7 +254,7 @@ pub(crate) struct HostTimes {
     pub(crate) pause_gap: u64,
 }
 
-/// What the engine knows of the machine. "CPU" here is a simulated thread at its place.
+/// The machine as the engine needs it. "CPU" here means a simulated thread at its place.
 pub(crate) struct Model {
     pub(crate) order: MemoryOrder,
     pub(crate) l1: u64,

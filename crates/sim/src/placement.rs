@@ -19,12 +19,13 @@ pub enum Placement {
     /// Random cores, second hardware threads when all cores are taken; for threads that the
     /// scheduler places. The number is the seed.
     Scatter(u64),
-    /// As scatter, but so many threads share a NUMA node before another node has any; for threads
-    /// that the scheduler keeps near those whom they wake. Nodes come in random order, and again.
+    /// As scatter, but a group of threads shares a NUMA node before another node has any. This is for
+    /// threads that the scheduler keeps near those that they wake. Nodes come in random order, in
+    /// rounds.
     Gather {
-        /// So many.
+        /// The number of threads in a group.
         size: usize,
-        /// Of the random choices.
+        /// The seed of the random choices.
         seed: u64,
     },
 }

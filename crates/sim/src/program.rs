@@ -1,4 +1,4 @@
-//! What a run executes: memory and locks that are set up, and the code of its threads.
+//! The program of a run: memory and locks that are set up, and the code of its threads.
 
 use lockworks::LockType;
 use lockworks_machine::Machine;

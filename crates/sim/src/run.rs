@@ -1,4 +1,4 @@
-//! One run: a machine, a lock, threads that use it, and what came of it.
+//! One run: a machine, a lock, threads that use it, and the outcome.
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
@@ -23,17 +23,17 @@ pub struct Run<'a> {
     pub scenario: &'a Scenario,
     /// The lock, from [`crate::lock_types`].
     pub lock: &'static LockType,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// Where they run.
+    /// The placement of the threads.
     pub placement: Placement,
-    /// How they share CPUs, if each has not one of its own.
+    /// How threads share CPUs, unless each has one of its own.
     pub sharing: Option<Sharing>,
     /// Virtual time measured, in seconds; a tenth of it comes before, to warm up.
     pub seconds: f64,
     /// Settings of the locks.
     pub tunables: Settings,
-    /// Threads with an odd number wait with priority.
+    /// Whether threads with an odd number wait with priority.
     pub odd_threads_have_priority: bool,
     /// Seed of all random choices of threads and locks.
     pub seed: u64,
@@ -42,16 +42,16 @@ pub struct Run<'a> {
 /// Threads that take turns on fewer CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sharing {
-    /// So many CPUs, where the placement has it.
+    /// The number of CPUs, which are the first of the placement.
     pub cpus: usize,
-    /// The threads are the virtual CPUs of so many guests, as many of each, and every guest has the
-    /// workload to itself; else they are threads of one program.
+    /// The number of guests whose virtual CPUs the threads are, as many of each. Every guest has the
+    /// workload to itself. None: they are threads of one program.
     pub guests: Option<usize>,
-    /// Each stays on one CPU.
+    /// Whether each thread stays on one CPU.
     pub pinned: bool,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Operations of each thread in the measured time.
@@ -72,9 +72,9 @@ pub struct Outcome {
     pub lock_rmws: u64,
     /// The share of the time in which CPUs had a thread to run that these took.
     pub lock_rmw_share: f64,
-    /// What became of threads that share CPUs, warm-up included.
+    /// Counts of the events of threads that share CPUs, warm-up included.
     pub sharing: Option<SharingCounts>,
-    /// What the engine did.
+    /// Counts of the engine's own work.
     pub engine: EngineCounts,
 }
 
@@ -120,9 +120,9 @@ pub enum RunError {
     Deadlock {
         /// The lock's name.
         lock: String,
-        /// When.
+        /// The virtual time of the deadlock.
         microseconds: u64,
-        /// What each CPU was doing.
+        /// A line for each CPU that says what it was doing.
         cpus: Vec<String>,
     },
 }

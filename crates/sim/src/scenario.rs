@@ -9,7 +9,7 @@ use crate::{Parameters, Workload};
 pub struct Scenario {
     /// The machine.
     pub machine: Machine,
-    /// What its threads do.
+    /// The workload of its threads.
     pub workload: Workload,
     /// The rest of the model.
     pub parameters: Parameters,
@@ -102,7 +102,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What a value can be without making the simulation meaningless.
+    /// The range in which a value does not make the simulation meaningless.
     fn bounds(&self, key: &str) -> (f64, f64) {
         match key {
             "model.request_share" => (0.05, 0.95),

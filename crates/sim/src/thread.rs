@@ -1,4 +1,4 @@
-//! What a simulated thread can do.
+//! The actions of a simulated thread.
 
 use rand::Rng;
 

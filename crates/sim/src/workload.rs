@@ -1,8 +1,8 @@
-//! What simulated threads do with a lock, described in files.
+//! Workloads: the actions of simulated threads, described in files.
 //!
 //! The files of `experiments/workloads/` are part of Lockworks. Their format is explained in
-//! `docs/guides/workloads.md`. What a file cannot say, a blocking mutex over a futex and a count of
-//! references, is code here and a kind of memory there.
+//! `docs/guides/workloads.md`. A blocking mutex over a futex, and a count of references, need code.
+//! That code is here, and files use it as a kind of memory.
 
 mod amount;
 mod description;
@@ -41,12 +41,12 @@ pub const WORKLOADS: Library = Library {
     files: &FILES,
 };
 
-/// What the threads of a run do, with its constants.
+/// A workload of the threads of a run, with its constants.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Its name.
     pub name: String,
-    /// What it is, in one line.
+    /// A description in one line.
     pub title: String,
     placement: Option<Placement>,
     constants: BTreeMap<String, Value>,
@@ -61,7 +61,7 @@ struct File {
     origin: String,
 }
 
-/// All that a run of a workload needs, but for memory.
+/// A workload made ready for a run, before its memory is set up.
 struct Plan<'a> {
     layouts: Vec<Layout<'a>>,
     threads: Vec<Steps>,

@@ -21,7 +21,7 @@ const LINE: usize = 64;
 const ROUNDS: usize = 15;
 const ROUND_TRIPS: usize = 1000;
 /// When rounds take long, fewer will do.
-const PATIENCE: Duration = Duration::from_millis(300);
+const ENOUGH_TIME: Duration = Duration::from_millis(300);
 const LOADS: usize = 100_000;
 const ATOMICS: usize = 100_000;
 
@@ -81,7 +81,7 @@ fn on_cpu<T: Send>(cpu: usize, work: impl FnOnce() -> Result<T, Error> + Send) -
 fn median_round(operations: usize, mut round: impl FnMut()) -> f64 {
     let begin = Instant::now();
     let mut times = Vec::with_capacity(ROUNDS);
-    while times.is_empty() || (times.len() < ROUNDS && begin.elapsed() < PATIENCE) {
+    while times.is_empty() || (times.len() < ROUNDS && begin.elapsed() < ENOUGH_TIME) {
         let start = Instant::now();
         round();
         times.push(start.elapsed().as_nanos() as f64 / operations as f64);
@@ -89,7 +89,7 @@ fn median_round(operations: usize, mut round: impl FnMut()) -> f64 {
     super::median(&mut times)
 }
 
-/// Whose turn it is in a ping-pong.
+/// The thread whose turn it is in a ping-pong.
 const NOBODY: usize = 0;
 const LEADER: usize = 1;
 const FOLLOWER: usize = 2;

@@ -1,4 +1,4 @@
-//! What Linux says about the CPUs, made into nested levels of equal units.
+//! The CPUs as Linux reports them, as nested levels of equal units.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ pub(super) struct Topology {
     pub clock: Option<(f64, &'static str)>,
     pub model: Option<String>,
     pub vendor: Option<String>,
-    /// What is missing or did not fit.
+    /// Facts that Linux does not report, or that do not fit nested levels.
     pub warnings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The in-order buffer of a CPU: stores, and loads that nobody waits for.
+//! The in-order buffer of a CPU: stores, and loads that no code waits for.
 
 /// Loads and stores in flight of one CPU.
 const ENTRIES: u8 = 8;
@@ -52,8 +52,8 @@ impl Iterator for Places {
     }
 }
 
-/// A ring. Entries that are complete stay until those before them are, too. What every look at it
-/// needs comes first.
+/// A ring. Entries that are complete stay until those before them are complete, too. The fields that
+/// every access needs come first.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct Buffer {

@@ -12,7 +12,7 @@ use super::op::{Kind, Op};
 /// Lines that a CPU can ask for at a time.
 const REQUESTS: usize = 16;
 
-/// What a CPU is doing.
+/// The activity of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Running code, or about to.
@@ -37,8 +37,8 @@ pub(super) enum State {
     Finished,
 }
 
-/// Fields are in the order of how often they are needed, so that most events touch one or two cache
-/// lines of it.
+/// A simulated CPU. The fields that are needed most often come first, so that most events touch one
+/// or two of its cache lines.
 #[repr(C, align(64))]
 pub(super) struct Cpu {
     pub(super) number: u16,
@@ -48,8 +48,8 @@ pub(super) struct Cpu {
     pub(super) generation: u32,
     pub(super) state: State,
     llc: u8,
-    /// Is another runner on its CPU?
-    pub(super) frozen: bool,
+    /// Whether another runner has its CPU.
+    pub(super) preempted: bool,
     /// Work done since `now` that no other CPU can have noticed.
     pub(super) lag: u64,
     pub(super) result: u64,
@@ -73,7 +73,7 @@ impl Cpu {
             generation: 0,
             state: State::Running,
             llc: llc as u8,
-            frozen: false,
+            preempted: false,
             lag: 0,
             result: 0,
             op: Op::new(Kind::Fence, 0, 0),
@@ -125,7 +125,7 @@ impl Cpu {
 
     // Operations.
 
-    /// What an operation that the CPU waits for has to do first, because of the buffer.
+    /// Finds out whether an operation that the CPU waits for must wait for the buffer first.
     #[inline]
     pub(super) fn pass_buffer(&self, fabric: &Fabric, op: &Op) -> Pass {
         if self.buffer.is_empty() {
@@ -165,7 +165,7 @@ impl Cpu {
             Kind::And => (model.rmw, Some(old & op.a)),
             Kind::Add => (model.rmw, Some(old.wrapping_add(op.a))),
             Kind::Await => {
-                let late = waited && op.looks > 0 && fabric.now >= self.deadline;
+                let late = waited && op.polls > 0 && fabric.now >= self.deadline;
                 if !op.satisfied(old) && !late {
                     return None;
                 }
@@ -259,8 +259,8 @@ impl Cpu {
         op: &Op,
         here: bool,
     ) {
-        if op.looks > 0 {
-            self.deadline = fabric.now + u64::from(op.looks) * fabric.model.look;
+        if op.polls > 0 {
+            self.deadline = fabric.now + u64::from(op.polls) * fabric.model.look;
             fabric
                 .queue
                 .push(self.deadline, Event::Timeout(self.number, self.generation));
@@ -347,7 +347,7 @@ impl Cpu {
     }
 }
 
-/// What [`Cpu::pass_buffer`] finds.
+/// The result of [`Cpu::pass_buffer`].
 pub(super) enum Pass {
     /// The operation can go on.
     Go,

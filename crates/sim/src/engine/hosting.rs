@@ -1,9 +1,9 @@
-//! What sharing CPUs means for simulated code: runners that lose their CPU in the middle of what
-//! they do, and get one again.
+//! The effects of shared CPUs on simulated code: runners lose their CPU in the middle of their code,
+//! and get one again.
 //!
-//! A runner without a CPU is frozen: work that it has decided on keeps what is left of it, a spin
-//! loop sees nothing, a lock it holds stays held. Accesses that are on their way to a line end as
-//! they would have; what follows them waits. Its line copies go with it to another CPU at no cost.
+//! A runner without a CPU is preempted. The rest of its work waits, its spin loops see nothing, and a
+//! lock that it holds stays held. Accesses that are on their way to a line end as usual, and the code
+//! after them waits. Its copies of lines move to another CPU with it at no cost.
 //!
 //! Virtual CPUs of guests halt where threads sleep. A kick costs the kicker, and the halted runner
 //! wants a CPU again after the wake latency; while KVM polls for it, much earlier. A runner that
@@ -20,10 +20,10 @@ use super::op::Kind;
 use super::scheduler::{Scheduler, Status};
 use super::{Engine, line};
 
-/// What became of runners that share CPUs.
+/// Counts of the events of runners that share CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharingCounts {
-    /// Runners that gave up their CPU because they had nothing to do.
+    /// Halts: a runner had nothing to do and left its CPU.
     pub halts: u64,
     /// Of these, ended while the host still polled.
     pub polls_successful: u64,
@@ -46,7 +46,7 @@ pub struct SharingCounts {
 struct Hosted {
     /// Tells whether an event is for the turn or halt that the runner is at.
     generation: u32,
-    /// Spinning for so long ends in an exit.
+    /// The time of spinning that ends in an exit.
     window: u64,
     /// Pauses in a loop, each after the one before by no more than the gap: the first and the last.
     first_pause: u64,
@@ -55,10 +55,10 @@ struct Hosted {
     poll: u64,
     halted_at: u64,
     locks_held: u32,
-    frozen_at: u64,
+    preempted_at: u64,
     /// Does it keep its CPU until it sleeps or leaves the kernel?
     in_kernel: bool,
-    /// Is it to give its CPU up then?
+    /// Whether it must yield its CPU then.
     needs_resched: bool,
 }
 
@@ -97,7 +97,7 @@ impl Hosting {
                     poll: 0,
                     halted_at: 0,
                     locks_held: 0,
-                    frozen_at: 0,
+                    preempted_at: 0,
                     in_kernel: false,
                     needs_resched: false,
                 })
@@ -119,7 +119,7 @@ impl Hosting {
         }
     }
 
-    /// A sleeper is woken: what that costs the waker, and when it has effect.
+    /// Wakes a sleeper. Gives the cost to the waker, and the latency until the sleeper wants a CPU.
     pub(super) fn kick(&mut self, sleeper: u16) -> (u64, u64) {
         self.counts.kicks += 1;
         let polls = self.scheduler.runners[usize::from(sleeper)].status == Status::Polling;
@@ -171,10 +171,10 @@ impl Engine {
     /// Does `c` run at this moment, rather than sleep or wait for a CPU?
     pub(crate) fn is_running(&self, c: usize) -> bool {
         let cpu = &self.cpus[c];
-        !cpu.frozen && cpu.state != State::Parked
+        !cpu.preempted && cpu.state != State::Parked
     }
 
-    /// Picoseconds in which CPUs had somebody to run, all of them together.
+    /// Picoseconds in which CPUs had a runner to run, all CPUs together.
     pub(crate) fn running_time(&self) -> u64 {
         let now = self.fabric.now;
         match &self.hosting {
@@ -214,7 +214,7 @@ impl Engine {
         })
     }
 
-    /// Is the current runner, which is in the kernel, to give up its CPU?
+    /// Whether the current runner, which is in the kernel, should yield its CPU.
     pub(crate) fn should_yield(&self) -> bool {
         let hosting = self.hosting.as_ref();
         hosting.is_some_and(|hosting| hosting.runners[self.current].needs_resched)
@@ -224,7 +224,7 @@ impl Engine {
     #[inline(never)]
     pub(super) fn hosted_wait(&mut self, c: usize, kind: Kind) {
         match self.cpus[c].state {
-            State::Parked if !self.cpus[c].frozen => self.halt(c),
+            State::Parked if !self.cpus[c].preempted => self.halt(c),
             State::Waiting | State::Missing if kind == Kind::Await => self.watch_spinning(c),
             _ => {}
         }
@@ -250,7 +250,7 @@ impl Engine {
             State::Starting => cpu.op.kind == Kind::Pause,
             _ => false,
         };
-        if cpu.generation != generation || !spins || cpu.frozen {
+        if cpu.generation != generation || !spins || cpu.preempted {
             return;
         }
         let now = self.fabric.now;
@@ -335,7 +335,7 @@ impl Engine {
         }
     }
 
-    /// Who runs there, if anyone, stops.
+    /// Stops the runner that `processor` runs, if there is one.
     fn preempt(&mut self, processor: usize) {
         let now = self.fabric.now;
         let hosting = self.hosting.as_mut().expect("CPUs are shared");
@@ -347,23 +347,23 @@ impl Engine {
         let hosted = &mut hosting.runners[c];
         hosted.generation = hosted.generation.wrapping_add(1);
         hosted.needs_resched = false;
-        let was_frozen = cpu.frozen;
-        if !was_frozen {
-            hosted.frozen_at = now;
+        let was_preempted = cpu.preempted;
+        if !was_preempted {
+            hosted.preempted_at = now;
         }
         if cpu.state == State::Parked {
             hosting.scheduler.set_status(c as u16, Status::Asleep, now);
-            cpu.frozen = true;
+            cpu.preempted = true;
         } else {
             hosting.counts.preemptions += 1;
             hosting.scheduler.enqueue(c as u16, now, true);
-            if !was_frozen {
+            if !was_preempted {
                 self.freeze(c);
             }
         }
     }
 
-    /// An idle processor goes on, with `chosen` or whose turn it is.
+    /// Lets an idle processor run `chosen`, or the runner whose turn it is.
     fn run_next(&mut self, processor: usize, chosen: Option<u16>) {
         let now = self.fabric.now;
         let hosting = self.hosting();
@@ -411,7 +411,7 @@ impl Engine {
         }
         hosted.window = window;
         if hosted.locks_held > 0 {
-            hosting.counts.preempted_holder += now - hosted.frozen_at;
+            hosting.counts.preempted_holder += now - hosted.preempted_at;
         }
         self.thaw(c);
     }
@@ -428,7 +428,8 @@ impl Engine {
         }
     }
 
-    /// Who runs there stops, or is to as soon as it can: then false.
+    /// Stops the runner that `processor` runs. False if the runner may not be preempted yet; it stops
+    /// as soon as it may.
     fn preempt_if_allowed(&mut self, processor: usize) -> bool {
         let hosting = self.hosting();
         let running = hosting.scheduler.running_on(processor);
@@ -469,13 +470,13 @@ impl Engine {
     fn freeze(&mut self, c: usize) {
         let now = self.fabric.now;
         let cpu = &mut self.cpus[c];
-        cpu.frozen = true;
+        cpu.preempted = true;
         match cpu.state {
             State::Starting => cpu.work_left = cpu.start_at - now,
             State::Waiting | State::Missing if cpu.op.kind == Kind::Await => {
-                if cpu.op.looks > 0 {
+                if cpu.op.polls > 0 {
                     let left = cpu.deadline.saturating_sub(now) / self.fabric.model.look;
-                    cpu.op.looks = (left as u32).max(1);
+                    cpu.op.polls = (left as u32).max(1);
                 }
                 let line = line::find(&mut self.lines, cpu.op.address);
                 line.waiters.retain(|&w| w != cpu.number);
@@ -484,14 +485,14 @@ impl Engine {
             }
             _ => return,
         }
-        // What has been planned for it does not happen.
+        // Events that are planned for it do not happen.
         cpu.generation = cpu.generation.wrapping_add(1);
     }
 
     /// `c` goes on where it was stopped.
     fn thaw(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
-        cpu.frozen = false;
+        cpu.preempted = false;
         match cpu.state {
             State::Held => {
                 cpu.state = State::Running;
@@ -512,7 +513,7 @@ impl Engine {
         match cpu.state {
             State::Finished | State::Waiting | State::Parked => true,
             State::Starting => {
-                cpu.frozen && cpu.op.kind == Kind::Await && !cpu.op.satisfied(self.peek(&cpu.op))
+                cpu.preempted && cpu.op.kind == Kind::Await && !cpu.op.satisfied(self.peek(&cpu.op))
             }
             _ => false,
         }

@@ -1,4 +1,4 @@
-//! A cache line: what is in it, who has it, who wants it.
+//! A cache line: its data, the CPUs that have it, and the CPUs that want it.
 
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;
@@ -61,7 +61,7 @@ impl Sharers {
         self.count += 1;
     }
 
-    /// Nobody shares the line yet; now these two do, unless they are one.
+    /// Makes these two CPUs share the line, which no CPU has shared yet. They may be the same CPU.
     #[inline]
     fn start(&mut self, owner: u16, c: u16) {
         self.first = [owner, if c == owner { NOBODY } else { c }];
@@ -78,7 +78,7 @@ impl Sharers {
     }
 }
 
-/// One CPU's wish for the line.
+/// The request of one CPU for the line.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     pub(super) issued: u64,
@@ -102,15 +102,15 @@ pub(super) struct Line {
     pub(super) cached: bool,
     /// Does the exclusive transaction going on write?
     pub(super) writing: bool,
-    /// The last-level caches of those who have it.
+    /// The last-level caches of the CPUs that have it.
     pub(super) llcs: u64,
-    /// When the exclusive transaction going on takes the line from those who have it; never, if
+    /// When the exclusive transaction going on takes the line from the CPUs that have it; never, if
     /// none is going on.
     pub(super) lose_at: u64,
     pub(super) hold_until: u64,
     sharers: Sharers,
     words: [u64; LINE / WORD],
-    /// Those who wait to be served, with the times at which their requests arrive.
+    /// The requests that wait to be served, with the times at which they arrive.
     pub(super) requests: Vec<(u64, Request)>,
     /// CPUs that have the line and wait for it to change.
     pub(super) waiters: Vec<u16>,
@@ -141,7 +141,7 @@ impl Line {
         }
     }
 
-    // Who has it.
+    // The CPUs that have the line.
 
     /// Is an exclusive transaction going on?
     #[inline]
@@ -162,13 +162,13 @@ impl Line {
         !being_taken && (self.owner == c || !write && self.sharers.contains(c))
     }
 
-    /// Does anyone but `c` share the line?
+    /// Whether a CPU other than `c` shares the line.
     #[inline]
     pub(super) fn has_other_sharers(&self, c: u16) -> bool {
         self.sharers.count > u16::from(self.sharers.contains(c))
     }
 
-    /// Makes `c` one of those who share the line.
+    /// Makes `c` one of the CPUs that share the line.
     #[inline]
     pub(super) fn share(&mut self, c: u16, llcs: u64) {
         self.llcs |= llcs;
@@ -210,7 +210,7 @@ impl Line {
         (!self.is_closed(self.requests[at].1.write)).then(|| self.requests.swap_remove(at).1)
     }
 
-    // What is in it. Values are picked by shifts and masks: no branches on their size.
+    // The data of the line. Shifts and masks pick values, without branches on their size.
 
     #[inline]
     pub(super) fn read(&self, address: usize, size: u8) -> u64 {

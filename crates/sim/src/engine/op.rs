@@ -1,4 +1,4 @@
-//! What simulated code asks for.
+//! The operations that simulated code asks for.
 
 /// Kinds of operation that simulated code asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     And,
     /// Add.
     Add,
-    /// Wait until `(value & a) == b`, or `!=` if not `equal`; for so many `looks` if not 0.
+    /// Wait until `(value & a) == b`, or `!=` if not `equal`; for at most `polls` polls if that is not 0.
     Await,
     /// Ask for ownership, do not wait.
     Prefetch,
@@ -57,7 +57,7 @@ pub(crate) struct Op {
     pub(crate) address: usize,
     pub(crate) a: u64,
     pub(crate) b: u64,
-    pub(crate) looks: u32,
+    pub(crate) polls: u32,
     pub(crate) kind: Kind,
     pub(crate) size: u8,
     pub(crate) release: bool,
@@ -75,7 +75,7 @@ impl Op {
             equal: true,
             a: 0,
             b: 0,
-            looks: 0,
+            polls: 0,
         }
     }
 

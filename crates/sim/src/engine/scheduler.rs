@@ -1,18 +1,18 @@
-//! Who runs on which CPU, when there are more runners than CPUs: the host's scheduler.
+//! The host's scheduler: it decides which runner has which CPU when runners outnumber CPUs.
 //!
 //! A runner is what the engine otherwise calls a CPU: a thread, or a virtual CPU of a guest. It
 //! takes turns with others on the machine's real CPUs, here called processors. The rules are those
 //! of Linux' fair scheduler, simplified: every processor has a queue, the runner that has run least
-//! is next, a slice is a share of the scheduling latency, who has slept is put a little ahead, and
-//! who wakes well behind the one that runs takes its place. A runner wakes where it ran last, or on
+//! is next, a slice is a share of the scheduling latency, a runner that has slept is put a little
+//! ahead, and a runner that wakes well behind the running one takes its place. A runner wakes where it ran last, or on
 //! an idle processor under the same last-level cache; processors that become idle take waiting
 //! runners from that cache's others at once, from the rest of the machine every balance period.
 //!
-//! Only decisions are here; what they mean for simulated code is in `hosting`.
+//! Only decisions are here; `hosting` has their effects on simulated code.
 
 use crate::model::SchedulerTimes;
 
-/// What a runner is doing.
+/// The activity of a runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     /// Has a processor.
@@ -35,7 +35,7 @@ pub(super) struct Runner {
     pub(super) since: u64,
     /// Was directed at by a yield before, and is to be passed over this time.
     passed_over: bool,
-    /// Gave up its processor because it was spinning.
+    /// Yielded its processor because it was spinning.
     pub(super) yielded: bool,
     /// Has lost its processor to another, rather than just woken.
     preempted: bool,
@@ -44,7 +44,7 @@ pub(super) struct Runner {
 pub(super) struct Processor {
     pub(super) running: Option<u16>,
     waiting: Vec<u16>,
-    /// Counts the turns, so that the end of one is told from that of another.
+    /// Counts the turns, so that an event for the end of one is not taken for another's.
     pub(super) turn: u32,
     /// Is the end of this turn an event to come?
     pub(super) slice_ends: bool,
@@ -60,7 +60,7 @@ pub(super) struct Scheduler {
     pinned: bool,
     /// Runners of a guest, one after the other.
     per_guest: usize,
-    /// Of each guest, whom a yield was directed at last.
+    /// The runner of each guest that the last yield was directed at.
     boosted: Vec<usize>,
     pub(super) runners: Vec<Runner>,
     pub(super) processors: Vec<Processor>,
@@ -72,7 +72,7 @@ pub(super) struct Scheduler {
 }
 
 impl Scheduler {
-    /// So many runners on processors under these last-level caches.
+    /// A scheduler of `runners` runners on processors under these last-level caches.
     pub(super) fn new(
         times: SchedulerTimes,
         llcs: &[u16],
@@ -144,7 +144,7 @@ impl Scheduler {
         runner.since = now;
     }
 
-    /// Brings the virtual time of who runs there up to date.
+    /// Brings the virtual time of the runner on `processor` up to date.
     fn count(&mut self, processor: usize, now: u64) {
         let p = &mut self.processors[processor];
         let first_waiting = p
@@ -163,7 +163,7 @@ impl Scheduler {
         }
     }
 
-    /// Who runs there stops.
+    /// Stops the runner that `processor` runs, and gives its number.
     pub(super) fn stop(&mut self, processor: usize, now: u64) -> Option<u16> {
         self.count(processor, now);
         let p = &mut self.processors[processor];
@@ -179,7 +179,8 @@ impl Scheduler {
         self.ran + on.map(|p| now - p.turn_began).sum::<u64>()
     }
 
-    /// Makes `c` wait for a processor: which, and is it to take the place of who runs there?
+    /// Makes `c` wait for a processor. Gives the processor, and whether `c` takes the place of the
+    /// runner there.
     pub(super) fn wake(&mut self, c: u16, now: u64) -> (usize, bool) {
         let before = self.runners[usize::from(c)].processor;
         let processor = if self.pinned {
@@ -234,7 +235,7 @@ impl Scheduler {
         }
     }
 
-    /// Who is to run on an idle processor now, from its own queue or from another's.
+    /// Chooses a runner for an idle processor, from its own queue or from another's.
     pub(super) fn next(&mut self, processor: usize, now: u64) -> Option<u16> {
         self.count(processor, now);
         let c = match self.least(processor) {
@@ -271,7 +272,7 @@ impl Scheduler {
         self.set_status(c, Status::On, now);
     }
 
-    /// Someone who waits in the fullest queue, near or anywhere.
+    /// A runner that waits in the fullest queue, near or anywhere.
     fn steal_for(&self, processor: usize, near: bool) -> Option<u16> {
         if self.pinned {
             return None;
@@ -283,13 +284,14 @@ impl Scheduler {
         self.least(fullest)
     }
 
-    /// For idle processors, someone from anywhere: the processor, and who is to run there.
+    /// For idle processors, a runner from anywhere: the processor, and the runner for it.
     pub(super) fn balance(&self) -> Option<(usize, u16)> {
         let idle = self.processors.iter().position(|p| p.running.is_none())?;
         Some((idle, self.steal_for(idle, false)?))
     }
 
-    /// When the turn of who runs there ends, if someone waits and that has not been asked before.
+    /// The end of the turn of the runner on `processor`, if another runner waits and the end has not
+    /// been asked for before.
     pub(super) fn slice_end(&mut self, processor: usize, now: u64) -> Option<u64> {
         let tick = self.times.tick.max(1);
         let phase = scattered(processor, tick);
@@ -326,7 +328,7 @@ impl Scheduler {
         Some(to)
     }
 
-    /// Whom a yield of `c` helps: the next runner of its guest that waits for a processor.
+    /// The runner that a yield of `c` helps: the next one of its guest that waits for a processor.
     pub(super) fn yield_target(&mut self, c: u16) -> Option<u16> {
         let guest = usize::from(c) / self.per_guest;
         let first = guest * self.per_guest;
@@ -337,7 +339,7 @@ impl Scheduler {
             if candidate == usize::from(c) || runner.status != Status::Queued || !runner.preempted {
                 continue;
             }
-            // Who spun itself is taken every other time only.
+            // A runner that was spinning itself is taken only every other time.
             if runner.yielded {
                 runner.passed_over = !runner.passed_over;
                 if runner.passed_over {

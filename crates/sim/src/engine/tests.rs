@@ -9,10 +9,10 @@ use crate::model::Parameters;
 
 const NS: u64 = 1000;
 
-/// What a CPU does: works for so long (ns), then performs the operation.
+/// The steps of a CPU: work for a time (ns), then perform the operation.
 type Program = Vec<(u64, Op)>;
 
-/// What became of an operation: its result, and when its CPU went on.
+/// The result of an operation, and the time at which its CPU went on.
 type Outcome = (u64, u64);
 
 fn engine(machine: &str, places: &[usize]) -> Engine {
@@ -180,7 +180,7 @@ fn a_bounded_wait_times_out() {
     let mut engine = engine("oracle-x5-4", &[0]);
     let word = engine.allocate("word", 4, 0);
     let bounded = Op {
-        looks: 100,
+        polls: 100,
         ..await_value(word, 1)
     };
     let look = engine.model().look;
@@ -197,7 +197,7 @@ fn a_timeout_ends_no_other_wait() {
     let mut engine = engine("oracle-x5-4", &[0, 1]);
     let word = engine.allocate("word", 4, 0);
     let satisfied = Op {
-        looks: 100,
+        polls: 100,
         ..await_value(word, 0)
     };
     let waiter = vec![

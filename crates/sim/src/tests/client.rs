@@ -42,7 +42,7 @@ unsafe extern "C" {
     fn lw_client_thread(client: *const Client, thread: u32) -> u32;
 }
 
-/// What the threads have seen.
+/// Observations of the threads.
 #[derive(Default)]
 struct Seen {
     finished: Cell<usize>,

@@ -1,4 +1,4 @@
-//! What CNA's tunables do.
+//! The effects of CNA's tunables.
 
 use super::{brief, count, lock, scenario};
 use crate::{Outcome, Run, Scenario, Settings};

@@ -1,4 +1,4 @@
-//! What the workloads show of the locks: exclusion, order, hand-offs, sleepers that wake.
+//! Properties of locks that workloads show: exclusion, order, hand-offs, sleepers that wake.
 
 use lockworks_machine::{Machine, builtin};
 

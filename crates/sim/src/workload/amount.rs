@@ -94,7 +94,7 @@ impl Amount {
     }
 }
 
-/// What of an expression has not been read yet, without spaces before it.
+/// The rest of an expression that has not been read yet, without spaces before it.
 struct Parser<'a> {
     rest: &'a str,
     depth: usize,

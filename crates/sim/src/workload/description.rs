@@ -39,7 +39,7 @@ pub(super) struct Description {
     pub(super) thread: Thread,
 }
 
-/// What each thread does.
+/// The steps of each thread.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with the steps of a thread")]
 pub(super) struct Thread {

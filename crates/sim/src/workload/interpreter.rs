@@ -22,7 +22,7 @@ pub(super) struct Steps {
 pub(super) struct Interpreter {
     /// The pieces of each description of memory.
     pub(super) memory: Vec<Vec<Piece>>,
-    /// What each thread does.
+    /// The steps of each thread.
     pub(super) threads: Vec<Steps>,
     pub(super) rare_delay_ns: f64,
     pub(super) sleep_call_ns: f64,

@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::amount::Amount;
 
-/// What is known of a run only.
+/// Facts that are known only in a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Circumstances {
     pub(super) threads: usize,
@@ -18,7 +18,7 @@ pub(super) struct Circumstances {
     pub(super) return_ns: f64,
 }
 
-/// Names of what is known of a run only.
+/// The names of facts that are known only in a run.
 const OF_RUN: [&str; 4] = ["threads", "thread", "clock_ghz", "return_ns"];
 
 /// Whole nanoseconds that a distribution can span.

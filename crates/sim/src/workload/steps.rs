@@ -60,7 +60,7 @@ pub(super) struct Access {
     pub(super) bytes: u32,
 }
 
-/// What a step is inside of.
+/// The steps that enclose a step.
 #[derive(Clone, Default)]
 struct Around {
     in_loop: bool,

@@ -124,9 +124,9 @@ fn a_bounded_wait_counts_only_time_with_a_cpu() {
     let mut engine = shared(2, 1, false, &[]);
     let words = [0, 1].map(|_| engine.allocate("word", 4, 0));
     let look = engine.model().look;
-    let looks = (20 * MS / look) as u32;
+    let polls = (20 * MS / look) as u32;
     let bounded = Op {
-        looks,
+        polls,
         ..await_value(words[0], 1)
     };
     let works = vec![(40_000_000, touch(words[1]))];
