@@ -1,0 +1,243 @@
+//! How a figure is drawn: legend, panels side by side, throughput above fairness.
+
+use anyhow::Result;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::axis::ThreadAxis;
+use super::looks::{Marker, look};
+use super::panel::{Panel, Point};
+
+/// The typeface, which has to be registered before drawing.
+pub const FACE: &str = "sans-serif";
+const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+const FAINT: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
+
+// Sizes are in pixels of the SVG; the PNG has twice as many.
+const PANEL_WIDTH: u32 = 440;
+const ROW_HEIGHT: u32 = 300;
+/// The height of a line of the legend.
+const LEGEND_HEIGHT: u32 = 22;
+const X_LABELS: i32 = 42;
+const Y_LABELS: i32 = 64;
+const MARGIN: i32 = 12;
+/// The number of names in the width of a panel.
+const LEGENDS_ABREAST: usize = 3;
+
+type Area<B> = DrawingArea<B, Shift>;
+
+/// The quantity that a row of the figure shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quantity {
+    Throughput,
+    Fairness,
+}
+
+impl Quantity {
+    /// The value of a point, with the lowest and highest one.
+    fn of(self, point: &Point) -> Option<(f64, f64, f64)> {
+        let same = |value| (value, value, value);
+        match self {
+            Self::Throughput => Some(match point.spread {
+                Some((least, most)) => (point.throughput, least, most),
+                None => same(point.throughput),
+            }),
+            Self::Fairness => point.fairness.map(same),
+        }
+    }
+
+    fn is_in(self, panel: &Panel) -> bool {
+        let mut points = panel.series.iter().flat_map(|series| &series.points);
+        points.any(|point| self.of(point).is_some())
+    }
+}
+
+/// A figure of some panels, at one of the two sizes.
+pub struct Figure<'a> {
+    panels: &'a [Panel],
+    /// The names of all series. Colour and marker of a name follow from its position.
+    names: Vec<&'a str>,
+    rows: Vec<Quantity>,
+    /// The number of pixels for each pixel of the SVG.
+    scale: u32,
+}
+
+impl<'a> Figure<'a> {
+    /// The figure of these panels. `scale` is its size relative to the SVG.
+    pub fn new(panels: &'a [Panel], scale: u32) -> Self {
+        let mut names: Vec<&str> = Vec::new();
+        for series in panels.iter().flat_map(|panel| &panel.series) {
+            if !names.contains(&series.name.as_str()) {
+                names.push(&series.name);
+            }
+        }
+        let mut rows = vec![Quantity::Throughput, Quantity::Fairness];
+        rows.retain(|row| panels.iter().any(|panel| row.is_in(panel)));
+        Self {
+            panels,
+            names,
+            rows,
+            scale,
+        }
+    }
+
+    /// Width and height, in pixels.
+    pub fn size(&self) -> (u32, u32) {
+        let width = PANEL_WIDTH * self.panels.len() as u32;
+        let height = self.legend_height() + ROW_HEIGHT * self.rows.len() as u32;
+        (width * self.scale, height * self.scale)
+    }
+
+    /// Draws the figure.
+    pub fn draw<B: DrawingBackend>(&self, area: &Area<B>) -> Result<()>
+    where
+        B::ErrorType: 'static,
+    {
+        area.fill(&WHITE)?;
+        let (legend, body) = area.split_vertically(self.legend_height() * self.scale);
+        self.legend(&legend)?;
+        let cells = body.split_evenly((self.rows.len(), self.panels.len()));
+        let of_rows = self.rows.iter().zip(cells.chunks(self.panels.len()));
+        for (&row, cells) in of_rows {
+            for (panel, cell) in self.panels.iter().zip(cells) {
+                if row.is_in(panel) {
+                    self.chart(cell, panel, row)?;
+                } else {
+                    self.absence(cell)?;
+                }
+            }
+        }
+        area.present()?;
+        Ok(())
+    }
+
+    fn legend_columns(&self) -> usize {
+        self.names.len().min(LEGENDS_ABREAST * self.panels.len())
+    }
+
+    fn legend_height(&self) -> u32 {
+        LEGEND_HEIGHT * (1 + self.names.len().div_ceil(self.legend_columns().max(1)) as u32)
+    }
+
+    /// Draws the names above the panels, where they cover no data.
+    fn legend<B: DrawingBackend>(&self, area: &Area<B>) -> Result<()>
+    where
+        B::ErrorType: 'static,
+    {
+        let text = self.text(16).pos(Pos::new(HPos::Left, VPos::Center));
+        let columns = self.legend_columns();
+        let entry = self.pixels(PANEL_WIDTH as i32) / LEGENDS_ABREAST as i32;
+        let left = (area.dim_in_pixel().0 as i32 - entry * columns as i32) / 2;
+        for (place, name) in self.names.iter().enumerate() {
+            let x = left + entry * (place % columns) as i32 + self.pixels(MARGIN);
+            let y = self.pixels(LEGEND_HEIGHT as i32) * (1 + place / columns) as i32;
+            let (colour, marker) = self.looks(name);
+            let (middle, end) = (x + self.pixels(14), x + self.pixels(28));
+            area.draw(&PathElement::new([(x, y), (end, y)], self.line(colour)))?;
+            area.draw(&(EmptyElement::at((middle, y)) + self.marker(colour, marker)))?;
+            area.draw_text(name, &text, (end + self.pixels(7), y + self.pixels(1)))?;
+        }
+        Ok(())
+    }
+
+    fn absence<B: DrawingBackend>(&self, area: &Area<B>) -> Result<()>
+    where
+        B::ErrorType: 'static,
+    {
+        let (width, height) = area.dim_in_pixel();
+        let text = self.text(15).pos(Pos::new(HPos::Center, VPos::Center));
+        let centre = (width as i32 / 2, height as i32 / 2);
+        area.draw_text("no fairness figures", &text, centre)?;
+        Ok(())
+    }
+
+    fn chart<B: DrawingBackend>(&self, area: &Area<B>, panel: &Panel, row: Quantity) -> Result<()>
+    where
+        B::ErrorType: 'static,
+    {
+        let (y, y_label) = match row {
+            Quantity::Throughput => {
+                let highest = self.highest(&panel.unit);
+                (-0.04 * highest..1.08 * highest, panel.unit.as_str())
+            }
+            Quantity::Fairness => (0.48..1.02, "fairness factor (0.5 is strictly fair)"),
+        };
+
+        let plot_width = f64::from(PANEL_WIDTH as i32 - Y_LABELS - 2 * MARGIN);
+        let mut builder = ChartBuilder::on(area);
+        builder
+            .margin(self.pixels(MARGIN))
+            .x_label_area_size(self.pixels(X_LABELS))
+            .y_label_area_size(self.pixels(Y_LABELS));
+        if row == self.rows[0] {
+            builder.caption(&panel.title, self.text(18));
+        }
+        let mut chart = builder.build_cartesian_2d(ThreadAxis::new(panel, plot_width), y)?;
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(FAINT.stroke_width(self.scale))
+            .axis_style(INK.stroke_width(self.scale))
+            .label_style(self.text(14))
+            .axis_desc_style(self.text(15))
+            .x_desc("threads")
+            .y_desc(y_label)
+            .y_labels(8)
+            .y_label_formatter(&|y| format!("{}", (y * 1e6).round() / 1e6))
+            .draw()?;
+
+        for series in &panel.series {
+            let (colour, marker) = self.looks(&series.name);
+            let points: Vec<_> = series
+                .points
+                .iter()
+                .filter_map(|point| Some((point.threads, row.of(point)?)))
+                .collect();
+            let values = points.iter().map(|&(x, (value, ..))| (x, value));
+            chart.draw_series(points.iter().map(|&(x, (_, least, most))| {
+                PathElement::new([(x, least), (x, most)], self.line(colour))
+            }))?;
+            chart.draw_series(LineSeries::new(values.clone(), self.line(colour)))?;
+            chart
+                .draw_series(values.map(|at| EmptyElement::at(at) + self.marker(colour, marker)))?;
+        }
+        Ok(())
+    }
+
+    /// The highest throughput, spread included, in all panels of a unit, which share a scale.
+    fn highest(&self, unit: &str) -> f64 {
+        let panels = self.panels.iter().filter(|panel| panel.unit == unit);
+        panels
+            .flat_map(|panel| &panel.series)
+            .flat_map(|series| &series.points)
+            .filter_map(|point| Quantity::Throughput.of(point))
+            .map(|(_, _, most)| most)
+            .fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    fn looks(&self, name: &str) -> (RGBColor, Marker) {
+        let place = self.names.iter().position(|other| *other == name);
+        look(place.expect("a name of this figure"))
+    }
+
+    fn pixels(&self, size: i32) -> i32 {
+        size * self.scale as i32
+    }
+
+    fn text(&self, size: i32) -> TextStyle<'static> {
+        TextStyle::from((FACE, self.pixels(size))).color(&INK)
+    }
+
+    fn line(&self, colour: RGBColor) -> ShapeStyle {
+        colour.stroke_width(2 * self.scale)
+    }
+
+    /// A marker at the origin.
+    fn marker(&self, colour: RGBColor, marker: Marker) -> Polygon<(i32, i32)> {
+        let corners = marker
+            .iter()
+            .map(|&(x, y)| (self.pixels(x), self.pixels(y)));
+        Polygon::new(corners.collect::<Vec<_>>(), colour.filled())
+    }
+}
