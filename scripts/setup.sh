@@ -20,6 +20,7 @@ want clang-format command -v clang-format
 want shellcheck command -v shellcheck
 want shfmt command -v shfmt
 want codespell command -v codespell
+want jq command -v jq
 want python3-markdown-it /usr/bin/python3 -c 'import markdown_it'
 want libck-dev test -e /usr/include/ck_spinlock.h
 want libnsync-dev test -e /usr/include/nsync.h
