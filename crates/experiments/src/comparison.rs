@@ -16,7 +16,7 @@ use crate::table::PublishedTable;
 pub struct ComparedFigure {
     /// The number of threads.
     pub threads: usize,
-    /// What the row is of besides, as "4 nodes".
+    /// The conditions of the row besides, as "4 nodes".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub circumstances: Option<String>,
     /// The number of threads or nodes that fits choose the row by.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Description {
-    /// What was measured, in one line.
+    /// The measurement, in one line.
     pub title: String,
     /// Where the figures were published.
     pub source: String,
@@ -31,12 +31,12 @@ pub(crate) struct Description {
     pub settings: Vec<DescribedValue>,
     /// The number of random placements whose mean is taken; fewer are simulated with more threads.
     pub placements: u64,
-    /// What the published figures count.
+    /// The unit of the published figures.
     pub unit: String,
     /// Converts operations a second into the unit.
     #[serde(default)]
     pub per_second: f64,
-    /// What speedups are relative to: a column, or a lock where the table has gains or latencies.
+    /// The reference of speedups: a column, or a lock where the table has gains or latencies.
     /// Empty where the table has neither.
     #[serde(default)]
     pub baseline: String,
@@ -51,7 +51,7 @@ pub(crate) struct Description {
     /// Virtual time of each run.
     #[serde(default = "five")]
     pub milliseconds: f64,
-    /// What had to be assumed because it was not published.
+    /// The assumptions about what was not published.
     pub assumptions: Vec<String>,
     /// The columns, in the order in which they are shown.
     #[serde(rename = "column")]
@@ -117,7 +117,7 @@ pub(crate) struct Column {
     pub lock: String,
     /// The machine, if it is not that of the table.
     pub machine: Option<String>,
-    /// What its figures measure.
+    /// The quantity that its figures measure.
     #[serde(default)]
     pub measure: Measure,
     /// The number of tasks, if columns differ in it.
@@ -127,7 +127,7 @@ pub(crate) struct Column {
     pub shuffle_reduction: bool,
 }
 
-/// What the figures of a column measure.
+/// The quantity that the figures of a column measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Measure {

@@ -10,7 +10,7 @@ use crate::comparison::figure_error;
 use crate::saved_fit::{FittedValue, SavedFit};
 use crate::table::PublishedTable;
 
-/// What to fit to what.
+/// The values to fit, and the rows to fit them to.
 #[derive(Clone, Debug)]
 pub struct FitPlan {
     /// The tables, all of one workload.
@@ -25,7 +25,7 @@ pub struct FitPlan {
     pub seconds: f64,
 }
 
-/// What a value may become.
+/// The candidates for a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidates {
     /// Its name, as in `lockworks sim --json`.

@@ -15,7 +15,7 @@ pub(crate) struct PublishedRow {
     pub point: usize,
     /// The number of threads.
     pub threads: usize,
-    /// What the row is of besides, as "4 nodes".
+    /// The conditions of the row besides, as "4 nodes".
     pub circumstances: Option<String>,
     /// The number of CPUs that threads share, where the machine was restricted to some.
     pub cpus: Option<usize>,

@@ -13,7 +13,7 @@ use crate::table::PublishedTable;
 pub struct Reproduction {
     /// The table's name.
     pub table: String,
-    /// What was measured.
+    /// The measurement, in one line.
     pub title: String,
     /// Where it was published.
     pub source: String,
@@ -21,7 +21,7 @@ pub struct Reproduction {
     pub machines: Vec<String>,
     /// The workload.
     pub workload: String,
-    /// What the figures count.
+    /// The unit of the figures.
     pub unit: String,
     /// Whether errors are percentage points rather than percent.
     #[serde(skip)]
@@ -33,7 +33,7 @@ pub struct Reproduction {
     pub mean_absolute_error_percent: f64,
     /// The error that has a limit.
     pub judged_error_percent: f64,
-    /// What the judged error is the mean of.
+    /// The points and values that the judged error is of.
     pub judged_on: JudgedOn,
     /// The greatest judged error that passes.
     pub limit_percent: f64,
@@ -45,13 +45,13 @@ pub struct Reproduction {
     pub columns: Vec<ColumnErrors>,
     /// All values of the first machine's scenario.
     pub values: Vec<ScenarioValue>,
-    /// What had to be assumed because it was not published.
+    /// The assumptions about what was not published.
     pub assumptions: Vec<String>,
     /// The same with fitted values. None where no saved fit holds for the table.
     pub fitted: Option<FittedReproduction>,
 }
 
-/// What a judged error is the mean of.
+/// The points and values that a judged error is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JudgedOn {

@@ -10,7 +10,7 @@ use crate::description::{Column, Measure, ThreadPlacement};
 use crate::published::PublishedRow;
 use crate::table::{PublishedTable, lock_type};
 
-/// What is simulated for a figure: a lock with a number of threads on a machine.
+/// The subject of a simulation: a lock with a number of threads on a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Case<'a> {
     /// The machine.

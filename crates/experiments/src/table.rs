@@ -98,12 +98,12 @@ impl PublishedTable {
         &self.name
     }
 
-    /// What was measured, in one line.
+    /// The measurement, in one line.
     pub fn title(&self) -> &str {
         &self.description.title
     }
 
-    /// What the published figures count.
+    /// The unit of the published figures.
     pub fn unit(&self) -> &str {
         &self.description.unit
     }
@@ -134,7 +134,7 @@ impl PublishedTable {
             .unwrap_or(&self.description.machine)
     }
 
-    /// What speedups are relative to: a column, or a lock where the table has gains or latencies.
+    /// The reference of speedups: a column, or a lock where the table has gains or latencies.
     pub fn baseline(&self) -> &str {
         &self.description.baseline
     }
@@ -258,7 +258,7 @@ impl PublishedTable {
             .collect()
     }
 
-    /// What a fit holds for: a workload on a machine, with virtual CPUs pinned or not.
+    /// The circumstances that a fit holds for: a workload on a machine, with virtual CPUs pinned or not.
     fn circumstances(&self) -> (&str, &str, bool) {
         let pinned = self.description.guest.is_some_and(|guest| guest.pinned);
         (
