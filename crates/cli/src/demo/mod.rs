@@ -20,6 +20,7 @@ use crate::output;
 use crate::plot;
 use crate::published;
 use crate::sim;
+use crate::terminal::prose;
 use crate::torture::{self, Contender, Host, Pin, Preset, TorturePlan, TortureResults, Workload};
 
 /// Answer "which lock should I use?": measure locks here, simulate them on four sockets, advise
@@ -89,7 +90,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let here = throughput::measured(&measured);
     output::print(&format!(
         "{}{}\n\n",
-        output::prose(&format!(
+        prose(&format!(
             "Measured: two counters in a critical section on {} CPUs, {} node(s). Operations a second \
              by number of threads, lowest..highest of {ROUNDS} rounds.\n",
             measured.machine.cpus, measured.machine.nodes
@@ -108,7 +109,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let beside: Vec<Throughput> = published.iter().map(Throughput::named_published).collect();
     output::print(&format!(
         "{}{}\n\n",
-        output::prose(&format!(
+        prose(&format!(
             "Simulated: {} on {}, values as described. {} by number of threads, lowest..highest of \
              {ROUNDS} random placements. Published: mean less and plus a standard deviation.\n",
             table.workload(),
@@ -144,7 +145,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         ),
     ];
     plot::figure(&args.output.join("figure"), &panels)?;
-    output::print(&output::prose(&format!(
+    output::print(&prose(&format!(
         "Written: {directory}/figure.png, {directory}/figure.svg, {directory}/torture.json, \
          {directory}/sim.json\n\n{}\n{}\n",
         advice::here(
@@ -155,7 +156,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         advice::there(&there, &published, &table, &spinning_and_bounded()),
     )))?;
     for warning in &measured.warnings {
-        output::print(&output::prose(&format!("But: {warning}.\n")))?;
+        output::print(&prose(&format!("But: {warning}.\n")))?;
     }
     Ok(torture::verdict(&measured))
 }
