@@ -1,11 +1,11 @@
 //! Threads as automata, learned from the running lock code.
 //!
-//! Between two operations a thread computes on its own, so what it does next depends on nothing
-//! but its stack, its registers and the answer to its last operation. Each such local state is
-//! kept once; each answer is tried once by running the real code, and looked up from then on.
+//! Between two operations a thread computes on its own. What it does next depends only on its stack,
+//! its registers and the result of its last operation. Each such local state is kept once. The real
+//! code runs once for each local state and result; from then on the next local state is looked up.
 //! So the search itself runs no code and copies no stacks.
 //!
-//! All threads run on one stack, one at a time, so that their frames lie at the same addresses.
+//! All threads run on one stack, one at a time, so that their frames have the same addresses.
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -22,47 +22,47 @@ use crate::symmetry::{Names, Renaming, Symmetry};
 
 const STACK: usize = 16 << 10;
 
-/// What a thread is told when it goes on.
+/// The event with which a thread goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Answer {
     /// The operation is done, and this is its result.
     Value(u64),
-    /// An interruption comes in before the operation.
+    /// An interruption begins before the operation.
     Interruption,
 }
 
-/// What a thread is in the middle of, beside its stack.
+/// The part of a local state that is not on the thread's stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Attributes {
-    /// Slot nodes in use.
+    /// The number of slot nodes in use.
     pub(crate) depth: u8,
-    /// Lent nodes in use, a bit each.
+    /// The lent nodes in use, one bit each.
     pub(crate) lent: u8,
-    /// Locks held, a bit each; until the first operation of the release is done.
+    /// The locks held, one bit each, until the first operation of the release is done.
     pub(crate) holding: u8,
-    /// Those of them whose release has been called.
+    /// The locks among these whose release has begun.
     leaving: u8,
-    /// Locks being acquired, a bit each.
+    /// The locks being acquired, one bit each.
     pub(crate) wanted: u8,
-    /// No operation yet since the last acquisition was begun.
+    /// No operation has been done since the last acquisition began.
     pub(crate) fresh: bool,
-    /// Interruptions going on.
+    /// The number of interruptions that are running.
     pub(crate) level: u8,
-    /// Interruptions begun, by level, a bit each.
+    /// The levels at which an interruption has begun, one bit each.
     pub(crate) interrupted: u8,
-    /// A litmus test's results so far: digits from 1, so that none is lost, four bits each.
+    /// The result of a litmus test so far: its digits plus 1, four bits each.
     pub(crate) result: u64,
 }
 
 impl Attributes {
-    /// The operation that the thread was at is done.
+    /// Notes that the thread's operation is done.
     pub(crate) fn go_on(&mut self) {
         self.fresh = false;
         self.holding &= !self.leaving;
         self.leaving = 0;
     }
 
-    /// The client says how far it is with `lock`, for which it lends `node`.
+    /// Notes how far the client is with `lock`, for which it lends `node`.
     pub(crate) fn note(&mut self, mark: Mark, lock: usize, node: usize) {
         match mark {
             Mark::Begin => {
@@ -83,7 +83,7 @@ impl Attributes {
         }
     }
 
-    /// An interruption begins.
+    /// Notes that an interruption begins.
     pub(crate) fn interrupt(&mut self) {
         self.interrupted |= 1 << self.level;
         self.level += 1;
@@ -91,7 +91,7 @@ impl Attributes {
         self.leaving = 0;
     }
 
-    /// It ends, and `before` is how it began.
+    /// Notes that an interruption ends which began with the attributes `before`.
     pub(crate) fn resume(&mut self, before: &Self) {
         self.level = before.level;
         self.fresh = before.fresh;
@@ -101,58 +101,58 @@ impl Attributes {
     }
 }
 
-/// What a thread did, beside its operation, on its way to the next one.
+/// Something that a thread did between two operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It has acquired a lock.
+    /// The thread has acquired a lock.
     Acquired(usize),
-    /// It no longer uses a node: one of its slot, or after these one that it lends.
+    /// The thread no longer uses a node. Slot nodes are numbered first, then lent nodes.
     NodeFreed(usize),
-    /// It has seen a broken promise.
+    /// The thread has seen a broken promise.
     Broken(&'static str),
 }
 
-/// Number of a local state.
+/// The number of a local state.
 pub(crate) type LocalId = u32;
 
 const UNKNOWN: LocalId = LocalId::MAX;
 
 /// A local state.
 pub(crate) struct Local {
-    /// None: the thread has ended.
+    /// The operation that the thread is about to do; None: the thread has ended.
     pub(crate) request: Option<Request>,
     pub(crate) attributes: Attributes,
     context: Box<libc::ucontext_t>,
     stack: Box<[u8]>,
     next: Vec<(Answer, Next)>,
-    /// What it is to other threads, for each of the swaps among them,
+    /// For each swap of two threads, the local state that this one becomes.
     images: Box<[LocalId]>,
-    /// and one that stands for itself and all its images.
+    /// The local state that stands for this one and all its images.
     pub(crate) like: LocalId,
 }
 
-/// Where an answer leads.
+/// The local state that an answer leads to.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Next {
     pub(crate) local: LocalId,
     pub(crate) effects: Rc<[Effect]>,
-    /// What the lock counts on the way, a bit for each event.
+    /// The events that the lock counts on the way, one bit each.
     pub(crate) events: u64,
 }
 
-/// What makes local states the same.
+/// The identity of a local state.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     thread: usize,
     attributes: Attributes,
-    /// What it is about to do, with what.
+    /// The next operation: its site, address and operands.
     request: Option<(usize, usize, u64, u64)>,
-    /// The lock code's frames and, before them, the registers that it relies on. What the hooks
-    /// have below is not part of it.
+    /// The frames of the lock code and, before them, the registers that it relies on. The frames of
+    /// the hooks below are left out.
     frames: Box<[u8]>,
 }
 
-/// What threads know of their surroundings.
+/// The surroundings of the threads of a check.
 pub(crate) struct Surroundings {
     pub(crate) client: Client,
     pub(crate) has_slot: Vec<bool>,
@@ -161,9 +161,9 @@ pub(crate) struct Surroundings {
     pub(crate) tunables: Settings,
     pub(crate) split_release: bool,
     pub(crate) mutation: Option<Mutation>,
-    /// The lock's word has a tail.
+    /// Whether the lock's word has a tail.
     pub(crate) tail_word: bool,
-    /// What each thread runs, with the client and its number.
+    /// The function that each thread runs, with the client and the thread's number.
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
 }
 
@@ -171,9 +171,9 @@ pub(crate) struct Surroundings {
 pub(crate) struct Automata {
     pub(crate) locals: Vec<Local>,
     known: HashMap<Key, LocalId>,
-    /// Threads do alike, as far as has been seen.
+    /// The threads that have behaved alike so far.
     pub(crate) symmetry: Rc<Symmetry>,
-    /// Boxed, since the lock code keeps pointers into it.
+    /// The coroutine. It is boxed, since the lock code keeps pointers into it.
     machine: Box<Machine>,
 }
 
@@ -185,9 +185,9 @@ struct Machine {
     thread: UnsafeCell<MaybeUninit<libc::ucontext_t>>,
     number: Cell<usize>,
     request: Cell<Option<Request>>,
-    /// Where the frames of the lock code begin.
+    /// The address where the frames of the lock code begin.
     frames: Cell<usize>,
-    /// What to tell the thread: two cells, so that nothing of it is left on its stack.
+    /// The answer for the thread, in two cells, so that no copy of it remains on the stack.
     interrupted: Cell<bool>,
     value: Cell<u64>,
     attributes: Cell<Attributes>,
@@ -216,7 +216,7 @@ impl Automata {
         }
     }
 
-    /// The local states in which threads begin.
+    /// The first local state of each thread.
     pub(crate) fn start(&mut self) -> Vec<LocalId> {
         let threads = self.machine.surroundings.has_slot.len();
         let starts: Vec<Next> = (0..threads)
@@ -234,7 +234,7 @@ impl Automata {
         starts.iter().map(|start| start.local).collect()
     }
 
-    /// Where `thread` gets from `local` by `answer`.
+    /// The step of `thread` from `local` with `answer`.
     #[inline]
     pub(crate) fn step(&mut self, thread: usize, local: LocalId, answer: Answer) -> Next {
         match self.known(local, answer) {
@@ -267,7 +267,7 @@ impl Automata {
         next
     }
 
-    /// After a step was learned: lets all threads take it that do alike.
+    /// Learns the same step for all threads that behave alike.
     fn mirror(&mut self, thread: usize, local: LocalId, answer: Answer, next: Next) {
         let symmetry = Rc::clone(&self.symmetry);
         let mut open = vec![(thread, local, answer, next)];
@@ -291,8 +291,8 @@ impl Automata {
         }
     }
 
-    /// Notes what becomes of a local state when two threads are swapped. If that does not do
-    /// alike, then the threads do not: returns false, and threads are all different from now on.
+    /// Notes the local state that another becomes when two threads are swapped. Returns false if the
+    /// two do not behave alike; then all threads are taken to be different from now on.
     fn pair(&mut self, swap: usize, one: &Next, other: &Next) -> bool {
         let [a, b] = [one, other].map(|next| next.local as usize);
         let [known_a, known_b] =
@@ -319,7 +319,7 @@ impl Automata {
         alike
     }
 
-    /// Is a thread in the one local state about to do what, renamed, it is in the other?
+    /// Whether the operations of two local states are the same after a renaming.
     fn is_image(&self, swap: &Renaming, one: usize, other: usize) -> bool {
         let mutation = self.machine.surroundings.mutation;
         let mutated = |request: Request| mutation.map_or(request, |m| m.apply(request));
@@ -335,7 +335,7 @@ impl Automata {
             }
     }
 
-    /// How threads are named in what an operation reads and writes.
+    /// The way in which the values of an operation name threads.
     fn names(&self, request: &Request) -> Names {
         let surroundings = &self.machine.surroundings;
         Names::at(
@@ -355,14 +355,14 @@ impl Automata {
         }
     }
 
-    /// What a local state becomes by these swaps.
+    /// The local state that another becomes by these swaps.
     pub(crate) fn image(&self, local: LocalId, swaps: &[usize]) -> LocalId {
         swaps.iter().fold(local, |local, swap| {
             self.locals[local as usize].images[*swap]
         })
     }
 
-    /// `thread` has just stopped at an operation, or ended.
+    /// Records the local state of `thread`, which has just stopped at an operation or ended.
     fn arrive(&mut self, thread: usize) -> Next {
         let machine = &self.machine;
         let effects = machine.effects.take().into();
@@ -404,7 +404,7 @@ impl Automata {
         }
     }
 
-    /// Can a thread come to a local state twice? If not, every run of the check ends.
+    /// Whether a thread can reach a local state twice. If not, every run of the check ends.
     pub(crate) fn has_cycle(&self) -> bool {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {
@@ -490,7 +490,7 @@ impl Machine {
         self.run(thread);
     }
 
-    /// Runs until the thread's next operation or its end.
+    /// Runs the thread up to its next operation or its end.
     fn run(&self, thread: usize) {
         self.number.set(thread);
         self.request.set(None);
@@ -500,7 +500,7 @@ impl Machine {
         unsafe { libc::swapcontext(self.engine.get().cast(), self.thread.get().cast()) };
     }
 
-    /// Back to the engine, until it resumes this thread.
+    /// Switches back to the engine, which later resumes this thread.
     fn leave(&self) {
         // SAFETY: `run` has saved the engine's context and is waiting.
         unsafe { libc::swapcontext(self.thread.get().cast(), self.engine.get().cast()) };
@@ -632,8 +632,8 @@ impl Machine {
     }
 }
 
-/// So that nothing of who starts a thread tells it from another start: it saves the registers of its
-/// caller in its frames.
+/// Clears the registers with which a thread starts. The thread saves them in its frames, where they
+/// would make equal local states different.
 fn clear_registers(context: &mut libc::ucontext_t) {
     #[cfg(target_arch = "x86_64")]
     context.uc_mcontext.gregs.fill(0);

@@ -1,8 +1,8 @@
-//! Memory as cells, and what has been found out about them.
+//! Memory as cells, and the findings about them.
 //!
-//! A cell is a range of bytes that no operation splits. Which ranges those are, which cells
-//! only one thread uses, and whether there are acquire fences, is assumed at first and found out
-//! on the way; a search whose assumption fails starts anew with what was found.
+//! A cell is a range of bytes that no operation splits. A search first assumes which ranges are cells,
+//! which cells only one thread uses, and that there are no acquire fences. If an assumption proves
+//! wrong, the search starts again with what it has found out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use crate::layout::{self, Region};
 use crate::site::Kind;
 use crate::symmetry::{Names, Renaming};
 
-/// Entries of views, one for each cell that several threads use: as few as will do.
+/// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
 pub(crate) const VIEWS: [usize; 3] = [32, 64, 128];
-/// Most cells of one operation: a plain write touches one for each thread that reads.
+/// The most cells of one operation: a plain write touches one for each thread that reads.
 pub(crate) const PARTS: usize = layout::THREADS + 1;
 
-/// Bytes of the largest word.
+/// The size of the largest word in bytes.
 pub(crate) const WORD: usize = 8;
-/// Above all addresses: what tells a thread's reads of plain data from the data.
+/// The bits of an address from here on are the number of a thread, plus 1, that reads plain data there.
 const READS_SHIFT: usize = 40;
 
 pub(crate) type CellId = u16;
@@ -29,20 +29,20 @@ pub(crate) struct Cell {
     pub(crate) address: usize,
     pub(crate) size: usize,
     pub(crate) region: Region,
-    /// The one thread that uses it, or the cell's entry in views.
+    /// The place of the cell's value.
     pub(crate) place: Place,
 }
 
-/// Where a cell's value is kept.
+/// The place of a cell's value in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// One thread uses it: the number among such cells.
+    /// Only one thread uses the cell: the number among such cells.
     Private { thread: u8, number: u8 },
-    /// Several do: the number among such cells, which is its entry in views.
+    /// Several threads use the cell: the number among such cells, which is its entry in views.
     Shared { number: u8 },
 }
 
-/// The cells that an operation touches, in the order of their addresses.
+/// The cells that an operation touches, sorted by address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
     cells: [CellId; PARTS],
@@ -55,17 +55,17 @@ impl Parts {
     }
 }
 
-/// What a search relies on, found out by those before it. Addresses stand for their class: what
-/// is found of one thread's node holds for the nodes of all.
+/// The findings of earlier attempts that a search relies on. Addresses stand for their class: what is
+/// found about the node of one thread holds for the nodes of all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
-    /// Entries of views, of [`VIEWS`]; 0 where there are none.
+    /// The number of entries of views, one of [`VIEWS`]; 0 where there are no views.
     pub(crate) view: usize,
     boundaries: BTreeSet<usize>,
     shared: BTreeSet<usize>,
-    /// Address of plain data and the thread that reads it.
+    /// Addresses of plain data, each with a thread that reads there.
     readers: BTreeSet<(usize, usize)>,
-    /// Some thread makes an acquire fence, so what it read before matters.
+    /// A thread makes an acquire fence, so that the views of its earlier reads matter.
     pub(crate) acquire_fences: bool,
 }
 
@@ -78,14 +78,14 @@ impl Findings {
     }
 }
 
-/// Why a search cannot go on.
+/// The reason why a search cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// An assumption failed: start anew, it is known now.
+    /// An assumption was wrong: the search must start again with the new finding.
     Anew,
-    /// There is nothing at that address.
+    /// There is no memory at the address.
     NoMemory,
-    /// More shared cells than a view has entries.
+    /// There are more shared cells than a view has entries.
     TooManyCells,
 }
 
@@ -96,29 +96,29 @@ pub(crate) struct Cells {
     by_address: BTreeMap<usize, CellId>,
     pub(crate) shared: usize,
     pub(crate) private: usize,
-    /// For each shared cell, those that some operation touches together with it.
+    /// For each shared cell, the cells that an operation touches together with it.
     pub(crate) siblings: Vec<Vec<Sibling>>,
 }
 
 /// A cell of the same word as another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sibling {
-    /// Its number among the shared cells.
+    /// The cell's number among the shared cells.
     pub(crate) number: u8,
-    /// Its place in the word.
+    /// The cell's offset in the word.
     pub(crate) offset: u8,
 }
 
-/// For each cell by its number, that of the one which it becomes when threads are renamed.
+/// For each cell, by its number, the number of the cell that it becomes when threads are renamed.
 #[derive(Debug)]
 pub(crate) struct RenamedCells {
     pub(crate) shared: Vec<u8>,
-    /// Which one becomes it.
+    /// The inverse of `shared`.
     pub(crate) shared_before: Vec<u8>,
     pub(crate) private: Vec<u8>,
 }
 
-/// How threads are named in each cell, by its number.
+/// For each cell, by its number, the way in which its value names threads.
 #[derive(Debug, Default)]
 pub(crate) struct CellNames {
     pub(crate) shared: Vec<Names>,
@@ -137,7 +137,7 @@ impl Cells {
         }
     }
 
-    /// The cells that `thread` is about to touch.
+    /// Returns the cells that the next operation of `thread` touches.
     pub(crate) fn touch(
         &mut self,
         findings: &mut Findings,
@@ -176,8 +176,8 @@ impl Cells {
         Ok(parts)
     }
 
-    /// Where each cell's value goes when threads are renamed. All that threads may touch who have
-    /// other names is known.
+    /// The cells that cells become when threads are renamed. The cells of all renamed threads must be
+    /// known.
     pub(crate) fn renamed(&self, renaming: &Renaming) -> RenamedCells {
         let mut renamed = RenamedCells {
             shared: vec![0; self.shared],
@@ -236,7 +236,7 @@ impl Cells {
         }
     }
 
-    /// Plain data is a cell of writes, and one of the reads of each thread since.
+    /// Returns the cells of plain data: one for writes, and one for the later reads of each thread.
     fn touch_plain(
         &mut self,
         findings: &mut Findings,

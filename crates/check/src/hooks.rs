@@ -1,4 +1,4 @@
-//! The operation set's functions in the model checker, called by the locks' C code.
+//! The functions of the model checker that the C code of the locks calls.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uint, c_void};
@@ -8,7 +8,7 @@ use lockworks::{LockType, LockrefType, Settings, table};
 use crate::layout;
 use crate::site::Site;
 
-/// `struct lw_check_client`.
+/// The client of a check, `struct lw_check_client` in C.
 #[repr(C)]
 pub(crate) struct Client {
     pub(crate) lock: *const LockType,
@@ -25,7 +25,7 @@ pub(crate) struct Client {
     pub(crate) variables: usize,
 }
 
-/// `struct lw_litmus`.
+/// A litmus test, `struct lw_litmus` in C.
 #[repr(C)]
 pub(crate) struct LitmusTest {
     pub(crate) name: *const c_char,
@@ -53,7 +53,7 @@ pub(crate) struct ConformanceClient {
     pub(crate) outside: Option<extern "C" fn()>,
 }
 
-/// `enum lw_check_mark`.
+/// A point in an acquisition, `enum lw_check_mark` in C.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "made by C code only")]
@@ -64,7 +64,7 @@ pub(crate) enum Mark {
     Released,
 }
 
-/// What a thread is about to do.
+/// The operation that a thread is about to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Request {
     pub(crate) site: &'static Site,
@@ -73,22 +73,23 @@ pub(crate) struct Request {
     pub(crate) b: u64,
 }
 
-/// Who answers the operations of the thread that is running.
+/// The engine that answers the operations of the running thread.
 ///
-/// Methods take `&self`, since a thread that asks may be suspended within.
+/// Methods take `&self`, since a thread may be suspended in a method.
 pub(crate) trait Backend {
-    /// `frames`: where on the stack the asking code's frames begin, its registers first.
+    /// Performs an operation. `frames` is the stack address where the caller's frames begin, with its
+    /// registers first.
     fn operate(&self, request: Request, frames: usize) -> u64;
     fn thread(&self) -> usize;
     fn numa_node(&self) -> u16;
     fn is_priority(&self) -> bool;
     fn tunables(&self) -> *const Settings;
     fn release_is_split(&self) -> bool;
-    /// What stands for a lock where locks share the queues of NUMA nodes.
+    /// The number that stands for a lock's address where locks share the queues of NUMA nodes.
     fn identity(&self, address: usize) -> u64;
-    /// How many slots there are.
+    /// The number of slots.
     fn slots(&self) -> u32;
-    /// The thread's slot, 0 if it has none.
+    /// The thread's slot; 0 if it has none.
     fn slot_enter(&self) -> u32;
     fn slot_leave(&self, slot: u32);
     fn note(&self, mark: Mark, lock: usize, node: usize);
@@ -100,7 +101,7 @@ thread_local! {
     static BACKEND: Cell<Option<*const dyn Backend>> = const { Cell::new(None) };
 }
 
-/// Makes `backend` the one that answers hooks of this OS thread, until the guard is dropped.
+/// Makes `backend` answer the hooks of this OS thread until the guard is dropped.
 pub(crate) fn enter<'a>(backend: &'a (dyn Backend + 'a)) -> impl Drop + use<'a> {
     struct Guard<'a>(std::marker::PhantomData<&'a ()>);
     impl Drop for Guard<'_> {
@@ -168,8 +169,8 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
     unsafe { table((&raw const lw_check_lock_types).cast()).map(|entry: *const LockType| &*entry) }
 }
 
-/// The lockrefs, compiled for the model checker, and after them some with a mistake: what says so
-/// is the lock in them.
+/// The lockrefs, compiled for the model checker, and after them the lockrefs with a deliberate
+/// mistake, whose lock says that it is broken.
 pub fn lockref_types() -> impl Iterator<Item = &'static LockrefType> {
     let tables: [*const *const LockrefType; 2] = [
         (&raw const lw_check_lockref_types).cast(),
@@ -180,7 +181,7 @@ pub fn lockref_types() -> impl Iterator<Item = &'static LockrefType> {
     tables.into_iter().flat_map(types)
 }
 
-/// The names of what locks count.
+/// The names of the events that locks count.
 pub(crate) fn event_names() -> impl Iterator<Item = &'static str> {
     // SAFETY: a NULL-terminated table of string literals.
     let names =
@@ -188,7 +189,7 @@ pub(crate) fn event_names() -> impl Iterator<Item = &'static str> {
     names.map(|name| name.to_str().expect("source text is ASCII"))
 }
 
-/// What locks have counted on this OS thread since this was last asked, a bit for each event.
+/// The events that locks have counted on this OS thread since the last call, one bit each.
 pub(crate) fn take_events() -> u64 {
     lw_check_take_events()
 }
@@ -203,7 +204,7 @@ pub(crate) fn litmus_tests() -> impl Iterator<Item = &'static LitmusTest> {
     })
 }
 
-/// Bytes of a queue node, and where in it things are.
+/// The size of a queue node and the offsets of its fields, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeLayout {
     pub(crate) size: usize,
@@ -225,24 +226,24 @@ pub(crate) fn node_layout() -> NodeLayout {
     }
 }
 
-/// Bits of a lock's word.
+/// The bits of a lock's word.
 #[derive(Clone, Copy)]
 pub(crate) struct WordLayout {
-    /// It is an HQ-spinlock.
+    /// The lock is an HQ-spinlock.
     pub(crate) hq: u32,
-    /// Its mode.
+    /// The HQ-spinlock is in NUMA mode.
     pub(crate) hq_numa: u32,
-    /// All that says what the lock is.
+    /// All bits that say what the lock is.
     pub(crate) service: u32,
-    /// It is held.
+    /// The lock is held.
     pub(crate) locked: u32,
     /// The queue is locked.
     pub(crate) queue_locked: u32,
-    /// The queue head is halted.
+    /// The queue head is parked.
     pub(crate) parked: u32,
-    /// Who is last.
+    /// The last waiter.
     pub(crate) tail: u32,
-    /// The queue of the first NUMA node, as a tail; those of the others follow.
+    /// The tail that stands for the queue of the first NUMA node; those of the others follow.
     pub(crate) first_queue: u32,
 }
 
@@ -259,30 +260,29 @@ pub(crate) fn word_layout() -> WordLayout {
     }
 }
 
-/// Bytes of an entry of the table of parked queue heads.
+/// The size of an entry of the table of parked queue heads, in bytes.
 pub(crate) fn parked_head_size() -> usize {
     lw_check_parked_head_size
 }
 
-/// Bytes of a condition variable.
+/// The size of a condition variable, in bytes.
 pub(crate) fn cond_size() -> usize {
     lw_check_cond_size
 }
 
-/// The lock in it.
+/// The type of the lock in a condition variable.
 pub fn lock_in_cond() -> &'static LockType {
     // SAFETY: a pointer to a constant.
     unsafe { &*lw_check_cond_lock }
 }
 
-/// Bytes of the queues of a NUMA node.
+/// The size of the queues of a NUMA node, in bytes.
 pub(crate) fn node_queues_size() -> usize {
     lw_check_node_queues_size
 }
 
-/// `lw_check_operate` of world.h: puts the registers that a call preserves on the stack, next to
-/// the frames of the caller, and asks [`operate`]. Together they are all that the caller goes on
-/// with.
+/// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
+/// Registers and frames are all that the caller goes on with. `lw_check_operate` of world.h.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -309,9 +309,8 @@ extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u6
     )
 }
 
-/// `lw_check_operate` of world.h: puts the registers that a call preserves on the stack, next to
-/// the frames of the caller, and asks [`operate`]. Together they are all that the caller goes on
-/// with.
+/// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
+/// Registers and frames are all that the caller goes on with. `lw_check_operate` of world.h.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -337,7 +336,7 @@ extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u6
 }
 
 extern "C" fn operate(site: &'static Site, address: usize, a: u64, b: u64, frames: usize) -> u64 {
-    // Signed values come with their sign extended; memory holds so many bytes and no more.
+    // Signed values arrive sign-extended, but memory holds only `size` bytes of them.
     let bytes = match site.size {
         0 => u64::MAX,
         size => u64::MAX >> (64 - 8 * u32::from(size)),

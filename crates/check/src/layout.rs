@@ -1,21 +1,21 @@
-//! Where things are. Addresses are names that the lock code computes with; nothing lies there.
+//! The addresses of a check. They are names that the lock code computes with; no memory is there.
 
 use crate::hooks;
 
-/// Locks of a check, `LW_CHECK_LOCKS`: the first of the threads, one for each level of
-/// interruption, and the threads' second.
+/// The number of locks of a check, `LW_CHECK_LOCKS`: the threads' first lock, one for each level of
+/// interruption, and the threads' second lock.
 pub(crate) const LOCKS: usize = 4;
-/// The threads' second lock, `LW_CHECK_SECOND_LOCK`.
+/// The number of the threads' second lock, `LW_CHECK_SECOND_LOCK`.
 pub(crate) const SECOND_LOCK: usize = LOCKS - 1;
-/// Deepest level of interruption.
+/// The deepest level of interruptions.
 pub(crate) const LEVELS: usize = LOCKS - 2;
-/// Queue nodes of a slot, `LW_NODES_PER_SLOT`.
+/// The number of queue nodes of a slot, `LW_NODES_PER_SLOT`.
 pub(crate) const NODES: usize = 4;
-/// Nodes that a thread lends to locks, `LW_CHECK_LENT_NODES`.
+/// The number of nodes that a thread lends to locks, `LW_CHECK_LENT_NODES`.
 pub(crate) const LENT: usize = 2 * LOCKS;
-/// Most threads whose state can be encoded.
+/// The most threads whose state can be encoded.
 pub(crate) const THREADS: usize = 8;
-/// Most threads of wide runs; the ranges of addresses have room for them.
+/// The most threads of wide runs; the address ranges have room for them.
 pub(crate) const WIDE_THREADS: usize = 64;
 
 const LOCK_BASE: usize = 0x1_0000;
@@ -30,29 +30,29 @@ const TABLE_BASE: usize = 0x60_0000;
 const WANTED_BASE: usize = 0x70_0000;
 const STRIDE: usize = 0x100;
 
-/// A piece of memory that a check knows.
+/// A piece of memory of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Region {
     /// A lock.
     Lock(usize),
-    /// What a lock protects.
+    /// The data that a lock protects.
     Data(usize),
     /// A queue node of a thread's slot.
     Node { thread: usize, index: usize },
     /// A node that a thread lends.
     Lent { thread: usize, index: usize },
-    /// What a thread's slot is parked for.
+    /// The record of the lock that a thread's slot waits for.
     Wanted { thread: usize },
-    /// A queue of a NUMA node.
+    /// The queues of a NUMA node.
     Queue { node: usize },
     /// The table of parked queue heads.
     Table,
-    /// A litmus test's variables.
+    /// The variables of a litmus test.
     Variables,
 }
 
 impl Region {
-    /// The thread whose node it is, and which of its nodes: slot's first, then lent ones.
+    /// The thread that a node belongs to, and the node's number: slot nodes first, then lent nodes.
     pub(crate) fn node(self) -> Option<(usize, usize)> {
         match self {
             Self::Node { thread, index } => Some((thread, index)),
@@ -66,8 +66,8 @@ pub(crate) fn lock(i: usize) -> usize {
     LOCK_BASE + i * STRIDE
 }
 
-/// Of a lock's address, the number that it is known by where locks share the queues of NUMA
-/// nodes: all of them have the same queue.
+/// The number that stands for a lock's address where locks share the queues of NUMA nodes. It is such
+/// that all locks use the same queue.
 pub(crate) fn identity(address: usize) -> u64 {
     /// The inverse of the factor that scatters lock addresses, `lw_scattered()`, modulo 2^64. With
     /// another factor two locks would not share their queues, and tests/locks.rs would fail.
@@ -96,7 +96,7 @@ pub(crate) fn slot_nodes(slot: usize) -> usize {
     NODE_BASE + slot * NODES * hooks::node_layout().size
 }
 
-/// What a slot, from 1, is parked for.
+/// The record of the lock that a slot, from 1, waits for.
 pub(crate) fn slot_wanted(slot: usize) -> usize {
     WANTED_BASE + slot * STRIDE
 }
@@ -124,12 +124,12 @@ pub(crate) fn client_memory() -> usize {
     CLIENT_MEMORY_BASE
 }
 
-/// The nodes that its threads lend.
+/// The nodes that the threads of the conformance client lend.
 pub(crate) fn client_nodes() -> usize {
     CLIENT_NODE_BASE
 }
 
-/// The address that stands for all that are the same piece of some thread's node.
+/// The address that stands for the same piece of the nodes of all threads.
 pub(crate) fn class(address: usize, threads: usize) -> usize {
     match resolve(address, threads) {
         Some((Region::Node { .. }, offset)) => slot_nodes(1) + offset,
@@ -138,7 +138,8 @@ pub(crate) fn class(address: usize, threads: usize) -> usize {
     }
 }
 
-/// The same place in the node of the thread that has a thread's new name, if it is in a node.
+/// The address after threads were renamed: the same place in the node of the new thread. Addresses
+/// outside of nodes stay the same.
 pub(crate) fn renamed(address: usize, to: &[u8]) -> usize {
     let within = |base: usize, stride: usize| {
         let offset = address.checked_sub(base)?;
@@ -151,7 +152,7 @@ pub(crate) fn renamed(address: usize, to: &[u8]) -> usize {
         .unwrap_or(address)
 }
 
-/// What is at an address, and how far into it that is.
+/// The region of an address, and the offset in it.
 pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)> {
     let within = |base: usize, stride: usize, n: usize| {
         let offset = address.checked_sub(base)?;

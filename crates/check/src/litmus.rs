@@ -1,6 +1,6 @@
-//! Small programs of which it is known what they may end with: the checker, checked.
+//! Litmus tests: small programs whose possible outcomes are known. They check the checker.
 //!
-//! The programs and what is expected of them are in worlds/check/litmus.c.
+//! The programs and their expected outcomes are in worlds/check/litmus.c.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
@@ -19,36 +19,36 @@ pub fn litmus_tests() -> impl Iterator<Item = Litmus> {
     hooks::litmus_tests().map(Litmus)
 }
 
-/// What came of a litmus test.
+/// The result of a litmus test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LitmusResult {
-    /// All outcomes that there must be, or the violation.
+    /// All expected outcomes, or the expected violation.
     pub expected: BTreeSet<String>,
-    /// Those that there are.
+    /// The outcomes found, or the violation.
     pub seen: BTreeSet<String>,
-    /// Different states looked at.
+    /// The number of states explored.
     pub states: usize,
 }
 
 impl LitmusResult {
-    /// There is all that must be and nothing else.
+    /// Whether exactly the expected outcomes were found.
     pub fn agrees(&self) -> bool {
         self.expected == self.seen
     }
 }
 
 impl Litmus {
-    /// Its name.
+    /// The name of the test.
     pub fn name(&self) -> &'static str {
         text(self.0.name).expect("a test has a name")
     }
 
-    /// What it shows.
+    /// A few words on what the test shows.
     pub fn summary(&self) -> &'static str {
         text(self.0.summary).expect("a test has a summary")
     }
 
-    /// All outcomes that there must be, or the violation.
+    /// All expected outcomes in this memory, or the expected violation.
     pub fn expected(&self, memory: Memory) -> BTreeSet<String> {
         let weak = text(self.0.weak).expect("a test expects something");
         let expected = match memory {
@@ -58,7 +58,7 @@ impl Litmus {
         expected.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Looks at all its runs.
+    /// Explores all runs of the test.
     pub fn run(&self, memory: Memory) -> LitmusResult {
         self.search(memory, None, true).0
     }
@@ -81,7 +81,7 @@ impl Litmus {
             mutation,
             program: hooks::lw_litmus_thread,
             litmus: self.0,
-            // Their results are told apart by thread.
+            // Outcomes list results by thread.
             symmetric: false,
         };
         let mut seen = BTreeSet::new();
@@ -92,7 +92,7 @@ impl Litmus {
             End::Broken(broken) => seen = [broken.violation.name().to_owned()].into(),
             End::Unfinished(reason) => seen = [(*reason).to_owned()].into(),
         }
-        // A test that reports nothing ends with nothing.
+        // A test without results has no outcomes.
         seen.remove("");
         let result = LitmusResult {
             expected: self.expected(memory),
@@ -103,7 +103,7 @@ impl Litmus {
     }
 }
 
-/// Each thread's digits, without threads that have none.
+/// The outcome of a run: the digits of each thread that has any.
 fn outcome(results: &[u64]) -> String {
     let digits = |result: u64| -> String {
         (0..u64::BITS / 4)
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Where every order is needed, each that is weakened shows.
+    /// In tests that need every memory order, weakening any of them changes the outcomes.
     #[test]
     fn a_weakened_order_is_noticed() {
         for name in [
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Not the one that only makes the last writes known.
+    /// Whether the test needs the order. The one of `done` only makes the last writes visible.
     fn needed(site: &Site) -> bool {
         site.order != Order::Relaxed && site.operand() != "m->done"
     }

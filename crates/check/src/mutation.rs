@@ -1,4 +1,4 @@
-//! Changes that make a lock another one, while it runs.
+//! Mutations: changes to the operations of a lock while it runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,36 +10,36 @@ use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::site::{Kind, Order, Site};
 
-/// What becomes of an operation.
+/// A change to an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It has another memory order.
+    /// The operation has another memory order.
     Order(Order),
-    /// It is not done; one that waits or reads looks once instead.
+    /// The operation is not done. One that waits, or reads and writes, becomes a single load.
     Drop,
-    /// A store is done after the thread's next operation.
+    /// A store takes effect after the thread's next operation.
     Defer,
     /// A compare-and-swap writes without comparing.
     Blind,
-    /// These bits of what it writes are 0.
+    /// These bits of the written value are 0.
     Clear(u64),
-    /// It writes one value instead of another.
+    /// One value is written instead of another.
     Instead {
-        /// What it should write,
+        /// The value that should be written.
         of: u64,
-        /// and what it writes.
+        /// The value that is written.
         by: u64,
     },
-    /// Of all threads: those without priority have it, and the other way round.
+    /// The threads with priority lose it, and all others get it.
     InvertPriority,
-    /// Of all locks: they are taken for one where they share the queues of NUMA nodes.
+    /// All locks are taken for one where locks share the queues of NUMA nodes.
     ConflateLocks,
-    /// No threshold is ever reached, of clocks or of local hand-offs in a row.
+    /// No threshold of time or of local hand-offs in a row is ever reached.
     NeverLate,
 }
 
-/// There is no such change.
+/// The text names no change.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "'{0}' is no change; give an order, drop, defer, blind, clear BITS, VALUE instead of VALUE, \
@@ -104,18 +104,18 @@ impl fmt::Display for Change {
     }
 }
 
-/// Where an operation is changed, if not everywhere.
+/// The memory on which an operation is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
-    /// On queue nodes of threads.
+    /// The queue nodes of threads.
     Node,
-    /// On queues of NUMA nodes.
+    /// The queues of NUMA nodes.
     Queue,
 }
 
 impl Target {
-    /// All of them.
+    /// All targets.
     pub const ALL: [Self; 2] = [Self::Node, Self::Queue];
 }
 
@@ -128,19 +128,19 @@ impl fmt::Display for Target {
     }
 }
 
-/// A change and the number of the site where it happens.
+/// A change, and the operation that is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mutation {
-    /// Number of the site in [`crate::Site::all`]; None if it is no operation.
+    /// The number of the operation in [`crate::Site::all`]; None if no single operation is changed.
     pub site: Option<usize>,
-    /// What must be there; None: anything.
+    /// The memory on which the operation is changed; None: any.
     pub target: Option<Target>,
-    /// What becomes of it.
+    /// The change.
     pub change: Change,
 }
 
 impl Mutation {
-    /// Of the operation `site`, whatever it is done to.
+    /// Changes the operation `site` on any memory.
     pub fn at(site: &Site, change: Change) -> Self {
         Self {
             site: Some(site.number()),
@@ -149,7 +149,7 @@ impl Mutation {
         }
     }
 
-    /// What becomes of this operation.
+    /// The change to this operation, if it is changed.
     pub(crate) fn change_of(&self, request: &Request) -> Option<Change> {
         let hits_target = |target| {
             let place = layout::resolve(request.address, layout::WIDE_THREADS);
@@ -163,7 +163,7 @@ impl Mutation {
             .then_some(self.change)
     }
 
-    /// The operation with the values that it has then.
+    /// The operation with its changed values.
     pub(crate) fn apply(&self, mut request: Request) -> Request {
         let change = self.change_of(&request);
         let written = match request.site.kind {
@@ -180,7 +180,7 @@ impl Mutation {
     }
 }
 
-/// What an operation does, in a mutant perhaps something else than in the source; None: nothing.
+/// The kind of an operation after a change; None: the operation is not done.
 pub(crate) fn kind(change: Option<Change>, kind: Kind) -> Option<Kind> {
     match change {
         Some(Change::Drop) => (kind.waits() || kind.is_read_modify_write()).then_some(Kind::Load),
@@ -197,7 +197,7 @@ pub(crate) fn identity(mutation: Option<Mutation>, address: usize) -> u64 {
     })
 }
 
-/// The settings of the locks.
+/// The settings of the locks after a mutation.
 pub(crate) fn tunables(mutation: Option<Mutation>, settings: Settings) -> Settings {
     let never = mutation.is_some_and(|m| m.change == Change::NeverLate);
     let threshold = Tunable::find("hqlock_fairness_threshold").expect("a tunable");

@@ -1,14 +1,14 @@
-//! Threads that do alike, and what becomes of a state when they change places.
+//! Threads that behave alike, and the renamings of threads that leave a check the same.
 
 use std::rc::Rc;
 
 use crate::hooks::{self, Request};
 use crate::layout::{self, Region};
 
-/// So that there are not more than 120 ways to rename threads.
+/// The most swaps, so that there are at most 120 renamings.
 const MOST_SWAPS: usize = 4;
 
-/// Each thread gets the name of another, or keeps its own.
+/// A renaming: each thread gets the name of another, or keeps its own.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Renaming {
     to: Box<[u8]>,
@@ -34,7 +34,7 @@ impl Renaming {
         Self::new(to)
     }
 
-    /// This one, and then another.
+    /// This renaming followed by another.
     pub(crate) fn then(&self, next: &Self) -> Self {
         Self::new(self.to.iter().map(|t| next.to[usize::from(*t)]).collect())
     }
@@ -56,7 +56,7 @@ impl Renaming {
         self.from[new].into()
     }
 
-    /// A set of threads, a bit each.
+    /// The new names of a set of threads, one bit each.
     pub(crate) fn set(&self, old: u8) -> u8 {
         let threads = self.to.iter().enumerate();
         threads.fold(0, |set, (old_name, new)| set | (old >> old_name & 1) << new)
@@ -66,7 +66,7 @@ impl Renaming {
         layout::renamed(old, &self.to)
     }
 
-    /// What is, or would be, where threads are named in such a way.
+    /// The value after the renaming, where values name threads in the way of `names`.
     pub(crate) fn value(&self, names: Names, old: u64) -> u64 {
         match names {
             Names::None => old,
@@ -95,20 +95,20 @@ impl Renaming {
     }
 }
 
-/// How threads are named in a piece of memory.
+/// The way in which the values of a piece of memory name threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
     None,
     /// By the address of a queue node.
     Address,
-    /// By the tail of a lock's word, in bits from there on.
+    /// By the tail of a lock's word, in the bits from `shift` on.
     Tail {
         shift: u32,
     },
 }
 
 impl Names {
-    /// Those in so many bytes from an address. `tail_word`: locks have a word with a tail.
+    /// The names in `size` bytes at an address. `tail_word`: the lock's word has a tail.
     pub(crate) fn at(address: usize, size: usize, threads: usize, tail_word: bool) -> Self {
         const TAIL: u32 = 16;
         let Some((region, offset)) = layout::resolve(address, threads) else {
@@ -136,7 +136,7 @@ impl Names {
     }
 }
 
-/// One of the renamings, and the swaps that it is made of.
+/// A renaming, and the swaps that it consists of.
 #[derive(Debug)]
 pub(crate) struct Composed {
     pub(crate) renaming: Renaming,
@@ -148,12 +148,12 @@ pub(crate) struct Composed {
 pub(crate) struct Symmetry {
     swapped: Vec<(usize, usize)>,
     pub(crate) swaps: Vec<Renaming>,
-    /// Each once; first the one that changes nothing.
+    /// All renamings, each once. The first changes nothing.
     pub(crate) renamings: Vec<Composed>,
 }
 
 impl Symmetry {
-    /// Of threads of which any two may change places that are `alike`.
+    /// The symmetry in which any two threads that are `alike` may change places.
     pub(crate) fn new(threads: usize, alike: impl Fn(usize, usize) -> bool) -> Rc<Self> {
         let next = |one| (one + 1..threads).find(|other| alike(one, *other));
         let swapped: Vec<_> = (0..threads)
@@ -187,12 +187,12 @@ impl Symmetry {
         })
     }
 
-    /// Of threads that are all different.
+    /// The symmetry of threads that are all different.
     pub(crate) fn none(threads: usize) -> Rc<Self> {
         Self::new(threads, |_, _| false)
     }
 
-    /// The numbers of those renamings that put threads in the order of their keys.
+    /// The numbers of the renamings that sort the threads by their keys.
     pub(crate) fn sorting<K: Ord>(&self, keys: &[K]) -> impl Iterator<Item = usize> {
         self.renamings
             .iter()

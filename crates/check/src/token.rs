@@ -118,8 +118,10 @@ impl FromStr for Token {
 #[cfg(test)]
 mod tests {
     use lockworks::Tunable;
+    use proptest::prelude::*;
 
     use super::*;
+    use crate::config::{Memory, Mode, Time};
     use crate::mutation::Change;
     use crate::search::{End, Limits};
     use crate::site::Order;
@@ -214,5 +216,77 @@ mod tests {
         config.lock = "mcs".to_owned();
         let check = Check::new(&config, None).unwrap();
         assert_eq!(token.replay(&check), Err(TokenError::Stale));
+    }
+
+    prop_compose! {
+        /// A token as no check may have made it: any configuration, violation and steps.
+        fn tokens()(
+            lock in "[a-z0-9-]{0,12}",
+            numbers in any::<[u8; 6]>(),
+            (trylock, cancel, split_release, shortest) in any::<(bool, bool, bool, bool)>(),
+            bounds in any::<(Option<u8>, Option<u8>, Option<u8>)>(),
+            priority in prop::collection::vec(0..8usize, 0..4),
+            choices in (0..2u8, 0..3u8, 0..2u8),
+            violation in ".{0,20}",
+            steps in prop::collection::vec(any::<Step>(), 0..40),
+        ) -> Token {
+            let [threads, acquisitions, locks, nodes, spurious, nesting] = numbers;
+            let config = Config {
+                threads: threads.into(),
+                acquisitions: acquisitions.into(),
+                locks: locks.into(),
+                memory: [Memory::Weak, Memory::Sc][usize::from(choices.0)],
+                staleness: bounds.0,
+                slots: bounds.1.map(usize::from),
+                nodes: nodes.into(),
+                trylock,
+                spurious,
+                cancel,
+                split_release,
+                nesting,
+                priority,
+                time: [Time::Any, Time::Early, Time::Late][usize::from(choices.1)],
+                overtaking: bounds.2,
+                mode: [Mode::Plain, Mode::Numa][usize::from(choices.2)],
+                ..Config::new(&lock)
+            };
+            Token { config, mutation: None, violation, shortest, steps }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_token_is_read_as_it_was_written(token in tokens()) {
+            prop_assert_eq!(token.to_string().parse(), Ok(token));
+        }
+
+        #[test]
+        fn a_token_with_a_changed_byte_is_damaged(
+            token in tokens(),
+            at in any::<prop::sample::Index>(),
+            change in 1..=u8::MAX,
+        ) {
+            let mut bytes = URL_SAFE_NO_PAD.decode(token.to_string()).unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] ^= change;
+            let text = URL_SAFE_NO_PAD.encode(bytes);
+            prop_assert_eq!(text.parse::<Token>(), Err(TokenError::Damaged));
+        }
+
+        #[test]
+        fn other_text_is_no_token(text in ".*") {
+            prop_assert_eq!(text.parse::<Token>(), Err(TokenError::Damaged));
+        }
+
+        /// Contents that are not those of a token, under a correct hash and fingerprint.
+        #[test]
+        fn contents_that_are_no_token_are_refused_or_read(contents in any::<Vec<u8>>()) {
+            let rest = [&fingerprint().to_le_bytes()[..], &contents].concat();
+            let hash = xxh3_64(&rest).to_le_bytes();
+            let text = URL_SAFE_NO_PAD.encode([&hash[..], &rest].concat());
+            if let Err(error) = text.parse::<Token>() {
+                prop_assert_eq!(error, TokenError::Stale);
+            }
+        }
     }
 }

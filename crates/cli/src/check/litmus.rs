@@ -1,4 +1,4 @@
-//! `lockworks check litmus`: is the checker itself right?
+//! `lockworks check litmus`: runs the litmus tests of the checker.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use crate::{names, output};
 
-/// Check the checker: small programs of which it is known what they may end with.
+/// Check the checker itself with litmus tests: small programs whose possible outcomes are known.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each test has the exact set of outcomes that C11's memory model allows, without load buffering: \
-one too many or one too few is a failure. Exit status 1 if a test fails.
+Each test has the exact set of outcomes that C11's memory model allows without load buffering. An \
+outcome too many or too few is a failure. Exit status 1 if a test fails.
 
 Examples:
   lockworks check litmus            all
@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct LitmusRow {
     name: &'static str,
     summary: &'static str,
     memory: Memory,
@@ -38,7 +38,7 @@ struct Row {
     agrees: bool,
 }
 
-impl Row {
+impl LitmusRow {
     fn of(test: Litmus, memory: Memory) -> Self {
         let result = test.run(memory);
         Self {
@@ -79,11 +79,11 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         let all = litmus_tests().map(|test| test.name());
         return Err(names::unknown("litmus test", name, all));
     }
-    let rows: Vec<Row> = litmus_tests()
+    let rows: Vec<LitmusRow> = litmus_tests()
         .filter(|test| {
             args.names.is_empty() || args.names.iter().any(|name| test.name().contains(name))
         })
-        .flat_map(|test| [Memory::Weak, Memory::Sc].map(|memory| Row::of(test, memory)))
+        .flat_map(|test| [Memory::Weak, Memory::Sc].map(|memory| LitmusRow::of(test, memory)))
         .collect();
     let text = if args.json {
         output::json(&rows)?
@@ -97,7 +97,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     })
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[LitmusRow]) -> String {
     let mut table = output::table(&["test", "memory", "outcomes", "states", "verdict", "what"]);
     for row in rows {
         table.add_row([
@@ -113,7 +113,7 @@ fn table(rows: &[Row]) -> String {
     format!("{table}\n\n{} searches, {failed} failed\n", rows.len())
 }
 
-/// All of a few, the number of many.
+/// The outcomes if they are few, else their number.
 fn outcomes(seen: &BTreeSet<String>) -> String {
     const FEW: usize = 4;
     match seen.len() {

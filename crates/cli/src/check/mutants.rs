@@ -1,32 +1,32 @@
-//! `lockworks check mutants`: are planted mistakes caught?
+//! `lockworks check mutants`: does the checker catch deliberate mistakes?
 
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use lockworks_check::mutants::{self, Mutant, Mutants, Verdict};
+use lockworks_check::mutants::{self, DIRECTORY, Mutant, Mutants, Verdict};
 use serde::Serialize;
 
 use crate::output;
 
-/// Plant mistakes in the locks, one at a time, and see that each is caught.
+/// Plant mistakes in the locks, one at a time, and check that each is caught.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   lockworks check mutants              all
   lockworks check mutants --lock cna   those of cna")]
 pub struct Args {
-    /// Only mistakes in these locks
+    /// Plant mistakes in these locks only
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
-    /// Give JSON rather than a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct MutantRow {
     lock: String,
     mutant: String,
     #[serde(flatten)]
@@ -34,17 +34,17 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Results {
+struct MutantResults {
     mutants: usize,
     caught: usize,
     equivalent: usize,
     beyond: usize,
-    /// Not caught without a reason, or caught against it.
+    /// Not caught without a listed reason, or caught against it.
     survived: usize,
-    rows: Vec<Row>,
+    rows: Vec<MutantRow>,
 }
 
-impl Results {
+impl MutantResults {
     fn new(mutants: &[&Mutant], verdicts: Vec<Verdict>) -> Self {
         let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|v| is(v)).count();
         Self {
@@ -56,7 +56,7 @@ impl Results {
             rows: mutants
                 .iter()
                 .zip(verdicts)
-                .map(|(mutant, verdict)| Row {
+                .map(|(mutant, verdict)| MutantRow {
                     lock: mutant.lock.clone(),
                     mutant: mutant.to_string(),
                     verdict,
@@ -86,7 +86,7 @@ impl Results {
                 Verdict::Beyond { needs } => ("out of reach", String::new(), needs.clone()),
                 Verdict::Survived { unreached } => {
                     let place = if *unreached {
-                        "no configuration comes there"
+                        "no configuration reaches it"
                     } else {
                         ""
                     };
@@ -109,7 +109,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         let known: Vec<&str> = list.configurations.keys().map(String::as_str).collect();
         ensure!(
             known.contains(&lock.as_str()),
-            "no mistakes are listed for lock '{lock}'; choose among {}",
+            "lock '{lock}' has no mutants; write {DIRECTORY}/{lock}.toml, or choose from {}",
             known.join(", ")
         );
     }
@@ -122,7 +122,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     let bar = ProgressBar::new(wanted.len() as u64).with_style(style);
     let verdicts = mutants::run(&wanted, &|_, _| bar.inc(1));
     bar.finish_and_clear();
-    let results = Results::new(&wanted, verdicts);
+    let results = MutantResults::new(&wanted, verdicts);
     if args.json {
         output::print(&output::json(&results)?)?;
     } else {

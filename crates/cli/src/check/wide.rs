@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::names::by_name;
 use crate::output::{self, Destination};
 
-/// Run the real lock code with many threads, scheduled by chance.
+/// Run the real lock code with many threads under a random scheduler.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
@@ -40,32 +40,32 @@ pub struct Args {
     #[arg(short, long, value_name = "N", default_value_t = 4)]
     acquisitions: u32,
 
-    /// Locks that threads take in turns, 1 or 2, in the checker's client
+    /// Number of locks, 1 or 2, that threads of the checker's client take in turns
     #[arg(long, value_name = "N", default_value_t = 1)]
     locks: usize,
 
-    /// NUMA nodes; threads are dealt out to them in turn
+    /// Number of NUMA nodes; threads are spread over them in turn
     #[arg(long, value_name = "N", default_value_t = 2)]
     nodes: usize,
 
-    /// How deep interruptions nest; they may come before any operation
+    /// Nesting depth of interruptions, which may come before any operation
     #[arg(long, value_name = "N", default_value_t = 0)]
     nesting: u8,
 
-    /// Try first, at every other acquisition
+    /// Begin every other acquisition with a trylock
     #[arg(long)]
     trylock: bool,
 
-    /// Who goes on next [default: both]
+    /// Rule by which the next thread is chosen [default: both]
     #[arg(long, value_name = "HOW", value_delimiter = ',')]
     scheduler: Vec<How>,
 
-    /// Runs of each lock, number of threads, client and scheduler [default: 200, or as --seconds
+    /// Runs for each lock, number of threads, client and scheduler [default: 200, or as --seconds
     /// allows]
     #[arg(short, long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     runs: Option<u32>,
 
-    /// Stop after about so long; each lock, number of threads, client and scheduler has its share
+    /// Stop after about S seconds, shared by all locks, numbers of threads, clients and schedulers
     #[arg(short, long, value_name = "S", value_parser = value_parser!(u32).range(1..))]
     seconds: Option<u32>,
 
@@ -73,14 +73,14 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Make one run again, of which a violation has shown the token, and show its last operations
+    /// Repeat the run of a violation's token, and show its last operations
     #[arg(long, value_name = "TOKEN", conflicts_with_all = [
         "lock", "threads", "acquisitions", "locks", "nodes", "nesting", "trylock", "scheduler", "runs",
         "seconds", "seed",
     ])]
     replay: Option<WideToken>,
 
-    /// Give JSON rather than a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 
@@ -89,12 +89,12 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-Threads run the client of the model checker and the client that every world runs. Operations take \
-effect one after another, so memory orders mean nothing here; random runs find mistakes but prove \
-nothing. Interruptions come in the first client only.
+Threads run the client of the model checker, and the conformance client that every world runs. \
+Operations take effect one after another, so memory orders mean nothing here. Random runs find \
+mistakes but prove nothing. Only the first client has interruptions.
 
-Schedulers: random picks any thread at each operation; pct keeps to random priorities, which change \
-at few points.
+Schedulers: random picks a random thread at each operation; pct runs the thread with the highest \
+priority, where priorities are random and change at few points.
 
 Examples:
   lockworks check wide --lock cna --threads 16 --nesting 2 --runs 10000
@@ -106,10 +106,10 @@ enum How {
     Pct,
 }
 
-/// Priorities change at one point less in each run.
+/// One more than the number of points of a run at which priorities change.
 const PCT_DEPTH: u32 = 5;
 const DEFAULT_RUNS: usize = 200;
-/// Operations that a replay shows.
+/// The number of operations that a replay shows.
 const SHOWN: usize = 40;
 
 impl How {
@@ -122,14 +122,14 @@ impl How {
 }
 
 #[derive(Serialize)]
-struct Results {
+struct WideResults {
     seed: Option<u64>,
-    rows: Vec<Row>,
+    rows: Vec<WideRow>,
 }
 
 /// One lock with one number of threads, a client and a scheduler.
 #[derive(Serialize)]
-struct Row {
+struct WideRow {
     lock: String,
     threads: usize,
     client: Program,
@@ -139,7 +139,7 @@ struct Row {
     violation: Option<WideViolation>,
 }
 
-impl Row {
+impl WideRow {
     fn new(config: &Config, program: Program, scheduler: Scheduler, outcome: WideOutcome) -> Self {
         Self {
             lock: config.lock.clone(),
@@ -187,13 +187,13 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-fn replay(token: &WideToken) -> Result<Results> {
+fn replay(token: &WideToken) -> Result<WideResults> {
     let outcome = token
         .replay(None)
         .with_context(|| token.config.to_string())?;
-    Ok(Results {
+    Ok(WideResults {
         seed: None,
-        rows: vec![Row::new(
+        rows: vec![WideRow::new(
             &token.config,
             token.program,
             token.scheduler,
@@ -202,7 +202,7 @@ fn replay(token: &WideToken) -> Result<Results> {
     })
 }
 
-fn run(args: &Args) -> Result<Results> {
+fn run(args: &Args) -> Result<WideResults> {
     let locks: Vec<_> = match args.lock.as_slice() {
         [] => lock_types().filter(|lock| !lock.is_broken()).collect(),
         names => names.iter().map(|n| find_lock(n)).collect::<Result<_>>()?,
@@ -259,21 +259,21 @@ fn run(args: &Args) -> Result<Results> {
                     made = now;
                 })
                 .with_context(|| config.to_string())?;
-            Ok(Row::new(config, *program, *scheduler, outcome))
+            Ok(WideRow::new(config, *program, *scheduler, outcome))
         })
         .collect::<Result<_>>();
     bar.bar.finish_and_clear();
-    Ok(Results {
+    Ok(WideResults {
         seed: Some(args.seed),
         rows: rows?,
     })
 }
 
-/// A bar on a terminal, for what takes more than two seconds.
+/// A progress bar on a terminal, shown after two seconds.
 struct Bar {
     bar: ProgressBar,
     begin: Instant,
-    /// The bar shows seconds, since nobody knows how many runs there will be.
+    /// The bar shows seconds, since the number of runs is not known.
     timed: bool,
 }
 
@@ -311,7 +311,7 @@ impl Bar {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[WideRow]) -> String {
     let mut table = output::table(&[
         "lock",
         "threads",
@@ -336,11 +336,11 @@ fn table(rows: &[Row]) -> String {
         ]);
     }
     format!(
-        "{table}\nRandom runs, operations one after another: they find mistakes, but prove nothing.\n"
+        "{table}\nRandom runs, one operation after another: they find mistakes, but prove nothing.\n"
     )
 }
 
-fn last_steps(row: &Row) -> String {
+fn last_steps(row: &WideRow) -> String {
     let Some(violation) = &row.violation else {
         return format!("no violation in {} runs\n", row.runs);
     };
