@@ -1,6 +1,6 @@
-//! `lockworks kernel` from outside, on real kernels in emulated guests.
+//! Tests of `lockworks kernel` on real kernels in emulated guests.
 //!
-//! These take minutes and need QEMU: `make test-kernel` runs all of them, `make test` the
+//! The tests take minutes and need QEMU: `make test-kernel` runs all of them, `make test` the
 //! module `quick`.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 const VERSIONS: [&str; 2] = ["6.12", "6.1"];
 
-/// Each version in the configuration in which the quick tests boot it.
+/// Each version with the configuration in which the quick tests boot it.
 const KERNELS: [(&str, &str); 2] = [("6.12", "native"), ("6.1", "paravirt")];
 
 fn lockworks(args: &[&str]) -> Output {
@@ -29,7 +29,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What a command prints that ends with this status.
+/// Runs a command that must end with this status; returns its output.
 #[track_caller]
 fn printed(args: &[&str], status: i32) -> String {
     let output = lockworks(args);
@@ -38,7 +38,7 @@ fn printed(args: &[&str], status: i32) -> String {
     out
 }
 
-/// What a program prints that must succeed.
+/// Runs a program that must succeed; returns its output.
 #[track_caller]
 fn succeeds(command: &mut Command) -> String {
     let output = command.output().expect("it starts");
@@ -47,7 +47,7 @@ fn succeeds(command: &mut Command) -> String {
     out
 }
 
-/// Reports of a torture, one a lock.
+/// Tortures locks; returns a report for each.
 #[track_caller]
 fn torture(args: &[&str], status: i32) -> Vec<Value> {
     let printed = printed(&[&["torture", "--json"], args].concat(), status);
@@ -105,17 +105,17 @@ fn remote_share(report: &Value) -> f64 {
     remote / (local + remote)
 }
 
-/// Lines of Lockworks in a guest's log.
+/// The lines of Lockworks in a guest's log.
 #[track_caller]
 fn said(args: &[&str]) -> String {
     const COMMAND: [&str; 2] = ["--", "dmesg | grep -e lockworks: -e 'Malformed early'"];
     printed(&[&["run"], args, &COMMAND].concat(), 0)
 }
 
-/// Runs the conformance module in a guest; gives its last line.
+/// Runs the conformance module in a guest; returns its last line.
 #[track_caller]
 fn conformance(lock: &str, args: &[&str], status: i32) -> String {
-    // HQ, as soon as anybody waits, and with many turns.
+    // Waiters of HQ queue by node at once, and nodes take many turns.
     let settings = match lock {
         "hq" => "general_handoffs_turn_numa=0 remote_handoffs_turn_numa=0 fairness_threshold=3",
         _ => "",
@@ -126,7 +126,7 @@ fn conformance(lock: &str, args: &[&str], status: i32) -> String {
          insmod /lockworks/modules/lockworks_test.ko lock={lock} rounds=1000 && \
          dmesg | grep lockworks_test: | tail -n 5"
     );
-    // Those on arm64 cannot be raised by a module.
+    // A module cannot raise NMIs on arm64.
     let (kinds, contexts) = match args.contains(&"arm64") {
         true => (&["softirqs", "hardirqs"][..], 3),
         false => (&["softirqs", "hardirqs", "NMIs"][..], 4),
@@ -161,12 +161,12 @@ fn build_directory(version: &str, config: &str) -> PathBuf {
     above.to_owned()
 }
 
-/// The tree from which it is built.
+/// The source tree of a build.
 fn sources(build: &Path) -> PathBuf {
     fs::canonicalize(build.join("source")).expect("the build knows its sources")
 }
 
-/// What of a kernel's sources the series touches, in a git repository of its own, without it.
+/// A git repository with the files of a tree that the series touches, without the series.
 fn repository(tree: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     let at = copy.path();
@@ -217,7 +217,7 @@ fn git(at: &Path, args: &[&str]) -> String {
     )
 }
 
-/// A make that builds from a tree into a directory.
+/// A make command that builds a tree into a directory.
 fn make(tree: &Path, objects: &Path, arguments: &[&str]) -> Command {
     let mut make = Command::new("make");
     make.arg("-C")
@@ -231,7 +231,7 @@ fn changes(at: &Path) -> String {
     git(at, &["status", "--porcelain", "--ignored"])
 }
 
-/// What `make test` runs.
+/// The tests of `make test`.
 mod quick {
     use super::*;
 
@@ -273,8 +273,8 @@ mod quick {
                 .map(|entry| entry.unwrap().path())
                 .collect();
             files.sort();
-            // Nobody in particular looks after these files in the user's tree, and of lists a
-            // macro takes what it has use for, and makes members by ending them.
+            // The user's tree has no maintainer for these files. A macro of a list does not use
+            // all of its arguments, and defines members, which end with a semicolon.
             succeeds(
                 Command::new(tree.join("scripts/checkpatch.pl"))
                     .args([
@@ -366,7 +366,7 @@ mod quick {
         assert!(counter(hq, "local_handoffs") > 10_000, "{hq}");
         assert!(counter(hq, "fairness_handoffs") > 0, "{hq}");
         assert!(counter(hq, "numa_mode_entered") > 0, "{hq}");
-        // Switched off, locks that opted in are plain ones.
+        // With HQ off, locks that opted in are plain queued spinlocks.
         assert_eq!(counter(stock, "numa_mode_entered"), 0);
     }
 
@@ -387,7 +387,7 @@ mod quick {
                 done
             done 2>/dev/null
             cat /proc/hqlock_stats
-            # Kinds of hand-offs do not matter, so waiters queue by node at once.
+            # Waiters queue by node at once, whatever the hand-offs.
             for name in hqlock_*_turn_numa; do echo 0 >"$name"; done
             insmod /lockworks/modules/lockworks_test.ko lock=hq rounds=200
             sed 's/^/after: /' /proc/hqlock_stats
@@ -430,7 +430,7 @@ mod quick {
                 let value = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
                 value.unwrap_or_else(|| panic!("no {count} in {said}"))
             };
-            // Nobody waits any more.
+            // No waiter is left.
             assert_eq!(after("node_queues"), 0, "{said}");
             for count in ["node_queues_most", "longest_local_run", "numa_mode_entered"] {
                 assert_ne!(after(count), 0, "{said}");
@@ -463,7 +463,7 @@ mod quick {
         assert_eq!(report["version"], "6.1");
         let waiters = counter(report, "priority_waiters");
         let queued = counter(report, "queued_acquisitions");
-        // Nearly all that queue do so for the tortured lock.
+        // Nearly all waiters that queue do so for the tortured lock.
         assert!(waiters > queued / 2, "{report}");
     }
 
@@ -573,7 +573,7 @@ mod quick {
     #[test]
     #[ignore = "needs a kernel; make test-kernel"]
     fn no_guest_outlives_a_signal() {
-        // Builds what is to be booted.
+        // The kernel to boot must exist.
         build_directory("6.12", "native");
         let scratch = tempfile::tempdir().unwrap();
         let pid = scratch.path().join("pid");
@@ -694,7 +694,7 @@ mod quick {
         ] {
             let kernel = ["--version", version, "--config", "paravirt", "--lock", lock];
             let machine = ["--emulation", "multi", "--cpus", "8", "--hypervisor"];
-            // Otherwise few waiters queue, and fewer halt.
+            // With the defaults few waiters queue, and fewer halt.
             let soon = [
                 "pv_arrival_spin=0",
                 "unfair_arrival_spin=0",
@@ -841,11 +841,11 @@ mod quick {
             ),
             (
                 &["torture", "--lock", "byte,cna"],
-                "torture it alone, or see lockworks kernel compare",
+                "torture it alone, or use lockworks kernel compare",
             ),
             (
                 &["run", "--lock", "byte", "--arch", "arm64", "--", "true"],
-                "a lock of x86-64's guests",
+                "a lock for guests on x86-64",
             ),
             (&["compare", "--modes", "bite"], "did you mean 'byte'?"),
             (
@@ -985,7 +985,7 @@ fn what_arm64_has_not_is_refused() {
     for (args, why) in [
         (
             &["build", "--config", "paravirt"][..],
-            "choose --config native or debug",
+            "use --config native or debug",
         ),
         (&["boot", "--hypervisor"][..], "--hypervisor is for x86-64"),
         (
@@ -1000,7 +1000,7 @@ fn what_arm64_has_not_is_refused() {
     }
 }
 
-/// What the functions of an object do, without the addresses.
+/// The instructions of the functions in an object, without addresses.
 fn code(object: &Path) -> BTreeMap<String, Vec<String>> {
     let mut objdump = Command::new("objdump");
     let text = succeeds(objdump.args(["-dr", "--no-show-raw-insn"]).arg(object));
@@ -1020,14 +1020,14 @@ fn code(object: &Path) -> BTreeMap<String, Vec<String>> {
         else {
             continue;
         };
-        // A jump's target also stands there as the distance from its function's start.
+        // objdump also prints a jump's target as its distance from the start of its function.
         let mut words = operation.split_whitespace();
         let first = words.next().into_iter();
         let words: Vec<&str> = first
             .chain(words.filter(|word| !hexadecimal(word)))
             .collect();
         let operations = functions.entry(function.clone()).or_default();
-        // A target that is relocated is named by what happens to come behind.
+        // objdump names a relocated target by the code that happens to follow.
         if let (Some(before), true) = (operations.last_mut(), words[0].starts_with("R_")) {
             before.truncate(before.find('<').unwrap_or(before.len()));
         }
@@ -1042,7 +1042,7 @@ fn code(object: &Path) -> BTreeMap<String, Vec<String>> {
     functions
 }
 
-/// The functions that do not do the same.
+/// The names of functions that differ.
 fn differing<'a>(
     one: &'a BTreeMap<String, Vec<String>>,
     other: &'a BTreeMap<String, Vec<String>>,
@@ -1053,7 +1053,7 @@ fn differing<'a>(
         .collect()
 }
 
-/// How spinlocks are locked and unlocked.
+/// The instructions that lock and unlock spinlocks.
 fn fast_paths(objects: &Path) -> BTreeMap<String, Vec<String>> {
     let mut functions = code(&objects.join("kernel/locking/spinlock.o"));
     let operations = [
@@ -1114,7 +1114,7 @@ fn every_step_of_the_series_compiles() {
                     .arg(&file)
                     .current_dir(&tree),
             );
-            // A configuration loses what is not in the tree yet.
+            // A configuration loses the options that are not in the tree yet.
             let with = fs::read_to_string(build.join(".config")).unwrap();
             let more = "CONFIG_HQSPINLOCKS_LOCKREF=y\nCONFIG_HQSPINLOCKS_FUTEX=y\n";
             fs::write(&config, with + more).unwrap();
@@ -1132,7 +1132,7 @@ fn every_step_of_the_series_compiles() {
         ] {
             assert!(ours.join(object).exists(), "{object}");
         }
-        // As users have it, and without it.
+        // Without the options for tests and measurements, and without Lockworks.
         let without = |symbols: &[&str]| {
             let mut edit = Command::new(tree.join("scripts/config"));
             edit.arg("--file").arg(&config);
@@ -1146,7 +1146,7 @@ fn every_step_of_the_series_compiles() {
                 assert!(!text.contains(&format!("CONFIG_{symbol}=")), "{symbol}");
             }
         };
-        // The initial word of a lock that opted in is stored by who makes it.
+        // The code that makes a lock stores its initial word.
         let opted_in = || {
             ["fs/dcache.o", "kernel/futex/core.o"].map(|file| {
                 succeeds(&mut make(&tree, &objects, &[file]));
@@ -1156,7 +1156,7 @@ fn every_step_of_the_series_compiles() {
                     .flatten()
                     .filter_map(|line| Some(line.split_once("$0x")?.1.split_once(',')?.0))
                     .filter_map(|digits| u64::from_str_radix(digits, 16).ok());
-                // With the count of a lockref, it may be half of a constant.
+                // Together with the count of a lockref it may be half of a constant.
                 constants.map(|all| all as u32).any(|word| word == 0x200)
             })
         };
@@ -1182,7 +1182,7 @@ fn every_step_of_the_series_compiles() {
             "NUMA_AWARE_SPINLOCKS_TEST",
         ]);
         without(&["NUMA_AWARE_SPINLOCKS"]);
-        // All of it, trylock and lockref too, is what it was.
+        // Without Lockworks all code, with trylock and lockref, is as before.
         let spinlocks = || {
             let mut make = make(
                 &tree,

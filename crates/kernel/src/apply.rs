@@ -1,4 +1,4 @@
-//! Putting the series into a tree, and taking it out again.
+//! Applies the series to a tree, and reverts it.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,7 +11,8 @@ use crate::inspection::{Inspection, State};
 use crate::series::{Contents, Series};
 use crate::tree::Tree;
 
-/// Puts the series into a tree, in full or not at all. False: it was there, and nothing was written.
+/// Applies the series to a tree, in full or not at all. Returns false, without writing anything, if
+/// it was applied.
 pub fn apply(series: &Series, tree: &Tree) -> Result<bool, Error> {
     let seen = Inspection::new(series, tree)?;
     match seen.state {
@@ -27,8 +28,8 @@ pub fn apply(series: &Series, tree: &Tree) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Takes the series out of a tree, to the byte, in full or not at all; what compilers made of our
-/// files goes too. False: it was not there, and nothing was written.
+/// Reverts the series, to the byte, in full or not at all, and removes what compilers made of our
+/// files. Returns false, without writing anything, if the series was not applied.
 pub fn revert(series: &Series, tree: &Tree) -> Result<bool, Error> {
     let seen = Inspection::new(series, tree)?;
     match seen.state {
@@ -48,15 +49,15 @@ pub fn revert(series: &Series, tree: &Tree) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Brings a tree of our own to the series as it is now, whatever series of ours is in it. Files that
-/// are as they should be keep their times, so that little is compiled again. Copies of the kernel's
-/// files as they were are kept in the directory `pristine`, which belongs to the tree: it goes when
-/// the tree is unpacked afresh. Gives the paths of what was written and removed.
+/// Updates a tree of our own from any version of the series to this one. Files that do not change keep
+/// their times, so that little is compiled again. The directory `pristine` keeps copies of the
+/// kernel's original files; it must be removed when the tree is unpacked again. Returns the paths of
+/// all files that were written or removed.
 pub fn refresh(tree: &Path, pristine: &Path) -> Result<Vec<PathBuf>, Error> {
     refresh_to(&Series::embedded()?, tree, pristine)
 }
 
-/// [`refresh`] to any series.
+/// Updates a tree to a series, as [`refresh`] does.
 pub fn refresh_to(series: &Series, tree: &Path, pristine: &Path) -> Result<Vec<PathBuf>, Error> {
     let tree = Tree::open(tree, series)?;
     let mut originals = read_below(pristine)?;
@@ -68,7 +69,7 @@ pub fn refresh_to(series: &Series, tree: &Path, pristine: &Path) -> Result<Vec<P
             originals.insert(file.to_owned(), text);
         }
     }
-    // All originals: a file that the series no longer edits goes back to what it was.
+    // All originals are written: a file that the series no longer edits is restored.
     let wanted = series.applied(&originals)?;
     fs::create_dir_all(pristine).map_err(|error| Error::Write {
         path: pristine.to_owned(),
@@ -92,7 +93,7 @@ pub fn refresh_to(series: &Series, tree: &Path, pristine: &Path) -> Result<Vec<P
     Ok(changed)
 }
 
-/// A file as it is without us.
+/// The contents of a file without our inserts.
 fn original(series: &Series, tree: &Tree, file: &str) -> Result<String, Error> {
     let text = tree.read_edited(file)?;
     match edit::remove_all(&series.inserts(file), &text) {
@@ -105,7 +106,7 @@ fn original(series: &Series, tree: &Tree, file: &str) -> Result<String, Error> {
     }
 }
 
-/// All files below a directory, which may be missing.
+/// Reads all files below a directory, which may be missing.
 fn read_below(top: &Path) -> Result<Contents, Error> {
     let mut found = Contents::new();
     let mut directories = vec![PathBuf::new()];

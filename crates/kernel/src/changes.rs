@@ -1,4 +1,4 @@
-//! Changes to several files that are made in full or not at all.
+//! Changes to several files, made in full or not at all.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// What is to be done to files below a directory.
+/// Changes to files below a directory.
 #[derive(Default)]
 pub(crate) struct Changes {
     writes: Vec<(PathBuf, Vec<u8>)>,
     removals: Vec<PathBuf>,
 }
 
-/// How a change that was made is taken back.
+/// A step that takes back a change.
 enum Undo {
     PutBack { kept: PathBuf, path: PathBuf },
     Remove(PathBuf),
@@ -23,7 +23,7 @@ enum Undo {
 }
 
 impl Changes {
-    /// Puts contents into a file; its directory is made where it is missing.
+    /// Replaces the contents of a file. Its directory is made if it is missing.
     pub fn write(&mut self, path: PathBuf, contents: impl Into<Vec<u8>>) {
         self.writes.push((path, contents.into()));
     }
@@ -33,7 +33,7 @@ impl Changes {
         self.removals.push(path);
     }
 
-    /// Makes all changes. `top` is a directory that is there and stays, on their file system.
+    /// Makes all changes. `top` is an existing directory on the same file system, which stays.
     pub fn make(&self, top: &Path) -> Result<(), Error> {
         if self.writes.is_empty() && self.removals.is_empty() {
             return Ok(());
@@ -42,7 +42,7 @@ impl Changes {
             path: path.to_owned(),
             error,
         };
-        // New contents go there first, and old ones are kept there until all is done.
+        // New contents go there first. Old contents are kept there until all changes are made.
         let aside = tempfile::Builder::new()
             .prefix(".lockworks-")
             .tempdir_in(top)
@@ -67,7 +67,7 @@ impl Changes {
             Ok(())
         })();
         made.map_err(|(path, error)| {
-            // Each of them, even if one fails.
+            // All steps are undone, even if one fails.
             let undone: Vec<_> = undo.into_iter().rev().map(Undo::run).collect();
             if undone.iter().all(Result::is_ok) {
                 return fail(path, error);
@@ -95,7 +95,7 @@ impl Undo {
     }
 }
 
-/// Writes what is to stand at `path`, with mode and owner of what stands there.
+/// Writes the new contents of `path` aside, with the mode and owner of the file at `path`.
 fn stage(new: &Path, path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = File::create_new(new)?;
     file.write_all(contents)?;
@@ -103,7 +103,7 @@ fn stage(new: &Path, path: &Path, contents: &[u8]) -> io::Result<()> {
         Ok(old) => {
             let own = file.metadata()?;
             if (own.uid(), own.gid()) != (old.uid(), old.gid()) {
-                // Only the superuser can give files away; others keep what they write.
+                // Only root can change the owner. Other users keep the files that they write.
                 let _ = chown(new, Some(old.uid()), Some(old.gid()));
             }
             file.set_permissions(old.permissions())?;
@@ -111,7 +111,7 @@ fn stage(new: &Path, path: &Path, contents: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    // A full disk is found here and not later.
+    // A full disk shows here, before anything has been replaced.
     file.sync_all()
 }
 
@@ -186,7 +186,7 @@ mod tests {
         changes.write(top.join("edited"), "new");
         changes.write(top.join("deep/er/added"), "new");
         changes.remove(top.join("own/removed"));
-        // A directory that is not empty: nothing can take its place, and no rename removes it.
+        // The file does not exist, so its removal fails.
         changes.remove(top.join("wall/inside/missing"));
         let error = changes.make(top).unwrap_err();
         assert!(matches!(error, Error::Write { .. }), "{error}");

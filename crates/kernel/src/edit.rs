@@ -1,41 +1,41 @@
-//! Edits of a kernel's file: text put beside an anchor, and taken out again.
+//! Edits of a kernel's file: text inserted beside an anchor, and removed again.
 
-/// Where the text of an insert goes.
+/// The side of the anchor that the text goes to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Place {
     After,
     Before,
 }
 
-/// Text put beside a literal anchor.
+/// Text inserted beside a literal anchor.
 #[derive(Clone, Debug)]
 pub(crate) struct Insert {
     pub file: String,
     pub anchor: String,
     pub place: Place,
     pub text: String,
-    /// What earlier inserts put after the same anchor: this one's text follows it.
+    /// The texts that earlier inserts put after the same anchor. The text of this one follows.
     pub earlier: String,
 }
 
-/// An anchor that does not stand in the file exactly once.
+/// An anchor that does not occur exactly once in the file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Misfit {
     pub anchor: String,
     pub found: usize,
 }
 
-/// What a file holds of its inserts.
+/// The inserts that a file holds.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Found {
-    /// All; with what the file is without them.
+    /// All inserts, with the contents of the file without them.
     All(String),
     Some,
     None,
 }
 
 impl Insert {
-    /// What stands before and behind the text.
+    /// The texts before and after the inserted text.
     fn sides(&self) -> (String, &str) {
         match self.place {
             Place::After => (format!("{}{}", self.anchor, self.earlier), ""),
@@ -71,7 +71,7 @@ impl Insert {
     }
 }
 
-/// Makes all inserts, one after another.
+/// Inserts all texts, one after another.
 pub(crate) fn insert_all<'a>(
     inserts: impl IntoIterator<Item = &'a Insert>,
     contents: &str,
@@ -83,7 +83,7 @@ pub(crate) fn insert_all<'a>(
         })
 }
 
-/// Takes all inserts out again, the last first.
+/// Removes all inserts, the last one first.
 pub(crate) fn remove_all(inserts: &[&Insert], contents: &str) -> Found {
     let mut restored = contents.to_owned();
     let mut removed = 0;
@@ -96,7 +96,7 @@ pub(crate) fn remove_all(inserts: &[&Insert], contents: &str) -> Found {
     if removed == 0 {
         return Found::None;
     }
-    // Only what gives the file back is what was inserted.
+    // The inserts must give the same file again, or it was changed in between.
     let again = insert_all(inserts.iter().copied(), &restored);
     match removed == inserts.len() && again.as_deref() == Ok(contents) {
         true => Found::All(restored),
@@ -104,7 +104,7 @@ pub(crate) fn remove_all(inserts: &[&Insert], contents: &str) -> Found {
     }
 }
 
-/// Where the pattern stands, if it does so exactly once.
+/// The position of a pattern that occurs exactly once.
 pub(crate) fn sole(contents: &str, pattern: &str) -> Option<usize> {
     let mut matches = contents.match_indices(pattern);
     match (matches.next(), matches.next()) {

@@ -1,4 +1,4 @@
-//! What can be wrong with the series or with a tree, and what the user can do about it.
+//! Errors of the series and of trees, each with what the user can do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::edit::Misfit;
 use crate::version::KernelVersion;
 
-/// What is wrong with the data of the series.
+/// A mistake in the data of the series.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SeriesError {

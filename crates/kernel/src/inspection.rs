@@ -14,15 +14,15 @@ use crate::error::Error;
 use crate::series::{Contents, Series};
 use crate::tree::Tree;
 
-/// How much of the series something holds.
+/// How much of the series a tree or file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// All.
+    /// All of it.
     Applied,
-    /// Nothing.
+    /// Nothing of it.
     NotApplied,
-    /// Something else.
+    /// Part of it, or changed contents.
     Changed,
 }
 
@@ -36,13 +36,13 @@ impl fmt::Display for State {
     }
 }
 
-/// Whose a file is.
+/// The origin of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
-    /// The kernel's, with texts inserted.
+    /// The kernel's file, with inserted texts.
     Edited,
-    /// Lockworks'.
+    /// A file of Lockworks.
     Added,
 }
 
@@ -51,9 +51,9 @@ pub enum FileKind {
 pub struct FileStatus {
     /// Its path in the tree.
     pub path: String,
-    /// Whose it is.
+    /// Its origin.
     pub kind: FileKind,
-    /// What it holds.
+    /// How much of the series it holds.
     pub state: State,
 }
 
@@ -62,15 +62,15 @@ pub struct FileStatus {
 pub struct Status {
     /// The kernel's version.
     pub version: String,
-    /// Of the whole tree.
+    /// The state of the whole tree.
     pub state: State,
-    /// Why the series could be neither applied nor reverted.
+    /// Why the series can neither be applied nor reverted, or the next step would fail.
     pub obstacle: Option<String>,
-    /// Of each file that the series touches.
+    /// The state of each file that the series touches.
     pub files: Vec<FileStatus>,
 }
 
-/// Says how much of the series is in a tree.
+/// Determines how much of the series is in a tree.
 pub fn status(series: &Series, tree: &Tree) -> Result<Status, Error> {
     let seen = Inspection::new(series, tree)?;
     let obstacle = match seen.state {
@@ -88,15 +88,15 @@ pub fn status(series: &Series, tree: &Tree) -> Result<Status, Error> {
     })
 }
 
-/// What a tree holds.
+/// The contents of a tree, as far as the series is concerned.
 pub(crate) struct Inspection {
     pub state: State,
     pub files: Vec<FileStatus>,
-    /// Edited files as they are without us, unless they are changed.
+    /// The edited files without the inserts, except changed ones.
     pub pristine: Contents,
-    /// What compilers left in our directory.
+    /// Products of compilers in our directory.
     pub products: Vec<String>,
-    /// What else is there that is not ours.
+    /// Other files in our directory.
     pub foreign: Vec<String>,
 }
 
@@ -142,7 +142,7 @@ impl Inspection {
         })
     }
 
-    /// Refuses files of others in our directory.
+    /// Refuses a tree with files of others in our directory.
     pub fn no_foreign(&self) -> Result<(), Error> {
         match self.foreign.first() {
             None => Ok(()),
@@ -150,7 +150,7 @@ impl Inspection {
         }
     }
 
-    /// What is said of a changed tree.
+    /// The error for a changed tree.
     pub fn changed(&self) -> Error {
         let first = |state| self.files.iter().find(|file| file.state == state);
         let file = first(State::Changed).or_else(|| first(State::NotApplied));
@@ -169,10 +169,10 @@ impl Inspection {
     }
 }
 
-/// What a tree holds of a file of ours.
+/// How much a tree holds of a file of ours.
 fn added(tree: &Tree, file: &str, text: &str) -> Result<State, Error> {
     match tree.read(file) {
-        // Behind a link is a file of somebody else's.
+        // A link leads to a file that is not ours.
         Ok(Some(found)) if found == text && !through_link(tree, file)? => Ok(State::Applied),
         Ok(Some(_)) | Err(Error::NotText { .. }) => Ok(State::Changed),
         Ok(None) => Ok(State::NotApplied),
@@ -185,7 +185,7 @@ fn through_link(tree: &Tree, file: &str) -> Result<bool, Error> {
     Ok(real(&tree.root().join(file))? != real(tree.root())?.join(file))
 }
 
-/// Files in our directory that are not ours.
+/// Lists the files in our directory that are not ours.
 fn others(series: &Series, tree: &Tree) -> Result<Vec<String>, Error> {
     let own = tree.root().join(&series.directory);
     if fs::symlink_metadata(own).is_ok_and(|found| !found.is_dir()) {
@@ -213,7 +213,7 @@ fn others(series: &Series, tree: &Tree) -> Result<Vec<String>, Error> {
     Ok(others)
 }
 
-/// Would `make clean` remove it?
+/// Whether `make clean` would remove a file.
 fn is_product(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let hidden = [".cmd", ".d", ".tmp"];

@@ -1,4 +1,4 @@
-//! The patch series: what goes into a kernel's tree, and in which steps.
+//! The patch series: our files and texts that go into a kernel's tree, step by step.
 //!
 //! `series.toml` names our files, which go into the tree as they are in the repository, and texts to
 //! insert beside anchors in the kernel's own files. A header of ours comes with the first step whose
@@ -43,7 +43,7 @@ struct PatchData {
     /// Files of the repository that go elsewhere, by their paths in the tree.
     #[serde(default)]
     elsewhere: BTreeMap<String, String>,
-    /// What files in our directory grow by.
+    /// Text at the end of files in our directory.
     #[serde(default)]
     append: BTreeMap<String, String>,
     #[serde(default)]
@@ -62,7 +62,7 @@ struct InsertData {
 /// The contents of files by their paths in the tree.
 pub(crate) type Contents = BTreeMap<String, String>;
 
-/// What goes into a kernel's tree, and in which steps.
+/// The patch series for a kernel's tree.
 #[derive(Clone, Debug)]
 pub struct Series {
     pub(crate) versions: Vec<String>,
@@ -161,7 +161,7 @@ struct Steps<'a, Read> {
     listed: BTreeSet<&'a str>,
     /// Files that steps extend: nothing else adds them.
     grown: BTreeSet<String>,
-    /// What all steps so far insert, in order.
+    /// The inserts of all steps so far, in order.
     inserts: Vec<Insert>,
     /// Our files after the steps so far.
     files: Contents,

@@ -16,7 +16,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Finds out which kernel's tree it is; refuses what the series is not for.
+    /// Opens a tree. Refuses a directory that is not a tree of a kernel that the series supports.
     pub fn open(root: &Path, series: &Series) -> Result<Self, Error> {
         let not_a_tree = |lacks: String| Error::NotATree {
             path: root.to_owned(),
@@ -45,17 +45,17 @@ impl Tree {
         })
     }
 
-    /// Its top directory.
+    /// The top directory of the tree.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Which kernel it is.
+    /// The kernel's version.
     pub fn version(&self) -> &KernelVersion {
         &self.version
     }
 
-    /// A file that may not be there.
+    /// Reads a file that may be missing.
     pub(crate) fn read(&self, file: &str) -> Result<Option<String>, Error> {
         let path = self.root.join(file);
         match fs::symlink_metadata(&path) {
@@ -73,7 +73,7 @@ impl Tree {
         })
     }
 
-    /// A file that the series edits.
+    /// Reads a file that the series edits.
     pub(crate) fn read_edited(&self, file: &str) -> Result<String, Error> {
         self.read(file)?.ok_or_else(|| Error::Missing {
             file: file.to_owned(),

@@ -1,4 +1,4 @@
-//! `lockworks kernel apply` and `revert`: Lockworks into a tree, and out of it.
+//! `lockworks kernel apply` and `revert`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use lockworks_kernel::{FileKind, Series, Tree, status};
 
 use crate::{interruption, output};
 
-/// Put Lockworks into a kernel's source tree.
+/// Apply Lockworks to a kernel's source tree.
 #[derive(clap::Args)]
 #[command(after_help = APPLY_HELP)]
 pub struct ApplyArgs {
@@ -17,8 +17,9 @@ pub struct ApplyArgs {
 }
 
 const APPLY_HELP: &str = "\
-Adds Lockworks' own directory, and a few lines to files of the kernel's, in full or not at all. A \
-tree that has them is left as it is; one that was changed is refused, with what is in the way.
+Adds Lockworks' own directory, and a few lines to files of the kernel, in full or not at all. A tree \
+that has them already does not change. A tree that was changed at these lines is refused, and the \
+message names the file.
 
 Exit status: 0 Lockworks is in the tree, 2 refused.
 
@@ -26,7 +27,7 @@ Examples:
   lockworks kernel apply linux-6.12
   lockworks kernel revert linux-6.12";
 
-/// Take Lockworks out of a kernel's source tree, to the byte.
+/// Remove Lockworks from a kernel's source tree, to the byte.
 #[derive(clap::Args)]
 #[command(after_help = REVERT_HELP)]
 pub struct RevertArgs {
@@ -35,8 +36,8 @@ pub struct RevertArgs {
 }
 
 const REVERT_HELP: &str = "\
-Removes what `apply` or the patches of `series` put there, and what a build left in Lockworks' \
-own directory, in full or not at all. Other changes to the same files stay.
+Removes what `apply` or the patches of `series` added, and the products of builds in Lockworks' own \
+directory, in full or not at all. Other changes to the same files stay.
 
 Exit status: 0 Lockworks is not in the tree, 2 refused.
 
@@ -80,7 +81,7 @@ fn say(series: &Series, tree: &Tree, changed: bool, words: [&str; 3]) -> Result<
             count(FileKind::Added),
             count(FileKind::Edited)
         ),
-        false => "it was so, and nothing was written".to_owned(),
+        false => "already in this state, nothing was written".to_owned(),
     };
     output::print(&format!(
         "{}, Linux {}: {state}; {done}\n",

@@ -1,4 +1,4 @@
-//! `lockworks kernel boot`: a shell in a guest.
+//! `lockworks kernel boot`.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use lockworks_kernel::lab::{Cache, Input, Task, WaitLimits};
 use super::guest::{Machine, Source, Steps, lock, verdict};
 use super::run;
 
-/// Boot a kernel to a shell.
+/// Boot a kernel in a guest, with a shell on its console.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct BootArgs {
@@ -20,20 +20,20 @@ pub struct BootArgs {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow path of its spinlocks: stock, qspinlock, cna; where they opted in, hq; native, pv42,
-    /// stock-pv, pv, byte or unfair as guests have [default: the kernel's]
+    /// Slow path of the kernel's spinlocks: stock, qspinlock, cna, hq (for those that opted in), or a
+    /// lock for guests: native, pv42, stock-pv, pv, byte, unfair [default: the kernel's choice]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 
-    /// Run this in the guest rather than a shell
+    /// Run this command in the guest instead of a shell
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
 }
 
 const HELP: &str = "\
-The shell is busybox's, on the guest's console. 'exit' ends it and switches the guest off; Ctrl-A x \
-does so at once. Where no terminal but a script is typed into it, a guest that is not done in some \
-minutes hangs. Exit status: 0 all is well, 1 the kernel complained, 2 bad input.
+The shell is busybox's. 'exit' ends it and switches the guest off; Ctrl-A x switches it off at once. \
+If standard input is not a terminal, a guest that is silent for some minutes counts as hanging. \
+Exit status: 0 success, 1 the kernel reported trouble, 2 bad input.
 
 Examples:
   lockworks kernel boot --lock cna --nodes 2 --cpus 4
@@ -41,7 +41,7 @@ Examples:
   lockworks kernel boot --config paravirt --boot 'numa_spinlock=auto'
   lockworks kernel boot --command 'grep . /sys/devices/system/node/node*/cpulist'";
 
-/// Nobody hurries a user.
+/// The limit for a guest with a user at its shell.
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Runs the command.

@@ -1,4 +1,4 @@
-//! `lockworks kernel build`: a kernel with Lockworks in it.
+//! `lockworks kernel build`.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use lockworks_kernel::lab::Cache;
 use super::guest::{Source, Steps};
 use crate::output;
 
-/// Build a kernel with Lockworks in it; print where it is.
+/// Build a kernel with Lockworks in it, and print its path.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct BuildArgs {
@@ -17,9 +17,9 @@ pub struct BuildArgs {
 }
 
 const HELP: &str = "\
-Sources come from the installed Debian package linux-source-VERSION; where it is not installed, apt \
-fetches it. Sources and builds are kept in $LOCKWORKS_CACHE or ~/.cache/lockworks, 2.5 GB a version. \
-A first build takes some minutes, later ones build what has changed.
+Sources come from the Debian package linux-source-VERSION, which apt fetches if it is not installed. \
+Sources and builds are kept in $LOCKWORKS_CACHE or ~/.cache/lockworks, 2.5 GB for each version. \
+A first build takes some minutes. Later builds compile only what has changed.
 
 Examples:
   lockworks kernel build --version 6.12

@@ -1,4 +1,4 @@
-//! `lockworks kernel compare`: the locks that guests can have, in overcommitted guests.
+//! `lockworks kernel compare`: the locks for guests, in overcommitted guests.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::names::by_name;
 use crate::output::{self, Destination};
 use crate::statistics::{median, sorted};
 
-/// Compare the locks that guests can have, in guests with more CPUs than there are here.
+/// Compare the locks for guests, in guests with more CPUs than this machine has.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct CompareArgs {
@@ -37,34 +37,34 @@ pub struct CompareArgs {
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     memory: u32,
 
-    /// Locks to compare [default: all that lockworks_guest= knows]
+    /// Locks to compare [default: all locks of lockworks_guest=]
     #[arg(short, long, value_name = "MODE", value_delimiter = ',')]
     modes: Vec<String>,
 
-    /// What the guests do: locktorture, open, create, nginx, compile [default: all]
+    /// Workloads of the guests: locktorture, open, create, nginx, compile [default: all]
     #[arg(short, long, value_name = "WORKLOAD", value_delimiter = ',')]
     workloads: Vec<String>,
 
     #[command(flatten)]
     boot: Boot,
 
-    /// Mode whose rates are 1 [default: stock-pv, or the first]
+    /// Lock to divide the rates by [default: stock-pv, or the first mode]
     #[arg(long, value_name = "MODE")]
     reference: Option<String>,
 
-    /// Guests of each mode
+    /// Guests for each mode
     #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Length of each workload
+    /// Length of each workload in seconds
     #[arg(short, long, value_name = "S", default_value_t = 5, value_parser = value_parser!(u32).range(1..=3600))]
     seconds: u32,
 
-    /// Longest time that a guest may take to come up, or for a workload beyond its length
+    /// Longest time in seconds for a guest to come up, and for a workload beyond its length
     #[arg(long, value_name = "S", default_value_t = 90, value_parser = value_parser!(u32).range(1..))]
     timeout: u32,
 
-    /// Give JSON rather than a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 
@@ -73,25 +73,25 @@ pub struct CompareArgs {
 }
 
 const HELP: &str = "\
-Boots a guest for each mode in each round, the modes in turns, and has it do all workloads. With more \
-guest CPUs than there are here, guests are overcommitted: a lock's holder is often not running. The rates \
-are of emulated CPUs: they mean something beside each other only.
+Boots a guest for each mode in each round, in turns, and runs all workloads in it. Guests with more \
+CPUs than this machine has are overcommitted: the CPU that holds a lock is often preempted. The rates \
+are those of emulated CPUs, so compare them only with each other.
 
   native    the kernel's queued spinlock
   pv42      Lockworks' paravirt spinlock as Linux 4.2 had it
   stock-pv  the kernel's paravirt spinlock         pv      Lockworks' paravirt spinlock
   byte      the kernel's unfair byte lock          unfair  Lockworks' queued unfair lock
-With the paravirt ones waiters halt, and interrupts wake them.
+Waiters of the paravirt locks halt, and interrupts kick them.
 
-  locktorture  a thread for each CPU takes one spinlock; max/min: acquisitions of the thread that had \
-               most for one of that which had least
-  open, create threads of a program open and close, or make and remove, files of one directory
-  nginx        a web server and its clients      compile  a parallel compile, over and over
-  ratio        median over the rounds of the rate beside the reference's in the same round
+  locktorture  a thread for each CPU takes one spinlock; max/min is the ratio of acquisitions between \
+               the threads with the most and with the fewest
+  open, create threads of a program open and close, or make and remove, files in one directory
+  nginx        a web server and its clients      compile  a parallel compile, repeatedly
+  ratio        the rate divided by the reference's rate in the same round, median over the rounds
 
-A guest that does not come to the end of a workload in time is given up and told of. Interrupted, the \
-figures of the guests that were done are given. Exit status: 0 all is well, 1 a guest hung or its kernel \
-complained of more than being slow, 2 bad input, 130 interrupted.
+A guest that does not end a workload in time is ended and reported. If the command is interrupted, it \
+prints the figures of the guests that have ended. Exit status: 0 success, 1 a guest hung or its kernel \
+reported more than slowness, 2 bad input, 130 interrupted.
 
 Examples:
   lockworks kernel compare --version 6.12 --cpus 8 --json
@@ -184,7 +184,7 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
     Ok(verdict)
 }
 
-/// What was asked for by name, each once; all if nothing was.
+/// The values that are given by name, each once, or else all.
 fn chosen<T: Copy + PartialEq>(
     kind: &str,
     given: &[String],
@@ -216,7 +216,7 @@ impl CompareArgs {
         let reference = by_name("mode", given, Lock::OF_GUESTS, Lock::name)?;
         ensure!(
             modes.contains(&reference),
-            "the reference {given} is not compared; add it to --modes"
+            "the reference {given} is not among the modes; add it to --modes"
         );
         Ok(reference)
     }
@@ -230,7 +230,7 @@ impl CompareArgs {
     }
 }
 
-/// What all guests came to.
+/// The results of all guests.
 #[derive(Clone)]
 struct ComparisonResults {
     version: &'static str,
@@ -246,13 +246,13 @@ struct ComparisonResults {
     runs: Vec<GuestRun>,
 }
 
-/// As JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct ComparisonReport<'a> {
     version: &'a str,
     release: &'a str,
     guest_cpus: u32,
-    /// Of this machine.
+    /// CPUs of this machine.
     cpus: usize,
     seconds: u32,
     rounds: u32,
@@ -263,25 +263,25 @@ struct ComparisonReport<'a> {
     command: Vec<String>,
 }
 
-/// A workload with a mode.
+/// The results of a workload with a mode.
 #[derive(Serialize)]
 struct ComparisonRow {
     workload: &'static str,
     mode: &'static str,
     unit: &'static str,
-    /// Median of the rounds; missing if it ended in none.
+    /// Median of the rounds; missing if the workload ended in no round.
     rate: Option<f64>,
     min: Option<f64>,
     max: Option<f64>,
-    /// Beside the reference in the same round.
+    /// Divided by the rate of the reference in the same round.
     ratio: Option<Spread>,
-    /// Of locktorture's threads, the most for one acquisition of the least, median.
+    /// Acquisitions of locktorture's busiest thread divided by those of its least busy thread, median.
     max_min: Option<f64>,
-    /// In how many rounds it did not end.
+    /// The number of rounds in which the workload did not end.
     missing: usize,
 }
 
-/// Of several rounds.
+/// Median and range over several rounds.
 #[derive(Clone, Copy, Serialize)]
 struct Spread {
     median: f64,

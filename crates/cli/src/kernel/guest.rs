@@ -1,4 +1,4 @@
-//! What the commands with a kernel or a guest have in common.
+//! Options and steps that the commands with a kernel or a guest share.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -16,37 +16,38 @@ use lockworks_kernel::lab::{
 
 use crate::names::by_name;
 
-/// Of which sources.
+/// The sources of a kernel.
 #[derive(clap::Args)]
 pub struct Sources {
-    /// Kernel, from Debian's package linux-source-VERSION
+    /// Version of the kernel, from Debian's package linux-source-VERSION
     #[arg(long, value_name = "VERSION", default_value = "6.12", value_parser = version())]
     version: Version,
 
-    /// The user's own tree, which Lockworks is in; it is left as it is
+    /// Your own tree, with Lockworks applied; the tree does not change
     #[arg(long, value_name = "DIR", conflicts_with = "version")]
     tree: Option<PathBuf>,
 }
 
-/// Which kernel.
+/// The kernel to build.
 #[derive(clap::Args)]
 pub struct Source {
     #[command(flatten)]
     sources: Sources,
 
-    /// The machine it is for; arm64 is cross-compiled, and emulated like the other
+    /// Architecture of the kernel; arm64 is cross-compiled, and both are emulated
     #[arg(long, value_name = "ARCH", default_value = "x86-64", value_parser = arch())]
     arch: Arch,
 
-    /// Its spinlocks called directly, through pv_ops, or with lockdep and KCSAN watching
+    /// Configuration: spinlocks called directly (native) or through pv_ops (paravirt), or called
+    /// directly with lockdep and KCSAN (debug)
     #[arg(long, value_name = "CONFIG", default_value = "native", value_parser = variant())]
     config: Variant,
 }
 
-/// What it is told when it boots.
+/// Kernel parameters.
 #[derive(clap::Args)]
 pub struct Boot {
-    /// More kernel parameters, as "sysctl.kernel.pv_kick_ahead=1"
+    /// Additional kernel parameters, such as "sysctl.kernel.pv_kick_ahead=1"
     #[arg(
         long = "boot",
         value_name = "WORDS",
@@ -56,43 +57,43 @@ pub struct Boot {
     pub words: String,
 }
 
-/// Where it runs.
+/// The guest that a kernel runs in.
 #[derive(clap::Args)]
 pub struct Machine {
     /// NUMA nodes
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub nodes: u32,
 
-    /// CPUs, dealt out to the nodes
+    /// CPUs, distributed over the nodes
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub cpus: u32,
 
-    /// Memory, dealt out to the nodes
+    /// Memory, distributed over the nodes
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     memory: u32,
 
-    /// CPUs emulated by a thread each; all in turns by a single one; or so and with a clock that
-    /// counts instructions, which gives the same figures again [default: multi if there are as many
-    /// CPUs here, else single]
+    /// Emulation of the CPUs: a thread for each (multi), one thread for all in turns (single), or one
+    /// thread and a clock that counts instructions, so that runs repeat exactly (counted) [default:
+    /// multi if this machine has as many CPUs, else single]
     #[arg(long, value_name = "HOW", value_parser = emulation())]
     emulation: Option<Emulation>,
 
-    /// Let the kernel see that it is a guest; on x86-64 its default then is an unfair lock
+    /// Let the kernel detect that it runs in a guest; on x86-64 its default is an unfair lock then
     #[arg(long)]
     hypervisor: bool,
 
     #[command(flatten)]
     boot: Boot,
 
-    /// How long CNA may pass over waiters of other nodes, 1 to 100 milliseconds
+    /// Time after which CNA puts waiters of other nodes first, 1 to 100 milliseconds
     #[arg(long, value_name = "MS", value_parser = value_parser!(u32).range(1..=100))]
     pub threshold: Option<u32>,
 
-    /// Let CNA look for waiters to pass over at every hand-off
+    /// Let CNA search for waiters to pass over at every hand-off
     #[arg(long)]
     pub no_shuffle_reduction: bool,
 
-    /// Keep the guest's console in FILE rather than in the cache
+    /// Write the guest's console to FILE instead of the cache
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
 }
@@ -125,12 +126,12 @@ fn emulation() -> impl TypedValueParser<Value = Emulation> {
     named(&Emulation::ALL, Emulation::name)
 }
 
-/// A lock by its name.
+/// Finds a lock by its name.
 pub fn lock(name: &str) -> Result<Lock> {
     by_name("lock", name, Lock::ALL, Lock::name)
 }
 
-/// A line about the current step, on a terminal.
+/// A line on the terminal that shows the current step.
 pub struct Steps(ProgressBar);
 
 impl Steps {
@@ -146,7 +147,7 @@ impl Steps {
         self.0.set_message(step.to_owned());
     }
 
-    /// Prints while the line is out of the way.
+    /// Prints a text above the line.
     pub fn print(&self, text: &str) -> Result<()> {
         self.0.suspend(|| crate::output::print(text))
     }
@@ -163,22 +164,22 @@ impl Drop for Steps {
 }
 
 impl Source {
-    /// The machine it is for.
+    /// The architecture of the kernel.
     pub fn arch(&self) -> Arch {
         self.arch
     }
 
-    /// How it is configured.
+    /// The configuration of the kernel.
     pub fn config(&self) -> Variant {
         self.config
     }
 
-    /// Refuses before much is fetched what cannot be built.
+    /// Refuses a combination that cannot be built, before anything is fetched.
     pub fn check(&self) -> Result<()> {
         let (arch, variants) = (self.arch, self.arch.variants());
         ensure!(
             variants.contains(&self.config),
-            "no {} kernels for {arch}; choose --config {}",
+            "there are no {} kernels for {arch}; use --config {}",
             self.config,
             variants
                 .iter()
@@ -189,20 +190,20 @@ impl Source {
         Ok(())
     }
 
-    /// Builds it to be booted.
+    /// Builds the kernel, and provides what booting needs.
     pub fn build_to_boot(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
         self.sources
             .build_to_boot(self.arch, self.config, cache, steps)
     }
 
-    /// Builds it, as far as it is not up to date.
+    /// Builds the kernel, or updates an earlier build.
     pub fn build(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
         self.sources.build(self.arch, self.config, cache, steps)
     }
 }
 
 impl Sources {
-    /// Builds a kernel to be booted.
+    /// Builds a kernel, and provides what booting needs.
     pub fn build_to_boot(
         &self,
         arch: Arch,
@@ -232,7 +233,7 @@ impl Machine {
             .unwrap_or_else(|| Emulation::fitting(self.cpus))
     }
 
-    /// Refuses before a long build what cannot be.
+    /// Refuses impossible combinations before a long build.
     pub fn check(&self, source: &Source, locks: impl IntoIterator<Item = Lock>) -> Result<()> {
         source.check()?;
         self.topology()?;
@@ -240,12 +241,12 @@ impl Machine {
             let name = lock.name();
             ensure!(
                 source.arch.tells_guests(),
-                "{name} is a lock of x86-64's guests, not of {}'s",
+                "{name} is a lock for guests on x86-64, not on {}",
                 source.arch
             );
             ensure!(
                 !lock.is_paravirt() || source.config == Variant::Paravirt,
-                "{name} takes spinlocks called through pv_ops; add --config paravirt"
+                "{name} needs spinlocks called through pv_ops; add --config paravirt"
             );
         }
         ensure!(
@@ -261,7 +262,7 @@ impl Machine {
         Ok(())
     }
 
-    /// How long to wait for the next word of a guest.
+    /// How long to wait for the next message of a guest.
     pub fn limits(&self, config: Variant) -> WaitLimits {
         WaitLimits::new(config, self.emulation(), self.cpus)
     }
@@ -271,7 +272,7 @@ impl Machine {
         Ok(Topology::new(self.nodes, self.cpus, self.memory)?)
     }
 
-    /// The guest to boot.
+    /// Makes the guest to boot.
     pub fn guest<'a>(
         &'a self,
         built: &'a Built,
@@ -304,10 +305,10 @@ impl Machine {
     }
 }
 
-/// Something is wrong with the kernel.
+/// The exit status if something is wrong with the kernel.
 pub const FAILED: u8 = 1;
 
-/// Tells of all complaints; the exit status is 1 if there is one.
+/// Prints all complaints. The exit status is 1 if there are any.
 pub fn verdict(judged: &GuestVerdict) -> Result<ExitCode> {
     for complaint in &judged.complaints {
         eprintln!("lockworks: FAIL: {}", complaint.kind);

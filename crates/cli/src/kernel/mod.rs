@@ -1,4 +1,4 @@
-//! `lockworks kernel`: put Lockworks into a Linux tree, build it, boot it, judge it.
+//! `lockworks kernel`: apply Lockworks to a Linux tree, build the kernel, boot it, judge it.
 
 mod apply;
 mod boot;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-/// Put Lockworks into a Linux tree, build it, boot it, judge it.
+/// Apply Lockworks to a Linux tree, build the kernel, boot it in a guest, and judge it.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `lockworks kernel run`: a command or a workload in a guest.
+//! `lockworks kernel run`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use lockworks_kernel::lab::{self, Arch, Cache, GuestMessage, Input, Lock, Task, 
 
 use super::guest::{Machine, Source, Steps, lock, verdict};
 
-/// Run a command in a guest and judge what its kernel says.
+/// Run a command or a workload in a guest, and judge the messages of its kernel.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct RunArgs {
@@ -20,44 +20,46 @@ pub struct RunArgs {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow path of its spinlocks: stock, qspinlock, cna; where they opted in, hq; native, pv42,
-    /// stock-pv, pv, byte or unfair as guests have [default: the kernel's]
+    /// Slow path of the kernel's spinlocks: stock, qspinlock, cna, hq (for those that opted in), or a
+    /// lock for guests: native, pv42, stock-pv, pv, byte, unfair [default: the kernel's choice]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 
-    /// Work that all of the guest's CPUs do
+    /// Workload for all CPUs of the guest
     #[arg(long, value_name = "WHAT")]
     workload: Option<Workload>,
 
-    /// Length of the workload
+    /// Length of the workload in seconds
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = value_parser!(u32).range(1..=86_400))]
     seconds: u32,
 
-    /// A script for the guest's shell
+    /// Script for the guest's shell
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 
-    /// Longest silence of the guest, beyond a workload's length [default: by its CPUs, some minutes]
+    /// Longest silence of the guest, in seconds beyond the workload's length [default: some minutes,
+    /// by the number of CPUs]
     #[arg(long, value_name = "S", value_parser = value_parser!(u32).range(1..))]
     timeout: Option<u32>,
 
-    /// A command for the guest's shell
+    /// Command for the guest's shell
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 const HELP: &str = "\
-The command's output is printed; its status, and all that the guest's kernel complains of, make the \
-verdict. The guest has busybox, and the kernel's modules in /lockworks/modules. nginx, compile and futex \
-run on a disk with Debian's programs, which is made once, in some minutes; for x86-64 only. \
-Exit status: 0 all is well, 1 the command failed or the kernel complained, 2 bad input.
+Prints the output of the command. The verdict depends on its exit status and on the messages of the \
+guest's kernel. The guest has busybox, and the kernel's modules in /lockworks/modules. nginx, compile \
+and futex need a disk with Debian's programs, which is made once and takes some minutes; they run on \
+x86-64 only. \
+Exit status: 0 success, 1 the command failed or the kernel reported trouble, 2 bad input.
 
 Examples:
   lockworks kernel run --lock cna -- 'cat /proc/cmdline; dmesg | grep lockworks:'
   lockworks kernel run --lock cna --workload fork --seconds 10
   lockworks kernel run --version 6.1 --script test.sh --timeout 600";
 
-/// What keeps CPUs busy.
+/// A workload for all CPUs of a guest.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Workload {
     /// Short-lived processes
@@ -66,9 +68,9 @@ enum Workload {
     Files,
     /// A web server and its clients
     Nginx,
-    /// A parallel compile, over and over
+    /// A parallel compile, repeatedly
     Compile,
-    /// Threads of a program at one mutex
+    /// A program whose threads take one mutex
     Futex,
 }
 
@@ -77,7 +79,7 @@ impl Workload {
         let disk = || {
             ensure!(
                 arch == Arch::X86_64,
-                "the programs of this workload are there for x86-64 only; on {arch} run fork or files"
+                "the programs of this workload exist for x86-64 only; on {arch} run fork or files"
             );
             let steps = Steps::new();
             lab::disk(&Cache::open()?, &|step| steps.begin(step)).map_err(anyhow::Error::from)
@@ -108,7 +110,7 @@ pub fn command(args: &RunArgs) -> Result<ExitCode> {
     in_guest(&args.source, &args.machine, lock, &task, args.timeout)
 }
 
-/// Builds the kernel, boots it, prints what the task says, and judges.
+/// Builds the kernel, boots it, prints the output of the task, and judges.
 pub fn in_guest(
     source: &Source,
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! `lockworks kernel series`: Lockworks as patches to a tree.
+//! `lockworks kernel series`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,14 +12,14 @@ use crate::{interruption, output};
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct SeriesArgs {
-    /// Top directory of a Linux source tree; it is only read
+    /// Top directory of a Linux source tree, which does not change
     tree: PathBuf,
 
-    /// Directory for the patches, made where it is missing
+    /// Directory for the patches, made if it is missing
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 
-    /// Author of the patches [default: whom git knows in the tree]
+    /// Author of the patches [default: the author that git knows in the tree]
     #[arg(long, value_name = "NAME <MAIL>")]
     from: Option<String>,
 
@@ -29,8 +29,8 @@ pub struct SeriesArgs {
 }
 
 const HELP: &str = "\
-One step a patch, as `git format-patch` writes them; patches of an earlier run are replaced. With \
-`git am` they give what `lockworks kernel apply` gives.
+Writes a patch for each step, by `git format-patch`. Patches of an earlier run are replaced. `git am` \
+applies them, with the same result as `lockworks kernel apply`.
 
 Exit status: 0 the patches are written, 2 refused.
 

@@ -1,4 +1,4 @@
-//! `lockworks kernel status`: how much of Lockworks is in a tree.
+//! `lockworks kernel status`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use lockworks_kernel::{FileKind, Series, State, Status, Tree};
 
 use crate::output;
 
-/// Say whether Lockworks is in a kernel's source tree.
+/// Show whether Lockworks is in a kernel's source tree.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct StatusArgs {
@@ -21,11 +21,10 @@ pub struct StatusArgs {
 }
 
 const HELP: &str = "\
-What is there is read off the tree alone, so it does not matter whether it came by `apply` or by \
-`git am`.
+The state is derived from the tree alone, so it does not matter whether `apply` or `git am` was used.
 
-Exit status: 0 applied or not applied, 1 the tree is so that it can be neither applied nor reverted, \
-2 not a tree of a supported kernel.
+Exit status: 0 applied or not applied, 1 the series can neither be applied nor reverted, 2 not a tree \
+of a supported kernel.
 
 Examples:
   lockworks kernel status linux-6.12

@@ -1,4 +1,4 @@
-//! `lockworks kernel torture`: the kernel's locktorture on its own lock and ours.
+//! `lockworks kernel torture`: the kernel's locktorture on its own locks and ours.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use crate::names::by_name;
 use crate::output::{self, Destination};
 use crate::statistics::{median, sorted};
 
-/// Torture spinlocks in a guest with the kernel's own module.
+/// Torture spinlocks in a guest with the kernel's locktorture module.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct TortureArgs {
@@ -29,8 +29,8 @@ pub struct TortureArgs {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow paths: stock, qspinlock, cna, hq, unfair; several take turns in one guest. native, pv42,
-    /// stock-pv, pv, byte: each alone. busted: a broken lock
+    /// Slow paths: stock, qspinlock, cna, hq, unfair, of which several take turns in one guest; or one
+    /// of native, pv42, stock-pv, pv, byte; or busted, a broken lock
     #[arg(
         short,
         long,
@@ -40,7 +40,7 @@ pub struct TortureArgs {
     )]
     lock: Vec<String>,
 
-    /// What locktorture takes
+    /// Type of lock that locktorture takes
     #[arg(long = "type", value_name = "TYPE", default_value = "spin_lock", value_parser = kinds())]
     kind: String,
 
@@ -48,23 +48,23 @@ pub struct TortureArgs {
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=4096))]
     writers: Option<u32>,
 
-    /// Length of each round; fractions are allowed
+    /// Length of each round in seconds; fractions are allowed
     #[arg(short, long, value_name = "S", default_value = "5", value_parser = seconds)]
     seconds: f64,
 
-    /// Rounds of each lock, within one guest
+    /// Rounds of each lock, in one guest
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Switch CPUs off and on meanwhile
+    /// Switch CPUs off and on during the rounds
     #[arg(long)]
     hotplug: bool,
 
-    /// More parameters of the module, as "long_hold=10 nested_locks=2"; refused where it lacks them
+    /// Additional parameters of the module, such as "long_hold=10 nested_locks=2"
     #[arg(long, value_name = "K=V ...", default_value = "")]
     torture_args: String,
 
-    /// Give JSON rather than a table: an object for one lock, else an array
+    /// Print JSON instead of a table: an object for one lock, an array for several
     #[arg(long)]
     json: bool,
 
@@ -73,21 +73,22 @@ pub struct TortureArgs {
 }
 
 const HELP: &str = "\
-Builds the kernel if need be, boots it in an emulated NUMA guest, runs locktorture, and judges: any \
-acquisition that did not exclude others, and any panic, WARNING, BUG, stall, lockup, hang, lockdep \
-or KCSAN report fails the run. Exit status: 0 all is well, 1 failed, 2 bad input, 130 interrupted.
+Builds the kernel if necessary, boots it in an emulated NUMA guest, runs locktorture, and judges. Any \
+violation of mutual exclusion, and any panic, WARNING, BUG, stall, lockup, hang, lockdep or KCSAN \
+report fails the run. Exit status: 0 success, 1 failed, 2 bad input, 130 interrupted.
 
   operations  acquisitions in a round, median of the rounds
-  fairness    upper bound of the threads' fairness factor in all rounds: the upper half's share of all \
-              operations, 0.5 fair, 1 unfair. locktorture tells total, most and least only; \
-              with these, n threads can have no factor above n/2 * most / total, nor above \
-              1 - n/2 * least / total. Of two threads that is the factor itself.
-  remote      hand-offs to another node, among all that the lock counted
-The counters are the kernel's own lock events, of all of its locks, summed over the rounds. \
-hq is tortured on a spinlock that opted in to it: types spin_lock and spin_lock_irq become spin_lock_hq \
-and spin_lock_irq_hq. \
+  fairness    upper bound of the fairness factor in all rounds. The factor is the share of all \
+              operations that the busier half of the threads has: 0.5 fair, 1 unfair. locktorture \
+              reports only total, most and least. With n threads the factor is then at most \
+              n/2 * most / total and at most 1 - n/2 * least / total. For two threads the bound is \
+              the factor itself.
+  remote      share of hand-offs to another node among all counted hand-offs
+The counters are the kernel's lock events, of all its locks, summed over the rounds. \
+hq is tortured on a spinlock that opted in to it: the types spin_lock and spin_lock_irq become \
+spin_lock_hq and spin_lock_irq_hq. \
 The module's long_hold, stutter, shuffle_interval and rt_boost are 0 unless --torture-args sets them. \
-Emulation has no NUMA cost: compare what is counted, and operations as ratios within one guest.
+Emulation has no NUMA cost: compare counters, and operations only as ratios within one guest.
 
 Examples:
   lockworks kernel torture --version 6.12 --lock cna --nodes 4 --cpus 8 --seconds 10 --json
@@ -189,7 +190,7 @@ impl TortureArgs {
         if let Some(lock) = subjects.iter().find(for_good) {
             ensure!(
                 subjects.len() == 1,
-                "{} is chosen when a guest is booted; torture it alone, or see lockworks kernel compare",
+                "{} is chosen when a guest boots; torture it alone, or use lockworks kernel compare",
                 lock.name()
             );
         }
@@ -210,14 +211,14 @@ impl TortureArgs {
     }
 }
 
-/// How a lock fared.
+/// The results of a lock.
 #[derive(Default, Serialize)]
 struct TortureReport {
     verdict: &'static str,
     lock: &'static str,
     /// Median of the rounds.
     operations: Option<u64>,
-    /// Upper bound of the factor in all rounds.
+    /// Upper bound of the fairness factor in all rounds.
     fairness: Option<f64>,
     fail: u64,
     /// Sums over the rounds.
@@ -236,7 +237,7 @@ struct TortureReport {
     threshold_ms: Option<u32>,
     shuffle_reduction: bool,
     hotplug: bool,
-    /// How often a CPU was switched off, in all rounds of all locks.
+    /// The number of times that a CPU was switched off, in all rounds of all locks.
     offlined: u64,
     rounds: Vec<TortureRound>,
     complaints: Vec<Complaint>,

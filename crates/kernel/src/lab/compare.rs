@@ -1,4 +1,4 @@
-//! Workloads on the locks that guests can have, each lock in a guest of its own, in turns.
+//! Runs workloads with each lock that guests can have, each lock in guests of its own, in turns.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,23 +16,23 @@ use super::message::GuestMessage;
 use super::task::Task;
 use super::torture;
 
-/// What the guests' CPUs do.
+/// A workload of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {
-    /// The kernel's own module, a thread for each CPU at one spinlock.
+    /// The kernel's locktorture module, with a thread for each CPU, which all take one spinlock.
     Locktorture,
-    /// Threads of a program that open and close files.
+    /// A program whose threads open and close files.
     Open,
-    /// Threads of a program that make and remove files.
+    /// A program whose threads make and remove files.
     Create,
-    /// A web server and its clients.
+    /// A web server with its clients.
     Nginx,
-    /// A parallel compile, over and over.
+    /// A parallel compile, repeatedly.
     Compile,
 }
 
 impl Workload {
-    /// All of them.
+    /// All workloads.
     pub const ALL: [Self; 5] = [
         Self::Locktorture,
         Self::Open,
@@ -41,7 +41,7 @@ impl Workload {
         Self::Compile,
     ];
 
-    /// As it is called.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Locktorture => "locktorture",
@@ -52,7 +52,7 @@ impl Workload {
         }
     }
 
-    /// What its rate counts.
+    /// The unit of its rate.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Locktorture => "acquisitions/s",
@@ -62,7 +62,7 @@ impl Workload {
         }
     }
 
-    /// Does it take the disk's programs?
+    /// Whether it needs the programs on the disk.
     pub fn is_on_disk(self) -> bool {
         self != Self::Locktorture
     }
@@ -74,42 +74,42 @@ impl Workload {
     }
 }
 
-/// What to compare.
+/// A plan of guests.
 #[derive(Clone, Debug)]
 pub struct ComparisonPlan {
-    /// The locks.
+    /// The locks to compare.
     pub modes: Vec<Lock>,
-    /// What is done with each of them.
+    /// The workloads of each guest.
     pub workloads: Vec<Workload>,
-    /// Guests of each lock.
+    /// The number of guests of each lock.
     pub rounds: u32,
-    /// Length of each workload.
+    /// The length of each workload in seconds.
     pub seconds: u32,
-    /// The image of the disk, if a workload takes it.
+    /// The image of the disk, if a workload needs it.
     pub disk: Option<PathBuf>,
 }
 
-/// What a guest came to.
+/// The results of a guest.
 #[derive(Clone, Debug, Serialize)]
 pub struct GuestRun {
-    /// Which round it was of.
+    /// The round.
     pub round: u32,
-    /// Its lock.
+    /// The lock of the guest.
     pub mode: &'static str,
-    /// How much of each workload was done in a unit of time. One that did not end is missing.
+    /// The rate of each workload. A workload that did not end is missing.
     pub rates: BTreeMap<&'static str, f64>,
-    /// What locktorture counted.
+    /// The figures of locktorture.
     pub locktorture: Option<TortureFigures>,
-    /// What the kernel's locks counted, all workloads together.
+    /// The kernel's lock events, for all workloads together.
     pub counters: BTreeMap<String, u64>,
-    /// What is wrong with it.
+    /// Everything that is wrong with the guest.
     pub complaints: Vec<Complaint>,
-    /// Where the guest's console is kept.
+    /// The file with the guest's console.
     pub console: PathBuf,
 }
 
 impl GuestRun {
-    /// Complaints that are no mere lack of speed.
+    /// Complaints about more than a lack of speed.
     pub fn failures(&self) -> impl Iterator<Item = &Complaint> {
         self.complaints.iter().filter(|complaint| {
             !matches!(
@@ -121,7 +121,7 @@ impl GuestRun {
 }
 
 impl ComparisonPlan {
-    /// Which locks have their guests in a round: each is first in its turn.
+    /// The order of the locks in a round. Each lock is first in one round of several.
     fn order(&self, round: u32) -> Vec<Lock> {
         let mut modes = self.modes.clone();
         let first = round as usize % modes.len();
@@ -147,7 +147,7 @@ impl ComparisonPlan {
     }
 }
 
-/// Boots a guest for each lock in each round. `guest` makes one ready, `done` is told of each.
+/// Boots a guest for each lock in each round. `guest` makes a guest, `done` receives its results.
 pub fn compare<'a>(
     plan: &ComparisonPlan,
     built: &'a Built,
@@ -190,7 +190,7 @@ pub fn compare<'a>(
     Ok(())
 }
 
-/// What a guest has said so far.
+/// The messages of a guest so far.
 #[derive(Default)]
 struct WorkloadCourse {
     workload: Option<Workload>,

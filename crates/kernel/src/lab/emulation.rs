@@ -5,20 +5,20 @@ use std::thread;
 /// How the guest's CPUs are emulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emulation {
-    /// Each by a thread of its own: with fewer CPUs below, the guest is overcommitted.
+    /// A thread for each CPU. If this machine has fewer CPUs, the guest is overcommitted.
     Multi,
-    /// All by one thread, in turns; who pauses gives its turn away.
+    /// One thread for all CPUs, in turns. A CPU that pauses ends its turn.
     Single,
-    /// As `Single`, and the guest's clock counts their instructions: what a run does, it does
-    /// again, however busy the machine is.
+    /// As `Single`, and the guest's clock counts instructions, so that a run has the same results
+    /// again, however busy this machine is.
     Counted,
 }
 
 impl Emulation {
-    /// All of them.
+    /// All kinds of emulation.
     pub const ALL: [Self; 3] = [Self::Multi, Self::Single, Self::Counted];
 
-    /// As it is called.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Multi => "multi",
@@ -27,7 +27,7 @@ impl Emulation {
         }
     }
 
-    /// A thread for each CPU where there are as many CPUs, else a single one.
+    /// A thread for each CPU if this machine has as many CPUs, or else one thread.
     pub fn fitting(cpus: u32) -> Self {
         let ours = thread::available_parallelism().map_or(1, usize::from);
         match ours >= cpus as usize {
@@ -44,7 +44,7 @@ impl Emulation {
         let mut arguments = vec!["-accel".to_owned()];
         arguments.push(format!("tcg,thread={threads},tb-size=256"));
         if self == Self::Counted {
-            // 2 ns an instruction; time in which all CPUs sleep is skipped.
+            // 2 ns per instruction. Time in which all CPUs halt is skipped.
             arguments.extend(["-icount", "shift=1,sleep=off"].map(str::to_owned));
         }
         arguments

@@ -7,15 +7,15 @@ use cpio::newc::{Builder, ModeFileType, trailer};
 use super::config::GUEST;
 use super::error::{Attempt, Result};
 
-/// A file in it.
+/// A file of the archive.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Without a slash at the beginning.
+    /// The path, without a leading slash.
     pub path: String,
     pub contents: Vec<u8>,
 }
 
-/// Directories that files or mounts need.
+/// Directories for files and mounts.
 const DIRECTORIES: [&str; 10] = [
     "bin",
     "dev",
@@ -29,7 +29,7 @@ const DIRECTORIES: [&str; 10] = [
     "lockworks/modules",
 ];
 
-/// An archive with `busybox`, the guest's own scripts and `more`.
+/// Makes an archive of `busybox`, the guest's scripts and `more`.
 pub(crate) fn archive(busybox: &[u8], more: &[Entry]) -> Result<Vec<u8>> {
     let scripts = GUEST
         .files()
@@ -101,7 +101,7 @@ mod tests {
         }
         for (name, ..) in &found {
             let parent = name.rsplit_once('/').map(|(parent, _)| parent);
-            // The kernel makes no directories on its own.
+            // The kernel does not make missing directories.
             assert!(parent.is_none_or(|parent| found.iter().any(|(n, ..)| n == parent)));
         }
         let file = |name: &str| found.iter().find(|(n, ..)| n == name).expect(name);

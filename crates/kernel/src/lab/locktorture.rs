@@ -1,24 +1,24 @@
-//! What the kernel's locktorture module prints, and what follows from it.
+//! The output of the kernel's locktorture module, and the fairness that follows from it.
 
 use serde::Serialize;
 
-/// What a session of locktorture has come to.
+/// The results of a session of locktorture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TortureFigures {
     /// Acquisitions by all writers.
     pub operations: u64,
-    /// By the writer that had most.
+    /// Acquisitions by the writer with the most.
     pub max: u64,
-    /// By the writer that had least.
+    /// Acquisitions by the writer with the fewest.
     pub min: u64,
-    /// Times that a writer was not alone.
+    /// The number of times that a writer was not alone.
     pub fail: u64,
-    /// How the module says that it ended.
+    /// The end that the module reported.
     pub end: Option<String>,
 }
 
 impl TortureFigures {
-    /// From lines of the kernel's log; `None` where the module has told no figures.
+    /// Reads lines of the kernel's log; `None` if the module reported no figures.
     pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut figures: Option<Self> = None;
         let mut end = None;
@@ -34,13 +34,13 @@ impl TortureFigures {
         figures.map(|figures| Self { end, ..figures })
     }
 
-    /// Has it ended as it should, with nobody's exclusion broken?
+    /// Whether the session ended successfully, without broken mutual exclusion.
     pub fn is_good(&self) -> bool {
         self.fail == 0 && self.end.as_deref() == Some("SUCCESS")
     }
 }
 
-/// The figures in `Writes:  Total: 12  Max/Min: 7/5   Fail: 0`.
+/// Parses a line such as `Writes:  Total: 12  Max/Min: 7/5   Fail: 0`.
 fn writes(line: &str) -> Option<TortureFigures> {
     let (_, rest) = line.split_once("Writes:")?;
     let mut words = rest.split_whitespace();
@@ -60,11 +60,12 @@ fn writes(line: &str) -> Option<TortureFigures> {
     })
 }
 
-/// The fairness factor that these figures leave possible at most.
+/// The upper bound of the fairness factor that these figures allow.
 ///
-/// The factor is the share that the busier half of the writers has of all operations: 0.5 is fair, 1
-/// unfair. Of an odd number the middle one counts half to either side. The busier half has at most
-/// `max` each, the other at least `min` each; of two writers that is the factor itself.
+/// The factor is the share of all operations that the busier half of the writers has: 0.5 is fair, 1
+/// unfair. If the number of writers is odd, the middle one counts half to either side. Each writer of
+/// the busier half has at most `max` operations, each of the others at least `min`. For two writers
+/// the bound is the factor itself.
 pub fn fairness_bound(figures: &TortureFigures, writers: u32) -> Option<f64> {
     if figures.operations == 0 || writers == 0 {
         return None;

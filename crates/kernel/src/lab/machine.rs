@@ -6,33 +6,33 @@ use super::arch::Arch;
 use super::emulation::Emulation;
 use super::topology::Topology;
 
-/// What the guest's console reads.
+/// The input of the guest's console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Nothing.
+    /// No input.
     Nothing,
-    /// Our standard input; what the console says goes to our standard output.
+    /// Our standard input. The console goes to our standard output as well.
     Ours,
 }
 
-/// A machine to be.
+/// A machine to emulate.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     pub topology: Topology,
     pub emulation: Emulation,
     pub arch: Arch,
-    /// Let the guest see that it is one.
+    /// Whether the kernel can detect that it runs in a guest.
     pub hypervisor: bool,
     pub kernel: &'a Path,
     pub initramfs: &'a Path,
     pub command_line: &'a str,
     pub disk: Option<&'a Path>,
     pub input: Input,
-    /// Where the first serial line is kept.
+    /// The file for the first serial line.
     pub console: &'a Path,
-    /// Where the second is.
+    /// The file for the second serial line.
     pub channel: &'a Path,
-    /// Where QEMU's own complaints are.
+    /// The file for QEMU's error messages.
     pub errors: &'a Path,
 }
 
@@ -64,7 +64,7 @@ impl Machine<'_> {
     }
 }
 
-/// The program that emulates it.
+/// The program that emulates an architecture.
 pub(crate) fn emulator(arch: Arch) -> &'static str {
     match arch {
         Arch::X86_64 => "qemu-system-x86_64",
@@ -72,22 +72,22 @@ pub(crate) fn emulator(arch: Arch) -> &'static str {
     }
 }
 
-/// The board and its CPUs, as QEMU is told.
+/// The options of QEMU that select the board and its CPUs.
 fn board(arch: Arch, hypervisor: bool) -> Vec<String> {
     let words = match (arch, hypervisor) {
         (Arch::X86_64, true) => ["-machine", "q35", "-cpu", "max,hypervisor=on"],
         (Arch::X86_64, false) => ["-machine", "q35", "-cpu", "max,hypervisor=off"],
-        // The older interrupt controller has no more than 8 CPUs.
+        // The older interrupt controller supports at most 8 CPUs.
         (Arch::Arm64, _) => ["-machine", "virt,gic-version=3", "-cpu", "max"],
     };
     words.map(str::to_owned).into()
 }
 
-/// A second serial line into `file`, as QEMU is told. The guest knows it as `channel`.
+/// The options of QEMU for a second serial line into `file`. The guest knows it as `Arch::channel`.
 fn channel_into(arch: Arch, file: &Path) -> Vec<String> {
     match arch {
         Arch::X86_64 => vec!["-serial".to_owned(), format!("file:{}", comma(file))],
-        // The board has one; this one is on its PCI bus.
+        // The board has one serial line only. The second one is on its PCI bus.
         Arch::Arm64 => vec![
             "-chardev".to_owned(),
             format!("file,id=channel,path={}", comma(file)),
@@ -97,7 +97,7 @@ fn channel_into(arch: Arch, file: &Path) -> Vec<String> {
     }
 }
 
-/// A path in an option, where a comma begins the next one.
+/// Escapes a path in an option, where a comma separates values.
 fn comma(path: &Path) -> String {
     path.to_string_lossy().replace(',', ",,")
 }

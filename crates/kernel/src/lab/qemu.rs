@@ -1,4 +1,4 @@
-//! QEMU: one emulated machine from switching on to switching off.
+//! Runs an emulated machine from power on to power off.
 
 use std::fs::File;
 use std::io;
@@ -16,17 +16,18 @@ use super::serial::{copy_console, copy_keys, hear_new};
 use super::terminal::Raw;
 use super::variant::Variant;
 
-/// How long to wait for the next word of a guest.
+/// How long to wait for the next message of a guest.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitLimits {
-    /// For the first one.
+    /// For the first message.
     pub boot: Duration,
-    /// For any other.
+    /// For any other message.
     pub step: Duration,
 }
 
 impl WaitLimits {
-    /// For a kernel on so many CPUs. Scripts that take longer tell that they are alive.
+    /// The limits for a kernel on a number of CPUs. Scripts that take longer report that they are
+    /// alive.
     pub fn new(variant: Variant, emulation: Emulation, cpus: u32) -> Self {
         let debug = if variant == Variant::Debug { 3 } else { 1 };
         let counted = if emulation == Emulation::Counted {
@@ -42,22 +43,22 @@ impl WaitLimits {
     }
 }
 
-/// How a machine came to its end.
+/// How the run of a machine ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It switched itself off, or was reset.
+    /// The machine switched itself off or reset itself.
     Off,
-    /// The user left it.
+    /// The user ended it.
     Left,
-    /// It had been silent for so long.
+    /// The guest was silent for this time.
     Silent(Duration),
 }
 
-/// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// The time between two checks for messages and the end.
+const INTERVAL: Duration = Duration::from_millis(50);
 
 impl Machine<'_> {
-    /// Runs it. `hear` is given all that comes over the second serial line.
+    /// Runs the machine. Calls `hear` with each line of the second serial line.
     pub fn run(&self, limits: WaitLimits, hear: &mut dyn FnMut(&str)) -> Result<End> {
         let mut channel = File::create_new(self.channel)
             .and_then(|_| File::open(self.channel))
@@ -98,11 +99,11 @@ impl Machine<'_> {
         let mut line = Vec::new();
         let end = loop {
             let status = running.try_wait().attempt(|| "wait for QEMU".to_owned())?;
-            // Only after that: what it said last is not to be missed.
+            // The status is read first, so that no last message is missed.
             if hear_new(&mut channel, &mut line, hear).attempt_on("read", self.channel)? {
                 last = Instant::now();
                 allowed = limits.step;
-                // What is not typed but sent would be lost on a guest that is not up.
+                // A guest that is not up would lose input that does not come from a terminal.
                 read_keys();
             }
             match status {
@@ -110,7 +111,7 @@ impl Machine<'_> {
                 Some(_) => break End::Off,
                 None if leave.load(Ordering::Relaxed) => break End::Left,
                 None if last.elapsed() > allowed => break End::Silent(allowed),
-                None => thread::sleep(LOOK),
+                None => thread::sleep(INTERVAL),
             }
         };
         drop(running);

@@ -6,7 +6,7 @@ use super::cache::{Cache, Progress};
 use super::error::Result;
 use super::tools::{self, Tool, checked, file, program};
 
-/// What building a kernel needs on every architecture.
+/// Tools for building a kernel for any architecture.
 const BUILDING: [Tool; 11] = [
     program("make", "make"),
     program("gcc", "gcc"),
@@ -21,10 +21,10 @@ const BUILDING: [Tool; 11] = [
     file("/usr/include/gelf.h", "libelf-dev"),
 ];
 
-/// What booting a kernel needs on every architecture.
+/// Tools for booting a kernel of any architecture.
 const BOOTING: [Tool; 1] = [program("setpriv", "util-linux")];
 
-/// What building for an architecture needs besides.
+/// Additional tools for building for an architecture.
 fn building_for(arch: Arch) -> &'static [Tool] {
     const ARM64: [Tool; 1] = [program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu")];
     match arch {
@@ -33,7 +33,7 @@ fn building_for(arch: Arch) -> &'static [Tool] {
     }
 }
 
-/// What booting on an architecture needs besides.
+/// Additional tools for booting a kernel of an architecture.
 fn booting_on(arch: Arch) -> &'static [Tool] {
     const X86_64: [Tool; 2] = [
         program("qemu-system-x86_64", "qemu-system-x86"),

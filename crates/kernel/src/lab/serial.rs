@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Hands on the lines that are new and complete. Was there anything?
+/// Calls `hear` with each new complete line. Returns whether there was new text.
 pub(crate) fn hear_new(
     channel: &mut File,
     line: &mut Vec<u8>,
@@ -36,7 +36,7 @@ pub(crate) fn copy_console(mut output: impl Read, mut console: File, echo: bool)
         };
         console.write_all(&bytes[..length])?;
         if echo {
-            // Whoever read it may have gone; the guest goes on.
+            // The guest continues even if the reader of standard output is gone.
             let mut stdout = io::stdout().lock();
             let _ = stdout
                 .write_all(&bytes[..length])
@@ -45,13 +45,13 @@ pub(crate) fn copy_console(mut output: impl Read, mut console: File, echo: bool)
     }
 }
 
-/// Before an `x`, it ends the guest; before itself, it is meant for the guest.
+/// The escape key: followed by `x` it ends the guest, followed by itself it goes to the guest.
 const ESCAPE: u8 = 0x01;
 
-/// The key that says that no other follows.
+/// The key that ends the input.
 const END_OF_INPUT: u8 = 0x04;
 
-/// Hands keys on to the guest, until Ctrl-A x.
+/// Copies keys to the guest, until Ctrl-A x.
 pub(crate) fn copy_keys(mut keys: impl Read, mut input: impl Write, leave: &AtomicBool) {
     let mut escaped = false;
     let mut byte = [0];

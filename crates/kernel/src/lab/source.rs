@@ -1,4 +1,4 @@
-//! Kernel sources: from Debian's package, or the user's own tree.
+//! Kernel sources, from Debian's package or the user's own tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use super::tools;
 use super::version::Version;
 use crate::{Series, State};
 
-/// A tree to build from. Nobody changes a cached one while this is there.
+/// A tree to build from. No other command changes a cached tree as long as this value exists.
 #[derive(Debug)]
 pub struct Tree {
-    /// Where it is.
+    /// Its top directory.
     pub path: PathBuf,
-    /// Which kernel it is.
+    /// Its version.
     pub version: Version,
-    /// Its builds are called by this.
+    /// The part of the names of its builds that identifies it.
     pub(crate) name: String,
     _unchanged: Option<FileLock>,
 }
 
 impl Tree {
-    /// The user's own tree, which is left as it is.
+    /// Opens the user's own tree, which is not changed.
     pub fn given(path: &Path) -> Result<Self> {
         let path = path.canonicalize().attempt_on("find the tree", path)?;
         let series = Series::embedded()?;
@@ -40,18 +40,18 @@ impl Tree {
                 _unchanged: None,
             }),
             State::NotApplied => Err(Error::Refused(format!(
-                "Lockworks is not in {0}; say `lockworks kernel apply {0}` first",
+                "Lockworks is not in {0}; run `lockworks kernel apply {0}` first",
                 path.display()
             ))),
             State::Changed => Err(Error::Refused(format!(
-                "{0} was changed under Lockworks' series, or has that of another version; see \
+                "{0} was changed after the series was applied, or has the series of another version; see \
                  `lockworks kernel status {0}`",
                 path.display()
             ))),
         }
     }
 
-    /// The cache's own tree of Debian's sources, with Lockworks in it as it is now.
+    /// Provides the cached tree of Debian's sources, with this version of Lockworks applied.
     pub fn cached(version: Version, cache: &Cache, progress: Progress) -> Result<Self> {
         let lock = cache.lock(&format!("source-{version}"), progress)?;
         let path = unpacked(version, cache, progress)?;
@@ -84,12 +84,12 @@ fn package_of(version: Version) -> String {
     format!("linux-source-{version}")
 }
 
-/// What Lockworks edits of the cached sources, as it was.
+/// The cache entry with the original contents of the files that Lockworks edits.
 fn originals(version: Version) -> String {
     format!("originals-{version}")
 }
 
-/// The sources as Debian packs them, unpacked.
+/// Unpacks Debian's sources, unless the cache holds them.
 fn unpacked(version: Version, cache: &Cache, progress: Progress) -> Result<PathBuf> {
     let package = package_of(version);
     let path = cache.path(&format!("tree-{version}"));
@@ -114,7 +114,7 @@ fn unpacked(version: Version, cache: &Cache, progress: Progress) -> Result<PathB
         &format!("unpacking {}", archive.display()),
         &cache.path("unpack.log"),
     )?;
-    // Files of another version may be older than what was built: none of that stays.
+    // Files of the new archive may be older than earlier builds, so these are removed.
     for entry in fs::read_dir(cache.path("")).attempt_on("read", &path)? {
         let entry = entry.attempt_on("read", &path)?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -129,7 +129,7 @@ fn unpacked(version: Version, cache: &Cache, progress: Progress) -> Result<PathB
     Ok(path)
 }
 
-/// What tells one archive from its successor.
+/// A text that differs between an archive and its successor.
 fn identity(archive: &Path) -> String {
     match archive.metadata() {
         Ok(found) => format!("{} {:?}\n", found.len(), found.modified().ok()),
@@ -137,7 +137,7 @@ fn identity(archive: &Path) -> String {
     }
 }
 
-/// Debian's archive: installed, or else fetched into the cache.
+/// Finds Debian's archive, installed or in the cache, or else fetches it.
 fn archive(version: Version, cache: &Cache, progress: Progress) -> Result<PathBuf> {
     let package = package_of(version);
     let within = format!("usr/src/{package}.tar.xz");
@@ -158,14 +158,14 @@ fn archive(version: Version, cache: &Cache, progress: Progress) -> Result<PathBu
     fetch(&package, &fetched, cache).map_err(|error| {
         let why = error.to_string();
         Error::Refused(format!(
-            "no kernel sources; install the Debian package {package} or name a tree with --tree ({})",
+            "there are no kernel sources; install the Debian package {package}, or give a tree with --tree ({})",
             why.lines().last().unwrap_or_default()
         ))
     })?;
     Ok(fetched.join(within))
 }
 
-/// Unpacks a Debian package into a directory, which takes no root.
+/// Downloads a Debian package and unpacks it into a directory, which does not need root.
 fn fetch(package: &str, directory: &Path, cache: &Cache) -> Result<()> {
     if let Some(parent) = directory.parent() {
         fs::create_dir_all(parent).attempt_on("make the directory", parent)?;

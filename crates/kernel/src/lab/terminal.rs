@@ -1,4 +1,4 @@
-//! The user's terminal, given to a guest.
+//! The user's terminal in raw mode, for a guest.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,14 +6,14 @@ use std::sync::Mutex;
 
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 
-/// How the terminal was before.
+/// The settings of the terminal before raw mode.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Every key goes to the guest, until this is dropped.
+/// Raw mode, in which every key goes to the guest, until this is dropped.
 pub(crate) struct Raw;
 
 impl Raw {
-    /// `None` where standard input is no terminal.
+    /// Begins raw mode; `None` if standard input is not a terminal.
     pub fn begin() -> Option<Self> {
         let stdin = io::stdin();
         let before = tcgetattr(stdin.as_fd()).ok()?;
@@ -31,7 +31,7 @@ impl Drop for Raw {
     }
 }
 
-/// Makes the terminal again what it was.
+/// Restores the settings of the terminal.
 pub(crate) fn restore() {
     if let Ok(mut before) = BEFORE.lock()
         && let Some(before) = before.take()

@@ -1,4 +1,4 @@
-//! The programs that building and booting take, as Debian packages.
+//! Programs that must be installed, and the Debian packages that bring them.
 
 use std::env;
 use std::fs;
@@ -51,7 +51,7 @@ impl Tool {
     }
 }
 
-/// Sees that all are there. Root gets those that are missing installed.
+/// Checks that all tools are installed. Root installs the missing ones.
 pub(crate) fn provide(tools: &[Tool], cache: &Cache, progress: Progress) -> Result<()> {
     let missing = missing(tools);
     if missing.is_empty() {
@@ -81,7 +81,7 @@ fn missing(tools: &[Tool]) -> Vec<&'static str> {
     packages
 }
 
-/// Installs Debian packages. Takes root.
+/// Installs Debian packages, which needs root.
 pub(crate) fn install(packages: &[&str], cache: &Cache) -> Result<()> {
     let log = cache.path("apt.log");
     let apt = |arguments: &[&str]| -> Result<()> {
@@ -100,7 +100,7 @@ pub(crate) fn install(packages: &[&str], cache: &Cache) -> Result<()> {
         .and_then(|()| apt(&arguments))
 }
 
-/// Runs a command; all it says goes into `log`.
+/// Runs a command, with its output in the file `log`.
 pub(crate) fn run_logged(mut command: std::process::Command, what: &str, log: &Path) -> Result<()> {
     let file = fs::File::create(log).attempt_on("write", log)?;
     let errors = file.try_clone().attempt_on("write", log)?;
@@ -124,7 +124,7 @@ pub(crate) fn run_logged(mut command: std::process::Command, what: &str, log: &P
     })
 }
 
-/// A program on the path, or where only root's path leads.
+/// Finds a program on the path or in the directories of root's path.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)

@@ -1,6 +1,6 @@
-//! The guest's CPUs, nodes and memory.
+//! The CPUs, NUMA nodes and memory of a guest.
 
-/// A topology that cannot be.
+/// A topology that is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum TopologyError {
@@ -8,22 +8,22 @@ pub enum TopologyError {
     Cpus(u32),
     #[error("a guest has 1 to {MOST_NODES} nodes, not {0}")]
     Nodes(u32),
-    #[error("each node needs a CPU; {cpus} CPUs do not make {nodes} nodes")]
+    #[error("{cpus} CPUs are too few for {nodes} nodes; each node needs a CPU")]
     EmptyNodes { nodes: u32, cpus: u32 },
     #[error("{memory} MiB are not enough; give the guest at least {least}")]
     Memory { memory: u32, least: u32 },
 }
 
-/// So many the emulated interrupt controller tells apart.
+/// The number of CPUs that the emulated interrupt controller supports.
 const MOST_CPUS: u32 = 255;
-/// The configured kernels' limit, CONFIG_NODES_SHIFT=6.
+/// The limit of the configured kernels, CONFIG_NODES_SHIFT=6.
 const MOST_NODES: u32 = 64;
-/// What a node needs at least, in MiB.
+/// The least memory of a node, in MiB.
 const NODE_MEMORY: u32 = 64;
-/// What a kernel and its first program need, in MiB.
+/// The least memory of a guest, in MiB.
 const LEAST_MEMORY: u32 = 256;
 
-/// CPUs and memory, dealt out to nodes.
+/// CPUs and memory, distributed over nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
     nodes: u32,
@@ -32,7 +32,8 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// `memory` is in MiB; nodes get equal parts of it, and of the CPUs as far as they go.
+    /// Makes a topology. `memory` is in MiB. Each node has an equal part of the memory, and of the CPUs
+    /// if they can be divided equally.
     pub fn new(nodes: u32, cpus: u32, memory: u32) -> Result<Self, TopologyError> {
         if !(1..=MOST_CPUS).contains(&cpus) {
             return Err(TopologyError::Cpus(cpus));
@@ -54,17 +55,17 @@ impl Topology {
         })
     }
 
-    /// How many CPUs.
+    /// The number of CPUs.
     pub fn cpus(&self) -> u32 {
         self.cpus
     }
 
-    /// How many nodes.
+    /// The number of nodes.
     pub fn nodes(&self) -> u32 {
         self.nodes
     }
 
-    /// As QEMU is told.
+    /// The options of QEMU.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let Self {
             nodes,

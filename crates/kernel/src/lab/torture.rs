@@ -1,4 +1,4 @@
-//! RoundsSoFar of the kernel's locktorture on one lock or several, in one guest.
+//! Rounds of the kernel's locktorture on one or several locks, in one guest.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,17 +15,17 @@ use super::locktorture::{TortureFigures, fairness_bound};
 use super::message::GuestMessage;
 use super::task::Task;
 
-/// What is tortured.
+/// A lock to torture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TortureSubject {
-    /// Spinlocks with this slow path.
+    /// Spinlocks with a slow path.
     Lock(Lock),
-    /// The module's own broken lock, which shows that this would be found.
+    /// The broken lock of the module, which shows that broken locks are found.
     Busted,
 }
 
 impl TortureSubject {
-    /// As it is called.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lock(lock) => lock.name(),
@@ -34,66 +34,69 @@ impl TortureSubject {
     }
 }
 
-/// What to do to them.
+/// A plan of rounds.
 #[derive(Clone, Debug)]
 pub struct TorturePlan {
-    /// Which; several take turns.
+    /// The locks; several take turns.
     pub subjects: Vec<TortureSubject>,
-    /// The module's `torture_type`, of spinlocks that did not opt in to HQ.
+    /// The module's `torture_type` of spinlocks that did not opt in to HQ.
     pub kind: String,
-    /// How many threads take the lock.
+    /// The number of threads that take the lock.
     pub writers: u32,
-    /// Length of a round.
+    /// The length of a round.
     pub seconds: f64,
-    /// How many rounds for each.
+    /// The number of rounds of each lock.
     pub rounds: u32,
-    /// Switch CPUs off and on meanwhile.
+    /// Whether CPUs are switched off and on meanwhile.
     pub hotplug: bool,
-    /// More parameters of the module.
+    /// Additional parameters of the module.
     pub parameters: String,
 }
 
-/// A round of one subject.
+/// A round of one lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct TortureRound {
-    /// What the module counted.
+    /// The figures of the module.
     #[serde(flatten)]
     pub figures: TortureFigures,
-    /// No fairness factor above this is possible.
+    /// The upper bound of the fairness factor.
     pub fairness: Option<f64>,
-    /// What the kernel's locks counted meanwhile.
+    /// The kernel's lock events in this round.
     pub counters: BTreeMap<String, u64>,
 }
 
-/// How the subjects fared.
+/// The outcome of a plan.
 #[derive(Clone, Debug)]
 pub struct TortureOutcome {
-    /// In the order of the plan, with their rounds.
+    /// The locks in the order of the plan, with their rounds.
     pub subjects: Vec<(TortureSubject, Vec<TortureRound>)>,
-    /// What is wrong with the guest.
+    /// The verdict on the guest.
     pub judged: GuestVerdict,
-    /// What the guest's kernel calls itself.
+    /// The release of the guest's kernel.
     pub release: String,
 }
 
-/// A counter that is told even if nothing was counted: the locks count it in every world.
+/// Whether a counter is reported even if it is 0: the locks count it in every world.
 fn is_ours(name: &str) -> bool {
     lockworks::statistics().get(name).is_some()
 }
 
-/// Parameters of the module that follow from a plan, and what says them.
+/// Parameters of the module that follow from a plan, and the options to use instead.
 const PLANNED: [(&str, &str); 4] = [
-    ("nwriters_stress", "say --writers"),
-    ("torture_type", "say --type"),
-    ("stat_interval", "rounds of --seconds are told at their end"),
-    ("onoff_interval", "say --hotplug"),
+    ("nwriters_stress", "use --writers"),
+    ("torture_type", "use --type"),
+    (
+        "stat_interval",
+        "a round of --seconds is reported at its end",
+    ),
+    ("onoff_interval", "use --hotplug"),
 ];
 
-/// Parameters of the module that would make rounds differ, off where it has them.
+/// Parameters that would make rounds differ. They are 0 if the module has them.
 const STEADY: [&str; 4] = ["long_hold", "stutter", "shuffle_interval", "rt_boost"];
 
 impl TorturePlan {
-    /// The module's name for what it takes.
+    /// The module's `torture_type` for a lock.
     pub fn type_of(&self, subject: TortureSubject) -> String {
         match subject {
             TortureSubject::Lock(Lock::Hq) => format!("{}_hq", self.kind),
@@ -165,19 +168,19 @@ impl TorturePlan {
         if self.hotplug {
             words.push("onoff_interval=1".to_owned());
         }
-        // Of what is said twice, the kernel takes the last.
+        // If a parameter is set twice, the kernel takes the last value.
         words.extend(self.parameters.split_whitespace().map(str::to_owned));
         Ok(words.join(" "))
     }
 }
 
-/// The module.
+/// Reads the module of a kernel.
 fn module(built: &Built) -> Result<Vec<u8>> {
     let module = built.directory.join("kernel/locking/locktorture.ko");
     fs::read(&module).attempt_on("read", &module)
 }
 
-/// Parameters with which one round of the module is like another.
+/// Parameters that make rounds of the module comparable.
 fn steady(module: &[u8], writers: u32) -> Vec<String> {
     let mut words = vec![
         format!("nwriters_stress={writers}"),
@@ -189,19 +192,19 @@ fn steady(module: &[u8], writers: u32) -> Vec<String> {
     words
 }
 
-/// These, for the module of a kernel.
+/// The parameters that make rounds of a kernel's module comparable.
 pub(super) fn steady_parameters(built: &Built, writers: u32) -> Result<String> {
     Ok(steady(&module(built)?, writers).join(" "))
 }
 
-/// A lock event and how often it was counted, if it is to be told.
+/// A lock event and its count, if it is to be reported.
 pub(super) fn counter(told: &str) -> Option<(String, u64)> {
     let (name, count) = told.split_once(' ')?;
     let count = count.parse().ok()?;
     (count > 0 || is_ours(name)).then(|| (name.to_owned(), count))
 }
 
-/// Does a module know this parameter? It lists them in its own description.
+/// Whether a module has a parameter. Modules list their parameters in their description.
 fn has_parameter(module: &[u8], name: &str) -> bool {
     holds(module, &format!("parmtype={name}:"))
 }
@@ -212,7 +215,7 @@ fn holds(module: &[u8], text: &str) -> bool {
         .any(|bytes| bytes == text.as_bytes())
 }
 
-/// Boots a guest and does to the locks what is planned.
+/// Boots a guest and runs the rounds of a plan.
 pub fn torture(
     plan: &TorturePlan,
     guest: &Guest,
@@ -244,7 +247,7 @@ pub fn torture(
     if plan.hotplug && judged.offlined == 0 {
         judged.complaints.push(Complaint {
             kind: ComplaintKind::Task,
-            lines: vec!["no CPU was switched off; rounds may be too short for that".to_owned()],
+            lines: vec!["no CPU was switched off; use longer rounds".to_owned()],
         });
     }
     Ok(TortureOutcome {
@@ -254,7 +257,7 @@ pub fn torture(
     })
 }
 
-/// What the guest has said of its rounds so far.
+/// The rounds that a guest has reported so far.
 struct RoundsSoFar {
     writers: u32,
     release: String,
@@ -291,7 +294,7 @@ impl RoundsSoFar {
         }
     }
 
-    /// RoundsSoFar of which the module has told nothing.
+    /// A complaint about rounds without figures.
     fn missing(&self, planned: u32) -> Option<Complaint> {
         let lines: Vec<String> = self
             .subjects
@@ -308,7 +311,7 @@ impl RoundsSoFar {
         })
     }
 
-    /// RoundsSoFar in which exclusion was broken, or which have not ended as they should.
+    /// A complaint about rounds with broken mutual exclusion or an unsuccessful end.
     fn bad(&self) -> Option<Complaint> {
         let mut lines = Vec::new();
         for (subject, rounds) in &self.subjects {
@@ -400,7 +403,7 @@ mod tests {
         let refused = given("stutter=1 nwriters-stress=3").unwrap_err();
         assert_eq!(
             refused,
-            "--torture-args cannot set nwriters_stress: say --writers"
+            "--torture-args cannot set nwriters_stress: use --writers"
         );
         assert!(
             given("nested_locks=2")
@@ -431,7 +434,7 @@ mod tests {
             rounds.note(word, rest);
         }
         let (stock, cna) = (&rounds.subjects[0].1, &rounds.subjects[1].1);
-        assert!(stock.is_empty(), "nothing was told of it");
+        assert!(stock.is_empty(), "the module reported nothing");
         let missing = rounds.missing(2).unwrap();
         assert_eq!(missing.lines, ["figures of 0 rounds on stock, not of 2"]);
         let bad = rounds.bad().unwrap();
