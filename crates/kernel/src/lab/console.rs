@@ -142,14 +142,20 @@ pub fn complaints(console: &str) -> Vec<Complaint> {
             kind,
             lines: report
                 .iter()
-                .filter(|line| !DUMPS.iter().any(|dump| message(line).starts_with(dump)))
+                .enumerate()
+                // The first line is the report itself, whatever a program printed before it.
+                .filter(|(number, line)| *number == 0 || !is_dump(line))
                 .take(LINES)
-                .map(|line| (*line).to_owned())
+                .map(|(_, line)| (*line).to_owned())
                 .collect(),
         });
         next += report.len();
     }
     complaints
+}
+
+fn is_dump(line: &str) -> bool {
+    DUMPS.iter().any(|dump| message(line).starts_with(dump))
 }
 
 /// Finds the end of a report that begins at `begin`: an end mark, a rule, an empty message, or the
@@ -284,6 +290,9 @@ pub(crate) fn last_lines(console: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
     use super::*;
 
     fn kinds(console: &str) -> Vec<ComplaintKind> {
@@ -463,5 +472,96 @@ mod tests {
         let complaints = complaints(&console);
         assert_eq!(complaints.len(), 1);
         assert_eq!(complaints[0].lines.len(), LINES);
+    }
+
+    /// The same consoles in every run. PROPTEST_CASES sets how many.
+    fn repeatable() -> ProptestConfig {
+        ProptestConfig {
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        }
+    }
+
+    #[test]
+    fn a_report_after_the_words_of_a_program_keeps_its_line() {
+        let line = "Code: [    1.5] WARNING: x";
+        assert_eq!(complaints(line)[0].lines, [line]);
+    }
+
+    proptest! {
+        #![proptest_config(repeatable())]
+
+        /// Reports hold lines of the console, in their order, and have a limited length.
+        #[test]
+        fn reports_are_parts_of_any_console(console in console()) {
+            let mut rest = console.lines().map(str::trim_end);
+            for complaint in complaints(&console) {
+                prop_assert!(!complaint.lines.is_empty());
+                if complaint.kind != ComplaintKind::Violation {
+                    prop_assert!(complaint.lines.len() <= LINES);
+                }
+                for line in &complaint.lines {
+                    prop_assert!(rest.any(|other| other == line), "{line}");
+                }
+            }
+            last_lines(&console);
+            missing_self_tests(&console);
+            offlined(&console);
+        }
+
+        /// A report is found wherever it stands among other lines of the kernel.
+        #[test]
+        fn trouble_is_found_among_other_lines(before in calm(), after in calm(), mark in mark()) {
+            let (kind, mark) = mark;
+            let line = format!("[    5.5] {mark}");
+            let console = [&before[..], &[line.clone()], &after[..]].concat().join("\n");
+            let found = complaints(&console);
+            prop_assert_eq!(found.len(), 1, "{:?}", found);
+            prop_assert_eq!(found[0].kind, kind);
+            prop_assert_eq!(&found[0].lines[0], &line);
+        }
+
+        /// Programs cannot cause a complaint: their lines have no time stamp.
+        #[test]
+        fn programs_cause_no_complaint(words in "[^\\[\\*]{0,20}", mark in mark()) {
+            prop_assert_eq!(complaints(&format!("{words}{}", mark.1)), []);
+        }
+    }
+
+    /// A text by which the kernel reports trouble, and the kind that it stands for.
+    fn mark() -> impl Strategy<Value = (ComplaintKind, &'static str)> {
+        let first = |text: &str| {
+            let mut marks = MARKS.iter();
+            marks.find(|(_, marks)| marks.iter().any(|mark| text.contains(mark)))
+        };
+        let all = MARKS.iter().flat_map(|(_, marks)| marks.iter());
+        let all = all.filter_map(|text| Some((first(text)?.0, *text)));
+        prop::sample::select(all.collect::<Vec<_>>())
+    }
+
+    /// Lines of the kernel that report no trouble.
+    fn calm() -> impl Strategy<Value = Vec<String>> {
+        let line = (0..10_000_u32, "[a-z0-9 ,/-]{1,30}");
+        let line = line.prop_map(|(time, text)| format!("[{:9}.123456] x {text}", time));
+        prop::collection::vec(line, 0..20)
+    }
+
+    /// Any text, with many pieces of what consoles hold.
+    fn console() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            mark().prop_map(|(_, text)| text.to_owned()),
+            Just("[    1.5] ".to_owned()),
+            Just("\n".to_owned()),
+            Just("---[ end trace ]---\n".to_owned()),
+            Just("=====\n".to_owned()),
+            Just("Modules linked in:".to_owned()),
+            Just("Writes:  Total: 9  Max/Min: 5/4   Fail: 3 !!!\n".to_owned()),
+            Just("lockworks_test: 1 violation".to_owned()),
+            Just("kcsan: selftest: 3/4 tests passed\n".to_owned()),
+            "\\PC{0,12}",
+            ".{0,12}",
+        ];
+        prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
     }
 }
