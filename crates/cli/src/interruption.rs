@@ -1,11 +1,11 @@
-//! What an interruption of the process, such as ^C, does first and what it waits for.
+//! Interruptions of the process, such as ^C: the work before they end it, and the files they wait for.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Held while files are written that must not be cut short.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// What to do before an interruption ends the process.
+/// The work to do before an interruption ends the process.
 static LAST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 /// Puts interruptions off until the guard is dropped. A thread must not hold two guards.

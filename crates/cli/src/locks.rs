@@ -24,7 +24,7 @@ pub struct LocksArgs {
     json: bool,
 }
 
-/// What happens to a spinning FIFO lock when threads outnumber CPUs.
+/// The collapse of a spinning FIFO lock when threads outnumber CPUs.
 pub const COLLAPSE: &str = "\
 Waiters that spin never sleep. Once threads outnumber CPUs, the next waiter in the queue is often \
 preempted, and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. \

@@ -9,7 +9,7 @@ use crate::statistics::{Range, median, sorted};
 pub struct Comparison {
     /// The number of rounds that are planned.
     pub rounds: u32,
-    /// What is compared.
+    /// The value that is compared.
     pub measure: Measure,
     /// The runs of each contestant, glibc first.
     pub runs: Vec<ContestantRuns>,
@@ -23,7 +23,7 @@ pub struct ContestantRuns {
     pub failure: Option<Failure>,
     /// The runs that count, in the order of rounds.
     runs: Vec<ProgramRun>,
-    /// What the preload library warned of.
+    /// The warning of the preload library.
     warning: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl Comparison {
         self.runs[0].runs.len()
     }
 
-    /// What the runs say.
+    /// The report on the runs.
     pub fn report(&self) -> ComparisonReport<'_> {
         let glibc = &self.runs[0];
         let comparisons = self.runs.len() - 1;

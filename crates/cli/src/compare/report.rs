@@ -1,4 +1,4 @@
-//! What a comparison says, for people and as JSON.
+//! The report of a comparison, for people and as JSON.
 
 use comfy_table::CellAlignment;
 use serde::Serialize;
@@ -10,12 +10,12 @@ use crate::statistics::Range;
 use crate::table::Table;
 use crate::terminal;
 
-/// What is reported, as JSON has it.
+/// The report, as JSON has it.
 #[derive(Serialize)]
 pub struct ComparisonReport<'a> {
     /// The command line of `lockworks`.
     pub command: Vec<String>,
-    /// What is compared: wall time, or the expression that finds the figure.
+    /// The measure: wall time, or the expression that finds the figure.
     pub measure: &'a str,
     /// Whether a lower value is better.
     pub lower_is_better: bool,
@@ -33,16 +33,16 @@ pub struct ComparisonReport<'a> {
     pub verdict: String,
 }
 
-/// What the runs of a contestant say. Figures are none where it has no run that counts.
+/// The figures of a contestant's runs. Figures are none where it has no run that counts.
 #[derive(Serialize)]
 pub struct ContestantSummary<'a> {
     /// The name of the lock, or glibc.
     pub lock: &'static str,
-    /// What is compared.
+    /// The value that is compared.
     pub value: Option<Range>,
     /// The value by glibc's.
     pub ratio: Option<Ratio>,
-    /// What that ratio says.
+    /// The meaning of that ratio.
     pub beside_glibc: Option<Beside>,
     /// Median of the seconds on CPUs.
     pub cpu_s: Option<f64>,
@@ -50,7 +50,7 @@ pub struct ContestantSummary<'a> {
     pub switches: Option<f64>,
     /// How its failed run ended. None: no run failed.
     pub failed: Option<String>,
-    /// What the preload library warned of.
+    /// The warning of the preload library.
     pub warning: Option<&'a str>,
     /// The runs that count.
     pub by_round: &'a [ProgramRun],
@@ -89,7 +89,7 @@ impl ComparisonReport<'_> {
         text
     }
 
-    /// What the figures say, in a sentence.
+    /// The result in a sentence.
     pub fn verdict(&self) -> String {
         let locks = &self.locks[1..];
         let those = |what| -> Vec<&str> {

@@ -37,7 +37,7 @@ impl Contestant {
     }
 }
 
-/// What is compared.
+/// The value that is compared.
 #[derive(Clone)]
 pub enum Measure {
     /// The time from start to end, in seconds.
@@ -78,7 +78,7 @@ pub struct ProgramRun {
     pub voluntary_switches: i64,
     /// How often a thread was preempted.
     pub involuntary_switches: i64,
-    /// What the preload library warned of.
+    /// The warning of the preload library.
     #[serde(skip)]
     pub warning: Option<String>,
 }

@@ -17,7 +17,7 @@ pub struct Ratio {
     pub interval: Option<[f64; 2]>,
 }
 
-/// What a ratio says of a contestant beside another.
+/// The meaning of a ratio of one contestant to another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Beside {
@@ -46,7 +46,7 @@ impl Ratio {
         })
     }
 
-    /// What the ratio says.
+    /// The meaning of the ratio.
     pub fn beside(self, lower_is_better: bool) -> Beside {
         match self.interval {
             None => Beside::Unknown,

@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_micros(100);
 /// The least share of hand-offs from other nodes that is worth avoiding.
 const REMOTE: f64 = 0.1;
 
-/// What to do, and why.
+/// Advice, and its reason.
 #[derive(Serialize)]
 pub struct Advice {
     /// The rule that applied.

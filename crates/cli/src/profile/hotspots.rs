@@ -17,7 +17,7 @@ pub struct Hotspot {
     pub mutexes: Vec<(u64, u64)>,
     /// The number of threads that locked it. At least that many, if a process has more than 255.
     pub threads: u64,
-    /// What was counted.
+    /// The counts.
     #[serde(flatten)]
     pub counts: Counts,
 }

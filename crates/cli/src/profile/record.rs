@@ -45,7 +45,7 @@ pub struct Site {
     pub mutex: u64,
     /// The address of the last byte of the call that locked it.
     pub call: u64,
-    /// What was counted.
+    /// The counts.
     pub counts: Counts,
     /// A bit for each thread, by its number modulo 256.
     pub threads: [u64; 4],

@@ -15,7 +15,7 @@ use crate::preload::{self, Library};
 use crate::table::Table;
 use crate::terminal;
 
-/// What is reported, as JSON has it.
+/// The report, as JSON has it.
 #[derive(Serialize)]
 pub struct ProfileReport {
     command: Vec<String>,
