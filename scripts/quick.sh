@@ -6,6 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+export RUST_BACKTRACE=0
 only=${1-}
 lockworks=${CARGO_TARGET_DIR:-target}/quick/lockworks
 log=$(mktemp)

@@ -6,9 +6,10 @@ use anyhow::{Context, Result, ensure};
 use lockworks_check::{Check, Config, End, Limits, Memory};
 use serde::{Deserialize, Serialize};
 
-use crate::Scale;
 use crate::host::{self, Host};
 use crate::progress::Progress;
+use crate::scale::Scale;
+use crate::tables::{Row, verdict};
 
 /// Lock, threads, memory, and in how many seconds its proof has to be through.
 const RUNS: [(&str, usize, Memory, f64); 3] = [
@@ -23,7 +24,7 @@ const MOST_MEMORY: f64 = 1024.0;
 
 /// One run, in a process of its own so that its memory can be told.
 #[derive(clap::Args)]
-pub struct Job {
+pub struct CheckJob {
     /// CPU to stay on
     cpu: usize,
     /// The configuration, as JSON
@@ -32,7 +33,7 @@ pub struct Job {
 
 /// What the process says.
 #[derive(Serialize, Deserialize)]
-struct Report {
+struct CheckReport {
     states: usize,
     transitions: usize,
     cpu_seconds: f64,
@@ -41,7 +42,7 @@ struct Report {
 
 /// What came of one run.
 #[derive(Serialize)]
-pub struct Proof {
+pub struct CheckedConfig {
     config: Config,
     states: usize,
     transitions: usize,
@@ -60,7 +61,7 @@ pub fn steps(scale: &Scale) -> usize {
 }
 
 /// All runs, medians over the rounds.
-pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Proof>> {
+pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<CheckedConfig>> {
     let configs = RUNS.map(|(lock, threads, memory, _)| Config {
         threads: threads.min(scale.checked_threads),
         acquisitions: ACQUISITIONS,
@@ -68,7 +69,7 @@ pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Pr
         nodes: NODES,
         ..Config::new(lock)
     });
-    let mut reports: [Vec<Report>; RUNS.len()] = Default::default();
+    let mut reports: [Vec<CheckReport>; RUNS.len()] = Default::default();
     for _ in 0..scale.rounds_checker {
         for (config, reports) in configs.iter().zip(&mut reports) {
             progress.step(&config.to_string(), "checker");
@@ -76,10 +77,10 @@ pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Pr
         }
     }
     let proof =
-        |((config, mut reports), (.., required)): ((Config, Vec<Report>), (_, _, _, f64))| {
+        |((config, mut reports), (.., required)): ((Config, Vec<CheckReport>), (_, _, _, f64))| {
             reports.sort_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds));
             let median = &reports[reports.len() / 2];
-            Proof {
+            CheckedConfig {
                 config,
                 states: median.states,
                 transitions: median.transitions,
@@ -97,7 +98,7 @@ pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Pr
         .collect())
 }
 
-fn run_child(cpu: usize, config: &Config) -> Result<Report> {
+fn run_child(cpu: usize, config: &Config) -> Result<CheckReport> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let child = Command::new(program)
         .args(["check", &cpu.to_string(), &serde_json::to_string(config)?])
@@ -111,7 +112,7 @@ fn run_child(cpu: usize, config: &Config) -> Result<Report> {
     serde_json::from_slice(&child.stdout).context("the checker's process said something else")
 }
 
-impl Job {
+impl CheckJob {
     /// Runs it, in the process for that, and prints what came of it.
     pub fn run(&self) -> Result<()> {
         host::pin(self.cpu)?;
@@ -122,7 +123,7 @@ impl Job {
             outcome.end == End::Kept && outcome.is_complete(),
             "{config} does not pass"
         );
-        let report = Report {
+        let report = CheckReport {
             states: outcome.coverage.states,
             transitions: outcome.coverage.transitions,
             cpu_seconds: host::cpu_seconds()? - start,
@@ -133,29 +134,12 @@ impl Job {
     }
 }
 
-impl Proof {
-    /// Its row in a table.
-    pub fn cells(&self) -> Vec<String> {
-        vec![
-            self.config.to_string(),
-            self.states.to_string(),
-            self.transitions.to_string(),
-            format!("{:.2}", self.seconds),
-            format!("{:.0}", self.memory_mib),
-            format!(
-                "{}: {}",
-                self.requirement(),
-                if self.met { "met" } else { "NOT MET" }
-            ),
-        ]
-    }
-
+impl CheckedConfig {
     fn requirement(&self) -> String {
         format!("<= {} s, {MOST_MEMORY} MiB", self.required)
     }
 
-    /// Is what was required of it met?
-    pub fn judged(&self) -> Result<(), String> {
+    fn judge(&self) -> Result<(), String> {
         if self.met {
             return Ok(());
         }
@@ -166,5 +150,33 @@ impl Proof {
             self.memory_mib,
             self.requirement()
         ))
+    }
+}
+
+impl Row for CheckedConfig {
+    const TITLE: &'static str = "The model checker, on one core";
+    const HEADER: &'static [&'static str] = &[
+        "check",
+        "states",
+        "transitions",
+        "CPU seconds",
+        "memory MiB",
+        "required",
+    ];
+    const FIGURES: &'static [usize] = &[1, 2, 3, 4];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.config.to_string(),
+            self.states.to_string(),
+            self.transitions.to_string(),
+            format!("{:.2}", self.seconds),
+            format!("{:.0}", self.memory_mib),
+            verdict(&self.requirement(), self.met),
+        ]
+    }
+
+    fn judged(&self) -> Option<Result<(), String>> {
+        Some(self.judge())
     }
 }

@@ -9,12 +9,13 @@ use std::time::Duration;
 use anyhow::Result;
 use lockworks_peers::Order;
 
-use crate::Scale;
-use crate::contention::{self, Outcome};
+use crate::comparison::{Comparison, Figures};
+use crate::contention::{self, Burst};
 use crate::host::Host;
 use crate::lock::{Lock, OURS, is_ours};
 use crate::progress::Progress;
-use crate::report::{Requirement, Section, Table};
+use crate::requirement::Requirement;
+use crate::scale::Scale;
 use crate::series::{Series, order};
 
 /// The main thread makes one of the two give way when it sees that both have begun, and again when
@@ -33,10 +34,10 @@ pub fn measure(
     scale: &Scale,
     locks: &[&'static Lock],
     progress: &Progress,
-) -> Result<Section> {
+) -> Result<Comparison> {
     let name = "two-threads";
     let [first, second, ..] = host.cpus[..] else {
-        return Ok(Section::skipped(
+        return Ok(Comparison::skipped(
             name,
             "Two threads: skipped, for there is one CPU only",
         ));
@@ -53,7 +54,7 @@ pub fn measure(
             fairness[index].push(outcome.fairness);
         }
     }
-    let mut table = Table::new(locks, figures, OURS[0]);
+    let mut table = Figures::new(locks, figures, OURS[0]);
     table.fairness = Some(fairness);
     for ours in OURS {
         for peer in locks {
@@ -71,11 +72,11 @@ pub fn measure(
             steps(scale, locks)
         );
     }
-    Ok(table.section(name, title, 2))
+    Ok(table.compare(name, title, 2))
 }
 
 /// The least disturbed of some attempts, the first undisturbed one if there is any.
-pub fn burst(scale: &Scale, lock: &'static Lock, cpus: &[usize]) -> Result<Outcome> {
+pub fn burst(scale: &Scale, lock: &'static Lock, cpus: &[usize]) -> Result<Burst> {
     let time = Duration::from_millis(scale.contended_ms);
     let mut best = contention::run(lock, 2, cpus, time)?;
     for _ in 1..ATTEMPTS {
@@ -90,6 +91,6 @@ pub fn burst(scale: &Scale, lock: &'static Lock, cpus: &[usize]) -> Result<Outco
     Ok(best)
 }
 
-fn disturbed(outcome: &Outcome) -> bool {
+fn disturbed(outcome: &Burst) -> bool {
     outcome.preemptions > EXPECTED_PREEMPTIONS
 }

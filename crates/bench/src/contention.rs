@@ -10,8 +10,8 @@ use crate::arena::Arena;
 use crate::host;
 use crate::lock::Lock;
 
-/// What came of it.
-pub struct Outcome {
+/// What threads did with a lock for a while.
+pub struct Burst {
     /// Acquisitions in millions a second.
     pub million_per_second: f64,
     /// Fairness factor: what the busier half of the threads did, of all. 0.5 is fair, 1 is not.
@@ -21,7 +21,7 @@ pub struct Outcome {
 }
 
 /// Lets `threads` threads contend; thread i stays on `cpus[i]`, if there is such a one.
-pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) -> Result<Outcome> {
+pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) -> Result<Burst> {
     let mut arena = Arena::new(lock, threads);
     let ready = AtomicUsize::new(0);
     let start = OnceLock::new();
@@ -72,7 +72,7 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
         counters[0],
         counters[1]
     );
-    Ok(Outcome {
+    Ok(Burst {
         million_per_second: total as f64 / seconds / 1e6,
         fairness: lockworks::fairness(&operations).unwrap_or(0.5),
         preemptions: results.iter().map(|result| result.1).sum(),

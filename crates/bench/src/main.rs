@@ -2,6 +2,7 @@
 
 mod arena;
 mod checker;
+mod comparison;
 mod contended;
 mod contention;
 mod host;
@@ -13,8 +14,11 @@ mod progress;
 mod references;
 mod report;
 mod reproduction;
+mod requirement;
+mod scale;
 mod series;
 mod simulator;
+mod tables;
 mod uncontended;
 
 use std::path::PathBuf;
@@ -27,6 +31,7 @@ use host::Host;
 use output::Destination;
 use progress::Progress;
 use report::Report;
+use scale::{FULL, QUICK, Scale};
 
 /// Measures Lockworks and its peers side by side on this machine.
 ///
@@ -83,69 +88,11 @@ enum Part {
 enum Child {
     /// Run the simulator once
     #[command(hide = true)]
-    Simulate(simulator::Job),
+    Simulate(simulator::SimulationJob),
     /// Run the model checker once
     #[command(hide = true)]
-    Check(checker::Job),
+    Check(checker::CheckJob),
 }
-
-/// How much is measured.
-pub struct Scale {
-    /// Rounds without contention, each of which measures every lock.
-    pub rounds: usize,
-    /// Passes over the locks in such a round, of which each lock's best counts.
-    pub bursts: usize,
-    /// Acquisitions in a burst without contention.
-    pub burst_operations: u64,
-    /// Rounds with contention.
-    pub rounds_contended: usize,
-    /// Milliseconds of a burst with contention.
-    pub contended_ms: u64,
-    /// Rounds of the slow part.
-    pub rounds_oversubscribed: usize,
-    /// Milliseconds of each of its measurements.
-    pub oversubscribed_ms: u64,
-    /// Runs of each simulation.
-    pub rounds_simulator: usize,
-    /// Virtual milliseconds of a simulation.
-    pub simulated_ms: f64,
-    /// Runs of each check.
-    pub rounds_checker: usize,
-    /// Most threads of a check.
-    pub checked_threads: usize,
-    /// Rounds of the programs, each of which runs them under every lock.
-    pub rounds_programs: usize,
-}
-
-const FULL: Scale = Scale {
-    rounds: 15,
-    bursts: 7,
-    burst_operations: 100_000,
-    rounds_contended: 75,
-    contended_ms: 3,
-    rounds_oversubscribed: 5,
-    oversubscribed_ms: 200,
-    rounds_simulator: 5,
-    simulated_ms: 20.0,
-    rounds_checker: 3,
-    checked_threads: usize::MAX,
-    rounds_programs: 3,
-};
-
-const QUICK: Scale = Scale {
-    rounds: 1,
-    bursts: 1,
-    burst_operations: 10_000,
-    rounds_contended: 1,
-    contended_ms: 2,
-    rounds_oversubscribed: 1,
-    oversubscribed_ms: 5,
-    rounds_simulator: 1,
-    simulated_ms: 1.0,
-    rounds_checker: 1,
-    checked_threads: 2,
-    rounds_programs: 1,
-};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::Scale;
+use crate::comparison::{Comparison, Figures};
 use crate::contention;
 use crate::host::Host;
 use crate::lock::Lock;
 use crate::progress::Progress;
-use crate::report::{Section, Table};
+use crate::scale::Scale;
 use crate::series::{Series, order};
 
 /// Threads for each CPU.
@@ -52,7 +52,7 @@ pub fn measure(
     scale: &Scale,
     locks: &[&'static Lock],
     progress: &Progress,
-) -> Result<Vec<Section>> {
+) -> Result<Vec<Comparison>> {
     let locks = shown(locks);
     let mut sections = Vec::new();
     for factor in FACTORS {
@@ -69,9 +69,9 @@ pub fn measure(
                 fairness[index].push(outcome.fairness);
             }
         }
-        let mut table = Table::new(&locks, figures, REFERENCE);
+        let mut table = Figures::new(&locks, figures, REFERENCE);
         table.fairness = Some(fairness);
-        sections.push(table.section(
+        sections.push(table.compare(
             &name,
             format!(
                 "Past the CPU count: {threads} threads on {} CPUs, where FIFO locks that spin collapse",

@@ -9,10 +9,11 @@ use anyhow::{Context, Result, ensure};
 use lockworks_programs::{MEASURED, Program, Runner, Size};
 use serde::Serialize;
 
-use crate::Scale;
 use crate::host;
 use crate::progress::Progress;
+use crate::scale::Scale;
 use crate::series::{self, Range, Series};
+use crate::tables::{Row, verdict};
 
 /// Under which the programs run; the first is what others are compared with.
 const LOCKS: [Option<&str>; 4] = [None, Some("mutex"), Some("pv"), Some("unfair")];
@@ -24,7 +25,7 @@ const JUDGED_PROGRAMS: [&str; 2] = ["memcached", "leveldb readrandom"];
 
 /// A program, its load, and the lock in its mutexes.
 #[derive(Serialize)]
-pub struct Served {
+pub struct ProgramUnderLock {
     program: &'static str,
     operation: &'static str,
     clients: usize,
@@ -74,7 +75,7 @@ pub fn measure(
     scale: &Scale,
     loads: &[(&'static dyn Program, usize)],
     progress: &Progress,
-) -> Result<Vec<Served>> {
+) -> Result<Vec<ProgramUnderLock>> {
     let lockworks = host::lockworks()?;
     let mut figures = vec![vec![Series::default(); LOCKS.len()]; loads.len()];
     let mut results = HashMap::new();
@@ -103,12 +104,12 @@ pub fn measure(
     }
     let served = loads.iter().zip(&figures).flat_map(|(load, figures)| {
         let locks = LOCKS.iter().zip(figures);
-        locks.map(move |(lock, of_lock)| Served::new(*load, *lock, of_lock, &figures[0]))
+        locks.map(move |(lock, of_lock)| ProgramUnderLock::new(*load, *lock, of_lock, &figures[0]))
     });
     Ok(served.collect())
 }
 
-impl Served {
+impl ProgramUnderLock {
     fn new(
         (program, clients): (&'static dyn Program, usize),
         lock: Option<&'static str>,
@@ -127,9 +128,22 @@ impl Served {
             required: judged.then_some(NO_WORSE),
         }
     }
+}
 
-    /// Its row in a table.
-    pub fn cells(&self) -> Vec<String> {
+impl Row for ProgramUnderLock {
+    const TITLE: &'static str = "Programs, unmodified, by the lock in their mutexes";
+    const HEADER: &'static [&'static str] = &[
+        "program",
+        "clients",
+        "lock",
+        "operations/s",
+        "min..max",
+        "of glibc",
+        "required",
+    ];
+    const FIGURES: &'static [usize] = &[1, 3, 4, 5];
+
+    fn cells(&self) -> Vec<String> {
         let range = self.operations_per_second;
         vec![
             self.program.to_string(),
@@ -139,17 +153,13 @@ impl Served {
             format!("{:.0}..{:.0}", range.min, range.max),
             format!("{:.2}", self.ratio.median),
             match (self.required, self.judged()) {
-                (Some(least), Some(judged)) => format!(
-                    ">= {least}: {}",
-                    if judged.is_ok() { "met" } else { "NOT MET" }
-                ),
+                (Some(least), Some(judged)) => verdict(&format!(">= {least}"), judged.is_ok()),
                 _ => String::new(),
             },
         ]
     }
 
-    /// Is what was required of it met? None: nothing was.
-    pub fn judged(&self) -> Option<Result<(), String>> {
+    fn judged(&self) -> Option<Result<(), String>> {
         let least = self.required?;
         let ratio = self.ratio.median;
         Some(if ratio >= least {
@@ -169,9 +179,9 @@ mod tests {
     use super::*;
     use lockworks_programs::{Memcached, Redis};
 
-    fn served(program: &'static dyn Program, lock: &'static str, figure: f64) -> Served {
+    fn served(program: &'static dyn Program, lock: &'static str, figure: f64) -> ProgramUnderLock {
         let glibc = Series::from_iter([1000.0]);
-        Served::new(
+        ProgramUnderLock::new(
             (program, 4),
             Some(lock),
             &Series::from_iter([figure]),

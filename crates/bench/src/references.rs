@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::Scale;
+use crate::comparison::{Comparison, Figures};
 use crate::contended;
 use crate::contention;
 use crate::host::{self, Host};
 use crate::lock::{self, Lock};
 use crate::progress::Progress;
-use crate::report::{Requirement, Section, Table};
+use crate::requirement::Requirement;
+use crate::scale::Scale;
 use crate::series::{Series, order};
 use crate::uncontended::{self, Variant};
 
@@ -33,7 +34,7 @@ pub fn steps(scale: &Scale) -> usize {
 }
 
 /// One thread, two, and more than there are CPUs.
-pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Section>> {
+pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Comparison>> {
     let all = lock::references();
     let mut sections = vec![alone(host, scale, &all, progress)?];
     if let [first, second, ..] = host.cpus[..] {
@@ -54,7 +55,7 @@ fn alone(
     scale: &Scale,
     all: &[&'static Lock],
     progress: &Progress,
-) -> Result<Section> {
+) -> Result<Comparison> {
     let mut figures = vec![Series::default(); all.len()];
     let cpu = host.cpus[0];
     // A thread beside the main one, as for locks without contention.
@@ -80,8 +81,8 @@ fn contend(
     rounds: usize,
     all: &[&'static Lock],
     progress: &Progress,
-    measure: impl Fn(&'static Lock) -> Result<contention::Outcome>,
-) -> Result<Section> {
+    measure: impl Fn(&'static Lock) -> Result<contention::Burst>,
+) -> Result<Comparison> {
     let mut figures = vec![Series::default(); all.len()];
     let mut fairness = vec![Series::default(); all.len()];
     for round in 0..rounds {
@@ -100,15 +101,15 @@ fn section(
     all: &[&'static Lock],
     figures: Vec<Series>,
     fairness: Option<Vec<Series>>,
-) -> Section {
-    let mut table = Table::new(all, figures, LIMIT);
+) -> Comparison {
+    let mut table = Figures::new(all, figures, LIMIT);
     table.fairness = fairness;
     for (ours, locked) in OURS {
         table.require(Requirement::ahead(ours, locked));
         table.require(Requirement::ahead(ours, MUTEX));
     }
     let noun = if threads == 1 { "thread" } else { "threads" };
-    table.section(
+    table.compare(
         &format!("references-{threads}"),
         format!("References: get and put one of two or more; {threads} {noun}"),
         threads,

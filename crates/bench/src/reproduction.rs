@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::host;
 use crate::progress::Progress;
+use crate::tables::{Row, verdict};
 
 /// One table.
 #[derive(Serialize)]
@@ -96,26 +97,7 @@ impl Reproduction {
         self.judged_error_percent <= self.limit_percent
     }
 
-    /// Its row in a table.
-    pub fn cells(&self) -> Vec<String> {
-        vec![
-            self.table.clone(),
-            self.rows.to_string(),
-            format!("{:.2}", self.mean_absolute_error_percent),
-            self.fitted_error_percent
-                .map_or(String::new(), |error| format!("{error:.2}")),
-            format!("{:.1}", self.wall_seconds),
-            format!(
-                "{:.2} <= {} %: {}",
-                self.judged_error_percent,
-                self.limit_percent,
-                if self.met() { "met" } else { "NOT MET" }
-            ),
-        ]
-    }
-
-    /// Is what was required of it met?
-    pub fn judged(&self) -> Result<(), String> {
+    fn judge(&self) -> Result<(), String> {
         if self.met() {
             Ok(())
         } else {
@@ -124,6 +106,41 @@ impl Reproduction {
                 self.table, self.judged_error_percent, self.limit_percent
             ))
         }
+    }
+}
+
+impl Row for Reproduction {
+    const TITLE: &'static str = "The simulator against the published tables";
+    const HEADER: &'static [&'static str] = &[
+        "table",
+        "rows",
+        "error %",
+        "fitted %",
+        "wall seconds",
+        "required",
+    ];
+    const FIGURES: &'static [usize] = &[1, 2, 3, 4];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.table.clone(),
+            self.rows.to_string(),
+            format!("{:.2}", self.mean_absolute_error_percent),
+            self.fitted_error_percent
+                .map_or(String::new(), |error| format!("{error:.2}")),
+            format!("{:.1}", self.wall_seconds),
+            verdict(
+                &format!(
+                    "{:.2} <= {} %",
+                    self.judged_error_percent, self.limit_percent
+                ),
+                self.met(),
+            ),
+        ]
+    }
+
+    fn judged(&self) -> Option<Result<(), String>> {
+        Some(self.judge())
     }
 }
 

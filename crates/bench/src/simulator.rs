@@ -7,9 +7,10 @@ use lockworks_machine::Machine;
 use lockworks_sim::{Placement, Run, Scenario, Settings, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::Scale;
 use crate::host::{self, Host};
 use crate::progress::Progress;
+use crate::scale::Scale;
+use crate::tables::{Row, verdict};
 
 /// Machine, threads, lock, and what the simulator is to achieve with them.
 const RUNS: [(&str, usize, &str, Required); 4] = [
@@ -32,7 +33,7 @@ enum Required {
 
 /// One run, in a process of its own so that its memory can be told.
 #[derive(clap::Args)]
-pub struct Job {
+pub struct SimulationJob {
     /// CPU to stay on
     cpu: usize,
     /// A machine of the crate
@@ -47,7 +48,7 @@ pub struct Job {
 
 /// What the process says.
 #[derive(Serialize, Deserialize)]
-struct Report {
+struct SimulationReport {
     acquisitions: u64,
     transfers: u64,
     cpu_seconds: f64,
@@ -80,7 +81,7 @@ pub fn steps(scale: &Scale) -> usize {
 
 /// All runs. Speed and memory are medians over the rounds.
 pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Simulation>> {
-    let mut reports: Vec<Vec<Report>> = RUNS.iter().map(|_| Vec::new()).collect();
+    let mut reports: Vec<Vec<SimulationReport>> = RUNS.iter().map(|_| Vec::new()).collect();
     for _ in 0..scale.rounds_simulator {
         for ((machine, threads, lock, _), reports) in RUNS.iter().zip(&mut reports) {
             progress.step(&format!("{lock} on {machine}"), "simulator");
@@ -88,29 +89,31 @@ pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Si
             reports.push(run_child(cpu, machine, *threads, lock, scale.simulated_ms)?);
         }
     }
-    let simulation =
-        |(&(machine, threads, lock, required), mut reports): (&(_, _, _, _), Vec<Report>)| {
-            reports.sort_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds));
-            let median = &reports[reports.len() / 2];
-            let acquisitions = median.acquisitions as f64;
-            let speed = acquisitions / median.cpu_seconds;
-            Simulation {
-                machine,
-                threads,
-                lock,
-                virtual_seconds: scale.simulated_ms / 1e3,
-                acquisitions: median.acquisitions,
-                acquisitions_per_second: speed,
-                cpu_seconds: median.cpu_seconds,
-                transfers_per_acquisition: median.transfers as f64 / acquisitions,
-                memory_mib: median.memory_mib,
-                required,
-                met: match required {
-                    Required::Speed(least) => speed >= least,
-                    Required::Memory(most) => median.memory_mib <= most,
-                },
-            }
-        };
+    let simulation = |(&(machine, threads, lock, required), mut reports): (
+        &(_, _, _, _),
+        Vec<SimulationReport>,
+    )| {
+        reports.sort_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds));
+        let median = &reports[reports.len() / 2];
+        let acquisitions = median.acquisitions as f64;
+        let speed = acquisitions / median.cpu_seconds;
+        Simulation {
+            machine,
+            threads,
+            lock,
+            virtual_seconds: scale.simulated_ms / 1e3,
+            acquisitions: median.acquisitions,
+            acquisitions_per_second: speed,
+            cpu_seconds: median.cpu_seconds,
+            transfers_per_acquisition: median.transfers as f64 / acquisitions,
+            memory_mib: median.memory_mib,
+            required,
+            met: match required {
+                Required::Speed(least) => speed >= least,
+                Required::Memory(most) => median.memory_mib <= most,
+            },
+        }
+    };
     Ok(RUNS.iter().zip(reports).map(simulation).collect())
 }
 
@@ -120,7 +123,7 @@ fn run_child(
     threads: usize,
     lock: &str,
     milliseconds: f64,
-) -> Result<Report> {
+) -> Result<SimulationReport> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let child = Command::new(program)
         .args([
@@ -141,7 +144,7 @@ fn run_child(
     serde_json::from_slice(&child.stdout).context("the simulator's process said something else")
 }
 
-impl Job {
+impl SimulationJob {
     /// Runs it, in the process for that, and prints what came of it.
     pub fn run(&self) -> Result<()> {
         host::pin(self.cpu)?;
@@ -171,7 +174,7 @@ impl Job {
             "{} does not exclude in the simulator",
             self.lock
         );
-        let report = Report {
+        let report = SimulationReport {
             acquisitions: outcome.acquisitions,
             transfers: outcome.engine.transfers,
             cpu_seconds,
@@ -183,24 +186,6 @@ impl Job {
 }
 
 impl Simulation {
-    /// Its row in a table.
-    pub fn cells(&self) -> Vec<String> {
-        vec![
-            self.machine.to_string(),
-            self.threads.to_string(),
-            self.lock.to_string(),
-            format!("{:.0}", self.acquisitions_per_second),
-            format!("{:.2}", self.cpu_seconds),
-            format!("{:.1}", self.transfers_per_acquisition),
-            format!("{:.1}", self.memory_mib),
-            format!(
-                "{}: {}",
-                self.requirement(),
-                if self.met { "met" } else { "NOT MET" }
-            ),
-        ]
-    }
-
     fn requirement(&self) -> String {
         match self.required {
             Required::Speed(least) => format!(">= {least}/s"),
@@ -208,8 +193,7 @@ impl Simulation {
         }
     }
 
-    /// Is what was required of it met?
-    pub fn judged(&self) -> Result<(), String> {
+    fn judge(&self) -> Result<(), String> {
         if self.met {
             return Ok(());
         }
@@ -221,5 +205,37 @@ impl Simulation {
             self.memory_mib,
             self.requirement()
         ))
+    }
+}
+
+impl Row for Simulation {
+    const TITLE: &'static str = "The simulator, on one core";
+    const HEADER: &'static [&'static str] = &[
+        "machine",
+        "threads",
+        "lock",
+        "acquisitions/s",
+        "CPU seconds",
+        "transfers each",
+        "memory MiB",
+        "required",
+    ];
+    const FIGURES: &'static [usize] = &[1, 3, 4, 5, 6];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.machine.to_string(),
+            self.threads.to_string(),
+            self.lock.to_string(),
+            format!("{:.0}", self.acquisitions_per_second),
+            format!("{:.2}", self.cpu_seconds),
+            format!("{:.1}", self.transfers_per_acquisition),
+            format!("{:.1}", self.memory_mib),
+            verdict(&self.requirement(), self.met),
+        ]
+    }
+
+    fn judged(&self) -> Option<Result<(), String>> {
+        Some(self.judge())
     }
 }

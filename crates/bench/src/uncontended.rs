@@ -4,12 +4,13 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
-use crate::Scale;
 use crate::arena::Arena;
+use crate::comparison::{Comparison, Figures};
 use crate::host::{self, Host};
 use crate::lock::{BARE, Lock, OURS};
 use crate::progress::Progress;
-use crate::report::{Requirement, Section, Table};
+use crate::requirement::Requirement;
+use crate::scale::Scale;
 use crate::series::{Series, order};
 
 /// The least that the queued spinlocks must reach of the bare compare-and-swap and store.
@@ -39,7 +40,7 @@ pub fn measure(
     scale: &Scale,
     locks: &[&'static Lock],
     progress: &Progress,
-) -> Result<Vec<Section>> {
+) -> Result<Vec<Comparison>> {
     let cpu = host.cpus[0];
     // A thread beside the main one: some locks omit the atomics in processes of one thread.
     std::thread::scope(|scope| {
@@ -62,7 +63,7 @@ fn section(
     scale: &Scale,
     locks: &[&'static Lock],
     progress: &Progress,
-) -> Result<Section> {
+) -> Result<Comparison> {
     let (name, work) = match variant {
         Variant::Counted => ("uncontended", "lock, two increments, unlock"),
         Variant::Pure => ("uncontended-pure", "lock, unlock"),
@@ -77,7 +78,7 @@ fn section(
             figures.push(best);
         }
     }
-    let mut table = Table::new(locks, figures, BARE);
+    let mut table = Figures::new(locks, figures, BARE);
     for ours in OURS {
         table.require(Requirement::at_least(ours, BARE, OF_BARE));
         for peer in PEERS {
@@ -86,7 +87,7 @@ fn section(
     }
     table.require(Requirement::at_least("lw_hq", OURS[0], HQ_OF_PLAIN));
     table.require(Requirement::ahead("lw_mutex", "pthread_mutex"));
-    Ok(table.section(
+    Ok(table.compare(
         name,
         format!("Uncontended: {work}; one thread on CPU {cpu}"),
         1,
