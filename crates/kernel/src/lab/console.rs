@@ -515,7 +515,7 @@ mod tests {
         fn trouble_is_found_among_other_lines(before in calm(), after in calm(), mark in mark()) {
             let (kind, mark) = mark;
             let line = format!("[    5.5] {mark}");
-            let console = [&before[..], &[line.clone()], &after[..]].concat().join("\n");
+            let console = [&before[..], std::slice::from_ref(&line), &after[..]].concat().join("\n");
             let found = complaints(&console);
             prop_assert_eq!(found.len(), 1, "{:?}", found);
             prop_assert_eq!(found[0].kind, kind);
