@@ -47,6 +47,9 @@ pub(super) struct Layout<'a> {
     bucket_critical_ns: f64,
 }
 
+/// A key of a memory, its value, and the kinds of memory that have it.
+type KeyOfKinds<'a> = (&'a str, &'a Option<Spanned<Amount>>, &'a [Kind]);
+
 impl<'a> Layout<'a> {
     /// Checks all descriptions and computes their numbers.
     pub(super) fn all(
@@ -82,7 +85,7 @@ impl<'a> Layout<'a> {
             syscall_ns,
             bucket_critical_ns,
         } = described.get_ref();
-        let keys: [(&str, &Option<Spanned<Amount>>, &[Kind]); 5] = [
+        let keys: [KeyOfKinds<'_>; 5] = [
             ("bytes", bytes, &[Kind::Data, Kind::Lock]),
             ("data_at", data_at, &[Kind::Lock]),
             ("references", references, &[Kind::Lockref]),
