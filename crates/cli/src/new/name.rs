@@ -55,8 +55,12 @@ pub fn check(name: &str, checkout: &Checkout) -> Result<()> {
     if RESERVED.split(' ').any(|word| word == name) {
         bail!("'{name}' cannot name a lock: C, C++ or Rust reserves the word; choose another");
     }
-    if listed(&checkout.read(LOCKS_LIST)?).any(|lock| lock == name) {
+    let list = checkout.read(LOCKS_LIST)?;
+    if listed(&list).any(|lock| lock == name) {
         bail!("'{name}' is a lock already; `lockworks locks {name}` describes it");
+    }
+    if let Some(lock) = listed(&list).find(|lock| is_function_of(name, lock)) {
+        bail!("'{name}' is taken: the lock {lock} has lw_{name}(); choose another name");
     }
     if name == "glibc" || lockworks_peers::all().any(|peer| peer.bench.name() == name) {
         bail!("'{name}' is taken by a lock that Lockworks is compared with; choose another name");
@@ -77,6 +81,12 @@ pub fn check(name: &str, checkout: &Checkout) -> Result<()> {
 pub fn listed(list: &str) -> impl Iterator<Item = &str> {
     list.lines()
         .filter_map(|line| line.strip_prefix("LW_LOCK(")?.strip_suffix(')'))
+}
+
+/// Whether `lw_NAME()` is a function of a lock. Macros define these, so no file spells them out.
+fn is_function_of(name: &str, lock: &str) -> bool {
+    name.strip_prefix(lock)
+        .is_some_and(|rest| ["_lock", "_trylock", "_unlock"].contains(&rest))
 }
 
 /// What of the checkout's C code has a name that the new lock's files would have or define.
