@@ -14,6 +14,7 @@ want() { # package, and a command that succeeds when it is there
 want gcc command -v "${CC:-cc}"
 want g++ command -v "${CXX:-c++}"
 want make command -v make
+want git command -v git
 want pkg-config command -v pkg-config
 want valgrind test -e /usr/include/valgrind/helgrind.h
 want clang-format command -v clang-format
@@ -26,7 +27,6 @@ want libck-dev test -e /usr/include/ck_spinlock.h
 want libnsync-dev test -e /usr/include/nsync.h
 want libabsl-dev test -e /usr/include/absl/synchronization/mutex.h
 if [[ ${1-} = kernel ]]; then
-	want git command -v git
 	want patch command -v patch
 	want perl command -v perl
 	want sparse command -v sparse
