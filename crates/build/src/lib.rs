@@ -1,5 +1,5 @@
-//! What the build scripts of the other crates share: where the lock files are, how a world compiles
-//! them, and what Rust has to know about their headers.
+//! Functions for the build scripts of the other crates: where the lock files are, how a world
+//! compiles them, and the layouts and constants that Rust takes from their headers.
 
 mod mirror;
 
@@ -13,12 +13,14 @@ const LOCK_DIRECTORIES: [&str; 4] = ["locks", "locks/contract", "locks/parts", "
 /// From a crate's directory to the root of the repository.
 const TO_ROOT: &str = "../..";
 
-/// The root of the repository of which the running build script is a part. Not that of this crate
-/// when it was compiled: Cargo takes it as it is where a checkout and its build have been copied.
+/// The root of the repository that contains the crate of the running build script.
+///
+/// The path is read when the script runs, not when this crate is compiled: a checkout may be copied
+/// together with its build directory, and Cargo then runs the old build of this crate.
 ///
 /// # Panics
 ///
-/// If this is not a build script, since Cargo says where the crate is only to those.
+/// If the caller is not a build script: Cargo sets `CARGO_MANIFEST_DIR` only for those.
 pub fn root() -> PathBuf {
     let crate_directory = std::env::var_os("CARGO_MANIFEST_DIR").expect("a build script");
     Path::new(&crate_directory).join(TO_ROOT)
@@ -62,7 +64,7 @@ pub fn c_files(directory: &str) -> Vec<PathBuf> {
 }
 
 /// Lets a file that `build` compiles include all lock files by `#include "lock_files.h"`, as one
-/// translation unit. An operation in a header that several locks include is one operation then.
+/// translation unit. An operation in a header that several locks include then exists once.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! What Rust code has to know about C headers, as the C compiler knows it.
+//! Constants and structure layouts of C headers for Rust code, as the C compiler computes them.
 //!
 //! The C compiler translates a generated file to assembly. Each wanted constant stands there as a
 //! line of text, so nothing has to be run, and cross-compiling works. Linux computes its structure
@@ -26,7 +26,7 @@ pub struct Mirror {
 #[derive(Debug)]
 struct Structure {
     rust: &'static str,
-    /// What the C compiler computes, in the order of [`Structure::assertions`].
+    /// The fields whose layout the C compiler computes, in the order of [`Structure::assertions`].
     fields: Vec<Field>,
 }
 
@@ -37,7 +37,7 @@ struct Field {
 }
 
 impl Mirror {
-    /// A mirror of what these headers declare.
+    /// An empty mirror of these headers. The other methods add constants and structures.
     pub fn of(headers: &[&str]) -> Self {
         let mut source = String::from("#include <stddef.h>\n");
         for header in headers {
@@ -103,7 +103,7 @@ impl Mirror {
     ///
     /// # Panics
     ///
-    /// If the C compiler refuses, or a constant is negative.
+    /// If the C compiler fails, or a constant is negative.
     pub fn write(mut self, compiler: &cc::Build) {
         self.source += "}\n";
         let mut values = emitted(&self.source, compiler).into_iter();
