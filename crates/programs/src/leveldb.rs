@@ -1,4 +1,4 @@
-//! Random reads of Debian's leveldb by a driver of this tree, readrandom.cc.
+//! Random reads from Debian's leveldb library. The driver, readrandom.cc, is part of this tree.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::process::Process;
 use crate::{LoadOutcome, Program, Runner, Size};
 
-/// The library, by Get.
+/// The library, loaded with Get.
 pub struct Leveldb;
 
 /// The driver, which `make programs` builds.
@@ -45,7 +45,7 @@ impl Program for Leveldb {
         runner.check(&driver)?;
         let (figure, results) = printed
             .split_once(" operations a second\n")
-            .with_context(|| format!("readrandom printed something else:\n{printed}"))?;
+            .with_context(|| format!("readrandom printed no figure:\n{printed}"))?;
         Ok(LoadOutcome {
             results: results.to_string(),
             per_second: figure.parse()?,

@@ -1,4 +1,4 @@
-//! Unmodified programs with a load, under a lock of ours or under glibc.
+//! Unmodified programs under load, with a lock of Lockworks or of glibc in their mutexes.
 //!
 //! A program must give the same [`LoadOutcome::results`] under every lock, which tests compare.
 //! Benchmarks compare [`LoadOutcome::per_second`].
@@ -42,10 +42,10 @@ impl Size {
     }
 }
 
-/// What a load came to.
+/// The outcome of a load.
 #[derive(Debug)]
 pub struct LoadOutcome {
-    /// What was done and the state that it left. It is the same under every lock.
+    /// The work done and the state that it left, as text. It is the same under every lock.
     pub results: String,
     /// Operations a second.
     pub per_second: f64,
@@ -53,22 +53,23 @@ pub struct LoadOutcome {
 
 /// A program that can be loaded.
 pub trait Program: Sync {
-    /// Its name in tables.
+    /// The name of the program in tables.
     fn name(&self) -> &'static str;
 
-    /// What counts as an operation.
+    /// The work that counts as one operation.
     fn operation(&self) -> &'static str;
 
-    /// The commands that it needs. Paths are of files that this tree builds.
+    /// The commands that the program and its load need. A path names a file that this tree builds.
     fn needs(&self) -> Vec<PathBuf>;
 
-    /// The numbers of clients or threads to load it with, one after the other.
+    /// The numbers of clients or threads to load the program with, one after the other.
     fn clients(&self, size: Size) -> &'static [usize];
 
-    /// Starts it, loads it and stops it. An error has the end of what the program printed.
+    /// Starts the program, loads it and stops it. An error includes the end of the program's
+    /// output.
     fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<LoadOutcome>;
 
-    /// The commands that it needs and that are not installed.
+    /// The commands of [`Program::needs`] that are not installed.
     fn missing(&self) -> Vec<PathBuf> {
         let mut needs = self.needs();
         needs.retain(|command| which::which(command).is_err());

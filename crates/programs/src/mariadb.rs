@@ -1,4 +1,5 @@
-//! MariaDB under mariadb-slap, whose clients count in the same few rows and add others.
+//! MariaDB under mariadb-slap. Its clients increment counters in the same few rows and add new
+//! rows.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -96,7 +97,7 @@ impl Program for Mariadb {
         let seconds: f64 = load
             .split_once("Average number of seconds to run all queries: ")
             .and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok())
-            .with_context(|| format!("mariadb-slap printed something else:\n{load}"))?;
+            .with_context(|| format!("mariadb-slap printed no average time:\n{load}"))?;
         Ok(LoadOutcome {
             results,
             per_second: f64::from(operations) / seconds,

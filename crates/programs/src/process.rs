@@ -1,4 +1,4 @@
-//! A watched process: its output is kept, and neither it nor its children outlive this process.
+//! A child process whose output is kept. The child and its own children end with this process.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// A process that takes this long hangs.
+/// A process that has not answered or ended after this time counts as hanging.
 const WATCHDOG: Duration = Duration::from_secs(300);
 
 /// The time between two polls for an answer or an end.
@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(10);
 /// How many lines of a failed process's output are shown.
 const SHOWN: usize = 20;
 
-/// A command that the kernel kills when the thread that started it is gone.
+/// A command that the kernel kills when the thread that started it ends.
 pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
@@ -57,12 +57,12 @@ impl Process {
         self.child.id()
     }
 
-    /// Its standard output so far.
+    /// The standard output of the process so far.
     pub fn stdout(&self) -> String {
         self.printed("stdout")
     }
 
-    /// Its standard error so far.
+    /// The standard error of the process so far.
     pub fn stderr(&self) -> String {
         self.printed("stderr")
     }
@@ -89,7 +89,8 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until the process ends and returns its standard output. Fails if it fails.
+    /// Waits until the process ends and returns its standard output. An error if the process
+    /// failed.
     pub fn finish(&mut self) -> Result<String> {
         let status = self.wait()?;
         ensure!(
@@ -101,7 +102,7 @@ impl Process {
         Ok(self.stdout())
     }
 
-    /// Asks the process to end and waits until it has. Fails if it fails.
+    /// Asks the process to end and waits until it has ended. An error if the process failed.
     pub fn terminate(&mut self) -> Result<()> {
         killpg(self.group(), Signal::SIGTERM)?;
         self.finish().map(drop)
@@ -148,7 +149,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a command to its end and returns its standard output. Fails if it fails.
+/// Runs a command to its end and returns its standard output. An error if the command failed.
 pub fn output(name: &str, command: &mut Command) -> Result<String> {
     Process::start(name, command)?.finish()
 }

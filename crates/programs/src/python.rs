@@ -10,11 +10,12 @@ use crate::{LoadOutcome, Program, Runner, Size};
 /// Debian's interpreter, with the part of its test suite that Debian ships.
 pub struct Python;
 
-/// Runs the tests, after it has asked the library which lock serves: tests read everything that is
-/// printed on standard error, so the library must not say it there.
+/// Asks the preload library which lock serves the process, then runs the tests.
 ///
-/// Some tests interrupt themselves. A shell has its background processes ignore that, so the handler is
-/// set again.
+/// The library must not name the lock on standard error, because tests read everything there.
+///
+/// Some tests send SIGINT to themselves. A shell starts background processes with SIGINT ignored,
+/// so the script sets Python's handler again.
 const SCRIPT: &str = "\
 import ctypes, runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -65,7 +66,7 @@ impl Program for Python {
     }
 }
 
-/// The outcome by the summary of each file: `Ran 24 tests in 0.693s`, an empty line, `OK (skipped=1)`.
+/// The outcome from the summary of each file: `Ran 24 tests in 0.693s`, an empty line, `OK (skipped=1)`.
 fn outcome(printed: &str) -> Result<LoadOutcome> {
     let (mut results, mut all, mut seconds) = (String::new(), 0.0, 0.0);
     for summary in printed.split("\nRan ").skip(1) {
@@ -73,7 +74,7 @@ fn outcome(printed: &str) -> Result<LoadOutcome> {
         let (tests, time) = lines
             .next()
             .and_then(|line| line.split_once(" tests in "))
-            .context("python3 -m test printed another summary")?;
+            .context("python3 -m test printed a summary without the number of tests")?;
         let verdict = lines.nth(1).unwrap_or_default();
         results += &format!("{tests} tests: {verdict}\n");
         all += tests.parse::<f64>()?;

@@ -10,7 +10,7 @@ use crate::{LoadOutcome, Program, Runner, Size};
 /// The server, loaded with set, get, incr and lpush.
 pub struct Redis;
 
-/// The sum of the keys that the load counts in.
+/// A script for the sum of the counters that the load increments.
 const SUM: &str = "local sum = 0
 for _, key in ipairs(redis.call('keys', 'counter:*')) do sum = sum + redis.call('get', key) end
 return sum";
@@ -74,8 +74,9 @@ impl Program for Redis {
         server.terminate()?;
         Ok(LoadOutcome {
             results,
-            per_second: per_second(&load)
-                .with_context(|| format!("redis-benchmark printed something else:\n{load}"))?,
+            per_second: per_second(&load).with_context(|| {
+                format!("redis-benchmark printed a line without a rate:\n{load}")
+            })?,
         })
     }
 }
@@ -93,7 +94,8 @@ fn value<'a>(statistics: &'a str, key: &str) -> Result<&'a str> {
         .with_context(|| format!("redis has no {key}"))
 }
 
-/// Has a child of the server save the data. A fork has only one of the server's threads.
+/// Makes a forked child of the server save the data. The child has only one of the server's
+/// threads.
 fn saved_by_a_child(server: &mut Process, socket: &Path) -> Result<String> {
     ask(socket, &["bgsave"])?;
     let mut state = String::new();
@@ -105,8 +107,8 @@ fn saved_by_a_child(server: &mut Process, socket: &Path) -> Result<String> {
     Ok(format!("saved {status}\n"))
 }
 
-/// The rate of all tests together. Each has a line `"name","rate",...` and as many operations as the
-/// others.
+/// The rate of all tests together. Each test has a line `"name","rate",...`, and all tests make the
+/// same number of operations.
 fn per_second(load: &str) -> Option<f64> {
     let rates = load.lines().skip(1).map(|line| {
         let rate = line.split(',').nth(1)?.trim_matches('"');

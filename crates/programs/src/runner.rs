@@ -1,4 +1,4 @@
-//! The lock that a program runs under, and the proof that it does.
+//! Runs a program under a lock, and verifies that this lock served it.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::process::{self, Process};
 pub struct Runner<'a> {
     /// The `lockworks` command.
     pub lockworks: &'a Path,
-    /// The lock of ours. None: glibc's own.
+    /// The lock of Lockworks. None: glibc's own.
     pub lock: Option<&'a str>,
 }
 
@@ -23,7 +23,8 @@ impl Runner<'_> {
         self.lock.unwrap_or("glibc")
     }
 
-    /// A command that runs the program under the lock and says so on standard error.
+    /// A command that runs the program under the lock. The preload library names the lock on
+    /// standard error.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = match self.lock {
             None => process::command(program),

@@ -38,8 +38,9 @@ impl Program for StressNg {
     }
 }
 
-/// Runs one stressor for a time and returns its operations a second. A number of operations would not
-/// do: an instance that starts after the others have made them all reports a failure.
+/// Runs one stressor for a time and returns its operations a second. A limit on the number of
+/// operations would not work: an instance that starts after the others have reached it reports a
+/// failure.
 fn stress(
     runner: &Runner,
     stressor: &str,
