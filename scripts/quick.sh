@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# quick.sh [LOCK]: say within minutes whether a change is sound: of the lock LOCK, or without an
-# argument of all files that differ from what is upstream, or from the commit before if none do.
+# quick.sh [LOCK]: test a change within minutes. With an argument, test the lock LOCK. Without one,
+# test all files that differ from upstream; if none do, the files of the last commit.
 # `make test` tests everything.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,8 +13,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failures=()
 
-# step NAME COMMAND...: run it and say how long it took; show its output if it fails. A check that
-# ends at its limit of time (3) has found nothing.
+# step NAME COMMAND...: run the command and print how long it took; show its output if it fails.
+# Exit status 3 is no failure: a check ended at its time limit and found nothing until then.
 step() {
 	local name=$1 status=0 verdict start=$EPOCHREALTIME
 	shift
@@ -53,7 +53,7 @@ described() {
 	nm "$1" | sed -n 's/^[0-9a-f]* [DR] lw_\(.*\)_type$/\1/p'
 }
 
-# The locks that a changed file is compiled into, by what the compiler has noted.
+# The locks that a changed file is compiled into, by the dependency files of the compiler.
 locks_of() {
 	local file object
 	for object in build/locks/*.o; do
@@ -66,7 +66,7 @@ locks_of() {
 	done | sort -u
 }
 
-# What each tool says of a lock. Each is asked, even if one before it has found a mistake.
+# Runs each tool on a lock. A failure does not keep the tools after it from running.
 try_lock() {
 	local lock=$1 seconds=$2
 	if [[ $lock == busted ]]; then
@@ -117,7 +117,7 @@ fi
 for crate in "${crates[@]}"; do
 	package=lockworks-$crate
 	[[ $crate != lockworks ]] || package=lockworks
-	# The tests of these crates beside their unit tests take minutes.
+	# The integration tests of these crates take minutes, so only their unit tests run.
 	case $crate in
 	check | cli | kernel | sim) tests=(--lib) ;;
 	*) tests=() ;;
@@ -134,7 +134,7 @@ if [[ $only ]] || ((${#c[@]})); then
 			mapfile -t locks < <(locks_of "${c[@]}")
 		fi
 		for lock in "${locks[@]}"; do
-			# 40 seconds of checks for all of them, but enough to find what is found soon
+			# All checks together take about 40 seconds, each at least one. Most mistakes show early.
 			seconds=$((40 / ${#locks[@]} / 4))
 			try_lock "$lock" $((seconds > 1 ? seconds : 1))
 		done
