@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("UTF-8")
 }
 
-/// What a command printed that ended with this status.
+/// Runs a command that must end with this status; returns its output.
 #[track_caller]
 fn json(args: &[&str], status: i32) -> Value {
     let output = output(&[args, &["--json"]].concat());
@@ -183,7 +183,7 @@ fn a_quick_check_runs_the_configurations_of_the_lock() {
     assert!(of("busted").count() > 2);
     assert!(of("busted").all(|check| check["violations"] == 1));
 
-    // What is not complete because of the limit of states is no failure.
+    // A check that ends at the limit of states is no failure.
     let hq = json(&["--quick", "--lock", "hq"], 0);
     let is_cut = |check: &Value| check["complete"] == false;
     assert!(hq.as_array().unwrap().iter().any(is_cut));

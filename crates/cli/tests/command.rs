@@ -1,4 +1,5 @@
-//! The command from outside: exit status, the one line of an error, what is written where.
+//! The command from outside: its exit status, the one line of an error, and where results are
+//! written.
 
 mod support;
 
@@ -11,7 +12,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use support::{assert_fits_terminals, assert_refused, json, lockworks, on_terminal, output, text};
 
-/// A torture that is over soon.
+/// Runs a short torture.
 fn torture(more: &[&str]) -> Output {
     let brief = ["torture", "--seconds", "0.05", "--rounds", "1"];
     output(&[&brief, more].concat())
@@ -32,7 +33,8 @@ fn unknown_locks_have_a_nearest_one() {
     }
 }
 
-/// What is wrong with the value, what is allowed and what to type, in words that are not clap's.
+/// A message says what is wrong with the value, what is allowed and what to type, in words of its
+/// own, not of clap.
 #[test]
 fn bad_options_are_refused() {
     let rounds = "--rounds cannot be '0': give a whole number from 1 to 1000";
@@ -266,7 +268,7 @@ fn json_has_it_all() {
     assert_eq!(rows[1]["events"], serde_json::json!({}));
 }
 
-/// Peers are tortured as the library's locks are, each named once however it was called.
+/// Peers are tortured as the library's locks are. Two names of the same peer are one row.
 #[test]
 fn peers_and_ratios() {
     let peers = ["pthread", "pthread_mutex", "parking_lot", "spin"];
@@ -382,7 +384,7 @@ fn a_topology_by_hand_has_two_nodes() {
         let row = &results["rows"][0];
         row["local_handoffs"] != 0 && row["remote_handoffs"] != 0
     };
-    // On a busy machine, half a second may pass with hardly any.
+    // On a busy machine, half a second may pass with hardly any hand-offs.
     assert!((0..10).any(|_| both_kinds_of_handoff()));
 }
 
@@ -431,7 +433,7 @@ fn hq_tells_of_its_queues() {
         assert!(longest <= local, "{longest} of {local}");
         entered > 0 && taken > 0 && longest > 0
     };
-    // On a busy machine, nobody may queue for a while.
+    // On a busy machine, a while may pass in which no waiter queues.
     assert!((0..10).any(|_| queued_by_node()));
 
     let told = || {

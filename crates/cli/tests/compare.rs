@@ -25,7 +25,7 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// A script that prints a figure for each lock of ours that `figures` has a case for, else 1000.
+/// A script that prints the figure that `figures` has for the lock, or 1000 for all other locks.
 fn prints(figures: &str) -> String {
     format!(
         "case $LD_PRELOAD in *liblockworks-preload.so) lock=$LOCKWORKS_LOCK;; *) lock=glibc;; esac
@@ -86,8 +86,8 @@ fn what_may_be_noise_is_no_difference() {
 
 #[test]
 fn time_on_cpus_is_counted_for_the_run_alone() {
-    // glibc's run comes first. If the other's time had glibc's in it, it would be longer, however busy
-    // the machine is.
+    // glibc's run comes first. If the lock's time included glibc's, it would be the longer of the
+    // two, however busy the machine is.
     let spin = "import os, time\n\
                 least = 0.3 if 'LOCKWORKS_LOCK' in os.environ else 1.5\n\
                 while time.process_time() < least: pass";

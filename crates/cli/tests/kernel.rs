@@ -134,8 +134,8 @@ fn conformance(lock: &str, args: &[&str], status: i32) -> String {
     let deepest = format!("{lock}: {contexts} contexts nested at most");
     let run = || printed(&[&["run"], args, &["--", &command]].concat(), status);
     let mut printed = run();
-    // The contexts of a CPU meet by chance, in most runs. That they meet in none of ten means that
-    // something keeps them from it.
+    // The contexts of a CPU interrupt each other by chance, in most runs. If they do so in none of
+    // ten runs, something prevents it.
     for _ in 1..10 {
         if args.contains(&"--cpus") || printed.contains(&deepest) {
             break;

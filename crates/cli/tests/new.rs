@@ -1,4 +1,4 @@
-//! `lockworks new`: what it writes into a checkout, and what it refuses.
+//! `lockworks new`: the files that it writes into a checkout, and the names that it refuses.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,7 +58,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("UTF-8")
 }
 
-/// In every world that compiles on its own, without a warning.
+/// Asserts that the lock compiles without a warning in every world that compiles on its own.
 fn compiles(root: &Path, name: &str) {
     for world in ["worlds/user", "worlds/sim", "worlds/check"] {
         let done = Command::new("cc")

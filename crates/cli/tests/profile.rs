@@ -164,7 +164,7 @@ fn profile(args: &[&str]) -> Command {
     support::lockworks(&[&["profile"], args].concat())
 }
 
-/// Runs the program and gives what was seen of it.
+/// Profiles the program, and returns the report.
 fn json(mut command: Command, status: i32) -> Value {
     let Output { stdout, stderr, .. } = {
         let output = command.output().expect("the command runs");
@@ -211,7 +211,7 @@ fn the_hot_place_is_first_and_all_is_counted() {
     assert_eq!(number(hot, "threads"), 4);
     assert_eq!(number(hot, "acquisitions"), 800);
     let contended = number(hot, "contended");
-    // Four had to wait for hold(). Whether others had to depends on when they ran.
+    // Four threads had to wait for hold(). Whether other threads had to depends on when they ran.
     assert!((4..=800).contains(&contended), "{contended}");
     let (waited, held) = (number(hot, "waited_ns"), number(hot, "held_ns"));
     assert!(held >= 800 * 100_000, "{held}");

@@ -18,7 +18,7 @@ static CPUS: Mutex<()> = Mutex::new(());
 /// The bytes of a pthread mutex in which the lock must fit.
 const ROOM: usize = 4;
 
-/// The locks that fit into a mutex and whose waiters sleep.
+/// The locks that fit into a mutex and whose waiters park.
 fn locks() -> impl Iterator<Item = &'static str> {
     let all = lockworks::lock_types().iter().copied();
     let suits = |lock: &&LockType| {

@@ -1,5 +1,5 @@
-//! Every lock that programs can call is there for all of them: in C, C++ and Rust, exported,
-//! documented, and with mutants.
+//! Tests that every public lock is complete: callable from C, C++ and Rust, exported, documented,
+//! and with mutants.
 //!
 //! Programs can call a lock if lockworks.h declares its functions. All other locks of locks_list.h
 //! are experimental, and need none of this.
@@ -14,7 +14,8 @@ use lockworks::LockType;
 use lockworks_check::mutants::Mutants;
 use regex::Regex;
 
-/// Mutexes that Linux had, of 32 bytes. They are compared with others, and only C programs call them.
+/// Mutexes of earlier Linux versions, of 32 bytes. They exist for comparisons, and only C programs
+/// call them.
 const ONLY_IN_C: [&str; 2] = ["mutex37", "mutex310"];
 
 fn root() -> PathBuf {
@@ -55,7 +56,7 @@ fn compile(compiler: &str, language: &str, options: &[&str], source: &str) -> Op
         .then(|| String::from_utf8(done.stdout).expect("source is UTF-8"))
 }
 
-/// What lockworks.h comes to: declarations and macros.
+/// The declarations and macros of lockworks.h, preprocessed.
 fn public_header() -> String {
     compile(
         "cc",
@@ -81,7 +82,7 @@ fn public<'a>(
         .filter(move |lock| declared.contains(lock.name()))
 }
 
-/// What the header exports for a lock, beside inline functions.
+/// The functions of a lock that the header exports; inline functions are not among them.
 fn exported<'a>(header: &'a str, lock: &str) -> BTreeSet<&'a str> {
     let pattern = format!(r#"visibility\("default"\)\)\)[^;{{}}()=]*\b(lw_{lock}_\w+) ?\("#);
     Regex::new(&pattern)

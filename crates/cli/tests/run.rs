@@ -17,7 +17,8 @@ fn output(mut command: Command) -> Output {
     command.output().expect("the command runs")
 }
 
-/// The command must end with this status and one line with these words, and start nothing.
+/// Asserts that the command ends with this status, prints one line that has these words, and starts
+/// nothing.
 #[track_caller]
 fn assert_refused(args: &[&str], status: i32, words: &[&str]) {
     assert_command_refused(run(args), status, words);

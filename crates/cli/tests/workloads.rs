@@ -1,4 +1,4 @@
-//! `lockworks sim` with workload files: the list, the example, files of one's own.
+//! `lockworks sim` with workload files: the list, the example, files of the user.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The command as tests start it: in an environment of their own, and on a terminal if need be.
+//! Starts the command for tests, without settings from the environment, on a terminal if needed.
 
 // Every test binary compiles this module and uses a part of it.
 #![allow(dead_code)]
@@ -27,7 +27,7 @@ pub fn lockworks(args: &[&str]) -> Command {
     command
 }
 
-/// What the command prints and how it ends.
+/// Runs the command; returns its output and exit status.
 pub fn output(args: &[&str]) -> Output {
     lockworks(args).output().expect("the command runs")
 }
@@ -68,7 +68,7 @@ pub fn two_cpus() -> Option<[usize; 2]> {
     Some([cpus.next()?, cpus.next()?])
 }
 
-/// What the command prints to a terminal of this width.
+/// The output of the command on a terminal of this width.
 pub fn on_terminal(mut command: Command, columns: u16) -> String {
     let size = Winsize {
         ws_row: 25,
@@ -80,7 +80,7 @@ pub fn on_terminal(mut command: Command, columns: u16) -> String {
     command.env("NO_COLOR", "1");
     command.stdin(Stdio::null()).stdout(terminal.slave);
     let mut child = command.spawn().expect("the command runs");
-    // The other end closes with the last process that has it.
+    // The terminal closes with the last process that has it open.
     drop(command);
     let mut printed = Vec::new();
     match File::from(terminal.master).read_to_end(&mut printed) {
