@@ -1,4 +1,4 @@
-//! The runs of all contestants, and what they say of each.
+//! The runs of all contestants, and the summary of each contestant.
 
 use super::report::{ComparisonReport, ContestantSummary};
 use super::runs::{Contestant, Failure, Measure, ProgramRun, RunOutcome};
@@ -19,7 +19,7 @@ pub struct Comparison {
 pub struct ContestantRuns {
     /// The contestant.
     pub contestant: Contestant,
-    /// Its failed run, after which it has no more.
+    /// The failed run of the contestant, which was its last run.
     pub failure: Option<Failure>,
     /// The runs that count, in the order of rounds.
     runs: Vec<ProgramRun>,

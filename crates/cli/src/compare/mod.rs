@@ -1,4 +1,4 @@
-//! `lockworks compare`: a program under glibc's locks and under several of ours, in turns.
+//! `lockworks compare`: runs a program in turns with glibc's locks and several locks of Lockworks.
 
 mod comparison;
 mod report;
@@ -51,7 +51,7 @@ pub struct CompareArgs {
     #[arg(long, requires = "metric")]
     lower_is_better: bool,
 
-    /// Give JSON rather than a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 

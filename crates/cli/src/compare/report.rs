@@ -33,14 +33,14 @@ pub struct ComparisonReport<'a> {
     pub verdict: String,
 }
 
-/// The figures of a contestant's runs. Figures are none where it has no run that counts.
+/// The figures of a contestant's runs. They are none if the contestant has no run that counts.
 #[derive(Serialize)]
 pub struct ContestantSummary<'a> {
     /// The name of the lock, or glibc.
     pub lock: &'static str,
     /// The value that is compared.
     pub value: Option<Range>,
-    /// The value by glibc's.
+    /// The value divided by glibc's.
     pub ratio: Option<Ratio>,
     /// The meaning of that ratio.
     pub beside_glibc: Option<Beside>,
@@ -57,7 +57,7 @@ pub struct ContestantSummary<'a> {
 }
 
 impl ComparisonReport<'_> {
-    /// The table, and what it says in words.
+    /// The table, and the result in a sentence.
     pub fn table(&self) -> String {
         let mut table = Table::new(&[
             "lock",

@@ -1,4 +1,4 @@
-//! One run of the program, and what it cost.
+//! One run of the program, with its times and context switches.
 
 use std::fmt;
 use std::fs::File;
@@ -23,12 +23,12 @@ use crate::program::Program;
 pub enum Contestant {
     /// glibc's own locks.
     Glibc,
-    /// A lock of ours in its mutexes.
+    /// A lock of Lockworks in the program's mutexes.
     Lock(&'static LockType),
 }
 
 impl Contestant {
-    /// Its name in tables.
+    /// The contestant's name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Glibc => "glibc",
@@ -63,7 +63,7 @@ impl Measure {
     }
 }
 
-/// A run that ended with status 0, and what it cost.
+/// A run that ended with status 0, with its times and context switches.
 #[derive(Serialize)]
 pub struct ProgramRun {
     /// The value that is compared.
@@ -98,7 +98,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The error if this was a run with glibc's locks: there is nothing to compare with.
+    /// The error for a failed run with glibc's locks: the other locks then have nothing to be
+    /// compared with.
     pub fn under_glibc(&self) -> anyhow::Error {
         anyhow!("the program fails without a lock of ours too: {self}")
     }

@@ -8,12 +8,12 @@ use crate::statistics::{median, sorted};
 /// The confidence in all statements of one table together.
 const CONFIDENCE: f64 = 0.95;
 
-/// The values of one contestant by those of another, in the same rounds.
+/// The values of one contestant divided by those of another in the same rounds.
 #[derive(Clone, Copy, Serialize)]
 pub struct Ratio {
     /// The median of the rounds' ratios.
     pub median: f64,
-    /// The interval that has the true median in it. None: the rounds are too few.
+    /// The interval that contains the true median. None: the rounds are too few.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -21,9 +21,9 @@ pub struct Ratio {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Beside {
-    /// It is better.
+    /// The first contestant is better.
     Better,
-    /// It is worse.
+    /// The first contestant is worse.
     Worse,
     /// They do not differ beyond the noise.
     Level,
@@ -32,7 +32,8 @@ pub enum Beside {
 }
 
 impl Ratio {
-    /// The ratio of `values` to others, round by round. None: there are no rounds.
+    /// The ratio of `values` to the values of another contestant, round by round. None: there are
+    /// no rounds.
     ///
     /// `comparisons` is the number of ratios in the table: among more ratios, one is far off by chance
     /// more often, so the interval is wider.

@@ -1,4 +1,4 @@
-//! Advice by plain rules on what would help a program, with the figures behind it.
+//! Advice on what would help a program, by a few rules, with the figures that it is based on.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::figures::nanoseconds;
 /// The least waiting for mutexes that is worth advice, as a share of one thread's time.
 const WORTHWHILE: f64 = 0.01;
 
-/// A critical section beside which the choice of a lock does not matter: far longer than parking and
-/// waking a thread.
+/// Hold time from which the choice of a lock does not matter: far longer than parking and waking a
+/// thread takes.
 const LONG: Duration = Duration::from_micros(100);
 
-/// The least share of hand-offs from other nodes that is worth avoiding.
+/// The least share of hand-offs from other NUMA nodes that is worth avoiding.
 const REMOTE: f64 = 0.1;
 
 /// Advice, and its reason.
@@ -36,7 +36,7 @@ pub enum Rule {
     NotContended,
     /// The critical sections are long: shorten them.
     LongHolds,
-    /// Hand-offs cross nodes: try a NUMA-aware lock.
+    /// Hand-offs cross NUMA nodes: try a NUMA-aware lock.
     Remote,
     /// Critical sections are short and contended: try a lock that is fast when contended.
     Contended,

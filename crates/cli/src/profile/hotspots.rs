@@ -1,4 +1,4 @@
-//! Where mutexes were waited for: by place in the code, and by mutex.
+//! The places in the code and the mutexes for which threads waited, the hottest first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,8 @@ pub struct Hotspot {
     pub places: Vec<Place>,
     /// The process and the address of each mutex.
     pub mutexes: Vec<(u64, u64)>,
-    /// The number of threads that locked it. At least that many, if a process has more than 255.
+    /// The number of threads that locked the mutexes. It is a lower bound if a process has more
+    /// than 255 threads.
     pub threads: u64,
     /// The counts.
     #[serde(flatten)]
@@ -23,7 +24,7 @@ pub struct Hotspot {
 }
 
 impl Hotspot {
-    /// The share of its acquisitions that were contended.
+    /// The share of the acquisitions that were contended.
     pub fn contended_share(&self) -> f64 {
         self.counts.contended as f64 / self.counts.acquisitions.max(1) as f64
     }
@@ -60,7 +61,7 @@ fn heat(counts: &Counts) -> impl Ord + use<> {
     Reverse((counts.waited_ns, counts.acquisitions))
 }
 
-/// The sightings with the same key together, the hottest first.
+/// Sums up the sightings with the same key. The hottest key comes first.
 pub fn hotspots<K: Ord>(sightings: &[Sighting], key: impl Fn(&Sighting) -> K) -> Vec<Hotspot> {
     let mut groups: BTreeMap<K, Vec<&Sighting>> = BTreeMap::new();
     for sighting in sightings {

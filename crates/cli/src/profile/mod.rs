@@ -36,7 +36,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     top: u32,
 
-    /// Give JSON rather than tables
+    /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
 
@@ -93,7 +93,8 @@ const NEAR: &str = "LOCKWORKS_NEAR";
 /// A directory in memory, so that writing needs no disk.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The bytes that must be free there. A process takes 19 MB at most, and usually a few pages.
+/// The bytes that must be free in [`SHARED_MEMORY`]. A record takes 19 MB at most, and usually a
+/// few pages.
 const ROOM: u64 = 512 << 20;
 
 /// Runs the command.
@@ -125,8 +126,8 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     Ok(exit_code(status))
 }
 
-/// A directory for the records. Processes that run out of room there are killed (SIGBUS), and
-/// containers often have little room in memory.
+/// Makes a directory for the records, in memory if there is enough room. A process that runs out of
+/// room is killed (SIGBUS), and containers often have little room in memory.
 fn directory() -> std::io::Result<TempDir> {
     let free = |at: Statvfs| at.blocks_available() * at.fragment_size();
     match statvfs(SHARED_MEMORY) {
@@ -142,7 +143,7 @@ fn wait(mut child: Child) -> Result<ExitStatus> {
     let pass_on = !std::io::stdin().is_terminal();
     interruption::before_exit(move || {
         if pass_on {
-            // It may have ended already.
+            // The program may have ended already.
             let _ = kill(program, Signal::SIGTERM);
         }
         loop {

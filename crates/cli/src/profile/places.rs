@@ -65,7 +65,7 @@ impl Places {
 }
 
 impl Symbols {
-    /// Reads the symbols of a file. None: it is gone, or has none.
+    /// Reads the symbols of a file. None: the file is gone, or has no symbols.
     fn read(path: &Path) -> Option<Self> {
         let data = ReadCache::new(File::open(path).ok()?);
         let file = object::File::parse(&data).ok()?;
@@ -92,7 +92,8 @@ impl Symbols {
         Some((function.or_else(symbol), line))
     }
 
-    /// The innermost function inlined there, without those of the C++ library that wrap mutexes.
+    /// The innermost function inlined at this address. Functions of the C++ library that wrap
+    /// mutexes do not count.
     fn frame(&self, address: u64) -> Option<(Option<String>, Option<String>)> {
         let mut frames = self.loader.find_frames(address).ok()?;
         let mut found = None;

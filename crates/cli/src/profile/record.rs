@@ -18,7 +18,7 @@ pub struct Record {
     pub pid: u64,
     /// The number of threads that have locked a mutex.
     pub threads: u64,
-    /// The number of NUMA nodes, or of whatever stands for them.
+    /// The number of NUMA nodes, or of last-level caches if `LOCKWORKS_NEAR` says so.
     pub nodes: u64,
     /// Acquisitions that had no room in the record.
     pub lost: u64,
@@ -51,28 +51,28 @@ pub struct Site {
     pub threads: [u64; 4],
 }
 
-/// What is counted of a mutex at a place. The sum of two has the longer of their longest times.
+/// The counts of a mutex at a place. In a sum of counts, the longest time is the longer of the two.
 #[derive(Clone, Copy, Default, serde::Serialize)]
 pub struct Counts {
-    /// How often it was locked.
+    /// How often the mutex was locked.
     pub acquisitions: u64,
-    /// How often another thread held it then.
+    /// How often another thread held the mutex at that moment.
     pub contended: u64,
-    /// How often it was locked again after a wait for a condition.
+    /// How often the mutex was locked again after a wait for a condition.
     pub after_condition: u64,
-    /// The time of contended acquisitions, in nanoseconds.
+    /// The wait time of contended acquisitions, in nanoseconds.
     pub waited_ns: u64,
-    /// The longest of these times.
+    /// The longest wait time, in nanoseconds.
     pub waited_max_ns: u64,
-    /// The time from getting it to releasing it, in nanoseconds.
+    /// The hold time of all acquisitions, in nanoseconds.
     pub held_ns: u64,
-    /// The longest of these times.
+    /// The longest hold time, in nanoseconds.
     pub held_max_ns: u64,
-    /// How often the same thread had it before.
+    /// How often the last holder was the same thread.
     pub from_same_thread: u64,
-    /// How often another thread on the same node had it before.
+    /// How often the last holder was another thread on the same NUMA node.
     pub from_same_node: u64,
-    /// How often a thread on another node had it before.
+    /// How often the last holder was a thread on another NUMA node.
     pub from_other_node: u64,
 }
 

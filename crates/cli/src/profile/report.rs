@@ -1,4 +1,4 @@
-//! What a profile says of all processes together, for people and as JSON.
+//! The report on the profiles of all processes together, for people and as JSON.
 
 use std::ffi::OsString;
 use std::time::Duration;

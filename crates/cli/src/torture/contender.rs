@@ -21,9 +21,9 @@ impl PartialEq for Contender {
     }
 }
 
-/// Other names of locks.
+/// Other names of locks, each with the lock's own name.
 const ALIASES: [(&str, &str); 1] = [("pthread", "pthread_mutex")];
-/// The peers that every program has anyway.
+/// The peers that every program has from its C library.
 const USUAL_PEERS: [&str; 2] = ["pthread_mutex", "pthread_spin"];
 
 impl Contender {
@@ -81,10 +81,10 @@ impl Contender {
 
 /// Mutual exclusion between threads, as the library's [`RawLock`] has it.
 pub trait Exclusion: Sync {
-    /// What a thread lends to the lock from locking to unlocking.
+    /// The queue node that a thread lends to the lock from locking to unlocking.
     type Node;
 
-    /// A node for this lock.
+    /// A queue node for this lock.
     fn node(&self) -> Self::Node;
 
     /// Acquires the lock.
@@ -94,7 +94,7 @@ pub trait Exclusion: Sync {
     ///
     /// # Safety
     ///
-    /// This thread holds the lock, and acquired it with this `node`.
+    /// The calling thread holds the lock, and acquired it with this `node`.
     unsafe fn unlock(&self, node: &mut Self::Node);
 }
 

@@ -36,7 +36,7 @@ impl Host {
 #[derive(Clone, Copy, Debug, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Pin {
-    /// One node after the other, as threads come
+    /// Fill one NUMA node after the other
     Compact,
     /// Threads take turns over the nodes
     Spread,
@@ -95,7 +95,7 @@ pub fn steal_ticks() -> Option<u64> {
     total.split_whitespace().nth(8)?.parse().ok()
 }
 
-/// What the scheduler has withheld from threads. None: the system does not say.
+/// CPU time that the scheduler has withheld from threads. None: the system does not report it.
 #[derive(Clone, Copy, Debug)]
 pub struct Withheld {
     /// How often threads were preempted.
@@ -107,7 +107,7 @@ pub struct Withheld {
 }
 
 impl Withheld {
-    /// What is withheld from this thread while it does this work.
+    /// Does this work, and measures the CPU time withheld from this thread meanwhile.
     pub fn during<T>(work: impl FnOnce() -> T) -> (T, Self) {
         let (switches, wait, start) = (involuntary_switches(), runqueue_wait_ns(), Instant::now());
         let done = work();

@@ -39,8 +39,8 @@ pub struct TortureArgs {
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
-    /// The lock that ratios are to, which is tortured too [default: pthread_mutex if it is named, else
-    /// the first]
+    /// The lock to divide the others' figures by; it is tortured too [default: pthread_mutex if it
+    /// is named, else the first lock]
     #[arg(long, value_name = "LOCK")]
     reference: Option<String>,
 
@@ -56,7 +56,7 @@ pub struct TortureArgs {
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// What the threads do
+    /// The work of the threads
     #[arg(short, long, value_name = "WHAT", default_value = "plain")]
     preset: Preset,
 
@@ -88,7 +88,7 @@ pub struct TortureArgs {
     #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
     tune: Vec<Setting>,
 
-    /// Give JSON rather than a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 

@@ -13,12 +13,12 @@ use super::round;
 use super::workload::Workload;
 use crate::turns::turns;
 
-/// What to measure.
+/// The measurements to make.
 #[derive(Clone, Debug)]
 pub struct TorturePlan {
     /// The locks.
     pub contenders: Vec<Contender>,
-    /// The lock among them that ratios are to.
+    /// The lock among the contenders that ratios are relative to.
     pub reference: Contender,
     /// The numbers of threads that each lock is measured with.
     pub threads: Vec<usize>,
@@ -26,7 +26,7 @@ pub struct TorturePlan {
     pub duration: Duration,
     /// How often each lock is measured with each number of threads.
     pub rounds: usize,
-    /// What the threads do.
+    /// The work of the threads.
     pub workload: Workload,
     /// How threads are bound to CPUs.
     pub pin: Pin,

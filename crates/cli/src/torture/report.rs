@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::terminal;
 use crate::waiters::{halting, node_queues};
 
-/// A table of all rows, with what to know when reading it.
+/// A table of all rows, with notes on how to read it.
 pub fn table(results: &TortureResults) -> String {
     let machine = &results.machine;
     let mut text = terminal::prose(&format!(

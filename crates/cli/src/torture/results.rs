@@ -17,9 +17,9 @@ use crate::statistics::{Range, median, sorted};
 /// The results, as JSON has them.
 #[derive(Clone, Debug, Serialize)]
 pub struct TortureResults {
-    /// The machine that it ran on.
+    /// The machine that the torture ran on.
     pub machine: Host,
-    /// What the threads did.
+    /// The work of the threads.
     pub preset: Preset,
     /// Nanoseconds of work with the lock held.
     pub critical_ns: u64,
@@ -33,7 +33,7 @@ pub struct TortureResults {
     pub seconds: f64,
     /// The number of rounds.
     pub rounds: usize,
-    /// The lock that ratios are to.
+    /// The lock that ratios are relative to.
     pub reference: &'static str,
     /// Warnings about the machine or the measurement.
     pub warnings: Vec<String>,
@@ -59,16 +59,16 @@ pub struct TortureRow {
     pub lock: &'static str,
     /// The number of threads.
     pub threads: usize,
-    /// The median of the rounds.
+    /// The operations of all threads in a second, median of the rounds.
     pub operations_per_second: f64,
-    /// The slowest round.
+    /// The operations a second in the slowest round.
     pub operations_per_second_min: f64,
-    /// The fastest round.
+    /// The operations a second in the fastest round.
     pub operations_per_second_max: f64,
-    /// The operations a second by those of the reference with as many threads, round by round. None:
-    /// the reference did nothing.
+    /// The operations a second, divided by those of the reference with as many threads in the same
+    /// round. None: the reference did nothing.
     pub ratio: Option<Range>,
-    /// The median of the rounds. None: nothing was done in any of them.
+    /// The fairness factor, median of the rounds. None: no round completed an operation.
     pub fairness: Option<f64>,
     /// The operations completed.
     pub operations: u64,
@@ -76,7 +76,7 @@ pub struct TortureRow {
     pub latency_ns: Option<Latency>,
     /// The number of timed acquisitions.
     pub latency_samples: u64,
-    /// The 99.9th percentile by that of the reference, round by round.
+    /// The 99.9th percentile, divided by that of the reference in the same round.
     pub p999_ratio: Option<Range>,
     /// Hand-offs between threads of one node.
     pub local_handoffs: u64,
@@ -84,7 +84,7 @@ pub struct TortureRow {
     pub remote_handoffs: u64,
     /// Acquisitions by the thread that had held the lock before.
     pub reacquisitions: u64,
-    /// What the lock itself counted. Empty: it is a peer.
+    /// The events that the lock counted. Empty: the lock is a peer.
     pub events: BTreeMap<&'static str, u64>,
     /// Failures of mutual exclusion.
     pub violations: u64,
@@ -92,11 +92,11 @@ pub struct TortureRow {
     pub involuntary_switches: Option<u64>,
     /// Nanoseconds in which threads could run but had no CPU.
     pub runqueue_wait_ns: Option<u64>,
-    /// That time, as a share of the threads' time.
+    /// `runqueue_wait_ns` as a share of the time of all threads.
     pub runqueue_wait_share: Option<f64>,
     /// Clock ticks that the hypervisor gave to other guests.
     pub steal_ticks: Option<u64>,
-    /// RoundFigures by round, what medians are taken of.
+    /// The figures of each round, of which medians are taken.
     pub by_round: Vec<RoundFigures>,
 }
 
@@ -109,16 +109,17 @@ pub struct RoundFigures {
     pub latency_ns: Option<Latency>,
 }
 
-/// Percentiles of the time from asking for the lock to having it.
+/// Percentiles of the wait time, in nanoseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
-    /// Half were faster. Percentiles of several rounds are their median.
+    /// Half of the waits were shorter. Over several rounds, each percentile is the median of
+    /// theirs.
     pub p50: u64,
-    /// 1 % were slower.
+    /// 1 % of the waits were longer.
     pub p99: u64,
-    /// 0.1 % were slower.
+    /// 0.1 % of the waits were longer.
     pub p999: u64,
-    /// The slowest of all rounds.
+    /// The longest wait of all rounds.
     pub max: u64,
 }
 
@@ -208,7 +209,7 @@ fn disturbance(rows: &[TortureRow], cpus: usize) -> Option<String> {
     })
 }
 
-/// A figure by that of the reference, round by round, where both have one that is not 0.
+/// A figure divided by that of the reference, for each round in which both have one that is not 0.
 fn ratios(
     rounds: &[RoundFigures],
     to: &[RoundFigures],

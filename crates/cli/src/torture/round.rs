@@ -28,7 +28,7 @@ const TIMING: Duration = Duration::from_nanos(50);
 /// The approximate share of the time that timing may take.
 const TIMING_SHARE: f64 = 0.01;
 
-/// One acquisition in how many is timed, a power of two. All acquisitions of a slow lock are.
+/// The number of acquisitions of which one is timed, a power of two. It is 1 for a slow lock.
 fn timed_every(acquisitions_per_second: f64) -> u64 {
     let busy = acquisitions_per_second * TIMING.as_secs_f64();
     let every = (busy / TIMING_SHARE).clamp(1.0, TIMED_MOST as f64);
@@ -40,9 +40,9 @@ fn timed_every(acquisitions_per_second: f64) -> u64 {
 pub struct Conditions<'a> {
     /// The number of threads.
     pub threads: usize,
-    /// How long the run is measured.
+    /// The length of the measured part of the run.
     pub duration: Duration,
-    /// What the threads do.
+    /// The work of the threads.
     pub workload: Workload,
     /// The seed of the workload's random delays.
     pub seed: u64,
@@ -80,7 +80,7 @@ impl AddAssign for Handoffs {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run.
 pub struct RunOutcome {
     /// The measured time, by the clock.
     pub elapsed: Duration,
@@ -92,11 +92,12 @@ pub struct RunOutcome {
     pub handoffs: Handoffs,
     /// How often two threads held the lock at once, and how many acquisitions were lost.
     pub violations: u64,
-    /// What the scheduler withheld from all threads together.
+    /// The CPU time that the scheduler withheld from all threads together.
     pub withheld: Withheld,
-    /// What the hypervisor withheld from the machine. None: the system does not say.
+    /// Clock ticks that the hypervisor withheld from the machine. None: the system does not report
+    /// it.
     pub steal_ticks: Option<u64>,
-    /// What the lock itself counted.
+    /// The events that the lock counted.
     pub events: Statistics,
 }
 
@@ -115,7 +116,7 @@ pub fn run(contender: Contender, conditions: &Conditions) -> Result<RunOutcome> 
     }
 }
 
-/// What the threads of a run share.
+/// The data that all threads of a run share.
 struct Shared<'a, E> {
     lock: &'a E,
     protected: Protected,
@@ -132,7 +133,7 @@ const WARM_UP: u8 = 0;
 const MEASURED: u8 = 1;
 const OVER: u8 = 2;
 
-/// What one thread counted in one phase.
+/// The counts of one thread in one phase.
 #[derive(Default)]
 struct Turns {
     acquisitions: u64,
@@ -140,7 +141,7 @@ struct Turns {
     violations: u64,
 }
 
-/// What one thread counted.
+/// The counts of one thread in all phases.
 struct Tally {
     warm_up: Turns,
     measured: Turns,
@@ -178,7 +179,7 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
         };
         let handles: io::Result<Vec<_>> = (0..threads).map(spawn).collect();
         if handles.is_err() {
-            // Those that did start have nothing to do.
+            // The threads that did start have nothing to do.
             shared.phase.store(OVER, Relaxed);
         }
         let handles = handles

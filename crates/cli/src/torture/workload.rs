@@ -1,4 +1,4 @@
-//! What the threads do with the lock held and without it.
+//! The work of the threads with the lock held and without it.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -208,7 +208,8 @@ impl Busy {
     }
 }
 
-/// Rounds of busy work in a nanosecond: the fastest of several timings, since any may be preempted.
+/// Rounds of busy work in a nanosecond: the fastest of several timings, since the thread may be
+/// preempted during any of them.
 static ROUNDS_PER_NS: LazyLock<f64> = LazyLock::new(|| {
     const ROUNDS: u64 = 200_000;
     let time = || {
