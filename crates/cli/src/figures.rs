@@ -38,7 +38,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// A number of things: 1 CPU, 2 CPUs.
+/// A number and its noun, in the plural unless the number is 1: 1 CPU, 2 CPUs.
 pub fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! `lockworks fit`: values of the simulation that bring it closest to a few published points.
+//! `lockworks fit`: finds the values with which the simulation comes closest to published points.
 
 use std::process::ExitCode;
 

@@ -1,14 +1,15 @@
-//! Interruptions of the process, such as ^C: the work before they end it, and the files they wait for.
+//! Interruptions of the process, such as ^C. Before one ends the process, the work that was set is
+//! done, and files that are being written are completed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Held while files are written that must not be cut short.
+/// Held while files are written that an interruption must not cut short.
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// The work to do before an interruption ends the process.
 static LAST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
-/// Puts interruptions off until the guard is dropped. A thread must not hold two guards.
+/// Delays interruptions until the guard is dropped. A thread must not hold two guards.
 pub fn put_off() -> MutexGuard<'static, ()> {
     WRITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -18,7 +19,7 @@ pub fn before_exit(last: impl FnOnce() + Send + 'static) {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(last));
 }
 
-/// Ends the process, but not between files that belong together, nor within one.
+/// Does the work that [`before_exit`] set, then ends the process once no files are being written.
 pub fn exit_between_files(code: i32) -> ! {
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(last) = last {

@@ -19,7 +19,7 @@ Examples:
 pub struct LocksArgs {
     /// The lock or lockref to describe in detail
     name: Option<String>,
-    /// Give JSON: one object for NAME, else an array
+    /// Print JSON: one object for NAME, else an array
     #[arg(long)]
     json: bool,
 }

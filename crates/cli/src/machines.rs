@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn measure_with_progress() -> anyhow::Result<measure::Measured> {
-    // Draws nothing unless standard error is a terminal.
+    // The bar draws nothing unless standard error is a terminal.
     let bar = ProgressBar::new(0);
     let measured = measure::this_machine(|done, total| {
         bar.set_length(total as u64);

@@ -152,7 +152,7 @@ fn run(command: &Command) -> Result<ExitCode> {
 mod tests {
     use super::*;
 
-    /// Every subcommand that does something, with the words that call it.
+    /// Every subcommand that has no subcommands of its own, with the words that call it.
     fn subcommands(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
         let path = format!("{path} {}", command.get_name()).trim().to_owned();
         if !command.has_subcommands() {

@@ -1,11 +1,13 @@
-//! Names on the command line that nothing has.
+//! Finds things by their names on the command line, and suggests the nearest name for an unknown
+//! one.
 
 use itertools::Itertools;
 use lockworks::{Setting, SettingError, Tunable};
 use lockworks_machine::description::nearest;
 
-/// The candidate that was probably meant: the same name written otherwise, the only one that has these
-/// letters in it, the longest one that the given name begins with, or the most similar.
+/// The candidate that the user probably meant. In this order: the same name in another spelling,
+/// the only one that contains the given letters, the longest one that the given name begins with,
+/// or the most similar one.
 fn meant<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let plain = |name: &str| {
         let name = name.to_lowercase().replace('-', "_");
@@ -31,8 +33,8 @@ fn meant<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str> {
         .or(alike)
 }
 
-/// The error for a name that is none of the candidates. It has the nearest of them, or all if none is
-/// near, or the command that takes a lockref.
+/// The error for a name that is none of the candidates. The message names the nearest candidate, or
+/// all of them if none is near. For a lockref it names the commands that take lockrefs.
 pub fn unknown<'a>(
     kind: &str,
     given: &str,
@@ -40,7 +42,8 @@ pub fn unknown<'a>(
 ) -> anyhow::Error {
     if kind == "lock" && lockworks::find_lockref(given).is_some() {
         return anyhow::anyhow!(
-            "'{given}' is a lockref; `lockworks check` takes those, not all of its subcommands"
+            "'{given}' is a lockref; `lockworks check` takes lockrefs, \
+             but not all of its subcommands do"
         );
     }
     let candidates: Vec<&str> = candidates.into_iter().collect();
@@ -86,8 +89,8 @@ mod tests {
         let text = |given| unknown("lock", given, ["cna", "ticket"]).to_string();
         assert_eq!(text("cnaa"), "unknown lock 'cnaa'; did you mean 'cna'?");
         assert_eq!(text("xyz"), "unknown lock 'xyz'; choose from cna, ticket");
-        let lockref =
-            "'lockref-cna' is a lockref; `lockworks check` takes those, not all of its subcommands";
+        let lockref = "'lockref-cna' is a lockref; `lockworks check` takes lockrefs, \
+                       but not all of its subcommands do";
         assert_eq!(text("lockref-cna"), lockref);
     }
 

@@ -18,7 +18,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Fails before a long run if its results cannot be written after it.
+    /// Fails if the file cannot be written. Long runs call this before they start.
     pub fn check(&self) -> Result<()> {
         terminal::results_go_to_file(self.output.is_some());
         match &self.output {
@@ -36,7 +36,7 @@ impl Destination {
     }
 }
 
-/// An empty table, which fits the terminal if results go to one.
+/// An empty table. It fits the width of the terminal if results go to one.
 pub fn table(header: &[&str]) -> Table {
     Table::new(header)
 }
@@ -46,7 +46,7 @@ pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// Prints to standard output. It is no error if the reader has closed it, as `head -1` does.
+/// Prints to standard output. A reader that has closed its end, as `head -1` does, is no error.
 pub fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout

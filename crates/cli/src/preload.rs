@@ -1,4 +1,4 @@
-//! The libraries of ours that are loaded into programs, and the locks that one of them can put there.
+//! The libraries of Lockworks that are loaded into programs, and the locks that fit into a mutex.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -9,19 +9,19 @@ use lockworks::LockType;
 
 use crate::names;
 
-/// The file name of the library that puts locks of ours into mutexes.
+/// The file name of the library that puts locks of Lockworks into mutexes.
 pub const LIBRARY: &str = "liblockworks-preload.so";
 
-/// The lock that it puts there by default.
+/// The lock that this library puts into mutexes by default.
 pub const DEFAULT: &str = "mutex";
 
-/// The environment variable that names another lock.
+/// The environment variable that tells this library to use another lock.
 pub const LOCK: &str = "LOCKWORKS_LOCK";
 
 /// The bytes of a pthread mutex in which the lock must fit.
 const ROOM: usize = 4;
 
-/// The locks that fit into a mutex and exclude.
+/// The locks that fit into a mutex and are not broken deliberately.
 pub fn preloadables() -> impl Iterator<Item = &'static LockType> + Clone {
     let all = lockworks::lock_types().iter().copied();
     all.filter(|lock| fits(lock) && !lock.is_broken())
@@ -31,7 +31,7 @@ fn fits(lock: &LockType) -> bool {
     lock.size() <= ROOM && lock.node_size() == 0
 }
 
-/// The lock of that name, if it fits into a mutex and excludes.
+/// The lock of that name, if it is among [`preloadables`].
 pub fn preloadable(name: &str) -> Result<&'static LockType> {
     if let Some(lock) = preloadables().find(|lock| lock.name() == name) {
         return Ok(lock);
@@ -50,7 +50,7 @@ pub fn preloadable(name: &str) -> Result<&'static LockType> {
     }
 }
 
-/// A library that the loader loads into a program before the program's own.
+/// A library that the dynamic loader loads before the program's own libraries.
 pub struct Library {
     /// The value of `LD_PRELOAD`: the library, then what is there already.
     preload: OsString,
@@ -65,7 +65,7 @@ impl Library {
         Ok(Self { preload })
     }
 
-    /// Whether the environment has the loader load the library of that file name already.
+    /// Whether `LD_PRELOAD` in the environment already has the library of that file name.
     pub fn is_loaded(name: &str) -> bool {
         let loaded = std::env::var("LD_PRELOAD").unwrap_or_default();
         loaded
@@ -73,7 +73,7 @@ impl Library {
             .any(|path| Path::new(path).file_name().is_some_and(|file| file == name))
     }
 
-    /// The value of `LD_PRELOAD` that loads it.
+    /// The value of `LD_PRELOAD` that loads the library.
     pub fn ld_preload(&self) -> &OsString {
         &self.preload
     }

@@ -1,4 +1,5 @@
-//! Programs that are run with a library of ours. A program is judged before anything is started.
+//! Programs that run with a library of Lockworks loaded into them. Programs that cannot load it are
+//! refused before anything starts.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,7 +23,7 @@ const LOADER: &str = "ld-linux";
 /// Linux reads this many bytes of a script to find its interpreter.
 const LONGEST_FIRST_LINE: u64 = 256;
 
-/// How many interpreters that are scripts themselves are followed. Linux allows four.
+/// The most interpreters to follow when an interpreter is a script itself. Linux follows four.
 const INTERPRETERS: usize = 5;
 
 /// The reason why a program is not started.
@@ -31,13 +32,13 @@ pub enum Refusal {
     /// There is no such program.
     #[error("program '{0}' not found; give its path, or one in PATH")]
     NotFound(String),
-    /// The system does not start it, or no library could be loaded into it.
+    /// The system does not start the program, or no library can be loaded into it.
     #[error("cannot run '{0}'")]
     NotRun(String, #[source] anyhow::Error),
 }
 
 impl Refusal {
-    /// The exit status that shells have for it.
+    /// The exit status with which shells report the same failure.
     pub fn status(&self) -> u8 {
         match self {
             Self::NotRun(..) => 126,
@@ -58,7 +59,7 @@ impl<'a> Program<'a> {
     pub fn find(command: &'a [OsString]) -> Result<Self, Refusal> {
         let (name, args) = command.split_first().expect("at least one");
         let path = which::which(name).map_err(|_| match Path::new(name) {
-            // PATH is searched for names, not for paths.
+            // PATH is not searched for a name with a slash.
             path if name.as_bytes().contains(&b'/') && path.exists() => Refusal::NotRun(
                 path.display().to_string(),
                 anyhow!("it is not an executable file"),
@@ -75,14 +76,14 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The command that runs it as it is.
+    /// The command that runs the program without a library.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.arg0(self.name).args(self.args);
         command
     }
 
-    /// The command that runs it with the library.
+    /// The command that runs the program with the library.
     pub fn command_with(&self, library: &Library) -> Command {
         let mut command = self.command();
         command.env("LD_PRELOAD", library.ld_preload());
@@ -144,7 +145,8 @@ fn interpreter(program: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(OsStr::from_bytes(path).into()))
 }
 
-/// Fails if the program gets more rights than the user who runs it: the loader then ignores `LD_PRELOAD`.
+/// Fails if the program gets more rights than the user has who runs it: the dynamic loader then
+/// ignores `LD_PRELOAD`.
 fn check_privileges(program: &Path) -> Result<()> {
     let mode = program.metadata()?.mode();
     let privileged = match mode {
@@ -161,11 +163,11 @@ fn has_capabilities(program: &Path) -> bool {
     rustix::fs::getxattr(program, "security.capability", &mut value[..]).is_ok()
 }
 
-/// What the header of an executable says.
+/// The fields of an executable's header that decide whether a library can be loaded.
 struct Elf {
-    /// The processor that it is built for. None: one of 32 bits.
+    /// The 64-bit processor that the executable is built for. None: it is built for 32 bits.
     machine: Option<Machine>,
-    /// The path of its dynamic loader. None: it is linked statically.
+    /// The path of its dynamic loader. None: the executable is linked statically.
     loader: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use crate::names::unknown;
 /// The table of this name.
 ///
 /// # Errors
-/// There is none; the message has the nearest name.
+/// No table has this name. The message has the nearest name.
 pub fn find(name: &str) -> Result<PublishedTable> {
     PublishedTable::find(name).ok_or_else(|| {
         let all = PublishedTable::all();
@@ -19,7 +19,7 @@ pub fn find(name: &str) -> Result<PublishedTable> {
 /// Checks settings of `--set` against the scenarios of a table.
 ///
 /// # Errors
-/// A value is unknown or out of its range; the message says what is allowed.
+/// A value is unknown or out of its range. The message says what is allowed.
 pub fn check_settings<'a>(
     table: &PublishedTable,
     settings: impl IntoIterator<Item = (&'a str, f64)>,

@@ -1,4 +1,4 @@
-//! `lockworks reproduce`: a published table beside its simulation.
+//! `lockworks reproduce`: simulates a published table and shows both side by side.
 
 use std::process::ExitCode;
 
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "KEY=VALUE", value_parser = crate::sim::setting)]
     set: Vec<(String, f64)>,
 
-    /// Print JSON rather than tables
+    /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
 
@@ -114,7 +114,7 @@ fn list(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The judged error of each table.
+/// The error of each table, and whether it is within its limit.
 fn summary(reproductions: &[Reproduction]) -> String {
     let mut table = output::table(&["table", "error", "limit", "of", "as described"]);
     for r in reproductions {

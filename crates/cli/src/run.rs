@@ -1,4 +1,4 @@
-//! `lockworks run`: an unmodified program, whose mutexes are locks of ours.
+//! `lockworks run`: runs an unmodified program with locks of Lockworks in its mutexes.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ use crate::program::Program;
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct RunArgs {
-    /// The lock in its mutexes, by name [default: LOCKWORKS_LOCK, or else mutex]
+    /// The lock in the program's mutexes, by name [default: LOCKWORKS_LOCK, or else mutex]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 

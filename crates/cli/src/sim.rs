@@ -102,7 +102,7 @@ pub struct Args {
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     set: Vec<(String, f64)>,
 
-    /// Give JSON rather than a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 
@@ -110,7 +110,7 @@ pub struct Args {
     destination: Destination,
 }
 
-/// The most threads of a run: there are as many slots for queue nodes.
+/// The most threads of a run. Each thread needs a slot for queue nodes, and there are this many.
 const MOST_THREADS: usize = 4096;
 
 const HELP: &str = "\
@@ -138,7 +138,7 @@ Examples:
   lockworks sim --workload ./mine.toml       a workload of your own: docs/guides/workloads.md
   lockworks machines this -o here.toml && lockworks sim --machine ./here.toml";
 
-/// When CNA is on.
+/// When CNA and HQ keep waiters of one NUMA node together.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Numa {
     /// On, if the machine has two nodes or more
@@ -251,7 +251,7 @@ struct Results {
     workload: String,
     placement: String,
     cpus: usize,
-    /// None if the threads belong to a program.
+    /// The number of guests. None: the threads belong to a program.
     guests: Option<usize>,
     pinned: bool,
     virtual_milliseconds: f64,
@@ -286,20 +286,20 @@ pub struct Row {
     pub threads: usize,
     /// Operations of all threads in a second of virtual time.
     pub operations_per_second: f64,
-    /// The duration of the workload's whole job at the rate of all threads together, where the
-    /// workload is one that ends.
+    /// The time that the workload's whole job takes at the rate of all threads together. None: the
+    /// workload has no end.
     pub job_seconds: Option<f64>,
     /// The fairness factor, as in torture. None if there was no operation.
     pub fairness: Option<f64>,
     local_handoffs: u64,
     remote_handoffs: u64,
     reacquisitions: u64,
-    /// Atomic read-modify-writes of the locks, to acquire and to release; none without an
+    /// Atomic read-modify-writes of the locks, to acquire and to release. None: there was no
     /// acquisition.
     rmws_per_acquisition: Option<f64>,
     events: serde_json::Map<String, serde_json::Value>,
     violations: u64,
-    /// Set where threads share CPUs.
+    /// Counts of the sharing. None: each thread has a CPU of its own.
     pub sharing: Option<Shared>,
     engine: Engine,
 }
@@ -436,7 +436,7 @@ pub fn run(plan: &Plan) -> Vec<Result<Row>> {
         .collect();
     let bar = progress(points.len(), &plan.scenario.machine.name);
     let guests = plan.host.guests.unwrap_or(1);
-    // Each guest does all of it.
+    // Each guest does the whole job.
     let job = plan.scenario.workload.job().map(|job| job * guests as f64);
     let rows = points
         .par_iter()

@@ -39,7 +39,7 @@ impl Table {
         lines.join("\n")
     }
 
-    /// The table, no line of which is wider than `width`.
+    /// The table with no line wider than `width`.
     fn fitted(&self, width: usize) -> String {
         let mut table = self.0.clone();
         for column in table.column_iter_mut() {
@@ -127,7 +127,7 @@ impl DerefMut for Table {
     }
 }
 
-/// What a column takes, without padding.
+/// The widths that a column may have, without padding.
 #[derive(Clone, Copy)]
 struct ColumnWidth {
     /// The width below which figures or words would be broken.
@@ -139,7 +139,7 @@ struct ColumnWidth {
 /// The space behind a column: its padding and the separator.
 const GAP: usize = 2;
 
-/// Which columns stand side by side. Every block begins with the key columns.
+/// The blocks of columns that fit side by side. Every block begins with the key columns.
 fn blocks(columns: &[ColumnWidth], keys: usize, width: usize) -> Vec<Vec<usize>> {
     let least = |index: &usize| columns[*index].least + GAP;
     let keys: Vec<usize> = (0..keys.min(columns.len())).collect();
@@ -155,7 +155,7 @@ fn blocks(columns: &[ColumnWidth], keys: usize, width: usize) -> Vec<Vec<usize>>
     blocks
 }
 
-/// The widths of the columns of a block. What is left of `width` goes to the columns that wrap most.
+/// The widths of the columns of a block. The rest of `width` goes to the columns that wrap most.
 fn shared_out(columns: &[ColumnWidth], block: &[usize], width: usize) -> Vec<usize> {
     let columns: Vec<ColumnWidth> = block.iter().map(|index| columns[*index]).collect();
     let mut widths: Vec<usize> = columns.iter().map(|column| column.least).collect();

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use unicode_width::UnicodeWidthStr;
 
-/// Results go to a file.
+/// Whether results go to a file rather than to standard output.
 static TO_FILE: AtomicBool = AtomicBool::new(false);
 
-/// Prose has at most this width.
+/// The greatest width of prose, in columns.
 const PROSE: usize = 100;
 
-/// Says whether results go to a file rather than to standard output.
+/// Sets whether results go to a file rather than to standard output.
 pub fn results_go_to_file(to_file: bool) {
     TO_FILE.store(to_file, Relaxed);
 }

@@ -1,4 +1,4 @@
-//! The order in which contenders take turns, so that none always runs in the shadow of the same one.
+//! The order in which contenders take turns, so that none always runs after the same other one.
 
 /// The order of a round: another contender begins each time, and every second round goes backwards.
 pub fn turns(contenders: usize, round: usize) -> Vec<usize> {

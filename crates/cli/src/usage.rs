@@ -1,5 +1,5 @@
-//! Mistakes on the command line, in one line each: what is wrong with the value, what is allowed and
-//! what to type.
+//! Messages for mistakes on the command line. One line says what is wrong with the value, what is
+//! allowed and what to type.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use itertools::Itertools;
 
-/// Lets options take negative numbers, so that one out of range is refused as that, not as an
+/// Lets options take negative numbers. A negative number is then refused as out of range, not as an
 /// unknown option.
 pub fn with_negative_numbers(command: Command) -> Command {
     command
@@ -20,7 +20,7 @@ pub fn with_negative_numbers(command: Command) -> Command {
         .mut_subcommands(with_negative_numbers)
 }
 
-/// What is wrong with the arguments, in one line.
+/// A message of one line that says what is wrong with the arguments.
 pub fn message(error: &Error, command: &Command, arguments: &[OsString]) -> String {
     let mut path = vec![command.get_name().to_owned()];
     let mut given_to = command;
@@ -45,7 +45,7 @@ pub fn message(error: &Error, command: &Command, arguments: &[OsString]) -> Stri
 /// A mistake, and the subcommand that found it.
 struct Mistake<'a> {
     error: &'a Error,
-    /// All of `lockworks`.
+    /// The top command, `lockworks`.
     command: &'a Command,
     /// `lockworks` and the names of its subcommand.
     path: Vec<String>,
@@ -106,8 +106,8 @@ impl Mistake<'_> {
         }
     }
 
-    /// What a value must be. An error of a parser of ours says it; of numbers, clap's says only that
-    /// they do not parse.
+    /// The values that an option allows. Errors of the parsers in this crate name them. For
+    /// numbers, clap's error says only that they do not parse.
     fn what_is_allowed(&self, option: &str) -> String {
         let Some(source) = self.error.source() else {
             return "it is not allowed".to_owned();

@@ -1,8 +1,8 @@
-//! What locks have counted of their waiters, in words.
+//! Sentences about the events that locks have counted.
 
 use crate::figures::{counted, nanoseconds};
 
-/// How often a lock queued its waiters by node, by its counts of events. None: never.
+/// How often a lock queued its waiters by NUMA node, from its counts of events. None: never.
 pub fn node_queues(lock: &str, threads: u64, count: impl Fn(&str) -> u64) -> Option<String> {
     let taken = count("node_queues_taken");
     let (entered, left) = (count("numa_mode_entered"), count("numa_mode_left"));
@@ -17,7 +17,8 @@ pub fn node_queues(lock: &str, threads: u64, count: impl Fn(&str) -> u64) -> Opt
     })
 }
 
-/// How often waiters of a lock halted, were kicked and stole, by its counts of events. None: never.
+/// How often waiters of a lock halted, were kicked and stole, from its counts of events. None:
+/// never.
 pub fn halting(lock: &str, threads: u64, count: impl Fn(&str) -> u64) -> Option<String> {
     let sum = |names: &[&str]| -> u64 { names.iter().map(|name| count(name)).sum() };
     let halts = sum(&["halts_at_head", "halts_in_queue"]);

@@ -22,7 +22,7 @@ Examples:
 pub struct Args {
     /// Only tests with one of these in their names
     names: Vec<String>,
-    /// Give JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -115,7 +115,7 @@ struct Options {
     #[arg(long, value_name = "N")]
     overtaking: Option<u8>,
 
-    /// Let CNA look for waiters to pass over at every hand-off, instead of one in 128
+    /// Let CNA search for waiters to pass over at every hand-off, not at one in 128
     #[arg(long)]
     no_shuffle_reduction: bool,
 

@@ -8,17 +8,17 @@ use crate::figures::scaled;
 /// A lock to choose from.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// Its name.
+    /// The name of the lock.
     pub lock: &'static str,
-    /// Whether it bounds how long a waiter is passed over.
+    /// Whether the lock bounds how long a waiter is passed over.
     pub bounds_waiting: bool,
-    /// Whether its waiters sleep.
+    /// Whether waiters park.
     pub sleeps: bool,
-    /// Whether programs have it already, so that any other must be better.
+    /// Whether programs use this lock already. Another lock must then be better to be advised.
     pub is_incumbent: bool,
 }
 
-/// The lock to take, and those that are not known to be worse.
+/// The lock to choose, and the locks that are not known to be worse.
 struct Choice<'a> {
     chosen: &'a Throughput,
     equals: Vec<&'a str>,
@@ -122,7 +122,7 @@ pub fn here(figures: &[Throughput], candidates: &[Candidate], cpus: usize) -> St
     sentences.join(" ")
 }
 
-/// Why locks that spin are not advised though the table has them ahead.
+/// The reason why spinning locks are not advised although the table shows them ahead.
 fn faster_spinning(
     figures: &[Throughput],
     candidates: &[Candidate],
@@ -143,7 +143,7 @@ fn faster_spinning(
     })
 }
 
-/// That a lock loses throughput once threads outnumber CPUs, if it does.
+/// A sentence on how far the lock falls once threads outnumber CPUs. None: it does not fall.
 fn collapse(figures: &[Throughput], most: usize, within: &Throughput) -> Option<String> {
     let beyond = find(figures, &within.lock, most)?;
     (beyond.high < within.low).then(|| format!("{} falls to {} there.", within.lock, range(beyond)))

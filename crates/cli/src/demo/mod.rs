@@ -47,7 +47,7 @@ pub struct Args {
     all: bool,
 }
 
-/// The lock of nearly all programs, and those of ours that they mostly choose from.
+/// The lock that nearly all programs use, and the locks that they mostly choose from.
 const LOCKS: [&str; 8] = [
     INCUMBENT,
     "tas",
@@ -210,7 +210,7 @@ fn simulate(
     rounds.collect()
 }
 
-/// The measured locks, with what decides where they can be used.
+/// The measured locks, with the traits that decide where each can be used.
 fn candidates(contenders: &[Contender], measured: &TortureResults) -> Vec<Candidate> {
     contenders
         .iter()

@@ -11,14 +11,14 @@ use crate::output;
 /// Write a new lock that works, and add it to the list of locks
 ///
 /// The files are locks/NAME.h and locks/NAME.c, a test-and-test-and-set lock to begin from. The lock
-/// is in every command after the next build. It is experimental: nothing else has to know it until
-/// lockworks.h includes it, and then tests say what is missing.
+/// is in every command after the next build. It is experimental: no other file names it until
+/// lockworks.h includes it. Tests then say what is missing.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
   lockworks new lock mylock   a lock that works, for `make quick LOCK=mylock`")]
 pub struct Args {
-    /// Its name: lower-case letters, digits and _
+    /// Name of the lock: lower-case letters, digits and _
     name: String,
 }
 
@@ -44,7 +44,7 @@ pub fn command(args: &Args, checkout: &Checkout) -> Result<()> {
     output::print(&next(name))
 }
 
-/// The list of locks with one more. Broken locks stay last.
+/// The list of locks with the new lock in it. Broken locks stay last.
 fn with_lock(list: &str, name: &str) -> Result<String> {
     let last = name::listed(list)
         .filter(|lock| lockworks::find(lock).is_none_or(|lock| !lock.is_broken()))
@@ -54,8 +54,8 @@ fn with_lock(list: &str, name: &str) -> Result<String> {
     Ok(list.replacen(&last, &format!("{last}LW_LOCK({name})\n"), 1))
 }
 
-/// The text as clang-format breaks its lines, which depends on the length of the name. As it is,
-/// if there is no clang-format.
+/// The text formatted by clang-format, since line breaks depend on the length of the name. Without
+/// clang-format, the text is unchanged.
 fn formatted(checkout: &Checkout, path: &str, text: String) -> String {
     let format = || -> std::io::Result<Option<String>> {
         let mut child = Command::new("clang-format")
@@ -76,7 +76,7 @@ fn formatted(checkout: &Checkout, path: &str, text: String) -> String {
     format().ok().flatten().unwrap_or(text)
 }
 
-/// What to do after the files have been written.
+/// Instructions for the user after the files have been written.
 fn next(name: &str) -> String {
     format!(
         "\

@@ -1,4 +1,4 @@
-//! `lockworks new`: writes what a new part of Lockworks needs into a checkout.
+//! `lockworks new`: writes the files of a new lock into a checkout.
 
 mod lock;
 mod name;
@@ -18,7 +18,7 @@ pub struct Args {
     part: Part,
 }
 
-/// What can be new.
+/// The things that `lockworks new` can write.
 #[derive(Subcommand)]
 enum Part {
     Lock(lock::Args),
@@ -34,7 +34,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The list of all locks, from the root of a checkout. Only a checkout has it.
+/// The path of the list of all locks, relative to the root of a checkout. Only a checkout has it.
 const LOCKS_LIST: &str = "locks/registry/locks_list.h";
 
 /// A working copy of the source.
@@ -60,8 +60,8 @@ impl Checkout {
         fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))
     }
 
-    /// Writes new files, and replaces the text of one that exists. Leaves everything as it was if
-    /// that fails.
+    /// Writes new files, and replaces the text of one that exists. On an error everything is as it
+    /// was before.
     fn write(&self, new: &[(String, String)], (changed, text): (&str, &str)) -> Result<()> {
         let mut made = Vec::new();
         let written = new

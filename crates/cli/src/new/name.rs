@@ -1,4 +1,4 @@
-//! Names that a lock may have: an identifier of C, C++ and Rust that nothing else goes by.
+//! Checks the name of a new lock: an identifier of C, C++ and Rust that nothing else has.
 
 use std::fs;
 use std::io::Write;
@@ -89,7 +89,8 @@ fn is_function_of(name: &str, lock: &str) -> bool {
         .is_some_and(|rest| ["_lock", "_trylock", "_unlock"].contains(&rest))
 }
 
-/// What of the checkout's C code has a name that the new lock's files would have or define.
+/// The file or symbol of the checkout's C code whose name the new lock's files would have or
+/// define.
 fn file_or_symbol(name: &str, checkout: &Checkout) -> Result<Option<String>> {
     let upper = name.to_uppercase();
     let symbols = Regex::new(&format!(
@@ -129,7 +130,7 @@ fn taken_in(path: &Path, name: &str, symbols: &Regex) -> Result<Option<Taken>> {
     if !is_c {
         return Ok(None);
     }
-    // Tests are found by their paths, headers and lock files by their names alone.
+    // Tests are included by path, headers and lock files by file name alone.
     let by_name = !path.components().any(|part| part.as_os_str() == "tests");
     if by_name && path.file_stem().is_some_and(|stem| stem == name) {
         return Ok(Some(Taken::File));
