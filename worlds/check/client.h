@@ -6,8 +6,7 @@
 #include "lockref_type.h"
 #include "operations.h"
 
-/* The threads' first lock, one lock for each level of interruption, and the threads' second lock.
- */
+/* The first lock of threads, one lock for each level of interruption, their second lock. */
 #define LW_CHECK_LOCKS	     4
 #define LW_CHECK_SECOND_LOCK (LW_CHECK_LOCKS - 1)
 
@@ -40,7 +39,7 @@ enum lw_check_mark {
 	LW_CHECK_RELEASE,  /* the thread is about to release the lock */
 	LW_CHECK_RELEASED, /* released, or never acquired; the lock no longer uses the node */
 };
-/* Report that this thread has come to `mark` with a lock, to which it lends a node. */
+/* Report that this thread has reached `mark` with a lock, to which it lends a node. */
 void lw_check_note(enum lw_check_mark mark, uint32_t lock, uint32_t node);
 /* Append a digit to this thread's result of a litmus test. */
 void lw_check_result(uint64_t digit);

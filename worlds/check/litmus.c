@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Litmus tests of the model checker. Beside each test stands all that it may end with, and so all
- * that it may not: by RC11, with the release sequences of C++20. Fields of a word are beyond
- * C++; there it is the ARM manual's single-copy atomicity. Where the engine is known to differ,
- * the test says so.
+ * Litmus tests of the model checker. Each test lists all outcomes that RC11 allows, with the
+ * release sequences of C++20; the engine must find these and no others. C++ does not cover fields
+ * of a word, so the ARM manual's single-copy atomicity applies to them. A test says where the
+ * engine is known to differ.
  */
 #include "litmus.h"
 #include "surroundings.h"
@@ -36,7 +36,7 @@ struct lw_litmus_memory {
 #define add(v, value, order)  see(lw_fetch_add(&m->v, value, order))
 #define swap(v, value, order) see(lw_xchg(&m->v, value, order))
 #define await(v, order)	      ((void)lw_await_ne(&m->v, ~0u, 0, order))
-/* What comes last in modification order: what an observer sees that comes after all others. */
+/* The last write in modification order: an observer that runs after all threads reads it. */
 #define done()	  ((void)lw_fetch_add(&m->done, 1, release))
 #define at_end(n) ((void)lw_await_eq(&m->done, ~0u, n, acquire))
 
@@ -45,7 +45,7 @@ static uint32_t try_cmpxchg_relaxed(struct lw_litmus_memory *m, uint32_t expecte
 	return lw_try_cmpxchg(&m->x, &expected, value, relaxed);
 }
 
-/* Whether it succeeds or fails: the old value. */
+/* Return the old value, whether or not the compare-and-swap succeeds. */
 static uint32_t cmpxchg_acquire(struct lw_litmus_memory *m, uint32_t expected, uint32_t value)
 {
 	(void)lw_try_cmpxchg(&m->y, &expected, value, acquire);
@@ -105,7 +105,7 @@ static const struct lw_litmus store_buffering[] = {
 	{},
 };
 
-/* Message passing: who sees the flag y, does he see the message x? */
+/* Message passing: does a thread that sees the flag y see the message x? */
 
 THREAD(mp_put_relaxed, put(x, 1, relaxed), put(y, 1, relaxed));
 THREAD(mp_put_release, put(x, 1, relaxed), put(y, 1, release));
@@ -154,7 +154,7 @@ static const struct lw_litmus message_passing[] = {
 	{"mp+rel+await-acq", "waiting with acquire", "1", "1", {mp_put_release, mp_await_acquire}},
 	{"mp+rel+await-eq", "waiting for a value", "11", "11", {mp_put_release, mp_await_equal}},
 	{"mp+rel+await-bounded",
-	 "giving up at any time, relaxed",
+	 "a wait that may end at any time, relaxed",
 	 MP_ALL,
 	 MP_SC,
 	 {mp_put_release, mp_await_bounded}},
@@ -307,7 +307,7 @@ THREAD(rwc_sc_fence, put(y, 1, relaxed), lw_fence(seq_cst), get(x, relaxed));
 
 static const struct lw_litmus causality[] = {
 	{"wrc+relaxed",
-	 "who sees what followed a write may miss the write",
+	 "a thread that sees what followed a write may miss the write",
 	 WRC_ALL,
 	 WRC_SC,
 	 {put_x_1, wrc_relaxed, mp_get_relaxed}},
@@ -366,7 +366,7 @@ static const struct lw_litmus write_order[] = {
 	 WW_SC,
 	 {w_xy_relaxed, w_yx_relaxed, end_xy}},
 	{"2+2w+rel",
-	 "release does not help where nobody reads",
+	 "release does not help if no thread reads",
 	 WW_ALL,
 	 WW_SC,
 	 {w_xy_release, w_yx_release, end_xy}},
@@ -377,7 +377,7 @@ static const struct lw_litmus write_order[] = {
 	 WW_SC,
 	 {w_xy_sc_fence, w_yx_sc_fence, end_xy}},
 	{"s+relaxed",
-	 "who sees the flag may write before the message",
+	 "a thread that sees the flag may write before the message",
 	 S_ALL,
 	 S_SC,
 	 {s_put_relaxed, s_get_relaxed, end_x}},
@@ -401,7 +401,7 @@ THREAD(z6_add, add(y, 1, seq_cst), get(y, relaxed));
 THREAD(z6_get, put(y, 3, seq_cst), get(x, seq_cst));
 
 static const struct lw_litmus sc_order[] = {
-	/* Here the order of seq_cst operations is that in which they are done. */
+	/* In this model, seq_cst operations are ordered as they are performed. */
 	{"z6.u",
 	 "RC11 allows 13,0 too: seq_cst against happens-before; this model is stronger",
 	 "01,0 01,1 03,0 03,1 12,0 12,1 13,1 31,0 31,1 34,0 34,1",
@@ -496,7 +496,7 @@ static void field_cmpxchg_done(struct lw_litmus_memory *m)
 	done();
 }
 
-/* The second of two stores is there, the first is not. */
+/* The second of two stores is visible, the first is not. */
 static void field_cmpxchg_half(struct lw_litmus_memory *m)
 {
 	uint32_t expected = 0x0200;
@@ -529,7 +529,7 @@ static const struct lw_litmus fields[] = {
 	 "00 10 12",
 	 {field_put_bytes, field_get_word}},
 	{"field+word-load+rel",
-	 "who sees a field's release in the word sees what came before in the word's other fields",
+	 "a thread that sees a field's release sees earlier stores to the word's other fields",
 	 "00 10 12",
 	 "00 10 12",
 	 {field_put_bytes_release, field_get_word_acquire}},
@@ -625,7 +625,7 @@ THREAD(plain_get_release, see(lw_plain_read(&m->plain)), put(y, 1, release));
 THREAD(plain_await_get, await(y, acquire), see(lw_plain_read(&m->plain)));
 THREAD(plain_await_put, await(y, acquire), lw_plain_write(&m->plain, 1));
 
-/* In sequentially consistent mode nobody looks for races, nor for what a read in one gives. */
+/* Sequentially consistent mode does not search for races, or for the results of racing reads. */
 static const struct lw_litmus plain_data[] = {
 	{"plain+write+read", "nothing orders them", "data_race", "", {plain_put, plain_touch}},
 	{"plain+write+write", "nor these", "data_race", "", {plain_put, plain_put}},
@@ -641,12 +641,12 @@ static const struct lw_litmus plain_data[] = {
 	 "1",
 	 {plain_put_relaxed, plain_await_get}},
 	{"plain+read+rel+acq",
-	 "nor may a read be overtaken",
+	 "a release orders a read before a later write",
 	 "0",
 	 NULL,
 	 {plain_get_release, plain_await_put}},
 	{"plain+read+relaxed",
-	 "as it is here",
+	 "a relaxed store does not",
 	 "data_race",
 	 "0",
 	 {plain_get_relaxed, plain_await_put}},
@@ -676,17 +676,17 @@ THREAD(await_x, await(x, relaxed));
 static const struct lw_litmus waiting[] = {
 	{"park+unpark", "no wake-up is lost", "1", NULL, {park_until_set, wake_one}},
 	{"park",
-	 "without one, a thread sleeps for ever",
+	 "without a wake-up, a thread stays parked for ever",
 	 "deadlock",
 	 NULL,
 	 {park_until_set, put_x_release}},
 	{"park+unpark-first",
-	 "a store after the wake-up wakes nobody",
+	 "a store after the wake-up wakes no thread",
 	 "deadlock",
 	 NULL,
 	 {park_until_set, wake_too_early}},
 	{"park+two+unpark-one",
-	 "one of two sleepers is woken",
+	 "one of two parked threads is woken",
 	 "deadlock",
 	 NULL,
 	 {park_until_set, park_until_set, wake_one}},
@@ -695,9 +695,9 @@ static const struct lw_litmus waiting[] = {
 	 "1,1",
 	 NULL,
 	 {park_until_set, park_until_set, wake_two}},
-	{"await", "nobody ever stores", "deadlock", NULL, {await_x}},
+	{"await", "no thread ever stores", "deadlock", NULL, {await_x}},
 	{"spin",
-	 "nor here, where the thread looks again and again",
+	 "nor here, where the thread polls again and again",
 	 "livelock",
 	 NULL,
 	 {spin_until_set}},
@@ -716,7 +716,7 @@ static const struct lw_litmus choices[] = {
 	{},
 };
 
-/* A reference each; who puts the last one may write what all have read. */
+/* Each thread has a reference; the thread that puts the last one may write what all have read. */
 
 static void leave(struct lw_litmus_memory *m)
 {

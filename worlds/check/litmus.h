@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Litmus tests: small programs of which it is known what they may end with. */
+/* Litmus tests: small programs whose allowed outcomes are known. */
 #ifndef LW_LITMUS_H
 #define LW_LITMUS_H
 
@@ -11,20 +11,19 @@ struct lw_litmus {
 	const char *name; /* NULL ends a group */
 	const char *summary;
 	/*
-	 * All that it may end with: outcomes with spaces between them, or the name
-	 * of a violation. An outcome is each thread's digits, commas between the
-	 * threads; those that report nothing are left out. sc is for sequentially
-	 * consistent memory; NULL: as in weak memory.
+	 * All allowed outcomes, with spaces between them, or the name of a violation. An outcome is
+	 * the digits of each thread, with commas between threads; threads that report nothing are
+	 * left out. sc is for sequentially consistent memory; NULL: the same as in weak memory.
 	 */
 	const char *weak;
 	const char *sc;
 	void (*threads[LW_LITMUS_THREADS])(struct lw_litmus_memory *m);
 };
 
-/* By kind; ends with NULL. */
+/* The groups, one for each kind of test; ends with NULL. */
 extern const struct lw_litmus *const lw_litmus_groups[];
 
-/* What a thread of client->litmus does. */
+/* Run a thread of client->litmus. */
 void lw_litmus_thread(const struct lw_check_client *client, uint32_t thread);
 
 #endif

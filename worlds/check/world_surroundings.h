@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The surroundings in the model checker. Each thread is a CPU with a slot; the check decides all
- * else.
+ * The surroundings in the model checker. Each thread is a CPU with a slot. The engine decides
+ * everything else.
  */
 #ifndef LW_WORLD_SURROUNDINGS_H
 #define LW_WORLD_SURROUNDINGS_H
@@ -41,7 +41,7 @@ struct lw_check_slot {
 };
 struct lw_check_slot *lw_check_slot(uint32_t slot);
 
-/* The last that an owner does with its slot before it abandons it. */
+/* The owner's last access to its slot before it abandons the slot. */
 static inline void lw_check_slot_part(uint32_t number)
 {
 	struct lw_check_slot *slot = lw_check_slot(number);
