@@ -1,6 +1,6 @@
 //! Threads as automata, learned from the running lock code.
 //!
-//! Between two operations a thread computes on its own. What it does next depends only on its stack,
+//! Between two operations a thread computes on its own. Its next step depends only on its stack,
 //! its registers and the result of its last operation. Each such local state is kept once. The real
 //! code runs once for each local state and result; from then on the next local state is looked up.
 //! So the search itself runs no code and copies no stacks.
@@ -454,7 +454,7 @@ impl Machine {
         let (base, top) = self.stack_bounds();
         self.attributes.set(Attributes::default());
         STARTED.set(self);
-        // SAFETY: the stack is ours and nobody runs on it.
+        // SAFETY: the stack is ours and no thread runs on it.
         unsafe {
             ptr::write_bytes(base as *mut u8, 0, top - base);
             let context = self.thread.get().cast::<libc::ucontext_t>();
@@ -480,7 +480,7 @@ impl Machine {
                 self.change(Attributes::go_on);
             }
         }
-        // SAFETY: the stack is ours and nobody runs on it; the frames go back to where they were.
+        // SAFETY: the stack is ours and no thread runs on it; the frames go back to where they were.
         // Below them zeros, so that what is left over never tells equal states apart.
         unsafe {
             ptr::write_bytes(base as *mut u8, 0, top - base - used);

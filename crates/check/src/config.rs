@@ -1,4 +1,4 @@
-//! What to check, and how far.
+//! Configurations: the lock and the threads to check, and the bounds of the check.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The model: what threads may do in a state, and what state that leads to.
+//! The model: the choices that threads have in a state, and the states that these lead to.
 
 use std::rc::Rc;
 

@@ -1,4 +1,5 @@
-//! Mutants: locks with one deliberate mistake each, and what catches it or why nothing can.
+//! Mutants: locks with one deliberate mistake each. A list says which configuration catches the
+//! mistake, or why none can.
 //!
 //! The lists are the files in `crates/check/mutants`, whose README says what the keys mean.
 
@@ -32,7 +33,7 @@ pub struct ListError {
     problem: Problem,
 }
 
-/// What is wrong with a list of mutants.
+/// The mistake in a list of mutants.
 #[derive(Debug, thiserror::Error)]
 enum Problem {
     #[error("{0}")]
@@ -68,11 +69,11 @@ pub struct Mutant {
     pub at: Option<String>,
     /// The mistake, and where it is.
     pub mutation: Mutation,
-    /// Why no promise can tell the difference, if none can.
+    /// The reason why no check can observe the change, if none can.
     pub equivalent: Option<String>,
-    /// What a check would need to catch it, if that is more than can be searched.
+    /// The requirements of a check that catches the mutant, if they exceed what can be searched.
     pub beyond: Option<String>,
-    /// Where to look for a broken promise, the likeliest place first.
+    /// The configurations in which to search for a broken promise, the likeliest first.
     pub configurations: Vec<Config>,
 }
 
@@ -93,12 +94,12 @@ pub enum Verdict {
     },
     /// The mutant was not caught, as the list says.
     Equivalent {
-        /// Why no promise can tell the difference.
+        /// The reason why no check can observe the change.
         reason: String,
     },
     /// The mutant was not caught, as the list says: all configurations are too small.
     Beyond {
-        /// What a check would need to catch it.
+        /// The requirements of a check that catches the mutant.
         needs: String,
     },
     /// The mutant was not caught, and the list gives no reason.

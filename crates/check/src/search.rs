@@ -119,9 +119,9 @@ pub struct Outcome {
 pub struct Event {
     /// The event's name.
     pub name: &'static str,
-    /// It was counted while the lock's word had a tail.
+    /// The event was counted while the lock word had a tail.
     pub queued: bool,
-    /// It was counted while the lock's word had no tail.
+    /// The event was counted while the lock word had no tail.
     pub empty: bool,
 }
 
@@ -977,7 +977,7 @@ mod tests {
         }
     }
 
-    /// Threads of a lockref do not do alike, whoever says so.
+    /// The search notices that the threads of a lockref differ, even if its caller says otherwise.
     #[test]
     fn threads_that_differ_are_found_out() {
         let config = three("lockref-tas");

@@ -87,10 +87,10 @@ pub(crate) struct Thread<const N: usize> {
     pub(crate) overtaken: u8,
     /// The writes that the thread has seen.
     pub(crate) seen: View<N>,
-    /// What the thread would have seen if all its reads were acquires; kept if there are acquire
-    /// fences.
+    /// The writes that the thread would have seen if all its reads were acquires. Only kept if
+    /// there are acquire fences.
     pub(crate) read: View<N>,
-    /// What the thread had seen at its last release fence.
+    /// The writes that the thread had seen at its last release fence.
     pub(crate) fenced: View<N>,
 }
 

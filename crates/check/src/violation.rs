@@ -57,11 +57,11 @@ pub enum Violation {
         /// The broken promise.
         what: &'static str,
     },
-    /// A waiter was overtaken more often than the lock promises.
+    /// Threads that arrived later acquired the lock before a waiter more often than it promises.
     Overtaken {
         /// The waiter.
         thread: usize,
-        /// The number of threads that overtook it.
+        /// The number of acquisitions by threads that arrived after the waiter.
         times: u8,
     },
     /// All threads have ended, but something is not as at the start.

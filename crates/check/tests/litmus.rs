@@ -1,4 +1,4 @@
-//! Litmus tests: the checker finds all that it must, and nothing else.
+//! Litmus tests: the checker finds exactly the expected outcomes.
 
 use std::collections::BTreeSet;
 

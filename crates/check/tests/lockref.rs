@@ -25,7 +25,7 @@ fn keeps(config: &Config) {
 #[test]
 fn all_are_kept_by_two_threads() {
     for lockref in lockref_types().filter(|lockref| !lockref.lock().is_broken()) {
-        // One whose word says more has several times the states.
+        // A lockref whose unlocked word is not 0 has several times the states.
         let fewer = u32::from(lockref.lock().unlocked != 0);
         keeps(&config(lockref, |c| c.acquisitions = 4 - fewer));
         keeps(&config(lockref, |c| {
@@ -58,7 +58,7 @@ fn the_queued_one_is_kept_by_three_threads() {
     }));
 }
 
-/// Its word is not zero when it is unlocked, and its mode comes and goes.
+/// The word of an unlocked HQ-spinlock is not zero, and its mode changes.
 #[test]
 fn the_hierarchical_one_is_kept_on_two_nodes() {
     let lockref = lockref_types().find(|l| l.lock().name() == "hq");
@@ -73,7 +73,7 @@ fn the_hierarchical_one_is_kept_on_two_nodes() {
     }
 }
 
-/// One looks for no lock, one takes a dead count for a live one.
+/// One mutant does not check for the lock, and the other takes a dead count for a live one.
 #[test]
 fn planted_mistakes_are_caught() {
     let broken: Vec<_> = lockref_types()

@@ -20,13 +20,13 @@ fn config(lock: &str, change: impl FnOnce(&mut Config)) -> Config {
     config
 }
 
-/// Checks them all, and gives the operations that were never done, of the functions that some
-/// operation of was.
+/// Checks all `configs`. Returns the operations that were never done, of the functions in which some
+/// operation was done.
 fn keeps(configs: &[Config]) -> Vec<String> {
     keeps_and_counts(configs).0
 }
 
-/// The same, and what the lock has counted.
+/// Checks all `configs` as `keeps` does. Also returns the events that the lock has counted.
 fn keeps_and_counts(configs: &[Config]) -> (Vec<String>, BTreeSet<Event>) {
     let mut covered = vec![false; Site::all().len()];
     let mut events = BTreeSet::new();
@@ -53,7 +53,7 @@ fn keeps_and_counts(configs: &[Config]) -> (Vec<String>, BTreeSet<Event>) {
     (missing, events)
 }
 
-/// What every lock has to pass.
+/// The configurations that every lock has to pass.
 fn common(lock: &str) -> Vec<Config> {
     let nodes = if lock == "cna" { 2 } else { 1 };
     vec![
@@ -202,7 +202,7 @@ fn hq_spinlock() {
         hq(3, |c| c.trylock = true),
         hq(3, |c| c.tunables.numa_aware = false),
         hq(3, |c| set(c, &[("hqlock_fairness_threshold", 0)])),
-        // Begins to queue by node at every chance, and ceases at every chance.
+        // Begins and ceases to queue by NUMA node at every opportunity.
         hq(3, |c| {
             c.mode = Mode::Plain;
             set(
@@ -247,19 +247,18 @@ fn hq_spinlock_of_three_threads_in_weak_memory() {
     keeps(&[hq(3, |c| c.memory = Memory::Weak)]);
 }
 
-/// What the first search with threads that have no slot found, in both queued locks, of three
-/// threads of which t0 alone has one:
+/// A search of three threads found this in both queued locks, when only t0 had a slot:
 ///
 /// ```text
 /// t0  head of the queue, waits until                       (t0,0,0)
-/// t2  read the word before anybody queued; fetch_or        (t0,1,0)
-/// t0  cmpxchg to (0,0,1) fails, so somebody must follow
+/// t2  read the word before t0 queued; fetch_or             (t0,1,0)
+/// t0  cmpxchg to (0,0,1) fails, so t0 expects a successor
 /// t0  sets locked, waits for its next                      (t0,1,1)
 /// t2  clears the pending bit again                         (t0,0,1)
 /// t2  has no node to queue with, tries until the word is 0
 /// ```
 ///
-/// and all wait for ever. The head now looks again who is last.
+/// All threads then wait for ever. The queue head now reads the tail again.
 #[test]
 fn a_pending_bit_that_comes_and_goes_strands_nobody() {
     for (lock, nodes) in [("qspinlock", 1), ("cna", 2), ("hq", 2)] {
@@ -270,13 +269,13 @@ fn a_pending_bit_that_comes_and_goes_strands_nobody() {
                 c.slots = Some(slots);
             })
         });
-        // Not all operations: threads without a slot meet too few of them.
+        // These do not cover all operations: threads without a slot do too few of them.
         keeps(&configs);
     }
 }
 
-/// What every lock has to pass whose waiters halt: sleepers and interruptions that wake at any
-/// moment make more states of it than of those that spin.
+/// The configurations that every lock whose waiters park has to pass. Such a lock has more states
+/// than a lock that spins: parked waiters may wake, and interruptions arrive, at any moment.
 fn halting(lock: &str) -> Vec<Config> {
     let small = |change: fn(&mut Config)| config(lock, change);
     let mut configs = vec![
@@ -285,7 +284,7 @@ fn halting(lock: &str) -> Vec<Config> {
         small(|c| c.trylock = true),
         small(|c| c.slots = Some(0)),
         small(|c| c.slots = Some(1)),
-        // Both have their heads in the same table.
+        // The heads of both locks are in the same table.
         small(|c| c.locks = 2),
         small(|c| set(c, &[("pv_latencies", 1)])),
         three_once(lock, |_| {}),
@@ -301,8 +300,9 @@ fn halting(lock: &str) -> Vec<Config> {
     configs
 }
 
-/// Those in which waiters give up, with queue nodes and without, and released as in user space.
-fn giving_up(lock: &str) -> [Config; 3] {
+/// Configurations in which waits are cancelled: with queue nodes, without them, and with the release
+/// of user space.
+fn cancelled(lock: &str) -> [Config; 3] {
     [(None, false), (Some(0), false), (None, true)].map(|(slots, split)| {
         config(lock, |c| {
             c.cancel = true;
@@ -345,7 +345,7 @@ fn assert_never_counted(events: &BTreeSet<Event>, names: &[&str]) {
 
 #[test]
 fn paravirt_ticket_lock() {
-    // Waiters of two locks look alike in what their slots say.
+    // The slots of the waiters of two locks have the same contents.
     let mut configs = halting("pvticket");
     configs.push(three_once("pvticket", |c| c.overtaking = Some(0)));
     let (missing, events) = keeps_and_counts(&configs);
@@ -381,7 +381,7 @@ fn paravirt_spinlock_of_linux_4_2() {
 #[test]
 fn paravirt_spinlock() {
     let mut configs = halting("pv");
-    configs.extend(giving_up("pv"));
+    configs.extend(cancelled("pv"));
     configs.extend([
         config("pv", |c| {
             c.cancel = true;
@@ -490,7 +490,7 @@ fn queued_unfair_lock() {
             spins(c);
         }),
         three_once("unfair", |c| c.cancel = true),
-        // Who is between others leaves the queue.
+        // A waiter with a predecessor and a successor leaves the queue.
         config("unfair", |c| {
             c.threads = 4;
             c.acquisitions = 1;
@@ -498,13 +498,13 @@ fn queued_unfair_lock() {
             c.spurious = 0;
         }),
     ]);
-    configs.extend(giving_up("unfair"));
+    configs.extend(cancelled("unfair"));
     configs.push(config("unfair", |c| {
         c.cancel = true;
         set(c, &[("unfair_starvation_limit", 0)]);
     }));
     let (missing, events) = keeps_and_counts(&configs);
-    // It neither groups its waiters, nor waits with the pending bit, nor halts early.
+    // This lock neither groups its waiters, nor waits with the pending bit, nor parks early.
     let of_others = [
         "lw_parking_init_node: store node->run",
         "lw_parking_init_node: store node->numa_node",
@@ -533,7 +533,7 @@ fn queued_unfair_lock() {
 #[test]
 fn mutex() {
     let mut configs = halting("mutex");
-    configs.extend(giving_up("mutex"));
+    configs.extend(cancelled("mutex"));
     configs.extend([
         config("mutex", |c| {
             c.cancel = true;

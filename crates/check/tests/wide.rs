@@ -95,7 +95,8 @@ fn what_excludes_nobody_is_caught_and_replayed() {
     }
 }
 
-/// What 200 runs by each scheduler find in a lock with a change to the operation so described.
+/// The first violation that 200 runs by each scheduler find in a lock with `change` made to an
+/// operation of `function`.
 fn changed(lock: &str, function: &str, operation: &str, change: Change) -> Option<WideViolation> {
     let site = Site::all()
         .iter()

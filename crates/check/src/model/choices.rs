@@ -1,4 +1,4 @@
-//! What a thread may do next in a state, and which of it need not be explored.
+//! The choices of a thread in a state, and the choices that need not be explored.
 
 use crate::automaton::{Answer, LocalId, Next};
 use crate::cells::{CellId, Parts, Place};
