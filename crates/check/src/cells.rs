@@ -2,7 +2,7 @@
 //!
 //! A cell is a range of bytes that no operation splits. A search first assumes which ranges are cells,
 //! which cells only one thread uses, and that there are no acquire fences. If an assumption proves
-//! wrong, the search starts again with what it has found out.
+//! wrong, the search starts again with the new finding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::symmetry::{Names, Renaming};
 
 /// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
 pub(crate) const VIEWS: [usize; 3] = [32, 64, 128];
-/// The most cells of one operation: a plain write touches one for each thread that reads.
+/// The most cells of one operation: a plain write touches one cell for each thread that reads.
 pub(crate) const PARTS: usize = layout::THREADS + 1;
 
 /// The size of the largest word in bytes.
@@ -55,8 +55,8 @@ impl Parts {
     }
 }
 
-/// The findings of earlier attempts that a search relies on. Addresses stand for their class: what is
-/// found about the node of one thread holds for the nodes of all.
+/// The findings of earlier attempts that a search relies on. An address stands for its class: a
+/// finding about the node of one thread holds for the nodes of all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     /// The number of entries of views, one of [`VIEWS`]; 0 where there are no views.

@@ -153,7 +153,7 @@ pub struct Config {
     pub priority: Vec<usize>,
     /// Whether time thresholds are reached.
     pub time: Time,
-    /// The most acquisitions that may come before a waiter although they began to wait later.
+    /// The most threads that may acquire the lock before a waiter although they arrived later.
     pub overtaking: Option<u8>,
     /// The tunables of the locks.
     pub tunables: Settings,
@@ -332,7 +332,7 @@ impl Config {
         let is_tail = tail == 0
             || (1..=self.threads).contains(&slot)
             || lock.unlocked != 0 && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
-        // The service bits say what the lock is, and never change.
+        // The service bits describe the lock, and never change.
         let is_service = match lock.unlocked & service_mask & mask {
             0 => service == 0,
             life_long => service & life_long == life_long,
@@ -395,7 +395,7 @@ impl fmt::Display for Config {
             Time::Late => write!(f, ", thresholds always reached")?,
         }
         if let Some(bound) = self.overtaking {
-            write!(f, ", overtaking at most {bound}")?;
+            write!(f, ", at most {bound} later arrivals first")?;
         }
         if !self.tunables.numa_aware {
             write!(f, ", numa off")?;

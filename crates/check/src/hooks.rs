@@ -159,7 +159,7 @@ unsafe extern "C" {
     /// Runs a thread of the client's litmus test.
     pub(crate) fn lw_litmus_thread(client: *const Client, thread: u32);
     pub(crate) safe static lw_check_client_memory_size: usize;
-    /// Runs a thread of the conformance client; gives how many violations it has seen.
+    /// Runs a thread of the conformance client, and returns the number of violations it has seen.
     pub(crate) fn lw_check_client_thread(client: *const ConformanceClient, thread: u32) -> u32;
 }
 
@@ -170,7 +170,7 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
 }
 
 /// The lockrefs, compiled for the model checker, and after them the lockrefs with a deliberate
-/// mistake, whose lock says that it is broken.
+/// mistake, whose lock is marked as broken.
 pub fn lockref_types() -> impl Iterator<Item = &'static LockrefType> {
     let tables: [*const *const LockrefType; 2] = [
         (&raw const lw_check_lockref_types).cast(),
@@ -199,7 +199,7 @@ pub(crate) fn litmus_tests() -> impl Iterator<Item = &'static LitmusTest> {
     // SAFETY: a NULL-terminated table of pointers to constants.
     let groups = unsafe { table((&raw const lw_litmus_groups).cast()) };
     groups.flat_map(|first: *const LitmusTest| {
-        // SAFETY: each the first of a table that ends with one without a name.
+        // SAFETY: each pointer is to the first test of a table, which ends with a test without a name.
         (0..).map_while(move |i| unsafe { first.add(i).as_ref().filter(|t| !t.name.is_null()) })
     })
 }
@@ -233,7 +233,7 @@ pub(crate) struct WordLayout {
     pub(crate) hq: u32,
     /// The HQ-spinlock is in NUMA mode.
     pub(crate) hq_numa: u32,
-    /// All bits that say what the lock is.
+    /// All bits that describe the kind and mode of the lock.
     pub(crate) service: u32,
     /// The lock is held.
     pub(crate) locked: u32,
@@ -282,7 +282,8 @@ pub(crate) fn node_queues_size() -> usize {
 }
 
 /// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
-/// Registers and frames are all that the caller goes on with. `lw_check_operate` of world.h.
+/// The caller's later steps depend only on its registers and frames. This is `lw_check_operate` of
+/// world.h.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -310,7 +311,8 @@ extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u6
 }
 
 /// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
-/// Registers and frames are all that the caller goes on with. `lw_check_operate` of world.h.
+/// The caller's later steps depend only on its registers and frames. This is `lw_check_operate` of
+/// world.h.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]

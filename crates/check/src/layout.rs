@@ -66,8 +66,8 @@ pub(crate) fn lock(i: usize) -> usize {
     LOCK_BASE + i * STRIDE
 }
 
-/// The number that stands for a lock's address where locks share the queues of NUMA nodes. It is such
-/// that all locks use the same queue.
+/// The number that stands for a lock's address where locks share the queues of NUMA nodes. With
+/// this number, all locks use the same queue.
 pub(crate) fn identity(address: usize) -> u64 {
     /// The inverse of the factor that scatters lock addresses, `lw_scattered()`, modulo 2^64. With
     /// another factor two locks would not share their queues, and tests/locks.rs would fail.

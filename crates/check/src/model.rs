@@ -65,7 +65,7 @@ impl From<Violation> for Stop {
     }
 }
 
-/// The threads and the memory of a check, and what the search has found out about them.
+/// The threads and the memory of a check, and the findings of the search about them.
 pub(crate) struct Model<'a, const N: usize> {
     pub(crate) config: &'a Config,
     subject: Subject,
@@ -393,7 +393,7 @@ impl<'a, const N: usize> Model<'a, N> {
         self.parts[local as usize].expect("looked at when it was found")
     }
 
-    /// Takes a step: `thread` does what `choice` says.
+    /// Takes a step: `thread` makes `choice`.
     pub(crate) fn apply(
         &mut self,
         state: &mut State<N>,

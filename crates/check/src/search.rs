@@ -194,7 +194,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Makes random runs, which find out most of what a search assumes before it begins. None: views
+    /// Makes random runs, which yield most of the findings that a search relies on before it begins. None: views
     /// need more entries.
     pub(crate) fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
         let mut random = Pcg32::seed_from_u64(REHEARSALS);

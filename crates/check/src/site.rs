@@ -1,4 +1,4 @@
-//! Operations as they stand in the lock files, collected by the linker.
+//! The operations in the source of the lock files, collected by the linker.
 
 use std::ffi::{CStr, c_char};
 use std::fmt;

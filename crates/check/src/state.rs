@@ -83,7 +83,7 @@ pub(crate) struct Thread<const N: usize> {
     pub(crate) deferred: Option<(LocalId, bool)>,
     /// The threads that began to acquire after this one began to wait, one bit each.
     pub(crate) later: u8,
-    /// How often such threads acquired the lock before this one.
+    /// How often threads that arrived later acquired the lock before this one.
     pub(crate) overtaken: u8,
     /// The writes that the thread has seen.
     pub(crate) seen: View<N>,

@@ -63,7 +63,7 @@ impl Check<'_> {
         findings: &mut Findings,
         steps: &[Step],
     ) -> Option<Option<(Vec<TraceStep>, Violation)>> {
-        // A search rehearses before it begins, and its violations may depend on what that finds.
+        // A search makes random runs before it begins, and its violations may depend on their findings.
         let mut automata = self.rehearse::<N>(findings)?;
         while findings.view == N {
             let mut trace = Vec::new();
@@ -239,7 +239,7 @@ fn is_behind<const N: usize>(
     })
 }
 
-/// The name of an address: what is stored there.
+/// The name of the memory at an address.
 pub(crate) fn name_of(threads: usize, address: usize) -> String {
     match layout::resolve(address, threads) {
         Some((Region::Lock(i), offset)) => format!("{}{}", lock_name(i), field(offset)),

@@ -128,7 +128,7 @@ impl fmt::Display for Violation {
             Self::Promise { thread, what } => write!(f, "promise: thread {thread}: {what}"),
             Self::Overtaken { thread, times } => write!(
                 f,
-                "overtaken: thread {thread} was overtaken {times} times while it waited"
+                "order: acquisitions by later arrivals while thread {thread} waited: {times}"
             ),
             Self::LeftBehind { what } => {
                 write!(f, "left behind: all threads have ended, but {what}")

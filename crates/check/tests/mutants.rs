@@ -150,7 +150,7 @@ fn mistakes_of_the_queued_unfair_lock_are_caught() {
 }
 
 #[test]
-fn what_is_said_to_be_equivalent_is_not_caught() {
+fn mutants_listed_as_equivalent_are_not_caught() {
     let list = Mutants::all().unwrap();
     let large = ["cna", "hq", "pv42", "pv", "unfair", "mutex310", "mutex"];
     let equivalent: Vec<&Mutant> = list

@@ -75,7 +75,7 @@ fn queues_of_more_nodes_and_locks_pass() {
 }
 
 #[test]
-fn what_excludes_nobody_is_caught_and_replayed() {
+fn a_lock_that_excludes_no_thread_is_caught_and_replayed() {
     let config = config("busted", 8);
     for program in PROGRAMS {
         for scheduler in SCHEDULERS {
@@ -150,7 +150,7 @@ fn planted_mistakes_are_caught() {
 }
 
 #[test]
-fn looking_rather_than_waiting_is_no_mistake() {
+fn polling_rather_than_waiting_is_no_mistake() {
     let wait = "await_eq lock->locked";
     let found = changed("tas", "lw_tas_lock", wait, Change::Drop);
     assert_eq!(found, None);

@@ -150,10 +150,10 @@ impl<const N: usize> Model<'_, N> {
         Ok(())
     }
 
-    /// Of the reads after which the thread goes on alike, keeps those after which it has seen least.
+    /// Keeps, of reads after which the thread continues in the same way, those with the least view.
     ///
     /// All that can happen after another of these reads can also happen after one that is kept. A
-    /// thread that has seen less may still see more, may write wherever the other may, and knows of
+    /// thread that has seen less may still see more and may write wherever the other may. It knows
     /// no more accesses to plain data. Deadlocks are defined by reads of the newest values, which do
     /// not depend on what the thread has seen.
     pub(super) fn drop_dominated(

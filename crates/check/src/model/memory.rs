@@ -1,4 +1,5 @@
-//! The effect of operations on memory: what is read, and what becomes visible to other threads.
+//! The effect of operations on memory: the values read, and the writes that become visible to other
+//! threads.
 
 use crate::automaton::{Answer, LocalId};
 use crate::cells::{PARTS, Parts, Place};
@@ -13,7 +14,7 @@ use crate::violation::Violation;
 use super::{EARLY, LATE, Model, Picks, Stop, bytes, has_owner, is_waiters, poison};
 
 impl<const N: usize> Model<'_, N> {
-    /// The value that a compare-and-swap expects, also in a mutant where it does not compare.
+    /// The value that a compare-and-swap expects, even in a mutant that does not compare.
     pub(super) fn expected(&self, local: LocalId) -> u64 {
         self.local(local).request.expect("it has not ended").a
     }

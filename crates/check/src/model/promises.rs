@@ -116,7 +116,7 @@ impl<const N: usize> Model<'_, N> {
         Ok(())
     }
 
-    /// Notes, where `thread` begins an acquisition, that it is later than all waiters of now.
+    /// Notes, if `thread` begins an acquisition, that it arrives later than all present waiters.
     pub(super) fn note_begin(&self, state: &mut State<N>, thread: usize) {
         let now = self.local(state.threads[thread].local).attributes;
         if self.config.overtaking.is_none() || !now.fresh || now.wanted & 1 == 0 {

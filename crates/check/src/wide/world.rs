@@ -22,11 +22,11 @@ use crate::site::{Kind, Site};
 use crate::trace;
 use crate::violation::Violation;
 
-/// Where an interruption may come, it comes before one operation in so many.
+/// An interruption that may come does so before one operation in this many.
 const INTERRUPTION_ODDS: u64 = 32;
 /// The most polls of a bounded wait.
 const MOST_LOOKS: u64 = 4;
-/// One park in so many ends at once.
+/// One park in this many ends at once.
 const EARLY_WAKE_ODDS: u64 = 8;
 /// The most steps for each acquisition of each thread, far more than a correct lock needs.
 const MOST_STEPS: usize = 20_000;
@@ -44,7 +44,7 @@ pub(super) enum Fault {
         thread: usize,
         times: u32,
     },
-    /// The run did not end after so many steps.
+    /// The run did not end after this many steps.
     Endless(usize),
 }
 
