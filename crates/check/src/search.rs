@@ -194,8 +194,8 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Makes random runs, which yield most of the findings that a search relies on before it begins. None: views
-    /// need more entries.
+    /// Makes random runs before the search, which yield most of the findings that it relies on.
+    /// None: views need more entries.
     pub(crate) fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
         let mut random = Pcg32::seed_from_u64(REHEARSALS);
         let mut automata = Automata::new(self.surroundings(), self.symmetry());
@@ -671,7 +671,7 @@ impl<'a, const N: usize> Search<'a, N> {
         Ok(())
     }
 
-    /// The end of the search that a halt in state `number` means.
+    /// The end of the search that follows from a halt in state `number`.
     fn halted(&mut self, number: u32, (stop, last): Halt) -> Option<End> {
         match stop {
             Stop::Anew => None,

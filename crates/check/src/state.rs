@@ -1,7 +1,7 @@
 //! A state of a check: the local state of each thread, and the memory as each thread may read it.
 //!
 //! Memory is that of a promise-free view machine. Each cell has its writes in modification
-//! order; a thread's view says, for each cell, which write is the oldest that it may still read.
+//! order; a thread's view holds, for each cell, the oldest write that it may still read.
 //! A write carries the view that reading it with acquire adds to the reader's.
 
 use std::ops::Range;
@@ -31,7 +31,7 @@ impl<const N: usize> View<N> {
         self.0.iter().fold(0, |any, place| any | place) == 0
     }
 
-    /// The same, of cells that have other numbers.
+    /// This view after cells were renumbered: `numbers` holds the new number of each cell.
     fn renumbered(&self, numbers: &[u8]) -> Self {
         let mut new = Self::NONE;
         if !self.is_none() {
@@ -305,7 +305,7 @@ impl<const N: usize> State<N> {
         self.threads[thread].read.0[cell] = 1;
     }
 
-    /// Forgets everything that can no longer make a difference, so that equivalent states are equal.
+    /// Forgets everything that no longer affects a later step, so that equivalent states are equal.
     /// `live`: the threads that have not ended, one bit each.
     pub(crate) fn normalise(&mut self, live: u8) {
         for (i, thread) in self.threads.iter_mut().enumerate() {
