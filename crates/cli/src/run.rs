@@ -11,7 +11,7 @@ use crate::names::setting;
 use crate::preload::{DEFAULT, LIBRARY, LOCK, Library, preloadable};
 use crate::program::Program;
 
-/// Run a program with a lock of ours in its pthread mutexes, condition variables and C11 mutexes.
+/// Run a program with a lock of Lockworks in its pthread mutexes, condition variables and C11 mutexes.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct RunArgs {

@@ -183,7 +183,7 @@ fn what_cannot_be_compared_is_refused() {
     refused(
         &["--lock", "pv", "false"],
         2,
-        &["without a lock of ours too: exit status 1"],
+        &["the program fails with glibc's locks too: exit status 1"],
     );
     let none = ["--lock", "mutex", "-o", "/nowhere/file", "echo"];
     refused(&none, 2, &["cannot write /nowhere/file"]);

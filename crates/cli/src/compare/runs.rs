@@ -101,7 +101,7 @@ impl Failure {
     /// The error for a failed run with glibc's locks: the other locks then have nothing to be
     /// compared with.
     pub fn under_glibc(&self) -> anyhow::Error {
-        anyhow!("the program fails without a lock of ours too: {self}")
+        anyhow!("the program fails with glibc's locks too: {self}")
     }
 
     /// How the program ended.
