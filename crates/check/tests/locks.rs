@@ -320,7 +320,7 @@ fn three_once(lock: &str, change: impl FnOnce(&mut Config)) -> Config {
     })
 }
 
-/// The same without wake-ups for no reason, so with fewer states.
+/// The same configuration without spurious wake-ups, and so with fewer states.
 fn three_kicked(lock: &str, settings: &[(&str, u64)]) -> Config {
     three_once(lock, |c| {
         c.spurious = 0;
@@ -328,7 +328,7 @@ fn three_kicked(lock: &str, settings: &[(&str, u64)]) -> Config {
     })
 }
 
-/// Fails unless all of these were counted.
+/// Fails unless all events in `names` were counted.
 #[track_caller]
 fn assert_counted(events: &BTreeSet<Event>, names: &[&str]) {
     for name in names {
@@ -391,8 +391,8 @@ fn paravirt_spinlock() {
         three_kicked("pv", &[("pv_arrival_spin", 1)]),
     ]);
     let (missing, events) = keeps_and_counts(&configs);
-    // Its waiters do not steal from their places in the queue, so that it needs no lock, and are
-    // not grouped.
+    // Waiters of this lock do not steal from their places in the queue, so the queue needs no lock.
+    // They are not grouped either.
     let of_others = [
         "lw_parking_queue: store node->prev",
         "lw_parking_init_node: store node->run",
@@ -569,7 +569,7 @@ fn mutex() {
         "lw_waiter_spin: load node->prev",
         "lw_head_wait: store node->place",
         "lw_poll_lock: await_eq lock->val",
-        // A waiter that is moved ahead from between two others takes a fifth thread.
+        // To move a waiter ahead from between two others would take a fifth thread.
         "lw_queue_unlink: store prev->next",
         "lw_queue_unlink: await_ne node->next",
     ];
