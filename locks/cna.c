@@ -156,7 +156,8 @@ static inline bool lw_cna_try_clear_tail(union lw_word *lock, uint32_t val, stru
 		/* (tail,0,0) -> (0,0,1) */
 		return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, relaxed);
 
-	/* (tail,0,0) -> (tail2,0,1); release: a waiter that queues behind tail2 finds its next NULL
+	/*
+	 * (tail,0,0) -> (tail2,0,1); release: a waiter that queues behind tail2 finds its next NULL
 	 */
 	if (!lw_try_cmpxchg(&lock->val, &val, locked | LW_LOCKED, release))
 		return false;

@@ -53,8 +53,10 @@ bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter)
 
 	/* WAITING -> LEAVING */
 	if (!lw_try_cmpxchg(&waiter->state, &state, LW_COND_LEAVING, relaxed)) {
-		/* SIGNALLED by a thread that is done with our node. Not a fence: race detectors
-		   do not see fences. */
+		/*
+		 * SIGNALLED by a thread that is done with our node. Not a fence: race detectors do
+		 * not see fences.
+		 */
 		(void)lw_load(&waiter->state, acquire);
 		return true;
 	}

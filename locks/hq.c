@@ -75,7 +75,8 @@ union lw_hq_history {
 	uint64_t packed;
 	struct {
 		uint16_t handoffs; /* since it was last decided whether the mode pays */
-		/* of these to another NUMA node; in plain mode only those after enough local ones
+		/*
+		 * of these to another NUMA node; in plain mode only those after enough local ones
 		 */
 		uint16_t remote;
 		/* within a NUMA node in a row; in plain mode, since the last counted remote one */

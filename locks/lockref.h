@@ -68,7 +68,8 @@ enum lw_lockref_result {
 	LW_LOCKREF_BUSY,    /* the lock is held, or too many races were lost */
 };
 
-/* Gives in *next the word that follows `now`, if the lock is free and the count at least `least`.
+/*
+ * Gives in *next the word that follows `now`, if the lock is free and the count at least `least`.
  */
 static lw_always_inline enum lw_lockref_result lw_lockref_next(uint64_t now,
 							       const struct lw_lockref_lock *lock,
@@ -151,7 +152,8 @@ static lw_always_inline bool lw_lockref_change_held(union lw_lockref *ref, int32
 	return true;
 }
 
-/* Finish an attempt without the lock that had this result: if it was BUSY, repeat it with the lock.
+/*
+ * Finish an attempt without the lock that had this result: if it was BUSY, repeat it with the lock.
  */
 static lw_always_inline bool lw_lockref_settle(union lw_lockref *ref,
 					       const struct lw_lockref_lock *lock,

@@ -40,26 +40,16 @@ static lw_always_inline struct lw_parking_policy lw_mutex_policy(void)
 	return (struct lw_parking_policy){
 		.spin = (uint32_t)lw_tunable(mutex_spin),
 		.latencies = lw_tunable(pv_latencies),
-		.stealing =
-			{
-				.on_arrival = true,
-				.arrival_spin = (uint32_t)lw_tunable(mutex_arrival_spin),
-				.arrival_spin_if_parked = true,
-				.window = (uint32_t)lw_tunable(mutex_steal_window),
-				.starvation_limit = (uint32_t)lw_tunable(mutex_starvation_limit),
-			},
-		.parking =
-			{
-				.enabled = true,
-				.early = true,
-				.wake_at_unlock = true,
-			},
-		.locality =
-			{
-				.possible = true,
-				.group = lw_numa_aware(mutex) ? (uint32_t)lw_tunable(mutex_group)
-							      : 0,
-			},
+		.stealing.on_arrival = true,
+		.stealing.arrival_spin = (uint32_t)lw_tunable(mutex_arrival_spin),
+		.stealing.arrival_spin_if_parked = true,
+		.stealing.window = (uint32_t)lw_tunable(mutex_steal_window),
+		.stealing.starvation_limit = (uint32_t)lw_tunable(mutex_starvation_limit),
+		.parking.enabled = true,
+		.parking.early = true,
+		.parking.wake_at_unlock = true,
+		.locality.possible = true,
+		.locality.group = lw_numa_aware(mutex) ? (uint32_t)lw_tunable(mutex_group) : 0,
 	};
 }
 

@@ -83,7 +83,8 @@ static bool lw_count_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 		}
 		if (lw_count_mutex_trylock_spinning(mutex, read_first))
 			return true;
-		/* A thread that has acquired the mutex, but not set `owner` yet, may need this CPU.
+		/*
+		 * A thread that has acquired the mutex, but not set `owner` yet, may need this CPU.
 		 */
 		if (!owner && lw_should_yield())
 			return false;

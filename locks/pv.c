@@ -2,10 +2,10 @@
 /*
  * The paravirt queued spinlock: a queue whose waiters halt their virtual CPU.
  *
- *   free    (*,0,0) -- an arriving thread, or the queue head --> held (*,0,1)
- *   free    (0,0,0) .. held (0,0,1) -- first contender sets pending, waits --> held (*,0,1)
- *   halted  (*,*,1) -- unlock --> (*,*,2) --> (*,*,0), queue head kicked
- *   starved (*,1,0) -- only the queue head acquires --> held (*,0,1)
+ *   free    (*,0,0) -- an arriving thread, or the queue head            --> held (*,0,1)
+ *   held    (0,0,1) -- the first contender sets pending, then acquires   --> held (*,0,1)
+ *   halted  (*,*,1) -- unlock: the queue head is kicked --> (*,*,2)      --> free (*,*,0)
+ *   starved (*,1,0) -- only the queue head acquires                      --> held (*,0,1)
  *
  * pv42 is the lock of Linux 4.2. It is strictly FIFO, so the lock stands idle while the next waiter
  * wakes up. A waiter that has halted is kicked twice: when it becomes queue head, and, if it has
@@ -34,20 +34,13 @@ static lw_always_inline struct lw_parking_policy lw_pv_policy(void)
 		.spin = (uint32_t)lw_tunable(pv_spin),
 		.pending_bit = lw_tunable(pv_pending),
 		.latencies = lw_tunable(pv_latencies),
-		.stealing =
-			{
-				.on_arrival = steal,
-				.arrival_spin = steal ? (uint32_t)lw_tunable(pv_arrival_spin) : 0,
-				.starvation_limit =
-					steal ? (uint32_t)lw_tunable(pv_starvation_limit) : 0,
-			},
-		.parking =
-			{
-				.enabled = true,
-				.early = lw_tunable(pv_wait_early),
-				.wake_at_unlock = lw_tunable(pv_kick_at_unlock),
-				.wake_ahead = (uint32_t)lw_tunable(pv_kick_ahead),
-			},
+		.stealing.on_arrival = steal,
+		.stealing.arrival_spin = steal ? (uint32_t)lw_tunable(pv_arrival_spin) : 0,
+		.stealing.starvation_limit = steal ? (uint32_t)lw_tunable(pv_starvation_limit) : 0,
+		.parking.enabled = true,
+		.parking.early = lw_tunable(pv_wait_early),
+		.parking.wake_at_unlock = lw_tunable(pv_kick_at_unlock),
+		.parking.wake_ahead = (uint32_t)lw_tunable(pv_kick_ahead),
 	};
 }
 
@@ -58,8 +51,8 @@ static lw_always_inline struct lw_parking_policy lw_pv42_policy(void)
 	return (struct lw_parking_policy){
 		.spin = (uint32_t)lw_tunable(pv42_spin),
 		.latencies = lw_tunable(pv_latencies),
-		.stealing = {.starvation_limit = LW_NO_STARVATION_LIMIT},
-		.parking = {.enabled = true},
+		.stealing.starvation_limit = LW_NO_STARVATION_LIMIT,
+		.parking.enabled = true,
 	};
 }
 

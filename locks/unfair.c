@@ -32,18 +32,12 @@ static lw_always_inline struct lw_parking_policy lw_unfair_policy(void)
 	return (struct lw_parking_policy){
 		.spin = (uint32_t)lw_tunable(unfair_spin),
 		.latencies = lw_tunable(pv_latencies),
-		.stealing =
-			{
-				.on_arrival = true,
-				.from_queue = true,
-				.arrival_spin = (uint32_t)lw_tunable(unfair_arrival_spin),
-				.starvation_limit = (uint32_t)lw_tunable(unfair_starvation_limit),
-			},
-		.parking =
-			{
-				.enabled = lw_tunable(unfair_park),
-				.wake_at_unlock = true,
-			},
+		.stealing.on_arrival = true,
+		.stealing.from_queue = true,
+		.stealing.arrival_spin = (uint32_t)lw_tunable(unfair_arrival_spin),
+		.stealing.starvation_limit = (uint32_t)lw_tunable(unfair_starvation_limit),
+		.parking.enabled = lw_tunable(unfair_park),
+		.parking.wake_at_unlock = true,
 	};
 }
 

@@ -106,7 +106,6 @@ static inline void lw_word_unlock(union lw_word *lock)
 	static inline void lw_##id##_lock(struct lw_##id *lock)                              \
 	{                                                                                    \
 		uint32_t val = 0;                                                            \
-                                                                                             \
 		/* (0,0,0) -> (0,0,1) */                                                     \
 		if (lw_unlikely(!lw_try_cmpxchg(&lock->word.val, &val, LW_LOCKED, acquire))) \
 			lw_##id##_lock_slow(lock, val);                                      \

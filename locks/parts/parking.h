@@ -143,7 +143,6 @@ static lw_always_inline enum lw_wait_outcome lw_parking_queue(const struct lw_wa
 					     .tail = tail,                  \
 					     .limit = limit,                \
 					     .policy = &policy};            \
-                                                                            \
 		return lw_parking_queue(&me);                               \
 	}                                                                   \
 	static const struct lw_wait_policy lw_##id##_wait_policy = {        \
@@ -153,25 +152,23 @@ static lw_always_inline enum lw_wait_outcome lw_parking_queue(const struct lw_wa
 	void lw_##id##_unlock_slow(struct lw_##id *lock)                    \
 	{                                                                   \
 		const struct lw_parking_policy policy = lw_##id##_policy(); \
-                                                                            \
 		lw_parking_unlock_slow(&lock->word, &policy);               \
 	}
 
-/* Define these for a lock that arriving threads may steal, and its lock_slow() and lock_limited().
+/*
+ * Define these for a lock that arriving threads may steal, and its lock_slow() and lock_limited().
  */
 #define LW_DEFINE_PARKING_LOCK(id)                                                           \
 	static lw_always_inline bool lw_##id##_nodeless(void *lock,                          \
 							const struct lw_wait_limit *limit)   \
 	{                                                                                    \
 		const struct lw_parking_policy policy = lw_##id##_policy();                  \
-                                                                                             \
 		return lw_parking_nodeless(lock, limit, &policy);                            \
 	}                                                                                    \
 	LW_DEFINE_PARKING_QUEUE(id, lw_##id##_nodeless)                                      \
 	bool lw_##id##_lock_limited(struct lw_##id *lock, const struct lw_wait_limit *limit) \
 	{                                                                                    \
 		const struct lw_parking_policy policy = lw_##id##_policy();                  \
-                                                                                             \
 		return lw_parking_arrive(&lock->word, &policy) ||                            \
 		       lw_wait(&lock->word, limit, &lw_##id##_wait_policy);                  \
 	}                                                                                    \

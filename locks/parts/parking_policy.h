@@ -32,11 +32,15 @@ struct lw_parking_policy {
 		uint32_t arrival_spin;
 		/* It does so only if it would queue behind a parked waiter. */
 		bool arrival_spin_if_parked;
-		/* The queue head disables stealing after it has spun for so many polls, until it
-		   parks; 0: it does not. */
+		/*
+		 * The queue head disables stealing after it has spun for so many polls, until it
+		 * parks; 0: it does not.
+		 */
 		uint32_t window;
-		/* The queue head disables stealing for good after so many defeats: spins and parks
-		   after which the lock was not free, or was stolen. */
+		/*
+		 * The queue head disables stealing for good after so many defeats: spins and parks
+		 * after which the lock was not free, or was stolen.
+		 */
 		uint32_t starvation_limit;
 	} stealing;
 
@@ -45,7 +49,8 @@ struct lw_parking_policy {
 		bool enabled;
 		/* A waiter parks as soon as its predecessor has. */
 		bool early;
-		/* A waiter that is parked when it becomes queue head is woken at the unlock only.
+		/*
+		 * A waiter that is parked when it becomes queue head is woken at the unlock only.
 		 */
 		bool wake_at_unlock;
 		/* Parked waiters behind the queue head that are woken with it. */
@@ -53,11 +58,15 @@ struct lw_parking_policy {
 	} parking;
 
 	struct {
-		/* The lock can group its waiters by NUMA node: a property of the lock, whereas
-		   `group` is a setting, which may change while others wait. */
+		/*
+		 * The lock can group its waiters by NUMA node: a property of the lock, whereas
+		 * `group` is a setting, which may change while others wait.
+		 */
 		bool possible;
-		/* Most waiters in a row that may be moved ahead for the NUMA node of the queue
-		   head; not together with stealing.from_queue. */
+		/*
+		 * Most waiters in a row that may be moved ahead for the NUMA node of the queue
+		 * head; not together with stealing.from_queue.
+		 */
 		uint32_t group;
 	} locality;
 };

@@ -14,12 +14,14 @@
 #include "lock_word.h"
 #include "surroundings.h"
 
-/* Values of `locked`. CNA stores larger values; parking_queue.h and hq.c add states of their own.
+/*
+ * Values of `locked`. CNA stores larger values; parking_queue.h and hq.c add states of their own.
  */
 #define LW_NODE_WAITING 0
 #define LW_NODE_HEAD	1
 
-/* HQ: each NUMA node has 2^LW_NODE_QUEUE_BITS queues, so about as many locks can use them at once.
+/*
+ * HQ: each NUMA node has 2^LW_NODE_QUEUE_BITS queues, so about as many locks can use them at once.
  */
 #define LW_NODE_QUEUE_BITS 12
 #define LW_NODE_QUEUES	   (1u << LW_NODE_QUEUE_BITS)
@@ -48,8 +50,10 @@ struct lw_node {
 		};
 		struct {			   /* waiters that park */
 			lw_atomic(uint32_t) place; /* approximate number of predecessors */
-			/* length of the current run of waiters that were moved ahead for their NUMA
-			   node */
+			/*
+			 * length of the current run of waiters that were moved ahead for their NUMA
+			 * node
+			 */
 			lw_atomic(uint32_t) run;
 			lw_atomic(struct lw_node *) prev;
 			lw_atomic(uint64_t) kicked_at; /* lw_timestamp() */

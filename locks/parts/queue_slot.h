@@ -24,8 +24,10 @@ enum lw_wait_outcome {
 	LW_WAIT_SPUN,
 	/* The wait limit was reached, and our node is out of the queue. */
 	LW_WAIT_LEFT,
-	/* The wait limit was reached. Our node, and its slot, stay in the queue and are not ours
-	   any more: the thread that meets the node there returns the slot. */
+	/*
+	 * The wait limit was reached. Our node, and its slot, stay in the queue and are not ours
+	 * any more: the thread that meets the node there returns the slot.
+	 */
 	LW_WAIT_ABANDONED,
 };
 
@@ -34,8 +36,10 @@ enum lw_wait_outcome {
  * is what lw_wait() was given.
  */
 struct lw_wait_policy {
-	/* Wait in the queue with `node`, which is `tail` in the lock word: ACQUIRED, LEFT or
-	   ABANDONED. */
+	/*
+	 * Wait in the queue with `node`, which is `tail` in the lock word: ACQUIRED, LEFT or
+	 * ABANDONED.
+	 */
 	enum lw_wait_outcome (*queue)(void *lock, uint32_t tail, struct lw_node *node,
 				      const struct lw_wait_limit *limit);
 	/* Wait without a node. False if the wait limit was reached before the lock was ours. */

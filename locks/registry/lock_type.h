@@ -14,8 +14,10 @@ enum lw_lock_trait {
 	LW_NUMA_AWARE = 4, /* prefers waiters of the holder's NUMA node, within a bound */
 	LW_BROKEN = 8,	   /* does not exclude: shows that a tool catches such a lock */
 	LW_TAIL_WORD = 16, /* its first four bytes are a union lw_word */
-	/* An interrupt or signal handler may not even try the lock if the code that it interrupts
-	   may wait for the lock or hold it. */
+	/*
+	 * An interrupt or signal handler may not even try the lock if the code that it interrupts
+	 * may wait for the lock or hold it.
+	 */
 	LW_NOT_IN_HANDLERS = 32,
 };
 
