@@ -1,5 +1,6 @@
-//! Compiles the locks of C and C++ libraries in their loops; those of libraries that are not
-//! installed are left out.
+//! Compiles the locks of C and C++ libraries together with the benchmark's loops.
+//!
+//! A library that is not installed is left out.
 
 use std::process::{Command, Stdio};
 
@@ -22,7 +23,7 @@ fn main() {
         loops()
             .cpp(true)
             .std("gnu++17")
-            // Its own headers have some.
+            // Abseil's own headers have unused parameters.
             .flag("-Wno-unused-parameter")
             .file("c/abseil.cc")
             .compile("lockworks_peers_cpp");
@@ -31,7 +32,7 @@ fn main() {
     }
 }
 
-/// How everything that is measured is compiled.
+/// The compiler settings of all code that is measured.
 fn loops() -> cc::Build {
     let mut build = cc::Build::new();
     build
@@ -39,15 +40,15 @@ fn loops() -> cc::Build {
         .extra_warnings(true)
         .opt_level(2)
         .force_frame_pointer(false)
-        // Where a loop happens to lie must not be what is measured.
+        // The address of a loop must not influence its speed.
         .flag_if_supported("-falign-loops=64");
     build
 }
 
-/// Does the compiler find a library's header? If so, the crate has the feature of that name.
+/// Whether the compiler finds a library's header. If it does, the cfg `library` is set.
 fn has(library: &str, header: &str) -> bool {
     println!("cargo::rustc-check-cfg=cfg({library})");
-    // Installing it later should be seen.
+    // Build again once the library is installed.
     println!("cargo::rerun-if-changed=/usr/include/{header}");
     let mut compiler = cc::Build::new().cpp(true).get_compiler().to_command();
     let found = preprocesses(compiler.args(["-x", "c++", "-E", "-include", header, "/dev/null"]));

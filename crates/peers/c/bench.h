@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the benchmark runs of a lock: one template for all, so that two locks
- * differ in nothing but the lock. The operations are inlined into the loops, as
- * far as the lock's header lets its users do that.
+ * The loops around a lock that the benchmark measures. One template makes them for
+ * every lock, so that two measurements differ only in the lock. The lock's operations
+ * are inlined into the loops if its header defines them inline.
  */
 #ifndef LW_BENCH_H
 #define LW_BENCH_H
@@ -11,34 +11,36 @@
 #include <stddef.h>
 
 enum bench_order {
-	BENCH_UNFAIR,  /* whoever comes at the right moment has it */
-	BENCH_FIFO,    /* in the order in which the waiters queued */
-	BENCH_BOUNDED, /* some waiters first, the others not much later */
+	BENCH_UNFAIR,  /* waiters acquire the lock in no order */
+	BENCH_FIFO,    /* waiters acquire it in the order in which they queued */
+	BENCH_BOUNDED, /* the lock prefers some waiters, within a bound */
 };
 
-/* What the lock protects, apart from each other so that compilers increment one at a time. */
+/* The counters that the lock protects. They are apart so that compilers do not combine the
+ * increments into one vector instruction. */
 struct bench_counters {
 	uint64_t first, unused, second;
 };
 
+/* One lock and its loops. `state` is the lock; `thread` is the memory that a thread lends. */
 struct bench_lock {
 	const char *name;
 	const char *origin;
 	uint32_t order; /* enum bench_order */
 	uint32_t state_size;
-	uint32_t thread_size; /* what each thread lends, such as a queue node */
-	/* Make zeroed memory a lock. */
+	uint32_t thread_size; /* size of what each thread lends, such as a queue node */
+	/* Initialise a lock in zeroed memory. */
 	void (*init)(void *state);
-	/* Lock and unlock, n times. */
+	/* Lock and unlock n times. */
 	void (*pure)(void *state, void *thread, uint64_t n);
-	/* The same around two increments. */
+	/* Lock, increment both counters and unlock, n times. */
 	void (*counted)(void *state, void *thread, struct bench_counters *counters, uint64_t n);
-	/* The same until *stop is not 0; gives how often. */
+	/* Do as `counted` until *stop is not 0, and return the number of acquisitions. */
 	uint64_t (*contended)(void *state, void *thread, struct bench_counters *counters,
 			      const uint32_t *stop);
 };
 
-/* For locks that take nothing from their threads. */
+/* The thread type of a lock to which threads lend nothing. */
 struct bench_nothing {
 	char unused;
 };
@@ -46,8 +48,9 @@ struct bench_nothing {
 #define BENCH_CODE static __attribute__((noinline, aligned(64)))
 
 /*
- * Describe one lock. In INIT, BEGIN, LOCK and UNLOCK, `s` points to the state and
- * `t`, except in INIT, to what the thread lends; BEGIN runs once before a loop.
+ * Define the loops and the description of one lock. In INIT, BEGIN, LOCK and UNLOCK,
+ * `s` points to the lock. In all but INIT, `t` points to what the thread lends. BEGIN
+ * runs once before each loop.
  */
 #define BENCH_LOCK(id, origin_, order_, state_type, thread_type, INIT, BEGIN, LOCK, UNLOCK)       \
 	static void bench_##id##_init(void *state)                                                \
@@ -110,8 +113,8 @@ struct bench_nothing {
 		.contended = bench_##id##_contended,                                              \
 	};
 
-/* For locks that are one struct or union with zeroed memory unlocked, id##_lock() and
- * id##_unlock(). */
+/* Define them for a lock that is one struct or union, is unlocked when zeroed, and has the
+ * functions id##_lock() and id##_unlock(). */
 #define BENCH_PLAIN(kind, id, origin, order)                                           \
 	BENCH_LOCK(id, origin, order, kind id, struct bench_nothing, (void)0, (void)0, \
 		   id##_lock(s), id##_unlock(s))

@@ -11,16 +11,19 @@ PEER(ck_mcs, CK, BENCH_FIFO, ck_spinlock_mcs_t, ck_spinlock_mcs_context_t, ck_sp
 PEER(ck_ticket, CK, BENCH_FIFO, ck_spinlock_ticket_t, struct bench_nothing,
      ck_spinlock_ticket_init(s), (void)0, ck_spinlock_ticket_lock(s), ck_spinlock_ticket_unlock(s))
 
-/* The queue starts with a node of nobody's; afterwards nodes go from thread to thread. */
+/* A CLH lock and the queue node with which its queue begins. A release leaves a thread with its
+ * predecessor's node, so that nodes move from thread to thread. */
 struct ck_clh_state {
 	ck_spinlock_clh_t *tail;
 	ck_spinlock_clh_t unowned __attribute__((aligned(128)));
 };
 
-/* Whose node it is now is its thread's to know, whoever uses the node. */
+/* The memory that one thread lends: its first node, and a pointer to the node that it has now. Only
+ * this thread uses the pointer; other threads may be using the node. */
 struct ck_clh_thread {
 	ck_spinlock_clh_t first __attribute__((aligned(128)));
-	ck_spinlock_clh_t *mine __attribute__((aligned(128))); /* NULL: the first one, still */
+	/* NULL before the first acquisition. */
+	ck_spinlock_clh_t *mine __attribute__((aligned(128)));
 };
 
 PEER(ck_clh, CK, BENCH_FIFO, struct ck_clh_state, struct ck_clh_thread,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A lock of others: the loops of bench.h, and its two operations for a harness that has its own. */
+/* A peer: a lock of another library. It has the loops of bench.h, and its two operations for
+ * callers that have loops of their own. */
 #ifndef LW_PEER_H
 #define LW_PEER_H
 
@@ -11,7 +12,8 @@ struct peer {
 	void (*unlock)(void *state, void *thread);
 };
 
-/* As BENCH_LOCK; here BEGIN runs before each lock. */
+/* Define a peer, with the arguments of BENCH_LOCK. In the single operations, BEGIN runs before
+ * each LOCK. */
 #define PEER(id, origin, order, state_type, thread_type, INIT, BEGIN, LOCK, UNLOCK)       \
 	BENCH_LOCK(id, origin, order, state_type, thread_type, INIT, BEGIN, LOCK, UNLOCK) \
 	static void id##_peer_lock(void *state, void *thread)                             \

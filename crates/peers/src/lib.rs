@@ -1,8 +1,9 @@
-//! The locks of others that Lockworks is measured beside: of the C library, of C and C++ libraries
-//! where they were there when this was built, and of Rust crates.
+//! The peers: locks of other libraries, which Lockworks is compared with.
 //!
-//! Each is described as `struct peer` of `c/peer.h` has it: by the loops of `c/bench.h`, into which
-//! it is inlined as far as its header lets its users do that, and by its two operations.
+//! They come from the C library, from Rust crates, and from those C and C++ [`LIBRARIES`] that were
+//! installed when this crate was built. Each peer is a `struct peer` of `c/peer.h`. It has the
+//! loops of `c/bench.h`, into which its operations are inlined if its header defines them inline,
+//! and the two operations by themselves.
 
 mod memory;
 mod rust_locks;
@@ -12,20 +13,20 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub use memory::Pieces;
 
-/// In which order a lock serves its waiters: `enum bench_order`.
+/// The order in which a lock serves its waiters: `enum bench_order`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Order {
-    /// Whoever comes at the right moment has it.
+    /// Waiters acquire the lock in no order.
     Unfair,
-    /// In the order in which the waiters queued.
+    /// Waiters acquire the lock in the order in which they queued.
     Fifo,
-    /// Some waiters first, the others not much later.
+    /// The lock prefers some waiters, within a bound.
     Bounded,
 }
 
 impl Order {
-    /// As tables show it.
+    /// The name of the order in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unfair => "unfair",
@@ -35,14 +36,14 @@ impl Order {
     }
 }
 
-/// What the locks protect: `struct bench_counters`.
+/// The counters that a lock protects: `struct bench_counters`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Counters {
-    /// Incremented with the lock held.
+    /// A thread that holds the lock increments this counter first.
     pub first: u64,
     unused: u64,
-    /// Incremented right after the first.
+    /// The same thread increments this counter right after the first.
     pub second: u64,
 }
 
@@ -50,28 +51,28 @@ pub struct Counters {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Bench {
-    /// Unique.
+    /// The lock's name, which no other lock here has.
     pub name: *const c_char,
-    /// Whose it is.
+    /// The library that the lock comes from.
     pub origin: *const c_char,
-    /// In which order it serves its waiters.
+    /// The order in which the lock serves its waiters.
     pub order: Order,
-    /// Bytes of the lock.
+    /// The size of the lock in bytes.
     pub state_size: u32,
-    /// Bytes that each thread lends, such as a queue node; at least 1.
+    /// The size in bytes of what each thread lends, such as a queue node; at least 1.
     pub thread_size: u32,
-    /// Makes zeroed memory a lock.
+    /// Initialises a lock in zeroed memory.
     pub init: unsafe extern "C" fn(state: *mut c_void),
-    /// Locks and unlocks, `n` times.
+    /// Locks and unlocks `n` times.
     pub pure: unsafe extern "C" fn(state: *mut c_void, thread: *mut c_void, n: u64),
-    /// The same around two increments.
+    /// Locks, increments both counters and unlocks, `n` times.
     pub counted: unsafe extern "C" fn(
         state: *mut c_void,
         thread: *mut c_void,
         counters: *mut Counters,
         n: u64,
     ),
-    /// The same until `*stop` is not 0; gives how often.
+    /// Does as `counted` until `*stop` is not 0, and returns the number of acquisitions.
     pub contended: unsafe extern "C" fn(
         state: *mut c_void,
         thread: *mut c_void,
@@ -80,53 +81,57 @@ pub struct Bench {
     ) -> u64,
 }
 
-// SAFETY: constants, whose strings are constants too.
+// SAFETY: every value is a constant, and its strings are constants too.
 unsafe impl Sync for Bench {}
 // SAFETY: as above.
 unsafe impl Send for Bench {}
 
 impl Bench {
-    /// Name, unique.
+    /// The lock's name, which no other lock here has.
     pub fn name(&self) -> &'static str {
-        // SAFETY: a constant string, as all descriptions hold.
+        // SAFETY: every description holds constant strings.
         unsafe { text(self.name) }
     }
 
-    /// Whose it is.
+    /// The library that the lock comes from.
     pub fn origin(&self) -> &'static str {
         // SAFETY: as for `name`.
         unsafe { text(self.origin) }
     }
 }
 
+/// The text of a C string constant.
+///
 /// # Safety
-/// `text` is a string that lives as long as the program.
+/// `text` is an ASCII string that lives as long as the program.
 unsafe fn text(text: *const c_char) -> &'static str {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { CStr::from_ptr(text) }
         .to_str()
         .expect("names are ASCII")
 }
 
-/// A lock of others: `struct peer`.
+/// A lock of another library: `struct peer`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Peer {
-    /// Its loops, and what it is called.
+    /// The description of the lock: its name, its origin and its loops.
     pub bench: &'static Bench,
     lock: unsafe extern "C" fn(state: *mut c_void, thread: *mut c_void),
     unlock: unsafe extern "C" fn(state: *mut c_void, thread: *mut c_void),
 }
 
-/// A C table of constants, which ends with NULL.
+/// A C table of pointers to constants, which ends with NULL. Its length is not known here.
 pub type Table<T> = [Option<&'static T>; 1];
 
+/// The entries of a table, without the NULL at its end.
+///
 /// # Safety
-/// `table` is an array that ends with NULL, of pointers to constants.
+/// `table` is an array of pointers to constants, which ends with NULL.
 pub unsafe fn entries<T>(table: *const Table<T>) -> impl Iterator<Item = &'static T> {
     let mut entry: *const Option<&'static T> = table.cast();
     std::iter::from_fn(move || {
-        // SAFETY: the caller's promise; it stays at NULL.
+        // SAFETY: as the caller promises. `entry` never moves beyond the NULL.
         unsafe {
             let found = (*entry)?;
             entry = entry.add(1);
@@ -135,20 +140,20 @@ pub unsafe fn entries<T>(table: *const Table<T>) -> impl Iterator<Item = &'stati
     })
 }
 
-/// A library that need not be there.
+/// A library that is optional: this crate builds without it.
 #[derive(Debug)]
 pub struct Library {
-    /// What it calls itself.
+    /// The library's name.
     pub name: &'static str,
-    /// Debian's package.
+    /// The Debian package with its headers.
     pub package: &'static str,
-    /// The names of its locks.
+    /// The names of the library's locks.
     pub locks: &'static [&'static str],
-    /// Was it there when this was built?
+    /// Whether the library was installed when this crate was built.
     pub built: bool,
 }
 
-/// Those libraries.
+/// All optional libraries.
 pub static LIBRARIES: [Library; 3] = [
     Library {
         name: "Concurrency Kit",
@@ -170,7 +175,7 @@ pub static LIBRARIES: [Library; 3] = [
     },
 ];
 
-/// What to do to have those that are missing, in one line; none if all are there.
+/// One line that names the missing libraries and their packages. `None` if no library is missing.
 pub fn missing() -> Option<String> {
     let of = |what: fn(&Library) -> &'static str| -> Vec<&str> {
         LIBRARIES
@@ -199,7 +204,7 @@ unsafe extern "C" {
     static peer_abseil: Table<Peer>;
 }
 
-/// All that this was built with, in the order in which tables show them.
+/// All peers that this crate was built with, in the order in which tables show them.
 pub fn all() -> impl Iterator<Item = &'static Peer> {
     let tables = [
         &raw const peer_posix,
@@ -212,30 +217,31 @@ pub fn all() -> impl Iterator<Item = &'static Peer> {
     ];
     tables
         .into_iter()
-        // SAFETY: each is a table of constants that ends with NULL.
+        // SAFETY: every table has pointers to constants and ends with NULL.
         .flat_map(|table| unsafe { entries(table) })
         .chain(&rust_locks::ALL)
 }
 
-/// A peer's lock, and what its threads lend to it.
+/// A lock of a peer, and the memory that its threads lend to it.
 pub struct PeerLock {
     peer: &'static Peer,
-    /// The lock, then one for each thread. They live as long as the lock, which may pass them on.
+    /// The lock, then one piece for each thread. A lock may move a thread's piece to another
+    /// thread, so all pieces live as long as the lock.
     memory: Pieces,
-    /// The next that no thread has been given.
+    /// The index of the next piece that no thread has.
     free: AtomicUsize,
 }
 
-/// What one thread lends, from locking to unlocking.
+/// The memory that one thread lends to a lock, from locking to unlocking.
 pub struct Loan(*mut c_void);
 
 impl PeerLock {
-    /// An unlocked lock for so many threads.
+    /// Makes an unlocked lock for at most `threads` threads.
     pub fn new(peer: &'static Peer, threads: usize) -> Self {
         let loan = peer.bench.thread_size as usize;
         let state = peer.bench.state_size as usize;
         let memory = Pieces::new([state].into_iter().chain((0..threads).map(|_| loan)));
-        // SAFETY: zeroed memory, large enough and aligned for any lock.
+        // SAFETY: the memory is zeroed, large enough for this lock and aligned for any lock.
         unsafe { (peer.bench.init)(memory.at(0)) };
         Self {
             peer,
@@ -244,7 +250,10 @@ impl PeerLock {
         }
     }
 
-    /// For one more thread.
+    /// Returns the memory that one more thread lends.
+    ///
+    /// # Panics
+    /// If the lock was made for fewer threads.
     pub fn loan(&self) -> Loan {
         Loan(self.memory.at(self.free.fetch_add(1, Relaxed)))
     }
@@ -252,18 +261,18 @@ impl PeerLock {
     /// Acquires the lock.
     ///
     /// # Safety
-    /// The loan is of this lock.
+    /// `loan` comes from this lock's [`loan`](Self::loan), and this thread does not hold the lock.
     pub unsafe fn lock(&self, loan: &mut Loan) {
-        // SAFETY: initialised, and its thread's own loan.
+        // SAFETY: the lock is initialised, and the loan is this thread's own.
         unsafe { (self.peer.lock)(self.memory.at(0), loan.0) }
     }
 
     /// Releases the lock.
     ///
     /// # Safety
-    /// This thread holds it, and acquired it with this loan.
+    /// This thread holds the lock, and acquired it with this `loan`.
     pub unsafe fn unlock(&self, loan: &mut Loan) {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { (self.peer.unlock)(self.memory.at(0), loan.0) }
     }
 }
@@ -288,12 +297,12 @@ mod tests {
         assert_eq!(names.len(), count);
     }
 
-    /// Threads that come and go lend what outlives them.
+    /// Each peer excludes, also when threads exit while the lock still uses what they lent.
     #[test]
     fn peers_exclude() {
         const THREADS: usize = 3;
         for peer in all() {
-            // Where each hand-off may take a time slice, few.
+            // Few where each hand-off may take a time slice.
             let turns = match peer.bench.order {
                 Order::Unfair => 10_000,
                 Order::Fifo | Order::Bounded => 30,
@@ -303,10 +312,10 @@ mod tests {
             let work = || {
                 let mut loan = lock.loan();
                 for _ in 0..turns {
-                    // SAFETY: a loan of this lock; unlocked by the thread that has locked.
+                    // SAFETY: the loan is of this lock, which this thread does not hold.
                     unsafe { lock.lock(&mut loan) };
                     counter.store(counter.load(Relaxed) + 1, Relaxed);
-                    // SAFETY: as above.
+                    // SAFETY: this thread has locked it above, with this loan.
                     unsafe { lock.unlock(&mut loan) };
                 }
             };

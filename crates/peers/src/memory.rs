@@ -3,24 +3,24 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 
-/// Two cache lines, as processors fetch pairs.
+/// Two cache lines, in bytes, since processors fetch lines in pairs.
 const SIZE: usize = 128;
 
 #[repr(C, align(128))]
 struct Line(UnsafeCell<[u8; SIZE]>);
 
-// SAFETY: only the locks and those who hold them use the contents, through pointers.
+// SAFETY: only locks and their holders use the contents, through pointers.
 unsafe impl Sync for Line {}
 
-/// Zeroed pieces of memory, each on pairs of cache lines of its own.
+/// Zeroed pieces of memory, each of which has its pairs of cache lines to itself.
 pub struct Pieces {
     lines: Box<[Line]>,
-    /// Where each begins.
+    /// The index of the line with which each piece begins.
     starts: Vec<usize>,
 }
 
 impl Pieces {
-    /// Of these sizes.
+    /// Makes one piece for each of these sizes, in bytes.
     pub fn new(sizes: impl IntoIterator<Item = usize>) -> Self {
         let mut end = 0;
         let starts = sizes
@@ -35,7 +35,7 @@ impl Pieces {
         Self { lines, starts }
     }
 
-    /// One of them; not one of size 0.
+    /// The address of a piece. The piece must not have size 0.
     pub fn at(&self, piece: usize) -> *mut c_void {
         self.lines[self.starts[piece]].0.get().cast()
     }

@@ -7,7 +7,7 @@ use parking_lot::lock_api::RawMutex;
 
 use crate::{Bench, Counters, Order, Peer};
 
-/// Described like the C ones.
+/// The locks of Rust crates, described as those of C libraries are.
 pub static ALL: [Peer; 3] = [
     peer::<parking_lot::RawMutex>(&PARKING_LOT),
     peer::<spin::mutex::SpinMutex<()>>(&SPIN),
@@ -46,40 +46,42 @@ const fn bench<R: RawMutex>(name: &'static CStr, origin: &'static CStr, order: O
 /// # Safety
 /// `state` is an `R`.
 unsafe extern "C" fn lock<R: RawMutex>(state: *mut c_void, _thread: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { &*state.cast::<R>() }.lock();
 }
 
 /// # Safety
 /// `state` is an `R` that the caller holds.
 unsafe extern "C" fn unlock<R: RawMutex>(state: *mut c_void, _thread: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { (*state.cast::<R>()).unlock() };
 }
 
 /// # Safety
 /// `state` is memory for an `R`.
 unsafe extern "C" fn init<R: RawMutex>(state: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe { state.cast::<R>().write(R::INIT) };
 }
 
 /// # Safety
 /// `state` is an `R`.
 unsafe extern "C" fn pure<R: RawMutex>(state: *mut c_void, _thread: *mut c_void, n: u64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let lock = unsafe { &*state.cast::<R>() };
     for _ in 0..n {
         lock.lock();
-        // SAFETY: locked in the line above.
+        // SAFETY: this thread has just locked it.
         unsafe { lock.unlock() };
     }
 }
 
+/// Increments both counters.
+///
 /// # Safety
-/// Nobody else uses the counters now.
+/// No other thread uses the counters meanwhile.
 unsafe fn increment(counters: *mut Counters) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     unsafe {
         (*counters).first += 1;
         (*counters).second += 1;
@@ -87,18 +89,18 @@ unsafe fn increment(counters: *mut Counters) {
 }
 
 /// # Safety
-/// `state` is an `R`, and protects the counters.
+/// `state` is an `R`, which protects the counters.
 unsafe extern "C" fn counted<R: RawMutex>(
     state: *mut c_void,
     _thread: *mut c_void,
     counters: *mut Counters,
     n: u64,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let lock = unsafe { &*state.cast::<R>() };
     for _ in 0..n {
         lock.lock();
-        // SAFETY: we hold the lock that protects the counters.
+        // SAFETY: this thread holds the lock, which protects the counters.
         unsafe {
             increment(counters);
             lock.unlock();
@@ -107,19 +109,19 @@ unsafe extern "C" fn counted<R: RawMutex>(
 }
 
 /// # Safety
-/// As for `counted`, and `stop` is only ever used atomically.
+/// As for `counted`. All accesses to `stop` are atomic.
 unsafe extern "C" fn contended<R: RawMutex>(
     state: *mut c_void,
     _thread: *mut c_void,
     counters: *mut Counters,
     stop: *const u32,
 ) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: as the caller promises.
     let (lock, stop) = unsafe { (&*state.cast::<R>(), AtomicU32::from_ptr(stop.cast_mut())) };
     let mut operations = 0;
     while stop.load(Relaxed) == 0 {
         lock.lock();
-        // SAFETY: we hold the lock that protects the counters.
+        // SAFETY: this thread holds the lock, which protects the counters.
         unsafe {
             increment(counters);
             lock.unlock();
