@@ -1,4 +1,4 @@
-//! Compiles the loops that are measured, with the locks inlined as their C users get them.
+//! Compiles the loops that are measured. The locks are inlined into them from the C headers.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn main() {
     build
         .opt_level(2)
         .force_frame_pointer(false)
-        // Where a loop happens to lie must not be what is measured.
+        // The address of a loop must not influence its speed.
         .flag_if_supported("-falign-loops=64");
     for directory in ["lib/include", "crates/peers/c"] {
         watch(directory);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The physical limit: a compare-and-swap to acquire, a store to release. It is a
- * lock, though one that nobody should use: waiters keep trying to write.
+ * The least that any lock costs: a compare-and-swap to acquire, a store to release.
+ * It excludes, but it is no lock for programs: every waiter writes to the lock again
+ * and again.
  */
 #include <stdbool.h>
 

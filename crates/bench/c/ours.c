@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Lockworks, as its C users get it. */
+/* The locks of Lockworks, inlined from the headers that C programs include. */
 #include <lockworks/lockworks.h>
 
 #include "bench.h"

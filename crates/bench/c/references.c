@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Getting and putting references: lockrefs, and counts that they stand beside. */
+/* Getting and putting references: lockrefs, and what they are compared with. That is an atomic
+ * count, and a lock with the count that it protects. */
 #define _GNU_SOURCE
 #include <pthread.h>
 
@@ -8,8 +9,8 @@
 #include "bench.h"
 
 /*
- * Like BENCH_LOCK, with GET and PUT in the place of LOCK and UNLOCK. Nothing is protected, so the
- * counters only say how often.
+ * Like BENCH_LOCK, with GET and PUT instead of LOCK and UNLOCK. References protect nothing, so
+ * the counters only count the operations.
  */
 #define BENCH_REFERENCES(id, name_, origin_, order_, state_type, INIT, GET, PUT)                  \
 	static void bench_##id##_init(void *state)                                                \
@@ -64,7 +65,8 @@ BENCH_REFERENCES(atomic, "atomic", "fetch-and-add", BENCH_UNFAIR, int32_t, *s = 
 		 __atomic_fetch_add(s, 1, __ATOMIC_RELAXED),
 		 __atomic_fetch_sub(s, 1, __ATOMIC_RELEASE))
 
-/* The last reference stays, so the lock is left to those who lose too many races. */
+/* A lockref whose last reference is never put. A get or put therefore acquires the lock only
+ * after it has lost too many races for the word. */
 #define LOCKREF(id)                                                                  \
 	BENCH_REFERENCES(lockref_##id, "lw_lockref_" #id, "Lockworks", BENCH_UNFAIR, \
 			 union lw_lockref_##id, lw_lockref_##id##_init(s, 1),        \
@@ -76,7 +78,8 @@ LOCKREF(hq)
 LOCKREF(tas)
 LOCKREF(ticket)
 
-/* The same with the lock taken each time; the decision about the last one is in it. */
+/* A count that a lock protects. Each get and put acquires the lock, and a put keeps the last
+ * reference. */
 #define LOCKED(id, order, origin, lock_type, INIT, LOCK, UNLOCK)                               \
 	struct locked_##id {                                                                   \
 		lock_type lock;                                                                \

@@ -1,4 +1,4 @@
-//! The memory of one measurement: a lock, what it protects, what its threads lend.
+//! The memory of one measurement: a lock, the counters that it protects, and what its threads lend.
 
 use std::ffi::c_void;
 use std::sync::atomic::AtomicU32;
@@ -7,7 +7,7 @@ use lockworks_peers::{Counters, Pieces};
 
 use crate::lock::Lock;
 
-/// Everything on lines of its own.
+/// The memory of one measurement. Each piece of it has its cache lines to itself.
 pub struct Arena {
     lock: &'static Lock,
     /// The flag, the counters, the lock, and what each thread lends.
@@ -15,7 +15,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An unlocked lock and two counters at 0.
+    /// Makes an unlocked lock for at most `threads` threads, and two counters at 0.
     pub fn new(lock: &'static Lock, threads: usize) -> Self {
         let common = [
             size_of::<AtomicU32>(),
@@ -27,14 +27,14 @@ impl Arena {
             lock,
             memory: Pieces::new(common.into_iter().chain(lent)),
         };
-        // SAFETY: zeroed memory, large enough and aligned for any lock.
+        // SAFETY: the memory is zeroed, large enough for this lock and aligned for any lock.
         unsafe { (lock.init)(arena.state()) };
         arena
     }
 
-    /// The flag that ends [`Self::contended`], once it is not 0.
+    /// The flag that ends [`Self::contended`] once it is not 0.
     pub fn stop(&self) -> &AtomicU32 {
-        // SAFETY: aligned, and used in no other way than atomically.
+        // SAFETY: the flag is aligned, and all accesses to it are atomic.
         unsafe { AtomicU32::from_ptr(self.memory.at(0).cast()) }
     }
 
@@ -50,31 +50,32 @@ impl Arena {
         self.memory.at(3 + thread)
     }
 
-    /// What the two counters have come to. The lock is in no use any more.
+    /// The values of the two counters. No thread uses the lock any more.
     pub fn counters(&mut self) -> [u64; 2] {
-        // SAFETY: nobody else has the arena.
+        // SAFETY: the borrow is exclusive, so no other thread uses the arena.
         let counters = unsafe { *self.counters_place() };
         [counters.first, counters.second]
     }
 
     /// Locks and unlocks `n` times.
     pub fn pure(&mut self, n: u64) {
-        // SAFETY: nobody else has the arena.
+        // SAFETY: the borrow is exclusive, so no other thread uses the arena.
         unsafe { (self.lock.pure)(self.state(), self.thread(0), n) }
     }
 
     /// Locks, increments both counters and unlocks `n` times.
     pub fn counted(&mut self, n: u64) {
-        // SAFETY: nobody else has the arena.
+        // SAFETY: the borrow is exclusive, so no other thread uses the arena.
         unsafe { (self.lock.counted)(self.state(), self.thread(0), self.counters_place(), n) }
     }
 
-    /// The same, with others, until it is stopped; gives how often.
+    /// Does as [`Self::counted`], together with other threads, until [`Self::stop`] is not 0.
+    /// Returns the number of acquisitions.
     ///
     /// # Safety
-    /// At most one call for each `thread` in an arena's life.
+    /// At most one call for each `thread` in the life of an arena.
     pub unsafe fn contended(&self, thread: usize) -> u64 {
-        // SAFETY: what the thread lends is its own; the lock protects the counters.
+        // SAFETY: each thread lends a piece of its own, and the lock protects the counters.
         unsafe {
             (self.lock.contended)(
                 self.state(),

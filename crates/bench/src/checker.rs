@@ -1,4 +1,4 @@
-//! How long the model checker takes for a proof, and how much memory, on one core.
+//! The time and memory that the model checker takes for a proof on one core.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::scale::Scale;
 use crate::tables::{Row, verdict};
 
-/// Lock, threads, memory, and in how many seconds its proof has to be through.
+/// The lock, threads and memory model of each check, and the most processor seconds it may take.
 const RUNS: [(&str, usize, Memory, f64); 3] = [
     ("qspinlock", 3, Memory::Weak, 10.0),
     ("cna", 3, Memory::Weak, 10.0),
@@ -19,19 +19,19 @@ const RUNS: [(&str, usize, Memory, f64); 3] = [
 ];
 const ACQUISITIONS: u32 = 2;
 const NODES: usize = 2;
-/// Most memory of any of them, in MiB.
+/// The most memory that a check may take, in MiB.
 const MOST_MEMORY: f64 = 1024.0;
 
-/// One run, in a process of its own so that its memory can be told.
+/// One run of the checker. It has a process to itself, so that its memory can be measured.
 #[derive(clap::Args)]
 pub struct CheckJob {
-    /// CPU to stay on
+    /// CPU on which the process runs
     cpu: usize,
-    /// The configuration, as JSON
+    /// Configuration, as JSON
     config: String,
 }
 
-/// What the process says.
+/// The report of one run, which its process prints as JSON.
 #[derive(Serialize, Deserialize)]
 struct CheckReport {
     states: usize,
@@ -40,17 +40,17 @@ struct CheckReport {
     memory_mib: f64,
 }
 
-/// What came of one run.
+/// The results of one check: medians over its runs.
 #[derive(Serialize)]
 pub struct CheckedConfig {
     config: Config,
     states: usize,
     transitions: usize,
-    /// Of processor time.
+    /// Seconds of processor time.
     seconds: f64,
-    /// The most that was resident at once.
+    /// The most memory that was resident at once.
     memory_mib: f64,
-    /// Most seconds.
+    /// The most seconds that the check may take.
     required: f64,
     met: bool,
 }
@@ -60,7 +60,7 @@ pub fn steps(scale: &Scale) -> usize {
     scale.rounds_checker * RUNS.len()
 }
 
-/// All runs, medians over the rounds.
+/// Runs every check `scale.rounds_checker` times.
 pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<CheckedConfig>> {
     let configs = RUNS.map(|(lock, threads, memory, _)| Config {
         threads: threads.min(scale.checked_threads),
@@ -109,11 +109,11 @@ fn run_child(cpu: usize, config: &Config) -> Result<CheckReport> {
         "checking {config} failed: {}",
         String::from_utf8_lossy(&child.stderr).trim()
     );
-    serde_json::from_slice(&child.stdout).context("the checker's process said something else")
+    serde_json::from_slice(&child.stdout).context("the checker's process did not print a report")
 }
 
 impl CheckJob {
-    /// Runs it, in the process for that, and prints what came of it.
+    /// Runs the check in this process, and prints the report.
     pub fn run(&self) -> Result<()> {
         host::pin(self.cpu)?;
         let config: Config = serde_json::from_str(&self.config)?;
@@ -121,7 +121,7 @@ impl CheckJob {
         let outcome = Check::new(&config, None)?.run(&Limits::NONE, &mut |_| {});
         ensure!(
             outcome.end == End::Kept && outcome.is_complete(),
-            "{config} does not pass"
+            "{config}: the check failed or is incomplete"
         );
         let report = CheckReport {
             states: outcome.coverage.states,

@@ -15,9 +15,9 @@ pub struct Comparison {
     name: String,
     title: String,
     threads: usize,
-    /// How often every lock was measured.
+    /// The number of measurements of each lock.
     rounds: usize,
-    /// The lock that ratios are to.
+    /// The lock to which all ratios are.
     reference: &'static str,
     rows: Vec<ComparedLock>,
     requirements: Vec<Requirement>,
@@ -30,7 +30,7 @@ struct ComparedLock {
     origin: &'static str,
     order: &'static str,
     million_per_second: Range,
-    /// The ratio to the reference, taken round by round.
+    /// The ratio to the reference within each round.
     ratio: Range,
     /// The fairness factor: the share of the busier half of the threads.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Begins with how often each lock was acquired, in millions a second.
+    /// Begins with the rate of each lock, in millions of acquisitions a second.
     pub fn new(locks: &[&'static Lock], per_second: Vec<Series>, reference: &'static str) -> Self {
         Self {
             locks: locks.to_vec(),
@@ -165,7 +165,7 @@ impl Comparison {
         let _ = writeln!(text, "{grid}\n");
     }
 
-    /// What came of each requirement; `None` for one that was not measured.
+    /// The outcome of each requirement. It is `None` for a requirement that was not measured.
     pub fn outcomes(&self) -> impl Iterator<Item = Option<Result<(), String>>> + '_ {
         self.requirements
             .iter()

@@ -1,7 +1,7 @@
 //! Two threads, each on a CPU of its own, and one lock.
 //!
-//! How far the two CPUs are from each other may change while this runs, on virtual machines whose
-//! CPUs are moved about. So the rounds are many and short: a ratio compares neighbours in time.
+//! The host of a virtual machine may move its CPUs, so the distance between the two may change in
+//! a run. The rounds are therefore many and short: a ratio compares bursts that are close in time.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -18,9 +18,10 @@ use crate::requirement::Requirement;
 use crate::scale::Scale;
 use crate::series::{Series, order};
 
-/// The main thread makes one of the two give way when it sees that both have begun, and again when
-/// it ends the burst.
+/// Preemptions in an undisturbed burst. The main thread preempts one of the two threads when it
+/// notices that both have begun, and again when it ends the burst.
 const EXPECTED_PREEMPTIONS: i64 = 2;
+/// The most bursts that are tried until one is not disturbed.
 const ATTEMPTS: usize = 4;
 
 /// How many measurements [`measure`] makes.
@@ -28,7 +29,7 @@ pub fn steps(scale: &Scale, locks: &[&Lock]) -> usize {
     scale.rounds_contended * locks.len()
 }
 
-/// Every lock, by two threads.
+/// Measures every lock with two threads.
 pub fn measure(
     host: &Host,
     scale: &Scale,
@@ -39,7 +40,7 @@ pub fn measure(
     let [first, second, ..] = host.cpus[..] else {
         return Ok(Comparison::skipped(
             name,
-            "Two threads: skipped, for there is one CPU only",
+            "Two threads: skipped, since this process may use only one CPU",
         ));
     };
     let mut figures = vec![Series::default(); locks.len()];
@@ -75,7 +76,7 @@ pub fn measure(
     Ok(table.compare(name, title, 2))
 }
 
-/// The least disturbed of some attempts, the first undisturbed one if there is any.
+/// Measures a burst, and repeats it while it is disturbed. Returns the least disturbed one.
 pub fn burst(scale: &Scale, lock: &'static Lock, cpus: &[usize]) -> Result<Burst> {
     let time = Duration::from_millis(scale.contended_ms);
     let mut best = contention::run(lock, 2, cpus, time)?;

@@ -10,17 +10,20 @@ use crate::arena::Arena;
 use crate::host;
 use crate::lock::Lock;
 
-/// What threads did with a lock for a while.
+/// The result of a burst: a time during which threads contended for a lock.
 pub struct Burst {
     /// Acquisitions in millions a second.
     pub million_per_second: f64,
-    /// Fairness factor: what the busier half of the threads did, of all. 0.5 is fair, 1 is not.
+    /// The fairness factor: the busier half's share of all acquisitions. 0.5 is fair, 1 is unfair.
     pub fairness: f64,
-    /// How often a thread had to give way to another process or thread.
+    /// The number of times that a thread was preempted.
     pub preemptions: i64,
 }
 
-/// Lets `threads` threads contend; thread i stays on `cpus[i]`, if there is such a one.
+/// Lets `threads` threads contend for the lock. Thread i runs on `cpus[i]`, if `cpus` is that long.
+///
+/// # Errors
+/// If a thread cannot be pinned to its CPU, or if the lock does not exclude.
 pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) -> Result<Burst> {
     let mut arena = Arena::new(lock, threads);
     let ready = AtomicUsize::new(0);
@@ -38,7 +41,7 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
             }
         }
         let before = host::preemptions();
-        // SAFETY: each thread calls this once.
+        // SAFETY: each thread makes this call once.
         let operations = unsafe { arena.contended(thread) };
         Ok((operations, host::preemptions() - before))
     };
@@ -47,7 +50,7 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(move || work(thread)))
             .collect();
-        // A thread that could not be pinned never gets ready.
+        // A thread that cannot be pinned ends before `start` is set.
         while start.get().is_none() && !handles.iter().any(|handle| handle.is_finished()) {
             std::thread::sleep(Duration::from_micros(50));
         }
@@ -95,7 +98,7 @@ mod tests {
         _n: u64,
     ) {
     }
-    /// As if its only increment had been overwritten by another thread.
+    /// Claims one acquisition and leaves the counters alone, as if the increments had been lost.
     unsafe extern "C" fn contended(
         _state: *mut c_void,
         _thread: *mut c_void,

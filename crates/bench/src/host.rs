@@ -1,4 +1,4 @@
-//! This machine: its CPUs, and threads that stay on one of them.
+//! This machine: its CPUs, and the CPU time and memory that threads and processes take on it.
 
 use std::path::PathBuf;
 
@@ -9,19 +9,20 @@ use nix::sys::time::TimeVal;
 use nix::unistd::Pid;
 use serde::Serialize;
 
-/// What the figures were measured on.
+/// The machine on which the figures were measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Host {
-    /// The processor, as the kernel names it.
+    /// The kernel's name of the processor.
     pub processor: String,
     /// The CPUs that this process may use.
     pub cpus: Vec<usize>,
 }
 
 impl Host {
-    /// This machine.
+    /// Finds out about this machine.
     pub fn find() -> Result<Self> {
-        let set = sched_getaffinity(Pid::from_raw(0)).context("cannot see which CPUs to use")?;
+        let set = sched_getaffinity(Pid::from_raw(0))
+            .context("cannot read which CPUs this process may use")?;
         let cpus = (0..CpuSet::count())
             .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
             .collect();
@@ -44,27 +45,27 @@ pub fn lockworks() -> Result<PathBuf> {
     Ok(this.with_file_name("lockworks"))
 }
 
-/// Keeps this thread on one CPU.
+/// Pins this thread to one CPU.
 pub fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu)
         .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-        .with_context(|| format!("cannot stay on CPU {cpu}"))
+        .with_context(|| format!("cannot pin a thread to CPU {cpu}"))
 }
 
-/// How often this thread has had to give way to another.
+/// The number of times that this thread was preempted.
 pub fn preemptions() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 
-/// Seconds of processor time that this process has taken.
+/// The processor time that this process has taken, in seconds.
 pub fn cpu_seconds() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_SELF).context("cannot read the processor time")?;
     let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-/// The most memory that this process has had resident at once.
+/// The most memory of this process that was resident at once, in MiB.
 pub fn peak_memory_mib() -> Result<f64> {
     let status =
         std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;

@@ -1,4 +1,4 @@
-//! The locks that are compared: Lockworks' own and its peers.
+//! The locks that are compared: those of Lockworks and its peers.
 
 use lockworks_peers::{Table, entries};
 
@@ -11,28 +11,28 @@ unsafe extern "C" {
     static bench_references: Table<Lock>;
 }
 
-/// The lock that all others are measured against.
+/// The reference of uncontended measurements, which costs the least.
 pub const BARE: &str = "bare";
-/// The locks that have to be ahead.
+/// The queued spinlocks of Lockworks, which have to be faster than their peers.
 pub const OURS: [&str; 3] = ["lw_qspinlock", "lw_cna", "lw_hq"];
 
-/// Is it one of Lockworks?
+/// Whether a lock is one of Lockworks'.
 pub fn is_ours(lock: &Lock) -> bool {
     lock.origin() == "Lockworks"
 }
 
 /// All locks, in the order in which tables show them.
 pub fn all() -> Vec<&'static Lock> {
-    // SAFETY: tables of constants that end with NULL.
+    // SAFETY: both tables have pointers to constants and end with NULL.
     let own =
         unsafe { entries(&raw const bench_bare_locks).chain(entries(&raw const bench_our_locks)) };
     own.chain(lockworks_peers::all().map(|peer| peer.bench))
         .collect()
 }
 
-/// What gets and puts references rather than to lock and unlock.
+/// All lockrefs and reference counts. Their loops get and put references instead of locking.
 pub fn references() -> Vec<&'static Lock> {
-    // SAFETY: a table of constants that ends with NULL.
+    // SAFETY: the table has pointers to constants and ends with NULL.
     unsafe { entries(&raw const bench_references) }.collect()
 }
 

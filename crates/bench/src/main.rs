@@ -1,4 +1,4 @@
-//! Side-by-side benchmarks of Lockworks against its peers: ratios, all measured in one run.
+//! Benchmarks of Lockworks beside its peers. All ratios are between measurements of one run.
 
 mod arena;
 mod checker;
@@ -35,55 +35,55 @@ use scale::{FULL, QUICK, Scale};
 
 /// Measures Lockworks and its peers side by side on this machine.
 ///
-/// Every round measures every lock, in another order; ratios are taken within a round, and tables
-/// show their median. Takes about a minute, on a machine that should do nothing else.
+/// Every round measures every lock, in a different order. Ratios are taken within a round, and
+/// tables show their medians. A run takes about a minute; the machine should do nothing else.
 #[derive(Parser)]
 #[command(
     name = "lockworks-bench",
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status: 0 everything was measured, whatever the verdicts; 1 a lock failed to \
-                  exclude or something else broke; 2 bad arguments."
+    after_help = "Exit status: 0 everything was measured, even if a requirement is not met; 1 a \
+                  lock did not exclude, or a measurement failed; 2 bad arguments."
 )]
 struct Cli {
-    /// Print JSON rather than tables
+    /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
-    /// Write to FILE, in full or not at all, rather than to standard output
+    /// Write the report to FILE instead of standard output; FILE changes only if the run succeeds
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Only see that everything runs: a few seconds, and figures that mean little
+    /// Only test that everything runs, in a few seconds; the figures mean little
     #[arg(long)]
     quick: bool,
-    /// Measure only these
+    /// Measure only these parts
     #[arg(long, value_delimiter = ',', value_name = "PART,...")]
     only: Vec<Part>,
     #[command(subcommand)]
     child: Option<Child>,
 }
 
-/// What can be measured.
+/// A part of the benchmarks.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// One thread, alone
+    /// One thread
     Uncontended,
     /// Two threads on two CPUs
     TwoThreads,
     /// More threads than CPUs
     Oversubscribed,
-    /// Lockrefs, by one thread, two, and more than CPUs
+    /// Lockrefs with one thread, with two, and with more threads than CPUs
     References,
     /// The simulator's speed and memory
     Simulator,
-    /// The simulator against the published tables
+    /// The simulator's error in the published tables
     Reproduction,
     /// The model checker's speed and memory
     Checker,
-    /// memcached, leveldb, redis, MariaDB and stress-ng under locks of ours and under glibc
+    /// memcached, leveldb, redis, MariaDB and stress-ng with Lockworks' locks and with glibc's
     Programs,
 }
 
-/// What a process of its own does for the run.
+/// A measurement that has a process to itself.
 #[derive(Subcommand)]
 enum Child {
     /// Run the simulator once
@@ -197,7 +197,8 @@ fn measure(cli: &Cli) -> Result<Report> {
     if wanted(Part::Reproduction) {
         report.reproduction = reproduction::measure(&tables, &progress)?;
         if tables.is_empty() && !cli.quick {
-            let note = "Published tables are not reproduced: `lockworks reproduce` is not there.";
+            let note = "The published tables are not reproduced, since `lockworks reproduce` does not run: \
+                        build `lockworks` with `make`.";
             report.notes.push(note.to_string());
         }
     }
@@ -214,8 +215,8 @@ fn measure(cli: &Cli) -> Result<Report> {
 
 fn notes(quick: bool, scale: &Scale) -> Vec<String> {
     let mut notes = vec![format!(
-        "Medians of {} rounds alone, {} of two threads, {} past the CPU count, {} of programs; \
-         ratios are taken within each round.",
+        "Medians of {} rounds with one thread, {} with two, {} with more threads than CPUs and \
+         {} of programs. Ratios are taken within each round.",
         scale.rounds, scale.rounds_contended, scale.rounds_oversubscribed, scale.rounds_programs
     )];
     if quick {

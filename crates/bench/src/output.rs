@@ -1,4 +1,5 @@
-//! Where the report goes: standard output, or a file that is there in full or not at all.
+//! The destination of the report: standard output or a file. A file gets the whole report or stays
+//! as it was.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
@@ -8,18 +9,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use tempfile::NamedTempFile;
 
-/// A place that the report can be written to, tried before the long run.
+/// A place to which the report can be written. Opening it before the long run finds errors early.
 pub enum Destination {
     /// Standard output.
     Standard,
-    /// A file to be, and what it is going to replace.
+    /// A temporary file, and the path of the file that it replaces when it is complete.
     Replace(NamedTempFile, PathBuf),
-    /// A device or pipe, which must not be replaced.
+    /// A device or pipe, which is written to and not replaced.
     Open(std::fs::File, PathBuf),
 }
 
 impl Destination {
-    /// The file at `path`, or standard output.
+    /// Opens the file at `path`, or standard output for `None`.
     pub fn open(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
             return Ok(Self::Standard);
@@ -54,7 +55,7 @@ impl Destination {
 }
 
 fn try_open(path: &Path) -> io::Result<Destination> {
-    // What a link leads to is replaced, not the link.
+    // If `path` is a symbolic link, its target is replaced, not the link.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if target.metadata().is_ok_and(|found| !found.is_file()) {
         let file = OpenOptions::new().write(true).open(&target)?;

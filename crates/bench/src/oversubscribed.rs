@@ -1,4 +1,4 @@
-//! More threads than CPUs: what a lock that spins is not for.
+//! More threads than CPUs, where the throughput of locks that spin collapses.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::series::{Series, order};
 
 /// Threads for each CPU.
 const FACTORS: [usize; 2] = [2, 4];
-/// Enough to see who collapses.
+/// The locks that are measured: enough to show which ones collapse.
 const SHOWN: [&str; 16] = [
     "lw_qspinlock",
     "lw_cna",
@@ -46,7 +46,7 @@ pub fn steps(scale: &Scale, locks: &[&'static Lock]) -> usize {
     FACTORS.len() * scale.rounds_oversubscribed * shown(locks).len()
 }
 
-/// Twice and four times as many threads as CPUs.
+/// Measures with twice and with four times as many threads as CPUs.
 pub fn measure(
     host: &Host,
     scale: &Scale,
@@ -74,7 +74,7 @@ pub fn measure(
         sections.push(table.compare(
             &name,
             format!(
-                "Past the CPU count: {threads} threads on {} CPUs, where FIFO locks that spin collapse",
+                "More threads than CPUs: {threads} on {} CPUs, where FIFO locks that spin collapse",
                 host.cpus.len()
             ),
             threads,

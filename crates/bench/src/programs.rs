@@ -1,7 +1,7 @@
-//! Programs of others under locks of Lockworks, beside the same under glibc.
+//! Unmodified programs with locks of Lockworks in their mutexes, compared with glibc's mutex.
 //!
-//! A round has every program under every lock. Each run starts the program anew, and must give the
-//! results that it gives under glibc.
+//! A round runs every program with every lock. Each run starts the program anew, and must give the
+//! same results as with glibc's mutex.
 
 use std::collections::HashMap;
 
@@ -15,12 +15,15 @@ use crate::scale::Scale;
 use crate::series::{self, Range, Series};
 use crate::tables::{Row, verdict};
 
-/// Under which the programs run; the first is what others are compared with.
+/// The locks in the programs' mutexes. The first, `None`, is glibc's, which the others are compared
+/// with.
 const LOCKS: [Option<&str>; 4] = [None, Some("mutex"), Some("pv"), Some("unfair")];
 
-/// The lock that must be no worse than glibc, and what is no worse: runs differ by so much.
+/// The lock that must be no worse than glibc's mutex.
 const JUDGED: &str = "mutex";
+/// The least ratio that is no worse, since runs of the same program differ by that much.
 const NO_WORSE: f64 = 0.95;
+/// The programs to which the requirement applies.
 const JUDGED_PROGRAMS: [&str; 2] = ["memcached", "leveldb readrandom"];
 
 /// A program, its load, and the lock in its mutexes.
@@ -32,14 +35,14 @@ pub struct ProgramUnderLock {
     lock: &'static str,
     rounds: usize,
     operations_per_second: Range,
-    /// To glibc, taken round by round.
+    /// The ratio to glibc's mutex within each round.
     ratio: Range,
     /// The least ratio.
     #[serde(skip_serializing_if = "Option::is_none")]
     required: Option<f64>,
 }
 
-/// What can be measured here: each program with each number of clients.
+/// The loads that can be measured here: each installed program with each number of clients.
 pub fn loads() -> Vec<(&'static dyn Program, usize)> {
     let there = MEASURED
         .iter()
@@ -52,14 +55,14 @@ pub fn loads() -> Vec<(&'static dyn Program, usize)> {
         .collect()
 }
 
-/// What cannot, a line each.
+/// One line for each program that cannot be measured here.
 pub fn missing() -> Vec<String> {
     let missing = MEASURED.iter().filter_map(|program| {
         let missing = program.missing();
         let first = missing.first()?.display();
         let name = program.name();
         Some(format!(
-            "{name} is not measured: no {first}; `make setup-programs programs` gets it."
+            "{name} is not measured, since {first} is missing: type `make setup-programs programs`."
         ))
     });
     missing.collect()
@@ -70,7 +73,7 @@ pub fn steps(scale: &Scale, loads: &[(&dyn Program, usize)]) -> usize {
     scale.rounds_programs * loads.len() * LOCKS.len()
 }
 
-/// Runs them all.
+/// Runs every load with every lock `scale.rounds_programs` times.
 pub fn measure(
     scale: &Scale,
     loads: &[(&'static dyn Program, usize)],
@@ -93,7 +96,7 @@ pub fn measure(
                 let expected = results.entry(load).or_insert(outcome.results.clone());
                 ensure!(
                     outcome.results == *expected,
-                    "{} under {} has other results than before: {}, not {expected}",
+                    "{} under {} gave the results {}, not {expected} as in the first run",
                     program.name(),
                     runner.name(),
                     outcome.results
@@ -166,8 +169,8 @@ impl Row for ProgramUnderLock {
             Ok(())
         } else {
             Err(format!(
-                "programs: {} with {} clients makes {ratio:.2} under {} of what it makes under \
-                 glibc, not at least {least}",
+                "programs: {} with {} clients reaches {ratio:.2} of its speed under glibc when \
+                 it runs under {}, not at least {least}",
                 self.program, self.clients, self.lock
             ))
         })
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_program_is_told() {
+    fn a_slower_program_is_reported() {
         assert_eq!(served(&Memcached, "mutex", 950.0).judged(), Some(Ok(())));
         let slow = served(&Memcached, "mutex", 940.0).judged();
         assert!(slow.is_some_and(|judged| judged.is_err()));

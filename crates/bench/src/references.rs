@@ -1,4 +1,5 @@
-//! Getting and putting references: lockrefs beside a lock and a count, and a count alone.
+//! Getting and putting references: lockrefs, compared with a lock and a count, and with a count
+//! alone.
 
 use std::time::Duration;
 
@@ -15,16 +16,17 @@ use crate::scale::Scale;
 use crate::series::{Series, order};
 use crate::uncontended::{self, Variant};
 
-/// The least that a count can cost; it knows no lock.
+/// The reference: an atomic count without a lock, which costs the least.
 const LIMIT: &str = "atomic";
+/// Another lock and count than which each lockref must be faster.
 const MUTEX: &str = "pthread_mutex + count";
-/// Lockrefs, and the lock and count that each must be ahead of.
+/// Lockrefs, and the lock and count than which each must be faster.
 const OURS: [(&str, &str); 3] = [
     ("lw_lockref_qspinlock", "lw_qspinlock + count"),
     ("lw_lockref_cna", "lw_cna + count"),
     ("lw_lockref_hq", "lw_hq + count"),
 ];
-/// Threads for each CPU, past their count.
+/// Threads for each CPU in the measurement with more threads than CPUs.
 const FACTOR: usize = 2;
 
 /// How many measurements [`measure`] makes.
@@ -33,7 +35,7 @@ pub fn steps(scale: &Scale) -> usize {
     scale.rounds + each * lock::references().len()
 }
 
-/// One thread, two, and more than there are CPUs.
+/// Measures with one thread, with two, and with more threads than CPUs.
 pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Comparison>> {
     let all = lock::references();
     let mut sections = vec![alone(host, scale, &all, progress)?];
@@ -58,7 +60,7 @@ fn alone(
 ) -> Result<Comparison> {
     let mut figures = vec![Series::default(); all.len()];
     let cpu = host.cpus[0];
-    // A thread beside the main one, as for locks without contention.
+    // A second thread, as for locks without contention.
     std::thread::scope(|scope| {
         scope
             .spawn(|| {
@@ -111,7 +113,7 @@ fn section(
     let noun = if threads == 1 { "thread" } else { "threads" };
     table.compare(
         &format!("references-{threads}"),
-        format!("References: get and put one of two or more; {threads} {noun}"),
+        format!("References: get and put, never the last one; {threads} {noun}"),
         threads,
     )
 }

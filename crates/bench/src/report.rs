@@ -21,17 +21,17 @@ pub struct Report {
     pub machine: Host,
     /// Whether this was a short run, whose figures mean little.
     pub quick: bool,
-    /// What a reader must know about this run.
+    /// Sentences that a reader needs to understand the figures.
     pub notes: Vec<String>,
-    /// The locks side by side.
+    /// The comparisons of locks.
     pub sections: Vec<Comparison>,
     /// The simulator's speed and memory.
     pub simulator: Vec<Simulation>,
-    /// The simulator against the published tables.
+    /// The simulator's error in the published tables.
     pub reproduction: Vec<Reproduction>,
     /// The model checker's speed and memory.
     pub checker: Vec<CheckedConfig>,
-    /// Programs of others, with locks of Lockworks in their mutexes.
+    /// Unmodified programs with locks of Lockworks in their mutexes.
     pub programs: Vec<ProgramUnderLock>,
 }
 

@@ -1,4 +1,4 @@
-//! How near the simulator comes to the published tables, by `lockworks reproduce`.
+//! The simulator's error in the published tables, from `lockworks reproduce`.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,23 +12,23 @@ use crate::host;
 use crate::progress::Progress;
 use crate::tables::{Row, verdict};
 
-/// One table.
+/// The simulator's error in one published table.
 #[derive(Serialize)]
 pub struct Reproduction {
     table: String,
     rows: usize,
-    /// With values of the literature.
+    /// The error with values from the literature.
     mean_absolute_error_percent: f64,
-    /// With fitted values, on points that the fit has not seen.
+    /// The error with fitted values, at the points that were not used for the fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     fitted_error_percent: Option<f64>,
-    /// The error that has a limit.
+    /// The error that the limit applies to.
     judged_error_percent: f64,
     limit_percent: f64,
     wall_seconds: f64,
 }
 
-/// The tables that `lockworks reproduce` has; none if the command is not there.
+/// The tables that `lockworks reproduce` knows. There are none if the command fails.
 pub fn tables() -> Result<Vec<String>> {
     let Ok(child) = Command::new(host::lockworks()?)
         .args(["reproduce", "--json"])
@@ -40,14 +40,14 @@ pub fn tables() -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let json: Value = serde_json::from_slice(&child.stdout)
-        .context("`lockworks reproduce --json` gave no JSON")?;
+        .context("`lockworks reproduce --json` did not print JSON")?;
     let entries = json.as_array().into_iter().flatten();
     Ok(entries
         .filter_map(|entry| Some(entry["table"].as_str()?.to_string()))
         .collect())
 }
 
-/// Reproduces these tables.
+/// Reproduces each of these tables once.
 pub fn measure(tables: &[String], progress: &Progress) -> Result<Vec<Reproduction>> {
     let program = host::lockworks()?;
     tables
@@ -71,7 +71,7 @@ fn reproduce(program: &Path, table: &str) -> Result<Reproduction> {
         String::from_utf8_lossy(&child.stderr).trim()
     );
     let json: Value = serde_json::from_slice(&child.stdout)
-        .with_context(|| format!("`lockworks reproduce {table} --json` gave no JSON"))?;
+        .with_context(|| format!("`lockworks reproduce {table} --json` did not print JSON"))?;
     read(table, &json, start.elapsed().as_secs_f64())
 }
 
@@ -79,7 +79,7 @@ fn read(table: &str, json: &Value, wall_seconds: f64) -> Result<Reproduction> {
     let error = |of: &Value, key: &str| {
         of[key]
             .as_f64()
-            .with_context(|| format!("{table}: no {key}"))
+            .with_context(|| format!("{table}: the JSON has no {key}"))
     };
     Ok(Reproduction {
         table: table.to_string(),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_the_command_says() {
+    fn reads_the_output_of_the_command() {
         let json = serde_json::json!({
             "rows": [{}, {}],
             "mean_absolute_error_percent": 1.5,

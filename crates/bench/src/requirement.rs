@@ -1,13 +1,13 @@
-//! What the locks of Lockworks must reach, as ratios to other locks.
+//! Requirements: the least ratios of Lockworks' locks to other locks.
 
 use serde::Serialize;
 
 use crate::tables::ratio;
 
-/// A ratio of two locks that must be reached.
+/// A ratio between two locks that must be reached.
 #[derive(Clone, Debug, Serialize)]
 pub struct Requirement {
-    /// The lock of Lockworks.
+    /// The lock of Lockworks that must be fast enough.
     pub lock: &'static str,
     /// The lock that it is compared with.
     pub than: &'static str,
@@ -15,13 +15,13 @@ pub struct Requirement {
     limit: f64,
     /// Whether the ratio must be above the limit, not only reach it.
     above: bool,
-    /// `None` if one of the two locks was not measured.
+    /// The measured ratio. `None` if one of the two locks was not measured.
     ratio: Option<f64>,
     met: Option<bool>,
 }
 
 impl Requirement {
-    /// `lock` must reach `limit` times `than`.
+    /// Requires that `lock` reaches `limit` times the speed of `than`.
     pub fn at_least(lock: &'static str, than: &'static str, limit: f64) -> Self {
         Self {
             lock,
@@ -33,7 +33,7 @@ impl Requirement {
         }
     }
 
-    /// `lock` must be faster than `than`.
+    /// Requires that `lock` is faster than `than`.
     pub fn ahead(lock: &'static str, than: &'static str) -> Self {
         Self {
             above: true,
@@ -41,7 +41,7 @@ impl Requirement {
         }
     }
 
-    /// Compares the ratio with the limit; `None` if one of the two locks was not measured.
+    /// Compares the ratio with the limit. The ratio is `None` if one of the locks was not measured.
     pub fn judge(&mut self, ratio: Option<f64>) {
         self.ratio = ratio;
         self.met = ratio.map(|ratio| {
@@ -61,7 +61,7 @@ impl Requirement {
         }
     }
 
-    /// What the table says of it beside `lock`, if anything.
+    /// The text about this requirement in the row of `lock`. `None` if it belongs to another row.
     pub fn text_for(&self, lock: &str) -> Option<String> {
         let ratio = self.ratio.map_or("-".to_string(), ratio);
         let verdict = self.verdict();
@@ -74,7 +74,8 @@ impl Requirement {
         }
     }
 
-    /// `Ok` if it is met, `Err` with a sentence if it is not, `None` if it was not measured.
+    /// The outcome: `Ok` if the requirement is met, `Err` with a sentence if it is not. `None` if it
+    /// was not measured.
     pub fn outcome(&self, section: &str) -> Option<Result<(), String>> {
         Some(if self.met? {
             Ok(())

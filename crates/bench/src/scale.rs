@@ -1,6 +1,6 @@
-//! How long a run takes: how many rounds, and how much each of them measures.
+//! The length of a run: the number of rounds, and the amount that each round measures.
 
-/// How much a run measures.
+/// The numbers of rounds of a run, and the length of each measurement.
 pub struct Scale {
     /// Rounds without contention. Each measures every lock.
     pub rounds: usize,
@@ -28,7 +28,7 @@ pub struct Scale {
     pub rounds_programs: usize,
 }
 
-/// Of a run whose figures count.
+/// The scale of a run with meaningful figures.
 pub const FULL: Scale = Scale {
     rounds: 15,
     bursts: 7,
@@ -44,7 +44,7 @@ pub const FULL: Scale = Scale {
     rounds_programs: 3,
 };
 
-/// Of a run that only shows that everything works: a few seconds.
+/// The scale of a run that only tests that everything works, in a few seconds.
 pub const QUICK: Scale = Scale {
     rounds: 1,
     bursts: 1,

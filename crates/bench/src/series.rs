@@ -1,8 +1,8 @@
-//! Figures of one lock, one a round, and what is made of them.
+//! Series of figures: their medians and ratios, and the order in which locks are measured.
 
 use serde::Serialize;
 
-/// One figure a round.
+/// The figures of one lock: one for each round.
 #[derive(Clone, Debug, Default)]
 pub struct Series(Vec<f64>);
 
@@ -18,22 +18,25 @@ pub struct Range {
 }
 
 impl Series {
-    /// The figure of the next round.
+    /// Appends the figure of the next round.
     pub fn push(&mut self, figure: f64) {
         self.0.push(figure);
     }
 
-    /// How many rounds there have been.
+    /// The number of rounds.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// This by that, round by round, so that what changes between rounds cancels out.
+    /// The ratio to another series within each round, so that changes between rounds cancel out.
     pub fn ratio(&self, to: &Self) -> Self {
         Self(self.0.iter().zip(&to.0).map(|(a, b)| a / b).collect())
     }
 
-    /// Its median, least and greatest. There has been a round.
+    /// The median, least and greatest figure.
+    ///
+    /// # Panics
+    /// If the series is empty.
     pub fn range(&self) -> Range {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -56,7 +59,8 @@ impl FromIterator<f64> for Series {
     }
 }
 
-/// Who is measured when: each round begins with another one, and every second goes backwards.
+/// The order in which a round measures `count` locks. Each round begins with a different lock, and
+/// every second round goes backwards.
 pub fn order(count: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.rotate_left(round * 5 % count);
@@ -80,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn every_round_measures_everyone() {
+    fn every_round_measures_every_lock() {
         for round in 0..9 {
             let mut order = order(7, round);
             order.sort_unstable();

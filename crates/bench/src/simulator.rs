@@ -1,4 +1,4 @@
-//! How fast the simulator is on one core, and how much memory it takes.
+//! The speed and memory of the simulator on one core.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::scale::Scale;
 use crate::tables::{Row, verdict};
 
-/// Machine, threads, lock, and what the simulator is to achieve with them.
+/// The machine, threads and lock of each simulation, and what is required of the simulator.
 const RUNS: [(&str, usize, &str, Required); 4] = [
     ("oracle-x5-4", 142, "qspinlock", Required::Speed(1e6)),
     ("oracle-x5-4", 142, "cna", Required::Speed(0.8e6)),
@@ -21,32 +21,32 @@ const RUNS: [(&str, usize, &str, Required); 4] = [
 ];
 const WORKLOAD: &str = "locktorture";
 
-/// What is required of a run.
+/// The requirement that a simulation has to meet.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Required {
-    /// At least so many acquisitions a second.
+    /// The least number of simulated acquisitions a second of processor time.
     Speed(f64),
-    /// At most so many MiB.
+    /// The most memory, in MiB.
     Memory(f64),
 }
 
-/// One run, in a process of its own so that its memory can be told.
+/// One run of the simulator. It has a process to itself, so that its memory can be measured.
 #[derive(clap::Args)]
 pub struct SimulationJob {
-    /// CPU to stay on
+    /// CPU on which the process runs
     cpu: usize,
-    /// A machine of the crate
+    /// Simulated machine
     machine: String,
-    /// Threads on it
+    /// Simulated threads
     threads: usize,
-    /// The lock
+    /// Name of the lock
     lock: String,
     /// Virtual milliseconds
     milliseconds: f64,
 }
 
-/// What the process says.
+/// The report of one run, which its process prints as JSON.
 #[derive(Serialize, Deserialize)]
 struct SimulationReport {
     acquisitions: u64,
@@ -55,7 +55,7 @@ struct SimulationReport {
     memory_mib: f64,
 }
 
-/// What came of one run.
+/// The results of one simulation: medians over its runs.
 #[derive(Serialize)]
 pub struct Simulation {
     machine: &'static str,
@@ -63,12 +63,12 @@ pub struct Simulation {
     lock: &'static str,
     virtual_seconds: f64,
     acquisitions: u64,
-    /// Of processor time.
+    /// Simulated acquisitions a second of processor time.
     acquisitions_per_second: f64,
     cpu_seconds: f64,
-    /// Line transfers in the simulated machine, of the lock and of what it protects.
+    /// Transfers of simulated cache lines: of the lock and of the data that it protects.
     transfers_per_acquisition: f64,
-    /// The most that was resident at once.
+    /// The most memory that was resident at once.
     memory_mib: f64,
     required: Required,
     met: bool,
@@ -79,7 +79,7 @@ pub fn steps(scale: &Scale) -> usize {
     scale.rounds_simulator * RUNS.len()
 }
 
-/// All runs. Speed and memory are medians over the rounds.
+/// Runs every simulation `scale.rounds_simulator` times.
 pub fn measure(host: &Host, scale: &Scale, progress: &Progress) -> Result<Vec<Simulation>> {
     let mut reports: Vec<Vec<SimulationReport>> = RUNS.iter().map(|_| Vec::new()).collect();
     for _ in 0..scale.rounds_simulator {
@@ -141,11 +141,11 @@ fn run_child(
         "simulating {lock} on {machine} failed: {}",
         String::from_utf8_lossy(&child.stderr).trim()
     );
-    serde_json::from_slice(&child.stdout).context("the simulator's process said something else")
+    serde_json::from_slice(&child.stdout).context("the simulator's process did not print a report")
 }
 
 impl SimulationJob {
-    /// Runs it, in the process for that, and prints what came of it.
+    /// Runs the simulation in this process, and prints the report.
     pub fn run(&self) -> Result<()> {
         host::pin(self.cpu)?;
         let machine = Machine::find(&self.machine)?;

@@ -1,23 +1,23 @@
-//! Tables for people: their style, their figures, and what each part of the report shows in them.
+//! Tables for people: their style, the format of their figures, and the results in their rows.
 
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, presets};
 
-/// A result with a line in a table of its kind.
+/// A result that is one row of a table.
 pub trait Row {
-    /// What is above the table.
+    /// The line above the table.
     const TITLE: &'static str;
-    /// The columns.
+    /// The headings of the columns.
     const HEADER: &'static [&'static str];
-    /// The columns that have figures, from 0.
+    /// The columns that have figures, counted from 0.
     const FIGURES: &'static [usize];
 
-    /// Its cells, one for each column.
+    /// The cells of the row, one for each column.
     fn cells(&self) -> Vec<String>;
 
-    /// Whether it is what was required of it, or a sentence that says why not. `None` if nothing was
-    /// required.
+    /// The verdict: `Ok` if the requirement is met, `Err` with a sentence if it is not. `None` if
+    /// nothing is required.
     fn judged(&self) -> Option<Result<(), String>>;
 }
 
@@ -34,12 +34,12 @@ pub fn write_rows<R: Row>(text: &mut String, rows: &[R]) {
     let _ = writeln!(text, "{}\n{grid}\n", R::TITLE);
 }
 
-/// `REQUIREMENT: met` or the opposite, as the last column of each table says.
+/// The text of a table's last column: `REQUIREMENT: met` or `REQUIREMENT: NOT MET`.
 pub fn verdict(requirement: &str, met: bool) -> String {
     format!("{requirement}: {}", if met { "met" } else { "NOT MET" })
 }
 
-/// Aligns columns of figures.
+/// Aligns columns of figures to the right.
 pub fn align_right(grid: &mut Table, columns: impl IntoIterator<Item = usize>) {
     for column in columns {
         if let Some(column) = grid.column_mut(column) {
@@ -57,7 +57,7 @@ pub fn grid(header: &[&str]) -> Table {
     grid
 }
 
-/// A figure with three significant digits.
+/// Formats a figure: one decimal from 10, two decimals from 1, three below.
 pub fn figure(value: f64) -> String {
     if value >= 10.0 {
         format!("{value:.1}")
@@ -68,7 +68,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// A ratio with at least two significant digits.
+/// Formats a ratio: two decimals, and three below 0.1.
 pub fn ratio(value: f64) -> String {
     if value >= 0.1 {
         format!("{value:.2}")

@@ -1,4 +1,4 @@
-//! One thread on one CPU, and nobody else.
+//! One thread on one CPU, without contention.
 
 use std::time::Instant;
 
@@ -13,19 +13,19 @@ use crate::requirement::Requirement;
 use crate::scale::Scale;
 use crate::series::{Series, order};
 
-/// The least that the queued spinlocks must reach of the bare compare-and-swap and store.
+/// The least ratio of the queued spinlocks to the bare compare-and-swap and store.
 const OF_BARE: f64 = 0.95;
-/// The least that the hierarchical one must reach of the plain queued spinlock.
+/// The least ratio of the HQ-spinlock to the plain queued spinlock.
 const HQ_OF_PLAIN: f64 = 0.97;
-/// Who must be behind them.
+/// The peers than which the queued spinlocks must be faster.
 const PEERS: [&str; 4] = ["pthread_spin", "pthread_mutex", "ck_mcs", "ck_ticket"];
 
-/// What is done with the lock held.
+/// The work in the critical section.
 #[derive(Clone, Copy)]
 pub enum Variant {
-    /// Two increments.
+    /// The holder increments two counters.
     Counted,
-    /// Nothing.
+    /// The critical section is empty.
     Pure,
 }
 
@@ -34,7 +34,7 @@ pub fn steps(scale: &Scale) -> usize {
     2 * scale.rounds
 }
 
-/// Both variants.
+/// Measures every lock in both variants.
 pub fn measure(
     host: &Host,
     scale: &Scale,
@@ -42,7 +42,7 @@ pub fn measure(
     progress: &Progress,
 ) -> Result<Vec<Comparison>> {
     let cpu = host.cpus[0];
-    // A thread beside the main one: some locks omit the atomics in processes of one thread.
+    // A second thread, since some locks omit atomic operations in a process with one thread.
     std::thread::scope(|scope| {
         scope
             .spawn(|| {
@@ -94,9 +94,10 @@ fn section(
     ))
 }
 
-/// Of each lock, millions a second in the fastest of some bursts, for interruptions and busy
-/// neighbours only ever slow one down. Those of one lock are spread over the round, so that all
-/// locks find the same quiet moments.
+/// Measures one round. Returns for each lock its fastest burst, in millions of acquisitions a second.
+///
+/// The fastest burst counts, since interruptions and busy neighbours can only slow a burst down. The
+/// bursts of a lock are spread over the round, so that all locks may meet the same quiet moments.
 pub fn measure_round(
     variant: Variant,
     scale: &Scale,

@@ -1,4 +1,4 @@
-//! A quick run measures everything, and says so in JSON.
+//! Tests of `lockworks-bench --quick`: its JSON, its tables, its files and its errors.
 
 use std::process::{Command, Output};
 
@@ -109,7 +109,7 @@ fn tables_and_files() {
 
     let output = bench(&["--quick", "--only", "uncontended", "-o", "/dev/null"]);
     assert!(output.status.success());
-    let null = std::fs::metadata("/dev/null").expect("it is still there");
+    let null = std::fs::metadata("/dev/null").expect("the device was not removed");
     assert!(!null.is_file());
 }
 
