@@ -16,7 +16,7 @@ fn main() {
     build.compile("lockworks");
 }
 
-/// What this crate repeats of the headers.
+/// The declarations and constants of the C headers that this crate repeats.
 fn mirror() -> Mirror {
     Mirror::of(&["lockworks/lockworks.h"])
         .constants(&[

@@ -69,9 +69,9 @@ pub type LockLimitedFn = unsafe extern "C" fn(lock: *mut c_void, limit: *const c
 pub struct LockType {
     /// The lock's name, a C string that lives as long as the program.
     pub name: *const c_char,
-    /// What the lock is, in a few words; a C string that lives as long as the program.
+    /// A few words that say what the lock is; a C string that lives as long as the program.
     pub summary: *const c_char,
-    /// Where the algorithm comes from; a C string that lives as long as the program.
+    /// The origin of the algorithm; a C string that lives as long as the program.
     pub origin: *const c_char,
     /// The size of the lock in bytes.
     pub size: usize,
@@ -81,13 +81,14 @@ pub struct LockType {
     pub traits: c_uint,
     /// The first four bytes of an unlocked lock. All other bytes of an unlocked lock are 0.
     pub unlocked: u32,
-    /// See [`LockFn`].
+    /// Acquires the lock: see [`LockFn`].
     pub lock: LockFn,
-    /// See [`TryLockFn`].
+    /// Tries to acquire the lock: see [`TryLockFn`].
     pub try_lock: TryLockFn,
-    /// See [`UnlockFn`].
+    /// Releases the lock: see [`UnlockFn`].
     pub unlock: UnlockFn,
-    /// See [`LockLimitedFn`]; `None` if a wait for this lock has no limit.
+    /// Acquires the lock unless the wait reaches a limit: see [`LockLimitedFn`]. `None` if a wait for
+    /// this lock cannot have a limit.
     pub lock_limited: Option<LockLimitedFn>,
 }
 
@@ -109,7 +110,7 @@ impl LockType {
         unsafe { text(self.name) }
     }
 
-    /// What the lock is, in a few words.
+    /// A few words that say what the lock is.
     ///
     /// ```
     /// println!("{}", lockworks::find("cna").unwrap().summary());
@@ -119,7 +120,7 @@ impl LockType {
         unsafe { text(self.summary) }
     }
 
-    /// Where the algorithm comes from.
+    /// The origin of the algorithm.
     ///
     /// ```
     /// println!("{}", lockworks::find("cna").unwrap().origin());
@@ -349,7 +350,7 @@ pub unsafe fn table<T>(first: *const *const T) -> impl Iterator<Item = *const T>
 }
 
 unsafe extern "C" {
-    /// A table that ends with NULL, so its length is not known here.
+    /// A table that ends with NULL. Its length is not known here.
     static lw_lock_types: [*const LockType; 0];
 }
 

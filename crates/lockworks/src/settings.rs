@@ -39,13 +39,13 @@ pub struct Tunable {
     number: usize,
     /// The tunable's name, which begins with the name of its lock: `mutex_spin`, for one.
     pub name: &'static str,
-    /// Its value in a process that does not set it.
+    /// The tunable's value in a process that does not set it.
     pub default: u64,
-    /// Its value in a kernel that does not set it. Simulations and checks begin with this value too.
+    /// The tunable's value in a kernel that does not set it. Simulations and checks also begin with it.
     pub kernel_default: u64,
-    /// Its highest value. The lowest value is 0.
+    /// The highest value that the tunable can have. The lowest value is 0.
     pub maximum: u64,
-    /// What it sets, and the unit.
+    /// A sentence that says what the tunable sets, with the unit.
     pub meaning: &'static str,
 }
 
@@ -89,7 +89,7 @@ impl Tunable {
         found.ok_or_else(|| SettingError::Unknown(name.to_owned()))
     }
 
-    /// Its value in this process.
+    /// The tunable's value in this process.
     ///
     /// ```
     /// let tunable = lockworks::Tunable::find("hqlock_fairness_threshold").unwrap();
@@ -99,7 +99,7 @@ impl Tunable {
         lw_tunable_value(self.number as c_int)
     }
 
-    /// Sets it in this process. The caller has made sure that the value is not above the maximum.
+    /// Sets the tunable in this process. The caller ensures that `value` is at most the maximum.
     fn set(&self, value: u64) {
         let refused = lw_set_tunable(self.number as c_int, value);
         debug_assert_eq!(refused, 0);

@@ -27,7 +27,7 @@ fn events() -> &'static [(&'static str, &'static str)] {
 ///
 /// ```
 /// let before = lockworks::statistics();
-/// // ... what is to be looked at ...
+/// // ... run the code to examine ...
 /// for (name, meaning, count) in lockworks::statistics().since(&before).iter() {
 ///     println!("{count} {name}: {meaning}");
 /// }
@@ -88,8 +88,8 @@ impl Statistics {
             .map(|(&(name, meaning), &count)| (name, meaning, count))
     }
 
-    /// What has been counted since `earlier`. Highest values are not subtracted: they are those since
-    /// the start of the program or since [`restart_maxima`].
+    /// The events counted since `earlier`. Highest values are not subtracted: they are those since the
+    /// start of the program or since [`restart_maxima`].
     ///
     /// ```
     /// let before = lockworks::statistics();
@@ -100,7 +100,7 @@ impl Statistics {
         self.combined(earlier, u64::wrapping_sub, |now, _| now)
     }
 
-    /// What was counted in two stretches of time together: sums, and of highest values the higher.
+    /// The events of two periods together: sums of counts, and the higher one of two highest values.
     ///
     /// ```
     /// let (one, other) = (lockworks::statistics(), lockworks::statistics());
@@ -135,7 +135,7 @@ impl Statistics {
 mod tests {
     use super::{Statistics, events};
 
-    /// So many of each event.
+    /// Statistics with `count` of each event.
     fn made_up(count: u64) -> Statistics {
         Statistics {
             counts: vec![count; events().len()],

@@ -18,7 +18,7 @@ unsafe extern "C" {
     safe fn lw_set_near(near: c_int) -> c_int;
 }
 
-/// What makes CPUs near each other.
+/// The property that makes CPUs near each other.
 ///
 /// ```
 /// use lockworks::topology::{Near, set_near};
@@ -66,7 +66,8 @@ pub fn node_of_cpu(cpu: u32) -> u32 {
     lw_topology_node_of_cpu(cpu)
 }
 
-/// Why all CPUs count as one node although the system may have more. `None` if nothing is wrong.
+/// The reason why all CPUs count as one node although the system may have more. `None` if there is
+/// no such problem.
 ///
 /// ```
 /// if let Some(warning) = lockworks::topology::warning() {

@@ -1,6 +1,6 @@
-//! What a process can set for all its locks, also while they are in use.
+//! Settings for all locks of a process, which it can change while the locks are in use.
 //!
-//! Environment variables set the same when the program starts:
+//! Environment variables make the same settings when the program starts:
 //!
 //! | variable                            | values         | default |
 //! |-------------------------------------|----------------|---------|
@@ -59,12 +59,12 @@ impl Error for OutOfRange {}
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NumaMode {
-    /// They do if there are two nodes or more.
+    /// They prefer such waiters if there are two nodes or more.
     #[default]
     Auto = LW_NUMA_AUTO as isize,
-    /// They do.
+    /// They always prefer such waiters.
     On = LW_NUMA_ON as isize,
-    /// They do not: they serve waiters as the queued spinlock does.
+    /// They never do: they serve waiters as the queued spinlock does.
     Off = LW_NUMA_OFF as isize,
 }
 
@@ -97,7 +97,7 @@ pub fn numa_spinlock() -> NumaMode {
     }
 }
 
-/// Whether the two locks prefer near waiters on this machine, as the mode has it.
+/// Whether the mode makes the two locks prefer near waiters on this machine.
 ///
 /// ```
 /// use lockworks::{topology, tunables};

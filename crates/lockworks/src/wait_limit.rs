@@ -17,8 +17,8 @@ struct CancelWords {
 
 include!(concat!(env!("OUT_DIR"), "/layout_CancelWords.rs"));
 
-/// Ends the wait of a thread in [`RawLock::lock_until`](crate::RawLock::lock_until) from another
-/// thread. It stays cancelled, so later waits with it end at once.
+/// A cancellation, by which another thread ends a wait in
+/// [`RawLock::lock_until`](crate::RawLock::lock_until). It stays cancelled, so later waits with it end at once.
 ///
 /// One thread at a time may wait with it.
 ///
@@ -50,7 +50,7 @@ unsafe extern "C" {
 }
 
 impl Cancel {
-    /// Makes one that is not cancelled.
+    /// Makes a `Cancel` that is not cancelled.
     ///
     /// ```
     /// assert!(!lockworks::Cancel::new().is_cancelled());
@@ -99,7 +99,7 @@ impl Cancel {
 pub enum WaitError {
     /// The wait reached its deadline.
     TimedOut,
-    /// [`Cancel::cancel`] was called. It counts also if the wait has reached its deadline as well.
+    /// [`Cancel::cancel`] was called. It is the reason even if the deadline has passed, too.
     Cancelled,
 }
 
@@ -124,7 +124,7 @@ struct WaitLimit {
 
 include!(concat!(env!("OUT_DIR"), "/layout_WaitLimit.rs"));
 
-/// Longer than a program runs, and short enough that no sum in nanoseconds overflows.
+/// A time longer than any program runs, but short enough that no sum in nanoseconds overflows.
 const NEVER: Duration = Duration::from_secs(1 << 32);
 
 /// Calls `wait` with the address of a wait limit. `wait` returns whether it has acquired the lock.
