@@ -3,20 +3,18 @@
 //! Time is in picoseconds. A CPU runs real code in a coroutine; each access of that code to
 //! simulated memory is an [`Op`]. The model:
 //!
-//! * A line is owned by one CPU, shared by several, or in no cache. One exclusive transaction at a
-//!   time; requests queue at the line in the order of their arrival. A request has a way to go
-//!   before it is served and another for the data to come back, so that a spinner's next request
-//!   overlaps with the writer that invalidated its copy. An owner keeps a line for as long as the
-//!   access it came for takes.
+//! * A line is owned by one CPU, shared by several, or in no cache. It has one exclusive transaction
+//!   at a time; requests queue at the line in the order of their arrival. A request takes time to
+//!   reach the line, and the data takes time to come back. A spinner's next request therefore overlaps
+//!   with the writer that invalidated its copy. An owner keeps a line as long as its access takes.
 //! * Loads whose value decides what comes next stall the CPU. Loads of plain data do not: they wait
-//!   in the same in-order buffer as stores, and execution goes on for as long as the reorder buffer
-//!   reaches.
-//! * Stores retire in order behind such loads, then ask for their line at once, and become visible
-//!   in order (total store order) or as their lines come, unless they release (weak order).
+//!   in the same in-order buffer as stores, and execution continues until the reorder buffer is full.
+//! * Stores retire in order behind such loads, and then request their line at once. They become visible
+//!   in order (total store order), or when their lines arrive, unless they release (weak order).
 //! * Atomic read-modify-writes wait until the buffer is empty (total store order), or if they
 //!   release (weak order).
-//! * Where CPUs are shared, what is called a CPU here is a runner: a thread, or a virtual CPU of a
-//!   guest, that takes turns with others (see `hosting` and `scheduler`).
+//! * If CPUs are shared, a CPU of the engine is a runner: a thread or a guest's virtual CPU, which takes
+//!   turns with others on the machine's CPUs (see `hosting` and `scheduler`).
 
 mod buffer;
 mod cpu;
@@ -50,11 +48,11 @@ struct Label {
 /// Counts of the engine's own work, for benchmarks and repeatability checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineCounts {
-    /// Events handled.
+    /// The number of events that were handled.
     pub events: u64,
-    /// Operations of simulated code.
+    /// The number of operations of simulated code.
     pub operations: u64,
-    /// Line transfers.
+    /// The number of line transfers.
     pub transfers: u64,
 }
 
@@ -64,7 +62,7 @@ pub(crate) struct Engine {
     lines: Vec<Line>,
     labels: Vec<Label>,
     parked: Vec<(usize, u16)>,
-    /// How CPUs are shared, if they are.
+    /// The sharing of CPUs. `None` if every CPU has one thread.
     hosting: Option<Hosting>,
     pub(crate) current: usize,
     runnable: Option<usize>,
@@ -79,9 +77,9 @@ pub(crate) struct Engine {
 pub(crate) enum Step {
     /// Resume this CPU's coroutine.
     Resume(usize),
-    /// Virtual time is over, or every CPU has finished.
+    /// End the run: virtual time is over, or every CPU has finished.
     End,
-    /// Nothing can ever happen again, though CPUs are blocked.
+    /// Report a deadlock: CPUs are blocked, and no event can wake them.
     Deadlock,
 }
 
@@ -110,8 +108,8 @@ impl Engine {
         }
     }
 
-    /// Lets runners, as many as the model has CPUs, share these places of the machine. They are the
-    /// virtual CPUs of `guests` guests, or threads.
+    /// Lets runners share these places of the machine. There is a runner for each CPU of the model. They
+    /// are the virtual CPUs of `guests` guests, or threads.
     pub(crate) fn share(&mut self, places: Vec<usize>, guests: Option<usize>, pinned: bool) {
         let model = &self.fabric.model;
         let llcs: Vec<u16> = places.iter().map(|&p| model.llc_of_place(p)).collect();
@@ -157,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// Allocates zeroed memory on lines of its own, whose home is `node`.
+    /// Allocates zeroed memory whose home is `node`. It has its lines to itself.
     pub(crate) fn allocate(&mut self, name: impl Into<String>, bytes: usize, node: u16) -> usize {
         let first = self.lines.len();
         let end = first + bytes.max(1).div_ceil(LINE);
@@ -173,7 +171,7 @@ impl Engine {
         start
     }
 
-    /// Sets what memory holds before the run.
+    /// Sets the contents of memory before the run.
     pub(crate) fn set(&mut self, address: usize, size: u8, value: u64) {
         line::find(&mut self.lines, address).write(address, size, value);
     }
@@ -184,17 +182,17 @@ impl Engine {
         self.cpus[self.current].lag += picoseconds;
     }
 
-    /// Virtual time as the current CPU sees it.
+    /// The virtual time of the current CPU.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
         self.fabric.now + self.cpus[self.current].lag
     }
 
-    /// Issues `op` for the current CPU. Gives its result, or `None` if the CPU has to be suspended
-    /// until the driver resumes it; [`Engine::result`] has the result then.
+    /// Issues `op` for the current CPU. Returns its result, or `None` if the CPU has to be suspended
+    /// until the driver resumes it. Then [`Engine::result`] has the result.
     ///
-    /// Inlined as far as operations get that need not wait, so that a caller with a constant kind
-    /// of operation has no more than that kind's code.
+    /// The path of operations that need not wait is inlined, so that a caller with a constant kind of
+    /// operation contains only the code of that kind.
     #[inline(always)]
     pub(crate) fn issue(&mut self, op: Op) -> Option<u64> {
         self.operations += 1;
@@ -215,7 +213,7 @@ impl Engine {
         self.suspend(&op)
     }
 
-    /// The current CPU has to wait at `op`. Often it is also the next to run.
+    /// Makes the current CPU wait at `op`. Often it is also the next CPU to run.
     #[inline(never)]
     fn suspend(&mut self, op: &Op) -> Option<u64> {
         let c = self.current;
@@ -229,7 +227,7 @@ impl Engine {
         self.cpus[self.current].result
     }
 
-    /// The current CPU's code has returned.
+    /// Handles the return of the current CPU's code.
     pub(crate) fn finish_current(&mut self) {
         self.cpus[self.current].state = State::Finished;
         self.leave(self.current);
@@ -274,7 +272,7 @@ impl Engine {
         }
     }
 
-    /// Starts the operation `op` of `c` at `now`: its result if it needs no waiting.
+    /// Starts the operation `op` of `c` at `now`. Returns its result if it need not wait.
     #[inline(always)]
     fn start(&mut self, c: usize, op: &Op) -> Option<u64> {
         let fabric = &mut self.fabric;
@@ -357,7 +355,7 @@ impl Engine {
         }
     }
 
-    /// The CPU's code goes on with `result`.
+    /// Lets the CPU's code continue with `result`.
     #[inline]
     fn complete(&mut self, c: usize, result: u64) {
         debug_assert!(self.runnable.is_none());
@@ -405,7 +403,7 @@ impl Engine {
         self.complete(c, value);
     }
 
-    /// Handles the arrival of a line that `c` has asked for.
+    /// Handles the arrival of a line that `c` has requested.
     fn arrive(&mut self, c: usize, slot: u8, number: usize) {
         let cpu = &mut self.cpus[c];
         cpu.end_request(slot);
@@ -452,8 +450,8 @@ impl Engine {
         }
     }
 
-    /// Makes waiters ask for the line again. They lost their copies when the writer was served, at
-    /// `lost_at`, and asked at that moment.
+    /// Makes waiters request the line again. They lost their copies when the writer was served, at
+    /// `lost_at`, and sent the request at that moment.
     fn invalidate_waiters(&mut self, writer: usize, number: usize, lost_at: u64) {
         let line = &mut self.lines[number];
         for i in 0..line.waiters.len() {
@@ -467,7 +465,7 @@ impl Engine {
         line.waiters.retain(|&w| usize::from(w) == writer);
     }
 
-    /// Continues the buffer of `c` with a line that has come, and then perhaps its operation.
+    /// Continues the buffer of `c` with a line that has arrived, and then its operation if it can.
     fn advance_buffer(&mut self, c: usize, number: usize) {
         let fabric = &mut self.fabric;
         let cpu = &mut self.cpus[c];
@@ -505,7 +503,7 @@ impl Engine {
             )
     }
 
-    /// A line of text for each CPU, which says what the CPU is doing.
+    /// A line of text for each CPU about its activity.
     pub(crate) fn describe_cpus(&self) -> Vec<String> {
         self.cpus
             .iter()

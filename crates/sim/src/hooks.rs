@@ -1,4 +1,4 @@
-//! The operation set's functions in the simulator, called by the locks' C code.
+//! The simulator's implementation of the operation set, which the locks' C code calls.
 //!
 //! They run inside a CPU's coroutine. The engine is reached through a thread-local pointer and is
 //! never borrowed across a switch.
@@ -12,17 +12,17 @@ use rand_pcg::Pcg32;
 
 use crate::engine::{Engine, Kind, LINE, Op};
 
-/// The state that hooks need of the run that is going on in this thread.
+/// The state of this thread's current run, as far as hooks need it.
 pub(crate) struct Context {
     pub(crate) engine: Engine,
     pub(crate) yielders: Vec<*const Yielder<(), ()>>,
     pub(crate) tunables: Settings,
     pub(crate) nodes: usize,
-    /// The address of the queues of each NUMA node, once they are needed.
+    /// The address of the queues of each NUMA node, from their first use on.
     pub(crate) node_queues: Vec<Option<usize>>,
-    /// Address of the table of parked queue heads, once it is wanted.
+    /// The address of the table of parked queue heads, from its first use on.
     pub(crate) parked_heads: Option<usize>,
-    /// The address of a line for each slot that says what the slot is parked for, once it is needed.
+    /// The address of the lines that say what each slot is parked for, from their first use on.
     pub(crate) slots_wanted: Option<usize>,
     pub(crate) events: Vec<u64>,
     pub(crate) random: Vec<u64>,
@@ -31,11 +31,11 @@ pub(crate) struct Context {
     /// The time that each thread has waited for locks.
     pub(crate) waited: Vec<u64>,
     pub(crate) operations: Vec<u64>,
-    /// Atomic read-modify-writes of locks, and the picoseconds that they took.
+    /// The number of atomic read-modify-writes of locks, and the picoseconds that they took.
     pub(crate) rmws: u64,
     pub(crate) rmw_time: u64,
     pub(crate) warm_up: u64,
-    /// Picoseconds to ask for sleep, or to wake another thread.
+    /// The picoseconds of a call that puts this thread to sleep, or wakes another one.
     pub(crate) sleep_ps: u64,
 }
 
@@ -51,27 +51,27 @@ unsafe extern "C" {
 
 /// The locks, compiled for the simulator.
 pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
-    // SAFETY: a NULL-terminated table of pointers to constants.
+    // SAFETY: the table ends with NULL and has pointers to constants.
     unsafe { table((&raw const lw_sim_lock_types).cast()).map(|p: *const LockType| &*p) }
 }
 
-/// Names of the events in `locks/registry/events.h`, in the order of their numbers.
+/// The names of the events in `locks/registry/events.h`, in the order of their numbers.
 pub(crate) fn event_names() -> impl Iterator<Item = &'static str> {
-    // SAFETY: a NULL-terminated table of string literals.
+    // SAFETY: the table ends with NULL and has string literals.
     unsafe {
         table((&raw const lw_sim_event_names).cast())
             .map(|p| CStr::from_ptr(p).to_str().expect("event names are ASCII"))
     }
 }
 
-/// Changes the count of the lockref at `address` by one, up or down, if that can be done without the
-/// lock in it; never if it is of a type that fits no lockref.
+/// Changes the count of the lockref at `address` by one, up or down, if that needs no lock. A type of
+/// lock that fits no lockref always needs it.
 pub(crate) fn change_lockref(address: usize, lock: &'static LockType, up: bool) -> bool {
     // SAFETY: the address of a lock of this type in simulated memory, with the count beside it.
     unsafe { lw_sim_lockref_change(address as *mut u8, lock, up) }
 }
 
-/// Bytes of the queue nodes of a slot.
+/// The size of a slot's queue nodes in bytes.
 pub(crate) fn slot_nodes_size() -> usize {
     // SAFETY: constants.
     unsafe { lw_sim_nodes_per_slot * lw_sim_node_size }
@@ -81,7 +81,7 @@ thread_local! {
     static CONTEXT: Cell<*mut Context> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// Makes `context` the one that hooks of this thread use, until the guard is dropped.
+/// Makes the hooks of this thread use `context` until the guard is dropped.
 pub(crate) fn enter(context: *mut Context) -> impl Drop {
     struct Guard;
     impl Drop for Guard {
@@ -101,7 +101,7 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Context) -> R) -> R {
     f(unsafe { &mut *CONTEXT.get() })
 }
 
-/// Asks the engine for `op`, and suspends the CPU's coroutine until it is done.
+/// Issues `op` to the engine, and suspends the CPU's coroutine until it is done.
 ///
 /// Inlined for the same reason as [`Engine::issue`].
 #[inline(always)]
@@ -143,7 +143,7 @@ fn write(kind: Kind, p: usize, size: u32, a: u64, b: u64, order: u32) -> u64 {
     })
 }
 
-/// Counted: only locks make them here, workloads ask the engine themselves.
+/// Issues an atomic read-modify-write of a lock and counts it. Those of workloads do not come here.
 #[inline(always)]
 fn read_modify_write(kind: Kind, p: usize, size: u32, a: u64, b: u64, order: u32) -> u64 {
     let since = with(|c| c.engine.time());

@@ -30,7 +30,7 @@ fn scenario(machine: &str, workload: &str) -> Scenario {
     )
 }
 
-/// A millisecond of so many threads.
+/// A run of this number of threads for a millisecond.
 fn brief<'a>(scenario: &'a Scenario, lock: &'static LockType, threads: usize) -> Run<'a> {
     Run {
         scenario,

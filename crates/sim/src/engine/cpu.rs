@@ -9,31 +9,31 @@ use super::fabric::Fabric;
 use super::line::Line;
 use super::op::{Kind, Op};
 
-/// Lines that a CPU can ask for at a time.
+/// The number of lines that a CPU can request at a time.
 const REQUESTS: usize = 16;
 
 /// The activity of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Running code, or about to.
+    /// The CPU runs code, or is about to.
     Running,
-    /// Its operation starts at a later event.
+    /// The CPU's operation starts at a later event.
     Starting,
     /// The reorder buffer is full behind a load; `work_left` comes before the operation.
     Stalled,
-    /// Waits for its buffer to drain before the operation.
+    /// The CPU waits for its buffer to drain before the operation.
     Draining,
-    /// Waits for a place in the buffer.
+    /// The CPU waits for a place in the buffer.
     BufferFull,
-    /// Waits for the operation's line.
+    /// The CPU waits for the operation's line.
     Missing,
-    /// Has the line, and waits for its value to change.
+    /// The CPU has the line, and waits for its value to change.
     Waiting,
-    /// Sleeps until unparked.
+    /// The CPU is parked.
     Parked,
-    /// Its operation is complete, but it has lost its CPU to another runner.
+    /// The runner's operation is complete, but the runner has lost its CPU to another.
     Held,
-    /// Has returned.
+    /// The CPU's code has returned.
     Finished,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Cpu {
     pub(super) number: u16,
     /// Which slots of `asked` are in use.
     asked_slots: u16,
-    /// Tells whether a timeout is for the operation that the CPU is at.
+    /// The number of the CPU's current operation. Timeouts with another number are outdated.
     pub(super) generation: u32,
     pub(super) state: State,
     llc: u8,
@@ -55,13 +55,13 @@ pub(super) struct Cpu {
     pub(super) result: u64,
     pub(super) op: Op,
     pub(super) buffer: Buffer,
-    /// Lines asked for and not yet there.
+    /// The lines that are requested and have not arrived.
     asked: [u32; REQUESTS],
-    /// How far execution may run ahead of its oldest incomplete load.
+    /// The time up to which execution may run ahead of the oldest incomplete load.
     pub(super) window_end: u64,
     pub(super) work_left: u64,
     pub(super) deadline: u64,
-    /// When the operation starts.
+    /// The time at which the operation starts.
     pub(super) start_at: u64,
 }
 
@@ -125,7 +125,7 @@ impl Cpu {
 
     // Operations.
 
-    /// Finds out whether an operation that the CPU waits for must wait for the buffer first.
+    /// Decides whether an operation that the CPU waits for must wait for the buffer first.
     #[inline]
     pub(super) fn pass_buffer(&self, fabric: &Fabric, op: &Op) -> Pass {
         if self.buffer.is_empty() {
@@ -145,8 +145,8 @@ impl Cpu {
         }
     }
 
-    /// Performs an operation on its line, which is here, after a wait or without: its result, or
-    /// `None` if it waits for the value to change.
+    /// Performs an operation on its line, which is here. Returns the result, or `None` if the
+    /// operation waits for the value to change.
     #[inline(always)]
     pub(super) fn perform(
         &mut self,
@@ -249,7 +249,7 @@ impl Cpu {
         Some(())
     }
 
-    /// Waits for the operation's line, or, if that is here, for its value to change.
+    /// Waits for the operation's line. If the line is here, waits for its value to change.
     #[inline]
     pub(super) fn wait(
         &mut self,
@@ -289,7 +289,7 @@ impl Cpu {
         }
     }
 
-    /// The operation is complete, and the code that asked for it can go on.
+    /// Completes the operation, so that the code that issued it can continue.
     #[inline]
     pub(super) fn complete(&mut self, result: u64) {
         self.state = State::Running;
@@ -299,7 +299,7 @@ impl Cpu {
 
     // The buffer.
 
-    /// A line has come: complete loads of it, retire and commit stores.
+    /// Handles the arrival of a line: completes loads of it, retires and commits stores.
     #[inline]
     pub(super) fn advance_buffer(&mut self, fabric: &mut Fabric, lines: &mut [Line], line: usize) {
         if self.buffer.complete_loads(line) {

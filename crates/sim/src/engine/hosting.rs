@@ -2,15 +2,16 @@
 //! and get one again.
 //!
 //! A runner without a CPU is preempted. The rest of its work waits, its spin loops see nothing, and a
-//! lock that it holds stays held. Accesses that are on their way to a line end as usual, and the code
-//! after them waits. Its copies of lines move to another CPU with it at no cost.
+//! lock that it holds stays held. Its accesses that have begun end as usual, and the code after them
+//! waits. If the runner moves to another CPU, its copies of lines move with it at no cost.
 //!
 //! Virtual CPUs of guests halt where threads sleep. A kick costs the kicker, and the halted runner
-//! wants a CPU again after the wake latency; while KVM polls for it, much earlier. A runner that
-//! spins for a window of time leaves its guest (pause-loop exit; a loop whose pauses are further
-//! apart than a gap never does), and yields to one of the same
-//! guest that waits for a CPU, if there is one: to the next in their order, as KVM does. The window
-//! doubles with each exit until the runner is scheduled again.
+//! wants a CPU again after the wake latency; while KVM polls for it, much earlier.
+//!
+//! A runner that spins for a window of time leaves its guest: a pause-loop exit. A loop whose pauses
+//! are further apart than a gap never causes one. The host then yields the CPU to the next runner of
+//! the same guest that waits for a CPU, if there is one, in the order of KVM. The window doubles with
+//! each exit until the runner is scheduled again.
 
 use crate::event_queue::Event;
 use crate::model::HostTimes;
@@ -23,42 +24,42 @@ use super::{Engine, line};
 /// Counts of the events of runners that share CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharingCounts {
-    /// Halts: a runner had nothing to do and left its CPU.
+    /// Halts: times that a runner had nothing to do and left its CPU.
     pub halts: u64,
-    /// Of these, ended while the host still polled.
+    /// Halts that ended while the host still polled.
     pub polls_successful: u64,
-    /// Runners that others woke.
+    /// Kicks: times that a runner woke another.
     pub kicks: u64,
-    /// Turns that ended with the slice, or because another runner came first.
+    /// Preemptions: turns that ended with the slice, or because another runner came first.
     pub preemptions: u64,
-    /// Runners that moved to another CPU.
+    /// Migrations: times that a runner moved to another CPU.
     pub migrations: u64,
-    /// Exits of spinning guests.
+    /// Pause-loop exits of spinning runners.
     pub pause_exits: u64,
-    /// Of these, those that gave another runner of the guest a CPU.
+    /// Pause-loop exits that gave the CPU to another runner of the guest.
     pub directed_yields: u64,
-    /// Picoseconds that runners wanted a CPU and had none.
+    /// Picoseconds in which runners waited for a CPU, of all runners together.
     pub steal: u64,
-    /// Picoseconds from when a runner that held a lock lost its CPU until it ran again.
+    /// Picoseconds for which preempted runners held a lock, until they ran again.
     pub preempted_holder: u64,
 }
 
 struct Hosted {
-    /// Tells whether an event is for the turn or halt that the runner is at.
+    /// The number of the runner's current turn or halt. Events with another number are outdated.
     generation: u32,
-    /// The time of spinning that ends in an exit.
+    /// The time of spinning after which a pause-loop exit follows.
     window: u64,
-    /// Pauses in a loop, each after the one before by no more than the gap: the first and the last.
+    /// The first and last pause of a loop. No two consecutive ones are further apart than the gap.
     first_pause: u64,
     last_pause: u64,
-    /// How long the host polls before a halted runner loses its CPU.
+    /// The time for which the host polls before a halted runner loses its CPU.
     poll: u64,
     halted_at: u64,
     locks_held: u32,
     preempted_at: u64,
-    /// Does it keep its CPU until it sleeps or leaves the kernel?
+    /// Whether the runner is in the kernel, where it keeps its CPU until it sleeps or leaves.
     in_kernel: bool,
-    /// Whether it must yield its CPU then.
+    /// Whether the runner must yield its CPU when it leaves the kernel.
     needs_resched: bool,
 }
 
@@ -68,7 +69,7 @@ pub(super) struct Hosting {
     guests: bool,
     /// The machine's CPUs that are shared.
     places: Vec<usize>,
-    /// Of each, which of them is on the same core.
+    /// For each place the other place on the same core, as an index.
     siblings: Vec<Option<usize>>,
     runners: Vec<Hosted>,
     balance_is_due: bool,
@@ -119,7 +120,7 @@ impl Hosting {
         }
     }
 
-    /// Wakes a sleeper. Gives the cost to the waker, and the latency until the sleeper wants a CPU.
+    /// Wakes a sleeper. Returns the waker's cost, and the latency until the sleeper wants a CPU.
     pub(super) fn kick(&mut self, sleeper: u16) -> (u64, u64) {
         self.counts.kicks += 1;
         let polls = self.scheduler.runners[usize::from(sleeper)].status == Status::Polling;
@@ -131,7 +132,7 @@ impl Hosting {
         (self.times.wake_cost, latency)
     }
 
-    /// `c` pauses at `now`: has it done so for a window?
+    /// Records a pause of `c` at `now`. Returns whether `c` has been spinning for a window.
     pub(super) fn has_paused_long(&mut self, c: usize, now: u64) -> bool {
         let hosted = &mut self.runners[c];
         if now - hosted.last_pause > self.times.pause_gap {
@@ -159,7 +160,7 @@ impl Engine {
         self.hosting.as_mut().expect("CPUs are shared")
     }
 
-    /// The current runner has acquired or released a lock under test.
+    /// Records that the current runner has acquired or released a lock under test.
     pub(crate) fn note_lock(&mut self, acquired: bool) {
         let c = self.current;
         if let Some(hosting) = &mut self.hosting {
@@ -168,7 +169,7 @@ impl Engine {
         }
     }
 
-    /// Does `c` run at this moment, rather than sleep or wait for a CPU?
+    /// Whether `c` runs at this moment, instead of sleeping or waiting for a CPU.
     pub(crate) fn is_running(&self, c: usize) -> bool {
         let cpu = &self.cpus[c];
         !cpu.preempted && cpu.state != State::Parked
@@ -183,7 +184,7 @@ impl Engine {
         }
     }
 
-    /// Does another runner work on the core of the current one, rather than sleep or spin?
+    /// Whether another runner on the core of the current one works, and neither sleeps nor spins.
     pub(crate) fn shares_core(&self) -> bool {
         let Some(hosting) = &self.hosting else {
             return false;
@@ -197,7 +198,7 @@ impl Engine {
         })
     }
 
-    /// The current runner is not to be preempted from now on.
+    /// Disables preemption of the current runner.
     pub(crate) fn enter_kernel(&mut self) {
         let c = self.current;
         if let Some(hosting) = &mut self.hosting {
@@ -205,7 +206,7 @@ impl Engine {
         }
     }
 
-    /// It may be preempted again. Should it have been?
+    /// Enables preemption of the current runner. Returns whether it should have been preempted.
     pub(crate) fn leave_kernel(&mut self) -> bool {
         let c = self.current;
         self.hosting.as_mut().is_some_and(|hosting| {
@@ -220,7 +221,7 @@ impl Engine {
         hosting.is_some_and(|hosting| hosting.runners[self.current].needs_resched)
     }
 
-    /// The operation of `c` waits.
+    /// Handles an operation of `c` that waits.
     #[inline(never)]
     pub(super) fn hosted_wait(&mut self, c: usize, kind: Kind) {
         match self.cpus[c].state {
@@ -242,7 +243,7 @@ impl Engine {
         }
     }
 
-    /// `c` has spun for a window.
+    /// Handles a pause-loop exit: `c` has spun for a window.
     pub(super) fn pause_exit(&mut self, c: usize, generation: u32) {
         let cpu = &self.cpus[c];
         let spins = match cpu.state {
@@ -280,7 +281,7 @@ impl Engine {
         }
     }
 
-    /// `c` has nothing to do.
+    /// Halts `c`, which has nothing to do.
     fn halt(&mut self, c: usize) {
         let now = self.fabric.now;
         let hosting = self.hosting();
@@ -300,7 +301,7 @@ impl Engine {
         }
     }
 
-    /// The host no longer polls for `c`.
+    /// Ends the host's polling for `c`.
     pub(super) fn poll_over(&mut self, c: usize, generation: u32) {
         let hosting = self.hosting();
         if hosting.runners[c].generation == generation && hosting.status(c) == Status::Polling {
@@ -310,7 +311,7 @@ impl Engine {
         }
     }
 
-    /// `c`, which slept, wants to go on.
+    /// Wakes `c`, which slept and wants to continue.
     pub(super) fn hosted_wake(&mut self, c: usize) {
         self.complete(c, 0);
         let now = self.fabric.now;
@@ -330,7 +331,7 @@ impl Engine {
                 }
                 self.plan_balance();
             }
-            // It has been woken before it could sleep.
+            // The runner was woken before it could sleep.
             Status::On | Status::Queued => {}
         }
     }
@@ -400,7 +401,7 @@ impl Engine {
         }
     }
 
-    /// `c` has been switched to.
+    /// Starts the turn of `c` after the switch to it.
     pub(super) fn run_hosted(&mut self, c: usize, generation: u32) {
         let now = self.fabric.now;
         let hosting = self.hosting();
@@ -416,7 +417,7 @@ impl Engine {
         self.thaw(c);
     }
 
-    /// A turn is over.
+    /// Handles the end of a turn.
     pub(super) fn slice_over(&mut self, processor: usize, turn: u32) {
         let p = &mut self.hosting().scheduler.processors[processor];
         if p.turn != turn {
@@ -453,7 +454,7 @@ impl Engine {
         }
     }
 
-    /// Idle processors look for work.
+    /// Lets idle processors take waiting runners from others.
     pub(super) fn balance(&mut self) {
         let now = self.fabric.now;
         self.hosting().balance_is_due = false;
@@ -466,7 +467,7 @@ impl Engine {
         self.plan_balance();
     }
 
-    /// Stops what `c` is doing.
+    /// Interrupts the activity of `c`.
     fn freeze(&mut self, c: usize) {
         let now = self.fabric.now;
         let cpu = &mut self.cpus[c];
@@ -485,11 +486,11 @@ impl Engine {
             }
             _ => return,
         }
-        // Events that are planned for it do not happen.
+        // Events that are scheduled for the runner are outdated from now on.
         cpu.generation = cpu.generation.wrapping_add(1);
     }
 
-    /// `c` goes on where it was stopped.
+    /// Resumes `c` where it was interrupted.
     fn thaw(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
         cpu.preempted = false;
@@ -507,7 +508,7 @@ impl Engine {
         }
     }
 
-    /// Can `c` never go on unless another runner does something?
+    /// Whether `c` can never continue unless another runner does something.
     pub(super) fn is_blocked(&self, c: usize) -> bool {
         let cpu = &self.cpus[c];
         match cpu.state {
@@ -519,7 +520,7 @@ impl Engine {
         }
     }
 
-    /// The current runner has returned.
+    /// Handles the return of the current runner's code.
     pub(super) fn leave(&mut self, c: usize) {
         if self.hosting.is_some() {
             let now = self.fabric.now;
@@ -533,7 +534,8 @@ impl Engine {
 }
 
 impl Hosting {
-    /// Polls longer after a halt that a longer poll would have ended, not at all after a long one.
+    /// Adapts the polling time: longer after a halt that a longer poll would have covered, 0 after a
+    /// long halt.
     fn adapt_polling(&mut self, c: usize, now: u64) {
         let hosted = &mut self.runners[c];
         let slept = now - hosted.halted_at;

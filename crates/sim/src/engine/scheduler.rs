@@ -2,54 +2,58 @@
 //!
 //! A runner is what the engine otherwise calls a CPU: a thread, or a virtual CPU of a guest. It
 //! takes turns with others on the machine's real CPUs, here called processors. The rules are those
-//! of Linux' fair scheduler, simplified: every processor has a queue, the runner that has run least
-//! is next, a slice is a share of the scheduling latency, a runner that has slept is put a little
-//! ahead, and a runner that wakes well behind the running one takes its place. A runner wakes where it ran last, or on
-//! an idle processor under the same last-level cache; processors that become idle take waiting
-//! runners from that cache's others at once, from the rest of the machine every balance period.
+//! of Linux' fair scheduler, simplified:
 //!
-//! Only decisions are here; `hosting` has their effects on simulated code.
+//! * Every processor has a queue. The runner that has run least is next, and a slice is a share of the
+//!   scheduling latency.
+//! * A runner that has slept is put a little ahead. If it has run much less than the running one, it
+//!   preempts that one.
+//! * A runner wakes where it ran last, or on an idle processor under the same last-level cache.
+//! * A processor that becomes idle takes a waiting runner from another one under its last-level cache
+//!   at once, and from the rest of the machine every balance period.
+//!
+//! This module only decides; `hosting` has the effects on simulated code.
 
 use crate::model::SchedulerTimes;
 
 /// The activity of a runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// Has a processor.
+    /// The runner has a processor.
     On,
-    /// Has a processor and keeps it for a while, though it has nothing to do (KVM's halt polling).
+    /// The runner has nothing to do, but keeps its processor for a while (KVM's halt polling).
     Polling,
-    /// Could run, and waits for a processor.
+    /// The runner could run, and waits for a processor.
     Queued,
-    /// Waits for something else.
+    /// The runner waits for something other than a processor.
     Asleep,
 }
 
 pub(super) struct Runner {
     pub(super) status: Status,
-    /// Where it runs, waits or ran last.
+    /// The processor on which the runner runs, waits or ran last.
     pub(super) processor: usize,
-    /// Grows with the time that it runs; comparable within a processor.
+    /// The time that the runner has run, as the scheduler counts it. Comparable within a processor.
     virtual_time: i64,
-    /// Since when it has its status.
+    /// The time at which the runner got its status.
     pub(super) since: u64,
-    /// Was directed at by a yield before, and is to be passed over this time.
+    /// Whether the last directed yield passed over this runner. The next one then may choose it.
     passed_over: bool,
-    /// Yielded its processor because it was spinning.
+    /// Whether the runner yielded its processor because it was spinning.
     pub(super) yielded: bool,
-    /// Has lost its processor to another, rather than just woken.
+    /// Whether the runner waits because it lost its processor, not because it has just woken.
     preempted: bool,
 }
 
 pub(super) struct Processor {
     pub(super) running: Option<u16>,
     waiting: Vec<u16>,
-    /// Counts the turns, so that an event for the end of one is not taken for another's.
+    /// The number of the current turn. An event for the end of a turn with another number is outdated.
     pub(super) turn: u32,
-    /// Is the end of this turn an event to come?
+    /// Whether an event for the end of this turn is scheduled.
     pub(super) slice_ends: bool,
     turn_began: u64,
-    /// Until when the running one's virtual time has been counted.
+    /// The time up to which the running runner's virtual time is counted.
     counted: u64,
     least_virtual_time: i64,
     llc: u16,
@@ -58,21 +62,21 @@ pub(super) struct Processor {
 pub(super) struct Scheduler {
     times: SchedulerTimes,
     pinned: bool,
-    /// Runners of a guest, one after the other.
+    /// The number of runners of each guest. Those of a guest have consecutive numbers.
     per_guest: usize,
-    /// The runner of each guest that the last yield was directed at.
+    /// For each guest the runner that its last directed yield chose.
     boosted: Vec<usize>,
     pub(super) runners: Vec<Runner>,
     pub(super) processors: Vec<Processor>,
     pub(super) migrations: u64,
-    /// Time that runners have waited for a processor, before they had one.
+    /// The time that runners waited for a processor, in waits that are over.
     queued: u64,
-    /// Time that they have had one, in turns that are over.
+    /// The time that runners had a processor, in turns that are over.
     ran: u64,
 }
 
 impl Scheduler {
-    /// A scheduler of `runners` runners on processors under these last-level caches.
+    /// Makes a scheduler for `runners` runners on processors under these last-level caches.
     pub(super) fn new(
         times: SchedulerTimes,
         llcs: &[u16],
@@ -91,7 +95,7 @@ impl Scheduler {
                 .map(|r| Runner {
                     status: Status::Asleep,
                     processor: r % count,
-                    // Nobody has the same history: turns end at different times.
+                    // Different virtual times, so that turns end at different times.
                     virtual_time: scattered(r, times.latency) as i64,
                     since: 0,
                     passed_over: false,
@@ -131,7 +135,7 @@ impl Scheduler {
         (0..self.processors.len()).any(|p| self.someone_waits(p))
     }
 
-    /// Time that runners have waited for a processor until now.
+    /// The time that runners have waited for a processor until now.
     pub(super) fn queued(&self, now: u64) -> u64 {
         let waits = |r: &&Runner| r.status == Status::Queued;
         let waiting = self.runners.iter().filter(waits);
@@ -163,7 +167,7 @@ impl Scheduler {
         }
     }
 
-    /// Stops the runner that `processor` runs, and gives its number.
+    /// Stops the runner that `processor` runs, and returns its number.
     pub(super) fn stop(&mut self, processor: usize, now: u64) -> Option<u16> {
         self.count(processor, now);
         let p = &mut self.processors[processor];
@@ -173,14 +177,13 @@ impl Scheduler {
         p.running.take()
     }
 
-    /// Time that runners have had a processor until now.
+    /// The time that runners have had a processor until now.
     pub(super) fn ran(&self, now: u64) -> u64 {
         let on = self.processors.iter().filter(|p| p.running.is_some());
         self.ran + on.map(|p| now - p.turn_began).sum::<u64>()
     }
 
-    /// Makes `c` wait for a processor. Gives the processor, and whether `c` takes the place of the
-    /// runner there.
+    /// Makes `c` wait for a processor. Returns the processor, and whether `c` preempts the runner there.
     pub(super) fn wake(&mut self, c: u16, now: u64) -> (usize, bool) {
         let before = self.runners[usize::from(c)].processor;
         let processor = if self.pinned {
@@ -206,7 +209,7 @@ impl Scheduler {
         (processor, ahead)
     }
 
-    /// `c` waits on its processor.
+    /// Puts `c` into the queue of its processor.
     pub(super) fn enqueue(&mut self, c: u16, now: u64, preempted: bool) {
         self.set_status(c, Status::Queued, now);
         let runner = &mut self.runners[usize::from(c)];
@@ -214,7 +217,7 @@ impl Scheduler {
         self.processors[runner.processor].waiting.push(c);
     }
 
-    /// An idle processor near this one, or this one.
+    /// An idle processor near this one, or this one if there is none.
     fn place(&self, processor: usize) -> usize {
         let idle = |p: &Processor| p.running.is_none() && p.waiting.is_empty();
         if idle(&self.processors[processor]) {
@@ -252,7 +255,7 @@ impl Scheduler {
         queue.iter().copied().min_by_key(key)
     }
 
-    /// `c`, which waits, has `processor` now.
+    /// Gives `processor` to `c`, which waits.
     pub(super) fn start(&mut self, processor: usize, c: u16, now: u64) {
         let at = self.runners[usize::from(c)].processor;
         self.processors[at].waiting.retain(|&w| w != c);
@@ -272,7 +275,7 @@ impl Scheduler {
         self.set_status(c, Status::On, now);
     }
 
-    /// A runner that waits in the fullest queue, near or anywhere.
+    /// A runner that waits in the longest queue, near the processor or anywhere.
     fn steal_for(&self, processor: usize, near: bool) -> Option<u16> {
         if self.pinned {
             return None;
@@ -284,7 +287,7 @@ impl Scheduler {
         self.least(fullest)
     }
 
-    /// For idle processors, a runner from anywhere: the processor, and the runner for it.
+    /// An idle processor, and a runner for it from anywhere in the machine.
     pub(super) fn balance(&self) -> Option<(usize, u16)> {
         let idle = self.processors.iter().position(|p| p.running.is_none())?;
         Some((idle, self.steal_for(idle, false)?))
@@ -307,7 +310,8 @@ impl Scheduler {
         Some((end + tick - phase).div_ceil(tick) * tick + phase - tick)
     }
 
-    /// Moves a runner from the longest queue to the shortest, if it is shorter there then: where to.
+    /// Moves a runner from the longest queue to the shortest, if they differ by two runners or more.
+    /// Returns the processor to which the runner moved.
     pub(super) fn even_out(&mut self, now: u64) -> Option<usize> {
         let length = |&p: &usize| {
             let p = &self.processors[p];
@@ -328,7 +332,8 @@ impl Scheduler {
         Some(to)
     }
 
-    /// The runner that a yield of `c` helps: the next one of its guest that waits for a processor.
+    /// The runner that a directed yield of `c` chooses: the next one of its guest that waits for a
+    /// processor.
     pub(super) fn yield_target(&mut self, c: u16) -> Option<u16> {
         let guest = usize::from(c) / self.per_guest;
         let first = guest * self.per_guest;
@@ -339,7 +344,7 @@ impl Scheduler {
             if candidate == usize::from(c) || runner.status != Status::Queued || !runner.preempted {
                 continue;
             }
-            // A runner that was spinning itself is taken only every other time.
+            // A runner that was spinning itself is chosen only every second time.
             if runner.yielded {
                 runner.passed_over = !runner.passed_over;
                 if runner.passed_over {
@@ -352,7 +357,7 @@ impl Scheduler {
         None
     }
 
-    /// May `c`, which waits, take its processor out of turn?
+    /// Whether `c`, which waits, may get its processor out of turn.
     pub(super) fn may_go_first(&mut self, c: u16, now: u64) -> bool {
         let processor = self.runners[usize::from(c)].processor;
         self.count(processor, now);
@@ -366,7 +371,7 @@ impl Scheduler {
     }
 }
 
-/// A number below `range` for each `i`, far from those of its neighbours.
+/// A number below `range` for each `i`, which differs much from the numbers for `i - 1` and `i + 1`.
 fn scattered(i: usize, range: u64) -> u64 {
     let golden = 0x9e37_79b9_7f4a_7c15_u64;
     let fraction = (i as u64 + 1).wrapping_mul(golden) >> 32;

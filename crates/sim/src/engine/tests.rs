@@ -1,4 +1,4 @@
-//! The machine's promises to simulated code, and its timing where code can tell.
+//! Tests of the machine: its guarantees to simulated code, and the times that code can measure.
 
 mod sharing;
 
@@ -93,13 +93,13 @@ fn exclusive_transactions_of_a_line_follow_one_another() {
         .collect();
     owners.sort_unstable();
     for pair in owners.windows(2).filter(|pair| pair[0].1 != pair[1].1) {
-        // Request and data overlap with what the former owner does, data alone cannot.
+        // The request overlaps with the former owner's work; the transfer of the data does not.
         assert!(pair[1].0 - pair[0].0 > transfer / 3, "{owners:?}");
     }
 }
 
-/// Data written before a flag: what a reader that waits for the flag finds. It has a copy of the
-/// data, which takes longer to be invalidated than the flag takes to come.
+/// The data that a reader finds after it has waited for a flag; the writer writes the data before the
+/// flag. The reader has a copy of the data, whose invalidation takes longer than the flag's arrival.
 fn message_passing(machine: &str, far: usize, release: bool, head_start: u64) -> u64 {
     let mut engine = engine(machine, &[0, 1, far]);
     let flag = engine.allocate("flag", 4, 0);

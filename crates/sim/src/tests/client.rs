@@ -31,7 +31,8 @@ struct Client {
     outside: Option<extern "C" fn()>,
 }
 
-/// Long enough at times for the next one to find the lock free, its line still with the last one.
+/// A random pause, sometimes so long that the next thread finds the lock free while the last holder
+/// still has its line.
 extern "C" fn think() {
     let thread = with(|c| c.engine.current);
     work(random(thread, 4000).into());
@@ -42,7 +43,7 @@ unsafe extern "C" {
     fn lw_client_thread(client: *const Client, thread: u32) -> u32;
 }
 
-/// Observations of the threads.
+/// The number of threads that have finished, and the violations that they saw.
 #[derive(Default)]
 struct Seen {
     finished: Cell<usize>,
@@ -89,7 +90,7 @@ fn build(run: &Run, setup: &mut Setup, depth: usize, rounds: u32) -> Client {
     }
 }
 
-/// How many violations the threads of `run` see.
+/// The number of violations that the threads of `run` see.
 fn violations(run: &Run, depth: usize, rounds: u32) -> u32 {
     let seen = Rc::new(Seen::default());
     let outcome = run.run_program(|setup| {
@@ -106,7 +107,7 @@ fn violations(run: &Run, depth: usize, rounds: u32) -> u32 {
 
 const MACHINES: [&str; 3] = ["oracle-x5-4", "epyc-9654-nps12", "kunpeng-920"];
 
-/// Violations of a lock with 2 to 8 threads, by various seeds.
+/// The violations of a lock with 2 to 8 threads and several seeds.
 fn all_violations(lock: &'static LockType, machine: &str) -> u32 {
     let scenario = scenario(machine, "locktorture");
     let mut sum = 0;

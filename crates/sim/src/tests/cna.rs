@@ -1,4 +1,4 @@
-//! The effects of CNA's tunables.
+//! Tests of CNA's tunables.
 
 use super::{brief, count, lock, scenario};
 use crate::{Outcome, Run, Scenario, Settings};
@@ -44,7 +44,7 @@ fn waiters_of_a_node_are_kept_together() {
 #[test]
 fn switched_off_it_hands_over_like_the_stock_lock() {
     let scenario = torture();
-    // The order in which threads first came decides a run, so over many orders.
+    // A run depends on the order in which threads first arrive, so many orders are tried.
     let shares = |name: &str| -> f64 {
         let share = |seed| {
             let run = Run {
@@ -80,7 +80,7 @@ fn the_threshold_bounds_how_long_waiters_are_passed_over() {
     };
     let (flushes_of_short, least_of_short) = flushes(1);
     let (flushes_of_long, least_of_long) = flushes(100);
-    // At most one a millisecond of the whole run, warm-up included.
+    // At most one in each millisecond of the run, including the warm-up.
     assert!((1..=22).contains(&flushes_of_short), "{flushes_of_short}");
     assert!(least_of_short > 0);
     assert_eq!(flushes_of_long, 0);

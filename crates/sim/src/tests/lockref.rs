@@ -1,4 +1,4 @@
-//! Lockrefs around each lock: no reference is lost, and the lock is taken when it has to be.
+//! Tests of lockrefs with each lock: no reference is lost, and the lock is acquired when necessary.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ struct References {
     object: SimLockref,
     finished: Cell<usize>,
     threads: usize,
-    /// The count after the last put.
+    /// The reference count after the last put.
     left: Rc<Cell<u64>>,
 }
 
@@ -39,7 +39,7 @@ impl Program for References {
     }
 }
 
-/// The count after a run, and how often the lock was taken.
+/// The reference count after a run, and the number of acquisitions of the lock.
 fn count_and_acquisitions(run: &Run) -> (u64, u64) {
     let left = Rc::new(Cell::new(u64::MAX));
     let build = |setup: &mut Setup| -> Result<Box<dyn Program>, RunError> {
@@ -84,6 +84,6 @@ fn the_lock_is_taken_after_too_many_lost_races_only() {
     };
     assert_eq!(acquisitions("qspinlock", 8), 0);
     assert!(acquisitions("qspinlock", 80) > 1000);
-    // It leaves no room for the count in its word.
+    // Such a lock leaves no room for the count in the word.
     assert_eq!(acquisitions("mcs", 1), 2 * ROUNDS as u64);
 }

@@ -1,4 +1,4 @@
-//! Locks with one mistake each, to see that it is found.
+//! Broken locks with one mistake each, which tests must find.
 
 use std::ffi::{CStr, c_void};
 
@@ -8,11 +8,11 @@ use crate::engine::{Kind, Op};
 use crate::hooks::operate;
 use crate::thread::{compare_exchange, write};
 
-/// Excludes nobody, though an attempt to acquire it fails as it should.
+/// A lock that excludes nobody, although its trylock fails as it should.
 pub(super) static NONE: LockType = made_up(c"none", nothing, never, nothing);
-/// Test-and-set, released without order.
+/// A test-and-set lock that is released without release order.
 pub(super) static RELAXED: LockType = made_up(c"relaxed", acquire, try_acquire, release_relaxed);
-/// Test-and-set that is never released.
+/// A test-and-set lock that is never released.
 pub(super) static STUCK: LockType = made_up(c"stuck", acquire, try_acquire, nothing);
 
 type Act = unsafe extern "C" fn(*mut c_void, *mut c_void);

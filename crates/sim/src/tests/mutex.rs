@@ -1,4 +1,4 @@
-//! The mutexes of Linux 3.7 and 3.10: what each acquisition costs, and a kernel that they are in.
+//! Tests of the mutexes of Linux 3.7 and 3.10: the cost of an acquisition, and their use in a kernel.
 
 use super::{brief, count, lock, scenario};
 use crate::{Outcome, Placement, Run, Scenario, Sharing};
@@ -9,7 +9,7 @@ fn rmws_per_acquisition(outcome: &Outcome) -> f64 {
 
 #[test]
 fn atomic_operations_of_locks_are_counted_and_no_others() {
-    // Readers of the workload's own atomics would show: a futex' mutex is made of them.
+    // The workload's own atomics, of which the mutex on a futex is made, must not be counted.
     for workload in ["locktorture", "leveldb_readrandom"] {
         let scenario = scenario("oracle-x5-4", workload);
         for (name, acquire_and_release) in [
@@ -31,7 +31,7 @@ fn atomic_operations_of_locks_are_counted_and_no_others() {
     }
 }
 
-/// Tasks of AIM7 on the first nodes of its machine, hyperthreads off.
+/// A run of AIM7's tasks on the first nodes of its machine, without hyperthreads.
 fn tasks<'a>(scenario: &'a Scenario, name: &str, tasks: usize, nodes: usize) -> Run<'a> {
     Run {
         placement: Placement::Compact,

@@ -1,4 +1,4 @@
-//! Runs repeat to the bit, and say why they cannot be or go on.
+//! Runs repeat to the bit. A run that cannot start or continue says why.
 
 use super::{brief, lock, made_up, scenario, working_locks};
 use crate::{Run, RunError};

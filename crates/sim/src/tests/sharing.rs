@@ -1,4 +1,4 @@
-//! Locks whose waiters share CPUs.
+//! Tests of locks whose waiters share CPUs.
 
 use super::{brief, lock, scenario, working_locks};
 use crate::{Outcome, Run, Scenario, Sharing};
@@ -52,7 +52,7 @@ fn every_lock_excludes_among_virtual_cpus() {
         };
         let outcome = run.run().unwrap();
         assert_eq!(outcome.violations, 0, "{}", lock.name());
-        // Both guests get something done.
+        // Both guests make progress.
         for guest in outcome.operations.chunks(6) {
             assert!(guest.iter().sum::<u64>() > 20, "{:?}", outcome.operations);
         }

@@ -30,7 +30,7 @@ loop = [
 ]
 "#;
 
-/// The error after replacing `from`, which must be there, by `to`.
+/// The error after replacing `from` by `to`. The description must contain `from`.
 fn broken(from: &str, to: &str) -> String {
     assert!(SMALL.contains(from), "{from}");
     let workload = Workload::parse(&SMALL.replacen(from, to, 1), "x.toml");
@@ -65,7 +65,7 @@ fn a_file_is_run_step_by_step() {
         let operations: u64 = outcome.operations.iter().sum();
         assert_eq!(outcome.violations, 0);
         assert!(operations > 100, "{name}: {operations}");
-        // Two locks an operation; warm-up is a tenth of the measured time.
+        // Two acquisitions in each operation. The warm-up is a tenth of the measured time.
         let least = 2 * operations;
         let most = least * 5 / 4 + 16;
         assert!(

@@ -1,11 +1,11 @@
-//! Properties of locks that workloads show: exclusion, order, hand-offs, sleepers that wake.
+//! Tests of properties that workloads show: exclusion, order, hand-offs, and sleepers that wake.
 
 use lockworks_machine::{Machine, builtin};
 
 use super::{brief, lock, scenario, working_locks};
 use crate::{Run, Scenario, Workload};
 
-/// Least and most operations of the threads.
+/// The least and the most operations of a thread.
 fn extremes(operations: &[u64]) -> (u64, u64) {
     let (least, most) = (operations.iter().min(), operations.iter().max());
     (*least.unwrap(), *most.unwrap())
@@ -38,7 +38,7 @@ fn every_workload_runs_on_every_machine() {
                     let outcome = run.run().unwrap_or_else(|e| panic!("{what}: {e}"));
                     assert_eq!(outcome.violations, 0, "{what}");
                     let (least, most) = extremes(&outcome.operations);
-                    // The others may pass someone over for longer than this.
+                    // The other locks may pass over a waiter for longer than this run.
                     assert!(most > 0 && (least > 0 || !lock.is_fifo()), "{what}");
                 }
             }
@@ -80,7 +80,7 @@ fn fifo_locks_serve_in_order() {
 }
 
 #[test]
-fn order_is_what_a_test_and_set_lock_does_not_have() {
+fn a_test_and_set_lock_keeps_no_order() {
     let scenario = scenario("oracle-x5-4", "locktorture");
     let run = Run {
         seconds: 10e-3,
@@ -98,7 +98,7 @@ fn handoffs_add_up_to_operations() {
         let handoffs = outcome.handoffs;
         let acquired = handoffs.local + handoffs.remote + handoffs.reacquisitions;
         let done: u64 = outcome.operations.iter().sum();
-        // The measured time starts and ends amid one.
+        // The measured time may begin and end within an operation.
         assert!(
             acquired > 0 && acquired.abs_diff(done) <= 1,
             "{}",
@@ -109,7 +109,7 @@ fn handoffs_add_up_to_operations() {
 }
 
 #[test]
-fn whoever_sleeps_is_woken() {
+fn every_sleeper_is_woken() {
     for workload in ["leveldb_readrandom", "memcached"] {
         let scenario = scenario("oracle-x5-4", workload);
         for lock in working_locks() {
@@ -141,7 +141,7 @@ fn a_crowd_of_workers_queues_for_the_lock_of_the_one_file() {
     let crowd = run(64);
     let handoffs = crowd.handoffs.local + crowd.handoffs.remote + crowd.handoffs.reacquisitions;
     let requests: u64 = crowd.operations.iter().sum();
-    // Four references a request; the measured time starts and ends amid some.
+    // Four references in each request. The measured time may begin and end within requests.
     let off = handoffs.abs_diff(4 * requests);
     assert!(off <= 4 * 64, "{handoffs} of {requests}");
 }

@@ -1,4 +1,4 @@
-//! Runners that share CPUs.
+//! Tests of runners that share CPUs.
 
 use super::*;
 use crate::engine::SharingCounts;
@@ -6,7 +6,7 @@ use crate::engine::SharingCounts;
 const US: u64 = 1000 * NS;
 const MS: u64 = 1000 * US;
 
-/// As many runners on CPUs 0, 1, ... of a machine: the virtual CPUs of a guest, or threads.
+/// An engine with runners on the CPUs 0, 1, ... of a machine: a guest's virtual CPUs, or threads.
 fn shared(runners: usize, cpus: usize, guest: bool, settings: &[(&str, f64)]) -> Engine {
     let machine = Machine::find("haswell-ex-4").expect("a built-in machine");
     let mut parameters = Parameters::default();
@@ -32,7 +32,7 @@ fn spin(address: usize, value: u64) -> (u64, Op) {
     (0, await_value(address, value))
 }
 
-/// Nothing but time passes: for programs that only compute.
+/// A load without effect, for programs that only compute.
 fn touch(word: usize) -> Op {
     op(Kind::Load, word, 0)
 }
@@ -88,16 +88,16 @@ fn a_halted_runner_is_polled_for_after_short_halts() {
         run(&mut engine, &[naps]);
         counts(&engine).polls_successful
     };
-    // 10 us at first, 20 after the first halt, 40 after the second.
+    // The poll is 10 us at first, 20 after the first halt, and 40 after the second.
     assert_eq!(nap(0.2), 6);
     assert_eq!(nap(0.0), 0);
 }
 
-/// Of a guest with one CPU, the first runner spins for what the second does: when it sees that.
+/// The time at which a spinner sees the write of another runner. Both share the guest's one CPU.
 fn spinner_sees(window_cycles: f64) -> (u64, SharingCounts) {
     let mut engine = shared(2, 1, true, &[("pause_window_cycles", window_cycles)]);
     let word = engine.allocate("word", 4, 0);
-    // Two turns, so that the spinner is sure to take one of its own from the other.
+    // Two turns, so that the spinner certainly gets one turn after the other runner.
     let sets = vec![
         (20_000_000, touch(word)),
         (1_000, op(Kind::Exchange, word, 1)),
@@ -108,7 +108,7 @@ fn spinner_sees(window_cycles: f64) -> (u64, SharingCounts) {
 }
 
 #[test]
-fn who_spins_in_a_guest_yields_to_who_waits_for_a_cpu() {
+fn a_spinner_in_a_guest_yields_to_a_runner_that_waits_for_a_cpu() {
     let (with, counts) = spinner_sees(4096.0);
     assert!(
         counts.pause_exits > 0 && counts.directed_yields > 0,
@@ -160,7 +160,7 @@ fn runners_that_nothing_can_wake_are_a_deadlock() {
 
 #[test]
 fn idle_cpus_take_waiting_runners() {
-    // Two that end at once leave two CPUs to the four others.
+    // Two runners that end at once leave two CPUs to the four others.
     let mut engine = shared(6, 4, false, &[]);
     let words: Vec<usize> = (0..6).map(|_| engine.allocate("word", 4, 0)).collect();
     let programs: Vec<Program> = words
@@ -181,7 +181,7 @@ fn only_pauses_close_to_each_other_are_a_loop_that_exits() {
         run(&mut engine, &[pauses]);
         counts(&engine).pause_exits
     };
-    // 15 cycles each: at 4096 and, the window being twice as long each time, 12288 and 28672 cycles.
+    // A pause takes 15 cycles. The window doubles, so exits are at 4096, 12288 and 28672 cycles.
     assert_eq!(exits(0), 3);
     // The gap is 128 cycles of 0.5 ns.
     assert!(exits(50) > 3);
