@@ -1,4 +1,4 @@
-//! From TOML to a checked [`Machine`].
+//! Reads a machine description in TOML, checks it, and makes a [`Machine`] of it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Relation, V
 
 /// The most CPUs of a machine, which bounds the table of CPU pairs.
 const MAX_CPUS: usize = 4096;
-/// The most relations of a machine: one entry of that table is a byte.
+/// The most relations of a machine, since an entry of the table of CPU pairs is a byte.
 const MAX_RELATIONS: usize = 256;
 
 #[derive(Deserialize)]
@@ -54,15 +54,15 @@ struct FileRelation {
     cache_to_cache_ns: Value,
 }
 
-/// The one key read before a file is merged over what it inherits.
+/// The only key that is read before a file is merged over the description that it inherits.
 #[derive(Deserialize)]
 struct Head {
     inherits: Option<Spanned<String>>,
 }
 
 impl Machine {
-    /// The built-in machine of that name, or the description in that file. A path has a `/` in it or
-    /// ends in `.toml`.
+    /// Reads the built-in machine of this name, or the description in this file. A path contains a `/`
+    /// or ends in `.toml`.
     pub fn find(name_or_path: &str) -> Result<Machine, Error> {
         let (text, origin) = MACHINES.open(name_or_path, Path::new(""))?;
         Machine::parse(&text, &origin)
@@ -80,8 +80,8 @@ fn fault<T>(at: &Spanned<T>, message: impl Into<String>) -> Fault {
     Fault::at(at, message)
 }
 
-/// A description and what it inherits, in that order. Each text is led by as many spaces as all
-/// before it have bytes, so that a span tells which file it is in.
+/// A description and those that it inherits, in that order. Each text begins with as many spaces as
+/// all texts before it have bytes, so that a span identifies its file.
 #[derive(Default)]
 struct Sources {
     files: Vec<(String, String)>,
@@ -185,7 +185,7 @@ fn build(file: File) -> Result<Machine, Fault> {
     })
 }
 
-/// Checks the levels and returns the one of the cores.
+/// Checks the levels and returns the level of the cores.
 fn core_level(levels: &Spanned<Vec<Level>>) -> Result<usize, Fault> {
     let names: Vec<&str> = levels.get_ref().iter().map(|l| l.name.as_str()).collect();
     for (i, name) in names.iter().enumerate() {
@@ -243,7 +243,7 @@ fn scope(levels: &[Level], name: &Spanned<String>) -> Result<Option<usize>, Faul
         .transpose()
 }
 
-/// How deep inside the machine.
+/// The depth of a level in the machine.
 fn depth(scope: Option<usize>) -> usize {
     scope.map_or(0, |l| l + 1)
 }
@@ -295,7 +295,7 @@ fn matrices(levels: &[Level], hops: Vec<FileHops>) -> Result<Vec<Hops>, Fault> {
     Ok(out)
 }
 
-/// The relations, the closest first, and the one of each pair of CPUs.
+/// The relations, with the closest first, and the relation of each pair of CPUs.
 fn relations(
     levels: &[Level],
     hops: &[Hops],
@@ -363,8 +363,8 @@ fn relations(
     Ok((relations, pairs))
 }
 
-/// The relation of two CPUs: of the innermost unit around both that has relations at all, the one
-/// with their distance in it, else the one without a distance.
+/// The relation of two CPUs. It belongs to the innermost unit around both CPUs that has relations. In
+/// that unit it is the relation with their distance, or else the relation without a distance.
 fn classify(
     levels: &[Level],
     hops: &[Hops],
@@ -436,7 +436,7 @@ share = "machine"
 cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
 "#;
 
-    /// The error after replacing `from`, which must be there, by `to`.
+    /// The error after replacing `from` by `to`. The description must contain `from`.
     fn broken(from: &str, to: &str) -> String {
         assert!(SMALL.contains(from), "{from}");
         let error = Machine::parse(&SMALL.replacen(from, to, 1), "x.toml").unwrap_err();

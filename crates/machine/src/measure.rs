@@ -1,4 +1,4 @@
-//! Describing the machine this runs on.
+//! Measures the machine on which this program runs, and describes it.
 
 mod probe;
 mod topology;
@@ -13,25 +13,28 @@ use crate::machine::toml;
 use crate::{Error, Machine, Mark, Value};
 use topology::Topology;
 
-/// How many pairs of CPUs are tried of each relation.
+/// The most pairs of CPUs of each relation that are measured.
 const PAIRS: usize = 12;
 /// The cache sizes of most CPUs, for machines that do not report theirs.
 const USUAL_CACHES: [usize; 3] = [32 << 10, 1 << 20, 32 << 20];
-/// More memory would not miss the caches any better, and takes long to fill.
+/// The most memory for the latency of DRAM. More would take longer to fill, and would miss the caches
+/// no more often.
 const MAX_BYTES: usize = 512 << 20;
 
-/// A machine that was measured.
+/// The result of measuring a machine.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Its description; [`Machine::to_toml`] writes it down.
+    /// The description of the machine; [`Machine::to_toml`] formats it.
     pub machine: Machine,
-    /// One line each: what could not be read or did not fit a regular machine.
+    /// Notes of one line each about facts that could not be read or do not fit a regular machine.
     pub warnings: Vec<String>,
 }
 
-/// Describes and measures this machine, in less than a minute even when it is large. It should have
-/// nothing else to do. `progress` gets the number of steps that are done, and of all steps. The place
-/// where requests are ordered cannot be measured: [`Machine::directory`] is set by the vendor.
+/// Describes and measures this machine, which should do nothing else meanwhile.
+///
+/// It takes less than a minute even on a large machine. `progress` gets the number of steps that are
+/// done, and of all steps. The place where requests are ordered cannot be measured, so
+/// [`Machine::directory`] follows from the vendor.
 pub fn this_machine(progress: impl FnMut(usize, usize)) -> Result<Measured, Error> {
     let set = sched_getaffinity(Pid::from_raw(0))
         .map_err(|e| Error::Measure(format!("cannot tell which CPUs to use: {e}")))?;
@@ -128,7 +131,7 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
     Ok(Measured { machine, warnings })
 }
 
-/// The description with nothing measured yet.
+/// The description without measured values.
 fn skeleton(topology: &Topology) -> String {
     let levels: Vec<String> = topology
         .levels
@@ -140,7 +143,7 @@ fn skeleton(topology: &Topology) -> String {
     let x86 = cfg!(any(target_arch = "x86_64", target_arch = "x86"));
     let unknown = "{ value = 1, mark = \"I\", source = \"not measured\" }";
     let (matrix, hops) = hops(topology);
-    // Two CPUs meet in a unit that has more than one unit inside, or in the machine.
+    // The innermost unit around two CPUs has more than one unit inside, or is the machine.
     let scopes = std::iter::once("machine").chain(topology.levels.iter().map(|(name, _)| *name));
     let relations: String = scopes
         .zip(&topology.levels)
@@ -178,8 +181,8 @@ fn skeleton(topology: &Topology) -> String {
     )
 }
 
-/// Distance classes between nodes of different outermost units, when Linux tells them apart: the
-/// matrix as TOML, and the classes.
+/// The classes of distances between nodes of different outermost units, if Linux distinguishes some.
+/// Returns the matrix as TOML, and the classes.
 fn hops(topology: &Topology) -> (String, Vec<usize>) {
     let nothing = (String::new(), Vec::new());
     let Some(distances) = &topology.distances else {
@@ -220,7 +223,7 @@ fn hops(topology: &Topology) -> (String, Vec<usize>) {
     (text, (1..=classes.len()).collect())
 }
 
-/// Up to [`PAIRS`] pairs of CPUs of each relation, spread over the machine.
+/// At most [`PAIRS`] pairs of CPUs of each relation, spread over the machine.
 fn pairs(machine: &Machine) -> Vec<Vec<(usize, usize)>> {
     let all = || {
         let cpus = machine.cpus();
@@ -265,12 +268,12 @@ fn load_source(bytes: usize) -> String {
     )
 }
 
-/// Further digits would be noise.
+/// Rounds to two decimals, since further ones would be noise.
 fn round(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// The median; sorts the values.
+/// The median of the values, which it sorts.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -349,7 +352,7 @@ mod tests {
                     .all(|&(a, b)| machine.relation(a, b) == relation)
             );
         }
-        // Spread: not all from the first core.
+        // The pairs are spread: not all are from the first core.
         assert!(pairs[0].iter().any(|&(a, _)| machine.socket_of(a) == 1));
     }
 

@@ -1,4 +1,4 @@
-//! The timed loops. Each runs on threads of its own, pinned to the CPUs in question.
+//! The timed loops. Each runs on new threads, which are pinned to the measured CPUs.
 
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
@@ -17,15 +17,16 @@ use crate::Error;
 
 const PAGE: usize = 4096;
 const LINE: usize = 64;
-/// The median of this many rounds counts.
+/// The most rounds of a measurement. Their median counts.
 const ROUNDS: usize = 15;
 const ROUND_TRIPS: usize = 1000;
-/// When rounds take long, fewer will do.
+/// The time after which a measurement makes no further rounds.
 const ENOUGH_TIME: Duration = Duration::from_millis(300);
 const LOADS: usize = 100_000;
 const ATOMICS: usize = 100_000;
 
-/// Zeroed memory that no thread has touched, so that it comes from the node of the first to do so.
+/// Zeroed memory that no thread has touched. The system takes it from the NUMA node of the thread
+/// that first touches it.
 struct Memory {
     start: NonNull<c_void>,
     bytes: NonZeroUsize,
@@ -41,7 +42,7 @@ impl Memory {
         // SAFETY: the kernel chooses the place of an anonymous mapping, so nothing is mapped over.
         let start = unsafe { mmap_anonymous(None, bytes, protection, flags) }
             .map_err(|e| Error::Measure(format!("cannot map {bytes} bytes: {e}")))?;
-        // Fewer TLB misses in the loops; without huge pages they are merely part of the latency.
+        // Huge pages cause fewer TLB misses in the loops. Without them the misses add to the latency.
         // SAFETY: the range was mapped just now; the advice does not change what it holds.
         let _ = unsafe { madvise(start, bytes.get(), MmapAdvise::MADV_HUGEPAGE) };
         Ok(Memory { start, bytes })
@@ -89,13 +90,14 @@ fn median_round(operations: usize, mut round: impl FnMut()) -> f64 {
     super::median(&mut times)
 }
 
-/// The thread whose turn it is in a ping-pong.
+/// The thread whose turn it is in a ping-pong measurement.
 const NOBODY: usize = 0;
 const LEADER: usize = 1;
 const FOLLOWER: usize = 2;
 const OVER: usize = 3;
 
-/// Half a round trip between two CPUs that pass a line with compare-and-swap; its memory is at `a`.
+/// Half the time of a round trip between two CPUs that move a line with compare-and-swap. The line's
+/// memory is on the node of `a`.
 pub(super) fn ping_pong(a: usize, b: usize) -> Result<f64, Error> {
     on_cpu(a, || {
         let memory = Memory::new(PAGE)?;
@@ -134,7 +136,7 @@ pub(super) fn ping_pong(a: usize, b: usize) -> Result<f64, Error> {
     })
 }
 
-/// An atomic read-modify-write on a line in the CPU's own L1.
+/// The time of an atomic read-modify-write on a line in the CPU's own L1.
 pub(super) fn atomic(cpu: usize) -> Result<f64, Error> {
     on_cpu(cpu, || {
         let counter = AtomicUsize::new(0);
@@ -147,7 +149,7 @@ pub(super) fn atomic(cpu: usize) -> Result<f64, Error> {
     })
 }
 
-/// A dependent load by `cpu` from `bytes` of memory at the node of `home`.
+/// The time of a dependent load by `cpu` from `bytes` of memory on the node of `home`.
 pub(super) fn load(cpu: usize, home: usize, bytes: usize) -> Result<f64, Error> {
     let memory = Memory::new(bytes)?;
     let words = memory.words();

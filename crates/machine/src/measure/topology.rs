@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The CPUs as nested levels, and what else the system files tell.
+/// The CPUs as nested levels, and further facts from the system files.
 #[derive(Debug)]
 pub(super) struct Topology {
-    /// Names and counts, outermost first.
+    /// The names and counts of the levels, outermost first.
     pub levels: Vec<(&'static str, usize)>,
     pub numa: &'static str,
     pub llc: &'static str,
-    /// The number that Linux has for each CPU of the description.
+    /// Linux's number of each CPU of the description.
     pub cpus: Vec<usize>,
-    /// Linux' distances between the NUMA nodes of the description.
+    /// Linux's distances between the NUMA nodes of the description.
     pub distances: Option<Vec<Vec<u32>>>,
-    /// Bytes of the first, second and last level of the data caches.
+    /// The sizes of the first, second and last level of the data caches, in bytes.
     pub caches: Option<[usize; 3]>,
     pub clock: Option<(f64, &'static str)>,
     pub model: Option<String>,
@@ -53,7 +53,7 @@ pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
     let core = |cpu| first(&folder(cpu).join("topology/thread_siblings_list"));
     let cache = |cpu| caches(&folder(cpu)).pop().and_then(|c| c.first);
 
-    // Outermost first; of two levels with the same units the first one named here stays.
+    // Outermost first. If two levels have the same units, the first one here stays.
     let mut found = [
         ("socket", partition(&cpus, socket)),
         ("node", partition(&cpus, node_of)),
@@ -76,7 +76,7 @@ pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
         levels.push((name, units));
     }
     levels.push(("core", cores));
-    // A level left out above has the units of one that stayed.
+    // A level that was left out above has the units of a level that stayed.
     let level_of = |units: Vec<usize>| {
         let same = levels.iter().find(|(_, other)| *other == units);
         same.map_or("core", |(name, _)| name)
@@ -178,7 +178,7 @@ struct Cache {
     first: Option<usize>,
 }
 
-/// The data caches of a CPU, the nearest first.
+/// The data caches of a CPU, with the nearest first.
 fn caches(cpu: &Path) -> Vec<Cache> {
     let mut out: Vec<Cache> = fs::read_dir(cpu.join("cache"))
         .into_iter()
@@ -239,8 +239,7 @@ fn distances(nodes: &[(Vec<u32>, BTreeSet<usize>)], kept: &[usize]) -> Option<Ve
         .collect()
 }
 
-/// The clock in GHz and where it is from. The base clock comes first: it is what stays when the
-/// machine is busy.
+/// The clock in GHz and its source. The base clock is preferred, since a busy machine keeps it.
 fn clock(cpu: &Path, info: &str) -> Option<(f64, &'static str)> {
     let khz = |file| number(&cpu.join("cpufreq").join(file)).map(|k| k as f64 / 1e6);
     let mhz = || Some(field(info, "cpu MHz")?.parse::<f64>().ok()? / 1e3);
@@ -261,14 +260,14 @@ fn field<'a>(info: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// Units in units; not all need be alike.
+/// A unit with its inner units, which need not be alike.
 enum Tree {
     Cpu(usize),
     Unit(Vec<Tree>),
 }
 
 impl Tree {
-    /// From sorted paths, each the unit of a CPU at every level.
+    /// Makes the units from sorted paths. A path has the unit of a CPU at every level.
     fn grow(paths: &[(Vec<usize>, usize)], depth: usize) -> Tree {
         let levels = paths.first().map_or(0, |(path, _)| path.len());
         Tree::Unit(if depth == levels {
@@ -288,7 +287,7 @@ impl Tree {
         }
     }
 
-    /// The CPUs of the first units that make up that shape, if there are enough.
+    /// The CPUs of the first units that form this shape, if there are enough.
     fn trim(&self, shape: &[usize]) -> Option<Vec<usize>> {
         match (self, shape) {
             (Tree::Cpu(cpu), []) => Some(vec![*cpu]),
@@ -310,7 +309,7 @@ impl Tree {
     }
 }
 
-/// Every shape that some of these units can be trimmed to, as many children as possible each.
+/// Every shape to which some of these units can be trimmed, each with as many children as possible.
 fn shapes(units: &[&Tree]) -> Vec<Vec<usize>> {
     let children: Vec<&Tree> = units.iter().flat_map(|u| u.children()).collect();
     if children.is_empty() {
@@ -332,7 +331,7 @@ fn shapes(units: &[&Tree]) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
 
-    /// A tree of system files.
+    /// Makes a tree of system files.
     struct Fake(tempfile::TempDir);
 
     impl Fake {
