@@ -18,11 +18,11 @@ use crate::tree::Tree;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// All of it.
+    /// The tree or file holds all of the series.
     Applied,
-    /// Nothing of it.
+    /// The tree or file holds nothing of the series.
     NotApplied,
-    /// Part of it, or changed contents.
+    /// The tree or file holds part of the series, or changed contents.
     Changed,
 }
 

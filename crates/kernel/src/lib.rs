@@ -1,4 +1,4 @@
-//! Lockworks in the Linux kernel: the patch series, building, booting, verdicts.
+//! Lockworks in the Linux kernel: the patch series, and kernels that are built, booted and judged.
 
 pub mod lab;
 

@@ -70,10 +70,10 @@ pub struct PatchFile {
     pub text: String,
 }
 
-/// How a patch of ours begins: git puts the name of a commit there, unless told otherwise.
+/// The beginning of a patch of ours. By default, git would put the name of a commit there.
 const FIRST_LINE: &str = "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n";
 
-/// How a patch of ours ends; the version follows.
+/// The end of a patch of ours; the version follows.
 const SIGNATURE: &str = "Lockworks ";
 
 /// The series as patches to a tree, whether or not it is applied there.

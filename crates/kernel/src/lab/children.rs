@@ -13,9 +13,9 @@ use nix::unistd::Pid;
 /// How a program is ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By SIGTERM, so that it can clean up: make removes unfinished files.
+    /// SIGTERM ends the program, so that it can clean up: make removes unfinished files.
     Asked,
-    /// By SIGKILL, since it has nothing to clean up.
+    /// SIGKILL ends the program, since it has nothing to clean up.
     Killed,
 }
 

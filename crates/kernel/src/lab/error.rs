@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no verdict.
+/// The reason why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused an operation.

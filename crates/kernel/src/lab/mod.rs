@@ -1,5 +1,5 @@
-//! From Debian's source package to a verdict: kernels built, booted in emulated NUMA guests, and
-//! judged by what they say.
+//! Builds kernels from Debian's source packages or the user's tree, boots them in emulated NUMA guests,
+//! and judges their consoles and messages.
 
 mod arch;
 mod build;

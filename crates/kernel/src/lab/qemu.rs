@@ -16,12 +16,12 @@ use super::serial::{copy_console, copy_keys, hear_new};
 use super::terminal::Raw;
 use super::variant::Variant;
 
-/// How long to wait for the next message of a guest.
+/// The time limits for the next message of a guest.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitLimits {
-    /// For the first message.
+    /// The limit for the first message.
     pub boot: Duration,
-    /// For any other message.
+    /// The limit for every other message.
     pub step: Duration,
 }
 
@@ -43,7 +43,7 @@ impl WaitLimits {
     }
 }
 
-/// How the run of a machine ended.
+/// The end of a machine's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The machine switched itself off or reset itself.

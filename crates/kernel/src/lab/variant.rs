@@ -5,19 +5,19 @@ use std::fmt;
 /// A way to configure a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// Spinlocks called directly.
+    /// The kernel calls spinlocks directly.
     Native,
-    /// Spinlocks called through `pv_ops`.
+    /// The kernel calls spinlocks through `pv_ops`.
     Paravirt,
-    /// With lockdep, its self-tests and a detector of data races.
+    /// The kernel has lockdep, its self-tests and a detector of data races.
     Debug,
 }
 
 impl Variant {
-    /// All of them.
+    /// All configurations.
     pub const ALL: [Self; 3] = [Self::Native, Self::Paravirt, Self::Debug];
 
-    /// As it is called.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "native",

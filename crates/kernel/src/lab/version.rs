@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A long-term kernel that Lockworks goes into.
+/// A long-term kernel that Lockworks supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// Linux 6.12.
@@ -12,10 +12,10 @@ pub enum Version {
 }
 
 impl Version {
-    /// All of them, newest first.
+    /// All supported kernels, newest first.
     pub const ALL: [Self; 2] = [Self::V6_12, Self::V6_1];
 
-    /// As it is called.
+    /// The version without the patch level.
     pub fn name(self) -> &'static str {
         match self {
             Self::V6_12 => "6.12",
