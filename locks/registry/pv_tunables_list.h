@@ -30,7 +30,5 @@ LW_TUNABLE(mutex_group, 64, 64, UINT32_MAX,
 LW_TUNABLE(unfair_park, 1, 0, 1, "waiters park")
 LW_TUNABLE(unfair_spin, 500, 2048, UINT32_MAX, "polls before a waiter parks, if it does")
 LW_TUNABLE(unfair_arrival_spin, 16, 256, UINT32_MAX, "polls of an arriving thread before it queues")
-LW_TUNABLE(
-	unfair_starvation_limit, 4, 1000, UINT32_MAX,
-	"parks or spins of a queue head without success before it disables stealing; the highest: "
-	"never")
+LW_TUNABLE(unfair_starvation_limit, 4, 1000, UINT32_MAX,
+	   "defeats of a queue head before it disables stealing; the highest: never")
