@@ -76,7 +76,7 @@ check shfmt shfmt_all
 check codespell spelling
 check 'tests of scripts/docs' unit_tests scripts/docs
 check 'tests of scripts/prose' unit_tests scripts/prose
-check prose scripts/prose/prose.py --required
+check prose scripts/prose/prose.py
 check includes scripts/includes.py
 check links /usr/bin/python3 scripts/docs/documents.py --links
 check version version

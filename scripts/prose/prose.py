@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Check the language of comments, messages and documents against words.toml.
 
-Usage: prose.py [--required] [PATH]...
-                             Without paths, all files that git knows. A directory stands for what
+Usage: prose.py [PATH]...    Without paths, all files that git knows. A directory stands for what
                              is below it. Exit status 1 if anything was found.
 """
 
@@ -71,7 +70,6 @@ class Rules:
     starts: re.Pattern[str]
     words: tuple[Word, ...]
     skipped: tuple[str, ...]
-    pending: tuple[str, ...]
     exceptions: tuple[Allowance, ...]
 
 
@@ -94,7 +92,7 @@ def phrase(avoid: str) -> re.Pattern[str]:
 def read_rules(path: Path = RULES) -> Rules:
     with path.open("rb") as file:
         data = tomllib.load(file)
-    for entry in data.get("skip", []) + data.get("pending", []) + data.get("except", []):
+    for entry in data.get("skip", []) + data.get("except", []):
         if not entry.get("reason"):
             raise SystemExit(f"{path}: {entry['path']} has no reason")
     starts = "|".join(data["sentence_starts"])
@@ -110,7 +108,6 @@ def read_rules(path: Path = RULES) -> Rules:
             for word in data["word"]
         ),
         skipped=tuple(entry["path"] for entry in data.get("skip", [])),
-        pending=tuple(entry["path"] for entry in data.get("pending", [])),
         exceptions=tuple(
             Allowance(
                 entry["path"], re.compile("|".join(entry.get("words", [".*"])), re.IGNORECASE)
@@ -234,31 +231,24 @@ def files(arguments: list[str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    required = "--required" in arguments
-    arguments = [argument for argument in arguments if argument != "--required"]
     if any(argument.startswith("-") for argument in arguments):
         print(__doc__, file=sys.stderr)
         return 2
     rules = read_rules()
     areas: Counter[str] = Counter()
-    failed = False
     for path in files(arguments):
         try:
             text = Path(path).read_text()
         except UnicodeDecodeError:
             continue
         for finding in check(path, text, rules):
-            pending = any(fnmatch.fnmatch(path, pattern) for pattern in rules.pending)
-            if required and pending:
-                continue
             print(finding)
-            failed |= not pending
             areas["/".join(path.split("/")[:2])] += 1
     if not areas:
         return 0
     by_area = ", ".join(f"{area} {count}" for area, count in areas.most_common())
     print(f"prose: {areas.total()} findings: {by_area}", file=sys.stderr)
-    return 1 if failed else 0
+    return 1
 
 
 if __name__ == "__main__":
