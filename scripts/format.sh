@@ -44,6 +44,11 @@ spelling() {
 	known . | xargs -0 codespell
 }
 
+python_tool() { # tool of scripts/requirements.txt, its arguments; Python files follow
+	local tools
+	tools=$(scripts/tools.sh python) && known '*.py' | xargs -0 "$tools/bin/$1" "${@:2}"
+}
+
 unit_tests() { # directory of a tool of ours
 	(cd "$1" && /usr/bin/python3 -m unittest -q) 2>"$scratch/tests" || {
 		cat "$scratch/tests"
@@ -74,6 +79,9 @@ check shellcheck shellcheck_bash
 check 'shellcheck of guests' shellcheck_guest
 check shfmt shfmt_all
 check codespell spelling
+check ruff python_tool ruff check --quiet --no-cache
+check 'ruff format' python_tool ruff format --quiet --no-cache --diff
+check mypy python_tool mypy --no-error-summary
 check 'tests of scripts/docs' unit_tests scripts/docs
 check 'tests of scripts/prose' unit_tests scripts/prose
 check prose scripts/prose/prose.py

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Test whether the tools are installed; with "kernel" or "programs", also those that only these tests
-# need. As root, install the missing ones that Debian has, and say so first.
+# need. As root, install the missing ones that Debian has, and say so first. The user's cache gets
+# those that Debian does not have (tools.sh).
 set -euo pipefail
 
 packages=()
@@ -22,6 +23,7 @@ want shellcheck command -v shellcheck
 want shfmt command -v shfmt
 want codespell command -v codespell
 want jq command -v jq
+want python3-venv /usr/bin/python3 -c 'import ensurepip'
 want python3-markdown-it /usr/bin/python3 -c 'import markdown_it'
 want libck-dev test -e /usr/include/ck_spinlock.h
 want libnsync-dev test -e /usr/include/nsync.h
@@ -70,3 +72,4 @@ if ! command -v cargo >/dev/null; then
 	echo "setup: missing, to be installed first: Rust 1.95 or later, see https://rustup.rs" >&2
 	exit 1
 fi
+"$(dirname "$0")/tools.sh" python >/dev/null
