@@ -3,18 +3,21 @@
 //! Time is in picoseconds. A CPU runs real code in a coroutine; each access of that code to
 //! simulated memory is an [`Op`]. The model:
 //!
-//! * A line is owned by one CPU, shared by several, or in no cache. It has one exclusive transaction
-//!   at a time; requests queue at the line in the order of their arrival. A request takes time to
-//!   reach the line, and the data takes time to come back. A spinner's next request therefore overlaps
-//!   with the writer that invalidated its copy. An owner keeps a line as long as its access takes.
+//! * A line is owned by one CPU, shared by several, or in no cache. It has one exclusive
+//!   transaction at a time; requests queue at the line in the order of their arrival. A request
+//!   takes time to reach the line, and the data takes time to come back. A spinner's next request
+//!   therefore overlaps with the writer that invalidated its copy. An owner keeps a line as long as
+//!   its access takes.
 //! * Loads whose value decides what comes next stall the CPU. Loads of plain data do not: they wait
-//!   in the same in-order buffer as stores, and execution continues until the reorder buffer is full.
-//! * Stores retire in order behind such loads, and then request their line at once. They become visible
-//!   in order (total store order), or when their lines arrive, unless they release (weak order).
+//!   in the same in-order buffer as stores, and execution continues until the reorder buffer is
+//!   full.
+//! * Stores retire in order behind such loads, and then request their line at once. They become
+//!   visible in order (total store order), or when their lines arrive, unless they release (weak
+//!   order).
 //! * Atomic read-modify-writes wait until the buffer is empty (total store order), or if they
 //!   release (weak order).
-//! * If CPUs are shared, a CPU of the engine is a runner: a thread or a guest's virtual CPU, which takes
-//!   turns with others on the machine's CPUs (see `hosting` and `scheduler`).
+//! * If CPUs are shared, a CPU of the engine is a runner: a thread or a guest's virtual CPU, which
+//!   takes turns with others on the machine's CPUs (see `hosting` and `scheduler`).
 
 mod buffer;
 mod cpu;
@@ -108,8 +111,8 @@ impl Engine {
         }
     }
 
-    /// Lets runners share these places of the machine. There is a runner for each CPU of the model. They
-    /// are the virtual CPUs of `guests` guests, or threads.
+    /// Lets runners share these places of the machine. There is a runner for each CPU of the model.
+    /// They are the virtual CPUs of `guests` guests, or threads.
     pub(crate) fn share(&mut self, places: Vec<usize>, guests: Option<usize>, pinned: bool) {
         let model = &self.fabric.model;
         let llcs: Vec<u16> = places.iter().map(|&p| model.llc_of_place(p)).collect();
@@ -188,11 +191,11 @@ impl Engine {
         self.fabric.now + self.cpus[self.current].lag
     }
 
-    /// Issues `op` for the current CPU. Returns its result, or `None` if the CPU has to be suspended
-    /// until the driver resumes it. Then [`Engine::result`] has the result.
+    /// Issues `op` for the current CPU. Returns its result, or `None` if the CPU has to be
+    /// suspended until the driver resumes it. Then [`Engine::result`] has the result.
     ///
-    /// The path of operations that need not wait is inlined, so that a caller with a constant kind of
-    /// operation contains only the code of that kind.
+    /// The path of operations that need not wait is inlined, so that a caller with a constant kind
+    /// of operation contains only the code of that kind.
     #[inline(always)]
     pub(crate) fn issue(&mut self, op: Op) -> Option<u64> {
         self.operations += 1;

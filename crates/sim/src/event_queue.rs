@@ -1,32 +1,34 @@
 //! Pending events in the order of their time.
 
-/// An event, which happens when its time has come.
+/// An event that happens at a time. A generation makes events outdated: an event does nothing if
+/// its CPU or runner has another generation by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Virtual time is over.
     End,
-    /// A CPU starts the operation it has decided on, if it is still at that (generation).
+    /// A CPU starts the operation that it has issued: CPU and generation.
     Start(u16, u32),
-    /// A line arrives that a CPU has asked for: CPU, which of its requests, and line.
+    /// A line that a CPU has requested arrives: CPU, index of the request, and line.
     Arrival(u16, u8, u32),
-    /// A bounded wait is over, if the CPU is still at that operation (generation).
+    /// A bounded wait is over: CPU and generation of the operation.
     Timeout(u16, u32),
-    /// A parked thread runs again.
+    /// A parked thread runs again: CPU.
     Wake(u16),
-    /// A runner has been switched to, in this turn (generation).
+    /// The switch to a runner is complete: runner and generation of its turn.
     Run(u16, u32),
-    /// A processor's turn is over (which).
+    /// A turn on a processor is over: processor and number of the turn.
     Slice(u16, u32),
-    /// A runner has spun for a window, if it is still at that operation (generation).
+    /// A runner has spun for a window: runner and generation of the operation.
     Spin(u16, u32),
-    /// The host has polled long enough for a halted runner (generation).
+    /// The host stops polling for a halted runner: runner and generation of the halt.
     Poll(u16, u32),
-    /// Idle processors look for work.
+    /// Idle processors search others for waiting runners.
     Balance,
 }
 
 impl Event {
-    /// Whether the event does more than hand CPUs from one runner to another.
+    /// Whether the event can let simulated code go on. The other events only move CPUs between
+    /// runners.
     pub(crate) fn goes_on(self) -> bool {
         !matches!(
             self,
@@ -35,8 +37,9 @@ impl Event {
     }
 }
 
-/// A sorted vector, earliest last. Most CPUs are blocked most of the time, so few events are
-/// pending, new ones are among the earliest, and insertion beats a heap.
+/// A vector of events, sorted so that the earliest is last. Most CPUs are blocked most of the time.
+/// Few events are pending, therefore, and a new event is usually among the earliest, so inserting
+/// it is faster than a heap.
 pub(crate) struct EventQueue {
     entries: Vec<(u64, Event)>,
 }
@@ -53,7 +56,8 @@ impl EventQueue {
     pub(crate) fn push(&mut self, time: u64, event: Event) {
         self.entries.push((time, event));
         let mut at = self.entries.len() - 1;
-        // Few entries have to move, so moving them one by one beats a call to move them all.
+        // Few entries have to move. Moving them one by one is faster than a call that moves them
+        // all.
         while at > 0 && self.entries[at - 1].0 <= time {
             self.entries[at] = self.entries[at - 1];
             at -= 1;
@@ -64,7 +68,7 @@ impl EventQueue {
     /// The earliest event.
     ///
     /// # Panics
-    /// If there is none: the end of virtual time has been.
+    /// If there is none, because virtual time is over.
     #[inline]
     pub(crate) fn pop(&mut self) -> (u64, Event) {
         self.entries.pop().expect("an event before the end")

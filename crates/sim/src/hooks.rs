@@ -1,7 +1,7 @@
 //! The simulator's implementation of the operation set, which the locks' C code calls.
 //!
-//! They run inside a CPU's coroutine. The engine is reached through a thread-local pointer and is
-//! never borrowed across a switch.
+//! The hooks run in the coroutine of a CPU. They reach the engine through a thread-local pointer
+//! and never borrow it across a switch of coroutines.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
@@ -18,11 +18,12 @@ pub(crate) struct Context {
     pub(crate) yielders: Vec<*const Yielder<(), ()>>,
     pub(crate) tunables: Settings,
     pub(crate) nodes: usize,
-    /// The address of the queues of each NUMA node, from their first use on.
+    /// The address of the queues of each NUMA node. `None` until their first use.
     pub(crate) node_queues: Vec<Option<usize>>,
-    /// The address of the table of parked queue heads, from its first use on.
+    /// The address of the table of parked queue heads. `None` until its first use.
     pub(crate) parked_heads: Option<usize>,
-    /// The address of the lines that say what each slot is parked for, from their first use on.
+    /// The address of a line for each slot, which says for which lock the slot is parked. `None`
+    /// until the first use.
     pub(crate) slots_wanted: Option<usize>,
     pub(crate) events: Vec<u64>,
     pub(crate) random: Vec<u64>,
@@ -31,11 +32,12 @@ pub(crate) struct Context {
     /// The time that each thread has waited for locks.
     pub(crate) waited: Vec<u64>,
     pub(crate) operations: Vec<u64>,
-    /// The number of atomic read-modify-writes of locks, and the picoseconds that they took.
+    /// The number of atomic read-modify-writes of locks.
     pub(crate) rmws: u64,
+    /// The time that the read-modify-writes of locks took, in picoseconds.
     pub(crate) rmw_time: u64,
     pub(crate) warm_up: u64,
-    /// The picoseconds of a call that puts this thread to sleep, or wakes another one.
+    /// The time of a call that puts a thread to sleep or wakes one, in picoseconds.
     pub(crate) sleep_ps: u64,
 }
 
@@ -64,8 +66,9 @@ pub(crate) fn event_names() -> impl Iterator<Item = &'static str> {
     }
 }
 
-/// Changes the count of the lockref at `address` by one, up or down, if that needs no lock. A type of
-/// lock that fits no lockref always needs it.
+/// Increments (`up`) or decrements the count of the lockref at `address`, if that is possible
+/// without the lock. Returns whether it did. If locks of this type are too large for a lockref, it
+/// never is.
 pub(crate) fn change_lockref(address: usize, lock: &'static LockType, up: bool) -> bool {
     // SAFETY: the address of a lock of this type in simulated memory, with the count beside it.
     unsafe { lw_sim_lockref_change(address as *mut u8, lock, up) }
@@ -300,7 +303,7 @@ extern "C" fn lw_sim_slot_wanted(slot: u32) -> usize {
     with(|c| {
         let slots = c.operations.len() + 1;
         let first = *c.slots_wanted.get_or_insert_with(|| {
-            let name = "what slots want".to_owned();
+            let name = "locks that slots are parked for".to_owned();
             c.engine.allocate(name, slots * LINE, 0)
         });
         first + slot as usize * LINE
@@ -311,7 +314,7 @@ extern "C" fn lw_sim_slot_wanted(slot: u32) -> usize {
 extern "C" fn lw_sim_node_queues(numa_node: u32) -> usize {
     with(|c| {
         *c.node_queues[numa_node as usize].get_or_insert_with(|| {
-            let name = format!("queues of node {numa_node}");
+            let name = format!("queues of NUMA node {numa_node}");
             c.engine
                 .allocate(name, lw_sim_node_queues_size, numa_node as u16)
         })
@@ -322,7 +325,7 @@ extern "C" fn lw_sim_node_queues(numa_node: u32) -> usize {
 extern "C" fn lw_sim_parked_heads() -> usize {
     with(|c| {
         *c.parked_heads.get_or_insert_with(|| {
-            let name = "table of parked heads".to_owned();
+            let name = "table of parked queue heads".to_owned();
             c.engine.allocate(name, lw_sim_parked_heads_size, 0)
         })
     })

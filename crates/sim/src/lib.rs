@@ -1,8 +1,9 @@
 //! A NUMA machine simulator that runs the real lock code in virtual time.
 //!
 //! The locks of `locks/` are compiled against the operation set of `worlds/sim/`, which calls into
-//! the engine here: one coroutine for each simulated CPU, a directory of cache lines, one event
-//! queue. A run is determined by its description and repeats to the bit.
+//! the engine of this crate. The engine has a coroutine for each simulated CPU, a directory of
+//! cache lines, and one event queue. The same description of a run gives the same outcome, to the
+//! bit.
 
 mod engine;
 mod event_queue;

@@ -1,4 +1,4 @@
-//! Locks under test, and what is seen of them from outside of the simulation.
+//! Locks under test, and what the simulator records of them without taking virtual time.
 
 use std::cell::Cell;
 
@@ -7,19 +7,19 @@ use lockworks::LockType;
 use crate::hooks::{change_lockref, with};
 use crate::thread::{load, write};
 
-/// How often a lock was handed over, by where its next holder was.
+/// The number of hand-offs of a lock, by the place of the next holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handoffs {
-    /// To another thread on the same node.
+    /// Hand-offs to another thread on the same NUMA node.
     pub local: u64,
-    /// To a thread on another node.
+    /// Hand-offs to a thread on another NUMA node.
     pub remote: u64,
-    /// To the same thread again.
+    /// Acquisitions by the thread that had released the lock last.
     pub reacquisitions: u64,
 }
 
-/// A lock under test, with its mutual exclusion and hand-offs watched from outside of the
-/// simulation.
+/// A lock under test. It records hand-offs and violations of mutual exclusion. Recording takes no
+/// virtual time.
 pub(crate) struct SimLock {
     kind: &'static LockType,
     address: usize,
@@ -33,7 +33,8 @@ pub(crate) struct SimLock {
 }
 
 impl SimLock {
-    /// A lock at `address`, each of whose threads lends it a queue node of `stride` bytes at `nodes`.
+    /// Makes a lock at `address`. Each thread lends it a queue node; the nodes begin at `nodes` and
+    /// are `stride` bytes apart.
     pub(crate) fn new(
         kind: &'static LockType,
         address: usize,
@@ -57,8 +58,8 @@ impl SimLock {
         (self.nodes + thread * self.stride) as *mut u8
     }
 
-    /// The address of data behind the lock: `bytes` from the beginning of the lock, or behind all of
-    /// it where the lock is larger.
+    /// Returns the address of the data behind the lock: `bytes` after the beginning of the lock, or
+    /// after its end if the lock is larger than that.
     pub(crate) fn behind(&self, bytes: usize) -> usize {
         self.address + self.kind.size().max(bytes)
     }
@@ -122,15 +123,15 @@ impl SimLock {
     }
 }
 
-/// A lockref with a lock under test. The code that does without the lock is that of
-/// `locks/lockref.h`. The code that takes the lock is here, so that the lock can be watched.
+/// A lockref with a lock under test. Changes of the count without the lock run the code of
+/// `locks/lockref.h`. Changes with the lock are here, so that the lock's hand-offs are recorded.
 pub(crate) struct SimLockref {
     lock: SimLock,
     count: usize,
 }
 
 impl SimLockref {
-    /// A lockref with that lock and the address of its count.
+    /// Makes a lockref from a lock and the address of its count.
     pub(crate) fn new(lock: SimLock, count: usize) -> Self {
         Self { lock, count }
     }

@@ -1,23 +1,23 @@
-//! A machine and a placement of threads, turned into the times the engine needs.
+//! The times that the engine needs, computed from a machine, a placement of threads and parameters.
 
 use lockworks_machine::{Directory, Machine, Mark, MemoryOrder};
 
-/// One value of the model that no machine description holds.
+/// A value of the model that is not in the machine description.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name, as fits and reports use it.
+    /// The name of the parameter in fits and reports.
     pub key: &'static str,
-    /// Its value.
+    /// The value itself.
     pub value: f64,
     /// The unit of the value.
     pub unit: &'static str,
     /// How well it is known.
     pub mark: Mark,
-    /// Where it is from.
+    /// The source of the value.
     pub source: String,
 }
 
-/// The values of the model that no machine description holds.
+/// All values of the model that are not in the machine description.
 #[derive(Clone, Debug)]
 pub struct Parameters(Vec<Parameter>);
 
@@ -36,15 +36,15 @@ impl Default for Parameters {
                 0.5,
                 "of a transfer",
                 Mark::R,
-                "request and response cross the same links",
+                "request and response use the same links, so the request takes half of the time",
             ),
             parameter(
                 "transfer_spread",
                 0.15,
                 "of a transfer, either way",
                 Mark::I,
-                "about the ranges of the cache-to-cache figures, 40-57 around 48 ns and 130-170 \
-                 around 155 ns; keeps threads from falling into step",
+                "as the ranges of cache-to-cache figures, about 40-57 ns around 48 ns and \
+                 130-170 ns around 155 ns; keeps threads from falling into step",
             ),
             parameter(
                 "spin_round_cycles",
@@ -86,14 +86,14 @@ impl Default for Parameters {
                 3000.0,
                 "ns",
                 Mark::I,
-                "a timer interrupt, give or take half",
+                "mean time of a timer interrupt; each takes between half and one and a half of it",
             ),
             parameter(
                 "home_node",
                 0.0,
                 "node",
                 Mark::I,
-                "where the workload's memory is",
+                "the NUMA node of the workload's memory",
             ),
             parameter(
                 "wake_cost_ns",
@@ -114,8 +114,8 @@ impl Default for Parameters {
                 24_000.0,
                 "us",
                 Mark::R,
-                "Linux' fair scheduler (CFS) at 8 CPUs or more: a slice is its share of this; in 6.12 \
-                 slices are of 2.8 ms, so 0 here and 2800 for the granularity",
+                "Linux' fair scheduler (CFS) at 8 CPUs or more: the runners of a CPU share this \
+                 time; Linux 6.12 has slices of 2.8 ms: set this to 0 and the granularity to 2800",
             ),
             parameter(
                 "scheduler_granularity_us",
@@ -129,14 +129,14 @@ impl Default for Parameters {
                 4_000.0,
                 "us",
                 Mark::R,
-                "CFS at 8 CPUs or more: how far behind a runner that wakes takes the place of another",
+                "CFS at 8 CPUs or more: a woken runner preempts one that has run longer by this",
             ),
             parameter(
                 "balance_period_us",
                 32_000.0,
                 "us",
                 Mark::R,
-                "CFS: a millisecond for each CPU, of 32",
+                "CFS: a millisecond for each CPU, here for 32 CPUs",
             ),
             parameter(
                 "kick_cost_ns",
@@ -158,52 +158,52 @@ impl Default for Parameters {
                 10.0,
                 "us",
                 Mark::E,
-                "KVM source: how long a halted vCPU is polled for at first",
+                "KVM source: the first time for which the host polls after a halt",
             ),
             parameter(
                 "halt_poll_most_us",
                 200.0,
                 "us",
                 Mark::E,
-                "KVM source, x86: at most; 0 is no polling",
+                "KVM source, x86: the longest time of polling; 0 disables polling",
             ),
             parameter(
                 "poll_wake_cycles",
                 4338.0,
                 "cycles",
                 Mark::E,
-                "guest interrupt to a vCPU that spins, x2APIC (KVM IPI virtualisation series v7): \
-                 taken for one that is polled for",
+                "guest interrupt to a vCPU that spins, x2APIC (KVM IPI virtualisation series v7); \
+                 used for a halted vCPU while the host polls",
             ),
             parameter(
                 "pause_window_cycles",
                 4096.0,
                 "cycles",
                 Mark::E,
-                "KVM source: spinning for so long is a pause-loop exit; 0 is none",
+                "KVM source: spinning for so long causes a pause-loop exit; 0 disables these exits",
             ),
             parameter(
                 "pause_gap_cycles",
                 128.0,
                 "cycles",
                 Mark::E,
-                "KVM source: unless two pauses are further apart; those of loops that only look never \
-                 are",
+                "KVM source: pauses that are further apart than this end the spinning; those of \
+                 loops that only poll never are",
             ),
         ])
     }
 }
 
 impl Parameters {
-    /// All of them.
+    /// Returns all parameters.
     pub fn iter(&self) -> impl Iterator<Item = &Parameter> {
         self.0.iter()
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     ///
     /// # Panics
-    /// If there is none of that name.
+    /// If there is no parameter of that name.
     pub fn get(&self, key: &str) -> f64 {
         self.0
             .iter()
@@ -212,7 +212,7 @@ impl Parameters {
             .value
     }
 
-    /// The parameter `key`, to be changed.
+    /// Returns the parameter `key` for a change, or `None` if there is no such parameter.
     pub fn parameter_mut(&mut self, key: &str) -> Option<&mut Parameter> {
         self.0.iter_mut().find(|p| p.key == key)
     }
@@ -222,45 +222,52 @@ fn picoseconds(ns: f64) -> u64 {
     (ns * 1000.0).round() as u64
 }
 
-/// Times of the host's scheduler.
+/// The times of the host's scheduler, in picoseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct SchedulerTimes {
     /// The period in which each runner of a processor has a turn.
     pub(crate) latency: u64,
     /// The shortest turn.
     pub(crate) granularity: u64,
+    /// A runner that wakes preempts one that has run longer by this time.
     pub(crate) wakeup_granularity: u64,
-    /// Turns end at multiples of it.
+    /// Turns end at multiples of this time.
     pub(crate) tick: u64,
 }
 
-/// Times of runners that sleep, wake and share CPUs: threads, or virtual CPUs.
+/// The times of runners that sleep, wake and share CPUs, in picoseconds. Runners are threads or
+/// virtual CPUs.
 #[derive(Clone, Copy)]
 pub(crate) struct HostTimes {
     pub(crate) scheduler: SchedulerTimes,
-    /// Another runner on the same CPU.
+    /// The time of a switch to another runner on the same CPU.
     pub(crate) switch: u64,
-    /// To the waker.
+    /// The time that a wake-up takes of the waker.
     pub(crate) wake_cost: u64,
-    /// Until the sleeper wants a CPU.
+    /// The time from a wake-up until the sleeper wants a CPU.
     pub(crate) wake_latency: u64,
+    /// The period in which idle processors search the whole machine for waiting runners.
     pub(crate) balance_period: u64,
-    /// Virtual CPUs only: halt polling, and how soon it sees a kick.
+    /// Virtual CPUs only: the first time for which the host polls after a halt.
     pub(crate) poll_first: u64,
+    /// Virtual CPUs only: the longest time for which the host polls after a halt.
     pub(crate) poll_most: u64,
+    /// Virtual CPUs only: the time from a kick until the host's polling sees it.
     pub(crate) poll_latency: u64,
-    /// Virtual CPUs only: spinning for so long exits, unless 0.
+    /// Virtual CPUs only: the time of spinning after which a pause-loop exit follows; 0 for never.
     pub(crate) pause_window: u64,
+    /// Virtual CPUs only: pauses that are further apart do not belong to the same spinning.
     pub(crate) pause_gap: u64,
 }
 
-/// The machine as the engine needs it. "CPU" here means a simulated thread at its place.
+/// The machine as the engine needs it; times are in picoseconds. A "CPU" here is a simulated thread
+/// on the machine's CPU where it is placed.
 pub(crate) struct Model {
     pub(crate) order: MemoryOrder,
     pub(crate) l1: u64,
     pub(crate) store: u64,
     pub(crate) rmw: u64,
-    /// One round of a spin loop.
+    /// The time of one poll of a spin loop.
     pub(crate) look: u64,
     pub(crate) spin_exit: u64,
     pub(crate) reorder_window: u64,
@@ -272,9 +279,9 @@ pub(crate) struct Model {
     llc: u64,
     dram_local: u64,
     dram_remote: u64,
-    /// Request leg of a transfer, in 1/1024.
+    /// The share of a transfer's time that the request takes, in 1/1024.
     request_share: u64,
-    /// How far a transfer's time may be from its mean, in 1/1024 of it.
+    /// The largest difference between a transfer's time and its mean, in 1/1024 of the mean.
     pub(crate) transfer_spread: u64,
     ordered_at_home: bool,
     pub(crate) tick_period: u64,
@@ -284,14 +291,15 @@ pub(crate) struct Model {
     places: Vec<usize>,
     nodes: Vec<u16>,
     llcs: Vec<u16>,
-    /// Relation of each pair of CPUs.
+    /// The relation of each pair of CPUs.
     relations: Vec<u8>,
-    /// Relation of each CPU to each node, for lines that live there.
+    /// The relation of each CPU to each NUMA node, for lines in that node's memory.
     node_relations: Vec<u8>,
     node_count: usize,
-    /// Transfer time of each relation; the last one is a CPU's relation to itself, 0.
+    /// The transfer time of each relation. The last relation is that of a CPU to itself, with time
+    /// 0.
     transfers: Vec<u64>,
-    /// Transfer time between two last-level caches, and between cores inside one.
+    /// The transfer time between each two last-level caches, and between the cores of each one.
     llc_transfers: Vec<u64>,
     llc_count: usize,
 }
@@ -301,7 +309,7 @@ impl Model {
         let n = places.len();
         let cycle = 1.0 / machine.clock_ghz();
         let rmw = machine.rmw_ns();
-        // A measured cache-to-cache figure is one transfer and one compare-and-swap.
+        // A measured cache-to-cache figure contains one transfer and one compare-and-swap.
         let mut transfers: Vec<u64> = machine
             .relations()
             .iter()
@@ -330,7 +338,7 @@ impl Model {
         let llc_transfers = (0..llc_count * llc_count)
             .map(|i| {
                 let (a, b) = (i / llc_count, i % llc_count);
-                // Inside one cache: from its first thread to its last.
+                // The time within a cache is that from its first CPU to its last.
                 let to = if a == b {
                     first_cpu(b + 1) - 1
                 } else {
@@ -357,7 +365,7 @@ impl Model {
             },
             switch: wake_cost,
             wake_cost,
-            // A switch to the sleeper is in the figure.
+            // The figure contains a switch to the sleeper.
             wake_latency: wake_latency.saturating_sub(wake_cost),
             balance_period: of_us("balance_period_us"),
             poll_first: 0,
@@ -412,12 +420,12 @@ impl Model {
         }
     }
 
-    /// Which of the machine's CPUs `c` is on.
+    /// Returns the number of the machine's CPU on which `c` is.
     pub(crate) fn place(&self, c: usize) -> usize {
         self.places[c]
     }
 
-    /// `c` is on another of the machine's CPUs from now on.
+    /// Moves `c` to another of the machine's CPUs.
     pub(crate) fn set_place(&mut self, c: usize, place: usize) {
         let n = self.places.len();
         self.places[c] = place;
@@ -440,7 +448,7 @@ impl Model {
         self.machine.core_of(a) == self.machine.core_of(b)
     }
 
-    /// Relation of two of the machine's CPUs.
+    /// Returns the relation of two of the machine's CPUs.
     fn relation(&self, a: usize, b: usize) -> u8 {
         if a == b {
             self.itself()
@@ -466,12 +474,13 @@ impl Model {
         self.nodes[c]
     }
 
+    /// Returns the part of a latency until the request reaches the line.
     #[inline]
     pub(crate) fn request_leg(&self, latency: u64) -> u64 {
         latency * self.request_share / 1024
     }
 
-    /// A line that `owner` holds, to `c`.
+    /// Returns the time to transfer a line from its owner to `c`.
     #[inline(always)]
     pub(crate) fn transfer(&self, c: u16, owner: u16, home: u16) -> u64 {
         let (c, owner) = (usize::from(c), usize::from(owner));
@@ -501,7 +510,8 @@ impl Model {
         self.llcs[usize::from(c)]
     }
 
-    /// Read a line that CPUs under these last-level caches share: from the nearest.
+    /// Returns the time in which `c` reads a line that CPUs under these last-level caches share. It
+    /// reads from the nearest of them.
     pub(crate) fn fetch_shared(&self, c: u16, sharing_llcs: u64, home: u16) -> u64 {
         let c = usize::from(c);
         if sharing_llcs >> self.llcs[c] & 1 != 0 {
@@ -518,8 +528,9 @@ impl Model {
         }
     }
 
-    /// Become the only one to have a line that CPUs under these last-level caches share: a round
-    /// to the farthest.
+    /// Returns the time in which `c` becomes the owner of a line that CPUs under these last-level
+    /// caches share: that of a round trip to the farthest of them. `others`: whether a CPU other
+    /// than `c` shares the line.
     pub(crate) fn invalidate(&self, c: u16, sharing_llcs: u64, others: bool, home: u16) -> u64 {
         let c = usize::from(c);
         if !others {

@@ -1,4 +1,4 @@
-//! Which CPU each simulated thread runs on.
+//! The choice of a CPU for each simulated thread.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +7,22 @@ use lockworks_machine::Machine;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg32;
 
-/// How threads are placed on a machine's CPUs. No two share one.
+/// How threads are placed on a machine's CPUs. Each thread has a CPU of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Cores in their order, socket after socket; second hardware threads when all cores are taken.
+    /// Cores in their order, socket after socket. Second hardware threads follow when all cores are
+    /// taken.
     Compact,
-    /// CPUs in their order: both hardware threads of a core, core after core.
+    /// CPUs in their order: both hardware threads of a core, then those of the next core.
     Packed,
-    /// Round robin over the NUMA nodes, cores first.
+    /// Round robin over the NUMA nodes. Second hardware threads follow when all cores are taken.
     Spread,
-    /// Random cores, second hardware threads when all cores are taken; for threads that the
-    /// scheduler places. The number is the seed.
+    /// Random cores, as for threads that the scheduler places. Second hardware threads follow when
+    /// all cores are taken. The number is the seed of the random choices.
     Scatter(u64),
-    /// As scatter, but a group of threads shares a NUMA node before another node has any. This is for
-    /// threads that the scheduler keeps near those that they wake. Nodes come in random order, in
-    /// rounds.
+    /// As scatter, but in groups of threads: a whole group is placed on a NUMA node before the next
+    /// NUMA node gets threads. Schedulers keep threads near those that they wake, and so place
+    /// them. Each round visits the NUMA nodes in random order.
     Gather {
         /// The number of threads in a group.
         size: usize,
@@ -31,12 +32,12 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// CPU of each of `threads` threads; `None` if the machine has fewer CPUs.
+    /// Returns the CPU of each of `threads` threads, or `None` if the machine has fewer CPUs.
     pub fn place(&self, machine: &Machine, threads: usize) -> Option<Vec<usize>> {
         if threads > machine.cpus() {
             return None;
         }
-        // How many CPUs of the same core come before this one.
+        // The number of CPUs of the same core that come before this one.
         let sibling = |cpu: usize| {
             (0..cpu)
                 .rev()

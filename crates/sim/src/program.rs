@@ -1,4 +1,4 @@
-//! The program of a run: memory and locks that are set up, and the code of its threads.
+//! The program of a run: its memory and locks, and the code of its threads.
 
 use lockworks::LockType;
 use lockworks_machine::Machine;
@@ -8,16 +8,16 @@ use crate::lock::{SimLock, SimLockref};
 
 /// A program set up in simulated memory.
 pub(crate) trait Program {
-    /// Runs a thread. Threads of workloads never end.
+    /// Runs the code of a thread. Threads of workloads never end.
     fn thread(&self, thread: usize);
     /// The locks under test.
     fn locks(&self) -> Vec<&SimLock>;
-    /// The time that a waiter of a lock takes to ask for sleep, or a thread to wake it, where that is
-    /// a system call.
+    /// The time of the system call that puts a waiter of a lock to sleep or wakes it, in
+    /// nanoseconds. 0 if no system call is needed.
     fn sleep_ns(&self) -> f64 {
         0.0
     }
-    /// Delays too rare to sample, as their mean for each operation.
+    /// The mean delay of an operation by events that are too rare to sample, in nanoseconds.
     fn rare_delay_ns(&self) -> f64 {
         0.0
     }
@@ -46,33 +46,33 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Bytes of a lock under test.
+    /// The size of a lock under test in bytes.
     pub(crate) fn lock_size(&self) -> usize {
         self.lock.size()
     }
 
-    /// Zeroed lines, on the model's home node.
+    /// Allocates zeroed lines on the model's home node.
     pub(crate) fn allocate(&mut self, name: &str, bytes: usize) -> usize {
         let home = self.engine.model().home_node;
         self.engine.allocate(name, bytes, home)
     }
 
-    /// A lock under test, on a line of its own.
+    /// Makes a lock under test, on lines of its own.
     pub(crate) fn lock(&mut self, name: &str) -> SimLock {
         let address = self.allocate(name, self.lock.size());
         self.lock_at(address)
     }
 
-    /// A lockref with a lock under test, on a line of its own.
+    /// Makes a lockref with a lock under test, on lines of its own.
     pub(crate) fn lockref(&mut self, name: &str, count: u64) -> SimLockref {
-        // The count follows the lock, in the same word if that is of 4 bytes at most.
+        // The count follows the lock. It is in the same word if the lock has 4 bytes at most.
         let offset = self.lock.size().max(4);
         let address = self.allocate(name, offset + 4);
         self.engine.set(address + offset, 4, count);
         SimLockref::new(self.lock_at(address), address + offset)
     }
 
-    /// A lock under test at an address inside other data.
+    /// Makes a lock under test at an address inside other data.
     pub(crate) fn lock_at(&mut self, address: usize) -> SimLock {
         let stride = self.lock.node_size().next_multiple_of(64);
         let nodes = if stride == 0 {

@@ -1,4 +1,4 @@
-//! One run: a machine, a lock, threads that use it, and the outcome.
+//! A run: a machine, a lock, the threads that use it, and the outcome.
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
@@ -14,7 +14,8 @@ use crate::placement::Placement;
 use crate::program::{Program, Setup};
 use crate::scenario::Scenario;
 
-/// Enough for the locks' and workloads' frames; untouched pages cost nothing.
+/// The size of a thread's stack in bytes. It is enough for the frames of locks and workloads; pages
+/// that are never touched cost nothing.
 const STACK_BYTES: usize = 32 << 10;
 
 /// All that determines a run. The same description gives the same outcome, to the bit.
@@ -29,13 +30,13 @@ pub struct Run<'a> {
     pub placement: Placement,
     /// How threads share CPUs, unless each has one of its own.
     pub sharing: Option<Sharing>,
-    /// Virtual time measured, in seconds; a tenth of it comes before, to warm up.
+    /// The virtual time that is measured, in seconds. A warm-up of a tenth of it comes before.
     pub seconds: f64,
     /// Settings of the locks.
     pub tunables: Settings,
-    /// Whether threads with an odd number wait with priority.
+    /// Whether threads with an odd number have priority: CNA then does not pass over them.
     pub odd_threads_have_priority: bool,
-    /// Seed of all random choices of threads and locks.
+    /// The seed of all random choices of threads and locks.
     pub seed: u64,
 }
 
@@ -44,8 +45,8 @@ pub struct Run<'a> {
 pub struct Sharing {
     /// The number of CPUs, which are the first of the placement.
     pub cpus: usize,
-    /// The number of guests whose virtual CPUs the threads are, as many of each. Every guest has the
-    /// workload to itself. None: they are threads of one program.
+    /// The number of guests. The threads are their virtual CPUs, the same number in each guest, and
+    /// each guest runs the workload by itself. `None`: the threads belong to one program.
     pub guests: Option<usize>,
     /// Whether each thread stays on one CPU.
     pub pinned: bool,
@@ -54,81 +55,89 @@ pub struct Sharing {
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Operations of each thread in the measured time.
+    /// The number of operations of each thread in the measured time.
     pub operations: Vec<u64>,
-    /// Virtual seconds measured.
+    /// The virtual time that was measured, in seconds.
     pub seconds: f64,
-    /// Operations per virtual second, delays too rare to sample included.
+    /// Operations per virtual second. Delays by events that are too rare to sample are included as
+    /// their mean.
     pub operations_per_second: f64,
-    /// Hand-offs of the locks under test.
+    /// The numbers of hand-offs of the locks under test.
     pub handoffs: Handoffs,
-    /// How often a thread entered a critical section that another was in, warm-up included.
+    /// The number of times that a thread entered a critical section while another thread was in it,
+    /// warm-up included.
     pub violations: u64,
-    /// Events of the locks: name and count.
+    /// The name and count of each event of the locks.
     pub events: Vec<(&'static str, u64)>,
-    /// Acquisitions of the locks under test, warm-up included.
+    /// The number of acquisitions of the locks under test, warm-up included.
     pub acquisitions: u64,
-    /// Atomic read-modify-writes of all locks, in acquiring and releasing them, warm-up included.
+    /// The number of atomic read-modify-writes with which locks were acquired and released, warm-up
+    /// included.
     pub lock_rmws: u64,
-    /// The share of the time in which CPUs had a thread to run that these took.
+    /// The time of these read-modify-writes, as a share of the time in which CPUs had a thread to
+    /// run.
     pub lock_rmw_share: f64,
-    /// Counts of the events of threads that share CPUs, warm-up included.
+    /// The counts of the events of threads that share CPUs, warm-up included. `None` if each thread
+    /// has a CPU of its own.
     pub sharing: Option<SharingCounts>,
-    /// Counts of the engine's own work.
+    /// The counts of the engine's own work.
     pub engine: EngineCounts,
 }
 
-/// Why a run could not be, or could not go on.
+/// The reason for which a run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// More threads than CPUs.
+    /// The run needs more CPUs than the machine has.
     #[error("{machine} has {cpus} CPUs, not {threads}; ask for at most {cpus} threads")]
     TooManyThreads {
         /// The machine's name.
         machine: String,
-        /// Its CPUs.
+        /// The number of its CPUs.
         cpus: usize,
-        /// Threads asked for.
+        /// The number of CPUs that the run needs, one for each thread unless threads share CPUs.
         threads: usize,
     },
-    /// More last-level caches than a set of them holds.
+    /// The machine has more last-level caches than a set of 64 bits can name.
     #[error("{machine} has {caches} last-level caches; the simulator tells at most 64 apart")]
     TooManyCaches {
         /// The machine's name.
         machine: String,
-        /// Its last-level caches.
+        /// The number of its last-level caches.
         caches: usize,
     },
-    /// No threads, or none for some guest.
-    #[error("no threads to run; ask for at least 1, of each guest")]
+    /// The run has no threads.
+    #[error("no threads to run; ask for at least 1")]
     NoThreads,
-    /// Threads share no CPU, or guests have not as many each.
-    #[error("{threads} threads cannot be shared out to {guests} guests on {cpus} CPUs")]
+    /// There is no CPU to share, or the threads cannot be divided equally among the guests.
+    #[error(
+        "{threads} threads cannot run as {guests} guests on {cpus} CPUs; use at least 1 CPU, and the \
+         same number of threads in each guest"
+    )]
     CannotShare {
-        /// Threads, of all guests.
+        /// The number of threads of all guests together.
         threads: usize,
-        /// Guests.
+        /// The number of guests.
         guests: usize,
-        /// CPUs.
+        /// The number of CPUs to share.
         cpus: usize,
     },
-    /// The workload cannot be run so.
+    /// The workload cannot run with this machine and number of threads.
     #[error(transparent)]
     Workload(#[from] lockworks_machine::Error),
-    /// All CPUs are blocked, and nothing can ever unblock one.
+    /// All CPUs are blocked, and no event can unblock one.
     #[error("deadlock of {lock} after {microseconds} us of virtual time:\n{}", cpus.join("\n"))]
     Deadlock {
         /// The lock's name.
         lock: String,
         /// The virtual time of the deadlock.
         microseconds: u64,
-        /// A line for each CPU that says what it was doing.
+        /// A line of text for each CPU, which says what the CPU was doing.
         cpus: Vec<String>,
     },
 }
 
 impl Run<'_> {
-    /// Runs it.
+    /// Simulates the run and returns its outcome.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -136,7 +145,7 @@ impl Run<'_> {
         self.run_program(|setup| Ok(self.scenario.workload.program(setup)?))
     }
 
-    /// Runs what `build` sets up instead of the scenario's workload.
+    /// Simulates the run with the program that `build` returns instead of the scenario's workload.
     pub(crate) fn run_program(
         &self,
         build: impl Fn(&mut Setup) -> Result<Box<dyn Program>, RunError>,
@@ -225,8 +234,8 @@ impl Run<'_> {
             .map(|thread| {
                 let stack = DefaultStack::new(STACK_BYTES).expect("memory for a coroutine's stack");
                 let program = &programs[thread / per_guest];
-                // SAFETY: the closure borrows `programs`, which outlives the coroutines: they are
-                // reset below, before they go.
+                // SAFETY: the closure borrows `programs`. The coroutines are reset below, before
+                // `programs` is dropped.
                 unsafe {
                     Coroutine::with_stack_unchecked(stack, move |yielder, ()| {
                         hooks::with(|c| c.yielders[thread] = yielder);
@@ -247,8 +256,8 @@ impl Run<'_> {
             }
         };
         for coroutine in &mut coroutines {
-            // SAFETY: suspended threads hold nothing that needs dropping; C frames of the locks
-            // cannot be unwound, only forgotten.
+            // SAFETY: the frames of suspended threads contain nothing that must be dropped. Those
+            // of the locks are C frames, which cannot be unwound, so they are discarded.
             unsafe { coroutine.force_reset() };
         }
         drop(guard);

@@ -1,4 +1,5 @@
-//! A machine, a workload and the model: all values that a simulation depends on, by name.
+//! A scenario is a machine, a workload and the model's parameters: all values that a simulation
+//! depends on. Each value has a name.
 
 use lockworks_machine::{Machine, Mark};
 
@@ -11,22 +12,22 @@ pub struct Scenario {
     pub machine: Machine,
     /// The workload of its threads.
     pub workload: Workload,
-    /// The rest of the model.
+    /// The parameters of the model that are not in the machine's description.
     pub parameters: Parameters,
 }
 
-/// Why a value cannot be changed.
+/// The reason for which a value cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SetError {
-    /// There is none of that name.
+    /// There is no value of that name.
     #[error("no such value")]
     Unknown,
-    /// It cannot be that.
+    /// The new value is out of range.
     #[error("must be from {low} to {high}")]
     OutOfRange {
-        /// The least it can be.
+        /// The least value that is allowed.
         low: f64,
-        /// The most.
+        /// The greatest value that is allowed.
         high: f64,
     },
 }
@@ -34,20 +35,20 @@ pub enum SetError {
 /// One value, for reports.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct ScenarioValue {
-    /// Its name.
+    /// The name of the value.
     pub key: String,
-    /// Its value.
+    /// The value itself.
     pub value: f64,
-    /// The unit.
+    /// The unit of the value.
     pub unit: String,
     /// How well it is known.
     pub mark: Mark,
-    /// Where it is from.
+    /// The source of the value.
     pub source: String,
 }
 
 impl Scenario {
-    /// The scenario with every value as described.
+    /// Makes the scenario with every value as the machine and the workload describe it.
     pub fn new(machine: Machine, workload: Workload) -> Self {
         Self {
             machine,
@@ -56,15 +57,16 @@ impl Scenario {
         }
     }
 
-    /// Changes a value, which then is inferred (I), from `source`.
+    /// Changes a value and gives it the mark I (inferred). `source` says where the new value is
+    /// from.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be that.
+    /// If there is no value of that name, or the new value is out of range.
     pub fn set(&mut self, key: &str, value: f64, source: &str) -> Result<(), SetError> {
         self.describe(key, value, Mark::I, source)
     }
 
-    /// Changes a value that is known as well as `mark` says, from `source`.
+    /// Changes a value and its mark. `source` says where the new value is from.
     ///
     /// # Errors
     /// As [`Scenario::set`].
@@ -102,7 +104,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// The range in which a value does not make the simulation meaningless.
+    /// Returns the range of values with which a simulation makes sense.
     fn bounds(&self, key: &str) -> (f64, f64) {
         match key {
             "model.request_share" => (0.05, 0.95),
@@ -113,14 +115,14 @@ impl Scenario {
         }
     }
 
-    /// Every value.
+    /// Returns all values.
     pub fn values(&self) -> Vec<ScenarioValue> {
         let machine = self
             .machine
             .values()
             .into_iter()
             .map(|(key, v, unit)| (format!("machine.{key}"), v, unit));
-        // A constant's name ends in its unit.
+        // The name of a constant ends in its unit.
         let unit = |key: &str| match key.rsplit_once('_') {
             Some((_, unit @ ("ns" | "us" | "s" | "cycles"))) => unit.to_owned(),
             _ => String::new(),

@@ -10,14 +10,14 @@ pub(crate) fn work(nanoseconds: f64) {
     with(|c| c.engine.work((nanoseconds * 1000.0) as u64));
 }
 
-/// Computes for a time, which is `slowdown` times as long if the core's other hardware thread works
-/// when this one begins.
+/// Computes for a time. The time is `slowdown` times as long if the core's other hardware thread
+/// works at its beginning.
 pub(crate) fn work_on_shared_core(nanoseconds: f64, slowdown: f64) {
     let shares = with(|c| c.engine.shares_core());
     work(nanoseconds * if shares { slowdown } else { 1.0 });
 }
 
-/// Loads data that decides what comes next, so the thread waits for it.
+/// Loads data that decides what the thread does next, so the thread waits for the data.
 pub(crate) fn load(address: usize, size: u32) -> u64 {
     operate(Op::new(Kind::Load, address, size))
 }
@@ -43,8 +43,8 @@ pub(crate) fn park(address: usize, value: u32) {
     });
 }
 
-/// Runs `call` in the kernel, where a thread that shares its CPU loses it only if the thread sleeps.
-/// If another thread is due to have the CPU, it gets it at the end.
+/// Runs `call` in the kernel, where a thread that shares its CPU keeps it unless the thread sleeps.
+/// If another thread is due to run, it gets the CPU when the call ends.
 pub(crate) fn system_call(call: impl FnOnce()) {
     with(|c| c.engine.enter_kernel());
     call();
@@ -61,7 +61,8 @@ pub(crate) fn sleep(nanoseconds: f64) {
     });
 }
 
-/// Wakes the thread that sleeps there, which then sees all that this thread has written.
+/// Wakes the thread that is parked at `address`. That thread then sees all that this thread has
+/// written.
 pub(crate) fn unpark(address: usize) {
     operate(Op::new(Kind::Fence, 0, 0));
     operate(Op {
@@ -70,7 +71,7 @@ pub(crate) fn unpark(address: usize) {
     });
 }
 
-/// Atomic exchange.
+/// Exchanges the value atomically. Returns the old value.
 pub(crate) fn exchange(address: usize, value: u32) -> u32 {
     operate(Op {
         a: value.into(),
@@ -78,7 +79,7 @@ pub(crate) fn exchange(address: usize, value: u32) -> u32 {
     }) as u32
 }
 
-/// Atomic compare-and-exchange: the old value.
+/// Writes `value` atomically if the old value is `expected`. Returns the old value.
 pub(crate) fn compare_exchange(address: usize, expected: u32, value: u32) -> u32 {
     operate(Op {
         a: expected.into(),
@@ -101,22 +102,22 @@ pub(crate) fn increment(address: usize, size: u32) {
     write(address, size, value + 1);
 }
 
-/// True once in `n` times, at random.
+/// Returns true once in `n` calls on average, at random.
 pub(crate) fn one_in(thread: usize, n: u32) -> bool {
     random(thread, n) == 0
 }
 
-/// A number from 0 to `n` - 1, at random.
+/// Returns a random number from 0 to `n` - 1.
 pub(crate) fn random(thread: usize, n: u32) -> u32 {
     with(|c| ((u64::from(c.generators[thread].next_u32()) * u64::from(n)) >> 32) as u32)
 }
 
-/// Timer ticks of a thread. They take it out of a queue's order every now and then, as on any real
-/// machine; without them a FIFO lock would serve its threads in one fixed order for ever. A tick
-/// that comes while the thread waits for a lock costs it nothing.
+/// The timer ticks of a thread. A tick delays the thread, and so changes the order in which threads
+/// queue for a lock, as on any real machine. Without ticks, a FIFO lock would serve its threads in
+/// one fixed order for ever. A tick during a wait for a lock does not delay the thread.
 pub(crate) struct TimerTicks {
     thread: usize,
-    /// When the next tick comes, in time in which the thread does not wait for locks.
+    /// The time of the next tick. This clock stands still while the thread waits for a lock.
     next: u64,
 }
 
@@ -127,7 +128,7 @@ impl TimerTicks {
         Self { thread, next }
     }
 
-    /// A place in the thread's loop where ticks are taken.
+    /// Takes a tick if one is due. The thread calls this once in each pass of its loop.
     pub(crate) fn pass(&mut self) {
         let now = with(|c| c.engine.time() - c.waited[self.thread]);
         if now >= self.next {
@@ -139,7 +140,7 @@ impl TimerTicks {
     }
 }
 
-/// An operation of the workload is complete.
+/// Counts a completed operation of the workload, unless the run is still warming up.
 pub(crate) fn operation_done(thread: usize) {
     with(|c| {
         if c.engine.time() >= c.warm_up {
@@ -148,12 +149,12 @@ pub(crate) fn operation_done(thread: usize) {
     });
 }
 
-/// The number of operations of all threads in simulated memory so far.
+/// Returns the number of operations that all threads have issued to the engine so far.
 pub(crate) fn operations_so_far() -> u64 {
     with(|c| c.engine.counts().operations)
 }
 
-/// Lets other CPUs run up to this thread's time, though it has nothing to do with shared memory.
+/// Lets other CPUs run up to this thread's time, for a thread that does not access shared memory.
 pub(crate) fn let_others_run() {
     operate(Op::new(Kind::Fence, 0, 0));
 }

@@ -1,9 +1,10 @@
-//! The in-order buffer of a CPU: stores, and loads that no code waits for.
+//! The in-order buffer of a CPU. It has stores, and loads whose value no code waits for.
 
-/// Loads and stores in flight of one CPU.
+/// The number of entries of a buffer, that is, of loads and stores that a CPU has in flight.
 const ENTRIES: u8 = 8;
 
-/// A buffered store; of a load only the line counts.
+/// A buffered store or load. All fields are those of a store; a load has only a line, which
+/// [`Buffer`] keeps.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
     pub(super) value: u64,
@@ -25,7 +26,7 @@ impl Entry {
         self.address() < address + usize::from(size) && address < self.end()
     }
 
-    /// The value of `size` bytes at `address`, if the entry has all of them.
+    /// Returns the value of `size` bytes at `address`, if the entry contains all of them.
     pub(super) fn forward(&self, address: usize, size: u8) -> Option<u64> {
         let inside = self.address() <= address && address + usize::from(size) <= self.end();
         inside.then(|| {
@@ -52,16 +53,19 @@ impl Iterator for Places {
     }
 }
 
-/// A ring. Entries that are complete stay until those before them are complete, too. The fields that
-/// every access needs come first.
+/// A ring of entries. A complete entry stays until all older entries are complete too. The fields
+/// that every access needs come first.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct Buffer {
+    /// The place of the oldest entry.
     first: u8,
     len: u8,
-    /// Places of stores and of loads that are not complete.
+    /// The places of stores that are not complete, one bit each.
     stores: u8,
+    /// The places of loads that are not complete, one bit each.
     loads: u8,
+    /// The number of the line that each entry accesses.
     lines: [u32; ENTRIES as usize],
     entries: [Entry; ENTRIES as usize],
 }
@@ -81,13 +85,13 @@ impl Buffer {
         self.len == ENTRIES
     }
 
-    /// Are loads under way?
+    /// Whether the buffer has loads that are not complete.
     #[inline]
     pub(super) fn has_loads(&self) -> bool {
         self.loads != 0
     }
 
-    /// The place of the `i`th oldest entry.
+    /// Returns the place of the `i`th oldest entry, counted from 0.
     #[inline]
     fn place(&self, i: u8) -> usize {
         usize::from((self.first + i) % ENTRIES)
@@ -117,13 +121,13 @@ impl Buffer {
         self.len += 1;
     }
 
-    /// The store at `place` has been committed.
+    /// Marks the store at `place` as complete, when it has been committed.
     #[inline]
     pub(super) fn complete_store(&mut self, place: usize) {
         self.stores &= !(1 << place);
     }
 
-    /// The line has come: completes the loads of it. Were there any?
+    /// Completes the loads of a line that has arrived. Returns whether there were any.
     #[inline]
     pub(super) fn complete_loads(&mut self, line: usize) -> bool {
         let before = self.loads;
@@ -135,13 +139,15 @@ impl Buffer {
         self.loads != before
     }
 
-    /// Is a load of this line under way?
+    /// Whether the buffer has an incomplete load of this line.
     #[inline]
     pub(super) fn is_loading(&self, line: usize) -> bool {
         Places(self.loads).any(|place| self.line(place) == line)
     }
 
-    /// Drops what is complete from the front. If a store is the first then, its place.
+    /// Drops the complete entries that are older than all others. Returns the place of the oldest
+    /// entry
+/// that is left, if that is a store.
     #[inline]
     pub(super) fn first_store(&mut self) -> Option<usize> {
         let incomplete = (self.stores | self.loads).rotate_right(self.first.into());
@@ -151,7 +157,9 @@ impl Buffer {
         (self.stores >> self.first & 1 != 0).then_some(self.first.into())
     }
 
-    /// Stores that have retired: those before the first load.
+    /// Returns the places of the stores that have retired: those that are older than every
+    /// incomplete
+/// load.
     #[inline]
     pub(super) fn retired(&self) -> impl Iterator<Item = usize> + use<> {
         let first = self.first;
@@ -161,7 +169,7 @@ impl Buffer {
             .map(move |i| (i + usize::from(first)) % ENTRIES as usize)
     }
 
-    /// The latest store that overlaps with these bytes.
+    /// Returns the youngest incomplete store that overlaps with these bytes.
     #[inline]
     pub(super) fn overlap(&self, address: usize, size: u8) -> Option<&Entry> {
         (0..self.len)
@@ -172,7 +180,7 @@ impl Buffer {
             .find(|e| e.overlaps(address, size))
     }
 
-    /// Is the `i`th oldest entry a load that is under way?
+    /// Whether the `i`th oldest entry is a load that is not complete.
     pub(super) fn is_load(&self, i: u8) -> bool {
         self.loads >> self.place(i) & 1 != 0
     }
@@ -181,8 +189,8 @@ impl Buffer {
         self.stores >> self.place(i) & 1 != 0
     }
 
-    /// The place of the `i`th oldest entry, if it is a store that need not wait for earlier ones:
-    /// it does not release, and they are to other lines.
+    /// Returns the place of the `i`th oldest entry if it is a store that need not wait for older
+    /// stores: it has no release order, and they are to other lines.
     pub(super) fn independent_store(&self, i: u8) -> Option<usize> {
         let place = self.place(i);
         let same_line = |j| self.is_store(j) && self.lines[self.place(j)] == self.lines[place];

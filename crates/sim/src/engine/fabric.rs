@@ -1,7 +1,7 @@
-//! The clock, and what carries lines between CPUs.
+//! The clock, and the transfers of lines between CPUs.
 //!
-//! One exclusive transaction at a time for each line; requests queue at the line in the order of
-//! their arrival.
+//! A line has at most one exclusive transaction at a time. Requests wait at the line and are served
+//! in the order of their arrival.
 
 use crate::event_queue::{Event, EventQueue};
 use crate::model::Model;
@@ -13,7 +13,7 @@ pub(super) struct Fabric {
     pub(super) model: Model,
     pub(super) now: u64,
     pub(super) queue: EventQueue,
-    /// Line transfers so far.
+    /// The number of line transfers so far.
     pub(super) transfers: u64,
     random: u64,
 }
@@ -29,7 +29,7 @@ impl Fabric {
         }
     }
 
-    /// `cpu` starts its operation then.
+    /// Makes `cpu` start its operation at the time `at`.
     #[inline]
     pub(super) fn start_at(&mut self, cpu: &mut Cpu, at: u64) {
         cpu.state = State::Starting;
@@ -38,7 +38,7 @@ impl Fabric {
             .push(at, Event::Start(cpu.number, cpu.generation));
     }
 
-    /// `cpu` asks for the line, unless it has done so already.
+    /// Requests the line for `cpu`, unless `cpu` has already requested it.
     #[inline]
     pub(super) fn want(&mut self, cpu: &mut Cpu, line: &mut Line, write: bool) {
         if !cpu.has_asked(line.number) {
@@ -46,6 +46,7 @@ impl Fabric {
         }
     }
 
+    /// Requests the line for `cpu`.
     #[inline(always)]
     pub(super) fn ask(&mut self, cpu: &mut Cpu, line: &mut Line, write: bool) {
         let request = self.request(cpu, line, write, self.now);
@@ -62,7 +63,8 @@ impl Fabric {
         self.serve(line);
     }
 
-    /// `cpu` has lost its copy of the line to a writer that is still busy, and asked for it again.
+    /// Requests the line again for `cpu`, which lost its copy at `lost_at` to a writer whose
+    /// transaction is still in progress.
     pub(super) fn ask_again(&mut self, cpu: &mut Cpu, line: &mut Line, lost_at: u64) {
         let request = self.request(cpu, line, false, lost_at);
         self.enqueue(line, request);
@@ -89,7 +91,7 @@ impl Fabric {
         line.requests.push((request.issued + way, request));
     }
 
-    /// Serves the requests that can be served, in the order of their arrival.
+    /// Serves all requests that can be served now, in the order of their arrival.
     #[inline]
     pub(super) fn serve(&mut self, line: &mut Line) {
         while let Some(request) = line.next_request() {
@@ -120,7 +122,7 @@ impl Fabric {
         );
     }
 
-    /// How long an uncontended request takes, there and back.
+    /// Returns the time that an uncontended request takes, from the CPU to the line and back.
     #[inline]
     fn latency(&self, line: &Line, request: Request) -> u64 {
         let c = request.cpu;
@@ -138,8 +140,9 @@ impl Fabric {
         }
     }
 
-    /// No two transfers take equally long: ring positions, hops and collisions differ. Without
-    /// this, threads fall into step with each other as they never do on a real machine.
+    /// Varies a latency at random. On a real machine no two transfers take equally long, because
+    /// ring positions, hops and collisions differ. With constant latencies, threads would fall into
+    /// step with each other, as they never do on a real machine.
     #[inline]
     fn spread(&mut self, latency: u64) -> u64 {
         self.random ^= self.random << 13;

@@ -1,17 +1,18 @@
-//! The effects of shared CPUs on simulated code: runners lose their CPU in the middle of their code,
-//! and get one again.
+//! The effects of shared CPUs on simulated code: a runner can lose its CPU at any point of its
+//! code, and gets one again later.
 //!
-//! A runner without a CPU is preempted. The rest of its work waits, its spin loops see nothing, and a
-//! lock that it holds stays held. Its accesses that have begun end as usual, and the code after them
+//! A runner without a CPU is preempted. The rest of its work waits, its spin loops do not poll, and
+//! a lock that it holds stays held. Accesses that it has begun end as usual; the code after them
 //! waits. If the runner moves to another CPU, its copies of lines move with it at no cost.
 //!
-//! Virtual CPUs of guests halt where threads sleep. A kick costs the kicker, and the halted runner
-//! wants a CPU again after the wake latency; while KVM polls for it, much earlier.
+//! A virtual CPU of a guest halts where a thread would sleep. A kick takes time of the kicker. The
+//! halted runner wants a CPU again after the wake latency, or much earlier if KVM still polls for
+//! it.
 //!
-//! A runner that spins for a window of time leaves its guest: a pause-loop exit. A loop whose pauses
-//! are further apart than a gap never causes one. The host then yields the CPU to the next runner of
-//! the same guest that waits for a CPU, if there is one, in the order of KVM. The window doubles with
-//! each exit until the runner is scheduled again.
+//! A runner that spins for a window of time leaves its guest: a pause-loop exit. A loop whose
+//! pauses are further apart than a gap never causes one. The host then yields the CPU to the next
+//! runner of the same guest that waits for a CPU, if there is one, in the order of KVM. The window
+//! doubles with each exit until the runner is scheduled again.
 
 use crate::event_queue::Event;
 use crate::model::HostTimes;
@@ -24,23 +25,24 @@ use super::{Engine, line};
 /// Counts of the events of runners that share CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharingCounts {
-    /// Halts: times that a runner had nothing to do and left its CPU.
+    /// The number of times that a runner had nothing to do and left its CPU.
     pub halts: u64,
-    /// Halts that ended while the host still polled.
+    /// The number of halts that ended while the host still polled.
     pub polls_successful: u64,
-    /// Kicks: times that a runner woke another.
+    /// The number of times that a runner woke another.
     pub kicks: u64,
-    /// Preemptions: turns that ended with the slice, or because another runner came first.
+    /// The number of turns that ended with the slice, or because another runner had precedence.
     pub preemptions: u64,
-    /// Migrations: times that a runner moved to another CPU.
+    /// The number of times that a runner moved to another CPU.
     pub migrations: u64,
-    /// Pause-loop exits of spinning runners.
+    /// The number of pause-loop exits of spinning runners.
     pub pause_exits: u64,
-    /// Pause-loop exits that gave the CPU to another runner of the guest.
+    /// The number of pause-loop exits that gave the CPU to another runner of the guest.
     pub directed_yields: u64,
-    /// Picoseconds in which runners waited for a CPU, of all runners together.
+    /// The time that runners waited for a CPU, in picoseconds, of all runners together.
     pub steal: u64,
-    /// Picoseconds for which preempted runners held a lock, until they ran again.
+    /// The time that runners were preempted while they held a lock, in picoseconds, of all runners
+    /// together.
     pub preempted_holder: u64,
 }
 
@@ -49,7 +51,8 @@ struct Hosted {
     generation: u32,
     /// The time of spinning after which a pause-loop exit follows.
     window: u64,
-    /// The first and last pause of a loop. No two consecutive ones are further apart than the gap.
+    /// The times of the first and last pause of a loop. Consecutive pauses of a loop are no further
+    /// apart than the gap.
     first_pause: u64,
     last_pause: u64,
     /// The time for which the host polls before a halted runner loses its CPU.
@@ -69,7 +72,7 @@ pub(super) struct Hosting {
     guests: bool,
     /// The machine's CPUs that are shared.
     places: Vec<usize>,
-    /// For each place the other place on the same core, as an index.
+    /// For each place, the index of the other place on the same core.
     siblings: Vec<Option<usize>>,
     runners: Vec<Hosted>,
     balance_is_due: bool,
@@ -169,13 +172,13 @@ impl Engine {
         }
     }
 
-    /// Whether `c` runs at this moment, instead of sleeping or waiting for a CPU.
+    /// Whether `c` runs now: it neither sleeps nor waits for a CPU.
     pub(crate) fn is_running(&self, c: usize) -> bool {
         let cpu = &self.cpus[c];
         !cpu.preempted && cpu.state != State::Parked
     }
 
-    /// Picoseconds in which CPUs had a runner to run, all CPUs together.
+    /// The time in which CPUs had a runner, in picoseconds, of all CPUs together.
     pub(crate) fn running_time(&self) -> u64 {
         let now = self.fabric.now;
         match &self.hosting {
@@ -429,8 +432,8 @@ impl Engine {
         }
     }
 
-    /// Stops the runner that `processor` runs. False if the runner may not be preempted yet; it stops
-    /// as soon as it may.
+    /// Stops the runner that `processor` runs. False if the runner may not be preempted yet; it
+    /// stops as soon as it may.
     fn preempt_if_allowed(&mut self, processor: usize) -> bool {
         let hosting = self.hosting();
         let running = hosting.scheduler.running_on(processor);
@@ -534,8 +537,8 @@ impl Engine {
 }
 
 impl Hosting {
-    /// Adapts the polling time: longer after a halt that a longer poll would have covered, 0 after a
-    /// long halt.
+    /// Adapts the polling time: longer after a halt that a longer poll would have covered, 0 after
+    /// a long halt.
     fn adapt_polling(&mut self, c: usize, now: u64) {
         let hosted = &mut self.runners[c];
         let slept = now - hosted.halted_at;

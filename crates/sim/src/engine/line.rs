@@ -1,26 +1,27 @@
-//! A cache line: its data, the CPUs that have it, and the CPUs that want it.
+//! A cache line: its data, the CPUs that have a copy of it, and the CPUs that have requested it.
 
-/// Bytes of a line.
+/// The size of a line in bytes.
 pub(crate) const LINE: usize = 64;
-/// Where simulated memory begins. No process has this address mapped, so code that goes around the
-/// operation set faults. All simulated addresses fit 32 bits.
+/// The address at which simulated memory begins. No process has this address mapped, so code that
+/// accesses memory without an operation of the contract faults. All simulated addresses fit 32
+/// bits.
 const BASE: usize = 1 << 28;
 const WORD: usize = size_of::<u64>();
 
 pub(super) const NOBODY: u16 = u16::MAX;
 
-/// The number of the line that an address is in.
+/// Returns the number of the line that contains an address.
 #[inline]
 pub(super) fn line_of(address: usize) -> usize {
     address.wrapping_sub(BASE) / LINE
 }
 
-/// The address that the line of this number begins at.
+/// Returns the address at which the line of this number begins.
 pub(super) fn start_of(line: usize) -> usize {
     BASE + line * LINE
 }
 
-/// The line of an address.
+/// Returns the line that contains an address.
 #[inline]
 pub(super) fn find(lines: &mut [Line], address: usize) -> &mut Line {
     match lines.get_mut(line_of(address)) {
@@ -34,8 +35,8 @@ fn outside(address: usize) -> ! {
     panic!("access outside simulated memory, at {address:#x}")
 }
 
-/// CPUs that share a line. Mostly there are two, the last to write it and the first to read it
-/// after that; only more of them touch the bit set.
+/// The CPUs that share a line. Mostly there are two: the last writer of the line, and the first CPU
+/// that read it after that. The bit set is used only if there are more.
 struct Sharers {
     count: u16,
     first: [u16; 2],
@@ -61,7 +62,7 @@ impl Sharers {
         self.count += 1;
     }
 
-    /// Makes these two CPUs share the line, which no CPU has shared yet. They may be the same CPU.
+    /// Makes these two CPUs share the line, which no CPU shares yet. They may be the same CPU.
     #[inline]
     fn start(&mut self, owner: u16, c: u16) {
         self.first = [owner, if c == owner { NOBODY } else { c }];
@@ -78,42 +79,46 @@ impl Sharers {
     }
 }
 
-/// The request of one CPU for the line.
+/// A CPU's request for the line.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
+    /// The time at which the CPU sent the request.
     pub(super) issued: u64,
     pub(super) cpu: u16,
-    /// Its place among the CPU's requests.
+    /// The index of this request in `Cpu::asked`.
     pub(super) slot: u8,
+    /// Whether the CPU wants to write the line.
     pub(super) write: bool,
 }
 
-/// State, data and queues are on a cache line each.
+/// A simulated cache line. Its state, data and queues are on one cache line of the host each.
 #[repr(C, align(64))]
 pub(super) struct Line {
     pub(super) number: u32,
-    /// The node of its memory.
+    /// The NUMA node of its memory.
     pub(super) home: u16,
-    /// The only CPU to have the line, or [`NOBODY`].
+    /// The CPU that has the only copy of the line, or [`NOBODY`].
     pub(super) owner: u16,
-    /// Shared reads going on.
+    /// The number of shared reads in progress.
     pub(super) readers: u16,
-    /// Is it in any cache?
+    /// Whether any cache has the line.
     pub(super) cached: bool,
-    /// Does the exclusive transaction going on write?
+    /// Whether the exclusive transaction in progress is a write.
     pub(super) writing: bool,
-    /// The last-level caches of the CPUs that have it.
+    /// The last-level caches of the CPUs that have the line, as a set of bits.
     pub(super) llcs: u64,
-    /// When the exclusive transaction going on takes the line from the CPUs that have it; never, if
-    /// none is going on.
+    /// The time at which the exclusive transaction in progress takes the line from the CPUs that
+    /// have it. `u64::MAX` if no exclusive transaction is in progress.
     pub(super) lose_at: u64,
+    /// The time until which the owner's access keeps the line from being taken.
     pub(super) hold_until: u64,
     sharers: Sharers,
     words: [u64; LINE / WORD],
-    /// The requests that wait to be served, with the times at which they arrive.
+    /// The requests that wait to be served, each with the time at which it arrives at the line.
     pub(super) requests: Vec<(u64, Request)>,
-    /// CPUs that have the line and wait for it to change.
+    /// The CPUs that have the line and wait for its data to change.
     pub(super) waiters: Vec<u16>,
+    /// The time from which the next read of the shared line can be served.
     pub(super) read_free: u64,
 }
 
@@ -143,19 +148,19 @@ impl Line {
 
     // The CPUs that have the line.
 
-    /// Is an exclusive transaction going on?
+    /// Whether an exclusive transaction is in progress.
     #[inline]
     pub(super) fn is_busy(&self) -> bool {
         self.lose_at != u64::MAX
     }
 
-    /// Does a transaction going on keep a new one from being served?
+    /// Whether a transaction in progress keeps a new one from being served.
     #[inline]
     pub(super) fn is_closed(&self, write: bool) -> bool {
         self.is_busy() || write && self.readers > 0
     }
 
-    /// May `c` access the line right now without a transaction?
+    /// Whether `c` can access the line at `now` without a transaction.
     #[inline]
     pub(super) fn hits(&self, c: u16, write: bool, now: u64) -> bool {
         let being_taken = now >= self.lose_at && (write || self.writing);
@@ -180,7 +185,7 @@ impl Line {
         }
     }
 
-    /// Makes `c` the only one to have the line.
+    /// Makes `c` the only CPU that has the line.
     #[inline]
     pub(super) fn own(&mut self, c: u16, llcs: u64) {
         self.sharers.clear();
@@ -189,13 +194,13 @@ impl Line {
         self.hold_until = 0;
     }
 
-    /// The owner is busy with the line until then.
+    /// Lets the owner keep the line until the time `until`, because it is accessing the line.
     #[inline]
     pub(super) fn hold(&mut self, until: u64) {
         self.hold_until = self.hold_until.max(until);
     }
 
-    /// The request that is the next in the order of arrival, if it can be served now.
+    /// Removes and returns the request that arrives first, if it can be served now.
     #[inline]
     pub(super) fn next_request(&mut self) -> Option<Request> {
         if self.requests.is_empty() || self.is_busy() {
@@ -226,7 +231,8 @@ impl Line {
     }
 }
 
-/// Word of its line, shift and mask of a naturally aligned integer of `size` bytes.
+/// Locates a naturally aligned integer of `size` bytes: the index of its word in the line, and the
+/// shift and mask that select it in the word.
 #[inline]
 fn place(address: usize, size: u8) -> (usize, u32, u64) {
     debug_assert!(size.is_power_of_two() && address.is_multiple_of(size.into()));

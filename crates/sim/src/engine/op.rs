@@ -1,37 +1,38 @@
 //! The operations that simulated code asks for.
 
-/// Kinds of operation that simulated code asks for.
+/// The kind of an operation. `a`, `b`, `equal` and `polls` are the fields of [`Op`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Load, stalling until the value is there.
+    /// A load. The CPU stalls until the value is there.
     Load,
-    /// Load of plain data, not waited for.
+    /// A load of plain data. The CPU does not wait for the value.
     Touch,
-    /// Store through the buffer.
+    /// A store, through the buffer.
     Store,
-    /// Exchange.
+    /// An atomic exchange: the new value is `a`.
     Exchange,
-    /// Compare `a`, and if equal store `b`.
+    /// An atomic compare-and-exchange: if the value is `a`, the new value is `b`.
     CompareExchange,
-    /// Or.
+    /// An atomic bitwise or with `a`.
     Or,
-    /// And.
+    /// An atomic bitwise and with `a`.
     And,
-    /// Add.
+    /// An atomic addition of `a`.
     Add,
-    /// Wait until `(value & a) == b`, or `!=` if not `equal`; for at most `polls` polls if that is not 0.
+    /// A wait until `(value & a) == b`, or `!= b` if `equal` is false. If `polls` is not 0, the
+    /// wait ends after that many polls.
     Await,
-    /// Ask for ownership, do not wait.
+    /// A request for ownership of the line. The CPU does not wait for it.
     Prefetch,
-    /// Wait until the buffer is empty.
+    /// A wait until the buffer is empty.
     Fence,
     /// A pause instruction in a loop that does other things too.
     Pause,
-    /// Sleep if the value is `a`.
+    /// A sleep, if the value is `a`.
     Park,
-    /// Wake up to `a` sleepers.
+    /// A wake-up of at most `a` sleepers.
     Unpark,
-    /// Sleep for `a` picoseconds.
+    /// A sleep of `a` picoseconds.
     Sleep,
 }
 
@@ -79,7 +80,7 @@ impl Op {
         }
     }
 
-    /// Does a wait end with this value?
+    /// Whether a wait ends when the CPU reads this value.
     #[inline]
     pub(super) fn satisfied(&self, value: u64) -> bool {
         ((value & self.a) == self.b) == self.equal

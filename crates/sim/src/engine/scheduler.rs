@@ -4,13 +4,13 @@
 //! takes turns with others on the machine's real CPUs, here called processors. The rules are those
 //! of Linux' fair scheduler, simplified:
 //!
-//! * Every processor has a queue. The runner that has run least is next, and a slice is a share of the
-//!   scheduling latency.
-//! * A runner that has slept is put a little ahead. If it has run much less than the running one, it
-//!   preempts that one.
+//! * Every processor has a queue. The runner that has run least is next, and a slice is a share of
+//!   the scheduling latency.
+//! * A runner that has slept is put a little ahead. If it has run much less than the running one,
+//!   it preempts that one.
 //! * A runner wakes where it ran last, or on an idle processor under the same last-level cache.
-//! * A processor that becomes idle takes a waiting runner from another one under its last-level cache
-//!   at once, and from the rest of the machine every balance period.
+//! * A processor that becomes idle takes a waiting runner from another one under its last-level
+//!   cache at once, and from the rest of the machine every balance period.
 //!
 //! This module only decides; `hosting` has the effects on simulated code.
 
@@ -48,7 +48,8 @@ pub(super) struct Runner {
 pub(super) struct Processor {
     pub(super) running: Option<u16>,
     waiting: Vec<u16>,
-    /// The number of the current turn. An event for the end of a turn with another number is outdated.
+    /// The number of the current turn. An event for the end of a turn with another number is
+    /// outdated.
     pub(super) turn: u32,
     /// Whether an event for the end of this turn is scheduled.
     pub(super) slice_ends: bool,
@@ -183,7 +184,8 @@ impl Scheduler {
         self.ran + on.map(|p| now - p.turn_began).sum::<u64>()
     }
 
-    /// Makes `c` wait for a processor. Returns the processor, and whether `c` preempts the runner there.
+    /// Makes `c` wait for a processor. Returns the processor, and whether `c` preempts the runner
+    /// there.
     pub(super) fn wake(&mut self, c: u16, now: u64) -> (usize, bool) {
         let before = self.runners[usize::from(c)].processor;
         let processor = if self.pinned {
@@ -293,8 +295,8 @@ impl Scheduler {
         Some((idle, self.steal_for(idle, false)?))
     }
 
-    /// The end of the turn of the runner on `processor`, if another runner waits and the end has not
-    /// been asked for before.
+    /// The end of the turn of the runner on `processor`, if another runner waits and the end has
+    /// not been asked for before.
     pub(super) fn slice_end(&mut self, processor: usize, now: u64) -> Option<u64> {
         let tick = self.times.tick.max(1);
         let phase = scattered(processor, tick);
@@ -310,8 +312,8 @@ impl Scheduler {
         Some((end + tick - phase).div_ceil(tick) * tick + phase - tick)
     }
 
-    /// Moves a runner from the longest queue to the shortest, if they differ by two runners or more.
-    /// Returns the processor to which the runner moved.
+    /// Moves a runner from the longest queue to the shortest, if they differ by two runners or
+    /// more. Returns the processor to which the runner moved.
     pub(super) fn even_out(&mut self, now: u64) -> Option<usize> {
         let length = |&p: &usize| {
             let p = &self.processors[p];
@@ -371,7 +373,8 @@ impl Scheduler {
     }
 }
 
-/// A number below `range` for each `i`, which differs much from the numbers for `i - 1` and `i + 1`.
+/// A number below `range` for each `i`, which differs much from the numbers for `i - 1` and `i +
+/// 1`.
 fn scattered(i: usize, range: u64) -> u64 {
     let golden = 0x9e37_79b9_7f4a_7c15_u64;
     let fraction = (i as u64 + 1).wrapping_mul(golden) >> 32;

@@ -98,8 +98,9 @@ fn exclusive_transactions_of_a_line_follow_one_another() {
     }
 }
 
-/// The data that a reader finds after it has waited for a flag; the writer writes the data before the
-/// flag. The reader has a copy of the data, whose invalidation takes longer than the flag's arrival.
+/// The data that a reader finds after it has waited for a flag; the writer writes the data before
+/// the flag. The reader has a copy of the data, whose invalidation takes longer than the flag's
+/// arrival.
 fn message_passing(machine: &str, far: usize, release: bool, head_start: u64) -> u64 {
     let mut engine = engine(machine, &[0, 1, far]);
     let flag = engine.allocate("flag", 4, 0);
