@@ -110,8 +110,8 @@ pub enum RunError {
     NoThreads,
     /// There is no CPU to share, or the threads cannot be divided equally among the guests.
     #[error(
-        "{threads} threads cannot run as {guests} guests on {cpus} CPUs; use at least 1 CPU, and the \
-         same number of threads in each guest"
+        "{threads} threads cannot run as {guests} guests on {cpus} CPUs; use at least 1 CPU, and \
+         the same number of threads in each guest"
     )]
     CannotShare {
         /// The number of threads of all guests together.

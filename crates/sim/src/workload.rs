@@ -1,8 +1,8 @@
-//! Workloads: the actions of simulated threads, described in files.
+//! Workloads: files that describe the actions of simulated threads.
 //!
-//! The files of `experiments/workloads/` are part of Lockworks. Their format is explained in
-//! `docs/guides/workloads.md`. A blocking mutex over a futex, and a count of references, need code.
-//! That code is here, and files use it as a kind of memory.
+//! The files of `experiments/workloads/` are part of Lockworks. `docs/guides/workloads.md` explains
+//! the format. Two parts of workloads need code, which is here: a blocking mutex on a futex, and a
+//! count of references. Files use them as kinds of memory.
 
 mod amount;
 mod description;
@@ -44,9 +44,9 @@ pub const WORKLOADS: Library = Library {
 /// A workload of the threads of a run, with its constants.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// Its name.
+    /// The name of the workload.
     pub name: String,
-    /// A description in one line.
+    /// The description of the workload in one line.
     pub title: String,
     placement: Option<Placement>,
     constants: BTreeMap<String, Value>,
@@ -61,7 +61,7 @@ struct File {
     origin: String,
 }
 
-/// A workload made ready for a run, before its memory is set up.
+/// A workload whose amounts have been computed for a run. Its memory has not been set up yet.
 struct Plan<'a> {
     layouts: Vec<Layout<'a>>,
     threads: Vec<Steps>,
@@ -71,7 +71,7 @@ struct Plan<'a> {
 }
 
 impl Workload {
-    /// All workloads that are part of Lockworks, by name.
+    /// Returns all workloads that are part of Lockworks, in the order of their names.
     pub fn all() -> Vec<Self> {
         let parse = |Builtin { name, text }: Builtin| {
             let origin = format!("{}/{name}.toml", WORKLOADS.directory);
@@ -80,8 +80,8 @@ impl Workload {
         WORKLOADS.all().into_iter().map(parse).collect()
     }
 
-    /// The workload of that name, or the one described in that file. A path has a `/` in it or ends
-    /// in `.toml`.
+    /// Finds the workload of a name, or reads the file at a path. An argument that contains `/` or
+    /// ends in `.toml` is a path.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Workload {
         Self::parse(&text, &origin)
     }
 
-    /// Checks a description; errors name `origin` as its file.
+    /// Makes a workload from the text of its file. Errors name `origin` as the file.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Workload {
         checked.map_err(|fault| workload.locate(fault))
     }
 
-    /// Checks all that does not depend on a run.
+    /// Checks everything that does not depend on a run.
     fn checked(&self) -> Result<Self, Fault> {
         let description = &self.file.description;
         self.scope().check_values()?;
@@ -135,11 +135,12 @@ impl Workload {
         })
     }
 
-    /// Checks that it can be run by so many threads on `machine`, with its constants as they are.
+    /// Checks that the workload can run with `threads` threads on `machine`, with its current
+    /// constants.
     ///
     /// # Errors
     ///
-    /// If an amount is impossible, as a time below 0.
+    /// If an amount is impossible, for example a time below 0.
     pub fn check(&self, machine: &Machine, threads: usize) -> Result<(), Error> {
         let circumstances = Circumstances {
             threads,
@@ -150,12 +151,12 @@ impl Workload {
         plan.map(drop).map_err(|fault| self.locate(fault))
     }
 
-    /// Where its threads run unless the user says otherwise.
+    /// Returns the placement of the threads that applies unless the user chooses another one.
     pub fn placement(&self) -> Placement {
         self.placement.clone().unwrap_or_else(|| self.gather(1))
     }
 
-    /// Groups of the size that the workload's `gather` says, placed at random.
+    /// Returns a random placement in groups, of the size that the workload's `gather` says.
     pub fn gather(&self, seed: u64) -> Placement {
         let gather = &self.file.description.gather;
         let size = self.top_level("gather", gather, 1.0..=1e6);
@@ -165,17 +166,17 @@ impl Workload {
         }
     }
 
-    /// Its constants: key, value with mark and source.
+    /// Returns the workload's constants: each with its key, and its value with mark and source.
     pub fn constants(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.constants.iter().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// A constant, to be changed.
+    /// Returns a constant for a change, or `None` if there is none of that name.
     pub fn constant_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.constants.get_mut(key)
     }
 
-    /// The number of operations in the whole job, where the workload is one that ends.
+    /// Returns the number of operations in the whole job. `None` if the workload has no end.
     pub fn job(&self) -> Option<f64> {
         let job = &self.file.description.job_operations;
         self.top_level("job_operations", job, 0.0..=f64::INFINITY)
@@ -196,7 +197,7 @@ impl Workload {
         }
     }
 
-    /// An amount outside of all tables.
+    /// Computes an amount that is at the top level of the file, outside of all tables.
     fn top_level(
         &self,
         key: &str,

@@ -147,7 +147,7 @@ impl Buffer {
 
     /// Drops the complete entries that are older than all others. Returns the place of the oldest
     /// entry
-/// that is left, if that is a store.
+    /// that is left, if that is a store.
     #[inline]
     pub(super) fn first_store(&mut self) -> Option<usize> {
         let incomplete = (self.stores | self.loads).rotate_right(self.first.into());
@@ -159,7 +159,7 @@ impl Buffer {
 
     /// Returns the places of the stores that have retired: those that are older than every
     /// incomplete
-/// load.
+    /// load.
     #[inline]
     pub(super) fn retired(&self) -> impl Iterator<Item = usize> + use<> {
         let first = self.first;

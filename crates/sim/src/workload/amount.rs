@@ -1,4 +1,4 @@
-//! Numbers of a workload file: written as such, or as an expression of the workload's constants.
+//! Amounts in a workload file. An amount is a number, or an expression of the workload's constants.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -56,7 +56,8 @@ impl Amount {
         }
     }
 
-    /// The value, with that of each name from `look_up`, which knows all names in it.
+    /// Computes the value. `look_up` returns the value of each name, and must know all names in the
+    /// expression.
     pub(super) fn value(&self, look_up: &impl Fn(&str) -> f64) -> f64 {
         match self {
             Self::Number(number) => *number,
@@ -82,7 +83,7 @@ impl Amount {
         }
     }
 
-    /// The names in it.
+    /// Returns the names in the expression.
     pub(super) fn names(&self) -> BTreeSet<&str> {
         match self {
             Self::Number(_) => BTreeSet::new(),
@@ -94,7 +95,7 @@ impl Amount {
     }
 }
 
-/// The rest of an expression that has not been read yet, without spaces before it.
+/// The part of an expression that has not been read yet, without leading spaces.
 struct Parser<'a> {
     rest: &'a str,
     depth: usize,
@@ -152,7 +153,9 @@ impl Parser<'_> {
     fn factor(&mut self) -> Result<Amount, String> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(format!("more than {MAX_DEPTH} levels of an expression"));
+            return Err(format!(
+                "more than {MAX_DEPTH} levels of an expression; use fewer"
+            ));
         }
         let factor = if self.take('-') {
             Amount::Negative(Box::new(self.factor()?))
@@ -217,7 +220,7 @@ impl<'de> Deserialize<'de> for Amount {
             type Value = Amount;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a number, or an expression of constants as \"alone_ns / 2\"")
+                f.write_str("a number, or an expression of constants like \"alone_ns / 2\"")
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Amount, E> {

@@ -17,21 +17,21 @@ use super::amount::Amount;
 pub(super) struct Description {
     pub(super) name: String,
     pub(super) title: String,
-    /// Where threads run unless the user says otherwise.
+    /// The placement of the threads that applies unless the user chooses another one.
     pub(super) placement: Spanned<String>,
-    /// The size of the groups that placement `gather` makes.
+    /// The number of threads in a group, for the placement `gather`.
     pub(super) gather: Option<Spanned<Amount>>,
-    /// The number of operations in the whole job, where the workload is one that ends.
+    /// The number of operations in the whole job, if the workload has an end.
     pub(super) job_operations: Option<Spanned<Amount>>,
-    /// Delays that are too rare to sample, as their mean for each operation.
+    /// The mean delay of an operation by events that are too rare to sample.
     pub(super) rare_delay_ns: Option<Spanned<Amount>>,
-    /// The time that a waiter takes to ask for sleep, or a thread to wake it.
+    /// The time of the system call that puts a waiter to sleep or wakes it.
     pub(super) sleep_call_ns: Option<Spanned<Amount>>,
-    /// How many times as long computing takes while the core's other hardware thread works.
+    /// The factor by which computing takes longer while the core's other hardware thread works.
     pub(super) shared_core_slowdown: Option<Spanned<Amount>>,
     #[serde(default)]
     pub(super) constants: BTreeMap<String, Value>,
-    /// Values computed from constants.
+    /// Named values that are computed from constants.
     #[serde(default)]
     pub(super) values: BTreeMap<String, Spanned<Amount>>,
     #[serde(default)]
@@ -43,15 +43,15 @@ pub(super) struct Description {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with the steps of a thread")]
 pub(super) struct Thread {
-    /// Once, at first.
+    /// The steps that the thread takes once, at its beginning.
     #[serde(default)]
     pub(super) start: Vec<Spanned<Step>>,
-    /// Again and again until the end of the run.
+    /// The steps that the thread repeats until the end of the run.
     #[serde(rename = "loop")]
     pub(super) body: Spanned<Vec<Spanned<Step>>>,
 }
 
-/// A piece of shared memory, or several alike.
+/// A description of one or more equal pieces of shared memory.
 #[derive(Debug, Deserialize)]
 #[serde(
     deny_unknown_fields,
@@ -61,16 +61,18 @@ pub(super) struct Memory {
     pub(super) name: String,
     #[serde(default)]
     pub(super) kind: Kind,
-    /// The number of such pieces, each on cache lines of its own.
+    /// The number of pieces. Each is on cache lines of its own.
     pub(super) count: Option<Spanned<Amount>>,
     pub(super) bytes: Option<Spanned<Amount>>,
-    /// Where data begins behind a lock, unless the lock is larger.
+    /// The offset of the data behind a lock, in bytes from the lock's beginning. If the lock is
+    /// larger, the data begins at its end.
     pub(super) data_at: Option<Spanned<Amount>>,
-    /// The count of a lockref at first.
+    /// The initial count of a lockref.
     pub(super) references: Option<Spanned<Amount>>,
-    /// The time of a system call to wait or to wake, for a mutex that blocks.
+    /// The time of a system call to wait or to wake, for a blocking mutex.
     pub(super) syscall_ns: Option<Spanned<Amount>>,
-    /// The time with the lock of the futex bucket held.
+    /// The time for which a system call holds the lock of the futex bucket, besides its accesses to
+    /// shared memory.
     pub(super) bucket_critical_ns: Option<Spanned<Amount>>,
 }
 
@@ -97,9 +99,9 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Word {
-    /// One operation of the workload is complete.
+    /// The thread has completed an operation of the workload.
     Operation,
-    /// A place where timer ticks are taken.
+    /// The thread takes a timer tick if one is due.
     Ticks,
 }
 
@@ -130,7 +132,7 @@ pub(super) struct Action {
 }
 
 impl Action {
-    /// The keys that are given: those of actions, and the others.
+    /// Returns the keys that the step has: those of actions, and the others.
     pub(super) fn keys(&self) -> (Vec<&'static str>, Vec<&'static str>) {
         let given = |keys: &[(&'static str, bool)]| {
             let given = keys.iter().filter(|(_, given)| *given);
@@ -164,7 +166,7 @@ impl Action {
     }
 }
 
-/// One of several ways to go on, taken in proportion to its weight.
+/// One branch of several. The thread takes each with a probability in proportion to its weight.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with `weight` and `steps`")]
 pub(super) struct Branch {
@@ -172,7 +174,7 @@ pub(super) struct Branch {
     pub(super) steps: Vec<Spanned<Step>>,
 }
 
-/// A time in nanoseconds: an amount, or a distribution.
+/// A time in nanoseconds: a constant amount, or a distribution.
 #[derive(Clone, Debug)]
 pub(super) enum Duration {
     Constant(Amount),
@@ -181,11 +183,11 @@ pub(super) enum Duration {
 
 #[derive(Clone, Debug)]
 pub(super) enum Distribution {
-    /// Whole nanoseconds from the first amount up to the second.
+    /// Whole nanoseconds from the first amount to below the second.
     Uniform([Amount; 2]),
-    /// 1,024 equally likely times from 0 to twice the mean.
+    /// One of 1,024 equally likely times between 0 and twice this mean.
     Around(Amount),
-    /// Exponential with this mean.
+    /// Exponentially distributed times with this mean.
     Exponential(Amount),
 }
 
@@ -224,16 +226,16 @@ impl TryFrom<DistributionTable> for Duration {
     }
 }
 
-/// Which of several pieces of memory a step uses.
+/// The choice of a step among several pieces of memory.
 #[derive(Clone, Debug)]
 pub(super) enum Which {
-    /// One at random, all alike.
+    /// A random piece. All are equally likely.
     Random,
-    /// The thread's own: its number modulo the count.
+    /// The piece whose index is the thread's number modulo the count.
     Own,
-    /// One at random, the first most often.
+    /// A random piece by Zipf's law with this exponent. The first piece is the most likely.
     Zipf(Amount),
-    /// One at random, by weight.
+    /// A random piece. Each is chosen with a probability in proportion to its weight.
     Weights(Vec<Amount>),
 }
 
@@ -269,7 +271,7 @@ impl From<Action> for Step {
     }
 }
 
-/// Reads a value that is either a word or number, or a table that is turned into the value.
+/// Implements reading of a type whose value is written as a word, a number or a table.
 macro_rules! deserialize_word_or_table {
     ($type:ty, $table:ty, $expecting:literal, $($word:item)*) => {
         impl<'de> Deserialize<'de> for $type {
@@ -300,7 +302,7 @@ macro_rules! deserialize_word_or_table {
 deserialize_word_or_table! {
     Step,
     Action,
-    "a step: \"operation\", \"ticks\", or a table with one action as { compute = 100 }",
+    "a step: \"operation\", \"ticks\", or a table with one action like { compute = 100 }",
     fn visit_str<E: de::Error>(self, word: &str) -> Result<Step, E> {
         Word::deserialize(word.into_deserializer()).map(Step::Word)
     }
@@ -321,7 +323,7 @@ deserialize_word_or_table! {
 deserialize_word_or_table! {
     Duration,
     DistributionTable,
-    "a time in nanoseconds, or a distribution as { uniform = [0, 100] }",
+    "a time in nanoseconds, or a distribution like { uniform = [0, 100] }",
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Duration, E> {
         Amount::deserialize(number.into_deserializer()).map(Duration::Constant)
     }

@@ -1,4 +1,4 @@
-//! Random choices of a thread: times, and one of several by weight.
+//! Random choices of a thread: times, and choices by weight.
 
 use crate::thread::random;
 
@@ -6,12 +6,12 @@ use crate::thread::random;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Draw {
     Constant(f64),
-    /// Whole nanoseconds above `low`, fewer than `span`.
+    /// `low`, and from 0 to `span` - 1 whole nanoseconds more.
     Uniform {
         low: f64,
         span: u32,
     },
-    /// 1,024 equally likely times from 0 to twice the mean.
+    /// One of 1,024 equally likely times between 0 and twice the mean.
     Around {
         mean: f64,
     },
@@ -31,20 +31,20 @@ impl Draw {
     }
 }
 
-/// A number from 0 up to 1, without 1.
+/// Returns a random number that is at least 0 and below 1.
 fn fraction(thread: usize) -> f64 {
     f64::from(random(thread, u32::MAX)) / f64::from(u32::MAX)
 }
 
-/// Choices, each in proportion to its weight.
+/// A random choice. The probability of each possibility is in proportion to its weight.
 #[derive(Clone, Debug)]
 pub(super) struct Weighted {
-    /// The sum of the weights up to each choice.
+    /// For each possibility, the sum of its weight and of those before it.
     sums: Vec<f64>,
 }
 
 impl Weighted {
-    /// None if all weights are 0, or their sum is not finite.
+    /// Makes a choice from the weights. `None` if all weights are 0, or their sum is not finite.
     pub(super) fn new(weights: impl IntoIterator<Item = f64>) -> Option<Self> {
         let sums: Vec<f64> = weights
             .into_iter()

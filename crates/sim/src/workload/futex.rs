@@ -1,5 +1,5 @@
-//! A mutex of user space that blocks in the kernel, as pthread_mutex does. Threads that wait and
-//! threads that wake them meet on the spinlock of a futex bucket, which is the lock under test.
+//! A mutex of user space that blocks in the kernel, as pthread_mutex does. Threads that wait, and
+//! threads that wake them, acquire the spinlock of a futex bucket. That is the lock under test.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,19 +8,19 @@ use crate::lock::SimLock;
 use crate::program::Setup;
 use crate::thread::{atomic_add, compare_exchange, exchange, load, park, unpark, work, write};
 
-/// Values of the mutex's word.
+/// A value of the mutex's word: the mutex is free.
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const HELD_WITH_WAITERS: u32 = 2;
 
-/// Bytes that the kernel keeps of a waiter: list links on its stack, and then its task.
+/// The bytes that the kernel keeps for a waiter: list links on its stack, and then its task.
 const WAITER: usize = 128;
 const TASK: usize = 64;
 
 pub(super) struct Mutex {
     word: usize,
     bucket: SimLock,
-    /// The number of waiters, on the line of the lock, as the head of the list is.
+    /// The address of the number of waiters. It is on the lock's line, like the head of the list.
     waiters_count: usize,
     chain: usize,
     waiters: usize,
@@ -31,8 +31,8 @@ pub(super) struct Mutex {
 }
 
 impl Mutex {
-    /// A mutex alone in its futex bucket. A system call takes `syscall_ns`, and the bucket's lock is
-    /// held for `bucket_critical_ns` besides the accesses to shared memory.
+    /// Makes a mutex that has its futex bucket to itself. A system call takes `syscall_ns`. It
+    /// holds the bucket's lock for `bucket_critical_ns`, besides its accesses to shared memory.
     pub(super) fn new(syscall_ns: f64, bucket_critical_ns: f64, setup: &mut Setup) -> Self {
         let line = setup.allocate("futex bucket", 64);
         let bucket = setup.lock_at(line + 8);
@@ -55,7 +55,7 @@ impl Mutex {
         self.unlock(thread);
     }
 
-    /// The lock under test.
+    /// Returns the lock under test: that of the futex bucket.
     pub(super) fn bucket(&self) -> &SimLock {
         &self.bucket
     }
@@ -79,7 +79,8 @@ impl Mutex {
         }
     }
 
-    /// futex(FUTEX_WAIT) if the mutex is still held with waiters.
+    /// Does what futex(FUTEX_WAIT) does: sleeps if the mutex is still held and marked as having
+    /// waiters.
     fn wait(&self, thread: usize) {
         work(self.syscall_ns);
         write(self.waiter(thread), 4, 0);
@@ -111,7 +112,7 @@ impl Mutex {
         }
     }
 
-    /// futex(FUTEX_WAKE, 1).
+    /// Does what futex(FUTEX_WAKE, 1) does: wakes the first waiter, if there is one.
     fn wake(&self, thread: usize) {
         work(self.syscall_ns);
         if load(self.waiters_count, 4) == 0 {

@@ -9,7 +9,7 @@ use crate::thread::{
     operations_so_far, random, read, sleep, system_call, work, work_on_shared_core, write,
 };
 
-/// After so many repetitions that do not touch shared memory, other CPUs get their turn.
+/// The number of consecutive passes without an access to shared memory after which other CPUs run.
 const MAX_IDLE_PASSES: u32 = 100;
 
 /// The steps of one thread.
@@ -18,7 +18,7 @@ pub(super) struct Steps {
     pub(super) body: Vec<Act>,
 }
 
-/// A workload file's program.
+/// The program of a workload file.
 pub(super) struct Interpreter {
     /// The pieces of each description of memory.
     pub(super) memory: Vec<Vec<Piece>>,
@@ -67,16 +67,16 @@ impl Program for Interpreter {
 struct Runner<'a> {
     program: &'a Interpreter,
     thread: usize,
-    /// Which piece of each description of memory enclosing steps use.
+    /// For each description of memory, the index of the piece that enclosing steps use.
     current: Vec<usize>,
     ticks: Option<TimerTicks>,
-    /// How many repetitions in a row have not touched shared memory.
+    /// The number of consecutive passes that have not accessed shared memory.
     idle_passes: u32,
 }
 
 impl<'a> Runner<'a> {
-    /// Takes steps that may be repeated for ever. Virtual time goes on and other CPUs run even if
-    /// the steps take no time and do not touch shared memory.
+    /// Takes the steps of a loop once. Virtual time goes on and other CPUs run, even if the loop
+    /// takes no time and never accesses shared memory.
     fn pass(&mut self, acts: &'a [Act]) {
         let before = operations_so_far();
         self.run(acts);
@@ -157,7 +157,7 @@ impl<'a> Runner<'a> {
         });
     }
 
-    /// Runs `inside` while `piece` is the one that steps use.
+    /// Runs `inside` with `piece` as the piece of `memory` that its steps use.
     fn using(&mut self, memory: usize, piece: usize, inside: impl FnOnce(&mut Self)) {
         let before = std::mem::replace(&mut self.current[memory], piece);
         inside(self);

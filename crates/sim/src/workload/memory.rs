@@ -1,4 +1,4 @@
-//! Shared memory of a workload file: how it is laid out, and what is in it once it is set up.
+//! The shared memory of a workload file: its layout, and its contents when it has been set up.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use super::scope::Scope;
 use crate::lock::{SimLock, SimLockref};
 use crate::program::Setup;
 
-/// The most pieces of one description.
+/// The greatest number of pieces of one description.
 const MAX_COUNT: f64 = 65_536.0;
-/// The most bytes of one piece.
+/// The greatest size of a piece in bytes.
 const MAX_BYTES: f64 = 16_777_216.0;
-/// The most bytes of all memory that a file describes.
+/// The greatest size of all memory that a file describes, in bytes.
 const MAX_TOTAL: usize = 64 << 20;
-/// Data begins at multiples of this, as compilers have it.
+/// The alignment of data behind a lock in bytes, as compilers align data.
 const ALIGNMENT: usize = 8;
 
 impl fmt::Display for Kind {
@@ -32,7 +32,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How the pieces of a description are laid out.
+/// The layout of the pieces of a description.
 #[derive(Debug)]
 pub(super) struct Layout<'a> {
     pub(super) name: &'a str,
@@ -47,11 +47,11 @@ pub(super) struct Layout<'a> {
     bucket_critical_ns: f64,
 }
 
-/// A key of a memory, its value, and the kinds of memory that have it.
+/// A key of a memory, its value, and the kinds of memory that allow the key.
 type KeyOfKinds<'a> = (&'a str, &'a Option<Spanned<Amount>>, &'a [Kind]);
 
 impl<'a> Layout<'a> {
-    /// Checks all descriptions and computes their numbers.
+    /// Checks all descriptions and computes their amounts.
     pub(super) fn all(
         memory: &'a [Spanned<Memory>],
         scope: &Scope<'_>,
@@ -66,7 +66,7 @@ impl<'a> Layout<'a> {
             }
             total += layout.count * (layout.data_bytes + layout.data_at);
             if total > MAX_TOTAL {
-                let message = format!("more than {MAX_TOTAL} bytes of memory in all");
+                let message = format!("{total} bytes of memory in all; at most {MAX_TOTAL}");
                 return Err(Fault::at(described, message));
             }
             layouts.push(layout);
@@ -128,7 +128,7 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Sets up all pieces.
+    /// Sets up all pieces in simulated memory.
     pub(super) fn build(&self, setup: &mut Setup) -> Vec<Piece> {
         (0..self.count).map(|_| self.piece(setup)).collect()
     }
@@ -159,9 +159,9 @@ impl<'a> Layout<'a> {
 
 /// Memory that is set up.
 pub(super) enum Piece {
-    /// The address of data.
+    /// Data at this address.
     Data(usize),
-    /// A lock, with the address of the data behind it.
+    /// A lock, and the address of the data behind it.
     Lock {
         lock: SimLock,
         data: usize,
@@ -171,7 +171,7 @@ pub(super) enum Piece {
 }
 
 impl Piece {
-    /// The address of its data.
+    /// Returns the address of the piece's data.
     pub(super) fn data(&self) -> usize {
         match self {
             Self::Data(address) | Self::Lock { data: address, .. } => *address,
@@ -181,7 +181,7 @@ impl Piece {
         }
     }
 
-    /// The lock under test in it.
+    /// Returns the lock under test in the piece, if it has one.
     pub(super) fn lock(&self) -> Option<&SimLock> {
         match self {
             Self::Data(_) => None,

@@ -14,14 +14,14 @@ use super::amount::Amount;
 pub(super) struct Circumstances {
     pub(super) threads: usize,
     pub(super) clock_ghz: f64,
-    /// The time that a return in the kernel takes if mitigations keep it from being predicted.
+    /// The time of a return in the kernel if mitigations disable its prediction, in nanoseconds.
     pub(super) return_ns: f64,
 }
 
 /// The names of facts that are known only in a run.
 const OF_RUN: [&str; 4] = ["threads", "thread", "clock_ghz", "return_ns"];
 
-/// Whole nanoseconds that a distribution can span.
+/// The greatest span of a distribution, in whole nanoseconds.
 pub(super) const MAX_NS: f64 = u32::MAX as f64;
 
 /// The values of names, in a run or before one.
@@ -29,13 +29,13 @@ pub(super) const MAX_NS: f64 = u32::MAX as f64;
 pub(super) struct Scope<'a> {
     pub(super) constants: &'a BTreeMap<String, Value>,
     pub(super) values: &'a BTreeMap<String, Spanned<Amount>>,
-    /// None while a file is checked that has not been run yet.
+    /// The facts of the run. `None` while a file is checked before a run.
     pub(super) run: Option<Circumstances>,
     pub(super) thread: usize,
 }
 
 impl Scope<'_> {
-    /// Checks the names of values, which may use constants and what is known of a run.
+    /// Checks the expressions of named values. They may use constants and the facts of a run.
     pub(super) fn check_values(&self) -> Result<(), Fault> {
         for (name, value) in self.values {
             if self.constants.contains_key(name) || OF_RUN.contains(&name.as_str()) {
@@ -48,8 +48,8 @@ impl Scope<'_> {
         Ok(())
     }
 
-    /// The amount, which must be in `range`; the least of this where the amount depends on a run and
-    /// there is none yet. `what` names it in messages.
+    /// Computes an amount, which must be in `range`. If the amount depends on a run and there is
+    /// none yet, returns the least number of the range. `what` is the amount's name in messages.
     pub(super) fn amount<T>(
         &self,
         what: &str,
@@ -71,7 +71,7 @@ impl Scope<'_> {
         Err(Fault::at(at, message))
     }
 
-    /// A number without a fraction: what is behind the point does not count.
+    /// Computes an amount as [`Self::amount`] does, and drops its fraction.
     pub(super) fn whole(
         &self,
         what: &str,
@@ -121,7 +121,8 @@ fn check_names<'a, T>(
     Ok(())
 }
 
-/// Says that there is nothing of that name, and what there is.
+/// Makes the fault that there is nothing of this name. Its message has the name nearest to it, or
+/// all known names.
 pub(super) fn unknown<'a, T>(
     what: &str,
     name: &str,

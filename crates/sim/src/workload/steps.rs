@@ -1,4 +1,4 @@
-//! Steps of a workload file, checked and with their numbers for one thread.
+//! The steps of a workload file after checking, with the amounts computed for one thread.
 
 use toml::Spanned;
 
@@ -9,7 +9,7 @@ use super::draw::{Draw, Weighted};
 use super::memory::Layout;
 use super::scope::{MAX_NS, Scope, unknown};
 
-/// How often steps can be repeated.
+/// The greatest number of repetitions of steps.
 const MAX_REPEATS: f64 = 1e6;
 
 /// A step that a thread can take.
@@ -37,15 +37,15 @@ pub(super) enum Act {
 /// A piece of one of the kinds of memory that the file describes.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Which description, in the order of the file.
+    /// The index of the description, in the order of the file.
     pub(super) memory: usize,
     pub(super) pick: Pick,
 }
 
-/// Which of several pieces.
+/// The choice among the pieces of a description.
 #[derive(Debug)]
 pub(super) enum Pick {
-    /// The one that an enclosing step uses, or the only one.
+    /// The piece that an enclosing step uses, or the only piece.
     Current,
     Random,
     Own,
@@ -64,9 +64,9 @@ pub(super) struct Access {
 #[derive(Clone, Default)]
 struct Around {
     in_loop: bool,
-    /// Of what memory an enclosing step uses a piece.
+    /// The descriptions of memory of which an enclosing step uses a piece.
     used: Vec<usize>,
-    /// Of these: what is locked.
+    /// Those of them of which an enclosing step holds the lock.
     locked: Vec<usize>,
 }
 
@@ -84,19 +84,19 @@ impl Around {
     }
 }
 
-/// Checks steps and computes their numbers.
+/// Checks steps and computes their amounts.
 pub(super) struct Compiler<'a> {
     pub(super) scope: Scope<'a>,
     pub(super) layouts: &'a [Layout<'a>],
 }
 
 impl Compiler<'_> {
-    /// The steps that a thread takes at first.
+    /// Compiles the steps that a thread takes once, at its beginning.
     pub(super) fn start(&self, steps: &[Spanned<Step>]) -> Result<Vec<Act>, Fault> {
         self.steps(steps, &Around::default())
     }
 
-    /// The steps that it takes again and again.
+    /// Compiles the steps that a thread repeats.
     pub(super) fn body(&self, steps: &Spanned<Vec<Spanned<Step>>>) -> Result<Vec<Act>, Fault> {
         let around = Around {
             in_loop: true,
@@ -107,13 +107,13 @@ impl Compiler<'_> {
             return Ok(acts);
         }
         let message =
-            "no step of the loop completes an operation; add \"operation\" where one does";
+            "no step of the loop completes an operation; add \"operation\" where one is complete";
         Err(Fault::at(steps, message))
     }
 
     fn steps(&self, steps: &[Spanned<Step>], around: &Around) -> Result<Vec<Act>, Fault> {
         let acts = steps.iter().map(|step| self.step(step, around));
-        // A step that does nothing is no step, so that a constant of 0 can switch one off.
+        // A step that does nothing is removed, so that a constant of 0 can disable a step.
         let acts = acts.filter(|act| !matches!(act, Ok(act) if is_nothing(act)));
         acts.collect()
     }
@@ -122,7 +122,7 @@ impl Compiler<'_> {
         match step.get_ref() {
             Step::Word(Word::Operation) => Ok(Act::Operation),
             Step::Word(Word::Ticks) if around.in_loop => Ok(Act::Ticks),
-            Step::Word(Word::Ticks) => Err(Fault::at(step, "\"ticks\" belongs into the loop")),
+            Step::Word(Word::Ticks) => Err(Fault::at(step, "\"ticks\" is allowed in `loop` only")),
             Step::Action(action) => self.action(step, action, around),
         }
     }
@@ -131,7 +131,7 @@ impl Compiler<'_> {
         let (actions, others) = action.keys();
         let &[verb] = actions.as_slice() else {
             let message = if actions.is_empty() {
-                "a step needs an action, as compute, lock, load or write".to_owned()
+                "a step needs an action, for example compute, lock, load or write".to_owned()
             } else {
                 let both = actions.join("` and `");
                 format!("a step has one action, not `{both}`; make it several steps")
@@ -241,7 +241,7 @@ impl Compiler<'_> {
     fn weighted<T>(&self, at: &Spanned<T>, weights: Vec<f64>) -> Result<Weighted, Fault> {
         match Weighted::new(weights.iter().copied()) {
             Some(weighted) => Ok(weighted),
-            // Before a run, weights may be not known yet.
+            // Before a run, the weights may not be known yet.
             None if self.scope.run.is_none() && !weights.is_empty() => {
                 Ok(Weighted::new([1.0]).expect("a weight that is not 0"))
             }
@@ -281,7 +281,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Finds memory by its name; it must be of one of these kinds.
+    /// Finds a description of memory by its name. It must be of one of these kinds.
     fn memory(&self, name: &Spanned<String>, kinds: &[Kind]) -> Result<usize, Fault> {
         let names = self.layouts.iter().map(|layout| layout.name);
         let memory = names.clone().position(|known| known == name.get_ref());
@@ -323,7 +323,10 @@ impl Compiler<'_> {
             Some((which, Which::Weights(weights))) => {
                 if weights.len() != layout.count && self.scope.run.is_some() {
                     let (weights, count) = (weights.len(), layout.count);
-                    let message = format!("{weights} weights for {count} of `{}`", layout.name);
+                    let message = format!(
+                        "{weights} weights for {count} of `{}`; give {count}",
+                        layout.name
+                    );
                     return Err(Fault::at(which, message));
                 }
                 let weights = weights
@@ -334,7 +337,7 @@ impl Compiler<'_> {
             None if layout.is_one || around.used.contains(&memory) => Pick::Current,
             None => {
                 let message = format!(
-                    "there are several `{}`; say which as which = \"random\"",
+                    "there are several `{}`; say which, for example which = \"random\"",
                     layout.name
                 );
                 return Err(Fault::at(name, message));
@@ -391,7 +394,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Does the step complete an operation?
+/// Whether the step completes an operation.
 fn completes(act: &Act) -> bool {
     match act {
         Act::Operation => true,
