@@ -49,11 +49,21 @@ python_tool() { # tool of scripts/requirements.txt, its arguments; Python files 
 	tools=$(scripts/tools.sh python) && known '*.py' | xargs -0 "$tools/bin/$1" "${@:2}"
 }
 
-unit_tests() { # directory of a tool of ours
-	(cd "$1" && /usr/bin/python3 -m unittest -q) 2>"$scratch/tests" || {
-		cat "$scratch/tests"
+silent_unless_failed() { # command...
+	"$@" &>"$scratch/output" || {
+		cat "$scratch/output"
 		return 1
 	}
+}
+
+unit_tests() { # directory of a tool of ours
+	silent_unless_failed env --chdir="$1" /usr/bin/python3 -m unittest -q
+}
+
+machete() {
+	local tools
+	tools=$(scripts/tools.sh machete) &&
+		silent_unless_failed "$tools/bin/cargo-machete" --skip-target-dir
 }
 
 # The version is in lockworks.h; Cargo and the changelog repeat it.
@@ -82,6 +92,7 @@ check codespell spelling
 check ruff python_tool ruff check --quiet --no-cache
 check 'ruff format' python_tool ruff format --quiet --no-cache --diff
 check mypy python_tool mypy --no-error-summary
+check 'unused dependencies' machete
 check 'tests of scripts/docs' unit_tests scripts/docs
 check 'tests of scripts/prose' unit_tests scripts/prose
 check prose scripts/prose/prose.py

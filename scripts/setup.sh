@@ -72,4 +72,6 @@ if ! command -v cargo >/dev/null; then
 	echo "setup: missing, to be installed first: Rust 1.95 or later, see https://rustup.rs" >&2
 	exit 1
 fi
-"$(dirname "$0")/tools.sh" python >/dev/null
+for tools in python machete; do
+	"$(dirname "$0")/tools.sh" "$tools" >/dev/null
+done

@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# tools.sh python: print the directory of a virtual environment with what requirements.txt lists.
-# If the user's cache has none of these versions yet, make it, with Debian's Python and the network.
+# Print a directory whose bin/ has tools that Debian does not have. If the user's cache has none of
+# these versions yet, install them there; that needs the network.
+# tools.sh python: what requirements.txt lists, in a virtual environment of Debian's Python.
+# tools.sh machete: cargo-machete, which finds unused dependencies. To build it takes a minute or two.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -19,6 +21,17 @@ python() {
 		"$directory/bin/pip" install --quiet --disable-pip-version-check --no-deps \
 			--only-binary :all: --requirement requirements.txt >&2
 		touch "$directory/complete"
+	fi
+	echo "$directory"
+}
+
+machete() {
+	local version=0.9.2 directory
+	directory=$cache/cargo-machete-$version
+	if [[ ! -x $directory/bin/cargo-machete ]]; then
+		echo "setup: building cargo-machete $version in $directory, which takes a minute or two" >&2
+		"${CARGO:-cargo}" install --quiet --locked --version "=$version" --root "$directory" \
+			cargo-machete >&2
 	fi
 	echo "$directory"
 }
