@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The spinlocks of guests, chosen at boot. A paravirt lock, with which virtual CPUs halt, replaces
- * the native lock in pv_ops before alternatives are patched in, as the lock of a hypervisor does.
- * It halts and kicks virtual CPUs with the hypervisor's functions, or else by interrupts.
+ * The choice of a guest's spinlocks at boot. A paravirt lock makes waiting virtual CPUs halt. It
+ * replaces the native lock in pv_ops before alternatives are patched in, as the lock of a
+ * hypervisor does. It halts and kicks virtual CPUs with the functions of the hypervisor, or with
+ * interrupts if the hypervisor has none.
  */
 #define pr_fmt(fmt) "lockworks: " fmt
 
@@ -47,7 +48,7 @@ static int __init lockworks_guest_setup(char *arg)
 	int chosen = match_string(guest_spinlock_names, GUEST_SPINLOCKS, arg ?: "");
 
 	if (chosen < 0)
-		refuse(arg, "auto, native, byte, unfair, stock-pv, pv42 or pv");
+		refuse(arg, "use auto, native, byte, unfair, stock-pv, pv42 or pv");
 	else if (chosen >= GUEST_SPINLOCK_STOCK_PV && !IS_ENABLED(CONFIG_PARAVIRT_SPINLOCKS))
 		refuse(arg, "CONFIG_PARAVIRT_SPINLOCKS is not set");
 	else
@@ -60,14 +61,14 @@ early_param("lockworks_guest", lockworks_guest_setup);
 static void wait_for_interrupt(u8 *at, u8 value)
 {
 	/*
-	 * Interrupts kick. A CPU with interrupts disabled must not halt, and they are disabled
-	 * in an NMI.
+	 * An interrupt kicks a halted CPU. A CPU must not halt, therefore, while interrupts are
+	 * disabled, as they are in an NMI.
 	 */
 	if (in_nmi() || irqs_disabled()) {
 		cpu_relax();
 		return;
 	}
-	/* A kick from here on stays pending until the halt, which enables interrupts. */
+	/* A kick after this point stays pending until the halt, which enables interrupts. */
 	local_irq_disable();
 	if (READ_ONCE(*at) == value)
 		safe_halt();
@@ -75,12 +76,12 @@ static void wait_for_interrupt(u8 *at, u8 value)
 		local_irq_enable();
 }
 
-/* A CPU that does not halt receives a needless interrupt. */
+/* If the CPU is not halted, the interrupt has no effect. */
 static void kick_by_interrupt(int cpu)
 {
 	/*
-	 * The NMI may have interrupted another IPI between its two register writes. The next
-	 * tick wakes the CPU up then.
+	 * The NMI may have interrupted the sending of another IPI between its two register
+	 * writes, so it must not send one. The next tick then ends the halt of the CPU.
 	 */
 	if (in_nmi() && !x2apic_mode)
 		return;
@@ -141,7 +142,7 @@ static void __init choose_paravirt(void)
 }
 #endif
 
-/* No other CPU is up, and nothing waits for a lock that this CPU holds. */
+/* Called while no other CPU is up, so nothing waits for a lock that this CPU holds. */
 void __init lockworks_guest_init(void)
 {
 	if (guest_spinlock == GUEST_SPINLOCK_AUTO)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The counters of HQ-spinlocks behind /proc/hqlock_stats. */
+/* The counters of HQ-spinlocks that /proc/hqlock_stats prints. */
 #ifndef LW_HQLOCK_STATS_H
 #define LW_HQLOCK_STATS_H
 
@@ -10,7 +10,7 @@
 
 extern atomic_long_t hqlock_events[LW_EVENT_COUNT];
 extern atomic_long_t hqlock_node_queues_used;
-/* Off by a few at most: a queue is counted just after it was taken or released. */
+/* Wrong by a few at most, because a queue is counted just after it was taken or released. */
 extern atomic_long_t hqlock_node_queues_most;
 
 static inline void hqlock_keep_max(atomic_long_t *most, long value)

@@ -3,8 +3,8 @@
  * Lockworks in Linux: the slow paths of queued spinlocks, and the choice among them at boot.
  *
  * Fast path, lock word and unlock stay those of Linux, and so does the slow path of
- * paravirt guests, which does not reach the hook of CNA. Spinlocks that opted in to
- * HQ have a hook of their own before the hook of CNA.
+ * paravirt guests, which does not reach the hook of CNA. A hook before that of CNA calls
+ * the slow path of HQ, for spinlocks that opted in.
  */
 #define pr_fmt(fmt) "lockworks: " fmt
 
@@ -33,7 +33,7 @@
 #include "hq.c"
 #endif
 
-/* Lockworks' lock word is the kernel's, in the layout for fewer than 16 K CPUs. */
+/* Lockworks' lock word is that of the kernel, in the layout for fewer than 16 K CPUs. */
 static_assert(sizeof(union lw_word) == sizeof(struct qspinlock));
 static_assert(offsetof(union lw_word, locked) == offsetof(struct qspinlock, locked));
 static_assert(offsetof(union lw_word, pending) == offsetof(struct qspinlock, pending));
@@ -77,11 +77,11 @@ const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS] = {
 #endif
 };
 
-/* Every wait is traced, also one with the pending bit, which the stock slow path leaves out. */
+/* Every wait is traced. The stock slow path does not trace waits with the pending bit. */
 void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
 #ifdef CONFIG_LOCKWORKS_GUEST
-	/* A free lock comes here, too, while waiters queue. */
+	/* The lock may be free while waiters queue. An unfair lock can then be stolen. */
 	if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_UNFAIR &&
 	    lw_word_steal((union lw_word *)lock, val)) {
 		lw_count(steals_on_arrival);
@@ -106,7 +106,7 @@ struct lw_node *hqlock_node_queues[MAX_NUMNODES] __read_mostly;
 
 void __lockfunc hq_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
-	/* A free lock comes here, too: the fast path is only for locks without a type bit. */
+	/* The lock may be free: the fast path is only for locks without a type bit. */
 	if (lw_word_is_free(val) && lw_hq_try_take_free((union lw_word *)lock, &val))
 		return;
 	trace_contention_begin(lock, LCB_F_SPIN);
@@ -159,7 +159,7 @@ bool __init guest_parked_heads_provide(void)
 }
 
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
-/* The unlock changes no register, and saves few of them unless a waiter is to be kicked. */
+/* The unlock must preserve all registers, and should save few unless it kicks a waiter. */
 static_assert(__has_attribute(__no_caller_saved_registers__));
 
 #define PV_SPINLOCK(id)                                                          \
@@ -206,7 +206,7 @@ static int __init qspinlock_setup(char *arg)
 	else if (arg && !strcmp(arg, "stock"))
 		own_qspinlock = false;
 	else
-		pr_warn("qspinlock=%s refused: stock or lockworks\n", arg ?: "");
+		pr_warn("qspinlock=%s refused: use stock or lockworks\n", arg ?: "");
 	return 0;
 }
 early_param("qspinlock", qspinlock_setup);
@@ -223,7 +223,7 @@ static int __init numa_spinlock_setup(char *arg)
 	else if (mode >= 0)
 		numa_mode = mode;
 	else
-		pr_warn("numa_spinlock=%s refused: auto, on, off, cna or hq\n", arg ?: "");
+		pr_warn("numa_spinlock=%s refused: use auto, on, off, cna or hq\n", arg ?: "");
 	return 0;
 }
 early_param("numa_spinlock", numa_spinlock_setup);
@@ -266,7 +266,7 @@ static int __init shuffle_reduction_setup(char *arg)
 	else if (arg && !strcmp(arg, "off"))
 		numa_spinlock_tunables.shuffle_reduction = false;
 	else
-		pr_warn("numa_spinlock_shuffle_reduction=%s refused: on or off\n", arg ?: "");
+		pr_warn("numa_spinlock_shuffle_reduction=%s refused: use on or off\n", arg ?: "");
 	return 0;
 }
 early_param("numa_spinlock_shuffle_reduction", shuffle_reduction_setup);
@@ -307,7 +307,7 @@ static int __init numa_spinlock_init(void)
 		numa_spinlock_names[numa_spinlock_path], numa_spinlock_tunables.numa_threshold_ms,
 		str_on_off(numa_spinlock_tunables.shuffle_reduction), num_possible_nodes());
 
-	/* No other CPU is up yet, so no waiter is on either path. */
+	/* No other CPU is up yet, so no waiter is on any slow path. */
 	if (numa_spinlock_path != NUMA_SPINLOCK_STOCK ||
 	    IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH))
 		static_branch_enable(&numa_spinlock_key);

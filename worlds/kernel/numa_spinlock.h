@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The hooks in kernel/locking/qspinlock.c, which lead to slow paths other than the stock one. */
+/* The hooks in kernel/locking/qspinlock.c, which call slow paths other than the stock one. */
 #ifndef LW_NUMA_SPINLOCK_H
 #define LW_NUMA_SPINLOCK_H
 
@@ -31,8 +31,8 @@ void hq_spin_lock_slowpath(struct qspinlock *lock, u32 val);
  * @lock: the lock, seen not to be all zero
  * @val: its word, as seen
  *
- * Called with preemption disabled, in any context. A lock that opted in never takes
- * another slow path, because no other knows its service bits.
+ * Called with preemption disabled, in any context. A lock that opted in is never acquired
+ * on another slow path, because no other slow path knows its service bits.
  *
  * Return: true if the lock has been acquired, false if it did not opt in.
  */
@@ -61,7 +61,10 @@ enum numa_spinlock_path {
 	NUMA_SPINLOCK_PATHS,
 };
 
-/* The spinlocks of a guest, by lockworks_guest=. From STOCK_PV on, virtual CPUs halt. */
+/*
+ * The spinlocks of a guest, which lockworks_guest= chooses. With STOCK_PV and those after
+ * it, virtual CPUs halt.
+ */
 enum guest_spinlock {
 	GUEST_SPINLOCK_AUTO, /* what kernel and hypervisor choose */
 	GUEST_SPINLOCK_NATIVE,
@@ -92,7 +95,7 @@ void pv_spin_unlock(struct qspinlock *lock);
 #define guest_spinlock GUEST_SPINLOCK_AUTO
 #endif
 
-/* True if numa_spinlock_path may be other than stock. */
+/* True if numa_spinlock_path may be a slow path other than the stock one. */
 DECLARE_STATIC_KEY_FALSE(numa_spinlock_key);
 extern enum numa_spinlock_path numa_spinlock_path;
 extern const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS];
@@ -131,7 +134,7 @@ static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val
  * numa_spinlock_type - find a lock for a test, with CONFIG_NUMA_AWARE_SPINLOCKS_TEST
  * @name: qspinlock, cna, hq, unfair, pv42 or pv
  *
- * Return: the lock, to be used with preemption disabled, or NULL if it is none.
+ * Return: the lock, to be used with preemption disabled, or NULL if @name is not a lock.
  */
 const struct lw_lock_type *numa_spinlock_type(const char *name);
 #else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Initialisers of spinlocks that opt in to HQ: their waiters queue by NUMA node under
- * contention. Such a spinlock is used like any other. Without CONFIG_HQSPINLOCKS it is
- * like any other.
+ * contention. After that, such a spinlock is used like any other. Without
+ * CONFIG_HQSPINLOCKS these initialisers make ordinary spinlocks.
  */
 #ifndef __LINUX_SPINLOCK_HQ_H
 #define __LINUX_SPINLOCK_HQ_H
@@ -34,7 +34,7 @@
 	} while (0)
 
 #ifdef CONFIG_PREEMPT_RT
-/* Waiters sleep, so there is no queue of spinning waiters. */
+/* With PREEMPT_RT waiters sleep, so there is no queue of spinning waiters. */
 #define DEFINE_SPINLOCK_HQ(x)	DEFINE_SPINLOCK(x)
 #define spin_lock_init_hq(lock) spin_lock_init(lock)
 #else

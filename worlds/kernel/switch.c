@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The choice of slow path and settings in a running kernel, through debugfs, so that
+ * Files in debugfs that choose the slow path and settings in a running kernel, so that
  * slow paths can be compared in one boot.
  */
 #define pr_fmt(fmt) "lockworks: " fmt
@@ -23,7 +23,7 @@ static const char *slowpath_name(void)
 	    path == NUMA_SPINLOCK_STOCK)
 		return guest_spinlock_names[guest_spinlock];
 #endif
-	/* Paravirt guests do not reach the hook, so it was not enabled. */
+	/* Paravirt guests do not reach the hook of CNA, so it was not enabled at boot. */
 	return static_key_enabled(&numa_spinlock_key) ? numa_spinlock_names[path] : "paravirt";
 }
 

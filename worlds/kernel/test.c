@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The conformance client that all of Lockworks' worlds share, on kernel threads,
- * while softirqs, hardirqs and NMIs on the same CPUs wait for locks of their own.
- * With several CPUs, all queue nodes of a CPU are in use at times.
+ * The conformance client that all of Lockworks' worlds share. It runs on kernel threads,
+ * while softirqs, hardirqs and NMIs on the same CPUs wait for other locks. With several
+ * CPUs, all queue nodes of a CPU are in use at times.
  *
  *   insmod lockworks_test.ko lock=cna threads=8 rounds=1000
  */
@@ -33,7 +33,7 @@ MODULE_PARM_DESC(lock, "qspinlock, cna, hq, unfair, pv42, pv or busted");
 
 static unsigned int threads;
 module_param(threads, uint, 0444);
-MODULE_PARM_DESC(threads, "kernel threads, dealt out to the CPUs; 0: one for each");
+MODULE_PARM_DESC(threads, "kernel threads, spread over the CPUs; 0: one for each CPU");
 
 static unsigned int rounds = 1000;
 module_param(rounds, uint, 0444);
@@ -41,7 +41,7 @@ MODULE_PARM_DESC(rounds, "rounds of each thread");
 
 static unsigned int depth = LW_CLIENT_LOCKS;
 module_param(depth, uint, 0444);
-MODULE_PARM_DESC(depth, "locks, which are nested; 1 to 6");
+MODULE_PARM_DESC(depth, "number of locks, which are nested; 1 to 6");
 
 static const struct lw_lock_type *type;
 
@@ -60,7 +60,7 @@ static void acquire(void *word, void *node)
 	this_cpu_dec(acquiring);
 }
 
-/* A task must not be preempted from before it queues until it has released the lock. */
+/* Preemption must be disabled from before the task queues until it has released the lock. */
 static void lock_in_task(void *word, void *node)
 {
 	preempt_disable();
@@ -190,7 +190,7 @@ static void nmi_raise(unsigned int cpu)
 }
 #endif
 
-/* Waiters for our lock in a hardirq are interrupted, and their CPUs use the last queue node. */
+/* The NMI interrupts waiters in hardirqs, so that their CPUs use the last queue node. */
 static void nmi_others(void)
 {
 	unsigned int cpu;
@@ -291,7 +291,8 @@ static int run_threads(void)
 		else
 			wake_up_process(tasks[i]);
 	}
-	/* One second at a time, so that the detector of hung tasks does not report this one. */
+	/* Waits a second at a time, so that the detector of hung tasks does not report this task.
+	 */
 	for (i = 0; !error && i < made; i++) {
 		while (!wait_for_completion_timeout(&workers[i].done, HZ))
 			;
@@ -316,8 +317,8 @@ static bool can_be_taken(raw_spinlock_t *lock)
 }
 
 /*
- * The state that a spinlock reports, and trylock, are right for a spinlock that opted in
- * to HQ. Its type bit is set when it is initialised and still set after unlock.
+ * Tests a spinlock that opted in to HQ: trylock and the functions that report its state are
+ * right, and its type bit is set after initialisation and after unlock.
  */
 static long opted_in_violations(raw_spinlock_t *lock)
 {

@@ -9,7 +9,7 @@
 #include "numa_spinlock.h"
 #include "tunables.h"
 
-/* Linux 6.12 counts the entries. Linux 6.1 stops at an entry without a name behind them. */
+/* Linux 6.12 is given the number of entries. Linux 6.1 stops at an entry without a name. */
 #define SYSCTL_TUNABLES(entries_count)                     \
 	struct {                                           \
 		struct ctl_table entries[(entries_count)]; \

@@ -18,7 +18,7 @@
 #define UINT32_MAX U32_MAX
 #define INT64_MAX  S64_MAX
 
-/* All locks are one translation unit here, and Linux calls only the hooks. */
+/* All locks are one translation unit in Linux, which calls only the hooks. */
 #define LW_EXPORT	 static
 #define lw_always_inline __always_inline
 #define lw_aligned(n)	 __aligned(n)
@@ -47,7 +47,7 @@
 #define lw_world_xchg(p, value, order) LW_MODIFY_##order(xchg, &(p)->lw_raw, value)
 #define lw_world_try_cmpxchg(p, expected, value, order) \
 	LW_MODIFY_##order(try_cmpxchg, &(p)->lw_raw, expected, value)
-/* Arithmetic is for words of 32 bits. */
+/* Linux has atomic arithmetic on words of 32 bits only. */
 #define LW_ATOMIC_T(p) \
 	((atomic_t *)&(p)->lw_raw + BUILD_BUG_ON_ZERO(sizeof((p)->lw_raw) != sizeof(atomic_t)))
 #define LW_FETCH(op, p, value, order) \
@@ -73,7 +73,7 @@
 	LW_KERNEL_FIELD_CHANGE(word, field, &(bits), order)
 #define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
-/* No weaker one orders loads before stores as these must. */
+/* smp_rmb() and smp_wmb() do not order a load before a later store, as these fences must. */
 #define LW_FENCE_acquire()    smp_mb() /* as above */
 #define LW_FENCE_release()    smp_mb() /* as above */
 #define LW_FENCE_acq_rel()    smp_mb() /* as above */
@@ -103,8 +103,8 @@
 #define LW_BACKOFF	 8
 
 /*
- * The hypervisor's function that halts a virtual CPU compares one byte, here the least
- * significant one. No wait is cancelled, so the wait limit is not used.
+ * The hypervisor's function that halts a virtual CPU compares one byte, so it gets the
+ * least significant byte of the word. No wait is cancelled, so the wait limit is not used.
  */
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
 #define lw_world_park(p, value, limit) ((void)(limit), pv_wait((u8 *)&(p)->lw_raw, value))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The surroundings in Linux: a CPU is a slot, and its queue nodes are for the contexts
- * that nest on it. The meaning of each definition is in surroundings.h.
+ * The surroundings of the locks in Linux. A CPU is a slot; its queue nodes are for the
+ * contexts that nest on it. The meaning of each definition is in surroundings.h.
  */
 #ifndef LW_WORLD_SURROUNDINGS_H
 #define LW_WORLD_SURROUNDINGS_H
@@ -26,7 +26,10 @@ struct lw_node;
 /* Defined where struct lw_node is known. */
 static __always_inline struct lw_node *lw_kernel_nodes_of(unsigned int cpu);
 
-/* Interrupt context, or a real-time task (also one boosted to that) or deadline task. */
+/*
+ * Whether the waiter has priority: it is in interrupt context, has interrupts disabled, or is
+ * a real-time or deadline task, also one that is boosted to that.
+ */
 static inline bool lw_kernel_is_priority(void)
 {
 	return !in_task() || irqs_disabled() || READ_ONCE(current->prio) < MAX_RT_PRIO;
@@ -34,7 +37,7 @@ static inline bool lw_kernel_is_priority(void)
 
 static DEFINE_PER_CPU(u32, lw_kernel_random);
 
-/* An interrupt in between can at worst make a number appear twice. */
+/* If an interrupt comes between the read and the write, a number may appear twice. */
 static inline u32 lw_kernel_choose(u32 n)
 {
 	u32 x = next_pseudo_random32(raw_cpu_read(lw_kernel_random));
@@ -53,16 +56,16 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_world_choose(n)	   lw_kernel_choose(n)
 #define lw_world_chance(times, of) (lw_choose(of) < (times))
 #define lw_world_tunable(name)	   READ_ONCE(numa_spinlock_tunables.name)
-/* Where CNA is off, its slow path is not chosen. HQ locks always come to the slow path of HQ. */
+/* The slow path of CNA is called only while CNA is on, but that of HQ even while HQ is off. */
 #define LW_KERNEL_NUMA_AWARE_cna  true
 #define LW_KERNEL_NUMA_AWARE_hq	  READ_ONCE(hqlock_on)
 #define lw_world_numa_aware(lock) LW_KERNEL_NUMA_AWARE_##lock
-/* Queues are never freed. A CPU may have no node. */
+/* Queues are never freed. A CPU without a NUMA node has none. */
 #define lw_world_node_queues(node) \
 	((node) < MAX_NUMNODES ? READ_ONCE(hqlock_node_queues[node]) : NULL)
-/* The bits above are a tag, or the same in all kernel addresses. */
+/* Bits 56 to 63 of a kernel address are a tag, or the same in all addresses. */
 #define lw_world_identity(p) (GENMASK_ULL(55, 0) & (uintptr_t)(p))
-/* The same on all CPUs if their clocks are synchronised. */
+/* Comparable between CPUs if their clocks are synchronised. */
 #define lw_world_timestamp()	      sched_clock()
 #define lw_world_limit_reached(limit) ((void)(limit), false)
 /* No wait is cancelled, so no queue node is abandoned. */
@@ -71,15 +74,15 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_world_is_dead(node)		   false
 #define lw_world_parked_heads()		   guest_parked_heads
 #define lw_world_parked_heads_bits()	   guest_parked_heads_bits
-/* A statement even without lock events, when lockevent_inc() is empty. */
+/* The block makes this a statement even where lockevent_inc() is empty. */
 #define lw_world_count(event)                   \
 	({                                      \
 		lockevent_inc(event);           \
 		hqlock_count(LW_EVENT_##event); \
 	})
-/* A lock event adds up numbers of 32 bits. */
+/* lockevent_add() takes an int. */
 #define lw_world_count_by(event, n) ({ lockevent_add(event, (int)min_t(u64, n, INT_MAX)); })
-/* Lock events are sums. */
+/* Lock events are sums, so they cannot record a maximum. */
 #define lw_world_count_max(event, value) hqlock_count_max(LW_EVENT_##event, value)
 #define lw_world_count_handoff(slot)                         \
 	do {                                                 \

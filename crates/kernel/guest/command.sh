@@ -1,4 +1,4 @@
-# Runs a command of the user, or a workload. Its output goes to the second serial line.
+# Runs the user's command or workload. Its output goes to the second serial line.
 . /lockworks/functions.sh
 . /lockworks/plan
 cd /root || exit 1

@@ -1,3 +1,3 @@
-# Runs the workload named by WORKLOAD on the disk with Debian's programs.
+# Runs the workload named by WORKLOAD on the disk that has Debian's programs.
 . /lockworks/functions.sh
 mount_disk && exec_on_disk "$WORKLOAD"

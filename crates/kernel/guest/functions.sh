@@ -8,7 +8,8 @@ tell() {
 	echo "@lockworks $*" >"$CHANNEL"
 }
 
-# Prints the slow path of spinlocks. hq: that of spinlocks that opted in; others have the stock one.
+# Prints the slow path of spinlocks. "hq" means that spinlocks that opted in to HQ use it, and that
+# all others have the stock slow path.
 slow_path() {
 	path=$(cat "$switch/slowpath")
 	case $path,$(cat "$switch/hq") in
@@ -29,8 +30,8 @@ choose_slow_path() {
 	[ "$(slow_path)" = "$1" ]
 }
 
-# Reports every few seconds that the guest is alive, for as many seconds as a task is expected to
-# take. A task that takes longer counts as hanging.
+# Reports every 5 seconds that the guest is alive. It does so for $1 seconds, the time that a task
+# is expected to take. The host takes a task that needs longer for hung.
 tell_alive() {
 	until=$(($(date +%s) + ${1%.*}))
 	while [ "$(date +%s)" -lt "$until" ]; do
@@ -49,7 +50,7 @@ reset_counters() {
 	[ ! -e "$events/.reset_counts" ] || echo 1 >"$events/.reset_counts"
 }
 
-# Mounts the disk with Debian's programs.
+# Mounts the disk that has Debian's programs.
 mount_disk() {
 	mount -t ext4 /dev/vda /mnt && mount -t tmpfs tmpfs /mnt/tmp || return 1
 	for directory in proc sys dev; do
@@ -57,13 +58,14 @@ mount_disk() {
 	done
 }
 
-# Replaces the shell by a workload on that disk.
+# Runs the workload $1 on that disk, in place of the shell.
 exec_on_disk() {
 	cp "/lockworks/$1.sh" /mnt/tmp/workload.sh
 	exec chroot /mnt /bin/sh /tmp/workload.sh
 }
 
-# Runs a round of the kernel's locktorture; reports how long it lasted and what the module logged.
+# Runs a round of the kernel's locktorture with locks of type $1. Reports its begin and end, and the
+# module's messages.
 torture() {
 	dmesg -c >/dev/null
 	begin=$(cut -d ' ' -f 1 /proc/uptime)

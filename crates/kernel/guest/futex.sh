@@ -1,4 +1,4 @@
-# Workload: a program with a thread for each CPU, which all take one mutex.
+# Workload: a program with a thread for each CPU. All threads acquire one mutex.
 cat >/tmp/futex.c <<'C'
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -23,7 +23,7 @@ static void *work(void *own)
 		pthread_mutex_unlock(&mutex);
 		/*
 		 * The word does not have the expected value, so the thread does not wait. The
-		 * kernel finds out under the lock of the hash bucket.
+		 * kernel acquires the lock of the hash bucket to find out.
 		 */
 		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL);
 	}
