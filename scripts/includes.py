@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Check which directory includes from which: the rules of ARCHITECTURE.md.
 
-A file may include from its own directory and from those listed for it here. A name that no file of
-ours has is the system's, Linux' or generated, and is allowed.
+A file may include from its own directory and from those listed for it here. A name or path that no
+file of ours has is the system's, Linux' or generated, and is allowed.
 """
 
 import re
@@ -36,36 +36,78 @@ ALLOWED = {
 }
 
 
-def violations() -> list[str]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "*.[ch]", "*.hpp"],
-        check=True,
-        capture_output=True,
-        text=True,
+# Every directory below these is in ALLOWED.
+RULED = ("locks", "worlds", "clients", "lib", "interpose")
+SUFFIXES = ("h", "hpp", "c", "cc", "cpp")
+INCLUDE = re.compile(r'\s*#\s*include\s+["<]([\w./-]+)[">]')
+
+
+class Files:
+    """The C and C++ files of a repository, relative to its root."""
+
+    def __init__(self, root: Path) -> None:
+        patterns = [f"*.{suffix}" for suffix in SUFFIXES]
+        listed = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=root,
+        )
+        known = [Path(line) for line in listed.stdout.splitlines()]
+        self.paths = [path for path in known if (root / path).is_file()]
+        self.named: dict[str, list[Path]] = defaultdict(list)
+        for path in self.paths:
+            self.named[path.name].append(path)
+
+    def homes(self, name: str) -> set[str]:
+        """The directories of the files that a name in an #include may mean."""
+        parts = Path(name).parts
+        if ".." in parts:
+            parts = parts[-1:]
+        elif parts[0] == "lockworks" and len(parts) > 1:
+            # `make install` puts all public headers into this directory.
+            parts = parts[1:]
+        return {
+            str(path.parent)
+            for path in self.named.get(parts[-1], [])
+            if path.parts[-len(parts) :] == parts
+        }
+
+
+def problem(here: str, name: str, where: set[str]) -> str | None:
+    """What is wrong with an #include in the directory `here` of a name that is in `where`."""
+    allowed = (here, *ALLOWED[here])
+    if not where or name in OF_EACH_WORLD:
+        return None
+    if ".." in Path(name).parts:
+        return f"{name}: name a file of ours without '..'"
+    if where & set(allowed):
+        return None
+    return (
+        f"{name} is in {', '.join(sorted(where))}; "
+        f"a file in {here} may include from {', '.join(allowed)}"
     )
-    paths = [path for line in listed.stdout.splitlines() if (path := Path(line)).is_file()]
-    homes: dict[str, set[str]] = defaultdict(set)
-    for path in paths:
-        homes[path.name].add(str(path.parent))
+
+
+def violations(root: Path) -> list[str]:
+    files = Files(root)
     found = []
-    for path in paths:
+    for path in files.paths:
         here = str(path.parent)
         if here not in ALLOWED:
+            if path.parts[0] in RULED:
+                found.append(f"{path}: add {here} to ALLOWED in scripts/includes.py")
             continue
-        for number, line in enumerate(path.read_text().split("\n"), start=1):
-            match = re.match(r'\s*#\s*include\s+["<](?:lockworks/)?([\w./-]+)[">]', line)
-            name = match.group(1) if match else ""
-            where = homes.get(name, set())
-            if where and name not in OF_EACH_WORLD and not where & {here, *ALLOWED[here]}:
-                allowed = ", ".join((here, *ALLOWED[here]))
-                found.append(
-                    f"{path}:{number}: {name} is in {', '.join(sorted(where))}; "
-                    f"a file in {here} may include from {allowed}"
-                )
+        for number, line in enumerate((root / path).read_text().split("\n"), start=1):
+            if match := INCLUDE.match(line):
+                name = match.group(1)
+                if wrong := problem(here, name, files.homes(name)):
+                    found.append(f"{path}:{number}: {wrong}")
     return found
 
 
 if __name__ == "__main__":
-    lines = violations()
+    lines = violations(Path(__file__).parents[1])
     print("\n".join(lines), end="\n" if lines else "")
     sys.exit(1 if lines else 0)
