@@ -2,18 +2,26 @@
 /*
  * The queue head: it competes for the lock with threads that may steal it, and parks.
  *
- *                    window over                     parks
- *   RACING ---------------------------> FAVOURED ------------> RACING
- *      |                                    |
- *      |  starvation limit reached          |  starvation limit reached
- *      `-----------> STARVED <--------------'
+ *                    steal window over
+ *   RACING ---------------------------------> FAVOURED
+ *     |  ^                                      |  |
+ *     |  `--------------- parks ----------------'  |
+ *     |                                            |  starvation limit reached
+ *     |  starvation limit reached, and             |
+ *     |  the steal window, if any, over            |
+ *     `-----------------> STARVED <----------------'
  *
  *   any state --> acquires the lock, and hands over the head's role
  *             --> reaches its wait limit, and hands over the head's role without the lock
  *
- * In FAVOURED and STARVED the pending bit is set, so that arriving threads do not steal. The head
- * clears it before it parks, unless it is STARVED: nobody should wait for a thread that does not
- * run, but nobody should starve either.
+ * A head whose lock has no steal window (pv, unfair) is RACING until it is STARVED; with a
+ * starvation limit of 0 it is STARVED from the start. FAVOURED becomes STARVED without a park only
+ * where the head has lost LW_RACES races.
+ *
+ * The head sets the pending bit when it becomes FAVOURED, so that arriving threads do not steal,
+ * and clears it before it parks: nobody should wait for a thread that does not run. A STARVED head
+ * sets the bit after each spin that finds it clear, and parks with the bit set: nobody should
+ * starve either.
  */
 #ifndef LW_PARKING_HEAD_H
 #define LW_PARKING_HEAD_H
@@ -24,11 +32,11 @@
 
 /* Polls after which a release by another CPU has become visible, to all practical purposes. */
 #define LW_SETTLE 32
-/* A queue head has a defeat when so many steals in a row came before its own attempt. */
+/* So many lost races, in which the head sees the lock free but is too late, are one defeat. */
 #ifndef LW_RACES
 #define LW_RACES 1024
 #endif
-/* Polls of a head that has lost a race, in the rest of the steal window. */
+/* Polls of a head that has lost a race, spread over one more steal window. */
 #ifndef LW_RARE_POLLS
 #define LW_RARE_POLLS 8
 #endif
@@ -157,9 +165,10 @@ static lw_always_inline void lw_head_allow_stealing(union lw_word *lock)
 }
 
 /*
- * Compete with threads that steal, for the steal window and no longer. A head that has lost a race
- * knows that the lock is hot. It polls seldom from then on, since each poll takes the cache line
- * from its owner. True if the lock is ours; else stealing is disabled.
+ * Compete with threads that steal, until the steal window is over. A head that has lost a race in
+ * the window competes for about one more window. It knows that the lock is hot, so it polls only
+ * LW_RARE_POLLS times more: each poll takes the cache line from its owner. True if the lock is
+ * ours; else stealing is disabled.
  */
 static lw_always_inline bool lw_head_race(const struct lw_waiter *me)
 {

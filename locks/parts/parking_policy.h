@@ -34,12 +34,12 @@ struct lw_parking_policy {
 		bool arrival_spin_if_parked;
 		/*
 		 * The queue head disables stealing after it has spun for so many polls, until it
-		 * parks; 0: it does not.
+		 * parks; about twice as many if it has lost a race meanwhile. 0: it does not.
 		 */
 		uint32_t window;
 		/*
-		 * The queue head disables stealing for good after so many defeats: spins and parks
-		 * after which the lock was not free, or was stolen.
+		 * The queue head disables stealing for good after so many defeats. A defeat is a
+		 * park, a spin where waiters do not park, or LW_RACES lost races.
 		 */
 		uint32_t starvation_limit;
 	} stealing;

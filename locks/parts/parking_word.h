@@ -6,7 +6,7 @@
  * thread that sees `parked` acquires the lock. The thread that clears it also removes the head
  * from the table: either the head itself, when it wakes early, or the thread that unlocks.
  *
- *              acquire                    head halts
+ *              acquire                    head parks
  *   (*,*,0) ------------> (*,*,1) --------------------------> parked (*,*,1)
  *      ^        unlock       |     <-- head wakes early --           |
  *      |<--------------------'                                       |
