@@ -53,7 +53,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
 .PHONY: all lib cargo programs prose quick setup setup-kernel setup-programs test test-format test-c test-preload stage test-docs test-headers \
-	test-install test-examples test-sanitizers test-cargo test-kernel test-kernel-quick fuzz demo bench \
+	test-install test-examples test-sanitizers test-cargo test-kernel test-kernel-quick fuzz fuzz-rust demo bench \
 	install install-lib uninstall clean help
 .DELETE_ON_ERROR:
 
@@ -243,9 +243,13 @@ test-sanitizers:
 		$(UNSET) build/$$tool/sanitizers/torture || exit 1; \
 	done
 
-# Feeds random texts to the parsers of the C library until one fails. Not a part of `make test`.
+# Feeds random texts to the parsers until one fails: to those in Rust, then to that in C. Not a part of
+# `make test`, which feeds the same texts in every run.
 FUZZ_SECONDS ?= 60
-fuzz:
+fuzz-rust:
+	@CARGO='$(CARGO)' scripts/fuzz.sh $(FUZZ_SECONDS)
+
+fuzz: fuzz-rust
 	@command -v clang >/dev/null || \
 		{ echo 'make fuzz needs clang: apt-get install clang libclang-rt-dev'; exit 1; }
 	@mkdir -p build/fuzz/corpus/topology
@@ -302,11 +306,12 @@ help:
 	@echo 'make setup       test whether the tools are installed; as root, install those missing'
 	@echo 'make quick       test what has changed, in minutes; LOCK=NAME: test this lock'
 	@echo 'make test        run all tests, except those of an hour'
-	@echo 'make test-format test format, spelling, links and the version, in seconds'
+	@echo 'make test-format test format, spelling, Python, language, links and the version, in seconds'
 	@echo 'make test-docs   run the commands and programs of the documents; DOCUMENTS=PATH: a part'
 	@echo 'make test-kernel run all tests of kernels, an hour; make test runs some'
 	@echo 'make prose       find words and sentences that the language rules do not allow; PROSE=PATH'
-	@echo 'make fuzz        fuzz the parser of LOCKWORKS_TOPOLOGY; FUZZ_SECONDS=60. Needs clang'
+	@echo 'make fuzz        feed random texts to all parsers; FUZZ_SECONDS=60 for each language. Needs clang'
+	@echo 'make fuzz-rust   the same for those in Rust, without clang'
 	@echo 'make bench       measure the locks beside their peers on this machine'
 	@echo 'make programs    build the drivers of libraries that tests and benchmarks load'
 	@echo 'make install     PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'

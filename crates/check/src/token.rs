@@ -82,13 +82,27 @@ fn fingerprint() -> u64 {
 
 const WORD: usize = size_of::<u64>();
 
-/// A token's bytes are a hash of the rest, the fingerprint and the contents.
+/// The word that holds these bytes, behind a hash of them.
+pub(crate) fn seal(contents: &[u8]) -> String {
+    let hash = xxh3_64(contents).to_le_bytes();
+    URL_SAFE_NO_PAD.encode([&hash[..], contents].concat())
+}
+
+/// The bytes that [`seal`] was given. None if the text is no such word, or is damaged.
+pub(crate) fn unseal(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = URL_SAFE_NO_PAD.decode(text.trim()).ok()?;
+    let hash = *bytes.first_chunk::<WORD>()?;
+    let contents = bytes.split_off(WORD);
+    (xxh3_64(&contents).to_le_bytes() == hash).then_some(contents)
+}
+
+/// A token's bytes are the fingerprint and the contents.
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let contents = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
-        let rest = [&fingerprint().to_le_bytes()[..], &contents].concat();
-        let hash = xxh3_64(&rest).to_le_bytes();
-        f.write_str(&URL_SAFE_NO_PAD.encode([&hash[..], &rest].concat()))
+        f.write_str(&seal(
+            &[&fingerprint().to_le_bytes(), &contents[..]].concat(),
+        ))
     }
 }
 
@@ -96,16 +110,8 @@ impl FromStr for Token {
     type Err = TokenError;
 
     fn from_str(text: &str) -> Result<Self, TokenError> {
-        let bytes = URL_SAFE_NO_PAD
-            .decode(text.trim())
-            .map_err(|_| TokenError::Damaged)?;
-        let (hash, rest) = bytes
-            .split_first_chunk::<WORD>()
-            .ok_or(TokenError::Damaged)?;
-        if xxh3_64(rest).to_le_bytes() != *hash {
-            return Err(TokenError::Damaged);
-        }
-        let (made_by, contents) = rest
+        let bytes = unseal(text).ok_or(TokenError::Damaged)?;
+        let (made_by, contents) = bytes
             .split_first_chunk::<WORD>()
             .ok_or(TokenError::Damaged)?;
         if fingerprint().to_le_bytes() != *made_by {
@@ -117,14 +123,11 @@ impl FromStr for Token {
 
 #[cfg(test)]
 mod tests {
-    use lockworks::Tunable;
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::config::{Memory, Mode, Time};
     use crate::mutation::Change;
     use crate::search::{End, Limits};
     use crate::site::Order;
+    use lockworks::Tunable;
 
     fn broken_by(config: &Config, mutation: Option<Mutation>) -> Token {
         let check = Check::new(config, mutation).unwrap();
@@ -205,18 +208,25 @@ mod tests {
     #[test]
     fn other_locks_make_it_stale() {
         let token = broken_by(&Config::new("busted"), None);
-        let mut bytes = URL_SAFE_NO_PAD.decode(token.to_string()).unwrap();
-        bytes[WORD] ^= 1;
-        let hash = xxh3_64(&bytes[WORD..]).to_le_bytes();
-        bytes[..WORD].copy_from_slice(&hash);
-        let text = URL_SAFE_NO_PAD.encode(bytes);
-        assert_eq!(text.parse::<Token>(), Err(TokenError::Stale));
+        let mut bytes = unseal(&token.to_string()).unwrap();
+        bytes[0] ^= 1;
+        assert_eq!(seal(&bytes).parse::<Token>(), Err(TokenError::Stale));
 
         let mut config = token.config.clone();
         config.lock = "mcs".to_owned();
         let check = Check::new(&config, None).unwrap();
         assert_eq!(token.replay(&check), Err(TokenError::Stale));
     }
+}
+
+#[cfg(test)]
+mod properties {
+    use lockworks_properties::nearly;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::{Memory, Mode, Time};
+    use crate::wide::{Program, Scheduler, WideToken, WideTokenError};
 
     prop_compose! {
         /// A token as no check may have made it: any configuration, violation and steps.
@@ -254,6 +264,23 @@ mod tests {
         }
     }
 
+    fn wide_tokens() -> impl Strategy<Value = WideToken> {
+        let programs = prop::sample::select(vec![Program::Check, Program::Conformance]);
+        let schedulers = prop_oneof![
+            Just(Scheduler::Random),
+            any::<u32>().prop_map(|depth| Scheduler::Pct { depth }),
+        ];
+        (tokens(), programs, schedulers, any::<(u64, u32)>()).prop_map(
+            |(token, program, scheduler, (seed, run))| WideToken {
+                config: token.config,
+                program,
+                scheduler,
+                seed,
+                run,
+            },
+        )
+    }
+
     proptest! {
         #[test]
         fn every_token_is_read_as_it_was_written(token in tokens()) {
@@ -281,11 +308,34 @@ mod tests {
         /// Contents that are not those of a token, under a correct hash and fingerprint.
         #[test]
         fn contents_that_are_no_token_are_refused_or_read(contents in any::<Vec<u8>>()) {
-            let rest = [&fingerprint().to_le_bytes()[..], &contents].concat();
-            let hash = xxh3_64(&rest).to_le_bytes();
-            let text = URL_SAFE_NO_PAD.encode([&hash[..], &rest].concat());
+            let text = seal(&[&fingerprint().to_le_bytes(), &contents[..]].concat());
             if let Err(error) = text.parse::<Token>() {
                 prop_assert_eq!(error, TokenError::Stale);
+            }
+        }
+
+        #[test]
+        fn a_wide_token_is_read_as_it_was_written(token in wide_tokens()) {
+            prop_assert_eq!(token.to_string().parse(), Ok(token));
+        }
+
+        #[test]
+        fn a_changed_wide_token_is_refused(
+            (token, text) in wide_tokens()
+                .prop_flat_map(|token| (Just(token.clone()), nearly(vec![token.to_string()], 2))),
+        ) {
+            let expected = match text.trim() == token.to_string() {
+                true => Ok(token),
+                false => Err(WideTokenError),
+            };
+            prop_assert_eq!(text.parse(), expected);
+        }
+
+        /// Contents that are not those of a token, under a correct hash.
+        #[test]
+        fn contents_of_wide_tokens_are_refused_or_read(contents in any::<Vec<u8>>()) {
+            if let Ok(token) = seal(&contents).parse::<WideToken>() {
+                prop_assert_eq!(token.to_string().parse(), Ok(token));
             }
         }
     }

@@ -12,8 +12,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
@@ -22,6 +20,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Task, TaskId};
 use crate::config::{Config, ConfigError};
 use crate::hooks;
 use crate::mutation::Mutation;
+use crate::token::{seal, unseal};
 use world::World;
 
 /// The program of the threads.
@@ -270,14 +269,14 @@ pub struct WideToken {
     pub program: Program,
     /// The rule by which the next thread is chosen.
     pub scheduler: Scheduler,
-    seed: u64,
+    pub(crate) seed: u64,
     /// The number of the run in the batch of `seed`, from 1.
-    run: u32,
+    pub(crate) run: u32,
 }
 
 /// Text that is no [`WideToken`].
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("this is no token of a wide run; give one as `check wide` has printed it")]
+#[error("this is no token of a wide run, or a damaged one; copy all of what `check wide` printed")]
 pub struct WideTokenError;
 
 impl WideToken {
@@ -301,7 +300,7 @@ impl WideToken {
 impl fmt::Display for WideToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
-        f.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+        f.write_str(&seal(&bytes))
     }
 }
 
@@ -309,9 +308,7 @@ impl FromStr for WideToken {
     type Err = WideTokenError;
 
     fn from_str(text: &str) -> Result<Self, WideTokenError> {
-        let bytes = URL_SAFE_NO_PAD
-            .decode(text.trim())
-            .map_err(|_| WideTokenError)?;
+        let bytes = unseal(text).ok_or(WideTokenError)?;
         match postcard::take_from_bytes(&bytes) {
             Ok((token, [])) => Ok(token),
             _ => Err(WideTokenError),

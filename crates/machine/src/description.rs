@@ -146,9 +146,22 @@ impl Fault {
         Error::Description {
             origin: origin.to_owned(),
             line: 1 + before.iter().filter(|b| **b == b'\n').count(),
-            message: self.message,
+            message: one_line(&self.message),
         }
     }
+}
+
+/// A message with escapes for line ends and other control characters, which a description may have in
+/// its texts.
+fn one_line(message: &str) -> String {
+    let mut line = String::with_capacity(message.len());
+    for character in message.chars() {
+        match character.is_control() {
+            true => line.extend(character.escape_default()),
+            false => line.push(character),
+        }
+    }
+    line
 }
 
 impl From<toml::de::Error> for Fault {

@@ -408,7 +408,7 @@ mod tests {
     use super::*;
     use crate::builtin;
 
-    const SMALL: &str = r#"name = "small"
+    pub(super) const SMALL: &str = r#"name = "small"
 title = "Two sockets of two cores"
 memory_order = "tso"
 directory = "llc"
@@ -495,6 +495,11 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
                 "share = \"socket\"",
                 "share = \"die\"",
                 "x.toml:22: unknown level `die`; the levels are socket, core",
+            ),
+            (
+                "share = \"socket\"",
+                "share = \"a\\nb\\t\"",
+                "x.toml:22: unknown level `a\\nb\\t`; the levels are socket, core",
             ),
             (
                 "within = \"machine\"",
@@ -656,5 +661,60 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
         );
         let error = Machine::find("no/such.toml").unwrap_err().to_string();
         assert!(error.starts_with("no/such.toml: cannot read"), "{error}");
+    }
+}
+
+#[cfg(test)]
+mod properties {
+    use lockworks_properties::{names_a_line, nearly};
+    use proptest::prelude::*;
+
+    use super::tests::SMALL;
+    use super::*;
+    use crate::builtin;
+
+    /// A text is refused in one line that names the place, or what it describes can be written and
+    /// read again.
+    fn refused_or_kept(text: &str) -> Result<(), TestCaseError> {
+        match Machine::parse(text, "x.toml") {
+            Ok(machine) => {
+                let again = Machine::parse(&machine.to_toml(), "again.toml");
+                prop_assert_eq!(again.map_err(|e| e.to_string()), Ok(machine));
+                Ok(())
+            }
+            Err(error) => names_a_line(&error.to_string()),
+        }
+    }
+
+    fn builtin_texts() -> Vec<&'static str> {
+        builtin().iter().map(|b| b.text).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_refused_or_kept(text in "\\PC*|.*") {
+            refused_or_kept(&text)?;
+        }
+
+        #[test]
+        fn a_changed_description_is_refused_or_kept(text in nearly(vec![SMALL], 3)) {
+            refused_or_kept(&text)?;
+        }
+
+        #[test]
+        fn a_changed_builtin_is_refused_or_kept(text in nearly(builtin_texts(), 1)) {
+            refused_or_kept(&text)?;
+        }
+
+        /// A fit puts any number into a description.
+        #[test]
+        fn numbers_are_read_as_they_were_written(number in prop::num::f64::POSITIVE) {
+            let mut machine = Machine::parse(SMALL, "x.toml").unwrap();
+            let value = machine.value_mut("rmw_cycles").unwrap();
+            value.value = number;
+            refused_or_kept(&machine.to_toml())?;
+            let again = Machine::parse(&machine.to_toml(), "again.toml").unwrap();
+            prop_assert_eq!(again, machine);
+        }
     }
 }

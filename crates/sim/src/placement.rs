@@ -183,3 +183,50 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod properties {
+    use lockworks_properties::nearly;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn placements() -> impl Strategy<Value = Placement> {
+        prop_oneof![
+            Just(Placement::Compact),
+            Just(Placement::Packed),
+            Just(Placement::Spread),
+            any::<u64>().prop_map(Placement::Scatter),
+            (1..usize::MAX, any::<u64>()).prop_map(|(size, seed)| Placement::Gather { size, seed }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_placement_is_read_as_it_was_written(placement in placements()) {
+            prop_assert_eq!(placement.to_string().parse(), Ok(placement));
+        }
+
+        #[test]
+        fn any_text_is_refused_or_a_placement(
+            text in nearly(vec!["compact", "packed", "spread", "scatter:3", "gather:4:9"], 2),
+        ) {
+            match text.parse::<Placement>() {
+                Ok(placement) => prop_assert_eq!(placement.to_string().parse(), Ok(placement)),
+                Err(error) => prop_assert!(error.contains(&text), "{error}"),
+            }
+        }
+
+        /// Each thread has a CPU of its own, and there are as many as the machine has.
+        #[test]
+        fn threads_share_no_cpu(placement in placements(), threads in 0..160_usize) {
+            let machine = Machine::find("oracle-x5-4").unwrap();
+            let placed = placement.place(&machine, threads);
+            prop_assert_eq!(placed.is_some(), threads <= machine.cpus());
+            let mut cpus = placed.unwrap_or_default();
+            cpus.sort_unstable();
+            prop_assert!(cpus.windows(2).all(|pair| pair[0] < pair[1]), "{cpus:?}");
+            prop_assert!(cpus.last().is_none_or(|last| *last < machine.cpus()));
+        }
+    }
+}

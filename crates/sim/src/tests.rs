@@ -5,6 +5,7 @@ mod cna;
 mod lockref;
 mod made_up;
 mod mutex;
+mod properties;
 mod runs;
 mod sharing;
 mod workload_files;

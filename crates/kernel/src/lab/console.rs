@@ -290,9 +290,6 @@ pub(crate) fn last_lines(console: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use proptest::test_runner::RngSeed;
-
     use super::*;
 
     fn kinds(console: &str) -> Vec<ComplaintKind> {
@@ -474,24 +471,20 @@ mod tests {
         assert_eq!(complaints[0].lines.len(), LINES);
     }
 
-    /// The same consoles in every run. PROPTEST_CASES sets how many.
-    fn repeatable() -> ProptestConfig {
-        ProptestConfig {
-            rng_seed: RngSeed::Fixed(1),
-            failure_persistence: None,
-            ..ProptestConfig::default()
-        }
-    }
-
     #[test]
     fn a_report_after_the_words_of_a_program_keeps_its_line() {
         let line = "Code: [    1.5] WARNING: x";
         assert_eq!(complaints(line)[0].lines, [line]);
     }
+}
+
+#[cfg(test)]
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
-        #![proptest_config(repeatable())]
-
         /// Reports hold lines of the console, in their order, and have a limited length.
         #[test]
         fn reports_are_parts_of_any_console(console in console()) {

@@ -81,7 +81,7 @@ pub fn fairness_bound(figures: &TortureFigures, writers: u32) -> Option<f64> {
 mod tests {
     use super::*;
 
-    const GOOD: [&str; 3] = [
+    pub(super) const GOOD: [&str; 3] = [
         "[    9.1] spin_lock-torture:--- Start of test [debug]: nwriters_stress=8",
         "[   19.2] Writes:  Total: 1000  Max/Min: 150/100   Fail: 0 ",
         "[   19.2] spin_lock-torture:--- End of test: SUCCESS [debug]: nwriters_stress=8",
@@ -144,5 +144,38 @@ mod tests {
         assert_eq!(bound(5, 100, 30, 10), Some(0.75));
         assert_eq!(bound(4, 100, 100, 0), Some(1.0));
         assert_eq!(bound(4, 0, 0, 0), None);
+    }
+}
+
+#[cfg(test)]
+mod properties {
+    use lockworks_properties::nearly;
+    use proptest::prelude::*;
+
+    use super::tests::GOOD;
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn figures_are_read_as_they_were_printed(numbers in any::<[u64; 4]>(), unfair: bool) {
+            let [operations, max, min, fail] = numbers;
+            let line = format!(
+                "[   19.2] Writes:  Total: {operations}  Max/Min: {max}/{min} {}  Fail: {fail} {}",
+                if unfair { "???" } else { "" },
+                if fail == 0 { "" } else { "!!!" },
+            );
+            let expected = TortureFigures { operations, max, min, fail, end: None };
+            prop_assert_eq!(TortureFigures::read([&*line]), Some(expected));
+        }
+
+        /// Changed figures are other figures or none, and a session without an end is not good.
+        #[test]
+        fn changed_figures_are_refused_or_read(line in nearly(vec![GOOD[1]], 3), writers: u32) {
+            if let Some(figures) = TortureFigures::read(line.lines()) {
+                prop_assert!(!figures.is_good());
+                let bound = fairness_bound(&figures, writers);
+                prop_assert!(bound.is_none_or(|bound| (0.5..=1.0).contains(&bound)), "{bound:?}");
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use lockworks_machine::Machine;
 use super::{brief, lock};
 use crate::{Scenario, Workload};
 
-const SMALL: &str = r#"name = "small"
+pub(super) const SMALL: &str = r#"name = "small"
 title = "two locks"
 placement = "compact"
 [constants]

@@ -8,6 +8,8 @@ use serde::de::{self, Visitor};
 
 /// How deeply an expression may be nested.
 const MAX_DEPTH: usize = 32;
+/// The most numbers, names and brackets of an expression: its value is computed by nested calls.
+const MAX_PARTS: usize = 1000;
 
 /// The functions of expressions, with the number of their arguments.
 const FUNCTIONS: [(&str, Function, usize); 3] = [
@@ -47,6 +49,7 @@ impl Amount {
         let mut parser = Parser {
             rest: text.trim_start(),
             depth: 0,
+            parts: 0,
         };
         let amount = parser.sum()?;
         if parser.rest.is_empty() {
@@ -99,6 +102,7 @@ impl Amount {
 struct Parser<'a> {
     rest: &'a str,
     depth: usize,
+    parts: usize,
 }
 
 impl Parser<'_> {
@@ -155,6 +159,12 @@ impl Parser<'_> {
         if self.depth > MAX_DEPTH {
             return Err(format!(
                 "more than {MAX_DEPTH} levels of an expression; use fewer"
+            ));
+        }
+        self.parts += 1;
+        if self.parts > MAX_PARTS {
+            return Err(format!(
+                "more than {MAX_PARTS} parts of an expression; use fewer"
             ));
         }
         let factor = if self.take('-') {
@@ -281,6 +291,7 @@ mod tests {
     #[test]
     fn what_is_no_expression_is_refused() {
         let deep = "(".repeat(100_000);
+        let long = "1 + ".repeat(100_000);
         for (text, error) in [
             ("", "ends too early"),
             ("1 +", "ends too early"),
@@ -295,9 +306,85 @@ mod tests {
             ),
             ("max(1)", "`max` takes 2 arguments"),
             (deep.as_str(), "more than 32 levels"),
+            (long.as_str(), "more than 1000 parts"),
         ] {
             let refused = Amount::parse(text).unwrap_err();
             assert!(refused.contains(error), "{refused}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod properties {
+    use lockworks_properties::nearly;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// An expression that is the amount: with brackets around each operation.
+    fn text(amount: &Amount) -> String {
+        match amount {
+            Amount::Number(number) => number.to_string(),
+            Amount::Name(name) => name.clone(),
+            Amount::Negative(of) => format!("-{}", text(of)),
+            Amount::Binary(operator, operands) => {
+                let [a, b] = operands.each_ref().map(text);
+                let symbol = match operator {
+                    Operator::Add => '+',
+                    Operator::Subtract => '-',
+                    Operator::Multiply => '*',
+                    Operator::Divide => '/',
+                };
+                format!("({a} {symbol} {b})")
+            }
+            Amount::Call(function, arguments) => {
+                let known = FUNCTIONS.iter().find(|(_, known, _)| known == function);
+                let arguments: Vec<String> = arguments.iter().map(text).collect();
+                format!("{}({})", known.unwrap().0, arguments.join(","))
+            }
+        }
+    }
+
+    fn amounts() -> impl Strategy<Value = Amount> {
+        let leaf = prop_oneof![
+            (0..1_000_000_u32).prop_map(|n| Amount::Number(f64::from(n) / 64.0)),
+            "[a-z][a-z0-9_]{0,8}".prop_map(Amount::Name),
+        ];
+        leaf.prop_recursive(6, 40, 2, |inner| {
+            let operators = prop::sample::select(vec![
+                Operator::Add,
+                Operator::Subtract,
+                Operator::Multiply,
+                Operator::Divide,
+            ]);
+            let functions = prop::sample::select(FUNCTIONS.to_vec());
+            let pair = [inner.clone(), inner.clone()];
+            prop_oneof![
+                inner.prop_map(|of| Amount::Negative(Box::new(of))),
+                (operators, pair.clone()).prop_map(|(o, pair)| Amount::Binary(o, Box::new(pair))),
+                (functions, pair).prop_map(|((_, function, count), pair)| {
+                    Amount::Call(function, pair.into_iter().take(count).collect())
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_expression_is_read_as_it_was_written(amount in amounts()) {
+            prop_assert_eq!(Amount::parse(&text(&amount)), Ok(amount));
+        }
+
+        /// Long expressions too, which are trees as deep as they are long.
+        #[test]
+        fn any_text_is_refused_or_has_a_value(
+            piece in nearly(vec!["max(a / b_2 - 4, 0) * ", "1 + ", "-", "(", "2 * a - "], 2),
+            times in prop_oneof![9 => 1..4_usize, 1 => 1..200_000_usize],
+        ) {
+            if let Ok(amount) = Amount::parse(&format!("{}1", piece.repeat(times))) {
+                amount.value(&|_| 2.0);
+                amount.names();
+            }
         }
     }
 }
