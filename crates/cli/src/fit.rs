@@ -96,7 +96,10 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         published::check_settings(&plan.tables[0], ends)?;
     }
     let bar = progress(plan.most_evaluations(), "fitting");
-    let FitResult { fit, objective } = fit(&plan, &|| bar.inc(1))?;
+    let FitResult { fit, objective } = fit(&plan, &|| {
+        bar.inc(1);
+        tracing::debug!(number = bar.position(), "evaluated");
+    })?;
     bar.finish_and_clear();
     let command: Vec<String> = std::env::args().skip(1).collect();
     args.destination.write(&format!(

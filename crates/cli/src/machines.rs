@@ -62,6 +62,7 @@ fn measure_with_progress() -> anyhow::Result<measure::Measured> {
     // The bar draws nothing unless standard error is a terminal.
     let bar = ProgressBar::new(0);
     let measured = measure::this_machine(|done, total| {
+        tracing::debug!(done, total, "measured");
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     });

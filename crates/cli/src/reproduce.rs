@@ -67,6 +67,11 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         .iter()
         .map(|table| {
             let seconds = args.ms.map_or(table.seconds(), |ms| ms / 1e3);
+            tracing::info!(
+                table = table.name(),
+                runs = table.runs_to_reproduce(),
+                "begins"
+            );
             reproduce(table, &args.set, seconds, &|| bar.inc(1))
         })
         .collect::<Result<Vec<_>>>()?;

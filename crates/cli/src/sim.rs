@@ -455,6 +455,7 @@ pub fn run(plan: &Plan) -> Vec<Result<Row>> {
                 seed: plan.seed,
             }
             .run();
+            tracing::debug!(lock = lock.name(), threads, "simulated");
             bar.inc(1);
             outcome
                 .map(|outcome| row(lock, threads, sharing, job, &outcome))

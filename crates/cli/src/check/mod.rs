@@ -391,6 +391,8 @@ fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> CheckReport<'a
     let bar = progress(config);
     let begin = Instant::now();
     let outcome = check.run(limits, &mut |coverage| show(&bar, begin, coverage));
+    let seconds = outcome.time.as_secs_f64();
+    tracing::info!(%config, states = outcome.coverage.states, seconds, "searched");
     let counterexample = match &outcome.end {
         End::Broken(broken) => {
             bar.set_message(format!("{config}: searching for the shortest run"));

@@ -120,7 +120,10 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         .collect();
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} mutants, {elapsed}")?;
     let bar = ProgressBar::new(wanted.len() as u64).with_style(style);
-    let verdicts = mutants::run(&wanted, &|_, _| bar.inc(1));
+    let verdicts = mutants::run(&wanted, &|mutant, _| {
+        tracing::debug!(lock = mutant.lock, %mutant, "checked");
+        bar.inc(1);
+    });
     bar.finish_and_clear();
     let results = MutantResults::new(&wanted, verdicts);
     if args.json {

@@ -259,6 +259,7 @@ fn run(args: &Args) -> Result<WideResults> {
                     made = now;
                 })
                 .with_context(|| config.to_string())?;
+            tracing::info!(%config, %program, %scheduler, runs = outcome.runs, "run");
             Ok(WideRow::new(config, *program, *scheduler, outcome))
         })
         .collect::<Result<_>>();

@@ -144,6 +144,11 @@ impl Steps {
     }
 
     pub fn begin(&self, step: &str) {
+        // A step may say after a colon how far it is.
+        let name = |text: &str| text.split(':').next().map(str::to_owned);
+        if name(step) != name(&self.0.message()) {
+            tracing::info!(step, "begins");
+        }
         self.0.set_message(step.to_owned());
     }
 
