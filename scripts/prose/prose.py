@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Check the language of comments, messages and documents against words.toml.
+"""Check the language of comments, messages, names of tests and documents against words.toml.
 
 Usage: prose.py [PATH]...    Without paths, all files that git knows. A directory stands for what
                              is below it. Exit status 1 if anything was found.
@@ -38,6 +38,8 @@ LANGUAGES = {
 }
 # A string is a message if it has that many words.
 MESSAGE_WORDS = 3
+# A test in Rust: attributes may follow #[test]. Its name is a sentence.
+TEST_NAME = re.compile(r"#\[test\]\s*(?:#\[[^\n]*\]\s*|//[^\n]*\s*)*fn\s+(?P<name>\w+)")
 COMMENT_MARKS = re.compile(r"^[ \t]*(?:/\*+|\*+/?|//[/!]?|#)[ \t]?|\*+/[ \t]*$", re.MULTILINE)
 CODE = re.compile(r"`[^`]*`|--[\w-]+|https?://\S+|\]\([^)]*\)")
 
@@ -146,6 +148,12 @@ def passages_of_source(text: str, tokens: re.Pattern[str]) -> Iterator[Passage]:
         yield comment(run, run_line)
 
 
+def test_names(text: str) -> Iterator[Passage]:
+    for match in TEST_NAME.finditer(text):
+        line = text.count("\n", 0, match.start("name")) + 1
+        yield Passage("comments", match.group("name").replace("_", " ").capitalize(), line)
+
+
 def comment(lines: list[str], line: int) -> Passage:
     text = "\n".join(COMMENT_MARKS.sub("", part) for part in lines)
     return Passage("comments", text, line)
@@ -182,6 +190,8 @@ def passages(path: Path, text: str) -> Iterator[Passage]:
         tokens = HASH_TOKENS
     if tokens is not None:
         yield from passages_of_source(text, tokens)
+    if path.suffix == ".rs":
+        yield from test_names(text)
 
 
 def check(path: str, text: str, rules: Rules) -> Iterator[Finding]:

@@ -51,6 +51,16 @@ class Comments(unittest.TestCase):
         text = 'bail!("the lock is not to be had");\n'
         self.assertEqual(found("a.rs", text), [(1, "“to be had”")])
 
+    def test_names_of_rust_tests(self) -> None:
+        text = "#[test]\n#[ignore]\n/// Why.\nfn the_end_is_told() {}\nfn it_is_told() {}\n"
+        self.assertEqual(found("a.rs", text), [(4, "“is told”")])
+        self.assertEqual(found("a.c", text), [])
+        self.assertEqual(found("a.rs", "    #[test]\n    fn locks_exclude() {}\n"), [])
+
+    def test_start_of_a_rust_test(self) -> None:
+        text = "#[test]\nfn what_is_bad_is_refused() {}\n"
+        self.assertEqual(found("a.rs", text), [(2, "“What is bad is ...”")])
+
     def test_shell_and_toml(self) -> None:
         self.assertEqual(found("a.sh", "x=$#\n# linger\n"), [(2, "“linger”")])
         self.assertEqual(found("a.toml", 'a = "#" # linger\n'), [(1, "“linger”")])

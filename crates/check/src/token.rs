@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_found_again() {
+    fn a_violation_is_found_again_from_its_token() {
         broken_by(&Config::new("busted"), None);
         let mut config = Config::new("mcs");
         let site = Site::all()
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_runs_showed_counts_in_a_replay() {
+    fn values_seen_in_other_runs_count_in_a_replay() {
         let site = |line: &str| {
             Site::all()
                 .iter()
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_damaged() {
+    fn an_incomplete_token_is_damaged() {
         let text = broken_by(&Config::new("busted"), None).to_string();
         for bad in ["", "busted", "ä", &text[1..], &text[..text.len() - 1]] {
             assert_eq!(bad.parse::<Token>(), Err(TokenError::Damaged), "{bad:?}");

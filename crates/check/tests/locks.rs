@@ -466,7 +466,7 @@ fn a_paravirt_spinlock_kicks_two_waiters_ahead() {
 }
 
 #[test]
-fn waiters_of_a_paravirt_spinlock_give_up_in_every_place() {
+fn waits_for_a_paravirt_spinlock_are_cancelled_in_every_place() {
     let waits_cancelled = three_once("pv", |c| {
         c.cancel = true;
         c.spurious = 0;

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_can_be_simulated() {
+    fn a_measured_machine_can_be_simulated() {
         let machine = Machine::parse(&written(Some("this"), false), "this.toml").unwrap();
         assert!(machine.cpus() > 1);
     }

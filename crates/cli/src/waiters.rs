@@ -66,7 +66,7 @@ mod tests {
     use super::halting;
 
     #[test]
-    fn what_waiters_did_is_told_if_they_did_anything() {
+    fn counts_of_waiters_are_printed_unless_all_are_zero() {
         assert_eq!(halting("pv", 2, |_| 0), None);
         let quiet = halting("pv", 2, |name| u64::from(name == "halts_at_head"));
         let quiet = quiet.expect("one halt");

@@ -170,7 +170,7 @@ fn verbose_says_on_standard_error_what_is_run_and_for_how_long() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_no_file() {
+fn an_output_that_cannot_be_written_leaves_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("missing/torture.json");
     let output = torture(&[
@@ -468,7 +468,7 @@ fn bad_tunables_of_hq_are_refused() {
 }
 
 #[test]
-fn tunables_are_told_by_name() {
+fn tunables_are_set_and_reported_by_name() {
     let unknown = "unknown tunable 'fairness'; did you mean 'hqlock_fairness_threshold'?";
     for command in ["torture", "sim", "check"] {
         for option in ["--tune", "--hqlock"] {

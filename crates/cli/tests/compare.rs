@@ -65,7 +65,7 @@ fn tables_fit_the_terminal() {
 }
 
 #[test]
-fn what_may_be_noise_is_no_difference() {
+fn a_change_within_the_noise_is_no_difference() {
     let script = prints("mutex) n=1000;;");
     let command = ["--lock", "mutex", "--", "sh", "-c", &script];
     let same = json(&[&METRIC[..], &command].concat());
@@ -105,7 +105,7 @@ fn time_on_cpus_is_counted_for_the_run_alone() {
 }
 
 #[test]
-fn a_lock_under_which_the_program_fails_is_told() {
+fn the_lock_under_which_the_program_fails_is_named() {
     let script = "echo said; test \"$LOCKWORKS_LOCK\" != pv";
     let output = compare(&[
         "--lock", "pv,mutex", "--rounds", "1", "--", "sh", "-c", script,
@@ -158,7 +158,7 @@ fn an_interruption_leaves_the_complete_rounds() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn impossible_comparisons_are_refused() {
     let refused =
         |args: &[&str], status, words: &[&str]| assert_fails(&compare(args), status, words);
     let output = command(&["true"])

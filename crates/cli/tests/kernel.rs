@@ -558,7 +558,7 @@ mod quick {
 
     #[test]
     #[ignore = "boots a kernel; make test-kernel"]
-    fn what_fails_in_a_guest_fails_here() {
+    fn the_command_fails_if_the_guest_fails() {
         let run = |command: &str| lockworks(&["run", "--cpus", "2", "--nodes", "1", "--", command]);
         let failed = run("exit 3");
         let err = text(&failed.stderr);
@@ -787,7 +787,7 @@ mod quick {
 
     #[test]
     #[ignore = "boots kernels; make test-kernel"]
-    fn what_was_compared_outlives_a_signal() {
+    fn a_signal_leaves_the_results_of_complete_rounds() {
         let build = build_directory("6.12", "paravirt");
         let runs = build.parent().unwrap().join("runs");
         let compare = Command::new(env!("CARGO_BIN_EXE_lockworks"))
@@ -833,7 +833,7 @@ mod quick {
 
     #[test]
     #[ignore = "with the others; make test-kernel"]
-    fn what_cannot_be_of_guests_is_refused() {
+    fn impossible_options_of_guests_are_refused() {
         for (args, why) in [
             (
                 &["torture", "--lock", "stock-pv"][..],
@@ -981,7 +981,7 @@ fn arm64_has_it_all() {
 
 #[test]
 #[ignore = "with the others; make test-kernel"]
-fn what_arm64_has_not_is_refused() {
+fn options_that_arm64_does_not_have_are_refused() {
     for (args, why) in [
         (
             &["build", "--config", "paravirt"][..],

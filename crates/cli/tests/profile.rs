@@ -301,7 +301,7 @@ fn hand_offs_are_told_apart_by_node() {
 }
 
 #[test]
-fn nothing_is_lost_of_children_and_of_who_is_killed() {
+fn children_and_killed_processes_are_measured() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), &[]);
     let seen = json(
@@ -317,7 +317,7 @@ fn nothing_is_lost_of_children_and_of_who_is_killed() {
 }
 
 #[test]
-fn programs_without_debug_information_are_told_by_offset() {
+fn places_without_debug_information_are_shown_as_offsets() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), &["-s"]);
     let output = profile(&[program.to_str().unwrap(), "hot"])
@@ -331,7 +331,7 @@ fn programs_without_debug_information_are_told_by_offset() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn programs_that_cannot_be_measured_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), &["-static"]);
     for (args, status, words) in [

@@ -69,7 +69,7 @@ fn the_program_is_run_with_the_lock_asked_for() {
 }
 
 #[test]
-fn what_is_preloaded_already_stays() {
+fn libraries_that_are_preloaded_already_stay() {
     let mut command = run(&["env"]);
     command.env("LD_PRELOAD", "libm.so.6");
     let output = output(command);

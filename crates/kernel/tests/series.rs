@@ -196,7 +196,7 @@ fn a_missing_or_ambiguous_anchor_is_refused() {
 }
 
 #[test]
-fn what_is_no_tree_of_a_supported_version_is_refused() {
+fn trees_of_unsupported_versions_are_refused() {
     let said = |directory: &Path| Tree::open(directory, &series()).unwrap_err().to_string();
     let directory = kernel();
     let top = directory.path();

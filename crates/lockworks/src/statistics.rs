@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_add_up_but_for_maxima() {
+    fn counts_add_up_except_maxima() {
         let (less, more) = (made_up(3), made_up(5));
         let mut maxima = Vec::new();
         for ((name, _, sum), (.., difference)) in

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_parses() {
+    fn a_measured_machine_parses() {
         let Ok(measured) = this_machine(|done, total| assert!(done <= total)) else {
             assert_eq!(std::thread::available_parallelism().unwrap().get(), 1);
             return;

@@ -67,21 +67,21 @@ template <typename Lock> static void use()
 	lock.unlock();
 
 	std::condition_variable_any changed;
-	bool told = false;
+	bool ready = false;
 	std::unique_lock<Lock> guard(lock);
-	std::thread teller([&] {
+	std::thread notifier([&] {
 		const std::lock_guard<Lock> other(lock);
 
-		told = true;
+		ready = true;
 		changed.notify_one();
 	});
-	changed.wait(guard, [&told] { return told; });
+	changed.wait(guard, [&ready] { return ready; });
 	CHECK(guard && !lock.try_lock());
 	guard.unlock();
-	teller.join();
+	notifier.join();
 }
 
-template <typename Clock, typename Lock> static void gives_up_by(Lock &lock)
+template <typename Clock, typename Lock> static void times_out_by(Lock &lock)
 {
 	const auto time = Clock::now() + 5ms;
 
@@ -100,21 +100,21 @@ template <typename Lock> static void use_timed()
 	use<Lock>();
 	std::unique_lock<Lock> guard(lock, std::chrono::hours::max());
 	CHECK(guard);
-	gives_up_by<std::chrono::steady_clock>(lock);
-	gives_up_by<std::chrono::system_clock>(lock);
-	gives_up_by<slow_clock>(lock);
+	times_out_by<std::chrono::steady_clock>(lock);
+	times_out_by<std::chrono::system_clock>(lock);
+	times_out_by<slow_clock>(lock);
 	in_another_thread([&] {
 		CHECK(!std::unique_lock<Lock>(lock, 1us) && !std::unique_lock<Lock>(lock, -1s));
 		CHECK(!lock.try_lock_for(std::chrono::hours::min()));
 	});
-	std::thread patient([&] {
+	std::thread unlimited([&] {
 		const std::unique_lock<Lock> forever(lock,
 						     std::chrono::steady_clock::time_point::max());
 
 		CHECK(forever);
 	});
 	guard.unlock();
-	patient.join();
+	unlimited.join();
 	/* A free lock is acquired, even after the deadline. */
 	CHECK(std::unique_lock<Lock>(lock, std::chrono::system_clock::now() - 1h));
 	CHECK(std::unique_lock<Lock>(lock, -1h));

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_from_output() {
+    fn words_and_output_are_told_apart() {
         let word = |word: &str, rest: &str| GuestMessage::Word(word.into(), rest.into());
         let output = |line: &str| GuestMessage::Output(line.into());
         assert_eq!(

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_what_is_sent_is_told() {
+    fn the_end_of_the_input_is_sent_to_the_guest() {
         let leave = AtomicBool::new(false);
         let mut typed = Vec::new();
         copy_keys(&b"ls\n"[..], &mut typed, &leave);

@@ -140,7 +140,7 @@ fn every_lock_excludes_on_every_kind_of_machine() {
 }
 
 #[test]
-fn a_free_lock_is_had_by_trylock() {
+fn trylock_acquires_a_free_lock() {
     let scenario = scenario("oracle-x5-4", "locktorture");
     for lock in working_locks() {
         let run = Run {

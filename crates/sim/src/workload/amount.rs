@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_refused() {
+    fn text_that_is_no_expression_is_refused() {
         let deep = "(".repeat(100_000);
         let long = "1 + ".repeat(100_000);
         for (text, error) in [
