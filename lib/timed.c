@@ -4,6 +4,8 @@
 
 #include <lockworks/lockworks.h>
 
+#include "futex.h"
+
 /* A lock that is free is acquired before the arguments are looked at. */
 #define LW_LOCK_UNTIL(id)                                                                      \
 	int lw_##id##_lock_until(struct lw_##id *lock, clockid_t clock,                        \

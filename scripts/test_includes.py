@@ -20,6 +20,7 @@ class Includes(unittest.TestCase):
             "locks/mutex.h",
             "locks/parts/queue.h",
             "lib/include/lockworks/lockworks.h",
+            "lib/include/lockworks/nearness.h",
             "tests/user/test.h",
             *(f"worlds/{world}/world.h" for world in ("user", "sim")),
             "worlds/sim/line.h",
@@ -47,6 +48,7 @@ class Includes(unittest.TestCase):
         names = ("<linux/mutex.h>", '"mutex.h"', '"parts/queue.h"', '"world.h"', '"../linux.h"')
         self.assertEqual(self.found("locks/a.c", *names), [])
         self.assertEqual(self.found("lib/a.c", "<lockworks/lockworks.h>", '"queue.h"'), [])
+        self.assertEqual(self.found("worlds/user/a.c", "<lockworks/nearness.h>"), [])
         self.assertEqual(self.found("tests/user/a.c", '"../../worlds/sim/line.h"'), [])
 
     def test_name(self) -> None:
@@ -54,6 +56,10 @@ class Includes(unittest.TestCase):
 
     def test_another_world(self) -> None:
         self.assert_found("worlds/user/a.c", "<line.h>", "line.h is in worlds/sim")
+
+    def test_other_file_of_a_directory(self) -> None:
+        name = "<lockworks/lockworks.h>"
+        self.assert_found("worlds/user/a.c", name, "lockworks.h is in lib/include/lockworks")
 
     def test_path(self) -> None:
         self.assert_found("locks/a.c", '"user/test.h"', "user/test.h is in tests/user")

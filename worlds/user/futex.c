@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "futex.h"
 #include "lock_word.h"
 #include "slots.h"
-#include "wait_limit.h"
 
 struct lw_wake_counter {
 	lw_atomic(uint32_t) wakes;

@@ -6,7 +6,8 @@
 #ifndef LW_USER_TOPOLOGY_H
 #define LW_USER_TOPOLOGY_H
 
-#include "nearness.h"
+#include <lockworks/nearness.h>
+
 #include "operations.h"
 
 /* The most CPUs that Linux can be built for. Any CPU beyond them is in domain 0. */

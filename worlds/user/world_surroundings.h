@@ -8,11 +8,11 @@
 
 #include <time.h>
 
+#include "futex.h"
 #include "node_queues.h"
 #include "settings.h"
 #include "slots.h"
 #include "topology.h"
-#include "wait_limit.h"
 
 static inline uint64_t lw_user_nanoseconds(clockid_t clock)
 {

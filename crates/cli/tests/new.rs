@@ -70,6 +70,7 @@ fn compiles(root: &Path, name: &str) {
                     "locks/parts",
                     "locks/registry",
                     world,
+                    "lib/include",
                 ]
                 .map(|d| format!("-I{d}")),
             )

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The choices that users have about nearness: which CPUs count as near each other, and whether
- * locks make use of it. Part of the public interface; lockworks.h says how to set them.
+ * locks make use of it. lockworks.h says how to set them.
  */
-#ifndef LW_USER_NEARNESS_H
-#define LW_USER_NEARNESS_H
+#ifndef LW_NEARNESS_H
+#define LW_NEARNESS_H
 
 /* Whether the NUMA-aware locks keep waiters of one NUMA node together. */
 enum lw_numa_mode {

@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Wait limits: a deadline or a cancellation ends a wait for a lock early. */
-#ifndef LW_USER_WAIT_LIMIT_H
-#define LW_USER_WAIT_LIMIT_H
+/*
+ * Wait limits in user space, for the contract and the public functions. Programs include world.h,
+ * so the declarations of parking are there.
+ */
+#ifndef LW_USER_FUTEX_H
+#define LW_USER_FUTEX_H
 
-#include <time.h>
-
-#include "world.h"
-
-/* Cancels one wait. Its members are private; lw_cancel() sets them. LW_CANCEL_INIT at first. */
-struct lw_cancel {
-	lw_atomic(bool) cancelled;
-	lw_atomic(uint32_t) slot; /* of the waiter while it is parked; 0 while it is not */
-};
-
-/* The limit of one wait, which ends at `deadline` or by `cancel`, whichever comes first. */
-struct lw_wait_limit {
-	const struct timespec *deadline; /* a time of `clock`; NULL: no deadline */
-	struct lw_cancel *cancel;	 /* NULL: the wait cannot be cancelled */
-	clockid_t clock;		 /* CLOCK_MONOTONIC or CLOCK_REALTIME */
-};
+#include <lockworks/wait_limit.h>
 
 /* Returns whether the deadline has passed or the wait has been cancelled. */
 bool lw_user_limit_passed(const struct lw_wait_limit *limit) __attribute__((visibility("hidden")));
