@@ -12,17 +12,18 @@ use crate::sim::progress;
 /// Fit values of machine, workload or model to a few points of a published table
 #[derive(clap::Args)]
 #[command(after_help = "\
-The error that is minimised is the mean over the tables. The error of a table is the mean absolute \
-error of the headline column's speedups at the given points, plus half of that of the baseline's \
-figures where they are published. In a table without a headline, it is that of all figures. The rest \
-of a table remains to judge the fit by.
+The fit minimises the mean of the tables' errors. The error of a table is the mean absolute error \
+of the headline column's speedups at the given points. Half of the mean absolute error of the \
+baseline's figures is added, if they are published. In a table without a headline column, all \
+figures count. The other points of a table remain to judge the fit by.
 
-Values with bounds are searched by an optimiser. Where all values have lists, every combination is \
-tried. The output is TOML. Saved in experiments/fits/ and built in, it is what `lockworks reproduce` \
-uses.
+An optimiser searches values with bounds. If all values have candidates, every combination is \
+tried. The output is TOML. `lockworks reproduce` uses it once it is saved in experiments/fits/ and \
+built in.
 
 Examples:
-  lockworks fit cna_locktorture --points 8,32,108 --value workload.division_cycles=32..96
+  lockworks fit cna_locktorture --points 8,32,108 \\
+      --value workload.division_cycles=32..96
   lockworks fit hq_locktorture_kunpeng920_gain_percent --points 8,16 \\
       --value workload.gather_threads=1,2,4,8")]
 pub struct Args {
@@ -30,15 +31,15 @@ pub struct Args {
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<String>,
 
-    /// Thread counts of the rows to fit to; node counts where a table restricts the machine to some
+    /// Numbers of threads of the rows to fit to; numbers of nodes in a table that varies the nodes
     #[arg(long, value_name = "N", value_delimiter = ',', required = true)]
     points: Vec<usize>,
 
-    /// A value to fit, with its bounds, or as KEY=A,B,... with its candidates
+    /// A value to fit, with its bounds, or with its candidates as KEY=A,B,...
     #[arg(long, value_name = "KEY=LOW..HIGH", required = true, value_parser = candidates)]
     value: Vec<Candidates>,
 
-    /// The greatest number of simulations of all points, for values with bounds
+    /// Greatest number of times that all points are simulated, for values with bounds
     #[arg(long, value_name = "N", default_value_t = 60)]
     evaluations: usize,
 

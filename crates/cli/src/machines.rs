@@ -7,6 +7,7 @@ use lockworks_machine::{Machine, Mark, Value, builtin, measure};
 use serde_json::{Value as Json, json};
 
 use crate::output::{Destination, table};
+use crate::terminal;
 
 /// List machine descriptions, show one, or measure this machine.
 #[derive(Debug, clap::Args)]
@@ -16,15 +17,17 @@ Examples:
   lockworks machines epyc-9654-nps4      its topology and values, with sources
   lockworks machines this -o here.toml   measure this machine
 
-`this` takes up to a minute; nothing else should run meanwhile. A file that `this` has written can be edited, and given wherever a machine is named. The place where \
-requests for a cache line are ordered (`directory`) cannot be measured. It is set by the CPU's \
-vendor.")]
+`this` takes up to a minute; nothing else should run meanwhile. You can edit the file that it \
+writes, and give its path to every option that takes a machine. Lockworks cannot measure at which \
+place requests for a cache line are ordered (`directory`), so it chooses the usual place of the \
+CPU's vendor.")]
 pub struct Args {
-    /// A machine from the list, a TOML file, or `this` to measure the machine it runs on
+    /// A machine from the list, the path of a TOML file, or `this` to measure this machine
+    /// [default: list the machines]
     #[arg(value_name = "NAME|PATH|this")]
     machine: Option<String>,
 
-    /// Print JSON
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 
@@ -97,7 +100,7 @@ fn marks(machine: &Machine) -> [(Mark, usize); 4] {
 
 fn legend() -> String {
     let meanings = Mark::ALL.map(|mark| format!("{mark} {}", mark.meaning()));
-    format!("Marks: {}.\n", meanings.join(", "))
+    terminal::prose(&format!("Marks: {}.", meanings.join(", "))) + "\n"
 }
 
 fn list() -> anyhow::Result<String> {

@@ -42,7 +42,7 @@ use itertools::Itertools;
 #[derive(Parser)]
 #[command(name = "lockworks", version, after_help = HELP)]
 struct Cli {
-    /// Say on standard error what is run, where files are and how long it takes
+    /// Report on standard error what is run, where files are and how long it takes
     #[arg(long, global = true)]
     verbose: bool,
 
@@ -51,8 +51,8 @@ struct Cli {
 }
 
 const HELP: &str = "\
-Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit before \
-it was complete, 130 interrupted. `run` and `profile` end with the status of their program.
+Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit \
+before it was complete, 130 interrupted. `run` and `profile` end with the status of their program.
 
 Colours and progress bars appear on terminals only; NO_COLOR=1 turns colours off.
 

@@ -18,18 +18,18 @@ use crate::table::Table;
 /// Simulate a published table and compare every figure
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without a table, lists all tables. A table is simulated with its values as described. If a saved fit \
-holds for it, it is simulated again with the fitted values (see `lockworks fit`). A fit is judged by \
-the error on the points that it has not seen; points that it has seen are marked *. Errors are those \
-of the speedup over the baseline, where there is one. Published figures have a spread of their own, \
-shown as a standard deviation.
+Without a table, lists all tables. A table is simulated with its values as described. If a saved \
+fit holds for it, it is simulated again with the fitted values (see `lockworks fit`). A fit is \
+judged by the error on the points that it has not seen; points that it has seen are marked *. \
+Errors are those of the speedup over the baseline, where there is one. Published figures have a \
+spread of their own, shown as a standard deviation.
 
 Examples:
   lockworks reproduce
   lockworks reproduce cna_locktorture
   lockworks reproduce all --json -o tables.json")]
 pub struct Args {
-    /// A table, or `all`
+    /// A table, or `all` [default: list the tables]
     #[arg(value_name = "TABLE")]
     table: Option<String>,
 

@@ -11,15 +11,17 @@ use crate::names::setting;
 use crate::preload::{DEFAULT, LIBRARY, LOCK, Library, preloadable};
 use crate::program::Program;
 
-/// Run a program with a lock of Lockworks in its pthread mutexes, condition variables and C11 mutexes.
+/// Run a program with a lock of Lockworks in its pthread mutexes, condition variables and C11
+/// mutexes.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct RunArgs {
-    /// The lock in the program's mutexes, by name [default: LOCKWORKS_LOCK, or else mutex]
+    /// The lock in the program's mutexes, by name [default: that of LOCKWORKS_LOCK, or else mutex]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 
-    /// Set a tunable of a lock, as mutex_spin=1000; `lockworks locks mutex` lists those of mutex
+    /// Set a tunable of a lock, such as mutex_spin=1000; `lockworks locks mutex` lists those of
+    /// mutex
     #[arg(long, visible_alias = "tunable", value_name = "NAME=VALUE", value_parser = setting)]
     tune: Vec<Setting>,
 
@@ -29,23 +31,24 @@ pub struct RunArgs {
 }
 
 const HELP: &str = "\
-The program is not changed. A library is loaded before its own (LD_PRELOAD), into the program and into \
-all that it starts. The lock serves mutexes of type normal, recursive, error checking and adaptive, and \
-condition variables with them. glibc still serves mutexes that are shared between processes, robust, or \
-inherit or protect priorities, and rwlocks, barriers and semaphores. Locks that a program brings itself \
-stay as they are, as in programs written in Go or Rust.
+The program is not changed. A library is loaded before its own (LD_PRELOAD), into the program and \
+into all programs that it starts. The lock serves mutexes of type normal, recursive, error \
+checking and adaptive, and condition variables with them. glibc still serves mutexes that are \
+shared between processes, are robust, or inherit or protect priorities. It also serves rwlocks, \
+barriers and semaphores. Locks that are part of the program itself do not change, as in programs \
+written in Go or Rust.
 
-Locks of 4 bytes can be chosen. mutex, pv and unfair suit any program: their waiters sleep. The waiters \
-of the others spin, so these suit programs with no more threads than CPUs; if a program has more, one \
-line on standard error warns.
+Only locks of 4 bytes can be chosen. mutex, pv and unfair suit any program, because their waiters \
+sleep. Waiters of the others spin, so these suit programs with no more threads than CPUs. If a \
+program has more, one line on standard error warns.
 
 Environment variables, which work without this command too:
   LOCKWORKS_LOCK=LOCK: the lock
-  LOCKWORKS_VERBOSE=1: say which lock serves; 0 turns warnings off
-  LOCKWORKS_NAME=VALUE: a tunable, its name in capitals
+  LOCKWORKS_VERBOSE=1: report which lock serves; 0 turns warnings off
+  LOCKWORKS_NAME=VALUE: a tunable; NAME is its name in capitals
 
-Exit status: that of the program; 2 an option is wrong; 126 the program cannot be run like this; 127 it \
-is not found. If it is not started, one line says why.
+Exit status: that of the program; 2 an option is wrong; 126 the program cannot be run; 127 it is \
+not found. If the program is not started, one line says why.
 
 Examples:
   lockworks run -- redis-server --io-threads 4

@@ -38,16 +38,17 @@ pub struct Args {
     #[arg(long)]
     workloads: bool,
 
-    /// Numbers of threads [default: 1,2,4,... up to the machine's CPUs]; threads that outnumber the
-    /// CPUs take turns on them
+    /// Numbers of threads; threads that outnumber the CPUs take turns on them [default: 1,2,4,...
+    /// up to the machine's CPUs]
     #[arg(short, long, value_name = "N", value_delimiter = ',', value_parser = whole::<usize>)]
     threads: Vec<usize>,
 
-    /// Number of CPUs that threads share, in the order of the placement [default: all of the machine's]
+    /// Number of CPUs that threads share, the first ones of the placement [default: all CPUs of the
+    /// machine]
     #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     cpus: Option<usize>,
 
-    /// Numbers of virtual CPUs of a guest, which are the threads; a hypervisor lets them halt
+    /// Numbers of virtual CPUs of a guest; they are the threads, and halt where threads would sleep
     #[arg(
         long,
         value_name = "N",
@@ -57,20 +58,20 @@ pub struct Args {
     )]
     vcpus: Vec<usize>,
 
-    /// Number of guests; each has as many virtual CPUs, and locks of its own
+    /// Number of guests; each has the number of virtual CPUs that --vcpus says, and its own locks
     #[arg(long, value_name = "N", requires = "vcpus", default_value_t = 1, value_parser = whole::<usize>)]
     guests: usize,
 
-    /// Keep each virtual CPU on one CPU
+    /// Keep each virtual CPU on one CPU of the machine
     #[arg(long, requires = "vcpus")]
     pinned: bool,
 
-    /// Where threads run: compact, packed, spread, scatter[:SEED] or gather:SIZE[:SEED] [default: the
-    /// workload's]
+    /// Where threads run: compact, packed, spread, scatter[:SEED] or gather:SIZE[:SEED] [default:
+    /// the workload's]
     #[arg(short, long, value_name = "HOW")]
     placement: Option<Placement>,
 
-    /// Virtual time of each run, in milliseconds; CNA is fair only over many times its threshold
+    /// Virtual time of each run, in milliseconds; CNA is fair only in runs of many thresholds
     #[arg(long, value_name = "MS", default_value_t = 50.0, value_parser = milliseconds)]
     ms: f64,
 
@@ -78,27 +79,29 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
     seed: u64,
 
-    /// Whether CNA and HQ keep waiters of one NUMA node together
+    /// Whether CNA and HQ prefer waiters of one NUMA node
     #[arg(long, value_name = "MODE", default_value = "auto")]
     numa: Numa,
 
-    /// How long CNA may pass over waiters of other nodes, in milliseconds
+    /// Time for which CNA may pass over waiters of other nodes, 1 to 100 milliseconds
     #[arg(long, value_name = "MS", default_value_t = 10, value_parser = threshold)]
     threshold: u32,
 
-    /// Let CNA search for waiters to pass over at every hand-off, not at one in 128
+    /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
     #[arg(long)]
     no_shuffle_reduction: bool,
 
-    /// Set a lock's tunable, as hqlock_fairness_threshold=100; `lockworks locks hq` lists those of hq
+    /// Set a tunable of a lock, such as hqlock_fairness_threshold=100; `lockworks locks hq` lists
+    /// those of hq
     #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = names::setting)]
     tune: Vec<Setting>,
 
-    /// Let threads with an odd number wait with priority, so that CNA never passes them over
+    /// Give threads with an odd number priority, so that CNA never passes over them
     #[arg(long)]
     odd_priority: bool,
 
-    /// Change a value of machine, workload or model, as machine.rmw_cycles=30; --json lists them
+    /// Change a value of machine, workload or model, such as machine.rmw_cycles=30; --json lists
+    /// the values
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     set: Vec<(String, f64)>,
 
@@ -114,36 +117,44 @@ pub struct Args {
 const MOST_THREADS: usize = 4096;
 
 const HELP: &str = "\
-The C code of the locks runs as it is in the library. Only time is simulated, from a description of \
-the machine. Values are from the literature unless --set changes them; `lockworks reproduce` shows \
-how well they predict published figures. Runs are independent and use all CPUs of this machine.
+The C code of the locks runs as it is in the library. Only time is simulated, from a description \
+of the machine. Values are from the literature unless --set changes them; `lockworks reproduce` \
+shows how well they predict published figures. Runs are independent and use all CPUs of this \
+machine.
 
 Columns of the table:
-  fairness  the fairness factor; 0.5 is fair
-  RMWs      the lock's atomic read-modify-writes for each acquisition and its release
-  remote    the share of hand-offs to another NUMA node
-  local     the number of hand-offs within a NUMA node
-  moved     of CNA: waiters moved to the secondary queue
-  flushed   of CNA: how often the secondary queue became the queue again
+  fairness  share of operations by the busier half of threads; 0.5 is fair
+  RMWs      atomic read-modify-writes for an acquisition and its release
+  remote    share of hand-offs to another NUMA node
+  local     number of hand-offs within a NUMA node
+  moved     CNA only: number of waiters moved to the secondary queue
+  flushed   CNA only: number of times that the secondary queue was served
 
-Lines below the table are about HQ's queues of NUMA nodes, and about threads that share CPUs: how \
-often they halted, were kicked, lost their CPU and left their guest because they spun, and the share \
-of their time in which they waited for a CPU (steal), of all and with a lock held.
+Lines below the table are about HQ's queues of NUMA nodes, and about threads that share CPUs. The \
+latter count how often threads halted, were kicked, lost their CPU, and left their guest because \
+they spun. They also give the share of time in which threads waited for a CPU (steal), in all and \
+with a lock held.
 
 Examples:
-  lockworks sim --machine oracle-x5-4 --lock qspinlock,cna --threads 1,18,72,142
-  lockworks sim --machine epyc-9654-nps12 --workload locktorture-new --threads 384 --json
+  lockworks sim --lock qspinlock,cna --threads 1,18,72,142
+  lockworks sim --machine epyc-9654-nps12 --workload locktorture-new \\
+      --threads 384 --json
   lockworks sim --lock tas,qspinlock --threads 16,64 --cpus 16 --ms 500
-  lockworks sim --machine haswell-ex-4 --workload kernel_build --vcpus 32,48,60 --cpus 32 --ms 500
-  lockworks sim --workload ./mine.toml       a workload of your own: docs/guides/workloads.md
-  lockworks machines this -o here.toml && lockworks sim --machine ./here.toml";
+  lockworks sim --machine haswell-ex-4 --workload kernel_build \\
+      --vcpus 32,48,60 --cpus 32 --ms 500
+  lockworks machines this -o here.toml && lockworks sim --machine ./here.toml
+
+A workload of your own, which docs/guides/workloads.md shows how to write:
+  lockworks sim --workload ./mine.toml";
 
 /// When CNA and HQ keep waiters of one NUMA node together.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Numa {
-    /// On, if the machine has two nodes or more
+    /// On if the machine has two nodes or more
     Auto,
+    /// Always
     On,
+    /// Never
     Off,
 }
 
@@ -416,8 +427,8 @@ impl Host {
         }
     }
 
-    /// How `threads` threads share CPUs. None: each has a CPU of its own. Virtual CPUs always share,
-    /// since they can halt.
+    /// How `threads` threads share CPUs. None: each has a CPU of its own. Virtual CPUs always
+    /// share, since they can halt.
     fn sharing(&self, threads: usize) -> Option<Sharing> {
         (self.guests.is_some() || threads > self.cpus).then_some(Sharing {
             cpus: self.cpus,

@@ -155,7 +155,7 @@ fn public_locks_are_there_for_all_programs() {
         );
         want(
             lock.is_broken() || mutants.mutants.iter().any(|mutant| mutant.lock == name),
-            format!("crates/check/mutants/{name}.toml: its planted mistakes, see README.md there"),
+            format!("crates/check/mutants/{name}.toml: its mutants, see README.md there"),
         );
     }
     assert!(public_locks >= 14, "only {public_locks} locks are public");

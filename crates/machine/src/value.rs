@@ -22,7 +22,7 @@ impl Mark {
     /// The meaning of the mark.
     pub fn meaning(self) -> &'static str {
         match self {
-            Mark::E => "measured on that exact part",
+            Mark::E => "measured on that part",
             Mark::S => "measured on a sibling part",
             Mark::I => "inferred or fitted",
             Mark::R => "recalled",

@@ -12,17 +12,18 @@ use crate::{names, output};
 /// Check the checker itself with litmus tests: small programs whose possible outcomes are known.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each test has the exact set of outcomes that C11's memory model allows without load buffering. An \
-outcome too many or too few is a failure. Exit status 1 if a test fails.
+Each test lists exactly the outcomes that C11's memory model allows without load buffering. A test \
+fails if the checker finds an outcome that is not listed, or does not find one that is. The exit \
+status is 1 if a test fails.
 
 Examples:
   lockworks check litmus            all
   lockworks check litmus sb iriw    those with sb or iriw in their names
   lockworks check litmus --json     all, for programs")]
 pub struct Args {
-    /// Only tests with one of these in their names
+    /// Run only tests whose name contains one of these [default: all tests]
     names: Vec<String>,
-    /// Print JSON
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }

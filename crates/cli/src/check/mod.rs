@@ -48,8 +48,8 @@ struct Options {
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
-    /// Check the few small configurations of each lock, to try out a change in seconds: those in
-    /// crates/check/mutants/LOCK.toml, each up to 200,000 states
+    /// Check only the few small configurations of each lock in crates/check/mutants/LOCK.toml, each
+    /// up to 200,000 states; this tests a change in seconds
     #[arg(long, conflicts_with_all = CONFIGURED)]
     quick: bool,
 
@@ -57,15 +57,17 @@ struct Options {
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     threads: usize,
 
-    /// How often each thread acquires the lock or gets a reference, 1 to 16; cond ignores it
+    /// Number of times that each thread acquires the lock or gets a reference, 1 to 16; cond
+    /// ignores it
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     acquisitions: u32,
 
-    /// Number of locks, 1 or 2, which threads take in turns; they share the queues of NUMA nodes
+    /// Number of locks, 1 or 2; threads acquire them in turns, and they share the queues of NUMA
+    /// nodes
     #[arg(long, value_name = "N", default_value_t = 1)]
     locks: usize,
 
-    /// Memory orders as C11 defines them, or sequential consistency
+    /// Memory model: that of C11 (weak), or sequential consistency (sc)
     #[arg(short, long, value_name = "MODE", default_value = "weak", value_parser = memory())]
     memory: Memory,
 
@@ -86,7 +88,7 @@ struct Options {
     #[arg(long)]
     trylock: bool,
 
-    /// How often parked threads wake without a reason, all together
+    /// Number of spurious wake-ups of parked threads, of all threads together
     #[arg(long, value_name = "N", default_value_t = 1)]
     spurious: u8,
 
@@ -99,47 +101,51 @@ struct Options {
     #[arg(long)]
     split_release: bool,
 
-    /// Nesting depth of interruptions, 0 to 2; each thread has one at each level, at any operation
+    /// Nesting depth of interruptions, 0 to 2; each thread is interrupted once at each level,
+    /// before any operation
     #[arg(long, value_name = "N", default_value_t = 0)]
     nesting: u8,
 
-    /// Threads that wait with priority, counted from 0
+    /// Threads that have priority, counted from 0 [default: none]
     #[arg(long, value_name = "THREAD", value_delimiter = ',')]
     priority: Vec<usize>,
 
-    /// Whether time thresholds are reached: any explores both at every poll, early never, late always
+    /// Whether time thresholds have been reached: never (early), always (late), or either at every
+    /// poll (any)
     #[arg(long, value_name = "WHEN", default_value = "any", value_parser = time())]
     time: Time,
 
-    /// Check also that at most N threads that began to wait later acquire the lock before a waiter
+    /// Check also that at most N threads that began to wait after a waiter acquire the lock before
+    /// it [default: not checked]
     #[arg(long, value_name = "N")]
     overtaking: Option<u8>,
 
-    /// Let CNA search for waiters to pass over at every hand-off, not at one in 128
+    /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
     #[arg(long)]
     no_shuffle_reduction: bool,
 
-    /// Whether CNA and HQ keep waiters of one NUMA node together
+    /// Whether CNA and HQ prefer waiters of one NUMA node
     #[arg(long, value_name = "MODE", default_value = "on", value_parser = numa(), action = ArgAction::Set)]
     numa: bool,
 
-    /// Set a tunable, such as hqlock_fairness_threshold=0 [default: small values; --json prints them]
+    /// Set a tunable, such as hqlock_fairness_threshold=0 [default: small values; --json prints
+    /// them]
     #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
     tune: Vec<Setting>,
 
-    /// Mode in which an HQ-spinlock starts
+    /// Mode in which an HQ-spinlock starts: queueing by NUMA node (numa), or in one queue (plain)
     #[arg(long, value_name = "MODE", default_value = "numa", value_parser = mode())]
     mode: Mode,
 
-    /// Stop the check of each lock after so many seconds [default: no limit]
+    /// Stop the check of each lock after this time in seconds [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// Stop when a check uses so much memory [default: half of the available memory]
+    /// Stop when a check uses this much memory, in MiB [default: half of the available memory]
     #[arg(long, value_name = "MIB")]
     memory_limit: Option<usize>,
 
-    /// Repeat the run of a token step by step
+    /// Repeat the run of this token, which a broken promise prints, and show each step
     #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN)]
     replay: Option<String>,
 
@@ -189,9 +195,9 @@ const IN_TOKEN: [&str; 23] = {
 };
 
 const HELP: &str = "\
-Runs the C code of the library. Every order of its operations is explored, and every value that weak \
-memory lets them read. docs/reference/checker.md says what that proves and what it does not. A broken promise \
-is shown as the shortest run that breaks it, with a token to replay.
+Runs the C code of the library. Every order of its operations is explored, and every value that \
+weak memory allows them to read. docs/reference/checker.md says what that proves and what it does \
+not. A broken promise is shown as the shortest run that breaks it, with a token to replay.
 
 Exit status: 0 nothing found, 1 a promise is broken, 3 a limit ended a check before all runs were \
 explored. With --quick, the limit of states does not count.
@@ -250,7 +256,8 @@ fn subjects() -> impl Iterator<Item = (&'static str, &'static LockType)> {
         .chain([(COND, lock_in_cond())])
 }
 
-/// The error for a configuration that cannot be checked; an unknown lock comes with the nearest name.
+/// The error for a configuration that cannot be checked; an unknown lock comes with the nearest
+/// name.
 pub fn refused(error: ConfigError) -> anyhow::Error {
     match error {
         ConfigError::UnknownLock(name) => unknown("lock", &name, subjects().map(|(name, _)| name)),

@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use crate::output;
 
-/// Plant mistakes in the locks, one at a time, and check that each is caught.
+/// Check mutants, that is, locks with one deliberate mistake each, and report which are caught.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   lockworks check mutants              all
   lockworks check mutants --lock cna   those of cna")]
 pub struct Args {
-    /// Plant mistakes in these locks only
+    /// Check mutants of these locks only [default: all locks]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 

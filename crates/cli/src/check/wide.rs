@@ -36,11 +36,11 @@ pub struct Args {
     )]
     threads: Vec<usize>,
 
-    /// How often each thread acquires the lock
+    /// Number of times that each thread acquires the lock
     #[arg(short, long, value_name = "N", default_value_t = 4)]
     acquisitions: u32,
 
-    /// Number of locks, 1 or 2, that threads of the checker's client take in turns
+    /// Number of locks, 1 or 2, that threads of the checker's client acquire in turns
     #[arg(long, value_name = "N", default_value_t = 1)]
     locks: usize,
 
@@ -60,12 +60,13 @@ pub struct Args {
     #[arg(long, value_name = "HOW", value_delimiter = ',')]
     scheduler: Vec<How>,
 
-    /// Runs for each lock, number of threads, client and scheduler [default: 200, or as --seconds
-    /// allows]
+    /// Number of runs for each lock, number of threads, client and scheduler [default: 200, or with
+    /// --seconds as many as fit]
     #[arg(short, long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     runs: Option<u32>,
 
-    /// Stop after about S seconds, shared by all locks, numbers of threads, clients and schedulers
+    /// Stop after about this time in seconds, which all locks, numbers of threads, clients and
+    /// schedulers share [default: no limit]
     #[arg(short, long, value_name = "S", value_parser = value_parser!(u32).range(1..))]
     seconds: Option<u32>,
 
@@ -73,7 +74,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Repeat the run of a violation's token, and show its last operations
+    /// Repeat the run of this token, which a violation prints, and show its last operations
     #[arg(long, value_name = "TOKEN", conflicts_with_all = [
         "lock", "threads", "acquisitions", "locks", "nodes", "nesting", "trylock", "scheduler", "runs",
         "seconds", "seed",
@@ -89,12 +90,12 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-Threads run the client of the model checker, and the conformance client that every world runs. \
-Operations take effect one after another, so memory orders mean nothing here. Random runs find \
-mistakes but prove nothing. Only the first client has interruptions.
+Threads run two clients in turn: that of the model checker, and the conformance client that every \
+world runs. Only the first has interruptions. Operations take effect one after another, so memory \
+orders have no effect here. Random runs find mistakes but prove nothing.
 
-Schedulers: random picks a random thread at each operation; pct runs the thread with the highest \
-priority, where priorities are random and change at few points.
+Schedulers: random picks a random thread at each operation. pct runs the thread with the highest \
+priority; priorities are random and change at a few points of a run.
 
 Examples:
   lockworks check wide --lock cna --threads 16 --nesting 2 --runs 10000

@@ -30,20 +30,21 @@ use runs::{Contestant, Measure, RunOutcome, run};
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct CompareArgs {
-    /// Locks to compare with glibc, by name [default: mutex and the others whose waiters sleep and that
-    /// are not strictly FIFO]
+    /// Locks to compare with glibc, by name [default: all whose waiters sleep and that are not
+    /// strictly FIFO]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
-    /// How often to run it under each lock; in every round each has its turn, in another order
+    /// Number of rounds; each round runs the program once under every lock, in another order
     #[arg(short, long, value_name = "N", default_value_t = 9, value_parser = value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Rounds before those, which do not count
+    /// Number of rounds before those, which do not count
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(..=1000))]
     warmup: u32,
 
-    /// Compare a figure that the program prints, not wall time: the last match of this expression's group
+    /// Compare a figure that the program prints, not its time: the last match of this expression's
+    /// group
     #[arg(short, long, value_name = "REGEX")]
     metric: Option<String>,
 
@@ -64,28 +65,32 @@ pub struct CompareArgs {
 }
 
 const HELP: &str = "\
-The program is run as `lockworks run` runs it, and once a round with glibc's own locks. Its standard \
-input is empty. Its output is shown only if it fails, that is, ends with another status than 0. A lock \
-under which it fails is left out from then on. Let nothing else run meanwhile.
+Each round runs the program under every lock, as `lockworks run` does, and once with glibc's own \
+locks. Its standard input is empty. The program fails if it ends with a status other than 0. Only \
+then its output is shown, and the lock is left out of later rounds. Let nothing else run \
+meanwhile.
 
 Columns, for each lock:
-  median, min..max: of the rounds, in seconds from start to end or as the figure asked for.
-  / glibc: that by glibc's in the same round, the median of these ratios. The interval beside it has the \
-true median in it, by the sign test, with 95 % for all locks of the table together.
-  CPU s: time on CPUs, of the program and of the kernel for it, median. Waiters that spin add to it.
+  median, min..max: of the rounds; seconds from start to end, or the figure of --metric.
+  / glibc: the value divided by that of glibc in the same round, median of the rounds. By the sign \
+test, the intervals beside it contain the true medians of all locks of the table with a \
+confidence of 95 %.
+  CPU s: seconds on CPUs, of the program and of the kernel for it, median. Waiters that spin add to it.
   switches: how often threads left their CPUs, whether they waited or were preempted, median.
 
-A lock is better or worse than glibc if the interval does not contain 1. That takes 6 rounds with one \
-lock, 7 with two or three. All else is noise. A lock that spins collapses if threads outnumber CPUs, so \
-it is compared only if it is named. LOCKWORKS_... in the environment works as with `lockworks run`.
+A lock is better or worse than glibc only if the interval does not contain 1. That takes at least \
+6 rounds with one lock, and 7 with two or three. A lock that spins collapses if threads outnumber \
+CPUs, so it is compared only if --lock names it. Variables LOCKWORKS_... work as with `lockworks \
+run`.
 
---metric takes the last match of the expression in all that the program prints, on either stream. (?m) \
-lets ^ and $ match at lines. A higher figure is better, unless --lower-is-better.
+--metric takes the last match of the expression in all output of the program, on either stream. \
+With (?m), ^ and $ match at lines. A higher figure is better, unless --lower-is-better is given.
 
-If it is interrupted, the results of the complete rounds are given.
+If the command is interrupted, it prints the results of the complete rounds.
 
-Exit status: 0; 1 the program failed under a lock; 2 an option is wrong, or the program failed under \
-glibc or has not printed the figure; 126 it cannot be run like this; 127 it is not found; 130 interrupted.
+Exit status: 0 compared; 1 the program failed under a lock; 2 an option is wrong, or the program \
+failed under glibc or did not print the figure; 126 the program cannot be run; 127 it is not \
+found; 130 interrupted.
 
 Examples:
   lockworks compare -- ./build.sh

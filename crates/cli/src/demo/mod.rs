@@ -26,10 +26,11 @@ use crate::torture::{self, Contender, Host, Pin, Preset, TorturePlan, TortureRes
 /// Answer "which lock should I use?": measure locks here, simulate them on four sockets, advise
 #[derive(clap::Args)]
 #[command(after_help = "\
-Measures eight locks on this machine as `lockworks torture` does. Simulates them as `lockworks sim` \
-does, on the machine of the published table cna_locktorture. Draws both beside the published figures, \
-and ends with advice computed from these figures: locks whose ranges overlap count as equal. Takes \
-about a minute on a small machine. Besides the tables, it writes:
+Measures eight locks on this machine as `lockworks torture` does. Simulates them as `lockworks \
+sim` does, on the machine of the published table cna_locktorture. Draws the results beside the \
+published figures. Ends with advice, which is computed from these figures: locks whose ranges \
+overlap count as equal. This takes about a minute on a small machine. Besides printing tables, it \
+writes:
   DIR/torture.json, DIR/sim.json  all figures
   DIR/figure.svg, DIR/figure.png  throughput and fairness against threads
 
@@ -38,11 +39,11 @@ Examples:
   lockworks demo --all
   lockworks demo --output /tmp/demo")]
 pub struct Args {
-    /// Write the files into DIR, which is made if it does not exist
+    /// Write the files to the directory DIR, which is made if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = "demo")]
     output: PathBuf,
 
-    /// Show all locks of `lockworks locks`, not only the eight that programs mostly choose from
+    /// Show all locks of `lockworks locks` [default: the eight that programs mostly choose from]
     #[arg(long)]
     all: bool,
 }
@@ -62,8 +63,8 @@ const LOCKS: [&str; 8] = [
 const INCUMBENT: &str = "pthread_mutex";
 /// The published table whose experiment is simulated.
 const TABLE: &str = "cna_locktorture";
-/// Virtual time of a run. It is three times CNA's threshold of 10 ms, which shows that the threshold
-/// works; for the fairness in the long run it is too short.
+/// Virtual time of a run. It is three times CNA's threshold of 10 ms, which shows that the
+/// threshold works; for the fairness in the long run it is too short.
 const VIRTUAL_MS: f64 = 30.0;
 /// The number of rounds measured, and of random placements simulated. Their spread is the noise.
 const ROUNDS: u64 = 3;

@@ -20,26 +20,30 @@ pub struct BootArgs {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow path of the kernel's spinlocks: stock, qspinlock, cna, hq (for those that opted in), or a
-    /// lock for guests: native, pv42, stock-pv, pv, byte, unfair [default: the kernel's choice]
+    /// Slow path of the kernel's spinlocks: stock, qspinlock, cna, or hq (for spinlocks that opted
+    /// in); or a lock for guests: native, pv42, stock-pv, pv, byte or unfair [default: the kernel's
+    /// choice]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 
-    /// Run this command in the guest instead of a shell
+    /// Run this command in the guest [default: a shell]
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
 }
 
 const HELP: &str = "\
-The shell is busybox's. 'exit' ends it and switches the guest off; Ctrl-A x switches it off at once. \
-If standard input is not a terminal, a guest that is silent for some minutes counts as hanging. \
-Exit status: 0 success, 1 the kernel reported trouble, 2 bad input.
+The shell is that of busybox. 'exit' ends it and switches the guest off; Ctrl-A x switches the \
+guest off at once. If standard input is not a terminal, a guest that is silent for some minutes \
+counts as hung.
+
+Exit status: 0 success, 1 the kernel reported an error, 2 bad input.
 
 Examples:
   lockworks kernel boot --lock cna --nodes 2 --cpus 4
   lockworks kernel boot --arch arm64 --nodes 4
   lockworks kernel boot --config paravirt --boot 'numa_spinlock=auto'
-  lockworks kernel boot --command 'grep . /sys/devices/system/node/node*/cpulist'";
+  lockworks kernel boot \\
+      --command 'grep . /sys/devices/system/node/node*/cpulist'";
 
 /// The limit for a guest with a user at its shell.
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);

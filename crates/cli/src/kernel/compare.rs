@@ -29,30 +29,31 @@ pub struct CompareArgs {
     #[command(flatten)]
     sources: Sources,
 
-    /// CPUs of a guest, each emulated by a thread
+    /// Number of CPUs of a guest, each emulated by a thread
     #[arg(long, value_name = "N", default_value_t = 8)]
     cpus: u32,
 
-    /// Memory of a guest
+    /// Memory of a guest in MiB
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     memory: u32,
 
-    /// Locks to compare [default: all locks of lockworks_guest=]
+    /// Locks to compare, from the list below [default: all]
     #[arg(short, long, value_name = "MODE", value_delimiter = ',')]
     modes: Vec<String>,
 
-    /// Workloads of the guests: locktorture, open, create, nginx, compile [default: all]
+    /// Workloads of the guests, from the list below [default: all]
     #[arg(short, long, value_name = "WORKLOAD", value_delimiter = ',')]
     workloads: Vec<String>,
 
     #[command(flatten)]
     boot: Boot,
 
-    /// Lock to divide the rates by [default: stock-pv, or the first mode]
+    /// Lock by whose rates those of the others are divided [default: stock-pv if it is compared,
+    /// else the first mode]
     #[arg(long, value_name = "MODE")]
     reference: Option<String>,
 
-    /// Guests for each mode
+    /// Number of rounds; each round boots a guest for every mode
     #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
@@ -60,7 +61,8 @@ pub struct CompareArgs {
     #[arg(short, long, value_name = "S", default_value_t = 5, value_parser = value_parser!(u32).range(1..=3600))]
     seconds: u32,
 
-    /// Longest time in seconds for a guest to come up, and for a workload beyond its length
+    /// Longest time in seconds until a guest has booted, and for which a workload may exceed its
+    /// length
     #[arg(long, value_name = "S", default_value_t = 90, value_parser = value_parser!(u32).range(1..))]
     timeout: u32,
 
@@ -73,30 +75,41 @@ pub struct CompareArgs {
 }
 
 const HELP: &str = "\
-Boots a guest for each mode in each round, in turns, and runs all workloads in it. Guests with more \
-CPUs than this machine has are overcommitted: the CPU that holds a lock is often preempted. The rates \
-are those of emulated CPUs, so compare them only with each other.
+Each round boots a guest for every mode, one after another, and runs all workloads in it. Guests \
+with more CPUs than this machine has are overcommitted: the CPU that holds a lock is often \
+preempted. The rates are those of emulated CPUs, so compare them only with each other.
 
+Modes; waiters of the paravirt locks halt, and interrupts kick them:
   native    the kernel's queued spinlock
-  pv42      Lockworks' paravirt spinlock as Linux 4.2 had it
-  stock-pv  the kernel's paravirt spinlock         pv      Lockworks' paravirt spinlock
-  byte      the kernel's unfair byte lock          unfair  Lockworks' queued unfair lock
-Waiters of the paravirt locks halt, and interrupts kick them.
+  byte      the kernel's unfair byte lock
+  unfair    Lockworks' queued unfair lock
+  stock-pv  the kernel's paravirt spinlock
+  pv42      Lockworks' paravirt spinlock as it was in Linux 4.2
+  pv        Lockworks' improved paravirt spinlock
 
-  locktorture  a thread for each CPU takes one spinlock; max/min is the ratio of acquisitions between \
-               the threads with the most and with the fewest
-  open, create threads of a program open and close, or make and remove, files in one directory
-  nginx        a web server and its clients      compile  a parallel compile, repeatedly
-  ratio        the rate divided by the reference's rate in the same round, median over the rounds
+Workloads:
+  locktorture  a thread for each CPU acquires one spinlock
+  open         threads of a program open and close files in one directory
+  create       threads of a program make and remove files in one directory
+  nginx        a web server and its clients
+  compile      a parallel compile, repeatedly
 
-A guest that does not end a workload in time is ended and reported. If the command is interrupted, it \
-prints the figures of the guests that have ended. Exit status: 0 success, 1 a guest hung or its kernel \
-reported more than slowness, 2 bad input, 130 interrupted.
+Columns:
+  / LOCK   rate divided by that of the reference in the same round, median
+  max/min  locktorture only: acquisitions of the thread with the most, divided
+           by those of the thread with the fewest
+
+A guest that does not end a workload in time is ended and reported. If the command is interrupted, \
+it prints the figures of the guests that have ended.
+
+Exit status: 0 success, 1 a guest hung or its kernel reported more than slowness, 2 bad input, 130 \
+interrupted.
 
 Examples:
   lockworks kernel compare --version 6.12 --cpus 8 --json
-  lockworks kernel compare --modes native,byte --workloads locktorture --rounds 3 --cpus 2
-  lockworks kernel compare --modes pv,stock-pv --boot sysctl.kernel.pv_kick_ahead=1";
+  lockworks kernel compare --modes native,byte --workloads locktorture --cpus 2
+  lockworks kernel compare --modes pv,stock-pv \\
+      --boot sysctl.kernel.pv_kick_ahead=1";
 
 /// Runs the command.
 pub fn command(args: &CompareArgs) -> Result<ExitCode> {
@@ -275,7 +288,8 @@ struct ComparisonRow {
     max: Option<f64>,
     /// Divided by the rate of the reference in the same round.
     ratio: Option<Spread>,
-    /// Acquisitions of locktorture's busiest thread divided by those of its least busy thread, median.
+    /// Acquisitions of locktorture's busiest thread divided by those of its least busy thread,
+    /// median.
     max_min: Option<f64>,
     /// The number of rounds in which the workload did not end.
     missing: usize,

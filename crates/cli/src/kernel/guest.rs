@@ -23,7 +23,8 @@ pub struct Sources {
     #[arg(long, value_name = "VERSION", default_value = "6.12", value_parser = version())]
     version: Version,
 
-    /// Your own tree, with Lockworks applied; the tree does not change
+    /// Source tree of your own, with Lockworks applied; the tree does not change [default: that of
+    /// --version]
     #[arg(long, value_name = "DIR", conflicts_with = "version")]
     tree: Option<PathBuf>,
 }
@@ -38,8 +39,8 @@ pub struct Source {
     #[arg(long, value_name = "ARCH", default_value = "x86-64", value_parser = arch())]
     arch: Arch,
 
-    /// Configuration: spinlocks called directly (native) or through pv_ops (paravirt), or called
-    /// directly with lockdep and KCSAN (debug)
+    /// Configuration: spinlocks are called directly (native), through pv_ops (paravirt), or
+    /// directly with lockdep and KCSAN enabled (debug)
     #[arg(long, value_name = "CONFIG", default_value = "native", value_parser = variant())]
     config: Variant,
 }
@@ -60,40 +61,41 @@ pub struct Boot {
 /// The guest that a kernel runs in.
 #[derive(clap::Args)]
 pub struct Machine {
-    /// NUMA nodes
+    /// Number of NUMA nodes of the guest
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub nodes: u32,
 
-    /// CPUs, distributed over the nodes
+    /// Number of CPUs of the guest, distributed over the nodes
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub cpus: u32,
 
-    /// Memory, distributed over the nodes
+    /// Memory of the guest in MiB, distributed over the nodes
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     memory: u32,
 
-    /// Emulation of the CPUs: a thread for each (multi), one thread for all in turns (single), or one
-    /// thread and a clock that counts instructions, so that runs repeat exactly (counted) [default:
-    /// multi if this machine has as many CPUs, else single]
+    /// Emulation of the CPUs: a thread for each (multi), one thread for all in turns (single), or
+    /// one thread and a clock that counts instructions, so that runs repeat exactly (counted)
+    /// [default: multi if this machine has at least as many CPUs, else single]
     #[arg(long, value_name = "HOW", value_parser = emulation())]
     emulation: Option<Emulation>,
 
-    /// Let the kernel detect that it runs in a guest; on x86-64 its default is an unfair lock then
+    /// Let the kernel detect that it runs in a guest; on x86-64 its default lock is then an unfair
+    /// one
     #[arg(long)]
     hypervisor: bool,
 
     #[command(flatten)]
     boot: Boot,
 
-    /// Time after which CNA puts waiters of other nodes first, 1 to 100 milliseconds
+    /// Time for which CNA may pass over waiters of other nodes, 1 to 100 milliseconds [default: 10]
     #[arg(long, value_name = "MS", value_parser = value_parser!(u32).range(1..=100))]
     pub threshold: Option<u32>,
 
-    /// Let CNA search for waiters to pass over at every hand-off
+    /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
     #[arg(long)]
     pub no_shuffle_reduction: bool,
 
-    /// Write the guest's console to FILE instead of the cache
+    /// Write the guest's console to FILE [default: a file in the cache]
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
 }

@@ -20,12 +20,13 @@ pub struct RunArgs {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow path of the kernel's spinlocks: stock, qspinlock, cna, hq (for those that opted in), or a
-    /// lock for guests: native, pv42, stock-pv, pv, byte, unfair [default: the kernel's choice]
+    /// Slow path of the kernel's spinlocks: stock, qspinlock, cna, or hq (for spinlocks that opted
+    /// in); or a lock for guests: native, pv42, stock-pv, pv, byte or unfair [default: the kernel's
+    /// choice]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 
-    /// Workload for all CPUs of the guest
+    /// Workload for all CPUs of the guest, in place of a command
     #[arg(long, value_name = "WHAT")]
     workload: Option<Workload>,
 
@@ -33,12 +34,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = value_parser!(u32).range(1..=86_400))]
     seconds: u32,
 
-    /// Script for the guest's shell
+    /// Script for the guest's shell, in place of a command
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 
-    /// Longest silence of the guest, in seconds beyond the workload's length [default: some minutes,
-    /// by the number of CPUs]
+    /// Longest silence of the guest in seconds, not counting the workload's length [default: some
+    /// minutes, which depend on the number of CPUs]
     #[arg(long, value_name = "S", value_parser = value_parser!(u32).range(1..))]
     timeout: Option<u32>,
 
@@ -48,14 +49,15 @@ pub struct RunArgs {
 }
 
 const HELP: &str = "\
-Prints the output of the command. The verdict depends on its exit status and on the messages of the \
-guest's kernel. The guest has busybox, and the kernel's modules in /lockworks/modules. nginx, compile \
-and futex need a disk with Debian's programs, which is made once and takes some minutes; they run on \
-x86-64 only. \
-Exit status: 0 success, 1 the command failed or the kernel reported trouble, 2 bad input.
+Prints the output of the command. The verdict depends on its exit status and on the messages of \
+the guest's kernel. The guest has busybox, and the kernel's modules in /lockworks/modules. The \
+workloads nginx, compile and futex run on x86-64 only. They need a disk with Debian's programs; \
+the first run makes it, in some minutes.
+
+Exit status: 0 success, 1 the command failed or the kernel reported an error, 2 bad input.
 
 Examples:
-  lockworks kernel run --lock cna -- 'cat /proc/cmdline; dmesg | grep lockworks:'
+  lockworks kernel run --lock cna -- 'dmesg | grep lockworks:'
   lockworks kernel run --lock cna --workload fork --seconds 10
   lockworks kernel run --version 6.1 --script test.sh --timeout 600";
 
@@ -70,7 +72,7 @@ enum Workload {
     Nginx,
     /// A parallel compile, repeatedly
     Compile,
-    /// A program whose threads take one mutex
+    /// A program whose threads acquire one mutex
     Futex,
 }
 

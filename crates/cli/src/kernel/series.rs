@@ -29,8 +29,8 @@ pub struct SeriesArgs {
 }
 
 const HELP: &str = "\
-Writes a patch for each step, by `git format-patch`. Patches of an earlier run are replaced. `git am` \
-applies them, with the same result as `lockworks kernel apply`.
+Writes a patch for each step, by `git format-patch`. Patches of an earlier run are replaced. `git \
+am` applies them, with the same result as `lockworks kernel apply`.
 
 Exit status: 0 the patches are written, 2 refused.
 

@@ -29,8 +29,8 @@ pub struct TortureArgs {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow paths: stock, qspinlock, cna, hq, unfair, of which several take turns in one guest; or one
-    /// of native, pv42, stock-pv, pv, byte; or busted, a broken lock
+    /// Slow paths to torture: one or several of stock, qspinlock, cna, hq and unfair, which take
+    /// turns in one guest; or one of native, pv42, stock-pv, pv and byte; or busted, a broken lock
     #[arg(
         short,
         long,
@@ -40,11 +40,11 @@ pub struct TortureArgs {
     )]
     lock: Vec<String>,
 
-    /// Type of lock that locktorture takes
+    /// Type of lock that locktorture acquires
     #[arg(long = "type", value_name = "TYPE", default_value = "spin_lock", value_parser = kinds())]
     kind: String,
 
-    /// Threads that take the lock [default: one for each CPU]
+    /// Number of threads that acquire the lock [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=4096))]
     writers: Option<u32>,
 
@@ -52,7 +52,7 @@ pub struct TortureArgs {
     #[arg(short, long, value_name = "S", default_value = "5", value_parser = seconds)]
     seconds: f64,
 
-    /// Rounds of each lock, in one guest
+    /// Number of rounds of each lock, in one guest
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
@@ -73,25 +73,28 @@ pub struct TortureArgs {
 }
 
 const HELP: &str = "\
-Builds the kernel if necessary, boots it in an emulated NUMA guest, runs locktorture, and judges. Any \
-violation of mutual exclusion, and any panic, WARNING, BUG, stall, lockup, hang, lockdep or KCSAN \
-report fails the run. Exit status: 0 success, 1 failed, 2 bad input, 130 interrupted.
+Builds the kernel if necessary, boots it in an emulated NUMA guest, and runs locktorture. The run \
+fails at any violation of mutual exclusion, and at any panic, WARNING, BUG, stall, lockup, hang, \
+lockdep or KCSAN report.
 
-  operations  acquisitions in a round, median of the rounds
-  fairness    upper bound of the fairness factor in all rounds. The factor is the share of all \
-              operations that the busier half of the threads has: 0.5 fair, 1 unfair. locktorture \
-              reports only total, most and least. With n threads the factor is then at most \
-              n/2 * most / total and at most 1 - n/2 * least / total. For two threads the bound is \
-              the factor itself.
-  remote      share of hand-offs to another node among all counted hand-offs
-The counters are the kernel's lock events, of all its locks, summed over the rounds. \
+Exit status: 0 success, 1 failed, 2 bad input, 130 interrupted.
+
+Columns:
+  operations: acquisitions in a round, median of the rounds.
+  fairness: an upper bound of the fairness factor in all rounds. The factor is the share of all \
+operations that the busier half of the threads has: 0.5 is fair, 1 unfair. locktorture reports \
+only the total, the most and the least. With n threads, the factor is at most n/2 * most / total \
+and at most 1 - n/2 * least / total. For two threads the bound is the factor itself.
+  remote: the share of hand-offs to another node among all counted hand-offs.
+The counters are the kernel's lock events, of all its locks, summed over the rounds.
+
 hq is tortured on a spinlock that opted in to it: the types spin_lock and spin_lock_irq become \
-spin_lock_hq and spin_lock_irq_hq. \
-The module's long_hold, stutter, shuffle_interval and rt_boost are 0 unless --torture-args sets them. \
-Emulation has no NUMA cost: compare counters, and operations only as ratios within one guest.
+spin_lock_hq and spin_lock_irq_hq. The module's long_hold, stutter, shuffle_interval and rt_boost \
+are 0 unless --torture-args sets them. Emulation has no NUMA cost: compare counters, and \
+operations only as ratios within one guest.
 
 Examples:
-  lockworks kernel torture --version 6.12 --lock cna --nodes 4 --cpus 8 --seconds 10 --json
+  lockworks kernel torture --lock cna --nodes 4 --cpus 8 --seconds 10 --json
   lockworks kernel torture --lock stock,qspinlock,cna --rounds 5
   lockworks kernel torture --lock stock,hq --rounds 5
   lockworks kernel torture --config debug --type spin_lock_irq --hotplug

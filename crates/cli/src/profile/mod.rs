@@ -32,7 +32,7 @@ use report::ProfileReport;
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct ProfileArgs {
-    /// How many places and mutexes to show, the longest waits first
+    /// Number of places and of mutexes to show; those with the longest waits come first
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     top: u32,
 
@@ -49,32 +49,32 @@ pub struct ProfileArgs {
 }
 
 const HELP: &str = "\
-The program runs with glibc's mutexes, which a library loaded before its own (LD_PRELOAD) measures, in \
-the program and in all that it starts. The report follows when it has ended, however it ended: end a \
-server with ^C.
+The program runs with glibc's mutexes. A library measures them; it is loaded before the program's \
+libraries (LD_PRELOAD), into the program and into all programs that it starts. The report follows \
+when the program has ended, in whatever way: end a server with ^C.
 
 Columns, for each place in the code and for each mutex:
-  threads: how many locked it there; at least that many from 256 on.
-  locked: how often, including after waits for a condition.
-  contended: the share of these for which another thread held it. All are counted. How long a thread \
-then waits for the mutex after a condition cannot be measured.
-  waited: the time that all threads together waited for it, and the longest wait.
-  held: the time from getting to releasing the mutex, on average, and the longest.
-  before: which thread had it before: the same thread, another one on the same NUMA node (near), or one \
-on another node (far). If there is one node, last-level caches stand for nodes; LOCKWORKS_NEAR and \
-LOCKWORKS_TOPOLOGY work as in the library.
+  threads: number of threads that locked it; 256 and more are a lower bound.
+  locked: number of acquisitions, including those after waits for a condition.
+  contended: share of the acquisitions for which another thread held the mutex.
+  waited: time that all threads together waited for the mutex, and the longest wait. A wait for \
+the mutex after a condition cannot be measured.
+  held: time from acquiring to releasing the mutex, on average, and the longest.
+  before: the previous holder: the same thread, another one on the same NUMA node (near), or one \
+on another node (far). If there is one node, last-level caches stand for nodes. LOCKWORKS_NEAR \
+and LOCKWORKS_TOPOLOGY work as in the library.
 
-Tables are sorted by the time waited, then by how often it was locked.
+Tables are sorted by the time waited, then by the number of acquisitions.
 
-A place is a call of pthread_mutex_lock(): function, file and line if there is debug information, else \
-function or file and offset. An inlined std::mutex is seen through. One that is not inlined (-O0) is \
-itself the place. mtx_lock() of C11 and glibc's own locks are not seen. Trylocks and timed locks that \
-fail are not counted. A process has room for 65,536 mutexes, by address; others are counted as lost. \
-Measuring a lock and its unlock takes some 50 ns, so very short critical sections look more contended \
-than they are.
+A place is a call of pthread_mutex_lock(): function, file and line if there is debug information, \
+else function or file and offset. If std::mutex is inlined, the place is the code that uses it. If \
+it is not (-O0), the place is std::mutex itself. mtx_lock() of C11 and glibc's own locks are not \
+measured. Trylocks and timed locks that fail are not counted. A process has room for 65,536 \
+mutexes, by address; acquisitions of others are counted as lost. Measuring a lock and its unlock \
+takes some 50 ns, so very short critical sections look more contended than they are.
 
-Exit status: that of the program, or 128 and the number of the signal that ended it; 2 an option is \
-wrong; 126 the program cannot be run like this; 127 it is not found.
+Exit status: that of the program, or 128 and the number of the signal that ended it; 2 an option \
+is wrong; 126 the program cannot be run like this; 127 it is not found.
 
 Examples:
   lockworks profile -- ./server --threads 8

@@ -32,15 +32,15 @@ pub struct TortureArgs {
     /// Locks to torture, by name [default: all of `lockworks locks` that are not broken,
     /// pthread_mutex and pthread_spin]
     ///
-    /// Beside the locks of `lockworks locks` there are, of the C library, pthread_mutex (or pthread),
-    /// pthread_adaptive and pthread_spin; of Rust crates, parking_lot, spin and spin_ticket; and, if
-    /// they were installed when this was built, nsync, abseil, and ck_mcs, ck_ticket, ck_clh and
-    /// ck_fas of Concurrency Kit.
+    /// Other locks than those of `lockworks locks` can be named too. The C library has
+    /// pthread_mutex (or pthread), pthread_adaptive and pthread_spin. Rust crates have parking_lot,
+    /// spin and spin_ticket. If they were installed when this was built, there are also nsync,
+    /// abseil, and ck_mcs, ck_ticket, ck_clh and ck_fas of Concurrency Kit.
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
-    /// The lock to divide the others' figures by; it is tortured too [default: pthread_mutex if it
-    /// is named, else the first lock]
+    /// The lock by whose figures those of the others are divided; it is tortured too [default:
+    /// pthread_mutex if --lock names it, else the first lock]
     #[arg(long, value_name = "LOCK")]
     reference: Option<String>,
 
@@ -52,7 +52,7 @@ pub struct TortureArgs {
     #[arg(short, long, value_name = "S", default_value = "1", value_parser = seconds)]
     seconds: f64,
 
-    /// How often to measure each lock; the locks take turns in every round
+    /// Number of rounds; each round measures every lock once
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
@@ -60,31 +60,33 @@ pub struct TortureArgs {
     #[arg(short, long, value_name = "WHAT", default_value = "plain")]
     preset: Preset,
 
-    /// Work with the lock held, in addition to two counters (plain only)
+    /// Time of work with the lock held, in nanoseconds, besides two counters (preset plain only)
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = value_parser!(u64).range(..=1_000_000_000))]
     critical: u64,
 
-    /// Work between two acquisitions (plain only)
+    /// Time of work between two acquisitions, in nanoseconds (preset plain only)
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = value_parser!(u64).range(..=1_000_000_000))]
     think: u64,
 
-    /// How to bind threads to CPUs; threads beyond the last CPU begin again at the first
+    /// How to bind threads to CPUs; if threads outnumber CPUs, the next thread gets the first CPU
+    /// again
     #[arg(long, value_name = "HOW", default_value = "none")]
     pin: Pin,
 
-    /// Whether CNA and HQ keep the lock on a NUMA node [default: auto, on two nodes or more]
+    /// Whether CNA and HQ prefer waiters of one NUMA node [default: auto]
     #[arg(long, value_name = "MODE")]
     numa: Option<Numa>,
 
-    /// How long CNA may pass over waiters of other nodes, 1 to 100 milliseconds [default: 10]
+    /// Time for which CNA may pass over waiters of other nodes, 1 to 100 milliseconds [default: 10]
     #[arg(long, value_name = "MS", value_parser = value_parser!(u32).range(1..=100))]
     threshold: Option<u32>,
 
-    /// Let CNA search for waiters to pass over at every hand-off, not at one in 128
+    /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
     #[arg(long)]
     no_shuffle_reduction: bool,
 
-    /// Set a tunable of a lock, as hqlock_fairness_threshold=100; `lockworks locks hq` lists those of hq
+    /// Set a tunable of a lock, such as hqlock_fairness_threshold=100; `lockworks locks hq` lists
+    /// those of hq
     #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
     tune: Vec<Setting>,
 
@@ -98,29 +100,31 @@ pub struct TortureArgs {
 
 const HELP: &str = "\
 Columns, for each lock and number of threads:
-  ops/s: operations a second, the median of the rounds; min..max are its ends. A warm-up of a tenth of \
-the time comes first. Threads that wait when the time is up end when their turn comes: with far more \
-threads than CPUs, a spinning FIFO lock takes seconds for that.
-  of LOCK: operations a second by those of the reference in the same round, the median of the rounds.
-  fairness: the share of all operations that the busier half of the threads made, the median of the \
-rounds. 0.5 is strictly fair, 1 totally unfair. The middle one of an odd number of threads counts half \
-to either side.
-  p50..max: time from asking for the lock to having it: medians of the rounds' percentiles, and the \
-longest wait of all. One acquisition in 1 to 256 is timed, by count, so a rare long wait may be missed. \
-The clock itself takes some 20 ns of it.
-  remote: hand-offs between NUMA nodes, among those between different threads.
-  waiting: the share of their time in which threads could run but had no CPU.
+  ops/s: operations per second, median of the rounds; min..max: the lowest and highest of the \
+rounds. A warm-up of a tenth of the time comes first. Threads that wait when the time is up end \
+after their turn. With far more threads than CPUs, that takes a spinning FIFO lock some seconds.
+  of LOCK: operations per second divided by those of the reference in the same round, median of \
+the rounds.
+  fairness: the share of all operations that the busier half of the threads made, median of the \
+rounds. 0.5 is strictly fair, 1 totally unfair. With an odd number of threads, the middle one \
+counts half to either side.
+  p50..max: the time from the call of lock until the lock is acquired: medians of the rounds' \
+percentiles, and the longest wait of all. One acquisition in 1 to 256 is timed, by count, so a \
+rare long wait may be missed. Reading the clock takes some 20 ns of each time.
+  remote: the share of hand-offs to another NUMA node, among those to another thread.
+  waiting: the share of time in which threads could run but had no CPU.
 
 Mutual exclusion is checked in every run, by an owner word and by a count that is not atomic. A \
 violation is reported, and the exit status is 1.
 
-Below the table: how often HQ began and ended queueing by node; of locks whose waiters halt, halts, \
-kicks, steals and spurious wake-ups. --tune pv_latencies=1 also measures kicks and wake-ups. JSON has \
-everything that a lock counts, as sums over the rounds, and null for what the system does not tell.
+Lines below the table are about two kinds of locks. For HQ, they say how often it began and ended \
+queueing by node. For locks whose waiters halt, they count halts, kicks, steals and spurious \
+wake-ups; --tune pv_latencies=1 also measures the time of kicks and wake-ups. JSON has everything \
+that a lock counts, as sums over the rounds, and null for figures that the system does not report.
 
-The preset locktorture is the writer loop of Linux' module with n threads: a delay of 2 us with \
-probability 1/(400 n), and one of 100 ms with probability 1/(200000 n), spun with the lock held, so \
-that short runs vary. locktorture-old is that of kernels up to 6.4: 2 us with probability 1/(4 n).
+The preset locktorture is the writer loop of Linux' module with n threads. It spins with the lock \
+held: 2 us with probability 1/(400 n), and 100 ms with probability 1/(200000 n), so that short \
+runs vary. locktorture-old is the loop of kernels up to 6.4: 2 us with probability 1/(4 n).
 
 Examples:
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4

@@ -12,7 +12,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// Two shared counters, and --critical and --think
+    /// Increment two shared counters; --critical and --think add work
     Plain,
     /// The writers of Linux's locktorture, kernels from 6.5
     Locktorture,
