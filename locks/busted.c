@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* A lock that does not lock. Every tool has to catch it, which shows that the tool can. */
+/* A lock that excludes nobody. Every tool must find that, which shows that it can. */
 #include "lock_type.h"
 #include "operations.h"
 

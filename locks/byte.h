@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The unfair byte lock of guests without paravirt spinlocks in Linux 4.2. As tas, but a waiter
- * compares and swaps all the time, without reading first: each try takes the cache line from its
- * owner, which may be the holder. States, promises and orders are those of tas.
+ * The unfair byte lock of guests without paravirt spinlocks in Linux 4.2. It differs from tas in
+ * one point: a waiter does not read before each compare-and-swap. Each attempt takes the cache line
+ * from its owner, which may be the holder. States, promises and orders are those of tas.
  */
 #ifndef LW_BYTE_H
 #define LW_BYTE_H

@@ -11,9 +11,9 @@
  *     `- locked: tail of the secondary queue,  h2 -> ... -> t2 -> NULL
  *                                               ^-secondary_head-'
  *
- * Only the queue head touches the secondary queue. `locked` of a queue node says what came with the
- * head's role: LW_NODE_WAITING (a head that never waited) or LW_NODE_HEAD mean that there is no
- * secondary queue; any other value is the encoded tail of the last node of the secondary queue. So
+ * Only the queue head accesses the secondary queue. It finds the queue in `locked` of its own queue
+ * node. LW_NODE_WAITING (in a head that never waited) and LW_NODE_HEAD mean that there is no
+ * secondary queue. Any other value is the encoded tail of the last node of the secondary queue. So
  * neither the lock nor a queue node grows.
  *
  * The states of the lock word are those of the queued spinlock (qspinlock.c). A queue head hands
@@ -24,13 +24,13 @@
  *          waiter becomes queue head. This changes the preferred node.
  *   empty  the primary queue is empty: the secondary queue becomes the primary queue
  *
- * The published lock closes the secondary queue to a circle. It has to cut the circle before each
- * attempt at `empty`, and to mend it when the attempt fails. Here such an attempt writes nothing to
- * the waiters' cache lines.
+ * In the published lock the secondary queue is a circle: its last node links to the first. The
+ * queue head has to open the circle before each attempt at `empty`, and to close it if the attempt
+ * fails. Here such an attempt writes nothing to the waiters' cache lines.
  *
- * Promises: those of the queued spinlock, except that a waiter may be passed over. Each flush moves
- * the preference on, and the next secondary queue begins anew. So with n NUMA nodes a waiter is
- * passed over for n - 1 thresholds at most, and a priority waiter never.
+ * Promises: those of the queued spinlock, except that a waiter may be passed over. Each flush
+ * changes the preferred NUMA node, and then a new secondary queue begins. So with n NUMA nodes a
+ * waiter is passed over for n - 1 thresholds at most, and a priority waiter never.
  *
  * Orders: those of the queued spinlock. The fields of the secondary queue are relaxed, because only
  * the queue head touches them, and the hand-over of its role is a release and acquire pair.
@@ -41,7 +41,7 @@
 
 /* The effective NUMA node of a priority waiter, which is never moved. */
 #define LW_CNA_PRIORITY 0xffff
-/* With shuffle reduction, one hand-over in so many searches the queue. */
+/* With shuffle reduction, one hand-over in this number searches the queue. */
 #define LW_CNA_SHUFFLE_ODDS 128
 
 static inline bool lw_cna_has_secondary(uint32_t locked)

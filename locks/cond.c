@@ -83,7 +83,7 @@ static void lw_cond_wake(struct lw_cond_waiter *waiter)
 		lw_unpark(&waiter->state, 0);
 		return;
 	}
-	/* acquire: the waiter is done with cond, which our caller may destroy */
+	/* acquire: the waiter no longer accesses cond, which our caller may destroy */
 	lw_await_eq_soon(&waiter->state, ~0u, LW_COND_LEFT, acquire);
 	/* LEFT -> SIGNALLED */
 	lw_store(&waiter->state, LW_COND_SIGNALLED, release);
@@ -117,7 +117,7 @@ void lw_cond_broadcast_slow(struct lw_cond *cond)
 	}
 }
 
-/* A waiter that has left the queue may still be unlocking it: wait for that. */
+/* A waiter that has left the queue may still be unlocking it. Wait until it is done. */
 void lw_cond_destroy(struct lw_cond *cond)
 {
 	lw_mutex_lock(&cond->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The condition variable: a queue of waiters with a node each, so that a signal reaches only
- * threads that waited before it. 24 bytes, all zero at first. A wait has three steps, and the
- * caller can do anything in between:
+ * The condition variable: a queue of waiters. Each waiter has a node, so that a signal wakes only
+ * threads that began to wait before it. 24 bytes, initialised with zeros. A wait has three steps,
+ * and the caller can do anything in between:
  *
  *   lw_cond_begin()   queue, while the mutex that protects the condition is held
  *   lw_cond_sleep()   park until signalled or until the wait limit, with that mutex released
@@ -16,9 +16,9 @@
  *   LEAVING ---> LEFT             by the waiter, when its wait limit is reached; LEFT if it then
  *                                 finds itself out of the queue, and so is signalled all the same
  *
- * A thread that signals touches neither the condition variable nor a waiter once that waiter is
- * SIGNALLED, and it signals no waiter that may still touch the condition variable. So a thread that
- * learns from a wait or a broadcast that no thread waits may destroy the condition variable.
+ * A thread that signals accesses neither the condition variable nor a waiter after that waiter has
+ * become SIGNALLED. It signals no waiter that may still access the condition variable. So a thread
+ * that knows from a wait or a broadcast that no thread waits may destroy the condition variable.
  *
  * Promises: no signal is lost, and none wakes a thread that began to wait later.
  *

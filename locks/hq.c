@@ -8,11 +8,11 @@
  * t (leader) t           t                               t
  *
  * A place in the word's queue belongs to a thread, as in qspinlock, or to the queue of a NUMA node.
- * The first waiter in the queue of a NUMA node is its leader. It takes the place for all of them.
- * When the place comes to the front, the leader becomes queue head; when it has the lock, it makes
- * the waiter behind it queue head in its stead. So arrivals and hand-overs stay within a NUMA node.
- * When the fairness threshold is reached, or no waiter of the NUMA node is left, the place is
- * left, and the next one in the word's queue is served.
+ * The first waiter in the queue of a NUMA node is its leader. It takes a place in the word's queue
+ * for all of them. When the place comes to the front, the leader becomes queue head. When it has
+ * the lock, it makes the waiter behind it in the queue of its NUMA node queue head. So arrivals and
+ * hand-overs stay within a NUMA node. When the fairness threshold is reached, or no waiter of the
+ * NUMA node is left, the place is taken out of the word's queue, and the next one is served.
  *
  * The queue of a NUMA node is a queue node in that NUMA node's memory, found by hashing the lock's
  * address. `next` and `locked` are its place in the word's queue. `waiters` names the lock that
@@ -30,8 +30,8 @@
  * |        | (lock,me) | no              |   (lock,me) -> 0, free, or                    |
  * |        | (lock,t)  | no              |   the next waiter is made leader, led         |
  *
- * In all states but free, join: (lock,t) -> (lock,me) adds a waiter. A waiter that finds the queue
- * in use by another lock, or no queue, takes a place of its own. Invariants:
+ * In all states except free, join: (lock,t) -> (lock,me) adds a waiter. If another lock uses the
+ * queue, or there is no queue, a waiter takes a place of its own. Invariants:
  *
  *   - The queue of a NUMA node is in the word's queue at most once. Only its leader places it, and
  *     only its head takes it out, before it is free or led again.
@@ -40,13 +40,14 @@
  *   - `waiters` names a lock only while a thread waits for that lock or has just acquired it. So
  *     nothing remains of a lock whose memory is freed.
  *
- * The mode bit in the lock word only tells arriving threads which way to queue. Places of both
- * kinds stand in one queue, so the mode may change at any time. It changes in the compare-and-swap
- * that takes the lock.
+ * The mode bit in the lock word only says to arriving threads whether they queue by NUMA node.
+ * Places of both kinds are in one queue, so the mode may change at any time. It changes in the
+ * compare-and-swap that takes the lock.
  *
- * The published lock has a list of node queues besides the word's queue. That list has to be empty
- * before the lock goes from one to the other, and some waiters notice the change late.
- * docs/locks/hq.md says what else that takes, and why none of it is here.
+ * The published lock has a list of node queues besides the word's queue, and uses one of the two at
+ * a time. The one in use has to become empty before the lock changes to the other, and some waiters
+ * notice the change late. docs/locks/hq.md says which further code that needs, and why none of it
+ * is needed here.
  *
  * The states of the lock word are those of the queued spinlock (qspinlock.c).
  *
@@ -65,8 +66,9 @@
 #define LW_HQ_LEADER 2
 
 /*
- * NUMA mode pays while at most one hand-over in so many goes to another NUMA node. With only two or
- * three threads a NUMA node, a place is left soon, and that costs the holder.
+ * NUMA mode is faster than plain mode while at most one hand-over in LW_HQ_WORTH goes to another
+ * NUMA node. If a NUMA node has only two or three threads, its place is soon taken out of the
+ * word's queue, and that takes time of the holder.
  */
 #define LW_HQ_WORTH 8
 
@@ -74,12 +76,12 @@
 union lw_hq_history {
 	uint64_t packed;
 	struct {
-		uint16_t handoffs; /* since it was last decided whether the mode pays */
+		uint16_t handoffs; /* since it was last decided whether to keep the mode */
 		/*
-		 * of these to another NUMA node; in plain mode only those after enough local ones
+		 * of these to another NUMA node; plain mode counts one only after enough local ones
 		 */
 		uint16_t remote;
-		/* within a NUMA node in a row; in plain mode, since the last counted remote one */
+		/* consecutive ones within a NUMA node; plain mode: since the last counted remote */
 		uint16_t local;
 		uint16_t numa_node : 15;
 		uint16_t numa_mode : 1;
@@ -96,7 +98,7 @@ struct lw_hq_waiter {
 	union lw_hq_history history;
 };
 
-/* The queues of NUMA nodes as tails of the word: slots that no thread has. */
+/* A queue of a NUMA node as the tail of the word: a slot number that no thread has. */
 #define LW_HQ_FIRST_QUEUE_TAIL ((LW_MAX_SLOTS + 1) << LW_TAIL_SLOT_SHIFT)
 
 static inline uint32_t lw_hq_encode_queue(uint32_t numa_node)
@@ -105,8 +107,8 @@ static inline uint32_t lw_hq_encode_queue(uint32_t numa_node)
 }
 
 /*
- * The lock's identity, scattered over 54 bits. The highest bits choose the queue, so the others
- * tell apart the locks that share it.
+ * The lock's identity, scattered over 54 bits. The highest bits choose the queue, so the other bits
+ * distinguish the locks that share it.
  */
 #define LW_HQ_KEY_BITS 54
 #define LW_HQ_ID_BITS  (LW_HQ_KEY_BITS - LW_NODE_QUEUE_BITS)
@@ -181,7 +183,7 @@ static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_no
 {
 	union lw_hq_history h = {.packed = lw_load(&node->history, relaxed)};
 
-	/* A waiter with a place of its own, in NUMA mode, says nothing about the mode. */
+	/* In NUMA mode, a waiter with a place of its own is no evidence for or against the mode. */
 	bool counts = me->queue || !h.numa_mode;
 
 	h.handoffs += counts && h.handoffs < LW_HANDOFFS_MAX;
@@ -215,8 +217,8 @@ static inline bool lw_hq_has_seen_enough(const union lw_hq_history *h)
 }
 
 /*
- * Plain mode: is there enough contention across NUMA nodes? The more often NUMA mode has not paid
- * (`doubts`), the more hand-overs it takes.
+ * Plain mode: is there enough contention across NUMA nodes? Each doubt, that is, each time that
+ * NUMA mode was left because it was slower, doubles the number of hand-overs that this takes.
  */
 static inline bool lw_hq_is_contended(const union lw_hq_history *h, uint32_t doubts)
 {
@@ -228,20 +230,20 @@ static inline bool lw_hq_is_contended(const union lw_hq_history *h, uint32_t dou
 	       h->remote >= lw_tunable(hqlock_remote_handoffs_turn_numa);
 }
 
-/* NUMA mode, and no thread waits any more: keep the mode? */
+/* NUMA mode, when no other thread waits: should the mode be kept? */
 static inline bool lw_hq_keeps_numa(const union lw_hq_history *h)
 {
 	return h->remote >= lw_tunable(hqlock_remote_handoffs_keep_numa) ||
 	       lw_chance(lw_tunable(hqlock_probability_of_force_stay_numa), 10000);
 }
 
-/* Is it another NUMA node's turn? Also when local hand-overs cannot be counted any further. */
+/* Is it another NUMA node's turn? It is, too, if local hand-overs cannot be counted any further. */
 static inline bool lw_hq_is_unfair(const union lw_hq_history *h)
 {
 	return h->local >= lw_tunable(hqlock_fairness_threshold) || h->local == LW_HANDOFFS_MAX;
 }
 
-/* The service bits that follow those of `val`. `empty`: no thread waits any more. */
+/* The service bits that replace those of `val`. `empty`: no other thread waits. */
 static lw_always_inline uint32_t lw_hq_service(uint32_t val, const union lw_hq_history *h,
 					       bool empty)
 {
@@ -254,7 +256,7 @@ static lw_always_inline uint32_t lw_hq_service(uint32_t val, const union lw_hq_h
 		return lw_hq_is_contended(h, doubts) ? same | LW_HQ_NUMA : same;
 	if (empty)
 		return lw_hq_keeps_numa(h) ? same : plain;
-	/* Now and then: do hand-overs stay within NUMA nodes? If not, plain queueing is cheaper. */
+	/* After enough hand-overs: do they stay within NUMA nodes? If not, plain mode is faster. */
 	if (!lw_hq_has_seen_enough(h))
 		return same;
 	if (h->remote <= h->handoffs / LW_HQ_WORTH)
@@ -270,7 +272,7 @@ static inline void lw_hq_count_mode(uint32_t before, uint32_t service)
 		lw_count(numa_mode_left);
 }
 
-/* (t,0,0) -> (0,0,1): no other thread waits. False if the word is not `*val` any more. */
+/* (t,0,0) -> (0,0,1): no other thread waits. False if the word is no longer `*val`. */
 static lw_always_inline bool lw_hq_try_take_last(union lw_word *lock, uint32_t *val,
 						 uint32_t service)
 {
@@ -293,11 +295,11 @@ static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union
 		lw_hq_count_mode(before, service);
 		now = service;
 	} else {
-		/* Also if the pending bit has been set: a later head will change the mode. */
+		/* If the pending bit has been set, a later queue head will change the mode. */
 		lw_field_store(lock, locked, LW_LOCKED, relaxed);
 		now = before;
 	}
-	/* Count from zero when the mode has changed, or has just been confirmed. */
+	/* The counts begin at zero when the mode has changed, or has just been kept. */
 	if (h->numa_mode != !!(now & LW_HQ_NUMA))
 		*h = (union lw_hq_history){.numa_node = h->numa_node, .numa_mode = !h->numa_mode};
 	else if (h->numa_mode && now == service && lw_hq_has_seen_enough(h))
@@ -305,8 +307,8 @@ static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union
 }
 
 /*
- * (lock,me) -> 0. False if we are not the last waiter of our NUMA node. Its queue is out of the
- * word's queue.
+ * (lock,me) -> 0, while the queue of our NUMA node is not in the word's queue. False if we are not
+ * its last waiter.
  */
 static lw_always_inline bool lw_hq_try_release(struct lw_hq_waiter *me)
 {
@@ -346,8 +348,8 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 	if (next || after)
 		lw_prefetch_write(next ? &next->locked : &after->locked);
 	/*
-	 * No waiter of our NUMA node came while we had a place, so probably none will soon. Free
-	 * the queue now: once we have the lock, other threads would wait for that.
+	 * No waiter of our NUMA node came while our place was in the word's queue, so probably none
+	 * will come soon. Return the queue now: after we have the lock, others would wait for that.
 	 */
 	if (led && me->queue && after && lw_hq_try_release(me)) {
 		me->queue = NULL;
@@ -396,7 +398,7 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, stru
 	uint32_t val, old;
 
 	lw_hq_init(node);
-	/* The node's lines may have been cold. Has the lock become free meanwhile? */
+	/* To fetch the node's lines may have taken long. Has the lock become free meanwhile? */
 	val = lw_load(&lock->val, relaxed);
 	/* (0,0,0) -> (0,0,1) */
 	if (lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire))
@@ -444,7 +446,7 @@ static const struct lw_wait_policy lw_hq_wait_policy = {
 
 /*
  * The lock is free, but its word is not the one that the fast path expects. Remove one doubt each
- * time, so that it soon is.
+ * time, so that the word soon becomes the expected one.
  */
 static lw_always_inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t *val)
 {

@@ -3,12 +3,12 @@
  * HQ-spinlock, the hierarchical queued spinlock: 4 bytes. Slow path: hq.c. Locking is an acquire
  * operation, unlocking a release operation.
  *
- * Its service bits keep their meaning for the lock's whole life. So, unlike other locks, it is not
- * all zero when unlocked:
+ * Unlocking does not clear its service bits, so the word of an unlocked lock is not zero, as it is
+ * in other locks:
  *
  *   bit 9      LW_HQ         the lock is an HQ-spinlock
- *   bit 10     LW_HQ_NUMA    the mode: waiters queue with those of their NUMA node
- *   bits 11-13 LW_HQ_DOUBTS  how often that mode was left because it did not pay
+ *   bit 10     LW_HQ_NUMA    NUMA mode: waiters queue with those of their NUMA node
+ *   bits 11-13 LW_HQ_DOUBTS  how often NUMA mode was left because plain mode is faster
  *
  * All functions here treat a word without LW_HQ as a plain queued spinlock.
  */

@@ -18,20 +18,20 @@
  * changes the count as its holder.
  *
  * Promises: no get or put is lost; none happens while another thread holds the lock; no thread gets
- * a dead reference, except by lw_lockref_X_get(); those of the lock.
+ * a reference of a dead lockref, except by lw_lockref_X_get(); those of the lock.
  *
- * Orders: a get acquires, a put releases. So what a thread did with its reference comes before what
- * another does that takes the lock, or the last reference, after the put; and what holders of the
- * lock did comes before what is done with a later reference. The holder's store of the count is
- * relaxed: its unlock releases it, and a compare-and-swap of the whole word that sees the lock free
- * sees that count too.
+ * Orders: a get acquires, a put releases. A thread's accesses with its reference therefore come
+ * before those of a thread that takes the lock, or puts the last reference, after the put. Accesses
+ * of the lock's holders come before accesses with a later reference. The holder's store of the
+ * count is relaxed: its unlock releases it, and a compare-and-swap of the whole word that sees the
+ * lock free sees that count too.
  */
 #ifndef LW_LOCKREF_H
 #define LW_LOCKREF_H
 
 #include "operations.h"
 
-/* After so many lost races in a row, queue for the lock rather than compete for its cache line. */
+/* The number of races lost in a row after which a thread acquires the lock to change the count. */
 #define LW_LOCKREF_TRIES 100
 /* Any count below 0 is dead. This one stays below 0, whatever gets and puts follow. */
 #define LW_LOCKREF_DEAD (-0x40000000)

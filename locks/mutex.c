@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The mutex of programs: a queue whose waiters spin, then park; arriving threads may steal; NUMA
- * nodes are grouped.
+ * The mutex of programs: a queue whose waiters spin, then park. Arriving threads may steal. Waiters
+ * are grouped by NUMA node.
  *
  *   free    (*,0,0) -- any thread that runs: compare-and-swap --> held (*,0,1)
  *   held    (*,*,1) -- unlock, the queue head runs            --> free (*,*,0)
  *   parked  (*,*,1) -- unlock                                 --> (*,*,2) --> (*,*,0), head woken
  *   favoured (*,1,0) -- only the queue head acquires          --> held (*,0,1)
  *
- * A thread that runs takes a free mutex, past threads that queue: a parked thread takes long to
- * wake, and the mutex would be idle meanwhile. That ends, and the mutex goes to the queue head,
- * when the head has spun for mutex_steal_window polls and does not park, or has had
- * mutex_starvation_limit defeats.
+ * A thread that runs takes a free mutex although others queue: a parked thread takes long to wake,
+ * and the mutex would be idle meanwhile. The queue head disables stealing when it has spun for
+ * mutex_steal_window polls, until it parks, or when it has had mutex_starvation_limit defeats. The
+ * mutex then goes to the queue head.
  *
  * Waiters spin for mutex_spin polls, or less if their predecessor has parked, then they park. A
  * thread that would queue behind a parked waiter first spins for mutex_arrival_spin polls, about as
  * long as a short critical section, because a queue of parked waiters drains slower than it fills.
  *
  * The queue head moves a spinning waiter of its own NUMA node to the place behind it, so that mutex
- * and data stay on the node. A waiter that is passed waits for mutex_group such waiters at most.
+ * and data stay on the node. At most mutex_group waiters in a row are moved ahead of another
+ * waiter.
  *
  * Cost, in read-modify-writes: one to lock and unlock a free mutex. A waiter that queues and does
  * not park makes two, and one more if it disables stealing; its predecessor makes one to hand over
  * the head's role.
  *
- * Promises: mutual exclusion; no waiter is lost, and none starves: the starvation limit; correct
- * without a free queue node.
+ * Promises: mutual exclusion; no waiter is lost; no waiter starves, because of the starvation
+ * limit; correct without a free queue node.
  *
  * Orders: the compare-and-swap that acquires and the store that releases are an acquire and release
  * pair on `locked`. All other changes of the word are advice to acquire it (see parking_word.h) or

@@ -10,17 +10,17 @@
  * An arriving thread decrements the count, and has the mutex if the count was 1. Otherwise it spins
  * on the count for as long as the owner runs, together with all other threads that spin. Then it
  * queues under wait_lock, sets the count to -1 and parks. A release that finds the count negative
- * sets it to 1 under wait_lock and wakes the first waiter, which competes like any other thread: a
- * thread that runs goes first.
+ * sets it to 1 under wait_lock and wakes the first waiter. The waiter competes like any other
+ * thread, and threads that run already are faster.
  *
  * mutex37 writes without reading first. Each round of spinning that sees no owner is a
- * compare-and-swap, and a waiter asks for the count by an exchange, twice before it first parks.
- * mutex310 reads first, and writes only if that changes the value. A negative count already tells
- * the holder what -1 tells it, as on x86.
+ * compare-and-swap. A waiter tests the count by an exchange, twice before it first parks. mutex310
+ * reads first, and writes only if that changes the value. As on x86, a release acts on any negative
+ * count as on -1.
  *
- * Promises: mutual exclusion; no waiter is lost: before a waiter parks it is in the list, and the
- * count is negative as seen under wait_lock. From then until it is awake, the mutex is released
- * under wait_lock only, or by a thread that took it after the waiter had been woken.
+ * Promises: mutual exclusion; no waiter is lost. Before a waiter parks it is in the list, and it
+ * has seen under wait_lock that the count is negative. From then until it is awake, the mutex is
+ * released under wait_lock only, or by a thread that took it after the waiter had been woken.
  *
  * Orders: every change of the count that acquires the mutex is an acquire, every one that releases
  * it a release. The list and its nodes are protected by wait_lock.
@@ -77,7 +77,7 @@ static bool lw_count_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 						  LW_OWNER_POLLS);
 			if (now == owner)
 				continue;
-			/* It went to another thread: too many compete. */
+			/* The mutex went to another thread: too many threads compete. */
 			if (now)
 				return false;
 		}
@@ -93,7 +93,7 @@ static bool lw_count_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 	return false;
 }
 
-/* Under wait_lock: is the mutex ours? If not, its release will look for waiters. */
+/* Under wait_lock: is the mutex ours? If not, its release will wake a waiter. */
 static inline bool lw_count_mutex_ask(struct lw_count_mutex *mutex, bool read_first)
 {
 	if (read_first && lw_count_mutex_shows_waiters(lw_load(&mutex->count, relaxed)))

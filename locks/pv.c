@@ -7,18 +7,19 @@
  *   halted  (*,*,1) -- unlock: the queue head is kicked --> (*,*,2)      --> free (*,*,0)
  *   starved (*,1,0) -- only the queue head acquires                      --> held (*,0,1)
  *
- * pv42 is the lock of Linux 4.2. It is strictly FIFO, so the lock stands idle while the next waiter
+ * pv42 is the lock of Linux 4.2. It is strictly FIFO, so the lock is idle while the next waiter
  * wakes up. A waiter that has halted is kicked twice: when it becomes queue head, and, if it has
- * halted again, to get the lock.
+ * halted again, to acquire the lock.
  *
  * pv has the improvements that were proposed for it in 2014 and 2015, each with a switch (tunables
- * pv_...): the kick only at the unlock, kicks ahead (off by default), early halts, the pending bit,
- * and stealing: a thread that runs takes a free lock rather than leave it to a waiter that has yet
- * to wake up. After pv_starvation_limit defeats the queue head sets the pending bit, which disables
- * stealing. Only a thread that waited with the pending bit already can then go first.
+ * pv_...): a single kick at the unlock, kicks ahead (off by default), early halts, the pending bit,
+ * and stealing. An arriving thread steals a free lock, because a halted waiter takes long to wake
+ * up. After pv_starvation_limit defeats the queue head sets the pending bit, which disables
+ * stealing. Only a thread that already waited with the pending bit can then acquire the lock before
+ * it.
  *
  * Promises: mutual exclusion; no waiter is lost; correct without a free queue node. pv42 is FIFO;
- * in pv nobody starves.
+ * in pv no waiter starves.
  *
  * Orders: as in mutex.c.
  */

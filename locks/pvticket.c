@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The paravirt ticket lock. A waiter that has spun for long writes into its slot what it waits for,
- * marks the lock, and halts if it is still not served. A thread that unlocks a marked lock searches
- * the slots for the waiter to kick.
+ * The paravirt ticket lock. A waiter that has spun for long writes into its slot for which lock and
+ * ticket it waits, marks the lock, and halts if it is still not served. A thread that unlocks a
+ * marked lock searches the slots for the waiter to kick.
  *
  *   (m, n)         ---- a waiter ---->  (m, n | 1)    the mark, in the ticket that is served
  *   (n + 2, n | 1) ---- holder n ---->  (n + 2, n)    the mark is removed when nobody else waits
@@ -13,9 +13,9 @@
  * Orders: drawing a ticket and polling the served one acquire, unlocking releases. The mark
  * releases the slot, and the unlock that sees the mark acquires it.
  *
- * A slot says what it waits for in one word, made of ticket and lock. An interrupt that waits for a
- * lock too removes it, and the waiter that it interrupted then does not halt but polls again. Two
- * waits with the same word are both kicked, which is harmless, since a kick is a hint.
+ * A slot has one word, which is made from ticket and lock. An interrupt that waits for a lock too
+ * overwrites it. The waiter that was interrupted then does not halt, but polls again. If two
+ * waiters have the same word, both are kicked. That is harmless, because a kick is a hint.
  */
 #include "lock_type.h"
 #include "pvticket.h"
@@ -54,7 +54,7 @@ void lw_pvticket_lock_slow(struct lw_pvticket *lock, uint32_t mine)
 	lw_slot_leave(slot);
 }
 
-/* The lock is free or another thread's by now, or its memory is gone: nothing in it is touched. */
+/* Another thread may have freed the lock's memory by now, so nothing in it is accessed. */
 void lw_pvticket_unlock_slow(struct lw_pvticket *lock, uint32_t serving)
 {
 	uint32_t slots = lw_slots();

@@ -10,10 +10,10 @@
  * Promises: mutual exclusion; FIFO among queued waiters; no waiter is lost; no memory is allocated;
  * correct without a free queue node.
  *
- * Orders: `locked` is cleared by a release store. Each thread acquires the lock by a
- * compare-and-swap that acquires, or by a relaxed store after it has seen `locked` 0 in a poll that
- * acquires: only the pending waiter, or the queue head, may do so, so no other thread holds the
- * lock in between. The queue's own orders are in queue_node.h.
+ * Orders: `locked` is cleared by a release store. A thread acquires the lock in one of two ways: by
+ * a compare-and-swap that acquires, or by a relaxed store after an acquiring poll has seen `locked`
+ * 0. Only the pending waiter or the queue head may use the second way, so no other thread acquires
+ * the lock between its poll and its store. The queue's own orders are in queue_node.h.
  */
 #include "fifo_queue.h"
 #include "lock_type.h"
@@ -28,7 +28,7 @@ static inline void lw_qspinlock_init_node(struct lw_node *node, uint32_t tail)
 static inline uint32_t lw_qspinlock_wait_head(struct lw_node *node, uint32_t prev)
 {
 	(void)node;
-	/* In a FIFO queue the head's role comes from the predecessor. */
+	/* In a FIFO queue the predecessor hands over the head's role. */
 	if (prev)
 		lw_count_handoff(lw_tail_slot(prev));
 	return 0;

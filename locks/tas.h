@@ -5,7 +5,7 @@
  *
  *   0 free -- exchange --> 1 held -- store --> 0
  *
- * Promises: mutual exclusion. Nothing bounds how long a thread waits.
+ * Promises: mutual exclusion. A wait has no bound.
  *
  * Orders: the exchange that reads 0 acquires what the store of 0 released.
  */

@@ -5,23 +5,23 @@
  *   free    (*,0,0) -- an arriving thread, the head, or a waiter near it --> held (*,0,1)
  *   starved (*,1,0) -- only the queue head acquires                      --> held (*,0,1)
  *
- * Arriving threads may steal, and so may queued waiters, the more often the closer they are to the
- * queue head. A waiter that steals leaves the queue from its place in the middle. So the lock never
- * stands idle for a thread that does not run, few threads compete for it at a time, and the queue
- * drains in order except for those that steal.
+ * Arriving threads may steal, and so may queued waiters. A waiter tries more often, the closer it
+ * is to the queue head. A waiter that steals leaves the queue from its place in the middle. So the
+ * lock is never idle because a waiter does not run, few threads compete for it at a time, and the
+ * waiters that do not steal are served in order.
  *
  * In a kernel this lock is for guests without paravirt spinlocks, and waiters only spin. In user
  * space they park (tunable unfair_park).
  *
- * Nobody starves: the queue head competes all the time it runs. After unfair_starvation_limit
+ * No waiter starves. The queue head competes whenever it runs. After unfair_starvation_limit
  * defeats (parks, or unfair_spin polls) it sets the pending bit, which disables stealing until it
- * has had the lock.
+ * has acquired the lock.
  *
  * Promises: mutual exclusion; no waiter is lost, and none starves; correct without a free node.
  *
- * Orders: as in mutex.c. A waiter that leaves from the middle changes its neighbours' links while
- * it holds the lock; the thread that does so next has acquired the lock after it, or holds the lock
- * of the queue.
+ * Orders: as in mutex.c. A waiter that leaves the queue from the middle changes its neighbours'
+ * links while it holds the lock. The next thread that does so has acquired the lock after it, or
+ * holds the lock of the queue.
  */
 #include "lock_type.h"
 #include "parking.h"
