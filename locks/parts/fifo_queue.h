@@ -19,11 +19,11 @@
 
 /* A compile-time constant, so that every call through it is a direct one. */
 struct lw_fifo_policy {
-	/* Set up the policy's own fields of a node, before another thread can find it. */
+	/* Initialise the policy's own fields of a node, before another thread can find the node. */
 	void (*init_node)(struct lw_node *node, uint32_t tail);
 	/*
-	 * We are queue head. `prev` is the tail that we queued behind, or 0. Look after the queue
-	 * while the lock is held. Gives a plan for `handoff`.
+	 * We are queue head. `prev` is the tail behind which we queued, or 0. Reorder the queue
+	 * while the lock is held. Returns a plan for `handoff`.
 	 */
 	uint32_t (*wait_head)(struct lw_node *node, uint32_t prev);
 	/*
@@ -45,7 +45,7 @@ static lw_always_inline void lw_fifo_wait(union lw_word *lock, uint32_t tail, st
 	lw_store(&node->locked, LW_NODE_WAITING, relaxed);
 	policy->init_node(node, tail);
 
-	/* The node's lines may have been cold. Has the lock become free meanwhile? */
+	/* To fetch the node's lines may have taken long. Has the lock become free meanwhile? */
 	if (lw_word_trylock(lock))
 		return;
 
@@ -69,7 +69,7 @@ static lw_always_inline void lw_fifo_wait(union lw_word *lock, uint32_t tail, st
 			return;
 		/*
 		 * Another thread has set the pending bit. If it has a node it will be our
-		 * successor. If not, it clears the bit and leaves us the last: poll again.
+		 * successor. If not, it clears the bit, and we are still the last: poll again.
 		 */
 	}
 	/* (n,0,0) -> (n,0,1): only the queue head may do this while there is a tail */

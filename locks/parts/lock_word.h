@@ -22,8 +22,8 @@
  * | service | the thread that acquires the lock by a compare-and-swap that covers the       |
  * |         | pending byte                                                                  |
  *
- * A store to the pending byte writes the service bits as well. It loses no change of theirs, since
- * they do not change while the pending bit is set.
+ * A store to the pending byte writes the service bits as well. No change of the service bits is
+ * lost, because they do not change while the pending bit is set.
  *
  * The word of an unlocked lock is zero except for its service bits. The highest slots are reserved:
  * as tails they stand for the queues of NUMA nodes (hq.c).
@@ -88,7 +88,7 @@ static inline bool lw_word_trylock(union lw_word *lock)
 	return lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire);
 }
 
-/* (*,*,1) -> (*,*,0). Another thread may free the lock's memory from here on. */
+/* (*,*,1) -> (*,*,0). After that, another thread may free the lock's memory. */
 static inline void lw_word_unlock(union lw_word *lock)
 {
 	lw_field_store(lock, locked, 0, release);

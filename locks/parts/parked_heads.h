@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The table of parked heads: which queue head is parked for a lock. A bounded hash table from locks
- * to queue nodes, with linear probing. A lock has one queue head, so it has one entry at most.
+ * The table of parked heads. It maps a lock to the queue node of its parked queue head. It is a
+ * bounded hash table with linear probing. A lock has one queue head, so it has one entry at most.
  *
  * An entry belongs to its lock from lw_parked_insert() to lw_parked_remove(). The lock word decides
  * which thread removes it (parking_word.h), so entries need no lock of their own.
@@ -16,7 +16,7 @@ struct lw_parked_head {
 	lw_atomic(struct lw_node *) node;
 };
 
-/* The entry where the search for `lock` comes after `nth` others. */
+/* The entry that the search for `lock` examines after `nth` others. */
 static inline struct lw_parked_head *lw_parked_probe(union lw_word *lock, uint32_t nth)
 {
 	uint32_t bits = lw_parked_heads_bits();
@@ -25,7 +25,7 @@ static inline struct lw_parked_head *lw_parked_probe(union lw_word *lock, uint32
 				  (((uint32_t)1 << bits) - 1)];
 }
 
-/* NULL if the table is full. */
+/* Insert an entry for a lock. NULL if the table is full. */
 static inline struct lw_parked_head *lw_parked_insert(union lw_word *lock, struct lw_node *node)
 {
 	uint32_t size = (uint32_t)1 << lw_parked_heads_bits();

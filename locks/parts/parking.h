@@ -2,7 +2,7 @@
 /*
  * The slow path of the locks whose waiters park (pv, pv42, unfair, mutex), from top to bottom:
  *
- *   lw_parking_arrive()       an arriving thread spins shortly, steals, or takes the pending bit
+ *   lw_parking_arrive()       an arriving thread spins shortly, steals, or sets the pending bit
  *   lw_parking_queue()        else it queues:
  *     lw_waiter_wait()          until it is queue head            (parking_waiter.h)
  *     lw_head_wait()            until it has the lock             (parking_head.h)
@@ -13,9 +13,9 @@
  * of the lock word are in parking_word.h, those of a queue node in parking_queue.h, those of the
  * queue head in parking_head.h.
  *
- * Promises: mutual exclusion; no waiter is lost: a head that parks is in the table of parked heads
- * before any thread can unlock past it, or is woken by its bounded park; correct without a free
- * queue node. The order of acquisitions depends on the policy; see the locks.
+ * Promises: mutual exclusion; no waiter is lost; correct without a free queue node. A head that
+ * parks is not lost, because it is in the table of parked heads before any unlock can miss it, or
+ * its park is bounded. The order of acquisitions depends on the policy; see the locks.
  */
 #ifndef LW_PARKING_H
 #define LW_PARKING_H
@@ -24,7 +24,7 @@
 #include "parking_release.h"
 #include "parking_waiter.h"
 
-/* Does an arriving thread, which saw the word as `val`, spin before it queues? */
+/* Does an arriving thread that saw the word as `val` spin before it queues? */
 static lw_always_inline bool lw_arrival_spins(uint32_t val, const struct lw_parking_policy *policy)
 {
 	if (!policy->stealing.arrival_spin || (val & LW_PENDING))

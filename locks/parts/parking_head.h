@@ -18,10 +18,10 @@
  * starvation limit of 0 it is STARVED from the start. FAVOURED becomes STARVED without a park only
  * where the head has lost LW_RACES races.
  *
- * The head sets the pending bit when it becomes FAVOURED, so that arriving threads do not steal,
- * and clears it before it parks: nobody should wait for a thread that does not run. A STARVED head
- * sets the bit after each spin that finds it clear, and parks with the bit set: nobody should
- * starve either.
+ * The head sets the pending bit when it becomes FAVOURED, so that arriving threads do not steal. It
+ * clears the bit before it parks, because no thread should wait for a head that does not run. A
+ * STARVED head sets the bit after each spin that finds it clear, and parks with the bit set, because
+ * it would starve otherwise.
  */
 #ifndef LW_PARKING_HEAD_H
 #define LW_PARKING_HEAD_H
@@ -30,13 +30,16 @@
 #include "parking_poll.h"
 #include "parking_queue.h"
 
-/* Polls after which a release by another CPU has become visible, to all practical purposes. */
+/* The number of polls after which a release by another CPU has, in practice, become visible. */
 #define LW_SETTLE 32
-/* So many lost races, in which the head sees the lock free but is too late, are one defeat. */
+/*
+ * The number of lost races that are one defeat. In a lost race the head sees the lock free, but is
+ * too late.
+ */
 #ifndef LW_RACES
 #define LW_RACES 1024
 #endif
-/* Polls of a head that has lost a race, spread over one more steal window. */
+/* The number of polls of a head that has lost a race, spread over one more steal window. */
 #ifndef LW_RARE_POLLS
 #define LW_RARE_POLLS 8
 #endif
@@ -58,7 +61,10 @@ static lw_always_inline bool lw_head_leave_table(union lw_word *lock)
 	return true;
 }
 
-/* We are queue head, and may have been parked as such: be out of the table. */
+/*
+ * We are queue head, and may have been parked as queue head: make sure that we are not in the
+ * table.
+ */
 static lw_always_inline void lw_head_woken(union lw_word *lock, struct lw_node *node,
 					   const struct lw_parking_policy *policy)
 {
@@ -74,7 +80,7 @@ static lw_always_inline void lw_head_woken(union lw_word *lock, struct lw_node *
 	lw_wake_arrives(node, policy);
 }
 
-/* The release missed that we are parked, so the lock is free: then we are no longer parked. */
+/* Has a release missed that we are parked, so that the lock is free? If so, we leave the table. */
 static lw_always_inline bool lw_head_is_missed(union lw_word *lock, struct lw_node *node)
 {
 	if (!lw_release_is_split() ||
@@ -107,8 +113,8 @@ static lw_always_inline bool lw_head_enter_table(union lw_word *lock, struct lw_
 }
 
 /*
- * Park until we are woken, or the wait limit is reached: then true. If the release may have missed
- * us, also until the lock is seen to be free.
+ * Park until we are woken or the wait limit is reached. True if the limit is reached. Where a
+ * release may miss us, the park also ends when we see the lock free.
  */
 static inline bool lw_head_sleep(union lw_word *lock, struct lw_node *node,
 				 const struct lw_wait_limit *limit)
@@ -145,7 +151,7 @@ static lw_always_inline void lw_head_leave(const struct lw_waiter *me)
 {
 	if (me->policy->stealing.from_queue)
 		lw_queue_lock(me->lock);
-	/* The thread that has woken us was seen to be done with our node. */
+	/* We have seen that the thread that woke us no longer accesses our node. */
 	lw_fence(acquire);
 	lw_hand_over_head(me->lock, me->tail, me->node, false, me->policy);
 	if (me->policy->stealing.from_queue)
@@ -189,7 +195,7 @@ static lw_always_inline bool lw_head_race(const struct lw_waiter *me)
 	return false;
 }
 
-/* The state of a head that has had so many defeats, and has disabled stealing if `disabled`. */
+/* The state of a head after `defeats` defeats. `disabled`: it has disabled stealing. */
 static lw_always_inline enum lw_head_state lw_head_state(uint32_t defeats, bool disabled,
 							 const struct lw_parking_policy *policy)
 {

@@ -4,15 +4,15 @@
  * the place behind it, so that lock and data stay on the node. (Shuffling: Kashyap and others,
  * ShflLock, 2019.)
  *
- * A waiter that others pass waits for policy->locality.group of them at most: `run` counts how many
- * in a row have been moved ahead, and goes with them.
+ * At most policy->locality.group waiters in a row are moved ahead of another waiter. `run` in the
+ * queue node of the last one counts them.
  */
 #ifndef LW_PARKING_LOCALITY_H
 #define LW_PARKING_LOCALITY_H
 
 #include "parking_queue.h"
 
-/* The queue head looks for a waiter of its NUMA node among so many behind it. */
+/* The number of waiters behind the queue head among which it searches for one of its NUMA node. */
 #ifndef LW_GROUP_REACH
 #define LW_GROUP_REACH 16
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How the waiters of a lock behave that park: the policy that each lock of the family (pv, pv42,
- * unfair, mutex) fills in, and what one waiter carries through its wait.
+ * The policy of a lock whose waiters park, which each of these locks (pv, pv42, unfair, mutex)
+ * fills in, and the state of a waiter during its wait.
  *
  * To park is to yield the CPU until another thread wakes the waiter. In a guest the virtual CPU
  * halts and is kicked.
@@ -16,7 +16,7 @@
 
 /* Constant for the length of a wait. All calls that take it are inlined. */
 struct lw_parking_policy {
-	/* Polls of a waiter, or of the queue head, before it parks. */
+	/* The number of polls of a waiter, or of the queue head, before it parks. */
 	uint32_t spin;
 	/* While nobody queues, the first contender waits with the pending bit, without a node. */
 	bool pending_bit;
@@ -24,22 +24,23 @@ struct lw_parking_policy {
 	bool latencies;
 
 	struct {
-		/* Arriving threads take a free lock, though others queue. */
+		/* Arriving threads steal: they take a free lock although others queue. */
 		bool on_arrival;
-		/* So do queued waiters, the more often the closer they are to the queue head. */
+		/* Queued waiters steal. A waiter tries more often, the closer it is to the head. */
 		bool from_queue;
-		/* Polls of an arriving thread before it queues, if it may steal. */
+		/* The number of polls of an arriving thread before it queues, if it may steal. */
 		uint32_t arrival_spin;
-		/* It does so only if it would queue behind a parked waiter. */
+		/* An arriving thread polls only if it would queue behind a parked waiter. */
 		bool arrival_spin_if_parked;
 		/*
-		 * The queue head disables stealing after it has spun for so many polls, until it
-		 * parks; about twice as many if it has lost a race meanwhile. 0: it does not.
+		 * The number of polls after which the queue head disables stealing until it parks;
+		 * about twice this number if it has lost a race meanwhile. 0: it does not.
 		 */
 		uint32_t window;
 		/*
-		 * The queue head disables stealing for good after so many defeats. A defeat is a
-		 * park, a spin where waiters do not park, or LW_RACES lost races.
+		 * The number of defeats after which the queue head disables stealing until it has
+		 * the lock. A defeat is a park, a spin where waiters do not park, or LW_RACES lost
+		 * races.
 		 */
 		uint32_t starvation_limit;
 	} stealing;
@@ -53,19 +54,19 @@ struct lw_parking_policy {
 		 * A waiter that is parked when it becomes queue head is woken at the unlock only.
 		 */
 		bool wake_at_unlock;
-		/* Parked waiters behind the queue head that are woken with it. */
+		/* The number of parked waiters behind the queue head that are woken with it. */
 		uint32_t wake_ahead;
 	} parking;
 
 	struct {
 		/*
-		 * The lock can group its waiters by NUMA node: a property of the lock, whereas
-		 * `group` is a setting, which may change while others wait.
+		 * The lock can group its waiters by NUMA node. This is a property of the lock,
+		 * while `group` is a setting, which may change while others wait.
 		 */
 		bool possible;
 		/*
-		 * Most waiters in a row that may be moved ahead for the NUMA node of the queue
-		 * head; not together with stealing.from_queue.
+		 * The greatest number of waiters in a row that are moved ahead for the NUMA node of
+		 * the queue head; must be 0 with stealing.from_queue.
 		 */
 		uint32_t group;
 	} locality;

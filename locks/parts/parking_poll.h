@@ -6,7 +6,7 @@
 #include "parking_word.h"
 #include "surroundings.h"
 
-/* Poll until the lock is free, or `polls` times. Gives the word: free, or held still. */
+/* Poll until the lock is free, or `polls` times. Returns the word of the last poll. */
 static inline uint32_t lw_poll_lock(union lw_word *lock, uint32_t polls)
 {
 	uint32_t val = lw_await_ne_backoff(&lock->val, LW_LOCKED, LW_LOCKED, polls);

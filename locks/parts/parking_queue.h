@@ -18,10 +18,11 @@
  *               head's role takes the node out of the queue and returns its slot.
  *   DEAD        user space: its thread did not survive a fork
  *
- * One thread at a time changes the queue, apart from arrivals at its end: the queue head, which
- * hands over when it has the lock or leaves; or a waiter that has stolen the lock and takes itself
- * out. The queue head has not got the lock yet when it leaves at its wait limit, so there these two
- * can meet. Where wait limits exist, a bit of the lock word is therefore a lock of the queue.
+ * Apart from arrivals at its end, only one thread at a time changes the queue. It is the queue
+ * head, which hands over its role when it has the lock or leaves; or a waiter that has stolen the
+ * lock and removes itself. A queue head that leaves at its wait limit does not have the lock, so
+ * these two could change the queue at the same time. Where wait limits exist, a bit of the lock
+ * word is therefore a lock of the queue.
  */
 #ifndef LW_PARKING_QUEUE_H
 #define LW_PARKING_QUEUE_H
@@ -35,10 +36,12 @@
 #define LW_NODE_ABANDONED   4
 #define LW_NODE_DEAD	    5
 
-/* `numa_node` of a waiter that queued while grouping was off: equal to no other's. */
+/* `numa_node` of a waiter that queued while grouping was off. No NUMA node has this number. */
 #define LW_NUMA_NODE_UNKNOWN 0xffff
 
-/* True if the waiter of this node does not run: a hint, since the node may be another's by now. */
+/*
+ * True if the waiter of this node does not run. A hint: the node may belong to another wait by now.
+ */
 static lw_always_inline bool lw_seems_parked(struct lw_node *node)
 {
 	return lw_hint(&node->locked, LW_NODE_ABANDONED + 1) >= LW_NODE_PARKED;
@@ -85,7 +88,10 @@ static lw_always_inline struct lw_node *lw_queue_unlink(union lw_word *lock, str
 		uint16_t left = (uint16_t)(lw_load(&prev->tail, relaxed) >> LW_TAIL_SHIFT);
 
 		lw_store(&prev->next, NULL, relaxed);
-		/* (node,*,*) -> (prev,*,*); release: who queues behind prev finds its next NULL */
+		/*
+		 * (node,*,*) -> (prev,*,*); release: a waiter that queues behind prev finds its
+		 * next NULL
+		 */
 		if (lw_field_try_cmpxchg(lock, tail, &last, left, release))
 			return NULL;
 		next = lw_await_ne_soon(&node->next, ~(uintptr_t)0, 0, dependency);
@@ -137,14 +143,14 @@ static lw_always_inline bool lw_make_head(union lw_word *lock, struct lw_node *n
 }
 
 /*
- * The queue head, whose node is `node` and `tail`, leaves the queue: make the first waiter behind
- * it that has not abandoned its node the new head, and clear abandoned nodes away.
+ * The queue head, whose node is `node` and `tail`, leaves the queue. Make the first waiter behind
+ * it that has not abandoned its node the new head, and remove the abandoned nodes before that.
  */
 static lw_always_inline void lw_hand_over_head(union lw_word *lock, uint32_t tail,
 					       struct lw_node *node, bool holds_lock,
 					       const struct lw_parking_policy *policy)
 {
-	/* Nobody may steal from the new head, not even while it wakes up. */
+	/* No thread may steal from the new head, not even while the head wakes up. */
 	bool strict = !policy->stealing.starvation_limit;
 
 	node = lw_queue_next(lock, node, tail);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Unlocking while the queue head is parked: lw_word_release() has given true, the word is (*,*,2),
- * and no thread can acquire the lock. Remove the head from the table, release the lock, then wake
- * the head, and with it some waiters ahead of their turn. All that is read of their nodes is read
- * before the release: after it they may be gone.
+ * Unlocking while the queue head is parked. lw_word_release() has returned true, the word is
+ * (*,*,2), and no thread can acquire the lock. This removes the head from the table, releases the
+ * lock, and then wakes the head, and with it some waiters ahead of their turn. Their nodes are read
+ * before the release only, because they may be in another use after it.
  */
 #ifndef LW_PARKING_RELEASE_H
 #define LW_PARKING_RELEASE_H
 
 #include "parking_queue.h"
 
-/* Most waiters that are woken ahead of their turn. */
+/* The greatest number of waiters that are woken ahead of their turn. */
 #define LW_WAKE_AHEAD_MAX 8
 
-/* The first parked waiter among the few behind `node`. Nobody can acquire the lock meanwhile. */
+/* The first parked waiter among the few behind `node`. No thread can acquire the lock meanwhile. */
 static inline struct lw_node *lw_next_parked(struct lw_node *node)
 {
 	for (uint32_t steps = 0; steps < LW_WAKE_AHEAD_MAX; steps++) {

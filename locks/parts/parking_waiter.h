@@ -9,12 +9,12 @@
 #include "parking_poll.h"
 #include "parking_queue.h"
 
-/* Polls of the own node between two of the predecessor's. */
+/* The number of polls of the own node between two polls of the predecessor's node. */
 #define LW_PREV_CHECK 256
 /*
- * The successor of the queue head polls the lock after so many polls of its own node, the waiter
- * behind it after twice as many, and so on up to the fourth place. Where few of them run, the last
- * of these may be the one that finds the lock free.
+ * The number of polls of its own node after which the successor of the queue head polls the lock.
+ * The waiter behind it polls the lock after twice this number, and so on up to the fourth place. If
+ * few of them run, the one at the fourth place may be the only one to see the lock free.
  */
 #define LW_STEAL_CHECK 8
 #ifndef LW_PLACES
@@ -33,7 +33,7 @@ static inline void lw_count_steal(uint32_t place)
 		lw_count(steals_further_back);
 }
 
-/* Spin on our node for as long as it is worth: HEAD, SPUN, or ACQUIRED (stolen, still queued). */
+/* Spin on our node for a bounded time: HEAD, SPUN, or ACQUIRED (stolen, still queued). */
 static lw_always_inline enum lw_wait_outcome lw_waiter_spin(const struct lw_waiter *me,
 							    struct lw_node *prev)
 {

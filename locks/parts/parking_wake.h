@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waking a parked waiter, and how long that takes. A wake-up is a hint: a waiter that wakes looks
- * at its node again, so a wake-up that comes late, or was meant for another, is harmless.
+ * Waking a parked waiter, and measuring the time that this takes. A wake-up is a hint: a waiter
+ * that wakes polls its node again, so a wake-up that comes late, or was meant for another, is
+ * harmless.
  */
 #ifndef LW_PARKING_WAKE_H
 #define LW_PARKING_WAKE_H
 
 #include "parking_policy.h"
 
-/* The waiter may have woken and gone already, so nothing in its node is touched. */
+/* The waiter may have woken and ended its wait already, so its node is not accessed. */
 static lw_always_inline void lw_wake(struct lw_node *node, uint32_t slot,
 				     const struct lw_parking_policy *policy)
 {
@@ -26,7 +27,7 @@ static lw_always_inline void lw_wake_begins(struct lw_node *node,
 		lw_store(&node->kicked_at, lw_timestamp(), relaxed);
 }
 
-/* By the waiter, when it has woken. */
+/* Called by the waiter when it has woken. */
 static lw_always_inline void lw_wake_arrives(struct lw_node *node,
 					     const struct lw_parking_policy *policy)
 {

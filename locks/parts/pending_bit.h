@@ -7,21 +7,22 @@
  *      |
  *      `------ third and later ---> (n,*,*)                             queue
  *
- * The pending bit spares the second contender the queue node, whose cache lines may be cold.
+ * With the pending bit the second contender needs no queue node, whose lines may not be in the
+ * cache.
  */
 #ifndef LW_PENDING_BIT_H
 #define LW_PENDING_BIT_H
 
 #include "queue_slot.h"
 
-/* Polls for the pending waiter to take over the lock, before queueing behind it. */
+/* The number of polls for which an arrival waits for the pending waiter to take over the lock. */
 #define LW_PENDING_LOOPS 512
 
 /* Acquire the lock, whose word was seen as `val`, not free. */
 static lw_always_inline void lw_pending_or_queue(union lw_word *lock, uint32_t val,
 						 const struct lw_wait_policy *policy)
 {
-	/* (0,1,0): the pending waiter is just taking over */
+	/* (0,1,0): the pending waiter is about to take over */
 	if ((val & ~LW_SERVICE_MASK) == LW_PENDING)
 		val = lw_await_ne_bounded(&lock->val, ~LW_SERVICE_MASK, LW_PENDING,
 					  LW_PENDING_LOOPS);
@@ -39,7 +40,7 @@ static lw_always_inline void lw_pending_or_queue(union lw_word *lock, uint32_t v
 			lw_count(pending_acquisitions);
 			return;
 		}
-		/* We set the bit though a queue was there before us: (n,1,*) -> (n,0,*) */
+		/* We set the bit although there was a queue: (n,1,*) -> (n,0,*) */
 		if (!(val & LW_PENDING))
 			lw_field_store(lock, pending, (uint8_t)((val & LW_SERVICE_MASK) >> 8),
 				       relaxed);

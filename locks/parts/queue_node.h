@@ -21,7 +21,8 @@
 #define LW_NODE_HEAD	1
 
 /*
- * HQ: each NUMA node has 2^LW_NODE_QUEUE_BITS queues, so about as many locks can use them at once.
+ * HQ: each NUMA node has 2^LW_NODE_QUEUE_BITS queues. About this number of locks can use them at
+ * once.
  */
 #define LW_NODE_QUEUE_BITS 12
 #define LW_NODE_QUEUES	   (1u << LW_NODE_QUEUE_BITS)
@@ -31,7 +32,7 @@ struct lw_node {
 	lw_atomic(uint32_t) locked; /* LW_NODE_WAITING until the head's role is handed over */
 	lw_atomic(uint32_t) count;  /* nodes of this slot in use; kept in its first node */
 	lw_atomic(uint32_t) tail;   /* this node as the tail of a lock word, where needed */
-	/* NUMA node of the waiter; CNA: the one it is treated as (its effective node) */
+	/* NUMA node of the waiter; CNA: its effective node, which differs for priority waiters */
 	lw_atomic(uint16_t) numa_node;
 
 	/* The rest is for one lock at a time. Each family of locks has its own use for it. */
@@ -61,7 +62,7 @@ struct lw_node {
 	};
 } lw_aligned(64);
 
-/* Wait until the head's role is handed over. Gives the value that came with it. */
+/* Wait until the head's role is handed over. Returns the value that came with it. */
 static inline uint32_t lw_mcs_wait(struct lw_node *node)
 {
 	return lw_await_ne(&node->locked, ~0u, LW_NODE_WAITING, acquire);
@@ -73,7 +74,7 @@ static inline void lw_mcs_handoff(struct lw_node *next, uint32_t value)
 	lw_store(&next->locked, value, release);
 }
 
-/* (p,*,*) -> (tail,*,*): join the queue. Gives p, the predecessor, or 0. */
+/* (p,*,*) -> (tail,*,*): join the queue. Returns p, the predecessor's tail, or 0. */
 static inline uint32_t lw_word_xchg_tail(union lw_word *lock, uint32_t tail)
 {
 	return (uint32_t)lw_field_xchg(lock, tail, (uint16_t)(tail >> LW_TAIL_SHIFT), acq_rel)

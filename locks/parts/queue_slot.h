@@ -6,34 +6,34 @@
  * LW_NODES_PER_SLOT nodes, since an interrupt or signal handler may wait for a lock while the code
  * that it interrupted waits for another.
  *
- * Correct without a free node: a thread that has no slot (user space: more threads than slots), or
- * that is nested too deeply, acquires the lock outside of the queue.
+ * A thread without a free node acquires the lock outside of the queue. That is a thread without a
+ * slot (user space: more threads than slots), or one that is nested too deeply.
  */
 #ifndef LW_QUEUE_SLOT_H
 #define LW_QUEUE_SLOT_H
 
 #include "queue_node.h"
 
-/* Where a wait, or a part of it, ended. */
+/* The outcome of a wait, or of a part of it. */
 enum lw_wait_outcome {
 	/* The lock is ours, and our node is out of the queue. */
 	LW_WAIT_ACQUIRED,
 	/* We are queue head. */
 	LW_WAIT_HEAD,
-	/* We are neither yet, and have spun for so long that it is better to park. */
+	/* None of these yet, and we have spun for so long that we should park. */
 	LW_WAIT_SPUN,
 	/* The wait limit was reached, and our node is out of the queue. */
 	LW_WAIT_LEFT,
 	/*
-	 * The wait limit was reached. Our node, and its slot, stay in the queue and are not ours
-	 * any more: the thread that meets the node there returns the slot.
+	 * The wait limit was reached. Our node stays in the queue. The node and its slot are no
+	 * longer ours: a later queue head removes the node and returns the slot.
 	 */
 	LW_WAIT_ABANDONED,
 };
 
 /*
- * How a lock waits: a compile-time constant, so that every call through it is a direct one. `lock`
- * is what lw_wait() was given.
+ * The functions with which a lock waits: a compile-time constant, so that every call through it is
+ * a direct one. `lock` is the argument of lw_wait().
  */
 struct lw_wait_policy {
 	/*
@@ -46,7 +46,7 @@ struct lw_wait_policy {
 	bool (*nodeless)(void *lock, const struct lw_wait_limit *limit);
 };
 
-/* There is no free queue node: compete for the lock, but only when its queue is empty. */
+/* Without a free queue node: compete for the lock, but only when its queue is empty. */
 static inline bool lw_spin_nodeless(void *word, const struct lw_wait_limit *limit)
 {
 	union lw_word *lock = word;
@@ -67,10 +67,10 @@ static lw_always_inline bool lw_wait_in_slot(void *lock, uint32_t slot,
 	enum lw_wait_outcome outcome = LW_WAIT_LEFT;
 
 	lw_store(&nodes->count, index + 1, relaxed);
-	/* An interrupt from here on has to see the node as taken. */
+	/* From this point, an interrupt must see that the node is in use. */
 	lw_barrier();
 
-	/* A slot cannot be abandoned while it has another wait, which was interrupted. */
+	/* A slot cannot be abandoned while another wait uses it, which was interrupted. */
 	if (limit ? !index && lw_slot_may_be_abandoned() : index < LW_NODES_PER_SLOT) {
 		outcome = policy->queue(lock, lw_encode_tail(slot, index), &nodes[index], limit);
 		if (outcome == LW_WAIT_ABANDONED)
