@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The conformance client: what each thread does to find out whether a lock excludes the others.
+ * The conformance client: the code with which each thread tests whether a lock excludes the others.
  *
  * Programs, kernels, the simulator and the model checker all compile this one file. It knows the
  * lock by its struct lw_lock_type only. It reads and writes the data that the locks protect with

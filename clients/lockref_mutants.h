@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Lockref mutants: lockrefs with a planted mistake, which every tool that tests lockrefs must
- * catch. Their lock has the trait LW_BROKEN.
+ * Lockref mutants: lockrefs with a deliberate mistake, which every tool that tests lockrefs must
+ * find. Their lock has the trait LW_BROKEN.
  */
 #ifndef LW_LOCKREF_MUTANTS_H
 #define LW_LOCKREF_MUTANTS_H

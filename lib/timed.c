@@ -6,7 +6,7 @@
 
 #include "futex.h"
 
-/* A lock that is free is acquired before the arguments are looked at. */
+/* A free lock is acquired before the arguments are checked. */
 #define LW_LOCK_UNTIL(id)                                                                      \
 	int lw_##id##_lock_until(struct lw_##id *lock, clockid_t clock,                        \
 				 const struct timespec *deadline, struct lw_cancel *cancel)    \

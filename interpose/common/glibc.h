@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The functions of glibc that ours are called instead of, for all that ours do not serve. */
+/*
+ * The functions of glibc that ours replace. Ours call them for everything that they do not serve.
+ */
 #ifndef LW_INTERPOSE_GLIBC_H
 #define LW_INTERPOSE_GLIBC_H
 

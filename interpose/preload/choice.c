@@ -43,7 +43,9 @@ static bool lw_has_stderr(void)
 	       now.st_ino == lw_stderr.st_ino;
 }
 
-/* Writes one line to standard error. Without stdio, which may allocate memory and so take locks. */
+/*
+ * Writes a line to standard error, without stdio, which may allocate memory and so acquire locks.
+ */
 __attribute__((format(printf, 1, 2))) static void lw_write_line(const char *format, ...)
 {
 	char line[256];

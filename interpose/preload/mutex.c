@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* pthread_mutex_*(): tells our mutexes from those of glibc, keeps owners, calls the chosen lock. */
+/* pthread_mutex_*(): finds out whether we serve a mutex, records owners, calls the chosen lock. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>

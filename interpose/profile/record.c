@@ -102,7 +102,7 @@ static int lw_record_create(const char *directory)
 	char path[4096];
 	int file = -1;
 
-	/* After exec the process has the same number, so the name may be taken. */
+	/* After exec the process has the same number, so the name may exist already. */
 	for (int n = 0; n < 10000; n++) {
 		snprintf(path, sizeof(path), "%s/%d-%d", directory, (int)getpid(), n);
 		file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

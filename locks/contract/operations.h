@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The contract, first half: all that a lock may do to shared memory. The second half, what it may
- * know of its surroundings, is in surroundings.h. Each world implements both in its world.h and
- * world_surroundings.h, which the compiler finds by include path:
+ * The first half of the contract: everything that a lock may do to shared memory. The second half
+ * is in surroundings.h: everything that a lock may know of its surroundings. Each world implements
+ * both in its world.h and world_surroundings.h, which the compiler finds by include path:
  *
  *   user    C11 atomics, thread slots, futex, getcpu
  *   kernel  the Linux atomics, per-CPU data
@@ -11,7 +11,7 @@
  *
  * world_defaults.h has the operations that a world need not define.
  *
- * Shared variables have the type lw_atomic(T), so that touching one in any other way does not
+ * Shared variables have the type lw_atomic(T), so that any access without these operations does not
  * compile. `order` is one of
  *
  *   relaxed, acquire, release, acq_rel, seq_cst
@@ -33,20 +33,20 @@
 #define lw_load(p, order) lw_world_load(p, order)
 /* Store `value` to *p. sim: posted through the store buffer, so that the writer does not stall. */
 #define lw_store(p, value, order) lw_world_store(p, value, order)
-/* Exchange: store `value`, give the old one. */
+/* Exchange: store `value` and return the old value. */
 #define lw_xchg(p, value, order) lw_world_xchg(p, value, order)
 /*
- * Compare and swap: if *p equals *expected, store `value` and give true. Otherwise copy *p to
- * *expected (relaxed) and give false. Never fails spuriously.
+ * Compare and swap: if *p equals *expected, store `value` and return true. Otherwise copy *p to
+ * *expected (relaxed) and return false. Never fails spuriously.
  */
 #define lw_try_cmpxchg(p, expected, value, order) lw_world_try_cmpxchg(p, expected, value, order)
-/* Or, and, add. Give the old value. */
+/* Or, and, add. They return the old value. */
 #define lw_fetch_or(p, bits, order)   lw_world_fetch_or(p, bits, order)
 #define lw_fetch_and(p, bits, order)  lw_world_fetch_and(p, bits, order)
 #define lw_fetch_add(p, value, order) lw_world_fetch_add(p, value, order)
 /*
- * The same operations on one named piece of a lock word (lock_word.h): a single atomic step that
- * leaves the other pieces alone, in every world.
+ * The same operations on one named piece of a lock word (lock_word.h). In every world each is a
+ * single atomic step that does not change the other pieces.
  */
 #define lw_field_load(word, field, order)	  lw_world_field_load(word, field, order)
 #define lw_field_store(word, field, value, order) lw_world_field_store(word, field, value, order)
@@ -74,31 +74,32 @@
 
 /* Waiting: the condition is data, so that sim and check can block until it is true. */
 
-/* Until (*p & mask) == value. Gives the *p that satisfied it. */
+/* Wait until (*p & mask) == value. Returns the value of *p that ended the wait. */
 #define lw_await_eq(p, mask, value, order) lw_world_await_eq(p, mask, value, order)
-/* Until (*p & mask) != value. Gives the *p that satisfied it. */
+/* Wait until (*p & mask) != value. Returns the value of *p that ended the wait. */
 #define lw_await_ne(p, mask, value, order) lw_world_await_ne(p, mask, value, order)
 /*
- * The same, for what another thread does in its next few steps. user: parks for a short time after
- * many polls, because that thread may not run while this one polls, for example under SCHED_FIFO.
+ * The same, for a change that another thread makes in its next few steps. user: parks for a short
+ * time after many polls, because that thread may not run while this one polls, for example under
+ * SCHED_FIFO.
  */
 #define lw_await_eq_soon(p, mask, value, order) lw_world_await_eq_soon(p, mask, value, order)
 #define lw_await_ne_soon(p, mask, value, order) lw_world_await_ne_soon(p, mask, value, order)
 /*
- * The same, relaxed, for a bounded time: `budget` polls (user, kernel), the time of so many polls
- * (sim), or any time (check). Gives the last *p seen.
+ * The same, relaxed, for a bounded time: `budget` polls (user, kernel), the time of `budget` polls
+ * (sim), or any time (check). Returns the value of the last poll.
  */
 #define lw_await_ne_bounded(p, mask, value, budget) \
 	lw_world_await_ne_bounded(p, mask, value, budget)
 #define lw_await_eq_bounded(p, mask, value, budget) \
 	lw_world_await_eq_bounded(p, mask, value, budget)
 /*
- * lw_await_ne_bounded(), for a line that its writer uses all the time. user, kernel: polls less and
- * less often, up to LW_BACKOFF pauses apart, for `budget` pauses in all.
+ * lw_await_ne_bounded(), for a line that its writer uses all the time. user, kernel: the pauses
+ * between polls grow up to LW_BACKOFF, for `budget` pauses in all.
  */
 #define lw_await_ne_backoff(p, mask, value, budget) \
 	lw_world_await_ne_backoff(p, mask, value, budget)
-/* Between two attempts at something that cannot be awaited. */
+/* Pause between two attempts at something that cannot be awaited. */
 #define lw_pause() lw_world_pause()
 /* The same, for a thread that has made many attempts. user: sleeps for 50 microseconds. */
 #define lw_pause_long() lw_world_pause_long()
@@ -109,16 +110,16 @@
  */
 #define lw_park(p, value, limit) lw_world_park(p, value, limit)
 /*
- * lw_park(), for a waiter that may be missed if lw_release_is_split(). user: for 2^nth milliseconds
- * at most; true if it took so long. check: then for any time.
+ * lw_park(), for a waiter that a release may miss if lw_release_is_split(). user: for 2^nth
+ * milliseconds at most; true if that time has passed. check: any time, if the release is split.
  */
 #define lw_park_bounded(p, value, limit, nth) lw_world_park_bounded(p, value, limit, nth)
-/* Wake a thread that is parked on p; kernel: the CPU of `slot`. Does not touch *p. */
+/* Wake a thread that is parked on p; kernel: the CPU of `slot`. Does not access *p. */
 #define lw_unpark(p, slot) lw_world_unpark(p, slot)
 /* This CPU will soon write to *p: fetch its cache line for writing. A hint. */
 #define lw_prefetch_write(p) lw_world_prefetch_write(p)
 
-/* Data that a lock protects, touched by tests and workloads, never by a lock. */
+/* Data that a lock protects. Tests and workloads access it, and locks never do. */
 
 /* sim: a load or store that takes time. check: a data race here is an error. */
 #define lw_plain_read(p)	 lw_world_plain_read(p)

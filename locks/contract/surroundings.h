@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The contract, second half: what the slow path of a lock may know of its surroundings. The first
- * half is in operations.h. world_surroundings_defaults.h has what a world need not define.
+ * The second half of the contract: everything that the slow path of a lock may know of its
+ * surroundings. The first half is in operations.h. world_surroundings_defaults.h has the
+ * definitions that a world need not make.
  */
 #ifndef LW_SURROUNDINGS_H
 #define LW_SURROUNDINGS_H
@@ -20,17 +21,17 @@ struct lw_slot_wanted {
 /* Slots */
 
 /*
- * The slot whose queue nodes this CPU (kernel, sim, check) or thread (user) may use, from 1; 0 if
- * no slot is free (user). Leave the slot when queueing is over, also if it was 0. kernel:
- * preemption is off in between.
+ * The number of the slot whose queue nodes this CPU (kernel, sim, check) or thread (user) may use,
+ * from 1; 0 if no slot is free (user). Leave the slot when queueing is over, also if it was 0.
+ * kernel: preemption is disabled in between.
  */
 #define lw_slot_enter()	    lw_world_slot_enter()
 #define lw_slot_leave(slot) lw_world_slot_leave(slot)
 /* The LW_NODES_PER_SLOT queue nodes of a slot. */
 #define lw_slot_nodes(slot) lw_world_slot_nodes(slot)
-/* All slots that have ever been entered are between 1 and this. Not in the kernel. */
+/* The highest number of a slot that has ever been entered. Not in the kernel. */
 #define lw_slots() lw_world_slots()
-/* Where a slot says what it is parked for. Not in the kernel. */
+/* The variable in which a slot says for which lock it is parked. Not in the kernel. */
 #define lw_slot_wanted(slot) lw_world_slot_wanted(slot)
 /*
  * Abandon a slot if `leave`, an expression, is true: its first node stays in a queue, where another
@@ -47,9 +48,9 @@ struct lw_slot_wanted {
 /* Threads, CPUs and NUMA nodes */
 
 /*
- * A number that stands for this CPU or thread, never 0. And: does the one with that number run at
- * this moment, rather than park or wait for a CPU? Not in the kernel. user: unknown, so true.
- * check: both are explored.
+ * lw_runner(): a number for this CPU or thread, never 0. lw_is_running(): does the CPU or thread
+ * with that number run now, rather than park or wait for a CPU? Not in the kernel. user: unknown,
+ * so true. check: both are explored.
  */
 #define lw_runner()	      lw_world_runner()
 #define lw_is_running(runner) lw_world_is_running(runner)
@@ -61,19 +62,19 @@ struct lw_slot_wanted {
 /* The NUMA node, or another measure of what is near, that this CPU or thread is on now. */
 #define lw_numa_node() lw_world_numa_node()
 /*
- * Does this kind of lock (cna, hq or mutex) tell NUMA nodes apart now? kernel: set for each kind.
+ * Does this kind of lock (cna, hq or mutex) distinguish NUMA nodes now? kernel: set for each kind.
  * user, sim, check: set for all kinds together.
  */
 #define lw_numa_aware(lock) lw_world_numa_aware(lock)
 /*
- * Must this waiter not be delayed for the locality of others? kernel: interrupt context,
- * interrupts off, or a real-time task. user: a real-time thread, or one declared to be so. sim and
- * check: as the workload says.
+ * Does this waiter have priority, so that it must not be delayed for the locality of others?
+ * kernel: in interrupt context, with interrupts disabled, and in a real-time task. user: a
+ * real-time thread, or one that is declared to have priority. sim and check: as the workload says.
  */
 #define lw_is_priority() lw_world_is_priority()
 /*
- * The LW_NODE_QUEUES queues of a NUMA node, in its own memory, all zero at first. NULL while they
- * are not available.
+ * The LW_NODE_QUEUES queues of a NUMA node, in its own memory, initialised with zeros. NULL while
+ * they are not available.
  */
 #define lw_node_queues(numa_node) lw_world_node_queues(numa_node)
 
@@ -86,11 +87,11 @@ struct lw_slot_wanted {
 #define lw_clock() lw_world_clock()
 /* Nanoseconds of a precise clock, for statistics. check: 1. */
 #define lw_timestamp() lw_world_timestamp()
-/* 0 .. n-1. user, kernel, sim: pseudo-random. check: every one is explored. */
+/* A number from 0 to n - 1. user, kernel, sim: pseudo-random. check: every one is explored. */
 #define lw_choose(n) lw_world_choose(n)
 /*
- * True `times` of `of` times, by lw_choose(). check: both are explored, unless it is never or
- * always.
+ * True in `times` of `of` calls on average, by lw_choose(). check: both results are explored,
+ * unless only one is possible.
  */
 #define lw_chance(times, of) lw_world_chance(times, of)
 /* The present value of a setting in tunables.h. sim: per run. check: per configuration. */
@@ -105,13 +106,13 @@ struct lw_slot_wanted {
 
 /* Memory */
 
-/* A number that stands for this memory and no other, 0 to 2^56 - 1. sim: the same in every run. */
+/* A number that only this address has, 0 to 2^56 - 1. sim: the same in every run. */
 #define lw_identity(p) lw_world_identity(p)
 /* The same, scattered over 64 bits by the golden ratio (Fibonacci hashing). */
 #define lw_scattered(p) (lw_identity(p) / sizeof(*(p)) * 0x9e3779b97f4a7c15)
 /*
- * The value that *p seems to have, 0 to n - 1. The memory may be another's by now: a hint, which
- * may be anything. check: every value is explored.
+ * The value that *p seems to have, 0 to n - 1. The memory may be in another use by now, so the
+ * value is a hint and may be wrong. check: every value is explored.
  */
 #define lw_hint(p, n) lw_world_hint(p, n)
 /* The 2^lw_parked_heads_bits() entries of parked_heads.h, all zero at first. */
@@ -124,7 +125,7 @@ struct lw_slot_wanted {
 #define lw_count(event) lw_world_count(event)
 /* Count an event n times, or add n of the units that it counts. */
 #define lw_count_by(event, n) lw_world_count_by(event, n)
-/* Keep the highest value. check: nothing. */
+/* Record the highest value of an event that is a maximum. check: nothing. */
 #define lw_count_max(event, value) lw_world_count_max(event, value)
 /*
  * Count local_handoffs or remote_handoffs, from a waiter with a node of `slot` to this one. user,

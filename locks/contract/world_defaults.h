@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The operations of the contract that a world need not define: each is then the operation that it
- * refines. Each block names the worlds that do define it.
+ * The operations of the contract that a world need not define. Without a definition each is the
+ * operation that it refines. The comment of each block names the worlds that define it.
  */
 #ifndef LW_WORLD_DEFAULTS_H
 #define LW_WORLD_DEFAULTS_H

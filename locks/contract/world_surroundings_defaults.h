@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The operations of surroundings.h that a world need not define. Each block names the worlds that
- * do define it.
+ * The operations of surroundings.h that a world need not define. The comment of each block names
+ * the worlds that define it.
  */
 #ifndef LW_WORLD_SURROUNDINGS_DEFAULTS_H
 #define LW_WORLD_SURROUNDINGS_DEFAULTS_H

@@ -20,8 +20,8 @@
  *
  * The head sets the pending bit when it becomes FAVOURED, so that arriving threads do not steal. It
  * clears the bit before it parks, because no thread should wait for a head that does not run. A
- * STARVED head sets the bit after each spin that finds it clear, and parks with the bit set, because
- * it would starve otherwise.
+ * STARVED head sets the bit after each spin that finds it clear, and parks with the bit set,
+ * because it would starve otherwise.
  */
 #ifndef LW_PARKING_HEAD_H
 #define LW_PARKING_HEAD_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The events that locks count, the same in every world: LW_EVENT(name, meaning), which the
- * including file defines. LW_MAXIMUM likewise, for events of which the highest value is kept, not
- * the sum; an including file that does not tell them apart need not define it.
+ * including file defines. LW_MAXIMUM is for events of which the highest value is kept, not the sum.
+ * A file that treats both alike need not define it.
  *
  * "Halt" and "kick" are the words of the paravirt literature. In a program a waiter parks and is
  * woken.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The settings of the HQ-spinlock, by the names of the published series, for tunables_list.h. No
- * more than LW_HANDOFFS_MAX hand-overs are counted: a higher fairness threshold acts as this one,
- * and a higher value of another threshold is never reached.
+ * The settings of the HQ-spinlock, by the names of the published series, for tunables_list.h. At
+ * most LW_HANDOFFS_MAX hand-overs are counted. A higher fairness threshold has the effect of
+ * LW_HANDOFFS_MAX, and higher values of the other thresholds are never reached.
  */
 LW_TUNABLE(hqlock_fairness_threshold, 1000, 1000, LW_TUNABLE_MAX,
 	   "hand-overs within a NUMA node in a row before it is another one's turn")

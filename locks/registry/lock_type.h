@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The description of a lock, by which all tools know it: an lw_lock_type at the end of its C file,
- * written by LW_DESCRIBE() or one of its variants.
+ * The description of a lock, from which all tools know it: an lw_lock_type, which LW_DESCRIBE() or
+ * one of its variants defines at the end of the lock's C file.
  */
 #ifndef LW_LOCK_TYPE_H
 #define LW_LOCK_TYPE_H
@@ -35,7 +35,9 @@ struct lw_lock_type {
 	void (*lock)(void *lock, void *node);
 	bool (*trylock)(void *lock, void *node);
 	void (*unlock)(void *lock, void *node);
-	/* Lock, or give false if the wait limit was reached first. NULL: the lock has no limits. */
+	/*
+	 * Lock, or return false if the wait limit is reached first. NULL: the lock has no limits.
+	 */
 	bool (*lock_limited)(void *lock, const struct lw_wait_limit *limit);
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The settings of the locks whose waiters park (pv, pv42, mutex, unfair), for tunables_list.h. A
- * setting whose highest value is 1 is a switch. A poll takes a pause instruction and a load; at the
- * lock word it takes more and more pauses.
+ * setting whose highest value is 1 is a switch. A poll is a pause instruction and a load. At the
+ * lock word, a poll has several pauses, and their number grows.
  */
 LW_TUNABLE(pv_kick_at_unlock, 1, 1, 1,
 	   "a halted waiter that becomes queue head is kicked at the unlock, not before")

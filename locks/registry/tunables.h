@@ -10,7 +10,7 @@
 #define LW_NUMA_THRESHOLD_DEFAULT_MS 10
 
 #define LW_TUNABLE_MAX INT64_MAX
-/* The highest count of hand-overs that locks keep. check: a lower one. */
+/* The greatest number of hand-overs that locks count. check: a lower one. */
 #ifndef LW_HANDOFFS_MAX
 #define LW_HANDOFFS_MAX UINT16_MAX
 #endif

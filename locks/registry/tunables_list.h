@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The settings of single locks, by name: LW_TUNABLE(name, default, kernel_default, maximum,
- * meaning), which the including file defines. A name begins with its lock's and `_`. The least
- * value of all is 0. kernel_default is for kernels and for simulations of them.
+ * meaning), which the including file defines. A name begins with the name of its lock and `_`. The
+ * least value of each setting is 0. kernel_default is for kernels and for simulations of them.
  */
 #include "hqlock_tunables_list.h"
 #include "parking_tunables_list.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "client.h"
 
-/* Whether the limit is reached is a choice of the engine, so it holds nothing. */
+/* The engine chooses whether the limit is reached, so the structure has no members of use. */
 struct lw_wait_limit {
 	char none;
 };

@@ -7,7 +7,7 @@
  * cancelled waiter, leaves a thread waiting for ever.
  *
  * The last thread to leave destroys the condition variable. So does thread 0 after a broadcast to
- * all others. It then uses the memory for something else, which no other thread may change.
+ * all others. The destroying thread then writes the memory, which no other thread may change.
  */
 #include "client.h"
 #include "cond.h"

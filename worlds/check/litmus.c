@@ -171,7 +171,7 @@ static const struct lw_litmus message_passing[] = {
 	{},
 };
 
-/* Coherence: all agree on the order of the writes to one variable. */
+/* Coherence: all threads agree on the order of the writes to one variable. */
 
 THREAD(put_x_1, put(x, 1, relaxed));
 THREAD(put_x_2, put(x, 2, relaxed));

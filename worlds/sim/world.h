@@ -37,13 +37,13 @@ enum lw_sim_order {
 uint64_t lw_sim_load(const void *p, uint32_t size, uint32_t order);
 void lw_sim_store(void *p, uint32_t size, uint64_t value, uint32_t order);
 uint64_t lw_sim_xchg(void *p, uint32_t size, uint64_t value, uint32_t order);
-/* Gives the old value; `value` was written if that equals `expected`. */
+/* Returns the old value. `value` has been written if the old value equals `expected`. */
 uint64_t lw_sim_cmpxchg(void *p, uint32_t size, uint64_t expected, uint64_t value, uint32_t order);
 uint64_t lw_sim_fetch_or(void *p, uint32_t size, uint64_t bits, uint32_t order);
 uint64_t lw_sim_fetch_and(void *p, uint32_t size, uint64_t bits, uint32_t order);
 uint64_t lw_sim_fetch_add(void *p, uint32_t size, uint64_t value, uint32_t order);
 void lw_sim_fence(uint32_t order);
-/* Until ((*p & mask) == value) == equal. */
+/* Waits until ((*p & mask) == value) == equal. */
 uint64_t lw_sim_await(const void *p, uint32_t size, uint64_t mask, uint64_t value, bool equal,
 		      uint32_t order);
 /* The same, for the time of `budget` polls. */

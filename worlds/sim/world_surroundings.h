@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The surroundings in the simulator: a CPU is a slot, all else is the run's own. */
+/* The surroundings in the simulator: a CPU is a slot, and all else belongs to the run. */
 #ifndef LW_WORLD_SURROUNDINGS_H
 #define LW_WORLD_SURROUNDINGS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Annotations for tools that search for data races. They report which operations order the accesses
- * of one thread before those of another, and that the operations themselves do not race. They cost
- * nothing unless the code is compiled for such a tool:
+ * Annotations for tools that search for data races. They report to the tool which operations order
+ * the accesses of one thread before those of another, and that the operations themselves do not
+ * race. They compile to nothing unless the code is compiled for such a tool:
  *
  *   -DLW_VALGRIND      helgrind and DRD, for which every access is a plain one
  *   -fsanitize=thread  ThreadSanitizer, which understands atomics but not fences

@@ -2,11 +2,11 @@
 /*
  * Parking on private futexes, and wait limits.
  *
- * A waiter that cannot be cancelled parks on the word it was given. A waiter that can be cancelled
- * parks on the wake counter of its slot instead: only lock code may change the word, but anybody
- * may increment the counter. Threads that change the word, and threads that cancel, both increment
- * it. Wake counters are in static memory, so a late increment touches nothing that has been freed.
- * A waiter that it wakes for no reason polls its word once more.
+ * A waiter that cannot be cancelled parks on the word that the lock passes. A waiter that can be
+ * cancelled parks on the wake counter of its slot instead: only lock code may change the word, but
+ * any thread may increment the counter. Threads that change the word, and threads that cancel, both
+ * increment it. Wake counters are in static memory, so a late increment never writes to freed
+ * memory. A waiter that it wakes for no reason polls its word once more.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -130,7 +130,7 @@ bool lw_user_park_bounded(const uint32_t *word, uint32_t value, const struct lw_
 	until = lw_from_now(length, limit->clock);
 	if (limit->deadline && lw_is_before(limit->deadline, &until))
 		return lw_user_park(word, value, limit);
-	/* The bound is by CLOCK_MONOTONIC, which nobody can set back. */
+	/* The bound is by CLOCK_MONOTONIC, which cannot be set back. */
 	until = lw_from_now(length, CLOCK_MONOTONIC);
 	return lw_user_park(word, value,
 			    &(struct lw_wait_limit){&until, limit->cancel, CLOCK_MONOTONIC});

@@ -107,7 +107,7 @@ static void lw_read_threshold(void)
 		name, value);
 }
 
-/* Returns what the variable `name` sets a switch to, or `otherwise`. */
+/* Returns the value to which the variable `name` sets a switch, or `otherwise`. */
 static bool lw_read_switch(const char *name, bool otherwise)
 {
 	const char *value = getenv(name);
@@ -143,8 +143,8 @@ static size_t lw_spell_variable(char to[sizeof(union lw_longest_variable)], unsi
 }
 
 /*
- * Reports a variable that is no tunable's but begins as some tunables' variables do: one of these
- * may have been meant.
+ * Reports a variable that begins like the variables of some tunables, but is none of them. The user
+ * may have meant one of these.
  */
 static void lw_report_unknown(const char *variable)
 {

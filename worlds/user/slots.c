@@ -149,7 +149,7 @@ void lw_user_slot_give_back(void)
 			lw_slot_push(slot);
 		lw_barrier();
 		lw_user_thread.depth--;
-		/* A signal handler may have taken a slot while depth was not 0. Look again. */
+		/* A signal handler may have taken a slot while depth was not 0. Check again. */
 		lw_barrier();
 	}
 }
@@ -163,7 +163,7 @@ void lw_user_slot_restore(uint32_t slot)
 		lw_slot_push(other);
 }
 
-/* How many slots are abandoned. A slot may be reclaimed before it is counted: then it is -1. */
+/* The number of abandoned slots. It can be -1, if a slot is reclaimed before it is counted. */
 static lw_atomic(int32_t) lw_abandoned;
 
 void lw_user_slot_abandoned(void)

@@ -10,7 +10,7 @@
 
 #include "operations.h"
 
-/* The most CPUs that Linux can be built for. Any CPU beyond them is in domain 0. */
+/* The greatest number of CPUs for which Linux can be built. Any CPU beyond them is in domain 0. */
 #define LW_USER_MAX_CPUS 8192
 /* Where the system describes its CPUs and NUMA nodes. */
 #define LW_USER_SYSFS "/sys/devices/system"

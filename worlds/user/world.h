@@ -85,7 +85,7 @@ static inline void lw_user_pause(void)
 	LW_USER_AWAIT(p, mask, != (value), order, lw_user_pause())
 /* Sleeps for 50 microseconds. */
 void lw_user_pause_long(void) __attribute__((visibility("hidden")));
-/* Polls between two long pauses: see lw_await_eq_soon(). */
+/* The number of polls between two long pauses: see lw_await_eq_soon(). */
 #define LW_PAUSE_LONG_POLLS 1024
 #define LW_USER_AWAIT_SOON(p, mask, condition, order)                                   \
 	__extension__({                                                                 \

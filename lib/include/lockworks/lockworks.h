@@ -42,12 +42,12 @@
  *
  * Spinning
  *
- * ALL BUT pv, unfair, pv42, pvticket AND THE MUTEXES SPIN: their waiters never sleep. With more
- * runnable threads than CPUs, every hand-over may then wait for a time slice, because the next
- * waiter is not running. The FIFO locks become hundreds of times slower. Use the spinning locks
- * where each thread has a CPU of its own, and struct lw_mutex where threads may outnumber CPUs.
- * Waiters that sleep park on a futex. That is the only system call that they make once their thread
- * has its slot (lw_thread_attach()).
+ * ALL LOCKS SPIN EXCEPT pv, unfair, pv42, pvticket AND THE MUTEXES. Waiters of a lock that spins
+ * never sleep. With more runnable threads than CPUs, every hand-over may then wait for a time
+ * slice, because the next waiter is not running. FIFO locks become hundreds of times slower. Use
+ * locks that spin if each thread has a CPU of its own, and struct lw_mutex if threads may outnumber
+ * CPUs. Waiters that sleep park on a futex. That is the only system call that they make once their
+ * thread has its slot (lw_thread_attach()).
  *
  * Where locks may be used
  *
@@ -55,12 +55,13 @@
  * may use them too, but no lock that the interrupted thread may hold. Of struct lw_mutex37 and
  * struct lw_mutex310 they may use no lock that the interrupted thread may use at all.
  *
- * Queue nodes run out with more than 16,127 threads, or where handlers nest more than four deep
- * while queued. A waiter without a queue node tries until the queue is empty, in no order.
+ * There are no free queue nodes with more than 16,127 threads, and in handlers that nest more than
+ * four deep while their threads queue. A waiter without a queue node tries until the queue is
+ * empty. Such waiters are served in no order.
  *
- * Waiters queue by the number of their slot, in this process's one copy of the library. So no lock
- * may lie in memory that processes share, except struct lw_tas, struct lw_byte and union lw_ticket;
- * and a program must not have both the static and the shared library. All threads must use a struct
+ * Waiters queue by the number of their slot, which belongs to one copy of the library. So no lock
+ * may be in memory that processes share, except struct lw_tas, struct lw_byte and union lw_ticket.
+ * A program must not have both the static and the shared library. All threads must use a struct
  * lw_hq at the same address, because waiters find their queues by it.
  *
  * Fork
@@ -224,7 +225,7 @@ extern const struct lw_lockref_type *const lw_lockref_types[];
 int lw_set_numa_spinlock(enum lw_numa_mode mode);
 /* Returns the mode that is set. */
 enum lw_numa_mode lw_numa_spinlock(void);
-/* Returns whether waiters of one NUMA node are kept together on this machine, by that mode. */
+/* Returns whether, in that mode, these locks keep waiters of one NUMA node together here. */
 bool lw_numa_spinlock_active(void);
 
 /*

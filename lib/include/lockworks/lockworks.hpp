@@ -3,7 +3,7 @@
  * Lockworks for C++17: the locks of lockworks.h as classes. The lock lw_X in C is the class X in
  * the namespace lockworks.
  *
- * All classes but mcs are Lockable, so std::lock_guard, std::scoped_lock, std::unique_lock and
+ * All classes except mcs are Lockable, so std::lock_guard, std::scoped_lock, std::unique_lock and
  * std::condition_variable_any take them. mutex, pv and unfair are TimedLockable, by any clock.
  * A mcs::guard holds a mcs lock, with its queue node. condition_variable works with mutex only.
  *

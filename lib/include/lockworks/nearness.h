@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The choices that users have about nearness: which CPUs count as near each other, and whether
- * locks make use of it. lockworks.h says how to set them.
+ * The settings of nearness: which CPUs count as near each other, and whether locks prefer near
+ * waiters. lockworks.h says how to set them.
  */
 #ifndef LW_NEARNESS_H
 #define LW_NEARNESS_H
