@@ -55,8 +55,16 @@
  * served in the order in which they were taken, with up to the fairness threshold of hand-overs
  * each.
  *
- * Orders: those of the queued spinlock, and: `waiters` is changed by a compare-and-swap that
- * acquires and releases, so that a leader sees the queue as the last user left it.
+ * Orders: those of the queued spinlock, and in the queue of a NUMA node:
+ *
+ *   - enter and join are a compare-and-swap of `waiters` that acquires and releases. release: the
+ *     waiter's node is set up before the next one links to it. acquire: that next one sees it set
+ *     up, and a leader that enters sees the place as its last user left it.
+ *   - free is a compare-and-swap that releases, the partner of that last acquire.
+ *   - `next` and `locked` are a release and acquire pair each, as in the word's queue. They carry
+ *     `history` along, which is relaxed.
+ *   - The queue head changes the mode by a relaxed compare-and-swap, since it has polled the word
+ *     with acquire and no other thread can acquire the lock then.
  */
 #include "hq.h"
 #include "lock_type.h"

@@ -29,8 +29,9 @@
  * limit; correct without a free queue node.
  *
  * Orders: the compare-and-swap that acquires and the store that releases are an acquire and release
- * pair on `locked`. All other changes of the word are advice to acquire it (see parking_word.h) or
- * belong to the queue, whose hand-overs are acquire and release pairs of their own.
+ * pair on `locked`. `pending` is advice to arriving threads, so it needs no order. `parked` and the
+ * table (parking_word.h, parked_heads.h), the queue (parking_queue.h) and grouping
+ * (parking_locality.h) have orders of their own, each explained there.
  */
 #include "lock_type.h"
 #include "mutex.h"

@@ -23,7 +23,9 @@
  * released under wait_lock only, or by a thread that took it after the waiter had been woken.
  *
  * Orders: every change of the count that acquires the mutex is an acquire, every one that releases
- * it a release. The list and its nodes are protected by wait_lock.
+ * it a release. The list and its nodes are protected by wait_lock. `owner` is relaxed: it only
+ * tells threads that spin whether that is still worth while. `locked` of a parked waiter is relaxed
+ * too, since the waiter takes wait_lock before it goes on.
  */
 #include "lock_type.h"
 #include "mutex37.h"

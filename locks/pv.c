@@ -21,7 +21,10 @@
  * Promises: mutual exclusion; no waiter is lost; correct without a free queue node. pv42 is FIFO;
  * in pv no waiter starves.
  *
- * Orders: as in mutex.c.
+ * Orders: the compare-and-swap that acquires and the store that releases are an acquire and release
+ * pair on `locked`, also for the waiter with the pending bit. `parked` and the table
+ * (parking_word.h, parked_heads.h) and the queue (parking_queue.h) have orders of their own, each
+ * explained there.
  */
 #include "lock_type.h"
 #include "parking.h"

@@ -11,9 +11,10 @@
  * correct without a free queue node.
  *
  * Orders: `locked` is cleared by a release store. A thread acquires the lock in one of two ways: by
- * a compare-and-swap that acquires, or by a relaxed store after an acquiring poll has seen `locked`
- * 0. Only the pending waiter or the queue head may use the second way, so no other thread acquires
- * the lock between its poll and its store. The queue's own orders are in queue_node.h.
+ * a compare-and-swap that acquires; or by a relaxed store or compare-and-swap, after it has seen
+ * `locked` 0 by an operation that acquires, a poll or the fetch-or that sets `pending`. Only the
+ * pending waiter or the queue head may use the second way, so no other thread acquires the lock in
+ * between. The queue's own orders are in queue_node.h.
  */
 #include "fifo_queue.h"
 #include "lock_type.h"

@@ -3,6 +3,8 @@
  * The queued unfair lock: any thread that runs takes the lock when it is free.
  *
  *   free    (*,0,0) -- an arriving thread, the head, or a waiter near it --> held (*,0,1)
+ *   held    (*,*,1) -- unlock, the queue head runs                       --> free (*,*,0)
+ *   parked  (*,*,1) -- unlock: the queue head is woken --> (*,*,2)       --> free (*,*,0)
  *   starved (*,1,0) -- only the queue head acquires                      --> held (*,0,1)
  *
  * Arriving threads may steal, and so may queued waiters. A waiter tries more often, the closer it
@@ -19,9 +21,11 @@
  *
  * Promises: mutual exclusion; no waiter is lost, and none starves; correct without a free node.
  *
- * Orders: as in mutex.c. A waiter that leaves the queue from the middle changes its neighbours'
- * links while it holds the lock. The next thread that does so has acquired the lock after it, or
- * holds the lock of the queue.
+ * Orders: the compare-and-swap that acquires and the store that releases are an acquire and release
+ * pair on `locked`. `parked` and the table (parking_word.h, parked_heads.h) and the queue
+ * (parking_queue.h) have orders of their own, each explained there. A waiter that leaves the queue
+ * from the middle changes its neighbours' links while it holds the lock. The next thread that does
+ * so has acquired the lock after it, or holds the lock of the queue.
  */
 #include "lock_type.h"
 #include "parking.h"

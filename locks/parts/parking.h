@@ -16,6 +16,9 @@
  * Promises: mutual exclusion; no waiter is lost; correct without a free queue node. A head that
  * parks is not lost, because it is in the table of parked heads before any unlock can miss it, or
  * its park is bounded. The order of acquisitions depends on the policy; see the locks.
+ *
+ * Orders: those of the lock word are explained in parking_word.h, those of the table of parked
+ * heads in parked_heads.h, those of the queue in parking_queue.h.
  */
 #ifndef LW_PARKING_H
 #define LW_PARKING_H

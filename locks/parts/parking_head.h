@@ -53,7 +53,7 @@ enum lw_head_state {
 /* parked: 1 -> 0, and our entry is removed. False if the thread that unlocks was first. */
 static lw_always_inline bool lw_head_leave_table(union lw_word *lock)
 {
-	/* acquire: the entry, which the holder may have made for us */
+	/* The entry is known to us; see the orders in parking_word.h. */
 	if (!(lw_field_fetch_and(lock, locked_pending, (uint16_t)(0xffff ^ LW_PARKED), acquire) &
 	      LW_PARKED))
 		return false;

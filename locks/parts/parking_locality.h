@@ -6,6 +6,9 @@
  *
  * At most policy->locality.group waiters in a row are moved ahead of another waiter. `run` in the
  * queue node of the last one counts them.
+ *
+ * Orders: the links are relaxed. A waiter reads its own link when it is queue head, and the
+ * hand-overs of the head's role come in between. The end of the queue is as in lw_queue_unlink().
  */
 #ifndef LW_PARKING_LOCALITY_H
 #define LW_PARKING_LOCALITY_H

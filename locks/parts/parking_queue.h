@@ -23,6 +23,29 @@
  * lock and removes itself. A queue head that leaves at its wait limit does not have the lock, so
  * these two could change the queue at the same time. Where wait limits exist, a bit of the lock
  * word is therefore a lock of the queue.
+ *
+ * Orders, besides those of any queue (queue_node.h):
+ *
+ *   - HEAD and PARKED_HEAD are stored by a release; lw_head_woken() loads them with acquire. So a
+ *     new head sees the queue as its predecessor left it, and sees that the predecessor is out of
+ *     the table. The HEAD of the thread that unlocks is a release for the same reason: a head that
+ *     wakes only then has not read PARKED_HEAD before. Without the order, a lock could have two
+ *     entries in the table, and the head would follow links that are out of date.
+ *   - The last waiter clears the tail by a release. It pairs with the exchange by which the next
+ *     waiter queues, since that waiter is queue head at once. Without it, the lock could again
+ *     have two entries.
+ *   - ABANDONED is stored by a release; lw_hand_over_head() has a fence that acquires after it has
+ *     read it. So the slot is returned after all that the waiter did to it. The next owner takes
+ *     the slot by an acquire, so the count is set by a relaxed store.
+ *   - A head that leaves at its wait limit has a fence that acquires (lw_head_leave). It pairs with
+ *     the last store of a thread that unlocks, which reads the head's node until then. Without it,
+ *     the node could be written for its next use while it is still read.
+ *   - The `queue` bit is acquired and released as any lock. Where there are no wait limits, the
+ *     thread that takes itself out holds the lock, and so does the head that hands over.
+ *   - WAITING and PARKED are relaxed: they publish nothing, and the compare-and-swaps of waiter and
+ *     waker decide on one variable which of them was first.
+ *   - A link that is cut at the end of the queue is stored before the tail is swapped back, by a
+ *     release: a waiter that queues there links itself after that store, not before it.
  */
 #ifndef LW_PARKING_QUEUE_H
 #define LW_PARKING_QUEUE_H

@@ -25,6 +25,22 @@
  * the two is missed: the word is then parked (*,*,0), which no thread acquires. Therefore a head
  * that has just parked polls for longer than such a store takes to become visible, and parks for a
  * bounded time only. This is a 1-0 protocol (Dice 2001).
+ *
+ * Orders:
+ *
+ *   - `locked`: each acquisition is a compare-and-swap that acquires, each release a store or a
+ *     compare-and-swap that releases. So a holder sees all that the holders before it wrote.
+ *   - `parked`, set by the head itself: the compare-and-swap of lw_head_enter_table() releases. It
+ *     publishes the head's entry in the table and the state PARKED_HEAD. The compare-and-swap of
+ *     lw_word_release() therefore acquires too. Without either order the thread that unlocks finds
+ *     no entry and wakes nobody, or its store of HEAD is overwritten by that of PARKED_HEAD.
+ *   - `parked`, set by the holder for its successor (lw_make_head): the fetch-or is relaxed. Only
+ *     the holder itself clears the bit, or the head, which has then read PARKED_HEAD with acquire.
+ *     The holder stores PARKED_HEAD after the bit and the entry, by a release.
+ *   - `parked`, cleared by the head (lw_head_leave_table): the head knows the entry already: it has
+ *     made it, or has read PARKED_HEAD. So relaxed would suffice for this fetch-and.
+ *   - `pending` is advice, so its changes are relaxed. So are polls: a compare-and-swap follows.
+ *   - The load of a release in two steps is relaxed: a head that it misses wakes by itself.
  */
 #ifndef LW_PARKING_WORD_H
 #define LW_PARKING_WORD_H
