@@ -11,6 +11,7 @@ usage: scripts/figures.sh write DIR
 write    writes into DIR, one JSON file a figure:
            sim/MACHINE/WORKLOAD.json  every lock at three numbers of threads, 1 ms of virtual time
            reproduce/TABLE.json       every published table, simulated
+           check/LOCK.json            the states of every lock's small configurations, checked
          LOCKWORKS is the command to ask, target/release/lockworks unless set.
 compare  prints each value that differs between two such directories, and exits with 1 if any does.
          Each line of FILE has the old and the new name of a key that was renamed.
@@ -23,10 +24,14 @@ refuse() {
 }
 
 write() { # directory
-	local out=$1 lockworks=${LOCKWORKS:-target/release/lockworks} machine cpus workload table
+	local out=$1 lockworks=${LOCKWORKS:-target/release/lockworks}
+	local machines tables checks machine cpus workload table lock
 	command -v "$lockworks" >/dev/null || refuse "no command $lockworks; run make, or set LOCKWORKS"
 	[[ ! -e $out ]] || refuse "$out exists; name a new directory"
-	mkdir -p "$out/reproduce"
+	# A failure in a command substitution ends the script, one in <(...) does not.
+	machines=$("$lockworks" machines --json | jq -er '.[] | "\(.name) \(.cpus)"')
+	tables=$("$lockworks" reproduce --json | jq -er '.[].table')
+	mkdir -p "$out/reproduce" "$out/check"
 	while read -r machine cpus; do
 		mkdir -p "$out/sim/$machine"
 		for workload in experiments/workloads/*.toml; do
@@ -34,9 +39,13 @@ write() { # directory
 			"$lockworks" sim --machine "$machine" --workload "$workload" --ms 1 --json \
 				--threads "2,$((cpus / 4)),$cpus" -o "$out/sim/$machine/$workload.json"
 		done
-	done < <("$lockworks" machines --json | jq -r '.[] | "\(.name) \(.cpus)"')
-	"$lockworks" reproduce --json | jq -r '.[].table' | while read -r table; do
+	done <<<"$machines"
+	while read -r table; do
 		"$lockworks" reproduce "$table" --json -o "$out/reproduce/$table.json" </dev/null
+	done <<<"$tables"
+	checks=$("$lockworks" check --quick --json | jq 'map(del(.seconds, .memory_bytes, .uncovered))')
+	for lock in $(jq -r 'map(.lock) | unique[]' <<<"$checks"); do
+		jq --arg lock "$lock" 'map(select(.lock == $lock))' <<<"$checks" >"$out/check/$lock.json"
 	done
 }
 
@@ -49,7 +58,7 @@ values() { # file names
 }
 
 compare() { # old new renamed
-	local old=$1 new=$2 names='{}' files file lines differ=0
+	local old=$1 new=$2 names='{}' files file before after lines differ=0
 	[[ -d $old && -d $new ]] || refuse "$old and $new are not both directories; write them first"
 	[[ -z $3 || -r $3 ]] || refuse "cannot read $3; name a file of old and new names"
 	if [[ -n $3 ]]; then
@@ -64,7 +73,9 @@ compare() { # old new renamed
 		elif [[ ! -e $new/$file ]]; then
 			echo "$file: only in $old"
 		else
-			lines=$(diff <(values "$old/$file" "$names") <(values "$new/$file" '{}') || true)
+			before=$(values "$old/$file" "$names")
+			after=$(values "$new/$file" '{}')
+			lines=$(diff <(echo "$before") <(echo "$after") || true)
 			[[ -n $lines ]] || continue
 			sed -n "s|^[<>]|$file: &|p" <<<"$lines"
 		fi

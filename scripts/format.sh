@@ -93,7 +93,7 @@ check ruff python_tool ruff check --quiet --no-cache
 check 'ruff format' python_tool ruff format --quiet --no-cache --diff
 check mypy python_tool mypy --no-error-summary
 check 'unused dependencies' machete
-check 'tests of scripts/includes.py' unit_tests scripts
+check 'tests of scripts' unit_tests scripts
 check 'tests of scripts/docs' unit_tests scripts/docs
 check 'tests of scripts/prose' unit_tests scripts/prose
 check prose scripts/prose/prose.py
