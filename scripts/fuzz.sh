@@ -5,13 +5,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-properties=("${CARGO:-cargo}" test --release --quiet --lib -p lockworks-machine -p lockworks-sim
+properties=("${CARGO:-cargo}" test --profile quick --quiet --lib -p lockworks-machine -p lockworks-sim
 	-p lockworks-check -p lockworks-kernel)
 "${properties[@]}" --no-run
 end=$((SECONDS + $1))
 while ((SECONDS < end)); do
 	echo "test properties with PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:=$SRANDOM}"
-	PROPTEST_CASES=${PROPTEST_CASES:-2000} PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED \
+	PROPTEST_CASES=${PROPTEST_CASES:-1000} PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED \
 		"${properties[@]}" properties:: || {
 		echo "make fuzz: a property does not hold; correct the parser and commit proptest-regressions/" >&2
 		exit 1

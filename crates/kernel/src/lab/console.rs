@@ -546,6 +546,7 @@ mod properties {
             mark().prop_map(|(_, text)| text.to_owned()),
             Just("[    1.5] ".to_owned()),
             Just("\n".to_owned()),
+            Just("[    1.5]  a+0x1/0x2\n".repeat(20)),
             Just("---[ end trace ]---\n".to_owned()),
             Just("=====\n".to_owned()),
             Just("Modules linked in:".to_owned()),
