@@ -115,8 +115,8 @@ struct Options {
     #[arg(long, value_name = "WHEN", default_value = "any", value_parser = time())]
     time: Time,
 
-    /// Check also that at most N threads that began to wait after a waiter acquire the lock before
-    /// it [default: not checked]
+    /// Check also that at most N acquisitions that began later than a waiter's complete before it
+    /// [default: not checked]
     #[arg(long, value_name = "N")]
     overtaking: Option<u8>,
 
