@@ -33,7 +33,8 @@ pub(super) struct Runner {
     pub(super) status: Status,
     /// The processor on which the runner runs, waits or ran last.
     pub(super) processor: usize,
-    /// The time that the runner has run, as the scheduler counts it. Comparable within a processor.
+    /// The time that the runner has run, as the scheduler counts it. It can be compared only with that
+    /// of other runners of the same processor.
     virtual_time: i64,
     /// The time at which the runner got its status.
     pub(super) since: u64,
@@ -136,7 +137,7 @@ impl Scheduler {
         (0..self.processors.len()).any(|p| self.someone_waits(p))
     }
 
-    /// The time that runners have waited for a processor until now.
+    /// Returns the time that runners have waited for a processor until `now`.
     pub(super) fn queued(&self, now: u64) -> u64 {
         let waits = |r: &&Runner| r.status == Status::Queued;
         let waiting = self.runners.iter().filter(waits);
@@ -178,7 +179,7 @@ impl Scheduler {
         p.running.take()
     }
 
-    /// The time that runners have had a processor until now.
+    /// Returns the time that runners have had a processor until `now`.
     pub(super) fn ran(&self, now: u64) -> u64 {
         let on = self.processors.iter().filter(|p| p.running.is_some());
         self.ran + on.map(|p| now - p.turn_began).sum::<u64>()
@@ -219,7 +220,7 @@ impl Scheduler {
         self.processors[runner.processor].waiting.push(c);
     }
 
-    /// An idle processor near this one, or this one if there is none.
+    /// Returns an idle processor near this one, or this one if there is none.
     fn place(&self, processor: usize) -> usize {
         let idle = |p: &Processor| p.running.is_none() && p.waiting.is_empty();
         if idle(&self.processors[processor]) {
@@ -277,7 +278,8 @@ impl Scheduler {
         self.set_status(c, Status::On, now);
     }
 
-    /// A runner that waits in the longest queue, near the processor or anywhere.
+    /// Returns a runner of the longest queue, either under the last-level cache of `processor`
+    /// (`near`) or in the whole machine.
     fn steal_for(&self, processor: usize, near: bool) -> Option<u16> {
         if self.pinned {
             return None;
@@ -289,14 +291,14 @@ impl Scheduler {
         self.least(fullest)
     }
 
-    /// An idle processor, and a runner for it from anywhere in the machine.
+    /// Returns an idle processor, and a runner for it from anywhere in the machine.
     pub(super) fn balance(&self) -> Option<(usize, u16)> {
         let idle = self.processors.iter().position(|p| p.running.is_none())?;
         Some((idle, self.steal_for(idle, false)?))
     }
 
-    /// The end of the turn of the runner on `processor`, if another runner waits and the end has
-    /// not been asked for before.
+    /// Returns the time at which the turn of the runner on `processor` ends. `None` if no other
+    /// runner waits, or if this function has already returned the end of this turn.
     pub(super) fn slice_end(&mut self, processor: usize, now: u64) -> Option<u64> {
         let tick = self.times.tick.max(1);
         let phase = scattered(processor, tick);
@@ -334,8 +336,8 @@ impl Scheduler {
         Some(to)
     }
 
-    /// The runner that a directed yield of `c` chooses: the next one of its guest that waits for a
-    /// processor.
+    /// Returns the runner that a directed yield of `c` chooses: the next preempted runner of its
+    /// guest.
     pub(super) fn yield_target(&mut self, c: u16) -> Option<u16> {
         let guest = usize::from(c) / self.per_guest;
         let first = guest * self.per_guest;
@@ -373,8 +375,7 @@ impl Scheduler {
     }
 }
 
-/// A number below `range` for each `i`, which differs much from the numbers for `i - 1` and `i +
-/// 1`.
+/// Returns a number below `range` for each `i`. Consecutive `i` have numbers that differ much.
 fn scattered(i: usize, range: u64) -> u64 {
     let golden = 0x9e37_79b9_7f4a_7c15_u64;
     let fraction = (i as u64 + 1).wrapping_mul(golden) >> 32;
