@@ -142,7 +142,10 @@ fn verbose_says_on_standard_error_what_is_run_and_for_how_long() {
         (&torture, &["lock=\"tas\" threads=1", file]),
         (&["machines"], &[" machines"]),
         (&simulation, &[" sim --ms 0.05", "lock=\"tas\" threads=1"]),
-        (&["check", "--lock", "tas"], &["searched config=tas", "states="]),
+        (
+            &["check", "--lock", "tas"],
+            &["searched config=tas", "states="],
+        ),
     ] {
         let quiet = output(args);
         assert!(

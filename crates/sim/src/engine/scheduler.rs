@@ -33,8 +33,8 @@ pub(super) struct Runner {
     pub(super) status: Status,
     /// The processor on which the runner runs, waits or ran last.
     pub(super) processor: usize,
-    /// The time that the runner has run, as the scheduler counts it. It can be compared only with that
-    /// of other runners of the same processor.
+    /// The time that the runner has run, as the scheduler counts it. It can be compared only with
+    /// that of other runners of the same processor.
     virtual_time: i64,
     /// The time at which the runner got its status.
     pub(super) since: u64,
