@@ -96,8 +96,7 @@ Workloads:
 
 Columns:
   / LOCK   rate divided by that of the reference in the same round, median
-  max/min  locktorture only: acquisitions of the thread with the most, divided
-           by those of the thread with the fewest
+  max/min  locktorture only: most divided by fewest acquisitions of a thread
 
 A guest that does not end a workload in time is ended and reported. If the command is interrupted, \
 it prints the figures of the guests that have ended.
