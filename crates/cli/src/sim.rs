@@ -610,7 +610,7 @@ fn text(scenario: &Scenario, results: &Results) -> String {
                     60.0 / seconds
                 )
             } else {
-                format!("{lock} with {threads}: the whole takes {seconds:.0} s\n")
+                format!("{lock} with {threads}: the whole job takes {seconds:.0} s\n")
             }
         }));
         queues.extend(row.sharing.as_ref().map(|s| shared_text(row, s)));

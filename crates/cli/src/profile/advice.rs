@@ -78,7 +78,7 @@ impl Advice {
         let (rule, what, locks) = match () {
             () if u128::from(held) >= LONG.as_nanos() => (
                 Rule::LongHolds,
-                "Do less while holding it: beside such times a lock cannot help.".to_owned(),
+                "Shorten the critical section: with such hold times a lock cannot help.".to_owned(),
                 Vec::new(),
             ),
             () if nodes > 1 && remote >= REMOTE && hot.threads <= cpus => (
@@ -92,7 +92,7 @@ impl Advice {
             ),
             () => (
                 Rule::Contended,
-                "Holds are short: try mutex, whose waiters spin briefly and then sleep.".to_owned(),
+                "Hold times are short: try mutex, whose waiters spin briefly and then sleep.".to_owned(),
                 vec!["mutex"],
             ),
         };
