@@ -178,7 +178,10 @@ fn threads_that_share_cpus_are_counted() {
     let table = run(&["--workload", "kernel_build"]);
     let table = text(&table.stdout);
     assert!(table.contains("tas with 4 on 2 CPUs: "), "{table}");
-    assert!(table.contains("tas with 4: the whole job takes "), "{table}");
+    assert!(
+        table.contains("tas with 4: the whole job takes "),
+        "{table}"
+    );
 }
 
 #[test]

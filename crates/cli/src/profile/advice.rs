@@ -92,7 +92,8 @@ impl Advice {
             ),
             () => (
                 Rule::Contended,
-                "Hold times are short: try mutex, whose waiters spin briefly and then sleep.".to_owned(),
+                "Hold times are short: try mutex, whose waiters spin briefly and then sleep."
+                    .to_owned(),
                 vec!["mutex"],
             ),
         };
