@@ -37,6 +37,9 @@ use anyhow::Result;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand as MissingSubcommand;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use itertools::Itertools;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Scalable NUMA-aware locks: run, compare, simulate and check them.
 #[derive(Parser)]
@@ -114,12 +117,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// Logs what Lockworks does, but not what its libraries do.
 fn log_to_standard_error() {
+    let ours = Targets::new().with_target("lockworks", tracing::Level::DEBUG);
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_max_level(tracing::Level::DEBUG)
         .with_timer(tracing_subscriber::fmt::time::uptime())
         .with_target(false)
+        .finish()
+        .with(ours)
         .init();
 }
 

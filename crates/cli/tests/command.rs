@@ -137,6 +137,8 @@ fn verbose_says_on_standard_error_what_is_run_and_for_how_long() {
     let torture = "torture --seconds 0.02 --rounds 1 --threads 1 --lock tas -o";
     let torture: Vec<&str> = torture.split(' ').chain([file]).collect();
     let simulation = ["sim", "--ms", "0.05", "--threads", "1", "--lock", "tas"];
+    let wide = "check wide --lock tas --runs 5 --threads 8";
+    let wide: Vec<&str> = wide.split(' ').collect();
     for (args, words) in [
         (&["locks", "tas"][..], &["command=\"", " locks tas"][..]),
         (&torture, &["lock=\"tas\" threads=1", file]),
@@ -146,6 +148,7 @@ fn verbose_says_on_standard_error_what_is_run_and_for_how_long() {
             &["check", "--lock", "tas"],
             &["searched config=tas", "states="],
         ),
+        (&wide, &["config=tas 8x4", "runs=5"]),
     ] {
         let quiet = output(args);
         assert!(
@@ -165,6 +168,7 @@ fn verbose_says_on_standard_error_what_is_run_and_for_how_long() {
             );
             let log = text(&told.stderr);
             assert!(words.iter().all(|word| log.contains(word)), "{log}");
+            assert!(log.lines().count() < 20, "of a library: {log}");
             assert!(
                 log.contains("begins") && log.contains("ends seconds="),
                 "{log}"
