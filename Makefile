@@ -63,7 +63,7 @@ lib: $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so $(BUILD)/liblockworks-prel
 	$(BUILD)/liblockworks-profile.so
 
 cargo:
-	$(CARGO) build --release --workspace
+	$(CARGO) build --release --workspace --exclude lockworks-properties
 
 setup:
 	@scripts/setup.sh
