@@ -55,7 +55,7 @@ struct LockDescription {
     broken: bool,
     /// The first four bytes of an unlocked lock; the others are 0.
     unlocked: u32,
-    /// The tunables of this lock alone.
+    /// The tunables that this lock reads and that not all locks have.
     tunables: Vec<TunableDescription>,
 }
 
@@ -121,18 +121,33 @@ impl LockDescription {
     }
 }
 
-/// The tunables whose names begin with the lock's. HQ's begin with `hqlock`, as in its published series.
+/// Tunables that more locks read than the one they are named after.
+const SHARED: [(&str, &[&str]); 2] = [
+    ("mutex37_spin", &["mutex310"]),
+    ("pv_latencies", &["pv42", "unfair", "mutex"]),
+];
+
+/// The lock that a tunable is named after: the longest name of a lock with which the tunable's
+/// name begins. The tunables of HQ begin with `hqlock`, as in its published series.
+fn namesake<'a>(tunable: &str, locks: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let begins_with = |lock: &&str| {
+        let prefix = if *lock == "hq" { "hqlock" } else { lock };
+        let rest = tunable.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    };
+    locks.filter(begins_with).max_by_key(|lock| lock.len())
+}
+
 fn tunables_of(lock: &str) -> Vec<TunableDescription> {
-    let family = if lock == "hq" { "hqlock" } else { lock };
+    let locks = || lockworks::lock_types().iter().map(|known| known.name());
+    let is_shared = |tunable: &str| {
+        let shared = SHARED.iter().find(|(name, _)| *name == tunable);
+        shared.is_some_and(|(_, others)| others.contains(&lock))
+    };
     let all = lockworks::Tunable::all().iter();
-    all.filter(|tunable| {
-        tunable
-            .name
-            .split_once('_')
-            .is_some_and(|(first, _)| first == family)
-    })
-    .map(TunableDescription::of)
-    .collect()
+    all.filter(|tunable| namesake(tunable.name, locks()) == Some(lock) || is_shared(tunable.name))
+        .map(TunableDescription::of)
+        .collect()
 }
 
 fn descriptions() -> Vec<LockDescription> {
@@ -245,5 +260,64 @@ fn marked_summary(lock: &LockDescription) -> String {
     match lock.broken {
         true => format!("BROKEN: {}", lock.summary),
         false => lock.summary.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use regex::Regex;
+
+    use super::*;
+
+    #[test]
+    fn a_tunable_belongs_to_the_lock_with_the_longest_name_that_it_begins_with() {
+        let locks = ["my", "my_lock", "hq", "mutex", "mutex37"];
+        for (tunable, lock) in [
+            ("my_spin", Some("my")),
+            ("my_lock_spin", Some("my_lock")),
+            ("hqlock_spin", Some("hq")),
+            ("hq_spin", None),
+            ("mutex37_spin", Some("mutex37")),
+            ("mutex3_spin", None),
+        ] {
+            assert_eq!(namesake(tunable, locks.into_iter()), lock, "{tunable}");
+        }
+    }
+
+    #[test]
+    fn every_lock_shows_the_tunables_that_its_file_reads() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../locks");
+        let reads = Regex::new(r"lw_tunable\((\w+)\)").unwrap();
+        let describes = Regex::new(r"(?m)^LW_DESCRIBE\w*\(\s*(\w+),").unwrap();
+        let captured = |pattern: &Regex, text: &str| -> BTreeSet<String> {
+            let found = pattern.captures_iter(text);
+            found.map(|found| found[1].to_owned()).collect()
+        };
+        let named: Vec<&str> = lockworks::Tunable::all().iter().map(|t| t.name).collect();
+        let mut files = 0;
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "c") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let mut read = captured(&reads, &text);
+            read.retain(|tunable| named.contains(&tunable.as_str()));
+            let locks = captured(&describes, &text);
+            let shown = locks.iter().flat_map(|lock| tunables_of(lock));
+            let shown: BTreeSet<String> = shown.map(|tunable| tunable.name.to_owned()).collect();
+            assert_eq!(shown, read, "{}", path.display());
+            files += usize::from(!read.is_empty());
+        }
+        assert!(files >= 5, "{files}");
+        for lock in ["mutex37", "mutex310"] {
+            let names: Vec<&str> = tunables_of(lock).iter().map(|t| t.name).collect();
+            assert_eq!(names, ["mutex37_spin"], "{lock}");
+        }
+        assert!(tunables_of("pv42").iter().any(|t| t.name == "pv_latencies"));
     }
 }
