@@ -11,7 +11,7 @@ use tempfile::TempDir;
 fn checkout() -> TempDir {
     let copy = tempfile::tempdir().expect("a directory");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for part in ["locks", "worlds", "lib"] {
+    for part in ["locks", "worlds", "lib", "interpose", "clients", "tests"] {
         for file in files(&root.join(part)) {
             let to = copy
                 .path()
@@ -129,6 +129,7 @@ fn bad_names_are_refused_in_one_line_and_nothing_is_written() {
         ("my-lock", "lower-case letters"),
         ("../mine", "lower-case letters"),
         ("schloß", "lower-case letters"),
+        ("a_lock_with_a_name_that_is_longer_than_40", "at most 40"),
         ("", "lower-case letters"),
     ] {
         let done = new_lock(checkout.path(), name);

@@ -24,26 +24,27 @@ const RESERVED: &str = "\
     unix unsafe unsigned unsized use using virtual void volatile wchar_t where while xor xor_eq \
     yield";
 
+/// The longest name, for lines and file names of a usual length.
+const MAX_LENGTH: usize = 40;
+
 /// Directories whose C files are compiled together with the locks, or include them.
-const C_DIRECTORIES: [&str; 8] = [
-    "locks",
-    "worlds",
-    "lib",
-    "interpose",
-    "preload",
-    "profile",
-    "clients",
-    "tests",
-];
+const C_DIRECTORIES: [&str; 6] = ["locks", "worlds", "lib", "interpose", "clients", "tests"];
 
 /// Refuses a name that a new lock cannot have.
 pub fn check(name: &str, checkout: &Checkout) -> Result<()> {
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if !begins || !name.chars().all(allowed) {
+        let name = name.escape_debug();
         bail!(
             "'{name}' cannot name a lock: a name is of lower-case letters, digits and _, and begins \
              with a letter"
+        );
+    }
+    if name.len() > MAX_LENGTH {
+        bail!(
+            "'{name}' cannot name a lock: it has {} letters; at most {MAX_LENGTH} are allowed",
+            name.len()
         );
     }
     if let Some(rest) = name.strip_prefix("lw_") {
@@ -100,9 +101,8 @@ fn file_or_symbol(name: &str, checkout: &Checkout) -> Result<Option<String>> {
     for directory in C_DIRECTORIES {
         let mut waiting = vec![checkout.root.join(directory)];
         while let Some(directory) = waiting.pop() {
-            let Ok(entries) = fs::read_dir(&directory) else {
-                continue; // not every version has each of the directories
-            };
+            let entries = fs::read_dir(&directory)
+                .with_context(|| format!("cannot read {}", directory.display()))?;
             for entry in entries {
                 let path = entry.context("cannot read a directory")?.path();
                 if path.is_dir() {
@@ -130,7 +130,8 @@ fn taken_in(path: &Path, name: &str, symbols: &Regex) -> Result<Option<Taken>> {
     if !is_c {
         return Ok(None);
     }
-    // Tests are included by path, headers and lock files by file name alone.
+    // Headers and lock files are found by name alone. A test finds the header beside it first, and
+    // its object file is in a directory for tests.
     let by_name = !path.components().any(|part| part.as_os_str() == "tests");
     if by_name && path.file_stem().is_some_and(|stem| stem == name) {
         return Ok(Some(Taken::File));
