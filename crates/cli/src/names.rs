@@ -3,7 +3,7 @@
 
 use itertools::Itertools;
 use lockworks::{Setting, SettingError, Tunable};
-use lockworks_machine::description::nearest;
+use lockworks_machine::names::{self, nearest};
 
 /// The candidate that the user probably meant. In this order: the same name in another spelling,
 /// the only one that contains the given letters, the longest one that the given name begins with,
@@ -47,13 +47,10 @@ pub fn unknown<'a>(
         );
     }
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    match meant(given, &candidates) {
-        Some(name) => anyhow::anyhow!("unknown {kind} '{given}'; did you mean '{name}'?"),
-        None => anyhow::anyhow!(
-            "unknown {kind} '{given}'; choose from {}",
-            candidates.join(", ")
-        ),
-    }
+    let meant = meant(given, &candidates);
+    anyhow::Error::msg(names::unknown(kind, given, '\'', meant, || {
+        format!("choose from {}", candidates.join(", "))
+    }))
 }
 
 /// The one of `all` that has this name.

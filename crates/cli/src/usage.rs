@@ -8,6 +8,7 @@ use std::num::{ParseFloatError, ParseIntError};
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use itertools::Itertools;
+use lockworks_machine::names::did_you_mean;
 
 /// Lets options take negative numbers. A negative number is then refused as out of range, not as an
 /// unknown option.
@@ -153,7 +154,7 @@ impl Mistake<'_> {
 
     fn suggestion(&self, kind: ContextKind) -> String {
         match self.context(kind) {
-            Some(suggested) => format!("; did you mean {suggested}?"),
+            Some(suggested) => format!("; {}", did_you_mean(suggested)),
             None => String::new(),
         }
     }

@@ -4,16 +4,18 @@
 //! in from a directory, so that adding a file is all that it takes to add a machine or a workload.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::Path;
 
 use include_dir::Dir;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use toml::Spanned;
 
 use crate::Error;
-
-/// How similar a name must be to be suggested, from 0 to 1.
-const SIMILAR: f64 = 0.7;
+use crate::names::{nearest, unknown};
 
 /// A description that is part of Lockworks.
 #[derive(Debug, Clone, Copy)]
@@ -81,16 +83,14 @@ impl Library {
                     kind: self.kind,
                     path,
                     cause,
+                    command: self.command,
                 }),
             };
         }
         Err(Error::Unknown {
             kind: self.kind,
             name: name_or_path.into(),
-            suggestion: match nearest(name_or_path, all.iter().map(|b| b.name)) {
-                Some(name) => format!("; did you mean '{name}'?"),
-                None => String::new(),
-            },
+            nearest: nearest(name_or_path, all.iter().map(|b| b.name)),
             command: self.command,
         })
     }
@@ -110,16 +110,6 @@ fn natural_order(name: &str) -> Vec<(&str, u64)> {
         rest = &rest[end..];
     }
     pieces
-}
-
-/// The name that is most like `given`, if one is like it at all.
-pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    names
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(name, given), name))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(similarity, _)| *similarity > SIMILAR)
-        .map(|(_, name)| name)
 }
 
 /// A mistake in a description, with the bytes of the text that it is in.
@@ -173,8 +163,40 @@ impl From<toml::de::Error> for Fault {
     }
 }
 
+/// Reads a table of a description. By itself, serde would take a list for one too.
+///
+/// # Errors
+///
+/// If the value is no table, or its content is wrong.
+pub fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    struct TableVisitor<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for TableVisitor<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("a table")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+
+    deserializer.deserialize_map(TableVisitor(PhantomData))
+}
+
 /// A message of serde in words for people who do not know Rust.
 fn plain(message: &str) -> String {
+    match message {
+        "duplicate key" => return "a key or table of this name stands above; keep one".into(),
+        "cannot recurse further; max recursion depth met" => {
+            return "lists or tables are nested too deeply; use fewer levels".into();
+        }
+        _ => {}
+    }
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("{field} is missing; add it");
     }
@@ -187,10 +209,10 @@ fn plain(message: &str) -> String {
     ] {
         if let Some(given) = problem.strip_prefix(prefix) {
             let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-            return match nearest(given.trim_matches('`'), names.iter().copied()) {
-                Some(name) => format!("unknown {what} {given}; did you mean `{name}`?"),
-                None => format!("unknown {what} {given}; {all} {}", names.join(", ")),
-            };
+            let given = given.trim_matches('`');
+            let meant = nearest(given, names.iter().copied());
+            let allowed = || format!("{all} {}", names.join(", "));
+            return unknown(what, given, '`', meant, allowed);
         }
     }
     let expected = match expected {
@@ -198,6 +220,7 @@ fn plain(message: &str) -> String {
         "usize" | "u32" | "u64" => "a whole number that is not negative",
         "a nonzero usize" => "a whole number above 0",
         "a sequence" => "a list",
+        "a map" => "a table",
         "a boolean" => "true or false",
         other if other.starts_with("struct ") => "a table",
         other => other,
@@ -269,8 +292,24 @@ mod tests {
                 "invalid type: map, expected a string",
                 "a table does not fit here; give a string",
             ),
+            (
+                "invalid type: sequence, expected a map",
+                "a list does not fit here; give a table",
+            ),
         ] {
             assert_eq!(plain(serde), plain_words);
         }
+    }
+
+    #[test]
+    fn mistakes_that_the_parser_finds_come_with_advice() {
+        let message = |text: &str| {
+            let error = toml::from_str::<toml::Table>(text).unwrap_err();
+            Fault::from(error).message
+        };
+        let deep = format!("a = {}", "[".repeat(1000));
+        assert!(message(&deep).ends_with("nested too deeply; use fewer levels"));
+        assert!(message("a = 1\na = 2").ends_with("stands above; keep one"));
+        assert!(message("[a]\n[a]").ends_with("stands above; keep one"));
     }
 }

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::description::Fault;
+use crate::description::{Fault, table};
 use crate::machine::{Costs, Hops, cpus_in, scope_name};
+use crate::names::{nearest, unknown};
 use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Relation, Value};
 
 /// The most CPUs of a machine, which bounds the table of CPU pairs.
@@ -23,7 +24,9 @@ struct File {
     memory_order: MemoryOrder,
     directory: Directory,
     clock_ghz: Value,
+    #[serde(deserialize_with = "table")]
     topology: Topology,
+    #[serde(deserialize_with = "table")]
     costs: Costs,
     relation: Spanned<Vec<Spanned<FileRelation>>>,
 }
@@ -190,7 +193,10 @@ fn core_level(levels: &Spanned<Vec<Level>>) -> Result<usize, Fault> {
     let names: Vec<&str> = levels.get_ref().iter().map(|l| l.name.as_str()).collect();
     for (i, name) in names.iter().enumerate() {
         if names[..i].contains(name) {
-            return Err(fault(levels, format!("two levels are called `{name}`")));
+            return Err(fault(
+                levels,
+                format!("two levels are called `{name}`; rename one"),
+            ));
         }
     }
     if names.contains(&"machine") {
@@ -227,12 +233,10 @@ fn level(levels: &[Level], name: &Spanned<String>) -> Result<usize, Fault> {
         .position(|l| l.name == *name.get_ref())
         .ok_or_else(|| {
             let names: Vec<&str> = levels.iter().map(|l| l.name.as_str()).collect();
-            let message = format!(
-                "unknown level `{}`; the levels are {}",
-                name.get_ref(),
-                names.join(", ")
-            );
-            fault(name, message)
+            let name_given = name.get_ref();
+            let meant = nearest(name_given, names.iter().copied());
+            let allowed = || format!("the levels are {}", names.join(", "));
+            fault(name, unknown("level", name_given, '`', meant, allowed))
         })
 }
 
@@ -542,6 +546,31 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
                 "x.toml:23: value 40 must lie between low 41 and high 50",
             ),
             (
+                "low = 30",
+                "low = 60",
+                "x.toml:23: low 60 is above high 50; exchange them",
+            ),
+            (
+                "llc = \"socket\"",
+                "llc = \"soket\"",
+                "x.toml:9: unknown level `soket`; did you mean `socket`?",
+            ),
+            (
+                "[costs]",
+                "[[costs]]",
+                "x.toml:14: a list does not fit here; give a table",
+            ),
+            (
+                "name = \"socket\", count",
+                "name = \"core\", count",
+                "x.toml:7: two levels are called `core`; rename one",
+            ),
+            (
+                "title = \"Two sockets of two cores\"",
+                "name = \"y\"",
+                "x.toml:2: a key or table of this name stands above; keep one",
+            ),
+            (
                 "value = 100",
                 "value = -1",
                 "x.toml:26: value -1 must be a number above 0",
@@ -652,7 +681,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
     fn unknown_machines() {
         assert_eq!(
             Machine::find("epyc-9654-nps3").unwrap_err().to_string(),
-            "unknown machine 'epyc-9654-nps3'; did you mean 'epyc-9654-nps4'?; \
+            "unknown machine 'epyc-9654-nps3'; did you mean 'epyc-9654-nps4'? \
              `lockworks machines` lists them"
         );
         assert_eq!(

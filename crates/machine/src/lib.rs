@@ -19,6 +19,7 @@ mod error;
 mod file;
 mod machine;
 pub mod measure;
+pub mod names;
 mod value;
 
 use include_dir::{Dir, include_dir};

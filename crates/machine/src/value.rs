@@ -80,6 +80,9 @@ impl TryFrom<Unchecked> for Value {
         if !(v.value > 0.0 && v.value.is_finite()) {
             return Err(format!("value {} must be a number above 0", v.value));
         }
+        if low > high {
+            return Err(format!("low {low} is above high {high}; exchange them"));
+        }
         if !(0.0 <= low && low <= v.value && v.value <= high && high.is_finite()) {
             return Err(format!(
                 "value {} must lie between low {low} and high {high}",

@@ -244,6 +244,26 @@ fn wrong_files_say_where_and_what() {
         ),
         (
             compute,
+            "{ compute = { uniform = [1] } }",
+            "x.toml:17: uniform = [low, high] takes two times, not 1",
+        ),
+        (
+            compute,
+            "{ compute = { uniform = [1, 2, 3] } }",
+            "x.toml:17: uniform = [low, high] takes two times, not 3",
+        ),
+        (
+            compute,
+            "{ branch = [] }",
+            "x.toml:17: the list is empty; add an entry",
+        ),
+        (
+            "[thread]",
+            "[[thread]]",
+            "x.toml:15: a list does not fit here; give a table",
+        ),
+        (
+            compute,
             "{ compute = { unifrom = [5, 2] } }",
             "x.toml:17: unknown key `unifrom`; did you mean `uniform`?",
         ),
@@ -257,7 +277,6 @@ fn wrong_files_say_where_and_what() {
             "{ branch = [{ weight = 0, steps = [] }] }",
             "x.toml:17: all weights are 0",
         ),
-        (compute, "{ branch = [] }", "x.toml:17: all weights are 0"),
         (
             compute,
             "{ branch = [{ weight = -1, steps = [] }] }",

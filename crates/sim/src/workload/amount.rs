@@ -11,6 +11,9 @@ const MAX_DEPTH: usize = 32;
 /// The most numbers, names and brackets of an expression: its value is computed by nested calls.
 const MAX_PARTS: usize = 1000;
 
+/// The most characters of an expression that a message shows.
+const MAX_SHOWN: usize = 60;
+
 /// The functions of expressions, with the number of their arguments.
 const FUNCTIONS: [(&str, Function, usize); 3] = [
     ("min", Function::Min, 2),
@@ -222,6 +225,14 @@ impl Parser<'_> {
     }
 }
 
+/// The text, or its beginning if it is longer than a message should be.
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct AmountVisitor;
@@ -246,7 +257,8 @@ impl<'de> Deserialize<'de> for Amount {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
-                Amount::parse(text).map_err(|error| E::custom(format!("\"{text}\": {error}")))
+                Amount::parse(text)
+                    .map_err(|error| E::custom(format!("\"{}\": {error}", beginning(text))))
             }
         }
 
@@ -256,6 +268,8 @@ impl<'de> Deserialize<'de> for Amount {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -285,6 +299,21 @@ mod tests {
         assert_eq!(
             Amount::parse("a + max(b, a) * 2").unwrap().names(),
             ["a", "b"].into()
+        );
+    }
+
+    #[test]
+    fn messages_show_the_beginning_of_a_long_expression() {
+        let refused = |text: &str| {
+            let file = format!("amount = \"{text}\"");
+            let read = toml::from_str::<BTreeMap<String, Amount>>(&file);
+            read.unwrap_err().message().to_owned()
+        };
+        assert!(refused("1 ü").starts_with("\"1 ü\": "));
+        let long = refused(&"ü + ".repeat(1000));
+        assert!(
+            long.starts_with(&format!("\"{}...\": ", "ü + ".repeat(15))),
+            "{long}"
         );
     }
 

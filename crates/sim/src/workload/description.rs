@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use lockworks_machine::Value;
+use lockworks_machine::description::table;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, IntoDeserializer, MapAccess, Visitor};
@@ -36,6 +37,7 @@ pub(super) struct Description {
     pub(super) values: BTreeMap<String, Spanned<Amount>>,
     #[serde(default)]
     pub(super) memory: Vec<Spanned<Memory>>,
+    #[serde(deserialize_with = "table")]
     pub(super) thread: Thread,
 }
 
@@ -194,13 +196,13 @@ pub(super) enum Distribution {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DistributionTable {
-    uniform: Option<[Amount; 2]>,
+    uniform: Option<Vec<Amount>>,
     around: Option<Amount>,
     exponential: Option<Amount>,
 }
 
 impl TryFrom<DistributionTable> for Duration {
-    type Error = &'static str;
+    type Error = String;
 
     fn try_from(table: DistributionTable) -> Result<Self, Self::Error> {
         Ok(Self::Distribution(match table {
@@ -208,7 +210,12 @@ impl TryFrom<DistributionTable> for Duration {
                 uniform: Some(bounds),
                 around: None,
                 exponential: None,
-            } => Distribution::Uniform(bounds),
+            } => Distribution::Uniform(bounds.try_into().map_err(|bounds: Vec<Amount>| {
+                format!(
+                    "uniform = [low, high] takes two times, not {}",
+                    bounds.len()
+                )
+            })?),
             DistributionTable {
                 uniform: None,
                 around: Some(mean),
@@ -220,7 +227,9 @@ impl TryFrom<DistributionTable> for Duration {
                 exponential: Some(mean),
             } => Distribution::Exponential(mean),
             _ => {
-                return Err("give one of uniform = [low, high], around = mean, exponential = mean");
+                let message =
+                    "give one of uniform = [low, high], around = mean, exponential = mean";
+                return Err(message.to_owned());
             }
         }))
     }

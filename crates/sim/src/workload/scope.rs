@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use lockworks_machine::Value;
-use lockworks_machine::description::{Fault, nearest};
+use lockworks_machine::description::Fault;
+use lockworks_machine::names::{self, nearest};
 use toml::Spanned;
 
 use super::amount::Amount;
@@ -127,14 +128,12 @@ pub(super) fn unknown<'a, T>(
     what: &str,
     name: &str,
     at: &Spanned<T>,
-    known: impl Iterator<Item = &'a str> + Clone,
+    known: impl Iterator<Item = &'a str>,
 ) -> Fault {
-    let message = match nearest(name, known.clone()) {
-        Some(nearest) => format!("unknown {what} `{name}`; did you mean `{nearest}`?"),
-        None => {
-            let known: Vec<&str> = known.collect();
-            format!("unknown {what} `{name}`; there are {}", known.join(", "))
-        }
-    };
+    let known: Vec<&str> = known.collect();
+    let meant = nearest(name, known.iter().copied());
+    let message = names::unknown(what, name, '`', meant, || {
+        format!("there are {}", known.join(", "))
+    });
     Fault::at(at, message)
 }

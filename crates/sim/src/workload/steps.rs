@@ -169,7 +169,10 @@ impl Compiler<'_> {
         if let Some(name) = &action.lock {
             let memory = self.memory(name, &[Kind::Lock, Kind::FutexMutex])?;
             if around.locked.contains(&memory) {
-                let message = format!("`{}` is locked by an enclosing step", name.get_ref());
+                let message = format!(
+                    "`{}` is locked by an enclosing step; lock it once",
+                    name.get_ref()
+                );
                 return Err(Fault::at(name, message));
             }
             let place = self.place(name, memory, action, around)?;
@@ -245,6 +248,7 @@ impl Compiler<'_> {
             None if self.scope.run.is_none() && !weights.is_empty() => {
                 Ok(Weighted::new([1.0]).expect("a weight that is not 0"))
             }
+            None if weights.is_empty() => Err(Fault::at(at, "the list is empty; add an entry")),
             None => Err(Fault::at(at, "all weights are 0; give one that is above 0")),
         }
     }
