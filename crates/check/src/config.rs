@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hooks;
 use crate::layout;
+use crate::structures;
 
 /// How memory behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -114,7 +115,7 @@ impl Subject {
         match self {
             Self::Lock(lock) => lock.size(),
             Self::Lockref(_) => LockrefType::SIZE,
-            Self::Cond(_) => hooks::cond_size(),
+            Self::Cond(_) => structures::cond_size(),
         }
     }
 }
@@ -202,7 +203,7 @@ fn locks_with_wait_limits() -> String {
 
 /// The NUMA node whose queue a tail stands for, in the slots that no thread has; None: a thread's.
 pub(crate) fn queue_of_tail(tail: u32) -> Option<usize> {
-    let first = hooks::word_layout().first_queue >> 16;
+    let first = structures::word_layout().first_queue >> 16;
     tail.checked_sub(first).map(|node| node as usize)
 }
 
@@ -310,8 +311,8 @@ impl Config {
     /// The first four bytes of the lock at the start.
     pub(crate) fn unlocked(&self, lock: &LockType) -> u32 {
         match self.mode {
-            Mode::Numa if lock.unlocked & hooks::word_layout().hq != 0 => {
-                lock.unlocked | hooks::word_layout().hq_numa
+            Mode::Numa if lock.unlocked & structures::word_layout().hq != 0 => {
+                lock.unlocked | structures::word_layout().hq_numa
             }
             _ => lock.unlocked,
         }
@@ -326,7 +327,7 @@ impl Config {
         mask: u32,
     ) -> Option<(&'static str, u64)> {
         let (locked, tail) = (word & 0xff, word >> 16);
-        let service_mask = hooks::word_layout().service;
+        let service_mask = structures::word_layout().service;
         let service = word & service_mask;
         let slot = (tail >> 2) as usize;
         let is_tail = tail == 0
@@ -338,7 +339,7 @@ impl Config {
             life_long => service & life_long == life_long,
         };
         let wrong = [
-            ("locked", locked, locked > hooks::word_layout().locked),
+            ("locked", locked, locked > structures::word_layout().locked),
             ("service", service, !is_service),
             ("tail", tail, !is_tail),
         ];

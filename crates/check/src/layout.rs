@@ -1,6 +1,6 @@
 //! The addresses of a check. They are names that the lock code computes with; no memory is there.
 
-use crate::hooks;
+use crate::structures;
 
 /// The number of locks of a check, `LW_CHECK_LOCKS`: the threads' first lock, one for each level of
 /// interruption, and the threads' second lock.
@@ -93,7 +93,7 @@ pub(crate) fn data(i: usize) -> usize {
 
 /// The nodes of a slot, from 1.
 pub(crate) fn slot_nodes(slot: usize) -> usize {
-    NODE_BASE + slot * NODES * hooks::node_layout().size
+    NODE_BASE + slot * NODES * structures::node_layout().size
 }
 
 /// The record of the lock that a slot, from 1, waits for.
@@ -107,7 +107,7 @@ pub(crate) fn lent(thread: usize, i: usize) -> usize {
 
 /// The queues of a NUMA node.
 pub(crate) fn node_queues(node: usize) -> usize {
-    QUEUE_BASE + node * hooks::node_queues_size()
+    QUEUE_BASE + node * structures::node_queues_size()
 }
 
 /// The table of parked queue heads.
@@ -146,7 +146,7 @@ pub(crate) fn renamed(address: usize, to: &[u8]) -> usize {
         let new = usize::from(*to.get(offset / stride)?);
         Some(base + new * stride + offset % stride)
     };
-    let slot = NODES * hooks::node_layout().size;
+    let slot = NODES * structures::node_layout().size;
     within(slot_nodes(1), slot)
         .or_else(|| within(LENT_BASE, LENT * STRIDE))
         .unwrap_or(address)
@@ -158,7 +158,7 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
         let offset = address.checked_sub(base)?;
         (offset < n * stride).then_some((offset / stride, offset % stride))
     };
-    let size = hooks::node_layout().size;
+    let size = structures::node_layout().size;
     if let Some((i, offset)) = within(LOCK_BASE, STRIDE, LOCKS) {
         return Some((Region::Lock(i), offset));
     }
@@ -176,9 +176,12 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
     if let Some((thread, offset)) = within(slot_wanted(1), STRIDE, threads) {
         return Some((Region::Wanted { thread }, offset));
     }
-    if let Some((i, offset)) = within(QUEUE_BASE, size, THREADS * hooks::node_queues_size() / size)
-    {
-        let node = i * size / hooks::node_queues_size();
+    if let Some((i, offset)) = within(
+        QUEUE_BASE,
+        size,
+        THREADS * structures::node_queues_size() / size,
+    ) {
+        let node = i * size / structures::node_queues_size();
         return Some((Region::Queue { node }, offset));
     }
     if let Some((_, offset)) = within(TABLE_BASE, STRIDE, 1) {

@@ -16,6 +16,7 @@ mod mutation;
 mod search;
 mod site;
 mod state;
+mod structures;
 mod symmetry;
 mod token;
 mod trace;

@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::hooks::{self, Request};
+use crate::hooks::Request;
 use crate::layout::{self, Region};
+use crate::structures;
 
 /// The most swaps, so that there are at most 120 renamings.
 const MOST_SWAPS: usize = 4;
@@ -120,7 +121,7 @@ impl Names {
                 None => Self::None,
             },
             Region::Queue { .. }
-                if offset % hooks::node_layout().size == hooks::node_layout().waiters =>
+                if offset % structures::node_layout().size == structures::node_layout().waiters =>
             {
                 Self::Tail { shift: 0 }
             }

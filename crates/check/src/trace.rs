@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use crate::cells::{Findings, Parts, Place};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
-use crate::hooks::{self, NodeLayout, Request};
+use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Stop};
 use crate::search::{Broken, Check, Step};
 use crate::site::Kind;
 use crate::state::{State, UNINITIALISED};
+use crate::structures::{self, NodeLayout};
 use crate::violation::Violation;
 
 /// One step of a run.
@@ -251,7 +252,7 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
             format!("{}{}", node_name(thread, index), field(offset))
         }
         Some((Region::Wanted { thread }, _)) => format!("t{thread}.wanted"),
-        Some((Region::Queue { node }, offset)) if offset == hooks::node_layout().waiters => {
+        Some((Region::Queue { node }, offset)) if offset == structures::node_layout().waiters => {
             format!("{}.waiters", queue_name(node))
         }
         Some((Region::Queue { node }, offset)) => {
@@ -259,8 +260,8 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
         }
         Some((Region::Table, offset)) => {
             let (entry, offset) = (
-                offset / hooks::parked_head_size(),
-                offset % hooks::parked_head_size(),
+                offset / structures::parked_head_size(),
+                offset % structures::parked_head_size(),
             );
             format!("parked head {entry}{}", field(offset))
         }
@@ -310,7 +311,7 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
         }
     }
     if let Some((Region::Queue { .. }, offset)) = region
-        && offset == hooks::node_layout().waiters
+        && offset == structures::node_layout().waiters
     {
         return waiters(value);
     }
@@ -360,7 +361,7 @@ fn pieces(value: u64) -> String {
 
 /// The pending bit, and the names of the bits above it that are set.
 fn pending(value: u64) -> String {
-    let word = hooks::word_layout();
+    let word = structures::word_layout();
     let names = [
         (word.hq, "hq"),
         (word.hq_numa, "numa"),
@@ -443,7 +444,7 @@ fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>, lock: usize) ->
 /// The chains of linked queue nodes, with secondary queues in brackets.
 fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
     let threads = model.config.threads;
-    let layout @ NodeLayout { size, .. } = hooks::node_layout();
+    let layout @ NodeLayout { size, .. } = structures::node_layout();
     let mut nodes = Vec::new();
     for thread in 0..threads {
         let now = model.attributes(state, thread);

@@ -19,6 +19,7 @@ use crate::layout::{self, Region};
 use crate::model::{EARLY, LATE};
 use crate::mutation::{self, Change, Mutation};
 use crate::site::{Kind, Site};
+use crate::structures;
 use crate::trace;
 use crate::violation::Violation;
 
@@ -551,14 +552,14 @@ impl World {
     }
 
     fn starts_as_zero(&self, address: usize) -> bool {
-        let size = hooks::node_layout().size;
+        let size = structures::node_layout().size;
         match self.region(address) {
             None | Some(Region::Lent { .. }) => false,
             Some(Region::Node { thread, index }) => {
                 index == 0 && is_count(address - layout::slot_nodes(thread + 1), size)
             }
             Some(Region::Queue { .. }) => {
-                let waiters = hooks::node_layout().waiters;
+                let waiters = structures::node_layout().waiters;
                 let offset = address % size;
                 (waiters..waiters + size_of::<u64>()).contains(&offset)
             }
@@ -576,7 +577,7 @@ impl World {
                 self.check_word(run.word(layout::lock(i)))
             }
             Some(Region::Queue { node }) if value == 0 && is_waiters(request.address) => {
-                let layout = hooks::node_layout();
+                let layout = structures::node_layout();
                 run.forget(layout::node_queues(node), layout.size, |offset| {
                     (layout.waiters..layout.waiters + size).contains(&offset)
                 });
@@ -600,18 +601,18 @@ impl World {
             Program::Check => layout::LOCKS,
             Program::Conformance => DEPTH,
         };
-        let service = hooks::word_layout().service;
+        let service = structures::word_layout().service;
         let held = |i| self.lock.has_tail_word() && run.word(layout::lock(i)) & !service != 0;
         if (0..locks).any(held) {
             let what = "the lock is not free";
             return Err(Violation::LeftBehind { what });
         }
-        let count = hooks::node_layout().count;
+        let count = structures::node_layout().count;
         if (1..=self.config.threads).any(|slot| run.word(layout::slot_nodes(slot) + count) != 0) {
             let what = "a queue node is still in use";
             return Err(Violation::LeftBehind { what });
         }
-        let waiters = |node| layout::node_queues(node) + hooks::node_layout().waiters;
+        let waiters = |node| layout::node_queues(node) + structures::node_layout().waiters;
         if (0..self.config.nodes).any(|node| run.word(waiters(node)) != 0) {
             let what = "the queue of a NUMA node is still in use";
             return Err(Violation::LeftBehind { what });
@@ -645,13 +646,13 @@ impl Run {
 
 /// Whether an address is in the count of a slot's first node.
 fn is_count(offset: usize, node_size: usize) -> bool {
-    let count = hooks::node_layout().count;
+    let count = structures::node_layout().count;
     offset < node_size && (count..count + size_of::<u32>()).contains(&offset)
 }
 
 /// Whether an address is in the field that says which lock has the queue of a NUMA node.
 fn is_waiters(address: usize) -> bool {
-    let layout = hooks::node_layout();
+    let layout = structures::node_layout();
     address % layout.size == layout.waiters
 }
 
@@ -747,7 +748,7 @@ impl Backend for World {
         now.depth -= 1;
         let index = usize::from(now.depth);
         if index < layout::NODES {
-            let size = hooks::node_layout().size;
+            let size = structures::node_layout().size;
             let node = layout::slot_nodes(thread + 1) + index * size;
             run.forget(node, size, |offset| index == 0 && is_count(offset, size));
         }
