@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The paravirt queued spinlock: a queue whose waiters halt their virtual CPU.
+ * The paravirt queued spinlock: a queue whose waiters halt their virtual CPU. In the shared parts
+ * (parking.h) that is to park.
  *
  *   free    (*,0,0) -- an arriving thread, or the queue head            --> held (*,0,1)
  *   held    (0,0,1) -- the first contender sets pending, then acquires   --> held (*,0,1)
- *   halted  (*,*,1) -- unlock: the queue head is kicked --> (*,*,2)      --> free (*,*,0)
+ *   parked  (*,*,1) -- unlock: the queue head is kicked --> (*,*,2)      --> free (*,*,0)
  *   starved (*,1,0) -- only the queue head acquires                      --> held (*,0,1)
  *
  * pv42 is the lock of Linux 4.2. It is strictly FIFO, so the lock is idle while the next waiter

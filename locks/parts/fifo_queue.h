@@ -11,6 +11,8 @@
  *
  * Promises: mutual exclusion; no waiter is lost; FIFO among queued waiters, unless the policy
  * reorders them; no memory is allocated; correct without a free queue node.
+ *
+ * Orders: those of the lock word are explained in qspinlock.c, those of the queue in queue_node.h.
  */
 #ifndef LW_FIFO_QUEUE_H
 #define LW_FIFO_QUEUE_H
