@@ -2,7 +2,8 @@
 /*
  * The locks that a lockref may contain, those of 4 bytes at most: LW_LOCKREF(id, type, word,
  * unlocked), which the including file defines. `word`: the 4 bytes of an unlocked lock. `unlocked`:
- * an expression that says whether a lock is free whose 4 bytes are `val`.
+ * an expression that says whether a lock is free whose 4 bytes are `val`. lockrefs.h includes the
+ * header of each lock.
  */
 LW_LOCKREF(tas, struct lw_tas, 0, val == 0)
 LW_LOCKREF(ticket, union lw_ticket, 0, val >> 16 == (val & 0xffff))
