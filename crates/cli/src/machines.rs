@@ -157,7 +157,7 @@ fn show(machine: &Machine) -> String {
         .iter()
         .map(|level| format!("{} {}", level.count, level.name))
         .collect();
-    let mut out = format!(
+    let out = format!(
         "{}: {}\n{} CPUs: {}\nNUMA node: {} ({}); last-level cache: {} ({})\n\
          memory order: {}; requests ordered at: {}\n",
         machine.name,
@@ -171,6 +171,7 @@ fn show(machine: &Machine) -> String {
         word(&machine.memory_order),
         word(&machine.directory),
     );
+    let mut out = terminal::fitted(&out);
     for hops in machine.hops() {
         let level = machine.scope_name(Some(hops.level));
         let within = machine.scope_name(hops.within);

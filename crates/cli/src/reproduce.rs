@@ -14,6 +14,7 @@ use crate::output::{self, Destination};
 use crate::published;
 use crate::sim::progress;
 use crate::table::Table;
+use crate::terminal::fitted;
 
 /// Simulate a published table and compare every figure
 #[derive(clap::Args)]
@@ -146,16 +147,16 @@ fn unit(r: &Reproduction) -> &'static str {
 
 fn text(r: &Reproduction) -> String {
     let unit = unit(r);
-    let mut text = format!(
-        "{}: {}\n{}; on {}, in {}\n{}\n",
+    let heading = format!(
+        "{}: {}\n{}; on {}, in {}\n",
         r.table,
         r.title,
         r.source,
         r.machines.join(", "),
         r.unit,
-        figures(r)
     );
-    text.push_str("Mean absolute error with values as described, of speedups and of figures:\n");
+    let mut text =
+        String::from("Mean absolute error with values as described, of speedups and of figures:\n");
     for column in &r.columns {
         text.push_str(&format!(
             "  {:16} {}  {:5.1} {unit}\n",
@@ -188,7 +189,8 @@ fn text(r: &Reproduction) -> String {
     for assumption in &r.assumptions {
         text.push_str(&format!("Assumed (I): {assumption}.\n"));
     }
-    text
+    let figures = figures(r);
+    format!("{}{figures}\n{}", fitted(&heading), fitted(&text))
 }
 
 /// The figures of a table, published and simulated.

@@ -34,6 +34,28 @@ pub fn prose(paragraphs: &str) -> String {
     textwrap::fill(paragraphs, prose_width())
 }
 
+/// Lines of a result, wrapped on a terminal only, so that elsewhere each can be searched for. Words
+/// are never broken, since they may be names or commands. A line that begins with spaces goes on
+/// below its first word.
+pub fn fitted(lines: &str) -> String {
+    match width() {
+        Some(width) => fitted_to(lines, width),
+        None => lines.to_owned(),
+    }
+}
+
+fn fitted_to(lines: &str, width: usize) -> String {
+    let wrapped = lines.split('\n').map(|line| {
+        let indent = " ".repeat(line.len() - line.trim_start_matches(' ').len());
+        let options = textwrap::Options::new(width)
+            .subsequent_indent(&indent)
+            .break_words(false)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        textwrap::fill(line, options)
+    });
+    wrapped.collect::<Vec<_>>().join("\n")
+}
+
 /// A term and its meaning, wrapped. Further lines of the meaning stand below its first.
 pub fn definition(term: &str, meaning: &str) -> String {
     let indent = " ".repeat(term.width());
@@ -41,4 +63,23 @@ pub fn definition(term: &str, meaning: &str) -> String {
         .initial_indent(term)
         .subsequent_indent(&indent);
     textwrap::fill(meaning, options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitted_to;
+
+    #[test]
+    fn lines_wrap_between_words_and_words_stay_whole() {
+        for (line, wrapped) in [
+            ("", ""),
+            ("one two\n", "one two\n"),
+            ("one two three", "one two\nthree"),
+            ("  one two three\nfour", "  one two\n  three\nfour"),
+            ("run oracle-x5-4-longer", "run\noracle-x5-4-longer"),
+            ("  a     b", "  a     b"),
+        ] {
+            assert_eq!(fitted_to(line, 10), wrapped);
+        }
+    }
 }

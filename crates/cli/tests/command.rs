@@ -552,20 +552,9 @@ fn interruption_leaves_nothing() {
 }
 
 #[test]
-fn tables_fit_the_terminal_and_are_whole_elsewhere() {
-    let words = [
-        "qspinlock",
-        "NUMA-aware",
-        "test-and-set",
-        "throughput collapses",
-    ];
-    assert_fits_terminals(&["locks"], &words);
-    assert_fits_terminals(&["locks", "hq"], &["0 to 10000", "LOCKWORKS_NAME=VALUE"]);
+fn tables_elsewhere_than_on_a_terminal_are_whole() {
     let brief = "torture --seconds 0.02 --rounds 1 --threads 1,8 --lock qspinlock,pthread_mutex";
     let brief: Vec<&str> = brief.split(' ').collect();
-    let words = ["p99.9", "waiting", "Mutual exclusion held in all runs."];
-    assert_fits_terminals(&brief, &words);
-
     let widest = |text: &str| text.lines().map(|line| line.chars().count()).max();
     assert!(widest(text(&output(&["locks"]).stdout)) > Some(100));
     let directory = tempfile::tempdir().unwrap();

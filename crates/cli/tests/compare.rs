@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::{assert_fails, assert_fits_terminals, text};
+use support::{assert_fails, text};
 
 fn command(args: &[&str]) -> Command {
     support::lockworks(&[&["compare"], args].concat())
@@ -56,12 +56,6 @@ fn the_best_is_named_and_those_level_with_it() {
     let less = json(&[&METRIC[..], &["--lower-is-better"], &command].concat());
     assert_eq!(less["best"], "unfair");
     assert_eq!(less["level_with_best"], serde_json::json!([]));
-}
-
-#[test]
-fn tables_fit_the_terminal() {
-    let brief = ["compare", "--lock", "mutex", "--rounds", "1", "--", "true"];
-    assert_fits_terminals(&brief, &["min..max", "switches", "--rounds 6"]);
 }
 
 #[test]

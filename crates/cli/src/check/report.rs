@@ -9,6 +9,7 @@ use lockworks_check::{
 use serde::{Serialize, Serializer};
 
 use crate::output;
+use crate::terminal::fitted;
 
 /// The result of a check.
 #[derive(Serialize)]
@@ -135,13 +136,41 @@ impl<'a> CheckReport<'a> {
         self.limit == Some(LIMIT_OF_STATES)
     }
 
-    /// One line, if no promise is broken.
+    /// Only the verdict, if no promise is broken.
     pub fn in_short(&self) -> String {
-        let mut text = self.to_string();
-        if self.counterexample.is_none() {
-            text.truncate(text.find('\n').map_or(text.len(), |end| end + 1));
+        match self.counterexample {
+            Some(_) => self.to_string(),
+            None => fitted(&self.verdict()),
         }
-        text
+    }
+
+    /// The result in one line.
+    fn verdict(&self) -> String {
+        let states = grouped(self.states);
+        let how = match (&self.counterexample, self.limit) {
+            (Some(found), _) => {
+                return format!("{}: VIOLATION: {}\n", self.config, found.broken.violation);
+            }
+            (None, Some(why)) => format!(
+                "not complete: {why}; {} states explored, {} waiting, depth {}",
+                grouped(self.states - self.waiting),
+                grouped(self.waiting),
+                self.depth
+            ),
+            (None, None) => match self.config.staleness.filter(|_| self.cut) {
+                Some(bound) => {
+                    format!("complete within staleness {bound}, no violation; {states} states")
+                }
+                None => format!("complete, no violation; {states} states"),
+            },
+        };
+        format!(
+            "{}: {how}, {} transitions, {} MiB, {}\n",
+            self.config,
+            rounded(self.transitions),
+            self.memory_bytes.div_ceil(1 << 20),
+            duration(self.seconds)
+        )
     }
 }
 
@@ -182,36 +211,14 @@ fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
 
 impl fmt::Display for CheckReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.config)?;
-        let states = grouped(self.states);
-        let how = match (&self.counterexample, self.limit) {
-            (Some(found), _) => {
-                writeln!(f, "VIOLATION: {}", found.broken.violation)?;
-                return f.write_str(&run(found));
-            }
-            (None, Some(why)) => format!(
-                "not complete: {why}; {} states explored, {} waiting, depth {}",
-                grouped(self.states - self.waiting),
-                grouped(self.waiting),
-                self.depth
-            ),
-            (None, None) => match self.config.staleness.filter(|_| self.cut) {
-                Some(bound) => {
-                    format!("complete within staleness {bound}, no violation; {states} states")
-                }
-                None => format!("complete, no violation; {states} states"),
-            },
-        };
-        writeln!(
-            f,
-            "{how}, {} transitions, {} MiB, {}",
-            rounded(self.transitions),
-            self.memory_bytes.div_ceil(1 << 20),
-            duration(self.seconds)
-        )?;
+        f.write_str(&fitted(&self.verdict()))?;
+        if let Some(found) = &self.counterexample {
+            return f.write_str(&run(found));
+        }
         if !self.events.is_empty() {
             let events: Vec<String> = self.events.iter().map(counted).collect();
-            writeln!(f, "  happened: {}", events.join(", "))?;
+            let events = format!("  happened: {}", events.join(", "));
+            writeln!(f, "{}", fitted(&events))?;
         }
         if self.uncovered.is_empty() {
             return Ok(());
@@ -228,7 +235,8 @@ impl fmt::Display for CheckReport<'_> {
             .iter()
             .map(|(file, lines)| format!("{file}:{}", lines.join(",")))
             .collect();
-        writeln!(f, "  never reached: {}", files.join(" "))
+        let files = format!("  never reached: {}", files.join(" "));
+        writeln!(f, "{}", fitted(&files))
     }
 }
 
@@ -258,12 +266,11 @@ impl<'a> Replay<'a> {
 /// A run that was replayed, as text.
 pub fn replayed(token: &Token, found: &Counterexample) -> String {
     let mutation = mutation(token).map_or_else(String::new, |m| format!(", changed: {m}"));
-    format!(
-        "{}{mutation}: VIOLATION: {}\n{}",
-        token.config,
-        found.broken.violation,
-        run(found)
-    )
+    let verdict = format!(
+        "{}{mutation}: VIOLATION: {}\n",
+        token.config, found.broken.violation
+    );
+    fitted(&verdict) + &run(found)
 }
 
 fn mutation(token: &Token) -> Option<String> {

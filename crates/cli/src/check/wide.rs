@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::names::by_name;
 use crate::output::{self, Destination};
+use crate::terminal;
 
 /// Run the real lock code with many threads under a random scheduler.
 #[derive(clap::Args)]
@@ -337,9 +338,10 @@ fn table(rows: &[WideRow]) -> String {
                 .to_owned(),
         ]);
     }
-    format!(
-        "{table}\nRandom runs, one operation after another: they find mistakes, but prove nothing.\n"
-    )
+    let note = terminal::fitted(
+        "Random runs, one operation after another: they find mistakes, but prove nothing.",
+    );
+    format!("{table}\n{note}\n")
 }
 
 fn last_steps(row: &WideRow) -> String {
@@ -361,5 +363,6 @@ fn last_steps(row: &WideRow) -> String {
         0 => String::new(),
         n => format!("{n} more before them: --json\n"),
     };
-    format!("{table}\n{before}{}\n", violation.text)
+    let text = terminal::fitted(&violation.text);
+    format!("{table}\n{before}{text}\n")
 }

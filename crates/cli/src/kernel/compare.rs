@@ -21,6 +21,7 @@ use crate::interruption;
 use crate::names::by_name;
 use crate::output::{self, Destination};
 use crate::statistics::{median, sorted};
+use crate::terminal::fitted;
 
 /// Compare the locks for guests, in guests with more CPUs than this machine has.
 #[derive(clap::Args)]
@@ -386,6 +387,7 @@ impl ComparisonResults {
             self.seconds,
             self.rounds as usize * self.modes.len(),
         );
+        text = fitted(&text);
         let ratio = format!("/ {}", self.reference);
         let header = [
             "workload", "mode", "rate", "min..max", "unit", &ratio, "min..max", "max/min",
@@ -408,7 +410,8 @@ impl ComparisonResults {
         } in complaints
         {
             let kinds: Vec<String> = complaints.iter().map(|c| c.kind.to_string()).collect();
-            text.push_str(&format!("{mode}, round {round}: {}\n", kinds.join("; ")));
+            let complaints = format!("{mode}, round {round}: {}\n", kinds.join("; "));
+            text.push_str(&fitted(&complaints));
         }
         text
     }

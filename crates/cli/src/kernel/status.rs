@@ -7,6 +7,7 @@ use anyhow::Result;
 use lockworks_kernel::{FileKind, Series, State, Status, Tree};
 
 use crate::output;
+use crate::terminal::fitted;
 
 /// Show whether Lockworks is in a kernel's source tree.
 #[derive(clap::Args)]
@@ -57,10 +58,11 @@ fn text(tree: &Tree, status: &Status) -> String {
         (Some(obstacle), State::Applied) => format!("cannot be reverted: {obstacle}\n"),
         (Some(obstacle), State::Changed) => format!("{obstacle}\n"),
     };
-    format!(
-        "{}, Linux {}: {}\n{next}{table}\n",
+    let heading = format!(
+        "{}, Linux {}: {}\n{next}",
         tree.root().display(),
         status.version,
         status.state
-    )
+    );
+    format!("{}{table}\n", fitted(&heading))
 }

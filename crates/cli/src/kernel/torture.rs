@@ -18,6 +18,7 @@ use crate::figures::scaled;
 use crate::names::by_name;
 use crate::output::{self, Destination};
 use crate::statistics::{median, sorted};
+use crate::terminal::fitted;
 
 /// Torture spinlocks in a guest with the kernel's locktorture module.
 #[derive(clap::Args)]
@@ -312,6 +313,7 @@ fn table(reports: &[TortureReport]) -> String {
         first.seconds,
         first.rounds.len(),
     );
+    text = fitted(&text);
     let header = [
         "lock",
         "verdict",
@@ -329,11 +331,11 @@ fn table(reports: &[TortureReport]) -> String {
     }
     text.push_str(&format!("{table}\n"));
     for report in reports.iter().filter(|report| !report.counters.is_empty()) {
-        text.push_str(&format!("Counted with {}:", report.lock));
+        let mut counted = format!("Counted with {}:", report.lock);
         for (name, count) in &report.counters {
-            text.push_str(&format!(" {name} {}", scaled(*count as f64)));
+            counted.push_str(&format!(" {name} {}", scaled(*count as f64)));
         }
-        text.push('\n');
+        text.push_str(&format!("{}\n", fitted(&counted)));
     }
     text
 }
