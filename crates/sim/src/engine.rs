@@ -25,6 +25,7 @@ mod fabric;
 mod hosting;
 mod line;
 mod op;
+mod requests;
 mod scheduler;
 #[cfg(test)]
 mod tests;
@@ -94,7 +95,7 @@ impl Engine {
             .map(|c| Cpu::new(c, model.llc(c)))
             .collect();
         for cpu in &cpus {
-            queue.push(0, Event::Wake(cpu.number));
+            queue.push(0, Event::Wake(cpu.number()));
         }
         Self {
             fabric: Fabric::new(model, queue, seed),
@@ -206,7 +207,7 @@ impl Engine {
             cpu.state = State::Stalled;
             cpu.work_left = at - cpu.window_end.max(fabric.now);
         } else if at >= fabric.queue.next_time() {
-            fabric.start_at(cpu, at);
+            cpu.start_at(fabric, at);
         } else {
             fabric.now = at;
             if let Some(result) = self.start(self.current, &op) {
@@ -285,7 +286,7 @@ impl Engine {
             Kind::Sleep => {
                 cpu.state = State::Parked;
                 let at = fabric.now + op.a;
-                fabric.queue.push(at, Event::Wake(cpu.number));
+                fabric.queue.push(at, Event::Wake(cpu.number()));
                 if self.hosting.is_some() {
                     self.hosted_wait(c, op.kind);
                 }
@@ -298,9 +299,9 @@ impl Engine {
                     cpu.lag = round;
                     return Some(0);
                 }
-                let exit = Event::Spin(cpu.number, cpu.generation);
+                let exit = Event::Spin(cpu.number(), cpu.generation);
                 fabric.queue.push(now, exit);
-                fabric.start_at(cpu, now + round);
+                cpu.start_at(fabric, now + round);
                 return None;
             }
             Kind::Fence if cpu.buffer.is_empty() => return Some(0),
@@ -316,8 +317,8 @@ impl Engine {
             Kind::Touch => return cpu.touch(fabric, line, op),
             Kind::Prefetch => {
                 cpu.lag = fabric.model.store;
-                if !line.hits(cpu.number, true, fabric.now) {
-                    fabric.want(cpu, line, true);
+                if !line.hits(cpu.number(), true, fabric.now) {
+                    fabric.want(&mut cpu.requests, line, true);
                 }
                 return Some(0);
             }
@@ -334,7 +335,7 @@ impl Engine {
                 return None;
             }
         }
-        let here = line.hits(cpu.number, op.kind.writes(), fabric.now);
+        let here = line.hits(cpu.number(), op.kind.writes(), fabric.now);
         if here && let Some(result) = cpu.perform(fabric, line, op, false) {
             return Some(result);
         }
@@ -409,18 +410,18 @@ impl Engine {
     /// Handles the arrival of a line that `c` has requested.
     fn arrive(&mut self, c: usize, slot: u8, number: usize) {
         let cpu = &mut self.cpus[c];
-        cpu.end_request(slot);
+        cpu.requests.end(slot);
         let line = &mut self.lines[number];
         line.cached = true;
         if !line.is_busy() {
             line.readers -= 1;
-            line.share(cpu.number, cpu.llcs());
+            line.share(cpu.number(), cpu.llcs());
         } else if !line.writing {
             line.lose_at = u64::MAX;
-            line.share(cpu.number, cpu.llcs());
+            line.share(cpu.number(), cpu.llcs());
         } else {
             let lost_at = std::mem::replace(&mut line.lose_at, u64::MAX);
-            line.own(cpu.number, cpu.llcs());
+            line.own(cpu.number(), cpu.llcs());
             if !line.waiters.is_empty() {
                 self.invalidate_waiters(c, number, lost_at);
             }
@@ -431,8 +432,8 @@ impl Engine {
         let line = &mut self.lines[number];
         if cpu.state == State::Missing && line_of(cpu.op.address) == number {
             let op = cpu.op;
-            if !line.hits(cpu.number, op.kind.writes(), fabric.now) {
-                fabric.ask(cpu, line, op.kind.writes());
+            if !line.hits(cpu.number(), op.kind.writes(), fabric.now) {
+                fabric.ask(&mut cpu.requests, line, op.kind.writes());
             } else if let Some(result) = cpu.perform(fabric, line, &op, true) {
                 self.complete(c, result);
             } else {
@@ -462,7 +463,7 @@ impl Engine {
             if waiter != writer {
                 let cpu = &mut self.cpus[waiter];
                 cpu.state = State::Missing;
-                self.fabric.ask_again(cpu, line, lost_at);
+                self.fabric.ask_again(&mut cpu.requests, line, lost_at);
             }
         }
         line.waiters.retain(|&w| usize::from(w) == writer);
@@ -481,7 +482,7 @@ impl Engine {
                     cpu.state = State::Starting;
                     cpu.work_left = at - fabric.now;
                 } else {
-                    fabric.start_at(cpu, at);
+                    cpu.start_at(fabric, at);
                 }
             }
             _ => {}

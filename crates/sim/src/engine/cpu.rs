@@ -8,9 +8,7 @@ use super::buffer::{Buffer, Entry};
 use super::fabric::Fabric;
 use super::line::Line;
 use super::op::{Kind, Op};
-
-/// The number of lines that a CPU can request at a time.
-const REQUESTS: usize = 16;
+use super::requests::Requests;
 
 /// The activity of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +39,6 @@ pub(super) enum State {
 /// or two of its cache lines.
 #[repr(C, align(64))]
 pub(super) struct Cpu {
-    pub(super) number: u16,
-    /// Which slots of `asked` are in use.
-    asked_slots: u16,
     /// The number of the CPU's current operation. Timeouts with another number are outdated.
     pub(super) generation: u32,
     pub(super) state: State,
@@ -54,9 +49,8 @@ pub(super) struct Cpu {
     pub(super) lag: u64,
     pub(super) result: u64,
     pub(super) op: Op,
+    pub(super) requests: Requests,
     pub(super) buffer: Buffer,
-    /// The lines that are requested and have not arrived.
-    asked: [u32; REQUESTS],
     /// The time up to which execution may run ahead of the oldest incomplete load.
     pub(super) window_end: u64,
     pub(super) work_left: u64,
@@ -68,8 +62,6 @@ pub(super) struct Cpu {
 impl Cpu {
     pub(super) fn new(number: u16, llc: u16) -> Self {
         Self {
-            number,
-            asked_slots: 0,
             generation: 0,
             state: State::Running,
             llc: llc as u8,
@@ -77,13 +69,18 @@ impl Cpu {
             lag: 0,
             result: 0,
             op: Op::new(Kind::Fence, 0, 0),
+            requests: Requests::new(number),
             buffer: Buffer::default(),
-            asked: [0; REQUESTS],
             window_end: 0,
             work_left: 0,
             deadline: 0,
             start_at: 0,
         }
+    }
+
+    #[inline]
+    pub(super) fn number(&self) -> u16 {
+        self.requests.cpu
     }
 
     /// Its last-level cache, as a set.
@@ -96,34 +93,17 @@ impl Cpu {
         self.llc = llc as u8;
     }
 
-    // Requests.
-
-    #[inline]
-    pub(super) fn has_asked(&self, line: u32) -> bool {
-        let mut slots = self.asked_slots;
-        while slots != 0 {
-            if self.asked[slots.trailing_zeros() as usize % REQUESTS] == line {
-                return true;
-            }
-            slots &= slots - 1;
-        }
-        false
-    }
-
-    #[inline]
-    pub(super) fn note_request(&mut self, line: u32) -> u8 {
-        let slot = self.asked_slots.trailing_ones();
-        self.asked[slot as usize] = line;
-        self.asked_slots |= 1 << slot;
-        slot as u8
-    }
-
-    #[inline]
-    pub(super) fn end_request(&mut self, slot: u8) {
-        self.asked_slots &= !(1 << slot);
-    }
-
     // Operations.
+
+    /// Makes the CPU start its operation at the time `at`.
+    #[inline]
+    pub(super) fn start_at(&mut self, fabric: &mut Fabric, at: u64) {
+        self.state = State::Starting;
+        self.start_at = at;
+        fabric
+            .queue
+            .push(at, Event::Start(self.number(), self.generation));
+    }
 
     /// Decides whether an operation that the CPU waits for must wait for the buffer first.
     #[inline]
@@ -197,7 +177,7 @@ impl Cpu {
 
     #[inline(always)]
     pub(super) fn store(&mut self, fabric: &mut Fabric, line: &mut Line, op: &Op) -> Option<u64> {
-        let hits = line.hits(self.number, true, fabric.now);
+        let hits = line.hits(self.number(), true, fabric.now);
         if self.buffer.is_empty() && hits {
             line.write(op.address, op.size, op.a);
             self.lag = fabric.model.store;
@@ -206,7 +186,7 @@ impl Cpu {
         self.buffer(fabric, line, op)?;
         // A store asks for its line once it has retired, behind every earlier load.
         if !hits && !self.buffer.has_loads() {
-            fabric.want(self, line, true);
+            fabric.want(&mut self.requests, line, true);
         }
         Some(0)
     }
@@ -217,7 +197,8 @@ impl Cpu {
         let value = own
             .and_then(|e| e.forward(op.address, op.size))
             .unwrap_or_else(|| line.read(op.address, op.size));
-        if line.hits(self.number, false, fabric.now) || self.buffer.is_loading(line.number as usize)
+        if line.hits(self.number(), false, fabric.now)
+            || self.buffer.is_loading(line.number as usize)
         {
             self.lag = fabric.model.store;
             return Some(value);
@@ -227,7 +208,7 @@ impl Cpu {
         if oldest {
             self.window_end = fabric.now + fabric.model.reorder_window;
         }
-        fabric.want(self, line, false);
+        fabric.want(&mut self.requests, line, false);
         Some(value)
     }
 
@@ -261,15 +242,16 @@ impl Cpu {
     ) {
         if op.polls > 0 {
             self.deadline = fabric.now + u64::from(op.polls) * fabric.model.look;
-            fabric
-                .queue
-                .push(self.deadline, Event::Timeout(self.number, self.generation));
+            fabric.queue.push(
+                self.deadline,
+                Event::Timeout(self.number(), self.generation),
+            );
         }
         if here {
             self.wait_for_change(line, parked, op);
         } else {
             self.state = State::Missing;
-            fabric.want(self, line, op.kind.writes());
+            fabric.want(&mut self.requests, line, op.kind.writes());
         }
     }
 
@@ -282,10 +264,10 @@ impl Cpu {
     ) {
         if op.kind == Kind::Park {
             self.state = State::Parked;
-            parked.push((op.address, self.number));
+            parked.push((op.address, self.number()));
         } else {
             self.state = State::Waiting;
-            line.waiters.push(self.number);
+            line.waiters.push(self.number());
         }
     }
 
@@ -306,15 +288,15 @@ impl Cpu {
             // Stores that have retired ask for their lines.
             for place in self.buffer.retired() {
                 let line = &mut lines[self.buffer.line(place)];
-                if !line.hits(self.number, true, fabric.now) {
-                    fabric.want(self, line, true);
+                if !line.hits(self.number(), true, fabric.now) {
+                    fabric.want(&mut self.requests, line, true);
                 }
             }
         }
         while let Some(place) = self.buffer.first_store() {
             let line = &mut lines[self.buffer.line(place)];
-            if !line.hits(self.number, true, fabric.now) {
-                fabric.want(self, line, true);
+            if !line.hits(self.number(), true, fabric.now) {
+                fabric.want(&mut self.requests, line, true);
                 break;
             }
             self.commit(line, place);
@@ -339,7 +321,7 @@ impl Cpu {
             }
             if let Some(place) = self.buffer.independent_store(i) {
                 let line = &mut lines[self.buffer.line(place)];
-                if line.hits(self.number, true, fabric.now) {
+                if line.hits(self.number(), true, fabric.now) {
                     self.commit(line, place);
                 }
             }

@@ -6,8 +6,8 @@
 use crate::event_queue::{Event, EventQueue};
 use crate::model::Model;
 
-use super::cpu::{Cpu, State};
-use super::line::{Line, NOBODY, Request};
+use super::line::{Line, NOBODY};
+use super::requests::{Request, Requests};
 
 pub(super) struct Fabric {
     pub(super) model: Model,
@@ -29,27 +29,19 @@ impl Fabric {
         }
     }
 
-    /// Makes `cpu` start its operation at the time `at`.
+    /// Adds the line to a CPU's requests, unless the CPU has already requested it.
     #[inline]
-    pub(super) fn start_at(&mut self, cpu: &mut Cpu, at: u64) {
-        cpu.state = State::Starting;
-        cpu.start_at = at;
-        self.queue
-            .push(at, Event::Start(cpu.number, cpu.generation));
-    }
-
-    /// Requests the line for `cpu`, unless `cpu` has already requested it.
-    #[inline]
-    pub(super) fn want(&mut self, cpu: &mut Cpu, line: &mut Line, write: bool) {
-        if !cpu.has_asked(line.number) {
-            self.ask(cpu, line, write);
+    pub(super) fn want(&mut self, requests: &mut Requests, line: &mut Line, write: bool) {
+        if !requests.contains(line.number) {
+            self.ask(requests, line, write);
         }
     }
 
-    /// Requests the line for `cpu`.
+    /// Adds the line to a CPU's requests.
     #[inline(always)]
-    pub(super) fn ask(&mut self, cpu: &mut Cpu, line: &mut Line, write: bool) {
-        let request = self.request(cpu, line, write, self.now);
+    pub(super) fn ask(&mut self, requests: &mut Requests, line: &mut Line, write: bool) {
+        self.transfers += 1;
+        let request = requests.add(line.number, write, self.now);
         if line.requests.is_empty() && !line.is_closed(write) {
             self.grant(line, request);
         } else {
@@ -63,22 +55,12 @@ impl Fabric {
         self.serve(line);
     }
 
-    /// Requests the line again for `cpu`, which lost its copy at `lost_at` to a writer whose
-    /// transaction is still in progress.
-    pub(super) fn ask_again(&mut self, cpu: &mut Cpu, line: &mut Line, lost_at: u64) {
-        let request = self.request(cpu, line, false, lost_at);
-        self.enqueue(line, request);
-    }
-
-    #[inline]
-    fn request(&mut self, cpu: &mut Cpu, line: &Line, write: bool, issued: u64) -> Request {
+    /// Adds the line again to the requests of a CPU, which lost its copy at `lost_at` to a writer
+    /// whose transaction is still in progress.
+    pub(super) fn ask_again(&mut self, requests: &mut Requests, line: &mut Line, lost_at: u64) {
         self.transfers += 1;
-        Request {
-            issued,
-            cpu: cpu.number,
-            slot: cpu.note_request(line.number),
-            write,
-        }
+        let request = requests.add(line.number, false, lost_at);
+        self.enqueue(line, request);
     }
 
     fn enqueue(&self, line: &mut Line, request: Request) {

@@ -483,7 +483,7 @@ impl Engine {
                     cpu.op.polls = (left as u32).max(1);
                 }
                 let line = line::find(&mut self.lines, cpu.op.address);
-                line.waiters.retain(|&w| w != cpu.number);
+                line.waiters.retain(|&w| w != cpu.number());
                 cpu.state = State::Starting;
                 cpu.work_left = 0;
             }
@@ -504,7 +504,7 @@ impl Engine {
             }
             State::Starting => {
                 let at = self.fabric.now + cpu.work_left;
-                self.fabric.start_at(cpu, at);
+                cpu.start_at(&mut self.fabric, at);
             }
             State::Parked => self.halt(c),
             _ => {}

@@ -1,5 +1,7 @@
 //! A cache line: its data, the CPUs that have a copy of it, and the CPUs that have requested it.
 
+use super::requests::Request;
+
 /// The size of a line in bytes.
 pub(crate) const LINE: usize = 64;
 /// The address at which simulated memory begins. No process has this address mapped, so code that
@@ -77,18 +79,6 @@ impl Sharers {
         self.first = [NOBODY; 2];
         self.count = 0;
     }
-}
-
-/// A CPU's request for the line.
-#[derive(Clone, Copy)]
-pub(super) struct Request {
-    /// The time at which the CPU sent the request.
-    pub(super) issued: u64,
-    pub(super) cpu: u16,
-    /// The index of this request in `Cpu::asked`.
-    pub(super) slot: u8,
-    /// Whether the CPU wants to write the line.
-    pub(super) write: bool,
 }
 
 /// A simulated cache line. Its state, data and queues are on one cache line of the host each.
