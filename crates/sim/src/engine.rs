@@ -25,6 +25,7 @@ mod fabric;
 mod hosting;
 mod line;
 mod op;
+mod report;
 mod requests;
 mod scheduler;
 #[cfg(test)]
@@ -37,17 +38,11 @@ use cpu::{Cpu, Pass, State};
 use fabric::Fabric;
 use hosting::Hosting;
 use line::{Line, line_of};
+use report::Label;
 
 pub use hosting::SharingCounts;
 pub(crate) use line::LINE;
 pub(crate) use op::{Kind, Op};
-
-/// A named piece of simulated memory, for reports.
-struct Label {
-    name: String,
-    start: usize,
-    end: usize,
-}
 
 /// Counts of the engine's own work, for benchmarks and repeatability checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -489,55 +484,10 @@ impl Engine {
         }
     }
 
-    // Reports.
-
+    /// The value that an operation would read.
     fn peek(&self, op: &Op) -> u64 {
         self.lines
             .get(line_of(op.address))
             .map_or(0, |l| l.read(op.address, op.size.max(1)))
-    }
-
-    fn describe_address(&self, address: usize) -> String {
-        self.labels
-            .iter()
-            .find(|l| (l.start..l.end).contains(&address))
-            .map_or_else(
-                || format!("{address:#x}"),
-                |l| format!("{}+{}", l.name, address - l.start),
-            )
-    }
-
-    /// A line of text for each CPU about its activity.
-    pub(crate) fn describe_cpus(&self) -> Vec<String> {
-        self.cpus
-            .iter()
-            .enumerate()
-            .map(|(c, cpu)| {
-                let place = self.fabric.model.describe_cpu(c);
-                let buffered = cpu.buffer.len();
-                match cpu.state {
-                    State::Finished => format!("CPU {c} ({place}): finished"),
-                    State::Running => format!("CPU {c} ({place}): running"),
-                    state => {
-                        let value = self.peek(&cpu.op);
-                        let what = match cpu.op.kind {
-                            Kind::Await => format!(
-                                "awaits ({} & {:#x}) {} {:#x}, sees {value:#x}",
-                                self.describe_address(cpu.op.address),
-                                cpu.op.a,
-                                if cpu.op.equal { "==" } else { "!=" },
-                                cpu.op.b
-                            ),
-                            Kind::Fence => "waits for its stores".to_string(),
-                            kind => format!(
-                                "{kind:?} of {} = {value:#x}",
-                                self.describe_address(cpu.op.address)
-                            ),
-                        };
-                        format!("CPU {c} ({place}): {state:?}, {what}, {buffered} buffered")
-                    }
-                }
-            })
-            .collect()
     }
 }

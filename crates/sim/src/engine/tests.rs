@@ -5,7 +5,7 @@ mod sharing;
 use lockworks_machine::Machine;
 
 use super::*;
-use crate::model::Parameters;
+use crate::parameters::Parameters;
 
 const NS: u64 = 1000;
 

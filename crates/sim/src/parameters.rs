@@ -1,0 +1,220 @@
+//! The parameters: values of the model that are not in the machine description, each with its
+//! source.
+
+use lockworks_machine::Mark;
+
+/// A value of the model that is not in the machine description.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// The name of the parameter in fits and reports.
+    pub key: &'static str,
+    /// The value itself.
+    pub value: f64,
+    /// The unit of the value.
+    pub unit: &'static str,
+    /// How well it is known.
+    pub mark: Mark,
+    /// The source of the value.
+    pub source: String,
+}
+
+/// All values of the model that are not in the machine description.
+#[derive(Clone, Debug)]
+pub struct Parameters(Vec<Parameter>);
+
+impl Default for Parameters {
+    fn default() -> Self {
+        let parameter = |key, value, unit, mark, source: &str| Parameter {
+            key,
+            value,
+            unit,
+            mark,
+            source: source.to_owned(),
+        };
+        Self(vec![
+            parameter(
+                "request_share",
+                0.5,
+                "of a transfer",
+                Mark::R,
+                "request and response use the same links, so the request takes half of the time",
+            ),
+            parameter(
+                "transfer_spread",
+                0.15,
+                "of a transfer, either way",
+                Mark::I,
+                "as the ranges of cache-to-cache figures, about 40-57 ns around 48 ns and \
+                 130-170 ns around 155 ns; keeps threads from falling into step",
+            ),
+            parameter(
+                "spin_round_cycles",
+                15.0,
+                "cycles",
+                Mark::R,
+                "load, compare, branch and a pause of about 10 cycles",
+            ),
+            parameter(
+                "spin_exit_cycles",
+                25.0,
+                "cycles",
+                Mark::R,
+                "branch misprediction of 15-20 cycles, half a round of a pause loop",
+            ),
+            parameter(
+                "reorder_window_cycles",
+                96.0,
+                "cycles",
+                Mark::R,
+                "reorder buffer of 192 entries at two instructions a cycle",
+            ),
+            parameter(
+                "read_occupancy_ns",
+                2.0,
+                "ns",
+                Mark::I,
+                "a cache slice answers reads of a shared line one after the other",
+            ),
+            parameter(
+                "tick_period_us",
+                1000.0,
+                "us",
+                Mark::I,
+                "timer interrupts, 1000 a second",
+            ),
+            parameter(
+                "tick_ns",
+                3000.0,
+                "ns",
+                Mark::I,
+                "mean time of a timer interrupt; each takes between half and one and a half of it",
+            ),
+            parameter(
+                "home_node",
+                0.0,
+                "node",
+                Mark::I,
+                "the NUMA node of the workload's memory",
+            ),
+            parameter(
+                "wake_cost_ns",
+                1240.0,
+                "ns",
+                Mark::E,
+                "context switch on one CPU, 1.07-1.4 us",
+            ),
+            parameter(
+                "wake_latency_ns",
+                4000.0,
+                "ns",
+                Mark::E,
+                "wake and switch across CPUs",
+            ),
+            parameter(
+                "scheduler_latency_us",
+                24_000.0,
+                "us",
+                Mark::R,
+                "Linux' fair scheduler (CFS) at 8 CPUs or more: the runners of a CPU share this \
+                 time; Linux 6.12 has slices of 2.8 ms: set this to 0 and the granularity to 2800",
+            ),
+            parameter(
+                "scheduler_granularity_us",
+                3_000.0,
+                "us",
+                Mark::R,
+                "CFS at 8 CPUs or more: the shortest slice",
+            ),
+            parameter(
+                "wakeup_granularity_us",
+                4_000.0,
+                "us",
+                Mark::R,
+                "CFS at 8 CPUs or more: a woken runner preempts one that has run longer by this",
+            ),
+            parameter(
+                "balance_period_us",
+                32_000.0,
+                "us",
+                Mark::R,
+                "CFS: a millisecond for each CPU, here for 32 CPUs",
+            ),
+            parameter(
+                "kick_cost_ns",
+                7_400.0,
+                "ns",
+                Mark::E,
+                "paravirt kick of a halted vCPU on Haswell-EX (Linux commit 45e898b735620f42); \
+                 Westmere-EX 9.3 us",
+            ),
+            parameter(
+                "kick_latency_ns",
+                63_600.0,
+                "ns",
+                Mark::E,
+                "from the kick until the vCPU runs, likewise; Westmere-EX 67.6 us",
+            ),
+            parameter(
+                "halt_poll_first_us",
+                10.0,
+                "us",
+                Mark::E,
+                "KVM source: the first time for which the host polls after a halt",
+            ),
+            parameter(
+                "halt_poll_most_us",
+                200.0,
+                "us",
+                Mark::E,
+                "KVM source, x86: the longest time of polling; 0 disables polling",
+            ),
+            parameter(
+                "poll_wake_cycles",
+                4338.0,
+                "cycles",
+                Mark::E,
+                "guest interrupt to a vCPU that spins, x2APIC (KVM IPI virtualisation series v7); \
+                 used for a halted vCPU while the host polls",
+            ),
+            parameter(
+                "pause_window_cycles",
+                4096.0,
+                "cycles",
+                Mark::E,
+                "KVM source: spinning for so long causes a pause-loop exit; 0 disables these exits",
+            ),
+            parameter(
+                "pause_gap_cycles",
+                128.0,
+                "cycles",
+                Mark::E,
+                "KVM source: pauses that are further apart than this end the spinning; those of \
+                 loops that only poll never are",
+            ),
+        ])
+    }
+}
+
+impl Parameters {
+    /// Returns all parameters.
+    pub fn iter(&self) -> impl Iterator<Item = &Parameter> {
+        self.0.iter()
+    }
+
+    /// Returns the value of `key`.
+    ///
+    /// # Panics
+    /// If there is no parameter of that name.
+    pub fn get(&self, key: &str) -> f64 {
+        self.0
+            .iter()
+            .find(|p| p.key == key)
+            .unwrap_or_else(|| panic!("no model parameter {key}"))
+            .value
+    }
+
+    /// Returns the parameter `key` for a change, or `None` if there is no such parameter.
+    pub fn parameter_mut(&mut self, key: &str) -> Option<&mut Parameter> {
+        self.0.iter_mut().find(|p| p.key == key)
+    }
+}
