@@ -9,8 +9,6 @@
  */
 #include "conformance.h"
 
-const size_t lw_client_memory_size = sizeof(struct lw_client_memory);
-
 enum round {
 	FIRST,
 	TRY_FIRST,

@@ -47,9 +47,6 @@ struct lw_client {
 	void (*outside)(void);
 };
 
-/* sizeof(struct lw_client_memory), for callers that are not written in C. */
-extern const size_t lw_client_memory_size;
-
 /* Distance between two queue nodes in lw_client.nodes, in bytes: a multiple of 64. */
 static inline size_t lw_client_node_stride(const struct lw_lock_type *type)
 {

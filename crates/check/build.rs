@@ -1,6 +1,6 @@
 //! Compiles the locks for the model checker, with the clients and litmus tests that run in it.
 
-use lockworks_build::{compiler, include_lock_files, root, watch};
+use lockworks_build::{Mirror, compiler, include_lock_files, root, watch};
 
 fn main() {
     watch("clients");
@@ -15,13 +15,9 @@ fn main() {
         .flag_if_supported("-fcf-protection=none")
         .include(root().join("clients"));
     include_lock_files(&mut build);
-    // Other worlds have these functions too, and a program may contain several worlds.
-    for name in ["thread", "memory_size"] {
-        build.define(
-            &format!("lw_client_{name}"),
-            format!("lw_check_client_{name}").as_str(),
-        );
-    }
+    mirror().write("constants", &build);
+    // Other worlds have this function too, and a program may contain several worlds.
+    build.define("lw_client_thread", "lw_check_client_thread");
     for file in [
         "worlds/check/locks.c",
         "worlds/check/client.c",
@@ -32,4 +28,141 @@ fn main() {
         build.file(root().join(file));
     }
     build.compile("lockworks_check_locks");
+}
+
+/// The declarations and constants of the C headers that this crate repeats.
+fn mirror() -> Mirror {
+    Mirror::of(&[
+        "client.h",
+        "cond.h",
+        "conformance.h",
+        "hq.h",
+        "litmus.h",
+        "parked_heads.h",
+        "queue_node.h",
+    ])
+    .constants(&[
+        "LW_CHECK_LOCKS",
+        "LW_CHECK_SECOND_LOCK",
+        "LW_CHECK_LENT_NODES",
+        "LW_CLIENT_LOCKS",
+        "LW_CLIENT_NODES",
+        "LW_LITMUS_THREADS",
+        "LW_NODES_PER_SLOT",
+        "LW_NODE_QUEUES",
+        "LW_HQ",
+        "LW_HQ_NUMA",
+        "LW_SERVICE_MASK",
+        "LW_UNLOCKING",
+        "LW_LOCKED_MASK",
+        "LW_PENDING",
+        "LW_QUEUE_LOCKED",
+        "LW_PARKED",
+        "LW_TAIL_SHIFT",
+        "LW_TAIL_SLOT_SHIFT",
+    ])
+    .constant("NODE_SIZE", "sizeof(struct lw_node)")
+    .constant("NODE_NEXT", "offsetof(struct lw_node, next)")
+    .constant("NODE_LOCKED", "offsetof(struct lw_node, locked)")
+    .constant("NODE_COUNT", "offsetof(struct lw_node, count)")
+    .constant(
+        "NODE_SECONDARY_HEAD",
+        "offsetof(struct lw_node, secondary_head)",
+    )
+    .constant("NODE_WAITERS", "offsetof(struct lw_node, waiters)")
+    .constant("PARKED_HEAD_SIZE", "sizeof(struct lw_parked_head)")
+    .constant("COND_SIZE", "sizeof(struct lw_cond)")
+    .constant("CLIENT_MEMORY_SIZE", "sizeof(struct lw_client_memory)")
+    .structure(
+        "Client",
+        "struct lw_check_client",
+        &[
+            "type as lock",
+            "locks",
+            "data",
+            "threads",
+            "acquisitions",
+            "two_locks",
+            "trylock",
+            "cancel",
+            "lockref",
+            "object",
+            "litmus",
+            "variables",
+        ],
+    )
+    .structure(
+        "LitmusTest",
+        "struct lw_litmus",
+        &["name", "summary", "weak", "sc", "threads"],
+    )
+    .structure(
+        "ConformanceClient",
+        "struct lw_client",
+        &[
+            "type as lock",
+            "locks",
+            "memory",
+            "nodes",
+            "threads",
+            "depth",
+            "rounds",
+            "inside",
+            "outside",
+        ],
+    )
+    .enumeration(
+        "Mark",
+        "enum lw_check_mark",
+        &[
+            "LW_CHECK_BEGIN as Begin",
+            "LW_CHECK_ACQUIRED as Acquired",
+            "LW_CHECK_RELEASE as Release",
+            "LW_CHECK_RELEASED as Released",
+        ],
+    )
+    .structure(
+        "Site",
+        "struct lw_check_site",
+        &[
+            "file", "function", "operand", "line", "kind", "order", "size",
+        ],
+    )
+    .enumeration(
+        "Kind",
+        "enum lw_check_kind",
+        &[
+            "LW_CHECK_LOAD as Load",
+            "LW_CHECK_STORE as Store",
+            "LW_CHECK_XCHG as Exchange",
+            "LW_CHECK_CMPXCHG as CompareExchange",
+            "LW_CHECK_OR as Or",
+            "LW_CHECK_AND as And",
+            "LW_CHECK_ADD as Add",
+            "LW_CHECK_FENCE as Fence",
+            "LW_CHECK_AWAIT_EQ as AwaitEqual",
+            "LW_CHECK_AWAIT_NE as AwaitNotEqual",
+            "LW_CHECK_AWAIT_EQ_BOUNDED as AwaitEqualBounded",
+            "LW_CHECK_AWAIT_NE_BOUNDED as AwaitNotEqualBounded",
+            "LW_CHECK_PAUSE as Pause",
+            "LW_CHECK_PARK as Park",
+            "LW_CHECK_UNPARK as Unpark",
+            "LW_CHECK_PLAIN_READ as PlainRead",
+            "LW_CHECK_PLAIN_WRITE as PlainWrite",
+            "LW_CHECK_CLOCK as Clock",
+            "LW_CHECK_CHOOSE as Choose",
+        ],
+    )
+    .enumeration(
+        "Order",
+        "enum lw_check_order",
+        &[
+            "LW_CHECK_relaxed as Relaxed",
+            "LW_CHECK_dependency as Dependency",
+            "LW_CHECK_acquire as Acquire",
+            "LW_CHECK_release as Release",
+            "LW_CHECK_acq_rel as AcqRel",
+            "LW_CHECK_seq_cst as SeqCst",
+        ],
+    )
 }

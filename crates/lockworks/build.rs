@@ -9,7 +9,7 @@ fn main() {
         .flag("-fvisibility=hidden")
         .include(root().join("lib"))
         .include(root().join("lib/include"));
-    mirror().write(&build);
+    mirror().write("constants", &build);
     for directory in ["locks", "worlds/user", "lib"] {
         build.files(c_files(directory));
     }

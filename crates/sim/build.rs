@@ -1,6 +1,6 @@
 //! Compiles the locks for the simulator, and the client of tests, which only they are linked with.
 
-use lockworks_build::{compiler, include_lock_files, root, watch};
+use lockworks_build::{Mirror, compiler, include_lock_files, root, watch};
 
 fn main() {
     watch("clients");
@@ -10,7 +10,46 @@ fn main() {
     build
         .warnings_into_errors(true)
         .opt_level(2)
+        .include(root().join("clients"));
+    locks().write("constants", &build);
+    client().write("client_constants", &build);
+    build
         .file(root().join("worlds/sim/locks.c"))
         .file(root().join("clients/conformance.c"))
         .compile("lockworks_sim_locks");
+}
+
+/// The constants of the locks' headers that the hooks use.
+fn locks() -> Mirror {
+    Mirror::of(&["parked_heads.h", "queue_node.h", "world_surroundings.h"])
+        .constants(&["LW_NODES_PER_SLOT", "LW_NODE_QUEUES"])
+        .constant("NODE_SIZE", "sizeof(struct lw_node)")
+        .constant(
+            "PARKED_HEADS_SIZE",
+            "sizeof(struct lw_parked_head) << LW_SIM_PARKED_HEADS_BITS",
+        )
+        .constant("ORDER_RELEASE", "LW_SIM_release")
+        .constant("ORDER_SEQ_CST", "LW_SIM_seq_cst")
+}
+
+/// The declarations of the conformance client, which tests repeat.
+fn client() -> Mirror {
+    Mirror::of(&["conformance.h"])
+        .constants(&["LW_CLIENT_LOCKS", "LW_CLIENT_NODES"])
+        .constant("CLIENT_MEMORY_SIZE", "sizeof(struct lw_client_memory)")
+        .structure(
+            "Client",
+            "struct lw_client",
+            &[
+                "type as lock_type",
+                "locks",
+                "memory",
+                "nodes",
+                "threads",
+                "depth",
+                "rounds",
+                "inside",
+                "outside",
+            ],
+        )
 }

@@ -25,29 +25,10 @@ const struct lw_lockref_type *const lw_check_lockref_types[] = {
 	NULL,
 };
 
-const size_t lw_check_cond_size = sizeof(struct lw_cond);
 const struct lw_lock_type *const lw_check_cond_lock = &lw_mutex_type;
 
-/* The layout of queue nodes, by which traces show queues. */
-const size_t lw_check_node_size = sizeof(struct lw_node);
-const size_t lw_check_node_queues_size = LW_NODE_QUEUES * sizeof(struct lw_node);
-const size_t lw_check_parked_head_size = sizeof(struct lw_parked_head);
-const size_t lw_check_node_next = offsetof(struct lw_node, next);
-const size_t lw_check_node_locked = offsetof(struct lw_node, locked);
-const size_t lw_check_node_count = offsetof(struct lw_node, count);
-const size_t lw_check_node_secondary_head = offsetof(struct lw_node, secondary_head);
-/* Not 0 while the queue of a NUMA node is in use. */
-const size_t lw_check_node_waiters = offsetof(struct lw_node, waiters);
-
-/* The pieces of a lock word. */
-const uint32_t lw_check_word_hq = LW_HQ;
-const uint32_t lw_check_word_hq_numa = LW_HQ_NUMA;
-const uint32_t lw_check_word_service = LW_SERVICE_MASK;
-const uint32_t lw_check_word_locked = LW_UNLOCKING;
-const uint32_t lw_check_word_queue = LW_QUEUE_LOCKED;
-const uint32_t lw_check_word_parked = LW_PARKED;
-const uint32_t lw_check_word_tail = LW_TAIL_MASK;
-const uint32_t lw_check_word_first_queue = LW_HQ_FIRST_QUEUE_TAIL;
+/* The tail that stands for the queue of the first NUMA node. Its macro is in no header. */
+const uint32_t lw_check_first_queue_tail = LW_HQ_FIRST_QUEUE_TAIL;
 
 _Thread_local uint64_t lw_check_events;
 

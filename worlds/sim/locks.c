@@ -14,11 +14,6 @@ const struct lw_lock_type *const lw_sim_lock_types[] = {
 	NULL,
 };
 
-const size_t lw_sim_node_size = sizeof(struct lw_node);
-const size_t lw_sim_nodes_per_slot = LW_NODES_PER_SLOT;
-const size_t lw_sim_parked_heads_size = sizeof(struct lw_parked_head) << LW_SIM_PARKED_HEADS_BITS;
-const size_t lw_sim_node_queues_size = LW_NODE_QUEUES * sizeof(struct lw_node);
-
 const char *const lw_sim_event_names[] = {
 #define LW_EVENT(name, ...) #name,
 #include "events_list.h"

@@ -1,7 +1,8 @@
-//! Constants and structure layouts of C headers for Rust code, as the C compiler computes them.
+//! Constants, structures and enumerations of C headers for Rust code, as the C compiler computes
+//! them.
 //!
-//! The C compiler translates a generated file to assembly. Each wanted constant stands there as a
-//! line of text, so nothing has to be run, and cross-compiling works. Linux computes its structure
+//! The C compiler translates a generated file to assembly. Each wanted value stands there as a line
+//! of text, so nothing has to be run, and cross-compiling works. Linux computes its structure
 //! offsets for assembly code in the same way.
 
 use std::fmt::Write;
@@ -9,63 +10,77 @@ use std::process::Command;
 
 use crate::generate;
 
-/// Begins each line of the assembly that holds a constant.
+/// Begins each line of the assembly that holds a value.
 const MARK: &str = "->";
 
-/// Constants and structures of C that a crate repeats in Rust.
+/// Constants, structures and enumerations of C that a crate repeats in Rust.
 ///
-/// Structures are asserted, constants are generated: neither can differ from the headers without
-/// failing the build.
+/// Constants are generated; structures and enumerations are asserted. None of them can differ from
+/// the headers without failing the build.
 #[derive(Debug)]
 pub struct Mirror {
-    source: String,
-    constants: Vec<&'static str>,
-    structures: Vec<Structure>,
+    headers: String,
+    constants: Vec<Constant>,
+    types: Vec<Type>,
 }
 
 #[derive(Debug)]
-struct Structure {
+struct Constant {
     rust: &'static str,
-    /// The fields whose layout the C compiler computes, in the order of [`Structure::assertions`].
-    fields: Vec<Field>,
-}
-
-#[derive(Debug)]
-struct Field {
     c: &'static str,
-    rust: &'static str,
 }
+
+/// A type of Rust that must agree with a type of C.
+#[derive(Debug)]
+struct Type {
+    rust: &'static str,
+    /// Definitions for the expressions of Rust.
+    prelude: &'static str,
+    /// C code that compiles only if the type has no values that Rust does not have.
+    check: String,
+    claims: Vec<Claim>,
+}
+
+/// Two expressions that must have the same value.
+#[derive(Debug)]
+struct Claim {
+    rust: String,
+    c: String,
+}
+
+const SIZE_OF_FIELD: &str = "    const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {\n        \
+                             ::core::mem::size_of::<F>()\n    }\n";
 
 impl Mirror {
-    /// An empty mirror of these headers. The other methods add constants and structures.
+    /// An empty mirror of these headers. The other methods add to it.
     pub fn of(headers: &[&str]) -> Self {
-        let mut source = String::from("#include <stddef.h>\n");
-        for header in headers {
-            let _ = writeln!(source, "#include <{header}>");
-        }
-        source += "#define LW_EMIT(value) \\\n\
-                   \t__asm__ volatile(\"\\n.ascii \\\"-> %c0\\\"\\n\" : : \"i\" ((long long)(value)))\n\
-                   void lw_emit(void);\n\
-                   void lw_emit(void)\n{\n";
+        let headers = headers
+            .iter()
+            .map(|header| format!("#include <{header}>\n"));
         Self {
-            source,
+            headers: headers.collect(),
             constants: Vec::new(),
-            structures: Vec::new(),
+            types: Vec::new(),
         }
     }
 
-    /// Generates a `const NAME: usize` for each of these C constants: macros, enumerators, or other
-    /// integer constant expressions that are identifiers. None of them is negative.
+    /// Generates a `const NAME: usize` for each of these C constants: macros or enumerators. None of
+    /// them is negative.
     #[must_use]
     pub fn constants(mut self, names: &[&'static str]) -> Self {
-        assert!(
-            self.structures.is_empty(),
-            "constants come before structures"
-        );
-        for name in names {
-            let _ = writeln!(self.source, "\tLW_EMIT({name});");
-        }
-        self.constants.extend(names);
+        let constants = names.iter().map(|name| Constant {
+            rust: name,
+            c: name,
+        });
+        self.constants.extend(constants);
+        self
+    }
+
+    /// Generates `const RUST: usize`, whose value is the integer constant expression `c`, which is not
+    /// negative.
+    #[must_use]
+    pub fn constant(mut self, rust: &'static str, c: &'static str) -> Self {
+        self.constants.push(Constant { rust, c });
         self
     }
 
@@ -73,77 +88,114 @@ impl Mirror {
     /// the whole, offset and size of each field. A field that Rust calls differently is written
     /// `"trylock as try_lock"`.
     #[must_use]
-    pub fn structure(mut self, rust: &'static str, c: &str, fields: &[&'static str]) -> Self {
-        let fields: Vec<Field> = fields
-            .iter()
-            .map(|field| match field.split_once(" as ") {
-                Some((c, rust)) => Field { c, rust },
-                None => Field {
-                    c: field,
-                    rust: field,
-                },
-            })
-            .collect();
-        let _ = writeln!(
-            self.source,
-            "\tLW_EMIT(sizeof({c}));\n\tLW_EMIT(_Alignof({c}));"
-        );
-        for Field { c: field, .. } in &fields {
-            let _ = writeln!(
-                self.source,
-                "\tLW_EMIT(offsetof({c}, {field}));\n\tLW_EMIT(sizeof((({c} *)0)->{field}));"
-            );
+    pub fn structure(mut self, rust: &'static str, c: &str, fields: &[&str]) -> Self {
+        let mut claims = vec![
+            Claim {
+                rust: format!("::core::mem::size_of::<{rust}>()"),
+                c: format!("sizeof({c})"),
+            },
+            Claim {
+                rust: format!("::core::mem::align_of::<{rust}>()"),
+                c: format!("_Alignof({c})"),
+            },
+        ];
+        for (c_field, field) in fields.iter().map(|field| names(field)) {
+            claims.push(Claim {
+                rust: format!("::core::mem::offset_of!({rust}, {field})"),
+                c: format!("offsetof({c}, {c_field})"),
+            });
+            claims.push(Claim {
+                rust: format!("size_of_field(|structure: &{rust}| &structure.{field})"),
+                c: format!("sizeof((({c} *)0)->{c_field})"),
+            });
         }
-        self.structures.push(Structure { rust, fields });
+        self.types.push(Type {
+            rust,
+            prelude: SIZE_OF_FIELD,
+            check: String::new(),
+            claims,
+        });
         self
     }
 
-    /// Writes the constants to `constants.rs` in `OUT_DIR`, and the assertions about the structure
-    /// `NAME` to `layout_NAME.rs`. The crate includes each where the names are in scope.
+    /// Asserts that the Rust enumeration `rust` has the values of the C enumeration `c`, and that
+    /// these are all. Each value is written `"LW_CHECK_LOAD as Load"`.
+    #[must_use]
+    pub fn enumeration(mut self, rust: &'static str, c: &str, values: &[&str]) -> Self {
+        let values = || values.iter().map(|value| names(value));
+        let cases: String = values().map(|(c, _)| format!("\tcase {c}:\n")).collect();
+        let claims = values().map(|(c, value)| Claim {
+            rust: format!("{rust}::{value} as usize"),
+            c: c.to_owned(),
+        });
+        self.types.push(Type {
+            rust,
+            prelude: "",
+            check: format!(
+                "void lw_all_of_{rust}({c} value);\n\
+                 void lw_all_of_{rust}({c} value)\n{{\n\tswitch (value) {{\n{cases}\t\tbreak;\n\t}}\n}}\n"
+            ),
+            claims: claims.collect(),
+        });
+        self
+    }
+
+    /// Writes the constants to `NAME.rs` in `OUT_DIR`, and the assertions about each type to
+    /// `layout_TYPE.rs`. The crate includes each where the names are in scope. A build script that
+    /// writes several mirrors gives each another name.
     ///
     /// # Panics
     ///
-    /// If the C compiler fails, or a constant is negative.
-    pub fn write(mut self, compiler: &cc::Build) {
-        self.source += "}\n";
-        let mut values = emitted(&self.source, compiler).into_iter();
+    /// If the C compiler fails, or a value is negative.
+    pub fn write(&self, name: &str, compiler: &cc::Build) {
+        let mut values = emitted(&self.source(), name, compiler).into_iter();
         let mut next = || values.next().expect("a value for each that was asked for");
-        let mut constants = String::new();
-        for name in &self.constants {
+        let mut text = String::new();
+        for Constant { rust, c } in &self.constants {
             let value = next();
-            let _ = writeln!(constants, "#[doc = \"`{name}` of the C headers.\"]");
-            let _ = writeln!(constants, "pub(crate) const {name}: usize = {value};");
+            let _ = writeln!(text, "#[doc = \"`{c}` of the C headers.\"]");
+            let _ = writeln!(text, "pub(crate) const {rust}: usize = {value};");
         }
-        generate("constants.rs", &constants);
-        for structure in &self.structures {
-            let file = format!("layout_{}.rs", structure.rust);
-            generate(&file, &structure.assertions(&mut next));
+        generate(&format!("{name}.rs"), &text);
+        for type_ in &self.types {
+            let file = format!("layout_{}.rs", type_.rust);
+            generate(&file, &type_.assertions(&mut next));
         }
         assert!(values.next().is_none(), "a value that was not asked for");
     }
+
+    /// The C code whose assembly has the values, in the order of constants and types.
+    fn source(&self) -> String {
+        let checks: String = self.types.iter().map(|t| t.check.as_str()).collect();
+        let constants = self.constants.iter().map(|constant| constant.c);
+        let claims = self.types.iter().flat_map(|t| &t.claims);
+        let values: String = constants
+            .chain(claims.map(|claim| claim.c.as_str()))
+            .map(|value| format!("\tLW_EMIT({value});\n"))
+            .collect();
+        format!(
+            "#include <stddef.h>\n{}\
+             #define LW_EMIT(value) \\\n\
+             \t__asm__ volatile(\"\\n.ascii \\\"-> %c0\\\"\\n\" : : \"i\" ((long long)(value)))\n\
+             {checks}void lw_emit(void);\nvoid lw_emit(void)\n{{\n{values}}}\n",
+            self.headers
+        )
+    }
 }
 
-impl Structure {
+/// The name in C and the name in Rust, from `"C as RUST"`, or the same name for both.
+fn names(both: &str) -> (&str, &str) {
+    both.split_once(" as ").unwrap_or((both, both))
+}
+
+impl Type {
     fn assertions(&self, mut next: impl FnMut() -> u64) -> String {
-        let rust = self.rust;
-        let mut text = String::from(
-            "const _: () = {\n    \
-             const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {\n        \
-             ::core::mem::size_of::<F>()\n    }\n",
-        );
-        let mut claim = |expression: String, value: u64| {
+        let mut text = format!("const _: () = {{\n{}", self.prelude);
+        for Claim { rust, .. } in &self.claims {
+            let value = next();
             let _ = writeln!(
                 text,
-                "    assert!({expression} == {value}, \"C has another {expression}\");"
-            );
-        };
-        claim(format!("::core::mem::size_of::<{rust}>()"), next());
-        claim(format!("::core::mem::align_of::<{rust}>()"), next());
-        for Field { rust: field, .. } in &self.fields {
-            claim(format!("::core::mem::offset_of!({rust}, {field})"), next());
-            claim(
-                format!("size_of_field(|structure: &{rust}| &structure.{field})"),
-                next(),
+                "    assert!({rust} == {value}, \"C has another {rust}\");"
             );
         }
         text += "};\n";
@@ -151,13 +203,21 @@ impl Structure {
     }
 }
 
-/// The constants that `source` emits, in its order.
-fn emitted(source: &str, compiler: &cc::Build) -> Vec<u64> {
-    let from = generate("mirror.c", source);
+/// The values that `source` emits, in its order.
+fn emitted(source: &str, name: &str, compiler: &cc::Build) -> Vec<u64> {
+    let from = generate(&format!("{name}.c"), source);
     let to = from.with_extension("s");
     let mut command: Command = compiler.get_compiler().to_command();
     command
-        .args(["-O1", "-fno-lto", "-S", "-o"])
+        // Functions that headers declare may be static, and are not defined here.
+        .args([
+            "-O1",
+            "-fno-lto",
+            "-Wno-error",
+            "-Werror=switch",
+            "-S",
+            "-o",
+        ])
         .arg(&to)
         .arg(&from);
     let status = command
@@ -172,7 +232,7 @@ fn emitted(source: &str, compiler: &cc::Build) -> Vec<u64> {
         .map(|value| {
             value
                 .parse()
-                .unwrap_or_else(|error| panic!("{value}: {error}; a constant must not be negative"))
+                .unwrap_or_else(|error| panic!("{value}: {error}; a value must not be negative"))
         })
         .collect()
 }

@@ -15,7 +15,8 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use lockworks::Settings;
 
-use crate::hooks::{self, Backend, Client, Mark, Request};
+use crate::headers::{Client, Mark};
+use crate::hooks::{self, Backend, Request};
 use crate::layout;
 use crate::mutation::{self, Mutation};
 use crate::symmetry::{Names, Renaming, Symmetry};

@@ -5,9 +5,9 @@ use std::fmt;
 use lockworks::{LockType, LockrefType, Setting, Settings, Tunable};
 use serde::{Deserialize, Serialize};
 
+use crate::headers;
 use crate::hooks;
 use crate::layout;
-use crate::structures;
 
 /// How memory behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -115,7 +115,7 @@ impl Subject {
         match self {
             Self::Lock(lock) => lock.size(),
             Self::Lockref(_) => LockrefType::SIZE,
-            Self::Cond(_) => structures::cond_size(),
+            Self::Cond(_) => headers::COND_SIZE,
         }
     }
 }
@@ -203,7 +203,7 @@ fn locks_with_wait_limits() -> String {
 
 /// The NUMA node whose queue a tail stands for, in the slots that no thread has; None: a thread's.
 pub(crate) fn queue_of_tail(tail: u32) -> Option<usize> {
-    let first = structures::word_layout().first_queue >> 16;
+    let first = hooks::first_queue_tail() >> headers::WORD.tail_shift;
     tail.checked_sub(first).map(|node| node as usize)
 }
 
@@ -311,8 +311,8 @@ impl Config {
     /// The first four bytes of the lock at the start.
     pub(crate) fn unlocked(&self, lock: &LockType) -> u32 {
         match self.mode {
-            Mode::Numa if lock.unlocked & structures::word_layout().hq != 0 => {
-                lock.unlocked | structures::word_layout().hq_numa
+            Mode::Numa if lock.unlocked & headers::WORD.hq != 0 => {
+                lock.unlocked | headers::WORD.hq_numa
             }
             _ => lock.unlocked,
         }
@@ -326,10 +326,11 @@ impl Config {
         word: u32,
         mask: u32,
     ) -> Option<(&'static str, u64)> {
-        let (locked, tail) = (word & 0xff, word >> 16);
-        let service_mask = structures::word_layout().service;
+        let pieces = headers::WORD;
+        let (locked, tail) = (word & pieces.locked_mask, word >> pieces.tail_shift);
+        let service_mask = pieces.service;
         let service = word & service_mask;
-        let slot = (tail >> 2) as usize;
+        let (slot, _) = headers::slot_and_node(tail as usize);
         let is_tail = tail == 0
             || (1..=self.threads).contains(&slot)
             || lock.unlocked != 0 && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
@@ -339,7 +340,7 @@ impl Config {
             life_long => service & life_long == life_long,
         };
         let wrong = [
-            ("locked", locked, locked > structures::word_layout().locked),
+            ("locked", locked, locked > pieces.locked),
             ("service", service, !is_service),
             ("tail", tail, !is_tail),
         ];

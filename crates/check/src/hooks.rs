@@ -1,68 +1,13 @@
 //! The functions of the model checker that the C code of the locks calls.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_uint};
 
 use lockworks::{LockType, LockrefType, Settings, table};
 
+use crate::headers::{Client, ConformanceClient, LitmusTest, Mark};
 use crate::layout;
 use crate::site::Site;
-
-/// The client of a check, `struct lw_check_client` in C.
-#[repr(C)]
-pub(crate) struct Client {
-    pub(crate) lock: *const LockType,
-    pub(crate) locks: [usize; layout::LOCKS],
-    pub(crate) data: [usize; layout::LOCKS],
-    pub(crate) threads: u32,
-    pub(crate) acquisitions: u32,
-    pub(crate) two_locks: bool,
-    pub(crate) trylock: bool,
-    pub(crate) cancel: bool,
-    pub(crate) lockref: *const LockrefType,
-    pub(crate) object: usize,
-    pub(crate) litmus: *const LitmusTest,
-    pub(crate) variables: usize,
-}
-
-/// A litmus test, `struct lw_litmus` in C.
-#[repr(C)]
-pub(crate) struct LitmusTest {
-    pub(crate) name: *const c_char,
-    pub(crate) summary: *const c_char,
-    pub(crate) weak: *const c_char,
-    pub(crate) sc: *const c_char,
-    pub(crate) threads: [Option<unsafe extern "C" fn(*mut c_void)>; 4],
-}
-
-/// `LW_CLIENT_LOCKS` and `LW_CLIENT_NODES` of the conformance client.
-pub(crate) const CLIENT_LOCKS: usize = 6;
-pub(crate) const CLIENT_NODES: usize = CLIENT_LOCKS + 1;
-
-/// `struct lw_client` of the conformance client.
-#[repr(C)]
-pub(crate) struct ConformanceClient {
-    pub(crate) lock: *const LockType,
-    pub(crate) locks: [usize; CLIENT_LOCKS],
-    pub(crate) memory: usize,
-    pub(crate) nodes: usize,
-    pub(crate) threads: u32,
-    pub(crate) depth: u32,
-    pub(crate) rounds: u32,
-    pub(crate) inside: Option<extern "C" fn()>,
-    pub(crate) outside: Option<extern "C" fn()>,
-}
-
-/// A point in an acquisition, `enum lw_check_mark` in C.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "made by C code only")]
-pub(crate) enum Mark {
-    Begin,
-    Acquired,
-    Release,
-    Released,
-}
 
 /// The operation that a thread is about to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,6 +76,7 @@ unsafe extern "C" {
     static lw_check_event_names: [*const c_char; 1];
     safe fn lw_check_take_events() -> u64;
     static lw_check_cond_lock: *const LockType;
+    safe static lw_check_first_queue_tail: u32;
     /// Runs a thread of a check; `client` lives as long as the check.
     pub(crate) fn lw_check_thread(client: *const Client, thread: u32);
     /// Runs a thread of a check of a lockref.
@@ -141,7 +87,6 @@ unsafe extern "C" {
     pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
     /// Runs a thread of the client's litmus test.
     pub(crate) fn lw_litmus_thread(client: *const Client, thread: u32);
-    pub(crate) safe static lw_check_client_memory_size: usize;
     /// Runs a thread of the conformance client, and returns the number of violations it has seen.
     pub(crate) fn lw_check_client_thread(client: *const ConformanceClient, thread: u32) -> u32;
 }
@@ -185,6 +130,11 @@ pub(crate) fn litmus_tests() -> impl Iterator<Item = &'static LitmusTest> {
         // SAFETY: each pointer is to the first test of a table, which ends with a test without a name.
         (0..).map_while(move |i| unsafe { first.add(i).as_ref().filter(|t| !t.name.is_null()) })
     })
+}
+
+/// The tail that stands for the queue of the first NUMA node; those of the others follow.
+pub(crate) fn first_queue_tail() -> u32 {
+    lw_check_first_queue_tail
 }
 
 /// The type of the lock in a condition variable.

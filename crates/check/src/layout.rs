@@ -1,18 +1,21 @@
 //! The addresses of a check. They are names that the lock code computes with; no memory is there.
 
-use crate::structures;
+use crate::headers::{
+    LW_CHECK_LENT_NODES, LW_CHECK_LOCKS, LW_CHECK_SECOND_LOCK, LW_NODES_PER_SLOT, NODE,
+    NODE_QUEUES_SIZE,
+};
 
-/// The number of locks of a check, `LW_CHECK_LOCKS`: the threads' first lock, one for each level of
-/// interruption, and the threads' second lock.
-pub(crate) const LOCKS: usize = 4;
-/// The number of the threads' second lock, `LW_CHECK_SECOND_LOCK`.
-pub(crate) const SECOND_LOCK: usize = LOCKS - 1;
+/// The number of locks of a check: the threads' first lock, one for each level of interruption, and
+/// the threads' second lock.
+pub(crate) const LOCKS: usize = LW_CHECK_LOCKS;
+/// The number of the threads' second lock.
+pub(crate) const SECOND_LOCK: usize = LW_CHECK_SECOND_LOCK;
 /// The deepest level of interruptions.
 pub(crate) const LEVELS: usize = LOCKS - 2;
-/// The number of queue nodes of a slot, `LW_NODES_PER_SLOT`.
-pub(crate) const NODES: usize = 4;
-/// The number of nodes that a thread lends to locks, `LW_CHECK_LENT_NODES`.
-pub(crate) const LENT: usize = 2 * LOCKS;
+/// The number of queue nodes of a slot.
+pub(crate) const NODES: usize = LW_NODES_PER_SLOT;
+/// The number of nodes that a thread lends to locks.
+pub(crate) const LENT: usize = LW_CHECK_LENT_NODES;
 /// The most threads whose state can be encoded.
 pub(crate) const THREADS: usize = 8;
 /// The most threads of wide runs; the address ranges have room for them.
@@ -93,7 +96,7 @@ pub(crate) fn data(i: usize) -> usize {
 
 /// The nodes of a slot, from 1.
 pub(crate) fn slot_nodes(slot: usize) -> usize {
-    NODE_BASE + slot * NODES * structures::node_layout().size
+    NODE_BASE + slot * NODES * NODE.size
 }
 
 /// The record of the lock that a slot, from 1, waits for.
@@ -107,7 +110,7 @@ pub(crate) fn lent(thread: usize, i: usize) -> usize {
 
 /// The queues of a NUMA node.
 pub(crate) fn node_queues(node: usize) -> usize {
-    QUEUE_BASE + node * structures::node_queues_size()
+    QUEUE_BASE + node * NODE_QUEUES_SIZE
 }
 
 /// The table of parked queue heads.
@@ -146,7 +149,7 @@ pub(crate) fn renamed(address: usize, to: &[u8]) -> usize {
         let new = usize::from(*to.get(offset / stride)?);
         Some(base + new * stride + offset % stride)
     };
-    let slot = NODES * structures::node_layout().size;
+    let slot = NODES * NODE.size;
     within(slot_nodes(1), slot)
         .or_else(|| within(LENT_BASE, LENT * STRIDE))
         .unwrap_or(address)
@@ -158,7 +161,7 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
         let offset = address.checked_sub(base)?;
         (offset < n * stride).then_some((offset / stride, offset % stride))
     };
-    let size = structures::node_layout().size;
+    let size = NODE.size;
     if let Some((i, offset)) = within(LOCK_BASE, STRIDE, LOCKS) {
         return Some((Region::Lock(i), offset));
     }
@@ -176,12 +179,8 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
     if let Some((thread, offset)) = within(slot_wanted(1), STRIDE, threads) {
         return Some((Region::Wanted { thread }, offset));
     }
-    if let Some((i, offset)) = within(
-        QUEUE_BASE,
-        size,
-        THREADS * structures::node_queues_size() / size,
-    ) {
-        let node = i * size / structures::node_queues_size();
+    if let Some((i, offset)) = within(QUEUE_BASE, size, THREADS * NODE_QUEUES_SIZE / size) {
+        let node = i * size / NODE_QUEUES_SIZE;
         return Some((Region::Queue { node }, offset));
     }
     if let Some((_, offset)) = within(TABLE_BASE, STRIDE, 1) {

@@ -7,6 +7,7 @@
 mod automaton;
 mod cells;
 mod config;
+mod headers;
 mod hooks;
 mod layout;
 mod litmus;
@@ -16,7 +17,6 @@ mod mutation;
 mod search;
 mod site;
 mod state;
-mod structures;
 mod symmetry;
 mod token;
 mod trace;

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
 
 use crate::config::{Config, Memory, Subject};
-use crate::hooks::{self, LitmusTest};
+use crate::headers::LitmusTest;
+use crate::hooks;
 use crate::mutation::Mutation;
 use crate::search::{Check, End, Limits, Outcome};
 

@@ -9,12 +9,12 @@ use crate::cells::{
     Cell, CellId, CellNames, Cells, Findings, Parts, Place, Refusal, RenamedCells, Sibling,
 };
 use crate::config::{Config, Memory, Subject};
+use crate::headers;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::mutation::{self, Change, Mutation};
 use crate::site::{Kind, Order, Site};
 use crate::state::{State, Thread, UNINITIALISED};
-use crate::structures;
 use crate::symmetry::{Composed, Renaming, Symmetry};
 use crate::violation::Violation;
 
@@ -474,9 +474,7 @@ fn bytes(size: usize) -> u64 {
 fn has_owner(cell: &Cell) -> bool {
     match cell.region {
         // The number of a slot's nodes in use stays known when it is 0.
-        Region::Node { .. } => {
-            cell.address % structures::node_layout().size != structures::node_layout().count
-        }
+        Region::Node { .. } => cell.address % headers::NODE.size != headers::NODE.count,
         Region::Lent { .. } => true,
         Region::Queue { .. } => !is_waiters(cell),
         Region::Lock(_)
@@ -490,12 +488,12 @@ fn has_owner(cell: &Cell) -> bool {
 /// Whether the cell says which lock has the queue of a NUMA node.
 fn is_waiters(cell: &Cell) -> bool {
     matches!(cell.region, Region::Queue { .. })
-        && cell.address % structures::node_layout().size == structures::node_layout().waiters
+        && cell.address % headers::NODE.size == headers::NODE.waiters
 }
 
 /// Whether the cell says which lock an entry of the table of parked queue heads is for.
 fn is_parked_lock(cell: &Cell) -> bool {
-    cell.region == Region::Table && cell.address.is_multiple_of(structures::parked_head_size())
+    cell.region == Region::Table && cell.address.is_multiple_of(headers::PARKED_HEAD_SIZE)
 }
 
 fn initial(unlocked: u32, cell: &Cell) -> u64 {

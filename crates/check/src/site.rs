@@ -31,6 +31,8 @@ pub enum Kind {
     Choose,
 }
 
+include!(concat!(env!("OUT_DIR"), "/layout_Kind.rs"));
+
 impl Kind {
     /// Whether the operation reads and writes in one step.
     pub fn is_read_modify_write(self) -> bool {
@@ -90,6 +92,8 @@ pub enum Order {
     SeqCst,
 }
 
+include!(concat!(env!("OUT_DIR"), "/layout_Order.rs"));
+
 impl Order {
     /// Whether a read with this order sees everything that the write it reads has released.
     pub fn acquires(self) -> bool {
@@ -132,6 +136,8 @@ pub struct Site {
     /// The number of bytes that the operation accesses.
     pub size: u8,
 }
+
+include!(concat!(env!("OUT_DIR"), "/layout_Site.rs"));
 
 // SAFETY: C constants, whose strings are constants too.
 unsafe impl Sync for Site {}

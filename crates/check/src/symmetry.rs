@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
+use crate::headers;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
-use crate::structures;
 
 /// The most swaps, so that there are at most 120 renamings.
 const MOST_SWAPS: usize = 4;
@@ -74,7 +74,7 @@ impl Renaming {
             Names::Address => self.address(old as usize) as u64,
             Names::Tail { shift } => {
                 let tail = usize::from((old >> shift) as u16);
-                let (slot, node) = (tail / layout::NODES, tail % layout::NODES);
+                let (slot, node) = headers::slot_and_node(tail);
                 match slot.checked_sub(1).and_then(|thread| self.to.get(thread)) {
                     Some(new) => {
                         let renamed = (usize::from(*new) + 1) * layout::NODES + node;
@@ -111,7 +111,7 @@ pub(crate) enum Names {
 impl Names {
     /// The names in `size` bytes at an address. `tail_word`: the lock's word has a tail.
     pub(crate) fn at(address: usize, size: usize, threads: usize, tail_word: bool) -> Self {
-        const TAIL: u32 = 16;
+        const TAIL: u32 = headers::WORD.tail_shift;
         let Some((region, offset)) = layout::resolve(address, threads) else {
             return Self::None;
         };
@@ -120,9 +120,7 @@ impl Names {
                 Some(shift) => Self::Tail { shift },
                 None => Self::None,
             },
-            Region::Queue { .. }
-                if offset % structures::node_layout().size == structures::node_layout().waiters =>
-            {
+            Region::Queue { .. } if offset % headers::NODE.size == headers::NODE.waiters => {
                 Self::Tail { shift: 0 }
             }
             Region::Data(_) | Region::Variables => Self::None,

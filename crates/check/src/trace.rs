@@ -4,14 +4,17 @@ use std::fmt::Write as _;
 
 use crate::cells::{Findings, Parts, Place};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
+use crate::headers::{self, NodeLayout};
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Stop};
 use crate::search::{Broken, Check, Step};
 use crate::site::Kind;
 use crate::state::{State, UNINITIALISED};
-use crate::structures::{self, NodeLayout};
 use crate::violation::Violation;
+
+/// The lowest bit of the tail in a lock's word.
+const TAIL_SHIFT: u32 = headers::WORD.tail_shift;
 
 /// One step of a run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -252,7 +255,7 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
             format!("{}{}", node_name(thread, index), field(offset))
         }
         Some((Region::Wanted { thread }, _)) => format!("t{thread}.wanted"),
-        Some((Region::Queue { node }, offset)) if offset == structures::node_layout().waiters => {
+        Some((Region::Queue { node }, offset)) if offset == headers::NODE.waiters => {
             format!("{}.waiters", queue_name(node))
         }
         Some((Region::Queue { node }, offset)) => {
@@ -260,8 +263,8 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
         }
         Some((Region::Table, offset)) => {
             let (entry, offset) = (
-                offset / structures::parked_head_size(),
-                offset % structures::parked_head_size(),
+                offset / headers::PARKED_HEAD_SIZE,
+                offset % headers::PARKED_HEAD_SIZE,
             );
             format!("parked head {entry}{}", field(offset))
         }
@@ -311,7 +314,7 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
         }
     }
     if let Some((Region::Queue { .. }, offset)) = region
-        && offset == structures::node_layout().waiters
+        && offset == headers::NODE.waiters
     {
         return waiters(value);
     }
@@ -326,8 +329,10 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
         Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 4 => word(value),
         Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 2 => pieces(value),
         Some((Region::Lock(_), 1)) if model.has_tail_word() && size == 1 => pending(value << 8),
-        Some((Region::Lock(_), 2)) if model.has_tail_word() && size == 2 => tail(value << 16),
-        Some((Region::Node { .. }, _)) if value >= 1 << 18 => tail(value),
+        Some((Region::Lock(_), 2)) if model.has_tail_word() && size == 2 => {
+            tail(value << TAIL_SHIFT)
+        }
+        Some((Region::Node { .. }, _)) if slot_and_node(value).0 != 0 => tail(value),
         _ => value.to_string(),
     }
 }
@@ -356,12 +361,16 @@ fn word(value: u64) -> String {
 
 /// The lower half of a lock word as `(pending, locked)`.
 fn pieces(value: u64) -> String {
-    format!("({},{})", pending(value), value & 0xff)
+    format!(
+        "({},{})",
+        pending(value),
+        value & u64::from(headers::WORD.locked_mask)
+    )
 }
 
 /// The pending bit, and the names of the bits above it that are set.
 fn pending(value: u64) -> String {
-    let word = structures::word_layout();
+    let word = headers::WORD;
     let names = [
         (word.hq, "hq"),
         (word.hq_numa, "numa"),
@@ -370,17 +379,23 @@ fn pending(value: u64) -> String {
     ];
     let service = names.iter().filter(|(bit, _)| value & u64::from(*bit) != 0);
     let names: String = service.map(|(_, name)| format!(" {name}")).collect();
-    format!("{}{names}", value >> 8 & 1)
+    let pending = value & u64::from(word.pending) != 0;
+    format!("{}{names}", u8::from(pending))
+}
+
+/// The slot and the queue node of the tail in the upper half of a value.
+fn slot_and_node(value: u64) -> (usize, usize) {
+    headers::slot_and_node((value >> TAIL_SHIFT) as usize)
 }
 
 /// A tail in words: the thread and its queue node, or the NUMA node whose queue it stands for.
 fn tail(value: u64) -> String {
-    if let Some(node) = queue_of_tail((value >> 16) as u32) {
+    if let Some(node) = queue_of_tail((value >> TAIL_SHIFT) as u32) {
         return queue_name(node);
     }
-    match value >> 18 {
-        0 => "0".to_owned(),
-        slot => node_name(slot as usize - 1, (value >> 16 & 3) as usize),
+    match slot_and_node(value) {
+        (0, _) => "0".to_owned(),
+        (slot, node) => node_name(slot - 1, node),
     }
 }
 
@@ -391,7 +406,7 @@ fn waiters(value: u64) -> String {
         _ => format!(
             "({}, {})",
             lock_name((value >> 16) as usize),
-            tail(value << 16 & 0xffff_ffff)
+            tail(value << TAIL_SHIFT & 0xffff_ffff)
         ),
     }
 }
@@ -444,7 +459,7 @@ fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>, lock: usize) ->
 /// The chains of linked queue nodes, with secondary queues in brackets.
 fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
     let threads = model.config.threads;
-    let layout @ NodeLayout { size, .. } = structures::node_layout();
+    let layout @ NodeLayout { size, .. } = headers::NODE;
     let mut nodes = Vec::new();
     for thread in 0..threads {
         let now = model.attributes(state, thread);
@@ -483,13 +498,13 @@ fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
         }
         let mut queue = chain(*node);
         let locked = newest(model, state, node.0 + layout.locked, 4).unwrap_or(0);
+        let (slot, index) = slot_and_node(locked);
         if node.1 == layout.next
             && node.0 < layout::lent(0, 0)
-            && locked >> 18 != 0
+            && slot != 0
             && locked != UNINITIALISED & u64::from(u32::MAX)
         {
-            let last =
-                layout::slot_nodes((locked >> 18) as usize) + (locked >> 16 & 3) as usize * size;
+            let last = layout::slot_nodes(slot) + index * size;
             if let Some(first) = newest(model, state, last + layout.secondary_head, 8)
                 && let Some(first) = nodes.iter().find(|n| n.0 as u64 == first)
             {

@@ -2,10 +2,10 @@
 
 use crate::cells::{Cell, Parts, Place};
 use crate::config::{LOCKREF_COUNT, Subject};
+use crate::headers;
 use crate::layout::{self, Region};
 use crate::site::Kind;
 use crate::state::State;
-use crate::structures;
 use crate::violation::Violation;
 
 use super::{Model, Stop, bytes, is_parked_lock, is_waiters};
@@ -37,7 +37,7 @@ impl<const N: usize> Model<'_, N> {
     /// Whether the cell holds the number of a slot's nodes in use.
     pub(super) fn is_count(&self, cell: &Cell) -> bool {
         matches!(cell.region, Region::Node { thread, index: 0 }
-            if cell.address == layout::slot_nodes(thread + 1) + structures::node_layout().count)
+            if cell.address == layout::slot_nodes(thread + 1) + headers::NODE.count)
     }
 
     /// Checks the pieces of a lock word that has a tail.
@@ -62,7 +62,7 @@ impl<const N: usize> Model<'_, N> {
 
     /// Whether the word of one of the locks has a tail.
     pub(super) fn is_queued(&self, state: &State<N>) -> bool {
-        let tail = u64::from(structures::word_layout().tail);
+        let tail = u64::from(headers::WORD.tail);
         self.has_tail_word()
             && self
                 .cells
@@ -150,7 +150,7 @@ impl<const N: usize> Model<'_, N> {
 
     /// Checks, when all threads have ended, that everything is as it was at the start.
     pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
-        let service = structures::word_layout().service;
+        let service = headers::WORD.service;
         for cell in &self.cells.cells {
             let value = match cell.place {
                 Place::Private { number, .. } => state.private[usize::from(number)],

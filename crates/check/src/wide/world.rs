@@ -14,12 +14,12 @@ use shuttle::scheduler::Task;
 use super::{Program, WideStep};
 use crate::automaton::Attributes;
 use crate::config::{Config, Time};
-use crate::hooks::{self, Backend, Client, ConformanceClient, Mark, Request};
+use crate::headers::{self, Client, ConformanceClient, Mark};
+use crate::hooks::{self, Backend, Request};
 use crate::layout::{self, Region};
 use crate::model::{EARLY, LATE};
 use crate::mutation::{self, Change, Mutation};
 use crate::site::{Kind, Site};
-use crate::structures;
 use crate::trace;
 use crate::violation::Violation;
 
@@ -526,8 +526,8 @@ impl World {
             if let Some(i) = lock {
                 return Some(Region::Lock(i));
             }
-            let nodes = hooks::CLIENT_NODES * self.lock.node_size().next_multiple_of(64);
-            if lies_in(layout::client_memory(), hooks::lw_check_client_memory_size)
+            let nodes = headers::LW_CLIENT_NODES * self.lock.node_size().next_multiple_of(64);
+            if lies_in(layout::client_memory(), headers::CLIENT_MEMORY_SIZE)
                 || lies_in(layout::client_nodes(), self.config.threads * nodes)
             {
                 return Some(Region::Variables);
@@ -552,14 +552,14 @@ impl World {
     }
 
     fn starts_as_zero(&self, address: usize) -> bool {
-        let size = structures::node_layout().size;
+        let size = headers::NODE.size;
         match self.region(address) {
             None | Some(Region::Lent { .. }) => false,
             Some(Region::Node { thread, index }) => {
                 index == 0 && is_count(address - layout::slot_nodes(thread + 1), size)
             }
             Some(Region::Queue { .. }) => {
-                let waiters = structures::node_layout().waiters;
+                let waiters = headers::NODE.waiters;
                 let offset = address % size;
                 (waiters..waiters + size_of::<u64>()).contains(&offset)
             }
@@ -577,7 +577,7 @@ impl World {
                 self.check_word(run.word(layout::lock(i)))
             }
             Some(Region::Queue { node }) if value == 0 && is_waiters(request.address) => {
-                let layout = structures::node_layout();
+                let layout = headers::NODE;
                 run.forget(layout::node_queues(node), layout.size, |offset| {
                     (layout.waiters..layout.waiters + size).contains(&offset)
                 });
@@ -601,18 +601,18 @@ impl World {
             Program::Check => layout::LOCKS,
             Program::Conformance => DEPTH,
         };
-        let service = structures::word_layout().service;
+        let service = headers::WORD.service;
         let held = |i| self.lock.has_tail_word() && run.word(layout::lock(i)) & !service != 0;
         if (0..locks).any(held) {
             let what = "the lock is not free";
             return Err(Violation::LeftBehind { what });
         }
-        let count = structures::node_layout().count;
+        let count = headers::NODE.count;
         if (1..=self.config.threads).any(|slot| run.word(layout::slot_nodes(slot) + count) != 0) {
             let what = "a queue node is still in use";
             return Err(Violation::LeftBehind { what });
         }
-        let waiters = |node| layout::node_queues(node) + structures::node_layout().waiters;
+        let waiters = |node| layout::node_queues(node) + headers::NODE.waiters;
         if (0..self.config.nodes).any(|node| run.word(waiters(node)) != 0) {
             let what = "the queue of a NUMA node is still in use";
             return Err(Violation::LeftBehind { what });
@@ -646,13 +646,13 @@ impl Run {
 
 /// Whether an address is in the count of a slot's first node.
 fn is_count(offset: usize, node_size: usize) -> bool {
-    let count = structures::node_layout().count;
+    let count = headers::NODE.count;
     offset < node_size && (count..count + size_of::<u32>()).contains(&offset)
 }
 
 /// Whether an address is in the field that says which lock has the queue of a NUMA node.
 fn is_waiters(address: usize) -> bool {
-    let layout = structures::node_layout();
+    let layout = headers::NODE;
     address % layout.size == layout.waiters
 }
 
@@ -748,7 +748,7 @@ impl Backend for World {
         now.depth -= 1;
         let index = usize::from(now.depth);
         if index < layout::NODES {
-            let size = structures::node_layout().size;
+            let size = headers::NODE.size;
             let node = layout::slot_nodes(thread + 1) + index * size;
             run.forget(node, size, |offset| index == 0 && is_count(offset, size));
         }

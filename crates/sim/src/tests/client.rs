@@ -13,15 +13,13 @@ use crate::program::{Program, Setup};
 use crate::thread::{random, work};
 use crate::{Placement, Run};
 
-/// `LW_CLIENT_LOCKS` and `LW_CLIENT_NODES`.
-const LOCKS: usize = 6;
-const NODES: usize = LOCKS + 1;
+include!(concat!(env!("OUT_DIR"), "/client_constants.rs"));
 
 /// `struct lw_client`.
 #[repr(C)]
 struct Client {
     lock_type: *const LockType,
-    locks: [usize; LOCKS],
+    locks: [usize; LW_CLIENT_LOCKS],
     memory: usize,
     nodes: usize,
     threads: u32,
@@ -31,6 +29,8 @@ struct Client {
     outside: Option<extern "C" fn()>,
 }
 
+include!(concat!(env!("OUT_DIR"), "/layout_Client.rs"));
+
 /// A random pause, sometimes so long that the next thread finds the lock free while the last holder
 /// still has its line.
 extern "C" fn think() {
@@ -39,7 +39,6 @@ extern "C" fn think() {
 }
 
 unsafe extern "C" {
-    static lw_client_memory_size: usize;
     fn lw_client_thread(client: *const Client, thread: u32) -> u32;
 }
 
@@ -71,17 +70,15 @@ impl Program for Threads {
 
 fn build(run: &Run, setup: &mut Setup, depth: usize, rounds: u32) -> Client {
     let stride = run.lock.node_size().next_multiple_of(64);
-    // SAFETY: a constant.
-    let memory_size = unsafe { lw_client_memory_size };
-    let mut locks = [0; LOCKS];
+    let mut locks = [0; LW_CLIENT_LOCKS];
     for lock in &mut locks[..depth] {
         *lock = setup.lock("lock").address();
     }
     Client {
         lock_type: ptr::from_ref(run.lock),
         locks,
-        memory: setup.allocate("protected data", memory_size),
-        nodes: setup.allocate("lent queue nodes", stride * NODES * run.threads),
+        memory: setup.allocate("protected data", CLIENT_MEMORY_SIZE),
+        nodes: setup.allocate("lent queue nodes", stride * LW_CLIENT_NODES * run.threads),
         threads: run.threads as u32,
         depth: depth as u32,
         rounds,
@@ -119,7 +116,7 @@ fn all_violations(lock: &'static LockType, machine: &str) -> u32 {
                 seed,
                 ..brief(&scenario, lock, threads)
             };
-            sum += violations(&run, 2, 40) + violations(&run, LOCKS, 12);
+            sum += violations(&run, 2, 40) + violations(&run, LW_CLIENT_LOCKS, 12);
         }
     }
     sum

@@ -1,0 +1,137 @@
+//! The declarations of the C headers in the world of the checker. The build script generates the
+//! constants, and asserts that the structures and enumerations are those of the headers.
+
+use std::ffi::{c_char, c_void};
+
+use lockworks::{LockType, LockrefType};
+
+include!(concat!(env!("OUT_DIR"), "/constants.rs"));
+
+/// The size of a queue node and the offsets of its fields, in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeLayout {
+    pub(crate) size: usize,
+    pub(crate) next: usize,
+    pub(crate) locked: usize,
+    pub(crate) count: usize,
+    pub(crate) secondary_head: usize,
+    /// Not 0 while the queue of a NUMA node is in use.
+    pub(crate) waiters: usize,
+}
+
+/// The layout of queue nodes, `struct lw_node` in C.
+pub(crate) const NODE: NodeLayout = NodeLayout {
+    size: NODE_SIZE,
+    next: NODE_NEXT,
+    locked: NODE_LOCKED,
+    count: NODE_COUNT,
+    secondary_head: NODE_SECONDARY_HEAD,
+    waiters: NODE_WAITERS,
+};
+
+/// The size of the queues of a NUMA node, in bytes.
+pub(crate) const NODE_QUEUES_SIZE: usize = LW_NODE_QUEUES * NODE.size;
+
+/// The bits of a lock's word.
+#[derive(Clone, Copy)]
+pub(crate) struct WordLayout {
+    /// The lock is an HQ-spinlock.
+    pub(crate) hq: u32,
+    /// The HQ-spinlock is in NUMA mode.
+    pub(crate) hq_numa: u32,
+    /// All bits that describe the kind and mode of the lock.
+    pub(crate) service: u32,
+    /// All bits that say how the lock is held.
+    pub(crate) locked_mask: u32,
+    /// The greatest value of these bits.
+    pub(crate) locked: u32,
+    /// A waiter is pending.
+    pub(crate) pending: u32,
+    /// The queue is locked.
+    pub(crate) queue_locked: u32,
+    /// The queue head is parked.
+    pub(crate) parked: u32,
+    /// The tail, that is, the last waiter: all bits from `tail_shift` on.
+    pub(crate) tail: u32,
+    pub(crate) tail_shift: u32,
+}
+
+/// The bits of a lock's word, as `locks/parts/lock_word.h` has them.
+pub(crate) const WORD: WordLayout = WordLayout {
+    hq: LW_HQ as u32,
+    hq_numa: LW_HQ_NUMA as u32,
+    service: LW_SERVICE_MASK as u32,
+    locked_mask: LW_LOCKED_MASK as u32,
+    locked: LW_UNLOCKING as u32,
+    pending: LW_PENDING as u32,
+    queue_locked: LW_QUEUE_LOCKED as u32,
+    parked: LW_PARKED as u32,
+    tail: u32::MAX << LW_TAIL_SHIFT,
+    tail_shift: LW_TAIL_SHIFT as u32,
+};
+
+/// The slot, from 1, and the number of its queue node that a tail stands for.
+pub(crate) fn slot_and_node(tail: usize) -> (usize, usize) {
+    const { assert!(LW_NODES_PER_SLOT == 1 << (LW_TAIL_SLOT_SHIFT - LW_TAIL_SHIFT)) }
+    (tail / LW_NODES_PER_SLOT, tail % LW_NODES_PER_SLOT)
+}
+
+/// The client of a check, `struct lw_check_client` in C.
+#[repr(C)]
+pub(crate) struct Client {
+    pub(crate) lock: *const LockType,
+    pub(crate) locks: [usize; LW_CHECK_LOCKS],
+    pub(crate) data: [usize; LW_CHECK_LOCKS],
+    pub(crate) threads: u32,
+    pub(crate) acquisitions: u32,
+    pub(crate) two_locks: bool,
+    pub(crate) trylock: bool,
+    pub(crate) cancel: bool,
+    pub(crate) lockref: *const LockrefType,
+    pub(crate) object: usize,
+    pub(crate) litmus: *const LitmusTest,
+    pub(crate) variables: usize,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Client.rs"));
+
+/// A litmus test, `struct lw_litmus` in C.
+#[repr(C)]
+pub(crate) struct LitmusTest {
+    pub(crate) name: *const c_char,
+    pub(crate) summary: *const c_char,
+    pub(crate) weak: *const c_char,
+    pub(crate) sc: *const c_char,
+    pub(crate) threads: [Option<unsafe extern "C" fn(*mut c_void)>; LW_LITMUS_THREADS],
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_LitmusTest.rs"));
+
+/// The client of `clients/`, `struct lw_client` in C.
+#[repr(C)]
+pub(crate) struct ConformanceClient {
+    pub(crate) lock: *const LockType,
+    pub(crate) locks: [usize; LW_CLIENT_LOCKS],
+    pub(crate) memory: usize,
+    pub(crate) nodes: usize,
+    pub(crate) threads: u32,
+    pub(crate) depth: u32,
+    pub(crate) rounds: u32,
+    pub(crate) inside: Option<extern "C" fn()>,
+    pub(crate) outside: Option<extern "C" fn()>,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_ConformanceClient.rs"));
+
+/// A point in an acquisition, `enum lw_check_mark` in C.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "made by C code only")]
+pub(crate) enum Mark {
+    Begin,
+    Acquired,
+    Release,
+    Released,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Mark.rs"));
