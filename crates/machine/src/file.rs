@@ -1,20 +1,24 @@
-//! Reads a machine description in TOML, checks it, and makes a [`Machine`] of it.
+//! Reads a machine description in TOML, checks it, and makes a [`Machine`] of it. `sources` puts the
+//! description over those that it inherits; `relations` finds the relation of each pair of CPUs.
+
+mod relations;
+mod sources;
 
 use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 use crate::description::{Fault, table};
-use crate::machine::{Costs, Hops, cpus_in, scope_name};
+use crate::machine::{Costs, Hops, cpus_in};
 use crate::names::{nearest, unknown};
-use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Relation, Value};
+use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Value};
+
+use relations::relations;
+use sources::Sources;
 
 /// The most CPUs of a machine, which bounds the table of CPU pairs.
 const MAX_CPUS: usize = 4096;
-/// The most relations of a machine, since an entry of the table of CPU pairs is a byte.
-const MAX_RELATIONS: usize = 256;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,12 +61,6 @@ struct FileRelation {
     cache_to_cache_ns: Value,
 }
 
-/// The only key that is read before a file is merged over the description that it inherits.
-#[derive(Deserialize)]
-struct Head {
-    inherits: Option<Spanned<String>>,
-}
-
 impl Machine {
     /// Reads the built-in machine of this name, or the description in this file. A path contains a `/`
     /// or ends in `.toml`.
@@ -75,87 +73,16 @@ impl Machine {
     /// from its directory.
     pub fn parse(text: &str, origin: &str) -> Result<Machine, Error> {
         let sources = Sources::load(text, origin)?;
-        sources.machine().map_err(|fault| sources.error(fault))
+        let machine = || {
+            let file = File::deserialize(toml::Deserializer::from(sources.merged()?))?;
+            build(file)
+        };
+        machine().map_err(|fault| sources.error(fault))
     }
 }
 
 fn fault<T>(at: &Spanned<T>, message: impl Into<String>) -> Fault {
     Fault::at(at, message)
-}
-
-/// A description and those that it inherits, in that order. Each text begins with as many spaces as
-/// all texts before it have bytes, so that a span identifies its file.
-#[derive(Default)]
-struct Sources {
-    files: Vec<(String, String)>,
-}
-
-impl Sources {
-    fn load(text: &str, origin: &str) -> Result<Sources, Error> {
-        let mut sources = Sources::default();
-        sources.add(text, origin);
-        while let Some(base) = sources.base()? {
-            let (_, origin) = &sources.files[sources.files.len() - 1];
-            let directory = Path::new(origin).parent().unwrap_or(Path::new(""));
-            let (text, origin) = MACHINES
-                .open(base.get_ref(), directory)
-                .map_err(|e| sources.error(fault(&base, format!("inherits: {e}"))))?;
-            if sources.files.iter().any(|(_, o)| *o == origin) {
-                let message = format!("{origin} inherits from itself; break the circle");
-                return Err(sources.error(fault(&base, message)));
-            }
-            sources.add(&text, &origin);
-        }
-        Ok(sources)
-    }
-
-    fn add(&mut self, text: &str, origin: &str) {
-        let start = self.files.last().map_or(0, |(text, _)| text.len() + 1);
-        self.files
-            .push((format!("{:start$}{text}", ""), origin.to_owned()));
-    }
-
-    /// The name of the description that the last file inherits from.
-    fn base(&self) -> Result<Option<Spanned<String>>, Error> {
-        let (text, _) = &self.files[self.files.len() - 1];
-        toml::from_str(text)
-            .map(|head: Head| head.inherits)
-            .map_err(|e| self.error(e.into()))
-    }
-
-    fn error(&self, fault: Fault) -> Error {
-        let index = self
-            .files
-            .partition_point(|(text, _)| text.len() < fault.span.start);
-        let (text, origin) = &self.files[index.min(self.files.len() - 1)];
-        fault.locate(text, origin)
-    }
-
-    fn machine(&self) -> Result<Machine, Fault> {
-        let mut merged = Spanned::new(0..0, DeTable::new());
-        for (text, _) in self.files.iter().rev() {
-            let table = DeTable::parse(text)?;
-            merged = Spanned::new(table.span(), merged.into_inner());
-            merge(merged.get_mut(), table.into_inner());
-        }
-        merged.get_mut().remove("inherits");
-        let file = File::deserialize(toml::Deserializer::from(merged))?;
-        build(file)
-    }
-}
-
-/// Puts `over` on top of `base`, key by key in the two tables that only group keys.
-fn merge<'a>(base: &mut DeTable<'a>, over: DeTable<'a>) {
-    for (key, value) in over {
-        let groups = matches!(&**key.get_ref(), "topology" | "costs");
-        let old = base.get_mut(&**key.get_ref()).map(Spanned::get_mut);
-        match (old, value.span(), value.into_inner()) {
-            (Some(DeValue::Table(old)), _, DeValue::Table(new)) if groups => old.extend(new),
-            (_, span, value) => {
-                base.insert(key, Spanned::new(span, value));
-            }
-        }
-    }
 }
 
 fn build(file: File) -> Result<Machine, Fault> {
@@ -297,114 +224,6 @@ fn matrices(levels: &[Level], hops: Vec<FileHops>) -> Result<Vec<Hops>, Fault> {
         });
     }
     Ok(out)
-}
-
-/// The relations, with the closest first, and the relation of each pair of CPUs.
-fn relations(
-    levels: &[Level],
-    hops: &[Hops],
-    from_file: Spanned<Vec<Spanned<FileRelation>>>,
-) -> Result<(Vec<Relation>, Vec<u8>), Fault> {
-    let whole = from_file.span();
-    let mut given = Vec::new();
-    for relation in from_file.into_inner() {
-        let span = relation.span();
-        let relation = relation.into_inner();
-        let share = scope(levels, &relation.share)?;
-        let mut name = relation.share.into_inner();
-        if let Some(hops) = relation.hops {
-            name = format!("{name}.{hops}");
-        }
-        let relation = Relation {
-            name,
-            share,
-            hops: relation.hops,
-            cache_to_cache: relation.cache_to_cache_ns,
-        };
-        given.push((relation, span));
-    }
-    given.sort_by_key(|(r, _)| (std::cmp::Reverse(depth(r.share)), r.hops));
-    if let Some(twice) = given.windows(2).find(|w| w[0].0.name == w[1].0.name) {
-        let message = format!("relation `{}` is given twice; keep one", twice[1].0.name);
-        return Err(Fault {
-            span: twice[1].1.clone(),
-            message,
-        });
-    }
-    if given.len() > MAX_RELATIONS {
-        let message = format!("more than {MAX_RELATIONS} relations; merge some");
-        return Err(Fault {
-            span: whole,
-            message,
-        });
-    }
-    let (relations, spans): (Vec<Relation>, Vec<_>) = given.into_iter().unzip();
-
-    let cpus = cpus_in(levels, None);
-    let mut pairs = vec![0; cpus * cpus];
-    let mut used = vec![false; relations.len()];
-    for a in 0..cpus {
-        for b in a + 1..cpus {
-            let index = classify(levels, hops, &relations, a, b).map_err(|message| Fault {
-                span: whole.clone(),
-                message,
-            })?;
-            used[index] = true;
-            pairs[a * cpus + b] = index as u8;
-            pairs[b * cpus + a] = index as u8;
-        }
-    }
-    if let Some(unused) = used.iter().position(|used| !used) {
-        let message = format!(
-            "no two CPUs stand in relation `{}`; check it against levels and hops, or remove it",
-            relations[unused].name
-        );
-        return Err(Fault {
-            span: spans[unused].clone(),
-            message,
-        });
-    }
-    Ok((relations, pairs))
-}
-
-/// The relation of two CPUs. It belongs to the innermost unit around both CPUs that has relations. In
-/// that unit it is the relation with their distance, or else the relation without a distance.
-fn classify(
-    levels: &[Level],
-    hops: &[Hops],
-    relations: &[Relation],
-    a: usize,
-    b: usize,
-) -> Result<usize, String> {
-    let shares = |level: &usize| {
-        let size = cpus_in(levels, Some(*level));
-        a / size == b / size
-    };
-    let innermost = (0..levels.len()).rev().find(shares);
-    let covering = relations
-        .iter()
-        .map(|r| r.share)
-        .find(|share| depth(*share) <= depth(innermost));
-    let share = covering.unwrap_or(innermost);
-    let distance = hops.iter().find(|h| h.within == share).map(|h| {
-        let unit = |cpu| cpu % cpus_in(levels, share) / cpus_in(levels, Some(h.level));
-        h.matrix[unit(a)][unit(b)]
-    });
-    let find = |hops| {
-        relations
-            .iter()
-            .position(|r| r.share == share && r.hops == hops)
-    };
-    distance
-        .and_then(|d| find(Some(d)))
-        .or_else(|| find(None))
-        .ok_or_else(|| {
-            let name = scope_name(levels, share);
-            let hops = distance.map_or(String::new(), |d| format!(" and hops = {d}"));
-            format!(
-                "no relation covers CPUs {a} and {b}; add a [[relation]] with share = \"{name}\"{hops}"
-            )
-        })
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Measures the machine on which this program runs, and describes it.
 
 mod probe;
+mod system_files;
 mod topology;
+mod tree;
 
 use std::collections::BTreeSet;
 use std::path::Path;

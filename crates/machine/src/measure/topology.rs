@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use super::system_files::{cache_sizes, caches, clock, field, first, list, nodes, number};
+use super::tree::Tree;
+
 /// The CPUs as nested levels, and further facts from the system files.
 #[derive(Debug)]
 pub(super) struct Topology {
@@ -122,91 +125,6 @@ pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
     }
 }
 
-/// A Linux list such as `0-3,8`.
-fn list(path: &Path) -> Option<BTreeSet<usize>> {
-    let text = fs::read_to_string(path).ok()?;
-    let mut out = BTreeSet::new();
-    for range in text.trim().split(',').filter(|r| !r.is_empty()) {
-        let (from, to) = range.split_once('-').unwrap_or((range, range));
-        out.extend(from.parse::<usize>().ok()?..=to.parse().ok()?);
-    }
-    Some(out)
-}
-
-fn first(path: &Path) -> Option<usize> {
-    list(path)?.first().copied()
-}
-
-fn number(path: &Path) -> Option<i64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-/// The NUMA nodes that have CPUs or memory, in order of their numbers, with their row of distances.
-fn nodes(folder: &Path) -> Vec<(Vec<u32>, BTreeSet<usize>)> {
-    let mut numbers: Vec<usize> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| {
-            entry
-                .ok()?
-                .file_name()
-                .to_str()?
-                .strip_prefix("node")?
-                .parse()
-                .ok()
-        })
-        .collect();
-    numbers.sort_unstable();
-    numbers
-        .iter()
-        .map(|n| {
-            let node = folder.join(format!("node{n}"));
-            let row = fs::read_to_string(node.join("distance")).unwrap_or_default();
-            let row = row.split_whitespace().filter_map(|d| d.parse().ok());
-            (
-                row.collect(),
-                list(&node.join("cpulist")).unwrap_or_default(),
-            )
-        })
-        .collect()
-}
-
-/// A data cache: its level, its size and the first CPU that shares it.
-struct Cache {
-    level: i64,
-    bytes: Option<usize>,
-    first: Option<usize>,
-}
-
-/// The data caches of a CPU, with the nearest first.
-fn caches(cpu: &Path) -> Vec<Cache> {
-    let mut out: Vec<Cache> = fs::read_dir(cpu.join("cache"))
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| {
-            let index = entry.ok()?.path();
-            let kind = fs::read_to_string(index.join("type")).ok()?;
-            let size = fs::read_to_string(index.join("size")).ok();
-            let level = number(&index.join("level"))?;
-            (kind.trim() != "Instruction").then(|| Cache {
-                level,
-                bytes: size
-                    .and_then(|s| Some(1024 * s.trim().strip_suffix('K')?.parse::<usize>().ok()?)),
-                first: first(&index.join("shared_cpu_list")),
-            })
-        })
-        .collect();
-    out.sort_by_key(|c| c.level);
-    out
-}
-
-fn cache_sizes(caches: &[Cache]) -> Option<[usize; 3]> {
-    let [l1, l2, ..] = caches else {
-        return None;
-    };
-    Some([l1.bytes?, l2.bytes?, caches.last()?.bytes?])
-}
-
 /// The units of a level, as a number for each CPU: 0 for the first unit met, and so on.
 fn partition<T: PartialEq>(cpus: &[usize], unit: impl Fn(usize) -> T) -> Vec<usize> {
     let mut met: Vec<T> = Vec::new();
@@ -237,94 +155,6 @@ fn distances(nodes: &[(Vec<u32>, BTreeSet<usize>)], kept: &[usize]) -> Option<Ve
     kept.iter()
         .map(|a| kept.iter().map(|b| between(a, b)).collect())
         .collect()
-}
-
-/// The clock in GHz and its source. The base clock is preferred, since a busy machine keeps it.
-fn clock(cpu: &Path, info: &str) -> Option<(f64, &'static str)> {
-    let khz = |file| number(&cpu.join("cpufreq").join(file)).map(|k| k as f64 / 1e6);
-    let mhz = || Some(field(info, "cpu MHz")?.parse::<f64>().ok()? / 1e3);
-    [
-        (khz("base_frequency"), "cpufreq/base_frequency"),
-        (khz("cpuinfo_max_freq"), "cpufreq/cpuinfo_max_freq"),
-        (mhz(), "/proc/cpuinfo"),
-    ]
-    .into_iter()
-    .find_map(|(ghz, from)| Some((ghz.filter(|g| *g > 0.0)?, from)))
-}
-
-/// The first value of a key of `/proc/cpuinfo`.
-fn field<'a>(info: &'a str, key: &str) -> Option<&'a str> {
-    info.lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(k, _)| k.trim() == key)
-        .map(|(_, value)| value.trim())
-}
-
-/// A unit with its inner units, which need not be alike.
-enum Tree {
-    Cpu(usize),
-    Unit(Vec<Tree>),
-}
-
-impl Tree {
-    /// Makes the units from sorted paths. A path has the unit of a CPU at every level.
-    fn grow(paths: &[(Vec<usize>, usize)], depth: usize) -> Tree {
-        let levels = paths.first().map_or(0, |(path, _)| path.len());
-        Tree::Unit(if depth == levels {
-            paths.iter().map(|(_, cpu)| Tree::Cpu(*cpu)).collect()
-        } else {
-            paths
-                .chunk_by(|a, b| a.0[depth] == b.0[depth])
-                .map(|unit| Tree::grow(unit, depth + 1))
-                .collect()
-        })
-    }
-
-    fn children(&self) -> &[Tree] {
-        match self {
-            Tree::Cpu(_) => &[],
-            Tree::Unit(children) => children,
-        }
-    }
-
-    /// The CPUs of the first units that form this shape, if there are enough.
-    fn trim(&self, shape: &[usize]) -> Option<Vec<usize>> {
-        match (self, shape) {
-            (Tree::Cpu(cpu), []) => Some(vec![*cpu]),
-            (Tree::Unit(children), [count, rest @ ..]) => {
-                let fit = children.iter().filter_map(|c| c.trim(rest));
-                let fit: Vec<_> = fit.take(*count).collect();
-                (fit.len() == *count).then(|| fit.concat())
-            }
-            _ => None,
-        }
-    }
-
-    /// The shape with equal units that keeps the most CPUs.
-    fn largest_shape(&self) -> Vec<usize> {
-        shapes(&[self])
-            .into_iter()
-            .max_by_key(|shape| shape.iter().product::<usize>())
-            .unwrap_or_default()
-    }
-}
-
-/// Every shape to which some of these units can be trimmed, each with as many children as possible.
-fn shapes(units: &[&Tree]) -> Vec<Vec<usize>> {
-    let children: Vec<&Tree> = units.iter().flat_map(|u| u.children()).collect();
-    if children.is_empty() {
-        return vec![Vec::new()];
-    }
-    let mut out = Vec::new();
-    for rest in shapes(&children) {
-        let fits = |unit: &&Tree| {
-            let children = unit.children().iter();
-            children.filter(|c| c.trim(&rest).is_some()).count()
-        };
-        let counts: BTreeSet<usize> = units.iter().map(fits).filter(|n| *n > 0).collect();
-        out.extend(counts.iter().map(|&count| [&[count], &rest[..]].concat()));
-    }
-    out
 }
 
 #[cfg(test)]

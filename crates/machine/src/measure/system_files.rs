@@ -1,0 +1,111 @@
+//! Facts about CPUs, caches and NUMA nodes in the files of `/sys` and `/proc`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// A Linux list such as `0-3,8`.
+pub(super) fn list(path: &Path) -> Option<BTreeSet<usize>> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut out = BTreeSet::new();
+    for range in text.trim().split(',').filter(|r| !r.is_empty()) {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        out.extend(from.parse::<usize>().ok()?..=to.parse().ok()?);
+    }
+    Some(out)
+}
+
+pub(super) fn first(path: &Path) -> Option<usize> {
+    list(path)?.first().copied()
+}
+
+pub(super) fn number(path: &Path) -> Option<i64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The NUMA nodes that have CPUs or memory, in order of their numbers, with their row of distances.
+pub(super) fn nodes(folder: &Path) -> Vec<(Vec<u32>, BTreeSet<usize>)> {
+    let mut numbers: Vec<usize> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            entry
+                .ok()?
+                .file_name()
+                .to_str()?
+                .strip_prefix("node")?
+                .parse()
+                .ok()
+        })
+        .collect();
+    numbers.sort_unstable();
+    numbers
+        .iter()
+        .map(|n| {
+            let node = folder.join(format!("node{n}"));
+            let row = fs::read_to_string(node.join("distance")).unwrap_or_default();
+            let row = row.split_whitespace().filter_map(|d| d.parse().ok());
+            (
+                row.collect(),
+                list(&node.join("cpulist")).unwrap_or_default(),
+            )
+        })
+        .collect()
+}
+
+/// A data cache: its level, its size and the first CPU that shares it.
+pub(super) struct Cache {
+    level: i64,
+    bytes: Option<usize>,
+    pub(super) first: Option<usize>,
+}
+
+/// The data caches of a CPU, with the nearest first.
+pub(super) fn caches(cpu: &Path) -> Vec<Cache> {
+    let mut out: Vec<Cache> = fs::read_dir(cpu.join("cache"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let index = entry.ok()?.path();
+            let kind = fs::read_to_string(index.join("type")).ok()?;
+            let size = fs::read_to_string(index.join("size")).ok();
+            let level = number(&index.join("level"))?;
+            (kind.trim() != "Instruction").then(|| Cache {
+                level,
+                bytes: size
+                    .and_then(|s| Some(1024 * s.trim().strip_suffix('K')?.parse::<usize>().ok()?)),
+                first: first(&index.join("shared_cpu_list")),
+            })
+        })
+        .collect();
+    out.sort_by_key(|c| c.level);
+    out
+}
+
+pub(super) fn cache_sizes(caches: &[Cache]) -> Option<[usize; 3]> {
+    let [l1, l2, ..] = caches else {
+        return None;
+    };
+    Some([l1.bytes?, l2.bytes?, caches.last()?.bytes?])
+}
+
+/// The clock in GHz and its source. The base clock is preferred, since a busy machine keeps it.
+pub(super) fn clock(cpu: &Path, info: &str) -> Option<(f64, &'static str)> {
+    let khz = |file| number(&cpu.join("cpufreq").join(file)).map(|k| k as f64 / 1e6);
+    let mhz = || Some(field(info, "cpu MHz")?.parse::<f64>().ok()? / 1e3);
+    [
+        (khz("base_frequency"), "cpufreq/base_frequency"),
+        (khz("cpuinfo_max_freq"), "cpufreq/cpuinfo_max_freq"),
+        (mhz(), "/proc/cpuinfo"),
+    ]
+    .into_iter()
+    .find_map(|(ghz, from)| Some((ghz.filter(|g| *g > 0.0)?, from)))
+}
+
+/// The first value of a key of `/proc/cpuinfo`.
+pub(super) fn field<'a>(info: &'a str, key: &str) -> Option<&'a str> {
+    info.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(k, _)| k.trim() == key)
+        .map(|(_, value)| value.trim())
+}
