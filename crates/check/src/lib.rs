@@ -6,6 +6,7 @@
 
 mod automaton;
 mod cells;
+mod check;
 mod config;
 mod headers;
 mod hooks;
@@ -14,6 +15,7 @@ mod litmus;
 mod model;
 pub mod mutants;
 mod mutation;
+mod results;
 mod search;
 mod site;
 mod state;
@@ -23,12 +25,14 @@ mod trace;
 mod violation;
 mod wide;
 
+pub use check::Check;
 pub use config::{COND, Config, ConfigError, Memory, Mode, Time, small_settings};
 pub use hooks::{lock_in_cond, lock_types, lockref_types};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
 
 pub use mutation::{Change, Mutation, Target, UnknownChange};
-pub use search::{Broken, Check, Coverage, End, Event, LIMIT_OF_STATES, Limits, Outcome};
+pub use results::{Broken, Coverage, End, Event, Outcome};
+pub use search::{LIMIT_OF_STATES, Limits};
 pub use site::{Kind, Order, Site};
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;

@@ -5,11 +5,13 @@
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
 
+use crate::check::Check;
 use crate::config::{Config, Memory, Subject};
 use crate::headers::LitmusTest;
 use crate::hooks;
 use crate::mutation::Mutation;
-use crate::search::{Check, End, Limits, Outcome};
+use crate::results::{End, Outcome};
+use crate::search::Limits;
 
 /// A litmus test.
 #[derive(Clone, Copy)]

@@ -10,9 +10,11 @@ use include_dir::{Dir, include_dir};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::check::Check;
 use crate::config::{Config, ConfigError};
 use crate::mutation::{Change, Mutation, Target, UnknownChange};
-use crate::search::{Check, End, Limits};
+use crate::results::End;
+use crate::search::Limits;
 use crate::site::{Kind, Order, Site};
 
 /// The directory of the lists, relative to the root of the repository.

@@ -8,9 +8,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::check::Check;
 use crate::config::Config;
 use crate::mutation::Mutation;
-use crate::search::{Broken, Check, Step};
+use crate::results::{Broken, Step};
 use crate::site::Site;
 
 /// A check, and a run of it that breaks a promise.
@@ -125,7 +126,8 @@ impl FromStr for Token {
 mod tests {
     use super::*;
     use crate::mutation::Change;
-    use crate::search::{End, Limits};
+    use crate::results::End;
+    use crate::search::Limits;
     use crate::site::Order;
     use lockworks::Tunable;
 

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::cells::{Findings, Parts, Place};
+use crate::check::Check;
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
 use crate::headers::{self, NodeLayout};
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Stop};
-use crate::search::{Broken, Check, Step};
+use crate::results::{Broken, Step};
 use crate::site::Kind;
 use crate::state::{State, UNINITIALISED};
 use crate::violation::Violation;

@@ -5,6 +5,7 @@
 //! operations take effect one after another, so memory orders mean nothing here. A violation found
 //! here is one in any memory model, but runs without one prove nothing.
 
+mod fault;
 mod world;
 
 use std::fmt;

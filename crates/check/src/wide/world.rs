@@ -1,7 +1,10 @@
-//! The memory and the threads of a random run.
+//! The world of random runs: its threads, and the steps that they take.
+
+mod backend;
+mod memory;
+mod report;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,17 +14,19 @@ use lockworks::{LockType, Settings};
 use shuttle::rand::RngCore;
 use shuttle::scheduler::Task;
 
-use super::{Program, WideStep};
+use super::Program;
+use super::fault::Fault;
 use crate::automaton::Attributes;
 use crate::config::{Config, Time};
-use crate::headers::{self, Client, ConformanceClient, Mark};
-use crate::hooks::{self, Backend, Request};
-use crate::layout::{self, Region};
+use crate::headers::{Client, ConformanceClient};
+use crate::hooks::{self, Request};
+use crate::layout;
 use crate::model::{EARLY, LATE};
 use crate::mutation::{self, Change, Mutation};
 use crate::site::{Kind, Site};
-use crate::trace;
 use crate::violation::Violation;
+
+use report::Logged;
 
 /// An interruption that may come does so before one operation in this many.
 const INTERRUPTION_ODDS: u64 = 32;
@@ -35,51 +40,6 @@ const MOST_STEPS: usize = 20_000;
 const LOG: usize = 10_000;
 /// The number of locks that the conformance client nests.
 const DEPTH: usize = 3;
-
-/// The reason why a run was ended.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fault {
-    Violation(Violation),
-    /// The conformance client has seen violations.
-    Seen {
-        thread: usize,
-        times: u32,
-    },
-    /// The run did not end after this many steps.
-    Endless(usize),
-}
-
-impl Fault {
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Self::Violation(violation) => violation.name(),
-            Self::Seen { .. } => "conformance",
-            Self::Endless(_) => Violation::Livelock.name(),
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Violation(violation) => violation.fmt(f),
-            Self::Seen { thread, times } => {
-                let noun = if *times == 1 { "time" } else { "times" };
-                write!(
-                    f,
-                    "conformance: thread {thread} found protected data wrong, or a held lock free, {times} {noun}"
-                )
-            }
-            Self::Endless(steps) => write!(f, "livelock: no end after {steps} steps"),
-        }
-    }
-}
-
-impl From<Violation> for Fault {
-    fn from(violation: Violation) -> Self {
-        Self::Violation(violation)
-    }
-}
 
 /// The event that a blocked thread waits for.
 #[derive(Clone, Copy)]
@@ -96,15 +56,6 @@ struct Thread {
     waits: Option<Wait>,
     /// A store that a mutant performs after the next operation.
     deferred: Option<Request>,
-}
-
-/// A step, for the report.
-struct Logged {
-    thread: usize,
-    site: &'static Site,
-    address: usize,
-    /// None: an interruption began.
-    value: Option<u64>,
 }
 
 /// The part of the world that changes in a run.
@@ -203,27 +154,6 @@ impl World {
     pub(super) fn outcome(&self) -> (usize, u64, Option<Fault>) {
         let run = self.run();
         (run.all_runs, run.all_steps, run.fault.clone())
-    }
-
-    pub(super) fn steps(&self) -> Vec<WideStep> {
-        let threads = self.config.threads;
-        let describe = |logged: &Logged| {
-            let site = logged.site;
-            let (operation, effect) = match logged.value {
-                None => ("interruption".to_owned(), String::new()),
-                Some(value) => (
-                    format!("{}: {site}", site.function()),
-                    effect(threads, logged, value),
-                ),
-            };
-            WideStep {
-                thread: logged.thread,
-                place: format!("{}:{}", site.file(), site.line),
-                operation,
-                effect,
-            }
-        };
-        self.run().log.iter().map(describe).collect()
     }
 
     /// The tasks that can go on; None: the run is over.
@@ -517,108 +447,6 @@ impl World {
         }
         Ok(old)
     }
-
-    /// The value at an address.
-    fn region(&self, address: usize) -> Option<Region> {
-        let lies_in = |base: usize, size: usize| (base..base + size).contains(&address);
-        if self.program == Program::Conformance {
-            let lock = (0..DEPTH).find(|i| lies_in(layout::lock(*i), self.lock.size()));
-            if let Some(i) = lock {
-                return Some(Region::Lock(i));
-            }
-            let nodes = headers::LW_CLIENT_NODES * self.lock.node_size().next_multiple_of(64);
-            if lies_in(layout::client_memory(), headers::CLIENT_MEMORY_SIZE)
-                || lies_in(layout::client_nodes(), self.config.threads * nodes)
-            {
-                return Some(Region::Variables);
-            }
-        }
-        layout::resolve(address, self.config.threads).map(|(region, _)| region)
-    }
-
-    /// A byte; None: it was never written.
-    fn read(&self, run: &Run, request: &Request) -> Option<u64> {
-        let size = usize::from(request.site.size);
-        let mut bytes = [0; 8];
-        for (i, byte) in bytes[..size].iter_mut().enumerate() {
-            let address = request.address + i;
-            *byte = match run.memory.get(&address) {
-                Some(byte) => *byte,
-                None if self.starts_as_zero(address) => 0,
-                None => return None,
-            };
-        }
-        Some(u64::from_le_bytes(bytes))
-    }
-
-    fn starts_as_zero(&self, address: usize) -> bool {
-        let size = headers::NODE.size;
-        match self.region(address) {
-            None | Some(Region::Lent { .. }) => false,
-            Some(Region::Node { thread, index }) => {
-                index == 0 && is_count(address - layout::slot_nodes(thread + 1), size)
-            }
-            Some(Region::Queue { .. }) => {
-                let waiters = headers::NODE.waiters;
-                let offset = address % size;
-                (waiters..waiters + size_of::<u64>()).contains(&offset)
-            }
-            Some(_) => true,
-        }
-    }
-
-    fn write(&self, run: &mut Run, request: &Request, value: u64) -> Result<(), Violation> {
-        let size = usize::from(request.site.size);
-        for (i, byte) in value.to_le_bytes()[..size].iter().enumerate() {
-            run.memory.insert(request.address + i, *byte);
-        }
-        match self.region(request.address) {
-            Some(Region::Lock(i)) if self.lock.has_tail_word() => {
-                self.check_word(run.word(layout::lock(i)))
-            }
-            Some(Region::Queue { node }) if value == 0 && is_waiters(request.address) => {
-                let layout = headers::NODE;
-                run.forget(layout::node_queues(node), layout.size, |offset| {
-                    (layout.waiters..layout.waiters + size).contains(&offset)
-                });
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks a lock word that has a tail.
-    fn check_word(&self, word: u32) -> Result<(), Violation> {
-        match self.config.wrong_piece(self.lock, word, u32::MAX) {
-            Some((piece, value)) => Err(Violation::OutOfRange { piece, value }),
-            None => Ok(()),
-        }
-    }
-
-    /// Checks, when all threads have ended, that everything is as it was at the start.
-    fn check_end(&self, run: &Run) -> Result<(), Violation> {
-        let locks = match self.program {
-            Program::Check => layout::LOCKS,
-            Program::Conformance => DEPTH,
-        };
-        let service = headers::WORD.service;
-        let held = |i| self.lock.has_tail_word() && run.word(layout::lock(i)) & !service != 0;
-        if (0..locks).any(held) {
-            let what = "the lock is not free";
-            return Err(Violation::LeftBehind { what });
-        }
-        let count = headers::NODE.count;
-        if (1..=self.config.threads).any(|slot| run.word(layout::slot_nodes(slot) + count) != 0) {
-            let what = "a queue node is still in use";
-            return Err(Violation::LeftBehind { what });
-        }
-        let waiters = |node| layout::node_queues(node) + headers::NODE.waiters;
-        if (0..self.config.nodes).any(|node| run.word(waiters(node)) != 0) {
-            let what = "the queue of a NUMA node is still in use";
-            return Err(Violation::LeftBehind { what });
-        }
-        Ok(())
-    }
 }
 
 impl Run {
@@ -630,158 +458,10 @@ impl Run {
         }
         self.log.push_back(step);
     }
-
-    fn word(&self, address: usize) -> u32 {
-        let byte = |i: usize| self.memory.get(&(address + i)).copied().unwrap_or(0);
-        u32::from_le_bytes(std::array::from_fn(byte))
-    }
-
-    /// Forgets the contents of a node that its owner no longer uses.
-    fn forget(&mut self, node: usize, size: usize, keep: impl Fn(usize) -> bool) {
-        for offset in (0..size).filter(|offset| !keep(*offset)) {
-            self.memory.remove(&(node + offset));
-        }
-    }
-}
-
-/// Whether an address is in the count of a slot's first node.
-fn is_count(offset: usize, node_size: usize) -> bool {
-    let count = headers::NODE.count;
-    offset < node_size && (count..count + size_of::<u32>()).contains(&offset)
-}
-
-/// Whether an address is in the field that says which lock has the queue of a NUMA node.
-fn is_waiters(address: usize) -> bool {
-    let layout = headers::NODE;
-    address % layout.size == layout.waiters
 }
 
 /// A random choice in which 0 is as likely as all other values together. Locks do rare things at 0,
 /// such as one hand-off in 128 in CNA.
 fn choose(n: u64) -> u64 {
     if random(2) == 0 { 0 } else { random(n) }
-}
-
-fn effect(threads: usize, logged: &Logged, value: u64) -> String {
-    let site = logged.site;
-    let name = || trace::name_of(threads, logged.address);
-    let shown = match layout::resolve(value as usize, threads) {
-        Some((_, 0)) if site.size == 8 => trace::name_of(threads, value as usize),
-        _ if value < 10 => value.to_string(),
-        _ => format!("{value:#x}"),
-    };
-    match site.kind {
-        Kind::Fence | Kind::Unpark => String::new(),
-        Kind::Clock if value == EARLY => "no threshold reached".to_owned(),
-        Kind::Clock => "every threshold reached".to_owned(),
-        Kind::Choose => shown,
-        Kind::Store | Kind::PlainWrite => format!("{} := {shown}", name()),
-        kind if kind.is_read_modify_write() => format!("{} was {shown}", name()),
-        _ => format!("{} is {shown}", name()),
-    }
-}
-
-impl Backend for World {
-    fn operate(&self, request: Request, _frames: usize) -> u64 {
-        let thread = self.thread();
-        self.interruptions(thread, request.site);
-        if self.change(&request) == Some(Change::Defer) {
-            let mut run = self.run();
-            let of = &mut run.threads[thread];
-            if of.deferred.is_none() {
-                of.deferred = Some(request);
-                of.now.go_on();
-                return 0;
-            }
-        }
-        let value = self.step(thread, request);
-        self.do_deferred(thread);
-        value
-    }
-
-    fn thread(&self) -> usize {
-        thread_of(shuttle::current::me().into()).expect("lock code runs in threads")
-    }
-
-    fn numa_node(&self) -> u16 {
-        self.config.node(self.thread())
-    }
-
-    fn is_priority(&self) -> bool {
-        let inverted = self
-            .mutation
-            .is_some_and(|m| m.change == Change::InvertPriority);
-        self.config.priority.contains(&self.thread()) != inverted
-    }
-
-    fn tunables(&self) -> *const Settings {
-        &self.tunables
-    }
-
-    fn release_is_split(&self) -> bool {
-        false
-    }
-
-    fn identity(&self, address: usize) -> u64 {
-        mutation::identity(self.mutation, address)
-    }
-
-    fn slots(&self) -> u32 {
-        self.config.threads as u32
-    }
-
-    fn slot_enter(&self) -> u32 {
-        if !self.config.has_slot(self.thread()) {
-            return 0;
-        }
-        self.run().threads[self.thread()].now.depth += 1;
-        self.thread() as u32 + 1
-    }
-
-    fn slot_leave(&self, slot: u32) {
-        if slot == 0 {
-            return;
-        }
-        let thread = self.thread();
-        let mut run = self.run();
-        let now = &mut run.threads[thread].now;
-        now.depth -= 1;
-        let index = usize::from(now.depth);
-        if index < layout::NODES {
-            let size = headers::NODE.size;
-            let node = layout::slot_nodes(thread + 1) + index * size;
-            run.forget(node, size, |offset| index == 0 && is_count(offset, size));
-        }
-    }
-
-    fn note(&self, mark: Mark, lock: usize, node: usize) {
-        let thread = self.thread();
-        let mut run = self.run();
-        run.threads[thread].now.note(mark, lock, node);
-        match mark {
-            Mark::Acquired => {
-                let holder = (0..run.threads.len()).find(|other| {
-                    *other != thread && run.threads[*other].now.holding & 1 << lock != 0
-                });
-                if let Some(holder) = holder {
-                    let other = thread;
-                    drop(run);
-                    self.stop(Violation::MutualExclusion { holder, other }.into());
-                }
-            }
-            Mark::Released => {
-                let size = self.lock.node_size();
-                run.forget(layout::lent(thread, node), size, |_| false);
-            }
-            Mark::Begin | Mark::Release => {}
-        }
-    }
-
-    fn result(&self, _digit: u64) {
-        unreachable!("litmus tests are for searches");
-    }
-
-    fn broken(&self, _promise: &'static str) {
-        unreachable!("lockrefs are for searches");
-    }
 }

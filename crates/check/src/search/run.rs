@@ -1,0 +1,92 @@
+//! The run that leads to a state, made again from the states that the search has kept.
+
+use crate::model::Stop;
+use crate::results::Step;
+use crate::state::State;
+use crate::symmetry::Renaming;
+use crate::violation::Violation;
+
+use super::{Move, START, Search};
+
+/// A run in which each thread keeps its name.
+struct Run<const N: usize> {
+    steps: Vec<Step>,
+    state: State<N>,
+    /// The names of its threads in the state of the search.
+    names: Renaming,
+}
+
+impl<const N: usize> Search<'_, N> {
+    /// The run that first reached a state, followed by the `last` moves, which break a promise; and
+    /// the violation in terms of this run.
+    pub(super) fn run_to(
+        &mut self,
+        number: u32,
+        last: &[Move],
+        found: Violation,
+    ) -> (Vec<Step>, Violation) {
+        let mut way = Vec::new();
+        let mut at = number;
+        while at != START {
+            let origin = self.origins[at as usize];
+            way.push(origin.successor as usize);
+            at = origin.state;
+        }
+        let Ok(start) = self.model.start() else {
+            return (Vec::new(), found);
+        };
+        let mut run = Run {
+            steps: Vec::new(),
+            names: Renaming::identity(start.threads.len()),
+            state: start.clone(),
+        };
+        let mut state = None;
+        for i in way.into_iter().rev() {
+            let successors = match state {
+                None => self.settled(start.clone()),
+                Some(ref state) => self.successors(state),
+            };
+            let Ok(successors) = successors else {
+                unreachable!("this state was passed before");
+            };
+            let mut next = successors.into_iter().nth(i).expect("it was found here");
+            let broken = self.follow(&mut run, &next.moves);
+            assert_eq!(broken, None, "this state was passed before");
+            let renaming = self.model.encode(&mut next.state, &mut self.buffer);
+            self.model.normalise(&mut run.state);
+            run.names = run.names.then(self.model.renaming(renaming));
+            self.model.decode(&self.buffer, &mut next.state);
+            state = Some(next.state);
+        }
+        let violation = match (self.follow(&mut run, last), found) {
+            (Some(broken), _) => broken,
+            (None, Violation::Deadlock { .. }) => self.model.deadlock(&run.state),
+            (None, found) => found,
+        };
+        (run.steps, violation)
+    }
+
+    /// Repeats moves in a run, up to a violation.
+    fn follow(&mut self, run: &mut Run<N>, moves: &[Move]) -> Option<Violation> {
+        let mut choices = Vec::new();
+        for (thread, choice) in moves {
+            let thread = run.names.old(usize::from(*thread));
+            let names = run.names.inverse();
+            let choice = self
+                .model
+                .renamed_choice(&run.state, thread, *choice, &names);
+            let listed = self.model.choices(&run.state, thread, &mut choices);
+            let step = choices.iter().position(|other| *other == choice);
+            let (Ok(()), Some(step)) = (listed, step) else {
+                unreachable!("threads that do alike have the same choices");
+            };
+            run.steps.push((thread as u8, step as u16));
+            match self.model.apply(&mut run.state, thread, choice) {
+                Ok(()) => {}
+                Err(Stop::Violation(violation)) => return Some(violation),
+                Err(_) => unreachable!("this step was made before"),
+            }
+        }
+        None
+    }
+}

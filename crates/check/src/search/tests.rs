@@ -1,0 +1,186 @@
+//! Tests of checks: the reductions of the search hide nothing.
+
+use crate::check::Check;
+use crate::config::{Config, Memory};
+use crate::mutation::{Change, Mutation};
+use crate::results::{End, Outcome};
+use crate::site::{Kind, Order, Site};
+
+use super::Limits;
+
+/// Taking local steps at once finds a violation exactly where single steps do.
+#[test]
+fn reduction_hides_no_violation() {
+    for (lock, file) in [("tas", "tas.h"), ("ticket", "ticket.h"), ("mcs", "mcs.h")] {
+        let config = Config {
+            trylock: true,
+            ..Config::new(lock)
+        };
+        let sites = Site::all().iter().filter(|site| site.file() == file);
+        let changes = sites.flat_map(|site| {
+            let mut changes = vec![Change::Drop, Change::Order(Order::Relaxed)];
+            changes.extend((site.kind == Kind::CompareExchange).then_some(Change::Blind));
+            changes.extend((site.kind == Kind::Store).then_some(Change::Defer));
+            changes
+                .into_iter()
+                .map(move |change| Mutation::at(site, change))
+        });
+        for mutation in changes.map(Some).chain([None]) {
+            let check = Check::new(&config, mutation).expect("a lock that there is");
+            let limits = Limits {
+                states: Some(50_000),
+                ..Limits::NONE
+            };
+            let [reduced, single] = [true, false].map(|reduce| {
+                let end = check.search(&limits, reduce, &mut |_| {}, &mut |_| {}).end;
+                matches!(end, End::Broken(_))
+            });
+            assert_eq!(reduced, single, "{lock}: {mutation:?}");
+        }
+    }
+}
+
+fn search(config: &Config, mutation: Option<Mutation>, symmetric: bool) -> Outcome {
+    let mut check = Check::new(config, mutation).expect("a lock that there is");
+    check.symmetric = symmetric;
+    let limits = Limits {
+        states: mutation.map(|_| 30_000),
+        ..Limits::NONE
+    };
+    let outcome = check.run(&limits, &mut |_| {});
+    if let End::Broken(broken) = &outcome.end {
+        let violation = check.replay(&broken.steps).map(|(_, violation)| violation);
+        assert_eq!(violation, Some(broken.violation.clone()), "{config}");
+    }
+    outcome
+}
+
+/// Three threads that acquire once, without spurious wake-ups.
+fn three(lock: &str) -> Config {
+    Config {
+        threads: 3,
+        acquisitions: 1,
+        spurious: 0,
+        ..Config::new(lock)
+    }
+}
+
+#[test]
+fn threads_that_change_places_do_all_that_they_did() {
+    let with = |lock: &str, change: fn(&mut Config)| {
+        let mut config = three(lock);
+        change(&mut config);
+        config
+    };
+    for (config, renamings) in [
+        (with("mcs", |c| c.acquisitions = 2), 6),
+        (with("mcs", |c| c.trylock = true), 2),
+        (with("mcs", |c| c.overtaking = Some(0)), 6),
+        (with("qspinlock", |c| c.acquisitions = 2), 6),
+        (with("qspinlock", |c| c.slots = Some(2)), 2),
+        (with("cna", |c| c.acquisitions = 2), 6),
+        (with("cna", |c| c.priority = vec![0, 1]), 2),
+        (with("hq", |c| c.nodes = 2), 2),
+        (with("pv42", |c| c.spurious = 1), 6),
+        (with("unfair", |c| c.spurious = 1), 6),
+        (
+            with("qspinlock", |c| {
+                c.threads = 4;
+                c.memory = Memory::Sc;
+            }),
+            24,
+        ),
+    ] {
+        let [symmetric, all] = [true, false].map(|how| search(&config, None, how));
+        assert_eq!(
+            (&symmetric.end, &all.end),
+            (&End::Kept, &End::Kept),
+            "{config}"
+        );
+        assert_eq!(symmetric.covered, all.covered, "{config}");
+        assert_eq!(symmetric.events, all.events, "{config}");
+        // A few states are the same after some of the renamings.
+        let [fewer, states] = [symmetric, all].map(|outcome| outcome.coverage.states);
+        let all_renamed = fewer * renamings;
+        assert!(
+            (states..states * 3 / 2).contains(&all_renamed),
+            "{config}: {fewer} of {states}"
+        );
+    }
+}
+
+/// A search in which threads change places finds a violation exactly where another does.
+#[test]
+fn symmetry_hides_no_violation() {
+    let file = |site: &Site| {
+        let files = [
+            "mcs.h",
+            "fifo_queue.h",
+            "pending_bit.h",
+            "queue_slot.h",
+            "parking.h",
+            "parking_head.h",
+            "parking_poll.h",
+            "parking_queue.h",
+            "parking_release.h",
+            "parking_waiter.h",
+            "parking_wake.h",
+            "parking_word.h",
+            "parked_heads.h",
+            "lock_word.h",
+        ];
+        files.contains(&site.file())
+    };
+    for lock in ["mcs", "qspinlock", "pv42"] {
+        let config = three(lock);
+        let covered = search(&config, None, true).covered;
+        let sites = Site::all()
+            .iter()
+            .filter(|site| file(site) && covered[site.number()]);
+        for site in sites {
+            for change in [Change::Drop, Change::Order(Order::Relaxed)] {
+                let mutation = Mutation::at(site, change);
+                let [symmetric, all] =
+                    [true, false].map(|how| search(&config, Some(mutation), how).end);
+                let what = format!("{lock}: {mutation:?}: {symmetric:?}, {all:?}");
+                match (symmetric, all) {
+                    (End::Broken(_), End::Broken(_)) | (End::Kept, End::Kept) => {}
+                    // Too many states for this test.
+                    (_, End::Unfinished(_)) => {}
+                    _ => panic!("{what}"),
+                }
+            }
+        }
+    }
+}
+
+/// The staleness bound holds in the replay of a run, as in the search.
+#[test]
+fn runs_of_bounded_reads_can_be_made_again() {
+    let sites = |file: &'static str| Site::all().iter().filter(move |s| s.file() == file);
+    for (lock, file) in [
+        ("mcs", "mcs.h"),
+        ("qspinlock", "fifo_queue.h"),
+        ("qspinlock", "pending_bit.h"),
+        ("qspinlock", "queue_slot.h"),
+    ] {
+        for (bound, site) in (0..3).flat_map(|bound| sites(file).map(move |s| (bound, s))) {
+            let config = Config {
+                staleness: Some(bound),
+                ..three(lock)
+            };
+            for change in [Change::Drop, Change::Order(Order::Relaxed)] {
+                search(&config, Some(Mutation::at(site, change)), true);
+            }
+        }
+    }
+}
+
+/// The search notices that the threads of a lockref differ, even if its caller says otherwise.
+#[test]
+fn threads_that_differ_are_found_out() {
+    let config = three("lockref-tas");
+    let [symmetric, all] = [true, false].map(|how| search(&config, None, how));
+    assert_eq!(symmetric.end, all.end);
+    assert_eq!(symmetric.coverage.states, all.coverage.states);
+}
