@@ -7,6 +7,10 @@
 //!
 //! All threads run on one stack, one at a time, so that their frames have the same addresses.
 
+mod attributes;
+mod cycle;
+mod images;
+
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -19,7 +23,9 @@ use crate::headers::{Client, Mark};
 use crate::hooks::{self, Backend, Request};
 use crate::layout;
 use crate::mutation::{self, Mutation};
-use crate::symmetry::{Names, Renaming, Symmetry};
+use crate::symmetry::Symmetry;
+
+pub(crate) use attributes::Attributes;
 
 const STACK: usize = 16 << 10;
 
@@ -30,76 +36,6 @@ pub(crate) enum Answer {
     Value(u64),
     /// An interruption begins before the operation.
     Interruption,
-}
-
-/// The part of a local state that is not on the thread's stack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Attributes {
-    /// The number of slot nodes in use.
-    pub(crate) depth: u8,
-    /// The lent nodes in use, one bit each.
-    pub(crate) lent: u8,
-    /// The locks held, one bit each, until the first operation of the release is done.
-    pub(crate) holding: u8,
-    /// The locks among these whose release has begun.
-    leaving: u8,
-    /// The locks being acquired, one bit each.
-    pub(crate) wanted: u8,
-    /// No operation has been done since the last acquisition began.
-    pub(crate) fresh: bool,
-    /// The number of interruptions that are running.
-    pub(crate) level: u8,
-    /// The levels at which an interruption has begun, one bit each.
-    pub(crate) interrupted: u8,
-    /// The result of a litmus test so far: its digits plus 1, four bits each.
-    pub(crate) result: u64,
-}
-
-impl Attributes {
-    /// Notes that the thread's operation is done.
-    pub(crate) fn go_on(&mut self) {
-        self.fresh = false;
-        self.holding &= !self.leaving;
-        self.leaving = 0;
-    }
-
-    /// Notes how far the client is with `lock`, for which it lends `node`.
-    pub(crate) fn note(&mut self, mark: Mark, lock: usize, node: usize) {
-        match mark {
-            Mark::Begin => {
-                self.lent |= 1 << node;
-                self.wanted |= 1 << lock;
-                self.fresh = true;
-            }
-            Mark::Acquired => {
-                self.wanted &= !(1 << lock);
-                self.holding |= 1 << lock;
-            }
-            Mark::Release => self.leaving |= 1 << lock,
-            Mark::Released => {
-                self.holding &= !(1 << lock);
-                self.wanted &= !(1 << lock);
-                self.lent &= !(1 << node);
-            }
-        }
-    }
-
-    /// Notes that an interruption begins.
-    pub(crate) fn interrupt(&mut self) {
-        self.interrupted |= 1 << self.level;
-        self.level += 1;
-        self.fresh = false;
-        self.leaving = 0;
-    }
-
-    /// Notes that an interruption ends which began with the attributes `before`.
-    pub(crate) fn resume(&mut self, before: &Self) {
-        self.level = before.level;
-        self.fresh = before.fresh;
-        self.leaving = before.leaving;
-        self.holding = before.holding;
-        self.wanted = before.wanted;
-    }
 }
 
 /// Something that a thread did between two operations.
@@ -268,101 +204,6 @@ impl Automata {
         next
     }
 
-    /// Learns the same step for all threads that behave alike.
-    fn mirror(&mut self, thread: usize, local: LocalId, answer: Answer, next: Next) {
-        let symmetry = Rc::clone(&self.symmetry);
-        let mut open = vec![(thread, local, answer, next)];
-        while let Some((thread, local, answer, next)) = open.pop() {
-            for (number, swap) in symmetry.swaps.iter().enumerate() {
-                let thread = swap.thread(thread);
-                let answer = self.renamed_answer(swap, local, answer);
-                let local = self.locals[local as usize].images[number];
-                let image = match self.known(local, answer) {
-                    Some(image) => image.clone(),
-                    None => {
-                        let image = self.learn(thread, local, answer);
-                        open.push((thread, local, answer, image.clone()));
-                        image
-                    }
-                };
-                if !self.pair(number, &next, &image) {
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Notes the local state that another becomes when two threads are swapped. Returns false if the
-    /// two do not behave alike; then all threads are taken to be different from now on.
-    fn pair(&mut self, swap: usize, one: &Next, other: &Next) -> bool {
-        let [a, b] = [one, other].map(|next| next.local as usize);
-        let [known_a, known_b] =
-            [(a, b), (b, a)].map(|(at, image)| match self.locals[at].images[swap] {
-                UNKNOWN => None,
-                known => Some(known as usize == image),
-            });
-        let alike = match (known_a, known_b) {
-            (None, None) => {
-                self.locals[a].images[swap] = other.local;
-                self.locals[b].images[swap] = one.local;
-                let like = self.locals[a].like.min(self.locals[b].like);
-                self.locals[a].like = like;
-                self.locals[b].like = like;
-                self.is_image(&self.symmetry.swaps[swap], a, b)
-            }
-            (Some(true), Some(true)) => true,
-            _ => false,
-        };
-        let alike = alike && one.effects == other.effects && one.events == other.events;
-        if !alike {
-            self.symmetry = Symmetry::none(self.machine.surroundings.has_slot.len());
-        }
-        alike
-    }
-
-    /// Whether the operations of two local states are the same after a renaming.
-    fn is_image(&self, swap: &Renaming, one: usize, other: usize) -> bool {
-        let mutation = self.machine.surroundings.mutation;
-        let mutated = |request: Request| mutation.map_or(request, |m| m.apply(request));
-        let [one, other] = [one, other].map(|local| &self.locals[local]);
-        one.attributes == other.attributes
-            && match (one.request, other.request) {
-                (Some(a), Some(b)) => {
-                    let renamed = |request| swap.request(self.names(&a), request);
-                    renamed(a) == b && renamed(mutated(a)) == mutated(b)
-                }
-                (None, None) => true,
-                _ => false,
-            }
-    }
-
-    /// The way in which the values of an operation name threads.
-    fn names(&self, request: &Request) -> Names {
-        let surroundings = &self.machine.surroundings;
-        Names::at(
-            request.address,
-            request.site.size.into(),
-            surroundings.has_slot.len(),
-            surroundings.tail_word,
-        )
-    }
-
-    fn renamed_answer(&self, swap: &Renaming, local: LocalId, answer: Answer) -> Answer {
-        match (answer, self.locals[local as usize].request) {
-            (Answer::Value(value), Some(request)) if request.site.kind.is_access() => {
-                Answer::Value(swap.value(self.names(&request), value))
-            }
-            _ => answer,
-        }
-    }
-
-    /// The local state that another becomes by these swaps.
-    pub(crate) fn image(&self, local: LocalId, swaps: &[usize]) -> LocalId {
-        swaps.iter().fold(local, |local, swap| {
-            self.locals[local as usize].images[*swap]
-        })
-    }
-
     /// Records the local state of `thread`, which has just stopped at an operation or ended.
     fn arrive(&mut self, thread: usize) -> Next {
         let machine = &self.machine;
@@ -403,45 +244,6 @@ impl Automata {
             effects,
             events,
         }
-    }
-
-    /// Whether a thread can reach a local state twice. If not, every run of the check ends.
-    pub(crate) fn has_cycle(&self) -> bool {
-        #[derive(Clone, Copy, PartialEq)]
-        enum Mark {
-            New,
-            Open,
-            Closed,
-        }
-        let mut marks = vec![Mark::New; self.locals.len()];
-        for root in 0..self.locals.len() {
-            let mut path = vec![(root, 0)];
-            if marks[root] != Mark::New {
-                continue;
-            }
-            marks[root] = Mark::Open;
-            while let Some((local, edge)) = path.last_mut() {
-                match self.locals[*local].next.get(*edge) {
-                    Some((_, next)) => {
-                        *edge += 1;
-                        let next = next.local as usize;
-                        match marks[next] {
-                            Mark::Open => return true,
-                            Mark::New => {
-                                marks[next] = Mark::Open;
-                                path.push((next, 0));
-                            }
-                            Mark::Closed => {}
-                        }
-                    }
-                    None => {
-                        marks[*local] = Mark::Closed;
-                        path.pop();
-                    }
-                }
-            }
-        }
-        false
     }
 }
 
