@@ -4,10 +4,14 @@
 
 use std::process::{Command, Stdio};
 
+use lockworks_build::Mirror;
+
 fn main() {
     println!("cargo::rerun-if-changed=c");
     let mut c = loops();
-    c.std("gnu17").file("c/posix.c");
+    c.std("gnu17").include("c");
+    mirror().write("constants", &c);
+    c.file("c/posix.c");
     if has("ck", "ck_spinlock.h") {
         c.file("c/ck.c");
     }
@@ -30,6 +34,41 @@ fn main() {
         pkg_config::probe_library("absl_synchronization")
             .unwrap_or_else(|error| panic!("Abseil has headers but cannot be linked: {error}"));
     }
+}
+
+/// The declarations of the C headers that this crate repeats.
+fn mirror() -> Mirror {
+    Mirror::of(&["peer.h"])
+        .enumeration(
+            "Order",
+            "enum bench_order",
+            &[
+                "BENCH_UNFAIR as Unfair",
+                "BENCH_FIFO as Fifo",
+                "BENCH_BOUNDED as Bounded",
+            ],
+        )
+        .structure(
+            "Counters",
+            "struct bench_counters",
+            &["first", "unused", "second"],
+        )
+        .structure(
+            "Bench",
+            "struct bench_lock",
+            &[
+                "name",
+                "origin",
+                "order",
+                "state_size",
+                "thread_size",
+                "init",
+                "pure",
+                "counted",
+                "contended",
+            ],
+        )
+        .structure("Peer", "struct peer", &["bench", "lock", "unlock"])
 }
 
 /// The compiler settings of all code that is measured.

@@ -25,6 +25,8 @@ pub enum Order {
     Bounded,
 }
 
+include!(concat!(env!("OUT_DIR"), "/layout_Order.rs"));
+
 impl Order {
     /// The name of the order in tables.
     pub fn name(self) -> &'static str {
@@ -46,6 +48,8 @@ pub struct Counters {
     /// The same thread increments this counter right after the first.
     pub second: u64,
 }
+
+include!(concat!(env!("OUT_DIR"), "/layout_Counters.rs"));
 
 /// One lock and the loops around it: `struct bench_lock`.
 #[derive(Debug)]
@@ -80,6 +84,8 @@ pub struct Bench {
         stop: *const u32,
     ) -> u64,
 }
+
+include!(concat!(env!("OUT_DIR"), "/layout_Bench.rs"));
 
 // SAFETY: every value is a constant, and its strings are constants too.
 unsafe impl Sync for Bench {}
@@ -120,6 +126,8 @@ pub struct Peer {
     lock: unsafe extern "C" fn(state: *mut c_void, thread: *mut c_void),
     unlock: unsafe extern "C" fn(state: *mut c_void, thread: *mut c_void),
 }
+
+include!(concat!(env!("OUT_DIR"), "/layout_Peer.rs"));
 
 /// A C table of pointers to constants, which ends with NULL. Its length is not known here.
 pub type Table<T> = [Option<&'static T>; 1];
