@@ -1,5 +1,6 @@
 //! Child processes. None outlives this process, however it ends.
 
+use std::fs;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Mutex;
@@ -117,6 +118,26 @@ fn group(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
+/// Whether a process of a group has not ended. The group of ended processes exists until their parents
+/// have collected all of them, which init need not do soon.
+fn runs(group: Pid) -> bool {
+    if killpg(group, None) == Err(Errno::ESRCH) {
+        return false;
+    }
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return true;
+    };
+    let group = group.to_string();
+    let mut stats =
+        processes.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
+    stats.any(|stat| {
+        // PID (NAME) STATE PARENT GROUP ...; the name may contain anything.
+        let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        let has_ended = matches!(fields.next(), Some("Z" | "X"));
+        fields.nth(1) == Some(group.as_str()) && !has_ended
+    })
+}
+
 fn wait_for_the_end() -> ! {
     loop {
         thread::park();
@@ -135,8 +156,7 @@ pub fn stop_all() {
         let _ = killpg(*group, ending.signal());
     }
     let begin = Instant::now();
-    let there = |group: Pid| killpg(group, None) != Err(Errno::ESRCH);
-    while begin.elapsed() < CLEANING_UP && groups.iter().any(|(group, _)| there(*group)) {
+    while begin.elapsed() < CLEANING_UP && groups.iter().any(|(group, _)| runs(*group)) {
         thread::sleep(Duration::from_millis(20));
     }
     for (group, _) in &groups {
@@ -148,18 +168,37 @@ pub fn stop_all() {
 mod tests {
     use super::*;
 
+    /// A test that takes so long hangs.
+    const HANG: Duration = Duration::from_secs(600);
+
+    fn await_end(group: Pid) {
+        let begin = Instant::now();
+        while runs(group) {
+            assert!(begin.elapsed() < HANG, "a process of group {group} runs");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     #[test]
     fn dropping_ends_the_group() {
         let mut shell = command("sh", Ending::Killed);
-        let running = Running::start(shell.args(["-c", "sleep 600 & wait"]), Ending::Killed)
+        let running = Running::start(shell.args(["-c", "sleep 6000 & wait"]), Ending::Killed)
             .expect("there is a shell");
         let group = group(&running.child);
+        assert!(runs(group));
         drop(running);
-        let begin = Instant::now();
-        // The group exists until init has collected its processes.
-        while killpg(group, None) != Err(Errno::ESRCH) {
-            assert!(begin.elapsed() < Duration::from_secs(10));
-            thread::sleep(Duration::from_millis(10));
-        }
+        await_end(group);
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_collected_does_not_run() {
+        let mut shell = command("sh", Ending::Killed);
+        let mut running =
+            Running::start(shell.args(["-c", "exit 3"]), Ending::Killed).expect("there is a shell");
+        let group = group(&running.child);
+        await_end(group);
+        assert_eq!(killpg(group, None), Ok(()), "the group exists");
+        assert_eq!(running.wait().expect("a child").code(), Some(3));
+        assert!(!runs(group));
     }
 }
