@@ -3,9 +3,10 @@
  * HQ-spinlock: the queued spinlock, with a queue for each NUMA node below the queue of the lock
  * word.
  *
- *   the word's queue    head --> queue of NUMA node 2 --> thread 7 --> queue of NUMA node 0 <--
- * tail |           |                               | queues of nodes       t           t (leader)
- * t (leader) t           t                               t
+ *   the word's queue   NUMA node 1 ----> NUMA node 2 ------> thread 7 --> NUMA node 0 <-- tail
+ *                           |                 |                                |
+ *   queues of NUMA     thread 4 (head)   thread 9 (leader)                thread 2 (leader)
+ *   nodes              thread 5          thread 8                         thread 1
  *
  * A place in the word's queue belongs to a thread, as in qspinlock, or to the queue of a NUMA node.
  * The first waiter in the queue of a NUMA node is its leader. It takes a place in the word's queue
@@ -472,6 +473,6 @@ void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
 }
 
 LW_DESCRIBE(
-	hq, struct lw_hq, .summary = "hierarchical queued spinlock, a queue for each node",
+	hq, struct lw_hq, .summary = "hierarchical queued spinlock, a queue for each NUMA node",
 	.unlocked = LW_HQ, .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,
 	.origin = "HQ-spinlock, RFC v1 to v3 against Linux 7.0, not merged; cohort locks of 2012");
