@@ -23,5 +23,5 @@ static inline void lw_busted_unlock(struct lw_busted *lock)
 	lw_store(&lock->unused, 0, relaxed);
 }
 
-LW_DESCRIBE(busted, struct lw_busted, .summary = "broken on purpose: excludes nobody",
+LW_DESCRIBE(busted, struct lw_busted, .summary = "excludes no thread, on purpose",
 	    .traits = LW_BROKEN, .origin = "after locktorture's lock_busted");

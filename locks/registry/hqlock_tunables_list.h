@@ -5,14 +5,14 @@
  * LW_HANDOFFS_MAX, and higher values of the other thresholds are never reached.
  */
 LW_TUNABLE(hqlock_fairness_threshold, 1000, 1000, LW_TUNABLE_MAX,
-	   "hand-overs within a NUMA node in a row before it is another one's turn")
+	   "consecutive hand-overs within a NUMA node before the lock goes to another")
 LW_TUNABLE(hqlock_general_handoffs_turn_numa, 50, 50, LW_TUNABLE_MAX,
 	   "hand-overs that must be exceeded before waiters queue by NUMA node")
 LW_TUNABLE(hqlock_remote_handoffs_turn_numa, 2, 2, LW_TUNABLE_MAX,
-	   "of these to another NUMA node, at least, before waiters queue by NUMA node")
+	   "counted hand-overs to another NUMA node before waiters queue by NUMA node")
 LW_TUNABLE(hqlock_local_handoffs_to_increase_remotes, 2, 2, LW_TUNABLE_MAX,
-	   "hand-overs within a NUMA node before one to another is counted")
+	   "in plain mode, hand-overs within a NUMA node before one to another is counted")
 LW_TUNABLE(hqlock_remote_handoffs_keep_numa, 1, 1, LW_TUNABLE_MAX,
-	   "of these to another NUMA node, at least, for waiters to keep queueing by node")
+	   "hand-overs to another NUMA node that are needed to keep queueing by NUMA node")
 LW_TUNABLE(hqlock_probability_of_force_stay_numa, 5000, 5000, 10000,
-	   "how often of 10000 times they keep doing so regardless")
+	   "probability, in 1/10000, to keep queueing by NUMA node with fewer of these")
