@@ -4,15 +4,15 @@
  * lock is free the count changes by a compare-and-swap of the whole word. So the holder of the lock
  * is the only thread that changes the count.
  *
- *             get, put: compare-and-swap
- *                  ,------.
- *                  v      |
- *   lock -->  (free, n) --'            n >= 0, references held
- *    |             ^
- *    v             | unlock
- *   (held, n) -> (held, m) -> ...      plain stores of the holder
- *                  |
- *                  `-> (held, dead)    mark_dead: for good, no thread gets a reference any more
+ *   (free, n) --- get, put -----> (free, n + 1), (free, n - 1)   compare-and-swap of the whole word
+ *       |  ^
+ *  lock |  | unlock                                              n >= 0, references held
+ *       v  |
+ *   (held, n) --- the holder ---> (held, m)                      plain store
+ *       |
+ *       |
+ *       `-------- mark_dead ----> (held, dead)                   plain store; for good: no thread
+ *                                                                gets a reference any more
  *
  * A thread that finds the lock held, or loses the race for the word too often, takes the lock and
  * changes the count as its holder.
