@@ -13,6 +13,21 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failures=()
 
+# The part of the log that says what is wrong: from the first failure, to the token that repeats it or
+# at most 40 lines. The last 20 lines if no line names a failure. Lines are whole, to be copied.
+show_failure() {
+	awk '
+		{ line[NR] = $0 }
+		!first && /VIOLATION:|deadlock of|breaks a promise|^error|: error|panicked|FAILED/ { first = NR }
+		first && !token && /replay:|--replay / { token = NR }
+		END {
+			from = first ? first : (NR > 20 ? NR - 19 : 1)
+			to = token ? token : (NR < from + 39 ? NR : from + 39)
+			for (i = from; i <= to; i++) print "    " line[i]
+			if (to < NR) printf "    ... %d more lines\n", NR - to
+		}' "$log"
+}
+
 # step NAME COMMAND...: run the command and print how long it took; show its output if it fails.
 # Exit status 3 is no failure: a check ended at its time limit and found nothing until then.
 step() {
@@ -29,8 +44,11 @@ step() {
 		'BEGIN { printf "%-12s %6.1f s  %s\n", verdict, to - from, name }'
 	if [[ $verdict != ok* ]]; then
 		failures+=("$name")
-		tail -n 20 "$log" | LC_ALL=C.UTF-8 sed -E 's/^(.{0,150}).*/    \1/'
-		printf '    again: %s\n' "$*"
+		if [[ $verdict == NO* ]]; then
+			printf '    It did not end: a thread waits for a value that no thread writes, or this machine is slow.\n'
+		fi
+		show_failure
+		printf '    run it again: %s\n' "$*"
 		return 1
 	fi
 }
@@ -77,8 +95,8 @@ try_lock() {
 		--seconds 0.3 --rounds 2 || true
 	step "$lock: check, small configurations" "$lockworks" check --lock "$lock" --quick \
 		--seconds "$seconds" || true
-	step "$lock: sim, 4 sockets" "$lockworks" sim --machine kunpeng-920 --lock "$lock" \
-		--threads 2,48 --ms 2 || true
+	step "$lock: sim, 4 sockets, up to all 96 CPUs" "$lockworks" sim --machine kunpeng-920 --lock "$lock" \
+		--threads 2,48,96 --ms 2 || true
 }
 
 build_tools() {
