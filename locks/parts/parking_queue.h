@@ -187,7 +187,7 @@ static lw_always_inline void lw_hand_over_head(union lw_word *lock, uint32_t tai
 		lw_fence(acquire);
 		tail = lw_load(&node->tail, relaxed);
 		next = lw_queue_next(lock, node, tail);
-		lw_store(&node->count, 0, release);
+		lw_store(&node->count, 0, relaxed);
 		lw_slot_reclaim(lw_tail_slot(tail));
 		node = next;
 	}
