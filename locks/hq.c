@@ -394,7 +394,8 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 	lw_hq_leave(me, next);
 }
 
-static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, struct lw_node *node)
+static lw_always_inline enum lw_wait_outcome lw_hq_wait(union lw_word *lock, uint32_t tail,
+							struct lw_node *node)
 {
 	struct lw_hq_waiter me = {
 		.node = node,
@@ -411,7 +412,7 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, stru
 	val = lw_load(&lock->val, relaxed);
 	/* (0,0,0) -> (0,0,1) */
 	if (lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire))
-		return;
+		return LW_WAIT_ACQUIRED;
 
 	if (val & LW_HQ_NUMA)
 		me.queue = lw_hq_queue_of(lock, me.history.numa_node);
@@ -438,20 +439,10 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail, stru
 		}
 	}
 	lw_hq_head(lock, &me, role == LW_HQ_LEADS);
-}
-
-static lw_always_inline enum lw_wait_outcome
-lw_hq_queue(void *lock, uint32_t tail, struct lw_node *node, const struct lw_wait_limit *limit)
-{
-	(void)limit;
-	lw_hq_wait(lock, tail, node);
 	return LW_WAIT_ACQUIRED;
 }
 
-static const struct lw_wait_policy lw_hq_wait_policy = {
-	.queue = lw_hq_queue,
-	.nodeless = lw_spin_nodeless,
-};
+LW_DEFINE_WAIT(hq, lw_hq_wait(lock, tail, node), lw_spin_nodeless);
 
 /*
  * The lock is free, but its word is not the one that the fast path expects. Remove one doubt each

@@ -134,8 +134,8 @@ static inline bool lw_count_mutex_delist(struct lw_count_mutex *mutex, struct lw
 	return !prev && !next;
 }
 
-static void lw_count_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail, struct lw_node *node,
-				bool read_first)
+static enum lw_wait_outcome lw_count_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail,
+						struct lw_node *node, bool read_first)
 {
 	bool acquired;
 
@@ -156,6 +156,7 @@ static void lw_count_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail, str
 		lw_store(&mutex->count, LW_MUTEX_HELD, relaxed);
 	lw_ticket_unlock(&mutex->wait_lock);
 	lw_count(queued_acquisitions);
+	return LW_WAIT_ACQUIRED;
 }
 
 static bool lw_count_mutex_nodeless(void *lock, const struct lw_wait_limit *limit)
@@ -208,18 +209,8 @@ static inline void lw_count_mutex_unlock(struct lw_count_mutex *mutex)
 
 /* Define lw_<id>_lock(), lw_<id>_trylock() and lw_<id>_unlock(). */
 #define LW_DEFINE_COUNT_MUTEX(id, read_first)                                          \
-	static enum lw_wait_outcome lw_##id##_queue(void *lock, uint32_t tail,         \
-						    struct lw_node *node,              \
-						    const struct lw_wait_limit *limit) \
-	{                                                                              \
-		(void)limit;                                                           \
-		lw_count_mutex_wait(lock, tail, node, read_first);                     \
-		return LW_WAIT_ACQUIRED;                                               \
-	}                                                                              \
-	static const struct lw_wait_policy lw_##id##_wait_policy = {                   \
-		.queue = lw_##id##_queue,                                              \
-		.nodeless = lw_count_mutex_nodeless,                                   \
-	};                                                                             \
+	LW_DEFINE_WAIT(id, lw_count_mutex_wait(lock, tail, node, read_first),          \
+		       lw_count_mutex_nodeless);                                       \
 	void lw_##id##_lock(struct lw_##id *lock)                                      \
 	{                                                                              \
 		lw_count_mutex_lock(&lock->mutex, read_first, &lw_##id##_wait_policy); \

@@ -37,8 +37,9 @@ struct lw_fifo_policy {
 	void (*handoff)(struct lw_node *node, struct lw_node *next, uint32_t plan);
 };
 
-static lw_always_inline void lw_fifo_wait(union lw_word *lock, uint32_t tail, struct lw_node *node,
-					  const struct lw_fifo_policy *policy)
+static lw_always_inline enum lw_wait_outcome lw_fifo_wait(union lw_word *lock, uint32_t tail,
+							  struct lw_node *node,
+							  const struct lw_fifo_policy *policy)
 {
 	struct lw_node *next = NULL;
 	uint32_t val, old, plan;
@@ -49,7 +50,7 @@ static lw_always_inline void lw_fifo_wait(union lw_word *lock, uint32_t tail, st
 
 	/* To fetch the node's lines may have taken long. Has the lock become free meanwhile? */
 	if (lw_word_trylock(lock))
-		return;
+		return LW_WAIT_ACQUIRED;
 
 	old = lw_word_xchg_tail(lock, tail);
 	if (old) {
@@ -68,7 +69,7 @@ static lw_always_inline void lw_fifo_wait(union lw_word *lock, uint32_t tail, st
 	       (val & LW_TAIL_MASK) == tail) {
 		/* (tail,0,0) -> (0,0,1) */
 		if (policy->try_clear_tail(lock, val, node))
-			return;
+			return LW_WAIT_ACQUIRED;
 		/*
 		 * Another thread has set the pending bit. If it has a node it will be our
 		 * successor. If not, it clears the bit, and we are still the last: poll again.
@@ -79,27 +80,18 @@ static lw_always_inline void lw_fifo_wait(union lw_word *lock, uint32_t tail, st
 	if (!next)
 		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
 	policy->handoff(node, next, plan);
+	return LW_WAIT_ACQUIRED;
 }
 
 /*
  * Define lw_<id>_lock_slow(), which takes struct lw_<id>, from lw_<id>_fifo_policy.
  */
-#define LW_DEFINE_FIFO_LOCK(id)                                                \
-	static lw_always_inline enum lw_wait_outcome lw_##id##_queue(          \
-		void *lock, uint32_t tail, struct lw_node *node,               \
-		const struct lw_wait_limit *limit)                             \
-	{                                                                      \
-		(void)limit;                                                   \
-		lw_fifo_wait(lock, tail, node, &lw_##id##_fifo_policy);        \
-		return LW_WAIT_ACQUIRED;                                       \
-	}                                                                      \
-	static const struct lw_wait_policy lw_##id##_wait_policy = {           \
-		.queue = lw_##id##_queue,                                      \
-		.nodeless = lw_spin_nodeless,                                  \
-	};                                                                     \
-	void lw_##id##_lock_slow(struct lw_##id *lock, uint32_t val)           \
-	{                                                                      \
-		lw_pending_or_queue(&lock->word, val, &lw_##id##_wait_policy); \
+#define LW_DEFINE_FIFO_LOCK(id)                                                    \
+	LW_DEFINE_WAIT(id, lw_fifo_wait(lock, tail, node, &lw_##id##_fifo_policy), \
+		       lw_spin_nodeless);                                          \
+	void lw_##id##_lock_slow(struct lw_##id *lock, uint32_t val)               \
+	{                                                                          \
+		lw_pending_or_queue(&lock->word, val, &lw_##id##_wait_policy);     \
 	}
 
 #endif

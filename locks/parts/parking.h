@@ -101,29 +101,32 @@ static lw_always_inline void lw_parking_init_node(const struct lw_waiter *me)
 }
 
 /* Wait in the queue: ACQUIRED, LEFT or ABANDONED. */
-static lw_always_inline enum lw_wait_outcome lw_parking_queue(const struct lw_waiter *me)
+static lw_always_inline enum lw_wait_outcome lw_parking_queue(union lw_word *lock, uint32_t tail,
+							      struct lw_node *node,
+							      const struct lw_wait_limit *limit,
+							      struct lw_parking_policy policy)
 {
+	const struct lw_waiter me = {
+		.lock = lock, .node = node, .tail = tail, .limit = limit, .policy = &policy};
 	enum lw_wait_outcome outcome = LW_WAIT_HEAD;
-	union lw_word *lock = me->lock;
-	struct lw_node *node = me->node;
 	uint32_t old;
 
-	lw_parking_init_node(me);
-	old = lw_word_xchg_tail(lock, me->tail);
+	lw_parking_init_node(&me);
+	old = lw_word_xchg_tail(lock, tail);
 	if (old && !lw_is_dead(lw_decode_tail(old))) {
 		struct lw_node *prev = lw_decode_tail(old);
 
-		if (me->policy->stealing.from_queue)
+		if (policy.stealing.from_queue)
 			lw_store(&node->prev, prev, relaxed);
 		lw_store(&prev->next, node, release);
-		outcome = lw_waiter_wait(me, prev);
+		outcome = lw_waiter_wait(&me, prev);
 		if (outcome == LW_WAIT_HEAD)
-			lw_head_woken(lock, node, me->policy);
+			lw_head_woken(lock, node, &policy);
 	} else {
 		lw_store(&node->locked, LW_NODE_HEAD, relaxed);
 	}
 	if (outcome == LW_WAIT_HEAD)
-		outcome = lw_head_wait(me);
+		outcome = lw_head_wait(&me);
 	if (outcome == LW_WAIT_ACQUIRED)
 		lw_count(queued_acquisitions);
 	else
@@ -135,27 +138,13 @@ static lw_always_inline enum lw_wait_outcome lw_parking_queue(const struct lw_wa
  * Define, for a struct lw_<id> that has a `word`, from its policy, which lw_<id>_policy() gives:
  * lw_<id>_wait_policy, and lw_<id>_unlock_slow().
  */
-#define LW_DEFINE_PARKING_QUEUE(id, nodeless_wait)                          \
-	static lw_always_inline enum lw_wait_outcome lw_##id##_queue(       \
-		void *lock, uint32_t tail, struct lw_node *node,            \
-		const struct lw_wait_limit *limit)                          \
-	{                                                                   \
-		const struct lw_parking_policy policy = lw_##id##_policy(); \
-		const struct lw_waiter me = {.lock = lock,                  \
-					     .node = node,                  \
-					     .tail = tail,                  \
-					     .limit = limit,                \
-					     .policy = &policy};            \
-		return lw_parking_queue(&me);                               \
-	}                                                                   \
-	static const struct lw_wait_policy lw_##id##_wait_policy = {        \
-		.queue = lw_##id##_queue,                                   \
-		.nodeless = nodeless_wait,                                  \
-	};                                                                  \
-	void lw_##id##_unlock_slow(struct lw_##id *lock)                    \
-	{                                                                   \
-		const struct lw_parking_policy policy = lw_##id##_policy(); \
-		lw_parking_unlock_slow(&lock->word, &policy);               \
+#define LW_DEFINE_PARKING_QUEUE(id, nodeless_wait)                                        \
+	LW_DEFINE_WAIT(id, lw_parking_queue(lock, tail, node, limit, lw_##id##_policy()), \
+		       nodeless_wait);                                                    \
+	void lw_##id##_unlock_slow(struct lw_##id *lock)                                  \
+	{                                                                                 \
+		const struct lw_parking_policy policy = lw_##id##_policy();               \
+		lw_parking_unlock_slow(&lock->word, &policy);                             \
 	}
 
 /*

@@ -46,6 +46,23 @@ struct lw_wait_policy {
 	bool (*nodeless)(void *lock, const struct lw_wait_limit *limit);
 };
 
+/*
+ * Define lw_<id>_wait_policy. `WAIT`, a call with any of `lock`, `tail`, `node` and `limit`, waits
+ * in the queue; `NODELESS` is the function that waits without a node.
+ */
+#define LW_DEFINE_WAIT(id, WAIT, NODELESS)                            \
+	static lw_always_inline enum lw_wait_outcome lw_##id##_queue( \
+		void *lock, uint32_t tail, struct lw_node *node,      \
+		const struct lw_wait_limit *limit)                    \
+	{                                                             \
+		(void)limit;                                          \
+		return WAIT;                                          \
+	}                                                             \
+	static const struct lw_wait_policy lw_##id##_wait_policy = {  \
+		.queue = lw_##id##_queue,                             \
+		.nodeless = NODELESS,                                 \
+	}
+
 /* Without a free queue node: compete for the lock, but only when its queue is empty. */
 static inline bool lw_spin_nodeless(void *word, const struct lw_wait_limit *limit)
 {
