@@ -66,12 +66,13 @@ changed() {
 	} | sort -u
 }
 
-# The locks that the object of a lock file describes.
+# The locks, lockrefs and the condition variable that the object of a lock file holds.
 described() {
-	nm "$1" | sed -n 's/^[0-9a-f]* [DR] lw_\(.*\)_type$/\1/p'
+	nm "$1" | sed -n 's/^[0-9a-f]* [DR] lw_\(.*\)_type$/\1/p' | sed 's/^lockref_/lockref-/'
+	[[ $1 != */cond.o ]] || echo cond
 }
 
-# The locks that a changed file is compiled into, by the dependency files of the compiler.
+# Those that a changed file is compiled into, by the dependency files of the compiler.
 locks_of() {
 	local file object
 	for object in build/locks/*.o; do
@@ -81,22 +82,54 @@ locks_of() {
 				break
 			fi
 		done
-	done | sort -u
+	done
+}
+
+all_locks() {
+	sed -n 's/^LW_LOCK(\(.*\))$/\1/p' locks/registry/locks_list.h
+}
+
+all_checked() {
+	all_locks
+	sed -n 's/^LW_LOCKREF(\([^,]*\),.*/lockref-\1/p' locks/registry/lockref_list.h
+	echo cond
+}
+
+# The tools to run on each lock.
+declare -A tools=()
+
+# want TOOLS: run the tools on the locks that standard input lists.
+want() {
+	local lock
+	while read -r lock; do
+		if [[ $lock != busted ]]; then
+			tools[$lock]+=" $1 "
+		fi
+	done
 }
 
 # Runs each tool on a lock. A failure does not keep the tools after it from running.
 try_lock() {
-	local lock=$1 seconds=$2
-	if [[ $lock == busted ]]; then
-		return
+	local lock=$1 seconds=$2 wanted=${tools[$1]}
+	# Only the checker knows the others.
+	if [[ $lock != lockref-* && $lock != cond ]]; then
+		if [[ $wanted == *' conformance '* ]]; then
+			step "$lock: conformance tests" build/tests/conformance "$lock" || true
+		fi
+		if [[ $wanted == *' torture '* ]]; then
+			step "$lock: torture, 1 to 4 threads" "$lockworks" torture --lock "$lock" \
+				--threads 1,2,4 --seconds 0.3 --rounds 2 || true
+		fi
+		if [[ $wanted == *' sim '* ]]; then
+			step "$lock: sim, 4 sockets, up to all 96 CPUs" "$lockworks" sim --machine kunpeng-920 \
+				--lock "$lock" --threads 2,48,96 --ms 2 || true
+		fi
 	fi
-	step "$lock: conformance tests" build/tests/conformance "$lock" || true
-	step "$lock: torture, 1 to 4 threads" "$lockworks" torture --lock "$lock" --threads 1,2,4 \
-		--seconds 0.3 --rounds 2 || true
-	step "$lock: check, small configurations" "$lockworks" check --lock "$lock" --quick \
-		--seconds "$seconds" || true
-	step "$lock: sim, 4 sockets, up to all 96 CPUs" "$lockworks" sim --machine kunpeng-920 --lock "$lock" \
-		--threads 2,48,96 --ms 2 || true
+	if [[ $wanted == *' check '* ]]; then
+		# A violation takes some more time, to find the shortest run.
+		limit=$((2 * seconds + 60)) step "$lock: check, small configurations" "$lockworks" check \
+			--lock "$lock" --quick --seconds "$seconds" || true
+	fi
 }
 
 build_tools() {
@@ -111,15 +144,27 @@ if [[ $only ]] && ! grep -qx "LW_LOCK($only)" locks/registry/locks_list.h; then
 fi
 
 started=$SECONDS
-c=() locks=() crates=()
+c=() crates=() of_locks=() untested=()
+test_c='' test_preload=''
 for file in "${files[@]}"; do
-	if [[ $file == *.[ch] && -e $file ]]; then
-		c+=("$file")
-	fi
-	if [[ $file == crates/*/* ]]; then
+	[[ $file != *.[ch] || ! -e $file ]] || c+=("$file")
+	# Only the build says into which locks these are compiled.
+	case $file in
+	locks/cond.? | locks/lockref.?) of_locks+=("$file") && test_c=1 ;;
+	locks/*) of_locks+=("$file") ;;
+	worlds/user/*) want 'conformance torture' < <(all_locks) && test_c=1 ;;
+	worlds/check/*) want check < <(all_checked) ;;
+	worlds/sim/*) want sim < <(all_locks) ;;
+	clients/* | lib/* | tests/user/*) test_c=1 ;;
+	interpose/* | tests/preload/*) test_preload=1 ;;
+	machines/*) crates+=(machine) ;;
+	experiments/*) crates+=(experiments) ;;
+	crates/*/*)
 		crate=${file#crates/}
 		crates+=("${crate%%/*}")
-	fi
+		;;
+	*) untested+=("$file") ;;
+	esac
 done
 mapfile -t crates < <(printf '%s\n' "${crates[@]}" | sort -u | sed '/^$/d')
 
@@ -144,23 +189,36 @@ for crate in "${crates[@]}"; do
 	limit=900 step "tests: $package ${tests[*]}" cargo test --quiet --profile quick -p "$package" \
 		"${tests[@]}" || true
 done
-if [[ $only ]] || ((${#c[@]})); then
+if ((${#of_locks[@]} + ${#tools[@]})) || [[ $only ]]; then
 	if build_tools; then
 		if [[ $only ]]; then
-			locks=("$only")
+			want 'conformance torture check sim' <<<"$only"
 		else
-			mapfile -t locks < <(locks_of "${c[@]}")
+			want 'conformance torture check sim' < <(locks_of "${of_locks[@]}")
 		fi
+		mapfile -t locks < <(printf '%s\n' "${!tools[@]}" | sort | sed '/^$/d')
 		for lock in "${locks[@]}"; do
-			# All checks together take about 40 seconds, each at least one. Most mistakes show early.
-			seconds=$((40 / ${#locks[@]} / 4))
-			try_lock "$lock" $((seconds > 1 ? seconds : 1))
+			# All checks together take about 40 seconds. Most mistakes show early.
+			seconds=$((40 / ${#locks[@]}))
+			try_lock "$lock" $((seconds > 2 ? seconds : 2))
 		done
 	fi
+fi
+if [[ $test_c ]]; then
+	limit=300 step 'test-c: the C library from inside' make -j2 test-c || true
+fi
+if [[ $test_preload ]]; then
+	limit=300 step 'test-preload: programs under the interposed libraries' make -j2 test-preload || true
+fi
+if [[ $only ]] || ((${#c[@]})); then
 	limit=900 step 'registration: what programs need of public locks' cargo test --quiet \
 		--profile quick -p lockworks-cli --test registration || true
 fi
 
+if ((${#untested[@]})); then
+	echo 'quick: nothing but the format was tested of these files:'
+	printf '  %s\n' "${untested[@]}"
+fi
 if ((${#failures[@]})); then
 	printf 'quick: %d s, %d of these FAILED:\n' $((SECONDS - started)) ${#failures[@]}
 	printf '  %s\n' "${failures[@]}"

@@ -137,7 +137,8 @@ struct Options {
     #[arg(long, value_name = "MODE", default_value = "numa", value_parser = mode())]
     mode: Mode,
 
-    /// Stop the check of each lock after this time in seconds [default: no limit]
+    /// Stop the check of each lock after this time in seconds; with --quick, all its configurations
+    /// share it [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
 
@@ -344,12 +345,12 @@ fn check(options: &Options) -> Result<ExitCode> {
             false => configs.push(options.config(subject)),
         }
     }
-    let checks: Vec<Check> = configs
+    let checks: Vec<(&Config, Check)> = configs
         .iter()
-        .map(|config| Check::new(config, None).map_err(refused))
+        .map(|config| Ok((config, Check::new(config, None).map_err(refused)?)))
         .collect::<Result<_>>()?;
     let limits = Limits {
-        time: options.seconds,
+        time: None,
         memory: options
             .memory_limit
             .map(|mib| mib.saturating_mul(1 << 20))
@@ -359,20 +360,28 @@ fn check(options: &Options) -> Result<ExitCode> {
 
     let mut reports = Vec::new();
     let mut text = String::new();
-    for (check, config) in checks.iter().zip(&configs) {
-        let report = run(check, config, &limits);
-        if !options.json {
-            let lines = match options.quick {
-                true => report.in_short(),
-                false => report.to_string(),
+    for of_lock in checks.chunk_by(|(one, _), (other, _)| one.lock == other.lock) {
+        let begin = Instant::now();
+        for (i, (config, check)) in of_lock.iter().enumerate() {
+            let left = of_lock.len() - i;
+            let limits = Limits {
+                time: options.seconds.map(|all| share(all, begin.elapsed(), left)),
+                ..limits
             };
-            match options.destination.output {
-                Some(_) => text += &lines,
-                // At once, since the next check may take long.
-                None => output::print(&lines)?,
+            let report = run(check, config, &limits);
+            if !options.json {
+                let lines = match options.quick {
+                    true => report.in_short(),
+                    false => report.to_string(),
+                };
+                match options.destination.output {
+                    Some(_) => text += &lines,
+                    // At once, since the next check may take long.
+                    None => output::print(&lines)?,
+                }
             }
+            reports.push(report);
         }
-        reports.push(report);
     }
     if options.json {
         text = match reports.as_slice() {
@@ -392,6 +401,12 @@ fn check(options: &Options) -> Result<ExitCode> {
         0
     };
     Ok(ExitCode::from(status))
+}
+
+/// The time for the next of `left` checks, if all checks of a lock may take `all` and those before
+/// have taken `spent`.
+fn share(all: Duration, spent: Duration, left: usize) -> Duration {
+    all.saturating_sub(spent).div_f64(left as f64)
 }
 
 fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> CheckReport<'a> {
@@ -468,4 +483,18 @@ fn replay(text: &str, options: &Options) -> Result<ExitCode> {
     };
     options.destination.write(&text)?;
     Ok(ExitCode::from(BROKEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_of_a_lock_share_its_time() {
+        let seconds = Duration::from_secs;
+        assert_eq!(share(seconds(12), seconds(0), 12), seconds(1));
+        // Quick checks leave their time to those after them.
+        assert_eq!(share(seconds(12), seconds(2), 2), seconds(5));
+        assert_eq!(share(seconds(12), seconds(13), 2), seconds(0));
+    }
 }
