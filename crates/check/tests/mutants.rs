@@ -3,27 +3,10 @@
 use std::collections::BTreeSet;
 
 use lockworks_check::mutants::{DIRECTORY, Mutant, Mutants, mistakes, run};
-use lockworks_check::{COND, Check, Limits, Mutation, Site, Target, lock_types};
+use lockworks_check::{COND, Check, Limits, Mutation, Site, Target};
 
 /// The most states of a configuration here; `lockworks check mutants` searches larger ones.
 const STATES: usize = 80_000;
-
-#[test]
-fn every_lock_has_a_file_of_mutants() {
-    let list = Mutants::all().unwrap();
-    // A broken lock is a mutant itself.
-    for lock in lock_types().filter(|lock| !lock.is_broken()) {
-        let name = lock.name();
-        assert!(
-            list.configurations
-                .get(name)
-                .is_some_and(|all| !all.is_empty()),
-            "lock '{name}' has no mutants: write {DIRECTORY}/{name}.toml with \
-             `configurations = [\"2x2\", \"trylock\", \"nesting\", \"3x1\"]`; \
-             {DIRECTORY}/README.md says how"
-        );
-    }
-}
 
 #[test]
 fn every_operation_of_a_lock_has_its_mistakes_listed() {
