@@ -10,7 +10,9 @@ fn main() {
     build
         .warnings_into_errors(true)
         .opt_level(2)
-        // A thread's state is its stack, which must hold only what the code needs.
+        // A thread's state is its stack, which must hold only what the code needs, at constant
+        // distances from the stack pointer.
+        .force_frame_pointer(false)
         .flag_if_supported("-fno-stack-protector")
         .flag_if_supported("-fcf-protection=none")
         .include(root().join("clients"));

@@ -22,10 +22,14 @@ use lockworks::Settings;
 use crate::headers::{Client, Mark};
 use crate::hooks::{self, Backend, Request};
 use crate::layout;
+use crate::liveness;
 use crate::mutation::{self, Mutation};
 use crate::symmetry::Symmetry;
 
 pub(crate) use attributes::Attributes;
+
+#[cfg(test)]
+mod twins;
 
 const STACK: usize = 16 << 10;
 
@@ -84,8 +88,8 @@ struct Key {
     attributes: Attributes,
     /// The next operation: its site, address and operands.
     request: Option<(usize, usize, u64, u64)>,
-    /// The frames of the lock code and, before them, the registers that it relies on. The frames of
-    /// the hooks below are left out.
+    /// The frames of the lock code and, before them, the registers that it relies on, with zeros in
+    /// place of dead values. The frames of the hooks below are left out.
     frames: Box<[u8]>,
 }
 
@@ -112,6 +116,8 @@ pub(crate) struct Automata {
     pub(crate) symmetry: Rc<Symmetry>,
     /// The coroutine. It is boxed, since the lock code keeps pointers into it.
     machine: Box<Machine>,
+    #[cfg(test)]
+    twins: twins::Twins,
 }
 
 /// The coroutine in which threads run.
@@ -150,6 +156,8 @@ impl Automata {
                 attributes: Cell::default(),
                 effects: RefCell::default(),
             }),
+            #[cfg(test)]
+            twins: twins::Twins::default(),
         }
     }
 
@@ -201,6 +209,8 @@ impl Automata {
         self.locals[local as usize]
             .next
             .push((answer, next.clone()));
+        #[cfg(test)]
+        self.compare_twins(thread, local);
         next
     }
 
@@ -212,19 +222,33 @@ impl Automata {
         let request = machine.request.get();
         let attributes = machine.attributes.get();
         let context = machine.context();
-        let (frames, stack) = match request {
+        let (mut frames, stack) = match request {
             Some(_) => (
                 machine.stack_from(machine.frames.get()),
                 machine.stack_from(stack_pointer(&context)),
             ),
             None => Default::default(),
         };
+        liveness::clear_dead(&mut frames, machine.frames.get());
         let key = Key {
             thread,
             attributes,
             request: request.map(|r| (r.site.number(), r.address, r.a, r.b)),
             frames,
         };
+        #[cfg(test)]
+        if let Some(known) = self.known.get(&key) {
+            let twin = Local {
+                request,
+                attributes,
+                context: Box::new(context),
+                stack: stack.clone(),
+                next: Vec::new(),
+                images: Box::default(),
+                like: *known,
+            };
+            self.twins.add(&self.locals[*known as usize], twin);
+        }
         let swaps = self.symmetry.swaps.len();
         let local = *self.known.entry(key).or_insert_with(|| {
             let number = self.locals.len() as LocalId;
@@ -354,6 +378,10 @@ impl Backend for Machine {
             }
             self.interrupt();
         }
+    }
+
+    fn stack_end(&self) -> usize {
+        self.stack_bounds().0
     }
 
     fn thread(&self) -> usize {

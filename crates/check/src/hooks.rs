@@ -25,6 +25,9 @@ pub(crate) trait Backend {
     /// Performs an operation. `frames` is the stack address where the caller's frames begin, with its
     /// registers first.
     fn operate(&self, request: Request, frames: usize) -> u64;
+    /// The lowest address of the stack on which the running thread runs. What the thread leaves
+    /// there is set to zero. `usize::MAX`: leave it alone.
+    fn stack_end(&self) -> usize;
     fn thread(&self) -> usize;
     fn numa_node(&self) -> u16;
     fn is_priority(&self) -> bool;
@@ -144,8 +147,9 @@ pub fn lock_in_cond() -> &'static LockType {
 }
 
 /// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
-/// The caller's later steps depend only on its registers and frames. This is `lw_check_operate` of
-/// world.h.
+/// The caller's later steps depend only on its registers and frames. Then sets the stack below them
+/// to zero, so that the hook's own frames do not show in frames that come later. This is
+/// `lw_check_operate` of world.h.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -160,6 +164,9 @@ extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u6
         "mov r8, rsp",
         "sub rsp, 8",
         "call {operate}",
+        "mov rbx, rax",
+        "call {clear}",
+        "mov rax, rbx",
         "add rsp, 8",
         "pop r15",
         "pop r14",
@@ -169,7 +176,33 @@ extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u6
         "pop rbx",
         "ret",
         operate = sym operate,
+        clear = sym clear_stack,
     )
+}
+
+/// Sets the unused part of the stack to zero, down to its end, if its end is known.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+extern "C" fn clear_stack() {
+    std::arch::naked_asm!(
+        "sub rsp, 8",
+        "call {stack_end}",
+        "mov rdi, rax",
+        "mov rcx, rsp",
+        "sub rcx, rdi",
+        "jbe 2f",
+        "xor eax, eax",
+        "rep stosb",
+        "2:",
+        "add rsp, 8",
+        "ret",
+        stack_end = sym stack_end,
+    )
+}
+
+#[cfg(target_arch = "x86_64")]
+extern "C" fn stack_end() -> usize {
+    with(|backend| backend.stack_end())
 }
 
 /// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
@@ -285,8 +318,29 @@ extern "C" fn lw_check_slot(slot: u32) -> usize {
     layout::lent(slot as usize - 1, 0)
 }
 
+/// `lw_check_note` of world.h. What a lock function leaves on the stack must not show in the frames of the
+/// next one.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_note(_: Mark, _: c_uint, _: c_uint) {
+    std::arch::naked_asm!(
+        "sub rsp, 8",
+        "call {note}",
+        "add rsp, 8",
+        "jmp {clear}",
+        note = sym note,
+        clear = sym clear_stack,
+    )
+}
+
+#[cfg(target_arch = "aarch64")]
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_note(mark: Mark, lock: c_uint, node: c_uint) {
+    note(mark, lock, node);
+}
+
+extern "C" fn note(mark: Mark, lock: c_uint, node: c_uint) {
     with(|backend| backend.note(mark, lock as usize, node as usize));
 }
 

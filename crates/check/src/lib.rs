@@ -12,6 +12,7 @@ mod headers;
 mod hooks;
 mod layout;
 mod litmus;
+mod liveness;
 mod model;
 pub mod mutants;
 mod mutation;

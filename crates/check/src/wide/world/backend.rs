@@ -29,6 +29,10 @@ impl Backend for World {
         value
     }
 
+    fn stack_end(&self) -> usize {
+        usize::MAX
+    }
+
     fn thread(&self) -> usize {
         thread_of(shuttle::current::me().into()).expect("lock code runs in threads")
     }
