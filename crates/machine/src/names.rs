@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-/// How similar a name must be to be suggested, from 0 to 1.
-const SIMILAR: f64 = 0.7;
+/// The least Jaro-Winkler similarity of a name that is suggested, from 0 to 1.
+const SIMILAR: f64 = 0.8;
 
 /// The name that is most like `given`, if one is like it at all.
 pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -11,7 +11,7 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .into_iter()
         .map(|name| (strsim::jaro_winkler(name, given), name))
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(similarity, _)| *similarity > SIMILAR)
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
         .map(|(_, name)| name)
 }
 
