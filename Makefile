@@ -35,10 +35,8 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 PRELOAD_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/preload/*.c))
 PROFILE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/profile/*.c))
 # The tests of the user world. Two do not fit AddressSanitizer: its allocator stays locked in the child
-# of a fork (fork), and it maps memory (hq counts what is mapped). Two are too slow under it, and under
-# UndefinedBehaviorSanitizer, while sanitizers/torture runs the same code.
-UNFIT_address := fork hq conformance slots
-UNFIT_undefined := conformance slots
+# of a fork (fork), and it maps memory (hq counts what is mapped).
+UNFIT_address := fork hq
 TESTS := $(filter-out $(UNFIT_$(ANNOTATE)),$(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c)))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # The locks that a program may hold while it forks.
@@ -114,6 +112,7 @@ $(BUILD)/liblockworks-preload.so: $(OBJECTS) $(PRELOAD_OBJECTS) interpose/preloa
 
 # The tests know the library from inside, so they are linked with the static one.
 $(BUILD)/tests/% $(BUILD)/sanitizers/%: LW_CFLAGS += -Iclients
+$(BUILD)/tests/%: LW_CFLAGS += $(ANNOTATE:%=-DLW_TEST_IS_WATCHED)
 $(BUILD)/tests/%: tests/user/%.c $(BUILD)/liblockworks.a
 	@mkdir -p $(@D)
 	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $< $(filter %.o %.a,$^) $(LDFLAGS) -o $@

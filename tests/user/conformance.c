@@ -159,12 +159,12 @@ static void exclusion(void *type)
 {
 	excludes(type, 1, 2, 4);
 	/* Spinning FIFO locks are slow when threads outnumber CPUs: more threads, fewer rounds. */
-	excludes(type, 2, 2, 4000);
-	excludes(type, 3, 2, 60);
-	excludes(type, 5, 2, 12);
+	excludes(type, 2, 2, REPETITIONS(4000));
+	excludes(type, 3, 2, REPETITIONS(60));
+	excludes(type, 5, 2, REPETITIONS(12));
 	excludes(type, 8, 2, 4);
-	excludes(type, 2, LW_CLIENT_LOCKS, 600);
-	excludes(type, 3, LW_CLIENT_LOCKS, 12);
+	excludes(type, 2, LW_CLIENT_LOCKS, REPETITIONS(600));
+	excludes(type, 3, LW_CLIENT_LOCKS, REPETITIONS(12));
 }
 
 /* A lock that does not exclude, but whose trylock fails as it must. */

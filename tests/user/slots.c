@@ -3,10 +3,12 @@
 #include "test.h"
 
 #define CROWD	    16400
-#define CHURN	    1000000
+#define CHURN	    REPETITIONS(1000000)
 #define CHURN_BATCH 8
 /* So small that glibc does not trim the stack when the thread exits, which would dominate. */
 #define SMALL_STACK (32 * 1024)
+
+_Static_assert(CHURN > LW_MAX_SLOTS, "slots that are not returned must run out");
 
 static struct lw_cna lock;
 static struct lw_hq hq_lock = LW_HQ_INIT;

@@ -20,6 +20,16 @@
 #include <lockworks/lockworks.h>
 #include "fifo_queue.h"
 
+/*
+ * Repetitions of a step: fewer under a sanitizer, which makes each one slow. At least 4, so that
+ * a thread of the conformance client has a round of each kind.
+ */
+#ifdef LW_TEST_IS_WATCHED
+#define REPETITIONS(n) ((n) / 50 > 4 ? (n) / 50 : 4)
+#else
+#define REPETITIONS(n) (n)
+#endif
+
 /* How a test ends when it fails. A fuzz target defines it before it includes this. */
 #ifndef LW_TEST_FAIL
 #define LW_TEST_FAIL() _exit(1)
