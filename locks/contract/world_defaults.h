@@ -6,6 +6,24 @@
 #ifndef LW_WORLD_DEFAULTS_H
 #define LW_WORLD_DEFAULTS_H
 
+/*
+ * kernel. C11 has no mixed-size atomics, but every supported processor is coherent for each byte,
+ * so in programs an operation on a field is one on the bytes of the field.
+ */
+#ifndef lw_world_field_load
+#define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
+#define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
+#define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_world_field_fetch_or(word, field, bits, order) \
+	lw_world_fetch_or(&(word)->field, bits, order)
+#define lw_world_field_fetch_and(word, field, bits, order) \
+	lw_world_fetch_and(&(word)->field, bits, order)
+#define lw_world_field_fetch_add(word, field, value, order) \
+	lw_world_fetch_add(&(word)->field, value, order)
+#define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
+	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
+#endif
+
 /* user, check */
 #ifndef lw_world_release_is_split
 #define lw_world_release_is_split() false

@@ -118,17 +118,6 @@ bool lw_check_release_is_split(void);
 		*(expected) = LW_CHECK_ACCESS(CMPXCHG, p, lw_want, value, order); \
 		*(expected) == lw_want;                                           \
 	})
-#define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
-#define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
-#define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
-#define lw_world_field_fetch_or(word, field, bits, order) \
-	lw_world_fetch_or(&(word)->field, bits, order)
-#define lw_world_field_fetch_and(word, field, bits, order) \
-	lw_world_fetch_and(&(word)->field, bits, order)
-#define lw_world_field_fetch_add(word, field, value, order) \
-	lw_world_fetch_add(&(word)->field, value, order)
-#define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
-	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
 #define lw_world_release_is_split()		 lw_check_release_is_split()
 #define lw_world_fence(order)			 ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
 #define lw_world_barrier()			 ((void)0) /* an interruption may come before every operation */

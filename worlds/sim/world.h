@@ -81,17 +81,6 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 							     (uint64_t)(value), LW_SIM_##order); \
 		*(expected) == lw_want;                                                          \
 	})
-#define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
-#define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
-#define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
-#define lw_world_field_fetch_or(word, field, bits, order) \
-	lw_world_fetch_or(&(word)->field, bits, order)
-#define lw_world_field_fetch_and(word, field, bits, order) \
-	lw_world_fetch_and(&(word)->field, bits, order)
-#define lw_world_field_fetch_add(word, field, value, order) \
-	lw_world_fetch_add(&(word)->field, value, order)
-#define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
-	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
 #define lw_world_fence(order) lw_sim_fence(LW_SIM_##order)
 #define lw_world_barrier()    ((void)0)
 #define LW_SIM_AWAIT(p, mask, value, equal, order)                                         \

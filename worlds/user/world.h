@@ -45,18 +45,6 @@
 			 __atomic_compare_exchange_n(&(p)->lw_raw, expected, value, false, \
 						     LW_ORDER_##order, __ATOMIC_RELAXED),  \
 			 lw_was)
-/* C11 has no mixed-size atomics, but every supported processor is coherent for each byte. */
-#define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
-#define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
-#define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
-#define lw_world_field_fetch_or(word, field, bits, order) \
-	lw_world_fetch_or(&(word)->field, bits, order)
-#define lw_world_field_fetch_and(word, field, bits, order) \
-	lw_world_fetch_and(&(word)->field, bits, order)
-#define lw_world_field_fetch_add(word, field, value, order) \
-	lw_world_fetch_add(&(word)->field, value, order)
-#define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
-	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
 #define lw_world_release_is_split() true
 #define lw_world_fence(order)	    __atomic_thread_fence(LW_ORDER_##order)
 #define lw_world_barrier()	    __atomic_signal_fence(__ATOMIC_SEQ_CST)
