@@ -26,9 +26,9 @@ pub struct LocksArgs {
 
 /// The collapse of a spinning FIFO lock when threads outnumber CPUs.
 pub const COLLAPSE: &str = "\
-Waiters that spin never sleep. Once threads outnumber CPUs, the next waiter in the queue is often \
+Waiters that spin never park. Once threads outnumber CPUs, the next waiter in the queue is often \
 preempted, and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. \
-Use mutex there: its waiters sleep.";
+Use mutex there: its waiters park.";
 
 /// Which commands take lockrefs.
 const LOCKREFS: &str = "\
@@ -98,7 +98,7 @@ impl LockDescription {
             waiting: match lock {
                 _ if lock.is_broken() => "none",
                 _ if lock.spins() => "spins",
-                _ => "sleeps",
+                _ => "parks",
             },
             summary: lock.summary().to_owned(),
             origin: lock.origin(),

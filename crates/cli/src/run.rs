@@ -39,7 +39,7 @@ barriers and semaphores. Locks that are part of the program itself do not change
 written in Go or Rust.
 
 Only locks of 4 bytes can be chosen. mutex, pv and unfair suit any program, because their waiters \
-sleep. Waiters of the others spin, so these suit programs with no more threads than CPUs. If a \
+park. Waiters of the others spin, so these suit programs with no more threads than CPUs. If a \
 program has more, one line on standard error warns.
 
 Environment variables, which work without this command too:

@@ -33,7 +33,7 @@
 //! **Most of these locks spin.** With more runnable threads than CPUs, each hand-off of a FIFO lock
 //! may wait for a time slice, and throughput falls by a factor of hundreds; see
 //! [`LockType::spins`] and [`LockType::is_fifo`]. Use [`mutex`], [`pv`] or [`unfair`] there. Their
-//! waiters sleep, and a wait for them may have a deadline or be cancelled: see `try_lock_for` of their
+//! waiters park, and a wait for them may have a deadline or be cancelled: see `try_lock_for` of their
 //! `Mutex`, and [`RawLock::lock_until`].
 //!
 //! # Features

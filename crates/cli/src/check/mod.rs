@@ -115,8 +115,8 @@ struct Options {
     #[arg(long, value_name = "WHEN", default_value = "any", value_parser = time())]
     time: Time,
 
-    /// Check also that at most N acquisitions that began later than a waiter's complete before it
-    /// [default: not checked]
+    /// Check also that, of the acquisitions that begin while a thread waits, at most N complete
+    /// before that thread's; 0: none [default: not checked]
     #[arg(long, value_name = "N")]
     overtaking: Option<u8>,
 

@@ -30,7 +30,7 @@ use runs::{Contestant, Measure, RunOutcome, run};
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct CompareArgs {
-    /// Locks to compare with glibc, by name [default: all whose waiters sleep and that are not
+    /// Locks to compare with glibc, by name [default: all whose waiters park and that are not
     /// strictly FIFO]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,

@@ -13,7 +13,7 @@ pub struct Candidate {
     /// Whether the lock bounds how long a waiter is passed over.
     pub bounds_waiting: bool,
     /// Whether waiters park.
-    pub sleeps: bool,
+    pub parks: bool,
     /// Whether programs use this lock already. Another lock must then be better to be advised.
     pub is_incumbent: bool,
 }
@@ -105,12 +105,12 @@ pub fn here(figures: &[Throughput], candidates: &[Candidate], cpus: usize) -> St
             choice.equals()
         ));
     }
-    let sleeping = candidates.iter().filter(|candidate| candidate.sleeps);
+    let parking = candidates.iter().filter(|candidate| candidate.parks);
     if most > cpus
-        && let Some(choice) = choose(figures, most, sleeping)
+        && let Some(choice) = choose(figures, most, parking)
     {
         sentences.push(format!(
-            "Once threads outnumber CPUs, take a lock whose waiters sleep: with {most} threads, {} \
+            "Once threads outnumber CPUs, take a lock whose waiters park: with {most} threads, {} \
              ({}){}.",
             choice.chosen.lock,
             range(choice.chosen),
@@ -128,7 +128,7 @@ fn faster_spinning(
     candidates: &[Candidate],
     chosen: &Throughput,
 ) -> Option<String> {
-    let spinning = candidates.iter().filter(|candidate| !candidate.sleeps);
+    let spinning = candidates.iter().filter(|candidate| !candidate.parks);
     let figures = spinning.filter_map(|candidate| find(figures, candidate.lock, chosen.threads));
     let faster: Vec<&str> = figures
         .filter(|figure| figure.low > chosen.high)
@@ -161,7 +161,7 @@ pub fn there(
         .map(|&lock| Candidate {
             lock,
             bounds_waiting: true,
-            sleeps: false,
+            parks: false,
             is_incumbent: lock == table.lock(table.baseline()),
         })
         .collect();
@@ -217,11 +217,11 @@ pub fn there(
 mod tests {
     use super::*;
 
-    const fn candidate(lock: &'static str, bounds_waiting: bool, sleeps: bool) -> Candidate {
+    const fn candidate(lock: &'static str, bounds_waiting: bool, parks: bool) -> Candidate {
         Candidate {
             lock,
             bounds_waiting,
-            sleeps,
+            parks,
             is_incumbent: false,
         }
     }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn with_more_threads_than_cpus_waiters_sleep() {
+    fn with_more_threads_than_cpus_waiters_park() {
         let all = [
             ("qspinlock", 2, 20.0, 21.0),
             ("qspinlock", 8, 0.1, 0.2),

@@ -222,7 +222,7 @@ fn candidates(contenders: &[Contender], measured: &TortureResults) -> Vec<Candid
             Candidate {
                 lock: contender.name(),
                 bounds_waiting: contender.collapses() && !same_as_another,
-                sleeps: match contender {
+                parks: match contender {
                     Contender::Lock(lock) => !lock.spins(),
                     Contender::Peer(_) => contender.name() == INCUMBENT,
                 },

@@ -92,7 +92,7 @@ impl Advice {
             ),
             () => (
                 Rule::Contended,
-                "Hold times are short: try mutex, whose waiters spin briefly and then sleep."
+                "Hold times are short: try mutex, whose waiters spin briefly and then park."
                     .to_owned(),
                 vec!["mutex"],
             ),
