@@ -47,6 +47,8 @@ impl Author {
     fn parse(text: &str) -> Option<Self> {
         let (who, date) = text.trim().rsplit_once("> ")?;
         let (name, mail) = who.split_once(" <")?;
+        // Without an offset, git would read the date in the time zone of the machine.
+        date.split_once(' ')?;
         Some(Self {
             name: name.to_owned(),
             mail: mail.to_owned(),
@@ -237,7 +239,9 @@ mod tests {
         let author = Author::parse("A. B <a@b.example> 1700000000 -0330\n").unwrap();
         assert_eq!((&*author.name, &*author.mail), ("A. B", "a@b.example"));
         assert_eq!(author.date, "1700000000 -0330");
-        assert_eq!(Author::parse("A <a@b.example>"), None);
+        for wrong in ["A <a@b.example>", "A <a@b.example> 17"] {
+            assert_eq!(Author::parse(wrong), None, "{wrong}");
+        }
     }
 
     #[test]
