@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (Some("this"), json) => {
             let measure::Measured { machine, warnings } = measure_with_progress()?;
             for warning in &warnings {
-                eprintln!("lockworks: warning: {warning}");
+                terminal::warn(warning);
             }
             if json {
                 let mut described = machine_json(&machine);

@@ -44,6 +44,18 @@ pub fn fitted(lines: &str) -> String {
     }
 }
 
+/// Prints a warning to standard error, wrapped if that is a terminal.
+pub fn warn(warning: &str) {
+    let text = format!("lockworks: warning: {warning}");
+    eprintln!(
+        "{}",
+        match terminal_size::terminal_size_of(io::stderr()) {
+            Some((width, _)) => fitted_to(&text, usize::from(width.0)),
+            None => text,
+        }
+    );
+}
+
 fn fitted_to(lines: &str, width: usize) -> String {
     let wrapped = lines.split('\n').map(|line| {
         let indent = " ".repeat(line.len() - line.trim_start_matches(' ').len());

@@ -11,6 +11,7 @@ use super::host::Pin;
 use super::results::{Collected, TortureResults};
 use super::round;
 use super::workload::Workload;
+use crate::terminal;
 use crate::turns::turns;
 
 /// The measurements to make.
@@ -73,7 +74,7 @@ pub fn run(plan: &TorturePlan) -> Result<TortureResults> {
     bar.finish_and_clear();
     let results = collected.results()?;
     for warning in &results.warnings {
-        eprintln!("lockworks: warning: {warning}");
+        terminal::warn(warning);
     }
     Ok(results)
 }
