@@ -115,7 +115,7 @@ Examples:
 pub fn command(args: &CompareArgs) -> Result<ExitCode> {
     let topology = Topology::new(1, args.cpus, args.memory)?;
     let mut plan = ComparisonPlan {
-        modes: chosen("mode", &args.modes, &Lock::OF_GUESTS, Lock::name)?,
+        modes: chosen("mode", &args.modes, Lock::OF_GUESTS, Lock::name)?,
         workloads: chosen("workload", &args.workloads, &Workload::ALL, Workload::name)?,
         rounds: args.rounds,
         seconds: args.seconds,
@@ -226,7 +226,7 @@ impl CompareArgs {
         let Some(given) = &self.reference else {
             return Ok(usual);
         };
-        let reference = by_name("mode", given, Lock::OF_GUESTS, Lock::name)?;
+        let reference = by_name("mode", given, Lock::OF_GUESTS.iter().copied(), Lock::name)?;
         ensure!(
             modes.contains(&reference),
             "the reference {given} is not among the modes; add it to --modes"

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use clap::value_parser;
 use comfy_table::{CellAlignment, ContentArrangement};
 use lockworks_kernel::lab::{
-    Cache, Complaint, Input, Lock, TortureOutcome, TorturePlan, TortureRound, TortureSubject,
+    Cache, Complaint, Input, Lock, LocktorturePlan, TortureOutcome, TortureRound, TortureSubject,
     torture,
 };
 use serde::Serialize;
@@ -178,7 +178,7 @@ pub fn command(args: &TortureArgs) -> Result<ExitCode> {
 }
 
 impl TortureArgs {
-    fn plan(&self) -> Result<TorturePlan> {
+    fn plan(&self) -> Result<LocktorturePlan> {
         let mut subjects = Vec::new();
         for name in &self.lock {
             let subject = subject(name)?;
@@ -203,7 +203,7 @@ impl TortureArgs {
             "hq is tortured on spin_lock and spin_lock_irq, not {}; choose another --type",
             self.kind
         );
-        Ok(TorturePlan {
+        Ok(LocktorturePlan {
             subjects,
             kind: self.kind.clone(),
             writers: self.writers.unwrap_or(self.machine.cpus),
@@ -251,7 +251,7 @@ struct TortureReport {
 
 impl TortureReport {
     fn new(
-        plan: &TorturePlan,
+        plan: &LocktorturePlan,
         subject: TortureSubject,
         rounds: &[TortureRound],
         tortured: &TortureOutcome,

@@ -26,7 +26,7 @@ pub enum Lock {
 }
 
 impl Lock {
-    /// All locks.
+    /// All locks; those that `lockworks_guest=` can choose are last.
     pub const ALL: [Self; 10] = [
         Self::Stock,
         Self::Qspinlock,
@@ -41,14 +41,7 @@ impl Lock {
     ];
 
     /// The locks that `lockworks_guest=` can choose.
-    pub const OF_GUESTS: [Self; 6] = [
-        Self::Native,
-        Self::Pv42,
-        Self::StockPv,
-        Self::Pv,
-        Self::Byte,
-        Self::Unfair,
-    ];
+    pub const OF_GUESTS: &[Self] = Self::ALL.split_at(4).1;
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {

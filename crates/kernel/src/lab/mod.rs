@@ -53,6 +53,6 @@ pub use requirements::{provide_to_boot, provide_to_build};
 pub use source::Tree;
 pub use task::Task;
 pub use topology::{Topology, TopologyError};
-pub use torture::{TortureOutcome, TorturePlan, TortureRound, TortureSubject, torture};
+pub use torture::{LocktorturePlan, TortureOutcome, TortureRound, TortureSubject, torture};
 pub use variant::Variant;
 pub use version::Version;
