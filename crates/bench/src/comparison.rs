@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
+use lockworks_measurements::Range;
 use serde::Serialize;
 
 use crate::lock::Lock;
 use crate::requirement::Requirement;
-use crate::series::{Range, Series};
+use crate::series::Series;
 use crate::tables::{align_right, figure, grid, ratio};
 
 /// Locks side by side in one situation, each with its figures.

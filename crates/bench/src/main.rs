@@ -30,7 +30,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use host::Host;
 use output::Destination;
 use progress::Progress;
-use report::Report;
+use report::BenchmarkReport;
 use scale::{FULL, QUICK, Scale};
 
 /// Measures Lockworks and its peers side by side on this machine.
@@ -125,7 +125,7 @@ fn bench(cli: &Cli, destination: Destination) -> Result<()> {
     })
 }
 
-fn measure(cli: &Cli) -> Result<Report> {
+fn measure(cli: &Cli) -> Result<BenchmarkReport> {
     let wanted = |part| cli.only.is_empty() || cli.only.contains(&part);
     let scale = if cli.quick { &QUICK } else { &FULL };
     let host = Host::find()?;
@@ -164,7 +164,7 @@ fn measure(cli: &Cli) -> Result<Report> {
     steps += programs::steps(scale, &loads);
     let progress = Progress::new(steps);
 
-    let mut report = Report {
+    let mut report = BenchmarkReport {
         version: env!("CARGO_PKG_VERSION"),
         machine: host.clone(),
         quick: cli.quick,

@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, Result, ensure};
+use lockworks_measurements::Range;
 use lockworks_programs::{MEASURED, Program, Runner, Size};
 use serde::Serialize;
 
 use crate::host;
 use crate::progress::Progress;
 use crate::scale::Scale;
-use crate::series::{self, Range, Series};
+use crate::series::{self, Series};
 use crate::tables::{Row, verdict};
 
 /// The locks in the programs' mutexes. The first, `None`, is glibc's, which the others are compared

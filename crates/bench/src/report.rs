@@ -14,7 +14,7 @@ use crate::tables::{Row, write_rows};
 
 /// Everything that was measured.
 #[derive(Serialize)]
-pub struct Report {
+pub struct BenchmarkReport {
     /// The version of Lockworks.
     pub version: &'static str,
     /// The machine that everything was measured on.
@@ -35,7 +35,7 @@ pub struct Report {
     pub programs: Vec<ProgramUnderLock>,
 }
 
-impl Report {
+impl BenchmarkReport {
     /// The report as tables.
     pub fn text(&self) -> String {
         let mut text = format!(

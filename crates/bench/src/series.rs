@@ -1,21 +1,10 @@
 //! Series of figures: their medians and ratios, and the order in which locks are measured.
 
-use serde::Serialize;
+use lockworks_measurements::{Range, turns};
 
 /// The figures of one lock: one for each round.
 #[derive(Clone, Debug, Default)]
 pub struct Series(Vec<f64>);
-
-/// Median, least and greatest of a series.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Range {
-    /// The median.
-    pub median: f64,
-    /// The least.
-    pub min: f64,
-    /// The greatest.
-    pub max: f64,
-}
 
 impl Series {
     /// Appends the figure of the next round.
@@ -38,18 +27,7 @@ impl Series {
     /// # Panics
     /// If the series is empty.
     pub fn range(&self) -> Range {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        Range {
-            median: if sorted.len() % 2 == 1 {
-                sorted[middle]
-            } else {
-                (sorted[middle - 1] + sorted[middle]) / 2.0
-            },
-            min: sorted[0],
-            max: sorted[sorted.len() - 1],
-        }
+        Range::of(self.0.iter().copied()).expect("a figure for each round")
     }
 }
 
@@ -59,15 +37,13 @@ impl FromIterator<f64> for Series {
     }
 }
 
-/// The order in which a round measures `count` locks. Each round begins with a different lock, and
-/// every second round goes backwards.
+/// The places by which the order is rotated in each round. Odd, so that every second round goes
+/// backwards; more than one, so that few rounds begin in different parts of a long list.
+const STRIDE: usize = 5;
+
+/// The order in which a round measures `count` locks.
 pub fn order(count: usize, round: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    order.rotate_left(round * 5 % count);
-    if round % 2 == 1 {
-        order.reverse();
-    }
-    order
+    turns(count, STRIDE * round)
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use anyhow::Result;
 use lockworks_experiments::{Candidates, FitPlan, FitResult, fit};
 
 use crate::output::Destination;
+use crate::progress;
 use crate::published;
-use crate::sim::progress;
+use crate::scenario;
 
 /// Fit values of machine, workload or model to a few points of a published table
 #[derive(clap::Args)]
@@ -26,7 +27,7 @@ Examples:
       --value workload.division_cycles=32..96
   lockworks fit hq_locktorture_kunpeng920_gain_percent --points 8,16 \\
       --value workload.gather_threads=1,2,4,8")]
-pub struct Args {
+pub struct FitArgs {
     /// The tables to fit to, all of one workload
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<String>,
@@ -44,7 +45,7 @@ pub struct Args {
     evaluations: usize,
 
     /// Virtual time of each run, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = crate::sim::milliseconds)]
+    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = scenario::milliseconds)]
     ms: f64,
 
     #[command(flatten)]
@@ -81,7 +82,7 @@ fn candidates(text: &str) -> Result<Candidates, String> {
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &FitArgs) -> Result<ExitCode> {
     args.destination.check()?;
     let named = args.tables.iter().map(|name| published::find(name));
     let plan = FitPlan {
@@ -96,7 +97,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         let ends = [(value.key.as_str(), value.low), (&value.key, value.high)];
         published::check_settings(&plan.tables[0], ends)?;
     }
-    let bar = progress(plan.most_evaluations(), "fitting");
+    let bar = progress::runs(plan.most_evaluations(), "fitting");
     let FitResult { fit, objective } = fit(&plan, &|| {
         bar.inc(1);
         tracing::debug!(number = bar.position(), "evaluated");

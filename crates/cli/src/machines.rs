@@ -21,7 +21,7 @@ Examples:
 writes, and give its path to every option that takes a machine. Lockworks cannot measure at which \
 place requests for a cache line are ordered (`directory`), so it chooses the usual place of the \
 CPU's vendor.")]
-pub struct Args {
+pub struct MachinesArgs {
     /// A machine from the list, the path of a TOML file, or `this` to measure this machine
     /// [default: list the machines]
     #[arg(value_name = "NAME|PATH|this")]
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 /// Runs the subcommand.
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &MachinesArgs) -> anyhow::Result<ExitCode> {
     args.destination.check()?;
     let text = match (args.machine.as_deref(), args.json) {
         (None, false) => list()?,
@@ -249,8 +249,8 @@ mod tests {
 
     use super::*;
 
-    fn args(machine: Option<&str>, json: bool, output: &Path) -> Args {
-        Args {
+    fn args(machine: Option<&str>, json: bool, output: &Path) -> MachinesArgs {
+        MachinesArgs {
             machine: machine.map(str::to_owned),
             json,
             destination: Destination {

@@ -16,15 +16,16 @@ mod plot;
 mod preload;
 mod profile;
 mod program;
+mod progress;
 mod published;
 mod reproduce;
 mod run;
+mod scenario;
 mod sim;
-mod statistics;
+mod simulation;
 mod table;
 mod terminal;
 mod torture;
-mod turns;
 mod usage;
 mod waiters;
 
@@ -69,17 +70,17 @@ Examples:
 enum Command {
     Torture(torture::TortureArgs),
     Locks(locks::LocksArgs),
-    Machines(machines::Args),
-    Check(Box<check::Args>),
-    Kernel(kernel::Args),
-    Sim(sim::Args),
-    Reproduce(reproduce::Args),
+    Machines(machines::MachinesArgs),
+    Check(Box<check::CheckArgs>),
+    Kernel(kernel::KernelArgs),
+    Sim(sim::SimArgs),
+    Reproduce(reproduce::ReproduceArgs),
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
     Profile(profile::ProfileArgs),
-    Fit(fit::Args),
-    Demo(demo::Args),
-    New(new::Args),
+    Fit(fit::FitArgs),
+    Demo(demo::DemoArgs),
+    New(new::NewArgs),
 }
 
 fn main() -> ExitCode {

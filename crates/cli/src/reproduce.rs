@@ -11,8 +11,9 @@ use lockworks_machine::Mark;
 use serde::Serialize;
 
 use crate::output::{self, Destination};
+use crate::progress;
 use crate::published;
-use crate::sim::progress;
+use crate::scenario;
 use crate::table::Table;
 use crate::terminal::fitted;
 
@@ -29,17 +30,17 @@ Examples:
   lockworks reproduce
   lockworks reproduce cna_locktorture
   lockworks reproduce all --json -o tables.json")]
-pub struct Args {
+pub struct ReproduceArgs {
     /// A table, or `all` [default: list the tables]
     #[arg(value_name = "TABLE")]
     table: Option<String>,
 
     /// Virtual time of each run, in milliseconds [default: that of the table, mostly 5]
-    #[arg(long, value_name = "MS", value_parser = crate::sim::milliseconds)]
+    #[arg(long, value_name = "MS", value_parser = scenario::milliseconds)]
     ms: Option<f64>,
 
     /// Change a value of machine, workload or model, to see its effect
-    #[arg(long, value_name = "KEY=VALUE", value_parser = crate::sim::setting)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::setting)]
     set: Vec<(String, f64)>,
 
     /// Print JSON instead of tables
@@ -51,7 +52,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &ReproduceArgs) -> Result<ExitCode> {
     args.destination.check()?;
     let tables = match args.table.as_deref() {
         None => return list(args),
@@ -63,7 +64,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         published::check_settings(table, settings)?;
     }
     let runs = tables.iter().map(PublishedTable::runs_to_reproduce).sum();
-    let bar = progress(runs, "simulating");
+    let bar = progress::runs(runs, "simulating");
     let reproductions = tables
         .iter()
         .map(|table| {
@@ -92,7 +93,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
 }
 
 /// Lists all tables.
-fn list(args: &Args) -> Result<ExitCode> {
+fn list(args: &ReproduceArgs) -> Result<ExitCode> {
     #[derive(Serialize)]
     struct ListedTable {
         table: String,
@@ -185,7 +186,7 @@ fn text(r: &Reproduction) -> String {
         marked(Mark::R),
         marked(Mark::I)
     ));
-    text.push_str(&format!("{}\n", crate::sim::inferred(&r.values)));
+    text.push_str(&format!("{}\n", scenario::inferred(&r.values)));
     for assumption in &r.assumptions {
         text.push_str(&format!("Assumed (I): {assumption}.\n"));
     }

@@ -2,26 +2,23 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
-use lockworks::{LockType, Setting, Settings, fairness};
-use lockworks_machine::{Machine, Mark};
-use lockworks_sim::{
-    EngineCounts, Outcome, Placement, Run, Scenario, ScenarioValue, SetError, Sharing,
-    SharingCounts, Workload,
-};
-use rayon::prelude::*;
+use anyhow::{Result, ensure};
+use lockworks::{Setting, Settings};
+use lockworks_machine::Machine;
+use lockworks_sim::{Placement, Scenario, ScenarioValue, Workload};
 use serde::Serialize;
 
-use crate::names::{self, unknown};
+use crate::names;
 use crate::output::{self, Destination};
+use crate::scenario::{find_lock, find_workload, inferred, milliseconds, set, setting};
+use crate::simulation::{self, SharedCpus, SimulatedHost, SimulationPlan, SimulationRow};
 use crate::terminal;
 use crate::waiters::node_queues;
 
 /// Run the real lock code on a simulated machine, in virtual time.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct SimArgs {
     /// Locks to run, of those in `lockworks locks` [default: all that are not broken]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
@@ -172,57 +169,6 @@ fn threshold(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Virtual time in milliseconds.
-pub fn milliseconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(ms) if (0.01..=60_000.0).contains(&ms) => Ok(ms),
-        _ => Err("give a number from 0.01 to 60000".to_owned()),
-    }
-}
-
-/// `KEY=VALUE`.
-pub fn setting(text: &str) -> Result<(String, f64), String> {
-    let (key, value) = text.split_once('=').ok_or("give KEY=VALUE")?;
-    let value: f64 = value
-        .parse()
-        .map_err(|_| format!("'{value}' is not a number"))?;
-    if !value.is_finite() || value < 0.0 {
-        return Err("give a value that is not negative".to_owned());
-    }
-    Ok((key.to_owned(), value))
-}
-
-/// A lock of the simulated world.
-pub fn find_lock(name: &str) -> Result<&'static LockType> {
-    lockworks_sim::lock_types()
-        .find(|lock| lock.name() == name)
-        .ok_or_else(|| {
-            unknown(
-                "lock",
-                name,
-                lockworks_sim::lock_types().map(LockType::name),
-            )
-        })
-}
-
-/// A workload.
-pub fn find_workload(name: &str) -> Result<Workload> {
-    Ok(Workload::find(name)?)
-}
-
-/// Changes a value of the scenario.
-pub fn set(scenario: &mut Scenario, key: &str, value: f64) -> Result<()> {
-    scenario
-        .set(key, value, "set by hand")
-        .map_err(|error| match error {
-            SetError::Unknown => {
-                let values = scenario.values();
-                unknown("value", key, values.iter().map(|v| v.key.as_str()))
-            }
-            out_of_range => anyhow::anyhow!("{key} {out_of_range}, not {value}"),
-        })
-}
-
 /// The list of all workloads.
 fn list_workloads(as_json: bool) -> Result<String> {
     let workloads = Workload::all();
@@ -247,17 +193,8 @@ fn list_workloads(as_json: bool) -> Result<String> {
     ))
 }
 
-/// A progress bar for a number of runs, shown on a terminal only.
-pub fn progress(runs: usize, what: &str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {eta} left")
-        .expect("the template is well formed");
-    ProgressBar::new(runs as u64)
-        .with_style(style)
-        .with_message(what.to_owned())
-}
-
 #[derive(Serialize)]
-struct Results {
+struct SimulationResults {
     machine: String,
     workload: String,
     placement: String,
@@ -270,215 +207,11 @@ struct Results {
     tunables: Settings,
     odd_priority: bool,
     values: Vec<ScenarioValue>,
-    rows: Vec<Row>,
-}
-
-/// Counts of the events of threads that share CPUs.
-#[derive(Serialize)]
-pub struct Shared {
-    cpus: usize,
-    halts: u64,
-    polls_successful: u64,
-    kicks: u64,
-    preemptions: u64,
-    migrations: u64,
-    pause_exits: u64,
-    directed_yields: u64,
-    steal_percent: f64,
-    preempted_holder_percent: f64,
-}
-
-/// One lock with one number of threads.
-#[derive(Serialize)]
-pub struct Row {
-    /// The lock.
-    pub lock: &'static str,
-    /// Number of threads.
-    pub threads: usize,
-    /// Operations of all threads in a second of virtual time.
-    pub operations_per_second: f64,
-    /// The time that the workload's whole job takes at the rate of all threads together. None: the
-    /// workload has no end.
-    pub job_seconds: Option<f64>,
-    /// The fairness factor, as in torture. None if there was no operation.
-    pub fairness: Option<f64>,
-    local_handoffs: u64,
-    remote_handoffs: u64,
-    reacquisitions: u64,
-    /// Atomic read-modify-writes of the locks, to acquire and to release. None: there was no
-    /// acquisition.
-    rmws_per_acquisition: Option<f64>,
-    events: serde_json::Map<String, serde_json::Value>,
-    violations: u64,
-    /// Counts of the sharing. None: each thread has a CPU of its own.
-    pub sharing: Option<Shared>,
-    engine: Engine,
-}
-
-#[derive(Serialize)]
-struct Engine {
-    acquisitions: u64,
-    events: u64,
-    operations: u64,
-    line_transfers: u64,
-}
-
-fn shared(counts: SharingCounts, sharing: Sharing, outcome: &Outcome) -> Shared {
-    let wall = outcome.operations.len() as f64 * outcome.seconds * 1.1;
-    let percent = |picoseconds: u64| 100.0 * picoseconds as f64 / 1e12 / wall;
-    Shared {
-        cpus: sharing.cpus,
-        halts: counts.halts,
-        polls_successful: counts.polls_successful,
-        kicks: counts.kicks,
-        preemptions: counts.preemptions,
-        migrations: counts.migrations,
-        pause_exits: counts.pause_exits,
-        directed_yields: counts.directed_yields,
-        steal_percent: percent(counts.steal),
-        preempted_holder_percent: percent(counts.preempted_holder),
-    }
-}
-
-fn row(
-    lock: &LockType,
-    threads: usize,
-    sharing: Option<Sharing>,
-    job: Option<f64>,
-    outcome: &Outcome,
-) -> Row {
-    let EngineCounts {
-        events,
-        operations,
-        transfers,
-    } = outcome.engine;
-    Row {
-        lock: lock.name(),
-        threads,
-        operations_per_second: outcome.operations_per_second,
-        job_seconds: job
-            .map(|operations| operations / outcome.operations_per_second)
-            .filter(|seconds| seconds.is_finite()),
-        fairness: fairness(&outcome.operations),
-        local_handoffs: outcome.handoffs.local,
-        remote_handoffs: outcome.handoffs.remote,
-        reacquisitions: outcome.handoffs.reacquisitions,
-        rmws_per_acquisition: (outcome.acquisitions > 0)
-            .then(|| outcome.lock_rmws as f64 / outcome.acquisitions as f64),
-        events: outcome
-            .events
-            .iter()
-            .map(|&(name, count)| (name.to_owned(), count.into()))
-            .collect(),
-        violations: outcome.violations,
-        sharing: outcome
-            .sharing
-            .zip(sharing)
-            .map(|(counts, sharing)| shared(counts, sharing, outcome)),
-        engine: Engine {
-            acquisitions: outcome.acquisitions,
-            events,
-            operations,
-            line_transfers: transfers,
-        },
-    }
-}
-
-/// A simulation of every lock with every number of threads.
-pub struct Plan<'a> {
-    /// Machine, workload and model.
-    pub scenario: &'a Scenario,
-    /// The locks.
-    pub locks: Vec<&'static LockType>,
-    /// The numbers of threads to run each lock with; of each guest, where there are guests.
-    pub threads: Vec<usize>,
-    /// The CPUs that the threads run on.
-    pub host: Host,
-    /// The placement of the threads on CPUs.
-    pub placement: Placement,
-    /// Virtual milliseconds of each run.
-    pub ms: f64,
-    /// The settings of the locks.
-    pub tunables: Settings,
-    /// Threads with an odd number wait with priority.
-    pub odd_priority: bool,
-    /// The seed of all random choices.
-    pub seed: u64,
-}
-
-/// The CPUs that threads run on, and how they share them.
-#[derive(Clone, Copy)]
-pub struct Host {
-    /// CPUs of the machine.
-    pub cpus: usize,
-    /// The number of guests whose virtual CPUs the threads are, if any.
-    pub guests: Option<usize>,
-    /// Keeps each virtual CPU on one CPU.
-    pub pinned: bool,
-}
-
-impl Host {
-    /// All CPUs of a machine, for threads.
-    pub fn all_of(machine: &Machine) -> Self {
-        Self {
-            cpus: machine.cpus(),
-            guests: None,
-            pinned: false,
-        }
-    }
-
-    /// How `threads` threads share CPUs. None: each has a CPU of its own. Virtual CPUs always
-    /// share, since they can halt.
-    fn sharing(&self, threads: usize) -> Option<Sharing> {
-        (self.guests.is_some() || threads > self.cpus).then_some(Sharing {
-            cpus: self.cpus,
-            guests: self.guests,
-            pinned: self.pinned,
-        })
-    }
-}
-
-/// Runs the plan on all CPUs of this machine. Rows are sorted by threads, then locks.
-pub fn run(plan: &Plan) -> Vec<Result<Row>> {
-    let points: Vec<_> = plan
-        .threads
-        .iter()
-        .flat_map(|&n| plan.locks.iter().map(move |&lock| (n, lock)))
-        .collect();
-    let bar = progress(points.len(), &plan.scenario.machine.name);
-    let guests = plan.host.guests.unwrap_or(1);
-    // Each guest does the whole job.
-    let job = plan.scenario.workload.job().map(|job| job * guests as f64);
-    let rows = points
-        .par_iter()
-        .map(|&(threads, lock)| {
-            let all_threads = threads * guests;
-            let sharing = plan.host.sharing(all_threads);
-            let outcome = Run {
-                scenario: plan.scenario,
-                lock,
-                threads: all_threads,
-                placement: plan.placement.clone(),
-                sharing,
-                seconds: plan.ms / 1e3,
-                tunables: plan.tunables,
-                odd_threads_have_priority: plan.odd_priority,
-                seed: plan.seed,
-            }
-            .run();
-            tracing::debug!(lock = lock.name(), threads, "simulated");
-            bar.inc(1);
-            outcome
-                .map(|outcome| row(lock, threads, sharing, job, &outcome))
-                .with_context(|| format!("{} with {threads} threads", lock.name()))
-        })
-        .collect();
-    bar.finish_and_clear();
-    rows
+    rows: Vec<SimulationRow>,
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &SimArgs) -> Result<ExitCode> {
     args.destination.check()?;
     if args.workloads {
         args.destination.write(&list_workloads(args.json)?)?;
@@ -500,7 +233,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
             .collect(),
         names => names.iter().map(|n| find_lock(n)).collect::<Result<_>>()?,
     };
-    let host = Host {
+    let host = SimulatedHost {
         cpus: args.cpus.unwrap_or(cpus),
         guests: (!args.vcpus.is_empty()).then_some(args.guests),
         pinned: args.pinned,
@@ -534,7 +267,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         on_or_off => on_or_off == Numa::On,
     };
 
-    let plan = Plan {
+    let plan = SimulationPlan {
         scenario: &scenario,
         locks,
         threads,
@@ -552,7 +285,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         seed: args.seed,
     };
     let mut failed = false;
-    let rows: Vec<Row> = run(&plan)
+    let rows: Vec<SimulationRow> = simulation::run(&plan)
         .into_iter()
         .filter_map(|row| {
             row.inspect_err(|error| {
@@ -570,7 +303,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         );
     }
 
-    let results = Results {
+    let results = SimulationResults {
         machine: scenario.machine.name.clone(),
         workload: scenario.workload.name.clone(),
         placement: placement.to_string(),
@@ -593,7 +326,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-fn text(scenario: &Scenario, results: &Results) -> String {
+fn text(scenario: &Scenario, results: &SimulationResults) -> String {
     let mut table = output::table(&[
         "threads", "lock", "ops/s", "fairness", "RMWs", "remote", "local", "moved", "flushed",
     ]);
@@ -657,7 +390,7 @@ fn rate(per_second: f64) -> String {
 }
 
 /// A line with the counts of threads that share CPUs.
-fn shared_text(row: &Row, s: &Shared) -> String {
+fn shared_text(row: &SimulationRow, s: &SharedCpus) -> String {
     format!(
         "{} with {} on {} CPUs: {} halts, {} kicks, {} preemptions, {} migrations, {} pause-loop \
          exits, {} directed yields; steal {:.1} %, with a lock held {:.2} %\n",
@@ -673,18 +406,4 @@ fn shared_text(row: &Row, s: &Shared) -> String {
         s.steal_percent,
         s.preempted_holder_percent
     )
-}
-
-/// A sentence that lists the values that are inferred, fitted or set by hand.
-pub fn inferred(values: &[ScenarioValue]) -> String {
-    let keys: Vec<&str> = values
-        .iter()
-        .filter(|v| v.mark == Mark::I)
-        .map(|v| v.key.as_str())
-        .collect();
-    if keys.is_empty() {
-        "All values are from the literature.".to_owned()
-    } else {
-        format!("Inferred, fitted or set by hand (I): {}.", keys.join(", "))
-    }
 }

@@ -1,20 +1,15 @@
 //! `lockworks check` from outside.
 
+mod support;
+
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
+use support::text;
 
 fn output(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lockworks"))
-        .arg("check")
-        .args(args)
-        .output()
-        .expect("the command runs")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
+    support::output(&[&["check"], args].concat())
 }
 
 /// Runs a command that must end with this status; returns its output.
@@ -27,20 +22,12 @@ fn json(args: &[&str], status: i32) -> Value {
         "{}",
         text(&output.stderr)
     );
-    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+    support::json(&output)
 }
 
-/// Fails with status 2, one line on standard error with these words, and nothing else.
 #[track_caller]
 fn assert_refused(args: &[&str], words: &[&str]) {
-    let output = output(args);
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert_eq!(text(&output.stdout), "");
-    assert_eq!(message.lines().count(), 1, "{message}");
-    for word in words {
-        assert!(message.contains(word), "no {word:?} in {message:?}");
-    }
+    support::assert_refused(&output(args), words);
 }
 
 #[test]

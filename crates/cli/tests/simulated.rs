@@ -1,43 +1,22 @@
 //! `lockworks sim`, `reproduce` and `fit` from outside. Time is virtual, so figures are exact.
 
+mod support;
+
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
-
-fn output(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lockworks"))
-        .args(args)
-        .output()
-        .expect("the command runs")
-}
+use support::{assert_refused, output, text};
 
 /// A short simulation.
 fn sim(more: &[&str]) -> Output {
     output(&[&["sim", "--ms", "0.2", "--json"], more].concat())
 }
 
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
-}
-
 #[track_caller]
 fn json(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
-}
-
-/// Asserts that the command failed with status 2, printed nothing but one line on standard error, and
-/// that the line contains these words.
-#[track_caller]
-fn assert_refused(output: &Output, words: &[&str]) {
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert_eq!(text(&output.stdout), "");
-    assert_eq!(message.lines().count(), 1, "{message}");
-    for word in words {
-        assert!(message.contains(word), "no {word:?} in {message:?}");
-    }
+    support::json(output)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use itertools::Itertools;
 use lockworks::Settings;
-use lockworks_sim::{Outcome, Placement, Run, Scenario, Sharing};
+use lockworks_sim::{Placement, Run, Scenario, Sharing, SimulationOutcome};
 use rayon::prelude::*;
 
 use crate::description::{Column, Measure, ThreadPlacement};
@@ -28,11 +28,11 @@ pub(crate) struct Case<'a> {
 }
 
 /// The outcomes of all placements of all cases.
-pub(crate) struct Outcomes<'a>(Vec<(Case<'a>, Outcome)>);
+pub(crate) struct Outcomes<'a>(Vec<(Case<'a>, SimulationOutcome)>);
 
 impl Outcomes<'_> {
     /// The mean of a quantity over all placements of a case.
-    pub fn mean(&self, case: Case, quantity: impl Fn(&Outcome) -> f64) -> f64 {
+    pub fn mean(&self, case: Case, quantity: impl Fn(&SimulationOutcome) -> f64) -> f64 {
         let of_case = self.0.iter().filter(|(other, _)| *other == case);
         let (sum, count) = of_case.fold((0.0, 0), |(sum, count), (_, outcome)| {
             (sum + quantity(outcome), count + 1)

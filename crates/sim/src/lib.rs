@@ -26,6 +26,6 @@ pub use lock::Handoffs;
 pub use lockworks::Settings;
 pub use parameters::{Parameter, Parameters};
 pub use placement::Placement;
-pub use run::{Outcome, Run, RunError, Sharing};
+pub use run::{Run, RunError, Sharing, SimulationOutcome};
 pub use scenario::{Scenario, ScenarioValue, SetError};
 pub use workload::{WORKLOADS, Workload};

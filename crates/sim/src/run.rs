@@ -54,7 +54,7 @@ pub struct Sharing {
 
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct SimulationOutcome {
     /// The number of operations of each thread in the measured time.
     pub operations: Vec<u64>,
     /// The virtual time that was measured, in seconds.
@@ -141,7 +141,7 @@ impl Run<'_> {
     ///
     /// # Errors
     /// See [`RunError`].
-    pub fn run(&self) -> Result<Outcome, RunError> {
+    pub fn run(&self) -> Result<SimulationOutcome, RunError> {
         self.run_program(|setup| Ok(self.scenario.workload.program(setup)?))
     }
 
@@ -149,7 +149,7 @@ impl Run<'_> {
     pub(crate) fn run_program(
         &self,
         build: impl Fn(&mut Setup) -> Result<Box<dyn Program>, RunError>,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<SimulationOutcome, RunError> {
         if self.threads == 0 {
             return Err(RunError::NoThreads);
         }
@@ -275,7 +275,7 @@ impl Run<'_> {
         let total: u64 = context.operations.iter().sum();
         let rare = programs[0].rare_delay_ns() / 1e9;
         let locks: Vec<_> = programs.iter().flat_map(|p| p.locks()).collect();
-        Ok(Outcome {
+        Ok(SimulationOutcome {
             operations_per_second: if total == 0 {
                 0.0
             } else {

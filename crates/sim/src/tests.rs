@@ -14,7 +14,7 @@ mod workloads;
 use lockworks::LockType;
 use lockworks_machine::Machine;
 
-use crate::{Outcome, Placement, Run, Scenario, Settings, Workload, lock_types};
+use crate::{Placement, Run, Scenario, Settings, SimulationOutcome, Workload, lock_types};
 
 fn lock(name: &str) -> &'static LockType {
     lock_types().find(|lock| lock.name() == name).unwrap()
@@ -46,7 +46,7 @@ fn brief<'a>(scenario: &'a Scenario, lock: &'static LockType, threads: usize) ->
     }
 }
 
-fn count(outcome: &Outcome, event: &str) -> u64 {
+fn count(outcome: &SimulationOutcome, event: &str) -> u64 {
     let of_name = |(name, _): &&(&str, u64)| *name == event;
     outcome.events.iter().find(of_name).unwrap().1
 }

@@ -62,7 +62,7 @@ struct File {
 }
 
 /// A workload whose amounts have been computed for a run. Its memory has not been set up yet.
-struct Plan<'a> {
+struct PlannedRun<'a> {
     layouts: Vec<Layout<'a>>,
     threads: Vec<Steps>,
     rare_delay_ns: f64,
@@ -207,7 +207,7 @@ impl Workload {
         top_level(&self.scope(), key, amount, range)
     }
 
-    fn plan(&self, run: Option<Circumstances>, threads: usize) -> Result<Plan<'_>, Fault> {
+    fn plan(&self, run: Option<Circumstances>, threads: usize) -> Result<PlannedRun<'_>, Fault> {
         let description = &self.file.description;
         let scope = Scope {
             run,
@@ -216,7 +216,7 @@ impl Workload {
         let layouts = Layout::all(&description.memory, &scope)?;
         if layouts
             .iter()
-            .all(|layout| layout.kind == description::Kind::Data)
+            .all(|layout| layout.kind == description::MemoryKind::Data)
         {
             let message = "no memory is a lock; add [[memory]] with kind = \"lock\"";
             return Err(Fault::at(&description.thread.body, message));
@@ -234,7 +234,7 @@ impl Workload {
         let threads = (0..threads).map(steps).collect::<Result<_, Fault>>()?;
         let time = |key, amount| top_level(&scope, key, amount, 0.0..=1e12);
         let slowdown = &description.shared_core_slowdown;
-        Ok(Plan {
+        Ok(PlannedRun {
             threads,
             rare_delay_ns: time("rare_delay_ns", &description.rare_delay_ns)?.unwrap_or(0.0),
             sleep_call_ns: time("sleep_call_ns", &description.sleep_call_ns)?.unwrap_or(0.0),

@@ -20,7 +20,7 @@ Examples:
   lockworks check litmus            all
   lockworks check litmus sb iriw    those with sb or iriw in their names
   lockworks check litmus --json     all, for programs")]
-pub struct Args {
+pub struct LitmusArgs {
     /// Run only tests whose name contains one of these [default: all tests]
     names: Vec<String>,
     /// Print JSON instead of text
@@ -71,7 +71,7 @@ impl LitmusRow {
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &LitmusArgs) -> Result<ExitCode> {
     if let Some(name) = args
         .names
         .iter()

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::ArgAction;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use lockworks::{LockType, Setting, Settings};
 use lockworks_check::mutants::configurations;
 use lockworks_check::{
@@ -21,24 +21,25 @@ use lockworks_check::{
 
 use crate::names::{setting, unknown};
 use crate::output::{self, Destination};
+use crate::progress;
 use report::{CheckReport, Counterexample};
 
 /// Explore every run that the real lock code can make in weak memory.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = HELP)]
-pub struct Args {
+pub struct CheckArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CheckCommand>,
 
     #[command(flatten)]
     options: Options,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
-    Litmus(litmus::Args),
-    Mutants(mutants::Args),
-    Wide(Box<wide::Args>),
+enum CheckCommand {
+    Litmus(litmus::LitmusArgs),
+    Mutants(mutants::MutantsArgs),
+    Wide(Box<wide::WideArgs>),
 }
 
 #[derive(clap::Args)]
@@ -267,11 +268,11 @@ pub fn refused(error: ConfigError) -> anyhow::Error {
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &CheckArgs) -> Result<ExitCode> {
     match &args.command {
-        Some(Command::Litmus(args)) => litmus::command(args),
-        Some(Command::Mutants(args)) => mutants::command(args),
-        Some(Command::Wide(args)) => wide::command(args),
+        Some(CheckCommand::Litmus(args)) => litmus::command(args),
+        Some(CheckCommand::Mutants(args)) => mutants::command(args),
+        Some(CheckCommand::Wide(args)) => wide::command(args),
         None => match &args.options.replay {
             Some(token) => replay(token, &args.options),
             None => check(&args.options),
@@ -410,7 +411,7 @@ fn share(all: Duration, spent: Duration, left: usize) -> Duration {
 }
 
 fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> CheckReport<'a> {
-    let bar = progress(config);
+    let bar = progress_line(config);
     let begin = Instant::now();
     let outcome = check.run(limits, &mut |coverage| show(&bar, begin, coverage));
     let seconds = outcome.time.as_secs_f64();
@@ -437,13 +438,8 @@ fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> CheckReport<'a
 }
 
 /// A line on a terminal that shows how far a check is.
-fn progress(config: &Config) -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {wide_msg}").expect("it is well formed");
-    let bar = ProgressBar::new_spinner()
-        .with_style(style)
-        .with_message(config.to_string());
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
+fn progress_line(config: &Config) -> ProgressBar {
+    progress::line("{spinner} {wide_msg}").with_message(config.to_string())
 }
 
 fn show(bar: &ProgressBar, begin: Instant, coverage: &Coverage) {

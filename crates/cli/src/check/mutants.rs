@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 use lockworks_check::mutants::{self, DIRECTORY, Mutant, Mutants, Verdict};
 use serde::Serialize;
 
 use crate::output;
+use crate::progress;
 
 /// Check mutants, that is, locks with one deliberate mistake each, and report which are caught.
 #[derive(clap::Args)]
@@ -15,7 +15,7 @@ use crate::output;
 Examples:
   lockworks check mutants              all
   lockworks check mutants --lock cna   those of cna")]
-pub struct Args {
+pub struct MutantsArgs {
     /// Check mutants of these locks only [default: all locks]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
@@ -103,7 +103,7 @@ impl MutantResults {
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &MutantsArgs) -> Result<ExitCode> {
     let list = Mutants::all()?;
     for lock in &args.lock {
         let known: Vec<&str> = list.configurations.keys().map(String::as_str).collect();
@@ -118,8 +118,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
         .iter()
         .filter(|mutant| args.lock.is_empty() || args.lock.contains(&mutant.lock))
         .collect();
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} mutants, {elapsed}")?;
-    let bar = ProgressBar::new(wanted.len() as u64).with_style(style);
+    let bar = progress::bar(wanted.len(), "{bar:30} {pos}/{len} mutants, {elapsed}");
     let verdicts = mutants::run(&wanted, &|mutant, _| {
         tracing::debug!(lock = mutant.lock, %mutant, "checked");
         bar.inc(1);

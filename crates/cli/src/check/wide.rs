@@ -22,7 +22,7 @@ use crate::terminal;
 /// Run the real lock code with many threads under a random scheduler.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Args {
+pub struct WideArgs {
     /// Locks to run, of those in `lockworks locks` [default: all that are not broken]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
@@ -160,7 +160,7 @@ fn find_lock(name: &str) -> Result<&'static LockType> {
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &WideArgs) -> Result<ExitCode> {
     args.destination.check()?;
     let results = match &args.replay {
         Some(token) => replay(token)?,
@@ -204,7 +204,7 @@ fn replay(token: &WideToken) -> Result<WideResults> {
     })
 }
 
-fn run(args: &Args) -> Result<WideResults> {
+fn run(args: &WideArgs) -> Result<WideResults> {
     let locks: Vec<_> = match args.lock.as_slice() {
         [] => lock_types().filter(|lock| !lock.is_broken()).collect(),
         names => names.iter().map(|n| find_lock(n)).collect::<Result<_>>()?,
@@ -281,7 +281,7 @@ struct Bar {
 }
 
 impl Bar {
-    fn new(args: &Args, jobs: usize, runs: usize) -> Self {
+    fn new(args: &WideArgs, jobs: usize, runs: usize) -> Self {
         let timed = args.runs.is_none() && args.seconds.is_some();
         let (length, unit) = match args.seconds {
             Some(seconds) if timed => (seconds.into(), "s"),

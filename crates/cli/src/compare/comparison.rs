@@ -1,9 +1,10 @@
 //! The runs of all contestants, and the summary of each contestant.
 
+use lockworks_measurements::{Range, median, sorted};
+
 use super::report::{ComparisonReport, ContestantSummary};
 use super::runs::{Contestant, Failure, Measure, ProgramRun, RunOutcome};
 use super::significance::{Beside, Ratio};
-use crate::statistics::{Range, median, sorted};
 
 /// All runs so far.
 pub struct Comparison {

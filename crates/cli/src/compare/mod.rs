@@ -13,16 +13,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::value_parser;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use itertools::Itertools;
 use lockworks::LockType;
+use lockworks_measurements::turns;
 use regex::Regex;
 
 use crate::interruption;
 use crate::output::{self, Destination};
 use crate::preload::{self, Library, preloadable, preloadables};
 use crate::program::Program;
-use crate::turns::turns;
+use crate::progress;
 use comparison::Comparison;
 use runs::{Contestant, Measure, RunOutcome, run};
 
@@ -217,9 +218,7 @@ fn progress_bar(runs: usize) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}, {elapsed}, {eta} left")
-        .expect("a valid template");
-    let bar = ProgressBar::new(runs as u64).with_style(style);
+    let bar = progress::bar(runs, "{bar:30} {pos}/{len} {msg}, {elapsed}, {eta} left");
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

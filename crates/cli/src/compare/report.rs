@@ -1,12 +1,12 @@
 //! The report of a comparison, for people and as JSON.
 
 use comfy_table::CellAlignment;
+use lockworks_measurements::Range;
 use serde::Serialize;
 
 use super::runs::{Contestant, ProgramRun};
 use super::significance::{Beside, Ratio, rounds_needed};
 use crate::figures::{or_dash, scaled};
-use crate::statistics::Range;
 use crate::table::Table;
 use crate::terminal;
 

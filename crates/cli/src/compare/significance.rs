@@ -1,9 +1,8 @@
 //! Whether two contestants that took turns differ beyond the noise.
 
+use lockworks_measurements::{median, sorted};
 use serde::Serialize;
 use statrs::distribution::{Binomial, DiscreteCDF};
-
-use crate::statistics::{median, sorted};
 
 /// The confidence in all statements of one table together.
 const CONFIDENCE: f64 = 0.95;

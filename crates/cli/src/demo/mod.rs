@@ -19,7 +19,7 @@ use crate::figures::scaled;
 use crate::output;
 use crate::plot;
 use crate::published;
-use crate::sim;
+use crate::simulation::{self, SimulatedHost, SimulationPlan, SimulationRow};
 use crate::terminal::prose;
 use crate::torture::{self, Contender, Host, Pin, Preset, TorturePlan, TortureResults, Workload};
 
@@ -38,7 +38,7 @@ Examples:
   lockworks demo
   lockworks demo --all
   lockworks demo --output /tmp/demo")]
-pub struct Args {
+pub struct DemoArgs {
     /// Write the files to the directory DIR, which is made if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = "demo")]
     output: PathBuf,
@@ -73,11 +73,11 @@ const ROUNDS: u64 = 3;
 #[derive(Serialize)]
 struct SimulatedRound {
     placement: String,
-    rows: Vec<sim::Row>,
+    rows: Vec<SimulationRow>,
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &DemoArgs) -> Result<ExitCode> {
     let directory = args.output.display();
     fs::create_dir_all(&args.output)
         .with_context(|| format!("cannot create {directory}; name another with --output"))?;
@@ -101,7 +101,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
 
     let scenario = table.scenario(table.machine())?;
     let simulated = simulate(&table, &scenario, shown)?;
-    let rounds: Vec<&[sim::Row]> = simulated
+    let rounds: Vec<&[SimulationRow]> = simulated
         .iter()
         .map(|round| round.rows.as_slice())
         .collect();
@@ -162,7 +162,7 @@ pub fn command(args: &Args) -> Result<ExitCode> {
     Ok(torture::verdict(&measured))
 }
 
-fn write(args: &Args, name: &str, value: &impl Serialize) -> Result<()> {
+fn write(args: &DemoArgs, name: &str, value: &impl Serialize) -> Result<()> {
     output::write_file(&args.output.join(name), output::json(value)?.as_bytes())
 }
 
@@ -192,11 +192,11 @@ fn simulate(
         .collect();
     let rounds = (1..=ROUNDS).map(|seed| {
         let placement = Placement::Scatter(seed);
-        let rows = sim::run(&sim::Plan {
+        let rows = simulation::run(&SimulationPlan {
             scenario,
             locks: locks.clone(),
             threads: table.points(),
-            host: sim::Host::all_of(&scenario.machine),
+            host: SimulatedHost::all_of(&scenario.machine),
             placement: placement.clone(),
             ms: VIRTUAL_MS,
             tunables: Settings::kernel(),

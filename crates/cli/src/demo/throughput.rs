@@ -4,7 +4,7 @@ use lockworks_experiments::PublishedTable;
 
 use crate::output;
 use crate::plot::{Panel, Point, Series};
-use crate::sim;
+use crate::simulation::SimulationRow;
 use crate::table::Table;
 use crate::torture::TortureResults;
 
@@ -61,7 +61,7 @@ pub fn measured(results: &TortureResults) -> Vec<Throughput> {
 
 /// Simulated figures of several rounds, each with the same locks and numbers of threads. `unit`
 /// converts operations a second.
-pub fn simulated(rounds: &[&[sim::Row]], unit: impl Fn(f64) -> f64) -> Vec<Throughput> {
+pub fn simulated(rounds: &[&[SimulationRow]], unit: impl Fn(f64) -> f64) -> Vec<Throughput> {
     let first = rounds.first().copied().unwrap_or_default();
     let of_all_rounds = |at: usize| {
         let mut rates: Vec<(f64, Option<f64>)> = rounds

@@ -1,6 +1,5 @@
 //! `lockworks kernel compare`: the locks for guests, in overcommitted guests.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
@@ -8,25 +7,21 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::value_parser;
-use comfy_table::{CellAlignment, ContentArrangement};
-use lockworks_kernel::lab::compare::{ComparisonPlan, GuestRun, Workload, compare};
+use lockworks_kernel::lab::compare::{ComparisonPlan, Workload, compare};
 use lockworks_kernel::lab::{
     self, Arch, Cache, Emulation, Guest, Input, Lock, Topology, Tuning, Variant, WaitLimits,
 };
-use serde::Serialize;
 
-use super::guest::{Boot, FAILED, Sources, Steps};
-use crate::figures::scaled;
+use super::comparison::GuestComparisonResults;
+use super::guest::{Boot, Sources, Steps};
 use crate::interruption;
 use crate::names::by_name;
-use crate::output::{self, Destination};
-use crate::statistics::{median, sorted};
-use crate::terminal::fitted;
+use crate::output::Destination;
 
 /// Compare the locks for guests, in guests with more CPUs than this machine has.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct CompareArgs {
+pub struct GuestCompareArgs {
     #[command(flatten)]
     sources: Sources,
 
@@ -112,7 +107,7 @@ Examples:
       --boot sysctl.kernel.pv_kick_ahead=1";
 
 /// Runs the command.
-pub fn command(args: &CompareArgs) -> Result<ExitCode> {
+pub fn command(args: &GuestCompareArgs) -> Result<ExitCode> {
     let topology = Topology::new(1, args.cpus, args.memory)?;
     let mut plan = ComparisonPlan {
         modes: chosen("mode", &args.modes, Lock::OF_GUESTS, Lock::name)?,
@@ -136,7 +131,7 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
     let (directory, _used) = cache.new_run()?;
     let built = built.copy_to(directory)?;
 
-    let results = ComparisonResults {
+    let results = GuestComparisonResults {
         version: built.version.name(),
         release: built.release.clone(),
         guest_cpus: args.cpus,
@@ -150,14 +145,14 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
         runs: Vec::new(),
     };
     let results = Arc::new(Mutex::new(results));
-    let lock = |results: &Mutex<ComparisonResults>| {
+    let lock = |results: &Mutex<GuestComparisonResults>| {
         results
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     };
     let (json, destination) = (args.json, args.destination.clone());
-    let give = move |results: &ComparisonResults| destination.write(&results.text(json)?);
+    let give = move |results: &GuestComparisonResults| destination.write(&results.text(json)?);
     interruption::before_exit({
         let (results, give) = (Arc::clone(&results), give.clone());
         move || {
@@ -217,7 +212,7 @@ fn chosen<T: Copy + PartialEq>(
     Ok(chosen)
 }
 
-impl CompareArgs {
+impl GuestCompareArgs {
     fn reference(&self, modes: &[Lock]) -> Result<Lock> {
         let usual = match modes.contains(&Lock::StockPv) {
             true => Lock::StockPv,
@@ -241,220 +236,4 @@ impl CompareArgs {
             step: timeout + Duration::from_secs(self.seconds.into()),
         }
     }
-}
-
-/// The results of all guests.
-#[derive(Clone)]
-struct ComparisonResults {
-    version: &'static str,
-    release: String,
-    guest_cpus: u32,
-    cpus: usize,
-    seconds: u32,
-    rounds: u32,
-    interrupted: bool,
-    reference: &'static str,
-    modes: Vec<&'static str>,
-    workloads: Vec<Workload>,
-    runs: Vec<GuestRun>,
-}
-
-/// The JSON output.
-#[derive(Serialize)]
-struct ComparisonReport<'a> {
-    version: &'a str,
-    release: &'a str,
-    guest_cpus: u32,
-    /// CPUs of this machine.
-    cpus: usize,
-    seconds: u32,
-    rounds: u32,
-    interrupted: bool,
-    reference: &'a str,
-    rows: Vec<ComparisonRow>,
-    runs: &'a [GuestRun],
-    command: Vec<String>,
-}
-
-/// The results of a workload with a mode.
-#[derive(Serialize)]
-struct ComparisonRow {
-    workload: &'static str,
-    mode: &'static str,
-    unit: &'static str,
-    /// Median of the rounds; missing if the workload ended in no round.
-    rate: Option<f64>,
-    min: Option<f64>,
-    max: Option<f64>,
-    /// Divided by the rate of the reference in the same round.
-    ratio: Option<Spread>,
-    /// Acquisitions of locktorture's busiest thread divided by those of its least busy thread,
-    /// median.
-    max_min: Option<f64>,
-    /// The number of rounds in which the workload did not end.
-    missing: usize,
-}
-
-/// Median and range over several rounds.
-#[derive(Clone, Copy, Serialize)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
-        let values = sorted(values);
-        Some(Self {
-            median: median(&values)?,
-            min: *values.first()?,
-            max: *values.last()?,
-        })
-    }
-}
-
-impl ComparisonResults {
-    fn of_mode(&self, mode: &str) -> impl Iterator<Item = &GuestRun> {
-        self.runs.iter().filter(move |run| run.mode == mode)
-    }
-
-    fn row(&self, workload: Workload, mode: &'static str) -> ComparisonRow {
-        let name = workload.name();
-        let references: BTreeMap<u32, f64> = self
-            .of_mode(self.reference)
-            .filter_map(|run| Some((run.round, *run.rates.get(name)?)))
-            .collect();
-        let rates = || {
-            self.of_mode(mode)
-                .filter_map(|run| Some((run.round, *run.rates.get(name)?)))
-        };
-        let rate = Spread::of(rates().map(|(_, rate)| rate));
-        let ratio = rates().filter_map(|(round, rate)| Some(rate / references.get(&round)?));
-        let figures = self
-            .of_mode(mode)
-            .filter_map(|run| run.locktorture.as_ref());
-        let most = figures.map(|figures| figures.max as f64 / figures.min.max(1) as f64);
-        let max_min = (workload == Workload::Locktorture)
-            .then(|| Spread::of(most))
-            .flatten();
-        ComparisonRow {
-            workload: name,
-            mode,
-            unit: workload.unit(),
-            rate: rate.map(|rate| rate.median),
-            min: rate.map(|rate| rate.min),
-            max: rate.map(|rate| rate.max),
-            ratio: Spread::of(ratio),
-            max_min: max_min.map(|spread| spread.median),
-            missing: self.of_mode(mode).count() - rates().count(),
-        }
-    }
-
-    fn rows(&self) -> Vec<ComparisonRow> {
-        let workloads = self.workloads.iter();
-        workloads
-            .flat_map(|workload| self.modes.iter().map(|mode| self.row(*workload, mode)))
-            .collect()
-    }
-
-    fn text(&self, json: bool) -> Result<String> {
-        match json {
-            true => output::json(&ComparisonReport {
-                version: self.version,
-                release: &self.release,
-                guest_cpus: self.guest_cpus,
-                cpus: self.cpus,
-                seconds: self.seconds,
-                rounds: self.rounds,
-                interrupted: self.interrupted,
-                reference: self.reference,
-                rows: self.rows(),
-                runs: &self.runs,
-                command: std::env::args().collect(),
-            }),
-            false => Ok(self.table()),
-        }
-    }
-
-    fn table(&self) -> String {
-        let done = self.runs.len();
-        let mut text = format!(
-            "Linux {}, guests with {} CPUs on {}, workloads of {} s: {done} of {} guests.\n",
-            self.release,
-            self.guest_cpus,
-            self.cpus,
-            self.seconds,
-            self.rounds as usize * self.modes.len(),
-        );
-        text = fitted(&text);
-        let ratio = format!("/ {}", self.reference);
-        let header = [
-            "workload", "mode", "rate", "min..max", "unit", &ratio, "min..max", "max/min",
-            "missing",
-        ];
-        let mut table = output::table(&header);
-        table.set_content_arrangement(ContentArrangement::Disabled);
-        table.add_rows(self.rows().iter().map(cells));
-        for column in [2, 3, 5, 6, 7, 8] {
-            let column = table.column_mut(column).expect("it is in the header");
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        text.push_str(&format!("{table}\n"));
-        let complaints = self.runs.iter().filter(|run| !run.complaints.is_empty());
-        for GuestRun {
-            mode,
-            round,
-            complaints,
-            ..
-        } in complaints
-        {
-            let kinds: Vec<String> = complaints.iter().map(|c| c.kind.to_string()).collect();
-            let complaints = format!("{mode}, round {round}: {}\n", kinds.join("; "));
-            text.push_str(&fitted(&complaints));
-        }
-        text
-    }
-
-    fn verdict(&self) -> ExitCode {
-        let failed = self
-            .runs
-            .iter()
-            .flat_map(|run| run.failures().map(move |c| (run, c)));
-        let mut status = ExitCode::SUCCESS;
-        for (run, complaint) in failed {
-            eprintln!(
-                "lockworks: FAIL: {}, round {}: {}",
-                run.mode, run.round, complaint.kind
-            );
-            for line in &complaint.lines {
-                eprintln!("  {line}");
-            }
-            eprintln!("  the console is in {}", run.console.display());
-            status = ExitCode::from(FAILED);
-        }
-        status
-    }
-}
-
-fn cells(row: &ComparisonRow) -> [String; 9] {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let range = row.min.zip(row.max);
-    [
-        row.workload.to_owned(),
-        row.mode.to_owned(),
-        or_dash(row.rate.map(scaled)),
-        or_dash(range.map(|(min, max)| format!("{}..{}", scaled(min), scaled(max)))),
-        row.unit.to_owned(),
-        or_dash(row.ratio.map(|ratio| format!("{:.2}", ratio.median))),
-        or_dash(
-            row.ratio
-                .map(|ratio| format!("{:.2}..{:.2}", ratio.min, ratio.max)),
-        ),
-        or_dash(row.max_min.map(|ratio| format!("{ratio:.2}"))),
-        match row.missing {
-            0 => String::new(),
-            missing => missing.to_string(),
-        },
-    ]
 }

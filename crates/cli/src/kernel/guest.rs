@@ -3,18 +3,18 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::value_parser;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use lockworks_kernel::lab::{
     self, Arch, Built, Cache, Emulation, Guest, GuestVerdict, Input, Lock, Topology, Tree, Tuning,
     Variant, Version, WaitLimits,
 };
 
 use crate::names::by_name;
+use crate::progress;
 
 /// The sources of a kernel.
 #[derive(clap::Args)]
@@ -138,11 +138,7 @@ pub struct Steps(ProgressBar);
 
 impl Steps {
     pub fn new() -> Self {
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}")
-            .expect("it is well formed");
-        let bar = ProgressBar::new_spinner().with_style(style);
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self(bar)
+        Self(progress::line("{spinner} {elapsed} {wide_msg}"))
     }
 
     pub fn begin(&self, step: &str) {

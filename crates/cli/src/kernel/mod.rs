@@ -4,6 +4,7 @@ mod apply;
 mod boot;
 mod build;
 mod compare;
+mod comparison;
 mod guest;
 mod run;
 mod series;
@@ -16,34 +17,34 @@ use anyhow::Result;
 
 /// Apply Lockworks to a Linux tree, build the kernel, boot it in a guest, and judge it.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct KernelArgs {
     #[command(subcommand)]
-    command: Command,
+    command: KernelCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum KernelCommand {
     Apply(apply::ApplyArgs),
     Revert(apply::RevertArgs),
     Status(status::StatusArgs),
     Series(series::SeriesArgs),
     Build(build::BuildArgs),
     Boot(boot::BootArgs),
-    Torture(Box<torture::TortureArgs>),
-    Run(run::RunArgs),
-    Compare(compare::CompareArgs),
+    Torture(Box<torture::GuestTortureArgs>),
+    Run(run::GuestRunArgs),
+    Compare(compare::GuestCompareArgs),
 }
 
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &KernelArgs) -> Result<ExitCode> {
     match &args.command {
-        Command::Apply(args) => apply::apply(args),
-        Command::Revert(args) => apply::revert(args),
-        Command::Status(args) => status::command(args),
-        Command::Series(args) => series::command(args),
-        Command::Build(args) => build::command(args),
-        Command::Boot(args) => boot::command(args),
-        Command::Torture(args) => torture::command(args),
-        Command::Run(args) => run::command(args),
-        Command::Compare(args) => compare::command(args),
+        KernelCommand::Apply(args) => apply::apply(args),
+        KernelCommand::Revert(args) => apply::revert(args),
+        KernelCommand::Status(args) => status::command(args),
+        KernelCommand::Series(args) => series::command(args),
+        KernelCommand::Build(args) => build::command(args),
+        KernelCommand::Boot(args) => boot::command(args),
+        KernelCommand::Torture(args) => torture::command(args),
+        KernelCommand::Run(args) => run::command(args),
+        KernelCommand::Compare(args) => compare::command(args),
     }
 }

@@ -13,7 +13,7 @@ use super::guest::{Machine, Source, Steps, lock, verdict};
 /// Run a command or a workload in a guest, and judge the messages of its kernel.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct RunArgs {
+pub struct GuestRunArgs {
     #[command(flatten)]
     source: Source,
 
@@ -97,7 +97,7 @@ impl Workload {
 }
 
 /// Runs the command.
-pub fn command(args: &RunArgs) -> Result<ExitCode> {
+pub fn command(args: &GuestRunArgs) -> Result<ExitCode> {
     let lock = args.lock.as_deref().map(lock).transpose()?;
     args.machine.check(&args.source, lock)?;
     let task = match (&args.workload, &args.script, args.command.as_slice()) {

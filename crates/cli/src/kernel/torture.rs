@@ -11,19 +11,19 @@ use lockworks_kernel::lab::{
     Cache, Complaint, Input, Lock, LocktorturePlan, TortureOutcome, TortureRound, TortureSubject,
     torture,
 };
+use lockworks_measurements::{median, sorted};
 use serde::Serialize;
 
 use super::guest::{Machine, Source, Steps, verdict};
 use crate::figures::scaled;
 use crate::names::by_name;
 use crate::output::{self, Destination};
-use crate::statistics::{median, sorted};
 use crate::terminal::fitted;
 
 /// Torture spinlocks in a guest with the kernel's locktorture module.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct TortureArgs {
+pub struct GuestTortureArgs {
     #[command(flatten)]
     source: Source,
 
@@ -130,7 +130,7 @@ fn subject(name: &str) -> Result<TortureSubject> {
 }
 
 /// Runs the command.
-pub fn command(args: &TortureArgs) -> Result<ExitCode> {
+pub fn command(args: &GuestTortureArgs) -> Result<ExitCode> {
     let plan = args.plan()?;
     let lock = match plan.subjects[..] {
         [TortureSubject::Lock(lock)] => Some(lock),
@@ -177,7 +177,7 @@ pub fn command(args: &TortureArgs) -> Result<ExitCode> {
     verdict(&tortured.judged)
 }
 
-impl TortureArgs {
+impl GuestTortureArgs {
     fn plan(&self) -> Result<LocktorturePlan> {
         let mut subjects = Vec::new();
         for name in &self.lock {

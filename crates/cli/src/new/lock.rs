@@ -17,7 +17,7 @@ use crate::output;
 #[command(after_help = "\
 Example:
   lockworks new lock mylock   a lock that works, for `make quick LOCK=mylock`")]
-pub struct Args {
+pub struct NewLockArgs {
     /// Name of the lock: lower-case letters, digits and _
     name: String,
 }
@@ -26,7 +26,7 @@ const HEADER: &str = include_str!("lock.h.in");
 const CODE: &str = include_str!("lock.c.in");
 
 /// Runs the command.
-pub fn command(args: &Args, checkout: &Checkout) -> Result<()> {
+pub fn command(args: &NewLockArgs, checkout: &Checkout) -> Result<()> {
     let name = args.name.as_str();
     name::check(name, checkout)?;
     let fill = |template: &str| {

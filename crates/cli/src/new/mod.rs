@@ -13,7 +13,7 @@ use clap::Subcommand;
 
 /// Write the files of a new lock into a checkout of Lockworks
 #[derive(clap::Args)]
-pub struct Args {
+pub struct NewArgs {
     #[command(subcommand)]
     part: Part,
 }
@@ -21,11 +21,11 @@ pub struct Args {
 /// The things that `lockworks new` can write.
 #[derive(Subcommand)]
 enum Part {
-    Lock(lock::Args),
+    Lock(lock::NewLockArgs),
 }
 
 /// Runs the command.
-pub fn command(args: &Args) -> Result<ExitCode> {
+pub fn command(args: &NewArgs) -> Result<ExitCode> {
     let here = std::env::current_dir().context("cannot tell the current directory")?;
     let checkout = Checkout::around(&here)?;
     match &args.part {

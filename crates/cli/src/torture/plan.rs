@@ -4,15 +4,16 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
+use lockworks_measurements::turns;
 
 use super::contender::Contender;
 use super::host::Pin;
 use super::results::{Collected, TortureResults};
 use super::round;
 use super::workload::Workload;
+use crate::progress;
 use crate::terminal;
-use crate::turns::turns;
 
 /// The measurements to make.
 #[derive(Clone, Debug)]
@@ -86,9 +87,7 @@ fn progress_bar(plan: &TorturePlan) -> ProgressBar {
     if short || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}, {elapsed}")
-        .expect("a valid template");
-    ProgressBar::new(runs as u64).with_style(style)
+    progress::bar(runs, "{bar:30} {pos}/{len} {msg}, {elapsed}")
 }
 
 #[cfg(test)]

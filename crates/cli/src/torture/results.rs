@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use hdrhistogram::Histogram;
 use lockworks::{Statistics, Tunable, fairness, topology, tunables};
+use lockworks_measurements::{Range, median, sorted};
 use serde::Serialize;
 
 use super::TorturePlan;
@@ -12,7 +13,6 @@ use super::contender::Contender;
 use super::host::{Host, Pin, Withheld};
 use super::round::{Handoffs, RunOutcome};
 use super::workload::Preset;
-use crate::statistics::{Range, median, sorted};
 
 /// The results, as JSON has them.
 #[derive(Clone, Debug, Serialize)]

@@ -1,9 +1,9 @@
 //! Tests of CNA's tunables.
 
 use super::{brief, count, lock, scenario};
-use crate::{Outcome, Run, Scenario, Settings};
+use crate::{Run, Scenario, Settings, SimulationOutcome};
 
-fn contended(scenario: &Scenario, seconds: f64, tunables: Settings) -> Outcome {
+fn contended(scenario: &Scenario, seconds: f64, tunables: Settings) -> SimulationOutcome {
     let run = Run {
         seconds,
         tunables,
@@ -16,7 +16,7 @@ fn torture() -> Scenario {
     scenario("oracle-x5-4", "locktorture")
 }
 
-fn remote_share(outcome: &Outcome) -> f64 {
+fn remote_share(outcome: &SimulationOutcome) -> f64 {
     let (local, remote) = (outcome.handoffs.local, outcome.handoffs.remote);
     remote as f64 / (local + remote) as f64
 }

@@ -1,9 +1,9 @@
 //! Tests of the mutexes of Linux 3.7 and 3.10: the cost of an acquisition, and their use in a kernel.
 
 use super::{brief, count, lock, scenario};
-use crate::{Outcome, Placement, Run, Scenario, Sharing};
+use crate::{Placement, Run, Scenario, Sharing, SimulationOutcome};
 
-fn rmws_per_acquisition(outcome: &Outcome) -> f64 {
+fn rmws_per_acquisition(outcome: &SimulationOutcome) -> f64 {
     outcome.lock_rmws as f64 / outcome.acquisitions as f64
 }
 

@@ -1,7 +1,7 @@
 //! Tests of locks whose waiters share CPUs.
 
 use super::{brief, lock, scenario, working_locks};
-use crate::{Outcome, Run, Scenario, Sharing};
+use crate::{Run, Scenario, Sharing, SimulationOutcome};
 
 fn on(cpus: usize, guests: Option<usize>) -> Option<Sharing> {
     Some(Sharing {
@@ -11,7 +11,7 @@ fn on(cpus: usize, guests: Option<usize>) -> Option<Sharing> {
     })
 }
 
-fn build(scenario: &Scenario, name: &str, vcpus: usize, seconds: f64) -> Outcome {
+fn build(scenario: &Scenario, name: &str, vcpus: usize, seconds: f64) -> SimulationOutcome {
     let run = Run {
         sharing: on(32, Some(1)),
         seconds,

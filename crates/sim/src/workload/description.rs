@@ -62,7 +62,7 @@ pub(super) struct Thread {
 pub(super) struct Memory {
     pub(super) name: String,
     #[serde(default)]
-    pub(super) kind: Kind,
+    pub(super) kind: MemoryKind,
     /// The number of pieces. Each is on cache lines of its own.
     pub(super) count: Option<Spanned<Amount>>,
     pub(super) bytes: Option<Spanned<Amount>>,
@@ -80,7 +80,7 @@ pub(super) struct Memory {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum MemoryKind {
     #[default]
     Data,
     /// A lock under test.

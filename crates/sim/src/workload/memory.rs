@@ -6,7 +6,7 @@ use lockworks_machine::description::Fault;
 use toml::Spanned;
 
 use super::amount::Amount;
-use super::description::{Kind, Memory};
+use super::description::{Memory, MemoryKind};
 use super::futex::Mutex;
 use super::scope::Scope;
 use crate::lock::{SimLock, SimLockref};
@@ -21,7 +21,7 @@ const MAX_TOTAL: usize = 64 << 20;
 /// The alignment of data behind a lock in bytes, as compilers align data.
 const ALIGNMENT: usize = 8;
 
-impl fmt::Display for Kind {
+impl fmt::Display for MemoryKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Data => "data",
@@ -36,7 +36,7 @@ impl fmt::Display for Kind {
 #[derive(Debug)]
 pub(super) struct Layout<'a> {
     pub(super) name: &'a str,
-    pub(super) kind: Kind,
+    pub(super) kind: MemoryKind,
     pub(super) count: usize,
     /// Whether the file describes exactly one piece.
     pub(super) is_one: bool,
@@ -48,7 +48,7 @@ pub(super) struct Layout<'a> {
 }
 
 /// A key of a memory, its value, and the kinds of memory that allow the key.
-type KeyOfKinds<'a> = (&'a str, &'a Option<Spanned<Amount>>, &'a [Kind]);
+type KeyOfKinds<'a> = (&'a str, &'a Option<Spanned<Amount>>, &'a [MemoryKind]);
 
 impl<'a> Layout<'a> {
     /// Checks all descriptions and computes their amounts.
@@ -86,14 +86,14 @@ impl<'a> Layout<'a> {
             bucket_critical_ns,
         } = described.get_ref();
         let keys: [KeyOfKinds<'_>; 5] = [
-            ("bytes", bytes, &[Kind::Data, Kind::Lock]),
-            ("data_at", data_at, &[Kind::Lock]),
-            ("references", references, &[Kind::Lockref]),
-            ("syscall_ns", syscall_ns, &[Kind::FutexMutex]),
+            ("bytes", bytes, &[MemoryKind::Data, MemoryKind::Lock]),
+            ("data_at", data_at, &[MemoryKind::Lock]),
+            ("references", references, &[MemoryKind::Lockref]),
+            ("syscall_ns", syscall_ns, &[MemoryKind::FutexMutex]),
             (
                 "bucket_critical_ns",
                 bucket_critical_ns,
-                &[Kind::FutexMutex],
+                &[MemoryKind::FutexMutex],
             ),
         ];
         for (key, amount, kinds) in keys {
@@ -109,12 +109,12 @@ impl<'a> Layout<'a> {
         };
         let time = |key: &str, amount: &Option<Spanned<Amount>>| match amount {
             Some(amount) => scope.amount(key, amount, amount.get_ref(), 0.0..=1e12),
-            None if *kind == Kind::FutexMutex => {
+            None if *kind == MemoryKind::FutexMutex => {
                 Err(Fault::at(described, format!("{kind} needs `{key}`")))
             }
             None => Ok(0.0),
         };
-        let usual_bytes = if *kind == Kind::Data { 64 } else { 0 };
+        let usual_bytes = if *kind == MemoryKind::Data { 64 } else { 0 };
         Ok(Self {
             name,
             kind: *kind,
@@ -135,12 +135,12 @@ impl<'a> Layout<'a> {
 
     fn piece(&self, setup: &mut Setup) -> Piece {
         match self.kind {
-            Kind::Data => Piece::Data(setup.allocate(self.name, self.data_bytes)),
-            Kind::Lock if self.data_bytes == 0 => Piece::Lock {
+            MemoryKind::Data => Piece::Data(setup.allocate(self.name, self.data_bytes)),
+            MemoryKind::Lock if self.data_bytes == 0 => Piece::Lock {
                 lock: setup.lock(self.name),
                 data: 0,
             },
-            Kind::Lock => {
+            MemoryKind::Lock => {
                 let data_at = setup.lock_size().max(self.data_at);
                 let data_at = data_at.next_multiple_of(ALIGNMENT);
                 let address = setup.allocate(self.name, data_at + self.data_bytes);
@@ -149,10 +149,10 @@ impl<'a> Layout<'a> {
                     data: address + data_at,
                 }
             }
-            Kind::FutexMutex => {
+            MemoryKind::FutexMutex => {
                 Piece::FutexMutex(Mutex::new(self.syscall_ns, self.bucket_critical_ns, setup))
             }
-            Kind::Lockref => Piece::Lockref(setup.lockref(self.name, self.references)),
+            MemoryKind::Lockref => Piece::Lockref(setup.lockref(self.name, self.references)),
         }
     }
 }

@@ -4,7 +4,7 @@ use toml::Spanned;
 
 use lockworks_machine::description::Fault;
 
-use super::description::{Action, Branch, Distribution, Duration, Kind, Step, Which, Word};
+use super::description::{Action, Branch, Distribution, Duration, MemoryKind, Step, Which, Word};
 use super::draw::{Draw, Weighted};
 use super::memory::Layout;
 use super::scope::{MAX_NS, Scope, unknown};
@@ -167,7 +167,7 @@ impl Compiler<'_> {
             return Ok(Act::Sleep(self.duration(duration)?));
         }
         if let Some(name) = &action.lock {
-            let memory = self.memory(name, &[Kind::Lock, Kind::FutexMutex])?;
+            let memory = self.memory(name, &[MemoryKind::Lock, MemoryKind::FutexMutex])?;
             if around.locked.contains(&memory) {
                 let message = format!(
                     "`{}` is locked by an enclosing step; lock it once",
@@ -203,11 +203,11 @@ impl Compiler<'_> {
             return Ok(Act::AtomicAdd(access, value));
         }
         if let Some(name) = &action.get {
-            let memory = self.memory(name, &[Kind::Lockref])?;
+            let memory = self.memory(name, &[MemoryKind::Lockref])?;
             return Ok(Act::Get(self.place(name, memory, action, around)?));
         }
         if let Some(name) = &action.put {
-            let memory = self.memory(name, &[Kind::Lockref])?;
+            let memory = self.memory(name, &[MemoryKind::Lockref])?;
             return Ok(Act::Put(self.place(name, memory, action, around)?));
         }
         if let Some(times) = &action.repeat {
@@ -219,7 +219,7 @@ impl Compiler<'_> {
             return Ok(Act::OneIn(odds as u32, inner(around)?));
         }
         if let Some(name) = &action.each {
-            let memory = self.memory(name, &[Kind::Data])?;
+            let memory = self.memory(name, &[MemoryKind::Data])?;
             return Ok(Act::Each(memory, inner(&around.using(memory))?));
         }
         if let Some(branches) = &action.branch {
@@ -286,7 +286,7 @@ impl Compiler<'_> {
     }
 
     /// Finds a description of memory by its name. It must be of one of these kinds.
-    fn memory(&self, name: &Spanned<String>, kinds: &[Kind]) -> Result<usize, Fault> {
+    fn memory(&self, name: &Spanned<String>, kinds: &[MemoryKind]) -> Result<usize, Fault> {
         let names = self.layouts.iter().map(|layout| layout.name);
         let memory = names.clone().position(|known| known == name.get_ref());
         let memory = memory.ok_or_else(|| unknown("memory", name.get_ref(), name, names))?;
@@ -299,7 +299,7 @@ impl Compiler<'_> {
             name.get_ref(),
             kinds
                 .iter()
-                .map(Kind::to_string)
+                .map(MemoryKind::to_string)
                 .collect::<Vec<_>>()
                 .join(" or ")
         );
@@ -357,7 +357,7 @@ impl Compiler<'_> {
         usual_bytes: u32,
         around: &Around,
     ) -> Result<Access, Fault> {
-        let memory = self.memory(name, &[Kind::Data, Kind::Lock])?;
+        let memory = self.memory(name, &[MemoryKind::Data, MemoryKind::Lock])?;
         let room = self.layouts[memory].data_bytes;
         let bytes = match &action.bytes {
             None => usual_bytes,

@@ -1,6 +1,7 @@
 //! The order in which contenders take turns, so that none always runs after the same other one.
 
-/// The order of a round: another contender begins each time, and every second round goes backwards.
+/// The order of the contenders in a round. The order is rotated by one place more in each round, and
+/// every second round goes backwards.
 pub fn turns(contenders: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..contenders).collect();
     order.rotate_left(round % contenders);

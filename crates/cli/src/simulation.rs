@@ -1,0 +1,231 @@
+//! Simulations of several locks with several numbers of threads.
+
+use anyhow::{Context, Result};
+use lockworks::{LockType, Settings, fairness};
+use lockworks_machine::Machine;
+use lockworks_sim::{
+    EngineCounts, Placement, Run, Scenario, Sharing, SharingCounts, SimulationOutcome,
+};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::progress;
+
+/// Counts of the events of threads that share CPUs.
+#[derive(Serialize)]
+pub struct SharedCpus {
+    /// The number of CPUs that are shared.
+    pub cpus: usize,
+    /// Halts of virtual CPUs, and sleeps of threads.
+    pub halts: u64,
+    /// Halts that ended while the hypervisor still polled.
+    pub polls_successful: u64,
+    /// Wake-ups.
+    pub kicks: u64,
+    /// Preemptions by another thread or virtual CPU.
+    pub preemptions: u64,
+    /// Moves to another CPU.
+    pub migrations: u64,
+    /// Exits from the guest by pause-loop exiting.
+    pub pause_exits: u64,
+    /// Yields to a certain virtual CPU after such an exit.
+    pub directed_yields: u64,
+    /// The share of the time in which threads waited for a CPU.
+    pub steal_percent: f64,
+    /// The share of the time in which they were preempted while they held a lock.
+    pub preempted_holder_percent: f64,
+}
+
+/// One lock with one number of threads.
+#[derive(Serialize)]
+pub struct SimulationRow {
+    /// The lock.
+    pub lock: &'static str,
+    /// Number of threads.
+    pub threads: usize,
+    /// Operations of all threads in a second of virtual time.
+    pub operations_per_second: f64,
+    /// The time that the workload's whole job takes at the rate of all threads together. None: the
+    /// workload has no end.
+    pub job_seconds: Option<f64>,
+    /// The fairness factor, as in torture. None if there was no operation.
+    pub fairness: Option<f64>,
+    /// Hand-offs to a thread of the same NUMA node.
+    pub local_handoffs: u64,
+    /// Hand-offs to a thread of another NUMA node.
+    pub remote_handoffs: u64,
+    /// Acquisitions by the thread that held the lock before.
+    reacquisitions: u64,
+    /// Atomic read-modify-writes of the locks, to acquire and to release. None: there was no
+    /// acquisition.
+    pub rmws_per_acquisition: Option<f64>,
+    /// Counts of the lock's own events.
+    pub events: serde_json::Map<String, serde_json::Value>,
+    /// The acquisitions that did not exclude another thread.
+    pub violations: u64,
+    /// Counts of the sharing. None: each thread has a CPU of its own.
+    pub sharing: Option<SharedCpus>,
+    engine: EngineWork,
+}
+
+#[derive(Serialize)]
+struct EngineWork {
+    acquisitions: u64,
+    events: u64,
+    operations: u64,
+    line_transfers: u64,
+}
+
+fn shared(counts: SharingCounts, sharing: Sharing, outcome: &SimulationOutcome) -> SharedCpus {
+    let wall = outcome.operations.len() as f64 * outcome.seconds * 1.1;
+    let percent = |picoseconds: u64| 100.0 * picoseconds as f64 / 1e12 / wall;
+    SharedCpus {
+        cpus: sharing.cpus,
+        halts: counts.halts,
+        polls_successful: counts.polls_successful,
+        kicks: counts.kicks,
+        preemptions: counts.preemptions,
+        migrations: counts.migrations,
+        pause_exits: counts.pause_exits,
+        directed_yields: counts.directed_yields,
+        steal_percent: percent(counts.steal),
+        preempted_holder_percent: percent(counts.preempted_holder),
+    }
+}
+
+fn row(
+    lock: &LockType,
+    threads: usize,
+    sharing: Option<Sharing>,
+    job: Option<f64>,
+    outcome: &SimulationOutcome,
+) -> SimulationRow {
+    let EngineCounts {
+        events,
+        operations,
+        transfers,
+    } = outcome.engine;
+    SimulationRow {
+        lock: lock.name(),
+        threads,
+        operations_per_second: outcome.operations_per_second,
+        job_seconds: job
+            .map(|operations| operations / outcome.operations_per_second)
+            .filter(|seconds| seconds.is_finite()),
+        fairness: fairness(&outcome.operations),
+        local_handoffs: outcome.handoffs.local,
+        remote_handoffs: outcome.handoffs.remote,
+        reacquisitions: outcome.handoffs.reacquisitions,
+        rmws_per_acquisition: (outcome.acquisitions > 0)
+            .then(|| outcome.lock_rmws as f64 / outcome.acquisitions as f64),
+        events: outcome
+            .events
+            .iter()
+            .map(|&(name, count)| (name.to_owned(), count.into()))
+            .collect(),
+        violations: outcome.violations,
+        sharing: outcome
+            .sharing
+            .zip(sharing)
+            .map(|(counts, sharing)| shared(counts, sharing, outcome)),
+        engine: EngineWork {
+            acquisitions: outcome.acquisitions,
+            events,
+            operations,
+            line_transfers: transfers,
+        },
+    }
+}
+
+/// A simulation of every lock with every number of threads.
+pub struct SimulationPlan<'a> {
+    /// Machine, workload and model.
+    pub scenario: &'a Scenario,
+    /// The locks.
+    pub locks: Vec<&'static LockType>,
+    /// The numbers of threads to run each lock with; of each guest, where there are guests.
+    pub threads: Vec<usize>,
+    /// The CPUs that the threads run on.
+    pub host: SimulatedHost,
+    /// The placement of the threads on CPUs.
+    pub placement: Placement,
+    /// Virtual milliseconds of each run.
+    pub ms: f64,
+    /// The settings of the locks.
+    pub tunables: Settings,
+    /// Threads with an odd number wait with priority.
+    pub odd_priority: bool,
+    /// The seed of all random choices.
+    pub seed: u64,
+}
+
+/// The CPUs that threads run on, and how they share them.
+#[derive(Clone, Copy)]
+pub struct SimulatedHost {
+    /// CPUs of the machine.
+    pub cpus: usize,
+    /// The number of guests whose virtual CPUs the threads are, if any.
+    pub guests: Option<usize>,
+    /// Keeps each virtual CPU on one CPU.
+    pub pinned: bool,
+}
+
+impl SimulatedHost {
+    /// All CPUs of a machine, for threads.
+    pub fn all_of(machine: &Machine) -> Self {
+        Self {
+            cpus: machine.cpus(),
+            guests: None,
+            pinned: false,
+        }
+    }
+
+    /// How `threads` threads share CPUs. None: each has a CPU of its own. Virtual CPUs always
+    /// share, since they can halt.
+    fn sharing(&self, threads: usize) -> Option<Sharing> {
+        (self.guests.is_some() || threads > self.cpus).then_some(Sharing {
+            cpus: self.cpus,
+            guests: self.guests,
+            pinned: self.pinned,
+        })
+    }
+}
+
+/// Runs the plan on all CPUs of this machine. Rows are sorted by threads, then locks.
+pub fn run(plan: &SimulationPlan) -> Vec<Result<SimulationRow>> {
+    let points: Vec<_> = plan
+        .threads
+        .iter()
+        .flat_map(|&n| plan.locks.iter().map(move |&lock| (n, lock)))
+        .collect();
+    let bar = progress::runs(points.len(), &plan.scenario.machine.name);
+    let guests = plan.host.guests.unwrap_or(1);
+    // Each guest does the whole job.
+    let job = plan.scenario.workload.job().map(|job| job * guests as f64);
+    let rows = points
+        .par_iter()
+        .map(|&(threads, lock)| {
+            let all_threads = threads * guests;
+            let sharing = plan.host.sharing(all_threads);
+            let outcome = Run {
+                scenario: plan.scenario,
+                lock,
+                threads: all_threads,
+                placement: plan.placement.clone(),
+                sharing,
+                seconds: plan.ms / 1e3,
+                tunables: plan.tunables,
+                odd_threads_have_priority: plan.odd_priority,
+                seed: plan.seed,
+            }
+            .run();
+            tracing::debug!(lock = lock.name(), threads, "simulated");
+            bar.inc(1);
+            outcome
+                .map(|outcome| row(lock, threads, sharing, job, &outcome))
+                .with_context(|| format!("{} with {threads} threads", lock.name()))
+        })
+        .collect();
+    bar.finish_and_clear();
+    rows
+}
