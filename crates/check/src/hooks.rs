@@ -25,8 +25,8 @@ pub(crate) trait Backend {
     /// Performs an operation. `frames` is the stack address where the caller's frames begin, with its
     /// registers first.
     fn operate(&self, request: Request, frames: usize) -> u64;
-    /// The lowest address of the stack on which the running thread runs. What the thread leaves
-    /// there is set to zero. `usize::MAX`: leave it alone.
+    /// The lowest address of the stack on which the running thread runs. Values that the thread
+    /// leaves on its unused part are set to zero. `usize::MAX`: they are left alone.
     fn stack_end(&self) -> usize;
     fn thread(&self) -> usize;
     fn numa_node(&self) -> u16;
@@ -318,8 +318,8 @@ extern "C" fn lw_check_slot(slot: u32) -> usize {
     layout::lent(slot as usize - 1, 0)
 }
 
-/// `lw_check_note` of world.h. What a lock function leaves on the stack must not show in the frames of the
-/// next one.
+/// `lw_check_note` of client.h. Values that a lock function leaves on the stack must not show in the
+/// frames of the next one.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]

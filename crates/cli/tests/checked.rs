@@ -171,9 +171,9 @@ fn a_quick_check_runs_the_configurations_of_the_lock() {
     assert!(of("busted").all(|check| check["violations"] == 1));
 
     // A check that ends at the limit of states is no failure.
-    let hq = json(&["--quick", "--lock", "hq"], 0);
+    let mutex37 = json(&["--quick", "--lock", "mutex37"], 0);
     let is_cut = |check: &Value| check["complete"] == false;
-    assert!(hq.as_array().unwrap().iter().any(is_cut));
+    assert!(mutex37.as_array().unwrap().iter().any(is_cut));
 
     let shown = output(&["--quick", "--lock", "tas"]);
     let shown = text(&shown.stdout);

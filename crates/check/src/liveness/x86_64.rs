@@ -42,8 +42,8 @@ const ARGUMENTS: i64 = 64;
 /// The longest function that is followed, in instructions.
 const LONGEST: usize = 4096;
 
-/// What becomes of the value in a byte of a register or of the stack. Zero: nothing, it is dead. Bit
-/// i: when the function returns, the value is in the same byte of `PRESERVED[i]`.
+/// The uses of the value in a byte of a register or of the stack. Zero: the value is dead. Bit i: when
+/// the function returns, the value is in the same byte of `PRESERVED[i]`.
 type Uses = u8;
 
 /// The function itself uses the value.
@@ -92,7 +92,7 @@ impl Values {
     /// The value in a register is overwritten; returns what would have become of it.
     fn overwrite_register(&mut self, register: Register) -> Vec<Uses> {
         let uses = self.register(register).to_vec();
-        // Who writes the lower half writes zeros to the upper half.
+        // A write to the lower half sets the upper half to zero.
         let written = match register.size() {
             4 => register.full_register(),
             _ => register,
@@ -160,14 +160,14 @@ struct Step {
     next: Vec<u64>,
 }
 
-/// What becomes of the values in a frame after a return address.
+/// The uses of the values in a frame behind a return address.
 struct Frame {
     values: Values,
     /// Where the function's own return address lies, relative to the stack pointer at this one.
     end: i64,
 }
 
-/// What has been found out about the code so far.
+/// The results of the analysis so far.
 #[derive(Default)]
 struct Liveness {
     /// By return address. None: the code cannot be followed.
@@ -239,7 +239,7 @@ impl Liveness {
             bytes.for_each(|(live, wanted)| *live = wanted & 1 << i != 0);
         }
 
-        // Whoever has the address of a frame may read all of it.
+        // A function that has the address of a frame may read all of it.
         let mut open = known.iter().map(|(_, place)| place).collect::<Vec<_>>();
         loop {
             let pointers: Vec<usize> = (0..frames.len() / WORD)
@@ -485,7 +485,7 @@ fn follow(start: u64) -> Result<BTreeMap<u64, Step>, Unknown> {
 fn decode(address: u64) -> Result<Instruction, Unknown> {
     const LONGEST: usize = 15;
     // SAFETY: the address is in the code of this program, since a thread returns to it or control
-    // flows there. What follows the code of a program in memory is mapped for some bytes at least.
+    // flows there. Some bytes behind the last instruction of a program are mapped too.
     let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, LONGEST) };
     let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
     if instruction.code() == Code::INVALID || changes_stack_pointer_at_will(&instruction) {
@@ -525,8 +525,8 @@ fn changes_stack_pointer_at_will(instruction: &Instruction) -> bool {
         || writes && moves_stack_pointer(instruction).is_none()
 }
 
-/// Whether an instruction reads the stack pointer otherwise than to use the slots at a constant offset:
-/// whoever has the address of a slot may use the whole frame.
+/// Whether an instruction reads the stack pointer otherwise than to use the slots at a constant offset.
+/// With the address of a slot, a function may use the whole frame.
 fn uses_stack_pointer(instruction: &Instruction) -> bool {
     let operand = (0..instruction.op_count()).any(|operand| {
         instruction.op_kind(operand) == OpKind::Register
@@ -623,7 +623,7 @@ mod tests {
 
     use super::*;
 
-    /// What follows a call in a function with two slots, which has saved rbx: reads the lower slot
+    /// The code behind a call in a function with two slots, which has saved rbx: reads the lower slot
     /// and r12, and writes r13.
     #[unsafe(naked)]
     extern "C" fn reads_the_lower_slot() {
@@ -734,7 +734,7 @@ mod tests {
 
     // The registers r14, r15 and rbp belong to the outermost caller, so they are live.
     #[test]
-    fn what_is_read_is_live() {
+    fn values_that_are_read_are_live() {
         for (function, slots) in [
             (
                 reads_the_lower_slot as extern "C" fn(),
