@@ -8,12 +8,13 @@ use crate::names::unknown;
 /// The table of this name.
 ///
 /// # Errors
-/// No table has this name. The message has the nearest name.
+/// No table has this name: the message has the nearest name. Or a file of the tables is wrong.
 pub fn find(name: &str) -> Result<PublishedTable> {
-    PublishedTable::find(name).ok_or_else(|| {
-        let all = PublishedTable::all();
-        unknown("table", name, all.iter().map(PublishedTable::name))
-    })
+    if let Some(table) = PublishedTable::find(name)? {
+        return Ok(table);
+    }
+    let all = PublishedTable::all()?;
+    Err(unknown("table", name, all.iter().map(PublishedTable::name)))
 }
 
 /// Checks settings of `--set` against the scenarios of a table.

@@ -56,7 +56,7 @@ pub fn command(args: &ReproduceArgs) -> Result<ExitCode> {
     args.destination.check()?;
     let tables = match args.table.as_deref() {
         None => return list(args),
-        Some("all") => PublishedTable::all(),
+        Some("all") => PublishedTable::all()?,
         Some(name) => vec![published::find(name)?],
     };
     for table in &tables {
@@ -100,7 +100,7 @@ fn list(args: &ReproduceArgs) -> Result<ExitCode> {
         title: String,
         machine: String,
     }
-    let tables: Vec<_> = PublishedTable::all()
+    let tables: Vec<_> = PublishedTable::all()?
         .iter()
         .map(|table| ListedTable {
             table: table.name().to_owned(),

@@ -171,7 +171,7 @@ fn threshold(text: &str) -> Result<u32, String> {
 
 /// The list of all workloads.
 fn list_workloads(as_json: bool) -> Result<String> {
-    let workloads = Workload::all();
+    let workloads = Workload::all()?;
     if as_json {
         let described = workloads.iter().map(|workload| {
             serde_json::json!({

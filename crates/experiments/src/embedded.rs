@@ -1,6 +1,8 @@
 //! The files of `experiments/`, embedded in the program.
 
+use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};
+use lockworks_machine::description::utf8;
 
 static EXPERIMENTS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
 
@@ -19,32 +21,36 @@ pub(crate) struct Files<'a> {
 }
 
 /// All embedded files.
-pub(crate) fn files() -> Files<'static> {
+///
+/// # Errors
+/// A file or its name is not UTF-8.
+pub(crate) fn files() -> Result<Files<'static>> {
     let directory = |name| {
         EXPERIMENTS
             .get_dir(name)
             .expect("a directory of experiments/")
     };
-    Files {
-        descriptions: named(&EXPERIMENTS, "toml"),
-        figures: named(directory("published"), "csv"),
-        fits: named(directory("fits"), "toml"),
-    }
+    Ok(Files {
+        descriptions: named(&EXPERIMENTS, "toml")?,
+        figures: named(directory("published"), "csv")?,
+        fits: named(directory("fits"), "toml")?,
+    })
 }
 
 /// The files of a directory that have this ending.
-fn named(directory: &'static Dir, ending: &str) -> Vec<Named<'static>> {
+fn named(directory: &'static Dir, ending: &str) -> Result<Vec<Named<'static>>> {
     let mut files: Vec<Named> = directory
         .files()
         .filter(|file| file.path().extension().is_some_and(|end| end == ending))
         .map(|file| {
+            let origin = || format!("experiments/{}", file.path().display());
             let stem = file.path().file_stem().and_then(|stem| stem.to_str());
-            let text = file.contents_utf8();
-            stem.zip(text).expect("names and contents are UTF-8")
+            let stem = stem.with_context(|| format!("{}: rename it in ASCII", origin()))?;
+            Ok((stem, utf8(file.contents(), origin)?))
         })
-        .collect();
+        .collect::<Result<_>>()?;
     files.sort_unstable();
-    files
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -76,7 +82,7 @@ mod tests {
             descriptions,
             figures,
             fits,
-        } = files();
+        } = files().unwrap();
         for (embedded, directory, ending) in [
             (descriptions, ".", "toml"),
             (figures, "published", "csv"),

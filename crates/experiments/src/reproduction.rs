@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn quickly(table: &str) -> Reproduction {
-        let table = PublishedTable::find(table).expect("a table");
+        let table = PublishedTable::find(table).unwrap().expect("a table");
         reproduce(&table, &[], 0.002, &|| {}).expect("a reproduction")
     }
 

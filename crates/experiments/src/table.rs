@@ -4,7 +4,9 @@ use anyhow::{Context, Result, bail, ensure};
 use itertools::Itertools;
 use lockworks::{LockType, Setting, Tunable};
 use lockworks_machine::Machine;
+use lockworks_machine::description::Fault;
 use lockworks_sim::{Scenario, Workload};
+use serde::de::DeserializeOwned;
 
 use crate::description::{Column, Description, Measure};
 use crate::embedded::{self, Files};
@@ -32,18 +34,24 @@ pub struct PublishedSeries<'a> {
 
 impl PublishedTable {
     /// All tables, in alphabetical order.
-    pub fn all() -> Vec<Self> {
-        assemble(&embedded::files())
-            .unwrap_or_else(|error| panic!("experiments/ is malformed: {error:#}"))
+    ///
+    /// # Errors
+    /// A file in `experiments/` is wrong. The message names it.
+    pub fn all() -> Result<Vec<Self>> {
+        assemble(&embedded::files()?)
     }
 
-    /// The table of this name.
-    pub fn find(name: &str) -> Option<Self> {
-        Self::all().into_iter().find(|table| table.name == name)
+    /// The table of this name, if there is one.
+    ///
+    /// # Errors
+    /// As [`PublishedTable::all`].
+    pub fn find(name: &str) -> Result<Option<Self>> {
+        Ok(Self::all()?.into_iter().find(|table| table.name == name))
     }
 
     fn new(name: &str, description: &str, figures: &str) -> Result<Self> {
-        let description: Description = toml::from_str(description)?;
+        let origin = format!("experiments/{name}.toml");
+        let description: Description = read(description, &origin)?;
         let rows = published::read(&description, figures)
             .with_context(|| format!("experiments/published/{name}.csv"))?;
         let table = Self {
@@ -52,7 +60,7 @@ impl PublishedTable {
             rows,
             fit: None,
         };
-        table.check()?;
+        table.check().context(origin)?;
         Ok(table)
     }
 
@@ -221,8 +229,7 @@ impl PublishedTable {
     /// Machine or workload are unknown, or a described value is.
     pub fn scenario(&self, machine: &str) -> Result<Scenario> {
         let workload = &self.description.workload;
-        let workload =
-            Workload::find(workload).with_context(|| format!("unknown workload {workload:?}"))?;
+        let workload = Workload::find(workload)?;
         let mut scenario = Scenario::new(Machine::find(machine)?, workload);
         for value in &self.description.settings {
             scenario
@@ -295,18 +302,23 @@ fn assemble(files: &Files) -> Result<Vec<PublishedTable>> {
                 bail!("experiments/{name}.toml has no experiments/published/{name}.csv");
             };
             PublishedTable::new(name, description, figures)
-                .with_context(|| format!("experiments/{name}.toml"))
         })
         .collect::<Result<_>>()?;
     for (name, text) in &files.fits {
-        add_fit(&mut tables, text).with_context(|| format!("experiments/fits/{name}.toml"))?;
+        let origin = format!("experiments/fits/{name}.toml");
+        let fit = read(text, &origin)?;
+        add_fit(&mut tables, fit).context(origin)?;
     }
     Ok(tables)
 }
 
+/// Reads a TOML file. Errors name the file and the line.
+fn read<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T> {
+    toml::from_str(text).map_err(|error| Fault::of_toml(text, error).locate(text, origin).into())
+}
+
 /// Gives a saved fit to all tables that it holds for.
-fn add_fit(tables: &mut [PublishedTable], text: &str) -> Result<()> {
-    let fit: SavedFit = toml::from_str(text)?;
+fn add_fit(tables: &mut [PublishedTable], fit: SavedFit) -> Result<()> {
     let mut holds_for = Vec::new();
     for name in &fit.tables {
         let table = tables.iter().find(|table| table.name == *name);
@@ -369,7 +381,7 @@ mod tests {
     "#;
 
     fn with(description: &'static str, figures: &'static str, fit: &'static str) -> Files<'static> {
-        let mut files = embedded::files();
+        let mut files = embedded::files().unwrap();
         files.descriptions.push(("added", description));
         files.figures.push(("added", figures));
         files.fits.push(("added", fit));
@@ -377,7 +389,9 @@ mod tests {
     }
 
     fn refusal(files: &Files) -> String {
-        format!("{:#}", assemble(files).expect_err("a refusal"))
+        let refusal = format!("{:#}", assemble(files).expect_err("a refusal"));
+        assert!(!refusal.contains('\n'), "{refusal}");
+        refusal
     }
 
     #[test]
@@ -385,7 +399,7 @@ mod tests {
         let mut files = with(DESCRIPTION, FIGURES, FIT);
         files.fits.pop();
         let tables = assemble(&files).unwrap();
-        assert_eq!(tables.len(), PublishedTable::all().len() + 1);
+        assert_eq!(tables.len(), PublishedTable::all().unwrap().len() + 1);
         let added = tables.last().unwrap();
         assert_eq!(added.name(), "added");
         assert_eq!(added.points(), [32, 64]);
@@ -428,8 +442,10 @@ mod tests {
                 "headline: there is no column \"gains\"",
             ),
             ("machine = \"kunpeng\"", "kunpeng"),
-            ("workload = \"ngin\"", "unknown workload \"ngin\""),
-            ("colour = 1", "unknown field `colour`"),
+            (
+                "workload = \"ngin\"",
+                "unknown workload 'ngin'; did you mean",
+            ),
         ] {
             let key = wrong.split(' ').next().unwrap();
             let others = DESCRIPTION
@@ -440,6 +456,44 @@ mod tests {
             assert!(refusal.starts_with("experiments/added.toml: "), "{refusal}");
             assert!(refusal.contains(words), "no {words:?} in {refusal}");
         }
+        for (key, wrong, words) in [
+            (
+                "title",
+                "titel = \"x\"",
+                "2: unknown key `titel`; did you mean `title`?",
+            ),
+            ("placements", "", "1: `placements` is missing; add it"),
+            (
+                "placements",
+                "placements = 1.5",
+                "7: the number `1.5` does not fit here; give a whole number that is not negative",
+            ),
+            (
+                "placement ",
+                "placement = \"spread\"",
+                "6: unknown value `spread`; choose from compact, scatter, gather",
+            ),
+            (
+                "unit",
+                "title = \"x\"",
+                "8: a key or table `title` stands above; keep one",
+            ),
+        ] {
+            let lines = DESCRIPTION
+                .lines()
+                .map(|line| match line.trim().starts_with(key) {
+                    true => wrong,
+                    false => line,
+                });
+            let description = lines.collect::<Vec<_>>().join("\n");
+            let refusal = refusal(&with(description.leak(), FIGURES, FIT));
+            assert_eq!(refusal, format!("experiments/added.toml:{words}"));
+        }
+        let fit = FIT.replace("points", "point").leak();
+        assert_eq!(
+            refusal(&with(DESCRIPTION, FIGURES, fit)),
+            "experiments/fits/added.toml:3: unknown key `point`; did you mean `points`?"
+        );
         for (wrong, words) in [
             ("workers,gains\n32,1\n", "row 1: no column gain"),
             (

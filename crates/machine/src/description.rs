@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::Path;
+use std::str::from_utf8;
 
 use include_dir::Dir;
 use serde::de::value::MapAccessDeserializer;
@@ -42,21 +43,26 @@ pub struct Library {
 impl Library {
     /// All descriptions by name; numbers in names count as numbers, so that `nps4` precedes `nps12`.
     ///
-    /// # Panics
+    /// # Errors
     ///
     /// If a file is not UTF-8.
-    pub fn all(&self) -> Vec<Builtin> {
+    pub fn all(&self) -> Result<Vec<Builtin>, Error> {
         let mut all: Vec<Builtin> = self
             .files
             .files()
             .filter_map(|file| {
                 let name = file.path().file_name()?.to_str()?.strip_suffix(".toml")?;
-                let text = file.contents_utf8().expect("descriptions are UTF-8");
-                Some(Builtin { name, text })
+                let origin = || self.origin(name);
+                Some(utf8(file.contents(), origin).map(|text| Builtin { name, text }))
             })
-            .collect();
+            .collect::<Result<_, _>>()?;
         all.sort_by_key(|builtin| natural_order(builtin.name));
-        all
+        Ok(all)
+    }
+
+    /// The file of the description of this name, for messages.
+    pub fn origin(&self, name: &str) -> String {
+        format!("{}/{name}.toml", self.directory)
     }
 
     /// The text and the origin of a description: the built-in one of that name, or a file. A path
@@ -70,10 +76,9 @@ impl Library {
         name_or_path: &str,
         directory: &Path,
     ) -> Result<(Cow<'static, str>, String), Error> {
-        let all = self.all();
+        let all = self.all()?;
         if let Some(known) = all.iter().find(|b| b.name == name_or_path) {
-            let origin = format!("{}/{}.toml", self.directory, known.name);
-            return Ok((known.text.into(), origin));
+            return Ok((known.text.into(), self.origin(known.name)));
         }
         if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
             let path = directory.join(name_or_path);
@@ -93,6 +98,28 @@ impl Library {
             nearest: nearest(name_or_path, all.iter().map(|b| b.name)),
             command: self.command,
         })
+    }
+}
+
+/// The text of a file that was compiled in.
+///
+/// # Errors
+///
+/// If the file is not UTF-8. The message names the file and the line.
+pub fn utf8(contents: &[u8], origin: impl FnOnce() -> String) -> Result<&str, Error> {
+    from_utf8(contents).map_err(|error| {
+        let message = "these bytes are no UTF-8; save the file as UTF-8";
+        error_at(contents, error.valid_up_to(), &origin(), message)
+    })
+}
+
+/// The error that something is wrong with the byte at this place.
+fn error_at(text: &[u8], place: usize, origin: &str, message: &str) -> Error {
+    let before = &text[..place.min(text.len())];
+    Error::Description {
+        origin: origin.to_owned(),
+        line: 1 + before.iter().filter(|b| **b == b'\n').count(),
+        message: one_line(message),
     }
 }
 
@@ -132,11 +159,19 @@ impl Fault {
 
     /// Names the file and the line.
     pub fn locate(self, text: &str, origin: &str) -> Error {
-        let before = &text.as_bytes()[..self.span.start.min(text.len())];
-        Error::Description {
-            origin: origin.to_owned(),
-            line: 1 + before.iter().filter(|b| **b == b'\n').count(),
-            message: one_line(&self.message),
+        error_at(text.as_bytes(), self.span.start, origin, &self.message)
+    }
+
+    /// Says what the parser found wrong with a text.
+    pub fn of_toml(text: &str, error: toml::de::Error) -> Fault {
+        if error.message() != "duplicate key" {
+            return error.into();
+        }
+        let span = error.span().unwrap_or_default();
+        let key = text.get(span.clone()).unwrap_or_default();
+        Fault {
+            span,
+            message: format!("a key or table `{key}` stands above; keep one"),
         }
     }
 }
@@ -190,12 +225,8 @@ pub fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 /// A message of serde in words for people who do not know Rust.
 fn plain(message: &str) -> String {
-    match message {
-        "duplicate key" => return "a key or table of this name stands above; keep one".into(),
-        "cannot recurse further; max recursion depth met" => {
-            return "lists or tables are nested too deeply; use fewer levels".into();
-        }
-        _ => {}
+    if message == "cannot recurse further; max recursion depth met" {
+        return "lists or tables are nested too deeply; use fewer levels".into();
     }
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("{field} is missing; add it");
@@ -230,7 +261,19 @@ fn plain(message: &str) -> String {
             return format!("{} does not fit here; give {expected}", article(given));
         }
     }
-    message.to_owned()
+    match problem {
+        "string values must be quoted" => {
+            "this is no value; give a number, true or false, a text in quotes, a list or a table"
+                .into()
+        }
+        "unexpected key or value" => {
+            "a value ends before this; put texts into quotes, and each key on a line of its own"
+                .into()
+        }
+        "invalid key-value pair" => "this is no key; write `KEY = VALUE`".into(),
+        // The parser says which sign it misses.
+        _ => format!("{problem}; write {expected} here"),
+    }
 }
 
 /// The kind of a value as serde names it, with what people call that kind.
@@ -258,6 +301,16 @@ mod tests {
         names.sort_by_key(|name| natural_order(name));
         let sorted = ["a-nps1", "a-nps2", "a-nps4", "a-nps12", "a-nps12x4", "b-1"];
         assert_eq!(names, sorted);
+    }
+
+    #[test]
+    fn a_file_that_is_not_utf8_is_refused_by_its_line() {
+        let error = utf8(b"name = 1\ntitle = \"\xff\"", || "x.toml".into());
+        let error = error.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "x.toml:2: these bytes are no UTF-8; save the file as UTF-8"
+        );
     }
 
     #[test]
@@ -305,11 +358,38 @@ mod tests {
     fn mistakes_that_the_parser_finds_come_with_advice() {
         let message = |text: &str| {
             let error = toml::from_str::<toml::Table>(text).unwrap_err();
-            Fault::from(error).message
+            Fault::of_toml(text, error).message
         };
         let deep = format!("a = {}", "[".repeat(1000));
         assert!(message(&deep).ends_with("nested too deeply; use fewer levels"));
-        assert!(message("a = 1\na = 2").ends_with("stands above; keep one"));
-        assert!(message("[a]\n[a]").ends_with("stands above; keep one"));
+        for text in ["a = 1\na = 2", "[a]\n[a]", "[b]\na = {a = 1, a = 2}"] {
+            assert_eq!(
+                message(text),
+                "a key or table `a` stands above; keep one",
+                "{text}"
+            );
+        }
+        let no_value = "this is no value; give a number, true or false, a text in quotes, a list \
+                        or a table";
+        for (text, advice) in [
+            ("a = x", no_value),
+            ("a =", no_value),
+            ("a", "key with no value; write `=` here"),
+            ("[a", "unclosed table; write `]` here"),
+            ("a = [1,", "unclosed array; write `]` here"),
+            (
+                "a = [{} {}]",
+                "missing comma between array elements; write `,` here",
+            ),
+            ("a = \"x", "invalid basic string; write `\"` here"),
+            ("{}", "this is no key; write `KEY = VALUE`"),
+            (
+                "a = \"x\" b",
+                "a value ends before this; put texts into quotes, and each key on a line of its \
+                 own",
+            ),
+        ] {
+            assert_eq!(message(text), advice, "{text}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 mod relations;
 mod sources;
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -75,7 +76,7 @@ impl Machine {
         let sources = Sources::load(text, origin)?;
         let machine = || {
             let file = File::deserialize(toml::Deserializer::from(sources.merged()?))?;
-            build(file)
+            build(file, &|span| sources.file_of(span))
         };
         machine().map_err(|fault| sources.error(fault))
     }
@@ -85,7 +86,9 @@ fn fault<T>(at: &Spanned<T>, message: impl Into<String>) -> Fault {
     Fault::at(at, message)
 }
 
-fn build(file: File) -> Result<Machine, Fault> {
+/// Checks a merged description. `file_of` returns the number of the file that bytes are in, 0 for the
+/// one that inherits from all others.
+fn build(file: File, file_of: &dyn Fn(&Range<usize>) -> usize) -> Result<Machine, Fault> {
     let Topology {
         levels,
         numa,
@@ -93,11 +96,19 @@ fn build(file: File) -> Result<Machine, Fault> {
         hops,
     } = file.topology;
     let core = core_level(&levels)?;
+    let file_of_levels = file_of(&levels.span());
     let levels = levels.into_inner();
     let numa = level(&levels, &numa)?;
     let llc = level(&levels, &llc)?;
     let hops = matrices(&levels, hops)?;
-    let (relations, pairs) = relations(&levels, &hops, file.relation)?;
+    // A description may have other levels than the one that it inherits from.
+    let mut relation = file.relation;
+    relation.get_mut().retain(|relation| {
+        file_of(&relation.span()) <= file_of_levels
+            || scope(&levels, &relation.get_ref().share).is_ok()
+    });
+    let is_inherited = |span: &Range<usize>| file_of(span) > 0;
+    let (relations, pairs) = relations(&levels, &hops, relation, &is_inherited)?;
     Ok(Machine {
         name: file.name,
         title: file.title,
@@ -276,6 +287,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             .map(|f| f.unwrap().file_name().into_string().unwrap())
             .collect();
         let mut names: Vec<_> = builtin()
+            .unwrap()
             .iter()
             .map(|b| format!("{}.toml", b.name))
             .collect();
@@ -286,7 +298,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
 
     #[test]
     fn builtins_parse_and_survive_writing() {
-        for b in builtin() {
+        for b in builtin().unwrap() {
             let machine = Machine::find(b.name).unwrap();
             assert_eq!(machine.name, b.name);
             let again = Machine::parse(&machine.to_toml(), "again").unwrap();
@@ -302,7 +314,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (
                 "memory_order = \"tso\"",
                 "memory_order =",
-                "x.toml:3: string values must be quoted, expected literal string",
+                "x.toml:3: this is no value; give a number, true or false, a text in quotes",
             ),
             (
                 "llc = \"socket\"",
@@ -387,7 +399,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (
                 "title = \"Two sockets of two cores\"",
                 "name = \"y\"",
-                "x.toml:2: a key or table of this name stands above; keep one",
+                "x.toml:2: a key or table `name` stands above; keep one",
             ),
             (
                 "value = 100",
@@ -463,6 +475,63 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
     }
 
     #[test]
+    fn relations_are_inherited_one_by_one() {
+        let parse = |relations: &str| {
+            let text = format!("inherits = \"kunpeng-920\"\nname = \"far\"\n{relations}");
+            Machine::parse(&text, "far.toml")
+        };
+        let relation = |share: &str, ns: u32| {
+            format!(
+                "[[relation]]\nshare = {share}\n\
+                 cache_to_cache_ns = {{ value = {ns}, mark = \"I\", source = \"test\" }}\n"
+            )
+        };
+        let base = Machine::find("kunpeng-920").unwrap();
+        let mut slower = base.clone();
+        for (key, ns) in [("machine.2", 400.0), ("socket", 90.0)] {
+            let value = slower.value_mut(&format!("cache_to_cache.{key}")).unwrap();
+            (value.value, value.mark, value.source) = (ns, crate::Mark::I, "test".into());
+            (value.low, value.high) = (None, None);
+        }
+        slower.name = "far".into();
+        let far = "\"machine\"\nhops = 2";
+        let given = relation(far, 400) + &relation("\"socket\"", 90);
+        assert_eq!(parse(&given).unwrap(), slower);
+
+        // Inherited relations cover all pairs, so this one has no effect.
+        let error = parse(&relation("\"machine\"", 400)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "far.toml:3: no two CPUs stand in relation `machine`; check it against levels and \
+             hops, or remove it"
+        );
+        let twice = relation(far, 400) + &relation(far, 300);
+        let error = parse(&twice).unwrap_err().to_string();
+        assert!(
+            error.starts_with("far.toml:7: relation `machine.2` is given twice"),
+            "{error}"
+        );
+
+        // Inherited relations of other levels than these are left out.
+        let levels = "[topology]\nlevels = [{ name = \"socket\", count = 2 }, \
+                      { name = \"core\", count = 4 }]\nnuma = \"socket\"\nllc = \"socket\"\n\
+                      hops = []\n";
+        let machine = parse(&(levels.to_owned() + &relation("\"machine\"", 400))).unwrap();
+        let values = machine.relations().iter();
+        let values: Vec<_> = values
+            .map(|r| (r.name.as_str(), r.cache_to_cache.value))
+            .collect();
+        assert_eq!(values, [("socket", 80.0), ("machine", 400.0)]);
+        let last = machine.cpus() - 1;
+        assert_eq!((machine.relation(0, 1), machine.relation(0, last)), (0, 1));
+        let error = parse(levels).unwrap_err().to_string();
+        assert!(
+            error.contains("no relation covers CPUs 0 and 4; add a [[relation]]"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn errors_tell_the_file_that_is_inherited() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
@@ -535,7 +604,7 @@ mod properties {
     }
 
     fn builtin_texts() -> Vec<&'static str> {
-        builtin().iter().map(|b| b.text).collect()
+        builtin().unwrap().iter().map(|b| b.text).collect()
     }
 
     proptest! {

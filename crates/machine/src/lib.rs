@@ -40,6 +40,10 @@ pub const MACHINES: Library = Library {
 };
 
 /// The machines that are part of Lockworks, by name.
-pub fn builtin() -> Vec<Builtin> {
+///
+/// # Errors
+///
+/// If a file in `machines/` is not UTF-8.
+pub fn builtin() -> Result<Vec<Builtin>, Error> {
     MACHINES.all()
 }

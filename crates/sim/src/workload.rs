@@ -72,12 +72,13 @@ struct PlannedRun<'a> {
 
 impl Workload {
     /// Returns all workloads that are part of Lockworks, in the order of their names.
-    pub fn all() -> Vec<Self> {
-        let parse = |Builtin { name, text }: Builtin| {
-            let origin = format!("{}/{name}.toml", WORKLOADS.directory);
-            Self::parse(text, &origin).unwrap_or_else(|error| panic!("{error}"))
-        };
-        WORKLOADS.all().into_iter().map(parse).collect()
+    ///
+    /// # Errors
+    ///
+    /// If a file in `experiments/workloads/` is wrong. The message names the file and the line.
+    pub fn all() -> Result<Vec<Self>, Error> {
+        let parse = |Builtin { name, text }| Self::parse(text, &WORKLOADS.origin(name));
+        WORKLOADS.all()?.into_iter().map(parse).collect()
     }
 
     /// Finds the workload of a name, or reads the file at a path. An argument that contains `/` or
@@ -98,7 +99,7 @@ impl Workload {
     /// If the description is wrong.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let description: Description =
-            toml::from_str(text).map_err(|error| Fault::from(error).locate(text, origin))?;
+            toml::from_str(text).map_err(|error| Fault::of_toml(text, error).locate(text, origin))?;
         let workload = Self {
             name: description.name.clone(),
             title: description.title.clone(),

@@ -308,7 +308,9 @@ mod tests {
 
     #[test]
     fn the_best_simulated_lock_is_advised_not_the_published_one() {
-        let table = PublishedTable::find("cna_locktorture").expect("a table");
+        let table = PublishedTable::find("cna_locktorture")
+            .unwrap()
+            .expect("a table");
         let simulated = |hq: f64| {
             let points = table.points().into_iter();
             let all: Vec<_> = points

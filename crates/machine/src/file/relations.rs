@@ -1,5 +1,7 @@
 //! The relations of a description: which relation each pair of CPUs has.
 
+use std::ops::Range;
+
 use toml::Spanned;
 
 use crate::description::Fault;
@@ -11,11 +13,13 @@ use super::{FileRelation, depth, scope};
 /// The most relations of a machine, since an entry of the table of CPU pairs is a byte.
 const MAX_RELATIONS: usize = 256;
 
-/// The relations, with the closest first, and the relation of each pair of CPUs.
+/// The relations, with the closest first, and the relation of each pair of CPUs. Inherited relations in
+/// which no two CPUs stand are left out.
 pub(super) fn relations(
     levels: &[Level],
     hops: &[Hops],
     from_file: Spanned<Vec<Spanned<FileRelation>>>,
+    is_inherited: &dyn Fn(&Range<usize>) -> bool,
 ) -> Result<(Vec<Relation>, Vec<u8>), Fault> {
     let whole = from_file.span();
     let mut given = Vec::new();
@@ -50,7 +54,7 @@ pub(super) fn relations(
             message,
         });
     }
-    let (relations, spans): (Vec<Relation>, Vec<_>) = given.into_iter().unzip();
+    let (mut relations, spans): (Vec<Relation>, Vec<_>) = given.into_iter().unzip();
 
     let cpus = cpus_in(levels, None);
     let mut pairs = vec![0; cpus * cpus];
@@ -66,15 +70,22 @@ pub(super) fn relations(
             pairs[b * cpus + a] = index as u8;
         }
     }
-    if let Some(unused) = used.iter().position(|used| !used) {
+    let unused = |at: usize| !used[at];
+    if let Some(at) = (0..relations.len()).find(|&at| unused(at) && !is_inherited(&spans[at])) {
         let message = format!(
             "no two CPUs stand in relation `{}`; check it against levels and hops, or remove it",
-            relations[unused].name
+            relations[at].name
         );
         return Err(Fault {
-            span: spans[unused].clone(),
+            span: spans[at].clone(),
             message,
         });
+    }
+    for at in (0..relations.len()).rev().filter(|&at| unused(at)) {
+        relations.remove(at);
+        for pair in pairs.iter_mut().filter(|pair| usize::from(**pair) > at) {
+            *pair -= 1;
+        }
     }
     Ok((relations, pairs))
 }

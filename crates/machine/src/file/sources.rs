@@ -1,10 +1,11 @@
 //! The text of a description: its file, and the descriptions that it inherits.
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::description::Fault;
 use crate::{Error, MACHINES};
@@ -52,14 +53,22 @@ impl Sources {
         let (text, _) = &self.files[self.files.len() - 1];
         toml::from_str(text)
             .map(|head: Head| head.inherits)
-            .map_err(|e| self.error(e.into()))
+            .map_err(|e| self.error(Fault::of_toml(text, e)))
     }
 
-    pub(super) fn error(&self, fault: Fault) -> Error {
-        let index = self
-            .files
-            .partition_point(|(text, _)| text.len() < fault.span.start);
-        let (text, origin) = &self.files[index.min(self.files.len() - 1)];
+    /// The number of the file that these bytes are in. The file that inherits from all others is 0.
+    pub(super) fn file_of(&self, span: &Range<usize>) -> usize {
+        let before = |(text, _): &(String, String)| text.len() < span.start;
+        self.files.partition_point(before).min(self.files.len() - 1)
+    }
+
+    pub(super) fn error(&self, mut fault: Fault) -> Error {
+        let file = self.file_of(&fault.span);
+        let (text, origin) = &self.files[file];
+        if file > 0 {
+            let (_, heir) = &self.files[0];
+            fault.message = format!("{}; {heir} inherits this", fault.message);
+        }
         fault.locate(text, origin)
     }
 
@@ -67,7 +76,7 @@ impl Sources {
     pub(super) fn merged(&self) -> Result<Spanned<DeTable<'_>>, Fault> {
         let mut merged = Spanned::new(0..0, DeTable::new());
         for (text, _) in self.files.iter().rev() {
-            let table = DeTable::parse(text)?;
+            let table = DeTable::parse(text).map_err(|e| Fault::of_toml(text, e))?;
             merged = Spanned::new(table.span(), merged.into_inner());
             merge(merged.get_mut(), table.into_inner());
         }
@@ -76,16 +85,43 @@ impl Sources {
     }
 }
 
-/// Puts `over` on top of `base`, key by key in the two tables that only group keys.
+/// Puts `over` on top of `base`: key by key in the two tables that only group keys, and relation by
+/// relation.
 fn merge<'a>(base: &mut DeTable<'a>, over: DeTable<'a>) {
     for (key, value) in over {
-        let groups = matches!(&**key.get_ref(), "topology" | "costs");
-        let old = base.get_mut(&**key.get_ref()).map(Spanned::get_mut);
+        let name = &**key.get_ref();
+        let groups = matches!(name, "topology" | "costs");
+        let relations = name == "relation";
+        let old = base.get_mut(name).map(Spanned::get_mut);
         match (old, value.span(), value.into_inner()) {
             (Some(DeValue::Table(old)), _, DeValue::Table(new)) if groups => old.extend(new),
+            (Some(DeValue::Array(old)), span, DeValue::Array(new)) if relations => {
+                let merged = merge_relations(std::mem::replace(old, DeArray::new()), new);
+                base.insert(key, Spanned::new(span, DeValue::Array(merged)));
+            }
             (_, span, value) => {
                 base.insert(key, Spanned::new(span, value));
             }
         }
     }
+}
+
+/// The relations of `over`, and those of `base` that it does not replace. A relation replaces that of
+/// the same unit and distance.
+fn merge_relations<'a>(base: DeArray<'a>, over: DeArray<'a>) -> DeArray<'a> {
+    let replaced: Vec<_> = over.iter().map(unit_and_distance).collect();
+    let is_kept = |old: &Spanned<DeValue<'a>>| !replaced.contains(&unit_and_distance(old));
+    let kept: Vec<_> = base.into_iter().filter(is_kept).collect();
+    over.into_iter().chain(kept).collect()
+}
+
+/// The unit and the distance of a relation that has not been checked.
+fn unit_and_distance(relation: &Spanned<DeValue<'_>>) -> (Option<String>, Option<String>) {
+    let value = |key| relation.get_ref().get(key).map(Spanned::get_ref);
+    (
+        value("share").and_then(DeValue::as_str).map(str::to_owned),
+        value("hops")
+            .and_then(DeValue::as_integer)
+            .map(ToString::to_string),
+    )
 }

@@ -39,7 +39,7 @@ proptest! {
 
     #[test]
     fn a_changed_workload_of_lockworks_is_refused_or_run(
-        text in nearly(WORKLOADS.all().iter().map(|builtin| builtin.text).collect(), 1),
+        text in nearly(WORKLOADS.all().unwrap().iter().map(|builtin| builtin.text).collect(), 1),
     ) {
         refused_or_run(&text)?;
     }

@@ -49,6 +49,7 @@ fn every_file_is_listed() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     let listed: BTreeSet<String> = Workload::all()
+        .unwrap()
         .into_iter()
         .map(|workload| format!("{}.toml", workload.name))
         .collect();

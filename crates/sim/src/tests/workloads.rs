@@ -13,9 +13,9 @@ fn extremes(operations: &[u64]) -> (u64, u64) {
 
 #[test]
 fn every_workload_runs_on_every_machine() {
-    for machine in builtin() {
+    for machine in builtin().unwrap() {
         let machine = Machine::find(machine.name).unwrap();
-        for workload in Workload::all() {
+        for workload in Workload::all().unwrap() {
             let scenario = Scenario::new(machine.clone(), workload);
             // The operations of a job are longer.
             let seconds = if scenario.workload.job().is_some() {
@@ -48,7 +48,7 @@ fn every_workload_runs_on_every_machine() {
 
 #[test]
 fn a_lock_that_does_not_exclude_is_caught_by_every_workload() {
-    for workload in Workload::all() {
+    for workload in Workload::all().unwrap() {
         let machine = Machine::find("oracle-x5-4").unwrap();
         let scenario = Scenario::new(machine, workload);
         let run = brief(&scenario, lock("busted"), 24);
