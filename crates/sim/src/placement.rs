@@ -4,8 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use lockworks_machine::Machine;
+use lockworks_machine::names::{nearest, unknown};
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg32;
+
+/// The kinds of placements.
+const KINDS: [&str; 5] = ["compact", "packed", "spread", "scatter", "gather"];
 
 /// How threads are placed on a machine's CPUs. Each thread has a CPU of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,11 +122,20 @@ impl FromStr for Placement {
             }
             _ => None,
         }
-        .ok_or_else(|| {
-            format!(
-                "unknown placement '{text}'; use compact, packed, spread, scatter, scatter:SEED, \
-                 gather:SIZE or gather:SIZE:SEED"
-            )
+        .ok_or_else(|| match kind {
+            "gather" => format!(
+                "placement '{text}' needs the number of threads in a group, at least 1, and may \
+                 have a seed; write gather:SIZE or gather:SIZE:SEED"
+            ),
+            "scatter" => format!("placement '{text}' has a wrong seed; write scatter:SEED"),
+            _ if KINDS.contains(&kind) => {
+                format!("placement '{text}' takes no number; write {kind}")
+            }
+            _ => unknown("placement", text, '\'', nearest(kind, KINDS), || {
+                "use compact, packed, spread, scatter, scatter:SEED, gather:SIZE or \
+                 gather:SIZE:SEED"
+                    .to_owned()
+            }),
         })
     }
 }
@@ -181,6 +194,37 @@ mod tests {
         ] {
             assert!(bad.parse::<Placement>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_wrong_placement_is_refused_with_the_right_one() {
+        let refused = |text: &str| text.parse::<Placement>().unwrap_err();
+        assert_eq!(
+            refused("scater"),
+            "unknown placement 'scater'; did you mean 'scatter'?"
+        );
+        assert_eq!(
+            refused("x"),
+            "unknown placement 'x'; use compact, packed, spread, scatter, scatter:SEED, \
+             gather:SIZE or gather:SIZE:SEED"
+        );
+        for wrong in ["gather", "gather:0", "gather:x", "gather:4:1:1"] {
+            assert_eq!(
+                refused(wrong),
+                format!(
+                    "placement '{wrong}' needs the number of threads in a group, at least 1, and \
+                     may have a seed; write gather:SIZE or gather:SIZE:SEED"
+                )
+            );
+        }
+        assert_eq!(
+            refused("scatter:x"),
+            "placement 'scatter:x' has a wrong seed; write scatter:SEED"
+        );
+        assert_eq!(
+            refused("compact:1"),
+            "placement 'compact:1' takes no number; write compact"
+        );
     }
 }
 

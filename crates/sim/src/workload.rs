@@ -25,11 +25,11 @@ use toml::Spanned;
 use crate::placement::Placement;
 use crate::program::{Program, Setup};
 use amount::Amount;
-use description::Description;
+use description::{Description, Step};
 use interpreter::{Interpreter, Steps};
 use memory::Layout;
 use scope::{Circumstances, Scope};
-use steps::Compiler;
+use steps::{Compiler, can, completes, takes_time};
 
 static FILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../experiments/workloads");
 
@@ -98,8 +98,8 @@ impl Workload {
     ///
     /// If the description is wrong.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
-        let description: Description =
-            toml::from_str(text).map_err(|error| Fault::of_toml(text, error).locate(text, origin))?;
+        let description: Description = toml::from_str(text)
+            .map_err(|error| Fault::of_toml(text, error).locate(text, origin))?;
         let workload = Self {
             name: description.name.clone(),
             title: description.title.clone(),
@@ -119,9 +119,17 @@ impl Workload {
     fn checked(&self) -> Result<Self, Fault> {
         let description = &self.file.description;
         self.scope().check_values()?;
+        if let Some(gather) = &description.gather {
+            scope::check_whole("gather", gather)?;
+        }
         let gather = self.top_level("gather", &description.gather, 1.0..=1e6)?;
         let placement = match (description.placement.get_ref().as_str(), gather) {
             ("gather", Some(_)) => None,
+            ("gather", None) => {
+                let message = "placement `gather` needs the number of threads in a group; add \
+                               gather = 4, or another number, below";
+                return Err(Fault::at(&description.placement, message));
+            }
             (other, _) => Some(
                 other
                     .parse()
@@ -232,7 +240,10 @@ impl Workload {
                 body: compiler.body(&description.thread.body)?,
             })
         };
-        let threads = (0..threads).map(steps).collect::<Result<_, Fault>>()?;
+        let threads = (0..threads).map(steps).collect::<Result<Vec<_>, Fault>>()?;
+        if run.is_some() {
+            check_progress(&description.thread.body, &threads)?;
+        }
         let time = |key, amount| top_level(&scope, key, amount, 0.0..=1e12);
         let slowdown = &description.shared_core_slowdown;
         Ok(PlannedRun {
@@ -260,6 +271,27 @@ impl Workload {
             shared_core_slowdown: plan.shared_core_slowdown,
         }))
     }
+}
+
+/// Checks that each thread's loop takes time, and that some thread completes operations. Without
+/// that, a run would not end or would count nothing.
+fn check_progress(body: &Spanned<Vec<Spanned<Step>>>, threads: &[Steps]) -> Result<(), Fault> {
+    if let Some(thread) = threads
+        .iter()
+        .position(|steps| !can(&steps.body, takes_time))
+    {
+        let message = format!(
+            "the loop of thread {thread} takes no time and uses no memory; add a step, for example \
+             {{ compute = 100 }} or {{ lock = NAME }}"
+        );
+        return Err(Fault::at(body, message));
+    }
+    if !threads.iter().any(|steps| can(&steps.body, completes)) {
+        let message = "no thread ever reaches \"operation\"; check each `repeat` and `weight` \
+                       around it, which must be above 0";
+        return Err(Fault::at(body, message));
+    }
+    Ok(())
 }
 
 fn top_level(

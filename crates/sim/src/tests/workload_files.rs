@@ -80,8 +80,9 @@ fn a_file_is_run_step_by_step() {
 }
 
 #[test]
-fn time_goes_on_in_a_loop_that_does_nothing() {
-    for body in ["\"operation\"", "{ compute = 0 }, \"operation\""] {
+fn time_goes_on_in_a_loop_that_almost_never_takes_time() {
+    for rarely in ["{ compute = 1 }", "{ increment = \"first\" }"] {
+        let body = format!("{{ one_in = 4000000000, steps = [{rarely}] }}, \"operation\"");
         let text = SMALL.replace("{ compute = \"think_ns\" },", "");
         let start = text.find("loop = [").unwrap();
         let text = format!("{}loop = [{body}]\n", &text[..start]);
@@ -135,7 +136,17 @@ fn wrong_files_say_where_and_what() {
         (
             "compact",
             "compakt",
-            "x.toml:3: unknown placement 'compakt'; use compact, packed",
+            "x.toml:3: unknown placement 'compakt'; did you mean 'compact'?",
+        ),
+        (
+            "compact",
+            "gather",
+            "x.toml:3: placement `gather` needs the number of threads in a group; add gather = 4",
+        ),
+        (
+            "placement = \"compact\"",
+            "placement = \"gather\"\ngather = 1.5",
+            "x.toml:4: gather cannot be 1.5; give a whole number",
         ),
         (
             "kind = \"lock\"",
@@ -316,7 +327,7 @@ fn wrong_files_say_where_and_what() {
         (
             "which = \"random\"",
             "which = { weights = [1] }",
-            "x.toml:19: 1 weights for 4 of `many`",
+            "x.toml:19: `which` has 1 weights, and there are 4 of `many`; give 4 weights",
         ),
         (
             "which = \"random\"",
@@ -340,6 +351,41 @@ fn wrong_files_say_where_and_what() {
         ),
         (
             "count = 4",
+            "count = 1.5",
+            "x.toml:13: count cannot be 1.5; give a whole number",
+        ),
+        (
+            compute,
+            "{ repeat = 2.5, steps = [] }",
+            "x.toml:17: repeat cannot be 2.5; give a whole number",
+        ),
+        (
+            compute,
+            "{ write = \"first\", value = 0.5 }",
+            "x.toml:17: a value cannot be 0.5; give a whole number",
+        ),
+        (
+            compute,
+            "{ atomic_add = \"first\", value = 0.5 }",
+            "x.toml:17: a value cannot be 0.5; give a whole number",
+        ),
+        (
+            "\"operation\"",
+            "{ repeat = 0, steps = [\"operation\"] }",
+            "x.toml:16: no thread ever reaches \"operation\"; check each `repeat` and `weight`",
+        ),
+        (
+            "\"operation\"",
+            "{ repeat = \"floor(threads / 9)\", steps = [\"operation\"] }",
+            "x.toml:16: no thread ever reaches \"operation\"",
+        ),
+        (
+            "\"operation\"",
+            "{ branch = [{ weight = 0, steps = [\"operation\"] }, { weight = 1, steps = [] }] }",
+            "x.toml:16: no thread ever reaches \"operation\"",
+        ),
+        (
+            "count = 4",
             "syscall_ns = 4",
             "x.toml:13: a lock has no `syscall_ns`",
         ),
@@ -351,6 +397,47 @@ fn wrong_files_say_where_and_what() {
     ] {
         let got = broken(from, to);
         assert!(got.starts_with(error), "\n got {got}\nwant {error}");
+    }
+}
+
+#[test]
+fn a_loop_that_takes_no_time_is_refused() {
+    let start = SMALL.find("loop = [").unwrap();
+    let machine = Machine::find("oracle-x5-4").unwrap();
+    let checked = |steps: &str| {
+        let text = format!("{}loop = [{steps}\"operation\"]\n", &SMALL[..start]);
+        Workload::parse(&text, "x.toml").and_then(|workload| workload.check(&machine, 2))
+    };
+    for nothing in [
+        "",
+        "\"ticks\", ",
+        "{ compute = 0 }, ",
+        "{ compute = 0.0001 }, ",
+        "{ compute = { uniform = [0, 1] } }, ",
+        "{ repeat = 0, steps = [{ compute = 9 }] }, ",
+        "{ one_in = 2, steps = [\"operation\"] }, ",
+        "{ system_call = [] }, ",
+        "{ branch = [{ weight = 1, steps = [] }, { weight = 0, steps = [{ sleep = 9 }] }] }, ",
+    ] {
+        let error = checked(nothing).expect_err(nothing).to_string();
+        assert!(
+            error.starts_with("x.toml:16: the loop of thread 0 takes no time and uses no memory;"),
+            "{error}"
+        );
+    }
+    let error = checked("{ compute = \"9 - 9 * thread\" }, ").unwrap_err();
+    assert!(
+        error.to_string().contains("the loop of thread 1 takes"),
+        "{error}"
+    );
+    for something in [
+        "{ compute = 1 }, ",
+        "{ compute = { uniform = [0, 2] } }, ",
+        "{ lock = \"first\" }, ",
+        "{ one_in = 2, steps = [{ load = \"first\" }] }, ",
+        "{ system_call = [{ repeat = 2, steps = [{ sleep = { around = 5 } }] }] }, ",
+    ] {
+        assert!(checked(something).is_ok(), "{something}");
     }
 }
 

@@ -20,7 +20,20 @@ pub(super) enum Draw {
     },
 }
 
+/// The shortest time that the simulator counts, in nanoseconds.
+const LEAST_NS: f64 = 1e-3;
+
 impl Draw {
+    /// Whether the time can be above 0.
+    pub(super) fn takes_time(self) -> bool {
+        match self {
+            Self::Constant(time)
+            | Self::Around { mean: time }
+            | Self::Exponential { mean: time } => time >= LEAST_NS,
+            Self::Uniform { low, span } => low >= LEAST_NS || span > 1,
+        }
+    }
+
     pub(super) fn nanoseconds(self, thread: usize) -> f64 {
         match self {
             Self::Constant(nanoseconds) => nanoseconds,
@@ -55,6 +68,11 @@ impl Weighted {
             .collect();
         let total = sums.last().copied().unwrap_or(0.0);
         (total > 0.0 && total.is_finite()).then_some(Self { sums })
+    }
+
+    /// Whether the possibility at this place is ever chosen.
+    pub(super) fn can_choose(&self, at: usize) -> bool {
+        self.sums[at] > if at == 0 { 0.0 } else { self.sums[at - 1] }
     }
 
     pub(super) fn choose(&self, thread: usize) -> usize {

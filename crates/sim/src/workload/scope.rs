@@ -72,7 +72,7 @@ impl Scope<'_> {
         Err(Fault::at(at, message))
     }
 
-    /// Computes an amount as [`Self::amount`] does, and drops its fraction.
+    /// Computes an amount as [`Self::amount`] does, and drops the fraction of an expression.
     pub(super) fn whole(
         &self,
         what: &str,
@@ -80,6 +80,7 @@ impl Scope<'_> {
         range: RangeInclusive<f64>,
     ) -> Result<usize, Fault> {
         let value = self.amount(what, amount, amount.get_ref(), range)?;
+        check_whole(what, amount)?;
         Ok(value as usize)
     }
 
@@ -106,6 +107,17 @@ impl Scope<'_> {
             "return_ns" => run.return_ns,
             _ => unreachable!("names have been checked"),
         }
+    }
+}
+
+/// Checks that an amount is a whole number if it is written as a number.
+pub(super) fn check_whole(what: &str, amount: &Spanned<Amount>) -> Result<(), Fault> {
+    match amount.get_ref() {
+        Amount::Number(number) if number.fract() != 0.0 => {
+            let message = format!("{what} cannot be {number}; give a whole number");
+            Err(Fault::at(amount, message))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -103,7 +103,8 @@ impl Compiler<'_> {
             ..Around::default()
         };
         let acts = self.steps(steps.get_ref(), &around)?;
-        if acts.iter().any(completes) {
+        // Before a run, weights and repetitions may not be known yet.
+        if self.scope.run.is_some() || contains(&acts, completes) {
             return Ok(acts);
         }
         let message =
@@ -197,8 +198,10 @@ impl Compiler<'_> {
             let access = self.access(name, action, 4, around)?;
             let range = f64::from(i32::MIN)..=f64::from(i32::MAX);
             let value = action.value.as_ref();
-            let value =
-                value.map(|value| self.scope.amount("a value", value, value.get_ref(), range));
+            let value = value.map(|value| {
+                super::scope::check_whole("a value", value)?;
+                self.scope.amount("a value", value, value.get_ref(), range)
+            });
             let value = value.transpose()?.unwrap_or(1.0) as i32;
             return Ok(Act::AtomicAdd(access, value));
         }
@@ -328,7 +331,8 @@ impl Compiler<'_> {
                 if weights.len() != layout.count && self.scope.run.is_some() {
                     let (weights, count) = (weights.len(), layout.count);
                     let message = format!(
-                        "{weights} weights for {count} of `{}`; give {count}",
+                        "`which` has {weights} weights, and there are {count} of `{}`; give \
+                         {count} weights",
                         layout.name
                     );
                     return Err(Fault::at(which, message));
@@ -398,18 +402,57 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether the step completes an operation.
-fn completes(act: &Act) -> bool {
+/// Whether the step itself completes an operation.
+pub(super) fn completes(act: &Act) -> bool {
+    matches!(act, Act::Operation)
+}
+
+/// Whether the step itself can take time, by computing, sleeping or an access to memory.
+pub(super) fn takes_time(act: &Act) -> bool {
     match act {
-        Act::Operation => true,
+        Act::Compute(draw) | Act::Sleep(draw) => draw.takes_time(),
+        Act::Lock(..)
+        | Act::Load(_)
+        | Act::Read(_)
+        | Act::Write(..)
+        | Act::Increment(_)
+        | Act::AtomicAdd(..)
+        | Act::Get(_)
+        | Act::Put(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether one of these steps is such a step, or contains one, reached or not.
+fn contains(acts: &[Act], is_such: fn(&Act) -> bool) -> bool {
+    let inside = |act: &Act| match act {
         Act::Lock(_, acts)
         | Act::Repeat(_, acts)
         | Act::OneIn(_, acts)
         | Act::Each(_, acts)
-        | Act::SystemCall(acts) => acts.iter().any(completes),
-        Act::Branch(_, ways) => ways.iter().flatten().any(completes),
+        | Act::SystemCall(acts) => contains(acts, is_such),
+        Act::Branch(_, ways) => ways.iter().any(|way| contains(way, is_such)),
         _ => false,
-    }
+    };
+    acts.iter().any(|act| is_such(act) || inside(act))
+}
+
+/// Whether a thread that takes these steps can reach such a step.
+pub(super) fn can(acts: &[Act], is_such: fn(&Act) -> bool) -> bool {
+    let inside = |act: &Act| match act {
+        Act::Repeat(0, _) => false,
+        Act::Lock(_, acts)
+        | Act::Repeat(_, acts)
+        | Act::OneIn(_, acts)
+        | Act::Each(_, acts)
+        | Act::SystemCall(acts) => can(acts, is_such),
+        Act::Branch(weights, ways) => {
+            let mut ways = ways.iter().enumerate();
+            ways.any(|(at, way)| weights.can_choose(at) && can(way, is_such))
+        }
+        _ => false,
+    };
+    acts.iter().any(|act| is_such(act) || inside(act))
 }
 
 fn is_nothing(act: &Act) -> bool {
