@@ -156,17 +156,24 @@ fn text(r: &Reproduction) -> String {
         r.machines.join(", "),
         r.unit,
     );
-    let mut text =
-        String::from("Mean absolute error with values as described, of speedups and of figures:\n");
+    let judged_apart = figures_have_errors(r);
+    let mut text = String::from(match judged_apart {
+        true => "Mean absolute error with values as described, of speedups and of figures:\n",
+        false => "Mean absolute error with values as described, of speedups:\n",
+    });
     for column in &r.columns {
         text.push_str(&format!(
-            "  {:16} {}  {:5.1} {unit}\n",
+            "  {:16} {}",
             column.column,
             column
                 .speedup_mean_absolute_error_percent
                 .map_or_else(|| "      -".to_owned(), |error| format!("{error:5.1} %")),
-            column.mean_absolute_error_percent
         ));
+        if judged_apart {
+            let error = column.mean_absolute_error_percent;
+            text.push_str(&format!("  {error:5.1} {unit}"));
+        }
+        text.push('\n');
     }
     match &r.fitted {
         Some(fitted) => text.push_str(&fit_text(r, fitted)),
@@ -194,15 +201,31 @@ fn text(r: &Reproduction) -> String {
     format!("{}{figures}\n{}", fitted(&heading), fitted(&text))
 }
 
+/// Whether figures have errors of their own. Those of gains and latencies are the errors of the
+/// speedups.
+fn figures_have_errors(r: &Reproduction) -> bool {
+    r.rows.iter().any(|row| {
+        let speedup = row.speedup.as_ref();
+        speedup.is_none_or(|speedup| speedup.error_percent != row.error_percent)
+    })
+}
+
 /// The figures of a table, published and simulated.
 fn figures(r: &Reproduction) -> Table {
-    let mut header = vec!["threads", "column", "published", "simulated", "error"];
     let speedups = r.rows.iter().any(|row| row.speedup.is_some());
+    let judged_apart = figures_have_errors(r);
+    let mut header = vec!["threads", "column", "published", "simulated"];
+    if judged_apart {
+        header.push("error");
+    }
     if speedups {
-        header.extend(["speedup", "simulated", "error"]);
+        header.extend(["published speedup", "simulated speedup", "speedup error"]);
     }
     if r.fitted.is_some() {
-        header.extend(["fitted", "error"]);
+        header.extend(match speedups {
+            true => ["fitted speedup", "fitted error"],
+            false => ["fitted", "fitted error"],
+        });
     }
     let mut table = output::table(&header);
     for (at, row) in r.rows.iter().enumerate() {
@@ -213,7 +236,11 @@ fn figures(r: &Reproduction) -> Table {
         let deviation = row.published_sd.map(|sd| format!(" ±{sd:.3}"));
         let published = format!("{:.3}{}", row.published, deviation.unwrap_or_default());
         let mut cells = vec![threads, row.column.clone(), published];
-        cells.extend(simulated_figure(r, row));
+        let [simulated, error] = simulated_figure(r, row);
+        cells.push(simulated);
+        if judged_apart {
+            cells.push(error);
+        }
         if speedups {
             let shown = shown_speedup(row);
             cells.push(shown.map_or_else(String::new, |s| format!("{:.3}", s.published)));

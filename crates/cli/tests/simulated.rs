@@ -339,6 +339,25 @@ fn a_table_is_shown_beside_what_was_published() {
 }
 
 #[test]
+fn every_column_of_a_reproduced_table_has_a_name_of_its_own() {
+    let of_rates = "threads column published simulated error published speedup simulated speedup \
+                    speedup error";
+    // The errors of gains are those of the speedups.
+    let of_gains = "threads column published simulated published speedup simulated speedup \
+                    speedup error fitted speedup fitted error";
+    for (table, header) in [
+        ("cna_will_it_scale_lock2", of_rates),
+        ("hq_memcached_kunpeng920_percent", of_gains),
+    ] {
+        let output = output(&["reproduce", table, "--ms", "0.5"]);
+        let shown = text(&output.stdout);
+        let columns = shown.lines().find(|line| line.starts_with(" threads"));
+        let columns: Vec<_> = columns.expect("a header").split_whitespace().collect();
+        assert_eq!(columns.join(" "), header);
+    }
+}
+
+#[test]
 fn gains_and_latencies_are_computed_from_the_simulated_speedup() {
     let table = "hq_memcached_kunpeng920_percent";
     let results = json(&output(&["reproduce", table, "--ms", "0.5", "--json"]));
