@@ -271,6 +271,7 @@ fn plain(message: &str) -> String {
                 .into()
         }
         "invalid key-value pair" => "this is no key; write `KEY = VALUE`".into(),
+        _ if expected == "nothing" => format!("{problem}; remove it"),
         // The parser says which sign it misses.
         _ => format!("{problem}; write {expected} here"),
     }
@@ -375,6 +376,7 @@ mod tests {
             ("a = x", no_value),
             ("a =", no_value),
             ("a", "key with no value; write `=` here"),
+            ("a = = 1", "extra `=`; remove it"),
             ("[a", "unclosed table; write `]` here"),
             ("a = [1,", "unclosed array; write `]` here"),
             (
