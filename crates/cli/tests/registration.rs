@@ -191,7 +191,7 @@ fn public_locks_are_there_for_all_programs() -> Result<(), Missing> {
 fn a_lock_is_documented_by_a_heading_or_its_name_in_bold() {
     assert!(documents("Text.\n\n# The lock turn\n", "turn"));
     assert!(documents("- **`turn`**: a ticket lock\n", "turn"));
-    assert!(!documents("# The lock turns\n\nIn turn.\n", "turn"));
+    assert!(!documents("# The lock turns\n\nNo turn.\n", "turn"));
     assert!(!documents(
         "```c file=turn.c\n#include \"turn.h\"\n```\n",
         "turn"
