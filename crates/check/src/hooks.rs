@@ -27,6 +27,10 @@ pub(crate) trait Backend {
     fn operate(&self, request: Request, frames: usize) -> u64;
     /// The lowest address of the stack on which the running thread runs. Values that the thread
     /// leaves on its unused part are set to zero. `usize::MAX`: they are left alone.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "not cleared there")
+    )]
     fn stack_end(&self) -> usize;
     fn thread(&self) -> usize;
     fn numa_node(&self) -> u16;

@@ -348,8 +348,8 @@ impl Liveness {
         // Copies: what becomes of the copy becomes of the original.
         let register = |operand| {
             let register = instruction.op_register(operand);
-            (instruction.op_kind(operand) == OpKind::Register && register.is_gpr())
-                .then_some(register)
+            let holds_value = register.is_gpr() && register.full_register() != Register::RSP;
+            (instruction.op_kind(operand) == OpKind::Register && holds_value).then_some(register)
         };
         let slot = |operand| {
             (instruction.op_kind(operand) == OpKind::Memory
@@ -418,7 +418,7 @@ impl Liveness {
                 {
                     continue;
                 }
-                if uses_stack_pointer(instruction) && !points_below(step, 0) {
+                if uses_stack_pointer(instruction) && !points_into_frame(step) {
                     return ARGUMENTS;
                 }
                 for memory in factory.info(instruction).used_memory() {
@@ -537,14 +537,15 @@ fn uses_stack_pointer(instruction: &Instruction) -> bool {
     operand || takes_address
 }
 
-/// Whether an instruction computes the address of a slot below `limit`.
-fn points_below(step: &Step, limit: i64) -> bool {
+/// Whether an instruction of a function computes the address of a slot in the function's own frame, which
+/// is below the function's return address.
+fn points_into_frame(step: &Step) -> bool {
     let instruction = &step.instruction;
     instruction.mnemonic() == Mnemonic::Lea
-        && step.stack + (instruction.memory_displacement64() as i64) < limit
+        && step.stack + (instruction.memory_displacement64() as i64) < 0
 }
 
-/// Where a jump leads; None for one that is computed.
+/// The target of a jump; None if the jump reads it from a register or computes it.
 fn jump_target(instruction: &Instruction) -> Option<u64> {
     match instruction.flow_control() {
         FlowControl::UnconditionalBranch => Some(instruction.near_branch_target()),
@@ -552,8 +553,10 @@ fn jump_target(instruction: &Instruction) -> Option<u64> {
     }
 }
 
+/// The function that a call calls; None if the call reads it from a register, and for a system call.
 fn call_target(instruction: &Instruction) -> Option<u64> {
     match instruction.flow_control() {
+        FlowControl::Call if !instruction.is_call_near() => None,
         FlowControl::Call => Some(instruction.near_branch_target()),
         _ => constant_pointer(instruction),
     }
@@ -698,6 +701,18 @@ mod tests {
         )
     }
 
+    /// Copies the stack pointer, and reads a slot through the copy.
+    #[unsafe(naked)]
+    extern "C" fn copies_the_stack_pointer() {
+        naked_asm!(
+            "mov rdi, rsp",
+            "mov rax, [rdi + 8]",
+            "add rsp, 16",
+            "pop rbx",
+            "ret",
+        )
+    }
+
     /// A caller that uses rbx, and one that does not, which nobody has called.
     #[unsafe(naked)]
     extern "C" fn uses_rbx() {
@@ -744,6 +759,7 @@ mod tests {
             (passes_the_lower_slot, vec![0, 1, 2, 4, 6]),
             (passes_on_the_lower_slot, vec![0, 1, 2, 4, 6, 7]),
             (takes_the_address, vec![0, 1, 2, 4, 6, 7, 8, 9]),
+            (copies_the_stack_pointer, vec![0, 1, 2, 4, 6, 7, 8, 9]),
         ] {
             let expected: Vec<usize> = slots.into_iter().chain([10, 11]).collect();
             assert_eq!(live(function, overwrites_rbx, 5), expected);
