@@ -69,7 +69,8 @@ struct lw_slot_wanted {
 /*
  * Does this waiter have priority, so that it must not be delayed for the locality of others?
  * kernel: in interrupt context, with interrupts disabled, and in a real-time task. user: a
- * real-time thread, or one that is declared to have priority. sim and check: as the workload says.
+ * real-time thread, or a thread whose program has given it priority. sim and check: the threads to
+ * which the workload or the check gives priority.
  */
 #define lw_is_priority() lw_world_is_priority()
 /*

@@ -6,8 +6,8 @@
  * LW_NODES_PER_SLOT nodes, since an interrupt or signal handler may wait for a lock while the code
  * that it interrupted waits for another.
  *
- * A thread without a free node acquires the lock outside of the queue. That is a thread without a
- * slot (user space: more threads than slots), or one that is nested too deeply.
+ * A thread without a free node acquires the lock outside of the queue. It has no slot (in user
+ * space there may be more threads than slots), or the code that it interrupted uses all its nodes.
  */
 #ifndef LW_QUEUE_SLOT_H
 #define LW_QUEUE_SLOT_H

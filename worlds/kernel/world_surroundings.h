@@ -27,8 +27,8 @@ struct lw_node;
 static __always_inline struct lw_node *lw_kernel_nodes_of(unsigned int cpu);
 
 /*
- * Whether the waiter has priority: it is in interrupt context, has interrupts disabled, or is
- * a real-time or deadline task, also one that is boosted to that.
+ * Whether the waiter has priority: it is in interrupt context, has interrupts disabled, or is a
+ * real-time or deadline task, or a task that priority inheritance has made one for now.
  */
 static inline bool lw_kernel_is_priority(void)
 {

@@ -13,8 +13,8 @@ use crate::{names, output};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Each test lists exactly the outcomes that C11's memory model allows without load buffering. A test \
-fails if the checker finds an outcome that is not listed, or does not find one that is. The exit \
-status is 1 if a test fails.
+fails if the checker finds an outcome that is not listed, or misses an outcome that is listed. The \
+exit status is 1 if a test fails.
 
 Examples:
   lockworks check litmus            all
