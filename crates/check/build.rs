@@ -131,7 +131,7 @@ fn mirror() -> Mirror {
         ],
     )
     .enumeration(
-        "Kind",
+        "OperationKind",
         "enum lw_check_kind",
         &[
             "LW_CHECK_LOAD as Load",

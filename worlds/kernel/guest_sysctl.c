@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Settings of the spinlocks of guests: kernel.pv_* and kernel.unfair_*. The list also has
- * kernel.mutex_*, which no lock of a kernel reads.
- */
+/* Settings of the spinlocks of guests: kernel.pv_* and kernel.unfair_*. */
 #include <linux/init.h>
 
 #include "tunables_sysctl.h"
 
 enum {
 #define LW_TUNABLE(tunable, ...) GUEST_##tunable,
-#include "parking_tunables_list.h"
+#include "guest_tunables_list.h"
 #undef LW_TUNABLE
 	GUEST_TUNABLES
 };
@@ -20,7 +17,7 @@ enum {
 static SYSCTL_TUNABLES(GUEST_TUNABLES) guest_sysctl = {.entries = {
 #define LW_TUNABLE(tunable, user_value, value, largest, ...) \
 	SYSCTL_TUNABLE(tunable, value, LARGEST(tunable, largest)),
-#include "parking_tunables_list.h"
+#include "guest_tunables_list.h"
 						       }};
 
 static int __init guest_sysctl_init(void)

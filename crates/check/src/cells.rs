@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::hooks::Request;
 use crate::layout::{self, Region};
-use crate::site::Kind;
+use crate::site::OperationKind;
 use crate::symmetry::{Names, Renaming};
 
 /// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
@@ -145,14 +145,17 @@ impl Cells {
         request: &Request,
     ) -> Result<Parts, Refusal> {
         let site = request.site;
-        if site.kind == Kind::Fence && site.order.acquires() && !findings.acquire_fences {
+        if site.kind == OperationKind::Fence && site.order.acquires() && !findings.acquire_fences {
             findings.acquire_fences = true;
             return Err(Refusal::Anew);
         }
         if !site.kind.is_access() {
             return Ok(Parts::default());
         }
-        if matches!(site.kind, Kind::PlainRead | Kind::PlainWrite) {
+        if matches!(
+            site.kind,
+            OperationKind::PlainRead | OperationKind::PlainWrite
+        ) {
             return self.touch_plain(findings, thread, request);
         }
         let (start, end) = (request.address, request.address + usize::from(site.size));
@@ -248,7 +251,7 @@ impl Cells {
         let (region, _) = layout::resolve(address, self.threads).ok_or(Refusal::NoMemory)?;
         let reads = |reader: usize| address + ((reader + 1) << READS_SHIFT);
         let mut addresses = vec![address];
-        if request.site.kind == Kind::PlainRead {
+        if request.site.kind == OperationKind::PlainRead {
             if findings.readers.insert((address, thread)) {
                 return Err(Refusal::Anew);
             }

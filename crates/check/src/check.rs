@@ -15,7 +15,7 @@ use crate::hooks;
 use crate::layout;
 use crate::model::{Model, Stop};
 use crate::mutation::{self, Change, Mutation};
-use crate::results::{Broken, Coverage, End, Event, Outcome};
+use crate::results::{Broken, CheckOutcome, Coverage, End, Event};
 use crate::search::{Limits, Search, SearchPlan};
 use crate::symmetry::Symmetry;
 
@@ -158,7 +158,7 @@ impl<'a> Check<'a> {
     }
 
     /// Explores all states, and calls `progress` from time to time.
-    pub fn run(&self, limits: &Limits, progress: &mut dyn FnMut(&Coverage)) -> Outcome {
+    pub fn run(&self, limits: &Limits, progress: &mut dyn FnMut(&Coverage)) -> CheckOutcome {
         self.search(limits, true, &mut |_| {}, progress)
     }
 
@@ -180,7 +180,7 @@ impl<'a> Check<'a> {
         reduce: bool,
         ended: &mut dyn FnMut(Vec<u64>),
         progress: &mut dyn FnMut(&Coverage),
-    ) -> Outcome {
+    ) -> CheckOutcome {
         let begin = Instant::now();
         let mut findings = self.findings();
         let mut plan = SearchPlan {
@@ -208,12 +208,12 @@ impl<'a> Check<'a> {
         &self,
         findings: &mut Findings,
         plan: &mut SearchPlan,
-    ) -> Option<Outcome> {
+    ) -> Option<CheckOutcome> {
         let mut automata = self.rehearse::<N>(findings)?;
         while findings.view == N {
             let mut search = Search::new(self.model::<N>(findings, automata), plan.reduce);
             if let Some(end) = search.run(plan) {
-                return Some(Outcome {
+                return Some(CheckOutcome {
                     end,
                     coverage: search.coverage(),
                     time: plan.begin.elapsed(),

@@ -32,9 +32,9 @@ pub use hooks::{lock_in_cond, lock_types, lockref_types};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
 
 pub use mutation::{Change, Mutation, Target, UnknownChange};
-pub use results::{Broken, Coverage, End, Event, Outcome};
+pub use results::{Broken, CheckOutcome, Coverage, End, Event};
 pub use search::{LIMIT_OF_STATES, Limits};
-pub use site::{Kind, Order, Site};
+pub use site::{OperationKind, Order, Site};
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;
 pub use violation::Violation;

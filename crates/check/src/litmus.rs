@@ -10,7 +10,7 @@ use crate::config::{Config, Memory, Subject};
 use crate::headers::LitmusTest;
 use crate::hooks;
 use crate::mutation::Mutation;
-use crate::results::{End, Outcome};
+use crate::results::{CheckOutcome, End};
 use crate::search::Limits;
 
 /// A litmus test.
@@ -71,7 +71,7 @@ impl Litmus {
         memory: Memory,
         mutation: Option<Mutation>,
         reduce: bool,
-    ) -> (LitmusResult, Outcome) {
+    ) -> (LitmusResult, CheckOutcome) {
         let lock = hooks::lock_types().next().expect("there are locks");
         let config = Config {
             threads: self.0.threads.iter().flatten().count(),

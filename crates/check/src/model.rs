@@ -13,7 +13,7 @@ use crate::headers;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::mutation::{self, Change, Mutation};
-use crate::site::{Kind, Order, Site};
+use crate::site::{OperationKind, Order, Site};
 use crate::state::{State, Thread, UNINITIALISED};
 use crate::symmetry::{Composed, Renaming, Symmetry};
 use crate::violation::Violation;
@@ -222,7 +222,7 @@ impl<'a, const N: usize> Model<'a, N> {
         let request = self.request(state, thread);
         match choice {
             Choice::Operate { picks, newest }
-                if request.is_some_and(|r| self.kind(&r) == Kind::Unpark) =>
+                if request.is_some_and(|r| self.kind(&r) == OperationKind::Unpark) =>
             {
                 Choice::Operate {
                     picks: [renaming.set(picks[0]), 0, 0, 0],
@@ -284,7 +284,7 @@ impl<'a, const N: usize> Model<'a, N> {
     }
 
     /// The kind of an operation, which a mutant may have changed.
-    pub(crate) fn kind(&self, request: &Request) -> Kind {
+    pub(crate) fn kind(&self, request: &Request) -> OperationKind {
         let kind = request.site.kind;
         mutation::kind(self.change(request), kind).unwrap_or(kind)
     }
@@ -462,8 +462,8 @@ impl<'a, const N: usize> Model<'a, N> {
     }
 }
 
-fn is_plain(kind: Kind) -> bool {
-    matches!(kind, Kind::PlainRead | Kind::PlainWrite)
+fn is_plain(kind: OperationKind) -> bool {
+    matches!(kind, OperationKind::PlainRead | OperationKind::PlainWrite)
 }
 
 fn bytes(size: usize) -> u64 {

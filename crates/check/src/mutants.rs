@@ -15,7 +15,7 @@ use crate::config::{Config, ConfigError};
 use crate::mutation::{Change, Mutation, Target, UnknownChange};
 use crate::results::End;
 use crate::search::Limits;
-use crate::site::{Kind, Order, Site};
+use crate::site::{OperationKind, Order, Site};
 
 /// The directory of the lists, relative to the root of the repository.
 pub const DIRECTORY: &str = "crates/check/mutants";
@@ -426,13 +426,13 @@ pub fn run(mutants: &[&Mutant], done: &(dyn Fn(&Mutant, &Verdict) + Sync)) -> Ve
 /// the operation dropped if it writes, waits or wakes. Parking has no order that a lock chose.
 pub fn mistakes(site: &Site) -> Vec<Change> {
     let weaker: &[Order] = match site.order {
-        _ if matches!(site.kind, Kind::Park | Kind::Unpark) => &[],
+        _ if matches!(site.kind, OperationKind::Park | OperationKind::Unpark) => &[],
         Order::Relaxed => &[],
         Order::Dependency | Order::Acquire | Order::Release => &[Order::Relaxed],
         Order::AcqRel => &[Order::Acquire, Order::Release],
         Order::SeqCst => &[Order::AcqRel],
     };
-    let drops = matches!(site.kind, Kind::Store | Kind::Unpark)
+    let drops = matches!(site.kind, OperationKind::Store | OperationKind::Unpark)
         || site.kind.is_read_modify_write()
         || site.kind.waits();
     let dropped = drops.then_some(Change::Drop);

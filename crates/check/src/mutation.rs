@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hooks::Request;
 use crate::layout::{self, Region};
-use crate::site::{Kind, Order, Site};
+use crate::site::{OperationKind, Order, Site};
 
 /// A change to an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,7 +167,7 @@ impl Mutation {
     pub(crate) fn apply(&self, mut request: Request) -> Request {
         let change = self.change_of(&request);
         let written = match request.site.kind {
-            Kind::CompareExchange => &mut request.b,
+            OperationKind::CompareExchange => &mut request.b,
             _ => &mut request.a,
         };
         match change {
@@ -181,10 +181,12 @@ impl Mutation {
 }
 
 /// The kind of an operation after a change; None: the operation is not done.
-pub(crate) fn kind(change: Option<Change>, kind: Kind) -> Option<Kind> {
+pub(crate) fn kind(change: Option<Change>, kind: OperationKind) -> Option<OperationKind> {
     match change {
-        Some(Change::Drop) => (kind.waits() || kind.is_read_modify_write()).then_some(Kind::Load),
-        Some(Change::Blind) => Some(Kind::Exchange),
+        Some(Change::Drop) => {
+            (kind.waits() || kind.is_read_modify_write()).then_some(OperationKind::Load)
+        }
+        Some(Change::Blind) => Some(OperationKind::Exchange),
         _ => Some(kind),
     }
 }

@@ -59,7 +59,7 @@ pub struct Coverage {
 
 /// The result of a search.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct CheckOutcome {
     /// How the search ended.
     pub end: End,
     /// The extent of the search.
@@ -97,7 +97,7 @@ impl Event {
     }
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// Whether all runs were explored, or a promise is broken.
     pub fn is_complete(&self) -> bool {
         !matches!(self.end, End::Unfinished(_)) && !self.coverage.cut

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum OperationKind {
     Load,
     Store,
     Exchange,
@@ -31,15 +31,28 @@ pub enum Kind {
     Choose,
 }
 
-include!(concat!(env!("OUT_DIR"), "/layout_Kind.rs"));
+include!(concat!(env!("OUT_DIR"), "/layout_OperationKind.rs"));
 
-impl Kind {
+impl OperationKind {
     /// Whether the operation reads and writes in one step.
     pub fn is_read_modify_write(self) -> bool {
         matches!(
             self,
             Self::Exchange | Self::CompareExchange | Self::Or | Self::And | Self::Add
         )
+    }
+
+    /// The value that an operation with the operands `a` and `b` writes after it has read `old`. None:
+    /// it writes nothing.
+    pub(crate) fn written(self, old: u64, a: u64, b: u64) -> Option<u64> {
+        match self {
+            Self::Exchange => Some(a),
+            Self::CompareExchange => (old == a).then_some(b),
+            Self::Or => Some(old | a),
+            Self::And => Some(old & a),
+            Self::Add => Some(old.wrapping_add(a)),
+            _ => None,
+        }
     }
 
     /// Whether the operation waits without a bound for another thread's store.
@@ -130,7 +143,7 @@ pub struct Site {
     /// The line in the source file.
     pub line: u32,
     /// The kind of operation.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// The memory order.
     pub order: Order,
     /// The number of bytes that the operation accesses.

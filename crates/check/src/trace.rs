@@ -10,7 +10,7 @@ use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Stop};
 use crate::results::{Broken, Step};
-use crate::site::Kind;
+use crate::site::OperationKind;
 use crate::state::{State, UNINITIALISED};
 use crate::violation::Violation;
 
@@ -140,8 +140,12 @@ fn describe<const N: usize>(
         Choice::Wake => ("wakes for no reason".to_owned(), "", String::new()),
         Choice::Operate { picks, .. } => {
             let order = match site.kind {
-                Kind::Pause | Kind::Clock | Kind::Choose | Kind::PlainRead | Kind::PlainWrite => "",
-                Kind::Park | Kind::Unpark => "",
+                OperationKind::Pause
+                | OperationKind::Clock
+                | OperationKind::Choose
+                | OperationKind::PlainRead
+                | OperationKind::PlainWrite => "",
+                OperationKind::Park | OperationKind::Unpark => "",
                 _ => model.order(request).name(),
             };
             let operation = format!("{}: {site}", site.function());
@@ -176,15 +180,15 @@ fn effect<const N: usize>(
     };
     let show = |value| value_at(model, request, value);
     match kind {
-        Kind::Fence | Kind::Pause => String::new(),
-        Kind::PlainRead | Kind::PlainWrite => "the protected data".to_owned(),
-        Kind::Clock => match picks[0] {
+        OperationKind::Fence | OperationKind::Pause => String::new(),
+        OperationKind::PlainRead | OperationKind::PlainWrite => "the protected data".to_owned(),
+        OperationKind::Clock => match picks[0] {
             0 => "no threshold reached".to_owned(),
             _ => "every threshold reached".to_owned(),
         },
-        Kind::Choose => format!("{}", picks[0]),
-        Kind::Unpark => format!("wakes {}", picks[0].count_ones()),
-        Kind::Store => {
+        OperationKind::Choose => format!("{}", picks[0]),
+        OperationKind::Unpark => format!("wakes {}", picks[0].count_ones()),
+        OperationKind::Store => {
             let mut text = format!(
                 "{} := {}",
                 name_of(model.config.threads, request.address),
@@ -200,14 +204,7 @@ fn effect<const N: usize>(
         _ => {
             let parts = model.parts_of(local).unwrap_or_default();
             let old = model.value(before, &parts, picks);
-            let new = match kind {
-                Kind::Exchange => Some(request.a),
-                Kind::CompareExchange => (old == request.a).then_some(request.b),
-                Kind::Or => Some(old | request.a),
-                Kind::And => Some(old & request.a),
-                Kind::Add => Some(old.wrapping_add(request.a)),
-                _ => None,
-            };
+            let new = kind.written(old, request.a, request.b);
             let mut text = format!(
                 "{} is {}",
                 name_of(model.config.threads, request.address),
@@ -218,7 +215,7 @@ fn effect<const N: usize>(
             }
             match new {
                 Some(new) => _ = write!(text, ", becomes {}", show(new)),
-                None if kind == Kind::CompareExchange => text += ", fails",
+                None if kind == OperationKind::CompareExchange => text += ", fails",
                 None => {}
             }
             text

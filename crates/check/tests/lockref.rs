@@ -1,9 +1,9 @@
 //! Every lockref, in the configurations that its proof consists of.
 
 use lockworks::LockrefType;
-use lockworks_check::{Check, Config, End, Limits, Memory, Mode, Outcome, lockref_types};
+use lockworks_check::{Check, CheckOutcome, Config, End, Limits, Memory, Mode, lockref_types};
 
-fn run(config: &Config) -> Outcome {
+fn run(config: &Config) -> CheckOutcome {
     Check::new(config, None)
         .expect("a lockref and sizes that there are")
         .run(&Limits::NONE, &mut |_| {})

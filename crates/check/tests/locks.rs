@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use lockworks::{Setting, Tunable};
 use lockworks_check::{
-    COND, Check, Config, End, Event, Limits, Memory, Mode, Outcome, Site, Time, lock_types,
+    COND, Check, CheckOutcome, Config, End, Event, Limits, Memory, Mode, Site, Time, lock_types,
 };
 
-fn run(config: &Config) -> Outcome {
+fn run(config: &Config) -> CheckOutcome {
     Check::new(config, None)
         .expect("a lock and sizes that there are")
         .run(&Limits::NONE, &mut |_| {})

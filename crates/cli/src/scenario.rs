@@ -3,7 +3,7 @@
 use anyhow::Result;
 use lockworks::LockType;
 use lockworks_machine::Mark;
-use lockworks_sim::{Scenario, ScenarioValue, SetError, Workload};
+use lockworks_sim::{Scenario, ScenarioValue, SetError};
 
 use crate::names::unknown;
 
@@ -38,11 +38,6 @@ pub fn find_lock(name: &str) -> Result<&'static LockType> {
                 lockworks_sim::lock_types().map(LockType::name),
             )
         })
-}
-
-/// A workload.
-pub fn find_workload(name: &str) -> Result<Workload> {
-    Ok(Workload::find(name)?)
 }
 
 /// Changes a value of the scenario.

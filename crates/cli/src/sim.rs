@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::names;
 use crate::output::{self, Destination};
-use crate::scenario::{find_lock, find_workload, inferred, milliseconds, set, setting};
+use crate::scenario::{find_lock, inferred, milliseconds, set, setting};
 use crate::simulation::{self, SharedCpus, SimulatedHost, SimulationPlan, SimulationRow};
 use crate::terminal;
 use crate::waiters::node_queues;
@@ -218,7 +218,7 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let machine = Machine::find(&args.machine)?;
-    let mut scenario = Scenario::new(machine, find_workload(&args.workload)?);
+    let mut scenario = Scenario::new(machine, Workload::find(&args.workload)?);
     for (key, value) in &args.set {
         set(&mut scenario, key, *value)?;
     }

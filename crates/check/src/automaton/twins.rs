@@ -34,6 +34,11 @@ thread_local! {
     static COMPARED: Cell<Option<[usize; 2]>> = const { Cell::new(None) };
 }
 
+/// Whether this thread compares twins.
+pub(super) fn are_compared() -> bool {
+    COMPARED.get().is_some()
+}
+
 impl Automata {
     /// Lets the twins of a local state take the steps that are known of it.
     pub(super) fn compare_twins(&mut self, thread: usize, local: LocalId) {

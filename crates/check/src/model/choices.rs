@@ -5,10 +5,20 @@ use crate::cells::{CellId, Parts, Place};
 use crate::config::Time;
 use crate::hooks::Request;
 use crate::mutation::Change;
-use crate::site::{Kind, Order};
+use crate::site::{OperationKind, Order};
 use crate::state::{State, View};
 
 use super::{Choice, Model, Picks, Stop, is_plain};
+
+/// An access to memory that a thread is about to make.
+pub(super) struct PendingAccess<'a> {
+    thread: usize,
+    request: &'a Request,
+    /// The memory that is accessed.
+    parts: Parts,
+    /// The kind of the operation, which a mutant may have changed.
+    kind: OperationKind,
+}
 
 impl<const N: usize> Model<'_, N> {
     /// Whether `thread` may take its step before all others without a difference to them or to
@@ -26,16 +36,19 @@ impl<const N: usize> Model<'_, N> {
             return false;
         }
         if self.is_dropped(&request)
-            || matches!(kind, Kind::Pause | Kind::Clock | Kind::Choose)
+            || matches!(
+                kind,
+                OperationKind::Pause | OperationKind::Clock | OperationKind::Choose
+            )
             || is_plain(kind)
         {
             return true;
         }
-        if kind == Kind::Fence {
+        if kind == OperationKind::Fence {
             return order != Order::SeqCst || !self.weak();
         }
         if kind.waits()
-            || matches!(kind, Kind::Park | Kind::Unpark)
+            || matches!(kind, OperationKind::Park | OperationKind::Unpark)
             || (order == Order::SeqCst && self.weak())
         {
             return false;
@@ -48,7 +61,10 @@ impl<const N: usize> Model<'_, N> {
                 .node()
                 .is_some_and(|(owner, _)| owner != thread)
         };
-        if kind == Kind::Store && self.weak() && !self.parts(local).cells().iter().any(foreign) {
+        if kind == OperationKind::Store
+            && self.weak()
+            && !self.parts(local).cells().iter().any(foreign)
+        {
             return true;
         }
         let own = |id: &CellId| {
@@ -114,8 +130,11 @@ impl<const N: usize> Model<'_, N> {
             return Ok(());
         }
         match self.kind(&request) {
-            Kind::Fence | Kind::Pause | Kind::PlainRead | Kind::PlainWrite => one(0),
-            Kind::Clock => {
+            OperationKind::Fence
+            | OperationKind::Pause
+            | OperationKind::PlainRead
+            | OperationKind::PlainWrite => one(0),
+            OperationKind::Clock => {
                 let time = match self.mutation {
                     Some(m) if m.change == Change::NeverLate => Time::Early,
                     _ => self.config.time,
@@ -127,12 +146,12 @@ impl<const N: usize> Model<'_, N> {
                     one(1);
                 }
             }
-            Kind::Choose => {
+            OperationKind::Choose => {
                 for value in self.distinct(thread, local, request.a)? {
                     one(value);
                 }
             }
-            Kind::Unpark => {
+            OperationKind::Unpark => {
                 let parked = self.parked_at(state, request.address);
                 let woken = request.a.min(parked.count_ones().into()) as u32;
                 (0..=u8::MAX)
@@ -140,10 +159,19 @@ impl<const N: usize> Model<'_, N> {
                     .for_each(one);
             }
             kind => {
-                self.accesses(state, thread, local, &request, choices);
-                let reads = !kind.is_read_modify_write() && kind != Kind::Store;
-                if self.weak() && (reads || kind == Kind::CompareExchange) && choices.len() > 1 {
-                    self.drop_dominated(state, thread, local, &request, choices);
+                let access = PendingAccess {
+                    thread,
+                    request: &request,
+                    parts: self.parts(local),
+                    kind,
+                };
+                self.accesses(state, &access, choices);
+                let reads = !kind.is_read_modify_write() && kind != OperationKind::Store;
+                if self.weak()
+                    && (reads || kind == OperationKind::CompareExchange)
+                    && choices.len() > 1
+                {
+                    self.drop_dominated(state, &access, choices);
                 }
             }
         }
@@ -159,29 +187,32 @@ impl<const N: usize> Model<'_, N> {
     pub(super) fn drop_dominated(
         &mut self,
         state: &State<N>,
-        thread: usize,
-        local: LocalId,
-        request: &Request,
+        access: &PendingAccess,
         choices: &mut Vec<Choice>,
     ) {
-        let parts = self.parts(local);
-        let kind = self.kind(request);
+        let PendingAccess {
+            thread,
+            request,
+            parts,
+            kind,
+        } = access;
         let acquires = self.findings.acquire_fences
-            || self.order(request).acquires() && kind != Kind::CompareExchange;
+            || self.order(request).acquires() && *kind != OperationKind::CompareExchange;
         let mut kept: Vec<(Option<Next>, View<N>, Choice)> = Vec::new();
         for choice in choices.drain(..) {
             let Choice::Operate { picks, newest } = choice else {
                 unreachable!("only operations have been found so far");
             };
-            let value = self.value(state, &parts, &picks);
-            let changes = matches!(kind, Kind::CompareExchange | Kind::Park) && value == request.a;
-            let next = if changes || self.is_uninitialised(state, &parts, &picks) {
+            let value = self.value(state, parts, &picks);
+            let changes = matches!(kind, OperationKind::CompareExchange | OperationKind::Park)
+                && value == request.a;
+            let next = if changes || self.is_uninitialised(state, parts, &picks) {
                 None
             } else {
-                let at = state.threads[thread].local;
-                Some(self.automata.step(thread, at, Answer::Value(value)))
+                let at = state.threads[*thread].local;
+                Some(self.automata.step(*thread, at, Answer::Value(value)))
             };
-            let mut seen = state.threads[thread].seen;
+            let mut seen = state.threads[*thread].seen;
             for (id, pick) in parts.cells().iter().zip(&picks) {
                 if let Place::Shared { number } = self.cell(*id).place {
                     let cell = usize::from(number);
@@ -254,16 +285,13 @@ impl<const N: usize> Model<'_, N> {
     pub(super) fn accesses(
         &self,
         state: &State<N>,
-        thread: usize,
-        local: LocalId,
-        request: &Request,
+        access: &PendingAccess,
         choices: &mut Vec<Choice>,
     ) {
-        let parts = self.parts(local);
-        let kind = self.kind(request);
-        let order = self.order(request);
+        let kind = access.kind;
+        let order = self.order(access.request);
         let mut candidates: [std::ops::Range<u8>; 4] = Default::default();
-        for (range, id) in candidates.iter_mut().zip(parts.cells()) {
+        for (range, id) in candidates.iter_mut().zip(access.parts.cells()) {
             let Place::Shared { number } = self.cell(*id).place else {
                 *range = 0..1;
                 continue;
@@ -272,42 +300,40 @@ impl<const N: usize> Model<'_, N> {
             let count = state.messages(cell).len() as u8;
             if !self.weak() {
                 *range = match kind {
-                    Kind::Store => 1..2,
+                    OperationKind::Store => 1..2,
                     _ => 0..1,
                 };
                 continue;
             }
-            let mut oldest = state.threads[thread].seen.0[cell];
+            let mut oldest = state.threads[access.thread].seen.0[cell];
             // A compare-and-exchange that fails is relaxed.
-            if order == Order::SeqCst && kind != Kind::CompareExchange {
+            if order == Order::SeqCst && kind != OperationKind::CompareExchange {
                 oldest = oldest.max(state.sc.0[cell]);
             }
-            *range = if kind == Kind::Store {
+            *range = if kind == OperationKind::Store {
                 oldest + 1..count + 1
             } else {
                 oldest..count
             };
         }
         let mut picks = Picks::default();
-        self.combine(state, request, &parts, &candidates, &mut picks, 0, choices);
+        self.combine(state, access, &candidates, &mut picks, 0, choices);
     }
 
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn combine(
         &self,
         state: &State<N>,
-        request: &Request,
-        parts: &Parts,
+        access: &PendingAccess,
         candidates: &[std::ops::Range<u8>; 4],
         picks: &mut Picks,
         part: usize,
         choices: &mut Vec<Choice>,
     ) {
-        if part == parts.cells().len() {
+        if part == access.parts.cells().len() {
             let newest = candidates
                 .each_ref()
                 .map(|range| range.end.saturating_sub(1));
-            if self.is_possible(state, request, parts, picks) {
+            if self.is_possible(state, access, picks) {
                 choices.push(Choice::Operate {
                     picks: *picks,
                     newest: part == 0 || picks[..part] == newest[..part],
@@ -318,18 +344,23 @@ impl<const N: usize> Model<'_, N> {
         // The newest first, so that short traces come first.
         for pick in candidates[part].clone().rev() {
             picks[part] = pick;
-            self.combine(state, request, parts, candidates, picks, part + 1, choices);
+            self.combine(state, access, candidates, picks, part + 1, choices);
         }
     }
 
     pub(super) fn is_possible(
         &self,
         state: &State<N>,
-        request: &Request,
-        parts: &Parts,
+        access: &PendingAccess,
         picks: &Picks,
     ) -> bool {
-        let kind = self.kind(request);
+        let PendingAccess {
+            request,
+            parts,
+            kind,
+            ..
+        } = access;
+        let kind = *kind;
         let shared =
             || {
                 parts.cells().iter().zip(picks).filter_map(|(id, pick)| {
@@ -341,7 +372,7 @@ impl<const N: usize> Model<'_, N> {
             };
         // Two writes to a word have the same order in all of its parts. A read sees each of them
         // whole or not at all.
-        let before = usize::from(kind == Kind::Store);
+        let before = usize::from(kind == OperationKind::Store);
         let whole = shared().all(|(cell, pick)| {
             shared().all(|(other, other_pick)| {
                 state.fit((cell, pick - before), (other, other_pick - before))
@@ -350,7 +381,7 @@ impl<const N: usize> Model<'_, N> {
         if !whole {
             return false;
         }
-        if kind == Kind::Store {
+        if kind == OperationKind::Store {
             // No write comes between a read-modify-write and the write that it read.
             return shared().all(|(cell, position)| {
                 state
@@ -361,10 +392,10 @@ impl<const N: usize> Model<'_, N> {
         }
         let value = self.value(state, parts, picks);
         match kind {
-            Kind::AwaitEqual => value & request.a == request.b,
-            Kind::AwaitNotEqual => value & request.a != request.b,
-            Kind::CompareExchange if value != request.a => true,
-            Kind::CompareExchange
+            OperationKind::AwaitEqual => value & request.a == request.b,
+            OperationKind::AwaitNotEqual => value & request.a != request.b,
+            OperationKind::CompareExchange if value != request.a => true,
+            OperationKind::CompareExchange
                 if self.weak()
                     && self.order(request) == Order::SeqCst
                     && shared().any(|(cell, pick)| pick < usize::from(state.sc.0[cell])) =>

@@ -7,7 +7,7 @@ use crate::config::Time;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::mutation::Change;
-use crate::site::{Kind, Order};
+use crate::site::{OperationKind, Order};
 use crate::state::{Message, State};
 use crate::violation::Violation;
 
@@ -32,24 +32,24 @@ impl<const N: usize> Model<'_, N> {
         let order = self.order(request);
         let parts = self.parts(local);
         match kind {
-            Kind::Fence => {
+            OperationKind::Fence => {
                 if self.weak() {
                     self.fence(state, thread, order);
                 }
                 Ok(Some(0))
             }
-            Kind::Pause => Ok(Some(0)),
-            Kind::Clock if picks[0] == 0 => Ok(Some(EARLY)),
+            OperationKind::Pause => Ok(Some(0)),
+            OperationKind::Clock if picks[0] == 0 => Ok(Some(EARLY)),
             // A time that one operation stored is long past for every other operation.
-            Kind::Clock if self.config.time == Time::Late => {
+            OperationKind::Clock if self.config.time == Time::Late => {
                 Ok(Some(LATE + ((request.site.number() as u64) << 44)))
             }
-            Kind::Clock => Ok(Some(LATE)),
-            Kind::Choose => Ok(Some(picks[0].into())),
-            Kind::PlainRead | Kind::PlainWrite => {
+            OperationKind::Clock => Ok(Some(LATE)),
+            OperationKind::Choose => Ok(Some(picks[0].into())),
+            OperationKind::PlainRead | OperationKind::PlainWrite => {
                 self.plain(state, thread, kind, &parts, request.a).map(Some)
             }
-            Kind::Unpark => {
+            OperationKind::Unpark => {
                 if let Place::Shared { number } = self.cell(parts.cells()[0]).place
                     && self.weak()
                 {
@@ -62,7 +62,7 @@ impl<const N: usize> Model<'_, N> {
                 }
                 Ok(Some(0))
             }
-            Kind::Store => {
+            OperationKind::Store => {
                 self.check_nodes(state, thread, &parts)?;
                 self.write(state, thread, &parts, picks, request.a, order, false)?;
                 Ok(Some(0))
@@ -73,16 +73,9 @@ impl<const N: usize> Model<'_, N> {
                 if self.is_uninitialised(state, &parts, picks) {
                     return Err(Violation::Uninitialised { thread }.into());
                 }
-                let new = match kind {
-                    Kind::Exchange => Some(request.a),
-                    Kind::CompareExchange => (old == request.a).then_some(request.b),
-                    Kind::Or => Some(old | request.a),
-                    Kind::And => Some(old & request.a),
-                    Kind::Add => Some(old.wrapping_add(request.a)),
-                    _ => None,
-                };
-                let failed = kind == Kind::CompareExchange && new.is_none();
-                let read_order = if failed || kind == Kind::Park {
+                let new = kind.written(old, request.a, request.b);
+                let failed = kind == OperationKind::CompareExchange && new.is_none();
+                let read_order = if failed || kind == OperationKind::Park {
                     Order::Relaxed
                 } else {
                     order
@@ -93,7 +86,7 @@ impl<const N: usize> Model<'_, N> {
                     positions.iter_mut().for_each(|p| *p += 1);
                     self.write(state, thread, &parts, &positions, new, order, true)?;
                 }
-                if kind == Kind::Park && old == request.a {
+                if kind == OperationKind::Park && old == request.a {
                     state.threads[thread].parked = true;
                     return Ok(None);
                 }
@@ -267,7 +260,7 @@ impl<const N: usize> Model<'_, N> {
         &self,
         state: &mut State<N>,
         thread: usize,
-        kind: Kind,
+        kind: OperationKind,
         parts: &Parts,
         value: u64,
     ) -> Result<u64, Stop> {
@@ -277,7 +270,7 @@ impl<const N: usize> Model<'_, N> {
         };
         let old = state.newest(cell(0));
         if !self.weak() {
-            if kind == Kind::PlainWrite {
+            if kind == OperationKind::PlainWrite {
                 state.set(cell(0), value);
             }
             return Ok(old);
@@ -288,7 +281,7 @@ impl<const N: usize> Model<'_, N> {
         if !knows(state, cell(0)) {
             return Err(Violation::DataRace { thread }.into());
         }
-        if kind == Kind::PlainRead {
+        if kind == OperationKind::PlainRead {
             state.event(cell(1), thread, 0);
             return Ok(old);
         }

@@ -4,7 +4,7 @@ use crate::cells::{Cell, Parts, Place};
 use crate::config::{LOCKREF_COUNT, Subject};
 use crate::headers;
 use crate::layout::{self, Region};
-use crate::site::Kind;
+use crate::site::OperationKind;
 use crate::state::State;
 use crate::violation::Violation;
 
@@ -128,7 +128,7 @@ impl<const N: usize> Model<'_, N> {
                 self.config.priority.is_empty() || self.config.priority.contains(&other);
             let waits = self
                 .request(state, other)
-                .is_some_and(|r| r.site.kind.waits() || r.site.kind == Kind::Park);
+                .is_some_and(|r| r.site.kind.waits() || r.site.kind == OperationKind::Park);
             if protected && waits && attributes.wanted & 1 != 0 {
                 state.threads[other].later |= 1 << thread;
             }

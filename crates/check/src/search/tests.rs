@@ -3,8 +3,8 @@
 use crate::check::Check;
 use crate::config::{Config, Memory};
 use crate::mutation::{Change, Mutation};
-use crate::results::{End, Outcome};
-use crate::site::{Kind, Order, Site};
+use crate::results::{CheckOutcome, End};
+use crate::site::{OperationKind, Order, Site};
 
 use super::Limits;
 
@@ -19,8 +19,8 @@ fn reduction_hides_no_violation() {
         let sites = Site::all().iter().filter(|site| site.file() == file);
         let changes = sites.flat_map(|site| {
             let mut changes = vec![Change::Drop, Change::Order(Order::Relaxed)];
-            changes.extend((site.kind == Kind::CompareExchange).then_some(Change::Blind));
-            changes.extend((site.kind == Kind::Store).then_some(Change::Defer));
+            changes.extend((site.kind == OperationKind::CompareExchange).then_some(Change::Blind));
+            changes.extend((site.kind == OperationKind::Store).then_some(Change::Defer));
             changes
                 .into_iter()
                 .map(move |change| Mutation::at(site, change))
@@ -40,7 +40,7 @@ fn reduction_hides_no_violation() {
     }
 }
 
-fn search(config: &Config, mutation: Option<Mutation>, symmetric: bool) -> Outcome {
+fn search(config: &Config, mutation: Option<Mutation>, symmetric: bool) -> CheckOutcome {
     let mut check = Check::new(config, mutation).expect("a lock that there is");
     check.symmetric = symmetric;
     let limits = Limits {

@@ -23,7 +23,7 @@ use crate::hooks::{self, Request};
 use crate::layout;
 use crate::model::{EARLY, LATE};
 use crate::mutation::{self, Change, Mutation};
-use crate::site::{Kind, Site};
+use crate::site::{OperationKind, Site};
 use crate::violation::Violation;
 
 use report::Logged;
@@ -311,7 +311,7 @@ impl World {
                 self.run().threads[thread].waits = Some(Wait::Condition(request));
             }
             // A spinning thread yields between polls.
-            Some(Kind::AwaitEqualBounded | Kind::AwaitNotEqualBounded) => {
+            Some(OperationKind::AwaitEqualBounded | OperationKind::AwaitNotEqualBounded) => {
                 for _ in 0..random(MOST_LOOKS) {
                     if self.is_met(&self.run(), &request) {
                         break;
@@ -321,8 +321,8 @@ impl World {
             }
             _ => {}
         }
-        let only_looks = site.kind.waits() && kind == Some(Kind::Load);
-        if only_looks || kind == Some(Kind::Pause) {
+        let only_looks = site.kind.waits() && kind == Some(OperationKind::Load);
+        if only_looks || kind == Some(OperationKind::Pause) {
             // A loop that only polls or tries must let other threads run.
             shuttle::thread::yield_now();
         } else {
@@ -330,10 +330,10 @@ impl World {
         }
         self.run().threads[thread].waits = None;
         let done = match kind {
-            None | Some(Kind::Pause) => Ok(0),
-            Some(Kind::Clock) => Ok(self.clock()),
-            Some(Kind::Choose) => Ok(choose(request.a)),
-            Some(Kind::Unpark) => Ok(self.unpark(&request)),
+            None | Some(OperationKind::Pause) => Ok(0),
+            Some(OperationKind::Clock) => Ok(self.clock()),
+            Some(OperationKind::Choose) => Ok(choose(request.a)),
+            Some(OperationKind::Unpark) => Ok(self.unpark(&request)),
             Some(kind) => self.perform(&mut self.run(), thread, kind, &request),
         };
         let value = match done {
@@ -343,9 +343,9 @@ impl World {
                 self.stop(violation.into())
             }
         };
-        let stores = matches!(site.kind, Kind::Store | Kind::PlainWrite);
+        let stores = matches!(site.kind, OperationKind::Store | OperationKind::PlainWrite);
         self.log(thread, &request, if stores { request.a } else { value });
-        if kind == Some(Kind::Park) && value == request.a && random(EARLY_WAKE_ODDS) != 0 {
+        if kind == Some(OperationKind::Park) && value == request.a && random(EARLY_WAKE_ODDS) != 0 {
             self.run().threads[thread].waits = Some(Wait::Wake(request.address));
             switch();
         }
@@ -398,7 +398,9 @@ impl World {
             return true;
         };
         match request.site.kind {
-            Kind::AwaitEqual | Kind::AwaitEqualBounded => value & request.a == request.b,
+            OperationKind::AwaitEqual | OperationKind::AwaitEqualBounded => {
+                value & request.a == request.b
+            }
             _ => value & request.a != request.b,
         }
     }
@@ -407,10 +409,10 @@ impl World {
         &self,
         run: &mut Run,
         thread: usize,
-        kind: Kind,
+        kind: OperationKind,
         request: &Request,
     ) -> Result<u64, Violation> {
-        if kind == Kind::Fence {
+        if kind == OperationKind::Fence {
             return Ok(0);
         }
         let address = request.address;
@@ -427,21 +429,14 @@ impl World {
                 return Err(Violation::NodeReleased { owner, thread });
             }
         }
-        if matches!(kind, Kind::Store | Kind::PlainWrite) {
+        if matches!(kind, OperationKind::Store | OperationKind::PlainWrite) {
             self.write(run, request, request.a)?;
             return Ok(0);
         }
         let old = self
             .read(run, request)
             .ok_or(Violation::Uninitialised { thread })?;
-        let new = match kind {
-            Kind::Exchange => Some(request.a),
-            Kind::CompareExchange => (old == request.a).then_some(request.b),
-            Kind::Or => Some(old | request.a),
-            Kind::And => Some(old & request.a),
-            Kind::Add => Some(old.wrapping_add(request.a)),
-            _ => None,
-        };
+        let new = kind.written(old, request.a, request.b);
         if let Some(new) = new {
             self.write(run, request, new)?;
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lockworks_check::{
-    Broken, Config, End, Event, LIMIT_OF_STATES, Outcome, Site, Token, TraceStep,
+    Broken, CheckOutcome, Config, End, Event, LIMIT_OF_STATES, Site, Token, TraceStep,
 };
 use serde::{Serialize, Serializer};
 
@@ -99,7 +99,7 @@ impl<'a> CheckReport<'a> {
     /// The report on a search, and on the run that breaks a promise if the search found one.
     pub fn new(
         config: &'a Config,
-        outcome: Outcome,
+        outcome: CheckOutcome,
         counterexample: Option<Counterexample>,
     ) -> Self {
         let coverage = &outcome.coverage;

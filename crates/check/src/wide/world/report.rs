@@ -2,7 +2,7 @@
 
 use crate::layout;
 use crate::model::EARLY;
-use crate::site::{Kind, Site};
+use crate::site::{OperationKind, Site};
 use crate::trace;
 
 use super::World;
@@ -49,11 +49,11 @@ fn effect(threads: usize, logged: &Logged, value: u64) -> String {
         _ => format!("{value:#x}"),
     };
     match site.kind {
-        Kind::Fence | Kind::Unpark => String::new(),
-        Kind::Clock if value == EARLY => "no threshold reached".to_owned(),
-        Kind::Clock => "every threshold reached".to_owned(),
-        Kind::Choose => shown,
-        Kind::Store | Kind::PlainWrite => format!("{} := {shown}", name()),
+        OperationKind::Fence | OperationKind::Unpark => String::new(),
+        OperationKind::Clock if value == EARLY => "no threshold reached".to_owned(),
+        OperationKind::Clock => "every threshold reached".to_owned(),
+        OperationKind::Choose => shown,
+        OperationKind::Store | OperationKind::PlainWrite => format!("{} := {shown}", name()),
         kind if kind.is_read_modify_write() => format!("{} was {shown}", name()),
         _ => format!("{} is {shown}", name()),
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The settings of the locks whose waiters park (pv, pv42, mutex, unfair), for tunables_list.h. A
- * setting whose highest value is 1 is a switch. A poll is a pause instruction and a load. At the
- * lock word, a poll has several pauses, and their number grows.
+ * The settings of the locks of guests, whose waiters park (pv, pv42, unfair), for
+ * tunables_list.h. A setting whose highest value is 1 is a switch. A poll is a pause instruction
+ * and a load. At the lock word, a poll has several pauses, and their number grows.
  */
 LW_TUNABLE(pv_kick_at_unlock, 1, 1, 1,
 	   "a halted waiter that becomes queue head is kicked at the unlock, not before")
@@ -18,15 +18,6 @@ LW_TUNABLE(pv_arrival_spin, 16, 256, UINT32_MAX,
 	   "polls of an arriving thread before it queues, if it may steal")
 LW_TUNABLE(pv_spin, 500, 512, UINT32_MAX, "polls before a waiter halts")
 LW_TUNABLE(pv42_spin, 200, 32768, UINT32_MAX, "polls before a waiter halts")
-LW_TUNABLE(mutex_spin, 2000, 32768, UINT32_MAX, "polls before a waiter parks")
-LW_TUNABLE(mutex_arrival_spin, 16, 16, UINT32_MAX,
-	   "polls of an arriving thread before it queues behind a parked waiter")
-LW_TUNABLE(mutex_starvation_limit, 4, 4, UINT32_MAX,
-	   "parks of a queue head without success before it disables stealing; the highest: never")
-LW_TUNABLE(mutex_steal_window, 128, 128, UINT32_MAX,
-	   "polls of a running queue head before it disables stealing; 0: it does not")
-LW_TUNABLE(mutex_group, 64, 64, UINT32_MAX,
-	   "most waiters in a row that are moved ahead for their NUMA node; 0: none")
 LW_TUNABLE(unfair_park, 1, 0, 1, "waiters park")
 LW_TUNABLE(unfair_spin, 500, 2048, UINT32_MAX, "polls before a waiter parks, if it does")
 LW_TUNABLE(unfair_arrival_spin, 16, 256, UINT32_MAX, "polls of an arriving thread before it queues")
