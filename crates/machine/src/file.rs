@@ -462,6 +462,50 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
     }
 
     #[test]
+    fn inherited_values_are_no_longer_measured_on_the_exact_part() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let sibling = "dram_local_ns = { value = 4, mark = \"E\"";
+        let base = SMALL.replace(sibling, &sibling.replace('E', "S"));
+        let base = write("base.toml", &base);
+        let middle = write(
+            "middle.toml",
+            "inherits = \"base.toml\"\nname = \"middle\"\n[costs]\n\
+             l1_cycles = { value = 5, mark = \"E\", source = \"test\" }\n",
+        );
+        let heir = write(
+            "heir.toml",
+            "inherits = \"middle.toml\"\nname = \"heir\"\n[costs]\n\
+             rmw_cycles = { value = 20, mark = \"E\", source = \"test\" }\n\
+             [[relation]]\nshare = \"machine\"\n\
+             cache_to_cache_ns = { value = 90, mark = \"E\", source = \"test\" }\n",
+        );
+        let marked = |path: &str, mark| -> Vec<String> {
+            let machine = Machine::find(path).unwrap();
+            let values = machine.values().into_iter();
+            let values = values.filter(|(_, value, _)| value.mark == mark);
+            values.map(|(key, ..)| key).collect()
+        };
+        assert_eq!(marked(&base, crate::Mark::I), [""; 0]);
+        assert_eq!(marked(&middle, crate::Mark::E), ["l1_cycles"]);
+        assert_eq!(
+            marked(&heir, crate::Mark::E),
+            ["rmw_cycles", "cache_to_cache.machine"]
+        );
+        assert_eq!(marked(&heir, crate::Mark::S), ["dram_local_ns"]);
+        let text = std::fs::read_to_string(&heir).unwrap();
+        let machine = Machine::parse(&text, &heir).unwrap();
+        let inherited = machine.values().into_iter();
+        let inherited = inherited.filter(|(_, v, _)| v.mark == crate::Mark::I);
+        // The source says from what a value is inferred.
+        assert!(inherited.map(|(_, v, _)| &v.source).all(|s| s == "test"));
+    }
+
+    #[test]
     fn the_range_is_not_inherited() {
         let text = "inherits = \"oracle-x5-4\"\nname = \"x\"\n[costs]\n\
                     rmw_cycles = { value = 21, mark = \"R\", source = \"test\" }\n\
@@ -494,6 +538,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (value.low, value.high) = (None, None);
         }
         slower.name = "far".into();
+        slower.value_mut("clock_ghz").unwrap().mark = crate::Mark::I;
         let far = "\"machine\"\nhops = 2";
         let given = relation(far, 400) + &relation("\"socket\"", 90);
         assert_eq!(parse(&given).unwrap(), slower);

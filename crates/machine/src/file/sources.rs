@@ -75,13 +75,38 @@ impl Sources {
     /// The merged description.
     pub(super) fn merged(&self) -> Result<Spanned<DeTable<'_>>, Fault> {
         let mut merged = Spanned::new(0..0, DeTable::new());
-        for (text, _) in self.files.iter().rev() {
-            let table = DeTable::parse(text).map_err(|e| Fault::of_toml(text, e))?;
+        for (number, (text, _)) in self.files.iter().enumerate().rev() {
+            let mut table = DeTable::parse(text).map_err(|e| Fault::of_toml(text, e))?;
+            if number > 0 {
+                infer(table.get_mut());
+            }
             merged = Spanned::new(table.span(), merged.into_inner());
             merge(merged.get_mut(), table.into_inner());
         }
         merged.get_mut().remove("inherits");
         Ok(merged)
+    }
+}
+
+/// Marks all values that were measured on the exact part (E) as inferred (I). An heir is another
+/// machine, on which nobody has measured them.
+fn infer(table: &mut DeTable<'_>) {
+    for (key, value) in table.iter_mut() {
+        let is_mark = &**key.get_ref() == "mark";
+        infer_value(value.get_mut(), is_mark);
+    }
+}
+
+fn infer_value(value: &mut DeValue<'_>, is_mark: bool) {
+    match value {
+        DeValue::String(mark) if is_mark && mark == "E" => *mark = "I".into(),
+        DeValue::Table(table) => infer(table),
+        DeValue::Array(list) => {
+            for value in list.iter_mut() {
+                infer_value(value.get_mut(), false);
+            }
+        }
+        _ => {}
     }
 }
 
