@@ -181,6 +181,16 @@ fn show(machine: &Machine) -> String {
             out += &format!("  {}\n", row.join(" "));
         }
     }
+    for core_type in machine.core_types() {
+        let units: Vec<String> = core_type.units.iter().map(usize::to_string).collect();
+        let line = format!(
+            "core type {}: {} {}\n",
+            core_type.name,
+            machine.scope_name(Some(core_type.level)),
+            units.join(", ")
+        );
+        out += &terminal::fitted(&line);
+    }
     let mut table = table(&["key", "value", "range", "unit", "mark", "source"]);
     for (key, value, unit) in machine.values() {
         table.add_row([
@@ -224,6 +234,13 @@ fn machine_json(machine: &Machine) -> Json {
             "matrix": hops.matrix,
         })
     });
+    let core_types = machine.core_types().iter().map(|core_type| {
+        json!({
+            "name": core_type.name,
+            "level": machine.scope_name(Some(core_type.level)),
+            "units": core_type.units,
+        })
+    });
     json!({
         "name": machine.name,
         "title": machine.title,
@@ -237,6 +254,7 @@ fn machine_json(machine: &Machine) -> Json {
             "numa": machine.scope_name(Some(machine.numa_level())),
             "llc": machine.scope_name(Some(machine.llc_level())),
             "hops": hops.collect::<Json>(),
+            "core_types": core_types.collect::<Json>(),
         },
         "values": values.collect::<Json>(),
         "marks": marks_json(machine),
@@ -292,6 +310,22 @@ mod tests {
         for (key, ..) in machine.values() {
             assert!(text.contains(&key), "{key}");
         }
+    }
+
+    #[test]
+    fn a_machine_is_shown_with_its_core_types() {
+        let text = written(Some("core-i9-14900k"), false);
+        let levels = "1 socket x 12 cluster x (8 x 1, 4 x 4) core x (8 x 2, 16 x 1) thread";
+        assert!(text.contains(levels), "{text}");
+        assert!(
+            text.contains("core type efficient: cluster 8, 9, 10, 11\n"),
+            "{text}"
+        );
+        assert!(text.contains("core_type.efficient.clock_ghz"), "{text}");
+        let json = written(Some("core-i9-14900k"), true);
+        let json: Json = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["topology"]["levels"][2]["count"][8], 4);
+        assert_eq!(json["topology"]["core_types"][0]["units"][0], 8);
     }
 
     #[test]

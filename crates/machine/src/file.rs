@@ -11,15 +11,16 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::description::{Fault, table};
-use crate::machine::{Costs, Hops, cpus_in};
+use crate::machine::{CORE_VALUES, CoreType, Costs, Hops};
 use crate::names::{nearest, unknown};
+use crate::units::Units;
 use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Value};
 
 use relations::relations;
 use sources::Sources;
 
-/// The most CPUs of a machine, which bounds the table of CPU pairs.
-const MAX_CPUS: usize = 4096;
+/// The most core types of a machine, since the type of a CPU, or that it has none, is a byte.
+const MAX_CORE_TYPES: usize = 255;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +34,8 @@ struct File {
     topology: Topology,
     #[serde(deserialize_with = "table")]
     costs: Costs,
+    #[serde(default)]
+    core_type: Vec<FileCoreType>,
     relation: Spanned<Vec<Spanned<FileRelation>>>,
 }
 
@@ -52,6 +55,20 @@ struct FileHops {
     level: Spanned<String>,
     within: Spanned<String>,
     matrix: Spanned<Vec<Vec<u32>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileCoreType {
+    name: Spanned<String>,
+    level: Spanned<String>,
+    units: Spanned<Vec<usize>>,
+    clock_ghz: Option<Value>,
+    l1_cycles: Option<Value>,
+    l2_cycles: Option<Value>,
+    llc_cycles: Option<Value>,
+    rmw_cycles: Option<Value>,
+    return_cycles: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -97,10 +114,12 @@ fn build(file: File, file_of: &dyn Fn(&Range<usize>) -> usize) -> Result<Machine
     } = file.topology;
     let core = core_level(&levels)?;
     let file_of_levels = file_of(&levels.span());
+    let units = units(&levels)?;
     let levels = levels.into_inner();
     let numa = level(&levels, &numa)?;
     let llc = level(&levels, &llc)?;
-    let hops = matrices(&levels, hops)?;
+    let hops = matrices(&levels, &units, hops)?;
+    let (core_types, core_type_of) = core_types(&levels, &units, core, file.core_type)?;
     // A description may have other levels than the one that it inherits from.
     let mut relation = file.relation;
     relation.get_mut().retain(|relation| {
@@ -108,7 +127,7 @@ fn build(file: File, file_of: &dyn Fn(&Range<usize>) -> usize) -> Result<Machine
             || scope(&levels, &relation.get_ref().share).is_ok()
     });
     let is_inherited = |span: &Range<usize>| file_of(span) > 0;
-    let (relations, pairs) = relations(&levels, &hops, relation, &is_inherited)?;
+    let (relations, pairs) = relations(&levels, &units, &hops, relation, &is_inherited)?;
     Ok(Machine {
         name: file.name,
         title: file.title,
@@ -116,7 +135,10 @@ fn build(file: File, file_of: &dyn Fn(&Range<usize>) -> usize) -> Result<Machine
         directory: file.directory,
         clock_ghz: file.clock_ghz,
         costs: file.costs,
+        core_types,
+        core_type_of,
         levels,
+        units,
         numa,
         llc,
         core,
@@ -143,18 +165,6 @@ fn core_level(levels: &Spanned<Vec<Level>>) -> Result<usize, Fault> {
             "`machine` is what holds all levels; call the level something else",
         ));
     }
-    let cpus = levels
-        .get_ref()
-        .iter()
-        .try_fold(1usize, |n, l| n.checked_mul(l.count.get()));
-    match cpus {
-        Some(1) => return Err(fault(levels, "one CPU has nobody to share a lock with")),
-        Some(2..=MAX_CPUS) => {}
-        _ => {
-            let message = format!("more than {MAX_CPUS} CPUs; lower a count");
-            return Err(fault(levels, message));
-        }
-    }
     match names.as_slice() {
         [.., "core"] => Ok(names.len() - 1),
         [.., "core", "thread"] => Ok(names.len() - 2),
@@ -163,6 +173,74 @@ fn core_level(levels: &Spanned<Vec<Level>>) -> Result<usize, Fault> {
             "the innermost level must be `core`, or `core` and in it `thread`",
         )),
     }
+}
+
+fn units(levels: &Spanned<Vec<Level>>) -> Result<Units, Fault> {
+    let units = Units::new(levels.get_ref()).map_err(|message| fault(levels, message))?;
+    if units.cpus() == 1 {
+        return Err(fault(levels, "one CPU has nobody to share a lock with"));
+    }
+    Ok(units)
+}
+
+/// Checks the core types and returns them, with the type of each CPU.
+fn core_types(
+    levels: &[Level],
+    units: &Units,
+    core: usize,
+    types: Vec<FileCoreType>,
+) -> Result<(Vec<CoreType>, Vec<Option<u8>>), Fault> {
+    let mut out: Vec<CoreType> = Vec::new();
+    let mut type_of = vec![None; units.cpus()];
+    for given in types {
+        let name = given.name.get_ref();
+        if out.iter().any(|other| other.name == *name) {
+            let message = format!("core type `{name}` is given twice; keep one");
+            return Err(fault(&given.name, message));
+        }
+        if out.len() == MAX_CORE_TYPES {
+            let message = format!("more than {MAX_CORE_TYPES} core types; merge some");
+            return Err(fault(&given.name, message));
+        }
+        let of = level(levels, &given.level)?;
+        if of > core {
+            let message = "a core is of one type; name the level `core`, or one around it";
+            return Err(fault(&given.level, message));
+        }
+        let level_name = &levels[of].name;
+        for &unit in given.units.get_ref() {
+            let count = units.count(Some(of));
+            if unit >= count {
+                let message = format!("there is no {level_name} {unit}; use 0 to {}", count - 1);
+                return Err(fault(&given.units, message));
+            }
+            for cpu in units.cpus_of(Some(of), unit) {
+                if type_of[cpu].replace(out.len() as u8).is_some() {
+                    let message =
+                        format!("{level_name} {unit} has a type already; name each unit once");
+                    return Err(fault(&given.units, message));
+                }
+            }
+        }
+        let values = [
+            given.clock_ghz,
+            given.l1_cycles,
+            given.l2_cycles,
+            given.llc_cycles,
+            given.rmw_cycles,
+            given.return_cycles,
+        ];
+        let values = CORE_VALUES.into_iter().zip(values);
+        out.push(CoreType {
+            level: of,
+            units: given.units.into_inner(),
+            values: values
+                .filter_map(|(key, value)| Some((key, value?)))
+                .collect(),
+            name: given.name.into_inner(),
+        });
+    }
+    Ok((out, type_of))
 }
 
 fn level(levels: &[Level], name: &Spanned<String>) -> Result<usize, Fault> {
@@ -190,7 +268,7 @@ fn depth(scope: Option<usize>) -> usize {
     scope.map_or(0, |l| l + 1)
 }
 
-fn matrices(levels: &[Level], hops: Vec<FileHops>) -> Result<Vec<Hops>, Fault> {
+fn matrices(levels: &[Level], units: &Units, hops: Vec<FileHops>) -> Result<Vec<Hops>, Fault> {
     let mut out: Vec<Hops> = Vec::new();
     for h in hops {
         let unit = level(levels, &h.level)?;
@@ -207,7 +285,17 @@ fn matrices(levels: &[Level], hops: Vec<FileHops>) -> Result<Vec<Hops>, Fault> {
             let message = format!("a second matrix within `{}`; keep one", h.within.get_ref());
             return Err(fault(&h.within, message));
         }
-        let size = cpus_in(levels, within) / cpus_in(levels, Some(unit));
+        let mut sizes =
+            (0..units.count(within)).map(|outer| units.inside(within, outer, unit).len());
+        let size = sizes.next().unwrap_or_default();
+        if sizes.any(|other| other != size) {
+            let message = format!(
+                "not every {} has {size} {}s, so one matrix does not fit all",
+                h.within.get_ref(),
+                h.level.get_ref()
+            );
+            return Err(fault(&h.within, message));
+        }
         let matrix = h.matrix.get_ref();
         if matrix.len() != size || matrix.iter().any(|row| row.len() != size) {
             let message = format!(
@@ -348,6 +436,16 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             ),
             (
                 "\"core\", count = 2",
+                "\"core\", count = []",
+                "x.toml:7: 0 does not fit here; give a whole number above 0, or a list",
+            ),
+            (
+                "\"core\", count = 2",
+                "\"core\", count = [2, 2, 2]",
+                "x.toml:7: `count` of `core` has 3 numbers for 2 units around it",
+            ),
+            (
+                "\"core\", count = 2",
                 "\"core\", count = 9999",
                 "x.toml:7: more than 4096 CPUs; lower a count",
             ),
@@ -458,6 +556,80 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
         assert!(
             broken("title = \"Two sockets of two cores\"\n", "")
                 .contains("`title` is missing; add it")
+        );
+    }
+
+    #[test]
+    fn errors_of_core_types_say_where_and_what() {
+        const SLOW: &str = r#"[[core_type]]
+name = "slow"
+level = "core"
+units = [1, 3]
+clock_ghz = { value = 1, mark = "E", source = "test" }
+"#;
+        let text = format!("{SMALL}{SLOW}");
+        let machine = Machine::parse(&text, "x.toml").unwrap();
+        assert_eq!((machine.clock_ghz(0), machine.clock_ghz(1)), (2.0, 1.0));
+        assert_eq!((machine.rmw_ns(0), machine.rmw_ns(3)), (10.0, 20.0));
+        for (from, to, error) in [
+            (
+                "units = [1, 3]",
+                "units = [1, 4]",
+                "x.toml:30: there is no core 4; use 0 to 3",
+            ),
+            (
+                "units = [1, 3]",
+                "units = [1, 1]",
+                "x.toml:30: core 1 has a type already; name each unit once",
+            ),
+            (
+                "level = \"core\"\nunits",
+                "level = \"cor\"\nunits",
+                "x.toml:29: unknown level `cor`; did you mean `core`?",
+            ),
+            (
+                "clock_ghz = { value = 1,",
+                "dram_local_ns = { value = 1,",
+                "x.toml:31: unknown key `dram_local_ns`",
+            ),
+        ] {
+            assert!(SLOW.contains(from), "{from}");
+            let text = format!("{SMALL}{}", SLOW.replace(from, to));
+            let got = Machine::parse(&text, "x.toml").unwrap_err().to_string();
+            assert!(got.starts_with(error), "\n got {got}\nwant {error}");
+        }
+        let twice = format!("{SMALL}{SLOW}{}", SLOW.replace("[1, 3]", "[0]"));
+        let error = Machine::parse(&twice, "x.toml").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "x.toml:33: core type `slow` is given twice; keep one"
+        );
+        let threads = SMALL.replace(
+            "{ name = \"core\", count = 2 }",
+            "{ name = \"core\", count = 2 }, { name = \"thread\", count = 2 }",
+        );
+        let text = threads + &SLOW.replace("\"core\"", "\"thread\"");
+        let error = Machine::parse(&text, "x.toml").unwrap_err().to_string();
+        assert!(
+            error.starts_with("x.toml:29: a core is of one type"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_matrix_needs_the_same_number_of_units_everywhere() {
+        let text = SMALL.replace(
+            "levels = [{ name = \"socket\", count = 2 }, { name = \"core\", count = 2 }]",
+            "levels = [{ name = \"socket\", count = 2 }, { name = \"core\", count = [2, 3] }]",
+        );
+        assert_eq!(Machine::parse(&text, "x.toml").unwrap().cpus(), 5);
+        let text = text.replace(
+            "level = \"socket\"\nwithin = \"machine\"",
+            "level = \"core\"\nwithin = \"socket\"",
+        );
+        assert_eq!(
+            Machine::parse(&text, "x.toml").unwrap_err().to_string(),
+            "x.toml:12: not every socket has 2 cores, so one matrix does not fit all"
         );
     }
 

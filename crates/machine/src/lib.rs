@@ -20,13 +20,15 @@ mod file;
 mod machine;
 pub mod measure;
 pub mod names;
+mod units;
 mod value;
 
 use include_dir::{Dir, include_dir};
 
 pub use description::{Builtin, Library};
 pub use error::Error;
-pub use machine::{Directory, Hops, Level, Machine, MemoryOrder, Relation};
+pub use machine::{CoreType, Directory, Hops, Machine, MemoryOrder, Relation};
+pub use units::{Count, Level};
 pub use value::{Mark, Value};
 
 static FILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../machines");

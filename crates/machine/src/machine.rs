@@ -1,9 +1,10 @@
 use std::fmt::Write;
-use std::num::NonZeroUsize;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Value;
+use crate::units::Units;
+use crate::{Level, Value};
 
 /// Which reorderings of its memory accesses other CPUs can see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -23,16 +24,6 @@ pub enum Directory {
     Llc,
     /// At the node of the line's memory, even when owner and requester are both elsewhere (AMD).
     Home,
-}
-
-/// One level of the nested topology.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Level {
-    /// The name of a unit of this level.
-    pub name: String,
-    /// How many there are in each enclosing unit.
-    pub count: NonZeroUsize,
 }
 
 /// The relation of two CPUs, with the cost of moving a cache line between them.
@@ -73,7 +64,14 @@ pub(crate) struct Costs {
     pub dram_remote_ns: Value,
 }
 
+const NOT_OPTIONAL: &str = "every machine has this value";
+
 impl Costs {
+    fn get(&self, key: &str) -> Option<&Value> {
+        let mut list = self.list();
+        list.find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
     fn list(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         let returns = self.return_cycles.as_ref();
         [
@@ -102,6 +100,37 @@ impl Costs {
     }
 }
 
+/// The values that a core type may have of its own. All are counted in cycles of the core, or say how
+/// long a cycle is.
+pub(crate) const CORE_VALUES: [&str; 6] = [
+    "clock_ghz",
+    "l1_cycles",
+    "l2_cycles",
+    "llc_cycles",
+    "rmw_cycles",
+    "return_cycles",
+];
+
+/// Cores that differ from the machine's other cores, as the efficient ones of a hybrid desktop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoreType {
+    /// The name of the type.
+    pub name: String,
+    /// The level whose units have cores of this type only.
+    pub level: usize,
+    /// These units, counted through the machine.
+    pub units: Vec<usize>,
+    /// The values in which these cores differ, in the order of [`CORE_VALUES`].
+    pub(crate) values: Vec<(&'static str, Value)>,
+}
+
+impl CoreType {
+    fn value(&self, key: &str) -> Option<&Value> {
+        let own = self.values.iter().find(|(own, _)| *own == key);
+        own.map(|(_, value)| value)
+    }
+}
+
 /// A checked machine description.
 ///
 /// CPUs are numbered in nested order with the SMT thread innermost: on a machine of two sockets of
@@ -119,7 +148,11 @@ pub struct Machine {
     pub directory: Directory,
     pub(crate) clock_ghz: Value,
     pub(crate) costs: Costs,
+    pub(crate) core_types: Vec<CoreType>,
+    /// The core type of each CPU, as an index into `core_types`.
+    pub(crate) core_type_of: Vec<Option<u8>>,
     pub(crate) levels: Vec<Level>,
+    pub(crate) units: Units,
     pub(crate) numa: usize,
     pub(crate) llc: usize,
     pub(crate) core: usize,
@@ -127,14 +160,6 @@ pub struct Machine {
     pub(crate) relations: Vec<Relation>,
     /// The relation of CPUs a and b at `a * cpus + b`.
     pub(crate) pairs: Vec<u8>,
-}
-
-/// How many CPUs one unit of `level` has; the machine for `None`.
-pub(crate) fn cpus_in(levels: &[Level], level: Option<usize>) -> usize {
-    levels[level.map_or(0, |l| l + 1)..]
-        .iter()
-        .map(|l| l.count.get())
-        .product()
 }
 
 /// A level's name, or `machine` for `None`.
@@ -145,7 +170,7 @@ pub(crate) fn scope_name(levels: &[Level], level: Option<usize>) -> &str {
 impl Machine {
     /// The number of CPUs, counting SMT threads.
     pub fn cpus(&self) -> usize {
-        cpus_in(&self.levels, None)
+        self.units.cpus()
     }
 
     /// The number of NUMA nodes.
@@ -180,13 +205,18 @@ impl Machine {
 
     /// The number of units of a level in the machine.
     pub fn units(&self, level: usize) -> usize {
-        self.cpus() / cpus_in(&self.levels, Some(level))
+        self.units.count(Some(level))
+    }
+
+    /// The CPUs of a unit of a level, by its number in the machine.
+    pub fn cpus_of(&self, level: usize, unit: usize) -> Range<usize> {
+        self.units.cpus_of(Some(level), unit)
     }
 
     /// The unit of a level that `cpu` belongs to, counted through the machine.
     pub fn unit(&self, level: usize, cpu: usize) -> usize {
         assert!(cpu < self.cpus(), "{} has no CPU {cpu}", self.name);
-        cpu / cpus_in(&self.levels, Some(level))
+        self.units.of(Some(level), cpu)
     }
 
     /// The NUMA node of `cpu`.
@@ -234,39 +264,67 @@ impl Machine {
     /// The relation between `cpu` and the memory of another NUMA node, taken as that of `cpu` and
     /// the first CPU there; `None` for the node `cpu` is in.
     pub fn relation_to_node(&self, cpu: usize, node: usize) -> Option<usize> {
-        let first = node * cpus_in(&self.levels, Some(self.numa));
+        let first = self.cpus_of(self.numa, node).start;
         (self.node_of(cpu) != node).then(|| self.relation(cpu, first))
     }
 
-    /// The clock that the cycle counts are in.
-    pub fn clock_ghz(&self) -> f64 {
-        self.clock_ghz.value
+    /// The types of cores that differ from the others.
+    pub fn core_types(&self) -> &[CoreType] {
+        &self.core_types
     }
 
-    /// A load that hits in L1.
-    pub fn l1_ns(&self) -> f64 {
-        self.costs.l1_cycles.value / self.clock_ghz()
+    /// The type of the core of `cpu`, as an index into [`core_types`](Machine::core_types). `None` if
+    /// the core has the values of the machine.
+    pub fn core_type_of(&self, cpu: usize) -> Option<usize> {
+        self.core_type_of[cpu].map(usize::from)
     }
 
-    /// A load that hits in L2.
-    pub fn l2_ns(&self) -> f64 {
-        self.costs.l2_cycles.value / self.clock_ghz()
+    /// A value of the core of `cpu`: that of its type, or else that of the machine.
+    fn core_value(&self, cpu: usize, key: &str) -> Option<f64> {
+        let core_type = self.core_type_of(cpu).map(|at| &self.core_types[at]);
+        let own = core_type.and_then(|core_type| core_type.value(key));
+        own.or_else(|| match key {
+            "clock_ghz" => Some(&self.clock_ghz),
+            _ => self.costs.get(key),
+        })
+        .map(|value| value.value)
     }
 
-    /// A load that hits in the last-level cache.
-    pub fn llc_ns(&self) -> f64 {
-        self.costs.llc_cycles.value / self.clock_ghz()
+    /// The time of a count of cycles of the core of `cpu`, in nanoseconds.
+    fn cycles_ns(&self, cpu: usize, key: &str) -> Option<f64> {
+        let cycles = self.core_value(cpu, key);
+        cycles.map(|cycles| cycles / self.clock_ghz(cpu))
     }
 
-    /// An atomic read-modify-write on a line owned in L1.
-    pub fn rmw_ns(&self) -> f64 {
-        self.costs.rmw_cycles.value / self.clock_ghz()
+    /// The clock of the core of `cpu`, in which its counts of cycles are.
+    pub fn clock_ghz(&self, cpu: usize) -> f64 {
+        self.core_value(cpu, "clock_ghz").expect(NOT_OPTIONAL)
     }
 
-    /// Nanoseconds of a return in the kernel if mitigations keep it from being predicted; else 0.
-    pub fn return_ns(&self) -> f64 {
-        let cycles = self.costs.return_cycles.as_ref();
-        cycles.map_or(0.0, |cycles| cycles.value / self.clock_ghz())
+    /// A load of `cpu` that hits in L1.
+    pub fn l1_ns(&self, cpu: usize) -> f64 {
+        self.cycles_ns(cpu, "l1_cycles").expect(NOT_OPTIONAL)
+    }
+
+    /// A load of `cpu` that hits in L2.
+    pub fn l2_ns(&self, cpu: usize) -> f64 {
+        self.cycles_ns(cpu, "l2_cycles").expect(NOT_OPTIONAL)
+    }
+
+    /// A load of `cpu` that hits in the last-level cache.
+    pub fn llc_ns(&self, cpu: usize) -> f64 {
+        self.cycles_ns(cpu, "llc_cycles").expect(NOT_OPTIONAL)
+    }
+
+    /// An atomic read-modify-write of `cpu` on a line owned in L1.
+    pub fn rmw_ns(&self, cpu: usize) -> f64 {
+        self.cycles_ns(cpu, "rmw_cycles").expect(NOT_OPTIONAL)
+    }
+
+    /// Nanoseconds of a return of `cpu` in the kernel if mitigations keep it from being predicted; else
+    /// 0.
+    pub fn return_ns(&self, cpu: usize) -> f64 {
+        self.cycles_ns(cpu, "return_cycles").unwrap_or(0.0)
     }
 
     /// A load from the memory of the CPU's own node.
@@ -282,9 +340,15 @@ impl Machine {
     /// Every value with its key and unit, for listing.
     pub fn values(&self) -> Vec<(String, &Value, &'static str)> {
         let clock = ("clock_ghz".to_owned(), &self.clock_ghz, "GHz");
-        let costs = self.costs.list().map(|(key, value)| {
-            let cycles = key.ends_with("_cycles");
-            (key.to_owned(), value, if cycles { "cycles" } else { "ns" })
+        let costs = self
+            .costs
+            .list()
+            .map(|(key, value)| (key.to_owned(), value, unit_of_key(key)));
+        let core_types = self.core_types.iter().flat_map(|core_type| {
+            core_type.values.iter().map(|(key, value)| {
+                let name = format!("core_type.{}.{key}", core_type.name);
+                (name, value, unit_of_key(key))
+            })
         });
         let relations = self.relations.iter().map(|r| {
             (
@@ -295,6 +359,7 @@ impl Machine {
         });
         std::iter::once(clock)
             .chain(costs)
+            .chain(core_types)
             .chain(relations)
             .collect()
     }
@@ -303,6 +368,14 @@ impl Machine {
     pub fn value_mut(&mut self, key: &str) -> Option<&mut Value> {
         if key == "clock_ghz" {
             return Some(&mut self.clock_ghz);
+        }
+        if let Some((name, key)) = key
+            .strip_prefix("core_type.")
+            .and_then(|rest| rest.rsplit_once('.'))
+        {
+            let core_type = self.core_types.iter_mut().find(|t| t.name == name)?;
+            let own = core_type.values.iter_mut().find(|(own, _)| *own == key);
+            return own.map(|(_, value)| value);
         }
         match key.strip_prefix("cache_to_cache.") {
             Some(name) => self
@@ -343,6 +416,18 @@ impl Machine {
         for (key, value) in self.costs.list() {
             let _ = writeln!(out, "{key} = {}", toml(value));
         }
+        for core_type in &self.core_types {
+            let _ = write!(
+                out,
+                "\n[[core_type]]\nname = {}\nlevel = {}\nunits = {}\n",
+                toml(&core_type.name),
+                scope(Some(core_type.level)),
+                toml(&core_type.units),
+            );
+            for (key, value) in &core_type.values {
+                let _ = writeln!(out, "{key} = {}", toml(value));
+            }
+        }
         for relation in &self.relations {
             let _ = write!(out, "\n[[relation]]\nshare = {}\n", scope(relation.share));
             if let Some(hops) = relation.hops {
@@ -355,6 +440,15 @@ impl Machine {
             );
         }
         out
+    }
+}
+
+/// The unit of a value, which is the end of its key.
+fn unit_of_key(key: &str) -> &'static str {
+    match key.rsplit_once('_') {
+        Some((_, "cycles")) => "cycles",
+        Some((_, "ghz")) => "GHz",
+        _ => "ns",
     }
 }
 
@@ -388,7 +482,7 @@ mod tests {
         assert_eq!(name(&m, 0, 1), "core");
         assert_eq!(name(&m, 1, 2), "socket");
         assert_eq!(name(&m, 35, 36), "machine");
-        assert_eq!(m.rmw_ns(), 20.0 / 2.6);
+        assert_eq!(m.rmw_ns(0), 20.0 / 2.6);
     }
 
     #[test]
@@ -469,6 +563,17 @@ mod tests {
             ("sapphire-rapids-2", 224, 2),
             ("ice-lake-8375c-2", 128, 2),
             ("graviton4-2", 192, 2),
+            ("epyc-9684x-nps1", 384, 2),
+            ("epyc-9684x-nps4", 384, 8),
+            ("epyc-9755-nps1", 512, 2),
+            ("epyc-9755-nps4", 512, 8),
+            ("epyc-9965-nps1", 768, 2),
+            ("granite-rapids-2", 512, 2),
+            ("granite-rapids-2-snc3", 512, 6),
+            ("sapphire-rapids-4", 480, 4),
+            ("ampereone", 192, 1),
+            ("core-i9-14900k", 32, 1),
+            ("power10-4", 480, 4),
         ] {
             let m = Machine::find(machine).unwrap();
             assert_eq!((m.cpus(), m.nodes()), (cpus, nodes), "{machine}");
@@ -476,15 +581,63 @@ mod tests {
     }
 
     #[test]
+    fn dies_of_different_sizes() {
+        let m = Machine::find("granite-rapids-2-snc3").unwrap();
+        // Dies of 43, 43 and 42 cores of two threads.
+        let ends = [85, 86, 171, 172, 255, 256, 511];
+        assert_eq!(ends.map(|cpu| m.node_of(cpu)), [0, 1, 1, 2, 2, 3, 5]);
+        assert_eq!(m.cpus_of(m.numa_level(), 2), 172..256);
+        assert_eq!(
+            [1, 85, 86, 172, 256].map(|cpu| name(&m, 0, cpu)),
+            ["core", "die", "socket.1", "socket.2", "machine"]
+        );
+        let other = m.relation_to_node(300, 2).unwrap();
+        assert_eq!(m.relations()[other].name, "machine");
+    }
+
+    #[test]
+    fn cores_of_two_types() {
+        let m = Machine::find("core-i9-14900k").unwrap();
+        assert_eq!((m.cpus(), m.cores()), (32, 24));
+        assert_eq!([0, 15, 16, 31].map(|cpu| m.core_of(cpu)), [0, 7, 8, 23]);
+        let types = [0, 15, 16, 31].map(|cpu| m.core_type_of(cpu));
+        assert_eq!(types, [None, None, Some(0), Some(0)]);
+        assert_eq!(m.core_types()[0].name, "efficient");
+        assert_eq!((m.clock_ghz(15), m.clock_ghz(16)), (5.6, 4.4));
+        assert_eq!((m.l1_ns(0), m.l1_ns(31)), (5.0 / 5.6, 3.0 / 4.4));
+        assert_eq!(
+            [1, 2, 16].map(|cpu| name(&m, 0, cpu)),
+            ["core", "socket.1", "socket.2"]
+        );
+        assert_eq!(
+            [19, 20].map(|cpu| name(&m, 16, cpu)),
+            ["cluster", "socket.3"]
+        );
+    }
+
+    #[test]
     fn every_listed_value_can_be_overwritten() {
-        let mut m = Machine::find("epyc-9654-nps4").unwrap();
-        let keys: Vec<String> = m.values().into_iter().map(|(key, ..)| key).collect();
-        assert!(keys.contains(&"cache_to_cache.socket.2".to_owned()));
-        for key in &keys {
-            m.value_mut(key).unwrap().value = 7.0;
+        for (machine, key, unknown) in [
+            (
+                "epyc-9654-nps4",
+                "cache_to_cache.socket.2",
+                "cache_to_cache.socket",
+            ),
+            (
+                "core-i9-14900k",
+                "core_type.efficient.clock_ghz",
+                "core_type.efficient.return_cycles",
+            ),
+        ] {
+            let mut m = Machine::find(machine).unwrap();
+            let keys: Vec<String> = m.values().into_iter().map(|(key, ..)| key).collect();
+            assert!(keys.contains(&key.to_owned()));
+            for key in &keys {
+                m.value_mut(key).unwrap().value = 7.0;
+            }
+            assert!(m.values().iter().all(|(_, v, _)| v.value == 7.0));
+            assert!(m.value_mut(unknown).is_none());
+            assert!(m.value_mut("l4_cycles").is_none());
         }
-        assert!(m.values().iter().all(|(_, v, _)| v.value == 7.0));
-        assert!(m.value_mut("cache_to_cache.socket").is_none());
-        assert!(m.value_mut("l4_cycles").is_none());
     }
 }

@@ -87,7 +87,7 @@ impl Engine {
         let mut queue = EventQueue::new();
         queue.push(end, Event::End);
         let cpus: Vec<Cpu> = (0..model.cpus() as u16)
-            .map(|c| Cpu::new(c, model.llc(c)))
+            .map(|c| Cpu::new(c, &model))
             .collect();
         for cpu in &cpus {
             queue.push(0, Event::Wake(cpu.number()));
@@ -288,7 +288,7 @@ impl Engine {
                 return None;
             }
             Kind::Pause => {
-                let (now, round) = (fabric.now, fabric.model.look);
+                let (now, round) = (fabric.now, cpu.core(fabric).look);
                 let hosting = self.hosting.as_mut();
                 if !hosting.is_some_and(|h| h.has_paused_long(c, now)) {
                     cpu.lag = round;
@@ -311,7 +311,7 @@ impl Engine {
             Kind::Store => return cpu.store(fabric, line, op),
             Kind::Touch => return cpu.touch(fabric, line, op),
             Kind::Prefetch => {
-                cpu.lag = fabric.model.store;
+                cpu.lag = cpu.core(fabric).store;
                 if !line.hits(cpu.number(), true, fabric.now) {
                     fabric.want(&mut cpu.requests, line, true);
                 }
@@ -322,7 +322,7 @@ impl Engine {
         match cpu.pass_buffer(fabric, op) {
             Pass::Go => {}
             Pass::Forward(value) => {
-                cpu.lag = fabric.model.l1;
+                cpu.lag = cpu.core(fabric).l1;
                 return Some(value);
             }
             Pass::Drain => {
@@ -395,7 +395,7 @@ impl Engine {
         if cpu.generation != generation || cpu.state != State::Waiting {
             return;
         }
-        cpu.lag = self.fabric.model.spin_exit;
+        cpu.lag = cpu.core(&self.fabric).spin_exit;
         let line = line::find(&mut self.lines, cpu.op.address);
         line.waiters.retain(|&w| usize::from(w) != c);
         let value = line.read(cpu.op.address, cpu.op.size);

@@ -46,10 +46,9 @@ pub(crate) struct HostTimes {
     pub(crate) pause_gap: u64,
 }
 
-/// The machine as the engine needs it; times are in picoseconds. A "CPU" here is a simulated thread
-/// on the machine's CPU where it is placed.
-pub(crate) struct Model {
-    pub(crate) order: MemoryOrder,
+/// The times that are cycles of a core, in picoseconds. The cores of a type have the same ones.
+#[derive(Clone, Copy)]
+pub(crate) struct CoreTimes {
     pub(crate) l1: u64,
     pub(crate) store: u64,
     pub(crate) rmw: u64,
@@ -57,12 +56,38 @@ pub(crate) struct Model {
     pub(crate) look: u64,
     pub(crate) spin_exit: u64,
     pub(crate) reorder_window: u64,
+    llc: u64,
+}
+
+impl CoreTimes {
+    fn new(machine: &Machine, place: usize, parameters: &Parameters) -> Self {
+        let cycle = 1.0 / machine.clock_ghz(place);
+        let of_cycles = |key| picoseconds(parameters.get(key) * cycle);
+        Self {
+            l1: picoseconds(machine.l1_ns(place)),
+            store: picoseconds(cycle),
+            rmw: picoseconds(machine.rmw_ns(place)),
+            look: of_cycles("spin_round_cycles"),
+            spin_exit: of_cycles("spin_exit_cycles"),
+            reorder_window: of_cycles("reorder_window_cycles"),
+            llc: picoseconds(machine.llc_ns(place)),
+        }
+    }
+}
+
+/// The machine as the engine needs it; times are in picoseconds. A "CPU" here is a simulated thread
+/// on the machine's CPU where it is placed.
+pub(crate) struct Model {
+    pub(crate) order: MemoryOrder,
+    /// The times of each core type. Those of cores without a type come first.
+    core_times: Vec<CoreTimes>,
+    /// The core type of each CPU, as an index into `core_times`.
+    core_types: Vec<u8>,
     pub(crate) read_occupancy: u64,
     pub(crate) thread_wake_cost: u64,
     pub(crate) thread_wake_latency: u64,
     pub(crate) thread_times: HostTimes,
     pub(crate) guest_times: HostTimes,
-    llc: u64,
     dram_local: u64,
     dram_remote: u64,
     /// The share of a transfer's time that the request takes, in 1/1024.
@@ -93,13 +118,12 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn new(machine: &Machine, places: Vec<usize>, parameters: &Parameters) -> Self {
         let n = places.len();
-        let cycle = 1.0 / machine.clock_ghz();
-        let rmw = machine.rmw_ns();
         // A measured cache-to-cache figure contains one transfer and one compare-and-swap.
         let mut transfers: Vec<u64> = machine
             .relations()
             .iter()
-            .map(|r| picoseconds((r.cache_to_cache.value - rmw).max(machine.l1_ns())))
+            .zip(compare_and_swaps(machine))
+            .map(|(r, rmw)| picoseconds((r.cache_to_cache.value - rmw).max(machine.l1_ns(0))))
             .collect();
         let itself = transfers.len() as u8;
         transfers.push(0);
@@ -120,13 +144,14 @@ impl Model {
         }
 
         let llc_count = machine.units(machine.llc_level());
-        let first_cpu = |llc: usize| llc * (machine.cpus() / llc_count);
+        let llc_cpus = |llc: usize| machine.cpus_of(machine.llc_level(), llc);
+        let first_cpu = |llc: usize| llc_cpus(llc).start;
         let llc_transfers = (0..llc_count * llc_count)
             .map(|i| {
                 let (a, b) = (i / llc_count, i % llc_count);
                 // The time within a cache is that from its first CPU to its last.
                 let to = if a == b {
-                    first_cpu(b + 1) - 1
+                    llc_cpus(b).end - 1
                 } else {
                     first_cpu(b)
                 };
@@ -140,6 +165,8 @@ impl Model {
 
         let of = |key| picoseconds(parameters.get(key));
         let of_us = |key| picoseconds(parameters.get(key) * 1000.0);
+        // Hosts count cycles of a clock that all cores share, which is taken as that of the first one.
+        let cycle = 1.0 / machine.clock_ghz(0);
         let of_cycles = |key| picoseconds(parameters.get(key) * cycle);
         let (wake_cost, wake_latency) = (of("wake_cost_ns"), of("wake_latency_ns"));
         let thread_times = HostTimes {
@@ -173,18 +200,15 @@ impl Model {
 
         Self {
             order: machine.memory_order,
-            l1: picoseconds(machine.l1_ns()),
-            store: picoseconds(cycle),
-            rmw: picoseconds(rmw),
-            look: picoseconds(parameters.get("spin_round_cycles") * cycle),
-            spin_exit: picoseconds(parameters.get("spin_exit_cycles") * cycle),
-            reorder_window: picoseconds(parameters.get("reorder_window_cycles") * cycle),
+            core_times: first_of_each_core_type(machine)
+                .map(|place| CoreTimes::new(machine, place, parameters))
+                .collect(),
+            core_types: places.iter().map(|&p| core_type(machine, p)).collect(),
             read_occupancy: picoseconds(parameters.get("read_occupancy_ns")),
             thread_wake_cost: wake_cost,
             thread_wake_latency: wake_latency,
             thread_times,
             guest_times,
-            llc: picoseconds(machine.llc_ns()),
             dram_local: picoseconds(machine.dram_local_ns()),
             dram_remote: picoseconds(machine.dram_remote_ns()),
             request_share: (parameters.get("request_share") * 1024.0) as u64,
@@ -217,6 +241,7 @@ impl Model {
         self.places[c] = place;
         self.nodes[c] = self.machine.node_of(place) as u16;
         self.llcs[c] = self.llc_of_place(place);
+        self.core_types[c] = core_type(&self.machine, place);
         for other in (0..n).filter(|&other| other != c) {
             self.relations[c * n + other] = self.relation(place, self.places[other]);
             self.relations[other * n + c] = self.relation(self.places[other], place);
@@ -224,6 +249,23 @@ impl Model {
         for node in 0..self.node_count {
             self.node_relations[c * self.node_count + node] = self.relation_to_node(place, node);
         }
+    }
+
+    /// The core type of `c`, for [`Model::core`].
+    pub(crate) fn core_type(&self, c: u16) -> u8 {
+        self.core_types[usize::from(c)]
+    }
+
+    /// The times of the cores of a type.
+    #[inline]
+    pub(crate) fn core(&self, core_type: u8) -> &CoreTimes {
+        &self.core_times[usize::from(core_type)]
+    }
+
+    /// The times of the core of `c`.
+    #[inline]
+    pub(crate) fn core_of(&self, c: u16) -> &CoreTimes {
+        self.core(self.core_types[usize::from(c)])
     }
 
     pub(crate) fn llc_of_place(&self, place: usize) -> u16 {
@@ -299,9 +341,10 @@ impl Model {
     /// Returns the time in which `c` reads a line that CPUs under these last-level caches share. It
     /// reads from the nearest of them.
     pub(crate) fn fetch_shared(&self, c: u16, sharing_llcs: u64, home: u16) -> u64 {
+        let hit = self.core_of(c).llc;
         let c = usize::from(c);
         if sharing_llcs >> self.llcs[c] & 1 != 0 {
-            return self.llc;
+            return hit;
         }
         let nearest = self
             .each_llc(c, sharing_llcs)
@@ -318,10 +361,10 @@ impl Model {
     /// caches share: that of a round trip to the farthest of them. `others`: whether a CPU other
     /// than `c` shares the line.
     pub(crate) fn invalidate(&self, c: u16, sharing_llcs: u64, others: bool, home: u16) -> u64 {
-        let c = usize::from(c);
         if !others {
-            return self.l1;
+            return self.core_of(c).l1;
         }
+        let c = usize::from(c);
         let farthest = self
             .each_llc(c, sharing_llcs)
             .max()
@@ -343,4 +386,38 @@ impl Model {
     pub(crate) fn describe_cpu(&self, c: usize) -> String {
         format!("machine CPU {}, node {}", self.places[c], self.nodes[c])
     }
+}
+
+/// The index of a CPU's core type among those of the model, where cores without a type are the first.
+fn core_type(machine: &Machine, place: usize) -> u8 {
+    machine.core_type_of(place).map_or(0, |at| at as u8 + 1)
+}
+
+/// A CPU of each core type of the model. A type that no CPU has is represented by the first CPU.
+fn first_of_each_core_type(machine: &Machine) -> impl Iterator<Item = usize> {
+    let first = |of| (0..machine.cpus()).find(|&cpu| machine.core_type_of(cpu) == of);
+    std::iter::once(None)
+        .chain((0..machine.core_types().len()).map(Some))
+        .map(move |of| first(of).unwrap_or(0))
+}
+
+/// The time of a compare-and-swap in each relation of the machine, in nanoseconds. In a relation of
+/// cores that differ, it is the mean of the shortest and the longest.
+fn compare_and_swaps(machine: &Machine) -> Vec<f64> {
+    if machine.core_types().is_empty() {
+        return vec![machine.rmw_ns(0); machine.relations().len()];
+    }
+    let mut ranges = vec![(f64::INFINITY, 0.0); machine.relations().len()];
+    for a in 0..machine.cpus() {
+        let rmw = machine.rmw_ns(a);
+        for b in (0..machine.cpus()).filter(|&b| b != a) {
+            let (low, high): &mut (f64, f64) = &mut ranges[machine.relation(a, b)];
+            *low = low.min(rmw);
+            *high = high.max(rmw);
+        }
+    }
+    let means = ranges
+        .into_iter()
+        .map(|(low, high)| f64::midpoint(low, high));
+    means.collect()
 }

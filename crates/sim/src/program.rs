@@ -46,6 +46,12 @@ impl<'a> Setup<'a> {
         }
     }
 
+    /// The CPU of the machine on which each thread starts.
+    pub(crate) fn places(&self) -> Vec<usize> {
+        let model = self.engine.model();
+        (0..self.threads).map(|t| model.place(t)).collect()
+    }
+
     /// The size of a lock under test in bytes.
     pub(crate) fn lock_size(&self) -> usize {
         self.lock.size()

@@ -153,8 +153,8 @@ impl Workload {
     pub fn check(&self, machine: &Machine, threads: usize) -> Result<(), Error> {
         let circumstances = Circumstances {
             threads,
-            clock_ghz: machine.clock_ghz(),
-            return_ns: machine.return_ns(),
+            machine,
+            places: &vec![0; threads.max(1)],
         };
         let plan = self.plan(Some(circumstances), threads);
         plan.map(drop).map_err(|fault| self.locate(fault))
@@ -216,7 +216,11 @@ impl Workload {
         top_level(&self.scope(), key, amount, range)
     }
 
-    fn plan(&self, run: Option<Circumstances>, threads: usize) -> Result<PlannedRun<'_>, Fault> {
+    fn plan<'a>(
+        &'a self,
+        run: Option<Circumstances<'a>>,
+        threads: usize,
+    ) -> Result<PlannedRun<'a>, Fault> {
         let description = &self.file.description;
         let scope = Scope {
             run,
@@ -258,8 +262,8 @@ impl Workload {
     pub(crate) fn program(&self, setup: &mut Setup) -> Result<Box<dyn Program>, Error> {
         let circumstances = Circumstances {
             threads: setup.threads,
-            clock_ghz: setup.machine.clock_ghz(),
-            return_ns: setup.machine.return_ns(),
+            machine: setup.machine,
+            places: &setup.places(),
         };
         let plan = self.plan(Some(circumstances), setup.threads);
         let plan = plan.map_err(|fault| self.locate(fault))?;

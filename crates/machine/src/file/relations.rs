@@ -5,7 +5,8 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::description::Fault;
-use crate::machine::{Hops, cpus_in, scope_name};
+use crate::machine::{Hops, scope_name};
+use crate::units::Units;
 use crate::{Level, Relation};
 
 use super::{FileRelation, depth, scope};
@@ -17,6 +18,7 @@ const MAX_RELATIONS: usize = 256;
 /// which no two CPUs stand are left out.
 pub(super) fn relations(
     levels: &[Level],
+    units: &Units,
     hops: &[Hops],
     from_file: Spanned<Vec<Spanned<FileRelation>>>,
     is_inherited: &dyn Fn(&Range<usize>) -> bool,
@@ -56,15 +58,16 @@ pub(super) fn relations(
     }
     let (mut relations, spans): (Vec<Relation>, Vec<_>) = given.into_iter().unzip();
 
-    let cpus = cpus_in(levels, None);
+    let cpus = units.cpus();
     let mut pairs = vec![0; cpus * cpus];
     let mut used = vec![false; relations.len()];
     for a in 0..cpus {
         for b in a + 1..cpus {
-            let index = classify(levels, hops, &relations, a, b).map_err(|message| Fault {
-                span: whole.clone(),
-                message,
-            })?;
+            let index =
+                classify(levels, units, hops, &relations, a, b).map_err(|message| Fault {
+                    span: whole.clone(),
+                    message,
+                })?;
             used[index] = true;
             pairs[a * cpus + b] = index as u8;
             pairs[b * cpus + a] = index as u8;
@@ -94,15 +97,13 @@ pub(super) fn relations(
 /// that unit it is the relation with their distance, or else the relation without a distance.
 fn classify(
     levels: &[Level],
+    units: &Units,
     hops: &[Hops],
     relations: &[Relation],
     a: usize,
     b: usize,
 ) -> Result<usize, String> {
-    let shares = |level: &usize| {
-        let size = cpus_in(levels, Some(*level));
-        a / size == b / size
-    };
+    let shares = |level: &usize| units.of(Some(*level), a) == units.of(Some(*level), b);
     let innermost = (0..levels.len()).rev().find(shares);
     let covering = relations
         .iter()
@@ -110,7 +111,8 @@ fn classify(
         .find(|share| depth(*share) <= depth(innermost));
     let share = covering.unwrap_or(innermost);
     let distance = hops.iter().find(|h| h.within == share).map(|h| {
-        let unit = |cpu| cpu % cpus_in(levels, share) / cpus_in(levels, Some(h.level));
+        let first = units.inside(share, units.of(share, a), h.level).start;
+        let unit = |cpu| units.of(Some(h.level), cpu) - first;
         h.matrix[unit(a)][unit(b)]
     });
     let find = |hops| {

@@ -3,6 +3,7 @@
 use lockworks_machine::MemoryOrder;
 
 use crate::event_queue::Event;
+use crate::model::{CoreTimes, Model};
 
 use super::buffer::{Buffer, Entry};
 use super::fabric::Fabric;
@@ -43,6 +44,7 @@ pub(super) struct Cpu {
     pub(super) generation: u32,
     pub(super) state: State,
     llc: u8,
+    core_type: u8,
     /// Whether another runner has its CPU.
     pub(super) preempted: bool,
     /// Work done since `now` that no other CPU can have noticed.
@@ -60,11 +62,12 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    pub(super) fn new(number: u16, llc: u16) -> Self {
+    pub(super) fn new(number: u16, model: &Model) -> Self {
         Self {
             generation: 0,
             state: State::Running,
-            llc: llc as u8,
+            llc: model.llc(number) as u8,
+            core_type: model.core_type(number),
             preempted: false,
             lag: 0,
             result: 0,
@@ -89,8 +92,16 @@ impl Cpu {
         1 << self.llc
     }
 
-    pub(super) fn set_llc(&mut self, llc: u16) {
-        self.llc = llc as u8;
+    /// Takes over the place that the model has for this CPU now.
+    pub(super) fn move_to_place(&mut self, model: &Model) {
+        self.llc = model.llc(self.number()) as u8;
+        self.core_type = model.core_type(self.number());
+    }
+
+    /// The times of its core.
+    #[inline]
+    pub(super) fn core<'a>(&self, fabric: &'a Fabric) -> &'a CoreTimes {
+        fabric.model.core(self.core_type)
     }
 
     // Operations.
@@ -135,27 +146,27 @@ impl Cpu {
         op: &Op,
         waited: bool,
     ) -> Option<u64> {
-        let model = &fabric.model;
+        let core = self.core(fabric);
         let old = line.read(op.address, op.size);
         let (cost, new) = match op.kind {
-            Kind::Load => (model.l1, None),
-            Kind::Exchange => (model.rmw, Some(op.a)),
-            Kind::CompareExchange => (model.rmw, (old == op.a).then_some(op.b)),
-            Kind::Or => (model.rmw, Some(old | op.a)),
-            Kind::And => (model.rmw, Some(old & op.a)),
-            Kind::Add => (model.rmw, Some(old.wrapping_add(op.a))),
+            Kind::Load => (core.l1, None),
+            Kind::Exchange => (core.rmw, Some(op.a)),
+            Kind::CompareExchange => (core.rmw, (old == op.a).then_some(op.b)),
+            Kind::Or => (core.rmw, Some(old | op.a)),
+            Kind::And => (core.rmw, Some(old & op.a)),
+            Kind::Add => (core.rmw, Some(old.wrapping_add(op.a))),
             Kind::Await => {
                 let late = waited && op.polls > 0 && fabric.now >= self.deadline;
                 if !op.satisfied(old) && !late {
                     return None;
                 }
-                (model.l1 + if waited { model.spin_exit } else { 0 }, None)
+                (core.l1 + if waited { core.spin_exit } else { 0 }, None)
             }
             Kind::Park => {
                 if old == op.a {
                     return None;
                 }
-                (model.l1, None)
+                (core.l1, None)
             }
             Kind::Store
             | Kind::Touch
@@ -171,7 +182,7 @@ impl Cpu {
             line.write(op.address, op.size, new);
         }
         self.lag = cost;
-        line.hold(fabric.now + cost.min(model.rmw));
+        line.hold(fabric.now + cost.min(core.rmw));
         Some(old)
     }
 
@@ -180,7 +191,7 @@ impl Cpu {
         let hits = line.hits(self.number(), true, fabric.now);
         if self.buffer.is_empty() && hits {
             line.write(op.address, op.size, op.a);
-            self.lag = fabric.model.store;
+            self.lag = self.core(fabric).store;
             return Some(0);
         }
         self.buffer(fabric, line, op)?;
@@ -200,13 +211,13 @@ impl Cpu {
         if line.hits(self.number(), false, fabric.now)
             || self.buffer.is_loading(line.number as usize)
         {
-            self.lag = fabric.model.store;
+            self.lag = self.core(fabric).store;
             return Some(value);
         }
         let oldest = !self.buffer.has_loads();
         self.buffer(fabric, line, op)?;
         if oldest {
-            self.window_end = fabric.now + fabric.model.reorder_window;
+            self.window_end = fabric.now + self.core(fabric).reorder_window;
         }
         fabric.want(&mut self.requests, line, false);
         Some(value)
@@ -219,7 +230,7 @@ impl Cpu {
             self.state = State::BufferFull;
             return None;
         }
-        self.lag = fabric.model.store;
+        self.lag = self.core(fabric).store;
         let entry = Entry {
             value: op.a,
             address: op.address as u32,
@@ -241,7 +252,7 @@ impl Cpu {
         here: bool,
     ) {
         if op.polls > 0 {
-            self.deadline = fabric.now + u64::from(op.polls) * fabric.model.look;
+            self.deadline = fabric.now + u64::from(op.polls) * self.core(fabric).look;
             fabric.queue.push(
                 self.deadline,
                 Event::Timeout(self.number(), self.generation),
@@ -300,7 +311,7 @@ impl Cpu {
                 break;
             }
             self.commit(line, place);
-            line.hold_until = fabric.now + fabric.model.store;
+            line.hold_until = fabric.now + self.core(fabric).store;
         }
         if fabric.model.order == MemoryOrder::Weak {
             self.commit_out_of_order(fabric, lines);

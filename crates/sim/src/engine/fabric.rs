@@ -109,7 +109,7 @@ impl Fabric {
     fn latency(&self, line: &Line, request: Request) -> u64 {
         let c = request.cpu;
         if line.owner == c {
-            self.model.l1
+            self.model.core_of(c).l1
         } else if line.owner != NOBODY {
             self.model.transfer(c, line.owner, line.home)
         } else if !line.cached {

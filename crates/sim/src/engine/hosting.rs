@@ -400,7 +400,7 @@ impl Engine {
         let place = hosting.places[processor];
         if self.fabric.model.place(c.into()) != place {
             self.fabric.model.set_place(c.into(), place);
-            self.cpus[usize::from(c)].set_llc(self.fabric.model.llc(c));
+            self.cpus[usize::from(c)].move_to_place(&self.fabric.model);
         }
     }
 
@@ -479,7 +479,7 @@ impl Engine {
             State::Starting => cpu.work_left = cpu.start_at - now,
             State::Waiting | State::Missing if cpu.op.kind == Kind::Await => {
                 if cpu.op.polls > 0 {
-                    let left = cpu.deadline.saturating_sub(now) / self.fabric.model.look;
+                    let left = cpu.deadline.saturating_sub(now) / cpu.core(&self.fabric).look;
                     cpu.op.polls = (left as u32).max(1);
                 }
                 let line = line::find(&mut self.lines, cpu.op.address);

@@ -77,6 +77,25 @@ fn additions_of_many_cpus_never_get_lost() {
     assert_eq!(seen, all, "each addition sees another old value");
 }
 
+/// On CPU 16, an efficient core, the same count of cycles takes longer than on CPU 0.
+#[test]
+fn a_core_type_has_times_of_its_own() {
+    let mut engine = engine("core-i9-14900k", &[0, 16]);
+    let lines = [0, 1].map(|_| engine.allocate("line", 4, 0));
+    let again = |line| vec![(0, op(Kind::Add, line, 1)), (1000, op(Kind::Add, line, 1))];
+    let outcomes = run(&mut engine, &lines.map(again));
+    let model = engine.model();
+    let [fast, slow] = [0, 1].map(|c| *model.core_of(c));
+    assert_eq!((fast.rmw, slow.rmw), (3571, 4545));
+    assert!(fast.look < slow.look && fast.spin_exit < slow.spin_exit);
+    for (outcomes, core) in outcomes.iter().zip([fast, slow]) {
+        // The second addition finds its line, after a microsecond of work.
+        assert_eq!(outcomes[1].1 - outcomes[0].1, 1000 * NS + core.rmw);
+    }
+    // The figure of 38 ns contains the compare-and-swap of the one or of the other.
+    assert_eq!(model.transfer(0, 1, 0), 38 * NS - (3571 + 4545) / 2);
+}
+
 #[test]
 fn exclusive_transactions_of_a_line_follow_one_another() {
     let mut engine = engine("oracle-x5-4", &[0, 20, 40]);
@@ -184,7 +203,7 @@ fn a_bounded_wait_times_out() {
         polls: 100,
         ..await_value(word, 1)
     };
-    let look = engine.model().look;
+    let look = engine.model().core(0).look;
     let outcomes = run(&mut engine, &[vec![(0, bounded), (0, bounded)]]);
     let (value, first) = outcomes[0][0];
     let (_, second) = outcomes[0][1];

@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use lockworks_machine::Value;
 use lockworks_machine::description::Fault;
 use lockworks_machine::names::{self, nearest};
+use lockworks_machine::{Machine, Value};
 use toml::Spanned;
 
 use super::amount::Amount;
 
 /// Facts that are known only in a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Circumstances {
+pub(super) struct Circumstances<'a> {
     pub(super) threads: usize,
-    pub(super) clock_ghz: f64,
-    /// The time of a return in the kernel if mitigations disable its prediction, in nanoseconds.
-    pub(super) return_ns: f64,
+    pub(super) machine: &'a Machine,
+    /// The CPU on which each thread starts.
+    pub(super) places: &'a [usize],
 }
 
 /// The names of facts that are known only in a run.
@@ -31,7 +31,7 @@ pub(super) struct Scope<'a> {
     pub(super) constants: &'a BTreeMap<String, Value>,
     pub(super) values: &'a BTreeMap<String, Spanned<Amount>>,
     /// The facts of the run. `None` while a file is checked before a run.
-    pub(super) run: Option<Circumstances>,
+    pub(super) run: Option<Circumstances<'a>>,
     pub(super) thread: usize,
 }
 
@@ -103,8 +103,8 @@ impl Scope<'_> {
         match name {
             "threads" => run.threads as f64,
             "thread" => self.thread as f64,
-            "clock_ghz" => run.clock_ghz,
-            "return_ns" => run.return_ns,
+            "clock_ghz" => run.machine.clock_ghz(run.places[self.thread]),
+            "return_ns" => run.machine.return_ns(run.places[self.thread]),
             _ => unreachable!("names have been checked"),
         }
     }

@@ -123,7 +123,7 @@ fn a_spinner_in_a_guest_yields_to_a_runner_that_waits_for_a_cpu() {
 fn a_bounded_wait_counts_only_time_with_a_cpu() {
     let mut engine = shared(2, 1, false, &[]);
     let words = [0, 1].map(|_| engine.allocate("word", 4, 0));
-    let look = engine.model().look;
+    let look = engine.model().core(0).look;
     let polls = (20 * MS / look) as u32;
     let bounded = Op {
         polls,
