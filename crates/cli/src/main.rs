@@ -23,6 +23,7 @@ mod run;
 mod scenario;
 mod sim;
 mod simulation;
+mod sweep;
 mod table;
 mod terminal;
 mod torture;
@@ -74,6 +75,9 @@ enum Command {
     Check(Box<check::CheckArgs>),
     Kernel(kernel::KernelArgs),
     Sim(sim::SimArgs),
+    Sweep(Box<sweep::SweepArgs>),
+    #[command(hide = true)]
+    Points(sweep::PointsArgs),
     Reproduce(reproduce::ReproduceArgs),
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
@@ -146,6 +150,8 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Check(args) => check::command(args),
         Command::Kernel(args) => kernel::command(args),
         Command::Sim(args) => sim::command(args),
+        Command::Sweep(args) => sweep::command(args),
+        Command::Points(args) => sweep::points(args),
         Command::Reproduce(args) => reproduce::command(args),
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),

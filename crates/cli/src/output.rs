@@ -22,7 +22,7 @@ impl Destination {
     pub fn check(&self) -> Result<()> {
         terminal::results_go_to_file(self.output.is_some());
         match &self.output {
-            Some(path) => prepare(path).map(drop),
+            Some(path) => check_file(path),
             None => Ok(()),
         }
     }
@@ -74,6 +74,11 @@ pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
     write(prepare(path)?).with_context(|| cannot_write(path))?;
     tracing::info!(file = %path.display(), bytes = contents.len(), "written");
     Ok(())
+}
+
+/// Fails if the file at `path` cannot be written.
+pub fn check_file(path: &Path) -> Result<()> {
+    prepare(path).map(drop)
 }
 
 enum Sink {

@@ -111,7 +111,7 @@ pub struct SimArgs {
 }
 
 /// The most threads of a run. Each thread needs a slot for queue nodes, and there are this many.
-const MOST_THREADS: usize = 4096;
+pub const MOST_THREADS: usize = 4096;
 
 const HELP: &str = "\
 The C code of the locks runs as it is in the library. Only time is simulated, from a description \
@@ -245,10 +245,7 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         host.cpus
     );
     let threads = match (args.threads.as_slice(), args.vcpus.as_slice()) {
-        ([], []) => std::iter::successors(Some(1), |n| Some(n * 2))
-            .take_while(|&n| n < host.cpus)
-            .chain([host.cpus])
-            .collect(),
+        ([], []) => simulation::doubled(host.cpus),
         ([], some) | (some, _) => some.to_vec(),
     };
     for &n in &threads {

@@ -199,33 +199,52 @@ pub fn run(plan: &SimulationPlan) -> Vec<Result<SimulationRow>> {
         .flat_map(|&n| plan.locks.iter().map(move |&lock| (n, lock)))
         .collect();
     let bar = progress::runs(points.len(), &plan.scenario.machine.name);
-    let guests = plan.host.guests.unwrap_or(1);
-    // Each guest does the whole job.
-    let job = plan.scenario.workload.job().map(|job| job * guests as f64);
     let rows = points
         .par_iter()
         .map(|&(threads, lock)| {
-            let all_threads = threads * guests;
-            let sharing = plan.host.sharing(all_threads);
-            let outcome = Run {
-                scenario: plan.scenario,
-                lock,
-                threads: all_threads,
-                placement: plan.placement.clone(),
-                sharing,
-                seconds: plan.ms / 1e3,
-                tunables: plan.tunables,
-                odd_threads_have_priority: plan.odd_priority,
-                seed: plan.seed,
-            }
-            .run();
-            tracing::debug!(lock = lock.name(), threads, "simulated");
+            let row = simulate(plan, lock, threads);
             bar.inc(1);
-            outcome
-                .map(|outcome| row(lock, threads, sharing, job, &outcome))
-                .with_context(|| format!("{} with {threads} threads", lock.name()))
+            row
         })
         .collect();
     bar.finish_and_clear();
     rows
+}
+
+/// Runs one lock with one number of threads as the plan says.
+pub fn simulate(
+    plan: &SimulationPlan,
+    lock: &'static LockType,
+    threads: usize,
+) -> Result<SimulationRow> {
+    let guests = plan.host.guests.unwrap_or(1);
+    // Each guest does the whole job.
+    let job = plan.scenario.workload.job().map(|job| job * guests as f64);
+    let all_threads = threads * guests;
+    let sharing = plan.host.sharing(all_threads);
+    let outcome = Run {
+        scenario: plan.scenario,
+        lock,
+        threads: all_threads,
+        placement: plan.placement.clone(),
+        sharing,
+        seconds: plan.ms / 1e3,
+        tunables: plan.tunables,
+        odd_threads_have_priority: plan.odd_priority,
+        seed: plan.seed,
+    }
+    .run();
+    tracing::debug!(lock = lock.name(), threads, "simulated");
+    outcome
+        .map(|outcome| row(lock, threads, sharing, job, &outcome))
+        .with_context(|| format!("{} with {threads} threads", lock.name()))
+}
+
+/// The numbers of threads to simulate unless the user chooses others: 1, 2, 4 and so on, up to the
+/// number of CPUs.
+pub fn doubled(cpus: usize) -> Vec<usize> {
+    std::iter::successors(Some(1), |n| Some(n * 2))
+        .take_while(|&n| n < cpus)
+        .chain([cpus])
+        .collect()
 }

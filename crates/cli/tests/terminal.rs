@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use support::{assert_fits_terminals, output, text};
 
-/// Commands that print a table, each with words that must be whole. `profile` is run in
-/// `tests/profile.rs`, which has a program for it.
+/// Commands that print a table, each with words that must be whole. `profile` and `sweep` are run in
+/// `tests/profile.rs` and `tests/sweep.rs`, which have a program and a plan for them.
 const TABLES: [(&str, &[&str]); 20] = [
     (
         "locks",
@@ -59,8 +59,9 @@ const TABLES: [(&str, &[&str]); 20] = [
 ];
 
 /// Commands of which no table is printed here.
-const OTHERS: [(&str, &str); 7] = [
+const OTHERS: [(&str, &str); 8] = [
     ("profile", "in tests/profile.rs"),
+    ("sweep", "in tests/sweep.rs"),
     ("kernel", "needs a kernel's source and guests"),
     (
         "demo",

@@ -250,7 +250,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Everything that can be checked: its name, and the lock that it is or contains.
-fn subjects() -> impl Iterator<Item = (&'static str, &'static LockType)> {
+pub fn subjects() -> impl Iterator<Item = (&'static str, &'static LockType)> {
     let lockrefs = lockref_types().map(|lockref| (lockref.name(), lockref.lock()));
     lock_types()
         .map(|lock| (lock.name(), lock))
@@ -290,7 +290,7 @@ impl Options {
             memory: self.memory,
             staleness: self.staleness,
             slots: self.slots,
-            nodes: self.nodes.unwrap_or(1 + usize::from(lock.is_numa_aware())),
+            nodes: self.nodes.unwrap_or_else(|| default_nodes(lock)),
             trylock: self.trylock,
             spurious: self.spurious,
             cancel: self.cancel,
@@ -299,15 +299,25 @@ impl Options {
             priority: self.priority.clone(),
             time: self.time,
             overtaking: self.overtaking,
-            tunables: Settings {
-                numa_aware: self.numa,
-                shuffle_reduction: !self.no_shuffle_reduction,
-                ..small_settings()
-            }
-            .with(&self.tune),
+            tunables: tunables(self.numa, !self.no_shuffle_reduction, &self.tune),
             mode: self.mode,
         }
     }
+}
+
+/// The number of NUMA nodes of a check that gives none.
+pub fn default_nodes(lock: &LockType) -> usize {
+    1 + usize::from(lock.is_numa_aware())
+}
+
+/// The tunables of a check. Those that `tune` does not set are small.
+pub fn tunables(numa: bool, shuffle_reduction: bool, tune: &[Setting]) -> Settings {
+    Settings {
+        numa_aware: numa,
+        shuffle_reduction,
+        ..small_settings()
+    }
+    .with(tune)
 }
 
 /// The exit status when a promise is broken.
@@ -317,7 +327,8 @@ const UNFINISHED: u8 = 3;
 /// The longest time spent on making a run shorter.
 const SHORTENING: Duration = Duration::from_secs(30);
 
-fn find_subject(name: &str) -> Result<(&'static str, &'static LockType)> {
+/// The lock, lockref or condition variable of this name, and the lock that it is or contains.
+pub fn find_subject(name: &str) -> Result<(&'static str, &'static LockType)> {
     subjects()
         .find(|(known, _)| *known == name)
         .ok_or_else(|| refused(ConfigError::UnknownLock(name.to_owned())))
@@ -456,7 +467,8 @@ fn show(bar: &ProgressBar, begin: Instant, coverage: &Coverage) {
     ));
 }
 
-fn half_of_available_memory() -> Option<usize> {
+/// The memory that a check may use unless the user sets a limit, in bytes.
+pub fn half_of_available_memory() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
     let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;

@@ -1,0 +1,431 @@
+//! Points of `kind = "sim"`: their table in a plan, the points of the table, and their results.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use itertools::Itertools;
+use lockworks::{LockType, Setting, Settings};
+use lockworks_machine::Machine;
+use lockworks_machine::description::Fault;
+use lockworks_sim::{Placement, Scenario, Workload};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toml::Spanned;
+
+use super::plan::{MOST_POINTS, Tunables, fault, tunings};
+use super::point::{Judged, Point, PointRun, object};
+use super::source::{self, Known, Source};
+use super::values::{Placed, Threads, Tree, Values, Whole, all, check_range, given};
+use crate::scenario::{find_lock, set};
+use crate::sim::MOST_THREADS;
+use crate::simulation::{SimulatedHost, SimulationPlan, simulate};
+
+/// The machine of tables that name none, as of `lockworks sim`.
+const MACHINE: &str = "oracle-x5-4";
+/// The workload of tables that name none, as of `lockworks sim`.
+const WORKLOAD: &str = "locktorture";
+/// The virtual time of tables that give none, in milliseconds: that of most reproduced tables.
+const MILLISECONDS: f64 = 5.0;
+/// CNA's threshold of tables that give none, in milliseconds.
+const THRESHOLD: u32 = 10;
+
+/// A simulation with all its arguments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimPoint {
+    /// The machine.
+    pub machine: Source,
+    /// The workload.
+    pub workload: Source,
+    /// The lock.
+    pub lock: String,
+    /// The number of threads; of each guest, where there are guests.
+    pub threads: usize,
+    /// The number of CPUs that the threads run on.
+    cpus: usize,
+    /// The number of guests whose virtual CPUs the threads are. None: they belong to a program.
+    guests: Option<usize>,
+    pinned: bool,
+    placement: String,
+    ms: f64,
+    seed: u64,
+    numa: bool,
+    threshold: u32,
+    shuffle_reduction: bool,
+    odd_priority: bool,
+    /// Tunables that do not have their default.
+    tune: BTreeMap<String, u64>,
+    /// Values of machine, workload or model that are not those of their descriptions.
+    set: BTreeMap<String, f64>,
+}
+
+/// The table of simulations in a plan. Every key with several values multiplies the points.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimTable {
+    machines: Option<Spanned<Values<String>>>,
+    workloads: Option<Spanned<Values<String>>>,
+    locks: Option<Spanned<Values<String>>>,
+    threads: Option<Spanned<Values<Threads>>>,
+    placements: Option<Spanned<Values<String>>>,
+    seeds: Option<Spanned<Values<Whole>>>,
+    ms: Option<Spanned<Values<f64>>>,
+    cpus: Option<Spanned<Values<Whole>>>,
+    guests: Option<Spanned<Values<Whole>>>,
+    pinned: Option<Spanned<Values<bool>>>,
+    numa: Option<Spanned<Values<bool>>>,
+    threshold: Option<Spanned<Values<u32>>>,
+    shuffle_reduction: Option<Spanned<Values<bool>>>,
+    odd_priority: Option<Spanned<Values<bool>>>,
+    #[serde(default)]
+    tune: Tunables,
+    #[serde(default)]
+    set: Tree,
+}
+
+/// The values of a table that do not depend on the machine or workload.
+struct Choices {
+    locks: Vec<&'static LockType>,
+    seeds: Vec<u64>,
+    ms: Vec<f64>,
+    cpus: Vec<Option<Placed<u64>>>,
+    guests: Vec<Option<Placed<u64>>>,
+    pinned: Vec<bool>,
+    numa: Vec<Option<bool>>,
+    thresholds: Vec<u32>,
+    shuffle_reduction: Vec<bool>,
+    odd_priority: Vec<bool>,
+    tunings: Vec<BTreeMap<String, u64>>,
+}
+
+fn values<T: Clone>(given: &Option<Spanned<Values<T>>>, default: T) -> Result<Vec<T>, Fault> {
+    Ok(all(given, default)?.into_iter().map(|(_, v)| v).collect())
+}
+
+/// The whole numbers of a key with their places.
+fn numbers(given_values: &Option<Spanned<Values<Whole>>>) -> Result<Vec<Placed<u64>>, Fault> {
+    let Some(values) = given_values else {
+        return Ok(Vec::new());
+    };
+    let ranges = given(values)?.into_iter();
+    Ok(ranges
+        .flat_map(|(span, Whole(range))| range.into_iter().map(move |n| (span.clone(), n)))
+        .collect())
+}
+
+/// The numbers of a key, or none for its default.
+fn or_default(numbers: Vec<Placed<u64>>) -> Vec<Option<Placed<u64>>> {
+    match numbers.is_empty() {
+        true => vec![None],
+        false => numbers.into_iter().map(Some).collect(),
+    }
+}
+
+impl SimTable {
+    fn choices(&self) -> Result<Choices, Fault> {
+        let locks = match &self.locks {
+            None => lockworks_sim::lock_types()
+                .filter(|lock| !lock.is_broken())
+                .collect(),
+            Some(names) => given(names)?
+                .iter()
+                .map(|(span, name)| find_lock(name).map_err(|error| fault(span, &error)))
+                .collect::<Result<_, _>>()?,
+        };
+        let ms = all(&self.ms, MILLISECONDS)?;
+        for ms in &ms {
+            check_range("ms", ms, 0.01..=60_000.0)?;
+        }
+        let thresholds = all(&self.threshold, THRESHOLD)?;
+        for threshold in &thresholds {
+            check_range("threshold", threshold, 1..=100)?;
+        }
+        let guests = numbers(&self.guests)?;
+        for guests in &guests {
+            check_range("guests", guests, 1..=MOST_THREADS as u64)?;
+        }
+        if let (Some(pinned), []) = (&self.pinned, guests.as_slice()) {
+            let message = "pinned is about virtual CPUs; give guests = 1, or remove it";
+            return Err(Fault::at(pinned, message));
+        }
+        let seeds = numbers(&self.seeds)?.into_iter().map(|(_, seed)| seed);
+        let seeds: Vec<u64> = seeds.collect();
+        Ok(Choices {
+            locks,
+            seeds: if seeds.is_empty() { vec![1] } else { seeds },
+            ms: ms.into_iter().map(|(_, ms)| ms).collect(),
+            cpus: or_default(numbers(&self.cpus)?),
+            guests: or_default(guests),
+            pinned: values(&self.pinned, false)?,
+            numa: match &self.numa {
+                None => vec![None],
+                Some(numa) => given(numa)?.into_iter().map(|(_, v)| Some(v)).collect(),
+            },
+            thresholds: thresholds.into_iter().map(|(_, ms)| ms).collect(),
+            shuffle_reduction: values(&self.shuffle_reduction, true)?,
+            odd_priority: values(&self.odd_priority, false)?,
+            tunings: tunings(&self.tune)?,
+        })
+    }
+
+    /// Adds the points of the table. Paths are relative to `directory`.
+    pub fn expand(&self, directory: &Path, points: &mut Vec<Point>) -> Result<(), Fault> {
+        let choices = self.choices()?;
+        let settings = self.set.keys()?;
+        let settings: Vec<Vec<(&str, Placed<f64>)>> = settings
+            .iter()
+            .map(|(key, values)| values.iter().map(move |v| (key.as_str(), v.clone())))
+            .multi_cartesian_product()
+            .collect();
+        // The product of no keys is one scenario with no change.
+        let settings = if settings.is_empty() {
+            vec![Vec::new()]
+        } else {
+            settings
+        };
+        for (machine_at, machine) in all(&self.machines, MACHINE.to_owned())? {
+            let (machine_source, machine) =
+                source::machine(&machine, directory).map_err(|e| fault(&machine_at, &e))?;
+            for (workload_at, workload) in all(&self.workloads, WORKLOAD.to_owned())? {
+                let (workload_source, workload) =
+                    source::workload(&workload, directory).map_err(|e| fault(&workload_at, &e))?;
+                for setting in &settings {
+                    let mut scenario = Scenario::new(machine.clone(), workload.clone());
+                    for (key, (span, value)) in setting {
+                        set(&mut scenario, key, *value).map_err(|error| fault(span, &error))?;
+                    }
+                    let setting = setting.iter().map(|(key, (_, v))| ((*key).to_owned(), *v));
+                    let base = Base {
+                        machine: machine_source.clone(),
+                        workload: workload_source.clone(),
+                        scenario: &scenario,
+                        set: setting.collect(),
+                        workload_at: &workload_at,
+                    };
+                    self.expand_scenario(&choices, &base, points)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn expand_scenario(
+        &self,
+        choices: &Choices,
+        base: &Base,
+        points: &mut Vec<Point>,
+    ) -> Result<(), Fault> {
+        let placements: Vec<Placement> = match &self.placements {
+            None => vec![base.scenario.workload.placement()],
+            Some(names) => given(names)?
+                .iter()
+                .map(|(span, name)| {
+                    name.parse().map_err(|message: String| Fault {
+                        span: span.clone(),
+                        message,
+                    })
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let machine = &base.scenario.machine;
+        for (cpus, guests) in choices.cpus.iter().cartesian_product(&choices.guests) {
+            let cpus = match cpus {
+                None => machine.cpus(),
+                Some(cpus) => {
+                    check_range("cpus", cpus, 1..=machine.cpus() as u64)?;
+                    cpus.1 as usize
+                }
+            };
+            let guests = guests.as_ref().map(|(_, guests)| *guests as usize);
+            let threads = self.threads(base, cpus, guests.unwrap_or(1))?;
+            let tuned = choices.tunings.iter().cartesian_product(&choices.numa);
+            for (tune, numa) in tuned {
+                for (&pinned, &threshold, &shuffle_reduction, &odd_priority, placement, &ms) in itertools::iproduct!(
+                    &choices.pinned,
+                    &choices.thresholds,
+                    &choices.shuffle_reduction,
+                    &choices.odd_priority,
+                    &placements,
+                    &choices.ms
+                ) {
+                    let placement = placement.to_string();
+                    for (&threads, lock, &seed) in
+                        itertools::iproduct!(&threads, &choices.locks, &choices.seeds)
+                    {
+                        if points.len() == MOST_POINTS {
+                            return Err(Fault {
+                                span: base.workload_at.clone(),
+                                message: format!(
+                                    "the plan has more than {MOST_POINTS} points; give fewer \
+                                     values"
+                                ),
+                            });
+                        }
+                        points.push(Point::new(PointRun::Sim(SimPoint {
+                            machine: base.machine.clone(),
+                            workload: base.workload.clone(),
+                            lock: lock.name().to_owned(),
+                            threads,
+                            cpus,
+                            guests,
+                            pinned,
+                            placement: placement.clone(),
+                            ms,
+                            seed,
+                            numa: numa.unwrap_or(machine.nodes() > 1),
+                            threshold,
+                            shuffle_reduction,
+                            odd_priority,
+                            tune: tune.clone(),
+                            set: base.set.clone(),
+                        })));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers of threads on this many CPUs.
+    fn threads(&self, base: &Base, cpus: usize, guests: usize) -> Result<Vec<usize>, Fault> {
+        let mut numbers = Vec::new();
+        for (span, threads) in all(&self.threads, Threads::Doubled)? {
+            for n in threads.on(cpus) {
+                let all = (n.saturating_mul(guests)) as u64;
+                check_range(
+                    "the number of threads",
+                    &(span.clone(), all),
+                    1..=MOST_THREADS as u64,
+                )?;
+                let Scenario {
+                    machine, workload, ..
+                } = base.scenario;
+                workload
+                    .check(machine, all as usize)
+                    .map_err(|error| fault(base.workload_at, &error.into()))?;
+                if !numbers.contains(&n) {
+                    numbers.push(n);
+                }
+            }
+        }
+        Ok(numbers)
+    }
+}
+
+/// A machine and a workload with some changed values.
+struct Base<'a> {
+    machine: Source,
+    workload: Source,
+    scenario: &'a Scenario,
+    set: BTreeMap<String, f64>,
+    workload_at: &'a std::ops::Range<usize>,
+}
+
+impl SimPoint {
+    /// The arguments that can change the result.
+    #[must_use]
+    pub fn identity(&self) -> Self {
+        Self {
+            machine: self.machine.identity(),
+            workload: self.workload.identity(),
+            ..self.clone()
+        }
+    }
+
+    /// The words of the command that repeats the simulation.
+    pub fn command(&self) -> Vec<String> {
+        let mut words = vec!["lockworks".to_owned(), "sim".to_owned()];
+        let mut option = |name: &str, value: String| {
+            words.push(format!("--{name}"));
+            words.push(value);
+        };
+        option("machine", self.machine.argument());
+        option("workload", self.workload.argument());
+        option("lock", self.lock.clone());
+        match self.guests {
+            None => option("threads", self.threads.to_string()),
+            Some(guests) => {
+                option("vcpus", self.threads.to_string());
+                option("guests", guests.to_string());
+            }
+        }
+        option("cpus", self.cpus.to_string());
+        option("placement", self.placement.clone());
+        option("ms", self.ms.to_string());
+        option("seed", self.seed.to_string());
+        option("numa", if self.numa { "on" } else { "off" }.to_owned());
+        if self.threshold != THRESHOLD {
+            option("threshold", self.threshold.to_string());
+        }
+        for (name, value) in &self.tune {
+            option("tune", format!("{name}={value}"));
+        }
+        for (key, value) in &self.set {
+            option("set", format!("{key}={value}"));
+        }
+        let flags = [
+            ("--pinned", self.pinned),
+            ("--no-shuffle-reduction", !self.shuffle_reduction),
+            ("--odd-priority", self.odd_priority),
+        ];
+        let flags = flags.iter().filter(|(_, given)| *given);
+        words.extend(flags.map(|(flag, _)| (*flag).to_owned()));
+        words
+    }
+
+    /// Simulates the point.
+    pub fn result(&self, known: &Known) -> Result<Judged> {
+        let machine = known.machine(&self.machine)?;
+        let workload = known.workload(&self.workload)?;
+        let scenario = self.scenario(&machine, &workload)?;
+        let lock = find_lock(&self.lock)?;
+        let placement = self.placement.parse().map_err(anyhow::Error::msg)?;
+        let tune: Vec<Setting> = super::plan::settings(&self.tune)?;
+        let plan = SimulationPlan {
+            scenario: &scenario,
+            locks: vec![lock],
+            threads: vec![self.threads],
+            host: SimulatedHost {
+                cpus: self.cpus,
+                guests: self.guests,
+                pinned: self.pinned,
+            },
+            placement,
+            ms: self.ms,
+            tunables: Settings {
+                numa_aware: self.numa,
+                numa_threshold_ms: self.threshold,
+                shuffle_reduction: self.shuffle_reduction,
+                ..Settings::kernel()
+            }
+            .with(&tune),
+            odd_priority: self.odd_priority,
+            seed: self.seed,
+        };
+        let threads = self.threads * self.guests.unwrap_or(1);
+        ensure!(
+            (1..=MOST_THREADS).contains(&threads),
+            "{threads} threads cannot be simulated; ask for 1 to {MOST_THREADS}"
+        );
+        let row = simulate(&plan, lock, self.threads)?;
+        let violations = row.violations;
+        let mut result = object(&row);
+        // These are arguments.
+        result.shift_remove("lock");
+        result.shift_remove("threads");
+        if let Some(Value::Object(events)) = result.get_mut("events") {
+            events.retain(|_, count| *count != 0);
+        }
+        let failure = (violations > 0)
+            .then(|| format!("VIOLATION: the lock failed to exclude {violations} times"));
+        Ok((Some(result), failure))
+    }
+
+    fn scenario(&self, machine: &Machine, workload: &Workload) -> Result<Scenario> {
+        let mut scenario = Scenario::new(machine.clone(), workload.clone());
+        for (key, value) in &self.set {
+            set(&mut scenario, key, *value).with_context(|| "the point's values".to_owned())?;
+        }
+        Ok(scenario)
+    }
+}

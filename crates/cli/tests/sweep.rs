@@ -1,0 +1,683 @@
+//! `lockworks sweep` and `lockworks points` from outside.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::Value;
+use support::{assert_fails, assert_fits_terminals, assert_refused, json, lockworks, output, text};
+use tempfile::TempDir;
+
+/// A directory with a plan and its store.
+struct Sweep {
+    directory: TempDir,
+}
+
+impl Sweep {
+    fn new(plan: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let sweep = Self { directory };
+        sweep.write("plan.toml", plan);
+        sweep
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("a file");
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).expect("a file")
+    }
+
+    fn command(&self, more: &[&str]) -> std::process::Command {
+        let mut command = lockworks(&[&["sweep"], more].concat());
+        command.current_dir(&self.directory);
+        command
+    }
+
+    /// Runs `lockworks sweep` with these arguments in the directory.
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the command runs")
+    }
+
+    /// Runs the plan, and returns its summary.
+    #[track_caller]
+    fn summary(&self, more: &[&str]) -> Value {
+        let ended = self.run(&[&["plan.toml", "--json"], more].concat());
+        assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+        json(&ended)
+    }
+
+    /// Runs the command with this input.
+    fn pipe(&self, args: &[&str], input: &[u8]) -> Output {
+        let mut command = lockworks(args);
+        command.current_dir(&self.directory);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command runs");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // The command may refuse the input before it has read all.
+        let _ = stdin.write_all(input);
+        drop(stdin);
+        child.wait_with_output().expect("the command ends")
+    }
+}
+
+/// Six short simulations and two checks.
+const SMALL: &str = r#"
+[[sweep]]
+machines = ["oracle-x5-4"]
+locks = ["qspinlock", "cna"]
+threads = [1, 4]
+seeds = 1
+ms = 0.2
+
+[[sweep]]
+locks = "cna"
+threads = 4
+ms = 0.2
+tune.hqlock_fairness_threshold = 10
+set.machine.rmw_cycles = [10, 30]
+
+[[sweep]]
+kind = "check"
+locks = ["tas", "ticket"]
+"#;
+
+fn counts(summary: &Value) -> [u64; 4] {
+    ["points", "stored", "run", "failed"].map(|key| summary[key].as_u64().expect("a number"))
+}
+
+#[test]
+fn nothing_runs_twice_and_a_plan_can_be_extended() {
+    let sweep = Sweep::new(SMALL);
+    let intent = sweep.run(&["plan.toml", "--dry-run"]);
+    assert_eq!(
+        text(&intent.stdout),
+        "8 points: 0 in plan.results.sqlite, 8 to run\n"
+    );
+    assert!(!sweep.path("plan.results.sqlite").exists());
+    assert_eq!(counts(&sweep.summary(&[])), [8, 0, 8, 0]);
+    assert_eq!(
+        counts(&sweep.summary(&["--output", "one.csv"])),
+        [8, 8, 0, 0]
+    );
+
+    sweep.write(
+        "plan.toml",
+        &SMALL.replace("seeds = 1\n", "seeds = \"1..3\"\n"),
+    );
+    assert_eq!(counts(&sweep.summary(&["--dry-run"])), [16, 8, 8, 0]);
+    assert_eq!(counts(&sweep.summary(&["--jobs", "1"])), [16, 8, 8, 0]);
+    assert_eq!(
+        counts(&sweep.summary(&["--output", "two.csv"])),
+        [16, 16, 0, 0]
+    );
+
+    // The same points in a store of their own have the same results.
+    let fresh = ["--store", "fresh.sqlite", "--output", "fresh.csv"];
+    assert_eq!(counts(&sweep.summary(&fresh)), [16, 0, 16, 0]);
+    assert_eq!(text(&sweep.read("two.csv")), text(&sweep.read("fresh.csv")));
+}
+
+#[test]
+fn a_point_has_the_result_of_the_command_that_repeats_it() {
+    let sweep = Sweep::new(
+        "[[sweep]]\nlocks = \"hq\"\nthreads = 4\nms = 0.2\nseeds = 7\nplacements = \"spread\"\n\
+         odd_priority = true\ntune.hqlock_fairness_threshold = 10\nset.machine.rmw_cycles = 30\n",
+    );
+    sweep.summary(&["--output", "results.json"]);
+    let results: Value = serde_json::from_slice(&sweep.read("results.json")).unwrap();
+    let repeated = output(&[
+        "sim",
+        "--lock",
+        "hq",
+        "--threads",
+        "4",
+        "--ms",
+        "0.2",
+        "--seed",
+        "7",
+        "--placement",
+        "spread",
+        "--odd-priority",
+        "--tune",
+        "hqlock_fairness_threshold=10",
+        "--set",
+        "machine.rmw_cycles=30",
+        "--json",
+    ]);
+    let row = &json(&repeated)["rows"][0];
+    assert_eq!(
+        results[0]["operations_per_second"],
+        row["operations_per_second"]
+    );
+    assert_eq!(results[0]["engine.events"], row["engine"]["events"]);
+    assert_eq!(results[0]["set.machine.rmw_cycles"], 30.0);
+    assert_eq!(results[0]["tune.hqlock_fairness_threshold"], 10);
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on_where_it_was() {
+    let plan = "[[sweep]]\nlocks = [\"qspinlock\", \"cna\"]\nthreads = 36\nseeds = \"1..100\"\n";
+    let sweep = Sweep::new(plan);
+    let mut child = sweep
+        .command(&["plan.toml", "--jobs", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    let stored = || counts(&sweep.summary(&["--dry-run"]))[1];
+    while stored() == 0 {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the sweep ended by itself"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+    let pid = Pid::from_raw(child.id() as i32);
+    kill(pid, Signal::SIGINT).expect("the process is there");
+    let interrupted = child.wait_with_output().expect("the command ends");
+    assert_eq!(interrupted.status.code(), Some(130));
+    assert!(text(&interrupted.stderr).contains("the same command goes on"));
+
+    let kept = stored();
+    assert!((1..200).contains(&kept), "{kept}");
+    let rest = sweep.summary(&["--output", "results.csv"]);
+    assert_eq!(counts(&rest), [200, kept, 200 - kept, 0]);
+    assert_eq!(text(&sweep.read("results.csv")).lines().count(), 201);
+}
+
+#[test]
+fn stores_can_be_merged() {
+    let sweep = Sweep::new(SMALL);
+    for (seeds, store) in [("1", "one.sqlite"), ("2", "two.sqlite")] {
+        sweep.write(
+            "plan.toml",
+            &SMALL.replace("seeds = 1", &format!("seeds = {seeds}")),
+        );
+        assert_eq!(counts(&sweep.summary(&["--store", store])), [8, 0, 8, 0]);
+    }
+    let merged = sweep.run(&["merge", "plan.results.sqlite", "one.sqlite", "two.sqlite"]);
+    assert_eq!(merged.status.code(), Some(0), "{}", text(&merged.stderr));
+    assert_eq!(
+        text(&merged.stdout),
+        "one.sqlite: 8 results new in plan.results.sqlite\n\
+         two.sqlite: 4 results new in plan.results.sqlite\n"
+    );
+    sweep.write("plan.toml", &SMALL.replace("seeds = 1", "seeds = [1, 2]"));
+    assert_eq!(counts(&sweep.summary(&[])), [12, 12, 0, 0]);
+    assert_refused(
+        &sweep.run(&["merge", "plan.results.sqlite", "none.sqlite"]),
+        &["no store none.sqlite"],
+    );
+}
+
+/// Threads acquire two locks, in any order.
+const DEADLOCK: &str = r#"
+name = "two-locks"
+title = "two locks in any order"
+placement = "compact"
+
+[[memory]]
+name = "one"
+kind = "lock"
+bytes = 64
+
+[[memory]]
+name = "two"
+kind = "lock"
+bytes = 64
+
+[thread]
+loop = [
+    { branch = [
+        { weight = 1, steps = [{ lock = "one", steps = [{ lock = "two", steps = [{ compute = 100 }] }] }] },
+        { weight = 1, steps = [{ lock = "two", steps = [{ lock = "one", steps = [{ compute = 100 }] }] }] },
+    ] },
+    "operation",
+]
+"#;
+
+#[test]
+fn a_failure_is_recorded_and_loses_nothing_else() {
+    let plan = "[[sweep]]\nworkloads = [\"./two-locks.toml\", \"locktorture\"]\nlocks = \"ticket\"\n\
+                threads = 2\nms = 0.2\n\
+                [[sweep]]\nkind = \"check\"\nlocks = \"busted\"\n";
+    let sweep = Sweep::new(plan);
+    sweep.write("two-locks.toml", DEADLOCK);
+    let ended = sweep.run(&["plan.toml"]);
+    let (results, failures) = (text(&ended.stdout), text(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(1), "{failures}");
+    assert!(results.contains("locktorture"), "{results}");
+    for words in [
+        "2 of 3 points failed",
+        "deadlock of ticket",
+        "two-locks.toml --lock ticket --threads 2",
+        "VIOLATION: ",
+        "lockworks check --lock busted --threads 2",
+    ] {
+        assert!(failures.contains(words), "no {words:?} in {failures}");
+    }
+
+    // Each command that is listed fails in the same way.
+    let commands = failures.lines().filter(|line| line.contains("lockworks "));
+    for command in commands {
+        let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+        let repeated = output(&words);
+        let printed = [text(&repeated.stdout), text(&repeated.stderr)].concat();
+        assert_eq!(repeated.status.code(), Some(1), "{command}: {printed}");
+        let same = printed.contains("deadlock of ticket") || printed.contains("VIOLATION: ");
+        assert!(same, "{command}: {printed}");
+    }
+
+    let again = sweep.run(&["plan.toml", "--json"]);
+    assert_eq!(again.status.code(), Some(1));
+    let summary = json(&again);
+    assert_eq!(counts(&summary), [3, 3, 0, 2]);
+    assert_eq!(summary["failures"].as_array().map(Vec::len), Some(2));
+    let retried = json(&sweep.run(&["plan.toml", "--json", "--retry"]));
+    assert_eq!(counts(&retried), [3, 1, 2, 2]);
+
+    // The content of a file is part of the point: the corrected workload is another one.
+    let wrong = r#"lock = "two", steps = [{ lock = "one""#;
+    let right = r#"lock = "one", steps = [{ lock = "two""#;
+    sweep.write("two-locks.toml", &DEADLOCK.replace(wrong, right));
+    let corrected = json(&sweep.run(&["plan.toml", "--json"]));
+    assert_eq!(counts(&corrected), [3, 2, 1, 1]);
+}
+
+#[test]
+fn a_check_that_ends_at_a_limit_is_a_failure_until_the_limit_is_raised() {
+    let plan = "[[sweep]]\nkind = \"check\"\nlocks = \"cna\"\nthreads = 3\nmemory_limit = 1\n";
+    let sweep = Sweep::new(plan);
+    let ended = sweep.run(&["plan.toml"]);
+    assert_eq!(ended.status.code(), Some(1));
+    let failures = text(&ended.stderr);
+    assert!(failures.contains("not complete: "), "{failures}");
+    assert!(failures.contains("--memory-limit 1"), "{failures}");
+    sweep.write(
+        "plan.toml",
+        &plan.replace("memory_limit = 1", "memory_limit = 2000"),
+    );
+    assert_eq!(counts(&sweep.summary(&["--retry"])), [1, 0, 1, 0]);
+}
+
+/// A field of a Parquet file as JSON.
+fn plain(field: &Field) -> Value {
+    match field {
+        Field::Null => Value::Null,
+        Field::Bool(value) => (*value).into(),
+        Field::Long(value) => (*value).into(),
+        Field::Double(value) => (*value).into(),
+        Field::Str(value) => value.as_str().into(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The rows of a CSV file.
+fn csv_rows(bytes: &[u8]) -> Vec<csv::StringRecord> {
+    csv::Reader::from_reader(bytes)
+        .into_records()
+        .collect::<Result<_, _>>()
+        .expect("CSV")
+}
+
+#[test]
+fn all_formats_have_the_same_columns_and_rows() {
+    let sweep = Sweep::new(SMALL);
+    for file in ["results.csv", "results.json", "results.parquet"] {
+        let ended = sweep.run(&["plan.toml", "--output", file]);
+        assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+        assert_eq!(text(&ended.stdout), "");
+    }
+    let rows: Value = serde_json::from_slice(&sweep.read("results.json")).unwrap();
+    let rows = rows.as_array().expect("a list");
+    let names: Vec<&String> = rows[0].as_object().expect("an object").keys().collect();
+    for name in [
+        "kind",
+        "machine",
+        "lock",
+        "threads",
+        "operations_per_second",
+        "states",
+        "error",
+    ] {
+        assert!(
+            names.iter().any(|known| *known == name),
+            "no {name} in {names:?}"
+        );
+    }
+
+    let bytes = sweep.read("results.csv");
+    let header = csv::Reader::from_reader(bytes.as_slice())
+        .headers()
+        .unwrap()
+        .clone();
+    assert_eq!(header.iter().collect::<Vec<_>>(), names);
+    let file = fs::File::open(sweep.path("results.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).expect("Parquet");
+    let schema = reader.metadata().file_metadata().schema();
+    let fields: Vec<&str> = schema
+        .get_fields()
+        .iter()
+        .map(|field| field.name())
+        .collect();
+    assert_eq!(fields, names);
+
+    let parquet_rows = reader.get_row_iter(None).unwrap();
+    let mut count = 0;
+    for ((row, record), other) in rows.iter().zip(csv_rows(&bytes)).zip(parquet_rows) {
+        let other = other.expect("a row");
+        let fields: Vec<Value> = other.get_column_iter().map(|(_, f)| plain(f)).collect();
+        for ((name, cell), field) in names.iter().zip(&record).zip(fields) {
+            let value = &row[name.as_str()];
+            assert_eq!(&field, value, "{name}");
+            let written = match value {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                number => number.to_string(),
+            };
+            assert_eq!(cell, written, "{name}");
+        }
+        count += 1;
+    }
+    assert_eq!(count, 8);
+}
+
+#[test]
+fn points_run_elsewhere_and_their_results_are_imported() {
+    let sweep = Sweep::new(SMALL);
+    let pending = sweep.run(&["plan.toml", "--pending"]);
+    assert_eq!(text(&pending.stdout).lines().count(), 8);
+    let results = sweep.pipe(&["points", "--jobs", "2"], &pending.stdout);
+    assert_eq!(results.status.code(), Some(0), "{}", text(&results.stderr));
+    let lines = text(&results.stdout);
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    let version = first["lockworks"].as_str().expect("a version");
+    assert!(version.starts_with(env!("CARGO_PKG_VERSION")), "{version}");
+    assert_eq!(lines.lines().count(), 9);
+
+    let import = ["sweep", "import", "plan.results.sqlite"];
+    for new in ["8 of them new", "0 of them new"] {
+        let imported = sweep.pipe(&import, lines.as_bytes());
+        assert!(
+            text(&imported.stdout).contains(new),
+            "{}",
+            text(&imported.stderr)
+        );
+    }
+    assert_eq!(
+        counts(&sweep.summary(&["--output", "here.csv"])),
+        [8, 8, 0, 0]
+    );
+    sweep.summary(&["--store", "other.sqlite", "--output", "there.csv"]);
+    assert_eq!(
+        text(&sweep.read("here.csv")),
+        text(&sweep.read("there.csv"))
+    );
+
+    let other = text(&pending.stdout).replacen(version, "0.0.1", 1);
+    let refused = sweep.pipe(&["points"], other.as_bytes());
+    assert_eq!(refused.status.code(), Some(2));
+    let message = text(&refused.stderr);
+    assert!(
+        message.contains("of lockworks 0.0.1, and this is "),
+        "{message}"
+    );
+    let changed = lines.replacen("\"threads\":1,", "\"threads\":2,", 1);
+    let refused = sweep.pipe(&import, changed.as_bytes());
+    assert_fails(&refused, 2, &["is not that of the point"]);
+    assert_fails(
+        &sweep.pipe(&import, b"\nx\n"),
+        2,
+        &["line 2 of standard input"],
+    );
+}
+
+/// Runs a script with `bash` in the directory.
+fn bash(directory: &Path, script: &str, variables: &[(&str, &str)]) -> Output {
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", script]).current_dir(directory);
+    command.envs(variables.iter().copied());
+    command.output().expect("bash runs")
+}
+
+#[test]
+fn scripts_for_slurm_run_the_same_points_into_the_same_store() {
+    let sweep = Sweep::new(SMALL);
+    let written = sweep.run(&["plan.toml", "--write", "slurm", "jobs", "--chunk", "3"]);
+    assert_eq!(
+        text(&written.stdout),
+        "8 points to run; type\n  bash jobs/submit.sh\n"
+    );
+    // A scheduler that runs each job at once.
+    sweep.write(
+        "sbatch",
+        "#!/bin/bash\nset -e\ncase $1 in\n--parsable)\n  for n in 1 2 3; do SLURM_ARRAY_TASK_ID=$n bash \
+         \"$2\"; done\n  echo 17 ;;\n--dependency=afterany:17) bash \"$2\" ;;\nesac\n",
+    );
+    let path = format!("{}:{}", sweep.directory.path().display(), env!("PATH"));
+    let script = "chmod +x sbatch && bash jobs/submit.sh";
+    let ended = bash(sweep.directory.path(), script, &[("PATH", &path)]);
+    assert!(ended.status.success(), "{}", text(&ended.stderr));
+    assert!(text(&ended.stdout).contains("8 results read, 8 of them new"));
+    assert_eq!(counts(&sweep.summary(&[])), [8, 8, 0, 0]);
+    let written = sweep.run(&["plan.toml", "--write", "slurm", "more"]);
+    assert_fails(&written, 2, &["all points are in plan.results.sqlite"]);
+}
+
+#[test]
+fn a_snakefile_names_its_chunks() {
+    let sweep = Sweep::new(SMALL);
+    let written = sweep.run(&["plan.toml", "--write", "snakemake", "jobs"]);
+    assert!(text(&written.stdout).contains("snakemake --directory jobs"));
+    let snakefile = sweep.read("jobs/Snakefile");
+    let snakefile = text(&snakefile);
+    for words in [
+        "range(1, 1 + 1)",
+        "results/{chunk}.jsonl",
+        "points --jobs {threads}",
+    ] {
+        assert!(snakefile.contains(words), "no {words:?} in {snakefile}");
+    }
+    assert_eq!(text(&sweep.read("jobs/points/1.jsonl")).lines().count(), 8);
+    let again = sweep.run(&["plan.toml", "--write", "snakemake", "jobs"]);
+    assert_fails(&again, 2, &["jobs is there already"]);
+    let unknown = sweep.run(&["plan.toml", "--write", "slrm", "other"]);
+    assert_fails(
+        &unknown,
+        2,
+        &["unknown scheduler 'slrm'; did you mean 'slurm'?"],
+    );
+}
+
+#[test]
+fn mistakes_in_a_plan_are_named_with_their_line() {
+    for (plan, words) in [
+        (
+            "[[sweep]]\nlokcs = \"cna\"\n",
+            &["plan.toml:2: ", "unknown key `lokcs`", "`locks`"][..],
+        ),
+        ("[[sweeps]]\n", &["plan.toml:1: ", "did you mean `sweep`?"]),
+        (
+            "[[sweep]]\n\nlocks = [\"cna\",\n\"qspinlok\"]\n",
+            &["plan.toml:4: ", "'qspinlock'?"],
+        ),
+        (
+            "[[sweep]]\nmachines = \"oracle-x5\"\n",
+            &["plan.toml:2: ", "'oracle-x5-4'?"],
+        ),
+        (
+            "[[sweep]]\nworkloads = \"locktortur\"\n",
+            &["plan.toml:2: ", "'locktorture'?"],
+        ),
+        (
+            "[[sweep]]\nworkloads = \"./none.toml\"\n",
+            &["plan.toml:2: ", "none.toml: cannot read"],
+        ),
+        (
+            "[[sweep]]\nkind = \"checks\"\n",
+            &["plan.toml:2: ", "did you mean `check`?"],
+        ),
+        (
+            "[[sweep]]\nacquisitions = 2\n",
+            &["plan.toml:2: ", "unknown key `acquisitions`"],
+        ),
+        (
+            "[[sweep]]\nkind = \"check\"\nthreads = 9\n",
+            &["plan.toml:1: ", "9 threads"],
+        ),
+        (
+            "[[sweep]]\nkind = \"check\"\nlocks = \"mc\"\n",
+            &["plan.toml:3: ", "'mcs'?"],
+        ),
+        (
+            "[[sweep]]\nthreads = \"8..1\"\n",
+            &["plan.toml:2: ", "\"1..8\""],
+        ),
+        (
+            "[[sweep]]\nthreads = [0]\n",
+            &["plan.toml:2: ", "1 to 4096"],
+        ),
+        (
+            "[[sweep]]\nthreads = []\n",
+            &["plan.toml:2: ", "the list is empty"],
+        ),
+        ("[[sweep]]\ncpus = 1000\n", &["plan.toml:2: ", "1 to 144"]),
+        ("[[sweep]]\nms = 0\n", &["plan.toml:2: ", "0.01"]),
+        (
+            "[[sweep]]\nseeds = -1\n",
+            &["plan.toml:2: ", "not negative"],
+        ),
+        (
+            "[[sweep]]\nplacements = \"here\"\n",
+            &["plan.toml:2: ", "scatter"],
+        ),
+        (
+            "[[sweep]]\ntune.mutex_spinn = 1\n",
+            &["plan.toml:2: ", "'mutex_spin'?"],
+        ),
+        (
+            "[[sweep]]\nset.machine.rmw_cycle = 3\n",
+            &["plan.toml:2: ", "rmw_cycles"],
+        ),
+        (
+            "[[sweep]]\nset.machine.rmw_cycles = -1\n",
+            &["plan.toml:2: ", "0.01 to 100000"],
+        ),
+        (
+            "[[sweep]]\nseeds = \"1..900000\"\n",
+            &["plan.toml:", "more than 1000000 points"],
+        ),
+        ("[sweep]\n", &["plan.toml:1: ", "[[sweep]]"]),
+        ("# empty\n", &["plan.toml:1: ", "no points"]),
+    ] {
+        let sweep = Sweep::new(plan);
+        assert_refused(&sweep.run(&["plan.toml"]), words);
+    }
+    let sweep = Sweep::new(SMALL);
+    assert_refused(
+        &sweep.run(&["none.toml"]),
+        &["cannot read the plan none.toml"],
+    );
+    assert_refused(&sweep.run(&[]), &["PLAN"]);
+    let words = ["results.txt", ".csv, .json or .parquet"];
+    assert_refused(
+        &sweep.run(&["plan.toml", "--output", "results.txt"]),
+        &words,
+    );
+    let unwritable = sweep.run(&["plan.toml", "--output", "none/results.csv"]);
+    assert_refused(&unwritable, &["cannot write none/results.csv"]);
+}
+
+#[test]
+fn files_that_are_no_stores_of_this_format_are_refused() {
+    let sweep = Sweep::new(SMALL);
+    sweep.write(
+        "text.sqlite",
+        "this is a text that is no store at all, whatever its name says\n",
+    );
+    let words = ["text.sqlite is no store of results", "--store"];
+    assert_refused(&sweep.run(&["plan.toml", "--store", "text.sqlite"]), &words);
+
+    let other = rusqlite::Connection::open(sweep.path("other.sqlite")).unwrap();
+    other.execute_batch("CREATE TABLE t (x)").unwrap();
+    let words = ["other.sqlite is no store of results"];
+    assert_refused(
+        &sweep.run(&["plan.toml", "--store", "other.sqlite"]),
+        &words,
+    );
+
+    sweep.summary(&[]);
+    let store = rusqlite::Connection::open(sweep.path("plan.results.sqlite")).unwrap();
+    store.pragma_update(None, "user_version", 99).unwrap();
+    drop(store);
+    let words = [
+        "plan.results.sqlite has format 99",
+        "reads format 1",
+        "--store",
+    ];
+    assert_refused(&sweep.run(&["plan.toml"]), &words);
+}
+
+#[test]
+fn summaries_fit_the_terminal() {
+    let sweep = Sweep::new(SMALL);
+    let plan = sweep.path("plan.toml");
+    let plan = plan.to_str().expect("UTF-8");
+    let words = ["oracle-x5-4", "qspinlock", "plan.results.sqlite", "states"];
+    assert_fits_terminals(&["sweep", plan], &words);
+    assert_fits_terminals(&["sweep", plan, "--dry-run"], &["8 points"]);
+}
+
+/// Fills a store with as many results as the plan has points, and returns the number of points. All
+/// have the result of the first point.
+fn fill(sweep: &Sweep, plan: &str) -> usize {
+    let pending = sweep.run(&[plan, "--pending"]);
+    let points: Vec<&str> = text(&pending.stdout).lines().collect();
+    let input = points[0].as_bytes();
+    let result = sweep.pipe(&["points", "--jobs", "1"], input).stdout;
+    let store = Path::new(plan).with_extension("results.sqlite");
+    let store = store.to_str().expect("UTF-8");
+    sweep.pipe(&["sweep", "import", store], &result);
+
+    let mut store = rusqlite::Connection::open(sweep.path(store)).unwrap();
+    let transaction = store.transaction().unwrap();
+    {
+        let copy = "INSERT INTO results (key, point, result, seconds)
+                    SELECT ?1, ?2, result, seconds FROM results WHERE id = 1";
+        let mut copy = transaction.prepare(copy).unwrap();
+        for point in &points[1..] {
+            // The description of a built-in machine and workload is in the version.
+            let key = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(point.as_bytes()));
+            copy.execute([&key, *point]).unwrap();
+        }
+    }
+    transaction.commit().unwrap();
+    points.len()
+}
+
+#[test]
+fn a_store_of_100000_results_is_opened() {
+    let plan = "[[sweep]]\nlocks = \"cna\"\nthreads = 4\nms = 0.01\nseeds = \"1..100000\"\n";
+    let sweep = Sweep::new(plan);
+    assert_eq!(fill(&sweep, "plan.toml"), 100_000);
+    let summary = sweep.summary(&["--dry-run"]);
+    assert_eq!(counts(&summary), [100_000, 100_000, 0, 0]);
+}
