@@ -4,7 +4,7 @@
 
 #include <lockworks/lockworks.h>
 
-#include "futex.h"
+#include "park.h"
 
 /* A free lock is acquired before the arguments are checked. */
 #define LW_LOCK_UNTIL(id)                                                                      \

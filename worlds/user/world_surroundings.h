@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-#include "futex.h"
+#include "park.h"
 #include "node_queues.h"
 #include "settings.h"
 #include "slots.h"

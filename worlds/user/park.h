@@ -3,8 +3,8 @@
  * Wait limits in user space, for the contract and the public functions. Programs include world.h,
  * so the declarations of parking are there.
  */
-#ifndef LW_USER_FUTEX_H
-#define LW_USER_FUTEX_H
+#ifndef LW_USER_PARK_H
+#define LW_USER_PARK_H
 
 #include <lockworks/wait_limit.h>
 

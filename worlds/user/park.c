@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "futex.h"
+#include "park.h"
 #include "lock_word.h"
 #include "slots.h"
 
