@@ -36,171 +36,53 @@
  * the queue head touches them, and the hand-over of its role is a release and acquire pair.
  */
 #include "cna.h"
-#include "fifo_queue.h"
+#include "cna_queue.h"
 #include "lock_type.h"
 
-/* The effective NUMA node of a priority waiter, which is never moved. */
-#define LW_CNA_PRIORITY 0xffff
-/* With shuffle reduction, one hand-over in this number searches the queue. */
-#define LW_CNA_SHUFFLE_ODDS 128
-
-static inline bool lw_cna_has_secondary(uint32_t locked)
+static inline void lw_cna_append(struct lw_node *head, struct lw_node *tail2, struct lw_node *added)
 {
-	return locked > LW_NODE_HEAD;
-}
+	struct lw_node *head2 = added;
 
-static inline void lw_cna_init_node(struct lw_node *node, uint32_t tail)
-{
-	bool priority = lw_tunable(priority_waiters) && lw_is_priority();
-	uint16_t numa_node = lw_numa_node();
-
-	lw_store(&node->tail, tail, relaxed);
-	lw_store(&node->real_numa_node, numa_node, relaxed);
-	lw_store(&node->numa_node, priority ? LW_CNA_PRIORITY : numa_node, relaxed);
-	if (priority)
-		lw_count(priority_waiters);
-}
-
-/* head -> next -> after  becomes  head -> after; `next` becomes the last of the secondary queue. */
-static inline void lw_cna_move(struct lw_node *head, struct lw_node *next, struct lw_node *after)
-{
-	uint32_t locked = lw_load(&head->locked, relaxed);
-	struct lw_node *head2 = next;
-
-	lw_store(&head->next, after, relaxed);
-	lw_store(&next->next, NULL, relaxed);
-	if (lw_cna_has_secondary(locked)) {
-		struct lw_node *tail2 = lw_decode_tail(locked);
-
+	lw_store(&added->next, NULL, relaxed);
+	if (tail2) {
 		head2 = lw_load(&tail2->secondary_head, relaxed);
-		lw_store(&tail2->next, next, relaxed);
+		lw_store(&tail2->next, added, relaxed);
 	} else {
-		lw_store(&head->secondary_since, lw_clock(), relaxed);
+		lw_cna_begin(head);
 	}
-	lw_store(&next->secondary_head, head2, relaxed);
-	lw_store(&head->locked, lw_load(&next->tail, relaxed), relaxed);
-	lw_count(secondary_moves);
+	lw_store(&added->secondary_head, head2, relaxed);
 }
 
-/*
- * Prefer our NUMA node: move the successor to the secondary queue if it is of another node and not
- * the last, and let the new successor inherit the preference. False if there is no successor yet.
- */
-static inline bool lw_cna_reorder(struct lw_node *head)
+static inline struct lw_node *lw_cna_splice(struct lw_node *tail2, struct lw_node *next)
 {
-	struct lw_node *next = lw_load(&head->next, dependency);
-	uint16_t preferred, other;
-
-	if (!next)
-		return false;
-
-	preferred = lw_load(&head->numa_node, relaxed);
-	if (preferred == LW_CNA_PRIORITY)
-		preferred = lw_load(&head->real_numa_node, relaxed);
-
-	other = lw_load(&next->numa_node, relaxed);
-	if (other != preferred) {
-		struct lw_node *after = NULL;
-
-		if (other != LW_CNA_PRIORITY)
-			after = lw_load(&next->next, dependency);
-		if (after) {
-			lw_cna_move(head, next, after);
-			next = after;
-		}
-		lw_store(&next->numa_node, preferred, relaxed);
-	}
-	return true;
+	/* h2 -> ... -> t2 -> next */
+	lw_store(&tail2->next, next, relaxed);
+	return lw_load(&tail2->secondary_head, relaxed);
 }
 
-enum lw_cna_plan {
-	LW_CNA_KEEP,
-	LW_CNA_FLUSH,
-	LW_CNA_RETRY, /* there was no successor yet: reorder at the hand-over */
-};
-
-static inline uint32_t lw_cna_wait_head(struct lw_node *head, uint32_t prev)
+static inline struct lw_node *lw_cna_try_promote(union lw_word *lock, uint32_t val, uint32_t tail2)
 {
-	(void)prev;
-	if (lw_cna_has_secondary(lw_load(&head->locked, relaxed))) {
-		uint64_t age = lw_clock() - lw_load(&head->secondary_since, relaxed);
-
-		if (!lw_numa_aware(cna) || age >= (uint64_t)lw_tunable(numa_threshold_ms) * 1000000)
-			return LW_CNA_FLUSH;
-	} else {
-		if (!lw_numa_aware(cna))
-			return LW_CNA_KEEP;
-		if (lw_tunable(shuffle_reduction) && !lw_chance(1, LW_CNA_SHUFFLE_ODDS)) {
-			lw_count(shuffles_skipped);
-			return LW_CNA_KEEP;
-		}
-	}
-	return lw_cna_reorder(head) ? LW_CNA_KEEP : LW_CNA_RETRY;
-}
-
-/* Hand over the head's role, with `value` for `locked` of the successor. */
-static inline void lw_cna_pass(struct lw_node *head, struct lw_node *next, uint32_t value)
-{
-	if (lw_load(&next->real_numa_node, relaxed) == lw_load(&head->real_numa_node, relaxed))
-		lw_count(local_handoffs);
-	else
-		lw_count(remote_handoffs);
-	lw_mcs_handoff(next, value);
-}
-
-static inline bool lw_cna_try_clear_tail(union lw_word *lock, uint32_t val, struct lw_node *head)
-{
-	uint32_t locked = lw_load(&head->locked, relaxed);
-
-	if (!lw_cna_has_secondary(locked))
-		/* (tail,0,0) -> (0,0,1) */
-		return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, relaxed);
-
 	/*
 	 * (tail,0,0) -> (tail2,0,1); release: a waiter that queues behind tail2 finds its next NULL
 	 */
-	if (!lw_try_cmpxchg(&lock->val, &val, locked | LW_LOCKED, release))
-		return false;
-	lw_count(empty_flushes);
-	lw_cna_pass(head, lw_load(&lw_decode_tail(locked)->secondary_head, relaxed), LW_NODE_HEAD);
-	return true;
+	if (!lw_try_cmpxchg(&lock->val, &val, tail2 | LW_LOCKED, release))
+		return NULL;
+	return lw_load(&lw_decode_tail(tail2)->secondary_head, relaxed);
 }
 
-static inline void lw_cna_handoff(struct lw_node *head, struct lw_node *next, uint32_t plan)
+static inline bool lw_cna_is_too_old(uint64_t age, uint64_t threshold)
 {
-	uint32_t locked = lw_load(&head->locked, relaxed);
-
-	if (plan == LW_CNA_FLUSH) {
-		struct lw_node *tail2 = lw_decode_tail(locked);
-
-		/* h2 -> ... -> t2 -> next */
-		lw_store(&tail2->next, next, relaxed);
-		lw_count(threshold_flushes);
-		lw_cna_pass(head, lw_load(&tail2->secondary_head, relaxed), LW_NODE_HEAD);
-		return;
-	}
-
-	if (plan == LW_CNA_RETRY)
-		lw_cna_reorder(head);
-	/* Read again: `next` may have been moved. */
-	next = lw_load(&head->next, dependency);
-	locked = lw_load(&head->locked, relaxed);
-	if (lw_cna_has_secondary(locked)) {
-		lw_store(&next->secondary_since, lw_load(&head->secondary_since, relaxed), relaxed);
-		lw_cna_pass(head, next, locked);
-	} else {
-		lw_cna_pass(head, next, LW_NODE_HEAD);
-	}
+	return age >= threshold;
 }
 
-static const struct lw_fifo_policy lw_cna_fifo_policy = {
-	.init_node = lw_cna_init_node,
-	.wait_head = lw_cna_wait_head,
-	.try_clear_tail = lw_cna_try_clear_tail,
-	.handoff = lw_cna_handoff,
+static const struct lw_secondary_policy lw_cna_secondary_policy = {
+	.append = lw_cna_append,
+	.splice = lw_cna_splice,
+	.try_promote = lw_cna_try_promote,
+	.is_too_old = lw_cna_is_too_old,
 };
 
-LW_DEFINE_FIFO_LOCK(cna)
+LW_DEFINE_CNA_LOCK(cna)
 
 LW_DESCRIBE(cna, struct lw_cna, .summary = "compact NUMA-aware queued spinlock",
 	    .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The MCS queue of qspinlock and cna. Waiters queue in order. The queue head polls the lock word,
- * takes the lock, and hands the head's role to its successor. Words are (tail, pending, locked):
+ * The MCS queue of qspinlock, cna and cna13. Waiters queue in order. The queue head polls the lock
+ * word, takes the lock, and hands the head's role to its successor. Words are (tail, pending,
+ * locked):
  *
  *   (n,*,*)  --  head waits for the holder and for a pending waiter  -->  (n,0,0)
  *   (n,0,0)  --  head takes the lock, hands over the head's role     -->  (n,0,1)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * CNA's reordering of a queue, step by step. Waiters of two nodes queue while the lock is busy.
- * Then the test releases the lock, and checks the order in which they acquire it and the event
- * counts.
+ * CNA's reordering of a queue, step by step, in both forms. Waiters of two nodes queue while the
+ * lock is busy. Then the test releases the lock, and checks the order in which they acquire it and
+ * the event counts.
  */
 #include "test.h"
 
@@ -12,7 +12,13 @@
 /* A waiter may get no CPU for 100 ms, which is not the lock's fault. Such a run is repeated. */
 #define ATTEMPTS 50
 
-static struct lw_cna lock;
+/* The form of CNA that is tested. */
+static const struct lw_lock_type *form;
+static union {
+	struct lw_cna cna;
+	struct lw_cna13 cna13;
+	union lw_word word;
+} lock;
 static int cpu_of_node[2];
 
 struct waiter {
@@ -35,11 +41,11 @@ static void *wait_for_lock(void *arg)
 	CHECK(pthread_setaffinity_np(pthread_self(), sizeof(cpu), &cpu) == 0);
 	if (self->priority)
 		CHECK(lw_thread_set_priority(LW_PRIORITY_ON) == 0);
-	lw_cna_lock(&lock);
+	form->lock(&lock, NULL);
 	order[served++] = self->number;
 	if (self->hold_ms)
 		usleep(self->hold_ms * 1000);
-	lw_cna_unlock(&lock);
+	form->unlock(&lock, NULL);
 	return NULL;
 }
 
@@ -183,6 +189,7 @@ static void check_priority(void)
 
 int main(void)
 {
+	static const char *const forms[] = {"cna", "cna13"};
 	cpu_set_t allowed;
 	char text[32];
 	int found = 0;
@@ -201,10 +208,14 @@ int main(void)
 	CHECK(lw_numa_spinlock_active());
 	CHECK(lw_set_numa_spinlock_threshold(LW_NUMA_THRESHOLD_MAX_MS) == 0);
 
-	check_preference();
-	check_off();
-	check_threshold();
-	check_shuffle_reduction();
-	check_priority();
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		form = lw_lock_type_find(forms[i]);
+		CHECK(form);
+		check_preference();
+		check_off();
+		check_threshold();
+		check_shuffle_reduction();
+		check_priority();
+	}
 	return 0;
 }

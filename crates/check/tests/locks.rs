@@ -135,16 +135,16 @@ fn queued_spinlock() {
     assert_eq!(keeps(&configs), [""; 0]);
 }
 
-#[test]
-fn cna() {
+/// The configurations of both forms of CNA.
+fn cna_with(lock: &str) -> Vec<Config> {
     let three = |change: fn(&mut Config)| {
-        config("cna", |c| {
+        config(lock, |c| {
             c.threads = 3;
             c.nodes = 2;
             change(c);
         })
     };
-    let mut configs = common("cna");
+    let mut configs = common(lock);
     configs.extend([
         three(|c| c.nodes = 3),
         three(|c| c.tunables.shuffle_reduction = false),
@@ -157,7 +157,17 @@ fn cna() {
         }),
         three(|c| c.priority = vec![0, 2]),
     ]);
-    assert_eq!(keeps(&configs), [""; 0]);
+    configs
+}
+
+#[test]
+fn cna() {
+    assert_eq!(keeps(&cna_with("cna")), [""; 0]);
+}
+
+#[test]
+fn cna_as_it_was_published() {
+    assert_eq!(keeps(&cna_with("cna13")), [""; 0]);
 }
 
 /// A configuration of threads on two nodes that acquire an HQ-spinlock twice, one operation after
@@ -653,14 +663,38 @@ fn mutex_of_linux_3_7_and_with_read_first() {
     }
 }
 
+#[test]
+fn mutex_of_glibc() {
+    let small = |change: fn(&mut Config)| config("futex", change);
+    let mut configs = vec![
+        small(|_| {}),
+        small(|c| c.trylock = true),
+        small(|c| c.locks = 2),
+        small(|c| c.threads = 3),
+        three_once("futex", |c| c.trylock = true),
+    ];
+    configs.extend([false, true].map(|trylock| {
+        config("futex", |c| {
+            c.acquisitions = 1;
+            c.nesting = 1;
+            c.spurious = 0;
+            c.trylock = trylock;
+        })
+    }));
+    let (missing, events) = keeps_and_counts(&configs);
+    assert_eq!(missing, [""; 0]);
+    assert_counted(&events, &["halts_in_queue", "kicks_at_unlock"]);
+}
+
 /// The locks that have a test of their own in this file.
-const TESTED: [&str; 14] = [
+const TESTED: [&str; 16] = [
     "tas",
     "byte",
     "ticket",
     "mcs",
     "qspinlock",
     "cna",
+    "cna13",
     "hq",
     "pvticket",
     "pv42",
@@ -669,6 +703,7 @@ const TESTED: [&str; 14] = [
     "mutex",
     "mutex37",
     "mutex310",
+    "futex",
 ];
 
 /// A lock that `lockworks new lock` has written needs no test until programs can call it.

@@ -84,7 +84,7 @@ fn mistakes_are_caught() {
 
 /// Locks of which a search that finds nothing takes seconds. Their mutants that no check may catch are
 /// tried by `lockworks check mutants` only.
-const LARGE: [&str; 6] = ["cna", "pv42", "mutex310", "pv", "unfair", "mutex"];
+const LARGE: [&str; 7] = ["cna", "cna13", "pv42", "mutex310", "pv", "unfair", "mutex"];
 
 #[test]
 fn mutants_that_no_check_may_catch_are_not_caught() {

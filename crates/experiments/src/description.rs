@@ -111,8 +111,10 @@ pub(crate) struct DescribedValue {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Column {
-    /// Its name in the CSV file.
+    /// Its name.
     pub name: String,
+    /// The column of the CSV file that has its figures, if that is not the one of its name.
+    figures: Option<String>,
     /// The lock that is simulated for it.
     pub lock: String,
     /// The machine, if it is not that of the table.
@@ -125,6 +127,13 @@ pub(crate) struct Column {
     /// Whether CNA skips most of its searches for waiters of its own node.
     #[serde(default = "yes")]
     pub shuffle_reduction: bool,
+}
+
+impl Column {
+    /// The column of the CSV file that has its figures.
+    pub fn figures(&self) -> &str {
+        self.figures.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// The quantity that the figures of a column measure.

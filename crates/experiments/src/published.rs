@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, bail, ensure};
 use lockworks_machine::Machine;
 
-use crate::description::Description;
+use crate::description::{Column, Description};
 
 /// A row of a published table: what ran, and a figure for each column.
 #[derive(Clone, Debug)]
@@ -34,17 +34,14 @@ pub(crate) fn read(description: &Description, text: &str) -> Result<Vec<Publishe
     let deviations = description
         .columns
         .iter()
-        .all(|column| header.contains(&deviation_of(&column.name)));
+        .all(|column| header.contains(&deviation_of(column.figures())));
     let rows = lines.iter().map(|cells| {
         let line = Line { header, cells };
         let row = match description.nodes {
             Some(_) => restricted_row(description, &line)?,
             None => row_of_threads(&line)?,
         };
-        let columns = description
-            .columns
-            .iter()
-            .map(|column| column.name.as_str());
+        let columns = description.columns.iter().map(Column::figures);
         Ok(PublishedRow {
             figures: columns
                 .clone()

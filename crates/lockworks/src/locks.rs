@@ -186,6 +186,8 @@ locks! {
         "The queued spinlock of Linux: FIFO among queued waiters, which spin."
     cna: lw_cna_type, u32 = 0;
         "CNA: a queued spinlock that prefers waiters on the holder's NUMA node, within a bound."
+    cna13: lw_cna13_type, u32 = 0;
+        "CNA as its series for Linux has it, for comparison. Waiters spin."
     hq: lw_hq_type, u32 = crate::constants::LW_HQ as u32;
         "The HQ-spinlock: under contention, each NUMA node has a queue of its own. Waiters spin."
     pvticket: lw_pvticket_type, u32 = 0;

@@ -26,6 +26,7 @@ fn lock_types_describe_themselves() {
         "mcs",
         "qspinlock",
         "cna",
+        "cna13",
         "hq",
         "pvticket",
         "pv42",
@@ -34,6 +35,7 @@ fn lock_types_describe_themselves() {
         "mutex",
         "mutex37",
         "mutex310",
+        "futex",
         "busted",
     ];
     for name in expected {

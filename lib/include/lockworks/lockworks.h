@@ -38,12 +38,14 @@
  *   struct lw_pvticket       4  FIFO                        Linux 4.1, for comparison
  *   struct lw_mutex37       32  running waiters first       Linux 3.7, for comparison
  *   struct lw_mutex310      32  running waiters first       Linux 3.10, for comparison
+ *   struct lw_cna13          4  same node first, bounded    Linux series v13, for comparison
+ *   struct lw_futex         16  running threads first       glibc, for comparison
  *   struct lw_byte           1  none, may starve            Linux in guests, for comparison
  *
  * Spinning
  *
- * ALL LOCKS SPIN EXCEPT pv, unfair, pv42, pvticket AND THE MUTEXES. Waiters of a lock that spins
- * never sleep. With more runnable threads than CPUs, every hand-over may then wait for a time
+ * ALL LOCKS SPIN EXCEPT pv, unfair, pv42, pvticket, futex AND THE MUTEXES. Waiters of a lock that
+ * spins never sleep. With more runnable threads than CPUs, every hand-over may then wait for a time
  * slice, because the next waiter is not running. FIFO locks become hundreds of times slower. Use
  * locks that spin if each thread has a CPU of its own, and struct lw_mutex if threads may outnumber
  * CPUs. Waiters that sleep park on a futex. That is the only system call that they make once their
@@ -89,8 +91,10 @@
 #pragma GCC diagnostic ignored "-Wpedantic"
 #include "byte.h"
 #include "cna.h"
+#include "cna13.h"
 #include "cond.h"
 #include "events.h"
+#include "futex.h"
 #include "hq.h"
 #include "lock_type.h"
 #include "lockref_type.h"
@@ -119,6 +123,7 @@
 #define LW_MCS_INIT	  {{0}}
 #define LW_QSPINLOCK_INIT {{{0}}}
 #define LW_CNA_INIT	  {{{0}}}
+#define LW_CNA13_INIT	  {{{0}}}
 #define LW_HQ_INIT	  {{{LW_HQ}}}
 #define LW_PVTICKET_INIT  {{{0}}}
 #define LW_PV_INIT	  {{{0}}}
@@ -128,6 +133,7 @@
 #define LW_COND_INIT	  {{{{0}}}, {0}, {0}}
 #define LW_MUTEX37_INIT	  {{{1}, {{0}}, {0}, {0}, {0}}}
 #define LW_MUTEX310_INIT  {{{1}, {{0}}, {0}, {0}, {0}}}
+#define LW_FUTEX_INIT	  {{0}, {0}, {0}}
 #define LW_CANCEL_INIT	  {{0}, {0}}
 #define LW_LOCKREF_HQ_INIT(n) LW_LOCKREF_INIT_WITH(LW_HQ, n)
 /* clang-format on */
@@ -151,6 +157,7 @@ LW_ABI(struct lw_mcs, sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_mcs_node, 2 * sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_qspinlock, 4, 4);
 LW_ABI(struct lw_cna, 4, 4);
+LW_ABI(struct lw_cna13, 4, 4);
 LW_ABI(struct lw_hq, 4, 4);
 LW_ABI(struct lw_pvticket, 4, 4);
 LW_ABI(struct lw_pv42, 4, 4);
@@ -159,6 +166,7 @@ LW_ABI(struct lw_unfair, 4, 4);
 LW_ABI(struct lw_mutex, 4, 4);
 LW_ABI(struct lw_mutex37, 32, 8);
 LW_ABI(struct lw_mutex310, 32, 8);
+LW_ABI(struct lw_futex, 8 + sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_cond, 8 + 2 * sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_cancel, 8, 4);
 LW_ABI(union lw_lockref, 8, 8);
@@ -215,6 +223,8 @@ extern const struct lw_lockref_type *const lw_lockref_types[];
  * The environment sets them when the program starts. The library refuses a value that is not
  * allowed with a line on standard error, and keeps the default. The functions return 0, or EINVAL
  * for such a value, and then change nothing.
+ *
+ * The tunables of struct lw_cna are those of struct lw_cna13 too.
  */
 
 /*

@@ -11,6 +11,7 @@ static union lw_ticket ticket = LW_TICKET_INIT;
 static struct lw_mcs mcs = LW_MCS_INIT;
 static struct lw_qspinlock qspinlock = LW_QSPINLOCK_INIT;
 static struct lw_cna cna = LW_CNA_INIT;
+static struct lw_cna13 cna13 = LW_CNA13_INIT;
 static struct lw_hq hq = LW_HQ_INIT;
 static struct lw_pvticket pvticket = LW_PVTICKET_INIT;
 static struct lw_pv pv = LW_PV_INIT;
@@ -18,6 +19,7 @@ static struct lw_pv42 pv42 = LW_PV42_INIT;
 static struct lw_unfair unfair = LW_UNFAIR_INIT;
 static struct lw_mutex37 mutex37 = LW_MUTEX37_INIT;
 static struct lw_mutex310 mutex310 = LW_MUTEX310_INIT;
+static struct lw_futex futex = LW_FUTEX_INIT;
 static struct lw_cancel told = LW_CANCEL_INIT;
 #define LW_LOCKREF(id, type, word, ...) \
 	static union lw_lockref_##id lockref_##id = LW_LOCKREF_INIT_WITH(word, 1);
@@ -62,6 +64,7 @@ int main(void)
 	USE(ticket);
 	USE(qspinlock);
 	USE(cna);
+	USE(cna13);
 	USE(hq);
 	USE(pvticket);
 	USE(pv);
@@ -69,6 +72,7 @@ int main(void)
 	USE(unfair);
 	USE(mutex37);
 	USE(mutex310);
+	USE(futex);
 	lw_cancel(&told);
 	if (lw_pv_lock_until(&pv, CLOCK_MONOTONIC, NULL, &told) != 0 ||
 	    lw_pv_lock_until(&pv, CLOCK_MONOTONIC, NULL, &told) != ECANCELED ||

@@ -171,6 +171,7 @@ int main()
 	use<lockworks::ticket>();
 	use<lockworks::qspinlock>();
 	use<lockworks::cna>();
+	use<lockworks::cna13>();
 	use<lockworks::hq>();
 	use<lockworks::pvticket>();
 	use<lockworks::pv42>();

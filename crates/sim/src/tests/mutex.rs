@@ -19,6 +19,7 @@ fn atomic_operations_of_locks_are_counted_and_no_others() {
             ("pvticket", 2.0),
             ("mutex37", 2.0),
             ("mutex310", 2.0),
+            ("futex", 2.0),
         ] {
             let outcome = brief(&scenario, lock(name), 1).run().unwrap();
             if workload == "leveldb_readrandom" {
@@ -61,6 +62,29 @@ fn waiters_of_a_mutex_sleep_and_are_woken() {
         assert_eq!(outcome.violations, 0);
         for event in ["steals_on_arrival", "halts_in_queue", "kicks_at_unlock"] {
             assert!(count(&outcome, event) > 0, "{name}: {event}");
+        }
+    }
+}
+
+#[test]
+fn waiters_of_glibcs_mutex_sleep_and_are_woken() {
+    let scenario = scenario("oracle-x5-4", "leveldb_readrandom");
+    let sharing = Some(Sharing {
+        cpus: 4,
+        guests: None,
+        pinned: false,
+    });
+    for sharing in [None, sharing] {
+        let run = Run {
+            sharing,
+            seconds: 20e-3,
+            ..brief(&scenario, lock("futex"), 16)
+        };
+        let outcome = run.run().unwrap();
+        assert_eq!(outcome.violations, 0);
+        assert!(outcome.acquisitions > 1000, "{}", outcome.acquisitions);
+        for event in ["halts_in_queue", "kicks_at_unlock"] {
+            assert!(count(&outcome, event) > 0, "{event}");
         }
     }
 }
