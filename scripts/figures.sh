@@ -36,7 +36,7 @@ write() { # directory
 		mkdir -p "$out/sim/$machine"
 		for workload in experiments/workloads/*.toml; do
 			workload=$(basename "$workload" .toml)
-			"$lockworks" sim --machine "$machine" --workload "$workload" --ms 1 --json \
+			"$lockworks" sim --machine "$machine" --workload "$workload" --ms 1 --seeds 1 --json \
 				--threads "2,$((cpus / 4)),$cpus" -o "$out/sim/$machine/$workload.json"
 		done
 	done <<<"$machines"

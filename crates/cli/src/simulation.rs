@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use lockworks::{LockType, Settings, fairness};
 use lockworks_machine::Machine;
+use lockworks_measurements::{Latency, Range};
 use lockworks_sim::{
     EngineCounts, Placement, Run, Scenario, Sharing, SharingCounts, SimulationOutcome,
 };
@@ -43,13 +44,21 @@ pub struct SimulationRow {
     pub lock: &'static str,
     /// Number of threads.
     pub threads: usize,
-    /// Operations of all threads in a second of virtual time.
+    /// Operations of all threads in a second of virtual time: the median over the seeds. The other
+    /// figures are those of the run that had it.
     pub operations_per_second: f64,
+    /// Operations a second with each seed, in the order of the seeds.
+    pub operations_per_second_by_seed: Vec<f64>,
+    /// Operations a second over those of the reference lock with the same seed. None: the reference
+    /// did not run, or made no operation.
+    pub reference_ratio: Option<Range>,
     /// The time that the workload's whole job takes at the rate of all threads together. None: the
     /// workload has no end.
     pub job_seconds: Option<f64>,
     /// The fairness factor, as in torture. None if there was no operation.
     pub fairness: Option<f64>,
+    /// Waits for the lock, uncontended ones included. None: there was no acquisition.
+    pub wait_ns: Option<Latency>,
     /// Hand-offs to a thread of the same NUMA node.
     pub local_handoffs: u64,
     /// Hand-offs to a thread of another NUMA node.
@@ -98,8 +107,11 @@ fn row(
     threads: usize,
     sharing: Option<Sharing>,
     job: Option<f64>,
-    outcome: &SimulationOutcome,
+    mut outcomes: Vec<SimulationOutcome>,
 ) -> SimulationRow {
+    let by_seed = outcomes.iter().map(|o| o.operations_per_second).collect();
+    outcomes.sort_by(|a, b| a.operations_per_second.total_cmp(&b.operations_per_second));
+    let outcome = &outcomes[(outcomes.len() - 1) / 2];
     let EngineCounts {
         events,
         operations,
@@ -109,10 +121,13 @@ fn row(
         lock: lock.name(),
         threads,
         operations_per_second: outcome.operations_per_second,
+        operations_per_second_by_seed: by_seed,
+        reference_ratio: None,
         job_seconds: job
             .map(|operations| operations / outcome.operations_per_second)
             .filter(|seconds| seconds.is_finite()),
         fairness: fairness(&outcome.operations),
+        wait_ns: Latency::of(&outcome.waits),
         local_handoffs: outcome.handoffs.local,
         remote_handoffs: outcome.handoffs.remote,
         reacquisitions: outcome.handoffs.reacquisitions,
@@ -155,8 +170,28 @@ pub struct SimulationPlan<'a> {
     pub tunables: Settings,
     /// Threads with an odd number wait with priority.
     pub odd_priority: bool,
-    /// The seed of all random choices.
+    /// The first seed of all random choices.
     pub seed: u64,
+    /// The number of seeds. Each lock runs with each; a random placement differs, too.
+    pub seeds: u64,
+}
+
+/// Gives each row its ratio to the row of the reference lock with as many threads.
+pub fn compare_with(reference: &str, rows: &mut [SimulationRow]) {
+    let references: Vec<(usize, Vec<f64>)> = rows
+        .iter()
+        .filter(|row| row.lock == reference)
+        .map(|row| (row.threads, row.operations_per_second_by_seed.clone()))
+        .collect();
+    for row in rows {
+        let of_reference = references
+            .iter()
+            .find(|(threads, _)| *threads == row.threads);
+        row.reference_ratio = of_reference.and_then(|(_, of_reference)| {
+            let pairs = row.operations_per_second_by_seed.iter().zip(of_reference);
+            Range::of(pairs.filter(|(_, r)| **r > 0.0).map(|(own, r)| own / r))
+        });
+    }
 }
 
 /// The CPUs that threads run on, and how they share them.
@@ -222,21 +257,25 @@ pub fn simulate(
     let job = plan.scenario.workload.job().map(|job| job * guests as f64);
     let all_threads = threads * guests;
     let sharing = plan.host.sharing(all_threads);
-    let outcome = Run {
-        scenario: plan.scenario,
-        lock,
-        threads: all_threads,
-        placement: plan.placement.clone(),
-        sharing,
-        seconds: plan.ms / 1e3,
-        tunables: plan.tunables,
-        odd_threads_have_priority: plan.odd_priority,
-        seed: plan.seed,
-    }
-    .run();
-    tracing::debug!(lock = lock.name(), threads, "simulated");
-    outcome
-        .map(|outcome| row(lock, threads, sharing, job, &outcome))
+    let run = |by: u64| {
+        let outcome = Run {
+            scenario: plan.scenario,
+            lock,
+            threads: all_threads,
+            placement: plan.placement.with_seed_moved(by),
+            sharing,
+            seconds: plan.ms / 1e3,
+            tunables: plan.tunables,
+            odd_threads_have_priority: plan.odd_priority,
+            seed: plan.seed.wrapping_add(by),
+        }
+        .run();
+        tracing::debug!(lock = lock.name(), threads, by, "simulated");
+        outcome
+    };
+    let outcomes: Result<Vec<_>, _> = (0..plan.seeds).into_par_iter().map(run).collect();
+    outcomes
+        .map(|outcomes| row(lock, threads, sharing, job, outcomes))
         .with_context(|| format!("{} with {threads} threads", lock.name()))
 }
 

@@ -10,7 +10,7 @@ use support::{assert_refused, output, text};
 
 /// A short simulation.
 fn sim(more: &[&str]) -> Output {
-    output(&[&["sim", "--ms", "0.2", "--json"], more].concat())
+    output(&[&["sim", "--ms", "0.2", "--seeds", "1", "--json"], more].concat())
 }
 
 #[track_caller]
@@ -58,6 +58,97 @@ fn the_same_command_gives_the_same_bytes() {
     let run = |seed| sim(&["--threads", "1,8,36", "--seed", seed]).stdout;
     assert_eq!(text(&run("1")), text(&run("1")));
     assert_ne!(text(&run("1")), text(&run("2")));
+}
+
+/// The operations a second of a row with each seed.
+fn rates(row: &Value) -> Vec<f64> {
+    let rates = row["operations_per_second_by_seed"].as_array().unwrap();
+    rates.iter().map(|rate| rate.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn the_answer_follows_from_the_runs_of_all_seeds() {
+    let locks = ["--lock", "qspinlock,cna,tas", "--threads", "2,36"];
+    let run = |more: &[&str]| {
+        let args = [&["sim", "--ms", "1", "--json"], &locks[..], more].concat();
+        json(&output(&args))
+    };
+    let results = run(&[]);
+    let rows = results["rows"].as_array().unwrap();
+    for (at, rows) in rows.chunks(3).enumerate() {
+        let stock = rates(&rows[0]);
+        assert_eq!(stock.len(), 3);
+        for row in rows {
+            let own = rates(row);
+            let mut sorted = own.clone();
+            sorted.sort_by(f64::total_cmp);
+            assert_eq!(row["operations_per_second"].as_f64(), Some(sorted[1]));
+            let mut ratios: Vec<f64> = own.iter().zip(&stock).map(|(o, s)| o / s).collect();
+            ratios.sort_by(f64::total_cmp);
+            assert_eq!(row["reference_ratio"]["median"].as_f64(), Some(ratios[1]));
+        }
+        let fastest = &results["answer"]["by_threads"][at];
+        assert_eq!(fastest["threads"], rows[0]["threads"]);
+        let best = rows
+            .iter()
+            .find(|row| row["lock"] == fastest["lock"])
+            .unwrap();
+        for row in rows {
+            assert!(
+                row["operations_per_second"].as_f64() <= best["operations_per_second"].as_f64()
+            );
+            let beaten = rates(best)
+                .iter()
+                .zip(rates(row))
+                .all(|(best, own)| *best > own);
+            let level = fastest["level"].as_array().unwrap().contains(&row["lock"]);
+            assert_eq!(level, !beaten && row["lock"] != best["lock"], "{row}");
+        }
+    }
+    // Each run of several seeds is one that a run of a single seed repeats.
+    let second = run(&["--seed", "2", "--seeds", "1", "--placement", "scatter:2"]);
+    for (all, one) in rows.iter().zip(second["rows"].as_array().unwrap()) {
+        assert_eq!(rates(all)[1], rates(one)[0]);
+    }
+    // A millisecond is a tenth of CNA's threshold.
+    let short = results["answer"]["too_short_for_fairness"]
+        .as_array()
+        .unwrap();
+    assert!(short.iter().any(|s| s["lock"] == "cna"), "{short:?}");
+    assert_eq!(results["answer"]["overall"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn the_reference_is_one_of_the_locks_that_run() {
+    let results = json(&sim(&[
+        "--lock",
+        "cna,mcs",
+        "--reference",
+        "mcs",
+        "--threads",
+        "2",
+    ]));
+    assert_eq!(results["reference"], "mcs");
+    assert_eq!(results["rows"][1]["reference_ratio"]["median"], 1.0);
+    let first = json(&sim(&["--lock", "cna,mcs", "--threads", "2"]));
+    assert_eq!(first["reference"], "cna");
+    assert_refused(
+        &sim(&["--lock", "cna", "--reference", "mcs"]),
+        &["mcs", "--lock"],
+    );
+    assert_refused(&sim(&["--reference", "mcss"]), &["did you mean", "mcs"]);
+    assert_refused(&output(&["sim", "--seeds", "0"]), &["at least 1"]);
+}
+
+#[test]
+fn waits_are_percentiles_of_the_lock_under_test() {
+    let results = json(&sim(&["--lock", "qspinlock", "--threads", "1,36"]));
+    let wait = |row: usize, of: &str| results["rows"][row]["wait_ns"][of].as_u64().unwrap();
+    assert!(wait(0, "max") < 200, "nobody to wait for");
+    let [p50, p99, p999, max] = ["p50", "p99", "p999", "max"].map(|of| wait(1, of));
+    assert!(p50 <= p99 && p99 <= p999 && p999 <= max);
+    // Of 36 threads, 35 are ahead in the queue; each holds the lock for a fraction of a microsecond.
+    assert!((5_000..50_000).contains(&p50), "{p50}");
 }
 
 #[test]

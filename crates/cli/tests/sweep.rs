@@ -153,6 +153,8 @@ fn a_point_has_the_result_of_the_command_that_repeats_it() {
         "0.2",
         "--seed",
         "7",
+        "--seeds",
+        "1",
         "--placement",
         "spread",
         "--odd-priority",

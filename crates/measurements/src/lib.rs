@@ -1,8 +1,10 @@
 //! How measurements are made in rounds and summarised: the order of the contenders in each round, and
-//! medians and ranges of the figures.
+//! medians, ranges and percentiles of the figures.
 
+mod latency;
 mod statistics;
 mod turns;
 
+pub use latency::{Histogram, Latency, latencies};
 pub use statistics::{Range, median, sorted};
 pub use turns::turns;

@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_char};
 
 use corosensei::Yielder;
 use lockworks::{LockType, Settings, table};
+use lockworks_measurements::Histogram;
 use rand_pcg::Pcg32;
 
 use crate::engine::{Engine, Kind, LINE, Op};
@@ -36,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) priority: Vec<bool>,
     /// The time that each thread has waited for locks.
     pub(crate) waited: Vec<u64>,
+    /// The wait for each acquisition in the measured time, in nanoseconds.
+    pub(crate) waits: Histogram<u64>,
     pub(crate) operations: Vec<u64>,
     /// The number of atomic read-modify-writes of locks.
     pub(crate) rmws: u64,

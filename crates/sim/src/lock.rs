@@ -70,7 +70,13 @@ impl SimLock {
         // SAFETY: lock and node are zeroed simulated memory of the lock's type; the node is lent
         // until the lock is released.
         unsafe { self.kind.lock(self.address as *mut u8, self.node(thread)) };
-        with(|c| c.waited[thread] += c.engine.time() - since);
+        with(|c| {
+            let now = c.engine.time();
+            c.waited[thread] += now - since;
+            if now >= c.warm_up {
+                c.waits.saturating_record((now - since) / 1000);
+            }
+        });
         self.entered(thread);
         critical();
         self.holders.set(self.holders.get() - 1);

@@ -36,6 +36,19 @@ pub enum Placement {
 }
 
 impl Placement {
+    /// The placement with other random choices: its seed is greater by `by`. A placement that is not
+    /// random stays.
+    pub fn with_seed_moved(&self, by: u64) -> Self {
+        match *self {
+            Self::Scatter(seed) => Self::Scatter(seed.wrapping_add(by)),
+            Self::Gather { size, seed } => Self::Gather {
+                size,
+                seed: seed.wrapping_add(by),
+            },
+            ref fixed => fixed.clone(),
+        }
+    }
+
     /// Returns the CPU of each of `threads` threads, or `None` if the machine has fewer CPUs.
     pub fn place(&self, machine: &Machine, threads: usize) -> Option<Vec<usize>> {
         if threads > machine.cpus() {

@@ -3,6 +3,7 @@
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use lockworks::{LockType, Settings};
+use lockworks_measurements::{Histogram, latencies};
 use rand::SeedableRng;
 use rand_pcg::Pcg32;
 
@@ -71,6 +72,9 @@ pub struct SimulationOutcome {
     pub events: Vec<(&'static str, u64)>,
     /// The number of acquisitions of the locks under test, warm-up included.
     pub acquisitions: u64,
+    /// The wait for each acquisition in the measured time, in nanoseconds. The locked paths of
+    /// lockrefs are included.
+    pub waits: Histogram<u64>,
     /// The number of atomic read-modify-writes with which locks were acquired and released, warm-up
     /// included.
     pub lock_rmws: u64,
@@ -205,6 +209,7 @@ impl Run<'_> {
                 .map(|t| self.odd_threads_have_priority && t % 2 == 1)
                 .collect(),
             waited: vec![0; self.threads],
+            waits: latencies(),
             operations: vec![0; self.threads],
             rmws: 0,
             rmw_time: 0,
@@ -296,6 +301,7 @@ impl Run<'_> {
             events: hooks::event_names()
                 .zip(context.events.iter().copied())
                 .collect(),
+            waits: context.waits.clone(),
             lock_rmws: context.rmws,
             lock_rmw_share: context.rmw_time as f64 / context.engine.running_time() as f64,
             sharing: context.engine.sharing_counts(),

@@ -202,6 +202,7 @@ fn simulate(
             tunables: Settings::kernel(),
             odd_priority: false,
             seed,
+            seeds: 1,
         });
         Ok(SimulatedRound {
             placement: placement.to_string(),

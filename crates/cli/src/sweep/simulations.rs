@@ -353,6 +353,7 @@ impl SimPoint {
         option("placement", self.placement.clone());
         option("ms", self.ms.to_string());
         option("seed", self.seed.to_string());
+        option("seeds", "1".to_owned());
         option("numa", if self.numa { "on" } else { "off" }.to_owned());
         if self.threshold != THRESHOLD {
             option("threshold", self.threshold.to_string());
@@ -401,6 +402,7 @@ impl SimPoint {
             .with(&tune),
             odd_priority: self.odd_priority,
             seed: self.seed,
+            seeds: 1,
         };
         let threads = self.threads * self.guests.unwrap_or(1);
         ensure!(
@@ -410,9 +412,15 @@ impl SimPoint {
         let row = simulate(&plan, lock, self.threads)?;
         let violations = row.violations;
         let mut result = object(&row);
-        // These are arguments.
-        result.shift_remove("lock");
-        result.shift_remove("threads");
+        // Arguments, and comparisons with other runs.
+        for key in [
+            "lock",
+            "threads",
+            "operations_per_second_by_seed",
+            "reference_ratio",
+        ] {
+            result.shift_remove(key);
+        }
         if let Some(Value::Object(events)) = result.get_mut("events") {
             events.retain(|_, count| *count != 0);
         }

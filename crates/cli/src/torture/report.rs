@@ -1,6 +1,7 @@
 //! Torture results for people.
 
 use comfy_table::CellAlignment;
+use lockworks_measurements::Latency;
 
 use super::contender::Contender;
 use super::results::{TortureResults, TortureRow};
@@ -91,7 +92,7 @@ fn rows(results: &TortureResults) -> Table {
 }
 
 fn cells(row: &TortureRow) -> [String; 12] {
-    let time = |of: fn(&super::results::Latency) -> u64| {
+    let time = |of: fn(&Latency) -> u64| {
         or_dash(
             row.latency_ns
                 .as_ref()

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use hdrhistogram::Histogram;
 use lockworks::{Statistics, Tunable, fairness, topology, tunables};
-use lockworks_measurements::{Range, median, sorted};
+use lockworks_measurements::{Latency, Range, median, sorted};
 use serde::Serialize;
 
 use super::TorturePlan;
@@ -107,20 +106,6 @@ pub struct RoundFigures {
     pub operations_per_second: f64,
     /// The waits of the timed acquisitions. None: none was timed.
     pub latency_ns: Option<Latency>,
-}
-
-/// Percentiles of the wait time, in nanoseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Latency {
-    /// Half of the waits were shorter. Over several rounds, each percentile is the median of
-    /// theirs.
-    pub p50: u64,
-    /// 1 % of the waits were longer.
-    pub p99: u64,
-    /// 0.1 % of the waits were longer.
-    pub p999: u64,
-    /// The longest wait of all rounds.
-    pub max: u64,
 }
 
 /// The runs of all rounds so far.
@@ -254,7 +239,7 @@ fn row(
         ratio: ratios(&rounds, reference, |round| Some(rate(round))),
         fairness: median(&sorted(fairness)),
         operations: outcomes.iter().flat_map(|o| &o.operations).sum(),
-        latency_ns: Latency::medians(&rounds),
+        latency_ns: medians(&rounds),
         latency_samples: outcomes.iter().map(|o| o.latency.len()).sum(),
         p999_ratio: ratios(&rounds, reference, |round| {
             Some(round.latency_ns?.p999 as f64)
@@ -274,29 +259,18 @@ fn row(
     }
 }
 
-impl Latency {
-    fn of(latency: &Histogram<u64>) -> Option<Self> {
-        (!latency.is_empty()).then(|| Self {
-            p50: latency.value_at_quantile(0.5),
-            p99: latency.value_at_quantile(0.99),
-            p999: latency.value_at_quantile(0.999),
-            max: latency.max(),
-        })
-    }
-
-    /// The medians over the rounds that have any. None: no round has.
-    fn medians(rounds: &[RoundFigures]) -> Option<Self> {
-        let latencies: Vec<Self> = rounds.iter().filter_map(|round| round.latency_ns).collect();
-        let middle = |percentile: fn(&Self) -> u64| {
-            median(&sorted(latencies.iter().map(|l| percentile(l) as f64))).map(|ns| ns as u64)
-        };
-        Some(Self {
-            p50: middle(|l| l.p50)?,
-            p99: middle(|l| l.p99)?,
-            p999: middle(|l| l.p999)?,
-            max: latencies.iter().map(|l| l.max).max()?,
-        })
-    }
+/// The medians over the rounds that have any. None: no round has.
+fn medians(rounds: &[RoundFigures]) -> Option<Latency> {
+    let latencies: Vec<Latency> = rounds.iter().filter_map(|round| round.latency_ns).collect();
+    let middle = |percentile: fn(&Latency) -> u64| {
+        median(&sorted(latencies.iter().map(|l| percentile(l) as f64))).map(|ns| ns as u64)
+    };
+    Some(Latency {
+        p50: middle(|l| l.p50)?,
+        p99: middle(|l| l.p99)?,
+        p999: middle(|l| l.p999)?,
+        max: latencies.iter().map(|l| l.max).max()?,
+    })
 }
 
 fn events(contender: Contender, rounds: &[RunOutcome]) -> BTreeMap<&'static str, u64> {
@@ -315,7 +289,7 @@ fn events(contender: Contender, rounds: &[RunOutcome]) -> BTreeMap<&'static str,
 
 #[cfg(test)]
 mod tests {
-    use super::{Latency, RoundFigures, ratios};
+    use super::{Latency, RoundFigures, medians, ratios};
 
     fn round(operations_per_second: f64, ns: u64) -> RoundFigures {
         let latency_ns = (ns > 0).then_some(Latency {
@@ -355,11 +329,10 @@ mod tests {
 
     #[test]
     fn percentiles_are_medians_and_the_longest_wait_is_the_longest() {
-        let latency =
-            Latency::medians(&[round(1.0, 9), round(1.0, 1), round(1.0, 3), round(1.0, 0)]);
+        let latency = medians(&[round(1.0, 9), round(1.0, 1), round(1.0, 3), round(1.0, 0)]);
         let latency = latency.expect("of three rounds");
         assert_eq!((latency.p50, latency.p99, latency.p999), (3, 30, 300));
         assert_eq!(latency.max, 9000);
-        assert!(Latency::medians(&[round(1.0, 0)]).is_none());
+        assert!(medians(&[round(1.0, 0)]).is_none());
     }
 }

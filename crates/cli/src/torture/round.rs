@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use hdrhistogram::Histogram;
 use lockworks::{RawLock, Statistics, restart_maxima, statistics, thread_attach, topology};
+use lockworks_measurements::{Histogram, latencies};
 use lockworks_peers::PeerLock;
 
 use super::contender::{Contender, Exclusion};
@@ -269,11 +269,6 @@ impl<E: Exclusion> Shared<'_, E> {
         }
         turns
     }
-}
-
-/// A histogram of waits from 1 ns to 100 s, to two digits.
-pub fn latencies() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 100_000_000_000, 2).expect("bounds that it takes")
 }
 
 fn sum_up(

@@ -1,19 +1,22 @@
 //! `lockworks sim`: locks on a simulated machine.
 
+mod answer;
+mod report;
+
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use lockworks::{Setting, Settings};
+use lockworks::{LockType, Setting, Settings};
 use lockworks_machine::Machine;
 use lockworks_sim::{Placement, Scenario, ScenarioValue, Workload};
 use serde::Serialize;
 
 use crate::names;
 use crate::output::{self, Destination};
-use crate::scenario::{find_lock, inferred, milliseconds, set, setting};
-use crate::simulation::{self, SharedCpus, SimulatedHost, SimulationPlan, SimulationRow};
-use crate::terminal;
-use crate::waiters::node_queues;
+use crate::scenario::{find_lock, milliseconds, set, setting};
+use crate::simulation::{self, SimulatedHost, SimulationPlan, SimulationRow};
+
+use self::answer::Answer;
 
 /// Run the real lock code on a simulated machine, in virtual time.
 #[derive(clap::Args)]
@@ -72,9 +75,17 @@ pub struct SimArgs {
     #[arg(long, value_name = "MS", default_value_t = 50.0, value_parser = milliseconds)]
     ms: f64,
 
-    /// Seed of all random choices; the same seed gives the same result, to the bit
+    /// First seed of all random choices; the same seeds give the same results, to the bit
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
     seed: u64,
+
+    /// Number of seeds that each lock runs with; the table has the median
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>)]
+    seeds: u64,
+
+    /// The lock that others are compared with [default: qspinlock if it runs, else the first]
+    #[arg(long, value_name = "LOCK")]
+    reference: Option<String>,
 
     /// Whether CNA and HQ prefer waiters of one NUMA node
     #[arg(long, value_name = "MODE", default_value = "auto")]
@@ -120,12 +131,17 @@ shows how well they predict published figures. Runs are independent and use all 
 machine.
 
 Columns of the table:
+  of LOCK   ops/s over those of the reference lock
   fairness  share of operations by the busier half of threads; 0.5 is fair
+  p50       half of the waits for the lock were shorter
+  p99.9     one wait in 1000 was longer
   RMWs      atomic read-modify-writes for an acquisition and its release
   remote    share of hand-offs to another NUMA node
-  local     number of hand-offs within a NUMA node
   moved     CNA only: number of waiters moved to the secondary queue
   flushed   CNA only: number of times that the secondary queue was served
+
+The answer below the table names the fastest lock of each number of threads. Locks \
+are compared seed by seed. With another seed, a placement at random changes too.
 
 Lines below the table are about HQ's queues of NUMA nodes, and about threads that share CPUs. The \
 latter count how often threads halted, were kicked, lost their CPU, and left their guest because \
@@ -204,10 +220,26 @@ struct SimulationResults {
     pinned: bool,
     virtual_milliseconds: f64,
     seed: u64,
+    seeds: u64,
+    reference: &'static str,
     tunables: Settings,
     odd_priority: bool,
     values: Vec<ScenarioValue>,
     rows: Vec<SimulationRow>,
+    answer: Answer,
+}
+
+/// The lock that others are compared with, which must be one of those that run.
+fn reference(asked: Option<&str>, locks: &[&'static LockType]) -> Result<&'static str> {
+    let wanted = asked.unwrap_or("qspinlock");
+    match locks.iter().find(|lock| lock.name() == wanted) {
+        Some(lock) => Ok(lock.name()),
+        None if asked.is_some() => {
+            let name = find_lock(wanted)?.name();
+            anyhow::bail!("the reference {name} does not run; add it to --lock")
+        }
+        None => Ok(locks.first().expect("a lock runs").name()),
+    }
 }
 
 /// Runs the command.
@@ -233,6 +265,8 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
             .collect(),
         names => names.iter().map(|n| find_lock(n)).collect::<Result<_>>()?,
     };
+    let reference = reference(args.reference.as_deref(), &locks)?;
+    ensure!(args.seeds > 0, "no seeds to run with; ask for at least 1");
     let host = SimulatedHost {
         cpus: args.cpus.unwrap_or(cpus),
         guests: (!args.vcpus.is_empty()).then_some(args.guests),
@@ -280,9 +314,10 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         .with(&args.tune),
         odd_priority: args.odd_priority,
         seed: args.seed,
+        seeds: args.seeds,
     };
     let mut failed = false;
-    let rows: Vec<SimulationRow> = simulation::run(&plan)
+    let mut rows: Vec<SimulationRow> = simulation::run(&plan)
         .into_iter()
         .filter_map(|row| {
             row.inspect_err(|error| {
@@ -300,6 +335,8 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         );
     }
 
+    simulation::compare_with(reference, &mut rows);
+    let answer = Answer::of(&rows, reference, scenario.machine.nodes());
     let results = SimulationResults {
         machine: scenario.machine.name.clone(),
         workload: scenario.workload.name.clone(),
@@ -309,98 +346,19 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         pinned: host.pinned,
         virtual_milliseconds: args.ms,
         seed: args.seed,
+        seeds: args.seeds,
+        reference,
         tunables: plan.tunables,
         odd_priority: args.odd_priority,
         values: scenario.values(),
         rows,
+        answer,
     };
     let text = if args.json {
         output::json(&results)?
     } else {
-        text(&scenario, &results)
+        report::text(&scenario, &results)
     };
     args.destination.write(&text)?;
     Ok(ExitCode::from(u8::from(failed)))
-}
-
-fn text(scenario: &Scenario, results: &SimulationResults) -> String {
-    let mut table = output::table(&[
-        "threads", "lock", "ops/s", "fairness", "RMWs", "remote", "local", "moved", "flushed",
-    ]);
-    let mut queues = String::new();
-    for row in &results.rows {
-        let handoffs = row.local_handoffs + row.remote_handoffs;
-        let event = |name: &str| row.events.get(name).map_or(0, |n| n.as_u64().unwrap_or(0));
-        queues.extend(node_queues(row.lock, row.threads as u64, event));
-        queues.extend(row.job_seconds.map(|seconds| {
-            let (lock, threads) = (row.lock, row.threads);
-            if seconds < 1.0 {
-                format!(
-                    "{lock} with {threads}: {:.0} jobs a minute\n",
-                    60.0 / seconds
-                )
-            } else {
-                format!("{lock} with {threads}: the whole job takes {seconds:.0} s\n")
-            }
-        }));
-        queues.extend(row.sharing.as_ref().map(|s| shared_text(row, s)));
-        table.add_row([
-            row.threads.to_string(),
-            row.lock.to_owned(),
-            rate(row.operations_per_second),
-            row.fairness.map_or_else(String::new, |f| format!("{f:.3}")),
-            row.rmws_per_acquisition
-                .map_or_else(String::new, |n| format!("{n:.2}")),
-            if handoffs == 0 {
-                String::new()
-            } else {
-                format!(
-                    "{:.1} %",
-                    100.0 * row.remote_handoffs as f64 / handoffs as f64
-                )
-            },
-            row.local_handoffs.to_string(),
-            event("secondary_moves").to_string(),
-            (event("threshold_flushes") + event("empty_flushes")).to_string(),
-        ]);
-    }
-    let about = format!(
-        "{}\n{}; threads placed {}, {} ms of virtual time, seed {}\nPredicted. {} --json lists all values with their sources.",
-        scenario.machine.title,
-        scenario.workload.title,
-        results.placement,
-        results.virtual_milliseconds,
-        results.seed,
-        inferred(&results.values),
-    );
-    let (about, queues) = (terminal::prose(&about), terminal::prose(&queues));
-    format!("{about}\n{table}\n{queues}")
-}
-
-/// A rate in millions a second, or in thousands where it is low.
-fn rate(per_second: f64) -> String {
-    if per_second < 1e5 {
-        format!("{:.3} k", per_second / 1e3)
-    } else {
-        format!("{:.3} M", per_second / 1e6)
-    }
-}
-
-/// A line with the counts of threads that share CPUs.
-fn shared_text(row: &SimulationRow, s: &SharedCpus) -> String {
-    format!(
-        "{} with {} on {} CPUs: {} halts, {} kicks, {} preemptions, {} migrations, {} pause-loop \
-         exits, {} directed yields; steal {:.1} %, with a lock held {:.2} %\n",
-        row.lock,
-        row.threads,
-        s.cpus,
-        s.halts,
-        s.kicks,
-        s.preemptions,
-        s.migrations,
-        s.pause_exits,
-        s.directed_yields,
-        s.steal_percent,
-        s.preempted_holder_percent
-    )
 }

@@ -1,0 +1,135 @@
+//! The results of a simulation as text.
+
+use lockworks_sim::Scenario;
+
+use super::SimulationResults;
+use crate::figures::{nanoseconds, or_dash, three_digits};
+use crate::output;
+use crate::scenario::inferred;
+use crate::simulation::{SharedCpus, SimulationRow};
+use crate::terminal;
+use crate::waiters::node_queues;
+
+/// The machine and the workload, the table, the answer, and the counts that the table has not.
+pub fn text(scenario: &Scenario, results: &SimulationResults) -> String {
+    let seeds = match results.seeds {
+        1 => format!("seed {}", results.seed),
+        n => format!("medians over {n} seeds from {}", results.seed),
+    };
+    let about = format!(
+        "{}\n{}; threads placed {}, {} ms of virtual time, {seeds}\nPredicted. {} --json lists all \
+         values with their sources.",
+        scenario.machine.title,
+        scenario.workload.title,
+        results.placement,
+        results.virtual_milliseconds,
+        inferred(&results.values),
+    );
+    let counts: String = results.rows.iter().map(counts).collect();
+    format!(
+        "{}\n{}\n{}{}",
+        terminal::prose(&about),
+        table(results),
+        terminal::prose(&results.answer.text()),
+        terminal::prose(&counts)
+    )
+}
+
+fn table(results: &SimulationResults) -> crate::table::Table {
+    let of_reference = format!("of {}", results.reference);
+    let mut header = vec![
+        "threads",
+        "lock",
+        "ops/s",
+        &of_reference,
+        "fairness",
+        "p50",
+        "p99.9",
+        "RMWs",
+        "remote",
+    ];
+    let flushed = |row| event(row, "threshold_flushes") + event(row, "empty_flushes");
+    let has_secondary_queues = results
+        .rows
+        .iter()
+        .any(|row| event(row, "secondary_moves") + flushed(row) > 0);
+    if has_secondary_queues {
+        header.extend(["moved", "flushed"]);
+    }
+    let mut table = output::table(&header);
+    for row in &results.rows {
+        let handoffs = row.local_handoffs + row.remote_handoffs;
+        let remote = (handoffs > 0).then(|| row.remote_handoffs as f64 / handoffs as f64);
+        let mut cells = vec![
+            row.threads.to_string(),
+            row.lock.to_owned(),
+            rate(row.operations_per_second),
+            or_dash(row.reference_ratio.map(|ratio| three_digits(ratio.median))),
+            or_dash(row.fairness.map(|fairness| format!("{fairness:.3}"))),
+            or_dash(row.wait_ns.map(|wait| nanoseconds(wait.p50))),
+            or_dash(row.wait_ns.map(|wait| nanoseconds(wait.p999))),
+            or_dash(row.rmws_per_acquisition.map(|n| format!("{n:.2}"))),
+            or_dash(remote.map(|share| format!("{:.1} %", 100.0 * share))),
+        ];
+        if has_secondary_queues {
+            cells.push(event(row, "secondary_moves").to_string());
+            cells.push(flushed(row).to_string());
+        }
+        table.add_row(cells);
+    }
+    table
+}
+
+/// The count of an event of the row's lock.
+fn event(row: &SimulationRow, name: &str) -> u64 {
+    row.events.get(name).map_or(0, |n| n.as_u64().unwrap_or(0))
+}
+
+/// Lines with the counts of a row that the table has not.
+fn counts(row: &SimulationRow) -> String {
+    let mut lines = String::new();
+    lines.extend(node_queues(row.lock, row.threads as u64, |name| {
+        event(row, name)
+    }));
+    lines.extend(row.job_seconds.map(|seconds| {
+        let (lock, threads) = (row.lock, row.threads);
+        if seconds < 1.0 {
+            format!(
+                "{lock} with {threads}: {:.0} jobs a minute\n",
+                60.0 / seconds
+            )
+        } else {
+            format!("{lock} with {threads}: the whole job takes {seconds:.0} s\n")
+        }
+    }));
+    lines.extend(row.sharing.as_ref().map(|s| shared_text(row, s)));
+    lines
+}
+
+/// A rate in millions a second, or in thousands where it is low.
+fn rate(per_second: f64) -> String {
+    if per_second < 1e5 {
+        format!("{:.3} k", per_second / 1e3)
+    } else {
+        format!("{:.3} M", per_second / 1e6)
+    }
+}
+
+/// A line with the counts of threads that share CPUs.
+fn shared_text(row: &SimulationRow, s: &SharedCpus) -> String {
+    format!(
+        "{} with {} on {} CPUs: {} halts, {} kicks, {} preemptions, {} migrations, {} pause-loop \
+         exits, {} directed yields; steal {:.1} %, with a lock held {:.2} %\n",
+        row.lock,
+        row.threads,
+        s.cpus,
+        s.halts,
+        s.kicks,
+        s.preemptions,
+        s.migrations,
+        s.pause_exits,
+        s.directed_yields,
+        s.steal_percent,
+        s.preempted_holder_percent
+    )
+}
