@@ -150,7 +150,7 @@ for file in "${files[@]}"; do
 	[[ $file != *.[ch] || ! -e $file ]] || c+=("$file")
 	# Only the build says into which locks these are compiled.
 	case $file in
-	locks/cond.? | locks/lockref.?) of_locks+=("$file") && test_c=1 ;;
+	locks/cond.? | locks/lockref.? | locks/registry/*) of_locks+=("$file") && test_c=1 ;;
 	locks/*) of_locks+=("$file") ;;
 	worlds/user/*) want 'conformance torture' < <(all_locks) && test_c=1 ;;
 	worlds/check/*) want check < <(all_checked) ;;
