@@ -3,10 +3,12 @@
  * The default mutex of the GNU C library. A waiter does not spin: it marks the mutex and parks in
  * the kernel until the word changes.
  *
- *   0 free -- compare-and-swap --> 1 held -- exchange by a waiter --> 2 held, a thread may be
- * parked ^  |                           |                                  |   ^ |  `------
- * exchange by a waiter, which has the mutex then --------+---'
- *   `------ exchange by the holder, which wakes one thread if it finds 2
+ * The states of the word:
+ *
+ * 0 free -> 1 held: compare-and-swap of an arriving thread
+ * any -> 2 held, and a thread may be parked: exchange of a waiter; it has the mutex if it finds 0
+ * 1 -> 0: exchange of the holder
+ * 2 -> 0: exchange of the holder, which then wakes a thread
  *
  * A waiter cannot know whether it was the last one. So it acquires the mutex by writing 2, and its
  * release wakes a thread, which may be one call for nothing.
@@ -20,8 +22,14 @@
  */
 #include "futex.h"
 #include "lock_type.h"
+#include "surroundings.h"
 
-void lw_futex_lock_slow(struct lw_futex *lock)
+#define LW_FUTEX_FREE	 0u
+#define LW_FUTEX_HELD	 1u
+#define LW_FUTEX_WAITERS 2u /* held, and a thread may be parked */
+
+/* Waits for a mutex that was seen held. */
+static void lw_futex_lock_slow(struct lw_futex *lock)
 {
 	/* A word that is 2 already need not be written. */
 	bool is_marked = lw_load(&lock->state, relaxed) == LW_FUTEX_WAITERS;
@@ -35,11 +43,47 @@ void lw_futex_lock_slow(struct lw_futex *lock)
 }
 
 /* Another thread may have freed the lock's memory by now, so nothing in it is accessed. */
-void lw_futex_unlock_slow(struct lw_futex *lock)
+static void lw_futex_unlock_slow(struct lw_futex *lock)
 {
 	lw_count(kicks_at_unlock);
 	/* Any thread that is parked, so no slot. */
 	lw_unpark(&lock->state, 0);
+}
+
+static void lw_futex_acquired(struct lw_futex *lock)
+{
+	lw_store(&lock->owner, lw_runner(), relaxed);
+	lw_store(&lock->users, lw_load(&lock->users, relaxed) + 1, relaxed);
+}
+
+bool lw_futex_trylock(struct lw_futex *lock)
+{
+	uint32_t state = LW_FUTEX_FREE;
+
+	/* 0 -> 1 */
+	if (!lw_try_cmpxchg(&lock->state, &state, LW_FUTEX_HELD, acquire))
+		return false;
+	lw_futex_acquired(lock);
+	return true;
+}
+
+void lw_futex_lock(struct lw_futex *lock)
+{
+	uint32_t state = LW_FUTEX_FREE;
+
+	/* 0 -> 1 */
+	if (lw_unlikely(!lw_try_cmpxchg(&lock->state, &state, LW_FUTEX_HELD, acquire)))
+		lw_futex_lock_slow(lock);
+	lw_futex_acquired(lock);
+}
+
+void lw_futex_unlock(struct lw_futex *lock)
+{
+	lw_store(&lock->owner, 0, relaxed);
+	lw_store(&lock->users, lw_load(&lock->users, relaxed) - 1, relaxed);
+	/* 1 or 2 -> 0 */
+	if (lw_unlikely(lw_xchg(&lock->state, LW_FUTEX_FREE, release) == LW_FUTEX_WAITERS))
+		lw_futex_unlock_slow(lock);
 }
 
 LW_DESCRIBE(futex, struct lw_futex, .summary = "the default mutex of the GNU C library",
