@@ -74,10 +74,13 @@ fn mistakes_are_caught() {
         .filter(|m| m.equivalent.is_none() && m.beyond.is_none())
         .collect();
     for lock in list.configurations.keys() {
-        assert!(
-            caught.iter().any(|m| m.lock == *lock),
-            "no mutant of {lock}"
-        );
+        let fewest = match lock.as_str() {
+            "hq" => 40,
+            lock if LARGE.contains(&lock) => 30,
+            _ => 1,
+        };
+        let listed = caught.iter().filter(|m| m.lock == *lock).count();
+        assert!(listed >= fewest, "only {listed} mutants of {lock}");
     }
     assert_expected(&caught);
 }
