@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::description::{Fault, table};
-use crate::machine::{CORE_VALUES, CoreType, Costs, Hops};
+use crate::machine::{CoreType, Costs, Hops};
 use crate::names::{nearest, unknown};
 use crate::units::Units;
 use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Value};
@@ -223,18 +223,18 @@ fn core_types(
             }
         }
         let values = [
-            given.clock_ghz,
-            given.l1_cycles,
-            given.l2_cycles,
-            given.llc_cycles,
-            given.rmw_cycles,
-            given.return_cycles,
+            ("clock_ghz", given.clock_ghz),
+            ("l1_cycles", given.l1_cycles),
+            ("l2_cycles", given.l2_cycles),
+            ("llc_cycles", given.llc_cycles),
+            ("rmw_cycles", given.rmw_cycles),
+            ("return_cycles", given.return_cycles),
         ];
-        let values = CORE_VALUES.into_iter().zip(values);
         out.push(CoreType {
             level: of,
             units: given.units.into_inner(),
             values: values
+                .into_iter()
                 .filter_map(|(key, value)| Some((key, value?)))
                 .collect(),
             name: given.name.into_inner(),
@@ -327,6 +327,8 @@ fn matrices(levels: &[Level], units: &Units, hops: Vec<FileHops>) -> Result<Vec<
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
     use crate::builtin;
 
@@ -365,6 +367,13 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
         let error = error.to_string();
         assert!(!error.contains('\n'), "{error}");
         error
+    }
+
+    /// Writes a file and returns its path.
+    fn write(directory: &TempDir, name: &str, text: &str) -> String {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
     }
 
     #[test]
@@ -437,7 +446,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (
                 "\"core\", count = 2",
                 "\"core\", count = []",
-                "x.toml:7: 0 does not fit here; give a whole number above 0, or a list",
+                "x.toml:7: an empty list does not fit here; give a whole number above 0, or a list",
             ),
             (
                 "\"core\", count = 2",
@@ -636,11 +645,7 @@ clock_ghz = { value = 1, mark = "E", source = "test" }
     #[test]
     fn inherited_values_are_no_longer_measured_on_the_exact_part() {
         let directory = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| {
-            let path = directory.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            path.to_str().unwrap().to_owned()
-        };
+        let write = |name: &str, text: &str| write(&directory, name, text);
         let sibling = "dram_local_ns = { value = 4, mark = \"E\"";
         let base = SMALL.replace(sibling, &sibling.replace('E', "S"));
         let base = write("base.toml", &base);
@@ -669,8 +674,7 @@ clock_ghz = { value = 1, mark = "E", source = "test" }
             ["rmw_cycles", "cache_to_cache.machine"]
         );
         assert_eq!(marked(&heir, crate::Mark::S), ["dram_local_ns"]);
-        let text = std::fs::read_to_string(&heir).unwrap();
-        let machine = Machine::parse(&text, &heir).unwrap();
+        let machine = Machine::find(&heir).unwrap();
         let inherited = machine.values().into_iter();
         let inherited = inherited.filter(|(_, v, _)| v.mark == crate::Mark::I);
         // The source says from what a value is inferred.
@@ -751,11 +755,7 @@ clock_ghz = { value = 1, mark = "E", source = "test" }
     #[test]
     fn errors_tell_the_file_that_is_inherited() {
         let directory = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| {
-            let path = directory.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            path.to_str().unwrap().to_owned()
-        };
+        let write = |name: &str, text: &str| write(&directory, name, text);
         let base = write(
             "base.toml",
             &SMALL.replace("llc = \"socket\"", "llc = \"die\""),

@@ -100,17 +100,6 @@ impl Costs {
     }
 }
 
-/// The values that a core type may have of its own. All are counted in cycles of the core, or say how
-/// long a cycle is.
-pub(crate) const CORE_VALUES: [&str; 6] = [
-    "clock_ghz",
-    "l1_cycles",
-    "l2_cycles",
-    "llc_cycles",
-    "rmw_cycles",
-    "return_cycles",
-];
-
 /// Cores that differ from the machine's other cores, as the efficient ones of a hybrid desktop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoreType {
@@ -120,7 +109,7 @@ pub struct CoreType {
     pub level: usize,
     /// These units, counted through the machine.
     pub units: Vec<usize>,
-    /// The values in which these cores differ, in the order of [`CORE_VALUES`].
+    /// The values in which these cores differ, each with its key.
     pub(crate) values: Vec<(&'static str, Value)>,
 }
 

@@ -26,8 +26,7 @@ pub struct Level {
 pub enum Count {
     /// The same number in each.
     Same(NonZeroUsize),
-    /// A number for each unit around them, in order. The list begins again when it has come to its
-    /// end.
+    /// A number for each unit around them, in order. A list that is shorter repeats.
     Each(Vec<NonZeroUsize>),
 }
 
@@ -56,7 +55,10 @@ impl<'de> Deserialize<'de> for Count {
                     counts.push(count);
                 }
                 if counts.is_empty() {
-                    return Err(A::Error::invalid_length(0, &self));
+                    return Err(A::Error::invalid_value(
+                        Unexpected::Other("an empty list"),
+                        &self,
+                    ));
                 }
                 Ok(Count::Each(counts))
             }
