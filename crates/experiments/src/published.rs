@@ -138,7 +138,8 @@ fn restricted_row(description: &Description, line: &Line) -> Result<PublishedRow
     let users = line.count("users_from")?.zip(line.count("users_to")?);
     let packed = line.cell("hyperthreads") == Some("on");
     let machine = Machine::find(&description.machine)?;
-    let cpus = machine.cpus() / machine.nodes() * nodes;
+    let is_on_them = |cpu: &usize| machine.node_of(*cpu) < nodes;
+    let cpus = (0..machine.cpus()).filter(is_on_them).count();
     let cores: BTreeSet<_> = (0..cpus).map(|cpu| machine.core_of(cpu)).collect();
     let circumstances = match line.cell("workload") {
         Some(workload) => workload.to_owned(),

@@ -408,6 +408,17 @@ mod tests {
     }
 
     #[test]
+    fn nodes_may_have_different_numbers_of_cpus() {
+        let description =
+            DESCRIPTION.replace("kunpeng-920", "granite-rapids-2-snc3") + "[nodes]\nusers = 1000\n";
+        let description: Description = toml::from_str(&description).unwrap();
+        let figures = "nodes,hyperthreads,gain\n1,on,1\n3,on,1\n3,off,1\n";
+        let rows = crate::published::read(&description, figures).unwrap();
+        let cpus: Vec<_> = rows.iter().map(|row| row.cpus).collect();
+        assert_eq!(cpus, [Some(86), Some(256), Some(128)]);
+    }
+
+    #[test]
     fn a_fit_is_added_by_its_file() {
         let tables = assemble(&with(DESCRIPTION, FIGURES, FIT)).unwrap();
         let names = tables.iter().filter(|table| {
