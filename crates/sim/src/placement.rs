@@ -1,5 +1,6 @@
 //! The choice of a CPU for each simulated thread.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -81,13 +82,12 @@ impl Placement {
                 cpus.shuffle(&mut random);
                 let mut order: Vec<usize> = (0..machine.nodes()).collect();
                 order.shuffle(&mut random);
-                let mut taken = vec![[0; 2]; machine.nodes()];
+                let mut taken = BTreeMap::new();
                 let turn = |&cpu: &usize| {
-                    let node = machine.node_of(cpu);
-                    let second = usize::from(sibling(cpu) > 0);
-                    let before = &mut taken[node][second];
+                    let (sibling, node) = (sibling(cpu), machine.node_of(cpu));
+                    let before = taken.entry((sibling, node)).or_insert(0);
                     *before += 1;
-                    (second, (*before - 1) / size.max(1), order[node])
+                    (sibling, (*before - 1) / size.max(1), order[node])
                 };
                 let mut turns: Vec<_> = cpus.iter().map(turn).zip(cpus.clone()).collect();
                 turns.sort_by_key(|(turn, _)| *turn);
@@ -180,6 +180,9 @@ mod tests {
         assert_eq!(nodes("gather:4:7", "kunpeng-920", 18), [4, 4, 4, 6]);
         assert_eq!(nodes("gather:1", "kunpeng-920", 4), [1, 1, 1, 1]);
         assert_eq!(nodes("gather:100", "epyc-9654-nps1", 250), [96, 154]);
+        // Further threads of cores come in groups too: eight threads share a core.
+        assert_eq!(nodes("gather:4", "power10-4", 64), [15, 15, 15, 19]);
+        assert_eq!(nodes("gather:4", "power10-4", 240 + 4), [60, 60, 60, 64]);
     }
 
     #[test]
