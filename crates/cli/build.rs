@@ -9,15 +9,21 @@ use lockworks_build::{root, watch};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The files and directories that the results of simulations and checks depend on.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 20] = [
     "Cargo.lock",
     "clients",
+    "crates/build/src",
     "crates/check/build.rs",
     "crates/check/src",
+    "crates/cli/src/check/mod.rs",
     "crates/cli/src/simulation.rs",
     "crates/cli/src/sweep/checks.rs",
     "crates/cli/src/sweep/simulations.rs",
+    "crates/lockworks/build.rs",
+    "crates/lockworks/src",
     "crates/machine/src",
+    "crates/measurements/src",
+    "crates/sim/build.rs",
     "crates/sim/src",
     "experiments/workloads",
     "locks",

@@ -39,7 +39,7 @@ impl Broken {
 }
 
 /// The extent of a search.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Coverage {
     /// The number of different states.
     pub states: usize,
@@ -50,6 +50,7 @@ pub struct Coverage {
     /// The greatest distance of a state from the start, in states.
     pub depth: usize,
     /// The most memory that the search used, in bytes, by its own count.
+    #[serde(rename = "memory_bytes")]
     pub memory: usize,
     /// The number of local states of threads.
     pub local_states: usize,

@@ -1,5 +1,7 @@
 //! The locks, workloads, values and times of simulations, as the command line names them.
 
+use std::ops::RangeInclusive;
+
 use anyhow::Result;
 use lockworks::LockType;
 use lockworks_machine::Mark;
@@ -7,10 +9,22 @@ use lockworks_sim::{Scenario, ScenarioValue, SetError};
 
 use crate::names::unknown;
 
+/// The machine of simulations that name none.
+pub const DEFAULT_MACHINE: &str = "oracle-x5-4";
+/// The workload of simulations that name none.
+pub const DEFAULT_WORKLOAD: &str = "locktorture";
+/// CNA's threshold of simulations that give none, in milliseconds.
+pub const DEFAULT_THRESHOLD: u32 = 10;
+
+/// The virtual times that a run may have, in milliseconds.
+pub const MILLISECONDS: RangeInclusive<f64> = 0.01..=60_000.0;
+/// The thresholds that CNA may have, in milliseconds.
+pub const THRESHOLDS: RangeInclusive<u32> = 1..=100;
+
 /// Virtual time in milliseconds.
 pub fn milliseconds(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(ms) if (0.01..=60_000.0).contains(&ms) => Ok(ms),
+        Ok(ms) if MILLISECONDS.contains(&ms) => Ok(ms),
         _ => Err("give a number from 0.01 to 60000".to_owned()),
     }
 }

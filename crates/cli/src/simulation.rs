@@ -12,6 +12,9 @@ use serde::Serialize;
 
 use crate::progress;
 
+/// The most threads of a run. Each thread needs a slot for queue nodes, and there are this many.
+pub const MOST_THREADS: usize = 4096;
+
 /// Counts of the events of threads that share CPUs.
 #[derive(Serialize)]
 pub struct SharedCpus {

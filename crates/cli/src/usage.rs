@@ -97,6 +97,9 @@ impl Mistake<'_> {
             ErrorKind::MissingRequiredArgument => format!("{arg} is missing"),
             ErrorKind::ArgumentConflict => {
                 let prior = self.context(ContextKind::PriorArg).unwrap_or_default();
+                if let Some(given) = self.context(ContextKind::InvalidSubcommand) {
+                    return format!("'{given}' cannot be used with {prior}");
+                }
                 match option_name(&prior) {
                     "" => format!("{name} cannot be used with other arguments"),
                     prior if prior == name => format!("{name} is given twice"),

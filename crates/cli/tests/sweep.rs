@@ -228,6 +228,10 @@ fn stores_can_be_merged() {
         &sweep.run(&["merge", "plan.results.sqlite", "none.sqlite"]),
         &["no store none.sqlite"],
     );
+    assert_refused(
+        &sweep.run(&["merge", "plan.results.sqlite", "./plan.results.sqlite"]),
+        &["./plan.results.sqlite is the store that gets the results"],
+    );
 }
 
 /// Threads acquire two locks, in any order.
@@ -293,6 +297,11 @@ fn a_failure_is_recorded_and_loses_nothing_else() {
     let summary = json(&again);
     assert_eq!(counts(&summary), [3, 3, 0, 2]);
     assert_eq!(summary["failures"].as_array().map(Vec::len), Some(2));
+    let intent = sweep.run(&["plan.toml", "--dry-run", "--retry"]);
+    assert_eq!(
+        text(&intent.stdout),
+        "3 points: 1 in plan.results.sqlite, 2 to run\n"
+    );
     let retried = json(&sweep.run(&["plan.toml", "--json", "--retry"]));
     assert_eq!(counts(&retried), [3, 1, 2, 2]);
 
@@ -587,6 +596,15 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
             "[[sweep]]\nseeds = \"1..900000\"\n",
             &["plan.toml:", "more than 1000000 points"],
         ),
+        // A default that does not fit is at the table that has it.
+        (
+            "[[sweep]]\nthreads = 1\n\n[[sweep]]\nguests = 4000\n",
+            &["plan.toml:4: ", "the number of threads cannot be 8000"],
+        ),
+        (
+            "[[sweep]]\nkind = 3\n",
+            &["plan.toml:2: ", "the kind must be a text", "\"check\""],
+        ),
         ("[sweep]\n", &["plan.toml:1: ", "[[sweep]]"]),
         ("# empty\n", &["plan.toml:1: ", "no points"]),
     ] {
@@ -599,6 +617,10 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
         &["cannot read the plan none.toml"],
     );
     assert_refused(&sweep.run(&[]), &["PLAN"]);
+    assert_refused(
+        &sweep.run(&["plan.toml", "merge"]),
+        &["'merge' cannot be used with <PLAN>"],
+    );
     let words = ["results.txt", ".csv, .json or .parquet"];
     assert_refused(
         &sweep.run(&["plan.toml", "--output", "results.txt"]),
@@ -682,4 +704,25 @@ fn a_store_of_100000_results_is_opened() {
     assert_eq!(fill(&sweep, "plan.toml"), 100_000);
     let summary = sweep.summary(&["--dry-run"]);
     assert_eq!(counts(&summary), [100_000, 100_000, 0, 0]);
+}
+
+#[test]
+fn results_depend_on_all_crates_of_simulator_and_checker() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let hashed = fs::read_to_string(crates.join("cli/build.rs")).expect("a file");
+    for name in ["sim", "check", "lockworks", "machine", "measurements"] {
+        let manifest = fs::read_to_string(crates.join(name).join("Cargo.toml")).expect("a file");
+        let manifest: toml::Table = manifest.parse().expect("TOML");
+        let tables = ["dependencies", "build-dependencies"].map(|key| manifest.get(key));
+        let used = tables.into_iter().flatten().filter_map(|t| t.as_table());
+        let used = used.flat_map(|table| table.keys());
+        let used = used.filter_map(|key| match key.as_str() {
+            "lockworks" => Some("lockworks"),
+            other => other.strip_prefix("lockworks-"),
+        });
+        for used in used.chain([name]) {
+            let source = format!("\"crates/{used}/src\"");
+            assert!(hashed.contains(&source), "build.rs does not hash {source}");
+        }
+    }
 }

@@ -363,10 +363,7 @@ fn check(options: &Options) -> Result<ExitCode> {
         .collect::<Result<_>>()?;
     let limits = Limits {
         time: None,
-        memory: options
-            .memory_limit
-            .map(|mib| mib.saturating_mul(1 << 20))
-            .or_else(half_of_available_memory),
+        memory: memory_limit(options.memory_limit, 1),
         states: options.quick.then_some(QUICK_STATES),
     };
 
@@ -467,8 +464,16 @@ fn show(bar: &ProgressBar, begin: Instant, coverage: &Coverage) {
     ));
 }
 
-/// The memory that a check may use unless the user sets a limit, in bytes.
-pub fn half_of_available_memory() -> Option<usize> {
+/// The memory that each of `checks` checks at the same time may use, in bytes: `mib` MiB if the user
+/// sets this limit, else its share of half of the available memory.
+pub fn memory_limit(mib: Option<usize>, checks: usize) -> Option<usize> {
+    match mib {
+        Some(mib) => Some(mib.saturating_mul(1 << 20)),
+        None => half_of_available_memory().map(|bytes| bytes / checks.max(1)),
+    }
+}
+
+fn half_of_available_memory() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
     let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lockworks_check::{
-    Broken, CheckOutcome, Config, End, Event, LIMIT_OF_STATES, Site, Token, TraceStep,
+    Broken, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, Site, Token, TraceStep,
 };
 use serde::{Serialize, Serializer};
 
@@ -20,14 +20,8 @@ pub struct CheckReport<'a> {
     pub complete: bool,
     /// The limit that ended the check; none if a promise is broken.
     limit: Option<&'static str>,
-    states: usize,
-    transitions: usize,
-    waiting: usize,
-    depth: usize,
-    memory_bytes: usize,
-    local_states: usize,
-    /// The staleness bound may have left out reads.
-    cut: bool,
+    #[serde(flatten)]
+    coverage: Coverage,
     seconds: f64,
     violations: usize,
     /// The run that breaks a promise.
@@ -102,7 +96,6 @@ impl<'a> CheckReport<'a> {
         outcome: CheckOutcome,
         counterexample: Option<Counterexample>,
     ) -> Self {
-        let coverage = &outcome.coverage;
         Self {
             config,
             complete: outcome.end == End::Kept,
@@ -110,13 +103,7 @@ impl<'a> CheckReport<'a> {
                 End::Unfinished(why) => Some(why),
                 _ => None,
             },
-            states: coverage.states,
-            transitions: coverage.transitions,
-            waiting: coverage.waiting,
-            depth: coverage.depth,
-            memory_bytes: coverage.memory,
-            local_states: coverage.local_states,
-            cut: coverage.cut,
+            coverage: outcome.coverage,
             seconds: outcome.time.as_secs_f64(),
             violations: usize::from(counterexample.is_some()),
             uncovered: match counterexample {
@@ -146,18 +133,18 @@ impl<'a> CheckReport<'a> {
 
     /// The result in one line.
     fn verdict(&self) -> String {
-        let states = grouped(self.states);
+        let states = grouped(self.coverage.states);
         let how = match (&self.counterexample, self.limit) {
             (Some(found), _) => {
                 return format!("{}: VIOLATION: {}\n", self.config, found.broken.violation);
             }
             (None, Some(why)) => format!(
                 "not complete: {why}; {} states explored, {} waiting, depth {}",
-                grouped(self.states - self.waiting),
-                grouped(self.waiting),
-                self.depth
+                grouped(self.coverage.states - self.coverage.waiting),
+                grouped(self.coverage.waiting),
+                self.coverage.depth
             ),
-            (None, None) => match self.config.staleness.filter(|_| self.cut) {
+            (None, None) => match self.config.staleness.filter(|_| self.coverage.cut) {
                 Some(bound) => {
                     format!("complete within staleness {bound}, no violation; {states} states")
                 }
@@ -167,8 +154,8 @@ impl<'a> CheckReport<'a> {
         format!(
             "{}: {how}, {} transitions, {} MiB, {}\n",
             self.config,
-            rounded(self.transitions),
-            self.memory_bytes.div_ceil(1 << 20),
+            rounded(self.coverage.transitions),
+            self.coverage.memory.div_ceil(1 << 20),
             duration(self.seconds)
         )
     }

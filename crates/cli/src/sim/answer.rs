@@ -1,5 +1,6 @@
 //! The answer of a simulation: the best lock, by how much, and how sure that is.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde::Serialize;
@@ -62,8 +63,8 @@ pub struct ShortRun {
     pub changes: u64,
 }
 
-/// A lock that has changed the NUMA node that it prefers fewer times for each node has served the
-/// nodes too unequally, by chance, for a fairness factor.
+/// The least number of times, for each NUMA node, that a lock must change the node that it prefers.
+/// In a shorter run, chance decides which nodes it serves more often, and so its fairness factor.
 const CHANGES_PER_NODE: u64 = 10;
 
 impl Answer {
@@ -121,16 +122,13 @@ impl Answer {
         if self.seeds == 1 && !self.by_threads.is_empty() {
             text += "One seed does not tell chance from a difference; --seeds 3 does.\n";
         }
-        let mut short: Vec<&str> = self.too_short_for_fairness.iter().map(|s| s.lock).collect();
-        short.dedup();
-        short.sort_unstable();
-        short.dedup();
+        let short: BTreeSet<&str> = self.too_short_for_fairness.iter().map(|s| s.lock).collect();
         if let Some(least) = self.too_short_for_fairness.iter().map(|s| s.changes).min() {
             let _ = writeln!(
                 text,
                 "The fairness of {} says little here: the NUMA node that it prefers {}. Longer runs \
                  tell more, such as --ms 1000.",
-                short.join(" and "),
+                Vec::from_iter(short).join(" and "),
                 match least {
                     0 => "did not change in a run".to_owned(),
                     n => format!("changed only {} in a run", counted(n, "time")),

@@ -13,8 +13,11 @@ use serde::Serialize;
 
 use crate::names;
 use crate::output::{self, Destination};
-use crate::scenario::{find_lock, milliseconds, set, setting};
-use crate::simulation::{self, SimulatedHost, SimulationPlan, SimulationRow};
+use crate::scenario::{
+    DEFAULT_MACHINE, DEFAULT_THRESHOLD, DEFAULT_WORKLOAD, THRESHOLDS, find_lock, milliseconds, set,
+    setting,
+};
+use crate::simulation::{self, MOST_THREADS, SimulatedHost, SimulationPlan, SimulationRow};
 
 use self::answer::Answer;
 
@@ -27,11 +30,11 @@ pub struct SimArgs {
     lock: Vec<String>,
 
     /// The machine: one of `lockworks machines`, or a file that describes one
-    #[arg(short, long, value_name = "NAME|PATH", default_value = "oracle-x5-4")]
+    #[arg(short, long, value_name = "NAME|PATH", default_value = DEFAULT_MACHINE)]
     machine: String,
 
     /// The workload: one that `lockworks sim --workloads` lists, or a file that describes one
-    #[arg(short, long, value_name = "NAME|PATH", default_value = "locktorture")]
+    #[arg(short, long, value_name = "NAME|PATH", default_value = DEFAULT_WORKLOAD)]
     workload: String,
 
     /// List the workloads instead of simulating one
@@ -92,7 +95,7 @@ pub struct SimArgs {
     numa: Numa,
 
     /// Time for which CNA may pass over waiters of other nodes, 1 to 100 milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = threshold)]
+    #[arg(long, value_name = "MS", default_value_t = DEFAULT_THRESHOLD, value_parser = threshold)]
     threshold: u32,
 
     /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
@@ -120,9 +123,6 @@ pub struct SimArgs {
     #[command(flatten)]
     destination: Destination,
 }
-
-/// The most threads of a run. Each thread needs a slot for queue nodes, and there are this many.
-pub const MOST_THREADS: usize = 4096;
 
 const HELP: &str = "\
 The C code of the locks runs as it is in the library. Only time is simulated, from a description \
@@ -180,7 +180,7 @@ fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 /// CNA's threshold, in milliseconds.
 fn threshold(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(ms) if (1..=100).contains(&ms) => Ok(ms),
+        Ok(ms) if THRESHOLDS.contains(&ms) => Ok(ms),
         _ => Err("give a whole number from 1 to 100".to_owned()),
     }
 }

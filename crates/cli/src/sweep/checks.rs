@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use itertools::iproduct;
-use lockworks::{LockType, Setting};
-use lockworks_check::{Check, Config, End, Limits, Memory, Mode, Time, Token};
+use lockworks::LockType;
+use lockworks_check::{Check, Config, Coverage, End, Limits, Memory, Mode, Time, Token};
 use lockworks_machine::description::Fault;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::plan::{MOST_POINTS, Tunables, fault, settings, tunings};
+use super::plan::{Tunables, add, fault, settings, tunings};
 use super::point::{Judged, Point, PointRun, object};
-use super::values::{Placed, Values, Whole, all, check_range, given};
-use crate::check::{
-    default_nodes, find_subject, half_of_available_memory, refused, subjects, tunables,
-};
+use super::values::{Key, Placed, Whole, check_range, given, numbers, options, values};
+use crate::check::{default_nodes, find_subject, memory_limit, refused, subjects, tunables};
 
 /// A check with all its arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,53 +54,42 @@ pub struct CheckPoint {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckTable {
-    locks: Option<Spanned<Values<String>>>,
-    threads: Option<Spanned<Values<Whole>>>,
-    acquisitions: Option<Spanned<Values<Whole>>>,
-    lock_count: Option<Spanned<Values<Whole>>>,
-    memory: Option<Spanned<Values<Memory>>>,
-    staleness: Option<Spanned<Values<u8>>>,
-    slots: Option<Spanned<Values<Whole>>>,
-    nodes: Option<Spanned<Values<Whole>>>,
-    trylock: Option<Spanned<Values<bool>>>,
-    spurious: Option<Spanned<Values<u8>>>,
-    cancel: Option<Spanned<Values<bool>>>,
-    split_release: Option<Spanned<Values<bool>>>,
-    nesting: Option<Spanned<Values<u8>>>,
+    locks: Key<String>,
+    threads: Key<Whole>,
+    acquisitions: Key<Whole>,
+    lock_count: Key<Whole>,
+    memory: Key<Memory>,
+    staleness: Key<u8>,
+    slots: Key<Whole>,
+    nodes: Key<Whole>,
+    trylock: Key<bool>,
+    spurious: Key<u8>,
+    cancel: Key<bool>,
+    split_release: Key<bool>,
+    nesting: Key<u8>,
     #[serde(default)]
     priority: Vec<usize>,
-    time: Option<Spanned<Values<Time>>>,
-    overtaking: Option<Spanned<Values<u8>>>,
-    numa: Option<Spanned<Values<bool>>>,
-    shuffle_reduction: Option<Spanned<Values<bool>>>,
-    mode: Option<Spanned<Values<Mode>>>,
+    time: Key<Time>,
+    overtaking: Key<u8>,
+    numa: Key<bool>,
+    shuffle_reduction: Key<bool>,
+    mode: Key<Mode>,
     #[serde(default)]
     tune: Tunables,
     seconds: Option<Spanned<f64>>,
     memory_limit: Option<Spanned<usize>>,
 }
 
-/// The values of a key, or the default if the plan does not have the key.
-fn values<T: Clone>(given: &Option<Spanned<Values<T>>>, default: T) -> Result<Vec<T>, Fault> {
-    Ok(all(given, default)?.into_iter().map(|(_, v)| v).collect())
+/// The whole numbers of a key. None is the only one if the plan does not have the key.
+fn sizes(key: &Key<Whole>) -> Result<Vec<Option<usize>>, Fault> {
+    let numbers = numbers(key)?.into_iter();
+    Ok(numbers.map(|n| n.map(|(_, n)| n as usize)).collect())
 }
 
-/// The values of a key that may be left out.
-fn options<T: Clone>(key: &Option<Spanned<Values<T>>>) -> Result<Vec<Option<T>>, Fault> {
-    match key {
-        None => Ok(vec![None]),
-        Some(values) => Ok(given(values)?.into_iter().map(|(_, v)| Some(v)).collect()),
-    }
-}
-
-/// The whole numbers of a key, or the default.
-fn numbers(key: &Option<Spanned<Values<Whole>>>, default: usize) -> Result<Vec<usize>, Fault> {
-    let ranges = values(key, Whole(vec![default as u64]))?;
-    Ok(ranges
-        .into_iter()
-        .flat_map(|Whole(range)| range)
-        .map(|n| n as usize)
-        .collect())
+/// The whole numbers of a key, or `default` if the plan does not have the key.
+fn sizes_or(key: &Key<Whole>, default: usize) -> Result<Vec<usize>, Fault> {
+    let sizes = sizes(key)?.into_iter();
+    Ok(sizes.map(|size| size.unwrap_or(default)).collect())
 }
 
 impl CheckTable {
@@ -130,25 +117,16 @@ impl CheckTable {
     pub fn expand(&self, span: &Range<usize>, points: &mut Vec<Point>) -> Result<(), Fault> {
         if let Some(seconds) = &self.seconds {
             let seconds = (seconds.span(), *seconds.get_ref());
-            check_range("seconds", &seconds, 0.001..=1e9)?;
+            check_range("seconds", &seconds, &(0.001..=1e9))?;
         }
-        let nodes = match &self.nodes {
-            None => None,
-            given => Some(numbers(given, 1)?),
-        };
-        let slots: Vec<Option<usize>> = match &self.slots {
-            None => vec![None],
-            given => numbers(given, 1)?.into_iter().map(Some).collect(),
-        };
         let tunings = tunings(&self.tune)?;
         for (at, (name, lock)) in self.locks(span)? {
-            let nodes = nodes.clone().unwrap_or_else(|| vec![default_nodes(lock)]);
             let where_threads_run = iproduct!(
-                numbers(&self.threads, 2)?,
-                numbers(&self.acquisitions, 2)?,
-                numbers(&self.lock_count, 1)?,
-                nodes,
-                slots.clone(),
+                sizes_or(&self.threads, 2)?,
+                sizes_or(&self.acquisitions, 2)?,
+                sizes_or(&self.lock_count, 1)?,
+                sizes_or(&self.nodes, default_nodes(lock))?,
+                sizes(&self.slots)?,
                 values(&self.memory, Memory::Weak)?,
                 options(&self.staleness)?
             );
@@ -198,13 +176,7 @@ impl CheckTable {
                         };
                         let config = point.config().map_err(|error| fault(&at, &error))?;
                         config.validate().map_err(|e| fault(&at, &refused(e)))?;
-                        if points.len() == MOST_POINTS {
-                            let message = format!(
-                                "the plan has more than {MOST_POINTS} points; give fewer values"
-                            );
-                            return Err(Fault { span: at, message });
-                        }
-                        points.push(Point::new(PointRun::Check(point)));
+                        add(points, PointRun::Check(point), span)?;
                     }
                 }
             }
@@ -217,13 +189,8 @@ impl CheckTable {
 #[derive(Serialize)]
 struct CheckResult {
     complete: bool,
-    states: usize,
-    transitions: usize,
-    waiting: usize,
-    depth: usize,
-    memory_bytes: usize,
-    local_states: usize,
-    cut: bool,
+    #[serde(flatten)]
+    coverage: Coverage,
     violation: Option<&'static str>,
     token: Option<String>,
 }
@@ -240,7 +207,7 @@ impl CheckPoint {
     }
 
     fn config(&self) -> Result<Config> {
-        let tune: Vec<Setting> = settings(&self.tune)?;
+        let tune = settings(&self.tune)?;
         Ok(Config {
             lock: self.lock.clone(),
             threads: self.threads,
@@ -325,14 +292,10 @@ impl CheckPoint {
         let check = Check::new(&config, None).map_err(refused)?;
         let limits = Limits {
             time: self.seconds.map(Duration::from_secs_f64),
-            memory: match self.memory_limit {
-                Some(mib) => Some(mib.saturating_mul(1 << 20)),
-                None => half_of_available_memory().map(|bytes| bytes / jobs.max(1)),
-            },
+            memory: memory_limit(self.memory_limit, jobs),
             states: None,
         };
         let outcome = check.run(&limits, &mut |_| {});
-        let coverage = &outcome.coverage;
         let (violation, failure) = match &outcome.end {
             End::Kept => (None, None),
             End::Unfinished(why) => return Err(anyhow!("not complete: {why}")),
@@ -347,13 +310,7 @@ impl CheckPoint {
         let (violation, token) = violation.unzip();
         let result = CheckResult {
             complete: outcome.end == End::Kept,
-            states: coverage.states,
-            transitions: coverage.transitions,
-            waiting: coverage.waiting,
-            depth: coverage.depth,
-            memory_bytes: coverage.memory,
-            local_states: coverage.local_states,
-            cut: coverage.cut,
+            coverage: outcome.coverage,
             violation,
             token,
         };

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::point::{Judged, Outcome, Point};
-use super::source::Known;
+use super::source::ReadSources;
 
 /// The number of points that run at the same time unless the user chooses another one.
 pub fn default_jobs() -> usize {
@@ -16,12 +16,12 @@ pub fn default_jobs() -> usize {
 
 /// Runs points on `jobs` threads until `next` has none left. `done` is called with each outcome.
 pub fn run(jobs: usize, next: impl Fn() -> Option<Point> + Sync, done: impl Fn(Outcome) + Sync) {
-    let known = Known::default();
+    let sources = ReadSources::default();
     thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while let Some(point) = next() {
-                    done(outcome(point, |point| point.result(&known, jobs)));
+                    done(outcome(point, |point| point.result(&sources, jobs)));
                 }
             });
         }

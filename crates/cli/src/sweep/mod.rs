@@ -147,6 +147,14 @@ fn merge(args: &MergeArgs) -> Result<ExitCode> {
     });
     let others: Vec<Store> = others.collect::<Result<_>>()?;
     let mut into = Store::open(&args.into)?;
+    let target = args.into.canonicalize()?;
+    for other in &others {
+        ensure!(
+            other.path().canonicalize()? != target,
+            "{} is the store that gets the results; give other stores",
+            other.path().display()
+        );
+    }
     for other in &others {
         let new = into.merge(other)?;
         let (from, into) = (other.path().display(), args.into.display());
@@ -215,7 +223,7 @@ fn sweep(options: &Options) -> Result<ExitCode> {
         report.failed = plan.points.iter().filter(failed).count();
         output::print(&match options.json {
             true => output::json(&report)?,
-            false => report.intent(),
+            false => report.intent(options.retry),
         })?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -14,14 +14,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::checks::CheckTable;
-use super::point::Point;
+use super::point::{Point, PointRun};
 use super::simulations::SimTable;
-use super::source;
 use super::values::{Values, Whole, given};
 use crate::names;
 
 /// The most points of a plan.
-pub const MOST_POINTS: usize = 1_000_000;
+const MOST_POINTS: usize = 1_000_000;
 
 /// The key of a plan's tables.
 const SWEEP: &str = "sweep";
@@ -118,14 +117,17 @@ fn expand(
     match kind {
         None | Some((_, Some("sim"))) => {
             let table = SimTable::deserialize(rest()).map_err(wrong)?;
-            table.expand(directory, points)
+            table.expand(&span, directory, points)
         }
         Some((_, Some("check"))) => {
             let table = CheckTable::deserialize(rest()).map_err(wrong)?;
             table.expand(&span, points)
         }
         Some((at, given)) => {
-            let given = given.unwrap_or("a value that is no text");
+            let Some(given) = given else {
+                let message = "the kind must be a text; give \"sim\" or \"check\"".to_owned();
+                return Err(Fault { span: at, message });
+            };
             let meant = nearest(given, ["sim", "check"]);
             let message = unknown("kind", given, '`', meant, || {
                 "choose from sim, check".to_owned()
@@ -139,8 +141,20 @@ fn expand(
 pub fn fault(span: &Range<usize>, error: &anyhow::Error) -> Fault {
     Fault {
         span: span.clone(),
-        message: source::message(error),
+        message: format!("{error:#}"),
     }
+}
+
+/// Adds a point to those of a plan. A plan that has too many is refused with the place `span`.
+pub fn add(points: &mut Vec<Point>, run: PointRun, span: &Range<usize>) -> Result<(), Fault> {
+    if points.len() == MOST_POINTS {
+        return Err(Fault {
+            span: span.clone(),
+            message: format!("the plan has more than {MOST_POINTS} points; give fewer values"),
+        });
+    }
+    points.push(Point::new(run));
+    Ok(())
 }
 
 /// All combinations of the values of tunables.
@@ -156,9 +170,6 @@ pub fn tunings(tunables: &Tunables) -> Result<Vec<BTreeMap<String, u64>>, Fault>
             }
         }
         choices.push(of_name);
-    }
-    if choices.is_empty() {
-        return Ok(vec![BTreeMap::new()]);
     }
     let combinations = choices.into_iter().multi_cartesian_product();
     Ok(combinations.map(BTreeMap::from_iter).collect())

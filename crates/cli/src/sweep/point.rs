@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::checks::CheckPoint;
 use super::simulations::SimPoint;
-use super::source::Known;
+use super::source::ReadSources;
 
 /// The version that results are stored under: the version of the package, and a hash of the sources
 /// that results depend on.
@@ -85,9 +85,9 @@ impl Point {
     }
 
     /// Runs the point.
-    pub fn result(&self, known: &Known, jobs: usize) -> Result<Judged> {
+    pub fn result(&self, sources: &ReadSources, jobs: usize) -> Result<Judged> {
         match &self.run {
-            PointRun::Sim(point) => point.result(known),
+            PointRun::Sim(point) => point.result(sources),
             PointRun::Check(point) => point.result(jobs),
         }
     }

@@ -110,12 +110,13 @@ impl<'a> SweepReport<'a> {
         format!("{text}{}\n", terminal::prose(&store))
     }
 
-    /// The number of points, and how many of them are to be run.
-    pub fn intent(&self) -> String {
+    /// The number of points, and how many of them are to be run. With `retry` these include those
+    /// that failed.
+    pub fn intent(&self, retry: bool) -> String {
         let store = self.store.display();
         let failed = match self.failed {
-            0 => String::new(),
-            failed => format!(", {failed} of them failed"),
+            failed if failed > 0 && !retry => format!(", {failed} of them failed"),
+            _ => String::new(),
         };
         format!(
             "{} points: {} in {store}{failed}, {} to run\n",

@@ -1,34 +1,31 @@
 //! Points of `kind = "sim"`: their table in a plan, the points of the table, and their results.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use itertools::Itertools;
-use lockworks::{LockType, Setting, Settings};
+use lockworks::{LockType, Settings};
 use lockworks_machine::Machine;
 use lockworks_machine::description::Fault;
 use lockworks_sim::{Placement, Scenario, Workload};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toml::Spanned;
 
-use super::plan::{MOST_POINTS, Tunables, fault, tunings};
+use super::plan::{Tunables, add, fault, settings, tunings};
 use super::point::{Judged, Point, PointRun, object};
-use super::source::{self, Known, Source};
-use super::values::{Placed, Threads, Tree, Values, Whole, all, check_range, given};
-use crate::scenario::{find_lock, set};
-use crate::sim::MOST_THREADS;
-use crate::simulation::{SimulatedHost, SimulationPlan, simulate};
+use super::source::{self, ReadSources, Source};
+use super::values::{
+    Key, Placed, Threads, Tree, Whole, all, check_range, given, numbers, options, values,
+};
+use crate::scenario::{
+    DEFAULT_MACHINE, DEFAULT_THRESHOLD, DEFAULT_WORKLOAD, MILLISECONDS, THRESHOLDS, find_lock, set,
+};
+use crate::simulation::{MOST_THREADS, SimulatedHost, SimulationPlan, simulate};
 
-/// The machine of tables that name none, as of `lockworks sim`.
-const MACHINE: &str = "oracle-x5-4";
-/// The workload of tables that name none, as of `lockworks sim`.
-const WORKLOAD: &str = "locktorture";
 /// The virtual time of tables that give none, in milliseconds: that of most reproduced tables.
-const MILLISECONDS: f64 = 5.0;
-/// CNA's threshold of tables that give none, in milliseconds.
-const THRESHOLD: u32 = 10;
+const DEFAULT_MS: f64 = 5.0;
 
 /// A simulation with all its arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,20 +60,20 @@ pub struct SimPoint {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimTable {
-    machines: Option<Spanned<Values<String>>>,
-    workloads: Option<Spanned<Values<String>>>,
-    locks: Option<Spanned<Values<String>>>,
-    threads: Option<Spanned<Values<Threads>>>,
-    placements: Option<Spanned<Values<String>>>,
-    seeds: Option<Spanned<Values<Whole>>>,
-    ms: Option<Spanned<Values<f64>>>,
-    cpus: Option<Spanned<Values<Whole>>>,
-    guests: Option<Spanned<Values<Whole>>>,
-    pinned: Option<Spanned<Values<bool>>>,
-    numa: Option<Spanned<Values<bool>>>,
-    threshold: Option<Spanned<Values<u32>>>,
-    shuffle_reduction: Option<Spanned<Values<bool>>>,
-    odd_priority: Option<Spanned<Values<bool>>>,
+    machines: Key<String>,
+    workloads: Key<String>,
+    locks: Key<String>,
+    threads: Key<Threads>,
+    placements: Key<String>,
+    seeds: Key<Whole>,
+    ms: Key<f64>,
+    cpus: Key<Whole>,
+    guests: Key<Whole>,
+    pinned: Key<bool>,
+    numa: Key<bool>,
+    threshold: Key<u32>,
+    shuffle_reduction: Key<bool>,
+    odd_priority: Key<bool>,
     #[serde(default)]
     tune: Tunables,
     #[serde(default)]
@@ -98,31 +95,8 @@ struct Choices {
     tunings: Vec<BTreeMap<String, u64>>,
 }
 
-fn values<T: Clone>(given: &Option<Spanned<Values<T>>>, default: T) -> Result<Vec<T>, Fault> {
-    Ok(all(given, default)?.into_iter().map(|(_, v)| v).collect())
-}
-
-/// The whole numbers of a key with their places.
-fn numbers(given_values: &Option<Spanned<Values<Whole>>>) -> Result<Vec<Placed<u64>>, Fault> {
-    let Some(values) = given_values else {
-        return Ok(Vec::new());
-    };
-    let ranges = given(values)?.into_iter();
-    Ok(ranges
-        .flat_map(|(span, Whole(range))| range.into_iter().map(move |n| (span.clone(), n)))
-        .collect())
-}
-
-/// The numbers of a key, or none for its default.
-fn or_default(numbers: Vec<Placed<u64>>) -> Vec<Option<Placed<u64>>> {
-    match numbers.is_empty() {
-        true => vec![None],
-        false => numbers.into_iter().map(Some).collect(),
-    }
-}
-
 impl SimTable {
-    fn choices(&self) -> Result<Choices, Fault> {
+    fn choices(&self, table: &Range<usize>) -> Result<Choices, Fault> {
         let locks = match &self.locks {
             None => lockworks_sim::lock_types()
                 .filter(|lock| !lock.is_broken())
@@ -132,35 +106,31 @@ impl SimTable {
                 .map(|(span, name)| find_lock(name).map_err(|error| fault(span, &error)))
                 .collect::<Result<_, _>>()?,
         };
-        let ms = all(&self.ms, MILLISECONDS)?;
+        let ms = all(&self.ms, table, DEFAULT_MS)?;
         for ms in &ms {
-            check_range("ms", ms, 0.01..=60_000.0)?;
+            check_range("ms", ms, &MILLISECONDS)?;
         }
-        let thresholds = all(&self.threshold, THRESHOLD)?;
+        let thresholds = all(&self.threshold, table, DEFAULT_THRESHOLD)?;
         for threshold in &thresholds {
-            check_range("threshold", threshold, 1..=100)?;
+            check_range("threshold", threshold, &THRESHOLDS)?;
         }
         let guests = numbers(&self.guests)?;
-        for guests in &guests {
-            check_range("guests", guests, 1..=MOST_THREADS as u64)?;
+        for guests in guests.iter().flatten() {
+            check_range("guests", guests, &(1..=MOST_THREADS as u64))?;
         }
-        if let (Some(pinned), []) = (&self.pinned, guests.as_slice()) {
+        if let (Some(pinned), None) = (&self.pinned, &self.guests) {
             let message = "pinned is about virtual CPUs; give guests = 1, or remove it";
             return Err(Fault::at(pinned, message));
         }
-        let seeds = numbers(&self.seeds)?.into_iter().map(|(_, seed)| seed);
-        let seeds: Vec<u64> = seeds.collect();
+        let seeds = numbers(&self.seeds)?.into_iter();
         Ok(Choices {
             locks,
-            seeds: if seeds.is_empty() { vec![1] } else { seeds },
+            seeds: seeds.map(|seed| seed.map_or(1, |(_, n)| n)).collect(),
             ms: ms.into_iter().map(|(_, ms)| ms).collect(),
-            cpus: or_default(numbers(&self.cpus)?),
-            guests: or_default(guests),
+            cpus: numbers(&self.cpus)?,
+            guests,
             pinned: values(&self.pinned, false)?,
-            numa: match &self.numa {
-                None => vec![None],
-                Some(numa) => given(numa)?.into_iter().map(|(_, v)| Some(v)).collect(),
-            },
+            numa: options(&self.numa)?,
             thresholds: thresholds.into_iter().map(|(_, ms)| ms).collect(),
             shuffle_reduction: values(&self.shuffle_reduction, true)?,
             odd_priority: values(&self.odd_priority, false)?,
@@ -168,25 +138,26 @@ impl SimTable {
         })
     }
 
-    /// Adds the points of the table. Paths are relative to `directory`.
-    pub fn expand(&self, directory: &Path, points: &mut Vec<Point>) -> Result<(), Fault> {
-        let choices = self.choices()?;
-        let settings = self.set.keys()?;
-        let settings: Vec<Vec<(&str, Placed<f64>)>> = settings
+    /// Adds the points of the table, which is at `table` of the plan. Paths are relative to
+    /// `directory`.
+    pub fn expand(
+        &self,
+        table: &Range<usize>,
+        directory: &Path,
+        points: &mut Vec<Point>,
+    ) -> Result<(), Fault> {
+        let choices = self.choices(table)?;
+        let keys = self.set.keys()?;
+        let settings: Vec<Vec<(&str, Placed<f64>)>> = keys
             .iter()
             .map(|(key, values)| values.iter().map(move |v| (key.as_str(), v.clone())))
             .multi_cartesian_product()
             .collect();
-        // The product of no keys is one scenario with no change.
-        let settings = if settings.is_empty() {
-            vec![Vec::new()]
-        } else {
-            settings
-        };
-        for (machine_at, machine) in all(&self.machines, MACHINE.to_owned())? {
+        for (machine_at, machine) in all(&self.machines, table, DEFAULT_MACHINE.to_owned())? {
             let (machine_source, machine) =
                 source::machine(&machine, directory).map_err(|e| fault(&machine_at, &e))?;
-            for (workload_at, workload) in all(&self.workloads, WORKLOAD.to_owned())? {
+            for (workload_at, workload) in all(&self.workloads, table, DEFAULT_WORKLOAD.to_owned())?
+            {
                 let (workload_source, workload) =
                     source::workload(&workload, directory).map_err(|e| fault(&workload_at, &e))?;
                 for setting in &settings {
@@ -200,6 +171,7 @@ impl SimTable {
                         workload: workload_source.clone(),
                         scenario: &scenario,
                         set: setting.collect(),
+                        table,
                         workload_at: &workload_at,
                     };
                     self.expand_scenario(&choices, &base, points)?;
@@ -232,7 +204,7 @@ impl SimTable {
             let cpus = match cpus {
                 None => machine.cpus(),
                 Some(cpus) => {
-                    check_range("cpus", cpus, 1..=machine.cpus() as u64)?;
+                    check_range("cpus", cpus, &(1..=machine.cpus() as u64))?;
                     cpus.1 as usize
                 }
             };
@@ -252,16 +224,7 @@ impl SimTable {
                     for (&threads, lock, &seed) in
                         itertools::iproduct!(&threads, &choices.locks, &choices.seeds)
                     {
-                        if points.len() == MOST_POINTS {
-                            return Err(Fault {
-                                span: base.workload_at.clone(),
-                                message: format!(
-                                    "the plan has more than {MOST_POINTS} points; give fewer \
-                                     values"
-                                ),
-                            });
-                        }
-                        points.push(Point::new(PointRun::Sim(SimPoint {
+                        let point = SimPoint {
                             machine: base.machine.clone(),
                             workload: base.workload.clone(),
                             lock: lock.name().to_owned(),
@@ -278,7 +241,8 @@ impl SimTable {
                             odd_priority,
                             tune: tune.clone(),
                             set: base.set.clone(),
-                        })));
+                        };
+                        add(points, PointRun::Sim(point), base.table)?;
                     }
                 }
             }
@@ -289,19 +253,19 @@ impl SimTable {
     /// The numbers of threads on this many CPUs.
     fn threads(&self, base: &Base, cpus: usize, guests: usize) -> Result<Vec<usize>, Fault> {
         let mut numbers = Vec::new();
-        for (span, threads) in all(&self.threads, Threads::Doubled)? {
+        for (span, threads) in all(&self.threads, base.table, Threads::Doubled)? {
             for n in threads.on(cpus) {
-                let all = (n.saturating_mul(guests)) as u64;
+                let all = n.saturating_mul(guests);
                 check_range(
                     "the number of threads",
                     &(span.clone(), all),
-                    1..=MOST_THREADS as u64,
+                    &(1..=MOST_THREADS),
                 )?;
                 let Scenario {
                     machine, workload, ..
                 } = base.scenario;
                 workload
-                    .check(machine, all as usize)
+                    .check(machine, all)
                     .map_err(|error| fault(base.workload_at, &error.into()))?;
                 if !numbers.contains(&n) {
                     numbers.push(n);
@@ -318,7 +282,10 @@ struct Base<'a> {
     workload: Source,
     scenario: &'a Scenario,
     set: BTreeMap<String, f64>,
-    workload_at: &'a std::ops::Range<usize>,
+    /// The place of the table in the plan.
+    table: &'a Range<usize>,
+    /// The place of the workload in the plan.
+    workload_at: &'a Range<usize>,
 }
 
 impl SimPoint {
@@ -355,7 +322,7 @@ impl SimPoint {
         option("seed", self.seed.to_string());
         option("seeds", "1".to_owned());
         option("numa", if self.numa { "on" } else { "off" }.to_owned());
-        if self.threshold != THRESHOLD {
+        if self.threshold != DEFAULT_THRESHOLD {
             option("threshold", self.threshold.to_string());
         }
         for (name, value) in &self.tune {
@@ -375,13 +342,13 @@ impl SimPoint {
     }
 
     /// Simulates the point.
-    pub fn result(&self, known: &Known) -> Result<Judged> {
-        let machine = known.machine(&self.machine)?;
-        let workload = known.workload(&self.workload)?;
+    pub fn result(&self, sources: &ReadSources) -> Result<Judged> {
+        let machine = sources.machine(&self.machine)?;
+        let workload = sources.workload(&self.workload)?;
         let scenario = self.scenario(&machine, &workload)?;
         let lock = find_lock(&self.lock)?;
         let placement = self.placement.parse().map_err(anyhow::Error::msg)?;
-        let tune: Vec<Setting> = super::plan::settings(&self.tune)?;
+        let tune = settings(&self.tune)?;
         let plan = SimulationPlan {
             scenario: &scenario,
             locks: vec![lock],
@@ -404,7 +371,7 @@ impl SimPoint {
             seed: self.seed,
             seeds: 1,
         };
-        let threads = self.threads * self.guests.unwrap_or(1);
+        let threads = self.threads.saturating_mul(self.guests.unwrap_or(1));
         ensure!(
             (1..=MOST_THREADS).contains(&threads),
             "{threads} threads cannot be simulated; ask for 1 to {MOST_THREADS}"
@@ -432,7 +399,7 @@ impl SimPoint {
     fn scenario(&self, machine: &Machine, workload: &Workload) -> Result<Scenario> {
         let mut scenario = Scenario::new(machine.clone(), workload.clone());
         for (key, value) in &self.set {
-            set(&mut scenario, key, *value).with_context(|| "the point's values".to_owned())?;
+            set(&mut scenario, key, *value).context("the point's values")?;
         }
         Ok(scenario)
     }

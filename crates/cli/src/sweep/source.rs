@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
-use lockworks_machine::{Error, MACHINES, Machine};
+use lockworks_machine::{MACHINES, Machine};
 use lockworks_sim::{WORKLOADS, Workload};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -15,9 +15,9 @@ use xxhash_rust::xxh3::xxh3_128;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Source {
-    /// One that is part of Lockworks.
+    /// The name of a machine or workload that is part of Lockworks.
     Builtin(String),
-    /// One that a file describes.
+    /// A machine or workload that a file describes.
     File {
         /// The name in the file.
         name: String,
@@ -92,14 +92,14 @@ pub fn workload(name_or_path: &str, directory: &Path) -> Result<(Source, Workloa
     Ok((source, workload))
 }
 
-/// Machines and workloads that were read already.
+/// The machines and workloads that points of this process have used, each read once.
 #[derive(Default)]
-pub struct Known {
+pub struct ReadSources {
     machines: Mutex<HashMap<Source, Arc<Machine>>>,
     workloads: Mutex<HashMap<Source, Arc<Workload>>>,
 }
 
-impl Known {
+impl ReadSources {
     /// The machine of a point.
     pub fn machine(&self, source: &Source) -> Result<Arc<Machine>> {
         find(&self.machines, source, machine)
@@ -129,12 +129,4 @@ fn find<T>(
     let found = Arc::new(found);
     known.insert(source.clone(), Arc::clone(&found));
     Ok(found)
-}
-
-/// The message of an error, for a plan that names the file.
-pub fn message(error: &anyhow::Error) -> String {
-    match error.downcast_ref::<Error>() {
-        Some(error) => error.to_string(),
-        None => format!("{error:#}"),
-    }
 }

@@ -23,18 +23,27 @@ pub enum Values<T> {
 /// A value and the bytes of the plan that it is in.
 pub type Placed<T> = (Range<usize>, T);
 
-/// All values of a key with their places, or one default if the plan does not have the key.
-///
-/// # Errors
-///
-/// If the list is empty.
-pub fn all<T: Clone>(
-    values: &Option<Spanned<Values<T>>>,
-    default: T,
-) -> Result<Vec<Placed<T>>, Fault> {
-    match values {
-        None => Ok(vec![(0..0, default)]),
-        Some(values) => given(values),
+/// A key of a table that may be left out.
+pub type Key<T> = Option<Spanned<Values<T>>>;
+
+impl<T: Clone> Values<T> {
+    /// All values with their places. The key's value is at `span` of the plan.
+    ///
+    /// # Errors
+    ///
+    /// If the list is empty.
+    pub fn placed(&self, span: Range<usize>) -> Result<Vec<Placed<T>>, Fault> {
+        match self {
+            Self::One(value) => Ok(vec![(span, value.clone())]),
+            Self::Several(list) if list.is_empty() => Err(Fault {
+                span,
+                message: "the list is empty; give a value, or remove the key".to_owned(),
+            }),
+            Self::Several(list) => {
+                let placed = list.iter().map(|v| (v.span(), v.get_ref().clone()));
+                Ok(placed.collect())
+            }
+        }
     }
 }
 
@@ -44,19 +53,64 @@ pub fn all<T: Clone>(
 ///
 /// If the list is empty.
 pub fn given<T: Clone>(values: &Spanned<Values<T>>) -> Result<Vec<Placed<T>>, Fault> {
-    match values.get_ref() {
-        Values::One(value) => Ok(vec![(values.span(), value.clone())]),
-        Values::Several(list) if list.is_empty() => Err(Fault::at(
-            values,
-            "the list is empty; give a value, or remove the key",
-        )),
-        Values::Several(list) => {
-            let placed = list
-                .iter()
-                .map(|value| (value.span(), value.get_ref().clone()));
-            Ok(placed.collect())
-        }
+    values.get_ref().placed(values.span())
+}
+
+/// All values of a key with their places, or `default` if the plan does not have the key. The place
+/// of a default is `table`, that of the whole table.
+///
+/// # Errors
+///
+/// If the list is empty.
+pub fn all<T: Clone>(
+    key: &Key<T>,
+    table: &Range<usize>,
+    default: T,
+) -> Result<Vec<Placed<T>>, Fault> {
+    match key {
+        None => Ok(vec![(table.clone(), default)]),
+        Some(values) => given(values),
     }
+}
+
+/// All values of a key, or `default` if the plan does not have the key.
+///
+/// # Errors
+///
+/// If the list is empty.
+pub fn values<T: Clone>(key: &Key<T>, default: T) -> Result<Vec<T>, Fault> {
+    Ok(options(key)?
+        .into_iter()
+        .map(|value| value.unwrap_or_else(|| default.clone()))
+        .collect())
+}
+
+/// All values of a key. None is the only one if the plan does not have the key.
+///
+/// # Errors
+///
+/// If the list is empty.
+pub fn options<T: Clone>(key: &Key<T>) -> Result<Vec<Option<T>>, Fault> {
+    match key {
+        None => Ok(vec![None]),
+        Some(values) => Ok(given(values)?.into_iter().map(|(_, v)| Some(v)).collect()),
+    }
+}
+
+/// All whole numbers of a key with their places. None is the only one if the plan does not have the
+/// key.
+///
+/// # Errors
+///
+/// If the list is empty.
+pub fn numbers(key: &Key<Whole>) -> Result<Vec<Option<Placed<u64>>>, Fault> {
+    let Some(values) = key else {
+        return Ok(vec![None]);
+    };
+    let ranges = given(values)?.into_iter();
+    Ok(ranges
+        .flat_map(|(span, Whole(range))| range.into_iter().map(move |n| Some((span.clone(), n))))
+        .collect())
 }
 
 /// Implements the methods of a visitor that pass scalars on to the type `T`.
@@ -240,17 +294,7 @@ impl Tree {
             };
             match branch.get_ref() {
                 Branch::Tree(tree) => tree.collect(&key, keys)?,
-                Branch::Numbers(Values::One(value)) => {
-                    keys.push((key, vec![(branch.span(), *value)]));
-                }
-                Branch::Numbers(Values::Several(list)) if list.is_empty() => {
-                    let message = "the list is empty; give a value, or remove the key";
-                    return Err(Fault::at(branch, message));
-                }
-                Branch::Numbers(Values::Several(list)) => {
-                    let values = list.iter().map(|v| (v.span(), *v.get_ref()));
-                    keys.push((key, values.collect()));
-                }
+                Branch::Numbers(values) => keys.push((key, values.placed(branch.span())?)),
             }
         }
         Ok(())
@@ -304,7 +348,7 @@ impl<'de> Deserialize<'de> for Branch {
 pub fn check_range<T: PartialOrd + fmt::Display + Copy>(
     key: &str,
     (span, value): &Placed<T>,
-    range: RangeInclusive<T>,
+    range: &RangeInclusive<T>,
 ) -> Result<(), Fault> {
     if range.contains(value) {
         return Ok(());
