@@ -98,10 +98,13 @@ fn handoffs_add_up_to_operations() {
         let handoffs = outcome.handoffs;
         let acquired = handoffs.local + handoffs.remote + handoffs.reacquisitions;
         let done: u64 = outcome.operations.iter().sum();
-        // The measured time may begin and end within an operation.
+        // The measured time may begin and end within an operation. Several threads may be within one
+        // where a thread wakes another after it has released the lock, as futex does each time that
+        // threads wait.
+        let within = if lock.name() == "futex" { 24 } else { 1 };
         assert!(
-            acquired > 0 && acquired.abs_diff(done) <= 1,
-            "{}",
+            acquired > 0 && acquired.abs_diff(done) <= within,
+            "{}: {handoffs:?}, {done} operations",
             lock.name()
         );
         assert!(outcome.acquisitions > acquired, "warm-up included");
