@@ -50,9 +50,10 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/liblockworks-profile.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo programs prose quick setup setup-kernel setup-programs test test-format test-c test-preload stage test-docs test-headers \
-	test-install test-examples test-sanitizers test-cargo test-kernel test-kernel-quick fuzz fuzz-rust demo bench \
-	install install-lib uninstall clean help
+.PHONY: all lib cargo programs prose quick setup setup-kernel setup-programs test test-format test-c test-preload stage \
+	test-docs test-installed test-headers test-install test-examples test-sanitizers test-helgrind test-drd \
+	test-thread test-address test-undefined test-cargo test-clippy test-kernel test-kernel-quick fuzz fuzz-rust demo \
+	bench install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -124,8 +125,11 @@ $(BUILD)/sanitizers/%: tests/sanitizers/%.c $(BUILD)/clients/conformance.o $(BUI
 $(BUILD)/tests/conformance: $(BUILD)/clients/conformance.o
 $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
-test: setup setup-programs test-format test-c test-preload test-headers test-install test-examples \
-	test-sanitizers test-cargo test-docs test-kernel-quick
+# Each stage ends before the next begins; its targets are made two or more at a time.
+STAGES := setup setup-programs test-format test-c test-preload test-installed test-sanitizers test-cargo \
+	test-clippy test-docs test-kernel-quick
+test:
+	@MAKE='$(MAKE)' scripts/stages.sh $(STAGES)
 
 # Test whether a change is sound: that of the working tree, or of LOCK.
 quick:
@@ -141,11 +145,11 @@ prose:
 # Runs a test without the settings of Lockworks that the environment of make may have.
 UNSET := env $(foreach variable,$(filter LOCKWORKS_%,$(.VARIABLES)),-u $(variable))
 
-test-c: $(TESTS:%=$(BUILD)/tests/%)
-	@for test in $(TESTS); do \
-		echo "test $$test$(ANNOTATE:%= under the sanitizer %)"; \
-		$(UNSET) $(BUILD)/tests/$$test || { echo "test $$test FAILED"; exit 1; }; \
-	done
+test-c: $(TESTS:%=test-c-%)
+
+$(TESTS:%=test-c-%): test-c-%: $(BUILD)/tests/%
+	@echo "test $*$(ANNOTATE:%= under the sanitizer %)"
+	@$(UNSET) $<
 
 # Programs without Lockworks in them: under glibc, under the profiler, and under the preload library.
 build/tests/preload/%: tests/preload/%.c
@@ -165,19 +169,17 @@ build/tests/preload/libearly.so build/tests/preload/libloaded.so: tests/preload/
 build/tests/preload/lifetime: LIBRARIES := -Lbuild/tests/preload -learly -Wl,-rpath,'$$ORIGIN'
 build/tests/preload/lifetime: | build/tests/preload/libearly.so build/tests/preload/libloaded.so
 
-test-preload: build/liblockworks-preload.so build/liblockworks-profile.so \
-		$(PRELOAD_TESTS:%=build/tests/preload/%)
-	@records=$$(mktemp -d) && trap 'rm -rf "$$records"' EXIT && for test in $(PRELOAD_TESTS); do \
-		echo "test preload $$test: glibc $(PRELOAD_LOCKS), glibc profiled"; \
-		$(UNSET) build/tests/preload/$$test || { echo "test $$test FAILED under glibc"; exit 1; }; \
-		$(UNSET) LD_PRELOAD=$(CURDIR)/build/liblockworks-profile.so LOCKWORKS_PROFILE=$$records \
-			build/tests/preload/$$test || \
-			{ echo "test $$test FAILED under glibc profiled"; exit 1; }; \
-		for lock in $(PRELOAD_LOCKS); do \
-			$(UNSET) LD_PRELOAD=$(CURDIR)/build/liblockworks-preload.so LOCKWORKS_LOCK=$$lock \
-				EXPECTED_LOCK=$$lock build/tests/preload/$$test || \
-				{ echo "test $$test FAILED under $$lock"; exit 1; }; \
-		done; \
+test-preload: $(PRELOAD_TESTS:%=test-preload-%)
+
+$(PRELOAD_TESTS:%=test-preload-%): test-preload-%: build/tests/preload/% build/liblockworks-preload.so \
+		build/liblockworks-profile.so
+	@echo "test preload $*: glibc, glibc profiled, $(PRELOAD_LOCKS)"
+	@$(UNSET) $<
+	@records=$$(mktemp -d) && trap 'rm -rf "$$records"' EXIT && \
+		$(UNSET) LD_PRELOAD=$(CURDIR)/build/liblockworks-profile.so LOCKWORKS_PROFILE=$$records $<
+	@for lock in $(PRELOAD_LOCKS); do \
+		$(UNSET) LD_PRELOAD=$(CURDIR)/build/liblockworks-preload.so LOCKWORKS_LOCK=$$lock \
+			EXPECTED_LOCK=$$lock $< || { echo "test preload $* FAILED under $$lock"; exit 1; }; \
 	done
 
 # The commands and programs of the documents, and their links; DOCUMENTS=docs/guides for a part.
@@ -193,6 +195,8 @@ stage: lib
 	rm -rf $(STAGE)
 	@mkdir -p build/tests
 	@$(MAKE) --no-print-directory install-lib PREFIX=$(STAGE) DESTDIR=
+
+test-installed: test-headers test-install test-examples
 
 test-headers: stage
 	@for use in c:c11:c c:c17:c c++:c++17:c c++:c++17:cpp; do \
@@ -226,21 +230,29 @@ test-examples: stage
 
 # Race detectors must report nothing about the locks that exclude, and must report the lock that does
 # not. The C tests must run without a finding of the other sanitizers.
-test-sanitizers:
-	@$(MAKE) --no-print-directory ANNOTATE=valgrind build/valgrind/sanitizers/torture
-	@$(MAKE) --no-print-directory ANNOTATE=thread build/thread/sanitizers/torture
-	@for watched in "valgrind -q --fair-sched=yes --tool=helgrind --error-exitcode=9 build/valgrind" \
-			"valgrind -q --fair-sched=yes --tool=drd --error-exitcode=9 build/valgrind" build/thread; do \
-		echo "test $$watched/sanitizers/torture"; \
-		$(UNSET) $$watched/sanitizers/torture || exit 1; \
-		! $(UNSET) $$watched/sanitizers/torture busted 2>/dev/null || \
-			{ echo "it does not report a lock that does not exclude"; exit 1; }; \
-	done
-	@for tool in address undefined; do \
-		$(MAKE) --no-print-directory ANNOTATE=$$tool build/$$tool/sanitizers/torture test-c && \
-		echo "test build/$$tool/sanitizers/torture" && \
-		$(UNSET) build/$$tool/sanitizers/torture || exit 1; \
-	done
+test-sanitizers: test-helgrind test-drd test-thread test-address test-undefined
+
+WATCHED := --fair-sched=yes --error-exitcode=9
+test-helgrind test-drd: test-%: build/valgrind/sanitizers/torture
+	@$(call torture_watched,valgrind -q $(WATCHED) --tool=$* $<)
+
+test-thread: build/thread/sanitizers/torture
+	@$(call torture_watched,$<)
+
+torture_watched = echo 'test $1'; $(UNSET) $1 && ! $(UNSET) $1 busted 2>/dev/null || \
+	{ echo '$1: FAILED, or it does not report a lock that does not exclude'; exit 1; }
+
+test-address test-undefined: test-%: build/%/sanitizers/torture
+	@$(MAKE) --no-print-directory ANNOTATE=$* test-c
+	@echo 'test $<'
+	@$(UNSET) $<
+
+ifeq ($(ANNOTATE),)
+build/%/sanitizers/torture: force
+	@$(MAKE) --no-print-directory ANNOTATE=$* $@
+endif
+
+force:
 
 # Feeds random texts to the parsers until one fails: to those in Rust, then to that in C. Not a part of
 # `make test`, which feeds the same texts in every run.
@@ -258,10 +270,12 @@ fuzz: fuzz-rust
 
 test-cargo: lib programs
 	$(CARGO) test --release --workspace
+
+test-clippy:
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
-# Kernels built and booted, one at a time; the sources and builds are kept in the cache.
-KERNEL_TEST := $(CARGO) test --release -p lockworks-cli --test kernel -- --ignored --test-threads 1
+# Kernels built and booted, two guests at a time; the sources and builds are kept in the cache.
+KERNEL_TEST := $(CARGO) test --release -p lockworks-cli --test kernel -- --ignored --test-threads 2
 
 test-kernel-quick: setup-kernel
 	$(KERNEL_TEST) quick

@@ -212,7 +212,7 @@ if [[ $test_preload ]]; then
 fi
 if [[ $only ]] || ((${#c[@]})); then
 	limit=900 step 'registration: what programs need of public locks' cargo test --quiet \
-		--profile quick -p lockworks-cli --test registration || true
+		--profile quick -p lockworks-cli --test cli registration || true
 fi
 
 if ((${#untested[@]})); then

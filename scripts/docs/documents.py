@@ -34,6 +34,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -210,6 +211,14 @@ class Runner:
             "COLUMNS": "100",
             "SOURCE": str(Path.cwd()),
         }
+
+    def run_documents(self, documents: list[Document]) -> list[DocumentError]:
+        failures: list[DocumentError] = []
+        for document in documents:
+            began = time.monotonic()
+            failures += self.run_document(document)
+            print(f"document {document.path}: {time.monotonic() - began:.1f} s", flush=True)
+        return failures
 
     def run_document(self, document: Document) -> Iterator[DocumentError]:
         for line, text in document.commands:
@@ -443,10 +452,13 @@ def main(arguments: list[str]) -> int:
             print(f"{command} is not built: make cargo", file=sys.stderr)
             return 2
         runner = Runner(command, Path(os.environ.get("STAGE", "build/stage")).resolve())
-        for path in paths:
-            began = time.monotonic()
-            failures += runner.run_document(read(path))
-            print(f"document {path}: {time.monotonic() - began:.1f} s", flush=True)
+        documents = [read(path) for path in paths]
+        # Those in the checkout share it.
+        in_checkout = [document for document in documents if document.in_checkout]
+        others = [[document] for document in documents if not document.in_checkout]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for failed in pool.map(runner.run_documents, [in_checkout, *others]):
+                failures += failed
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0

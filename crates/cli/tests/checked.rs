@@ -1,12 +1,10 @@
 //! `lockworks check` from outside.
 
-mod support;
-
 use std::fs;
 use std::process::Output;
 
+use crate::support::{self, text};
 use serde_json::Value;
-use support::text;
 
 fn output(args: &[&str]) -> Output {
     support::output(&[&["check"], args].concat())

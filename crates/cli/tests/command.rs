@@ -1,16 +1,16 @@
 //! The command from outside: its exit status, the one line of an error, and where results are
 //! written.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use crate::support::{
+    self, assert_fits_terminals, assert_refused, json, lockworks, on_terminal, output, text,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::{assert_fits_terminals, assert_refused, json, lockworks, on_terminal, output, text};
 
 /// Runs a short torture.
 fn torture(more: &[&str]) -> Output {

@@ -1,15 +1,13 @@
 //! `lockworks compare` from outside. The library that it preloads is built by `make lib`.
 
-mod support;
-
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{self, assert_fails, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use support::{assert_fails, text};
 
 fn command(args: &[&str]) -> Command {
     support::lockworks(&[&["compare"], args].concat())

@@ -14,8 +14,12 @@ use serde_json::Value;
 
 const VERSIONS: [&str; 2] = ["6.12", "6.1"];
 
-/// Each version with the configuration in which the quick tests boot it.
+/// Each version with the configuration in which the quick tests boot it. To build a kernel takes
+/// minutes, so there are no others.
 const KERNELS: [(&str, &str); 2] = [("6.12", "native"), ("6.1", "paravirt")];
+
+/// The version whose paravirt kernel the quick tests boot.
+const PARAVIRT: &str = "6.1";
 
 fn lockworks(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lockworks"))
@@ -235,6 +239,161 @@ fn make(tree: &Path, objects: &Path, arguments: &[&str]) -> Command {
 
 fn changes(at: &Path) -> String {
     git(at, &["status", "--porcelain", "--ignored"])
+}
+
+fn guests_have_the_spinlocks_that_were_chosen(version: &str) {
+    let guest = |config, more: &str| {
+        let version = if config == "paravirt" {
+            version
+        } else {
+            "6.12"
+        };
+        let kernel = ["--version", version, "--config", config];
+        let machine = ["--cpus", "2", "--nodes", "1", "--boot", more];
+        said(&[&kernel[..], &machine].concat())
+    };
+    let log = guest("paravirt", "lockworks_guest=stock-pv");
+    assert!(
+        log.contains("lockworks: guest's spinlocks stock-pv, kicked by interrupts"),
+        "{log}"
+    );
+    assert!(log.contains("lockworks: CNA off: paravirt"), "{log}");
+    let log = guest("paravirt", "lockworks_guest=stock-pv nopvspin");
+    assert!(
+        log.contains("lockworks: native, not stock-pv: nopvspin"),
+        "{log}"
+    );
+    assert!(log.contains("lockworks: guest's spinlocks native"), "{log}");
+    let log = guest("native", "lockworks_guest=stock-pv");
+    assert!(
+        log.contains("lockworks_guest=stock-pv refused: CONFIG_PARAVIRT_SPINLOCKS is not set"),
+        "{log}"
+    );
+    assert!(!log.contains("guest's"), "{log}");
+    let log = guest("native", "lockworks_guest=byte numa_spinlock=on");
+    assert!(log.contains("lockworks: guest's spinlocks byte"), "{log}");
+    assert!(
+        log.contains("lockworks: cna off: lockworks_guest=byte"),
+        "{log}"
+    );
+    let log = guest("native", "lockworks_guest=unfair numa_spinlock=cna");
+    assert!(
+        log.contains("lockworks: cna off: lockworks_guest=unfair"),
+        "{log}"
+    );
+    assert!(log.contains("lockworks: unfair, NUMA"), "{log}");
+    let log = guest("native", "lockworks_guest=");
+    assert!(
+        log.contains("lockworks: lockworks_guest= refused: "),
+        "{log}"
+    );
+    assert!(!log.contains("guest's"), "{log}");
+}
+
+fn locks_of_guests_conform_in_all_contexts(version: &str) {
+    for lock in ["pv", "unfair"] {
+        let kernel = ["--version", version, "--config", "paravirt"];
+        let guest = ["--lock", lock, "--emulation", "multi", "--cpus", "8"];
+        let line = conformance(lock, &[&kernel[..], &guest].concat(), 0);
+        assert!(line.ends_with(": 0 violations"), "{line}");
+    }
+}
+
+fn locks_of_guests_are_set(version: &str) {
+    let script = r#"
+        cd /proc/sys/kernel
+        put() { echo "$2" >"$1" && [ "$(cat "$1")" = "$2" ] || echo "$1 refused $2"; }
+        refused() { ! echo "$2" >"$1" || echo "$1 took $2"; }
+        for name in pv_* unfair_*; do echo "$name $(cat $name)"; done
+        for name in pv_kick_at_unlock pv_wait_early pv_pending pv_steal pv_latencies; do
+            refused $name 2; put $name 0; put $name 1
+        done 2>/dev/null
+        refused pv_kick_ahead 9; refused unfair_park 1; refused pv_starvation_limit 4294967296; refused pv_spin -1
+        put pv_starvation_limit 4294967295; put pv_kick_ahead 8; put pv_spin 1
+        insmod /lockworks/modules/lockworks_test.ko lock=pv rounds=1000
+        cd /sys/kernel/debug/lock_event_counts
+        for name in wakeups wakeup_nanoseconds kick_nanoseconds kicks_at_unlock; do
+            [ "$(cat $name)" -gt 0 ] || echo "missing $name"
+        done
+    "#;
+    let kernel = ["--version", version, "--config", "paravirt", "--lock", "pv"];
+    let more = [
+        "--cpus",
+        "4",
+        "--nodes",
+        "1",
+        "--emulation",
+        "multi",
+        "--",
+        script,
+    ];
+    let said = printed(&[&["run"], &kernel[..], &more].concat(), 0);
+    assert!(said.contains("pv_kick_at_unlock 1\n"), "{said}");
+    assert!(said.contains("unfair_park 0\n"), "{said}");
+    for bad in [" took ", " refused ", "missing "] {
+        assert!(!said.contains(bad), "{said}");
+    }
+}
+
+fn locks_of_guests_are_tortured(version: &str) {
+    for (lock, halts) in [
+        ("pv", "halts_in_queue"),
+        ("pv42", "halts_in_queue"),
+        ("stock-pv", "pv_wait_node"),
+        ("unfair", "steals_behind_head"),
+    ] {
+        let kernel = ["--version", version, "--config", "paravirt", "--lock", lock];
+        let machine = ["--emulation", "multi", "--cpus", "8", "--hypervisor"];
+        // With the defaults few waiters queue, and fewer halt.
+        let soon = [
+            "pv_arrival_spin=0",
+            "unfair_arrival_spin=0",
+            "pv_spin=1",
+            "pv42_spin=1",
+        ];
+        let soon = soon
+            .map(|setting| format!("sysctl.kernel.{setting}"))
+            .join(" ");
+        let soon = ["--boot", &soon];
+        let length = ["--seconds", "2", "--rounds", "1"];
+        let report = &torture(&[&kernel[..], &machine, &soon, &length].concat(), 0)[0];
+        assert_eq!(report["lock"], lock);
+        assert_eq!(report["fail"], 0);
+        assert!(counter(report, halts) > 0, "{report}");
+    }
+}
+
+fn guests_locks_are_compared(version: &str) {
+    let modes = [
+        "--version",
+        version,
+        "--modes",
+        "stock-pv,byte",
+        "--workloads",
+        "locktorture,create",
+    ];
+    let length = ["--cpus", "4", "--rounds", "1", "--seconds", "1", "--json"];
+    let printed = printed(&[&["compare"], &modes[..], &length].concat(), 0);
+    let report: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(report["interrupted"], false);
+    assert_eq!(report["reference"], "stock-pv");
+    let rows = report["rows"].as_array().unwrap();
+    let names = |row: &Value| [&row["workload"], &row["mode"]].map(|name| name.to_string());
+    assert_eq!(
+        rows.iter()
+            .map(names)
+            .collect::<Vec<_>>()
+            .concat()
+            .join(" "),
+        r#""locktorture" "stock-pv" "locktorture" "byte" "create" "stock-pv" "create" "byte""#
+    );
+    for row in rows {
+        assert!(row["rate"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["ratio"]["median"].as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!(row["missing"], 0);
+    }
+    assert!(rows[0]["max_min"].as_f64().unwrap() >= 1.0);
+    assert_eq!(rows[0]["ratio"]["median"], 1.0);
 }
 
 /// The tests of `make test`.
@@ -607,149 +766,31 @@ mod quick {
     #[test]
     #[ignore = "boots a kernel; make test-kernel"]
     fn guests_have_the_spinlocks_that_were_chosen() {
-        let guest = |config, more: &str| {
-            let kernel = ["--config", config, "--cpus", "2", "--nodes", "1"];
-            said(&[&kernel[..], &["--boot", more]].concat())
-        };
-        let log = guest("paravirt", "lockworks_guest=stock-pv");
-        assert!(
-            log.contains("lockworks: guest's spinlocks stock-pv, kicked by interrupts"),
-            "{log}"
-        );
-        assert!(log.contains("lockworks: CNA off: paravirt"), "{log}");
-        let log = guest("paravirt", "lockworks_guest=stock-pv nopvspin");
-        assert!(
-            log.contains("lockworks: native, not stock-pv: nopvspin"),
-            "{log}"
-        );
-        assert!(log.contains("lockworks: guest's spinlocks native"), "{log}");
-        let log = guest("native", "lockworks_guest=stock-pv");
-        assert!(
-            log.contains("lockworks_guest=stock-pv refused: CONFIG_PARAVIRT_SPINLOCKS is not set"),
-            "{log}"
-        );
-        assert!(!log.contains("guest's"), "{log}");
-        let log = guest("native", "lockworks_guest=byte numa_spinlock=on");
-        assert!(log.contains("lockworks: guest's spinlocks byte"), "{log}");
-        assert!(
-            log.contains("lockworks: cna off: lockworks_guest=byte"),
-            "{log}"
-        );
-        let log = guest("native", "lockworks_guest=unfair numa_spinlock=cna");
-        assert!(
-            log.contains("lockworks: cna off: lockworks_guest=unfair"),
-            "{log}"
-        );
-        assert!(log.contains("lockworks: unfair, NUMA"), "{log}");
-        let log = guest("native", "lockworks_guest=");
-        assert!(
-            log.contains("lockworks: lockworks_guest= refused: "),
-            "{log}"
-        );
-        assert!(!log.contains("guest's"), "{log}");
+        super::guests_have_the_spinlocks_that_were_chosen(PARAVIRT);
     }
 
     #[test]
     #[ignore = "boots a kernel; make test-kernel"]
     fn locks_of_guests_conform_in_all_contexts() {
-        for (version, lock) in [("6.12", "pv"), ("6.1", "unfair")] {
-            let kernel = ["--version", version, "--config", "paravirt"];
-            let guest = ["--lock", lock, "--emulation", "multi", "--cpus", "8"];
-            let line = conformance(lock, &[&kernel[..], &guest].concat(), 0);
-            assert!(line.ends_with(": 0 violations"), "{line}");
-        }
+        super::locks_of_guests_conform_in_all_contexts(PARAVIRT);
     }
 
     #[test]
     #[ignore = "boots a kernel; make test-kernel"]
     fn locks_of_guests_are_set() {
-        let script = r#"
-            cd /proc/sys/kernel
-            put() { echo "$2" >"$1" && [ "$(cat "$1")" = "$2" ] || echo "$1 refused $2"; }
-            refused() { ! echo "$2" >"$1" || echo "$1 took $2"; }
-            for name in pv_* unfair_*; do echo "$name $(cat $name)"; done
-            for name in pv_kick_at_unlock pv_wait_early pv_pending pv_steal pv_latencies; do
-                refused $name 2; put $name 0; put $name 1
-            done 2>/dev/null
-            refused pv_kick_ahead 9; refused unfair_park 1; refused pv_starvation_limit 4294967296; refused pv_spin -1
-            put pv_starvation_limit 4294967295; put pv_kick_ahead 8; put pv_spin 1
-            insmod /lockworks/modules/lockworks_test.ko lock=pv rounds=1000
-            cd /sys/kernel/debug/lock_event_counts
-            for name in wakeups wakeup_nanoseconds kick_nanoseconds kicks_at_unlock; do
-                [ "$(cat $name)" -gt 0 ] || echo "missing $name"
-            done
-        "#;
-        let kernel = ["--config", "paravirt", "--lock", "pv", "--cpus", "4"];
-        let more = ["--nodes", "1", "--emulation", "multi", "--", script];
-        let said = printed(&[&["run"], &kernel[..], &more].concat(), 0);
-        assert!(said.contains("pv_kick_at_unlock 1\n"), "{said}");
-        assert!(said.contains("unfair_park 0\n"), "{said}");
-        for bad in [" took ", " refused ", "missing "] {
-            assert!(!said.contains(bad), "{said}");
-        }
+        super::locks_of_guests_are_set(PARAVIRT);
     }
 
     #[test]
     #[ignore = "boots a kernel; make test-kernel"]
     fn locks_of_guests_are_tortured() {
-        for (version, lock, halts) in [
-            ("6.12", "pv", "halts_in_queue"),
-            ("6.1", "pv42", "halts_in_queue"),
-            ("6.1", "stock-pv", "pv_wait_node"),
-            ("6.1", "unfair", "steals_behind_head"),
-        ] {
-            let kernel = ["--version", version, "--config", "paravirt", "--lock", lock];
-            let machine = ["--emulation", "multi", "--cpus", "8", "--hypervisor"];
-            // With the defaults few waiters queue, and fewer halt.
-            let soon = [
-                "pv_arrival_spin=0",
-                "unfair_arrival_spin=0",
-                "pv_spin=1",
-                "pv42_spin=1",
-            ];
-            let soon = soon
-                .map(|setting| format!("sysctl.kernel.{setting}"))
-                .join(" ");
-            let soon = ["--boot", &soon];
-            let length = ["--seconds", "2", "--rounds", "1"];
-            let report = &torture(&[&kernel[..], &machine, &soon, &length].concat(), 0)[0];
-            assert_eq!(report["lock"], lock);
-            assert_eq!(report["fail"], 0);
-            assert!(counter(report, halts) > 0, "{report}");
-        }
+        super::locks_of_guests_are_tortured(PARAVIRT);
     }
 
     #[test]
-    #[ignore = "boots kernels; make test-kernel"]
+    #[ignore = "boots a kernel; make test-kernel"]
     fn guests_locks_are_compared() {
-        let modes = [
-            "--modes",
-            "stock-pv,byte",
-            "--workloads",
-            "locktorture,create",
-        ];
-        let length = ["--cpus", "4", "--rounds", "1", "--seconds", "1", "--json"];
-        let printed = printed(&[&["compare"], &modes[..], &length].concat(), 0);
-        let report: Value = serde_json::from_str(&printed).unwrap();
-        assert_eq!(report["interrupted"], false);
-        assert_eq!(report["reference"], "stock-pv");
-        let rows = report["rows"].as_array().unwrap();
-        let names = |row: &Value| [&row["workload"], &row["mode"]].map(|name| name.to_string());
-        assert_eq!(
-            rows.iter()
-                .map(names)
-                .collect::<Vec<_>>()
-                .concat()
-                .join(" "),
-            r#""locktorture" "stock-pv" "locktorture" "byte" "create" "stock-pv" "create" "byte""#
-        );
-        for row in rows {
-            assert!(row["rate"].as_f64().unwrap() > 0.0, "{row}");
-            assert!(row["ratio"]["median"].as_f64().unwrap() > 0.0, "{row}");
-            assert_eq!(row["missing"], 0);
-        }
-        assert!(rows[0]["max_min"].as_f64().unwrap() >= 1.0);
-        assert_eq!(rows[0]["ratio"]["median"], 1.0);
+        super::guests_locks_are_compared(PARAVIRT);
     }
 
     #[test]
@@ -757,6 +798,8 @@ mod quick {
     fn a_comparison_outlives_a_guest() {
         let args = [
             "compare",
+            "--version",
+            PARAVIRT,
             "--modes",
             "native,byte",
             "--workloads",
@@ -794,12 +837,14 @@ mod quick {
     #[test]
     #[ignore = "boots kernels; make test-kernel"]
     fn a_signal_leaves_the_results_of_complete_rounds() {
-        let build = build_directory("6.12", "paravirt");
+        let build = build_directory(PARAVIRT, "paravirt");
         let runs = build.parent().unwrap().join("runs");
         let compare = Command::new(env!("CARGO_BIN_EXE_lockworks"))
             .args([
                 "kernel",
                 "compare",
+                "--version",
+                PARAVIRT,
                 "--modes",
                 "byte",
                 "--workloads",
@@ -922,6 +967,17 @@ fn every_kernel_on_every_machine() {
             }
         }
     }
+}
+
+#[test]
+#[ignore = "builds and boots a paravirt kernel; make test-kernel"]
+fn the_newest_kernel_has_the_locks_of_guests() {
+    let version = VERSIONS[0];
+    guests_have_the_spinlocks_that_were_chosen(version);
+    locks_of_guests_conform_in_all_contexts(version);
+    locks_of_guests_are_set(version);
+    locks_of_guests_are_tortured(version);
+    guests_locks_are_compared(version);
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! `lockworks profile` from outside. The library that it preloads is built by `make lib`.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::{self, assert_fails, assert_fits_terminals, text, two_cpus};
 use serde_json::Value;
-use support::{assert_fails, assert_fits_terminals, text, two_cpus};
 
 /// A topology in which all CPUs are of one node, whatever machine runs the test.
 const ONE_NODE: &str = "0-4095";

@@ -1,13 +1,11 @@
 //! `lockworks run` from outside. The library that it preloads is built by `make lib`.
 
-mod support;
-
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::{assert_fails, text, two_cpus};
+use crate::support::{self, assert_fails, text, two_cpus};
 
 fn run(args: &[&str]) -> Command {
     support::lockworks(&[&["run"], args].concat())

@@ -1,12 +1,10 @@
 //! `lockworks sim`, `reproduce` and `fit` from outside. Time is virtual, so figures are exact.
 
-mod support;
-
 use std::fs;
 use std::process::Output;
 
+use crate::support::{self, assert_refused, output, text};
 use serde_json::Value;
-use support::{assert_refused, output, text};
 
 /// A short simulation.
 fn sim(more: &[&str]) -> Output {

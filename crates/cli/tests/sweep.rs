@@ -1,7 +1,5 @@
 //! `lockworks sweep` and `lockworks points` from outside.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,12 +7,14 @@ use std::process::{Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{
+    assert_fails, assert_fits_terminals, assert_refused, json, lockworks, output, text,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::Value;
-use support::{assert_fails, assert_fits_terminals, assert_refused, json, lockworks, output, text};
 use tempfile::TempDir;
 
 /// A directory with a plan and its store.

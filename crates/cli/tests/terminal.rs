@@ -1,10 +1,8 @@
 //! The output of commands on terminals of 80 and of 100 columns.
 
-mod support;
-
 use std::collections::BTreeSet;
 
-use support::{assert_fits_terminals, output, text};
+use crate::support::{assert_fits_terminals, output, text};
 
 /// Commands that print a table, each with words that must be whole. `profile` and `sweep` are run in
 /// `tests/profile.rs` and `tests/sweep.rs`, which have a program and a plan for them.

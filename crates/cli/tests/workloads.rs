@@ -2,8 +2,7 @@
 
 use std::fs;
 
-mod support;
-use support::{assert_refused, json, output, text};
+use crate::support::{assert_refused, json, output, text};
 
 const EXAMPLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

@@ -92,7 +92,7 @@ Or tool by tool:
   target/quick/lockworks sim --machine kunpeng-920 --lock {name} --threads 2,48 --ms 5
 
 The lock is experimental until lib/include/lockworks/lockworks.h includes {name}.h. Then
-  cargo test --profile quick -p lockworks-cli --test registration
+  cargo test --profile quick -p lockworks-cli --test cli registration
 names what programs still miss, and in which file to add it. docs/guides/new-lock.md has an example.
 "
     )

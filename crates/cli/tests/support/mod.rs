@@ -1,8 +1,5 @@
 //! Starts the command for tests, without settings from the environment, on a terminal if needed.
 
-// Every test binary compiles this module and uses a part of it.
-#![allow(dead_code)]
-
 use std::fs::File;
 use std::io::Read;
 use std::process::{Command, Output, Stdio};

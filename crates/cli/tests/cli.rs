@@ -1,0 +1,15 @@
+//! The `lockworks` command from outside. One program has all of these tests, so that two of them run at
+//! any time until the last.
+
+mod checked;
+mod command;
+mod compare;
+mod new;
+mod profile;
+mod registration;
+mod run;
+mod simulated;
+mod support;
+mod sweep;
+mod terminal;
+mod workloads;
