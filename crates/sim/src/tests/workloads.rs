@@ -47,6 +47,17 @@ fn every_workload_runs_on_every_machine() {
 }
 
 #[test]
+fn every_workload_fits_every_machine() {
+    for machine in builtin().unwrap() {
+        let machine = Machine::find(machine.name).unwrap();
+        for workload in Workload::all().unwrap() {
+            let all = workload.check(&machine, machine.cpus());
+            all.unwrap_or_else(|error| panic!("{}: {error}", machine.name));
+        }
+    }
+}
+
+#[test]
 fn a_lock_that_does_not_exclude_is_caught_by_every_workload() {
     for workload in Workload::all().unwrap() {
         let machine = Machine::find("oracle-x5-4").unwrap();
