@@ -50,7 +50,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/liblockworks-profile.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo programs prose quick setup setup-kernel setup-programs test test-format test-c test-preload stage \
+.PHONY: all lib cargo programs quick setup setup-kernel setup-programs test test-format test-c test-preload stage \
 	test-docs test-installed test-headers test-install test-examples test-sanitizers test-helgrind test-drd \
 	test-thread test-address test-undefined test-cargo test-clippy test-kernel test-kernel-quick fuzz fuzz-rust demo \
 	bench install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
@@ -135,12 +135,14 @@ test:
 quick:
 	@scripts/quick.sh $(LOCK)
 
-test-format:
-	@CARGO='$(CARGO)' scripts/format.sh
+# Formats, spelling, types, links and the version: the hooks of .pre-commit-config.yaml.
+test-format: build/tools/complete
+	@build/tools/bin/pre-commit run --all-files
 
-# The language of comments, messages and documents: scripts/prose/words.toml. PROSE=crates/sim for a part.
-prose:
-	@/usr/bin/python3 scripts/prose/prose.py $(PROSE)
+build/tools/complete: scripts/requirements.txt
+	/usr/bin/python3 -m venv --clear $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --requirement $<
+	@touch $@
 
 # Runs a test without the settings of Lockworks that the environment of make may have.
 UNSET := env $(foreach variable,$(filter LOCKWORKS_%,$(.VARIABLES)),-u $(variable))
@@ -327,7 +329,6 @@ help:
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'
 	@echo 'make test-docs       run the commands and programs of the documents; DOCUMENTS=PATH: a part'
 	@echo 'make test-kernel     run all tests of kernels, an hour; make test runs some'
-	@echo 'make prose           find words and sentences that the language rules do not allow; PROSE=PATH'
 	@echo 'make fuzz            feed random texts to all parsers; FUZZ_SECONDS=60 for each language. Needs clang'
 	@echo 'make fuzz-rust       the same for those in Rust, without clang'
 	@echo 'make bench           measure the locks beside their peers on this machine'

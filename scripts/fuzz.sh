@@ -5,8 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-properties=("${CARGO:-cargo}" test --profile quick --quiet --lib -p lockworks-machine -p lockworks-sim
-	-p lockworks-check -p lockworks-kernel)
+properties=("${CARGO:-cargo}" test --profile quick --quiet --lib --bins -p lockworks-machine -p lockworks-sim
+	-p lockworks-check -p lockworks-kernel -p lockworks-cli)
 "${properties[@]}" --no-run
 end=$((SECONDS + $1))
 while ((SECONDS < end)); do

@@ -171,7 +171,7 @@ mapfile -t crates < <(printf '%s\n' "${crates[@]}" | sort -u | sed '/^$/d')
 if [[ $only ]]; then
 	((!${#c[@]})) || step 'format: C' clang-format --dry-run -Werror "${c[@]}" || true
 else
-	step 'format: everything' scripts/format.sh || true
+	step 'format: everything' make --no-print-directory test-format || true
 fi
 if ((${#crates[@]})); then
 	limit=900 step 'clippy: all crates' cargo clippy --quiet --profile quick --workspace --all-targets -- \

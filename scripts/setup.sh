@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Test whether the tools are installed; with "kernel" or "programs", also those that only these tests
-# need. As root, install the missing ones that Debian has, and say so first. The user's cache gets
-# those that Debian does not have (tools.sh).
+# need. As root, install the missing ones from Debian, and say so first.
 set -euo pipefail
 
 packages=()
@@ -72,6 +71,3 @@ if ! command -v cargo >/dev/null; then
 	echo "setup: missing, to be installed first: Rust 1.95 or later, see https://rustup.rs" >&2
 	exit 1
 fi
-for tools in python machete; do
-	"$(dirname "$0")/tools.sh" "$tools" >/dev/null
-done
