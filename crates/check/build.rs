@@ -18,14 +18,11 @@ fn main() {
         .include(root().join("clients"));
     include_lock_files(&mut build);
     mirror().write("constants", &build);
-    // Other worlds have this function too, and a program may contain several worlds.
-    build.define("lw_client_thread", "lw_check_client_thread");
     for file in [
         "worlds/check/locks.c",
         "worlds/check/client.c",
         "worlds/check/lockref_client.c",
         "worlds/check/litmus.c",
-        "clients/conformance.c",
     ] {
         build.file(root().join(file));
     }
@@ -37,7 +34,6 @@ fn mirror() -> Mirror {
     Mirror::of(&[
         "client.h",
         "cond.h",
-        "conformance.h",
         "hq.h",
         "litmus.h",
         "parked_heads.h",
@@ -47,8 +43,6 @@ fn mirror() -> Mirror {
         "LW_CHECK_LOCKS",
         "LW_CHECK_SECOND_LOCK",
         "LW_CHECK_LENT_NODES",
-        "LW_CLIENT_LOCKS",
-        "LW_CLIENT_NODES",
         "LW_LITMUS_THREADS",
         "LW_NODES_PER_SLOT",
         "LW_NODE_QUEUES",
@@ -74,7 +68,6 @@ fn mirror() -> Mirror {
     .constant("NODE_WAITERS", "offsetof(struct lw_node, waiters)")
     .constant("PARKED_HEAD_SIZE", "sizeof(struct lw_parked_head)")
     .constant("COND_SIZE", "sizeof(struct lw_cond)")
-    .constant("CLIENT_MEMORY_SIZE", "sizeof(struct lw_client_memory)")
     .structure(
         "Client",
         "struct lw_check_client",
@@ -97,21 +90,6 @@ fn mirror() -> Mirror {
         "LitmusTest",
         "struct lw_litmus",
         &["name", "summary", "weak", "sc", "threads"],
-    )
-    .structure(
-        "ConformanceClient",
-        "struct lw_client",
-        &[
-            "type as lock",
-            "locks",
-            "memory",
-            "nodes",
-            "threads",
-            "depth",
-            "rounds",
-            "inside",
-            "outside",
-        ],
     )
     .enumeration(
         "Mark",

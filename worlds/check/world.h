@@ -135,7 +135,7 @@ bool lw_check_release_is_split(void);
 	 lw_check_release_is_split() ? (void)lw_world_await_ne_bounded(p, ~0u, value, nth) \
 				     : lw_world_park(p, value, limit),                     \
 	 false)
-#define lw_world_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 1, 0, seq_cst))
+#define lw_world_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 0, 0, seq_cst))
 #define lw_world_prefetch_write(p) ((void)(p))
 #define lw_world_plain_read(p) \
 	((__typeof__(*(p)))LW_CHECK_OPERATE(PLAIN_READ, #p, sizeof(*(p)), relaxed, p, 0, 0))

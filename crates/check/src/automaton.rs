@@ -20,7 +20,7 @@ use hashbrown::HashMap;
 use lockworks::Settings;
 
 use crate::headers::{Client, Mark};
-use crate::hooks::{self, Backend, Request};
+use crate::hooks::{self, Request};
 use crate::layout;
 use crate::liveness;
 use crate::mutation::{self, Mutation};
@@ -121,7 +121,7 @@ pub(crate) struct Automata {
 }
 
 /// The coroutine in which threads run.
-struct Machine {
+pub(crate) struct Machine {
     surroundings: Surroundings,
     stack: Box<[UnsafeCell<u8>]>,
     engine: UnsafeCell<MaybeUninit<libc::ucontext_t>>,
@@ -282,7 +282,6 @@ impl Machine {
     fn start(&self, thread: usize) {
         let (base, top) = self.stack_bounds();
         self.attributes.set(Attributes::default());
-        STARTED.set(self);
         // SAFETY: the stack is ours and no thread runs on it.
         unsafe {
             ptr::write_bytes(base as *mut u8, 0, top - base);
@@ -353,24 +352,22 @@ impl Machine {
     }
 }
 
-thread_local! {
-    /// The machine whose thread is being started: makecontext passes ints only.
-    static STARTED: Cell<*const Machine> = const { Cell::new(ptr::null()) };
-}
-
 extern "C" fn main() {
-    // SAFETY: set by `start`, whose machine waits in `run` until this thread leaves.
-    let machine = unsafe { &*STARTED.get() };
-    let surroundings = &machine.surroundings;
-    // SAFETY: the client's lock type and addresses are those of this check.
-    unsafe { (surroundings.program)(&surroundings.client, machine.number.get() as u32) };
-    machine.request.set(None);
-    machine.leave();
+    hooks::with(|machine| {
+        let surroundings = &machine.surroundings;
+        // SAFETY: the client's lock type and addresses are those of this check.
+        unsafe { (surroundings.program)(&surroundings.client, machine.thread() as u32) };
+        machine.request.set(None);
+        machine.leave();
+    });
     unreachable!("a thread that has ended is not resumed");
 }
 
-impl Backend for Machine {
-    fn operate(&self, request: Request, frames: usize) -> u64 {
+/// The answers to the hooks. They take `&self`, since a thread may be suspended in one.
+impl Machine {
+    /// Performs an operation. `frames` is the stack address where the caller's frames begin, with its
+    /// registers first.
+    pub(crate) fn operate(&self, request: Request, frames: usize) -> u64 {
         loop {
             self.frames.set(frames);
             self.request.set(Some(request));
@@ -382,39 +379,46 @@ impl Backend for Machine {
         }
     }
 
-    fn stack_end(&self) -> usize {
+    /// The lowest address of the stack on which the running thread runs. Values that the thread
+    /// leaves on its unused part are set to zero.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn stack_end(&self) -> usize {
         self.stack_bounds().0
     }
 
-    fn thread(&self) -> usize {
+    /// The number of the running thread.
+    pub(crate) fn thread(&self) -> usize {
         self.number.get()
     }
 
-    fn numa_node(&self) -> u16 {
+    pub(crate) fn numa_node(&self) -> u16 {
         self.surroundings.numa_nodes[self.thread()]
     }
 
-    fn is_priority(&self) -> bool {
+    pub(crate) fn is_priority(&self) -> bool {
         self.surroundings.priority[self.thread()]
     }
 
-    fn tunables(&self) -> *const Settings {
+    pub(crate) fn tunables(&self) -> *const Settings {
         &self.surroundings.tunables
     }
 
-    fn release_is_split(&self) -> bool {
+    pub(crate) fn release_is_split(&self) -> bool {
         self.surroundings.split_release
     }
 
-    fn identity(&self, address: usize) -> u64 {
+    /// The number that stands for a lock's address where locks share the queues of NUMA nodes.
+    pub(crate) fn identity(&self, address: usize) -> u64 {
         mutation::identity(self.surroundings.mutation, address)
     }
 
-    fn slots(&self) -> u32 {
+    /// The number of slots.
+    pub(crate) fn slots(&self) -> u32 {
         self.surroundings.has_slot.len() as u32
     }
 
-    fn slot_enter(&self) -> u32 {
+    /// Takes a node of the running thread's slot, which is returned; 0 if it has none.
+    pub(crate) fn slot_enter(&self) -> u32 {
         if !self.surroundings.has_slot[self.thread()] {
             return 0;
         }
@@ -422,7 +426,7 @@ impl Backend for Machine {
         self.thread() as u32 + 1
     }
 
-    fn slot_leave(&self, slot: u32) {
+    pub(crate) fn slot_leave(&self, slot: u32) {
         if slot == 0 {
             return;
         }
@@ -433,7 +437,7 @@ impl Backend for Machine {
         }
     }
 
-    fn note(&self, mark: Mark, lock: usize, node: usize) {
+    pub(crate) fn note(&self, mark: Mark, lock: usize, node: usize) {
         self.change(|now| now.note(mark, lock, node));
         match mark {
             Mark::Acquired => self.effects.borrow_mut().push(Effect::Acquired(lock)),
@@ -445,16 +449,14 @@ impl Backend for Machine {
         }
     }
 
-    fn result(&self, digit: u64) {
+    pub(crate) fn result(&self, digit: u64) {
         self.change(|now| now.result = now.result << 4 | (digit + 1));
     }
 
-    fn broken(&self, promise: &'static str) {
+    pub(crate) fn broken(&self, promise: &'static str) {
         self.effects.borrow_mut().push(Effect::Broken(promise));
     }
-}
 
-impl Machine {
     fn interrupt(&self) {
         let before = self.attributes.get();
         self.change(Attributes::interrupt);

@@ -12,9 +12,9 @@ use crate::site::OperationKind;
 use crate::symmetry::{Names, Renaming};
 
 /// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
-pub(crate) const VIEWS: [usize; 3] = [32, 64, 128];
-/// The most cells of one operation: a plain write touches one cell for each thread that reads.
-pub(crate) const PARTS: usize = layout::THREADS + 1;
+pub(crate) const VIEWS: [usize; 5] = [32, 64, 128, 256, 1024];
+/// The most cells of one operation.
+pub(crate) const PARTS: usize = 4;
 
 /// The size of the largest word in bytes.
 pub(crate) const WORD: usize = 8;
@@ -37,9 +37,9 @@ pub(crate) struct Cell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Only one thread uses the cell: the number among such cells.
-    Private { thread: u8, number: u8 },
+    Private { thread: u8, number: u16 },
     /// Several threads use the cell: the number among such cells, which is its entry in views.
-    Shared { number: u8 },
+    Shared { number: u16 },
 }
 
 /// The cells that an operation touches, sorted by address.
@@ -53,6 +53,13 @@ impl Parts {
     pub(crate) fn cells(&self) -> &[CellId] {
         &self.cells[..usize::from(self.count)]
     }
+
+    fn push(&mut self, cell: CellId) -> Result<(), Refusal> {
+        let next = self.cells.get_mut(usize::from(self.count));
+        *next.ok_or(Refusal::TooManyParts)? = cell;
+        self.count += 1;
+        Ok(())
+    }
 }
 
 /// The findings of earlier attempts that a search relies on. An address stands for its class: a
@@ -63,8 +70,8 @@ pub(crate) struct Findings {
     pub(crate) view: usize,
     boundaries: BTreeSet<usize>,
     shared: BTreeSet<usize>,
-    /// Addresses of plain data, each with a thread that reads there.
-    readers: BTreeSet<(usize, usize)>,
+    /// Pairs of cells that an operation touches together, by their addresses.
+    together: BTreeSet<(usize, usize)>,
     /// A thread makes an acquire fence, so that the views of its earlier reads matter.
     pub(crate) acquire_fences: bool,
 }
@@ -82,11 +89,13 @@ impl Findings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// An assumption was wrong: the search must start again with the new finding.
-    Anew,
+    Restart,
     /// There is no memory at the address.
     NoMemory,
     /// There are more shared cells than a view has entries.
     TooManyCells,
+    /// An operation touches more than [`PARTS`] cells.
+    TooManyParts,
 }
 
 /// The cells met in a search.
@@ -98,13 +107,15 @@ pub(crate) struct Cells {
     pub(crate) private: usize,
     /// For each shared cell, the cells that an operation touches together with it.
     pub(crate) siblings: Vec<Vec<Sibling>>,
+    /// Cells of plain data, each with the cell for the reads of a thread that reads there.
+    readers: Vec<(CellId, CellId)>,
 }
 
 /// A cell of the same word as another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sibling {
     /// The cell's number among the shared cells.
-    pub(crate) number: u8,
+    pub(crate) number: u16,
     /// The cell's offset in the word.
     pub(crate) offset: u8,
 }
@@ -112,10 +123,10 @@ pub(crate) struct Sibling {
 /// For each cell, by its number, the number of the cell that it becomes when threads are renamed.
 #[derive(Debug)]
 pub(crate) struct RenamedCells {
-    pub(crate) shared: Vec<u8>,
+    pub(crate) shared: Vec<u16>,
     /// The inverse of `shared`.
-    pub(crate) shared_before: Vec<u8>,
-    pub(crate) private: Vec<u8>,
+    pub(crate) shared_before: Vec<u16>,
+    pub(crate) private: Vec<u16>,
 }
 
 /// For each cell, by its number, the way in which its value names threads.
@@ -134,6 +145,7 @@ impl Cells {
             shared: 0,
             private: 0,
             siblings: Vec::new(),
+            readers: Vec::new(),
         }
     }
 
@@ -147,7 +159,7 @@ impl Cells {
         let site = request.site;
         if site.kind == OperationKind::Fence && site.order.acquires() && !findings.acquire_fences {
             findings.acquire_fences = true;
-            return Err(Refusal::Anew);
+            return Err(Refusal::Restart);
         }
         if !site.kind.is_access() {
             return Ok(Parts::default());
@@ -162,7 +174,7 @@ impl Cells {
         let (region, _) = layout::resolve(start, self.threads).ok_or(Refusal::NoMemory)?;
         for boundary in [start, end] {
             if findings.boundaries.insert(boundary) && self.splits(boundary) {
-                return Err(Refusal::Anew);
+                return Err(Refusal::Restart);
             }
         }
         let mut parts = Parts::default();
@@ -171,11 +183,10 @@ impl Cells {
             let next = findings.boundaries.range(at + 1..).next();
             let next = *next.expect("the end is a boundary");
             let id = self.cell(findings, thread, at, next - at, region)?;
-            parts.cells[usize::from(parts.count)] = id;
-            parts.count += 1;
+            parts.push(id)?;
             at = next;
         }
-        self.note_siblings(&parts);
+        self.note_siblings(findings, &parts)?;
         Ok(parts)
     }
 
@@ -220,26 +231,54 @@ impl Cells {
         names
     }
 
-    fn note_siblings(&mut self, parts: &Parts) {
-        let shared = |id: &CellId| match self.cells[usize::from(*id)].place {
-            Place::Shared { number } => Some(Sibling {
-                number,
-                offset: (self.cells[usize::from(*id)].address % WORD) as u8,
-            }),
-            Place::Private { .. } => None,
+    /// Notes that an operation touches these cells together.
+    fn note_siblings(&self, findings: &mut Findings, parts: &Parts) -> Result<(), Refusal> {
+        let shared = |id: &&CellId| matches!(self.cell_at(**id).place, Place::Shared { .. });
+        let addresses = || {
+            parts
+                .cells()
+                .iter()
+                .filter(shared)
+                .map(|id| self.cell_at(*id).address)
         };
-        let together: Vec<Sibling> = parts.cells().iter().filter_map(shared).collect();
-        for one in &together {
-            for other in together.iter().filter(|other| *other != one) {
-                let siblings = &mut self.siblings[usize::from(one.number)];
-                if !siblings.contains(other) {
-                    siblings.push(*other);
-                }
-            }
+        let known = findings.together.len();
+        for one in addresses() {
+            let others = addresses().filter(|other| *other != one);
+            findings.together.extend(others.map(|other| (one, other)));
+        }
+        match findings.together.len() == known {
+            true => Ok(()),
+            false => Err(Refusal::Restart),
         }
     }
 
-    /// Returns the cells of plain data: one for writes, and one for the later reads of each thread.
+    fn cell_at(&self, id: CellId) -> &Cell {
+        &self.cells[usize::from(id)]
+    }
+
+    /// Adds a shared cell to the siblings of those that operations touch together with it.
+    fn join_siblings(&mut self, findings: &Findings, number: u16, address: usize) {
+        let mut own = Vec::new();
+        for (_, other) in findings.together.range((address, 0)..(address + 1, 0)) {
+            if let Some(id) = self.by_address.get(other)
+                && let Place::Shared { number: sibling } = self.cell_at(*id).place
+            {
+                let offset = |address| (address % WORD) as u8;
+                own.push(Sibling {
+                    number: sibling,
+                    offset: offset(*other),
+                });
+                self.siblings[usize::from(sibling)].push(Sibling {
+                    number,
+                    offset: offset(address),
+                });
+            }
+        }
+        self.siblings.push(own);
+    }
+
+    /// Returns the cells of plain data: one for writes, and for a read also one for the later reads of
+    /// the thread.
     fn touch_plain(
         &mut self,
         findings: &mut Findings,
@@ -249,25 +288,30 @@ impl Cells {
         let address = request.address;
         let size = usize::from(request.site.size);
         let (region, _) = layout::resolve(address, self.threads).ok_or(Refusal::NoMemory)?;
-        let reads = |reader: usize| address + ((reader + 1) << READS_SHIFT);
-        let mut addresses = vec![address];
-        if request.site.kind == OperationKind::PlainRead {
-            if findings.readers.insert((address, thread)) {
-                return Err(Refusal::Anew);
-            }
-            addresses.push(reads(thread));
-        } else {
-            let readers = findings.readers.range((address, 0)..(address + 1, 0));
-            addresses.extend(readers.map(|(_, reader)| reads(*reader)));
-        }
+        let reads = address + ((thread + 1) << READS_SHIFT);
         let mut parts = Parts::default();
-        for address in addresses {
+        for address in [address, reads] {
             findings.shared.insert(layout::class(address, self.threads));
-            parts.cells[usize::from(parts.count)] =
-                self.cell(findings, thread, address, size, region)?;
-            parts.count += 1;
+        }
+        let data = self.cell(findings, thread, address, size, region)?;
+        parts.push(data)?;
+        if request.site.kind == OperationKind::PlainRead {
+            let known = self.cells.len();
+            let reads = self.cell(findings, thread, reads, size, region)?;
+            parts.push(reads)?;
+            if self.cells.len() > known {
+                self.readers.push((data, reads));
+            }
         }
         Ok(parts)
+    }
+
+    /// The cells for the reads of plain data by each thread that reads there.
+    pub(crate) fn reads_of(&self, data: CellId) -> impl Iterator<Item = CellId> {
+        let readers = self.readers.iter();
+        readers
+            .filter(move |(of, _)| *of == data)
+            .map(|(_, reads)| *reads)
     }
 
     fn splits(&self, boundary: usize) -> bool {
@@ -289,7 +333,7 @@ impl Cells {
             return match cell.place {
                 Place::Private { thread: owner, .. } if usize::from(owner) != thread => {
                     findings.shared.insert(class);
-                    Err(Refusal::Anew)
+                    Err(Refusal::Restart)
                 }
                 _ => Ok(id),
             };
@@ -306,24 +350,17 @@ impl Cells {
             if findings.view != 0 && self.shared == findings.view {
                 let larger = VIEWS.into_iter().find(|entries| *entries > self.shared);
                 findings.view = larger.ok_or(Refusal::TooManyCells)?;
-                return Err(Refusal::Anew);
+                return Err(Refusal::Restart);
             }
-            if self.shared == usize::from(u8::MAX) {
-                return Err(Refusal::TooManyCells);
-            }
+            let number = self.shared as u16;
+            self.join_siblings(findings, number, address);
             self.shared += 1;
-            self.siblings.push(Vec::new());
-            Place::Shared {
-                number: (self.shared - 1) as u8,
-            }
+            Place::Shared { number }
         } else {
-            if self.private == usize::from(u8::MAX) {
-                return Err(Refusal::TooManyCells);
-            }
             self.private += 1;
             Place::Private {
                 thread: thread as u8,
-                number: (self.private - 1) as u8,
+                number: (self.private - 1) as u16,
             }
         };
         let id = self.cells.len() as CellId;

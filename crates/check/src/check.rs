@@ -3,10 +3,6 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use rand::seq::IndexedRandom;
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg32;
-
 use crate::automaton::{Automata, Surroundings};
 use crate::cells::{Findings, VIEWS};
 use crate::config::{Config, ConfigError, Memory, Subject};
@@ -15,14 +11,32 @@ use crate::hooks;
 use crate::layout;
 use crate::model::{Model, Stop};
 use crate::mutation::{self, Change, Mutation};
+use crate::random::Run;
 use crate::results::{Broken, CheckOutcome, Coverage, End, Event};
 use crate::search::{Limits, Search, SearchPlan};
 use crate::symmetry::Symmetry;
 
-/// The number of random runs before a search.
+/// The most random runs before a search.
 const REHEARSALS: u64 = 1000;
-/// The most steps of each random run.
-const REHEARSED_STEPS: usize = 1000;
+/// The most threads of which some may change places: with more, a search cannot end anyway.
+const MOST_SYMMETRIC: usize = 8;
+/// The most steps of all of them.
+const REHEARSED_STEPS: usize = 30_000;
+
+/// Calls a method of a check with views of so many entries.
+macro_rules! by_view {
+    ($view:expr, $check:ident.$method:ident($($argument:expr),*)) => {
+        match $view {
+            0 => $check.$method::<0>($($argument),*),
+            32 => $check.$method::<32>($($argument),*),
+            64 => $check.$method::<64>($($argument),*),
+            128 => $check.$method::<128>($($argument),*),
+            256 => $check.$method::<256>($($argument),*),
+            _ => $check.$method::<1024>($($argument),*),
+        }
+    };
+}
+pub(crate) use by_view;
 
 /// A check that can be run.
 pub struct Check<'a> {
@@ -64,6 +78,7 @@ impl<'a> Check<'a> {
         Symmetry::new(config.threads, |one, other| {
             let alike = |of: &dyn Fn(usize) -> bool| of(one) == of(other);
             self.symmetric
+                && config.threads <= MOST_SYMMETRIC
                 && config.node(one) == config.node(other)
                 && alike(&|thread| config.has_slot(thread))
                 && alike(&|thread| config.priority.contains(&thread))
@@ -72,27 +87,22 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Makes random runs before the search, which yield most of the findings that it relies on.
-    /// None: views need more entries.
+    /// Makes random runs, which yield most of the findings that a search or a run relies on. None: views
+    /// need more entries.
     pub(crate) fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
-        let mut random = Pcg32::seed_from_u64(REHEARSALS);
         let mut automata = Automata::new(self.surroundings(), self.symmetry());
-        let mut choices = Vec::new();
-        for _ in 0..REHEARSALS {
+        let mut runs = 0;
+        let mut steps = 0;
+        while runs < REHEARSALS && steps < REHEARSED_STEPS {
             let mut model = self.model::<N>(findings, automata);
-            let mut run = || -> Result<(), Stop> {
-                let mut state = model.start()?;
-                for _ in 0..REHEARSED_STEPS {
-                    let thread = random.random_range(0..state.threads.len());
-                    model.choices(&state, thread, &mut choices)?;
-                    if let Some(choice) = choices.choose(&mut random) {
-                        model.apply(&mut state, thread, *choice)?;
-                    }
-                }
-                Ok(())
-            };
-            // The search finds a violation too.
-            _ = run();
+            let mut restart = false;
+            while !restart && runs < REHEARSALS && steps < REHEARSED_STEPS {
+                let mut run = Run::new(REHEARSALS, runs);
+                // Violations do not matter here.
+                restart = matches!(run.make(&mut model), Err(Stop::Restart));
+                runs += 1;
+                steps += run.steps.len();
+            }
             automata = model.automata;
             if findings.view != N {
                 return None;
@@ -191,15 +201,11 @@ impl<'a> Check<'a> {
             progress,
         };
         loop {
-            let outcome = match findings.view {
-                0 => self.attempt::<0>(&mut findings, &mut plan),
-                32 => self.attempt::<32>(&mut findings, &mut plan),
-                64 => self.attempt::<64>(&mut findings, &mut plan),
-                _ => self.attempt::<128>(&mut findings, &mut plan),
-            };
+            let outcome = by_view!(findings.view, self.attempt(&mut findings, &mut plan));
             if let Some(outcome) = outcome {
                 return outcome;
             }
+            findings = Findings::new(findings.view);
         }
     }
 

@@ -168,10 +168,8 @@ pub struct Config {
 pub enum ConfigError {
     #[error("no lock is called '{0}'")]
     UnknownLock(String),
-    #[error("{0} threads do not fit the state encoding; ask for 1 to {max}", max = layout::THREADS)]
+    #[error("{0} threads; ask for 1 to {max}", max = layout::THREADS)]
     Threads(usize),
-    #[error("{0} threads; ask for 2 to {max}", max = layout::WIDE_THREADS)]
-    WideThreads(usize),
     #[error(
         "{0} acquisitions a thread do not fit the state encoding; ask for 1 to {MOST_ACQUISITIONS}"
     )]
@@ -188,7 +186,7 @@ pub enum ConfigError {
     CancelNesting,
     #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
     Nesting(u8),
-    #[error("{0} nodes; ask for 1 to {max}", max = layout::THREADS)]
+    #[error("{0} nodes; ask for 1 to {max}", max = layout::NUMA_NODES)]
     Nodes(usize),
     #[error("there is no thread {0} to give priority to; threads count from 0")]
     Priority(usize),
@@ -244,10 +242,7 @@ impl Config {
 
     /// The object under check.
     pub(crate) fn subject(&self) -> Result<Subject, ConfigError> {
-        if !(1..=layout::THREADS).contains(&self.threads) {
-            return Err(ConfigError::Threads(self.threads));
-        }
-        self.validate_but_threads()?;
+        self.validate_numbers()?;
         let lockref = || hooks::lockref_types().find(|lockref| lockref.name() == self.lock);
         let subject = if self.lock == COND {
             Subject::Cond(hooks::lock_in_cond())
@@ -269,16 +264,10 @@ impl Config {
         }
     }
 
-    /// The lock, for wide runs, which encode no state and may have more threads.
-    pub(crate) fn validate_wide(&self) -> Result<&'static LockType, ConfigError> {
-        if !(2..=layout::WIDE_THREADS).contains(&self.threads) {
-            return Err(ConfigError::WideThreads(self.threads));
+    fn validate_numbers(&self) -> Result<(), ConfigError> {
+        if !(1..=layout::THREADS).contains(&self.threads) {
+            return Err(ConfigError::Threads(self.threads));
         }
-        self.validate_but_threads()?;
-        self.find_lock()
-    }
-
-    fn validate_but_threads(&self) -> Result<(), ConfigError> {
         if !(1..=MOST_ACQUISITIONS).contains(&self.acquisitions) {
             return Err(ConfigError::Acquisitions(self.acquisitions));
         }
@@ -288,7 +277,7 @@ impl Config {
         if usize::from(self.nesting) > layout::LEVELS {
             return Err(ConfigError::Nesting(self.nesting));
         }
-        if !(1..=layout::THREADS).contains(&self.nodes) {
+        if !(1..=layout::NUMA_NODES).contains(&self.nodes) {
             return Err(ConfigError::Nodes(self.nodes));
         }
         if let Some(&thread) = self.priority.iter().find(|t| **t >= self.threads) {

@@ -107,22 +107,6 @@ pub(crate) struct LitmusTest {
 
 include!(concat!(env!("OUT_DIR"), "/layout_LitmusTest.rs"));
 
-/// The client of `clients/`, `struct lw_client` in C.
-#[repr(C)]
-pub(crate) struct ConformanceClient {
-    pub(crate) lock: *const LockType,
-    pub(crate) locks: [usize; LW_CLIENT_LOCKS],
-    pub(crate) memory: usize,
-    pub(crate) nodes: usize,
-    pub(crate) threads: u32,
-    pub(crate) depth: u32,
-    pub(crate) rounds: u32,
-    pub(crate) inside: Option<extern "C" fn()>,
-    pub(crate) outside: Option<extern "C" fn()>,
-}
-
-include!(concat!(env!("OUT_DIR"), "/layout_ConformanceClient.rs"));
-
 /// A point in an acquisition, `enum lw_check_mark` in C.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

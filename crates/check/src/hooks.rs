@@ -5,7 +5,8 @@ use std::ffi::{CStr, c_char, c_uint};
 
 use lockworks::{LockType, LockrefType, Settings, table};
 
-use crate::headers::{Client, ConformanceClient, LitmusTest, Mark};
+use crate::automaton::Machine;
+use crate::headers::{Client, LitmusTest, Mark};
 use crate::layout;
 use crate::site::Site;
 
@@ -18,61 +19,27 @@ pub(crate) struct Request {
     pub(crate) b: u64,
 }
 
-/// The engine that answers the operations of the running thread.
-///
-/// Methods take `&self`, since a thread may be suspended in a method.
-pub(crate) trait Backend {
-    /// Performs an operation. `frames` is the stack address where the caller's frames begin, with its
-    /// registers first.
-    fn operate(&self, request: Request, frames: usize) -> u64;
-    /// The lowest address of the stack on which the running thread runs. Values that the thread
-    /// leaves on its unused part are set to zero. `usize::MAX`: they are left alone.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        expect(dead_code, reason = "not cleared there")
-    )]
-    fn stack_end(&self) -> usize;
-    fn thread(&self) -> usize;
-    fn numa_node(&self) -> u16;
-    fn is_priority(&self) -> bool;
-    fn tunables(&self) -> *const Settings;
-    fn release_is_split(&self) -> bool;
-    /// The number that stands for a lock's address where locks share the queues of NUMA nodes.
-    fn identity(&self, address: usize) -> u64;
-    /// The number of slots.
-    fn slots(&self) -> u32;
-    /// The thread's slot; 0 if it has none.
-    fn slot_enter(&self) -> u32;
-    fn slot_leave(&self, slot: u32);
-    fn note(&self, mark: Mark, lock: usize, node: usize);
-    fn result(&self, digit: u64);
-    fn broken(&self, promise: &'static str);
-}
-
 thread_local! {
-    static BACKEND: Cell<Option<*const dyn Backend>> = const { Cell::new(None) };
+    static MACHINE: Cell<Option<*const Machine>> = const { Cell::new(None) };
 }
 
-/// Makes `backend` answer the hooks of this OS thread until the guard is dropped.
-pub(crate) fn enter<'a>(backend: &'a (dyn Backend + 'a)) -> impl Drop + use<'a> {
+/// Makes `machine` answer the hooks of this OS thread until the guard is dropped.
+pub(crate) fn enter(machine: &Machine) -> impl Drop + use<'_> {
     struct Guard<'a>(std::marker::PhantomData<&'a ()>);
     impl Drop for Guard<'_> {
         fn drop(&mut self) {
-            BACKEND.set(None);
+            MACHINE.set(None);
         }
     }
-    // SAFETY: only the lifetime changes; the guard, which ends it, lives no longer than 'a.
-    let backend = unsafe {
-        std::mem::transmute::<*const (dyn Backend + 'a), *const (dyn Backend + 'static)>(backend)
-    };
-    BACKEND.set(Some(backend));
+    MACHINE.set(Some(machine));
     Guard(std::marker::PhantomData)
 }
 
-fn with<R>(f: impl FnOnce(&dyn Backend) -> R) -> R {
-    let backend = BACKEND.get().expect("lock code runs in a check only");
-    // SAFETY: set by `enter`, whose guard has not been dropped, so the backend lives.
-    f(unsafe { &*backend })
+/// Calls `f` with the machine whose thread is running.
+pub(crate) fn with<R>(f: impl FnOnce(&Machine) -> R) -> R {
+    let machine = MACHINE.get().expect("lock code runs in a check only");
+    // SAFETY: set by `enter`, whose guard has not been dropped, so the machine lives.
+    f(unsafe { &*machine })
 }
 
 unsafe extern "C" {
@@ -94,8 +61,6 @@ unsafe extern "C" {
     pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
     /// Runs a thread of the client's litmus test.
     pub(crate) fn lw_litmus_thread(client: *const Client, thread: u32);
-    /// Runs a thread of the conformance client, and returns the number of violations it has seen.
-    pub(crate) fn lw_check_client_thread(client: *const ConformanceClient, thread: u32) -> u32;
 }
 
 /// The locks, compiled for the model checker.
@@ -184,7 +149,7 @@ extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u6
     )
 }
 
-/// Sets the unused part of the stack to zero, down to its end, if its end is known.
+/// Sets the unused part of the stack to zero, down to its end.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 extern "C" fn clear_stack() {
@@ -194,10 +159,8 @@ extern "C" fn clear_stack() {
         "mov rdi, rax",
         "mov rcx, rsp",
         "sub rcx, rdi",
-        "jbe 2f",
         "xor eax, eax",
         "rep stosb",
-        "2:",
         "add rsp, 8",
         "ret",
         stack_end = sym stack_end,
@@ -206,7 +169,7 @@ extern "C" fn clear_stack() {
 
 #[cfg(target_arch = "x86_64")]
 extern "C" fn stack_end() -> usize {
-    with(|backend| backend.stack_end())
+    with(|machine| machine.stack_end())
 }
 
 /// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
@@ -248,12 +211,12 @@ extern "C" fn operate(site: &'static Site, address: usize, a: u64, b: u64, frame
         a: a & bytes,
         b: b & bytes,
     };
-    with(|backend| backend.operate(request, frames))
+    with(|machine| machine.operate(request, frames))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_slots() -> u32 {
-    with(|backend| backend.slots())
+    with(|machine| machine.slots())
 }
 
 #[unsafe(no_mangle)]
@@ -263,12 +226,12 @@ extern "C" fn lw_check_slot_wanted(slot: u32) -> usize {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_slot_enter() -> u32 {
-    with(|backend| backend.slot_enter())
+    with(|machine| machine.slot_enter())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_slot_leave(slot: u32) {
-    with(|backend| backend.slot_leave(slot));
+    with(|machine| machine.slot_leave(slot));
 }
 
 #[unsafe(no_mangle)]
@@ -278,7 +241,7 @@ extern "C" fn lw_check_slot_nodes(slot: u32) -> usize {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_numa_node() -> u16 {
-    with(|backend| backend.numa_node())
+    with(|machine| machine.numa_node())
 }
 
 #[unsafe(no_mangle)]
@@ -293,27 +256,27 @@ extern "C" fn lw_check_parked_heads() -> usize {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_identity(address: usize) -> u64 {
-    with(|backend| backend.identity(address))
+    with(|machine| machine.identity(address))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_is_priority() -> bool {
-    with(|backend| backend.is_priority())
+    with(|machine| machine.is_priority())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_release_is_split() -> bool {
-    with(|backend| backend.release_is_split())
+    with(|machine| machine.release_is_split())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_tunables() -> *const Settings {
-    with(|backend| backend.tunables())
+    with(|machine| machine.tunables())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_lent_node(i: u32) -> usize {
-    with(|backend| layout::lent(backend.thread(), i as usize))
+    with(|machine| layout::lent(machine.thread(), i as usize))
 }
 
 /// The `struct lw_check_slot` of a slot, from 1. It lies in the first node that the thread lends.
@@ -345,12 +308,12 @@ extern "C" fn lw_check_note(mark: Mark, lock: c_uint, node: c_uint) {
 }
 
 extern "C" fn note(mark: Mark, lock: c_uint, node: c_uint) {
-    with(|backend| backend.note(mark, lock as usize, node as usize));
+    with(|machine| machine.note(mark, lock as usize, node as usize));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_result(digit: u64) {
-    with(|backend| backend.result(digit));
+    with(|machine| machine.result(digit));
 }
 
 #[unsafe(no_mangle)]
@@ -358,5 +321,5 @@ extern "C" fn lw_check_broken(promise: *const c_char) {
     // SAFETY: the client's string literal.
     let promise = unsafe { CStr::from_ptr(promise) };
     let promise = promise.to_str().expect("source text is ASCII");
-    with(|backend| backend.broken(promise));
+    with(|machine| machine.broken(promise));
 }

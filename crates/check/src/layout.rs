@@ -16,18 +16,17 @@ pub(crate) const LEVELS: usize = LOCKS - 2;
 pub(crate) const NODES: usize = LW_NODES_PER_SLOT;
 /// The number of nodes that a thread lends to locks.
 pub(crate) const LENT: usize = LW_CHECK_LENT_NODES;
-/// The most threads whose state can be encoded.
-pub(crate) const THREADS: usize = 8;
-/// The most threads of wide runs; the address ranges have room for them.
-pub(crate) const WIDE_THREADS: usize = 64;
+/// The most threads: a set of threads is the bits of a `u64`, and the address ranges have room for
+/// them.
+pub(crate) const THREADS: usize = 64;
+/// The most NUMA nodes.
+pub(crate) const NUMA_NODES: usize = 8;
 
 const LOCK_BASE: usize = 0x1_0000;
 const DATA_BASE: usize = 0x2_0000;
 const NODE_BASE: usize = 0x10_0000;
 const LENT_BASE: usize = 0x20_0000;
 const VARIABLE_BASE: usize = 0x30_0000;
-const CLIENT_MEMORY_BASE: usize = 0x40_0000;
-const CLIENT_NODE_BASE: usize = 0x50_0000;
 const QUEUE_BASE: usize = 0x1000_0000;
 const TABLE_BASE: usize = 0x60_0000;
 const WANTED_BASE: usize = 0x70_0000;
@@ -122,16 +121,6 @@ pub(crate) fn variables() -> usize {
     VARIABLE_BASE
 }
 
-/// `struct lw_client_memory` of the conformance client.
-pub(crate) fn client_memory() -> usize {
-    CLIENT_MEMORY_BASE
-}
-
-/// The nodes that the threads of the conformance client lend.
-pub(crate) fn client_nodes() -> usize {
-    CLIENT_NODE_BASE
-}
-
 /// The address that stands for the same piece of the nodes of all threads.
 pub(crate) fn class(address: usize, threads: usize) -> usize {
     match resolve(address, threads) {
@@ -179,7 +168,7 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
     if let Some((thread, offset)) = within(slot_wanted(1), STRIDE, threads) {
         return Some((Region::Wanted { thread }, offset));
     }
-    if let Some((i, offset)) = within(QUEUE_BASE, size, THREADS * NODE_QUEUES_SIZE / size) {
+    if let Some((i, offset)) = within(QUEUE_BASE, size, NUMA_NODES * NODE_QUEUES_SIZE / size) {
         let node = i * size / NODE_QUEUES_SIZE;
         return Some((Region::Queue { node }, offset));
     }

@@ -16,6 +16,7 @@ mod liveness;
 mod model;
 pub mod mutants;
 mod mutation;
+mod random;
 mod results;
 mod search;
 mod site;
@@ -24,7 +25,6 @@ mod symmetry;
 mod token;
 mod trace;
 mod violation;
-mod wide;
 
 pub use check::Check;
 pub use config::{COND, Config, ConfigError, Memory, Mode, Time, small_settings};
@@ -32,12 +32,10 @@ pub use hooks::{lock_in_cond, lock_types, lockref_types};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
 
 pub use mutation::{Change, Mutation, Target, UnknownChange};
+pub use random::{RandomOutcome, RandomRuns};
 pub use results::{Broken, CheckOutcome, Coverage, End, Event};
 pub use search::{LIMIT_OF_STATES, Limits};
 pub use site::{OperationKind, Order, Site};
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;
 pub use violation::Violation;
-pub use wide::{
-    Program, Scheduler, Wide, WideOutcome, WideStep, WideToken, WideTokenError, WideViolation,
-};

@@ -6,13 +6,14 @@ use hashbrown::HashMap;
 
 use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId};
 use crate::cells::{
-    Cell, CellId, CellNames, Cells, Findings, Parts, Place, Refusal, RenamedCells, Sibling,
+    Cell, CellId, CellNames, Cells, Findings, PARTS, Parts, Place, Refusal, RenamedCells, Sibling,
 };
 use crate::config::{Config, Memory, Subject};
 use crate::headers;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::mutation::{self, Change, Mutation};
+use crate::results::Step;
 use crate::site::{OperationKind, Order, Site};
 use crate::state::{State, Thread, UNINITIALISED};
 use crate::symmetry::{Composed, Renaming, Symmetry};
@@ -27,8 +28,14 @@ pub(crate) const EARLY: u64 = 1;
 pub(crate) const LATE: u64 = 1 << 62;
 
 /// The results that an operation leaves open: for each of its cells, the write that it reads, or the
-/// place of its own write in the modification order. Other operations use the first entry.
-pub(crate) type Picks = [u8; 4];
+/// place of its own write in the modification order. Other operations use the first entry: an unpark
+/// for the thread that it wakes, plus 1.
+pub(crate) type Picks = [u8; PARTS];
+
+/// The thread that an unpark wakes.
+pub(crate) fn woken(picks: &Picks) -> Option<usize> {
+    picks[0].checked_sub(1).map(usize::from)
+}
 
 /// One of the things that a thread may do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +62,7 @@ pub(crate) enum Stop {
     /// A promise was broken.
     Violation(Violation),
     /// An assumption of the search failed: the search must start again.
-    Anew,
+    Restart,
     /// The state encoding has no room for the step's result.
     TooLarge(&'static str),
 }
@@ -86,6 +93,8 @@ pub(crate) struct Model<'a, const N: usize> {
     names: CellNames,
     /// A buffer for a renamed state and its bytes.
     renamed: (State<N>, Vec<u8>),
+    /// A buffer for the parts of threads' states that renaming does not change.
+    keys: Vec<Nameless>,
     chosen: HashMap<LocalId, Vec<u8>>,
     /// The operations that were performed, by the number of their site.
     pub(crate) covered: Vec<bool>,
@@ -94,6 +103,9 @@ pub(crate) struct Model<'a, const N: usize> {
     /// The staleness bound may have left out reads.
     pub(crate) cut: bool,
 }
+
+/// A part of a thread's state that renaming threads does not change.
+type Nameless = (LocalId, bool, u16, Option<(LocalId, bool)>, u8);
 
 impl<'a, const N: usize> Model<'a, N> {
     pub(crate) fn new(
@@ -111,6 +123,7 @@ impl<'a, const N: usize> Model<'a, N> {
             renamed_cells: Vec::new(),
             names: CellNames::default(),
             renamed: (State::new(std::iter::empty(), Rc::new([])), Vec::new()),
+            keys: Vec::new(),
             automata,
             cells: Cells::new(config.threads),
             findings,
@@ -149,14 +162,10 @@ impl<'a, const N: usize> Model<'a, N> {
     /// returns that renaming's number. States that differ by a renaming only get the same bytes.
     pub(crate) fn encode(&mut self, state: &mut State<N>, bytes: &mut Vec<u8>) -> usize {
         self.normalise(state);
-        let thread = |number| {
-            state
-                .threads
-                .get(number)
-                .map(|thread| self.nameless(thread))
-        };
-        let keys: [_; layout::THREADS] = std::array::from_fn(thread);
         let symmetry = Rc::clone(&self.symmetry);
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
+        keys.extend(state.threads.iter().map(|thread| self.nameless(thread)));
         let mut sorting = symmetry.sorting(&keys);
         let mut best = sorting.next().expect("threads can be sorted");
         self.encode_renamed(state, best, bytes);
@@ -169,6 +178,7 @@ impl<'a, const N: usize> Model<'a, N> {
             }
             self.renamed.1 = trial;
         }
+        self.keys = keys;
         best
     }
 
@@ -179,8 +189,7 @@ impl<'a, const N: usize> Model<'a, N> {
         }
     }
 
-    /// A part of a thread's state that renaming threads does not change.
-    fn nameless(&self, thread: &Thread<N>) -> impl Ord + use<N> {
+    fn nameless(&self, thread: &Thread<N>) -> Nameless {
         let like = |local: LocalId| self.local(local).like;
         (
             like(thread.local),
@@ -221,13 +230,13 @@ impl<'a, const N: usize> Model<'a, N> {
     ) -> Choice {
         let request = self.request(state, thread);
         match choice {
-            Choice::Operate { picks, newest }
+            Choice::Operate { mut picks, newest }
                 if request.is_some_and(|r| self.kind(&r) == OperationKind::Unpark) =>
             {
-                Choice::Operate {
-                    picks: [renaming.set(picks[0]), 0, 0, 0],
-                    newest,
+                if let Some(woken) = woken(&picks) {
+                    picks[0] = renaming.thread(woken) as u8 + 1;
                 }
+                Choice::Operate { picks, newest }
             }
             _ => choice,
         }
@@ -237,11 +246,11 @@ impl<'a, const N: usize> Model<'a, N> {
     fn check_symmetry(&self) -> Result<(), Stop> {
         match Rc::ptr_eq(&self.symmetry, &self.automata.symmetry) {
             true => Ok(()),
-            false => Err(Stop::Anew),
+            false => Err(Stop::Restart),
         }
     }
 
-    fn live(&self, state: &State<N>) -> u8 {
+    fn live(&self, state: &State<N>) -> u64 {
         (0..state.threads.len())
             .filter(|t| self.current(state, *t).is_some())
             .fold(0, |live, t| live | 1 << t)
@@ -334,12 +343,6 @@ impl<'a, const N: usize> Model<'a, N> {
         let request = self.local(local).request.expect("it has not ended");
         match self.cells.touch(self.findings, thread, &request) {
             Ok(parts) => {
-                if request.site.kind.is_access()
-                    && !is_plain(request.site.kind)
-                    && parts.cells().len() > Picks::default().len()
-                {
-                    return Err(Stop::TooLarge("an operation on more than four cells"));
-                }
                 self.parts[index] = Some(parts);
                 for cell in &self.cells.cells[self.shared.len() + self.private.len()..] {
                     match cell.place {
@@ -354,15 +357,49 @@ impl<'a, const N: usize> Model<'a, N> {
                 }
                 Ok(())
             }
-            Err(Refusal::Anew) => Err(Stop::Anew),
+            Err(Refusal::Restart) => Err(Stop::Restart),
             Err(Refusal::TooManyCells) => Err(Stop::TooLarge(
                 "more shared variables than a view has entries; check fewer threads, or less nesting",
             )),
+            Err(Refusal::TooManyParts) => {
+                Err(Stop::TooLarge("an operation on more than four cells"))
+            }
             Err(Refusal::NoMemory) => Err(Stop::Violation(Violation::NoMemory {
                 thread,
                 address: request.address,
             })),
         }
+    }
+
+    /// The choice that a step of a run makes, one of `choices`. None: there is no such choice.
+    pub(crate) fn choice(
+        &mut self,
+        state: &State<N>,
+        (thread, number): Step,
+        choices: &mut Vec<Choice>,
+    ) -> Result<Option<Choice>, Stop> {
+        let thread = usize::from(thread);
+        if thread >= state.threads.len() {
+            return Ok(None);
+        }
+        self.choices(state, thread, choices)?;
+        Ok(choices.get(usize::from(number)).copied())
+    }
+
+    /// Takes a step of a run. The state stays small, however long the run is.
+    pub(crate) fn step(
+        &mut self,
+        state: &mut State<N>,
+        thread: usize,
+        choice: Choice,
+    ) -> Result<(), Stop> {
+        self.apply(state, thread, choice)?;
+        if self.weak() && state.is_crowded() {
+            let live = self.live(state);
+            state.forget_half_of_full_cells(live);
+            state.normalise(live);
+        }
+        Ok(())
     }
 
     fn grow(&self, state: &mut State<N>) {

@@ -152,7 +152,7 @@ impl Mutation {
     /// The change to this operation, if it is changed.
     pub(crate) fn change_of(&self, request: &Request) -> Option<Change> {
         let hits_target = |target| {
-            let place = layout::resolve(request.address, layout::WIDE_THREADS);
+            let place = layout::resolve(request.address, layout::THREADS);
             matches!(
                 (target, place),
                 (Target::Node, Some((Region::Node { .. }, _)))

@@ -364,7 +364,7 @@ impl<'a, const N: usize> Search<'a, N> {
     /// The end of the search that follows from a halt in state `number`.
     fn halted(&mut self, number: u32, (stop, last): Halt) -> Option<End> {
         match stop {
-            Stop::Anew => None,
+            Stop::Restart => None,
             Stop::TooLarge(reason) => Some(End::Unfinished(reason)),
             Stop::Violation(found) => {
                 let (steps, violation) = self.run_to(number, &last, found);

@@ -32,7 +32,7 @@ impl<const N: usize> View<N> {
     }
 
     /// This view after cells were renumbered: `numbers` holds the new number of each cell.
-    fn renumbered(&self, numbers: &[u8]) -> Self {
+    fn renumbered(&self, numbers: &[u16]) -> Self {
         let mut new = Self::NONE;
         if !self.is_none() {
             for (number, place) in numbers.iter().zip(&self.0) {
@@ -82,7 +82,7 @@ pub(crate) struct Thread<const N: usize> {
     /// The local state whose store a mutant has deferred, and whether the store is due.
     pub(crate) deferred: Option<(LocalId, bool)>,
     /// The threads that began to acquire after this one began to wait, one bit each.
-    pub(crate) later: u8,
+    pub(crate) later: u64,
     /// How often threads that arrived later acquired the lock before this one.
     pub(crate) overtaken: u8,
     /// The writes that the thread has seen.
@@ -307,7 +307,7 @@ impl<const N: usize> State<N> {
 
     /// Forgets everything that no longer affects a later step, so that equivalent states are equal.
     /// `live`: the threads that have not ended, one bit each.
-    pub(crate) fn normalise(&mut self, live: u8) {
+    pub(crate) fn normalise(&mut self, live: u64) {
         for (i, thread) in self.threads.iter_mut().enumerate() {
             if live & 1 << i == 0 {
                 thread.seen = View::NONE;
@@ -321,7 +321,7 @@ impl<const N: usize> State<N> {
 
     /// Prevents reads of writes that are more than `bound` behind a cell's newest; true if a thread
     /// could have read one.
-    pub(crate) fn forget_older(&mut self, cell: usize, bound: u8, live: u8) -> bool {
+    pub(crate) fn forget_older(&mut self, cell: usize, bound: u8, live: u64) -> bool {
         let newest = self.range(cell).len() - 1;
         let oldest = newest.saturating_sub(bound.into()) as u8;
         let mut forgot = false;
@@ -335,8 +335,24 @@ impl<const N: usize> State<N> {
         forgot
     }
 
+    /// Whether cells have many writes, so that it is time to forget some.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let cells = self.cells();
+        self.messages.len() > 2 * cells + 64
+            || (0..cells).any(|cell| self.range(cell).len() == MOST_WRITES)
+    }
+
+    /// Prevents reads of the older half of the writes of cells that have no room for more.
+    pub(crate) fn forget_half_of_full_cells(&mut self, live: u64) {
+        for cell in 0..self.cells() {
+            if self.range(cell).len() == MOST_WRITES {
+                self.forget_older(cell, (MOST_WRITES / 2) as u8, live);
+            }
+        }
+    }
+
     /// Forgets the writes that are older than all that any thread may still read.
-    fn drop_unreadable(&mut self, live: u8) {
+    fn drop_unreadable(&mut self, live: u64) {
         let mut oldest = View([u8::MAX; N]);
         for (_, thread) in live_threads(&self.threads, live) {
             for (a, b) in oldest.0.iter_mut().zip(&thread.seen.0) {
@@ -378,7 +394,7 @@ impl<const N: usize> State<N> {
     }
 
     /// Forgets the part of a write's view that every possible reader has seen already.
-    fn drop_known(&mut self, live: u8) {
+    fn drop_known(&mut self, live: u64) {
         for cell in 0..self.cells() {
             let range = self.range(cell);
             for (k, message) in self.messages[range].iter_mut().enumerate() {
@@ -459,7 +475,8 @@ impl<const N: usize> State<N> {
                 (u64::from(local) + 1) << 1 | u64::from(due)
             });
             number(bytes, deferred);
-            bytes.extend([thread.later, thread.overtaken]);
+            number(bytes, thread.later);
+            bytes.push(thread.overtaken);
             for view in [&thread.seen, &thread.read, &thread.fenced] {
                 self.encode_view(view, bytes);
             }
@@ -481,11 +498,13 @@ impl<const N: usize> State<N> {
             match messages {
                 [one] if plain(one) && one.value == *initial => {}
                 [one] if plain(one) => {
-                    bytes.extend([cell as u8 + 1, 0]);
+                    number(bytes, cell as u64 + 1);
+                    bytes.push(0);
                     number(bytes, one.value);
                 }
                 _ => {
-                    bytes.extend([cell as u8 + 1, messages.len() as u8]);
+                    number(bytes, cell as u64 + 1);
+                    bytes.push(messages.len() as u8);
                     for message in messages {
                         self.encode_message(message, bytes);
                     }
@@ -503,18 +522,17 @@ impl<const N: usize> State<N> {
     }
 
     fn encode_view(&self, view: &View<N>, bytes: &mut Vec<u8>) {
-        let at = bytes.len();
-        bytes.push(0);
         for (i, chunk) in view.0.chunks_exact(size_of::<u64>()).enumerate() {
             let mut rest = u64::from_le_bytes(chunk.try_into().expect("so many bytes"));
             while rest != 0 {
                 let byte = rest.trailing_zeros() / 8;
                 let cell = i * size_of::<u64>() + byte as usize;
-                bytes.extend([cell as u8, (rest >> (8 * byte)) as u8]);
-                bytes[at] += 1;
+                number(bytes, cell as u64 + 1);
+                bytes.push((rest >> (8 * byte)) as u8);
                 rest &= !(0xff << (8 * byte));
             }
         }
+        bytes.push(0);
     }
 
     /// Decodes the bytes of [`encode`](Self::encode).
@@ -542,7 +560,7 @@ impl<const N: usize> State<N> {
             thread.deferred = (deferred >> 1)
                 .checked_sub(1)
                 .map(|local| (local as LocalId, due));
-            thread.later = bytes.byte();
+            thread.later = bytes.number();
             thread.overtaken = bytes.byte();
             thread.seen = bytes.view();
             thread.read = bytes.view();
@@ -552,9 +570,9 @@ impl<const N: usize> State<N> {
         for _ in 0..bytes.number() {
             self.private.push(bytes.number());
         }
-        let mut next = bytes.byte();
+        let mut next = bytes.number();
         for (cell, value) in initial.iter().enumerate() {
-            if usize::from(next) != cell + 1 {
+            if next != cell as u64 + 1 {
                 self.messages.push(Message::new(*value));
             } else {
                 let count = bytes.byte();
@@ -572,7 +590,7 @@ impl<const N: usize> State<N> {
                         floor,
                     });
                 }
-                next = bytes.byte();
+                next = bytes.number();
             }
             self.starts.push(self.messages.len() as u16);
         }
@@ -582,7 +600,7 @@ impl<const N: usize> State<N> {
 #[inline]
 fn live_threads<const N: usize>(
     threads: &[Thread<N>],
-    live: u8,
+    live: u64,
 ) -> impl Iterator<Item = (usize, &Thread<N>)> {
     threads
         .iter()
@@ -623,9 +641,8 @@ impl Bytes<'_> {
 
     fn view<const N: usize>(&mut self) -> View<N> {
         let mut view = View::NONE;
-        for _ in 0..self.byte() {
-            let cell = self.byte();
-            view.0[usize::from(cell)] = self.byte();
+        while let Some(cell) = self.number().checked_sub(1) {
+            view.0[cell as usize] = self.byte();
         }
         view
     }

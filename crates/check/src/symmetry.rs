@@ -58,7 +58,7 @@ impl Renaming {
     }
 
     /// The new names of a set of threads, one bit each.
-    pub(crate) fn set(&self, old: u8) -> u8 {
+    pub(crate) fn set(&self, old: u64) -> u64 {
         let threads = self.to.iter().enumerate();
         threads.fold(0, |set, (old_name, new)| set | (old >> old_name & 1) << new)
     }

@@ -223,12 +223,10 @@ mod tests {
 
 #[cfg(test)]
 mod properties {
-    use lockworks_properties::nearly;
     use proptest::prelude::*;
 
     use super::*;
     use crate::config::{Memory, Mode, Time};
-    use crate::wide::{Program, Scheduler, WideToken, WideTokenError};
 
     prop_compose! {
         /// A token as no check may have made it: any configuration, violation and steps.
@@ -266,23 +264,6 @@ mod properties {
         }
     }
 
-    fn wide_tokens() -> impl Strategy<Value = WideToken> {
-        let programs = prop::sample::select(vec![Program::Check, Program::Conformance]);
-        let schedulers = prop_oneof![
-            Just(Scheduler::Random),
-            any::<u32>().prop_map(|depth| Scheduler::Pct { depth }),
-        ];
-        (tokens(), programs, schedulers, any::<(u64, u32)>()).prop_map(
-            |(token, program, scheduler, (seed, run))| WideToken {
-                config: token.config,
-                program,
-                scheduler,
-                seed,
-                run,
-            },
-        )
-    }
-
     proptest! {
         #[test]
         fn every_token_is_read_as_it_was_written(token in tokens()) {
@@ -313,31 +294,6 @@ mod properties {
             let text = seal(&[&fingerprint().to_le_bytes(), &contents[..]].concat());
             if let Err(error) = text.parse::<Token>() {
                 prop_assert_eq!(error, TokenError::Stale);
-            }
-        }
-
-        #[test]
-        fn a_wide_token_is_read_as_it_was_written(token in wide_tokens()) {
-            prop_assert_eq!(token.to_string().parse(), Ok(token));
-        }
-
-        #[test]
-        fn a_changed_wide_token_is_refused(
-            (token, text) in wide_tokens()
-                .prop_flat_map(|token| (Just(token.clone()), nearly(vec![token.to_string()], 2))),
-        ) {
-            let expected = match text.trim() == token.to_string() {
-                true => Ok(token),
-                false => Err(WideTokenError),
-            };
-            prop_assert_eq!(text.parse(), expected);
-        }
-
-        /// Contents that are not those of a token, under a correct hash.
-        #[test]
-        fn contents_of_wide_tokens_are_refused_or_read(contents in any::<Vec<u8>>()) {
-            if let Ok(token) = seal(&contents).parse::<WideToken>() {
-                prop_assert_eq!(token.to_string().parse(), Ok(token));
             }
         }
     }

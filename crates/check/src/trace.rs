@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::cells::{Findings, Parts, Place};
-use crate::check::Check;
+use crate::check::{Check, by_view};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
 use crate::headers::{self, NodeLayout};
 use crate::hooks::Request;
 use crate::layout::{self, Region};
-use crate::model::{Choice, Model, Stop};
+use crate::model::{Choice, Model, Picks, Stop, woken};
 use crate::results::{Broken, Step};
 use crate::site::OperationKind;
 use crate::state::{State, UNINITIALISED};
@@ -50,15 +50,11 @@ impl Check<'_> {
     pub(crate) fn replay(&self, steps: &[Step]) -> Option<(Vec<TraceStep>, Violation)> {
         let mut findings = self.findings();
         loop {
-            let attempt = match findings.view {
-                0 => self.attempt_replay::<0>(&mut findings, steps),
-                32 => self.attempt_replay::<32>(&mut findings, steps),
-                64 => self.attempt_replay::<64>(&mut findings, steps),
-                _ => self.attempt_replay::<128>(&mut findings, steps),
-            };
+            let attempt = by_view!(findings.view, self.attempt_replay(&mut findings, steps));
             if let Some(replayed) = attempt {
                 return replayed;
             }
+            findings = Findings::new(findings.view);
         }
     }
 
@@ -76,7 +72,7 @@ impl Check<'_> {
             match replay(&mut model, steps, &mut trace) {
                 Ok(violation) => return Some(violation.map(|violation| (trace, violation))),
                 Err(Stop::Violation(violation)) => return Some(Some((trace, violation))),
-                Err(Stop::Anew) => automata = model.automata,
+                Err(Stop::Restart) => automata = model.automata,
                 Err(Stop::TooLarge(_)) => return Some(None),
             }
         }
@@ -92,21 +88,14 @@ fn replay<const N: usize>(
 ) -> Result<Option<Violation>, Stop> {
     let mut choices = Vec::new();
     let mut state = model.start()?;
-    for (i, (thread, choice)) in steps.iter().enumerate() {
-        let thread = usize::from(*thread);
-        if thread >= state.threads.len() {
-            return Ok(None);
-        }
-        let Some(request) = model.request(&state, thread) else {
+    for (i, step) in steps.iter().enumerate() {
+        let Some(choice) = model.choice(&state, *step, &mut choices)? else {
             return Ok(None);
         };
-        model.choices(&state, thread, &mut choices)?;
-        let Some(choice) = choices.get(usize::from(*choice)).copied() else {
-            return Ok(None);
-        };
+        let thread = usize::from(step.0);
         let before = state.clone();
-        let result = model.apply(&mut state, thread, choice);
-        trace.push(describe(model, &before, &state, thread, choice, &request));
+        let result = model.step(&mut state, thread, choice);
+        trace.push(describe(model, &before, &state, thread, choice));
         if matches!(result, Err(Stop::Violation(_))) && i + 1 < steps.len() {
             return Ok(None);
         }
@@ -132,8 +121,8 @@ fn describe<const N: usize>(
     after: &State<N>,
     thread: usize,
     choice: Choice,
-    request: &Request,
 ) -> TraceStep {
+    let request = &model.request(before, thread).expect("it has made a choice");
     let site = request.site;
     let (operation, order, effect) = match choice {
         Choice::Interruption => ("interruption".to_owned(), "", String::new()),
@@ -172,7 +161,7 @@ fn effect<const N: usize>(
     before: &State<N>,
     thread: usize,
     request: &Request,
-    picks: &[u8; 4],
+    picks: &Picks,
 ) -> String {
     let kind = model.kind(request);
     let Some(local) = model.current(before, thread) else {
@@ -187,7 +176,7 @@ fn effect<const N: usize>(
             _ => "every threshold reached".to_owned(),
         },
         OperationKind::Choose => format!("{}", picks[0]),
-        OperationKind::Unpark => format!("wakes {}", picks[0].count_ones()),
+        OperationKind::Unpark => format!("wakes {}", u8::from(woken(picks).is_some())),
         OperationKind::Store => {
             let mut text = format!(
                 "{} := {}",
@@ -228,7 +217,7 @@ fn is_behind<const N: usize>(
     model: &Model<N>,
     state: &State<N>,
     parts: &Parts,
-    picks: &[u8; 4],
+    picks: &Picks,
     ahead: usize,
 ) -> bool {
     parts.cells().iter().zip(picks).any(|(id, pick)| {

@@ -40,8 +40,14 @@ const TABLES: [(&str, &[&str]); 20] = [
     ),
     ("check litmus sb iriw", &["outcomes"]),
     ("check mutants --lock tas", &["mistake", "equivalent"]),
-    ("check wide --lock ticket --seconds 1", &["scheduler"]),
-    ("check wide --lock busted --seconds 1", &["scheduler"]),
+    (
+        "check --lock ticket --threads 12 --random 20",
+        &["20 random runs, no violation"],
+    ),
+    (
+        "check --lock busted --threads 12 --random 20",
+        &["VIOLATION:", "function: operation"],
+    ),
     (
         "torture --seconds 0.02 --rounds 1 --threads 1,8 --lock qspinlock,pthread_mutex",
         &["p99.9", "waiting", "Mutual exclusion held in all runs."],

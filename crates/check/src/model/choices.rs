@@ -152,11 +152,11 @@ impl<const N: usize> Model<'_, N> {
                 }
             }
             OperationKind::Unpark => {
-                let parked = self.parked_at(state, request.address);
-                let woken = request.a.min(parked.count_ones().into()) as u32;
-                (0..=u8::MAX)
-                    .filter(|set| set & !parked == 0 && set.count_ones() == woken)
-                    .for_each(one);
+                let mut parked = self.parked_at(state, request.address).peekable();
+                if parked.peek().is_none() {
+                    one(0);
+                }
+                parked.for_each(|thread| one(thread as u8 + 1));
             }
             kind => {
                 let access = PendingAccess {
@@ -269,16 +269,18 @@ impl<const N: usize> Model<'_, N> {
         Ok(values)
     }
 
-    /// The threads that are parked at an address, one bit each.
-    pub(super) fn parked_at(&self, state: &State<N>, address: usize) -> u8 {
-        (0..state.threads.len())
-            .filter(|t| {
-                state.threads[*t].parked
-                    && self
-                        .request(state, *t)
-                        .is_some_and(|r| r.address == address)
-            })
-            .fold(0, |set, t| set | 1 << t)
+    /// The threads that are parked at an address.
+    pub(super) fn parked_at(
+        &self,
+        state: &State<N>,
+        address: usize,
+    ) -> impl Iterator<Item = usize> {
+        (0..state.threads.len()).filter(move |t| {
+            state.threads[*t].parked
+                && self
+                    .request(state, *t)
+                    .is_some_and(|r| r.address == address)
+        })
     }
 
     /// The ways in which an operation on memory may read and write it.

@@ -2,7 +2,7 @@
 //! threads.
 
 use crate::automaton::{Answer, LocalId};
-use crate::cells::{PARTS, Parts, Place};
+use crate::cells::{CellId, PARTS, Parts, Place};
 use crate::config::Time;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
@@ -11,7 +11,7 @@ use crate::site::{OperationKind, Order};
 use crate::state::{Message, State};
 use crate::violation::Violation;
 
-use super::{EARLY, LATE, Model, Picks, Stop, bytes, has_owner, is_waiters, poison};
+use super::{EARLY, LATE, Model, Picks, Stop, bytes, has_owner, is_waiters, poison, woken};
 
 impl<const N: usize> Model<'_, N> {
     /// The value that a compare-and-swap expects, even in a mutant that does not compare.
@@ -56,9 +56,9 @@ impl<const N: usize> Model<'_, N> {
                     let cell = usize::from(number);
                     state.sc.0[cell] = state.sc.0[cell].max(state.threads[thread].seen.0[cell]);
                 }
-                for other in (0..state.threads.len()).filter(|t| picks[0] & 1 << t != 0) {
-                    state.threads[other].parked = false;
-                    self.go_on(state, other, Answer::Value(0))?;
+                if let Some(woken) = woken(picks) {
+                    state.threads[woken].parked = false;
+                    self.go_on(state, woken, Answer::Value(0))?;
                 }
                 Ok(Some(0))
             }
@@ -256,6 +256,14 @@ impl<const N: usize> Model<'_, N> {
         }
     }
 
+    /// The number of a cell of plain data among shared cells.
+    fn shared_number(&self, id: CellId) -> usize {
+        match self.cell(id).place {
+            Place::Shared { number } => number.into(),
+            Place::Private { .. } => unreachable!("plain data is shared from the start"),
+        }
+    }
+
     pub(super) fn plain(
         &self,
         state: &mut State<N>,
@@ -264,10 +272,7 @@ impl<const N: usize> Model<'_, N> {
         parts: &Parts,
         value: u64,
     ) -> Result<u64, Stop> {
-        let cell = |i: usize| match self.cell(parts.cells()[i]).place {
-            Place::Shared { number } => usize::from(number),
-            Place::Private { .. } => unreachable!("plain data is shared from the start"),
-        };
+        let cell = |i: usize| self.shared_number(parts.cells()[i]);
         let old = state.newest(cell(0));
         if !self.weak() {
             if kind == OperationKind::PlainWrite {
@@ -285,7 +290,9 @@ impl<const N: usize> Model<'_, N> {
             state.event(cell(1), thread, 0);
             return Ok(old);
         }
-        for reads in (1..parts.cells().len()).map(cell) {
+        self.grow(state);
+        for reads in self.cells.reads_of(parts.cells()[0]) {
+            let reads = self.shared_number(reads);
             if !knows(state, reads) {
                 return Err(Violation::DataRace { thread }.into());
             }

@@ -3,7 +3,6 @@
 mod litmus;
 mod mutants;
 mod report;
-mod wide;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use indicatif::ProgressBar;
 use lockworks::{LockType, Setting, Settings};
 use lockworks_check::mutants::configurations;
 use lockworks_check::{
-    COND, Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, Time, Token,
+    COND, Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, RandomRuns, Time, Token,
     lock_in_cond, lock_types, lockref_types, small_settings,
 };
 
@@ -39,7 +38,6 @@ pub struct CheckArgs {
 enum CheckCommand {
     Litmus(litmus::LitmusArgs),
     Mutants(mutants::MutantsArgs),
-    Wide(Box<wide::WideArgs>),
 }
 
 #[derive(clap::Args)]
@@ -54,7 +52,7 @@ struct Options {
     #[arg(long, conflicts_with_all = CONFIGURED)]
     quick: bool,
 
-    /// Number of threads, 1 to 8
+    /// Number of threads, 1 to 64; more than 3 or 4 have too many states for anything but --random
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     threads: usize,
 
@@ -97,7 +95,7 @@ struct Options {
     #[arg(long)]
     cancel: bool,
 
-    /// Release a lock whose waiters park by a store and a load, as in programs, not in one step as
+    /// Release a lock whose waiters park by a load and a store, as in programs, not in one step as
     /// in a kernel
     #[arg(long)]
     split_release: bool,
@@ -133,6 +131,16 @@ struct Options {
     /// them]
     #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
     tune: Vec<Setting>,
+
+    /// Make this number of random runs instead of exploring all; this finds mistakes that need many
+    /// threads, and proves nothing
+    #[arg(long, value_name = "N", conflicts_with_all = ["quick", "memory_limit"],
+          value_parser = clap::value_parser!(u64).range(1..))]
+    random: Option<u64>,
+
+    /// Seed of all random choices of --random; the same seed makes the same runs
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "random")]
+    seed: u64,
 
     /// Mode in which an HQ-spinlock starts: queueing by NUMA node (numa), or in one queue (plain)
     #[arg(long, value_name = "MODE", default_value = "numa", value_parser = mode())]
@@ -182,15 +190,17 @@ const CONFIGURED: [&str; 19] = [
     "mode",
 ];
 
-/// The options whose values are in a token, and the limits, which a replay does not need.
-const IN_TOKEN: [&str; 23] = {
-    let mut all = ["lock"; 23];
+/// The options whose values are in a token, and those that a replay does not need.
+const IN_TOKEN: [&str; 25] = {
+    let mut all = ["lock"; 25];
     all[1] = "quick";
     all[2] = "seconds";
     all[3] = "memory_limit";
+    all[4] = "random";
+    all[5] = "seed";
     let mut i = 0;
     while i < CONFIGURED.len() {
-        all[4 + i] = CONFIGURED[i];
+        all[6 + i] = CONFIGURED[i];
         i += 1;
     }
     all
@@ -202,7 +212,8 @@ weak memory allows them to read. docs/reference/checker.md says what that proves
 not. A broken promise is shown as the shortest run that breaks it, with a token to replay.
 
 Exit status: 0 nothing found, 1 a promise is broken, 3 a limit ended a check before all runs were \
-explored. With --quick, the limit of states does not count.
+explored. With --quick, the limit of states does not count; with --random, it is 3 if the time \
+ended before all runs were made.
 
 Examples:
   lockworks check
@@ -211,6 +222,7 @@ Examples:
   lockworks check --lock mcs --threads 4 --acquisitions 1 --seconds 60 --json
   lockworks check --lock lockref-cna,lockref-tas --acquisitions 3
   lockworks check --lock pv,unfair --threads 3 --acquisitions 1 --cancel
+  lockworks check --lock hq --threads 12 --random 10000
   lockworks check --lock busted";
 
 /// The most states of one configuration with --quick.
@@ -272,7 +284,6 @@ pub fn command(args: &CheckArgs) -> Result<ExitCode> {
     match &args.command {
         Some(CheckCommand::Litmus(args)) => litmus::command(args),
         Some(CheckCommand::Mutants(args)) => mutants::command(args),
-        Some(CheckCommand::Wide(args)) => wide::command(args),
         None => match &args.options.replay {
             Some(token) => replay(token, &args.options),
             None => check(&args.options),
@@ -377,7 +388,10 @@ fn check(options: &Options) -> Result<ExitCode> {
                 time: options.seconds.map(|all| share(all, begin.elapsed(), left)),
                 ..limits
             };
-            let report = run(check, config, &limits);
+            let report = match options.random {
+                Some(runs) => random(check, config, runs, options.seed, limits.time),
+                None => run(check, config, &limits),
+            };
             if !options.json {
                 let lines = match options.quick {
                     true => report.in_short(),
@@ -401,10 +415,9 @@ fn check(options: &Options) -> Result<ExitCode> {
     if options.json || options.destination.output.is_some() {
         options.destination.write(&text)?;
     }
-    let is_cut = |report: &CheckReport| !report.complete && !report.is_at_limit_of_states();
     let status = if reports.iter().any(|report| report.counterexample.is_some()) {
         BROKEN
-    } else if reports.iter().any(is_cut) {
+    } else if reports.iter().any(CheckReport::is_cut) {
         UNFINISHED
     } else {
         0
@@ -432,17 +445,36 @@ fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> CheckReport<'a
                 states: None,
                 ..*limits
             };
-            let broken = check.shorten(&limits, broken.clone());
-            Some(Counterexample {
-                token: Token::new(check, &broken).to_string(),
-                trace: check.trace(&broken),
-                broken,
-            })
+            Some(Counterexample::new(
+                check,
+                check.shorten(&limits, broken.clone()),
+            ))
         }
         _ => None,
     };
     bar.finish_and_clear();
     CheckReport::new(config, outcome, counterexample)
+}
+
+/// Makes random runs.
+fn random<'a>(
+    check: &Check,
+    config: &'a Config,
+    runs: u64,
+    seed: u64,
+    time: Option<Duration>,
+) -> CheckReport<'a> {
+    let plan = RandomRuns { runs, seed, time };
+    let bar = progress::runs(runs as usize, &config.to_string());
+    let outcome = check.random(&plan, &|so_far| bar.set_position(so_far.runs));
+    bar.finish_and_clear();
+    let seconds = outcome.time.as_secs_f64();
+    tracing::info!(%config, runs = outcome.runs, steps = outcome.steps, seconds, "run at random");
+    let counterexample = outcome
+        .broken
+        .clone()
+        .map(|broken| Counterexample::new(check, broken));
+    CheckReport::of_random_runs(config, &plan, outcome, counterexample)
 }
 
 /// A line on a terminal that shows how far a check is.
@@ -485,11 +517,7 @@ fn replay(text: &str, options: &Options) -> Result<ExitCode> {
     let token: Token = text.parse().context("cannot replay")?;
     let check = Check::new(&token.config, token.mutation).map_err(refused)?;
     let broken = token.replay(&check).context("cannot replay")?;
-    let counterexample = Counterexample {
-        trace: check.trace(&broken),
-        token: token.to_string(),
-        broken,
-    };
+    let counterexample = Counterexample::new(&check, broken);
     let text = match options.json {
         true => output::json(&report::Replay::new(&token, &counterexample))?,
         false => report::replayed(&token, &counterexample),

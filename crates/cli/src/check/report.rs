@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lockworks_check::{
-    Broken, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, Site, Token, TraceStep,
+    Broken, Check, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, RandomOutcome,
+    RandomRuns, Site, Token, TraceStep,
 };
 use serde::{Serialize, Serializer};
 
@@ -21,7 +22,7 @@ pub struct CheckReport<'a> {
     /// The limit that ended the check; none if a promise is broken.
     limit: Option<&'static str>,
     #[serde(flatten)]
-    coverage: Coverage,
+    extent: Extent,
     seconds: f64,
     violations: usize,
     /// The run that breaks a promise.
@@ -33,6 +34,26 @@ pub struct CheckReport<'a> {
     events: Vec<Event>,
 }
 
+/// How much was checked.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Extent {
+    /// A search.
+    Search(Coverage),
+    /// Random runs.
+    Random {
+        /// The number of runs that were asked for.
+        random: u64,
+        seed: u64,
+        /// The number of runs that were made.
+        runs: u64,
+        /// The number of those that were cut.
+        cut_runs: u64,
+        /// The number of steps of all runs.
+        steps: u64,
+    },
+}
+
 /// A run that breaks a promise.
 pub struct Counterexample {
     /// The promise.
@@ -41,6 +62,17 @@ pub struct Counterexample {
     pub trace: Vec<TraceStep>,
     /// The run as a word to replay.
     pub token: String,
+}
+
+impl Counterexample {
+    /// The run of a check that breaks a promise.
+    pub fn new(check: &Check, broken: Broken) -> Self {
+        Self {
+            token: Token::new(check, &broken).to_string(),
+            trace: check.trace(&broken),
+            broken,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -103,7 +135,7 @@ impl<'a> CheckReport<'a> {
                 End::Unfinished(why) => Some(why),
                 _ => None,
             },
-            coverage: outcome.coverage,
+            extent: Extent::Search(outcome.coverage),
             seconds: outcome.time.as_secs_f64(),
             violations: usize::from(counterexample.is_some()),
             uncovered: match counterexample {
@@ -118,9 +150,44 @@ impl<'a> CheckReport<'a> {
         }
     }
 
-    /// Whether the check ended at its limit of states.
-    pub fn is_at_limit_of_states(&self) -> bool {
-        self.limit == Some(LIMIT_OF_STATES)
+    /// The report on random runs, and on the one that breaks a promise.
+    pub fn of_random_runs(
+        config: &'a Config,
+        plan: &RandomRuns,
+        outcome: RandomOutcome,
+        counterexample: Option<Counterexample>,
+    ) -> Self {
+        let is_broken = counterexample.is_some();
+        Self {
+            config,
+            complete: false,
+            limit: (!is_broken && outcome.runs < plan.runs).then_some("the time limit is reached"),
+            extent: Extent::Random {
+                random: plan.runs,
+                seed: plan.seed,
+                runs: outcome.runs,
+                cut_runs: outcome.cut,
+                steps: outcome.steps,
+            },
+            seconds: outcome.time.as_secs_f64(),
+            violations: usize::from(is_broken),
+            uncovered: if is_broken {
+                Vec::new()
+            } else {
+                uncovered(&outcome.covered)
+            },
+            events: if is_broken {
+                Vec::new()
+            } else {
+                outcome.events
+            },
+            counterexample,
+        }
+    }
+
+    /// Whether a limit ended the check, other than the limit of states, which `--quick` sets.
+    pub fn is_cut(&self) -> bool {
+        self.limit.is_some_and(|limit| limit != LIMIT_OF_STATES)
     }
 
     /// Only the verdict, if no promise is broken.
@@ -133,18 +200,42 @@ impl<'a> CheckReport<'a> {
 
     /// The result in one line.
     fn verdict(&self) -> String {
-        let states = grouped(self.coverage.states);
-        let how = match (&self.counterexample, self.limit) {
-            (Some(found), _) => {
-                return format!("{}: VIOLATION: {}\n", self.config, found.broken.violation);
+        if let Some(found) = &self.counterexample {
+            return format!("{}: VIOLATION: {}\n", self.config, found.broken.violation);
+        }
+        let (what, time) = (self.config, duration(self.seconds));
+        let coverage = match &self.extent {
+            Extent::Search(coverage) => coverage,
+            Extent::Random {
+                runs,
+                cut_runs,
+                steps,
+                seed,
+                ..
+            } => {
+                let runs = grouped(*runs as usize);
+                let steps = rounded(*steps as usize);
+                let limit = self
+                    .limit
+                    .map_or_else(String::new, |why| format!("{why}; "));
+                let cut = match cut_runs {
+                    0 => String::new(),
+                    cut => format!(", {} did not end", grouped(*cut as usize)),
+                };
+                return format!(
+                    "{what}: {limit}{runs} random runs, no violation{cut}; {steps} steps, seed {seed}, {time}\n"
+                );
             }
-            (None, Some(why)) => format!(
+        };
+        let states = grouped(coverage.states);
+        let how = match self.limit {
+            Some(why) => format!(
                 "not complete: {why}; {} states explored, {} waiting, depth {}",
-                grouped(self.coverage.states - self.coverage.waiting),
-                grouped(self.coverage.waiting),
-                self.coverage.depth
+                grouped(coverage.states - coverage.waiting),
+                grouped(coverage.waiting),
+                coverage.depth
             ),
-            (None, None) => match self.config.staleness.filter(|_| self.coverage.cut) {
+            None => match self.config.staleness.filter(|_| coverage.cut) {
                 Some(bound) => {
                     format!("complete within staleness {bound}, no violation; {states} states")
                 }
@@ -152,11 +243,9 @@ impl<'a> CheckReport<'a> {
             },
         };
         format!(
-            "{}: {how}, {} transitions, {} MiB, {}\n",
-            self.config,
-            rounded(self.coverage.transitions),
-            self.coverage.memory.div_ceil(1 << 20),
-            duration(self.seconds)
+            "{what}: {how}, {} transitions, {} MiB, {time}\n",
+            rounded(coverage.transitions),
+            coverage.memory.div_ceil(1 << 20),
         )
     }
 }
@@ -269,6 +358,9 @@ fn mutation(token: &Token) -> Option<String> {
     })
 }
 
+/// The most steps of a run that are shown as text: the last ones.
+const SHOWN: usize = 100;
+
 /// A table of the steps, and the command that replays them.
 fn run(found: &Counterexample) -> String {
     let queues = found.trace.iter().any(|step| !step.queue.is_empty());
@@ -284,7 +376,8 @@ fn run(found: &Counterexample) -> String {
     ];
     let columns = header.len() - usize::from(!queues);
     let mut table = output::table(&header[..columns]);
-    for (i, step) in found.trace.iter().enumerate() {
+    let left_out = found.trace.len().saturating_sub(SHOWN);
+    for (i, step) in found.trace.iter().enumerate().skip(left_out) {
         let cells = [
             (i + 1).to_string(),
             step.thread.to_string(),
@@ -301,8 +394,12 @@ fn run(found: &Counterexample) -> String {
         true => "No shorter run breaks a promise.",
         false => "A shorter run may exist: none was found in time.",
     };
+    let before = match left_out {
+        0 => String::new(),
+        n => format!("The {n} steps before them: --json.\n"),
+    };
     format!(
-        "{table}\n{shortest}\nreplay: lockworks check --replay {}\n",
+        "{table}\n{before}{shortest}\nreplay: lockworks check --replay {}\n",
         found.token
     )
 }
