@@ -25,7 +25,7 @@ const CONFIGURATIONS: &str = include_str!("../configurations.toml");
 /// The most states of the search for one mistake in one configuration.
 const MOST_STATES: usize = 8_000_000;
 /// The most states of a search that is expected to find nothing.
-const FEW_STATES: usize = 80_000;
+pub const FEW_STATES: usize = 80_000;
 
 /// A list of mutants is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -377,12 +377,21 @@ impl Mutant {
             Some(_) => FEW_STATES,
             None => MOST_STATES,
         };
-        let limits = Limits {
-            states: Some(states),
-            ..Limits::NONE
-        };
         let mut reached = self.mutation.site.is_none();
-        for config in &self.configurations {
+        let searches = self.configurations.iter().map(|config| (config, states));
+        // Until one reaches the operation, nothing is known about it.
+        let deeper = self
+            .configurations
+            .first()
+            .map(|config| (config, MOST_STATES));
+        for (number, (config, states)) in searches.chain(deeper).enumerate() {
+            if number == self.configurations.len() && reached {
+                break;
+            }
+            let limits = Limits {
+                states: Some(states),
+                ..Limits::NONE
+            };
             let check = Check::new(config, Some(self.mutation)).expect("validated before");
             let outcome = check.run(&limits, &mut |_| {});
             if let End::Broken(broken) = outcome.end {

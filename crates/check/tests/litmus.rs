@@ -26,17 +26,3 @@ fn names_are_unique() {
     let names: BTreeSet<_> = litmus_tests().map(|test| test.name()).collect();
     assert_eq!(names.len(), litmus_tests().count());
 }
-
-/// A suite that cannot fail shows nothing: one outcome more or less is a difference.
-#[test]
-fn a_wrong_expectation_is_noticed() {
-    for test in litmus_tests() {
-        let right = test.run(Memory::Weak);
-        let mut more = right.clone();
-        more.expected.insert("9".to_owned());
-        assert!(!more.agrees(), "{} allows too much", test.name());
-        let mut less = right;
-        less.expected.pop_last();
-        assert!(!less.agrees(), "{} allows too little", test.name());
-    }
-}

@@ -284,8 +284,8 @@ fn bad_input_is_refused() {
         &["--lock", "cnaa"],
         &["unknown lock 'cnaa'; did you mean 'cna'?"],
     );
-    assert_refused(&["--threads", "9"], &["9 threads", "ask for 1 to 8"]);
-    assert_refused(&["--threads", "0"], &["0 threads", "ask for 1 to 8"]);
+    assert_refused(&["--threads", "65"], &["65 threads", "ask for 1 to 64"]);
+    assert_refused(&["--threads", "0"], &["0 threads", "ask for 1 to 64"]);
     assert_refused(&["--acquisitions", "17"], &["17 acquisitions", "1 to 16"]);
     assert_refused(&["--locks", "3"], &["3 locks", "1 or 2"]);
     assert_refused(
