@@ -69,7 +69,7 @@ pub(crate) struct Local {
     /// For each swap of two threads, the local state that this one becomes.
     images: Box<[LocalId]>,
     /// The local state that stands for this one and all its images.
-    pub(crate) like: LocalId,
+    pub(crate) representative: LocalId,
 }
 
 /// The local state that an answer leads to.
@@ -247,7 +247,7 @@ impl Automata {
                 stack: stack.clone(),
                 next: Vec::new(),
                 images: Box::default(),
-                like: *known,
+                representative: *known,
             };
             self.twins.add(&self.locals[*known as usize], twin);
         }
@@ -261,7 +261,7 @@ impl Automata {
                 stack,
                 next: Vec::new(),
                 images: vec![UNKNOWN; swaps].into(),
-                like: number,
+                representative: number,
             });
             number
         });

@@ -145,7 +145,7 @@ impl<'a, const N: usize> Model<'a, N> {
         let siblings = Rc::clone(&self.siblings);
         let mut state = State::new(locals.iter().copied(), siblings);
         for (thread, local) in locals.into_iter().enumerate() {
-            self.look_at(thread, local)?;
+            self.find_cells(thread, local)?;
         }
         self.grow(&mut state);
         Ok(state)
@@ -190,12 +190,14 @@ impl<'a, const N: usize> Model<'a, N> {
     }
 
     fn nameless(&self, thread: &Thread<N>) -> Nameless {
-        let like = |local: LocalId| self.local(local).like;
+        let representative = |local: LocalId| self.local(local).representative;
         (
-            like(thread.local),
+            representative(thread.local),
             thread.parked,
             thread.exposed,
-            thread.deferred.map(|(local, due)| (like(local), due)),
+            thread
+                .deferred
+                .map(|(local, due)| (representative(local), due)),
             thread.overtaken,
         )
     }
@@ -310,7 +312,7 @@ impl<'a, const N: usize> Model<'a, N> {
 
     /// Finds out which cells the operation of a new local state touches, also for the threads that
     /// behave alike.
-    fn look_at(&mut self, thread: usize, local: LocalId) -> Result<(), Stop> {
+    fn find_cells(&mut self, thread: usize, local: LocalId) -> Result<(), Stop> {
         let is_known = self.parts.get(local as usize).is_some_and(Option::is_some);
         if is_known || self.local(local).request.is_none() {
             return Ok(());
@@ -319,7 +321,7 @@ impl<'a, const N: usize> Model<'a, N> {
         let symmetry = Rc::clone(&self.symmetry);
         for Composed { renaming, swaps } in &symmetry.renamings {
             let image = self.automata.image(local, swaps);
-            self.look_at_one(renaming.thread(thread), image)?;
+            self.find_cells_of(renaming.thread(thread), image)?;
         }
         if self.cells.cells.len() > cells {
             self.names = self.cells.names(self.has_tail_word());
@@ -332,7 +334,7 @@ impl<'a, const N: usize> Model<'a, N> {
         Ok(())
     }
 
-    fn look_at_one(&mut self, thread: usize, local: LocalId) -> Result<(), Stop> {
+    fn find_cells_of(&mut self, thread: usize, local: LocalId) -> Result<(), Stop> {
         let index = local as usize;
         if self.parts.len() <= index {
             self.parts.resize(index + 1, None);
@@ -428,7 +430,7 @@ impl<'a, const N: usize> Model<'a, N> {
     }
 
     fn parts(&self, local: LocalId) -> Parts {
-        self.parts[local as usize].expect("looked at when it was found")
+        self.parts[local as usize].expect("found with the local state")
     }
 
     /// Takes a step: `thread` makes `choice`.
@@ -483,7 +485,7 @@ impl<'a, const N: usize> Model<'a, N> {
             .step(thread, state.threads[thread].local, answer);
         self.check_symmetry()?;
         state.threads[thread].local = next.local;
-        self.look_at(thread, next.local)?;
+        self.find_cells(thread, next.local)?;
         self.grow(state);
         if next.events != 0 {
             self.events[usize::from(self.is_queued(state))] |= next.events;

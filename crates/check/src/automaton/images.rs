@@ -45,9 +45,11 @@ impl Automata {
             (None, None) => {
                 self.locals[a].images[swap] = other.local;
                 self.locals[b].images[swap] = one.local;
-                let like = self.locals[a].like.min(self.locals[b].like);
-                self.locals[a].like = like;
-                self.locals[b].like = like;
+                let representative = self.locals[a]
+                    .representative
+                    .min(self.locals[b].representative);
+                self.locals[a].representative = representative;
+                self.locals[b].representative = representative;
                 self.is_image(&self.symmetry.swaps[swap], a, b)
             }
             (Some(true), Some(true)) => true,

@@ -20,7 +20,7 @@ pub(super) struct Twins {
 
 impl Twins {
     pub(super) fn add(&mut self, known: &Local, twin: Local) {
-        let twins = self.of.entry(twin.like).or_default();
+        let twins = self.of.entry(twin.representative).or_default();
         let differs = |other: &Local| other.stack != twin.stack;
         if twins.len() < MOST && differs(known) && twins.iter().all(|(other, _)| differs(other)) {
             twins.push((twin, 0));
