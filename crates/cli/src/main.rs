@@ -94,8 +94,7 @@ fn main() -> ExitCode {
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && error.kind() != MissingSubcommand => {
-            let message = usage::message(&error, &command, &arguments[1..]);
-            eprintln!("lockworks: {message}");
+            eprintln!("lockworks: {}", usage::in_one_line(&error));
             return ExitCode::from(2);
         }
         Err(help) => help.exit(),

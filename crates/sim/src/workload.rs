@@ -98,8 +98,8 @@ impl Workload {
     ///
     /// If the description is wrong.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
-        let description: Description = toml::from_str(text)
-            .map_err(|error| Fault::of_toml(text, error).locate(text, origin))?;
+        let description: Description =
+            toml::from_str(text).map_err(|error| Fault::from(error).locate(text, origin))?;
         let workload = Self {
             name: description.name.clone(),
             title: description.title.clone(),

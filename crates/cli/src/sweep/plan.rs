@@ -54,7 +54,7 @@ impl Plan {
 
     /// Reads a plan from its text. Paths of machines and workloads are relative to `directory`.
     fn parse(text: &str, directory: &Path) -> Result<Self, Fault> {
-        let root = DeTable::parse(text).map_err(|error| Fault::of_toml(text, error))?;
+        let root = DeTable::parse(text)?;
         let end = text.trim_end().len();
         let mut points = Vec::new();
         let mut tables = 0;
@@ -76,7 +76,7 @@ impl Plan {
             };
             for table in array {
                 tables += 1;
-                expand(text, table, directory, &mut points)?;
+                expand(table, directory, &mut points)?;
             }
         }
         if tables == 0 {
@@ -95,7 +95,6 @@ impl Plan {
 
 /// Adds the points of one table.
 fn expand(
-    text: &str,
     table: Spanned<DeValue>,
     directory: &Path,
     points: &mut Vec<Point>,
@@ -113,7 +112,7 @@ fn expand(
         .as_ref()
         .map(|kind| (kind.span(), kind.get_ref().as_str()));
     let rest = || ValueDeserializer::from(Spanned::new(span.clone(), DeValue::Table(table)));
-    let wrong = |error| Fault::of_toml(text, error);
+    let wrong = Fault::from;
     match kind {
         None | Some((_, Some("sim"))) => {
             let table = SimTable::deserialize(rest()).map_err(wrong)?;

@@ -53,7 +53,7 @@ impl Sources {
         let (text, _) = &self.files[self.files.len() - 1];
         toml::from_str(text)
             .map(|head: Head| head.inherits)
-            .map_err(|e| self.error(Fault::of_toml(text, e)))
+            .map_err(|e| self.error(Fault::from(e)))
     }
 
     /// The number of the file that these bytes are in. The file that inherits from all others is 0.
@@ -76,7 +76,7 @@ impl Sources {
     pub(super) fn merged(&self) -> Result<Spanned<DeTable<'_>>, Fault> {
         let mut merged = Spanned::new(0..0, DeTable::new());
         for (number, (text, _)) in self.files.iter().enumerate().rev() {
-            let mut table = DeTable::parse(text).map_err(|e| Fault::of_toml(text, e))?;
+            let mut table = DeTable::parse(text)?;
             if number > 0 {
                 infer(table.get_mut());
             }
