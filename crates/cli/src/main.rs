@@ -76,8 +76,6 @@ enum Command {
     Kernel(kernel::KernelArgs),
     Sim(sim::SimArgs),
     Sweep(Box<sweep::SweepArgs>),
-    #[command(hide = true)]
-    Points(sweep::PointsArgs),
     Reproduce(reproduce::ReproduceArgs),
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
@@ -150,7 +148,6 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Kernel(args) => kernel::command(args),
         Command::Sim(args) => sim::command(args),
         Command::Sweep(args) => sweep::command(args),
-        Command::Points(args) => sweep::points(args),
         Command::Reproduce(args) => reproduce::command(args),
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),

@@ -156,9 +156,9 @@ fn row(
 }
 
 /// A simulation of every lock with every number of threads.
-pub struct SimulationPlan<'a> {
+pub struct SimulationPlan {
     /// Machine, workload and model.
-    pub scenario: &'a Scenario,
+    pub scenario: Scenario,
     /// The locks.
     pub locks: Vec<&'static LockType>,
     /// The numbers of threads to run each lock with; of each guest, where there are guests.
@@ -262,7 +262,7 @@ pub fn simulate(
     let sharing = plan.host.sharing(all_threads);
     let run = |by: u64| {
         let outcome = Run {
-            scenario: plan.scenario,
+            scenario: &plan.scenario,
             lock,
             threads: all_threads,
             placement: plan.placement.with_seed_moved(by),

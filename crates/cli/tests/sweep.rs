@@ -1,19 +1,14 @@
-//! `lockworks sweep` and `lockworks points` from outside.
+//! `lockworks sweep` from outside.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{
-    assert_fails, assert_fits_terminals, assert_refused, json, lockworks, output, text,
-};
+use crate::support::{assert_fits_terminals, assert_refused, json, lockworks, output, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -60,22 +55,6 @@ impl Sweep {
         assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
         json(&ended)
     }
-
-    /// Runs the command with this input.
-    fn pipe(&self, args: &[&str], input: &[u8]) -> Output {
-        let mut command = lockworks(args);
-        command.current_dir(&self.directory);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the command runs");
-        let mut stdin = child.stdin.take().expect("a pipe");
-        // The command may refuse the input before it has read all.
-        let _ = stdin.write_all(input);
-        drop(stdin);
-        child.wait_with_output().expect("the command ends")
-    }
 }
 
 /// Six short simulations and two checks.
@@ -109,9 +88,9 @@ fn nothing_runs_twice_and_a_plan_can_be_extended() {
     let intent = sweep.run(&["plan.toml", "--dry-run"]);
     assert_eq!(
         text(&intent.stdout),
-        "8 points: 0 in plan.results.sqlite, 8 to run\n"
+        "8 points: 0 in plan.results.jsonl, 8 to run\n"
     );
-    assert!(!sweep.path("plan.results.sqlite").exists());
+    assert!(!sweep.path("plan.results.jsonl").exists());
     assert_eq!(counts(&sweep.summary(&[])), [8, 0, 8, 0]);
     assert_eq!(
         counts(&sweep.summary(&["--output", "one.csv"])),
@@ -130,7 +109,7 @@ fn nothing_runs_twice_and_a_plan_can_be_extended() {
     );
 
     // The same points in a store of their own have the same results.
-    let fresh = ["--store", "fresh.sqlite", "--output", "fresh.csv"];
+    let fresh = ["--store", "fresh.jsonl", "--output", "fresh.csv"];
     assert_eq!(counts(&sweep.summary(&fresh)), [16, 0, 16, 0]);
     assert_eq!(text(&sweep.read("two.csv")), text(&sweep.read("fresh.csv")));
 }
@@ -206,32 +185,42 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
 }
 
 #[test]
-fn stores_can_be_merged() {
+fn a_store_is_put_together_from_those_of_parts() {
     let sweep = Sweep::new(SMALL);
-    for (seeds, store) in [("1", "one.sqlite"), ("2", "two.sqlite")] {
-        sweep.write(
-            "plan.toml",
-            &SMALL.replace("seeds = 1", &format!("seeds = {seeds}")),
-        );
-        assert_eq!(counts(&sweep.summary(&["--store", store])), [8, 0, 8, 0]);
-    }
-    let merged = sweep.run(&["merge", "plan.results.sqlite", "one.sqlite", "two.sqlite"]);
-    assert_eq!(merged.status.code(), Some(0), "{}", text(&merged.stderr));
+    let parts = [
+        ("1/3", "one.jsonl"),
+        ("2/3", "two.jsonl"),
+        ("3/3", "three.jsonl"),
+    ];
+    let stores = parts.map(|(part, store)| {
+        let summary = sweep.summary(&["--part", part, "--store", store]);
+        assert_eq!(summary["stored"], 0);
+        sweep.read(store)
+    });
+    sweep.write("plan.results.jsonl", text(&stores.concat()));
     assert_eq!(
-        text(&merged.stdout),
-        "one.sqlite: 8 results new in plan.results.sqlite\n\
-         two.sqlite: 4 results new in plan.results.sqlite\n"
+        counts(&sweep.summary(&["--output", "here.csv"])),
+        [8, 8, 0, 0]
     );
-    sweep.write("plan.toml", &SMALL.replace("seeds = 1", "seeds = [1, 2]"));
-    assert_eq!(counts(&sweep.summary(&[])), [12, 12, 0, 0]);
-    assert_refused(
-        &sweep.run(&["merge", "plan.results.sqlite", "none.sqlite"]),
-        &["no store none.sqlite"],
+    sweep.summary(&["--store", "other.jsonl", "--output", "there.csv"]);
+    assert_eq!(
+        text(&sweep.read("here.csv")),
+        text(&sweep.read("there.csv"))
     );
-    assert_refused(
-        &sweep.run(&["merge", "plan.results.sqlite", "./plan.results.sqlite"]),
-        &["./plan.results.sqlite is the store that gets the results"],
-    );
+    for part in ["0/3", "4/3", "1", "x/2"] {
+        assert_refused(&sweep.run(&["plan.toml", "--part", part]), &["give K/N"]);
+    }
+}
+
+#[test]
+fn a_result_that_was_cut_short_is_run_again() {
+    let sweep = Sweep::new(SMALL);
+    sweep.summary(&["--jobs", "1"]);
+    let store = sweep.read("plan.results.jsonl");
+    sweep.write("plan.results.jsonl", text(&store[..store.len() - 10]));
+    assert_eq!(counts(&sweep.summary(&["--dry-run"])), [8, 7, 1, 0]);
+    assert_eq!(counts(&sweep.summary(&[])), [8, 7, 1, 0]);
+    assert_eq!(text(&sweep.read("plan.results.jsonl")).lines().count(), 8);
 }
 
 /// Threads acquire two locks, in any order.
@@ -274,9 +263,9 @@ fn a_failure_is_recorded_and_loses_nothing_else() {
     for words in [
         "2 of 3 points failed",
         "deadlock of ticket",
-        "two-locks.toml --lock ticket --threads 2",
+        "lockworks sim --lock ticket --ms 0.2 --threads 2 --workload /",
         "VIOLATION: ",
-        "lockworks check --lock busted --threads 2",
+        "lockworks check --lock busted",
     ] {
         assert!(failures.contains(words), "no {words:?} in {failures}");
     }
@@ -300,7 +289,7 @@ fn a_failure_is_recorded_and_loses_nothing_else() {
     let intent = sweep.run(&["plan.toml", "--dry-run", "--retry"]);
     assert_eq!(
         text(&intent.stdout),
-        "3 points: 1 in plan.results.sqlite, 2 to run\n"
+        "3 points: 1 in plan.results.jsonl, 2 to run\n"
     );
     let retried = json(&sweep.run(&["plan.toml", "--json", "--retry"]));
     assert_eq!(counts(&retried), [3, 1, 2, 2]);
@@ -329,18 +318,6 @@ fn a_check_that_ends_at_a_limit_is_a_failure_until_the_limit_is_raised() {
     assert_eq!(counts(&sweep.summary(&["--retry"])), [1, 0, 1, 0]);
 }
 
-/// A field of a Parquet file as JSON.
-fn plain(field: &Field) -> Value {
-    match field {
-        Field::Null => Value::Null,
-        Field::Bool(value) => (*value).into(),
-        Field::Long(value) => (*value).into(),
-        Field::Double(value) => (*value).into(),
-        Field::Str(value) => value.as_str().into(),
-        other => panic!("{other:?}"),
-    }
-}
-
 /// The rows of a CSV file.
 fn csv_rows(bytes: &[u8]) -> Vec<csv::StringRecord> {
     csv::Reader::from_reader(bytes)
@@ -350,9 +327,9 @@ fn csv_rows(bytes: &[u8]) -> Vec<csv::StringRecord> {
 }
 
 #[test]
-fn all_formats_have_the_same_columns_and_rows() {
+fn both_formats_have_the_same_columns_and_rows() {
     let sweep = Sweep::new(SMALL);
-    for file in ["results.csv", "results.json", "results.parquet"] {
+    for file in ["results.csv", "results.json"] {
         let ended = sweep.run(&["plan.toml", "--output", file]);
         assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
         assert_eq!(text(&ended.stdout), "");
@@ -381,25 +358,11 @@ fn all_formats_have_the_same_columns_and_rows() {
         .unwrap()
         .clone();
     assert_eq!(header.iter().collect::<Vec<_>>(), names);
-    let file = fs::File::open(sweep.path("results.parquet")).unwrap();
-    let reader = SerializedFileReader::new(file).expect("Parquet");
-    let schema = reader.metadata().file_metadata().schema();
-    let fields: Vec<&str> = schema
-        .get_fields()
-        .iter()
-        .map(|field| field.name())
-        .collect();
-    assert_eq!(fields, names);
 
-    let parquet_rows = reader.get_row_iter(None).unwrap();
     let mut count = 0;
-    for ((row, record), other) in rows.iter().zip(csv_rows(&bytes)).zip(parquet_rows) {
-        let other = other.expect("a row");
-        let fields: Vec<Value> = other.get_column_iter().map(|(_, f)| plain(f)).collect();
-        for ((name, cell), field) in names.iter().zip(&record).zip(fields) {
-            let value = &row[name.as_str()];
-            assert_eq!(&field, value, "{name}");
-            let written = match value {
+    for (row, record) in rows.iter().zip(csv_rows(&bytes)) {
+        for (name, cell) in names.iter().zip(&record) {
+            let written = match &row[name.as_str()] {
                 Value::Null => String::new(),
                 Value::String(text) => text.clone(),
                 number => number.to_string(),
@@ -412,118 +375,11 @@ fn all_formats_have_the_same_columns_and_rows() {
 }
 
 #[test]
-fn points_run_elsewhere_and_their_results_are_imported() {
-    let sweep = Sweep::new(SMALL);
-    let pending = sweep.run(&["plan.toml", "--pending"]);
-    assert_eq!(text(&pending.stdout).lines().count(), 8);
-    let results = sweep.pipe(&["points", "--jobs", "2"], &pending.stdout);
-    assert_eq!(results.status.code(), Some(0), "{}", text(&results.stderr));
-    let lines = text(&results.stdout);
-    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
-    let version = first["lockworks"].as_str().expect("a version");
-    assert!(version.starts_with(env!("CARGO_PKG_VERSION")), "{version}");
-    assert_eq!(lines.lines().count(), 9);
-
-    let import = ["sweep", "import", "plan.results.sqlite"];
-    for new in ["8 of them new", "0 of them new"] {
-        let imported = sweep.pipe(&import, lines.as_bytes());
-        assert!(
-            text(&imported.stdout).contains(new),
-            "{}",
-            text(&imported.stderr)
-        );
-    }
-    assert_eq!(
-        counts(&sweep.summary(&["--output", "here.csv"])),
-        [8, 8, 0, 0]
-    );
-    sweep.summary(&["--store", "other.sqlite", "--output", "there.csv"]);
-    assert_eq!(
-        text(&sweep.read("here.csv")),
-        text(&sweep.read("there.csv"))
-    );
-
-    let other = text(&pending.stdout).replacen(version, "0.0.1", 1);
-    let refused = sweep.pipe(&["points"], other.as_bytes());
-    assert_eq!(refused.status.code(), Some(2));
-    let message = text(&refused.stderr);
-    assert!(
-        message.contains("of lockworks 0.0.1, and this is "),
-        "{message}"
-    );
-    let changed = lines.replacen("\"threads\":1,", "\"threads\":2,", 1);
-    let refused = sweep.pipe(&import, changed.as_bytes());
-    assert_fails(&refused, 2, &["is not that of the point"]);
-    assert_fails(
-        &sweep.pipe(&import, b"\nx\n"),
-        2,
-        &["line 2 of standard input"],
-    );
-}
-
-/// Runs a script with `bash` in the directory.
-fn bash(directory: &Path, script: &str, variables: &[(&str, &str)]) -> Output {
-    let mut command = std::process::Command::new("bash");
-    command.args(["-c", script]).current_dir(directory);
-    command.envs(variables.iter().copied());
-    command.output().expect("bash runs")
-}
-
-#[test]
-fn scripts_for_slurm_run_the_same_points_into_the_same_store() {
-    let sweep = Sweep::new(SMALL);
-    let written = sweep.run(&["plan.toml", "--write", "slurm", "jobs", "--chunk", "3"]);
-    assert_eq!(
-        text(&written.stdout),
-        "8 points to run; type\n  bash jobs/submit.sh\n"
-    );
-    // A scheduler that runs each job at once.
-    sweep.write(
-        "sbatch",
-        "#!/bin/bash\nset -e\ncase $1 in\n--parsable)\n  for n in 1 2 3; do SLURM_ARRAY_TASK_ID=$n bash \
-         \"$2\"; done\n  echo 17 ;;\n--dependency=afterany:17) bash \"$2\" ;;\nesac\n",
-    );
-    let path = format!("{}:{}", sweep.directory.path().display(), env!("PATH"));
-    let script = "chmod +x sbatch && bash jobs/submit.sh";
-    let ended = bash(sweep.directory.path(), script, &[("PATH", &path)]);
-    assert!(ended.status.success(), "{}", text(&ended.stderr));
-    assert!(text(&ended.stdout).contains("8 results read, 8 of them new"));
-    assert_eq!(counts(&sweep.summary(&[])), [8, 8, 0, 0]);
-    let written = sweep.run(&["plan.toml", "--write", "slurm", "more"]);
-    assert_fails(&written, 2, &["all points are in plan.results.sqlite"]);
-}
-
-#[test]
-fn a_snakefile_names_its_chunks() {
-    let sweep = Sweep::new(SMALL);
-    let written = sweep.run(&["plan.toml", "--write", "snakemake", "jobs"]);
-    assert!(text(&written.stdout).contains("snakemake --directory jobs"));
-    let snakefile = sweep.read("jobs/Snakefile");
-    let snakefile = text(&snakefile);
-    for words in [
-        "range(1, 1 + 1)",
-        "results/{chunk}.jsonl",
-        "points --jobs {threads}",
-    ] {
-        assert!(snakefile.contains(words), "no {words:?} in {snakefile}");
-    }
-    assert_eq!(text(&sweep.read("jobs/points/1.jsonl")).lines().count(), 8);
-    let again = sweep.run(&["plan.toml", "--write", "snakemake", "jobs"]);
-    assert_fails(&again, 2, &["jobs is there already"]);
-    let unknown = sweep.run(&["plan.toml", "--write", "slrm", "other"]);
-    assert_fails(
-        &unknown,
-        2,
-        &["unknown scheduler 'slrm'; did you mean 'slurm'?"],
-    );
-}
-
-#[test]
 fn mistakes_in_a_plan_are_named_with_their_line() {
     for (plan, words) in [
         (
             "[[sweep]]\nlokcs = \"cna\"\n",
-            &["plan.toml:2: ", "unknown field `lokcs`", "`locks`"][..],
+            &["plan.toml:2: ", "unknown key `lokcs`", "`locks`"][..],
         ),
         ("[[sweeps]]\n", &["plan.toml:1: ", "did you mean `sweep`?"]),
         (
@@ -544,15 +400,15 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
         ),
         (
             "[[sweep]]\nkind = \"checks\"\n",
-            &["plan.toml:2: ", "did you mean `check`?"],
+            &["plan.toml:2: ", "\"sim\" or \"check\""],
         ),
         (
             "[[sweep]]\nacquisitions = 2\n",
-            &["plan.toml:2: ", "unknown field `acquisitions`"],
+            &["plan.toml:2: ", "unknown key `acquisitions`"],
         ),
         (
             "[[sweep]]\nkind = \"check\"\nthreads = 9\n",
-            &["plan.toml:1: ", "9 threads"],
+            &["plan.toml:3: ", "9 threads"],
         ),
         (
             "[[sweep]]\nkind = \"check\"\nlocks = \"mc\"\n",
@@ -564,13 +420,16 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
         ),
         (
             "[[sweep]]\nthreads = [0]\n",
-            &["plan.toml:2: ", "1 to 4096"],
+            &["plan.toml:2: ", "no threads to run"],
         ),
         (
             "[[sweep]]\nthreads = []\n",
             &["plan.toml:2: ", "the list is empty"],
         ),
-        ("[[sweep]]\ncpus = 1000\n", &["plan.toml:2: ", "1 to 144"]),
+        (
+            "[[sweep]]\ncpus = 1000\n",
+            &["plan.toml:2: ", "ask for 1 to 144"],
+        ),
         ("[[sweep]]\nms = 0\n", &["plan.toml:2: ", "0.01"]),
         (
             "[[sweep]]\nseeds = -1\n",
@@ -590,7 +449,7 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
         ),
         (
             "[[sweep]]\nset.machine.rmw_cycles = -1\n",
-            &["plan.toml:2: ", "0.01 to 100000"],
+            &["plan.toml:2: ", "not negative"],
         ),
         (
             "[[sweep]]\nseeds = \"1..900000\"\n",
@@ -598,13 +457,10 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
         ),
         // A default that does not fit is at the table that has it.
         (
-            "[[sweep]]\nthreads = 1\n\n[[sweep]]\nguests = 4000\n",
-            &["plan.toml:4: ", "the number of threads cannot be 8000"],
+            "[[sweep]]\nthreads = 1\n\n[[sweep]]\nvcpus = 2\nguests = 4000\n",
+            &["plan.toml:6: ", "8000 threads are too many"],
         ),
-        (
-            "[[sweep]]\nkind = 3\n",
-            &["plan.toml:2: ", "the kind must be a text", "\"check\""],
-        ),
+        ("[[sweep]]\nkind = 3\n", &["plan.toml:2: ", "\"check\""]),
         ("[sweep]\n", &["plan.toml:1: ", "[[sweep]]"]),
         ("# empty\n", &["plan.toml:1: ", "no points"]),
     ] {
@@ -617,11 +473,7 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
         &["cannot read the plan none.toml"],
     );
     assert_refused(&sweep.run(&[]), &["PLAN"]);
-    assert_refused(
-        &sweep.run(&["plan.toml", "merge"]),
-        &["'merge' cannot be used with"],
-    );
-    let words = ["results.txt", ".csv, .json or .parquet"];
+    let words = ["results.txt", ".csv or .json"];
     assert_refused(
         &sweep.run(&["plan.toml", "--output", "results.txt"]),
         &words,
@@ -631,33 +483,14 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
 }
 
 #[test]
-fn files_that_are_no_stores_of_this_format_are_refused() {
+fn files_that_are_no_stores_are_refused() {
     let sweep = Sweep::new(SMALL);
-    sweep.write(
-        "text.sqlite",
-        "this is a text that is no store at all, whatever its name says\n",
-    );
-    let words = ["text.sqlite is no store of results", "--store"];
-    assert_refused(&sweep.run(&["plan.toml", "--store", "text.sqlite"]), &words);
-
-    let other = rusqlite::Connection::open(sweep.path("other.sqlite")).unwrap();
-    other.execute_batch("CREATE TABLE t (x)").unwrap();
-    let words = ["other.sqlite is no store of results"];
-    assert_refused(
-        &sweep.run(&["plan.toml", "--store", "other.sqlite"]),
-        &words,
-    );
-
-    sweep.summary(&[]);
-    let store = rusqlite::Connection::open(sweep.path("plan.results.sqlite")).unwrap();
-    store.pragma_update(None, "user_version", 99).unwrap();
-    drop(store);
-    let words = [
-        "plan.results.sqlite has format 99",
-        "reads format 1",
-        "--store",
-    ];
-    assert_refused(&sweep.run(&["plan.toml"]), &words);
+    for other in ["a text that is no store", "[[sweep]]\n", "{\"key\":1}\n"] {
+        sweep.write("other.jsonl", other);
+        let words = ["other.jsonl:1: no result of a sweep", "--store"];
+        assert_refused(&sweep.run(&["plan.toml", "--store", "other.jsonl"]), &words);
+        assert_eq!(text(&sweep.read("other.jsonl")), other);
+    }
 }
 
 #[test]
@@ -665,45 +498,39 @@ fn summaries_fit_the_terminal() {
     let sweep = Sweep::new(SMALL);
     let plan = sweep.path("plan.toml");
     let plan = plan.to_str().expect("UTF-8");
-    let words = ["oracle-x5-4", "qspinlock", "plan.results.sqlite", "states"];
+    let words = ["oracle-x5-4", "qspinlock", "plan.results.jsonl", "states"];
     assert_fits_terminals(&["sweep", plan], &words);
     assert_fits_terminals(&["sweep", plan, "--dry-run"], &["8 points"]);
 }
 
-/// Fills a store with as many results as the plan has points, and returns the number of points. All
-/// have the result of the first point.
-fn fill(sweep: &Sweep, plan: &str) -> usize {
-    let pending = sweep.run(&[plan, "--pending"]);
-    let points: Vec<&str> = text(&pending.stdout).lines().collect();
-    let input = points[0].as_bytes();
-    let result = sweep.pipe(&["points", "--jobs", "1"], input).stdout;
-    let store = Path::new(plan).with_extension("results.sqlite");
-    let store = store.to_str().expect("UTF-8");
-    sweep.pipe(&["sweep", "import", store], &result);
-
-    let mut store = rusqlite::Connection::open(sweep.path(store)).unwrap();
-    let transaction = store.transaction().unwrap();
-    {
-        let copy = "INSERT INTO results (key, point, result, seconds)
-                    SELECT ?1, ?2, result, seconds FROM results WHERE id = 1";
-        let mut copy = transaction.prepare(copy).unwrap();
-        for point in &points[1..] {
-            // The description of a built-in machine and workload is in the version.
-            let key = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(point.as_bytes()));
-            copy.execute([&key, *point]).unwrap();
-        }
-    }
-    transaction.commit().unwrap();
-    points.len()
-}
-
 #[test]
 fn a_store_of_100000_results_is_opened() {
-    let plan = "[[sweep]]\nlocks = \"cna\"\nthreads = 4\nms = 0.01\nseeds = \"1..100000\"\n";
+    let plan = "[[sweep]]\nlocks = \"cna\"\nthreads = 4\nms = 0.01\nseeds = 2\n";
     let sweep = Sweep::new(plan);
-    assert_eq!(fill(&sweep, "plan.toml"), 100_000);
-    let summary = sweep.summary(&["--dry-run"]);
-    assert_eq!(counts(&summary), [100_000, 100_000, 0, 0]);
+    sweep.summary(&[]);
+    let store = sweep.read("plan.results.jsonl");
+    let of_seed_2 = text(&store);
+    let result: Value = serde_json::from_str(of_seed_2).expect("JSON");
+    let version = result["version"].as_str().expect("a version");
+    let key = |seed: usize| {
+        let point = of_seed_2.find("\"kind\"").expect("a point");
+        let end = of_seed_2.find(",\"result\"").expect("a result");
+        let point = of_seed_2[point..end].replace("\"seed\":2", &format!("\"seed\":{seed}"));
+        let depends_on = format!("[\"{version}\",{{{point}}}]");
+        format!(
+            "{:032x}",
+            xxhash_rust::xxh3::xxh3_128(depends_on.as_bytes())
+        )
+    };
+    let of_2 = key(2);
+    assert_eq!(result["key"], of_2.as_str());
+    let lines = (2..100_002).map(|seed| of_seed_2.replace(&of_2, &key(seed)));
+    sweep.write("plan.results.jsonl", &lines.collect::<String>());
+    sweep.write("plan.toml", &plan.replace("= 2\n", "= \"2..100001\"\n"));
+    assert_eq!(
+        counts(&sweep.summary(&["--dry-run"])),
+        [100_000, 100_000, 0, 0]
+    );
 }
 
 #[test]

@@ -40,12 +40,13 @@ enum CheckCommand {
     Mutants(mutants::MutantsArgs),
 }
 
+/// The options of a check. Those that configure it are also the keys of a plan of `lockworks sweep`.
 #[derive(clap::Args)]
-struct Options {
+pub struct Options {
     /// Locks and lockrefs to check, or cond for the condition variable [default: all that are not
     /// broken; with --locks 2, locks only; with --cancel, locks with cancellation]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
-    lock: Vec<String>,
+    pub lock: Vec<String>,
 
     /// Check only the few small configurations of each lock in crates/check/mutants/LOCK.toml, each
     /// up to 200,000 states; this tests a change in seconds
@@ -149,11 +150,11 @@ struct Options {
     /// Stop the check of each lock after this time in seconds; with --quick, all its configurations
     /// share it [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    seconds: Option<Duration>,
+    pub seconds: Option<Duration>,
 
     /// Stop when a check uses this much memory, in MiB [default: half of the available memory]
     #[arg(long, value_name = "MIB")]
-    memory_limit: Option<usize>,
+    pub memory_limit: Option<usize>,
 
     /// Repeat the run of this token, which a broken promise prints, and show each step
     #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN)]
@@ -292,7 +293,8 @@ pub fn command(args: &CheckArgs) -> Result<ExitCode> {
 }
 
 impl Options {
-    fn config(&self, (name, lock): (&str, &LockType)) -> Config {
+    /// The configuration of the check of this lock, lockref or condition variable.
+    pub fn config(&self, (name, lock): (&str, &LockType)) -> Config {
         Config {
             lock: name.to_owned(),
             threads: self.threads,
@@ -317,12 +319,12 @@ impl Options {
 }
 
 /// The number of NUMA nodes of a check that gives none.
-pub fn default_nodes(lock: &LockType) -> usize {
+fn default_nodes(lock: &LockType) -> usize {
     1 + usize::from(lock.is_numa_aware())
 }
 
 /// The tunables of a check. Those that `tune` does not set are small.
-pub fn tunables(numa: bool, shuffle_reduction: bool, tune: &[Setting]) -> Settings {
+fn tunables(numa: bool, shuffle_reduction: bool, tune: &[Setting]) -> Settings {
     Settings {
         numa_aware: numa,
         shuffle_reduction,

@@ -25,6 +25,32 @@ use self::answer::Answer;
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct SimArgs {
+    #[command(flatten)]
+    options: SimOptions,
+
+    /// List the workloads instead of simulating one
+    #[arg(long)]
+    workloads: bool,
+
+    /// Number of seeds that each lock runs with; the table has the median
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>)]
+    seeds: u64,
+
+    /// The lock that others are compared with [default: qspinlock if it runs, else the first]
+    #[arg(long, value_name = "LOCK")]
+    reference: Option<String>,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    destination: Destination,
+}
+
+/// The options that say what is simulated. They are also the keys of a plan of `lockworks sweep`.
+#[derive(clap::Args)]
+pub struct SimOptions {
     /// Locks to run, of those in `lockworks locks` [default: all that are not broken]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
@@ -36,10 +62,6 @@ pub struct SimArgs {
     /// The workload: one that `lockworks sim --workloads` lists, or a file that describes one
     #[arg(short, long, value_name = "NAME|PATH", default_value = DEFAULT_WORKLOAD)]
     workload: String,
-
-    /// List the workloads instead of simulating one
-    #[arg(long)]
-    workloads: bool,
 
     /// Numbers of threads; threads that outnumber the CPUs take turns on them [default: 1,2,4,...
     /// up to the machine's CPUs]
@@ -82,14 +104,6 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
     seed: u64,
 
-    /// Number of seeds that each lock runs with; the table has the median
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>)]
-    seeds: u64,
-
-    /// The lock that others are compared with [default: qspinlock if it runs, else the first]
-    #[arg(long, value_name = "LOCK")]
-    reference: Option<String>,
-
     /// Whether CNA and HQ prefer waiters of one NUMA node
     #[arg(long, value_name = "MODE", default_value = "auto")]
     numa: Numa,
@@ -115,13 +129,6 @@ pub struct SimArgs {
     /// the values
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     set: Vec<(String, f64)>,
-
-    /// Print JSON instead of a table
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    destination: Destination,
 }
 
 const HELP: &str = "\
@@ -242,6 +249,80 @@ fn reference(asked: Option<&str>, locks: &[&'static LockType]) -> Result<&'stati
     }
 }
 
+impl SimOptions {
+    /// The simulations that the options ask for, each with this number of seeds.
+    ///
+    /// # Errors
+    ///
+    /// If they name something that does not exist, or do not fit the machine and the workload.
+    pub fn plan(&self, seeds: u64) -> Result<SimulationPlan> {
+        let machine = Machine::find(&self.machine)?;
+        let mut scenario = Scenario::new(machine, Workload::find(&self.workload)?);
+        for (key, value) in &self.set {
+            set(&mut scenario, key, *value)?;
+        }
+        let cpus = scenario.machine.cpus();
+        let placement = match &self.placement {
+            Some(placement) => placement.clone(),
+            None => scenario.workload.placement(),
+        };
+        let locks: Vec<_> = match self.lock.as_slice() {
+            [] => lockworks_sim::lock_types()
+                .filter(|lock| !lock.is_broken())
+                .collect(),
+            names => names.iter().map(|n| find_lock(n)).collect::<Result<_>>()?,
+        };
+        ensure!(seeds > 0, "no seeds to run with; ask for at least 1");
+        let host = SimulatedHost {
+            cpus: self.cpus.unwrap_or(cpus),
+            guests: (!self.vcpus.is_empty()).then_some(self.guests),
+            pinned: self.pinned,
+        };
+        ensure!(
+            (1..=cpus).contains(&host.cpus),
+            "{} has {cpus} CPUs, not {}; ask for 1 to {cpus}",
+            scenario.machine.name,
+            host.cpus
+        );
+        let threads = match (self.threads.as_slice(), self.vcpus.as_slice()) {
+            ([], []) => simulation::doubled(host.cpus),
+            ([], some) | (some, _) => some.to_vec(),
+        };
+        ensure!(self.guests > 0, "no guests to run; ask for at least 1");
+        for &n in &threads {
+            ensure!(n > 0, "no threads to run; ask for at least 1");
+            let all = n.saturating_mul(host.guests.unwrap_or(1));
+            ensure!(
+                all <= MOST_THREADS,
+                "{all} threads are too many to simulate; ask for at most {MOST_THREADS} in all"
+            );
+            scenario.workload.check(&scenario.machine, all)?;
+        }
+        let numa_aware = match self.numa {
+            Numa::Auto => scenario.machine.nodes() > 1,
+            on_or_off => on_or_off == Numa::On,
+        };
+        Ok(SimulationPlan {
+            scenario,
+            locks,
+            threads,
+            host,
+            placement,
+            ms: self.ms,
+            tunables: Settings {
+                numa_aware,
+                numa_threshold_ms: self.threshold,
+                shuffle_reduction: !self.no_shuffle_reduction,
+                ..Settings::kernel()
+            }
+            .with(&self.tune),
+            odd_priority: self.odd_priority,
+            seed: self.seed,
+            seeds,
+        })
+    }
+}
+
 /// Runs the command.
 pub fn command(args: &SimArgs) -> Result<ExitCode> {
     args.destination.check()?;
@@ -249,73 +330,8 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         args.destination.write(&list_workloads(args.json)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let machine = Machine::find(&args.machine)?;
-    let mut scenario = Scenario::new(machine, Workload::find(&args.workload)?);
-    for (key, value) in &args.set {
-        set(&mut scenario, key, *value)?;
-    }
-    let cpus = scenario.machine.cpus();
-    let placement = match &args.placement {
-        Some(placement) => placement.clone(),
-        None => scenario.workload.placement(),
-    };
-    let locks: Vec<_> = match args.lock.as_slice() {
-        [] => lockworks_sim::lock_types()
-            .filter(|lock| !lock.is_broken())
-            .collect(),
-        names => names.iter().map(|n| find_lock(n)).collect::<Result<_>>()?,
-    };
-    let reference = reference(args.reference.as_deref(), &locks)?;
-    ensure!(args.seeds > 0, "no seeds to run with; ask for at least 1");
-    let host = SimulatedHost {
-        cpus: args.cpus.unwrap_or(cpus),
-        guests: (!args.vcpus.is_empty()).then_some(args.guests),
-        pinned: args.pinned,
-    };
-    ensure!(
-        (1..=cpus).contains(&host.cpus),
-        "{} has {cpus} CPUs, not {}; ask for 1 to {cpus}",
-        scenario.machine.name,
-        host.cpus
-    );
-    let threads = match (args.threads.as_slice(), args.vcpus.as_slice()) {
-        ([], []) => simulation::doubled(host.cpus),
-        ([], some) | (some, _) => some.to_vec(),
-    };
-    for &n in &threads {
-        ensure!(n > 0, "no threads to run; ask for at least 1");
-        ensure!(
-            n.saturating_mul(host.guests.unwrap_or(1)) <= MOST_THREADS,
-            "{n} threads are too many to simulate; ask for at most {MOST_THREADS} in all"
-        );
-    }
-    ensure!(args.guests > 0, "no guests to run; ask for at least 1");
-    for n in threads.iter().map(|n| n * host.guests.unwrap_or(1)) {
-        scenario.workload.check(&scenario.machine, n)?;
-    }
-    let numa_aware = match args.numa {
-        Numa::Auto => scenario.machine.nodes() > 1,
-        on_or_off => on_or_off == Numa::On,
-    };
-
-    let plan = SimulationPlan {
-        scenario: &scenario,
-        locks,
-        threads,
-        host,
-        placement: placement.clone(),
-        ms: args.ms,
-        tunables: Settings {
-            numa_aware,
-            numa_threshold_ms: args.threshold,
-            shuffle_reduction: !args.no_shuffle_reduction,
-            ..Settings::kernel()
-        }
-        .with(&args.tune),
-        odd_priority: args.odd_priority,
-        seed: args.seed,
-        seeds: args.seeds,
-    };
+    let plan = args.options.plan(args.seeds)?;
+    let reference = reference(args.reference.as_deref(), &plan.locks)?;
     let mut failed = false;
     let mut rows: Vec<SimulationRow> = simulation::run(&plan)
         .into_iter()
@@ -336,20 +352,21 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
     }
 
     simulation::compare_with(reference, &mut rows);
+    let scenario = &plan.scenario;
     let answer = Answer::of(&rows, reference, scenario.machine.nodes());
     let results = SimulationResults {
         machine: scenario.machine.name.clone(),
         workload: scenario.workload.name.clone(),
-        placement: placement.to_string(),
-        cpus: host.cpus,
-        guests: host.guests,
-        pinned: host.pinned,
-        virtual_milliseconds: args.ms,
-        seed: args.seed,
-        seeds: args.seeds,
+        placement: plan.placement.to_string(),
+        cpus: plan.host.cpus,
+        guests: plan.host.guests,
+        pinned: plan.host.pinned,
+        virtual_milliseconds: plan.ms,
+        seed: plan.seed,
+        seeds: plan.seeds,
         reference,
         tunables: plan.tunables,
-        odd_priority: args.odd_priority,
+        odd_priority: plan.odd_priority,
         values: scenario.values(),
         rows,
         answer,
@@ -357,7 +374,7 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
     let text = if args.json {
         output::json(&results)?
     } else {
-        report::text(&scenario, &results)
+        report::text(scenario, &results)
     };
     args.destination.write(&text)?;
     Ok(ExitCode::from(u8::from(failed)))

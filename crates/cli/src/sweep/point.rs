@@ -1,45 +1,287 @@
-//! A point: one simulation or check with all its arguments. Its key is a hash of the program's
-//! version and the arguments, so equal points have equal keys, and equal results.
+//! A point: a simulation or a check, by the options of its command. Its key is a hash of everything
+//! that its result depends on, so equal points have equal keys, and equal results.
 
-use anyhow::Result;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, Command, FromArgMatches};
+use lockworks_check::{Check, End, Limits, Token};
+use lockworks_machine::{Library, MACHINES, Machine};
+use lockworks_sim::WORKLOADS;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::checks::CheckPoint;
-use super::simulations::SimPoint;
-use super::source::ReadSources;
+use crate::check::{self, find_subject, memory_limit, refused};
+use crate::sim::SimOptions;
+use crate::simulation::simulate;
+use crate::usage::with_negative_numbers;
 
-/// The version that results are stored under: the version of the package, and a hash of the sources
-/// that results depend on.
+/// The version that results are stored under: that of the package, and a hash of the sources and
+/// of the compilers that results depend on.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("LOCKWORKS_SOURCES"));
 
-/// A simulation or check with all its arguments.
+/// The command that runs a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// `lockworks sim`
+    Sim,
+    /// `lockworks check`
+    Check,
+}
+
+/// Options of `lockworks check` that do not describe a check.
+const NO_POINT: [&str; 5] = ["help", "quick", "replay", "json", "output"];
+
+/// Options that can end a point, but not change its result.
+const LIMITS: [&str; 2] = ["seconds", "memory-limit"];
+
+impl Kind {
+    /// The name of the command.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+            Self::Check => "check",
+        }
+    }
+
+    /// The options that describe a point of this kind.
+    fn command(self) -> &'static Command {
+        static SIM: LazyLock<Command> =
+            LazyLock::new(|| with_negative_numbers(SimOptions::augment_args(Command::new("sim"))));
+        static CHECK: LazyLock<Command> = LazyLock::new(|| {
+            with_negative_numbers(check::Options::augment_args(Command::new("check")))
+        });
+        match self {
+            Self::Sim => &SIM,
+            Self::Check => &CHECK,
+        }
+    }
+
+    /// The names of these options.
+    pub fn options(self) -> impl Iterator<Item = &'static str> {
+        let names = self
+            .command()
+            .get_arguments()
+            .filter_map(clap::Arg::get_long);
+        names.filter(|name| !NO_POINT.contains(name))
+    }
+
+    /// The default of an option, if it has one.
+    pub fn default(self, option: &str) -> Option<Value> {
+        let arguments = &mut self.command().get_arguments();
+        let argument = arguments.find(|argument| argument.get_long() == Some(option))?;
+        if !argument.get_action().takes_values() {
+            return Some(false.into());
+        }
+        let text = argument.get_default_values().first()?.to_str()?;
+        Some(serde_json::from_str(text).unwrap_or_else(|_| text.into()))
+    }
+}
+
+/// A simulation or check. Options that have their default are left out, so that equal points have
+/// equal options.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// The program that gives the result; [`VERSION`] for points of this program.
-    pub version: String,
-    /// The simulation or check.
-    #[serde(flatten)]
-    pub run: PointRun,
+    /// The command.
+    pub kind: Kind,
+    /// The options. A tunable is `tune.NAME`, a value of the scenario `set.KEY`.
+    pub options: BTreeMap<String, Value>,
 }
 
-/// The simulation or check of a point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum PointRun {
-    /// A simulation.
-    Sim(SimPoint),
-    /// A check.
-    Check(CheckPoint),
+/// A result, and why it counts as a failure if it does.
+pub type Judged = (Map<String, Value>, Option<String>);
+
+impl Point {
+    /// The point of these options.
+    pub fn new(kind: Kind, mut options: BTreeMap<String, Value>) -> Self {
+        for (option, value) in &mut options {
+            // `--numa on` is `numa = true` in a plan.
+            let default = kind.default(option);
+            if let (Value::Bool(on), Some(Value::String(_)) | None) = (&*value, default) {
+                *value = if *on { "on" } else { "off" }.into();
+            }
+        }
+        options.retain(|option, value| kind.default(option).as_ref() != Some(value));
+        Self { kind, options }
+    }
+
+    /// The words of the options on the command line.
+    fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for (option, value) in &self.options {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            match (option.split_once('.'), value) {
+                (Some((name, key)), _) => {
+                    words.extend([format!("--{name}"), format!("{key}={text}")])
+                }
+                (None, Value::Bool(true)) => words.push(format!("--{option}")),
+                (None, _) => words.extend([format!("--{option}"), text]),
+            }
+        }
+        words
+    }
+
+    /// The command that repeats the point.
+    pub fn command(&self) -> String {
+        let mut words = vec!["lockworks".to_owned(), self.kind.name().to_owned()];
+        words.extend(self.words());
+        if self.kind == Kind::Sim {
+            words.extend(["--seeds", "1"].map(str::to_owned));
+        }
+        shlex::try_join(words.iter().map(String::as_str)).expect("arguments have no NUL")
+    }
+
+    fn parse<T: FromArgMatches>(&self) -> Result<T> {
+        let command = self.kind.command().clone().no_binary_name(true);
+        let matches = command.try_get_matches_from(self.words());
+        let parsed = matches.and_then(|matches| T::from_arg_matches(&matches));
+        parsed.map_err(|error| anyhow::Error::msg(crate::usage::in_one_line(&error)))
+    }
+
+    /// The value of an option as text: what was given, or the default.
+    pub fn text(&self, option: &str) -> String {
+        match self
+            .options
+            .get(option)
+            .cloned()
+            .or_else(|| self.kind.default(option))
+        {
+            Some(Value::String(text)) => text,
+            Some(other) => other.to_string(),
+            None => String::new(),
+        }
+    }
+
+    /// Fails if the point cannot be run.
+    pub fn validate(&self) -> Result<()> {
+        match self.kind {
+            Kind::Sim => self.parse::<SimOptions>()?.plan(1).map(drop),
+            Kind::Check => {
+                let options: check::Options = self.parse()?;
+                options.lock.iter().try_for_each(|lock| {
+                    let config = options.config(find_subject(lock)?);
+                    config.validate().map_err(refused)
+                })
+            }
+        }
+    }
+
+    /// The hash of the version and of all that can change the result. Files count by their content.
+    pub fn key(&self) -> Result<String> {
+        let mut identity = self.clone();
+        identity
+            .options
+            .retain(|option, _| !LIMITS.contains(&option.as_str()));
+        let file = |library: Library, name: &Value| -> Result<Option<String>> {
+            let name = name.as_str().unwrap_or_default();
+            let (text, origin) = library.open(name, Path::new(""))?;
+            Ok(match text {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(text) if library.kind == MACHINES.kind => {
+                    // It may inherit from other files.
+                    Some(Machine::parse(&text, &origin)?.to_toml())
+                }
+                Cow::Owned(text) => Some(text),
+            })
+        };
+        for library in [MACHINES, WORKLOADS] {
+            if let Some(name) = identity.options.get_mut(library.kind)
+                && let Some(content) = file(library, name)?
+            {
+                *name = content.into();
+            }
+        }
+        let json = serde_json::to_string(&(VERSION, identity))?;
+        Ok(format!("{:032x}", xxh3_128(json.as_bytes())))
+    }
+
+    /// Runs the point, one of `jobs` that run at the same time and share the memory.
+    pub fn run(&self, jobs: usize) -> Result<Judged> {
+        match self.kind {
+            Kind::Sim => self.simulate(),
+            Kind::Check => self.check(jobs),
+        }
+    }
+
+    fn simulate(&self) -> Result<Judged> {
+        let plan = self.parse::<SimOptions>()?.plan(1)?;
+        let ([lock], [threads]) = (plan.locks.as_slice(), plan.threads.as_slice()) else {
+            bail!("a point has one lock and one number of threads");
+        };
+        let row = simulate(&plan, lock, *threads)?;
+        let mut result = object(&row);
+        // Arguments, and comparisons with other runs.
+        for key in [
+            "lock",
+            "threads",
+            "operations_per_second_by_seed",
+            "reference_ratio",
+        ] {
+            result.shift_remove(key);
+        }
+        if let Some(Value::Object(events)) = result.get_mut("events") {
+            events.retain(|_, count| *count != 0);
+        }
+        let failure = (row.violations > 0).then(|| {
+            format!(
+                "VIOLATION: the lock failed to exclude {} times",
+                row.violations
+            )
+        });
+        Ok((result, failure))
+    }
+
+    fn check(&self, jobs: usize) -> Result<Judged> {
+        let options: check::Options = self.parse()?;
+        ensure!(options.lock.len() == 1, "a point has one lock");
+        let config = options.config(find_subject(&options.lock[0])?);
+        let check = Check::new(&config, None).map_err(refused)?;
+        let limits = Limits {
+            time: options.seconds,
+            memory: memory_limit(options.memory_limit, jobs),
+            states: None,
+        };
+        let outcome = check.run(&limits, &mut |_| {});
+        let mut result = object(&outcome.coverage);
+        result.insert("complete".to_owned(), (outcome.end == End::Kept).into());
+        match &outcome.end {
+            End::Kept => Ok((result, None)),
+            End::Unfinished(why) => bail!("not complete: {why}"),
+            End::Broken(broken) => {
+                let token = Token::new(&check, broken).to_string();
+                result.insert("violation".to_owned(), broken.violation.name().into());
+                result.insert("token".to_owned(), token.into());
+                Ok((result, Some(format!("VIOLATION: {}", broken.violation))))
+            }
+        }
+    }
 }
 
-/// The outcome of a point.
+/// A value as the JSON of an object.
+fn object(value: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(map)) => map,
+        _ => unreachable!("results are objects"),
+    }
+}
+
+/// The outcome of a point: a line of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The key of the point.
     pub key: String,
+    /// The version that the point was run by.
+    pub version: String,
     /// The point.
+    #[serde(flatten)]
     pub point: Point,
     /// The result. None: the point failed before it had one.
     pub result: Option<Map<String, Value>>,
@@ -49,54 +291,64 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-/// A result, and why it counts as a failure if it does.
-pub type Judged = (Option<Map<String, Value>>, Option<String>);
-
-impl Point {
-    /// The point of this program that runs `run`.
-    pub fn new(run: PointRun) -> Self {
+impl Outcome {
+    /// Runs a point. An error or a panic is an outcome too.
+    pub fn of(key: &str, point: &Point, run: impl FnOnce(&Point) -> Result<Judged>) -> Self {
+        let begin = std::time::Instant::now();
+        let run = std::panic::AssertUnwindSafe(|| {
+            let judged = run(point)?;
+            let unchanged = point.key().is_ok_and(|now| now == key);
+            ensure!(
+                unchanged,
+                "the machine or workload changed while the point ran"
+            );
+            Ok(judged)
+        });
+        let (result, error) = match std::panic::catch_unwind(run) {
+            Ok(Ok((result, error))) => (Some(result), error),
+            Ok(Err(error)) => (None, Some(format!("{error:#}"))),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+                (
+                    None,
+                    Some(format!("panic: {}", text.unwrap_or("no message"))),
+                )
+            }
+        };
         Self {
+            key: key.to_owned(),
             version: VERSION.to_owned(),
-            run,
+            point: point.clone(),
+            result,
+            error,
+            seconds: begin.elapsed().as_secs_f64(),
         }
     }
 
-    /// The hash of the version and of all arguments that can change the result.
-    pub fn key(&self) -> String {
-        let identity = Self {
-            version: self.version.clone(),
-            run: match &self.run {
-                PointRun::Sim(point) => PointRun::Sim(point.identity()),
-                PointRun::Check(point) => PointRun::Check(point.identity()),
-            },
-        };
-        let json = serde_json::to_string(&identity).expect("a point is JSON");
-        format!("{:032x}", xxh3_128(json.as_bytes()))
-    }
-
-    /// The command that repeats the point.
-    pub fn command(&self) -> String {
-        let words = match &self.run {
-            PointRun::Sim(point) => point.command(),
-            PointRun::Check(point) => point.command(),
-        };
-        let words = words.iter().map(String::as_str);
-        shlex::try_join(words).unwrap_or_else(|_| "a command with a NUL".to_owned())
-    }
-
-    /// Runs the point.
-    pub fn result(&self, sources: &ReadSources, jobs: usize) -> Result<Judged> {
-        match &self.run {
-            PointRun::Sim(point) => point.result(sources),
-            PointRun::Check(point) => point.result(jobs),
-        }
+    /// The outcome in a line of a store.
+    pub fn read(line: &str) -> Result<Self> {
+        serde_json::from_str(line).context("this is no result of a sweep")
     }
 }
 
-/// A value as the JSON of an object.
-pub fn object(value: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(value) {
-        Ok(Value::Object(map)) => map,
-        _ => unreachable!("points and results are objects"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_outcome() {
+        let point = Point::new(Kind::Check, BTreeMap::new());
+        let key = point.key().expect("a key");
+        let outcome = Outcome::of(&key, &point, |_| panic!("number {}", 7));
+        assert_eq!(outcome.error.as_deref(), Some("panic: number 7"));
+        assert_eq!((outcome.result, outcome.point), (None, point));
+    }
+
+    #[test]
+    fn a_default_that_is_given_makes_no_other_point() {
+        let options = [("numa", "on"), ("memory", "weak")].map(|(k, v)| (k.to_owned(), v.into()));
+        let given = Point::new(Kind::Check, BTreeMap::from(options));
+        assert_eq!(given, Point::new(Kind::Check, BTreeMap::new()));
     }
 }

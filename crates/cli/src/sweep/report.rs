@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use itertools::Itertools;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
-use super::point::{Outcome, PointRun, VERSION};
+use super::point::{Kind, Outcome, VERSION};
 use crate::figures::scaled;
 use crate::output;
 use crate::terminal;
@@ -40,9 +40,9 @@ struct Failure {
 /// Points with the same lock, on the same machine under the same workload.
 #[derive(Serialize)]
 struct Group {
-    kind: &'static str,
-    machine: Option<String>,
-    workload: Option<String>,
+    kind: Kind,
+    machine: String,
+    workload: String,
     lock: String,
     points: usize,
     failed: usize,
@@ -51,11 +51,7 @@ struct Group {
     /// The arithmetic mean over the points of a simulation.
     fairness: Option<f64>,
     /// The sum over the points of a check.
-    states: Option<u64>,
-    #[serde(skip)]
-    rates: Vec<f64>,
-    #[serde(skip)]
-    fairnesses: Vec<f64>,
+    states: u64,
 }
 
 impl<'a> SweepReport<'a> {
@@ -94,15 +90,15 @@ impl<'a> SweepReport<'a> {
     /// The summary as tables, and where the store is.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for kind in ["sim", "check"] {
+        for kind in [Kind::Sim, Kind::Check] {
             let groups: Vec<&Group> = self.summary.iter().filter(|g| g.kind == kind).collect();
             if !groups.is_empty() {
                 text.push_str(&format!("{}\n", table(kind, &groups)));
             }
         }
         let store = format!(
-            "{} points, {} run now. Results are in {}; write them with --output FILE.csv, .json or \
-             .parquet.",
+            "{} points, {} run now. Results are in {}; write them with --output FILE.csv or \
+             FILE.json.",
             self.points,
             self.run,
             self.store.display()
@@ -133,94 +129,75 @@ fn failure(outcome: &Outcome) -> Option<Failure> {
     })
 }
 
+/// The groups of outcomes, in the order of the plan.
 fn groups(outcomes: &[Outcome]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut places = std::collections::HashMap::new();
-    for outcome in outcomes {
-        let (kind, machine, workload, lock) = match &outcome.point.run {
-            PointRun::Sim(point) => {
-                let name = |source: &super::source::Source| Some(source.name().to_owned());
-                (
-                    "sim",
-                    name(&point.machine),
-                    name(&point.workload),
-                    &point.lock,
-                )
-            }
-            PointRun::Check(point) => ("check", None, None, &point.lock),
-        };
-        let id = (kind, machine.clone(), workload.clone(), lock.clone());
-        let place = *places.entry(id).or_insert_with(|| {
-            groups.push(Group {
-                kind,
-                machine,
-                workload,
-                lock: lock.clone(),
-                points: 0,
-                failed: 0,
-                operations_per_second: None,
-                fairness: None,
-                states: None,
-                rates: Vec::new(),
-                fairnesses: Vec::new(),
-            });
-            groups.len() - 1
-        });
-        groups[place].add(outcome);
-    }
-    for group in &mut groups {
-        group.finish();
-    }
+    let key = |outcome: &&Outcome| {
+        let names = ["machine", "workload", "lock"];
+        (
+            outcome.point.kind,
+            names.map(|option| outcome.point.text(option)),
+        )
+    };
+    let by_key = outcomes.iter().into_group_map_by(key);
+    let groups = outcomes.iter().map(|outcome| key(&outcome)).unique();
     groups
+        .map(|key| Group::new(key.clone(), &by_key[&key]))
+        .collect()
 }
 
 impl Group {
-    fn add(&mut self, outcome: &Outcome) {
-        self.points += 1;
-        self.failed += usize::from(outcome.error.is_some());
-        let empty = Map::new();
-        let result = outcome.result.as_ref().unwrap_or(&empty);
-        let number = |key: &str| result.get(key).and_then(Value::as_f64);
-        let rate = number("operations_per_second");
-        self.rates.extend(rate.filter(|rate| *rate > 0.0));
-        self.fairnesses.extend(number("fairness"));
-        if let Some(states) = result.get("states").and_then(Value::as_u64) {
-            self.states = Some(self.states.unwrap_or(0) + states);
-        }
-    }
-
-    fn finish(&mut self) {
-        let mean = |values: &[f64]| {
+    fn new((kind, [machine, workload, lock]): (Kind, [String; 3]), outcomes: &[&Outcome]) -> Self {
+        let numbers = |key: &str| {
+            let results = outcomes
+                .iter()
+                .filter_map(|outcome| outcome.result.as_ref());
+            let numbers = results.filter_map(|result| result.get(key)?.as_f64());
+            numbers.collect::<Vec<f64>>()
+        };
+        let mean = |values: Vec<f64>| {
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
-        let logarithms: Vec<f64> = self.rates.iter().map(|rate| rate.ln()).collect();
-        self.operations_per_second = mean(&logarithms).map(f64::exp);
-        self.fairness = mean(&self.fairnesses);
+        let mut rates = numbers("operations_per_second");
+        rates.retain(|rate| *rate > 0.0);
+        Self {
+            kind,
+            machine,
+            workload,
+            lock,
+            points: outcomes.len(),
+            failed: outcomes.iter().filter(|o| o.error.is_some()).count(),
+            operations_per_second: mean(rates.iter().map(|r| r.ln()).collect()).map(f64::exp),
+            fairness: mean(numbers("fairness")),
+            states: numbers("states").iter().sum::<f64>() as u64,
+        }
     }
 }
 
-fn table(kind: &str, groups: &[&Group]) -> crate::table::Table {
-    let mut table = match kind {
-        "sim" => output::table(&[
+fn table(kind: Kind, groups: &[&Group]) -> crate::table::Table {
+    let mut table = output::table(match kind {
+        Kind::Sim => &[
             "lock", "machine", "workload", "points", "failed", "ops/s", "fairness",
-        ]),
-        _ => output::table(&["lock", "points", "failed", "states"]),
-    };
+        ],
+        Kind::Check => &["lock", "points", "failed", "states"],
+    });
+    // A file is named without its directory.
+    let name = |path: &String| path.rsplit('/').next().unwrap_or(path).to_owned();
     for group in groups {
-        let mut cells = vec![group.lock.clone()];
-        cells.extend(group.machine.clone());
-        cells.extend(group.workload.clone());
-        cells.push(group.points.to_string());
-        cells.push(group.failed.to_string());
-        match kind {
-            "sim" => {
-                cells.push(group.operations_per_second.map_or_else(String::new, scaled));
-                let fairness = group.fairness.map(|fairness| format!("{fairness:.3}"));
-                cells.push(fairness.unwrap_or_default());
-            }
-            _ => cells.push(group.states.unwrap_or(0).to_string()),
-        }
-        table.add_row(cells);
+        let [points, failed] = [group.points, group.failed].map(|n| n.to_string());
+        let number =
+            |number: Option<f64>, text: fn(f64) -> String| number.map_or_else(String::new, text);
+        table.add_row(match kind {
+            Kind::Sim => vec![
+                group.lock.clone(),
+                name(&group.machine),
+                name(&group.workload),
+                points,
+                failed,
+                number(group.operations_per_second, scaled),
+                number(group.fairness, |fairness| format!("{fairness:.3}")),
+            ],
+            Kind::Check => vec![group.lock.clone(), points, failed, group.states.to_string()],
+        });
     }
     table
 }
