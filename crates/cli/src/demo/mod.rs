@@ -32,7 +32,7 @@ published figures. Ends with advice, which is computed from these figures: locks
 overlap count as equal. This takes about a minute on a small machine. Besides printing tables, it \
 writes:
   DIR/torture.json, DIR/sim.json  all figures
-  DIR/figure.svg, DIR/figure.png  throughput and fairness against threads
+  DIR/demo.svg                    throughput and fairness against threads
 
 Examples:
   lockworks demo
@@ -145,10 +145,9 @@ pub fn command(args: &DemoArgs) -> Result<ExitCode> {
             &published,
         ),
     ];
-    plot::figure(&args.output.join("figure"), &panels)?;
+    plot::figure(&args.output.join("demo.svg"), &panels)?;
     output::print(&prose(&format!(
-        "Written: {directory}/figure.png, {directory}/figure.svg, {directory}/torture.json, \
-         {directory}/sim.json\n\n{}\n{}\n",
+        "Written: {directory}/demo.svg, {directory}/torture.json, {directory}/sim.json\n\n{}\n{}\n",
         advice::here(
             &here,
             &candidates(&contenders, &measured),
@@ -193,7 +192,7 @@ fn simulate(
     let rounds = (1..=ROUNDS).map(|seed| {
         let placement = Placement::Scatter(seed);
         let rows = simulation::run(&SimulationPlan {
-            scenario,
+            scenario: scenario.clone(),
             locks: locks.clone(),
             threads: table.points(),
             host: SimulatedHost::all_of(&scenario.machine),

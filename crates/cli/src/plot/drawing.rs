@@ -9,12 +9,11 @@ use super::axis::ThreadAxis;
 use super::looks::{Marker, look};
 use super::panel::{Panel, Point};
 
-/// The typeface, which has to be registered before drawing.
-pub const FACE: &str = "sans-serif";
+const FACE: &str = "sans-serif";
 const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 const FAINT: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
 
-// Sizes are in pixels of the SVG; the PNG has twice as many.
+// Sizes are in pixels.
 const PANEL_WIDTH: u32 = 440;
 const ROW_HEIGHT: u32 = 300;
 /// The height of a line of the legend.
@@ -25,7 +24,7 @@ const MARGIN: i32 = 12;
 /// The number of names in the width of a panel.
 const LEGENDS_ABREAST: usize = 3;
 
-type Area<B> = DrawingArea<B, Shift>;
+type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
 
 /// The quantity that a row of the figure shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,19 +52,17 @@ impl Quantity {
     }
 }
 
-/// A figure of some panels, at one of the two sizes.
+/// A figure of some panels.
 pub struct Figure<'a> {
     panels: &'a [Panel],
     /// The names of all series. Colour and marker of a name follow from its position.
     names: Vec<&'a str>,
     rows: Vec<Quantity>,
-    /// The number of pixels for each pixel of the SVG.
-    scale: u32,
 }
 
 impl<'a> Figure<'a> {
-    /// The figure of these panels. `scale` is its size relative to the SVG.
-    pub fn new(panels: &'a [Panel], scale: u32) -> Self {
+    /// The figure of these panels.
+    pub fn new(panels: &'a [Panel]) -> Self {
         let mut names: Vec<&str> = Vec::new();
         for series in panels.iter().flat_map(|panel| &panel.series) {
             if !names.contains(&series.name.as_str()) {
@@ -78,7 +75,6 @@ impl<'a> Figure<'a> {
             panels,
             names,
             rows,
-            scale,
         }
     }
 
@@ -86,16 +82,13 @@ impl<'a> Figure<'a> {
     pub fn size(&self) -> (u32, u32) {
         let width = PANEL_WIDTH * self.panels.len() as u32;
         let height = self.legend_height() + ROW_HEIGHT * self.rows.len() as u32;
-        (width * self.scale, height * self.scale)
+        (width, height)
     }
 
     /// Draws the figure.
-    pub fn draw<B: DrawingBackend>(&self, area: &Area<B>) -> Result<()>
-    where
-        B::ErrorType: 'static,
-    {
+    pub fn draw(&self, area: &Area) -> Result<()> {
         area.fill(&WHITE)?;
-        let (legend, body) = area.split_vertically(self.legend_height() * self.scale);
+        let (legend, body) = area.split_vertically(self.legend_height());
         self.legend(&legend)?;
         let cells = body.split_evenly((self.rows.len(), self.panels.len()));
         let of_rows = self.rows.iter().zip(cells.chunks(self.panels.len()));
@@ -121,41 +114,32 @@ impl<'a> Figure<'a> {
     }
 
     /// Draws the names above the panels, where they cover no data.
-    fn legend<B: DrawingBackend>(&self, area: &Area<B>) -> Result<()>
-    where
-        B::ErrorType: 'static,
-    {
-        let text = self.text(16).pos(Pos::new(HPos::Left, VPos::Center));
+    fn legend(&self, area: &Area) -> Result<()> {
+        let text = Self::text(16).pos(Pos::new(HPos::Left, VPos::Center));
         let columns = self.legend_columns();
-        let entry = self.pixels(PANEL_WIDTH as i32) / LEGENDS_ABREAST as i32;
+        let entry = PANEL_WIDTH as i32 / LEGENDS_ABREAST as i32;
         let left = (area.dim_in_pixel().0 as i32 - entry * columns as i32) / 2;
         for (place, name) in self.names.iter().enumerate() {
-            let x = left + entry * (place % columns) as i32 + self.pixels(MARGIN);
-            let y = self.pixels(LEGEND_HEIGHT as i32) * (1 + place / columns) as i32;
+            let x = left + entry * (place % columns) as i32 + MARGIN;
+            let y = LEGEND_HEIGHT as i32 * (1 + place / columns) as i32;
             let (colour, marker) = self.looks(name);
-            let (middle, end) = (x + self.pixels(14), x + self.pixels(28));
-            area.draw(&PathElement::new([(x, y), (end, y)], self.line(colour)))?;
-            area.draw(&(EmptyElement::at((middle, y)) + self.marker(colour, marker)))?;
-            area.draw_text(name, &text, (end + self.pixels(7), y + self.pixels(1)))?;
+            let (middle, end) = (x + 14, x + 28);
+            area.draw(&PathElement::new([(x, y), (end, y)], Self::line(colour)))?;
+            area.draw(&(EmptyElement::at((middle, y)) + Self::marker(colour, marker)))?;
+            area.draw_text(name, &text, (end + 7, y + 1))?;
         }
         Ok(())
     }
 
-    fn absence<B: DrawingBackend>(&self, area: &Area<B>) -> Result<()>
-    where
-        B::ErrorType: 'static,
-    {
+    fn absence(&self, area: &Area) -> Result<()> {
         let (width, height) = area.dim_in_pixel();
-        let text = self.text(15).pos(Pos::new(HPos::Center, VPos::Center));
+        let text = Self::text(15).pos(Pos::new(HPos::Center, VPos::Center));
         let centre = (width as i32 / 2, height as i32 / 2);
         area.draw_text("no fairness figures", &text, centre)?;
         Ok(())
     }
 
-    fn chart<B: DrawingBackend>(&self, area: &Area<B>, panel: &Panel, row: Quantity) -> Result<()>
-    where
-        B::ErrorType: 'static,
-    {
+    fn chart(&self, area: &Area, panel: &Panel, row: Quantity) -> Result<()> {
         let (y, y_label) = match row {
             Quantity::Throughput => {
                 let highest = self.highest(&panel.unit);
@@ -167,20 +151,20 @@ impl<'a> Figure<'a> {
         let plot_width = f64::from(PANEL_WIDTH as i32 - Y_LABELS - 2 * MARGIN);
         let mut builder = ChartBuilder::on(area);
         builder
-            .margin(self.pixels(MARGIN))
-            .x_label_area_size(self.pixels(X_LABELS))
-            .y_label_area_size(self.pixels(Y_LABELS));
+            .margin(MARGIN)
+            .x_label_area_size(X_LABELS)
+            .y_label_area_size(Y_LABELS);
         if row == self.rows[0] {
-            builder.caption(&panel.title, self.text(18));
+            builder.caption(&panel.title, Self::text(18));
         }
         let mut chart = builder.build_cartesian_2d(ThreadAxis::new(panel, plot_width), y)?;
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
-            .bold_line_style(FAINT.stroke_width(self.scale))
-            .axis_style(INK.stroke_width(self.scale))
-            .label_style(self.text(14))
-            .axis_desc_style(self.text(15))
+            .bold_line_style(FAINT.stroke_width(1))
+            .axis_style(INK.stroke_width(1))
+            .label_style(Self::text(14))
+            .axis_desc_style(Self::text(15))
             .x_desc("threads")
             .y_desc(y_label)
             .y_labels(8)
@@ -196,11 +180,12 @@ impl<'a> Figure<'a> {
                 .collect();
             let values = points.iter().map(|&(x, (value, ..))| (x, value));
             chart.draw_series(points.iter().map(|&(x, (_, least, most))| {
-                PathElement::new([(x, least), (x, most)], self.line(colour))
+                PathElement::new([(x, least), (x, most)], Self::line(colour))
             }))?;
-            chart.draw_series(LineSeries::new(values.clone(), self.line(colour)))?;
-            chart
-                .draw_series(values.map(|at| EmptyElement::at(at) + self.marker(colour, marker)))?;
+            chart.draw_series(LineSeries::new(values.clone(), Self::line(colour)))?;
+            chart.draw_series(
+                values.map(|at| EmptyElement::at(at) + Self::marker(colour, marker)),
+            )?;
         }
         Ok(())
     }
@@ -221,23 +206,16 @@ impl<'a> Figure<'a> {
         look(place.expect("a name of this figure"))
     }
 
-    fn pixels(&self, size: i32) -> i32 {
-        size * self.scale as i32
+    fn text(size: i32) -> TextStyle<'static> {
+        TextStyle::from((FACE, size)).color(&INK)
     }
 
-    fn text(&self, size: i32) -> TextStyle<'static> {
-        TextStyle::from((FACE, self.pixels(size))).color(&INK)
-    }
-
-    fn line(&self, colour: RGBColor) -> ShapeStyle {
-        colour.stroke_width(2 * self.scale)
+    fn line(colour: RGBColor) -> ShapeStyle {
+        colour.stroke_width(2)
     }
 
     /// A marker at the origin.
-    fn marker(&self, colour: RGBColor, marker: Marker) -> Polygon<(i32, i32)> {
-        let corners = marker
-            .iter()
-            .map(|&(x, y)| (self.pixels(x), self.pixels(y)));
-        Polygon::new(corners.collect::<Vec<_>>(), colour.filled())
+    fn marker(colour: RGBColor, marker: Marker) -> Polygon<(i32, i32)> {
+        Polygon::new(marker.to_vec(), colour.filled())
     }
 }

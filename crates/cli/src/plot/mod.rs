@@ -5,33 +5,21 @@ mod drawing;
 mod looks;
 mod panel;
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::Result;
 use plotters::prelude::*;
 
-use self::drawing::{FACE, Figure};
+use self::drawing::Figure;
 pub use self::panel::{Panel, Point, Series};
 use crate::output::write_file;
 
-/// Writes a figure of these panels to `base`.svg and `base`.png, each completely or not at all.
-pub fn figure(base: &Path, panels: &[Panel]) -> Result<()> {
-    // Text is measured with this font, and the PNG has it. A viewer of the SVG may use another one.
-    let font = epaint_default_fonts::UBUNTU_LIGHT;
-    plotters::style::register_font(FACE, FontStyle::Normal, font)
-        .map_err(|_| anyhow!("the built-in font is damaged; build lockworks anew"))?;
-
-    let figure = Figure::new(panels, 1);
+/// Writes a figure of these panels to `path`, an SVG, completely or not at all.
+pub fn figure(path: &Path, panels: &[Panel]) -> Result<()> {
+    let figure = Figure::new(panels);
     let mut svg = String::new();
     figure.draw(&SVGBackend::with_string(&mut svg, figure.size()).into_drawing_area())?;
-    write_file(&base.with_extension("svg"), svg.as_bytes())?;
-
-    let figure = Figure::new(panels, 2);
-    let scratch = tempfile::tempdir().context("set TMPDIR to a directory that can be written")?;
-    let png = scratch.path().join("figure.png");
-    figure.draw(&BitMapBackend::new(&png, figure.size()).into_drawing_area())?;
-    write_file(&base.with_extension("png"), &fs::read(png)?)
+    write_file(path, svg.as_bytes())
 }
 
 #[cfg(test)]
@@ -60,15 +48,16 @@ mod tests {
     }
 
     #[test]
-    fn writes_both_files() {
+    fn writes_the_panels() {
         let directory = tempfile::tempdir().unwrap();
         let panels = [
             panel("Here", vec![series("cna", [2.7, 3.2, 10.4], Some(0.5))]),
             panel("There", vec![series("stock", [2.7, 3.3, 5.9], None)]),
         ];
-        figure(&directory.path().join("figure"), &panels).unwrap();
+        let path = directory.path().join("figure.svg");
+        figure(&path, &panels).unwrap();
 
-        let svg = fs::read_to_string(directory.path().join("figure.svg")).unwrap();
+        let svg = std::fs::read_to_string(path).unwrap();
         for text in [
             "Here",
             "There",
@@ -79,14 +68,12 @@ mod tests {
         ] {
             assert!(svg.contains(&format!("\n{text}\n")), "{text}");
         }
-        let png = fs::read(directory.path().join("figure.png")).unwrap();
-        assert!(png.starts_with(b"\x89PNG"));
     }
 
     #[test]
     fn a_figure_without_locks_is_drawn() {
         let directory = tempfile::tempdir().unwrap();
         let nothing = [panel("Nothing", Vec::new())];
-        figure(&directory.path().join("figure"), &nothing).unwrap();
+        figure(&directory.path().join("figure.svg"), &nothing).unwrap();
     }
 }
