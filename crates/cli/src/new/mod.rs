@@ -1,15 +1,14 @@
 //! `lockworks new`: writes the files of a new lock into a checkout.
 
-mod lock;
-mod name;
-
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
+use regex::Regex;
+
+use crate::output;
 
 /// Write the files of a new lock into a checkout of Lockworks
 #[derive(clap::Args)]
@@ -21,98 +20,127 @@ pub struct NewArgs {
 /// The things that `lockworks new` can write.
 #[derive(Subcommand)]
 enum Part {
-    Lock(lock::NewLockArgs),
+    Lock(NewLockArgs),
 }
+
+/// Write a new lock that works, and add it to the list of locks
+///
+/// The files are locks/NAME.h and locks/NAME.c, a test-and-test-and-set lock to begin from. The lock
+/// is in every command after the next build. It is experimental: no other file names it until
+/// lockworks.h includes it. Tests then say what is missing.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  lockworks new lock mylock   a lock that works, for `make quick LOCK=mylock`")]
+pub struct NewLockArgs {
+    /// Name of the lock: lower-case letters, digits and _
+    name: String,
+}
+
+/// The list of all locks. Only a checkout has it.
+const LIST: &str = "locks/registry/locks_list.h";
+/// The line of the first lock that is broken on purpose. Broken locks stay last.
+const BROKEN: &str = "LW_LOCK(busted)\n";
+/// The longest name, for lines and file names of a usual length.
+const LONGEST: usize = 40;
 
 /// Runs the command.
 pub fn command(args: &NewArgs) -> Result<ExitCode> {
+    let Part::Lock(NewLockArgs { name }) = &args.part;
     let here = std::env::current_dir().context("cannot tell the current directory")?;
-    let checkout = Checkout::around(&here)?;
-    match &args.part {
-        Part::Lock(args) => lock::command(args, &checkout)?,
+    let root = here
+        .ancestors()
+        .find(|directory| directory.join(LIST).is_file());
+    let root = root.with_context(|| {
+        let here = here.display();
+        format!("{here} is not in a checkout of Lockworks; run this in a clone of its repository")
+    })?;
+    let list =
+        fs::read_to_string(root.join(LIST)).with_context(|| format!("cannot read {LIST}"))?;
+    check(name, root)?;
+    ensure!(
+        list.contains(BROKEN),
+        "{LIST} has no line {}",
+        BROKEN.trim()
+    );
+
+    let templates = [
+        ("h", include_str!("lock.h.in")),
+        ("c", include_str!("lock.c.in")),
+    ];
+    let files = templates.map(|(extension, template)| {
+        let path = root.join(format!("locks/{name}.{extension}"));
+        let text = template.replace("@name@", name);
+        (path, text.replace("@NAME@", &name.to_uppercase()))
+    });
+    let write = || {
+        for (path, text) in &files {
+            output::write_file(path, text.as_bytes())?;
+            // Line breaks depend on the length of the name.
+            let _ = Command::new("clang-format").arg("-i").arg(path).status();
+        }
+        let list = list.replace(BROKEN, &format!("LW_LOCK({name})\n{BROKEN}"));
+        output::write_file(&root.join(LIST), list.as_bytes())
+    };
+    if let Err(error) = write() {
+        for (path, _) in &files {
+            let _ = fs::remove_file(path);
+        }
+        return Err(error);
     }
+    output::print(&format!(
+        "\
+Wrote locks/{name}.h and locks/{name}.c, and added {name} to {LIST}.
+
+After each change, in minutes:
+  make quick LOCK={name}
+
+Or tool by tool:
+  cargo build --profile quick -p lockworks-cli
+  target/quick/lockworks check --lock {name}
+  target/quick/lockworks torture --lock {name} --threads 2
+  target/quick/lockworks sim --machine kunpeng-920 --lock {name} --threads 2,48 --ms 5
+
+The lock is experimental until lib/include/lockworks/lockworks.h includes {name}.h. Then
+  cargo test --profile quick -p lockworks-cli --test cli registration
+names what programs still miss, and in which file to add it. docs/guides/new-lock.md has an example.
+"
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The path of the list of all locks, relative to the root of a checkout. Only a checkout has it.
-const LOCKS_LIST: &str = "locks/registry/locks_list.h";
-
-/// A working copy of the source.
-struct Checkout {
-    root: PathBuf,
+/// Refuses a name that a new lock cannot have.
+fn check(name: &str, root: &Path) -> Result<()> {
+    let shape = Regex::new("^[a-z][a-z0-9_]*$")?;
+    ensure!(
+        shape.is_match(name) && name.len() <= LONGEST && !name.starts_with("lw_"),
+        "'{}' cannot name a lock: a name is of at most {LONGEST} lower-case letters, digits and _, \
+         and begins with a letter, but not with lw_",
+        name.escape_debug()
+    );
+    ensure!(
+        lockworks_peers::all().all(|peer| peer.bench.name() != name),
+        "'{name}' is a lock that Lockworks is compared with; choose another name"
+    );
+    let word = Regex::new(&format!(r"\bLW_LOCK\({name}\)|\blw_{name}\b"))?;
+    for path in files(&root.join("locks"))? {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let taken = path.file_stem().is_some_and(|stem| stem == name) || word.is_match(&text);
+        let file = path.strip_prefix(root)?.display();
+        ensure!(!taken, "'{name}' is taken by {file}; choose another name");
+    }
+    Ok(())
 }
 
-impl Checkout {
-    /// The checkout that contains `directory`.
-    fn around(directory: &Path) -> Result<Self> {
-        match directory.ancestors().find(|d| d.join(LOCKS_LIST).is_file()) {
-            Some(root) => Ok(Self {
-                root: root.to_owned(),
-            }),
-            None => bail!(
-                "{} is not in a checkout of Lockworks; run this in a clone of its repository",
-                directory.display()
-            ),
+/// All files below a directory.
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => found.extend(files(&path)?),
+            false => found.push(path),
         }
     }
-
-    fn read(&self, path: &str) -> Result<String> {
-        fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))
-    }
-
-    /// Writes new files, and replaces the text of one that exists. On an error everything is as it
-    /// was before.
-    fn write(&self, new: &[(String, String)], (changed, text): (&str, &str)) -> Result<()> {
-        let mut made = Vec::new();
-        let written = new
-            .iter()
-            .try_for_each(|(path, text)| {
-                let whole = self.root.join(path);
-                let mut file = OpenOptions::new()
-                    .write(true)
-                    .create_new(true)
-                    .open(&whole)
-                    .with_context(|| format!("cannot create {path}"))?;
-                made.push(whole);
-                file.write_all(text.as_bytes())
-                    .with_context(|| format!("cannot write {path}"))
-            })
-            .and_then(|()| crate::output::write_file(&self.root.join(changed), text.as_bytes()));
-        if written.is_err() {
-            for path in made {
-                let _ = fs::remove_file(path);
-            }
-        }
-        written
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_is_written_or_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let checkout = Checkout {
-            root: directory.path().to_owned(),
-        };
-        fs::write(checkout.root.join("list"), "before").unwrap();
-        let file = |path: &str| (path.to_owned(), String::from("new"));
-        let write = |second: &str| checkout.write(&[file("a"), file(second)], ("list", "after"));
-        let list = || fs::read_to_string(checkout.root.join("list")).unwrap();
-
-        assert!(write("no such directory/b").is_err());
-        assert!(!checkout.root.join("a").exists() && list() == "before");
-        fs::write(checkout.root.join("b"), "there").unwrap();
-        assert!(write("b").is_err());
-        assert!(!checkout.root.join("a").exists() && list() == "before");
-        assert_eq!(
-            fs::read_to_string(checkout.root.join("b")).unwrap(),
-            "there"
-        );
-
-        write("c").unwrap();
-        assert!(checkout.root.join("a").exists() && list() == "after");
-    }
+    Ok(found)
 }
