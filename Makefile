@@ -289,7 +289,7 @@ demo: setup all
 	$(TARGET)/release/lockworks demo
 
 bench: setup-programs all programs
-	$(TARGET)/release/lockworks-bench
+	$(TARGET)/release/lockworks bench
 
 install: install-lib cargo
 	$(INSTALL) -D $(TARGET)/release/lockworks $(DESTDIR)$(PREFIX)/bin/lockworks

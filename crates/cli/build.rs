@@ -1,5 +1,6 @@
-//! Computes the version of results, under which `lockworks sweep` stores them: a hash of all sources
-//! that results depend on, and of the compilers and the target.
+//! Compiles the loops that `lockworks bench` measures. Computes the version of results, under which
+//! `lockworks sweep` stores them: a hash of all sources that results depend on, and of the compilers
+//! and the target.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -36,6 +37,32 @@ const SOURCES: [&str; 21] = [
 ];
 
 fn main() {
+    compile_loops();
+    hash_sources();
+}
+
+/// Compiles the loops of `lockworks bench`, into which the locks are inlined from the C headers.
+fn compile_loops() {
+    const LOOPS: &str = "src/bench/c";
+
+    let mut build = compiler("worlds/user");
+    build
+        .opt_level(2)
+        .force_frame_pointer(false)
+        // The address of a loop must not influence its speed.
+        .flag_if_supported("-falign-loops=64");
+    for directory in ["lib/include", "crates/peers/c"] {
+        watch(directory);
+        build.include(root().join(directory));
+    }
+    for file in ["bare.c", "ours.c", "references.c"] {
+        build.file(Path::new(LOOPS).join(file));
+    }
+    println!("cargo::rerun-if-changed={LOOPS}");
+    build.compile("lockworks_bench");
+}
+
+fn hash_sources() {
     let mut files = BTreeSet::new();
     for source in SOURCES {
         watch(source);

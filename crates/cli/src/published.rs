@@ -17,6 +17,15 @@ pub fn find(name: &str) -> Result<PublishedTable> {
     Err(unknown("table", name, all.iter().map(PublishedTable::name)))
 }
 
+/// The names of all tables.
+///
+/// # Errors
+/// A file of the tables is wrong.
+pub fn names() -> Result<Vec<String>> {
+    let all = PublishedTable::all()?;
+    Ok(all.iter().map(|table| table.name().to_owned()).collect())
+}
+
 /// Checks settings of `--set` against the scenarios of a table.
 ///
 /// # Errors

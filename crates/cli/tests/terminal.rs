@@ -63,7 +63,7 @@ const TABLES: [(&str, &[&str]); 20] = [
 ];
 
 /// Commands of which no table is printed here.
-const OTHERS: [(&str, &str); 8] = [
+const OTHERS: [(&str, &str); 9] = [
     ("profile", "in tests/profile.rs"),
     ("sweep", "in tests/sweep.rs"),
     ("kernel", "needs a kernel's source and guests"),
@@ -73,6 +73,7 @@ const OTHERS: [(&str, &str); 8] = [
     ),
     ("run", "prints no table"),
     ("fit", "prints TOML"),
+    ("bench", "prints wide tables, in tests/bench.rs"),
     ("new", "prints no table"),
     ("help", "prints no table"),
 ];

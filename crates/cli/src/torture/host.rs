@@ -73,7 +73,8 @@ pub fn pin_to(cpu: usize) {
         .expect("the CPU was allowed a moment ago");
 }
 
-fn allowed_cpus() -> Result<Vec<usize>> {
+/// The CPUs that this process may use.
+pub fn allowed_cpus() -> Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).context(
         "cannot find out which CPUs this process may use; run on a machine with 1024 CPUs at most",
     )?;
@@ -137,7 +138,8 @@ impl Sum for Withheld {
     }
 }
 
-fn involuntary_switches() -> Option<u64> {
+/// How often this thread was preempted. None: the system does not report it.
+pub fn involuntary_switches() -> Option<u64> {
     use nix::sys::resource::{UsageWho, getrusage};
     let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
     usage.involuntary_context_switches().try_into().ok()

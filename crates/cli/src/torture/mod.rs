@@ -19,7 +19,7 @@ use lockworks::tunables::{self, NumaMode};
 use crate::names::setting;
 use crate::output::{self, Destination};
 pub use contender::Contender;
-pub use host::{Host, Pin};
+pub use host::{Host, Pin, allowed_cpus, involuntary_switches, pin_to};
 pub use plan::{TorturePlan, run, usual_reference, usual_threads};
 pub use report::table;
 pub use results::TortureResults;

@@ -10,11 +10,8 @@ use lockworks_measurements::Range;
 use lockworks_programs::{MEASURED, Program, Runner, Size};
 use serde::Serialize;
 
-use crate::host;
-use crate::progress::Progress;
-use crate::scale::Scale;
-use crate::series::{self, Series};
-use crate::tables::{Row, verdict};
+use super::rows::{Row, verdict};
+use super::{Scale, order};
 
 /// The locks in the programs' mutexes. The first, `None`, is glibc's, which the others are compared
 /// with.
@@ -78,19 +75,19 @@ pub fn steps(scale: &Scale, loads: &[(&dyn Program, usize)]) -> usize {
 pub fn measure(
     scale: &Scale,
     loads: &[(&'static dyn Program, usize)],
-    progress: &Progress,
+    step: &dyn Fn(&str),
 ) -> Result<Vec<ProgramUnderLock>> {
-    let lockworks = host::lockworks()?;
-    let mut figures = vec![vec![Series::default(); LOCKS.len()]; loads.len()];
+    let lockworks = std::env::current_exe().context("cannot find this program")?;
+    let mut figures = vec![vec![Vec::new(); LOCKS.len()]; loads.len()];
     let mut results = HashMap::new();
     for round in 0..scale.rounds_programs {
         for (load, &(program, clients)) in loads.iter().enumerate() {
-            for lock in series::order(LOCKS.len(), round) {
+            for lock in order(LOCKS.len(), round) {
                 let runner = Runner {
                     lockworks: &lockworks,
                     lock: LOCKS[lock],
                 };
-                progress.step(runner.name(), program.name());
+                step(&format!("{}: {}", program.name(), runner.name()));
                 let outcome = program
                     .run(&runner, clients, Size::Real)
                     .with_context(|| format!("{} under {}", program.name(), runner.name()))?;
@@ -117,8 +114,8 @@ impl ProgramUnderLock {
     fn new(
         (program, clients): (&'static dyn Program, usize),
         lock: Option<&'static str>,
-        figures: &Series,
-        glibc: &Series,
+        figures: &[f64],
+        glibc: &[f64],
     ) -> Self {
         let judged = lock == Some(JUDGED) && JUDGED_PROGRAMS.contains(&program.name());
         Self {
@@ -127,8 +124,9 @@ impl ProgramUnderLock {
             clients,
             lock: lock.unwrap_or("glibc"),
             rounds: figures.len(),
-            operations_per_second: figures.range(),
-            ratio: figures.ratio(glibc).range(),
+            operations_per_second: Range::of(figures.iter().copied()).expect("a round"),
+            ratio: Range::of(figures.iter().zip(glibc).map(|(one, glibc)| one / glibc))
+                .expect("a round"),
             required: judged.then_some(NO_WORSE),
         }
     }
@@ -184,13 +182,7 @@ mod tests {
     use lockworks_programs::{Memcached, Redis};
 
     fn served(program: &'static dyn Program, lock: &'static str, figure: f64) -> ProgramUnderLock {
-        let glibc = Series::from_iter([1000.0]);
-        ProgramUnderLock::new(
-            (program, 4),
-            Some(lock),
-            &Series::from_iter([figure]),
-            &glibc,
-        )
+        ProgramUnderLock::new((program, 4), Some(lock), &[figure], &[1000.0])
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, presets};
+use comfy_table::CellAlignment;
+
+use crate::output;
+use crate::table::Table;
 
 /// A result that is one row of a table.
 pub trait Row {
@@ -26,7 +29,7 @@ pub fn write_rows<R: Row>(text: &mut String, rows: &[R]) {
     if rows.is_empty() {
         return;
     }
-    let mut grid = grid(R::HEADER);
+    let mut grid = output::table(R::HEADER);
     for row in rows {
         grid.add_row(row.cells());
     }
@@ -46,15 +49,6 @@ pub fn align_right(grid: &mut Table, columns: impl IntoIterator<Item = usize>) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-}
-
-/// An empty table in the style of the `lockworks` command.
-pub fn grid(header: &[&str]) -> Table {
-    let mut grid = Table::new();
-    grid.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(header);
-    grid
 }
 
 /// Formats a figure: one decimal from 10, two decimals from 1, three below.

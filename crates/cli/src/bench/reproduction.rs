@@ -1,6 +1,5 @@
 //! The simulator's error in the published tables, from `lockworks reproduce`.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -8,9 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::host;
-use crate::progress::Progress;
-use crate::tables::{Row, verdict};
+use super::rows::{Row, verdict};
 
 /// The simulator's error in one published table.
 #[derive(Serialize)]
@@ -28,51 +25,24 @@ pub struct Reproduction {
     wall_seconds: f64,
 }
 
-/// The tables that `lockworks reproduce` knows. There are none if the command fails.
-pub fn tables() -> Result<Vec<String>> {
-    let Ok(child) = Command::new(host::lockworks()?)
-        .args(["reproduce", "--json"])
-        .output()
-    else {
-        return Ok(Vec::new());
-    };
-    if !child.status.success() {
-        return Ok(Vec::new());
-    }
-    let json: Value = serde_json::from_slice(&child.stdout)
-        .context("`lockworks reproduce --json` did not print JSON")?;
-    let entries = json.as_array().into_iter().flatten();
-    Ok(entries
-        .filter_map(|entry| Some(entry["table"].as_str()?.to_string()))
-        .collect())
-}
-
 /// Reproduces each of these tables once.
-pub fn measure(tables: &[String], progress: &Progress) -> Result<Vec<Reproduction>> {
-    let program = host::lockworks()?;
-    tables
-        .iter()
-        .map(|table| {
-            progress.step(table, "reproduction");
-            reproduce(&program, table)
-        })
-        .collect()
-}
-
-fn reproduce(program: &Path, table: &str) -> Result<Reproduction> {
-    let start = Instant::now();
-    let child = Command::new(program)
-        .args(["reproduce", table, "--json"])
-        .output()
-        .with_context(|| format!("cannot run {}", program.display()))?;
-    ensure!(
-        child.status.success(),
-        "reproducing {table} failed: {}",
-        String::from_utf8_lossy(&child.stderr).trim()
-    );
-    let json: Value = serde_json::from_slice(&child.stdout)
-        .with_context(|| format!("`lockworks reproduce {table} --json` did not print JSON"))?;
-    read(table, &json, start.elapsed().as_secs_f64())
+pub fn measure(tables: &[String], step: &dyn Fn(&str)) -> Result<Vec<Reproduction>> {
+    let reproduce = |table: &String| {
+        step(&format!("reproduction: {table}"));
+        let start = Instant::now();
+        let child = Command::new(std::env::current_exe()?)
+            .args(["reproduce", table, "--json"])
+            .output()?;
+        let message = String::from_utf8_lossy(&child.stderr);
+        ensure!(
+            child.status.success(),
+            "reproducing {table} failed: {}",
+            message.trim()
+        );
+        let json = serde_json::from_slice(&child.stdout)?;
+        read(table, &json, start.elapsed().as_secs_f64())
+    };
+    tables.iter().map(reproduce).collect()
 }
 
 fn read(table: &str, json: &Value, wall_seconds: f64) -> Result<Reproduction> {

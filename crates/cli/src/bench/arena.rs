@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use lockworks_peers::{Counters, Pieces};
 
-use crate::lock::Lock;
+use super::lock::Lock;
 
 /// The memory of one measurement. Each piece of it has its cache lines to itself.
 pub struct Arena {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::arena::Arena;
-use crate::host;
-use crate::lock::Lock;
+use super::arena::Arena;
+use super::lock::Lock;
+use crate::torture::{involuntary_switches, pin_to};
 
 /// The result of a burst: a time during which threads contended for a lock.
 pub struct Burst {
@@ -17,20 +17,20 @@ pub struct Burst {
     /// The fairness factor: the busier half's share of all acquisitions. 0.5 is fair, 1 is unfair.
     pub fairness: f64,
     /// The number of times that a thread was preempted.
-    pub preemptions: i64,
+    pub preemptions: u64,
 }
 
 /// Lets `threads` threads contend for the lock. Thread i runs on `cpus[i]`, if `cpus` is that long.
 ///
 /// # Errors
-/// If a thread cannot be pinned to its CPU, or if the lock does not exclude.
+/// If the lock does not exclude.
 pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) -> Result<Burst> {
     let mut arena = Arena::new(lock, threads);
     let ready = AtomicUsize::new(0);
     let start = OnceLock::new();
     let work = |thread: usize| {
         if let Some(&cpu) = cpus.get(thread) {
-            host::pin(cpu)?;
+            pin_to(cpu);
         }
         if ready.fetch_add(1, Relaxed) + 1 == threads {
             start.get_or_init(Instant::now);
@@ -40,31 +40,32 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
                 std::thread::yield_now();
             }
         }
-        let before = host::preemptions();
+        let before = involuntary_switches().unwrap_or(0);
         // SAFETY: each thread makes this call once.
         let operations = unsafe { arena.contended(thread) };
-        Ok((operations, host::preemptions() - before))
+        (
+            operations,
+            involuntary_switches().unwrap_or(0).saturating_sub(before),
+        )
     };
     let (results, seconds) = std::thread::scope(|scope| {
         let work = &work;
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(move || work(thread)))
             .collect();
-        // A thread that cannot be pinned ends before `start` is set.
-        while start.get().is_none() && !handles.iter().any(|handle| handle.is_finished()) {
+        while start.get().is_none() {
             std::thread::sleep(Duration::from_micros(50));
         }
         std::thread::sleep(time);
         let end = Instant::now();
-        let begin = *start.get_or_init(|| end);
+        let begin = *start.get().expect("all threads have begun");
         arena.stop().store(1, Relaxed);
-        let results: Result<Vec<(u64, i64)>> = handles
+        let results: Vec<(u64, u64)> = handles
             .into_iter()
             .map(|handle| handle.join().expect("a worker does not panic"))
             .collect();
         (results, end.duration_since(begin).as_secs_f64())
     });
-    let results = results?;
     let operations: Vec<u64> = results.iter().map(|result| result.0).collect();
     let total: u64 = operations.iter().sum();
     let counters = arena.counters();
