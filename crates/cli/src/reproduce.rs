@@ -132,6 +132,7 @@ fn summary(reproductions: &[Reproduction]) -> String {
             error(r.limit_percent),
             match r.judged_on {
                 JudgedOn::AllPoints => "values as described, all points",
+                JudgedOn::PointsOfOwnValues => "values chosen on this table, all points",
                 JudgedOn::PointsNotFitted => "fitted values, points not fitted",
             }
             .to_owned(),

@@ -346,7 +346,7 @@ fn a_fit_stays_within_its_bounds() {
         "--points",
         "4",
         "--value",
-        "machine.rmw_cycles=15..25",
+        "machine.rmw_cycles=30..40",
         "--evaluations",
         "5",
         "--ms",
@@ -357,7 +357,8 @@ fn a_fit_stays_within_its_bounds() {
     let value = &fit["value"][0];
     assert_eq!(value["key"].as_str(), Some("machine.rmw_cycles"));
     let fitted = value["value"].as_float().unwrap();
-    assert!((15.0..=25.0).contains(&fitted), "{fitted}");
+    // The machine's own value, from which a fit could begin, is below.
+    assert!((30.0..=40.0).contains(&fitted), "{fitted}");
 }
 
 #[test]
@@ -499,7 +500,9 @@ fn published_tables_are_reproduced_within_limits() {
         assert!(judged <= limit, "{}: {judged}", table["table"]);
         let not_fitted = "mean_absolute_error_percent_not_fitted";
         let expected = match table["judged_on"].as_str() {
-            Some("all_points") => error(table, "mean_absolute_error_percent"),
+            Some("all_points" | "points_of_own_values") => {
+                error(table, "mean_absolute_error_percent")
+            }
             Some("points_not_fitted") => error(&table["fitted"], not_fitted),
             other => panic!("{other:?}"),
         };

@@ -48,6 +48,9 @@ pub(crate) struct Description {
     /// Whether the limit is for fitted values rather than for values as described.
     #[serde(default)]
     pub limit_is_for_fitted: bool,
+    /// Whether some values were chosen on this table, so that its error is no prediction.
+    #[serde(default)]
+    pub values_from_table: bool,
     /// Virtual time of each run.
     #[serde(default = "five")]
     pub milliseconds: f64,

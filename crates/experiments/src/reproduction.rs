@@ -57,6 +57,8 @@ pub struct Reproduction {
 pub enum JudgedOn {
     /// All points, with values as described: none of them is fitted.
     AllPoints,
+    /// All points, with values that were chosen on these points.
+    PointsOfOwnValues,
     /// The points that the fit has not seen, with fitted values.
     PointsNotFitted,
 }
@@ -116,6 +118,7 @@ pub fn reproduce(
             fitted.mean_absolute_error_percent_not_fitted,
             JudgedOn::PointsNotFitted,
         ),
+        _ if table.description.values_from_table => (as_described, JudgedOn::PointsOfOwnValues),
         _ => (as_described, JudgedOn::AllPoints),
     };
     let description = &table.description;
@@ -223,7 +226,7 @@ mod tests {
         let pinned = quickly("pv_kernel_build_westmere_ex_pinned_seconds");
         assert!(pinned.fitted.is_none());
         assert_eq!(pinned.judged_error_percent, mean_error(&pinned.rows));
-        assert_eq!(pinned.judged_on, JudgedOn::AllPoints);
+        assert_eq!(pinned.judged_on, JudgedOn::PointsOfOwnValues);
 
         // A fit that was made on another table has seen no point of this one.
         let other = quickly("mutex_aim7_workloads_change_percent");
