@@ -89,7 +89,7 @@ struct EngineWork {
 }
 
 fn shared(counts: SharingCounts, sharing: Sharing, outcome: &SimulationOutcome) -> SharedCpus {
-    let wall = outcome.operations.len() as f64 * outcome.seconds * 1.1;
+    let wall = outcome.thread_seconds();
     let percent = |picoseconds: u64| 100.0 * picoseconds as f64 / 1e12 / wall;
     SharedCpus {
         cpus: sharing.cpus,

@@ -19,6 +19,9 @@ use crate::scenario::Scenario;
 /// that are never touched cost nothing.
 const STACK_BYTES: usize = 32 << 10;
 
+/// The warm-up before the measured time is that time over this.
+const WARM_UP: u64 = 10;
+
 /// All that determines a run. The same description gives the same outcome, to the bit.
 pub struct Run<'a> {
     /// Machine, workload and model.
@@ -86,6 +89,13 @@ pub struct SimulationOutcome {
     pub sharing: Option<SharingCounts>,
     /// The counts of the engine's own work.
     pub engine: EngineCounts,
+}
+
+impl SimulationOutcome {
+    /// The virtual time of all threads together in seconds, warm-up included.
+    pub fn thread_seconds(&self) -> f64 {
+        self.operations.len() as f64 * self.seconds * (1.0 + 1.0 / WARM_UP as f64)
+    }
 }
 
 /// The reason for which a run cannot start or continue.
@@ -184,7 +194,7 @@ impl Run<'_> {
                 })?;
         let places: Vec<usize> = (0..self.threads).map(|t| shared[t % cpus]).collect();
         let measured = (self.seconds * 1e12) as u64;
-        let warm_up = measured / 10;
+        let warm_up = measured / WARM_UP;
         let model = Model::new(machine, places, &self.scenario.parameters);
         let mut engine = Engine::new(model, warm_up + measured, self.seed);
         if let Some(sharing) = self.sharing {
