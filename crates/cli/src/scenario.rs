@@ -12,7 +12,7 @@ use crate::names::unknown;
 /// The machine of simulations that name none.
 pub const DEFAULT_MACHINE: &str = "oracle-x5-4";
 /// The workload of simulations that name none.
-pub const DEFAULT_WORKLOAD: &str = "locktorture";
+pub const DEFAULT_WORKLOAD: &str = "locktorture-old";
 /// CNA's threshold of simulations that give none, in milliseconds.
 pub const DEFAULT_THRESHOLD: u32 = 10;
 

@@ -62,7 +62,12 @@ fn bad_options_are_refused() {
         ),
         (
             "--preset locktortur",
-            &["--preset", "'locktortur'", "plain, locktorture", "tip: "],
+            &[
+                "--preset",
+                "'locktortur'",
+                "plain, locktorture-new",
+                "tip: ",
+            ],
         ),
         ("--rounds", &["a value is required for '--rounds <N>'"]),
         (
@@ -71,7 +76,7 @@ fn bad_options_are_refused() {
         ),
         ("tas", &["unexpected argument 'tas'"]),
         (
-            "--preset locktorture --think 5",
+            "--preset locktorture-new --think 5",
             &["--critical and --think are for the preset plain only"],
         ),
     ] {
@@ -94,11 +99,13 @@ fn bad_options_are_refused() {
 fn help_fits_the_terminal() {
     let commands = [
         "torture",
+        "bench",
         "locks",
         "machines",
         "check",
         "kernel",
         "sim",
+        "sweep",
         "reproduce",
         "run",
         "compare",
@@ -318,7 +325,7 @@ fn libraries_that_were_not_there_are_named() {
 
 #[test]
 fn good_locks_exclude() {
-    for preset in ["plain", "locktorture", "locktorture-old"] {
+    for preset in ["plain", "locktorture-new", "locktorture-old"] {
         let output = torture(&["--threads", "3", "--preset", preset, "--json"]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         let results = json(&output);

@@ -22,7 +22,7 @@ const SIMULATIONS: [(&str, usize, &str, Required); 4] = [
     ("epyc-9654-nps12", 384, "qspinlock", Required::Memory(64.0)),
     ("epyc-9654-nps12", 384, "cna", Required::Memory(64.0)),
 ];
-const WORKLOAD: &str = "locktorture";
+const WORKLOAD: &str = "locktorture-old";
 
 /// The lock, threads and memory model of each check, and the most processor seconds it may take.
 const CHECKS: [(&str, usize, Memory, f64); 3] = [

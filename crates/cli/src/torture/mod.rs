@@ -122,14 +122,14 @@ queueing by node. For locks whose waiters halt, they count halts, kicks, steals 
 wake-ups; --tune pv_latencies=1 also measures the time of kicks and wake-ups. JSON has everything \
 that a lock counts, as sums over the rounds, and null for figures that the system does not report.
 
-The preset locktorture is the writer loop of Linux' module with n threads. It spins with the lock \
+The preset locktorture-new is the writer loop of Linux' module with n threads. It spins with the lock \
 held: 2 us with probability 1/(400 n), and 100 ms with probability 1/(200000 n), so that short \
 runs vary. locktorture-old is the loop of kernels up to 6.4: 2 us with probability 1/(4 n).
 
 Examples:
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
   lockworks torture --lock tas,nsync,abseil --threads 4,16 --reference abseil
-  lockworks torture --preset locktorture --seconds 10 --json -o torture.json
+  lockworks torture --preset locktorture-new --seconds 10 --json -o torture.json
   lockworks torture --lock hq -t 4 --tune hqlock_fairness_threshold=100
 
 CPUs 0 and 1 as two NUMA nodes:

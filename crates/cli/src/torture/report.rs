@@ -59,7 +59,7 @@ fn workload(results: &TortureResults) -> String {
             "critical section of two counters + {} ns, {} ns between",
             results.critical_ns, results.think_ns
         ),
-        Preset::Locktorture => "locktorture's writers (Linux 6.5 on)".to_owned(),
+        Preset::LocktortureNew => "locktorture's writers (Linux 6.5 on)".to_owned(),
         Preset::LocktortureOld => "locktorture's writers (Linux up to 6.4)".to_owned(),
     }
 }

@@ -15,7 +15,7 @@ pub enum Preset {
     /// Increment two shared counters; --critical and --think add work
     Plain,
     /// The writers of Linux's locktorture, kernels from 6.5
-    Locktorture,
+    LocktortureNew,
     /// The writers of Linux's locktorture, kernels up to 6.4
     LocktortureOld,
 }
@@ -170,7 +170,7 @@ impl Part {
                 increment(&protected.twin);
                 self.critical.work();
             }
-            Preset::Locktorture | Preset::LocktortureOld => {
+            Preset::LocktortureNew | Preset::LocktortureOld => {
                 let line = &protected.writers[self.thread / 4];
                 increment(&line.0[self.thread % 4].0);
                 if self.one_in(self.long_delay_odds) {

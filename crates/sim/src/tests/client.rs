@@ -106,7 +106,7 @@ const MACHINES: [&str; 3] = ["oracle-x5-4", "epyc-9654-nps12", "kunpeng-920"];
 
 /// The violations of a lock with 2 to 8 threads and several seeds.
 fn all_violations(lock: &'static LockType, machine: &str) -> u32 {
-    let scenario = scenario(machine, "locktorture");
+    let scenario = scenario(machine, "locktorture-old");
     let mut sum = 0;
     for threads in 2..=8 {
         for seed in 1..=3 {
@@ -138,7 +138,7 @@ fn every_lock_excludes_on_every_kind_of_machine() {
 
 #[test]
 fn trylock_acquires_a_free_lock() {
-    let scenario = scenario("oracle-x5-4", "locktorture");
+    let scenario = scenario("oracle-x5-4", "locktorture-old");
     for lock in working_locks() {
         let run = Run {
             seconds: 1.0,

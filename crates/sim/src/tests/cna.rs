@@ -13,7 +13,7 @@ fn contended(scenario: &Scenario, seconds: f64, tunables: Settings) -> Simulatio
 }
 
 fn torture() -> Scenario {
-    scenario("oracle-x5-4", "locktorture")
+    scenario("oracle-x5-4", "locktorture-old")
 }
 
 fn remote_share(outcome: &SimulationOutcome) -> f64 {

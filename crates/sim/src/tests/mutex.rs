@@ -10,7 +10,7 @@ fn rmws_per_acquisition(outcome: &SimulationOutcome) -> f64 {
 #[test]
 fn atomic_operations_of_locks_are_counted_and_no_others() {
     // The workload's own atomics, of which the mutex on a futex is made, must not be counted.
-    for workload in ["locktorture", "leveldb_readrandom"] {
+    for workload in ["locktorture-old", "leveldb_readrandom"] {
         let scenario = scenario("oracle-x5-4", workload);
         for (name, acquire_and_release) in [
             ("tas", 1.0),

@@ -5,7 +5,7 @@ use crate::{Run, RunError};
 
 #[test]
 fn the_same_run_twice_is_identical() {
-    let scenario = scenario("oracle-x5-4", "locktorture");
+    let scenario = scenario("oracle-x5-4", "locktorture-old");
     for lock in working_locks() {
         let run = brief(&scenario, lock, 24);
         assert_eq!(run.run().unwrap(), run.run().unwrap(), "{}", lock.name());
@@ -14,7 +14,7 @@ fn the_same_run_twice_is_identical() {
 
 #[test]
 fn another_seed_gives_another_run() {
-    let scenario = scenario("oracle-x5-4", "locktorture");
+    let scenario = scenario("oracle-x5-4", "locktorture-old");
     for lock in working_locks() {
         let run = brief(&scenario, lock, 24);
         let other = Run {
@@ -43,7 +43,7 @@ fn runs_side_by_side_do_not_meet() {
 
 #[test]
 fn a_deadlock_tells_what_each_cpu_waits_for() {
-    let scenario = scenario("oracle-x5-4", "locktorture");
+    let scenario = scenario("oracle-x5-4", "locktorture-old");
     let run = brief(&scenario, &made_up::STUCK, 3);
     let error = run.run().unwrap_err();
     let places = run.placement.place(&scenario.machine, 3).unwrap();
@@ -65,7 +65,7 @@ fn a_deadlock_tells_what_each_cpu_waits_for() {
 
 #[test]
 fn threads_have_to_fit_the_machine() {
-    let scenario = scenario("oracle-x5-4", "locktorture");
+    let scenario = scenario("oracle-x5-4", "locktorture-old");
     let error = |threads| brief(&scenario, lock("tas"), threads).run().unwrap_err();
     assert!(matches!(error(0), RunError::NoThreads));
     assert!(matches!(

@@ -22,7 +22,7 @@ fn build(scenario: &Scenario, name: &str, vcpus: usize, seconds: f64) -> Simulat
 
 #[test]
 fn fifo_spinning_collapses_when_threads_outnumber_cpus() {
-    let scenario = scenario("oracle-x5-4", "locktorture");
+    let scenario = scenario("oracle-x5-4", "locktorture-old");
     let rate = |name, threads| {
         let run = Run {
             sharing: on(2, None),

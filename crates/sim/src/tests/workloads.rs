@@ -73,7 +73,7 @@ fn a_lock_that_does_not_exclude_is_caught_by_every_workload() {
 
 #[test]
 fn fifo_locks_serve_in_order() {
-    let scenario = scenario("oracle-x5-4", "locktorture");
+    let scenario = scenario("oracle-x5-4", "locktorture-old");
     for lock in working_locks().filter(|lock| lock.is_fifo()) {
         let run = Run {
             seconds: 10e-3,
@@ -92,7 +92,7 @@ fn fifo_locks_serve_in_order() {
 
 #[test]
 fn a_test_and_set_lock_keeps_no_order() {
-    let scenario = scenario("oracle-x5-4", "locktorture");
+    let scenario = scenario("oracle-x5-4", "locktorture-old");
     let run = Run {
         seconds: 10e-3,
         ..brief(&scenario, lock("tas"), 36)
@@ -103,7 +103,7 @@ fn a_test_and_set_lock_keeps_no_order() {
 
 #[test]
 fn handoffs_add_up_to_operations() {
-    let scenario = scenario("oracle-x5-4", "locktorture");
+    let scenario = scenario("oracle-x5-4", "locktorture-old");
     for lock in working_locks() {
         let outcome = brief(&scenario, lock, 24).run().unwrap();
         let handoffs = outcome.handoffs;
