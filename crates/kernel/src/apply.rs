@@ -1,12 +1,13 @@
-//! Applies the series to a tree, and reverts it.
+//! Applies the series to a tree, and reverts it, by `git apply`.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
-use crate::changes::Changes;
 use crate::edit::{self, Found};
 use crate::error::Error;
+use crate::files;
+use crate::git;
 use crate::inspection::{Inspection, State};
 use crate::series::{Contents, Series};
 use crate::tree::Tree;
@@ -20,11 +21,7 @@ pub fn apply(series: &Series, tree: &Tree) -> Result<bool, Error> {
         State::Changed => return Err(seen.changed()),
         State::NotApplied => seen.no_foreign()?,
     }
-    let mut changes = Changes::default();
-    for (file, text) in series.applied(&seen.pristine)? {
-        changes.write(tree.root().join(file), text);
-    }
-    changes.make(tree.root())?;
+    patch(tree, series, &seen.pristine, &[])?;
     Ok(true)
 }
 
@@ -37,16 +34,58 @@ pub fn revert(series: &Series, tree: &Tree) -> Result<bool, Error> {
         State::Changed => return Err(seen.changed()),
         State::Applied => seen.no_foreign()?,
     }
-    let mut changes = Changes::default();
-    for (file, text) in &seen.pristine {
-        changes.write(tree.root().join(file), text.as_str());
+    patch(tree, series, &seen.pristine, &["--reverse"])?;
+    for product in &seen.products {
+        files::remove(tree.root(), product)?;
     }
-    let own = series.files().map(|(file, _)| file);
-    for file in own.chain(seen.products.iter().map(String::as_str)) {
-        changes.remove(tree.root().join(file));
-    }
-    changes.make(tree.root())?;
     Ok(true)
+}
+
+/// Applies the series to a tree as one patch, or reverts it. `pristine` has the edited files without
+/// the series, so the patch fits exactly.
+fn patch(tree: &Tree, series: &Series, pristine: &Contents, how: &[&str]) -> Result<(), Error> {
+    let scratch = tempfile::tempdir().map_err(Error::write(&std::env::temp_dir()))?;
+    files::write_below(&scratch.path().join("a"), pristine)?;
+    files::write_below(&scratch.path().join("b"), &series.applied(pristine)?)?;
+    let mut diff = git::command(scratch.path());
+    diff.args([
+        "diff",
+        "--no-index",
+        "--no-prefix",
+        "--no-renames",
+        "--binary",
+    ])
+    .args(["a", "b"]);
+    let patch = git::run(diff, "diff", "", &[1])?;
+
+    let apply = |more: &[&str]| {
+        let mut apply = git::command(tree.root());
+        // Not a repository: git then patches the files of the directory that it runs in.
+        apply
+            .env("GIT_DIR", scratch.path().join("none"))
+            .args(["apply", "--whitespace=nowarn"])
+            .args(how)
+            .args(more)
+            .arg("-");
+        git::run(apply, "apply", &patch, &[0])
+    };
+    apply(&["--check"]).map_err(|error| Error::Unchanged(Box::new(error)))?;
+    // git writes files anew.
+    let edited = pristine.keys().map(|file| tree.root().join(file));
+    let edited: Vec<(PathBuf, Metadata)> = edited
+        .map(|path| {
+            fs::metadata(&path)
+                .map(|old| (path.clone(), old))
+                .map_err(Error::read(&path))
+        })
+        .collect::<Result<_, _>>()?;
+    apply(&[])?;
+    for (path, old) in edited {
+        // Only root can change the owner. Other users keep the files that they write.
+        let _ = chown(&path, Some(old.uid()), Some(old.gid()));
+        fs::set_permissions(&path, old.permissions()).map_err(Error::write(&path))?;
+    }
+    Ok(())
 }
 
 /// Updates a tree of our own from any version of the series to this one. Files that do not change keep
@@ -60,36 +99,32 @@ pub fn refresh(tree: &Path, pristine: &Path) -> Result<Vec<PathBuf>, Error> {
 /// Updates a tree to a series, as [`refresh`] does.
 pub fn refresh_to(series: &Series, tree: &Path, pristine: &Path) -> Result<Vec<PathBuf>, Error> {
     let tree = Tree::open(tree, series)?;
-    let mut originals = read_below(pristine)?;
-    let mut copies = Changes::default();
+    let mut originals = Contents::new();
+    for file in files::below(pristine)? {
+        let path = pristine.join(&file);
+        let text = fs::read_to_string(&path).map_err(Error::read(&path))?;
+        originals.insert(file.to_string_lossy().into_owned(), text);
+    }
     for file in series.edited() {
         if !originals.contains_key(file) {
             let text = original(series, &tree, file)?;
-            copies.write(pristine.join(file), text.as_str());
+            files::write(&pristine.join(file), &text)?;
             originals.insert(file.to_owned(), text);
         }
     }
-    // All originals are written: a file that the series no longer edits is restored.
-    let wanted = series.applied(&originals)?;
-    fs::create_dir_all(pristine).map_err(|error| Error::Write {
-        path: pristine.to_owned(),
-        error,
-    })?;
-    copies.make(pristine)?;
-
-    let mut changes = Changes::default();
     let mut changed = Vec::new();
-    for (file, text) in wanted {
+    // All originals are written: a file that the series no longer edits is restored.
+    for (file, text) in series.applied(&originals)? {
         if tree.read(&file)?.as_ref() != Some(&text) {
-            changed.push(tree.root().join(&file));
-            changes.write(tree.root().join(file), text);
+            let path = tree.root().join(&file);
+            files::write(&path, &text)?;
+            changed.push(path);
         }
     }
     for file in Inspection::new(series, &tree)?.foreign {
-        changed.push(tree.root().join(&file));
-        changes.remove(tree.root().join(file));
+        files::remove(tree.root(), &file)?;
+        changed.push(tree.root().join(file));
     }
-    changes.make(tree.root())?;
     Ok(changed)
 }
 
@@ -104,28 +139,4 @@ fn original(series: &Series, tree: &Tree, file: &str) -> Result<String, Error> {
             how: "holds part of what Lockworks inserts",
         }),
     }
-}
-
-/// Reads all files below a directory, which may be missing.
-fn read_below(top: &Path) -> Result<Contents, Error> {
-    let mut found = Contents::new();
-    let mut directories = vec![PathBuf::new()];
-    while let Some(directory) = directories.pop() {
-        let path = top.join(&directory);
-        let entries = match fs::read_dir(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            entries => entries.map_err(Error::read(&path))?,
-        };
-        for entry in entries {
-            let entry = entry.map_err(Error::read(&path))?;
-            let name = directory.join(entry.file_name());
-            if entry.file_type().map_err(Error::read(&path))?.is_dir() {
-                directories.push(name);
-                continue;
-            }
-            let text = fs::read_to_string(entry.path()).map_err(Error::read(&entry.path()))?;
-            found.insert(name.to_string_lossy().into_owned(), text);
-        }
-    }
-    Ok(found)
 }

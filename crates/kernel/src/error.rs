@@ -69,17 +69,10 @@ pub enum Error {
     Git { command: String, said: String },
     #[error("cannot read {path}: {error}", path = .path.display())]
     Read { path: PathBuf, error: io::Error },
-    #[error("cannot write {path}: {error}; nothing was changed", path = .path.display())]
+    #[error("cannot write {path}: {error}", path = .path.display())]
     Write { path: PathBuf, error: io::Error },
-    #[error(
-        "cannot write {path}: {error}; not all earlier contents could be restored: they are kept in {kept}",
-        path = .path.display(), kept = .kept.display()
-    )]
-    Torn {
-        path: PathBuf,
-        error: io::Error,
-        kept: PathBuf,
-    },
+    #[error("{0}; nothing was changed")]
+    Unchanged(Box<Error>),
     #[error("the patch series itself is wrong: {0}; please report this")]
     Series(#[from] SeriesError),
 }

@@ -4,13 +4,12 @@
 
 use std::fmt;
 use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
 
 use serde::Serialize;
 
 use crate::edit::{self, Found};
 use crate::error::Error;
+use crate::files;
 use crate::series::{Contents, Series};
 use crate::tree::Tree;
 
@@ -172,17 +171,11 @@ impl Inspection {
 /// How much a tree holds of a file of ours.
 fn added(tree: &Tree, file: &str, text: &str) -> Result<State, Error> {
     match tree.read(file) {
-        // A link leads to a file that is not ours.
-        Ok(Some(found)) if found == text && !through_link(tree, file)? => Ok(State::Applied),
+        Ok(Some(found)) if found == text => Ok(State::Applied),
         Ok(Some(_)) | Err(Error::NotText { .. }) => Ok(State::Changed),
         Ok(None) => Ok(State::NotApplied),
         Err(error) => Err(error),
     }
-}
-
-fn through_link(tree: &Tree, file: &str) -> Result<bool, Error> {
-    let real = |path: &Path| path.canonicalize().map_err(Error::read(path));
-    Ok(real(&tree.root().join(file))? != real(tree.root())?.join(file))
 }
 
 /// Lists the files in our directory that are not ours.
@@ -191,26 +184,12 @@ fn others(series: &Series, tree: &Tree) -> Result<Vec<String>, Error> {
     if fs::symlink_metadata(own).is_ok_and(|found| !found.is_dir()) {
         return Ok(vec![series.directory.clone()]);
     }
-    let mut others = Vec::new();
-    let mut directories = vec![series.directory.clone()];
-    while let Some(directory) = directories.pop() {
-        let path = tree.root().join(&directory);
-        let entries = match fs::read_dir(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            entries => entries.map_err(Error::read(&path))?,
-        };
-        for entry in entries {
-            let entry = entry.map_err(Error::read(&path))?;
-            let name = format!("{directory}/{}", entry.file_name().to_string_lossy());
-            match entry.file_type().map_err(Error::read(&path))?.is_dir() {
-                true => directories.push(name),
-                false if series.files().any(|(file, _)| file == name) => {}
-                false => others.push(name),
-            }
-        }
-    }
-    others.sort();
-    Ok(others)
+    let found = files::below(&tree.root().join(&series.directory))?;
+    let names = found
+        .iter()
+        .map(|file| format!("{}/{}", series.directory, file.display()));
+    let own = |name: &String| series.files().any(|(file, _)| file == name);
+    Ok(names.filter(|name| !own(name)).collect())
 }
 
 /// Whether `make clean` would remove a file.

@@ -3,9 +3,10 @@
 pub mod lab;
 
 mod apply;
-mod changes;
 mod edit;
 mod error;
+mod files;
+mod git;
 mod inspection;
 mod patches;
 mod series;

@@ -1,12 +1,13 @@
 //! The series as patches, for review and `git am`. Git writes them, in a repository of our own.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::changes::Changes;
 use crate::error::Error;
+use crate::files;
+use crate::git;
 use crate::inspection::{Inspection, State};
 use crate::series::{Contents, Series};
 use crate::tree::Tree;
@@ -34,7 +35,7 @@ impl Author {
             git.env("GIT_AUTHOR_NAME", name)
                 .env("GIT_AUTHOR_EMAIL", mail);
         }
-        let output = git.output().map_err(not_started)?;
+        let output = git.output().map_err(git::not_started)?;
         if !output.status.success() {
             let said = last_line(&output.stderr);
             return Err(Error::Author(said.unwrap_or("git names none".to_owned())));
@@ -113,11 +114,7 @@ impl<'a> Scratch<'a> {
     }
 
     fn commit(&self, contents: &Contents, message: &str) -> Result<(), Error> {
-        let mut changes = Changes::default();
-        for (file, text) in contents {
-            changes.write(self.directory.path().join(file), text.as_str());
-        }
-        changes.make(self.directory.path())?;
+        files::write_below(self.directory.path(), contents)?;
         self.git(&["add", "--all", "--force"], "")?;
         let commit = ["commit", "-q", "--cleanup=verbatim", "--file=-"];
         self.git(&commit, message).map(drop)
@@ -147,46 +144,15 @@ impl<'a> Scratch<'a> {
         names.lines().map(read).collect()
     }
 
-    /// Runs git with our settings and no others; returns what it prints.
+    /// Runs git as the author; returns what it prints.
     fn git(&self, arguments: &[&str], input: &str) -> Result<String, Error> {
         let Author { name, mail, date } = self.author;
-        let failed = |said: String| Error::Git {
-            command: arguments[0].to_owned(),
-            said,
-        };
-        let mut git = Command::new("git");
-        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-            git.env_remove(variable);
-        }
-        git.env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .envs([("GIT_AUTHOR_NAME", name), ("GIT_COMMITTER_NAME", name)])
+        let mut git = git::command(self.directory.path());
+        git.envs([("GIT_AUTHOR_NAME", name), ("GIT_COMMITTER_NAME", name)])
             .envs([("GIT_AUTHOR_EMAIL", mail), ("GIT_COMMITTER_EMAIL", mail)])
             .envs([("GIT_AUTHOR_DATE", date), ("GIT_COMMITTER_DATE", date)])
-            .arg("-C")
-            .arg(self.directory.path())
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut running = git.spawn().map_err(not_started)?;
-        let mut stdin = running.stdin.take().expect("it is a pipe");
-        // A message fits into a pipe; if git ends early, its status says so.
-        let _ = stdin.write_all(input.as_bytes());
-        drop(stdin);
-        let output = running.wait_with_output();
-        let output = output.map_err(|error| failed(error.to_string()))?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(failed(last_line(&output.stderr).unwrap_or_default())),
-        }
-    }
-}
-
-fn not_started(error: std::io::Error) -> Error {
-    match error.kind() {
-        ErrorKind::NotFound => Error::NoGit,
-        _ => Error::Author(format!("cannot run git: {error}")),
+            .args(arguments);
+        git::run(git, arguments[0], input, &[0])
     }
 }
 
@@ -196,28 +162,30 @@ fn last_line(said: &[u8]) -> Option<String> {
     last.map(str::to_owned)
 }
 
-/// Puts patches into a directory in place of those of an earlier run, all or none. The directory is
-/// made if it is missing.
-pub fn write_patches(files: &[PatchFile], directory: &Path) -> Result<(), Error> {
-    let mut changes = Changes::default();
+/// Puts patches into a directory in place of those of an earlier run. The directory is made if it is
+/// missing. Nothing is written if the file of another is in the way.
+pub fn write_patches(patches: &[PatchFile], directory: &Path) -> Result<(), Error> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         entries => Some(entries.map_err(Error::read(directory))?),
     };
+    let mut old = Vec::new();
     for entry in entries.into_iter().flatten() {
         let path: PathBuf = entry.map_err(Error::read(directory))?.path();
-        let new = files.iter().any(|file| directory.join(&file.name) == path);
+        let new = patches
+            .iter()
+            .any(|file| directory.join(&file.name) == path);
         match is_ours(&path) {
-            true if !new => changes.remove(path),
+            true if !new => old.push(path),
             false if new => return Err(Error::InTheWay { path }),
             _ => {}
         }
     }
-    for file in files {
-        changes.write(directory.join(&file.name), file.text.as_str());
+    for patch in patches {
+        files::write(&directory.join(&patch.name), &patch.text)?;
     }
-    let top = directory.ancestors().find(|path| path.is_dir());
-    changes.make(top.unwrap_or(Path::new(".")))
+    let mut old = old.iter();
+    old.try_for_each(|path| fs::remove_file(path).map_err(Error::write(path)))
 }
 
 /// Whether a file is a patch of an earlier run.
