@@ -139,7 +139,8 @@ fn run(command: &Command) -> Result<ExitCode> {
         if std::io::stderr().is_terminal() {
             eprintln!();
         }
-        lockworks_kernel::lab::children::stop_all();
+        lockworks_kernel::lab::restore_terminal();
+        lockworks_programs::children::stop_all();
         interruption::exit_between_files(130);
     })?;
     match command {

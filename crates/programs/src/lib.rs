@@ -1,8 +1,10 @@
-//! Unmodified programs under load, with a lock of Lockworks or of glibc in their mutexes.
+//! Child processes, and unmodified programs under load, with a lock of Lockworks or of glibc in their
+//! mutexes.
 //!
 //! A program must give the same [`LoadOutcome::results`] under every lock, which tests compare.
 //! Benchmarks compare [`LoadOutcome::per_second`].
 
+pub mod children;
 mod leveldb;
 mod mariadb;
 mod memcached;

@@ -1,15 +1,14 @@
-//! A child process whose output is kept. The child and its own children end with this process.
+//! A child process whose output is kept.
 
 use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use tempfile::TempDir;
+
+use crate::children::{self, Ending, Running};
 
 /// A process that has not answered or ended after this time counts as hanging.
 const WATCHDOG: Duration = Duration::from_secs(300);
@@ -20,17 +19,16 @@ const POLL: Duration = Duration::from_millis(10);
 /// How many lines of a failed process's output are shown.
 const SHOWN: usize = 20;
 
-/// A command that the kernel kills when the thread that started it ends.
+/// A command that the system ends if this process ends, and that prints in English.
 pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    let mut command = children::command(program, Ending::Killed);
     command.env("LC_ALL", "C");
     command
 }
 
-/// A running process, the leader of its own process group.
+/// A running process.
 pub struct Process {
-    child: Child,
+    running: Running,
     name: String,
     output: TempDir,
 }
@@ -39,14 +37,13 @@ impl Process {
     /// Starts a process. Messages call it `name`.
     pub fn start(name: &str, command: &mut Command) -> Result<Self> {
         let output = tempfile::tempdir()?;
-        let child = command
+        command
             .stdout(File::create(output.path().join("stdout"))?)
-            .stderr(File::create(output.path().join("stderr"))?)
-            .process_group(0)
-            .spawn()
+            .stderr(File::create(output.path().join("stderr"))?);
+        let running = Running::start(command, Ending::Killed)
             .with_context(|| format!("cannot start {name}"))?;
         Ok(Self {
-            child,
+            running,
             name: name.to_string(),
             output,
         })
@@ -54,7 +51,7 @@ impl Process {
 
     /// The number of the process.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.running.id()
     }
 
     /// The standard output of the process so far.
@@ -76,7 +73,7 @@ impl Process {
     pub fn wait_until(&mut self, mut answers: impl FnMut() -> bool) -> Result<()> {
         let start = Instant::now();
         while !answers() {
-            if let Some(status) = self.child.try_wait()? {
+            if let Some(status) = self.running.try_wait()? {
                 bail!(
                     "{} ended before it answered: {status}{}",
                     self.name,
@@ -104,14 +101,14 @@ impl Process {
 
     /// Asks the process to end and waits until it has ended. An error if the process failed.
     pub fn terminate(&mut self) -> Result<()> {
-        killpg(self.group(), Signal::SIGTERM)?;
+        self.running.ask_to_end()?;
         self.finish().map(drop)
     }
 
     fn wait(&mut self) -> Result<ExitStatus> {
         let start = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait()? {
+            if let Some(status) = self.running.try_wait()? {
                 return Ok(status);
             }
             self.check(start)?;
@@ -135,17 +132,6 @@ impl Process {
         let lines: Vec<&str> = printed.lines().collect();
         let shown = &lines[lines.len().saturating_sub(SHOWN)..];
         shown.iter().map(|line| format!("\n  {line}")).collect()
-    }
-
-    fn group(&self) -> Pid {
-        Pid::from_raw(self.child.id().cast_signed())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = killpg(self.group(), Signal::SIGKILL);
-        let _ = self.child.wait();
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use lockworks::LockType;
-use lockworks_kernel::lab::children::{Ending, Running};
+use lockworks_programs::children::{Ending, Running};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use regex::Regex;

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use lockworks_programs::children::{self, Ending, Running};
+
 use super::arch::Arch;
 use super::cache::{Cache, Progress};
-use super::children::{self, Ending, Running};
 use super::config;
 use super::error::{Attempt, Error, Result};
 use super::file_lock::FileLock;

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lockworks_programs::children::{self, Ending};
+
 use super::arch::Arch;
 use super::cache::{self, Cache, Progress};
-use super::children::{self, Ending};
 use super::debian;
 use super::error::{Attempt, Error, Result};
 use super::tools;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use lockworks_programs::children::{self, Ending};
+
 use super::cache::{Cache, Progress};
-use super::children::{self, Ending};
 use super::error::Result;
 use super::tools::{self, Tool};
 

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lockworks_programs::children::{self, Ending};
+
 use super::cache::{self, Cache, Progress};
-use super::children::{self, Ending};
 use super::debian::{self, SUITE};
 use super::error::{Attempt, Result};
 use super::tools::{self, Tool};
@@ -47,7 +48,8 @@ pub fn disk(cache: &Cache, progress: Progress) -> Result<PathBuf> {
         .arg("--directory")
         .arg(&root);
     tools::run_logged(unpack, "unpacking the disk's files", &log)?;
-    let mut format = children::command("/sbin/mke2fs", Ending::Killed);
+    let mke2fs = tools::find("mke2fs").unwrap_or_else(|| "mke2fs".into());
+    let mut format = children::command(mke2fs, Ending::Killed);
     format
         .args(["-q", "-t", "ext4", "-d"])
         .args([&root, &unfinished])

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::children::{self, Ending, Running};
+use lockworks_programs::children::{self, Ending, Running};
+
 use super::emulation::Emulation;
 use super::error::{Attempt, Error, Result};
 use super::machine::{Input, Machine, emulator};

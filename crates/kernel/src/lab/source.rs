@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lockworks_programs::children::{self, Ending};
+
 use super::cache::{self, Cache, Progress};
-use super::children::{self, Ending};
 use super::error::{Attempt, Error, Result};
 use super::file_lock::FileLock;
 use super::tools;

@@ -32,7 +32,7 @@ impl Drop for Raw {
 }
 
 /// Restores the settings of the terminal.
-pub(crate) fn restore() {
+pub fn restore() {
     if let Ok(mut before) = BEFORE.lock()
         && let Some(before) = before.take()
     {

@@ -4,8 +4,9 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lockworks_programs::children::{self, Ending, Running};
+
 use super::cache::{Cache, Progress};
-use super::children::{self, Ending, Running};
 use super::error::{Attempt, Error, Result};
 
 /// A program or file that must be installed, and the Debian package that brings it.

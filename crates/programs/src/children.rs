@@ -1,5 +1,6 @@
 //! Child processes. None outlives this process, however it ends.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -50,10 +51,12 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
 const CLEANING_UP: Duration = Duration::from_secs(5);
 
 /// Makes a command that the system ends if this process is killed.
-pub fn command(program: &str, ending: Ending) -> Command {
+pub fn command(program: impl AsRef<OsStr>, ending: Ending) -> Command {
     let mut command = Command::new("setpriv");
     let signal = ending.signal().as_str();
-    command.args(["--pdeathsig", &signal[3..], "--", program]);
+    command
+        .args(["--pdeathsig", &signal[3..], "--"])
+        .arg(program);
     command
 }
 
@@ -69,6 +72,16 @@ impl Running {
         let child = command.process_group(0).spawn()?;
         registry.groups.push((group(&child), ending));
         Ok(Self { child, ending })
+    }
+
+    /// The number of the process, and of its group.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks the program and its children to end, by SIGTERM.
+    pub fn ask_to_end(&self) -> io::Result<()> {
+        Ok(killpg(group(&self.child), Signal::SIGTERM)?)
     }
 
     /// The child process, whose standard streams are there if they are pipes.
@@ -146,7 +159,6 @@ fn wait_for_the_end() -> ! {
 
 /// Ends all programs, and lets no others start. The caller must end this process next.
 pub fn stop_all() {
-    super::terminal::restore();
     let groups = {
         let mut registry = REGISTRY.lock().expect("nobody panics with it");
         registry.closed = true;
