@@ -151,7 +151,7 @@ fn archive(version: Version, cache: &Cache, progress: Progress) -> Result<PathBu
     }
     progress(&format!("fetching {package}"));
     if nix::unistd::geteuid().is_root()
-        && tools::install(&[&package], cache).is_ok()
+        && tools::install(&[&package], cache, progress).is_ok()
         && installed.is_file()
     {
         return Ok(installed);

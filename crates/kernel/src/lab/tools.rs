@@ -61,7 +61,7 @@ pub(crate) fn provide(tools: &[Tool], cache: &Cache, progress: Progress) -> Resu
     let list = missing.join(" ");
     if nix::unistd::geteuid().is_root() {
         progress(&format!("installing {list}"));
-        install(&missing, cache)?;
+        install(&missing, cache, progress)?;
     }
     match self::missing(tools).is_empty() {
         true => Ok(()),
@@ -82,8 +82,10 @@ fn missing(tools: &[Tool]) -> Vec<&'static str> {
     packages
 }
 
-/// Installs Debian packages, which needs root.
-pub(crate) fn install(packages: &[&str], cache: &Cache) -> Result<()> {
+/// Installs Debian packages, which needs root. Only one process at a time does, since others would not
+/// get apt's lock.
+pub(crate) fn install(packages: &[&str], cache: &Cache, progress: Progress) -> Result<()> {
+    let _lock = cache.lock("packages", progress)?;
     let log = cache.path("apt.log");
     let apt = |arguments: &[&str]| -> Result<()> {
         let mut command = children::command("apt-get", Ending::Asked);
