@@ -154,8 +154,8 @@ pub struct Config {
     pub priority: Vec<usize>,
     /// Whether time thresholds are reached.
     pub time: Time,
-    /// The most threads that may acquire the lock before a waiter although they arrived later.
-    pub overtaking: Option<u8>,
+    /// The bypass bound: how often threads that arrived later may acquire the lock before a waiter.
+    pub bypass: Option<u8>,
     /// The tunables of the locks.
     pub tunables: Settings,
     /// The mode in which an HQ-spinlock starts.
@@ -226,7 +226,7 @@ impl Config {
             nesting: 0,
             priority: Vec::new(),
             time: Time::Any,
-            overtaking: None,
+            bypass: None,
             tunables: small_settings(),
             mode: Mode::Numa,
         }
@@ -385,8 +385,8 @@ impl fmt::Display for Config {
             Time::Early => write!(f, ", no threshold reached")?,
             Time::Late => write!(f, ", thresholds always reached")?,
         }
-        if let Some(bound) = self.overtaking {
-            write!(f, ", at most {bound} later arrivals first")?;
+        if let Some(bound) = self.bypass {
+            write!(f, ", bypass bound {bound}")?;
         }
         if !self.tunables.numa_aware {
             write!(f, ", numa off")?;

@@ -198,7 +198,7 @@ impl<'a, const N: usize> Model<'a, N> {
             thread
                 .deferred
                 .map(|(local, due)| (representative(local), due)),
-            thread.overtaken,
+            thread.bypassed,
         )
     }
 

@@ -84,7 +84,7 @@ pub(crate) struct Thread<const N: usize> {
     /// The threads that began to acquire after this one began to wait, one bit each.
     pub(crate) later: u64,
     /// How often threads that arrived later acquired the lock before this one.
-    pub(crate) overtaken: u8,
+    pub(crate) bypassed: u8,
     /// The writes that the thread has seen.
     pub(crate) seen: View<N>,
     /// The writes that the thread would have seen if all its reads were acquires. Only kept if
@@ -102,7 +102,7 @@ impl<const N: usize> Thread<N> {
             exposed: 0,
             deferred: None,
             later: 0,
-            overtaken: 0,
+            bypassed: 0,
             seen: View::NONE,
             read: View::NONE,
             fenced: View::NONE,
@@ -476,7 +476,7 @@ impl<const N: usize> State<N> {
             });
             number(bytes, deferred);
             number(bytes, thread.later);
-            bytes.push(thread.overtaken);
+            bytes.push(thread.bypassed);
             for view in [&thread.seen, &thread.read, &thread.fenced] {
                 self.encode_view(view, bytes);
             }
@@ -561,7 +561,7 @@ impl<const N: usize> State<N> {
                 .checked_sub(1)
                 .map(|local| (local as LocalId, due));
             thread.later = bytes.number();
-            thread.overtaken = bytes.byte();
+            thread.bypassed = bytes.byte();
             thread.seen = bytes.view();
             thread.read = bytes.view();
             thread.fenced = bytes.view();

@@ -256,7 +256,7 @@ mod properties {
                 nesting,
                 priority,
                 time: [Time::Any, Time::Early, Time::Late][usize::from(choices.1)],
-                overtaking: bounds.2,
+                bypass: bounds.2,
                 mode: [Mode::Plain, Mode::Numa][usize::from(choices.2)],
                 ..Config::new(&lock)
             };

@@ -58,7 +58,7 @@ pub enum Violation {
         what: &'static str,
     },
     /// Threads that arrived later acquired the lock before a waiter more often than it promises.
-    Overtaken {
+    Bypassed {
         /// The waiter.
         thread: usize,
         /// The number of acquisitions by threads that arrived after the waiter.
@@ -84,7 +84,7 @@ impl Violation {
             Self::NoMemory { .. } => "no_memory",
             Self::OutOfRange { .. } => "out_of_range",
             Self::Promise { .. } => "promise",
-            Self::Overtaken { .. } => "overtaken",
+            Self::Bypassed { .. } => "bypassed",
             Self::LeftBehind { .. } => "left_behind",
         }
     }
@@ -126,7 +126,7 @@ impl fmt::Display for Violation {
                 write!(f, "lock word: {piece} has become {value:#x}")
             }
             Self::Promise { thread, what } => write!(f, "promise: thread {thread}: {what}"),
-            Self::Overtaken { thread, times } => write!(
+            Self::Bypassed { thread, times } => write!(
                 f,
                 "order: acquisitions by later arrivals while thread {thread} waited: {times}"
             ),

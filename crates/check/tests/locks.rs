@@ -106,7 +106,7 @@ fn ticket() {
     let mut configs = common("ticket");
     configs.push(config("ticket", |c| {
         c.threads = 3;
-        c.overtaking = Some(0);
+        c.bypass = Some(0);
     }));
     assert_eq!(keeps(&configs), [""; 0]);
 }
@@ -116,7 +116,7 @@ fn mcs() {
     let mut configs = common("mcs");
     configs.push(config("mcs", |c| {
         c.threads = 3;
-        c.overtaking = Some(0);
+        c.bypass = Some(0);
     }));
     assert_eq!(keeps(&configs), [""; 0]);
 }
@@ -126,7 +126,7 @@ fn queued_spinlock() {
     let mut configs = common("qspinlock");
     configs.push(config("qspinlock", |c| {
         c.threads = 3;
-        c.overtaking = Some(0);
+        c.bypass = Some(0);
     }));
     configs.push(config("qspinlock", |c| {
         c.threads = 3;
@@ -154,7 +154,7 @@ fn cna_with(lock: &str) -> Vec<Config> {
         three(|c| c.time = Time::Late),
         three(|c| {
             c.priority = vec![1];
-            c.overtaking = Some(0);
+            c.bypass = Some(0);
         }),
         three(|c| c.priority = vec![0, 2]),
     ]);
@@ -359,7 +359,7 @@ fn assert_never_counted(events: &BTreeSet<Event>, names: &[&str]) {
 fn paravirt_ticket_lock() {
     // The slots of the waiters of two locks have the same contents.
     let mut configs = halting("pvticket");
-    configs.push(three_once("pvticket", |c| c.overtaking = Some(0)));
+    configs.push(three_once("pvticket", |c| c.bypass = Some(0)));
     let (missing, events) = keeps_and_counts(&configs);
     assert_eq!(missing, [""; 0]);
     assert_counted(&events, &["halts_in_queue", "kicks_at_unlock"]);
@@ -385,7 +385,7 @@ fn paravirt_spinlock_of_linux_4_2() {
     let fifo = config("pv42", |c| {
         c.threads = 3;
         c.acquisitions = 1;
-        c.overtaking = Some(0);
+        c.bypass = Some(0);
     });
     keeps(&[fifo]);
 }

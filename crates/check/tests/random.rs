@@ -150,14 +150,14 @@ fn polling_rather_than_waiting_is_no_mistake() {
 }
 
 #[test]
-fn threads_that_overtake_are_found() {
+fn threads_that_bypass_a_waiter_are_found() {
     let config = Config {
-        overtaking: Some(0),
+        bypass: Some(0),
         trylock: false,
         ..config("tas", 12)
     };
     let broken = run(&config, None, 100, 1).broken.expect("it is found");
-    assert_eq!(broken.violation.name(), "overtaken");
+    assert_eq!(broken.violation.name(), "bypassed");
 }
 
 #[test]

@@ -273,9 +273,9 @@ fn waits_are_cancelled_where_locks_allow_it() {
 
 #[test]
 fn a_later_arrival_acquires_an_unfair_lock_first() {
-    let args = ["--lock", "tas", "--threads", "3", "--overtaking", "0"];
+    let args = ["--lock", "tas", "--threads", "3", "--bypass", "0"];
     let found = json(&args, 1);
-    assert_eq!(found["violation"]["name"], "overtaken");
+    assert_eq!(found["violation"]["name"], "bypassed");
 }
 
 #[test]

@@ -35,7 +35,7 @@ const TABLES: [(&str, &[&str]); 20] = [
         &["VIOLATION:", "function: operation"],
     ),
     (
-        "check --lock tas --threads 3 --overtaking 0",
+        "check --lock tas --threads 3 --bypass 0",
         &["VIOLATION:", "while thread"],
     ),
     ("check litmus sb iriw", &["outcomes"]),

@@ -31,7 +31,7 @@ impl<const N: usize> Model<'_, N> {
         let order = self.order(&request);
         let kind = self.kind(&request);
         let now = self.local(state.threads[thread].local).attributes;
-        if self.config.overtaking.is_some() && now.fresh && now.wanted & 1 != 0 {
+        if self.config.bypass.is_some() && now.fresh && now.wanted & 1 != 0 {
             // Waiters see the moment at which an acquisition begins.
             return false;
         }

@@ -94,21 +94,21 @@ impl<const N: usize> Model<'_, N> {
             }
             .into());
         }
-        let Some(bound) = self.config.overtaking.filter(|_| lock == 0) else {
+        let Some(bound) = self.config.bypass.filter(|_| lock == 0) else {
             return Ok(());
         };
         state.threads[thread].later = 0;
-        state.threads[thread].overtaken = 0;
+        state.threads[thread].bypassed = 0;
         for (other, waiter) in state.threads.iter_mut().enumerate() {
             if waiter.later & 1 << thread == 0 {
                 continue;
             }
             waiter.later &= !(1 << thread);
-            waiter.overtaken += 1;
-            if waiter.overtaken > bound {
-                return Err(Violation::Overtaken {
+            waiter.bypassed += 1;
+            if waiter.bypassed > bound {
+                return Err(Violation::Bypassed {
                     thread: other,
-                    times: waiter.overtaken,
+                    times: waiter.bypassed,
                 }
                 .into());
             }
@@ -119,7 +119,7 @@ impl<const N: usize> Model<'_, N> {
     /// Notes, if `thread` begins an acquisition, that it arrives later than all present waiters.
     pub(super) fn note_begin(&self, state: &mut State<N>, thread: usize) {
         let now = self.local(state.threads[thread].local).attributes;
-        if self.config.overtaking.is_none() || !now.fresh || now.wanted & 1 == 0 {
+        if self.config.bypass.is_none() || !now.fresh || now.wanted & 1 == 0 {
             return;
         }
         for other in (0..state.threads.len()).filter(|t| *t != thread) {

@@ -75,7 +75,7 @@ fn threads_that_change_places_do_all_that_they_did() {
     for (config, renamings) in [
         (with("mcs", |c| c.acquisitions = 2), 6),
         (with("mcs", |c| c.trylock = true), 2),
-        (with("mcs", |c| c.overtaking = Some(0)), 6),
+        (with("mcs", |c| c.bypass = Some(0)), 6),
         (with("qspinlock", |c| c.acquisitions = 2), 6),
         (with("qspinlock", |c| c.slots = Some(2)), 2),
         (with("cna", |c| c.acquisitions = 2), 6),

@@ -115,10 +115,10 @@ pub struct Options {
     #[arg(long, value_name = "WHEN", default_value = "any", value_parser = time())]
     time: Time,
 
-    /// Check also that, of the acquisitions that begin while a thread waits, at most N complete
-    /// before that thread's; 0: none [default: not checked]
+    /// Check also a bypass bound: of the acquisitions that begin while a thread waits, at most N
+    /// complete before that thread's; 0: none [default: not checked]
     #[arg(long, value_name = "N")]
-    overtaking: Option<u8>,
+    bypass: Option<u8>,
 
     /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
     #[arg(long)]
@@ -181,7 +181,7 @@ const CONFIGURED: [&str; 19] = [
     "nesting",
     "priority",
     "time",
-    "overtaking",
+    "bypass",
     "no_shuffle_reduction",
     "spurious",
     "cancel",
@@ -311,7 +311,7 @@ impl Options {
             nesting: self.nesting,
             priority: self.priority.clone(),
             time: self.time,
-            overtaking: self.overtaking,
+            bypass: self.bypass,
             tunables: tunables(self.numa, !self.no_shuffle_reduction, &self.tune),
             mode: self.mode,
         }
