@@ -51,7 +51,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
 .PHONY: all lib cargo programs quick setup setup-kernel setup-programs test test-format test-c test-preload stage \
-	test-docs test-installed test-headers test-install test-examples test-sanitizers test-helgrind test-drd \
+	docs test-docs test-installed test-headers test-install test-examples test-sanitizers test-helgrind test-drd \
 	test-thread test-address test-undefined test-cargo test-clippy test-kernel test-kernel-quick fuzz fuzz-rust demo \
 	bench install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
@@ -183,6 +183,10 @@ $(PRELOAD_TESTS:%=test-preload-%): test-preload-%: build/tests/preload/% build/l
 		$(UNSET) LD_PRELOAD=$(CURDIR)/build/liblockworks-preload.so LOCKWORKS_LOCK=$$lock \
 			EXPECTED_LOCK=$$lock $< || { echo "test preload $* FAILED under $$lock"; exit 1; }; \
 	done
+
+# The tables of documents that are made from lists in locks/.
+docs:
+	/usr/bin/python3 scripts/docs/documents.py --write
 
 # The commands and programs of the documents, and their links; DOCUMENTS=docs/guides for a part.
 test-docs: stage cargo
@@ -327,6 +331,7 @@ help:
 	@echo 'make test-preload    run the tests of programs under the preload library and the profiler'
 	@echo 'make test-sanitizers run the C code under valgrind and the sanitizers'
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'
+	@echo 'make docs            write the tables of documents that are made from lists in locks/'
 	@echo 'make test-docs       run the commands and programs of the documents; DOCUMENTS=PATH: a part'
 	@echo 'make test-kernel     run all tests of kernels, an hour; make test runs some'
 	@echo 'make fuzz            feed random texts to all parsers; FUZZ_SECONDS=60 for each language. Needs clang'

@@ -8,7 +8,8 @@ LW_TUNABLE(pv_kick_at_unlock, 1, 1, 1,
 	   "a halted waiter that becomes queue head is kicked at the unlock, not before")
 LW_TUNABLE(pv_kick_ahead, 0, 0, 8, "halted waiters behind the queue head that are kicked with it")
 LW_TUNABLE(pv_wait_early, 1, 1, 1, "a waiter halts as soon as its predecessor has halted")
-LW_TUNABLE(pv_pending, 1, 1, 1, "the first contender waits with the pending bit, without a node")
+LW_TUNABLE(pv_pending, 1, 1, 1,
+	   "the first contender waits with the pending bit, without a queue node")
 LW_TUNABLE(pv_steal, 1, 1, 1, "arriving threads take a free lock, though others queue")
 LW_TUNABLE(pv_starvation_limit, 4, 4, UINT32_MAX,
 	   "halts of a queue head without success before it disables stealing; the highest: never")

@@ -15,4 +15,4 @@ LW_TUNABLE(hqlock_local_handoffs_to_increase_remotes, 2, 2, LW_TUNABLE_MAX,
 LW_TUNABLE(hqlock_remote_handoffs_keep_numa, 1, 1, LW_TUNABLE_MAX,
 	   "hand-overs to another NUMA node that are needed to keep queueing by NUMA node")
 LW_TUNABLE(hqlock_probability_of_force_stay_numa, 5000, 5000, 10000,
-	   "probability, in 1/10000, to keep queueing by NUMA node with fewer of these")
+	   "probability, in 1/10000, to keep queueing by NUMA node with fewer hand-overs to others")

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Run what the documents say: commands, programs, links. See "Documents" in CONTRIBUTING.md.
 
-Usage: documents.py [--links] [DOCUMENT]...    Without documents, all that git knows. --links checks
-                                               annotations and links only, and runs nothing.
+Usage: documents.py [--links | --write] [DOCUMENT]...    Without documents, all that git knows.
+    --links checks annotations, links and generated tables only, and runs nothing.
+    --write writes the generated tables (generated.py), and checks nothing.
 
 The word behind a fence's language says what is done with the block:
 
@@ -39,6 +40,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import generated
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -168,6 +170,20 @@ def check_paths(document: Document) -> Iterator[DocumentError]:
     for line, path in document.paths:
         if path not in written and not Path(path).exists():
             yield DocumentError(document.path, line, f"{path}: there is no such file or directory")
+
+
+def check_generated(document: Document) -> Iterator[DocumentError]:
+    text = document.path.read_text()
+    try:
+        updated = generated.update(text)
+    except generated.GeneratedError as error:
+        yield DocumentError(document.path, error.line, str(error))
+        return
+    pairs = zip(text.split("\n"), updated.split("\n"), strict=False)
+    for line, (now, wanted) in enumerate(pairs, start=1):
+        if now != wanted:
+            yield DocumentError(document.path, line, f"not as in its list: make docs\n{wanted}")
+            return
 
 
 def check_annotations(document: Document) -> Iterator[DocumentError]:
@@ -411,41 +427,37 @@ def check_mentions() -> Iterator[DocumentError]:
                     yield DocumentError(path, number, f"{name}: there is no such document")
 
 
-# Lists of the source, each entry of which a page must name: file, pattern of a name, page.
-LISTS = (
-    ("locks/contract/operations.h", r"#define (lw_\w+)\(", "docs/reference/operations.md"),
-    (
-        "locks/contract/surroundings.h",
-        r"#define (lw_(?!world)\w+)\(",
-        "docs/reference/operations.md",
-    ),
-    ("locks/registry/events_list.h", r"LW_(?:EVENT|MAXIMUM)\((\w+),", "docs/reference/locks.md"),
-)
-
-
-def check_lists() -> Iterator[DocumentError]:
-    for source, pattern, page in LISTS:
-        text = Path(page).read_text()
-        for name in dict.fromkeys(re.findall(pattern, Path(source).read_text())):
-            if f"`{name}`" not in text and name != "name":
-                yield DocumentError(Path(page), 1, f"{name} of {source} is not explained")
+def check_operations() -> Iterator[DocumentError]:
+    """The page of the operations names each of them."""
+    page = Path("docs/reference/operations.md")
+    text = page.read_text()
+    for source in ("locks/contract/operations.h", "locks/contract/surroundings.h"):
+        names = re.findall(r"#define (lw_(?!world)\w+)\(", Path(source).read_text())
+        for name in dict.fromkeys(names):
+            if f"`{name}`" not in text:
+                yield DocumentError(page, 1, f"{name} of {source} is not explained")
 
 
 def main(arguments: list[str]) -> int:
     only_links = "--links" in arguments
-    names = [argument for argument in arguments if argument != "--links"]
+    write = "--write" in arguments
+    names = [argument for argument in arguments if argument not in ("--links", "--write")]
     if any(name.startswith("-") for name in names):
         print(__doc__)
         return 2
     paths = [path for path in tracked(*names) if path.suffix == ".md"]
+    if write:
+        for path in paths:
+            path.write_text(generated.update(path.read_text()))
+        return 0
     failures = [
         failure
         for path in paths
-        for check in (check_annotations, check_links, check_paths)
+        for check in (check_annotations, check_links, check_paths, check_generated)
         for failure in check(read(path))
     ]
     if not names:
-        failures += [*check_mentions(), *check_lists()]
+        failures += [*check_mentions(), *check_operations()]
     if not only_links and not failures:
         command = Path(os.environ.get("LOCKWORKS", "target/release/lockworks")).resolve()
         if not command.exists():

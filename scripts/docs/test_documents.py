@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 
 import documents
+import generated
 
 FAKE = """#!/bin/bash
 [[ " $* " != *" --bogus "* ]] || { echo "unexpected argument --bogus"; exit 2; }
@@ -34,6 +35,7 @@ class Documents(unittest.TestCase):
         document = documents.read(path)
         failures = [*documents.check_annotations(document), *documents.check_links(document)]
         failures += documents.check_paths(document)
+        failures += documents.check_generated(document)
         failures = failures or list(self.runner.run_document(document))
         return [(failure.line, failure.message.split("\n")[0]) for failure in failures]
 
@@ -102,6 +104,41 @@ class Documents(unittest.TestCase):
     def test_paths(self) -> None:
         self.assertEqual(self.check("`scripts/no.py`\n")[0][0], 1)
         self.assertEqual(self.check("`locks/NAME.c` `no/such.c` `locks/ + 1`\n"), [])
+
+    def test_generated_tables(self) -> None:
+        events = self.scratch / "events.h"
+        events.write_text(
+            "/*\n * LW_EVENT(x, y)\n */\n#define LW_MAXIMUM LW_EVENT\n"
+            'LW_EVENT(one,\n\t "waits, "\n\t "all")\nLW_MAXIMUM(two, "most")\n#undef LW_EVENT\n'
+        )
+        block = f"<!-- generated: {events} -->\n{{}}<!-- end -->\n"
+        written = generated.update(f"# A\n{block.format('')}end\n")
+        rows = "| event | meaning |\n| -- | -- |\n| `one` | waits, all |\n"
+        rows += "| `two` | most; not a sum |\n"
+        self.assertEqual(written, f"# A\n{block.format(rows)}end\n")
+        self.assertEqual(self.check(written), [])
+        self.assertEqual(
+            self.check(written.replace("waits", "wait")), [(5, "not as in its list: make docs")]
+        )
+        self.assertEqual(
+            self.check(f"\n<!-- generated: {events} -->\n{rows}"),
+            [(2, "the block has no <!-- end -->")],
+        )
+        no_list = "<!-- generated: no.h -->\n<!-- end -->\n"
+        self.assertEqual(self.check(no_list), [(1, "no.h: there is no such list")])
+
+    def test_generated_tables_of_the_registry(self) -> None:
+        registry = Path(__file__).parents[2] / "locks" / "registry"
+        for name, row in (
+            ("locks_list.h", "| `qspinlock` | FIFO | spins | queued spinlock: "),
+            ("locks_list.h", "| `busted` | none | none | "),
+            (
+                "tunables_list.h",
+                "| `hqlock_remote_handoffs_turn_numa` | 2 | 2 | 2^63 - 1 | ",
+            ),
+            ("tunables_list.h", "| `pv_spin` | 500 | 512 | 2^32 - 1 | "),
+        ):
+            self.assertIn(row, generated.table(registry / name))
 
 
 if __name__ == "__main__":
