@@ -407,8 +407,8 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
             &["plan.toml:2: ", "unknown key `acquisitions`"],
         ),
         (
-            "[[sweep]]\nkind = \"check\"\nthreads = 9\n",
-            &["plan.toml:3: ", "9 threads"],
+            "[[sweep]]\nkind = \"check\"\nthreads = 65\n",
+            &["plan.toml:3: ", "65 threads"],
         ),
         (
             "[[sweep]]\nkind = \"check\"\nlocks = \"mc\"\n",
