@@ -3,9 +3,9 @@
 mod probe;
 mod system_files;
 mod topology;
-mod tree;
 
 use std::collections::BTreeSet;
+use std::iter::{repeat_n, zip};
 use std::path::Path;
 
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -28,7 +28,7 @@ const MAX_BYTES: usize = 512 << 20;
 pub struct Measured {
     /// The description of the machine; [`Machine::to_toml`] formats it.
     pub machine: Machine,
-    /// Notes of one line each about facts that could not be read or do not fit a regular machine.
+    /// Notes of one line each about facts that could not be read or do not fit nested levels.
     pub warnings: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub fn this_machine(progress: impl FnMut(usize, usize)) -> Result<Measured, Erro
 
 fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result<Measured, Error> {
     if topology.cpus.len() < 2 {
-        return Err(Error::Measure("it takes two CPUs of the same kind".into()));
+        return Err(Error::Measure("it takes two CPUs".into()));
     }
     let mut machine = Machine::parse(&skeleton(&topology), "this machine")?;
     let mut warnings = topology.warnings;
@@ -138,7 +138,13 @@ fn skeleton(topology: &Topology) -> String {
     let levels: Vec<String> = topology
         .levels
         .iter()
-        .map(|(name, count)| format!("{{ name = \"{name}\", count = {count} }}"))
+        .map(|(name, counts)| {
+            let count = match counts.iter().all(|count| *count == counts[0]) {
+                true => counts[0].to_string(),
+                false => toml(counts),
+            };
+            format!("{{ name = \"{name}\", count = {count} }}")
+        })
         .collect();
     let vendor = topology.vendor.as_deref();
     let amd = matches!(vendor, Some("AuthenticAMD" | "HygonGenuine"));
@@ -149,7 +155,7 @@ fn skeleton(topology: &Topology) -> String {
     let scopes = std::iter::once("machine").chain(topology.levels.iter().map(|(name, _)| *name));
     let relations: String = scopes
         .zip(&topology.levels)
-        .filter(|(_, (_, count))| *count > 1)
+        .filter(|(_, (_, counts))| counts.iter().any(|count| *count > 1))
         .flat_map(|(scope, _)| {
             let hops = if scope == "machine" {
                 hops.as_slice()
@@ -190,19 +196,25 @@ fn hops(topology: &Topology) -> (String, Vec<usize>) {
     let Some(distances) = &topology.distances else {
         return nothing;
     };
-    let outside = topology.levels[0].1;
-    let nodes: usize = topology
-        .levels
-        .iter()
-        .scan(false, |seen, (name, count)| {
-            let inside = std::mem::replace(seen, *seen || *name == topology.numa);
-            (!inside).then_some(count)
-        })
-        .product();
+    // The outermost unit of each node.
+    let (outermost, counts) = &topology.levels[0];
+    let mut outer: Vec<usize> = (0..counts[0]).collect();
+    if *outermost != topology.numa {
+        for (name, counts) in &topology.levels[1..] {
+            let units = zip(outer, counts);
+            outer = units
+                .flat_map(|(unit, count)| repeat_n(unit, *count))
+                .collect();
+            if *name == topology.numa {
+                break;
+            }
+        }
+    }
+    let nodes = outer.len();
     if distances.len() != nodes {
         return nothing;
     }
-    let apart = |a: usize, b: usize| a * outside / nodes != b * outside / nodes;
+    let apart = |a: usize, b: usize| outer[a] != outer[b];
     let mut classes = BTreeSet::new();
     for (a, row) in distances.iter().enumerate() {
         classes.extend((0..nodes).filter(|b| apart(a, *b)).map(|b| row[b]));
@@ -286,8 +298,17 @@ mod tests {
     use super::*;
 
     fn topology(levels: &[(&'static str, usize)], numa: &'static str) -> Topology {
+        let mut around = 1;
+        let mut list = |count: usize| {
+            let counts = vec![count; around];
+            around *= count;
+            counts
+        };
         Topology {
-            levels: levels.to_vec(),
+            levels: levels
+                .iter()
+                .map(|(name, count)| (*name, list(*count)))
+                .collect(),
             numa,
             llc: numa,
             cpus: (0..levels.iter().map(|l| l.1).product()).collect(),
@@ -314,6 +335,18 @@ mod tests {
         let machine = Machine::parse(&skeleton(&topology(&levels, "socket")), "x").unwrap();
         assert_eq!(names(&machine), ["core", "socket"]);
         assert_eq!(machine.title, "a \"quoted\" model");
+    }
+
+    #[test]
+    fn units_need_not_be_alike() {
+        let mut t = topology(&[("socket", 2), ("core", 2), ("thread", 1)], "socket");
+        t.levels[1].1 = vec![1, 2];
+        t.levels[2].1 = vec![2, 1, 1];
+        let machine = Machine::parse(&skeleton(&t), "x").unwrap();
+        assert_eq!(names(&machine), ["core", "socket", "machine"]);
+        assert_eq!(machine.cpus(), 4);
+        let nodes: Vec<_> = (0..4).map(|cpu| machine.node_of(cpu)).collect();
+        assert_eq!(nodes, [0, 0, 1, 1]);
     }
 
     #[test]

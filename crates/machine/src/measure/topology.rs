@@ -1,17 +1,16 @@
-//! The CPUs as Linux reports them, as nested levels of equal units.
+//! The CPUs as Linux reports them, as nested levels of units.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use super::system_files::{cache_sizes, caches, clock, field, first, list, nodes, number};
-use super::tree::Tree;
 
 /// The CPUs as nested levels, and further facts from the system files.
 #[derive(Debug)]
 pub(super) struct Topology {
-    /// The names and counts of the levels, outermost first.
-    pub levels: Vec<(&'static str, usize)>,
+    /// The names of the levels, outermost first, and for each unit around how many are in it.
+    pub levels: Vec<(&'static str, Vec<usize>)>,
     pub numa: &'static str,
     pub llc: &'static str,
     /// Linux's number of each CPU of the description.
@@ -87,42 +86,58 @@ pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
     let numa = level_of(partition(&cpus, node_of));
     let llc = level_of(partition(&cpus, cache));
 
-    let mut paths: Vec<(Vec<usize>, usize)> = cpus
+    // For each CPU its unit at each level, and itself. Sorted, the CPUs of a unit follow each other.
+    let mut paths: Vec<Vec<usize>> = cpus
         .iter()
         .enumerate()
-        .map(|(i, &cpu)| (levels.iter().map(|(_, units)| units[i]).collect(), cpu))
+        .map(|(i, &cpu)| {
+            let units = levels.iter().map(|(_, units)| units[i]);
+            units.chain([cpu]).collect()
+        })
         .collect();
     paths.sort();
-    let tree = Tree::grow(&paths, 0);
-    let shape = tree.largest_shape();
-    let kept = tree.trim(&shape).unwrap_or_default();
-    if kept.len() < cpus.len() {
+    let names = levels.iter().map(|(name, _)| *name).chain(["thread"]);
+    let mut levels: Vec<(&'static str, Vec<usize>)> = names
+        .enumerate()
+        .map(|(depth, name)| (name, counts(&paths, depth)))
+        .collect();
+    levels.pop_if(|(_, threads)| threads.iter().all(|n| *n == 1));
+    let cpus: Vec<usize> = paths
+        .iter()
+        .filter_map(|path| path.last().copied())
+        .collect();
+
+    let mut nodes_met: Vec<usize> = cpus.iter().filter_map(|&cpu| node_of(cpu)).collect();
+    nodes_met.dedup();
+    let first_cpu = cpus.first().copied().unwrap_or_default();
+    if levels
+        .iter()
+        .any(|(name, n)| *name == "thread" && n.iter().any(|other| *other != n[0]))
+    {
         warnings.push(format!(
-            "the units are not alike: {} of {} CPUs left out",
-            cpus.len() - kept.len(),
-            cpus.len()
+            "the cores are not alike: clock, caches and costs are those of CPU {first_cpu}"
         ));
     }
-    let names = levels.iter().map(|(name, _)| *name).chain(["thread"]);
-    let mut levels: Vec<(&'static str, usize)> = names.zip(shape).collect();
-    levels.pop_if(|(_, threads)| *threads == 1);
-
-    let mut nodes_kept: Vec<usize> = kept.iter().filter_map(|&cpu| node_of(cpu)).collect();
-    nodes_kept.dedup();
-    let first_cpu = kept.first().copied().unwrap_or_default();
     let info = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
     Topology {
         levels,
         numa,
         llc,
-        distances: distances(&nodes, &nodes_kept),
+        distances: distances(&nodes, &nodes_met),
         caches: cache_sizes(&caches(&folder(first_cpu))),
         clock: clock(&folder(first_cpu), &info),
         model: field(&info, "model name").map(str::to_owned),
         vendor: field(&info, "vendor_id").map(str::to_owned),
-        cpus: kept,
+        cpus,
         warnings,
     }
+}
+
+/// The number of units of a level in each unit around them, from sorted paths.
+fn counts(paths: &[Vec<usize>], depth: usize) -> Vec<usize> {
+    let around = paths.chunk_by(|a, b| a[..depth] == b[..depth]);
+    let inside = |unit: &[Vec<usize>]| unit.chunk_by(|a, b| a[depth] == b[depth]).count();
+    around.map(inside).collect()
 }
 
 /// The units of a level, as a number for each CPU: 0 for the first unit met, and so on.
@@ -146,14 +161,14 @@ fn nests(inner: &[usize], outer: &[usize]) -> bool {
     pairs.len() == units.len()
 }
 
-fn distances(nodes: &[(Vec<u32>, BTreeSet<usize>)], kept: &[usize]) -> Option<Vec<Vec<u32>>> {
+fn distances(nodes: &[(Vec<u32>, BTreeSet<usize>)], met: &[usize]) -> Option<Vec<Vec<u32>>> {
     let between = |&a: &usize, &b: &usize| {
         let there = *nodes[a].0.get(b)?;
         let back = *nodes[b].0.get(a)?;
         Some(there.max(back))
     };
-    kept.iter()
-        .map(|a| kept.iter().map(|b| between(a, b)).collect())
+    met.iter()
+        .map(|a| met.iter().map(|b| between(a, b)).collect())
         .collect()
 }
 
@@ -232,7 +247,12 @@ mod tests {
             "vendor_id\t: AuthenticAMD\nmodel name\t: Some CPU\ncpu MHz\t\t: 2500.000",
         );
         let t = fake.read();
-        assert_eq!(t.levels, [("socket", 2), ("core", 2), ("thread", 2)]);
+        let levels = [
+            ("socket", vec![2]),
+            ("core", vec![2; 2]),
+            ("thread", vec![2; 4]),
+        ];
+        assert_eq!(t.levels, levels);
         assert_eq!((t.numa, t.llc), ("socket", "socket"));
         assert_eq!(t.cpus, [0, 4, 1, 5, 2, 6, 3, 7]);
         assert_eq!(t.distances.unwrap(), [[10, 21], [21, 10]]);
@@ -257,25 +277,32 @@ mod tests {
         }
         fake.online("0-15");
         let t = fake.read();
-        let levels = [("socket", 2), ("node", 2), ("cache", 2), ("core", 2)];
+        let levels = [
+            ("socket", vec![2]),
+            ("node", vec![2; 2]),
+            ("cache", vec![2; 4]),
+            ("core", vec![2; 8]),
+        ];
         assert_eq!(t.levels, levels);
         assert_eq!((t.numa, t.llc), ("node", "cache"));
         assert!(t.warnings.is_empty(), "{:?}", t.warnings);
     }
 
     #[test]
-    fn sparse_and_offline_cpus_leave_the_largest_regular_machine() {
+    fn units_need_not_be_alike() {
         let fake = two_sockets();
         fake.node(0, "0-1,4-5", "10 21");
         fake.node(2, "2-3,6-7", "21 10");
-        fake.online("0,2-4,6-7");
+        fake.online("0,2-4,6-7"); // One core of the first socket is off.
         let t = fake.read();
-        assert_eq!(t.levels, [("socket", 1), ("core", 2), ("thread", 2)]);
-        assert_eq!(t.cpus, [2, 6, 3, 7]);
-        assert_eq!(
-            t.warnings,
-            ["the units are not alike: 2 of 6 CPUs left out"]
-        );
+        let levels = [
+            ("socket", vec![2]),
+            ("core", vec![1, 2]),
+            ("thread", vec![2; 3]),
+        ];
+        assert_eq!(t.levels, levels);
+        assert_eq!(t.cpus, [0, 4, 2, 6, 3, 7]);
+        assert!(t.warnings.is_empty(), "{:?}", t.warnings);
     }
 
     #[test]
@@ -291,8 +318,14 @@ mod tests {
         fake.node(0, "0-9", "10");
         fake.online("0-9");
         let t = fake.read();
-        assert_eq!(t.levels, [("socket", 1), ("core", 8)]);
-        assert_eq!(t.cpus, [0, 2, 4, 5, 6, 7, 8, 9]);
+        let threads = vec![2, 2, 1, 1, 1, 1, 1, 1];
+        let levels = [("socket", vec![1]), ("core", vec![8]), ("thread", threads)];
+        assert_eq!(t.levels, levels);
+        assert_eq!(t.cpus, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(
+            t.warnings,
+            ["the cores are not alike: clock, caches and costs are those of CPU 0"]
+        );
     }
 
     #[test]
@@ -315,7 +348,7 @@ mod tests {
     fn without_files_one_node_of_the_allowed_cpus() {
         let fake = Fake::new();
         let t = read(fake.0.path(), &[3, 5].into());
-        assert_eq!(t.levels, [("socket", 1), ("core", 2)]);
+        assert_eq!(t.levels, [("socket", vec![1]), ("core", vec![2])]);
         assert_eq!((t.numa, t.llc), ("socket", "socket"));
         assert_eq!(t.cpus, [3, 5]);
         assert!(t.caches.is_none() && t.clock.is_none() && t.model.is_none());
@@ -330,7 +363,7 @@ mod tests {
         fake.cpu(1, -1, "", "");
         fake.node(0, "?", "a b");
         let t = fake.read();
-        assert_eq!(t.levels, [("socket", 1), ("core", 2)]);
+        assert_eq!(t.levels, [("socket", vec![1]), ("core", vec![2])]);
         assert_eq!(t.distances, Some(vec![]));
     }
 
@@ -338,7 +371,7 @@ mod tests {
     fn cpus_the_process_may_not_use_are_left_out() {
         let fake = two_sockets();
         let t = read(fake.0.path(), &[0, 4].into());
-        assert_eq!(t.levels, [("core", 1), ("thread", 2)]);
+        assert_eq!(t.levels, [("core", vec![1]), ("thread", vec![2])]);
         assert_eq!(
             t.warnings[0],
             "this process may use 2 of 8 CPUs: only these are described"
