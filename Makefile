@@ -16,7 +16,9 @@ VERSION := $(shell sed -n 's/^\#define LW_VERSION "\(.*\)"/\1/p' lib/include/loc
 INCLUDES := -Ilocks -Ilocks/contract -Ilocks/parts -Ilocks/registry -Iworlds/user -Ilib/include
 WARNINGS := -Wall -Wextra
 LW_CFLAGS = -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(ANNOTATION) $(INCLUDES)
-BUILD := build$(ANNOTATE:%=/%)
+# 1: with the historic locks, which are not in the library, but which its tests know.
+HISTORIC ?=
+BUILD := build$(HISTORIC:1=/historic)$(ANNOTATE:%=/%)
 # The options for each tool. Programs that use the library need them too, for data races:
 # worlds/user/annotations.h says why.
 ANNOTATION_valgrind := -DLW_VALGRIND
@@ -31,6 +33,10 @@ endif
 endif
 
 SOURCES := $(wildcard locks/*.c worlds/user/*.c lib/*.c)
+ifneq ($(HISTORIC),)
+INCLUDES += -DLW_WITH_HISTORIC -Ilocks/historic -Iworlds/user/historic
+SOURCES += $(wildcard locks/historic/*.c worlds/user/historic/*.c)
+endif
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 PRELOAD_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/preload/*.c))
 PROFILE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/profile/*.c))
@@ -40,7 +46,7 @@ UNFIT_address := fork hq
 TESTS := $(filter-out $(UNFIT_$(ANNOTATE)),$(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c)))
 PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # The locks that a program may hold while it forks.
-PRELOAD_LOCKS := mutex pv unfair pv42
+PRELOAD_LOCKS := mutex pv unfair
 # The public headers and all that they include, which end up in one directory.
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))) \
 	lib/include/lockworks/lockworks.hpp
@@ -50,8 +56,8 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/liblockworks-profile.so \
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
-.PHONY: all lib cargo programs quick setup setup-kernel setup-programs test test-format test-c test-preload stage \
-	docs test-docs test-installed test-headers test-install test-examples test-sanitizers test-helgrind test-drd \
+.PHONY: all lib cargo programs quick setup setup-kernel setup-programs test test-format test-c test-historic \
+	test-preload stage docs test-docs test-installed test-headers test-install test-examples test-sanitizers test-helgrind test-drd \
 	test-thread test-address test-undefined test-cargo test-clippy test-kernel test-kernel-quick fuzz fuzz-rust demo \
 	bench install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
@@ -126,8 +132,8 @@ $(BUILD)/tests/conformance: $(BUILD)/clients/conformance.o
 $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
 # Each stage ends before the next begins; its targets are made two or more at a time.
-STAGES := setup setup-programs test-format test-c test-preload test-installed test-sanitizers test-cargo \
-	test-clippy test-docs test-kernel-quick
+STAGES := setup setup-programs test-format test-c test-historic test-preload test-installed test-sanitizers \
+	test-cargo test-clippy test-docs test-kernel-quick
 test:
 	@MAKE='$(MAKE)' scripts/stages.sh $(STAGES)
 
@@ -152,6 +158,10 @@ test-c: $(TESTS:%=test-c-%)
 $(TESTS:%=test-c-%): test-c-%: $(BUILD)/tests/%
 	@echo "test $*$(ANNOTATE:%= under the sanitizer %)"
 	@$(UNSET) $<
+
+# The historic locks keep the promises of all locks, and those that other tests have of them.
+test-historic:
+	@$(MAKE) --no-print-directory HISTORIC=1 test-c TESTS='conformance cna halting tunables'
 
 # Programs without Lockworks in them: under glibc, under the profiler, and under the preload library.
 build/tests/preload/%: tests/preload/%.c
@@ -239,23 +249,23 @@ test-examples: stage
 test-sanitizers: test-helgrind test-drd test-thread test-address test-undefined
 
 WATCHED := --fair-sched=yes --error-exitcode=9
-test-helgrind test-drd: test-%: build/valgrind/sanitizers/torture
+test-helgrind test-drd: test-%: build/historic/valgrind/sanitizers/torture
 	@$(call torture_watched,valgrind -q $(WATCHED) --tool=$* $<)
 
-test-thread: build/thread/sanitizers/torture
+test-thread: build/historic/thread/sanitizers/torture
 	@$(call torture_watched,$<)
 
 torture_watched = echo 'test $1'; $(UNSET) $1 && ! $(UNSET) $1 busted 2>/dev/null || \
 	{ echo '$1: FAILED, or it does not report a lock that does not exclude'; exit 1; }
 
-test-address test-undefined: test-%: build/%/sanitizers/torture
-	@$(MAKE) --no-print-directory ANNOTATE=$* test-c
+test-address test-undefined: test-%: build/historic/%/sanitizers/torture
+	@$(MAKE) --no-print-directory HISTORIC=1 ANNOTATE=$* test-c
 	@echo 'test $<'
 	@$(UNSET) $<
 
 ifeq ($(ANNOTATE),)
-build/%/sanitizers/torture: force
-	@$(MAKE) --no-print-directory ANNOTATE=$* $@
+build/historic/%/sanitizers/torture: force
+	@$(MAKE) --no-print-directory HISTORIC=1 ANNOTATE=$* $@
 endif
 
 force:

@@ -8,19 +8,16 @@
  *   parked  (*,*,1) -- unlock: the queue head is kicked --> (*,*,2)      --> free (*,*,0)
  *   starved (*,1,0) -- only the queue head acquires                      --> held (*,0,1)
  *
- * pv42 is the lock of Linux 4.2. It is strictly FIFO, so the lock is idle while the next waiter
- * wakes up. A waiter that has halted is kicked twice: when it becomes queue head, and, if it has
- * halted again, to acquire the lock.
+ * The lock of Linux 4.2 is strictly FIFO, so it is idle while the next waiter wakes up, and a
+ * waiter that has halted is kicked twice: to become queue head, and to acquire the lock. pv has the
+ * improvements that were proposed for it in 2014 and 2015, each with a switch (tunables pv_...): a
+ * single kick at the unlock, kicks ahead (off by default), early halts, the pending bit, and
+ * stealing. An arriving thread steals a free lock, because a halted waiter takes long to wake up.
+ * After pv_starvation_limit defeats the queue head sets the pending bit, which disables stealing.
+ * Only a thread that already waited with the pending bit can then acquire the lock before it.
  *
- * pv has the improvements that were proposed for it in 2014 and 2015, each with a switch (tunables
- * pv_...): a single kick at the unlock, kicks ahead (off by default), early halts, the pending bit,
- * and stealing. An arriving thread steals a free lock, because a halted waiter takes long to wake
- * up. After pv_starvation_limit defeats the queue head sets the pending bit, which disables
- * stealing. Only a thread that already waited with the pending bit can then acquire the lock before
- * it.
- *
- * Promises: mutual exclusion; no waiter is lost; correct without a free queue node. pv42 is FIFO;
- * in pv no waiter starves.
+ * Promises: mutual exclusion; no waiter is lost, and none starves; correct without a free queue
+ * node.
  *
  * Orders: the compare-and-swap that acquires and the store that releases are an acquire and release
  * pair on `locked`, also for the waiter with the pending bit. `parked` and the table
@@ -50,26 +47,6 @@ static lw_always_inline struct lw_parking_policy lw_pv_policy(void)
 }
 
 LW_DEFINE_PARKING_LOCK(pv)
-
-static lw_always_inline struct lw_parking_policy lw_pv42_policy(void)
-{
-	return (struct lw_parking_policy){
-		.spin = (uint32_t)lw_tunable(pv42_spin),
-		.latencies = lw_tunable(pv_latencies),
-		.stealing.starvation_limit = LW_NO_STARVATION_LIMIT,
-		.parking.enabled = true,
-	};
-}
-
-LW_DEFINE_PARKING_QUEUE(pv42, lw_spin_nodeless)
-
-void lw_pv42_lock_slow(struct lw_pv42 *lock)
-{
-	lw_wait(&lock->word, NULL, &lw_pv42_wait_policy);
-}
-
-LW_DESCRIBE(pv42, struct lw_pv42, .summary = "paravirt queued spinlock as it was in Linux 4.2",
-	    .traits = LW_FIFO | LW_TAIL_WORD, .origin = "Long and Zijlstra, Linux 4.2");
 
 LW_DESCRIBE_LIMITED(pv, struct lw_pv,
 		    .summary = "paravirt queued spinlock: waiters halt, arrivals may steal",

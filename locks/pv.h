@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The paravirt queued spinlock, whose waiters halt: 4 bytes, all zero when unlocked. And pv42, the
- * same lock as it was in Linux 4.2. Slow paths: pv.c. Locking is an acquire operation, unlocking a
- * release operation.
+ * The paravirt queued spinlock, whose waiters halt: 4 bytes, all zero when unlocked. Slow path:
+ * pv.c. Locking is an acquire operation, unlocking a release operation.
  */
 #ifndef LW_PV_H
 #define LW_PV_H
@@ -13,18 +12,12 @@ struct lw_pv {
 	union lw_word word;
 };
 
-struct lw_pv42 {
-	union lw_word word;
-};
-
 struct lw_wait_limit;
 
 LW_EXPORT void lw_pv_lock_slow(struct lw_pv *lock);
 /* False if the wait limit was reached before the lock was ours. NULL: no limit. */
 LW_EXPORT bool lw_pv_lock_limited(struct lw_pv *lock, const struct lw_wait_limit *limit);
 LW_EXPORT void lw_pv_unlock_slow(struct lw_pv *lock);
-LW_EXPORT void lw_pv42_lock_slow(struct lw_pv42 *lock);
-LW_EXPORT void lw_pv42_unlock_slow(struct lw_pv42 *lock);
 
 static inline bool lw_pv_trylock(struct lw_pv *lock)
 {
@@ -32,25 +25,5 @@ static inline bool lw_pv_trylock(struct lw_pv *lock)
 }
 
 LW_DEFINE_PARKING_FAST_PATH(pv)
-
-static inline bool lw_pv42_trylock(struct lw_pv42 *lock)
-{
-	return lw_word_trylock(&lock->word);
-}
-
-static inline void lw_pv42_lock(struct lw_pv42 *lock)
-{
-	uint32_t val = 0;
-
-	/* (0,0,0) -> (0,0,1) */
-	if (lw_unlikely(!lw_try_cmpxchg(&lock->word.val, &val, LW_LOCKED, acquire)))
-		lw_pv42_lock_slow(lock);
-}
-
-static inline void lw_pv42_unlock(struct lw_pv42 *lock)
-{
-	if (lw_unlikely(lw_word_release(&lock->word)))
-		lw_pv42_unlock_slow(lock);
-}
 
 #endif

@@ -66,6 +66,8 @@ changed() {
 	} | sort -u
 }
 
+lists=(locks/registry/locks_list.h locks/historic/historic_locks_list.h)
+
 # The locks, lockrefs and the condition variable that the object of a lock file holds.
 described() {
 	nm "$1" | sed -n 's/^[0-9a-f]* [DR] lw_\(.*\)_type$/\1/p' | sed 's/^lockref_/lockref-/'
@@ -75,7 +77,7 @@ described() {
 # Those that a changed file is compiled into, by the dependency files of the compiler.
 locks_of() {
 	local file object
-	for object in build/locks/*.o; do
+	for object in build/historic/locks/*.o build/historic/locks/historic/*.o; do
 		for file in "$@"; do
 			if grep -qF " $file" "${object%.o}.d"; then
 				described "$object"
@@ -86,7 +88,7 @@ locks_of() {
 }
 
 all_locks() {
-	sed -n 's/^LW_LOCK(\(.*\))$/\1/p' locks/registry/locks_list.h
+	sed -n 's/^LW_LOCK(\(.*\))$/\1/p' "${lists[@]}"
 }
 
 all_checked() {
@@ -114,7 +116,7 @@ try_lock() {
 	# Only the checker knows the others.
 	if [[ $lock != lockref-* && $lock != cond ]]; then
 		if [[ $wanted == *' conformance '* ]]; then
-			step "$lock: conformance tests" build/tests/conformance "$lock" || true
+			step "$lock: conformance tests" build/historic/tests/conformance "$lock" || true
 		fi
 		if [[ $wanted == *' torture '* ]]; then
 			step "$lock: torture, 1 to 4 threads" "$lockworks" torture --lock "$lock" \
@@ -133,13 +135,13 @@ try_lock() {
 }
 
 build_tools() {
-	limit=900 step 'build: the C library and its conformance tests' make -j2 build/tests/conformance &&
+	limit=900 step 'build: the C library and its conformance tests' make -j2 HISTORIC=1 build/historic/tests/conformance &&
 		limit=900 step 'build: the lockworks command' cargo build --profile quick -p lockworks-cli
 }
 
-mapfile -t files < <(if [[ $only ]]; then printf '%s\n' locks/"$only".[ch]; else changed; fi)
-if [[ $only ]] && ! grep -qx "LW_LOCK($only)" locks/registry/locks_list.h; then
-	echo "quick: '$only' is not a lock; locks/registry/locks_list.h lists them" >&2
+mapfile -t files < <(if [[ $only ]]; then find locks -name "$only.[ch]"; else changed; fi)
+if [[ $only ]] && ! all_locks | grep -qx "$only"; then
+	echo "quick: '$only' is not a lock; ${lists[0]} lists them" >&2
 	exit 2
 fi
 

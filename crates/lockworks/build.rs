@@ -1,6 +1,8 @@
 //! Compiles the C library: the locks, the user world and the public interface.
 
-use lockworks_build::{Mirror, c_files, compiler, root, watch};
+use std::env;
+
+use lockworks_build::{Mirror, c_files, compiler, root, watch, with_historic};
 
 fn main() {
     watch("lib");
@@ -9,10 +11,17 @@ fn main() {
         .flag("-fvisibility=hidden")
         .include(root().join("lib"))
         .include(root().join("lib/include"));
-    mirror().write("constants", &build);
     for directory in ["locks", "worlds/user", "lib"] {
         build.files(c_files(directory));
     }
+    if env::var_os("CARGO_FEATURE_HISTORIC").is_some() {
+        let of_world = "worlds/user/historic";
+        build.include(root().join(of_world));
+        for directory in [with_historic(&mut build), of_world] {
+            build.files(c_files(directory));
+        }
+    }
+    mirror().write("constants", &build);
     build.compile("lockworks");
 }
 
@@ -29,6 +38,7 @@ fn mirror() -> Mirror {
             "LW_NUMA_AWARE",
             "LW_BROKEN",
             "LW_TAIL_WORD",
+            "LW_HISTORIC",
             "LW_NUMA_AUTO",
             "LW_NUMA_ON",
             "LW_NUMA_OFF",

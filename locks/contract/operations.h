@@ -55,9 +55,6 @@
 	lw_world_field_fetch_or(word, field, bits, order)
 #define lw_field_fetch_and(word, field, bits, order) \
 	lw_world_field_fetch_and(word, field, bits, order)
-/* Not in the kernel. */
-#define lw_field_fetch_add(word, field, value, order) \
-	lw_world_field_fetch_add(word, field, value, order)
 #define lw_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_field_try_cmpxchg(word, field, expected, value, order)
 #define lw_fence(order) lw_world_fence(order)
@@ -91,8 +88,6 @@
  */
 #define lw_await_ne_bounded(p, mask, value, budget) \
 	lw_world_await_ne_bounded(p, mask, value, budget)
-#define lw_await_eq_bounded(p, mask, value, budget) \
-	lw_world_await_eq_bounded(p, mask, value, budget)
 /*
  * lw_await_ne_bounded(), for a line that its writer uses all the time. user, kernel: the pauses
  * between polls grow up to LW_BACKOFF, for `budget` pauses in all.

@@ -14,10 +14,6 @@
 
 struct lw_wait_limit;
 
-struct lw_slot_wanted {
-	lw_atomic(uint32_t) what; /* 0 at first */
-};
-
 /* Slots */
 
 /*
@@ -29,10 +25,6 @@ struct lw_slot_wanted {
 #define lw_slot_leave(slot) lw_world_slot_leave(slot)
 /* The LW_NODES_PER_SLOT queue nodes of a slot. */
 #define lw_slot_nodes(slot) lw_world_slot_nodes(slot)
-/* The highest number of a slot that has ever been entered. Not in the kernel. */
-#define lw_slots() lw_world_slots()
-/* The variable in which a slot says for which lock it is parked. Not in the kernel. */
-#define lw_slot_wanted(slot) lw_world_slot_wanted(slot)
 /*
  * Abandon a slot if `leave`, an expression, is true: its first node stays in a queue, where another
  * thread will find it and return the slot. The slot's other nodes are unused.
@@ -47,18 +39,6 @@ struct lw_slot_wanted {
 
 /* Threads, CPUs and NUMA nodes */
 
-/*
- * lw_runner(): a number for this CPU or thread, never 0. lw_is_running(): does the CPU or thread
- * with that number run now, rather than park or wait for a CPU? Not in the kernel. user: unknown,
- * so true. check: both are explored.
- */
-#define lw_runner()	      lw_world_runner()
-#define lw_is_running(runner) lw_world_is_running(runner)
-/*
- * Does another thread wait for the CPU that we spin on? Not in the kernel. user: unknown, so
- * false. check: both are explored.
- */
-#define lw_should_yield() lw_world_should_yield()
 /* The NUMA node, or another measure of what is near, that this CPU or thread is on now. */
 #define lw_numa_node() lw_world_numa_node()
 /*

@@ -18,8 +18,6 @@
 	lw_world_fetch_or(&(word)->field, bits, order)
 #define lw_world_field_fetch_and(word, field, bits, order) \
 	lw_world_fetch_and(&(word)->field, bits, order)
-#define lw_world_field_fetch_add(word, field, value, order) \
-	lw_world_fetch_add(&(word)->field, value, order)
 #define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
 	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The settings of the locks of guests, whose waiters park (pv, pv42, unfair), for
+ * The settings of the locks of guests, whose waiters park (pv, unfair), for
  * tunables_list.h. A setting whose highest value is 1 is a switch. A poll is a pause instruction
  * and a load. At the lock word, a poll has several pauses, and their number grows.
  */
@@ -14,11 +14,10 @@ LW_TUNABLE(pv_steal, 1, 1, 1, "arriving threads take a free lock, though others 
 LW_TUNABLE(pv_starvation_limit, 4, 4, UINT32_MAX,
 	   "halts of a queue head without success before it disables stealing; the highest: never")
 LW_TUNABLE(pv_latencies, 0, 0, 1,
-	   "measure how long kicks and wake-ups take, in pv, pv42, unfair and mutex")
+	   "measure how long kicks and wake-ups take, in pv, unfair and mutex")
 LW_TUNABLE(pv_arrival_spin, 16, 256, UINT32_MAX,
 	   "polls of an arriving thread before it queues, if it may steal")
 LW_TUNABLE(pv_spin, 500, 512, UINT32_MAX, "polls before a waiter halts")
-LW_TUNABLE(pv42_spin, 200, 32768, UINT32_MAX, "polls before a waiter halts")
 LW_TUNABLE(unfair_park, 1, 0, 1, "waiters park")
 LW_TUNABLE(unfair_spin, 500, 2048, UINT32_MAX, "polls before a waiter parks, if it does")
 LW_TUNABLE(unfair_arrival_spin, 16, 256, UINT32_MAX, "polls of an arriving thread before it queues")

@@ -19,6 +19,7 @@ enum lw_lock_trait {
 	 * may wait for the lock or hold it.
 	 */
 	LW_NOT_IN_HANDLERS = 32,
+	LW_HISTORIC = 64, /* kept for comparison: see locks/historic/ */
 };
 
 struct lw_wait_limit;

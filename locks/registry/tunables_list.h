@@ -15,8 +15,8 @@ LW_TUNABLE(mutex_steal_window, 128, 128, UINT32_MAX,
 	   "polls of a running queue head before it disables stealing; 0: it does not")
 LW_TUNABLE(mutex_group, 64, 64, UINT32_MAX,
 	   "most waiters in a row that are moved ahead for their NUMA node; 0: none")
-LW_TUNABLE(pvticket_spin, 200, 32768, UINT32_MAX, "polls before a waiter halts")
-LW_TUNABLE(mutex37_spin, 16, UINT32_MAX, UINT32_MAX,
-	   "rounds of 64 polls before a waiter parks while the owner runs; also of mutex310")
+#ifdef LW_WITH_HISTORIC
+#include <historic_tunables_list.h> /* only tools have it */
+#endif
 
 #undef LW_TUNABLE

@@ -47,7 +47,10 @@ struct subject {
 SUBJECT_UNTIL(pv)
 SUBJECT_UNTIL(unfair)
 SUBJECT_UNTIL(mutex)
+#ifdef LW_WITH_HISTORIC
+#include "pv42.h"
 SUBJECT(pv42)
+#endif
 
 #define SUBJECT_ROW(id)                                                                     \
 	.name = #id, .word = &id##_tested.word, .lock = id##_lock, .trylock = id##_trylock, \
@@ -57,7 +60,9 @@ static const struct subject subjects[] = {
 	{SUBJECT_ROW(pv), .lock_until = pv_lock_until},
 	{SUBJECT_ROW(unfair), .lock_until = unfair_lock_until},
 	{SUBJECT_ROW(mutex), .lock_until = mutex_lock_until},
+#ifdef LW_WITH_HISTORIC
 	{SUBJECT_ROW(pv42)},
+#endif
 };
 
 #define SUBJECTS (sizeof(subjects) / sizeof(subjects[0]))

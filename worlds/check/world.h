@@ -123,8 +123,6 @@ bool lw_check_release_is_split(void);
 #define lw_world_barrier()			 ((void)0) /* an interruption may come before every operation */
 #define lw_world_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)
 #define lw_world_await_ne(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_NE, p, mask, value, order)
-#define lw_world_await_eq_bounded(p, mask, value, budget) \
-	((void)(budget), LW_CHECK_ACCESS(AWAIT_EQ_BOUNDED, p, mask, value, relaxed))
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
 	((void)(budget), LW_CHECK_ACCESS(AWAIT_NE_BOUNDED, p, mask, value, relaxed))
 #define lw_world_pause() ((void)LW_CHECK_OPERATE(PAUSE, "", 0, relaxed, 0, 0, 0))

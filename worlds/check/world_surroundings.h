@@ -9,7 +9,6 @@
 #include "world.h"
 
 struct lw_node;
-struct lw_slot_wanted;
 
 /* The events counted since the last operation, one bit for each event. */
 extern _Thread_local uint64_t lw_check_events;
@@ -17,8 +16,6 @@ extern _Thread_local uint64_t lw_check_events;
 uint32_t lw_check_slot_enter(void);
 void lw_check_slot_leave(uint32_t slot);
 struct lw_node *lw_check_slot_nodes(uint32_t slot);
-uint32_t lw_check_slots(void);
-struct lw_slot_wanted *lw_check_slot_wanted(uint32_t slot);
 void *lw_check_lent_node(uint32_t i);
 
 uint16_t lw_check_numa_node(void);
@@ -70,12 +67,6 @@ static inline void lw_check_slot_give_back(uint32_t number)
 #define lw_world_slot_enter()	   lw_check_slot_enter()
 #define lw_world_slot_leave(slot)  lw_check_slot_leave(slot)
 #define lw_world_slot_nodes(slot)  lw_check_slot_nodes(slot)
-#define lw_world_slots()	   lw_check_slots()
-#define lw_world_slot_wanted(slot) lw_check_slot_wanted(slot)
-/* An address in the thread's own memory, which the engine renames when it swaps two threads. */
-#define lw_world_runner()	   ((uintptr_t)lw_check_lent_node(0))
-#define lw_world_is_running(r)	   ((void)(r), lw_choose(2))
-#define lw_world_should_yield()	   lw_choose(2)
 #define lw_world_numa_node()	   lw_check_numa_node()
 #define lw_world_is_priority()	   lw_check_is_priority()
 #define lw_world_clock()	   LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)

@@ -24,13 +24,9 @@
 enum guest_spinlock guest_spinlock __ro_after_init;
 
 const char *const guest_spinlock_names[GUEST_SPINLOCKS] = {
-	[GUEST_SPINLOCK_AUTO] = "auto",
-	[GUEST_SPINLOCK_NATIVE] = "native",
-	[GUEST_SPINLOCK_BYTE] = "byte",
-	[GUEST_SPINLOCK_UNFAIR] = "unfair",
-	[GUEST_SPINLOCK_STOCK_PV] = "stock-pv",
-	[GUEST_SPINLOCK_PV42] = "pv42",
-	[GUEST_SPINLOCK_PV] = "pv",
+	[GUEST_SPINLOCK_AUTO] = "auto",		[GUEST_SPINLOCK_NATIVE] = "native",
+	[GUEST_SPINLOCK_BYTE] = "byte",		[GUEST_SPINLOCK_UNFAIR] = "unfair",
+	[GUEST_SPINLOCK_STOCK_PV] = "stock-pv", [GUEST_SPINLOCK_PV] = "pv",
 };
 
 static bool __init is_paravirt(void)
@@ -48,7 +44,7 @@ static int __init lockworks_guest_setup(char *arg)
 	int chosen = match_string(guest_spinlock_names, GUEST_SPINLOCKS, arg ?: "");
 
 	if (chosen < 0)
-		refuse(arg, "use auto, native, byte, unfair, stock-pv, pv42 or pv");
+		refuse(arg, "use auto, native, byte, unfair, stock-pv or pv");
 	else if (chosen >= GUEST_SPINLOCK_STOCK_PV && !IS_ENABLED(CONFIG_PARAVIRT_SPINLOCKS))
 		refuse(arg, "CONFIG_PARAVIRT_SPINLOCKS is not set");
 	else
@@ -113,21 +109,14 @@ static void __init choose_paravirt(void)
 		pv_ops.lock.wait = wait_for_interrupt;
 		pv_ops.lock.kick = kick_by_interrupt;
 	}
-	switch (guest_spinlock) {
-	case GUEST_SPINLOCK_PV42:
-		pv_ops.lock.queued_spin_lock_slowpath = pv42_spin_lock_slowpath;
-		pv_ops.lock.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv42_spin_unlock);
-		break;
-	case GUEST_SPINLOCK_PV:
+	if (guest_spinlock == GUEST_SPINLOCK_PV) {
 		pv_ops.lock.queued_spin_lock_slowpath = pv_spin_lock_slowpath;
 		pv_ops.lock.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_spin_unlock);
-		break;
-	default:
+	} else {
 		if (!provided)
 			__pv_init_lock_hash();
 		pv_ops.lock.queued_spin_lock_slowpath = __pv_queued_spin_lock_slowpath;
 		pv_ops.lock.queued_spin_unlock = PV_CALLEE_SAVE(__pv_queued_spin_unlock);
-		break;
 	}
 	pr_info("guest's spinlocks %s, kicked by %s\n", guest_spinlock_names[guest_spinlock],
 		provided ? "the hypervisor" : "interrupts");
@@ -150,7 +139,7 @@ void __init lockworks_guest_init(void)
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
 	if (nopvspin && is_paravirt())
 		become_native("nopvspin");
-	if (guest_spinlock >= GUEST_SPINLOCK_PV42 && !guest_parked_heads_provide())
+	if (guest_spinlock == GUEST_SPINLOCK_PV && !guest_parked_heads_provide())
 		become_native("no memory");
 #endif
 	if (is_paravirt()) {

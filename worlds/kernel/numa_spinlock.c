@@ -162,28 +162,26 @@ bool __init guest_parked_heads_provide(void)
 /* The unlock must preserve all registers, and should save few unless it kicks a waiter. */
 static_assert(__has_attribute(__no_caller_saved_registers__));
 
-#define PV_SPINLOCK(id)                                                          \
-	void __lockfunc id##_spin_lock_slowpath(struct qspinlock *lock, u32 val) \
-	{                                                                        \
-		if (hq_spin_lock_taken(lock, val))                               \
-			return;                                                  \
-		trace_contention_begin(lock, LCB_F_SPIN);                        \
-		lw_##id##_lock_slow((struct lw_##id *)lock);                     \
-		trace_contention_end(lock, 0);                                   \
-	}                                                                        \
-	static noinline notrace void __no_caller_saved_registers __lockfunc      \
-		id##_spin_unlock_slowpath(struct qspinlock *lock)                \
-	{                                                                        \
-		lw_##id##_unlock_slow((struct lw_##id *)lock);                   \
-	}                                                                        \
-	notrace void __no_caller_saved_registers __lockfunc id##_spin_unlock(    \
-		struct qspinlock *lock)                                          \
-	{                                                                        \
-		if (unlikely(lw_word_release((union lw_word *)lock)))            \
-			id##_spin_unlock_slowpath(lock);                         \
-	}
-PV_SPINLOCK(pv42)
-PV_SPINLOCK(pv)
+void __lockfunc pv_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	if (hq_spin_lock_taken(lock, val))
+		return;
+	trace_contention_begin(lock, LCB_F_SPIN);
+	lw_pv_lock_slow((struct lw_pv *)lock);
+	trace_contention_end(lock, 0);
+}
+
+static noinline notrace void __no_caller_saved_registers __lockfunc
+pv_spin_unlock_slowpath(struct qspinlock *lock)
+{
+	lw_pv_unlock_slow((struct lw_pv *)lock);
+}
+
+notrace void __no_caller_saved_registers __lockfunc pv_spin_unlock(struct qspinlock *lock)
+{
+	if (unlikely(lw_word_release((union lw_word *)lock)))
+		pv_spin_unlock_slowpath(lock);
+}
 #endif
 #endif
 
@@ -325,8 +323,6 @@ const struct lw_lock_type *numa_spinlock_type(const char *name)
 #ifdef CONFIG_LOCKWORKS_GUEST
 	if (!strcmp(name, lw_unfair_type.name))
 		return &lw_unfair_type;
-	if (!strcmp(name, lw_pv42_type.name) && guest_parked_heads)
-		return &lw_pv42_type;
 	if (!strcmp(name, lw_pv_type.name) && guest_parked_heads)
 		return &lw_pv_type;
 #endif

@@ -71,7 +71,6 @@ enum guest_spinlock {
 	GUEST_SPINLOCK_BYTE,
 	GUEST_SPINLOCK_UNFAIR, /* native spinlocks with the unfair slow path */
 	GUEST_SPINLOCK_STOCK_PV,
-	GUEST_SPINLOCK_PV42,
 	GUEST_SPINLOCK_PV,
 	GUEST_SPINLOCKS,
 };
@@ -87,8 +86,6 @@ extern unsigned int guest_parked_heads_bits;
 bool guest_parked_heads_provide(void);
 
 /* Called through pv_ops. The unlock changes no register. */
-void pv42_spin_lock_slowpath(struct qspinlock *lock, u32 val);
-void pv42_spin_unlock(struct qspinlock *lock);
 void pv_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 void pv_spin_unlock(struct qspinlock *lock);
 #else
@@ -132,7 +129,7 @@ static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val
 
 /**
  * numa_spinlock_type - find a lock for a test, with CONFIG_NUMA_AWARE_SPINLOCKS_TEST
- * @name: qspinlock, cna, hq, unfair, pv42 or pv
+ * @name: qspinlock, cna, hq, unfair or pv
  *
  * Return: the lock, to be used with preemption disabled, or NULL if @name is not a lock.
  */

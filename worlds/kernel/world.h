@@ -95,8 +95,6 @@
 		unsigned int lw_looks = (budget);                                    \
 		smp_cond_load_relaxed(&(p)->lw_raw, (condition) || lw_looks-- <= 1); \
 	})
-#define lw_world_await_eq_bounded(p, mask, value, budget) \
-	LW_AWAIT_BOUNDED(p, ((uintptr_t)VAL & (mask)) == (value), budget)
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
 	LW_AWAIT_BOUNDED(p, ((uintptr_t)VAL & (mask)) != (value), budget)
 #define lw_world_pause() cpu_relax()

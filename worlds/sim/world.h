@@ -97,8 +97,6 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 							(uint64_t)(value), equal, budget); \
 		(LW_SIM_TYPE(p)) lw_seen;                                                  \
 	})
-#define lw_world_await_eq_bounded(p, mask, value, budget) \
-	LW_SIM_AWAIT_BOUNDED(p, mask, value, true, budget)
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
 	LW_SIM_AWAIT_BOUNDED(p, mask, value, false, budget)
 #define lw_world_pause() lw_sim_pause()

@@ -6,14 +6,9 @@
 #include "world.h"
 
 struct lw_node;
-struct lw_slot_wanted;
 
 uint32_t lw_sim_slot(void);
 struct lw_node *lw_sim_slot_nodes(uint32_t slot);
-uint32_t lw_sim_slots(void);
-struct lw_slot_wanted *lw_sim_slot_wanted(uint32_t slot);
-bool lw_sim_is_running(uint32_t runner);
-bool lw_sim_should_yield(void);
 uint16_t lw_sim_numa_node(void);
 uint16_t lw_sim_slot_numa_node(uint32_t slot);
 bool lw_sim_is_priority(void);
@@ -28,11 +23,6 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_world_slot_enter()	   lw_sim_slot()
 #define lw_world_slot_leave(slot)  ((void)(slot))
 #define lw_world_slot_nodes(slot)  lw_sim_slot_nodes(slot)
-#define lw_world_slots()	   lw_sim_slots()
-#define lw_world_slot_wanted(slot) lw_sim_slot_wanted(slot)
-#define lw_world_runner()	   ((uintptr_t)lw_sim_slot())
-#define lw_world_is_running(r)	   lw_sim_is_running((uint32_t)(r))
-#define lw_world_should_yield()	   lw_sim_should_yield()
 #define lw_world_numa_node()	   lw_sim_numa_node()
 #define lw_world_is_priority()	   lw_sim_is_priority()
 #define lw_world_clock()	   lw_sim_clock()

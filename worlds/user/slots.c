@@ -24,9 +24,6 @@ _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line"
 __thread struct lw_user_thread lw_user_thread __attribute__((tls_model("initial-exec")));
 struct lw_user_counts lw_user_counts[LW_MAX_SLOTS + 1];
 
-static struct lw_slot_wanted lw_wanted_table[LW_MAX_SLOTS + 1];
-struct lw_slot_wanted *const lw_user_wanted = lw_wanted_table;
-
 static struct lw_node lw_slot_table[(LW_MAX_SLOTS + 1) * LW_NODES_PER_SLOT];
 struct lw_node *const lw_user_nodes = lw_slot_table;
 

@@ -30,7 +30,6 @@ struct lw_user_counts {
 } lw_aligned(64);
 
 struct lw_node;
-struct lw_slot_wanted;
 
 extern __thread struct lw_user_thread lw_user_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -38,8 +37,6 @@ extern __thread struct lw_user_thread lw_user_thread
 extern struct lw_node *const lw_user_nodes __attribute__((visibility("hidden")));
 /* The event counters of each slot; number 0 is shared by the threads that have no slot. */
 extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden")));
-/* For each slot a note of what its thread is parked for: the contract's lw_slot_wanted(). */
-extern struct lw_slot_wanted *const lw_user_wanted __attribute__((visibility("hidden")));
 
 /* Returns the highest slot number that has ever been used. */
 uint32_t lw_user_slots(void);

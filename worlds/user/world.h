@@ -93,8 +93,6 @@ void lw_user_pause_long(void) __attribute__((visibility("hidden")));
 			lw_user_pause();                                             \
 		lw_seen;                                                             \
 	})
-#define lw_world_await_eq_bounded(p, mask, value, budget) \
-	LW_USER_AWAIT_BOUNDED(p, mask, == (value), budget)
 #define lw_world_await_ne_bounded(p, mask, value, budget) \
 	LW_USER_AWAIT_BOUNDED(p, mask, != (value), budget)
 #define lw_world_pause()      lw_user_pause()

@@ -30,11 +30,6 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_world_slot_enter()	   lw_user_slot_enter()
 #define lw_world_slot_leave(slot)  lw_user_slot_leave()
 #define lw_world_slot_nodes(slot)  (&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
-#define lw_world_slots()	   lw_user_slots()
-#define lw_world_slot_wanted(slot) (&lw_user_wanted[slot])
-#define lw_world_runner()	   ((uintptr_t)&lw_user_thread)
-#define lw_world_is_running(r)	   ((void)(r), true)
-#define lw_world_should_yield()	   false
 #define lw_world_numa_node()	   lw_user_numa_node()
 #define lw_world_is_priority()	   (lw_user_thread.priority)
 #define lw_world_clock()	   (lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// The directories of `locks/` that lock files include from by bare name.
 const LOCK_DIRECTORIES: [&str; 4] = ["locks", "locks/contract", "locks/parts", "locks/registry"];
 
+/// The directory of the historic locks.
+const HISTORIC: &str = "locks/historic";
+
 /// From a crate's directory to the root of the repository.
 const TO_ROOT: &str = "../..";
 
@@ -40,6 +43,15 @@ pub fn compiler(world: &str) -> cc::Build {
     build
 }
 
+/// Adds the historic locks to what `build` compiles: their headers, and their lines in the lists of
+/// locks and tunables. Returns the directory of their C files.
+pub fn with_historic(build: &mut cc::Build) -> &'static str {
+    build
+        .define("LW_WITH_HISTORIC", None)
+        .include(root().join(HISTORIC));
+    HISTORIC
+}
+
 /// Makes Cargo run the build script again when a file in `directory` changes. The directory is
 /// relative to the repository's root.
 pub fn watch(directory: &str) {
@@ -64,13 +76,16 @@ pub fn c_files(directory: &str) -> Vec<PathBuf> {
 }
 
 /// Lets a file that `build` compiles include all lock files by `#include "lock_files.h"`, as one
-/// translation unit. An operation in a header that several locks include then exists once.
+/// translation unit. An operation in a header that several locks include then exists once. Historic
+/// locks are among them.
 ///
 /// # Panics
 ///
 /// If `OUT_DIR` cannot be written.
 pub fn include_lock_files(build: &mut cc::Build) {
-    let lines: String = c_files("locks")
+    let historic = with_historic(build);
+    let files = ["locks", historic].map(c_files).concat();
+    let lines: String = files
         .iter()
         .map(|file| format!("#include \"{}\"\n", file.display()))
         .collect();

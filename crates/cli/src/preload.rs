@@ -21,10 +21,11 @@ pub const LOCK: &str = "LOCKWORKS_LOCK";
 /// The bytes of a pthread mutex in which the lock must fit.
 const ROOM: usize = 4;
 
-/// The locks that fit into a mutex and are not broken deliberately.
+/// The locks that programs may run under: those that fit into a mutex, are not broken deliberately,
+/// and are in the library.
 pub fn preloadables() -> impl Iterator<Item = &'static LockType> + Clone {
     let all = lockworks::lock_types().iter().copied();
-    all.filter(|lock| fits(lock) && !lock.is_broken())
+    all.filter(|lock| fits(lock) && !lock.is_broken() && !lock.is_historic())
 }
 
 fn fits(lock: &LockType) -> bool {
@@ -42,6 +43,7 @@ pub fn preloadable(name: &str) -> Result<&'static LockType> {
         Some(lock) => Err(anyhow!(
             "lock '{name}' cannot be in a mutex: it {}; choose from {}",
             match fits(lock) {
+                _ if lock.is_historic() => "is kept for comparison, and not in the library",
                 true => "does not exclude",
                 false => "needs more than 4 bytes",
             },

@@ -338,19 +338,13 @@ fn locks_of_guests_are_set(version: &str) {
 fn locks_of_guests_are_tortured(version: &str) {
     for (lock, halts) in [
         ("pv", "halts_in_queue"),
-        ("pv42", "halts_in_queue"),
         ("stock-pv", "pv_wait_node"),
         ("unfair", "steals_behind_head"),
     ] {
         let kernel = ["--version", version, "--config", "paravirt", "--lock", lock];
         let machine = ["--emulation", "multi", "--cpus", "8", "--hypervisor"];
         // With the defaults few waiters queue, and fewer halt.
-        let soon = [
-            "pv_arrival_spin=0",
-            "unfair_arrival_spin=0",
-            "pv_spin=1",
-            "pv42_spin=1",
-        ];
+        let soon = ["pv_arrival_spin=0", "unfair_arrival_spin=0", "pv_spin=1"];
         let soon = soon
             .map(|setting| format!("sysctl.kernel.{setting}"))
             .join(" ");

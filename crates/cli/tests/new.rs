@@ -116,6 +116,7 @@ fn bad_names_are_refused_in_one_line_and_nothing_is_written() {
         ("lockref", "taken by locks/"),
         ("parking", "taken by locks/parts/parking.h"),
         ("mcs_node", "taken by locks/"),
+        ("pv42", "taken by locks/"),
         ("pthread_mutex", "a lock that Lockworks is compared with"),
         ("lw_mine", "not with lw_"),
         ("9lives", "begins with a letter"),

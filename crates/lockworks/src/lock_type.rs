@@ -1,7 +1,7 @@
 use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::slice;
 
-use crate::constants::{LW_BROKEN, LW_FIFO, LW_NUMA_AWARE, LW_SPINS, LW_TAIL_WORD};
+use crate::constants::{LW_BROKEN, LW_FIFO, LW_HISTORIC, LW_NUMA_AWARE, LW_SPINS, LW_TAIL_WORD};
 #[cfg(feature = "std")]
 use std::time::Instant;
 
@@ -188,6 +188,16 @@ impl LockType {
         self.has(LW_BROKEN)
     }
 
+    /// Whether the lock exists only for comparison with published figures. The library has such locks
+    /// with the feature `historic` only.
+    ///
+    /// ```
+    /// assert!(!lockworks::find("mutex").unwrap().is_historic());
+    /// ```
+    pub fn is_historic(&self) -> bool {
+        self.has(LW_HISTORIC)
+    }
+
     /// Whether a wait may have a limit: a deadline or a cancellation. See
     /// [`RawLock::lock_until`](crate::RawLock::lock_until).
     ///
@@ -354,7 +364,7 @@ unsafe extern "C" {
     static lw_lock_types: [*const LockType; 0];
 }
 
-/// Every lock of the library, in the order in which tables show them. The last lock
+/// Every lock of the library, in the order in which tables show them. One of them
 /// [`is_broken`](LockType::is_broken).
 ///
 /// ```

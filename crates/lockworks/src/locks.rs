@@ -178,22 +178,14 @@ locks! {
         "The mutex for programs: waiters spin for a while, then sleep. A wait can have a deadline."
     tas: lw_tas_type, u8 = 0;
         "Test-and-set: one byte. Waiters spin, and acquire the lock in no order."
-    byte: lw_byte_type, u8 = 0;
-        "The byte lock of Linux guests, for comparison. Waiters spin."
     ticket: lw_ticket_type, u32 = 0;
         "The ticket lock: FIFO. Waiters spin."
     qspinlock: lw_qspinlock_type, u32 = 0;
         "The queued spinlock of Linux: FIFO among queued waiters, which spin."
     cna: lw_cna_type, u32 = 0;
         "CNA: a queued spinlock that prefers waiters on the holder's NUMA node, within a bound."
-    cna13: lw_cna13_type, u32 = 0;
-        "CNA as its series for Linux has it, for comparison. Waiters spin."
     hq: lw_hq_type, u32 = crate::constants::LW_HQ as u32;
         "The HQ-spinlock: under contention, each NUMA node has a queue of its own. Waiters spin."
-    pvticket: lw_pvticket_type, u32 = 0;
-        "A ticket lock whose waiters park, for comparison."
-    pv42: lw_pv42_type, u32 = 0;
-        "The paravirt queued spinlock as it was in Linux 4.2, for comparison. Waiters park."
     pv: lw_pv_type, u32 = 0, timed;
         "The paravirt queued spinlock: waiters park. A wait can have a deadline."
     unfair: lw_unfair_type, u32 = 0, timed;

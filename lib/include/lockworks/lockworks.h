@@ -17,9 +17,9 @@
  *
  * Initialisation
  *
- * Zero bytes are an unlocked lock, so static and zeroed memory needs no initialiser. There are two
- * exceptions. Linux' old mutexes need LW_MUTEX37_INIT and LW_MUTEX310_INIT. struct lw_hq needs
- * LW_HQ_INIT; with zero bytes it stays a plain queued spinlock for good.
+ * Zero bytes are an unlocked lock, so static and zeroed memory needs no initialiser. The exception
+ * is struct lw_hq, which needs LW_HQ_INIT; with zero bytes it stays a plain queued spinlock for
+ * good.
  *
  * Locks
  *
@@ -34,36 +34,28 @@
  *                               same node, both bounded
  *   struct lw_pv             4  FIFO, arrivals may steal    Long, pvqspinlock, 2014 and 2015
  *   struct lw_unfair         4  running waiters first       Long, the same series
- *   struct lw_pv42           4  FIFO among the queued       Linux 4.2, for comparison
- *   struct lw_pvticket       4  FIFO                        Linux 4.1, for comparison
- *   struct lw_mutex37       32  running waiters first       Linux 3.7, for comparison
- *   struct lw_mutex310      32  running waiters first       Linux 3.10, for comparison
- *   struct lw_cna13          4  same node first, bounded    Linux series v13, for comparison
- *   struct lw_futex         16  running threads first       glibc, for comparison
- *   struct lw_byte           1  none, may starve            Linux in guests, for comparison
  *
  * Spinning
  *
- * ALL LOCKS SPIN EXCEPT pv, unfair, pv42, pvticket, futex AND THE MUTEXES. Waiters of a lock that
- * spins never sleep. With more runnable threads than CPUs, every hand-over may then wait for a time
- * slice, because the next waiter is not running. FIFO locks become hundreds of times slower. Use
- * locks that spin if each thread has a CPU of its own, and struct lw_mutex if threads may outnumber
- * CPUs. Waiters that sleep park on a futex. That is the only system call that they make once their
- * thread has its slot (lw_thread_attach()).
+ * ALL LOCKS SPIN EXCEPT mutex, pv AND unfair. Waiters of a lock that spins never sleep. With more
+ * runnable threads than CPUs, every hand-over may then wait for a time slice, because the next
+ * waiter is not running. FIFO locks become hundreds of times slower. Use locks that spin if each
+ * thread has a CPU of its own, and struct lw_mutex if threads may outnumber CPUs. Waiters that
+ * sleep park on a futex. That is the only system call that they make once their thread has its slot
+ * (lw_thread_attach()).
  *
  * Where locks may be used
  *
  * Any number of threads may use locks, also in constructors and key destructors. Signal handlers
- * may use them too, but no lock that the interrupted thread may hold. Of struct lw_mutex37 and
- * struct lw_mutex310 they may use no lock that the interrupted thread may use at all.
+ * may use them too, but no lock that the interrupted thread may hold.
  *
  * There are no free queue nodes with more than 16,127 threads, and in handlers that nest more than
  * four deep while their threads queue. A waiter without a queue node tries until the queue is
  * empty. Such waiters are served in no order.
  *
  * Waiters queue by the number of their slot, which belongs to one copy of the library. So no lock
- * may be in memory that processes share, except struct lw_tas, struct lw_byte and union lw_ticket.
- * A program must not have both the static and the shared library. All threads must use a struct
+ * may be in memory that processes share, except struct lw_tas and union lw_ticket. A
+ * program must not have both the static and the shared library. All threads must use a struct
  * lw_hq at the same address, because waiters find their queues by it.
  *
  * Fork
@@ -71,9 +63,9 @@
  * In the child of a fork only the forking thread goes on. It still holds the locks that it held. A
  * lock that another thread held at the fork must be initialised again in the child before it is
  * used there. So must a lock for which another thread waited, except a struct lw_mutex, struct
- * lw_pv, struct lw_unfair or struct lw_pv42. (A struct lw_unfair must, if a thread was leaving its
- * queue at that moment, which takes some nanoseconds.) A struct lw_cond must if other threads
- * waited for it, because its queue was on their stacks.
+ * lw_pv or struct lw_unfair. (A struct lw_unfair must, if a thread was leaving its queue at that
+ * moment, which takes some nanoseconds.) A struct lw_cond must if other threads waited for it,
+ * because its queue was on their stacks.
  *
  * A signal handler may fork while its thread waits for a lock. Then initialising a struct lw_hq
  * again does not suffice in the child: call lw_set_numa_spinlock(LW_NUMA_OFF) there before other
@@ -89,23 +81,18 @@
 /* The layout of a lock word needs structures without a name, as in C11 but not C++. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
-#include "byte.h"
 #include "cna.h"
-#include "cna13.h"
 #include "cond.h"
 #include "events.h"
-#include "futex.h"
 #include "hq.h"
 #include "lock_type.h"
 #include "lockref_type.h"
 #include "lockrefs.h"
 #include "mcs.h"
 #include "mutex.h"
-#include "mutex37.h"
 #include "nearness.h"
 #include "wait_limit.h"
 #include "pv.h"
-#include "pvticket.h"
 #include "qspinlock.h"
 #include "tas.h"
 #include "ticket.h"
@@ -118,22 +105,15 @@
 /* Static initialisers. Each is an unlocked lock. */
 /* clang-format off */
 #define LW_TAS_INIT	  {{0}}
-#define LW_BYTE_INIT	  {{{0}}}
 #define LW_TICKET_INIT	  {{0}}
 #define LW_MCS_INIT	  {{0}}
 #define LW_QSPINLOCK_INIT {{{0}}}
 #define LW_CNA_INIT	  {{{0}}}
-#define LW_CNA13_INIT	  {{{0}}}
 #define LW_HQ_INIT	  {{{LW_HQ}}}
-#define LW_PVTICKET_INIT  {{{0}}}
 #define LW_PV_INIT	  {{{0}}}
-#define LW_PV42_INIT	  {{{0}}}
 #define LW_UNFAIR_INIT	  {{{0}}}
 #define LW_MUTEX_INIT	  {{{0}}}
 #define LW_COND_INIT	  {{{{0}}}, {0}, {0}}
-#define LW_MUTEX37_INIT	  {{{1}, {{0}}, {0}, {0}, {0}}}
-#define LW_MUTEX310_INIT  {{{1}, {{0}}, {0}, {0}, {0}}}
-#define LW_FUTEX_INIT	  {{0}, {0}, {0}}
 #define LW_CANCEL_INIT	  {{0}, {0}}
 #define LW_LOCKREF_HQ_INIT(n) LW_LOCKREF_INIT_WITH(LW_HQ, n)
 /* clang-format on */
@@ -151,22 +131,15 @@
 	LW_STATIC_ASSERT(sizeof(type) == (bytes), #type " takes " #bytes " bytes"); \
 	LW_STATIC_ASSERT(__alignof__(type) == (alignment), #type " is aligned to " #alignment)
 LW_ABI(struct lw_tas, 1, 1);
-LW_ABI(struct lw_byte, 1, 1);
 LW_ABI(union lw_ticket, 4, 4);
 LW_ABI(struct lw_mcs, sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_mcs_node, 2 * sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_qspinlock, 4, 4);
 LW_ABI(struct lw_cna, 4, 4);
-LW_ABI(struct lw_cna13, 4, 4);
 LW_ABI(struct lw_hq, 4, 4);
-LW_ABI(struct lw_pvticket, 4, 4);
-LW_ABI(struct lw_pv42, 4, 4);
 LW_ABI(struct lw_pv, 4, 4);
 LW_ABI(struct lw_unfair, 4, 4);
 LW_ABI(struct lw_mutex, 4, 4);
-LW_ABI(struct lw_mutex37, 32, 8);
-LW_ABI(struct lw_mutex310, 32, 8);
-LW_ABI(struct lw_futex, 8 + sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_cond, 8 + 2 * sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_cancel, 8, 4);
 LW_ABI(union lw_lockref, 8, 8);
@@ -223,13 +196,11 @@ extern const struct lw_lockref_type *const lw_lockref_types[];
  * The environment sets them when the program starts. The library refuses a value that is not
  * allowed with a line on standard error, and keeps the default. The functions return 0, or EINVAL
  * for such a value, and then change nothing.
- *
- * The tunables of struct lw_cna are those of struct lw_cna13 too.
  */
 
 /*
- * Sets whether struct lw_cna and struct lw_hq keep waiters of one NUMA node together; nearness.h
- * has the modes. Otherwise they serve waiters as struct lw_qspinlock does. Environment:
+ * Sets whether struct lw_cna, struct lw_hq and struct lw_mutex keep waiters of one NUMA node
+ * together; nearness.h has the modes. Otherwise NUMA nodes make no difference to them. Environment:
  * LOCKWORKS_NUMA_SPINLOCK=auto|on|off.
  */
 int lw_set_numa_spinlock(enum lw_numa_mode mode);

@@ -153,14 +153,10 @@ private:
 	static_assert(sizeof(id) == sizeof(type), "the class is as large as the lock in C")
 
 LW_LOCKABLE(tas, struct lw_tas, LW_TAS_INIT);
-LW_LOCKABLE(byte, struct lw_byte, LW_BYTE_INIT);
 LW_LOCKABLE(ticket, union lw_ticket, LW_TICKET_INIT);
 LW_LOCKABLE(qspinlock, struct lw_qspinlock, LW_QSPINLOCK_INIT);
 LW_LOCKABLE(cna, struct lw_cna, LW_CNA_INIT);
-LW_LOCKABLE(cna13, struct lw_cna13, LW_CNA13_INIT);
 LW_LOCKABLE(hq, struct lw_hq, LW_HQ_INIT);
-LW_LOCKABLE(pvticket, struct lw_pvticket, LW_PVTICKET_INIT);
-LW_LOCKABLE(pv42, struct lw_pv42, LW_PV42_INIT);
 LW_TIMED_LOCKABLE(mutex, struct lw_mutex, LW_MUTEX_INIT);
 LW_TIMED_LOCKABLE(pv, struct lw_pv, LW_PV_INIT);
 LW_TIMED_LOCKABLE(unfair, struct lw_unfair, LW_UNFAIR_INIT);

@@ -6,20 +6,13 @@
 #include <lockworks/lockworks.h>
 
 static struct lw_tas tas = LW_TAS_INIT;
-static struct lw_byte byte = LW_BYTE_INIT;
 static union lw_ticket ticket = LW_TICKET_INIT;
 static struct lw_mcs mcs = LW_MCS_INIT;
 static struct lw_qspinlock qspinlock = LW_QSPINLOCK_INIT;
 static struct lw_cna cna = LW_CNA_INIT;
-static struct lw_cna13 cna13 = LW_CNA13_INIT;
 static struct lw_hq hq = LW_HQ_INIT;
-static struct lw_pvticket pvticket = LW_PVTICKET_INIT;
 static struct lw_pv pv = LW_PV_INIT;
-static struct lw_pv42 pv42 = LW_PV42_INIT;
 static struct lw_unfair unfair = LW_UNFAIR_INIT;
-static struct lw_mutex37 mutex37 = LW_MUTEX37_INIT;
-static struct lw_mutex310 mutex310 = LW_MUTEX310_INIT;
-static struct lw_futex futex = LW_FUTEX_INIT;
 static struct lw_cancel told = LW_CANCEL_INIT;
 #define LW_LOCKREF(id, type, word, ...) \
 	static union lw_lockref_##id lockref_##id = LW_LOCKREF_INIT_WITH(word, 1);
@@ -60,19 +53,12 @@ int main(void)
 	struct lw_mcs_node node, other;
 
 	USE(tas);
-	USE(byte);
 	USE(ticket);
 	USE(qspinlock);
 	USE(cna);
-	USE(cna13);
 	USE(hq);
-	USE(pvticket);
 	USE(pv);
-	USE(pv42);
 	USE(unfair);
-	USE(mutex37);
-	USE(mutex310);
-	USE(futex);
 	lw_cancel(&told);
 	if (lw_pv_lock_until(&pv, CLOCK_MONOTONIC, NULL, &told) != 0 ||
 	    lw_pv_lock_until(&pv, CLOCK_MONOTONIC, NULL, &told) != ECANCELED ||

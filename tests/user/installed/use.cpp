@@ -167,14 +167,10 @@ static void use_condition_variable()
 int main()
 {
 	use<lockworks::tas>();
-	use<lockworks::byte>();
 	use<lockworks::ticket>();
 	use<lockworks::qspinlock>();
 	use<lockworks::cna>();
-	use<lockworks::cna13>();
 	use<lockworks::hq>();
-	use<lockworks::pvticket>();
-	use<lockworks::pv42>();
 	use_timed<lockworks::mutex>();
 	use_timed<lockworks::pv>();
 	use_timed<lockworks::unfair>();

@@ -80,7 +80,6 @@ Modes; waiters of the paravirt locks halt, and interrupts kick them:
   byte      the kernel's unfair byte lock
   unfair    Lockworks' queued unfair lock
   stock-pv  the kernel's paravirt spinlock
-  pv42      Lockworks' paravirt spinlock as it was in Linux 4.2
   pv        Lockworks' improved paravirt spinlock
 
 Workloads:

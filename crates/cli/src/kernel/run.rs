@@ -21,7 +21,7 @@ pub struct GuestRunArgs {
     machine: Machine,
 
     /// Slow path of the kernel's spinlocks: stock, qspinlock, cna, or hq (for spinlocks that opted
-    /// in); or a lock for guests: native, pv42, stock-pv, pv, byte or unfair [default: the kernel's
+    /// in); or a lock for guests: native, stock-pv, pv, byte or unfair [default: the kernel's
     /// choice]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,

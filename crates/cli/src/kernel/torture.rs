@@ -31,7 +31,7 @@ pub struct GuestTortureArgs {
     machine: Machine,
 
     /// Slow paths to torture: one or several of stock, qspinlock, cna, hq and unfair, which take
-    /// turns in one guest; or one of native, pv42, stock-pv, pv and byte; or busted, a broken lock
+    /// turns in one guest; or one of native, stock-pv, pv and byte; or busted, a broken lock
     #[arg(
         short,
         long,

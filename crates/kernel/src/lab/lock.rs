@@ -19,21 +19,18 @@ pub enum Lock {
     StockPv,
     /// Lockworks' queued unfair lock.
     Unfair,
-    /// Lockworks' implementation of the paravirt lock of Linux 4.2.
-    Pv42,
     /// Lockworks' paravirt lock.
     Pv,
 }
 
 impl Lock {
     /// All locks; those that `lockworks_guest=` can choose are last.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::Stock,
         Self::Qspinlock,
         Self::Cna,
         Self::Hq,
         Self::Native,
-        Self::Pv42,
         Self::StockPv,
         Self::Pv,
         Self::Byte,
@@ -54,14 +51,13 @@ impl Lock {
             Self::Byte => "byte",
             Self::StockPv => "stock-pv",
             Self::Unfair => "unfair",
-            Self::Pv42 => "pv42",
             Self::Pv => "pv",
         }
     }
 
     /// Whether its waiters halt. Such a lock needs a kernel that calls spinlocks through `pv_ops`.
     pub fn is_paravirt(self) -> bool {
-        matches!(self, Self::StockPv | Self::Pv42 | Self::Pv)
+        matches!(self, Self::StockPv | Self::Pv)
     }
 
     /// Whether `lockworks_guest=` can choose it.

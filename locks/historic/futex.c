@@ -21,8 +21,8 @@
  * release. The records of the holder are relaxed, because only the holder accesses them.
  */
 #include "futex.h"
+#include "historic.h"
 #include "lock_type.h"
-#include "surroundings.h"
 
 #define LW_FUTEX_FREE	 0u
 #define LW_FUTEX_HELD	 1u
@@ -87,4 +87,5 @@ void lw_futex_unlock(struct lw_futex *lock)
 }
 
 LW_DESCRIBE(futex, struct lw_futex, .summary = "the default mutex of the GNU C library",
-	    .traits = 0, .origin = "Drepper, \"Futexes Are Tricky\", 2004 to 2011; glibc");
+	    .traits = LW_HISTORIC,
+	    .origin = "Drepper, \"Futexes Are Tricky\", 2004 to 2011; glibc");

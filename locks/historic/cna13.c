@@ -77,5 +77,5 @@ static const struct lw_secondary_policy lw_cna13_secondary_policy = {
 LW_DEFINE_CNA_LOCK(cna13)
 
 LW_DESCRIBE(cna13, struct lw_cna13, .summary = "cna as it was published, with a circular queue",
-	    .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,
+	    .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD | LW_HISTORIC,
 	    .origin = "Kogan and Dice, Linux series v13, 2020");

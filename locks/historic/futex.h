@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The mutex of the GNU C library, in its default kind: 16 bytes, all zero when unlocked. For
- * comparison, where the library's own cannot run, as in the simulator. Code: futex.c.
+ * The mutex of the GNU C library, in its default kind: 16 bytes, all zero when unlocked. It
+ * stands for the library's own where that cannot run, as in the simulator. Code: futex.c.
  */
 #ifndef LW_FUTEX_H
 #define LW_FUTEX_H

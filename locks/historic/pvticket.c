@@ -19,7 +19,6 @@
  */
 #include "lock_type.h"
 #include "pvticket.h"
-#include "surroundings.h"
 
 /* The word that stands for a wait for this ticket of this lock. Never 0. */
 static inline uint32_t lw_pvticket_want(struct lw_pvticket *lock, uint32_t ticket)
@@ -73,5 +72,5 @@ void lw_pvticket_unlock_slow(struct lw_pvticket *lock, uint32_t serving)
 }
 
 LW_DESCRIBE(pvticket, struct lw_pvticket, .summary = "paravirt ticket lock as it was in Linux 4.1",
-	    .traits = LW_FIFO,
+	    .traits = LW_FIFO | LW_HISTORIC,
 	    .origin = "Fitzhardinge 2008; Raghavendra and others, Linux 3.12 to 4.1");

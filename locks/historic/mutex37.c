@@ -27,6 +27,7 @@
  * tells threads that spin whether that is still worth while. `locked` of a parked waiter is relaxed
  * too, since the waiter takes wait_lock before it goes on.
  */
+#include "historic.h"
 #include "lock_type.h"
 #include "mutex37.h"
 #include "queue_slot.h"
@@ -229,9 +230,9 @@ LW_DEFINE_COUNT_MUTEX(mutex310, true)
 
 LW_DESCRIBE(mutex37, struct lw_mutex37, .unlocked = LW_MUTEX_FREE,
 	    .summary = "sleeping mutex that counts, as it was in Linux 3.7",
-	    .traits = LW_NOT_IN_HANDLERS,
+	    .traits = LW_NOT_IN_HANDLERS | LW_HISTORIC,
 	    .origin = "Molnar 2005; Zijlstra 2009 (spinning), Linux 3.7");
 
 LW_DESCRIBE(mutex310, struct lw_mutex310, .unlocked = LW_MUTEX_FREE,
 	    .summary = "mutex37 that reads before it writes, as in Linux 3.10",
-	    .traits = LW_NOT_IN_HANDLERS, .origin = "Long 2013, Linux 3.10");
+	    .traits = LW_NOT_IN_HANDLERS | LW_HISTORIC, .origin = "Long 2013, Linux 3.10");

@@ -7,6 +7,7 @@
 #ifndef LW_PVTICKET_H
 #define LW_PVTICKET_H
 
+#include "historic.h"
 #include "ticket.h"
 
 #define LW_PVTICKET_SLOW    1u
