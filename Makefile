@@ -57,8 +57,8 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
 
 .PHONY: all lib cargo programs quick setup setup-kernel setup-programs test test-format test-c test-historic \
-	test-preload stage docs test-docs test-installed test-headers test-install test-examples test-sanitizers test-helgrind test-drd \
-	test-thread test-address test-undefined test-cargo test-clippy test-kernel test-kernel-quick fuzz fuzz-rust demo \
+	test-preload stage docs test-docs test-installed test-headers test-install test-examples test-sanitizers \
+	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-kernel test-kernel-quick fuzz fuzz-rust demo \
 	bench install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 

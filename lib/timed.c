@@ -6,25 +6,49 @@
 
 #include "park.h"
 
-/* A free lock is acquired before the arguments are checked. */
-#define LW_LOCK_UNTIL(id)                                                                      \
-	int lw_##id##_lock_until(struct lw_##id *lock, clockid_t clock,                        \
-				 const struct timespec *deadline, struct lw_cancel *cancel)    \
-	{                                                                                      \
-		const struct lw_wait_limit limit = {deadline, cancel, clock};                  \
-                                                                                               \
-		if (lw_##id##_trylock(lock))                                                   \
-			return 0;                                                              \
-		if (!lw_user_is_deadline(clock, deadline))                                     \
-			return EINVAL;                                                         \
-		if (lw_##id##_lock_limited(lock, &limit))                                      \
-			return 0;                                                              \
-		return cancel && lw_load(&cancel->cancelled, acquire) ? ECANCELED : ETIMEDOUT; \
-	}
+/* The result of a wait with a limit that has been reached. */
+static int lw_why_ended(struct lw_cancel *cancel)
+{
+	return cancel && lw_load(&cancel->cancelled, acquire) ? ECANCELED : ETIMEDOUT;
+}
 
-LW_LOCK_UNTIL(pv)
-LW_LOCK_UNTIL(unfair)
-LW_LOCK_UNTIL(mutex)
+/* In all of these, a free lock is acquired before the arguments are checked. */
+
+int lw_mutex_lock_until(struct lw_mutex *mutex, clockid_t clock, const struct timespec *deadline,
+			struct lw_cancel *cancel)
+{
+	const struct lw_wait_limit limit = {deadline, cancel, clock};
+
+	if (lw_mutex_trylock(mutex))
+		return 0;
+	if (!lw_user_is_deadline(clock, deadline))
+		return EINVAL;
+	return lw_mutex_lock_limited(mutex, &limit) ? 0 : lw_why_ended(cancel);
+}
+
+int lw_pv_lock_until(struct lw_pv *lock, clockid_t clock, const struct timespec *deadline,
+		     struct lw_cancel *cancel)
+{
+	const struct lw_wait_limit limit = {deadline, cancel, clock};
+
+	if (lw_pv_trylock(lock))
+		return 0;
+	if (!lw_user_is_deadline(clock, deadline))
+		return EINVAL;
+	return lw_pv_lock_limited(lock, &limit) ? 0 : lw_why_ended(cancel);
+}
+
+int lw_unfair_lock_until(struct lw_unfair *lock, clockid_t clock, const struct timespec *deadline,
+			 struct lw_cancel *cancel)
+{
+	const struct lw_wait_limit limit = {deadline, cancel, clock};
+
+	if (lw_unfair_trylock(lock))
+		return 0;
+	if (!lw_user_is_deadline(clock, deadline))
+		return EINVAL;
+	return lw_unfair_lock_limited(lock, &limit) ? 0 : lw_why_ended(cancel);
+}
 
 void lw_cancel(struct lw_cancel *cancel)
 {

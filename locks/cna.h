@@ -15,6 +15,23 @@ struct lw_cna {
 /* The word was seen as `val`, not free. */
 LW_EXPORT void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val);
 
-LW_DEFINE_QUEUED_FAST_PATH(cna)
+static inline bool lw_cna_trylock(struct lw_cna *lock)
+{
+	return lw_word_trylock(&lock->word);
+}
+
+static inline void lw_cna_lock(struct lw_cna *lock)
+{
+	uint32_t val = 0;
+
+	/* (0,0,0) -> (0,0,1) */
+	if (lw_unlikely(!lw_try_cmpxchg(&lock->word.val, &val, LW_LOCKED, acquire)))
+		lw_cna_lock_slow(lock, val);
+}
+
+static inline void lw_cna_unlock(struct lw_cna *lock)
+{
+	lw_word_unlock(&lock->word);
+}
 
 #endif

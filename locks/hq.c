@@ -70,6 +70,7 @@
 #include "hq.h"
 #include "lock_type.h"
 #include "pending_bit.h"
+#include "queue_slot.h"
 
 /* `locked` of a waiter in the queue of a NUMA node: it is the leader, but has no place yet. */
 #define LW_HQ_LEADER 2
@@ -153,12 +154,6 @@ static inline struct lw_node *lw_hq_decode_tail(union lw_word *lock, uint32_t ta
 	if (tail < LW_HQ_FIRST_QUEUE_TAIL)
 		return lw_decode_tail(tail);
 	return lw_hq_queue_of(lock, (tail - LW_HQ_FIRST_QUEUE_TAIL) >> LW_TAIL_SHIFT);
-}
-
-static inline void lw_hq_init(struct lw_node *node)
-{
-	lw_store(&node->next, NULL, relaxed);
-	lw_store(&node->locked, LW_NODE_WAITING, relaxed);
 }
 
 enum lw_hq_role {
@@ -394,9 +389,10 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 	lw_hq_leave(me, next);
 }
 
-static lw_always_inline enum lw_wait_outcome lw_hq_wait(union lw_word *lock, uint32_t tail,
-							struct lw_node *node)
+/* Wait in the queues with the node that is `tail` as a tail. */
+static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail)
 {
+	struct lw_node *node = lw_decode_tail(tail);
 	struct lw_hq_waiter me = {
 		.node = node,
 		.self = lw_hq_waiters(lock, tail),
@@ -407,12 +403,12 @@ static lw_always_inline enum lw_wait_outcome lw_hq_wait(union lw_word *lock, uin
 	enum lw_hq_role role = LW_HQ_ALONE;
 	uint32_t val, old;
 
-	lw_hq_init(node);
+	lw_node_init(node);
 	/* To fetch the node's lines may have taken long. Has the lock become free meanwhile? */
 	val = lw_load(&lock->val, relaxed);
 	/* (0,0,0) -> (0,0,1) */
 	if (lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire))
-		return LW_WAIT_ACQUIRED;
+		return;
 
 	if (val & LW_HQ_NUMA)
 		me.queue = lw_hq_queue_of(lock, me.history.numa_node);
@@ -430,7 +426,7 @@ static lw_always_inline enum lw_wait_outcome lw_hq_wait(union lw_word *lock, uin
 		lw_hq_receive(&me, node);
 	} else {
 		if (role == LW_HQ_LEADS)
-			lw_hq_init(me.place);
+			lw_node_init(me.place);
 		old = lw_word_xchg_tail(lock, me.place_tail);
 		if (old) {
 			lw_store(&lw_hq_decode_tail(lock, old)->next, me.place, release);
@@ -439,10 +435,7 @@ static lw_always_inline enum lw_wait_outcome lw_hq_wait(union lw_word *lock, uin
 		}
 	}
 	lw_hq_head(lock, &me, role == LW_HQ_LEADS);
-	return LW_WAIT_ACQUIRED;
 }
-
-LW_DEFINE_WAIT(hq, lw_hq_wait(lock, tail, node), lw_spin_nodeless);
 
 /*
  * The lock is free, but its word is not the one that the fast path expects. Remove one doubt each
@@ -459,8 +452,20 @@ static lw_always_inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t *
 
 void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
 {
-	if (!lw_word_is_free(val) || !lw_hq_try_take_free(&lock->word, &val))
-		lw_pending_or_queue(&lock->word, val, &lw_hq_wait_policy);
+	uint32_t tail;
+
+	if (lw_word_is_free(val) && lw_hq_try_take_free(&lock->word, &val))
+		return;
+	if (lw_pending_lock(&lock->word, val))
+		return;
+
+	tail = lw_node_take(NULL);
+	if (!tail) {
+		lw_spin_nodeless(&lock->word);
+		return;
+	}
+	lw_hq_wait(&lock->word, tail);
+	lw_node_return(tail);
 }
 
 LW_DESCRIBE(

@@ -55,7 +55,25 @@ static lw_always_inline struct lw_parking_policy lw_mutex_policy(void)
 	};
 }
 
-LW_DEFINE_PARKING_LOCK(mutex)
+bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
+{
+	const struct lw_parking_policy policy = lw_mutex_policy();
+
+	return lw_parking_arrive(&mutex->word, &policy) ||
+	       lw_parking_wait(&mutex->word, limit, lw_mutex_policy());
+}
+
+void lw_mutex_lock_slow(struct lw_mutex *mutex)
+{
+	lw_mutex_lock_limited(mutex, NULL);
+}
+
+void lw_mutex_unlock_slow(struct lw_mutex *mutex)
+{
+	const struct lw_parking_policy policy = lw_mutex_policy();
+
+	lw_parking_unlock_slow(&mutex->word, &policy);
+}
 
 LW_DESCRIBE_LIMITED(mutex, struct lw_mutex,
 		    .summary = "waiters spin, then park; arrivals may steal; NUMA-aware",

@@ -26,6 +26,16 @@ static inline bool lw_mutex_trylock(struct lw_mutex *mutex)
 	return lw_word_take(&mutex->word);
 }
 
-LW_DEFINE_PARKING_FAST_PATH(mutex)
+static inline void lw_mutex_lock(struct lw_mutex *mutex)
+{
+	if (lw_unlikely(!lw_word_take(&mutex->word)))
+		lw_mutex_lock_slow(mutex);
+}
+
+static inline void lw_mutex_unlock(struct lw_mutex *mutex)
+{
+	if (lw_unlikely(lw_word_release(&mutex->word)))
+		lw_mutex_unlock_slow(mutex);
+}
 
 #endif

@@ -46,7 +46,25 @@ static lw_always_inline struct lw_parking_policy lw_pv_policy(void)
 	};
 }
 
-LW_DEFINE_PARKING_LOCK(pv)
+bool lw_pv_lock_limited(struct lw_pv *lock, const struct lw_wait_limit *limit)
+{
+	const struct lw_parking_policy policy = lw_pv_policy();
+
+	return lw_parking_arrive(&lock->word, &policy) ||
+	       lw_parking_wait(&lock->word, limit, lw_pv_policy());
+}
+
+void lw_pv_lock_slow(struct lw_pv *lock)
+{
+	lw_pv_lock_limited(lock, NULL);
+}
+
+void lw_pv_unlock_slow(struct lw_pv *lock)
+{
+	const struct lw_parking_policy policy = lw_pv_policy();
+
+	lw_parking_unlock_slow(&lock->word, &policy);
+}
 
 LW_DESCRIBE_LIMITED(pv, struct lw_pv,
 		    .summary = "paravirt queued spinlock: waiters halt, arrivals may steal",

@@ -24,6 +24,16 @@ static inline bool lw_pv_trylock(struct lw_pv *lock)
 	return lw_word_trytake(&lock->word);
 }
 
-LW_DEFINE_PARKING_FAST_PATH(pv)
+static inline void lw_pv_lock(struct lw_pv *lock)
+{
+	if (lw_unlikely(!lw_word_take(&lock->word)))
+		lw_pv_lock_slow(lock);
+}
+
+static inline void lw_pv_unlock(struct lw_pv *lock)
+{
+	if (lw_unlikely(lw_word_release(&lock->word)))
+		lw_pv_unlock_slow(lock);
+}
 
 #endif

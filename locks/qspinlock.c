@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * The queued spinlock: the second contender waits with the pending bit, all others in an MCS queue.
+ * Words are (tail, pending, locked), with * for any value:
  *
- *   (0,0,0) -- first thread -------> (0,0,1)
- *   (0,0,1) -- second contender ---> (0,1,1) --> (0,1,0) --> (0,0,1)     pending_bit.h
- *   (0,1,*) -- third and later ----> (n,1,*)                             fifo_queue.h
- *   (n,0,0) -- queue head ---------> (n,0,1), or (0,0,1) if it is the last
+ *   fast path     (0,0,0) -- first thread -----------------------> (0,0,1)
+ *   pending bit   (0,0,1) -- second contender sets the bit ------> (0,1,1)
+ *                 (0,1,0) -- and takes over after the unlock ----> (0,0,1)
+ *   queue         (p,*,*) -- third and later ones join ----------> (n,*,*)   behind p, or as head
+ *                 (n,0,0) -- the queue head takes the lock, and
+ *                            hands over the head's role ---------> (n,0,1)
+ *                            or is the last in the queue --------> (0,0,1)
+ *   unlock        (*,*,1) -- holder -----------------------------> (*,*,0)
+ *
+ * With the pending bit the second contender needs no queue node, whose lines may not be in the
+ * cache. Only the queue head polls the word. Each waiter behind it polls its own node, until its
+ * predecessor hands over the head's role.
  *
  * Promises: mutual exclusion; FIFO among queued waiters; no waiter is lost; no memory is allocated;
  * correct without a free queue node.
@@ -16,48 +25,62 @@
  * pending waiter or the queue head may use the second way, so no other thread acquires the lock in
  * between. The queue's own orders are in queue_node.h.
  */
-#include "fifo_queue.h"
 #include "lock_type.h"
+#include "pending_bit.h"
 #include "qspinlock.h"
+#include "queue_slot.h"
 
-static inline void lw_qspinlock_init_node(struct lw_node *node, uint32_t tail)
+void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 {
-	(void)node;
-	(void)tail;
-}
+	union lw_word *word = &lock->word;
+	struct lw_node *node, *next = NULL;
+	uint32_t tail, prev;
 
-static inline uint32_t lw_qspinlock_wait_head(struct lw_node *node, uint32_t prev)
-{
-	(void)node;
-	/* In a FIFO queue the predecessor hands over the head's role. */
-	if (prev)
+	if (lw_pending_lock(word, val))
+		return;
+
+	tail = lw_node_take(NULL);
+	if (!tail) {
+		lw_spin_nodeless(word);
+		return;
+	}
+	node = lw_decode_tail(tail);
+	lw_node_init(node);
+
+	/* To fetch the node's lines may have taken long. Has the lock become free meanwhile? */
+	if (lw_word_trylock(word))
+		goto acquired;
+
+	prev = lw_word_xchg_tail(word, tail);
+	if (prev) {
+		lw_store(&lw_decode_tail(prev)->next, node, release);
+		lw_mcs_wait(node);
+		next = lw_load(&node->next, dependency);
+		if (next)
+			lw_prefetch_write(&next->locked);
 		lw_count_handoff(lw_tail_slot(prev));
-	return 0;
-}
+	}
+	lw_count(queued_acquisitions);
 
-static inline bool lw_qspinlock_try_clear_tail(union lw_word *lock, uint32_t val,
-					       struct lw_node *node)
-{
-	(void)node;
-	/* (tail,0,0) -> (0,0,1) */
-	return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, relaxed);
-}
-
-static inline void lw_qspinlock_handoff(struct lw_node *node, struct lw_node *next, uint32_t plan)
-{
-	(void)node;
-	(void)plan;
+	/* We are queue head. (*,*,*) -> (*,0,0): a holder or a pending waiter may be ahead of us */
+	while (val = lw_await_eq(&word->val, LW_LOCKED_PENDING_MASK, 0, acquire),
+	       (val & LW_TAIL_MASK) == tail) {
+		/* (tail,0,0) -> (0,0,1) */
+		if (lw_try_cmpxchg(&word->val, &val, LW_LOCKED, relaxed))
+			goto acquired;
+		/*
+		 * Another thread has set the pending bit. If it has a node it will be our
+		 * successor. If not, it clears the bit, and we are still the last: poll again.
+		 */
+	}
+	/* (n,0,0) -> (n,0,1): only the queue head may do this while there is a tail */
+	lw_field_store(word, locked, LW_LOCKED, relaxed);
+	if (!next)
+		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
 	lw_mcs_handoff(next, LW_NODE_HEAD);
+acquired:
+	lw_node_return(tail);
 }
-
-static const struct lw_fifo_policy lw_qspinlock_fifo_policy = {
-	.init_node = lw_qspinlock_init_node,
-	.wait_head = lw_qspinlock_wait_head,
-	.try_clear_tail = lw_qspinlock_try_clear_tail,
-	.handoff = lw_qspinlock_handoff,
-};
-
-LW_DEFINE_FIFO_LOCK(qspinlock)
 
 LW_DESCRIBE(qspinlock, struct lw_qspinlock,
 	    .summary = "queued spinlock: pending bit, then an MCS queue",

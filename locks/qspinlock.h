@@ -15,6 +15,23 @@ struct lw_qspinlock {
 /* The word was seen as `val`, not free. */
 LW_EXPORT void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val);
 
-LW_DEFINE_QUEUED_FAST_PATH(qspinlock)
+static inline bool lw_qspinlock_trylock(struct lw_qspinlock *lock)
+{
+	return lw_word_trylock(&lock->word);
+}
+
+static inline void lw_qspinlock_lock(struct lw_qspinlock *lock)
+{
+	uint32_t val = 0;
+
+	/* (0,0,0) -> (0,0,1) */
+	if (lw_unlikely(!lw_try_cmpxchg(&lock->word.val, &val, LW_LOCKED, acquire)))
+		lw_qspinlock_lock_slow(lock, val);
+}
+
+static inline void lw_qspinlock_unlock(struct lw_qspinlock *lock)
+{
+	lw_word_unlock(&lock->word);
+}
 
 #endif

@@ -45,7 +45,25 @@ static lw_always_inline struct lw_parking_policy lw_unfair_policy(void)
 	};
 }
 
-LW_DEFINE_PARKING_LOCK(unfair)
+bool lw_unfair_lock_limited(struct lw_unfair *lock, const struct lw_wait_limit *limit)
+{
+	const struct lw_parking_policy policy = lw_unfair_policy();
+
+	return lw_parking_arrive(&lock->word, &policy) ||
+	       lw_parking_wait(&lock->word, limit, lw_unfair_policy());
+}
+
+void lw_unfair_lock_slow(struct lw_unfair *lock)
+{
+	lw_unfair_lock_limited(lock, NULL);
+}
+
+void lw_unfair_unlock_slow(struct lw_unfair *lock)
+{
+	const struct lw_parking_policy policy = lw_unfair_policy();
+
+	lw_parking_unlock_slow(&lock->word, &policy);
+}
 
 LW_DESCRIBE_LIMITED(unfair, struct lw_unfair,
 		    .summary = "queued unfair lock: arrivals and waiters may steal",

@@ -24,6 +24,16 @@ static inline bool lw_unfair_trylock(struct lw_unfair *lock)
 	return lw_word_trytake(&lock->word);
 }
 
-LW_DEFINE_PARKING_FAST_PATH(unfair)
+static inline void lw_unfair_lock(struct lw_unfair *lock)
+{
+	if (lw_unlikely(!lw_word_take(&lock->word)))
+		lw_unfair_lock_slow(lock);
+}
+
+static inline void lw_unfair_unlock(struct lw_unfair *lock)
+{
+	if (lw_unlikely(lw_word_release(&lock->word)))
+		lw_unfair_unlock_slow(lock);
+}
 
 #endif

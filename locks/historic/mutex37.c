@@ -135,9 +135,9 @@ static inline bool lw_count_mutex_delist(struct lw_count_mutex *mutex, struct lw
 	return !prev && !next;
 }
 
-static enum lw_wait_outcome lw_count_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail,
-						struct lw_node *node, bool read_first)
+static void lw_count_mutex_wait(struct lw_count_mutex *mutex, uint32_t tail, bool read_first)
 {
+	struct lw_node *node = lw_decode_tail(tail);
 	bool acquired;
 
 	lw_store(&node->tail, tail, relaxed);
@@ -157,30 +157,35 @@ static enum lw_wait_outcome lw_count_mutex_wait(struct lw_count_mutex *mutex, ui
 		lw_store(&mutex->count, LW_MUTEX_HELD, relaxed);
 	lw_ticket_unlock(&mutex->wait_lock);
 	lw_count(queued_acquisitions);
-	return LW_WAIT_ACQUIRED;
 }
 
-static bool lw_count_mutex_nodeless(void *lock, const struct lw_wait_limit *limit)
+static void lw_count_mutex_nodeless(struct lw_count_mutex *mutex)
 {
-	struct lw_count_mutex *mutex = lock;
-
-	(void)limit;
 	lw_count(nodeless_acquisitions);
 	while (!lw_count_mutex_trylock(mutex))
 		lw_await_eq_soon(&mutex->count, ~0u, LW_MUTEX_FREE, relaxed);
-	return true;
 }
 
-static lw_always_inline void lw_count_mutex_lock(struct lw_count_mutex *mutex, bool read_first,
-						 const struct lw_wait_policy *policy)
+static lw_always_inline void lw_count_mutex_lock(struct lw_count_mutex *mutex, bool read_first)
 {
+	uint32_t tail;
+
 	/* 1 -> 0, or one less */
-	if (lw_fetch_add(&mutex->count, (uint32_t)-1, acquire) == LW_MUTEX_FREE)
+	if (lw_fetch_add(&mutex->count, (uint32_t)-1, acquire) == LW_MUTEX_FREE) {
 		lw_store(&mutex->owner, lw_runner(), relaxed);
-	else if (lw_count_mutex_spin(mutex, read_first))
+		return;
+	}
+	if (lw_count_mutex_spin(mutex, read_first)) {
 		lw_count(steals_on_arrival);
-	else
-		lw_wait(mutex, NULL, policy);
+		return;
+	}
+	tail = lw_node_take(NULL);
+	if (!tail) {
+		lw_count_mutex_nodeless(mutex);
+		return;
+	}
+	lw_count_mutex_wait(mutex, tail, read_first);
+	lw_node_return(tail);
 }
 
 static void lw_count_mutex_unlock_slow(struct lw_count_mutex *mutex)
@@ -208,25 +213,35 @@ static inline void lw_count_mutex_unlock(struct lw_count_mutex *mutex)
 		lw_count_mutex_unlock_slow(mutex);
 }
 
-/* Define lw_<id>_lock(), lw_<id>_trylock() and lw_<id>_unlock(). */
-#define LW_DEFINE_COUNT_MUTEX(id, read_first)                                          \
-	LW_DEFINE_WAIT(id, lw_count_mutex_wait(lock, tail, node, read_first),          \
-		       lw_count_mutex_nodeless);                                       \
-	void lw_##id##_lock(struct lw_##id *lock)                                      \
-	{                                                                              \
-		lw_count_mutex_lock(&lock->mutex, read_first, &lw_##id##_wait_policy); \
-	}                                                                              \
-	bool lw_##id##_trylock(struct lw_##id *lock)                                   \
-	{                                                                              \
-		return lw_count_mutex_trylock(&lock->mutex);                           \
-	}                                                                              \
-	void lw_##id##_unlock(struct lw_##id *lock)                                    \
-	{                                                                              \
-		lw_count_mutex_unlock(&lock->mutex);                                   \
-	}
+void lw_mutex37_lock(struct lw_mutex37 *lock)
+{
+	lw_count_mutex_lock(&lock->mutex, false);
+}
 
-LW_DEFINE_COUNT_MUTEX(mutex37, false)
-LW_DEFINE_COUNT_MUTEX(mutex310, true)
+bool lw_mutex37_trylock(struct lw_mutex37 *lock)
+{
+	return lw_count_mutex_trylock(&lock->mutex);
+}
+
+void lw_mutex37_unlock(struct lw_mutex37 *lock)
+{
+	lw_count_mutex_unlock(&lock->mutex);
+}
+
+void lw_mutex310_lock(struct lw_mutex310 *lock)
+{
+	lw_count_mutex_lock(&lock->mutex, true);
+}
+
+bool lw_mutex310_trylock(struct lw_mutex310 *lock)
+{
+	return lw_count_mutex_trylock(&lock->mutex);
+}
+
+void lw_mutex310_unlock(struct lw_mutex310 *lock)
+{
+	lw_count_mutex_unlock(&lock->mutex);
+}
 
 LW_DESCRIBE(mutex37, struct lw_mutex37, .unlocked = LW_MUTEX_FREE,
 	    .summary = "sleeping mutex that counts, as it was in Linux 3.7",

@@ -27,11 +27,23 @@ static lw_always_inline struct lw_parking_policy lw_pv42_policy(void)
 	};
 }
 
-LW_DEFINE_PARKING_QUEUE(pv42, lw_spin_nodeless)
-
 void lw_pv42_lock_slow(struct lw_pv42 *lock)
 {
-	lw_wait(&lock->word, NULL, &lw_pv42_wait_policy);
+	uint32_t tail = lw_node_take(NULL);
+
+	if (!tail) {
+		lw_spin_nodeless(&lock->word);
+		return;
+	}
+	lw_parking_queue(&lock->word, tail, lw_decode_tail(tail), NULL, lw_pv42_policy());
+	lw_node_return(tail);
+}
+
+void lw_pv42_unlock_slow(struct lw_pv42 *lock)
+{
+	const struct lw_parking_policy policy = lw_pv42_policy();
+
+	lw_parking_unlock_slow(&lock->word, &policy);
 }
 
 LW_DESCRIBE(pv42, struct lw_pv42, .summary = "paravirt queued spinlock as it was in Linux 4.2",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The 4-byte word of the queued locks, written (tail, pending, locked):
+ * The 4-byte word of the queued locks, written (tail, pending, locked), with * for any value:
  *
  *   bits  0-7   locked   1 while the lock is held
  *   bit   8     pending  the second contender waits here, without a queue node
@@ -10,20 +10,28 @@
  *   bits 16-17  tail     nesting index of the last waiter's queue node
  *   bits 18-31  tail     slot of the last waiter; 0 when nobody queues
  *
- * | piece   | set by                                       | cleared by                       |
- * |---------|----------------------------------------------|----------------------------------|
- * | locked  | the thread that acquires the lock            | the holder                       |
- * | pending | any thread, by a fetch-or                    | its owner, when it has the lock  |
- * |         |                                              | or leaves                        |
- * | tail    | any thread that queues, by an exchange       | the queue head, when it is last  |
- * | queue   | the thread that is about to change the queue | the same thread, afterwards      |
- * | parked  | the queue head, or the holder on its behalf  | the thread that removes the head |
- * |         |                                              | from the table of parked heads   |
- * | service | the thread that acquires the lock by a compare-and-swap that covers the       |
- * |         | pending byte                                                                  |
+ * Who changes a piece, and when it may be left as it is:
  *
- * A store to the pending byte writes the service bits as well. No change of the service bits is
- * lost, because they do not change while the pending bit is set.
+ * | piece   | set by                        | cleared by                    | may stay clear |
+ * |---------|-------------------------------|-------------------------------|----------------|
+ * | locked  | the thread that acquires the  | the holder                    | no             |
+ * |         | lock                          |                               |                |
+ * | pending | any thread, by a fetch-or;    | its owner, when it acquires   | yes, it is an  |
+ * |         | who sets it owns it           | the lock or leaves: always    | advantage only |
+ * | tail    | any thread that queues, by an | the queue head, unless it has | no             |
+ * |         | exchange                      | a successor                   |                |
+ * | queue   | the thread that is about to   | the same thread, afterwards:  | no             |
+ * |         | change the queue              | always                        |                |
+ * | parked  | the queue head, or the holder | the thread that removes the   | yes, then the  |
+ * |         | on its behalf                 | head from the table of parked | head does not  |
+ * |         |                               | heads                         | park           |
+ * | service | the thread that acquires the  | the same                      | yes, then only |
+ * |         | lock, by a compare-and-swap   |                               | speed is lost  |
+ * |         | of the pending byte           |                               |                |
+ *
+ * A store to the pending byte writes the service bits too. The thread that stores has read them,
+ * and no other thread changes them meanwhile: it would need a compare-and-swap of the byte with the
+ * pending bit clear.
  *
  * The word of an unlocked lock is zero except for its service bits. The highest slots are reserved:
  * as tails they stand for the queues of NUMA nodes (hq.c).
@@ -93,26 +101,5 @@ static inline void lw_word_unlock(union lw_word *lock)
 {
 	lw_field_store(lock, locked, 0, release);
 }
-
-/*
- * Define lw_<id>_trylock(), lw_<id>_lock() and lw_<id>_unlock() of a struct lw_<id> that has a
- * `word`, is zero when unlocked, and has a lw_<id>_lock_slow(lock, val) for a word seen as `val`.
- */
-#define LW_DEFINE_QUEUED_FAST_PATH(id)                                                       \
-	static inline bool lw_##id##_trylock(struct lw_##id *lock)                           \
-	{                                                                                    \
-		return lw_word_trylock(&lock->word);                                         \
-	}                                                                                    \
-	static inline void lw_##id##_lock(struct lw_##id *lock)                              \
-	{                                                                                    \
-		uint32_t val = 0;                                                            \
-		/* (0,0,0) -> (0,0,1) */                                                     \
-		if (lw_unlikely(!lw_try_cmpxchg(&lock->word.val, &val, LW_LOCKED, acquire))) \
-			lw_##id##_lock_slow(lock, val);                                      \
-	}                                                                                    \
-	static inline void lw_##id##_unlock(struct lw_##id *lock)                            \
-	{                                                                                    \
-		lw_word_unlock(&lock->word);                                                 \
-	}
 
 #endif

@@ -3,7 +3,7 @@
  * The slow path of the locks whose waiters park (pv, pv42, unfair, mutex), from top to bottom:
  *
  *   lw_parking_arrive()       an arriving thread spins shortly, steals, or sets the pending bit
- *   lw_parking_queue()        else it queues:
+ *   lw_parking_wait()         else it takes a queue node, and queues (lw_parking_queue()):
  *     lw_waiter_wait()          until it is queue head            (parking_waiter.h)
  *     lw_head_wait()            until it has the lock             (parking_head.h)
  *       lw_hand_over_head()       and its successor is head       (parking_queue.h)
@@ -134,39 +134,22 @@ static lw_always_inline enum lw_wait_outcome lw_parking_queue(union lw_word *loc
 	return outcome;
 }
 
-/*
- * Define, for a struct lw_<id> that has a `word`, from its policy, which lw_<id>_policy() gives:
- * lw_<id>_wait_policy, and lw_<id>_unlock_slow().
+/* Wait until the lock is ours, in its queue if there is a free node. False: the limit was reached.
  */
-#define LW_DEFINE_PARKING_QUEUE(id, nodeless_wait)                                        \
-	LW_DEFINE_WAIT(id, lw_parking_queue(lock, tail, node, limit, lw_##id##_policy()), \
-		       nodeless_wait);                                                    \
-	void lw_##id##_unlock_slow(struct lw_##id *lock)                                  \
-	{                                                                                 \
-		const struct lw_parking_policy policy = lw_##id##_policy();               \
-		lw_parking_unlock_slow(&lock->word, &policy);                             \
-	}
+static lw_always_inline bool lw_parking_wait(union lw_word *lock, const struct lw_wait_limit *limit,
+					     struct lw_parking_policy policy)
+{
+	uint32_t tail = lw_node_take(limit);
+	enum lw_wait_outcome outcome;
 
-/*
- * Define these for a lock that arriving threads may steal, and its lock_slow() and lock_limited().
- */
-#define LW_DEFINE_PARKING_LOCK(id)                                                           \
-	static lw_always_inline bool lw_##id##_nodeless(void *lock,                          \
-							const struct lw_wait_limit *limit)   \
-	{                                                                                    \
-		const struct lw_parking_policy policy = lw_##id##_policy();                  \
-		return lw_parking_nodeless(lock, limit, &policy);                            \
-	}                                                                                    \
-	LW_DEFINE_PARKING_QUEUE(id, lw_##id##_nodeless)                                      \
-	bool lw_##id##_lock_limited(struct lw_##id *lock, const struct lw_wait_limit *limit) \
-	{                                                                                    \
-		const struct lw_parking_policy policy = lw_##id##_policy();                  \
-		return lw_parking_arrive(&lock->word, &policy) ||                            \
-		       lw_wait(&lock->word, limit, &lw_##id##_wait_policy);                  \
-	}                                                                                    \
-	void lw_##id##_lock_slow(struct lw_##id *lock)                                       \
-	{                                                                                    \
-		lw_##id##_lock_limited(lock, NULL);                                          \
-	}
+	if (!tail)
+		return lw_parking_nodeless(lock, limit, &policy);
+	outcome = lw_parking_queue(lock, tail, lw_decode_tail(tail), limit, policy);
+	if (outcome == LW_WAIT_ABANDONED)
+		lw_slot_leave(lw_tail_slot(tail));
+	else
+		lw_node_return(tail);
+	return outcome == LW_WAIT_ACQUIRED;
+}
 
 #endif

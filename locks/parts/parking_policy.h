@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The policy of a lock whose waiters park, which each of these locks (pv, pv42, unfair, mutex)
+ * The policy of a lock whose waiters park, which each of these locks (pv, unfair, mutex)
  * fills in, and the state of a waiter during its wait.
  *
  * To park is to yield the CPU until another thread wakes the waiter. In a guest the virtual CPU
@@ -10,6 +10,23 @@
 #define LW_PARKING_POLICY_H
 
 #include "queue_slot.h"
+
+/* The outcome of a wait, or of a part of it. */
+enum lw_wait_outcome {
+	/* The lock is ours, and our node is out of the queue. */
+	LW_WAIT_ACQUIRED,
+	/* We are queue head. */
+	LW_WAIT_HEAD,
+	/* None of these yet, and we have spun for so long that we should park. */
+	LW_WAIT_SPUN,
+	/* The wait limit was reached, and our node is out of the queue. */
+	LW_WAIT_LEFT,
+	/*
+	 * The wait limit was reached. Our node stays in the queue. The node and its slot are no
+	 * longer ours: a later queue head removes the node and returns the slot.
+	 */
+	LW_WAIT_ABANDONED,
+};
 
 /* A value of `starvation_limit`: the queue head never disables stealing. */
 #define LW_NO_STARVATION_LIMIT UINT32_MAX

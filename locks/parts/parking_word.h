@@ -117,20 +117,4 @@ static inline bool lw_word_release(union lw_word *lock)
 	return seen & LW_PARKED;
 }
 
-/*
- * Define lw_<id>_lock() and lw_<id>_unlock() of a struct lw_<id> that has a `word`, and
- * lw_<id>_lock_slow() and lw_<id>_unlock_slow() for what these cannot do in one step.
- */
-#define LW_DEFINE_PARKING_FAST_PATH(id)                           \
-	static inline void lw_##id##_lock(struct lw_##id *lock)   \
-	{                                                         \
-		if (lw_unlikely(!lw_word_take(&lock->word)))      \
-			lw_##id##_lock_slow(lock);                \
-	}                                                         \
-	static inline void lw_##id##_unlock(struct lw_##id *lock) \
-	{                                                         \
-		if (lw_unlikely(lw_word_release(&lock->word)))    \
-			lw_##id##_unlock_slow(lock);              \
-	}
-
 #endif

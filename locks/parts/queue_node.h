@@ -62,6 +62,13 @@ struct lw_node {
 	};
 } lw_aligned(64);
 
+/* Initialise what each waiter's node has, before another thread can find the node. */
+static inline void lw_node_init(struct lw_node *node)
+{
+	lw_store(&node->next, NULL, relaxed);
+	lw_store(&node->locked, LW_NODE_WAITING, relaxed);
+}
+
 /* Wait until the head's role is handed over. Returns the value that came with it. */
 static inline uint32_t lw_mcs_wait(struct lw_node *node)
 {

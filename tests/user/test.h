@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include <lockworks/lockworks.h>
-#include "fifo_queue.h"
+#include "queue_slot.h"
 
 /*
  * Repetitions of a step: fewer under a sanitizer, which makes each one slow. At least 4, so that

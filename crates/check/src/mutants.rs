@@ -487,7 +487,7 @@ mod tests {
             of_tas(&entry("lw_tas_unlock: store x", "drop")),
             "crates/check/mutants/tas.toml: no operation",
         );
-        let twice = "lw_wait_in_slot: store nodes->count";
+        let twice = "lw_cna_handoff: load head->locked";
         assert_refused(of_tas(&entry(twice, "drop")), "#1 to #2");
         assert!(of_tas(&entry(&format!("{twice} #3"), "drop")).is_err());
         assert_refused(of_tas(&good.replace("drop", "weak")), "no change");

@@ -115,7 +115,7 @@ fn symmetry_hides_no_violation() {
     let file = |site: &Site| {
         let files = [
             "mcs.h",
-            "fifo_queue.h",
+            "qspinlock.c",
             "pending_bit.h",
             "queue_slot.h",
             "parking.h",
@@ -160,7 +160,7 @@ fn runs_of_bounded_reads_can_be_made_again() {
     let sites = |file: &'static str| Site::all().iter().filter(move |s| s.file() == file);
     for (lock, file) in [
         ("mcs", "mcs.h"),
-        ("qspinlock", "fifo_queue.h"),
+        ("qspinlock", "qspinlock.c"),
         ("qspinlock", "pending_bit.h"),
         ("qspinlock", "queue_slot.h"),
     ] {
