@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The first half of the contract: everything that a lock may do to shared memory. The second half
- * is in surroundings.h: everything that a lock may know of its surroundings. Each world implements
- * both in its world.h and world_surroundings.h, which the compiler finds by include path:
+ * is in surroundings.h: everything that a lock may know of its surroundings. Each world defines the
+ * operations of both in its world.h and world_surroundings.h, which the compiler finds by include
+ * path:
  *
  *   user    C11 atomics, thread slots, futex, getcpu
  *   kernel  the Linux atomics, per-CPU data
  *   sim     calls into a NUMA machine simulator with virtual time
  *   check   calls into a model checker with a weak memory model
- *
- * world_defaults.h has the operations that a world need not define.
  *
  * Shared variables have the type lw_atomic(T), so that any access without these operations does not
  * compile. `order` is one of
@@ -25,99 +24,102 @@
 #define LW_OPERATIONS_H
 
 #include "world.h"
-#include "world_defaults.h"
 
-/* Memory */
+/*
+ * Memory
+ *
+ * lw_load(p, order)
+ *	Load *p.
+ * lw_store(p, value, order)
+ *	Store `value` to *p. sim: posted through the store buffer, so that the writer does not
+ *	stall.
+ * lw_xchg(p, value, order)
+ *	Exchange: store `value` and return the old value.
+ * lw_try_cmpxchg(p, expected, value, order)
+ *	Compare and swap: if *p equals *expected, store `value` and return true. Otherwise copy *p
+ *	to *expected (relaxed) and return false. Never fails spuriously.
+ * lw_fetch_or(p, bits, order), lw_fetch_and(p, bits, order), lw_fetch_add(p, value, order)
+ *	Or, and, add. They return the old value.
+ * lw_field_load(word, field, order), lw_field_store(word, field, value, order),
+ * lw_field_xchg(word, field, value, order), lw_field_fetch_or(word, field, bits, order),
+ * lw_field_fetch_and(word, field, bits, order),
+ * lw_field_try_cmpxchg(word, field, expected, value, order)
+ *	The same operations on one named piece of a lock word (lock_word.h). In every world each is
+ *	a single atomic step that does not change the other pieces.
+ * lw_fence(order)
+ * lw_release_is_split()
+ *	True where a lock word is read and then released by a store, because that costs less than a
+ *	compare-and-swap that does both in one step. user: yes. check: as configured.
+ * lw_barrier()
+ *	Order against an interrupt or signal handler on this CPU or thread only. check: nothing,
+ *	since such an interruption may come before every operation.
+ * lw_prefetch_write(p)
+ *	This CPU will soon write to *p: fetch its cache line for writing. A hint.
+ */
+#if !defined(lw_load) || !defined(lw_store) || !defined(lw_xchg) || !defined(lw_try_cmpxchg) || \
+	!defined(lw_fetch_or) || !defined(lw_fetch_and) || !defined(lw_fetch_add)
+#error "world.h lacks an operation on memory"
+#endif
+#if !defined(lw_field_load) || !defined(lw_field_store) || !defined(lw_field_xchg) || \
+	!defined(lw_field_fetch_or) || !defined(lw_field_fetch_and) ||                \
+	!defined(lw_field_try_cmpxchg)
+#error "world.h lacks an operation on a piece of a lock word"
+#endif
+#if !defined(lw_fence) || !defined(lw_release_is_split) || !defined(lw_barrier) || \
+	!defined(lw_prefetch_write)
+#error "world.h lacks an operation that orders memory, or lw_prefetch_write()"
+#endif
 
-/* Load *p. */
-#define lw_load(p, order) lw_world_load(p, order)
-/* Store `value` to *p. sim: posted through the store buffer, so that the writer does not stall. */
-#define lw_store(p, value, order) lw_world_store(p, value, order)
-/* Exchange: store `value` and return the old value. */
-#define lw_xchg(p, value, order) lw_world_xchg(p, value, order)
 /*
- * Compare and swap: if *p equals *expected, store `value` and return true. Otherwise copy *p to
- * *expected (relaxed) and return false. Never fails spuriously.
+ * Waiting: the condition is data, so that sim and check can block until it is true.
+ *
+ * lw_await_eq(p, mask, value, order)
+ *	Wait until (*p & mask) == value. Returns the value of *p that ended the wait.
+ * lw_await_ne(p, mask, value, order)
+ *	Wait until (*p & mask) != value. Returns the value of *p that ended the wait.
+ * lw_await_eq_soon(p, mask, value, order), lw_await_ne_soon(p, mask, value, order)
+ *	The same, for a change that another thread makes in its next few steps. user: parks for a
+ *	short time after many polls, because that thread may not run while this one polls, for
+ *	example under SCHED_FIFO.
+ * lw_await_ne_bounded(p, mask, value, budget)
+ *	lw_await_ne(), relaxed, for a bounded time: `budget` polls (user, kernel), the time of
+ *	`budget` polls (sim), or any time (check). Returns the value of the last poll.
+ * lw_await_ne_backoff(p, mask, value, budget)
+ *	lw_await_ne_bounded(), for a line that its writer uses all the time. user, kernel: the
+ *	pauses between polls grow up to a limit, for `budget` pauses in all.
+ * lw_pause()
+ *	Pause between two attempts at something that cannot be awaited.
+ * lw_pause_long()
+ *	The same, for a thread that has made many attempts. user: sleeps for 50 microseconds.
+ * lw_park(p, value, limit)
+ *	Park: yield the CPU while *p == value, until woken or until the wait limit. May return
+ *	early, so the caller checks again. `p` is an lw_atomic(uint32_t). user: a futex. kernel:
+ *	halts the virtual CPU. sim: yields the CPU. check: blocks, and wakes spuriously.
+ * lw_park_bounded(p, value, limit, nth)
+ *	lw_park(), for a waiter that a release may miss if lw_release_is_split(). user: for 2^nth
+ *	milliseconds at most; true if that time has passed. check: any time, if the release is
+ *	split.
+ * lw_unpark(p, slot)
+ *	Wake one thread that is parked on p; kernel: the CPU of `slot`. Does not access *p.
  */
-#define lw_try_cmpxchg(p, expected, value, order) lw_world_try_cmpxchg(p, expected, value, order)
-/* Or, and, add. They return the old value. */
-#define lw_fetch_or(p, bits, order)   lw_world_fetch_or(p, bits, order)
-#define lw_fetch_and(p, bits, order)  lw_world_fetch_and(p, bits, order)
-#define lw_fetch_add(p, value, order) lw_world_fetch_add(p, value, order)
-/*
- * The same operations on one named piece of a lock word (lock_word.h). In every world each is a
- * single atomic step that does not change the other pieces.
- */
-#define lw_field_load(word, field, order)	  lw_world_field_load(word, field, order)
-#define lw_field_store(word, field, value, order) lw_world_field_store(word, field, value, order)
-#define lw_field_xchg(word, field, value, order)  lw_world_field_xchg(word, field, value, order)
-#define lw_field_fetch_or(word, field, bits, order) \
-	lw_world_field_fetch_or(word, field, bits, order)
-#define lw_field_fetch_and(word, field, bits, order) \
-	lw_world_field_fetch_and(word, field, bits, order)
-#define lw_field_try_cmpxchg(word, field, expected, value, order) \
-	lw_world_field_try_cmpxchg(word, field, expected, value, order)
-#define lw_fence(order) lw_world_fence(order)
-/*
- * True where a lock word is read and then released by a store, because that costs less than a
- * compare-and-swap that does both in one step. user: yes. check: as configured.
- */
-#define lw_release_is_split() lw_world_release_is_split()
-/*
- * Order against an interrupt or signal handler on this CPU or thread only. check: nothing, since
- * such an interruption may come before every operation.
- */
-#define lw_barrier() lw_world_barrier()
+#if !defined(lw_await_eq) || !defined(lw_await_ne) || !defined(lw_await_eq_soon) || \
+	!defined(lw_await_ne_soon) || !defined(lw_await_ne_bounded) ||              \
+	!defined(lw_await_ne_backoff)
+#error "world.h lacks an operation that awaits a value"
+#endif
+#if !defined(lw_pause) || !defined(lw_pause_long) || !defined(lw_park) || \
+	!defined(lw_park_bounded) || !defined(lw_unpark)
+#error "world.h lacks an operation that pauses, parks or wakes"
+#endif
 
-/* Waiting: the condition is data, so that sim and check can block until it is true. */
-
-/* Wait until (*p & mask) == value. Returns the value of *p that ended the wait. */
-#define lw_await_eq(p, mask, value, order) lw_world_await_eq(p, mask, value, order)
-/* Wait until (*p & mask) != value. Returns the value of *p that ended the wait. */
-#define lw_await_ne(p, mask, value, order) lw_world_await_ne(p, mask, value, order)
 /*
- * The same, for a change that another thread makes in its next few steps. user: parks for a short
- * time after many polls, because that thread may not run while this one polls, for example under
- * SCHED_FIFO.
+ * Data that a lock protects. Tests and workloads access it, and locks never do.
+ *
+ * lw_plain_read(p), lw_plain_write(p, value)
+ *	sim: a load or store that takes time. check: a data race here is an error.
  */
-#define lw_await_eq_soon(p, mask, value, order) lw_world_await_eq_soon(p, mask, value, order)
-#define lw_await_ne_soon(p, mask, value, order) lw_world_await_ne_soon(p, mask, value, order)
-/*
- * The same, relaxed, for a bounded time: `budget` polls (user, kernel), the time of `budget` polls
- * (sim), or any time (check). Returns the value of the last poll.
- */
-#define lw_await_ne_bounded(p, mask, value, budget) \
-	lw_world_await_ne_bounded(p, mask, value, budget)
-/*
- * lw_await_ne_bounded(), for a line that its writer uses all the time. user, kernel: the pauses
- * between polls grow up to LW_BACKOFF, for `budget` pauses in all.
- */
-#define lw_await_ne_backoff(p, mask, value, budget) \
-	lw_world_await_ne_backoff(p, mask, value, budget)
-/* Pause between two attempts at something that cannot be awaited. */
-#define lw_pause() lw_world_pause()
-/* The same, for a thread that has made many attempts. user: sleeps for 50 microseconds. */
-#define lw_pause_long() lw_world_pause_long()
-/*
- * Park: yield the CPU while *p == value, until woken or until the wait limit. May return early,
- * so the caller checks again. `p` is an lw_atomic(uint32_t). user: a futex. kernel: halts the
- * virtual CPU. sim: yields the CPU. check: blocks, and wakes spuriously.
- */
-#define lw_park(p, value, limit) lw_world_park(p, value, limit)
-/*
- * lw_park(), for a waiter that a release may miss if lw_release_is_split(). user: for 2^nth
- * milliseconds at most; true if that time has passed. check: any time, if the release is split.
- */
-#define lw_park_bounded(p, value, limit, nth) lw_world_park_bounded(p, value, limit, nth)
-/* Wake a thread that is parked on p; kernel: the CPU of `slot`. Does not access *p. */
-#define lw_unpark(p, slot) lw_world_unpark(p, slot)
-/* This CPU will soon write to *p: fetch its cache line for writing. A hint. */
-#define lw_prefetch_write(p) lw_world_prefetch_write(p)
-
-/* Data that a lock protects. Tests and workloads access it, and locks never do. */
-
-/* sim: a load or store that takes time. check: a data race here is an error. */
-#define lw_plain_read(p)	 lw_world_plain_read(p)
-#define lw_plain_write(p, value) lw_world_plain_write(p, value)
+#if !defined(lw_plain_read) || !defined(lw_plain_write)
+#error "world.h lacks an operation on plain data"
+#endif
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The second half of the contract: everything that the slow path of a lock may know of its
- * surroundings. The first half is in operations.h. world_surroundings_defaults.h has the
- * definitions that a world need not make.
+ * surroundings. The first half is in operations.h.
  */
 #ifndef LW_SURROUNDINGS_H
 #define LW_SURROUNDINGS_H
@@ -10,108 +9,122 @@
 #include "events.h"
 #include "tunables.h"
 #include "world_surroundings.h"
-#include "world_surroundings_defaults.h"
 
 struct lw_wait_limit;
 
-/* Slots */
+/*
+ * Slots
+ *
+ * lw_slot_enter()
+ *	The number of the slot whose queue nodes this CPU (kernel, sim, check) or thread (user) may
+ *	use, from 1; 0 if no slot is free (user). kernel: preemption is disabled until
+ *	lw_slot_leave().
+ * lw_slot_leave(slot)
+ *	Leave the slot that lw_slot_enter() has returned, also if that was 0.
+ * lw_slot_nodes(slot)
+ *	The LW_NODES_PER_SLOT queue nodes of a slot.
+ * lw_slot_abandon(slot, leave)
+ *	Evaluate the expression `leave`, and abandon the slot if it is true. The slot's first node
+ *	then stays in a queue, where another thread will find it and return the slot. The slot's
+ *	other nodes are unused. Returns the value of `leave`.
+ * lw_slot_may_be_abandoned()
+ *	May one more slot be abandoned? user: not while half of all slots are.
+ * lw_slot_reclaim(slot)
+ *	Return an abandoned slot.
+ * lw_is_dead(node)
+ *	Is this the queue node of a thread that did not survive a fork? Only ever true in user
+ *	space.
+ */
+#if !defined(lw_slot_enter) || !defined(lw_slot_leave) || !defined(lw_slot_nodes) || \
+	!defined(lw_slot_abandon) || !defined(lw_slot_may_be_abandoned) ||           \
+	!defined(lw_slot_reclaim) || !defined(lw_is_dead)
+#error "world_surroundings.h lacks an operation on slots"
+#endif
 
 /*
- * The number of the slot whose queue nodes this CPU (kernel, sim, check) or thread (user) may use,
- * from 1; 0 if no slot is free (user). Leave the slot when queueing is over, also if it was 0.
- * kernel: preemption is disabled in between.
+ * Threads, CPUs and NUMA nodes
+ *
+ * lw_numa_node()
+ *	The NUMA node that this CPU or thread is on now. user: a node as LOCKWORKS_NEAR defines it.
+ * lw_numa_aware(lock)
+ *	Does this kind of lock (cna, hq or mutex) distinguish NUMA nodes now? kernel: set for each
+ *	kind. user, sim, check: set for all kinds together.
+ * lw_is_priority()
+ *	Does this waiter have priority, so that it must not be delayed for the locality of others?
+ *	kernel: in interrupt context, with interrupts disabled, and in a real-time task. user: a
+ *	real-time thread, or a thread whose program has given it priority. sim and check: the
+ *	threads to which the workload or the check gives priority.
+ * lw_node_queues(numa_node)
+ *	The LW_NODE_QUEUES queues of a NUMA node, in its own memory, initialised with zeros. NULL
+ *	while they are not available.
  */
-#define lw_slot_enter()	    lw_world_slot_enter()
-#define lw_slot_leave(slot) lw_world_slot_leave(slot)
-/* The LW_NODES_PER_SLOT queue nodes of a slot. */
-#define lw_slot_nodes(slot) lw_world_slot_nodes(slot)
-/*
- * Abandon a slot if `leave`, an expression, is true: its first node stays in a queue, where another
- * thread will find it and return the slot. The slot's other nodes are unused.
- */
-#define lw_slot_abandon(slot, leave) lw_world_slot_abandon(slot, leave)
-/* May one more slot be abandoned? user: not while half of all slots are. */
-#define lw_slot_may_be_abandoned() lw_world_slot_may_be_abandoned()
-/* Return an abandoned slot. */
-#define lw_slot_reclaim(slot) lw_world_slot_reclaim(slot)
-/* Is this the queue node of a thread that did not survive a fork? Only ever true in user space. */
-#define lw_is_dead(node) lw_world_is_dead(node)
-
-/* Threads, CPUs and NUMA nodes */
-
-/* The NUMA node, or another measure of what is near, that this CPU or thread is on now. */
-#define lw_numa_node() lw_world_numa_node()
-/*
- * Does this kind of lock (cna, hq or mutex) distinguish NUMA nodes now? kernel: set for each kind.
- * user, sim, check: set for all kinds together.
- */
-#define lw_numa_aware(lock) lw_world_numa_aware(lock)
-/*
- * Does this waiter have priority, so that it must not be delayed for the locality of others?
- * kernel: in interrupt context, with interrupts disabled, and in a real-time task. user: a
- * real-time thread, or a thread whose program has given it priority. sim and check: the threads to
- * which the workload or the check gives priority.
- */
-#define lw_is_priority() lw_world_is_priority()
-/*
- * The LW_NODE_QUEUES queues of a NUMA node, in its own memory, initialised with zeros. NULL while
- * they are not available.
- */
-#define lw_node_queues(numa_node) lw_world_node_queues(numa_node)
-
-/* Time, chance and settings */
+#if !defined(lw_numa_node) || !defined(lw_numa_aware) || !defined(lw_is_priority) || \
+	!defined(lw_node_queues)
+#error "world_surroundings.h lacks an operation about threads or NUMA nodes"
+#endif
 
 /*
- * Nanoseconds of a coarse monotonic clock, never 0. kernel: jiffies. sim: virtual time. check: each
- * reading may be early or late, before or after any threshold; it is not monotonic there.
+ * Time, chance and settings
+ *
+ * lw_clock()
+ *	Nanoseconds of a coarse monotonic clock, never 0. kernel: jiffies. sim: virtual time. check:
+ *	each reading may be early or late, before or after any threshold; it is not monotonic there.
+ * lw_timestamp()
+ *	Nanoseconds of a precise clock, for statistics. check: 1.
+ * lw_choose(n)
+ *	A number from 0 to n - 1. user, kernel, sim: pseudo-random. check: every one is explored.
+ * lw_chance(times, of)
+ *	True in `times` of `of` calls on average, by lw_choose(). check: both results are explored,
+ *	unless only one is possible.
+ * lw_tunable(name)
+ *	The present value of a setting in tunables.h. sim: per run. check: per configuration.
+ * lw_limit_reached(limit)
+ *	Has the wait limit been reached, by a timeout or a cancellation? NULL: never. user: see
+ *	lw_pv_lock_until(). kernel, sim: never. check: whenever the client allows it.
+ * lw_limits_exist()
+ *	Can any lock have a wait limit? user, check: yes.
  */
-#define lw_clock() lw_world_clock()
-/* Nanoseconds of a precise clock, for statistics. check: 1. */
-#define lw_timestamp() lw_world_timestamp()
-/* A number from 0 to n - 1. user, kernel, sim: pseudo-random. check: every one is explored. */
-#define lw_choose(n) lw_world_choose(n)
-/*
- * True in `times` of `of` calls on average, by lw_choose(). check: both results are explored,
- * unless only one is possible.
- */
-#define lw_chance(times, of) lw_world_chance(times, of)
-/* The present value of a setting in tunables.h. sim: per run. check: per configuration. */
-#define lw_tunable(name) lw_world_tunable(name)
-/*
- * Has the wait limit been reached, by a timeout or a cancellation? NULL: never. user: see
- * lw_pv_lock_until(). kernel, sim: never. check: whenever the client allows it.
- */
-#define lw_limit_reached(limit) lw_world_limit_reached(limit)
-/* Can any lock have a wait limit? user, check: yes. */
-#define lw_limits_exist() lw_world_limits_exist()
+#if !defined(lw_clock) || !defined(lw_timestamp) || !defined(lw_choose) || !defined(lw_chance)
+#error "world_surroundings.h lacks an operation on time or chance"
+#endif
+#if !defined(lw_tunable) || !defined(lw_limit_reached) || !defined(lw_limits_exist)
+#error "world_surroundings.h lacks an operation on settings or wait limits"
+#endif
 
-/* Memory */
-
-/* A number that only this address has, 0 to 2^56 - 1. sim: the same in every run. */
-#define lw_identity(p) lw_world_identity(p)
-/* The same, scattered over 64 bits by the golden ratio (Fibonacci hashing). */
+/*
+ * Memory
+ *
+ * lw_identity(p)
+ *	A number that only this address has, 0 to 2^56 - 1. sim: the same in every run.
+ * lw_hint(p, n)
+ *	The value that *p seems to have, 0 to n - 1. The memory may be in another use by now, so the
+ *	value is a hint and may be wrong. check: every value is explored.
+ * lw_parked_heads()
+ *	The 2^lw_parked_heads_bits() entries of parked_heads.h, all zero at first.
+ */
+#if !defined(lw_identity) || !defined(lw_hint) || !defined(lw_parked_heads) || \
+	!defined(lw_parked_heads_bits)
+#error "world_surroundings.h lacks an operation on addresses or tables"
+#endif
+/* lw_identity(), scattered over 64 bits by the golden ratio (Fibonacci hashing). */
 #define lw_scattered(p) (lw_identity(p) / sizeof(*(p)) * 0x9e3779b97f4a7c15)
-/*
- * The value that *p seems to have, 0 to n - 1. The memory may be in another use by now, so the
- * value is a hint and may be wrong. check: every value is explored.
- */
-#define lw_hint(p, n) lw_world_hint(p, n)
-/* The 2^lw_parked_heads_bits() entries of parked_heads.h, all zero at first. */
-#define lw_parked_heads()      lw_world_parked_heads()
-#define lw_parked_heads_bits() lw_world_parked_heads_bits()
 
-/* Statistics */
-
-/* Count an event of events.h. check: note that it has happened. */
-#define lw_count(event) lw_world_count(event)
-/* Count an event n times, or add n of the units that it counts. */
-#define lw_count_by(event, n) lw_world_count_by(event, n)
-/* Record the highest value of an event that is a maximum. check: nothing. */
-#define lw_count_max(event, value) lw_world_count_max(event, value)
 /*
- * Count local_handoffs or remote_handoffs, from a waiter with a node of `slot` to this one. user,
- * check: nothing, since only the thread itself knows its NUMA node.
+ * Statistics
+ *
+ * lw_count(event)
+ *	Count an event of events.h. check: note that it has happened.
+ * lw_count_by(event, n)
+ *	Count an event n times, or add n of the units that it counts.
+ * lw_count_max(event, value)
+ *	Record the highest value of an event that is a maximum. check: nothing.
+ * lw_count_handoff(slot)
+ *	Count local_handoffs or remote_handoffs, from a waiter with a node of `slot` to this one.
+ *	user, check: nothing, since only the thread itself knows its NUMA node.
  */
-#define lw_count_handoff(slot) lw_world_count_handoff(slot)
+#if !defined(lw_count) || !defined(lw_count_by) || !defined(lw_count_max) || \
+	!defined(lw_count_handoff)
+#error "world_surroundings.h lacks an operation that counts"
+#endif
 
 #endif

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "byte_fields.h"
+
 /*
  * All locks are one translation unit here, so that their names do not clash with those of other
  * worlds in one program.
@@ -106,38 +108,41 @@ bool lw_check_release_is_split(void);
 		(LW_CHECK_TYPE(p)) lw_got;                                                  \
 	})
 
-#define lw_world_load(p, order)		    LW_CHECK_ACCESS(LOAD, p, 0, 0, order)
-#define lw_world_store(p, value, order)	    ((void)LW_CHECK_ACCESS(STORE, p, value, 0, order))
-#define lw_world_xchg(p, value, order)	    LW_CHECK_ACCESS(XCHG, p, value, 0, order)
-#define lw_world_fetch_or(p, bits, order)   LW_CHECK_ACCESS(OR, p, bits, 0, order)
-#define lw_world_fetch_and(p, bits, order)  LW_CHECK_ACCESS(AND, p, bits, 0, order)
-#define lw_world_fetch_add(p, value, order) LW_CHECK_ACCESS(ADD, p, value, 0, order)
-#define lw_world_try_cmpxchg(p, expected, value, order)                           \
+#define lw_load(p, order)	      LW_CHECK_ACCESS(LOAD, p, 0, 0, order)
+#define lw_store(p, value, order)     ((void)LW_CHECK_ACCESS(STORE, p, value, 0, order))
+#define lw_xchg(p, value, order)      LW_CHECK_ACCESS(XCHG, p, value, 0, order)
+#define lw_fetch_or(p, bits, order)   LW_CHECK_ACCESS(OR, p, bits, 0, order)
+#define lw_fetch_and(p, bits, order)  LW_CHECK_ACCESS(AND, p, bits, 0, order)
+#define lw_fetch_add(p, value, order) LW_CHECK_ACCESS(ADD, p, value, 0, order)
+#define lw_try_cmpxchg(p, expected, value, order)                                 \
 	({                                                                        \
 		LW_CHECK_TYPE(p) lw_want = *(expected);                           \
 		*(expected) = LW_CHECK_ACCESS(CMPXCHG, p, lw_want, value, order); \
 		*(expected) == lw_want;                                           \
 	})
-#define lw_world_release_is_split()		 lw_check_release_is_split()
-#define lw_world_fence(order)			 ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
-#define lw_world_barrier()			 ((void)0) /* an interruption may come before every operation */
-#define lw_world_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)
-#define lw_world_await_ne(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_NE, p, mask, value, order)
-#define lw_world_await_ne_bounded(p, mask, value, budget) \
+#define lw_release_is_split()		   lw_check_release_is_split()
+#define lw_fence(order)			   ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
+#define lw_barrier()			   ((void)0) /* an interruption may come before every operation */
+#define lw_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)
+#define lw_await_ne(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_NE, p, mask, value, order)
+#define lw_await_ne_bounded(p, mask, value, budget) \
 	((void)(budget), LW_CHECK_ACCESS(AWAIT_NE_BOUNDED, p, mask, value, relaxed))
-#define lw_world_pause() ((void)LW_CHECK_OPERATE(PAUSE, "", 0, relaxed, 0, 0, 0))
-#define lw_world_park(p, value, limit) \
-	((void)(limit), (void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
-#define lw_world_park_bounded(p, value, limit, nth)                                        \
-	((void)(nth),                                                                      \
-	 lw_check_release_is_split() ? (void)lw_world_await_ne_bounded(p, ~0u, value, nth) \
-				     : lw_world_park(p, value, limit),                     \
+#define lw_await_eq_soon(p, mask, value, order)	    lw_await_eq(p, mask, value, order)
+#define lw_await_ne_soon(p, mask, value, order)	    lw_await_ne(p, mask, value, order)
+#define lw_await_ne_backoff(p, mask, value, budget) lw_await_ne_bounded(p, mask, value, budget)
+#define lw_pause_long()				    lw_pause()
+#define lw_pause()				    ((void)LW_CHECK_OPERATE(PAUSE, "", 0, relaxed, 0, 0, 0))
+#define lw_park(p, value, limit)		    ((void)(limit), (void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
+#define lw_park_bounded(p, value, limit, nth)                                        \
+	((void)(nth),                                                                \
+	 lw_check_release_is_split() ? (void)lw_await_ne_bounded(p, ~0u, value, nth) \
+				     : lw_park(p, value, limit),                     \
 	 false)
-#define lw_world_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 0, 0, seq_cst))
-#define lw_world_prefetch_write(p) ((void)(p))
-#define lw_world_plain_read(p) \
+#define lw_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 0, 0, seq_cst))
+#define lw_prefetch_write(p) ((void)(p))
+#define lw_plain_read(p) \
 	((__typeof__(*(p)))LW_CHECK_OPERATE(PLAIN_READ, #p, sizeof(*(p)), relaxed, p, 0, 0))
-#define lw_world_plain_write(p, value) \
+#define lw_plain_write(p, value) \
 	((void)LW_CHECK_OPERATE(PLAIN_WRITE, #p, sizeof(*(p)), relaxed, p, value, 0))
 
 #endif

@@ -43,7 +43,7 @@ static inline void lw_check_slot_part(uint32_t number)
 {
 	struct lw_check_slot *slot = lw_check_slot(number);
 
-	lw_world_plain_write(&slot->kept, 0);
+	lw_plain_write(&slot->kept, 0);
 }
 
 /* Wait, as its next owner, until the slot is reclaimed. */
@@ -51,8 +51,8 @@ static inline void lw_check_slot_take_over(uint32_t number)
 {
 	struct lw_check_slot *slot = lw_check_slot(number);
 
-	(void)lw_world_await_eq(&slot->is_free, ~0u, 1, acquire);
-	lw_world_plain_write(&slot->kept, 0);
+	(void)lw_await_eq(&slot->is_free, ~0u, 1, acquire);
+	lw_plain_write(&slot->kept, 0);
 }
 
 /* Reclaim an abandoned slot. */
@@ -60,26 +60,26 @@ static inline void lw_check_slot_give_back(uint32_t number)
 {
 	struct lw_check_slot *slot = lw_check_slot(number);
 
-	lw_world_plain_write(&slot->kept, 0);
-	lw_world_store(&slot->is_free, 1, release);
+	lw_plain_write(&slot->kept, 0);
+	lw_store(&slot->is_free, 1, release);
 }
 
-#define lw_world_slot_enter()	   lw_check_slot_enter()
-#define lw_world_slot_leave(slot)  lw_check_slot_leave(slot)
-#define lw_world_slot_nodes(slot)  lw_check_slot_nodes(slot)
-#define lw_world_numa_node()	   lw_check_numa_node()
-#define lw_world_is_priority()	   lw_check_is_priority()
-#define lw_world_clock()	   LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
-#define lw_world_choose(n)	   ((uint32_t)LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, n, 0))
-#define lw_world_chance(times, of) ((times) >= (of) || ((times) > 0 && lw_choose(2)))
-#define lw_world_tunable(name)	   (lw_check_tunables()->name)
-#define lw_world_numa_aware(lock)  lw_world_tunable(numa_aware)
-#define lw_world_node_queues(n)	   lw_check_node_queues(n)
-#define lw_world_identity(p)	   lw_check_identity((uintptr_t)(p))
+#define lw_slot_enter()	     lw_check_slot_enter()
+#define lw_slot_leave(slot)  lw_check_slot_leave(slot)
+#define lw_slot_nodes(slot)  lw_check_slot_nodes(slot)
+#define lw_numa_node()	     lw_check_numa_node()
+#define lw_is_priority()     lw_check_is_priority()
+#define lw_clock()	     LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
+#define lw_choose(n)	     ((uint32_t)LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, n, 0))
+#define lw_chance(times, of) ((times) >= (of) || ((times) > 0 && lw_choose(2)))
+#define lw_tunable(name)     (lw_check_tunables()->name)
+#define lw_numa_aware(lock)  lw_tunable(numa_aware)
+#define lw_node_queues(n)    lw_check_node_queues(n)
+#define lw_identity(p)	     lw_check_identity((uintptr_t)(p))
 /* A wait with a limit may end at every poll, or never. */
-#define lw_world_limit_reached(limit) ((limit) && lw_choose(2))
-#define lw_world_limits_exist()	      true
-#define lw_world_slot_abandon(slot, leave)             \
+#define lw_limit_reached(limit) ((limit) && lw_choose(2))
+#define lw_limits_exist()	true
+#define lw_slot_abandon(slot, leave)                   \
 	({                                             \
 		bool lw_left;                          \
                                                        \
@@ -89,16 +89,17 @@ static inline void lw_check_slot_give_back(uint32_t number)
 			lw_check_slot_take_over(slot); \
 		lw_left;                               \
 	})
-#define lw_world_slot_reclaim(slot) lw_check_slot_give_back(slot)
-#define lw_world_is_dead(node)	    false
-#define lw_world_hint(p, n)	    ((void)(p), (n) > 1 ? lw_choose(n) : 0)
-#define lw_world_timestamp()	    ((uint64_t)1)
+#define lw_slot_may_be_abandoned() true
+#define lw_slot_reclaim(slot)	   lw_check_slot_give_back(slot)
+#define lw_is_dead(node)	   false
+#define lw_hint(p, n)		   ((void)(p), (n) > 1 ? lw_choose(n) : 0)
+#define lw_timestamp()		   ((uint64_t)1)
 /* A table so small that locks share its entries. */
-#define lw_world_parked_heads()		 lw_check_parked_heads()
-#define lw_world_parked_heads_bits()	 1u
-#define lw_world_count_by(event, n)	 ((void)(n), lw_world_count(event))
-#define lw_world_count(event)		 ((void)(lw_check_events |= (uint64_t)1 << LW_EVENT_##event))
-#define lw_world_count_max(event, value) ((void)(value))
-#define lw_world_count_handoff(slot)	 ((void)(slot))
+#define lw_parked_heads()	   lw_check_parked_heads()
+#define lw_parked_heads_bits()	   1u
+#define lw_count_by(event, n)	   ((void)(n), lw_count(event))
+#define lw_count(event)		   ((void)(lw_check_events |= (uint64_t)1 << LW_EVENT_##event))
+#define lw_count_max(event, value) ((void)(value))
+#define lw_count_handoff(slot)	   ((void)(slot))
 
 #endif

@@ -14,6 +14,8 @@
 #include <linux/types.h>
 #include <asm/barrier.h>
 
+#include "backoff.h"
+
 #define UINT16_MAX U16_MAX
 #define UINT32_MAX U32_MAX
 #define INT64_MAX  S64_MAX
@@ -29,90 +31,96 @@
 		T lw_raw; \
 	}
 
-#define LW_LOAD_relaxed(p)	READ_ONCE(*(p))
-#define LW_LOAD_dependency(p)	READ_ONCE(*(p))
-#define LW_LOAD_acquire(p)	smp_load_acquire(p) /* the matching release is in the lock */
-#define lw_world_load(p, order) LW_LOAD_##order(&(p)->lw_raw)
+#define LW_LOAD_relaxed(p)    READ_ONCE(*(p))
+#define LW_LOAD_dependency(p) READ_ONCE(*(p))
+#define LW_LOAD_acquire(p)    smp_load_acquire(p) /* the matching release is in the lock */
+#define lw_load(p, order)     LW_LOAD_##order(&(p)->lw_raw)
 
-#define LW_STORE_relaxed(p, value)	WRITE_ONCE(*(p), value)
-#define LW_STORE_release(p, value)	smp_store_release(p, value) /* the matching acquire, too */
-#define lw_world_store(p, value, order) LW_STORE_##order(&(p)->lw_raw, value)
+#define LW_STORE_relaxed(p, value) WRITE_ONCE(*(p), value)
+#define LW_STORE_release(p, value) smp_store_release(p, value) /* the matching acquire, too */
+#define lw_store(p, value, order)  LW_STORE_##order(&(p)->lw_raw, value)
 
 /* Linux has no weaker read-modify-write that both acquires and releases. */
-#define LW_MODIFY_relaxed(op, ...)     op##_relaxed(__VA_ARGS__)
-#define LW_MODIFY_acquire(op, ...)     op##_acquire(__VA_ARGS__)
-#define LW_MODIFY_release(op, ...)     op##_release(__VA_ARGS__)
-#define LW_MODIFY_acq_rel(op, ...)     op(__VA_ARGS__)
-#define LW_MODIFY_seq_cst(op, ...)     op(__VA_ARGS__)
-#define lw_world_xchg(p, value, order) LW_MODIFY_##order(xchg, &(p)->lw_raw, value)
-#define lw_world_try_cmpxchg(p, expected, value, order) \
+#define LW_MODIFY_relaxed(op, ...) op##_relaxed(__VA_ARGS__)
+#define LW_MODIFY_acquire(op, ...) op##_acquire(__VA_ARGS__)
+#define LW_MODIFY_release(op, ...) op##_release(__VA_ARGS__)
+#define LW_MODIFY_acq_rel(op, ...) op(__VA_ARGS__)
+#define LW_MODIFY_seq_cst(op, ...) op(__VA_ARGS__)
+#define lw_xchg(p, value, order)   LW_MODIFY_##order(xchg, &(p)->lw_raw, value)
+#define lw_try_cmpxchg(p, expected, value, order) \
 	LW_MODIFY_##order(try_cmpxchg, &(p)->lw_raw, expected, value)
 /* Linux has atomic arithmetic on words of 32 bits only. */
 #define LW_ATOMIC_T(p) \
 	((atomic_t *)&(p)->lw_raw + BUILD_BUG_ON_ZERO(sizeof((p)->lw_raw) != sizeof(atomic_t)))
 #define LW_FETCH(op, p, value, order) \
 	((uint32_t)LW_MODIFY_##order(atomic_fetch_##op, value, LW_ATOMIC_T(p)))
-#define lw_world_fetch_or(p, bits, order)   LW_FETCH(or, p, bits, order)
-#define lw_world_fetch_and(p, bits, order)  LW_FETCH(and, p, bits, order)
-#define lw_world_fetch_add(p, value, order) LW_FETCH(add, p, value, order)
+#define lw_fetch_or(p, bits, order)   LW_FETCH(or, p, bits, order)
+#define lw_fetch_and(p, bits, order)  LW_FETCH(and, p, bits, order)
+#define lw_fetch_add(p, value, order) LW_FETCH(add, p, value, order)
 
-#define lw_world_field_load(word, field, order)		lw_world_load(&(word)->field, order)
-#define lw_world_field_store(word, field, value, order) lw_world_store(&(word)->field, value, order)
-#define lw_world_field_xchg(word, field, value, order)	lw_world_xchg(&(word)->field, value, order)
+#define lw_field_load(word, field, order)	  lw_load(&(word)->field, order)
+#define lw_field_store(word, field, value, order) lw_store(&(word)->field, value, order)
+#define lw_field_xchg(word, field, value, order)  lw_xchg(&(word)->field, value, order)
 /* Linux has no read-modify-write operations on 16 bits. */
-#define LW_KERNEL_FIELD_CHANGE(word, field, now, order)                                      \
-	({                                                                                   \
-		typeof((word)->field.lw_raw) lw_old = READ_ONCE((word)->field.lw_raw);       \
-		while (!lw_world_field_try_cmpxchg(word, field, &lw_old, lw_old now, order)) \
-			;                                                                    \
-		lw_old;                                                                      \
+#define LW_KERNEL_FIELD_CHANGE(word, field, now, order)                                \
+	({                                                                             \
+		typeof((word)->field.lw_raw) lw_old = READ_ONCE((word)->field.lw_raw); \
+		while (!lw_field_try_cmpxchg(word, field, &lw_old, lw_old now, order)) \
+			;                                                              \
+		lw_old;                                                                \
 	})
-#define lw_world_field_fetch_or(word, field, bits, order) \
+#define lw_field_fetch_or(word, field, bits, order) \
 	LW_KERNEL_FIELD_CHANGE(word, field, | (bits), order)
-#define lw_world_field_fetch_and(word, field, bits, order) \
+#define lw_field_fetch_and(word, field, bits, order) \
 	LW_KERNEL_FIELD_CHANGE(word, field, &(bits), order)
-#define lw_world_field_try_cmpxchg(word, field, expected, value, order) \
-	lw_world_try_cmpxchg(&(word)->field, expected, value, order)
+#define lw_field_try_cmpxchg(word, field, expected, value, order) \
+	lw_try_cmpxchg(&(word)->field, expected, value, order)
 /* smp_rmb() and smp_wmb() do not order a load before a later store, as these fences must. */
 #define LW_FENCE_acquire()    smp_mb() /* as above */
 #define LW_FENCE_release()    smp_mb() /* as above */
 #define LW_FENCE_acq_rel()    smp_mb() /* as above */
 #define LW_FENCE_seq_cst()    smp_mb() /* as above */
-#define lw_world_fence(order) LW_FENCE_##order()
+#define lw_fence(order)	      LW_FENCE_##order()
+#define lw_release_is_split() false
 
-#define lw_world_barrier()	   barrier()
-#define lw_world_prefetch_write(p) prefetchw(p)
+#define lw_barrier()	     barrier()
+#define lw_prefetch_write(p) prefetchw(p)
 
 #define LW_AWAIT_relaxed(p, condition)	  smp_cond_load_relaxed(p, condition)
 #define LW_AWAIT_dependency(p, condition) smp_cond_load_relaxed(p, condition)
 #define LW_AWAIT_acquire(p, condition)	  smp_cond_load_acquire(p, condition)
-#define lw_world_await_eq(p, mask, value, order) \
+#define lw_await_eq(p, mask, value, order) \
 	LW_AWAIT_##order(&(p)->lw_raw, ((uintptr_t)VAL & (mask)) == (value))
-#define lw_world_await_ne(p, mask, value, order) \
+#define lw_await_ne(p, mask, value, order) \
 	LW_AWAIT_##order(&(p)->lw_raw, ((uintptr_t)VAL & (mask)) != (value))
 #define LW_AWAIT_BOUNDED(p, condition, budget)                                       \
 	({                                                                           \
-		unsigned int lw_looks = (budget);                                    \
-		smp_cond_load_relaxed(&(p)->lw_raw, (condition) || lw_looks-- <= 1); \
+		unsigned int lw_polls = (budget);                                    \
+		smp_cond_load_relaxed(&(p)->lw_raw, (condition) || lw_polls-- <= 1); \
 	})
-#define lw_world_await_ne_bounded(p, mask, value, budget) \
+#define lw_await_ne_bounded(p, mask, value, budget) \
 	LW_AWAIT_BOUNDED(p, ((uintptr_t)VAL & (mask)) != (value), budget)
-#define lw_world_pause() cpu_relax()
-#define LW_BACKOFF	 8
+#define lw_await_eq_soon(p, mask, value, order)	    lw_await_eq(p, mask, value, order)
+#define lw_await_ne_soon(p, mask, value, order)	    lw_await_ne(p, mask, value, order)
+#define lw_await_ne_backoff(p, mask, value, budget) LW_AWAIT_NE_BACKOFF(p, mask, value, budget, 8)
+#define lw_pause()				    cpu_relax()
+#define lw_pause_long()				    lw_pause()
 
 /*
  * The hypervisor's function that halts a virtual CPU compares one byte, so it gets the
  * least significant byte of the word. No wait is cancelled, so the wait limit is not used.
  */
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
-#define lw_world_park(p, value, limit) ((void)(limit), pv_wait((u8 *)&(p)->lw_raw, value))
-#define lw_world_unpark(p, slot)       ((void)(p), pv_kick((int)(slot)-1))
+#define lw_park(p, value, limit) ((void)(limit), pv_wait((u8 *)&(p)->lw_raw, value))
+#define lw_unpark(p, slot)	 ((void)(p), pv_kick((int)(slot)-1))
 #else
-#define lw_world_park(p, value, limit) ((void)(p), (void)(value), (void)(limit), cpu_relax())
-#define lw_world_unpark(p, slot)       ((void)(p), (void)(slot))
+#define lw_park(p, value, limit) ((void)(p), (void)(value), (void)(limit), cpu_relax())
+#define lw_unpark(p, slot)	 ((void)(p), (void)(slot))
 #endif
 
-#define lw_world_plain_read(p)	       (*(p))
-#define lw_world_plain_write(p, value) ((void)(*(p) = (value)))
+#define lw_park_bounded(p, value, limit, nth) ((void)(nth), lw_park(p, value, limit), false)
+
+#define lw_plain_read(p)	 (*(p))
+#define lw_plain_write(p, value) ((void)(*(p) = (value)))
 
 #endif

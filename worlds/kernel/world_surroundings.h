@@ -18,6 +18,7 @@
 #include <linux/topology.h>
 
 #include "../lock_events.h"
+#include "hint.h"
 #include "numa_spinlock.h"
 #include "hqlock_stats.h"
 
@@ -46,50 +47,52 @@ static inline u32 lw_kernel_choose(u32 n)
 	return (u32)((u64)x * n >> 32); /* its high bits are the random ones */
 }
 
-#define lw_world_slot_enter()	  ((uint32_t)smp_processor_id() + 1)
-#define lw_world_slot_leave(slot) ((void)(slot))
-#define lw_world_slot_nodes(slot) lw_kernel_nodes_of((slot)-1)
-#define lw_world_numa_node()	  ((uint16_t)numa_node_id())
-#define lw_world_is_priority()	  lw_kernel_is_priority()
+#define lw_slot_enter()	    ((uint32_t)smp_processor_id() + 1)
+#define lw_slot_leave(slot) ((void)(slot))
+#define lw_slot_nodes(slot) lw_kernel_nodes_of((slot)-1)
+#define lw_numa_node()	    ((uint16_t)numa_node_id())
+#define lw_is_priority()    lw_kernel_is_priority()
 /* The clock counts jiffies, so thresholds are rounded up to jiffies. */
-#define lw_world_clock()	   ((uint64_t)jiffies * (NSEC_PER_SEC / HZ))
-#define lw_world_choose(n)	   lw_kernel_choose(n)
-#define lw_world_chance(times, of) (lw_choose(of) < (times))
-#define lw_world_tunable(name)	   READ_ONCE(numa_spinlock_tunables.name)
+#define lw_clock()	     ((uint64_t)jiffies * (NSEC_PER_SEC / HZ))
+#define lw_choose(n)	     lw_kernel_choose(n)
+#define lw_chance(times, of) (lw_choose(of) < (times))
+#define lw_tunable(name)     READ_ONCE(numa_spinlock_tunables.name)
 /* The slow path of CNA is called only while CNA is on, but that of HQ even while HQ is off. */
-#define LW_KERNEL_NUMA_AWARE_cna  true
-#define LW_KERNEL_NUMA_AWARE_hq	  READ_ONCE(hqlock_on)
-#define lw_world_numa_aware(lock) LW_KERNEL_NUMA_AWARE_##lock
+#define LW_KERNEL_NUMA_AWARE_cna true
+#define LW_KERNEL_NUMA_AWARE_hq	 READ_ONCE(hqlock_on)
+#define lw_numa_aware(lock)	 LW_KERNEL_NUMA_AWARE_##lock
 /* Queues are never freed. A CPU without a NUMA node has none. */
-#define lw_world_node_queues(node) \
-	((node) < MAX_NUMNODES ? READ_ONCE(hqlock_node_queues[node]) : NULL)
+#define lw_node_queues(node) ((node) < MAX_NUMNODES ? READ_ONCE(hqlock_node_queues[node]) : NULL)
 /* Bits 56 to 63 of a kernel address are a tag, or the same in all addresses. */
-#define lw_world_identity(p) (GENMASK_ULL(55, 0) & (uintptr_t)(p))
+#define lw_identity(p) (GENMASK_ULL(55, 0) & (uintptr_t)(p))
 /* Comparable between CPUs if their clocks are synchronised. */
-#define lw_world_timestamp()	      sched_clock()
-#define lw_world_limit_reached(limit) ((void)(limit), false)
+#define lw_timestamp()		sched_clock()
+#define lw_limit_reached(limit) ((void)(limit), false)
+#define lw_limits_exist()	false
+#define lw_hint(p, n)		lw_hint_below(n, lw_load(p, relaxed))
 /* No wait is cancelled, so no queue node is abandoned. */
-#define lw_world_slot_abandon(slot, leave) ((void)(slot), (leave))
-#define lw_world_slot_reclaim(slot)	   ((void)(slot))
-#define lw_world_is_dead(node)		   false
-#define lw_world_parked_heads()		   guest_parked_heads
-#define lw_world_parked_heads_bits()	   guest_parked_heads_bits
+#define lw_slot_abandon(slot, leave) ((void)(slot), (leave))
+#define lw_slot_may_be_abandoned()   true
+#define lw_slot_reclaim(slot)	     ((void)(slot))
+#define lw_is_dead(node)	     false
+#define lw_parked_heads()	     guest_parked_heads
+#define lw_parked_heads_bits()	     guest_parked_heads_bits
 /* The block makes this a statement even where lockevent_inc() is empty. */
-#define lw_world_count(event)                   \
+#define lw_count(event)                         \
 	({                                      \
 		lockevent_inc(event);           \
 		hqlock_count(LW_EVENT_##event); \
 	})
 /* lockevent_add() takes an int. */
-#define lw_world_count_by(event, n) ({ lockevent_add(event, (int)min_t(u64, n, INT_MAX)); })
+#define lw_count_by(event, n) ({ lockevent_add(event, (int)min_t(u64, n, INT_MAX)); })
 /* Lock events are sums, so they cannot record a maximum. */
-#define lw_world_count_max(event, value) hqlock_count_max(LW_EVENT_##event, value)
-#define lw_world_count_handoff(slot)                         \
+#define lw_count_max(event, value) hqlock_count_max(LW_EVENT_##event, value)
+#define lw_count_handoff(slot)                               \
 	do {                                                 \
 		if (cpu_to_node((slot)-1) == numa_node_id()) \
-			lw_world_count(local_handoffs);      \
+			lw_count(local_handoffs);            \
 		else                                         \
-			lw_world_count(remote_handoffs);     \
+			lw_count(remote_handoffs);           \
 	} while (0)
 
 #endif

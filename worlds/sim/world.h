@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "byte_fields.h"
+
 /*
  * All locks are one translation unit here, so that their symbols do not clash with those of the
  * user world. The simulator uses what lock types point to, so some functions are unused.
@@ -63,48 +65,53 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 		(LW_SIM_TYPE(p)) lw_old;                                                  \
 	})
 
-#define lw_world_load(p, order)                                                \
+#define lw_load(p, order)                                                      \
 	({                                                                     \
 		uint64_t lw_is = lw_sim_load(p, sizeof(*(p)), LW_SIM_##order); \
 		(LW_SIM_TYPE(p)) lw_is;                                        \
 	})
-#define lw_world_store(p, value, order) \
-	lw_sim_store(p, sizeof(*(p)), (uint64_t)(value), LW_SIM_##order)
-#define lw_world_xchg(p, value, order)	    LW_SIM_RMW(lw_sim_xchg, p, value, order)
-#define lw_world_fetch_or(p, bits, order)   LW_SIM_RMW(lw_sim_fetch_or, p, bits, order)
-#define lw_world_fetch_and(p, bits, order)  LW_SIM_RMW(lw_sim_fetch_and, p, bits, order)
-#define lw_world_fetch_add(p, value, order) LW_SIM_RMW(lw_sim_fetch_add, p, value, order)
-#define lw_world_try_cmpxchg(p, expected, value, order)                                          \
+#define lw_store(p, value, order)     lw_sim_store(p, sizeof(*(p)), (uint64_t)(value), LW_SIM_##order)
+#define lw_xchg(p, value, order)      LW_SIM_RMW(lw_sim_xchg, p, value, order)
+#define lw_fetch_or(p, bits, order)   LW_SIM_RMW(lw_sim_fetch_or, p, bits, order)
+#define lw_fetch_and(p, bits, order)  LW_SIM_RMW(lw_sim_fetch_and, p, bits, order)
+#define lw_fetch_add(p, value, order) LW_SIM_RMW(lw_sim_fetch_add, p, value, order)
+#define lw_try_cmpxchg(p, expected, value, order)                                                \
 	({                                                                                       \
 		LW_SIM_TYPE(p) lw_want = *(expected);                                            \
 		*(expected) = (LW_SIM_TYPE(p))lw_sim_cmpxchg(p, sizeof(*(p)), (uint64_t)lw_want, \
 							     (uint64_t)(value), LW_SIM_##order); \
 		*(expected) == lw_want;                                                          \
 	})
-#define lw_world_fence(order) lw_sim_fence(LW_SIM_##order)
-#define lw_world_barrier()    ((void)0)
+#define lw_fence(order)	      lw_sim_fence(LW_SIM_##order)
+#define lw_release_is_split() false
+#define lw_barrier()	      ((void)0)
 #define LW_SIM_AWAIT(p, mask, value, equal, order)                                         \
 	({                                                                                 \
 		uint64_t lw_seen = lw_sim_await(p, sizeof(*(p)), (uint64_t)(mask),         \
 						(uint64_t)(value), equal, LW_SIM_##order); \
 		(LW_SIM_TYPE(p)) lw_seen;                                                  \
 	})
-#define lw_world_await_eq(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, true, order)
-#define lw_world_await_ne(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, false, order)
+#define lw_await_eq(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, true, order)
+#define lw_await_ne(p, mask, value, order) LW_SIM_AWAIT(p, mask, value, false, order)
 #define LW_SIM_AWAIT_BOUNDED(p, mask, value, equal, budget)                                \
 	({                                                                                 \
 		uint64_t lw_seen = lw_sim_await_bounded(p, sizeof(*(p)), (uint64_t)(mask), \
 							(uint64_t)(value), equal, budget); \
 		(LW_SIM_TYPE(p)) lw_seen;                                                  \
 	})
-#define lw_world_await_ne_bounded(p, mask, value, budget) \
+#define lw_await_ne_bounded(p, mask, value, budget) \
 	LW_SIM_AWAIT_BOUNDED(p, mask, value, false, budget)
-#define lw_world_pause() lw_sim_pause()
+#define lw_await_eq_soon(p, mask, value, order)	    lw_await_eq(p, mask, value, order)
+#define lw_await_ne_soon(p, mask, value, order)	    lw_await_ne(p, mask, value, order)
+#define lw_await_ne_backoff(p, mask, value, budget) lw_await_ne_bounded(p, mask, value, budget)
+#define lw_pause()				    lw_sim_pause()
+#define lw_pause_long()				    lw_pause()
 /* No wait is limited in the simulator. */
-#define lw_world_park(p, value, limit) ((void)(limit), lw_sim_park(p, value))
-#define lw_world_unpark(p, slot)       lw_sim_unpark(p, slot)
-#define lw_world_prefetch_write(p)     lw_sim_prefetch_write(p)
-#define lw_world_plain_read(p)	       ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
-#define lw_world_plain_write(p, value) lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
+#define lw_park(p, value, limit)	      ((void)(limit), lw_sim_park(p, value))
+#define lw_park_bounded(p, value, limit, nth) ((void)(nth), lw_park(p, value, limit), false)
+#define lw_unpark(p, slot)		      lw_sim_unpark(p, slot)
+#define lw_prefetch_write(p)		      lw_sim_prefetch_write(p)
+#define lw_plain_read(p)		      ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
+#define lw_plain_write(p, value)	      lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
 
 #endif

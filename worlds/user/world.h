@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "annotations.h"
+#include "backoff.h"
+#include "byte_fields.h"
 
 #ifdef __cplusplus
 #define LW_EXPORT extern "C" __attribute__((visibility("default")))
@@ -30,25 +32,25 @@
 #define LW_ORDER_seq_cst    __ATOMIC_SEQ_CST
 #define LW_ORDER_dependency __ATOMIC_ACQUIRE
 
-#define lw_world_load(p, order) \
+#define lw_load(p, order) \
 	LW_REPORTED_READ(p, order, __atomic_load_n(&(p)->lw_raw, LW_ORDER_##order))
-#define lw_world_store(p, value, order) \
+#define lw_store(p, value, order) \
 	LW_REPORTED_WRITE(p, order, __atomic_store_n(&(p)->lw_raw, value, LW_ORDER_##order))
 #define LW_USER_RMW(name, p, operand, order) \
 	LW_REPORTED_BOTH(p, order, __atomic_##name(&(p)->lw_raw, operand, LW_ORDER_##order), true)
-#define lw_world_xchg(p, value, order)	    LW_USER_RMW(exchange_n, p, value, order)
-#define lw_world_fetch_or(p, bits, order)   LW_USER_RMW(fetch_or, p, bits, order)
-#define lw_world_fetch_and(p, bits, order)  LW_USER_RMW(fetch_and, p, bits, order)
-#define lw_world_fetch_add(p, value, order) LW_USER_RMW(fetch_add, p, value, order)
-#define lw_world_try_cmpxchg(p, expected, value, order)                                    \
+#define lw_xchg(p, value, order)      LW_USER_RMW(exchange_n, p, value, order)
+#define lw_fetch_or(p, bits, order)   LW_USER_RMW(fetch_or, p, bits, order)
+#define lw_fetch_and(p, bits, order)  LW_USER_RMW(fetch_and, p, bits, order)
+#define lw_fetch_add(p, value, order) LW_USER_RMW(fetch_add, p, value, order)
+#define lw_try_cmpxchg(p, expected, value, order)                                          \
 	LW_REPORTED_BOTH(p, order,                                                         \
 			 __atomic_compare_exchange_n(&(p)->lw_raw, expected, value, false, \
 						     LW_ORDER_##order, __ATOMIC_RELAXED),  \
 			 lw_was)
-#define lw_world_release_is_split() true
-#define lw_world_fence(order)	    __atomic_thread_fence(LW_ORDER_##order)
-#define lw_world_barrier()	    __atomic_signal_fence(__ATOMIC_SEQ_CST)
-#define lw_world_prefetch_write(p)  __builtin_prefetch(p, 1)
+#define lw_release_is_split() true
+#define lw_fence(order)	      __atomic_thread_fence(LW_ORDER_##order)
+#define lw_barrier()	      __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define lw_prefetch_write(p)  __builtin_prefetch(p, 1)
 
 static inline void lw_user_pause(void)
 {
@@ -59,17 +61,16 @@ static inline void lw_user_pause(void)
 #endif
 }
 
-#define LW_USER_AWAIT(p, mask, condition, order, wait)             \
-	__extension__({                                            \
-		__typeof__((p)->lw_raw) lw_seen;                   \
-		while (lw_seen = lw_world_load(p, order),          \
-		       !(((uintptr_t)lw_seen & (mask)) condition)) \
-			wait;                                      \
-		lw_seen;                                           \
+#define LW_USER_AWAIT(p, mask, condition, order, wait)                                          \
+	__extension__({                                                                         \
+		__typeof__((p)->lw_raw) lw_seen;                                                \
+		while (lw_seen = lw_load(p, order), !(((uintptr_t)lw_seen & (mask)) condition)) \
+			wait;                                                                   \
+		lw_seen;                                                                        \
 	})
-#define lw_world_await_eq(p, mask, value, order) \
+#define lw_await_eq(p, mask, value, order) \
 	LW_USER_AWAIT(p, mask, == (value), order, lw_user_pause())
-#define lw_world_await_ne(p, mask, value, order) \
+#define lw_await_ne(p, mask, value, order) \
 	LW_USER_AWAIT(p, mask, != (value), order, lw_user_pause())
 /* Sleeps for 50 microseconds. */
 void lw_user_pause_long(void) __attribute__((visibility("hidden")));
@@ -82,23 +83,23 @@ void lw_user_pause_long(void) __attribute__((visibility("hidden")));
 			      ++lw_polls % LW_PAUSE_LONG_POLLS ? lw_user_pause()        \
 							       : lw_user_pause_long()); \
 	})
-#define lw_world_await_eq_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, == (value), order)
-#define lw_world_await_ne_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, != (value), order)
+#define lw_await_eq_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, == (value), order)
+#define lw_await_ne_soon(p, mask, value, order) LW_USER_AWAIT_SOON(p, mask, != (value), order)
 #define LW_USER_AWAIT_BOUNDED(p, mask, condition, budget)                            \
 	__extension__({                                                              \
 		unsigned int lw_polls = (budget);                                    \
 		__typeof__((p)->lw_raw) lw_seen;                                     \
-		while (lw_seen = lw_world_load(p, relaxed),                          \
+		while (lw_seen = lw_load(p, relaxed),                                \
 		       !(((uintptr_t)lw_seen & (mask)) condition) && lw_polls-- > 1) \
 			lw_user_pause();                                             \
 		lw_seen;                                                             \
 	})
-#define lw_world_await_ne_bounded(p, mask, value, budget) \
+#define lw_await_ne_bounded(p, mask, value, budget) \
 	LW_USER_AWAIT_BOUNDED(p, mask, != (value), budget)
-#define lw_world_pause()      lw_user_pause()
-#define lw_world_pause_long() lw_user_pause_long()
+#define lw_pause()	lw_user_pause()
+#define lw_pause_long() lw_user_pause_long()
 
-#define LW_BACKOFF 128
+#define lw_await_ne_backoff(p, mask, value, budget) LW_AWAIT_NE_BACKOFF(p, mask, value, budget, 128)
 
 struct lw_wait_limit;
 /* Parks while *word is `value`. Returns true if the deadline of `limit` came. */
@@ -109,12 +110,11 @@ bool lw_user_park_bounded(const uint32_t *word, uint32_t value, const struct lw_
 			  uint32_t nth) __attribute__((visibility("hidden")));
 /* Wakes one thread that is parked on `word`, or `slot`'s thread if that can be cancelled. */
 void lw_user_unpark(const uint32_t *word, uint32_t slot) __attribute__((visibility("hidden")));
-#define lw_world_park(p, value, limit) ((void)lw_user_park(&(p)->lw_raw, value, limit))
-#define lw_world_park_bounded(p, value, limit, nth) \
-	lw_user_park_bounded(&(p)->lw_raw, value, limit, nth)
-#define lw_world_unpark(p, slot) lw_user_unpark(&(p)->lw_raw, slot)
+#define lw_park(p, value, limit)	      ((void)lw_user_park(&(p)->lw_raw, value, limit))
+#define lw_park_bounded(p, value, limit, nth) lw_user_park_bounded(&(p)->lw_raw, value, limit, nth)
+#define lw_unpark(p, slot)		      lw_user_unpark(&(p)->lw_raw, slot)
 
-#define lw_world_plain_read(p)	       (*(p))
-#define lw_world_plain_write(p, value) ((void)(*(p) = (value)))
+#define lw_plain_read(p)	 (*(p))
+#define lw_plain_write(p, value) ((void)(*(p) = (value)))
 
 #endif

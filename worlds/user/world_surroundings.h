@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "park.h"
+#include "hint.h"
 #include "node_queues.h"
 #include "settings.h"
 #include "slots.h"
@@ -27,22 +28,23 @@ static inline uint64_t lw_user_nanoseconds(clockid_t clock)
 struct lw_parked_head;
 extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibility("hidden")));
 
-#define lw_world_slot_enter()	   lw_user_slot_enter()
-#define lw_world_slot_leave(slot)  lw_user_slot_leave()
-#define lw_world_slot_nodes(slot)  (&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
-#define lw_world_numa_node()	   lw_user_numa_node()
-#define lw_world_is_priority()	   (lw_user_thread.priority)
-#define lw_world_clock()	   (lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)
-#define lw_world_choose(n)	   lw_user_choose(n)
-#define lw_world_chance(times, of) (lw_choose(of) < (times))
-#define lw_world_tunable(name)	   lw_load(&lw_user_settings.name, relaxed)
-#define lw_world_numa_aware(lock)  lw_user_numa_aware()
-#define lw_world_node_queues(n)	   lw_user_node_queues(n)
+#define lw_slot_enter()	     lw_user_slot_enter()
+#define lw_slot_leave(slot)  lw_user_slot_leave()
+#define lw_slot_nodes(slot)  (&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
+#define lw_numa_node()	     lw_user_numa_node()
+#define lw_is_priority()     (lw_user_thread.priority)
+#define lw_clock()	     (lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)
+#define lw_choose(n)	     lw_user_choose(n)
+#define lw_chance(times, of) (lw_choose(of) < (times))
+#define lw_tunable(name)     lw_load(&lw_user_settings.name, relaxed)
+#define lw_hint(p, n)	     lw_hint_below(n, lw_load(p, relaxed))
+#define lw_numa_aware(lock)  lw_user_numa_aware()
+#define lw_node_queues(n)    lw_user_node_queues(n)
 /* Without the top byte of the address, in which some processors let programs keep a tag. */
-#define lw_world_identity(p)	      ((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
-#define lw_world_limit_reached(limit) lw_user_limit_reached(limit)
-#define lw_world_limits_exist()	      true
-#define lw_world_slot_abandon(slot, leave)          \
+#define lw_identity(p)		((uint64_t)(uintptr_t)(p) & (((uint64_t)1 << 56) - 1))
+#define lw_limit_reached(limit) lw_user_limit_reached(limit)
+#define lw_limits_exist()	true
+#define lw_slot_abandon(slot, leave)                \
 	__extension__({                             \
 		bool lw_left;                       \
 		lw_user_slot_hide();                \
@@ -53,15 +55,15 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 			lw_user_slot_restore(slot); \
 		lw_left;                            \
 	})
-#define lw_world_slot_may_be_abandoned() lw_user_slot_may_be_abandoned()
-#define lw_world_slot_reclaim(slot)	 lw_user_slot_reclaim(slot)
-#define lw_world_is_dead(node)		 (lw_load(&(node)->locked, relaxed) == LW_NODE_DEAD)
-#define lw_world_timestamp()		 lw_user_nanoseconds(CLOCK_MONOTONIC)
-#define lw_world_parked_heads()		 lw_user_parked_heads
-#define lw_world_parked_heads_bits()	 LW_USER_PARKED_HEADS_BITS
-#define lw_world_count(event)		 lw_user_count(LW_EVENT_##event, 1)
-#define lw_world_count_by(event, n)	 lw_user_count(LW_EVENT_##event, n)
-#define lw_world_count_max(event, value) lw_user_count_max(LW_EVENT_##event, value)
-#define lw_world_count_handoff(slot)	 ((void)(slot))
+#define lw_slot_may_be_abandoned() lw_user_slot_may_be_abandoned()
+#define lw_slot_reclaim(slot)	   lw_user_slot_reclaim(slot)
+#define lw_is_dead(node)	   (lw_load(&(node)->locked, relaxed) == LW_NODE_DEAD)
+#define lw_timestamp()		   lw_user_nanoseconds(CLOCK_MONOTONIC)
+#define lw_parked_heads()	   lw_user_parked_heads
+#define lw_parked_heads_bits()	   LW_USER_PARKED_HEADS_BITS
+#define lw_count(event)		   lw_user_count(LW_EVENT_##event, 1)
+#define lw_count_by(event, n)	   lw_user_count(LW_EVENT_##event, n)
+#define lw_count_max(event, value) lw_user_count_max(LW_EVENT_##event, value)
+#define lw_count_handoff(slot)	   ((void)(slot))
 
 #endif
