@@ -69,6 +69,7 @@
  */
 #include "hq.h"
 #include "lock_type.h"
+#include "node_queue.h"
 #include "pending_bit.h"
 #include "queue_slot.h"
 
@@ -165,7 +166,7 @@ enum lw_hq_role {
 /* Join the queue of our NUMA node, and wait until we are the first in it. */
 static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
 {
-	uint64_t old = lw_load(&me->queue->waiters, relaxed);
+	uint64_t old = lw_load(&lw_hq_part(me->queue)->waiters, relaxed);
 
 	do {
 		if (old && !lw_hq_same_lock(old, me->self)) {
@@ -173,7 +174,7 @@ static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
 			return LW_HQ_ALONE;
 		}
 		/* enter: 0 -> (lock,me), join: (lock,t) -> (lock,me) */
-	} while (!lw_try_cmpxchg(&me->queue->waiters, &old, me->self, acq_rel));
+	} while (!lw_try_cmpxchg(&lw_hq_part(me->queue)->waiters, &old, me->self, acq_rel));
 	if (!old) {
 		lw_count(node_queues_taken);
 		return LW_HQ_LEADS;
@@ -185,7 +186,7 @@ static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
 /* The head's role was handed over to us through `node`. */
 static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_node *node)
 {
-	union lw_hq_history h = {.packed = lw_load(&node->history, relaxed)};
+	union lw_hq_history h = {.packed = lw_load(&lw_hq_part(node)->history, relaxed)};
 
 	/* In NUMA mode, a waiter with a place of its own is no evidence for or against the mode. */
 	bool counts = me->queue || !h.numa_mode;
@@ -211,7 +212,7 @@ static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_no
 /* Hand over the head's role. */
 static lw_always_inline void lw_hq_pass(struct lw_hq_waiter *me, struct lw_node *next)
 {
-	lw_store(&next->history, me->history.packed, relaxed);
+	lw_store(&lw_hq_part(next)->history, me->history.packed, relaxed);
 	lw_mcs_handoff(next, LW_NODE_HEAD);
 }
 
@@ -318,7 +319,7 @@ static lw_always_inline bool lw_hq_try_release(struct lw_hq_waiter *me)
 {
 	uint64_t self = me->self;
 
-	if (!lw_try_cmpxchg(&me->queue->waiters, &self, 0, release))
+	if (!lw_try_cmpxchg(&lw_hq_part(me->queue)->waiters, &self, 0, release))
 		return false;
 	lw_count(node_queues_released);
 	return true;

@@ -39,8 +39,8 @@ fn mirror() -> Mirror {
         "cond.h",
         "hq.h",
         "litmus.h",
+        "node_queue.h",
         "parked_heads.h",
-        "queue_node.h",
     ])
     .constants(&[
         "LW_CHECK_LOCKS",
@@ -68,7 +68,10 @@ fn mirror() -> Mirror {
         "NODE_SECONDARY_HEAD",
         "offsetof(struct lw_node, secondary_head)",
     )
-    .constant("NODE_WAITERS", "offsetof(struct lw_node, waiters)")
+    .constant(
+        "NODE_WAITERS",
+        "offsetof(struct lw_node, own) + offsetof(struct lw_hq_part, waiters)",
+    )
     .constant("PARKED_HEAD_SIZE", "sizeof(struct lw_parked_head)")
     .constant("COND_SIZE", "sizeof(struct lw_cond)")
     .structure(

@@ -21,7 +21,7 @@ fn main() {
 
 /// The constants of the locks' headers that the hooks use.
 fn locks() -> Mirror {
-    Mirror::of(&["parked_heads.h", "queue_node.h", "world_surroundings.h"])
+    Mirror::of(&["node_queue.h", "parked_heads.h", "world_surroundings.h"])
         .constants(&["LW_NODES_PER_SLOT", "LW_NODE_QUEUES"])
         .constant("NODE_SIZE", "sizeof(struct lw_node)")
         .constant(

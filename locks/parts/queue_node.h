@@ -20,13 +20,6 @@
 #define LW_NODE_WAITING 0
 #define LW_NODE_HEAD	1
 
-/*
- * HQ: each NUMA node has 2^LW_NODE_QUEUE_BITS queues. About this number of locks can use them at
- * once.
- */
-#define LW_NODE_QUEUE_BITS 12
-#define LW_NODE_QUEUES	   (1u << LW_NODE_QUEUE_BITS)
-
 struct lw_node {
 	lw_atomic(struct lw_node *) next;
 	lw_atomic(uint32_t) locked; /* LW_NODE_WAITING until the head's role is handed over */
@@ -44,11 +37,6 @@ struct lw_node {
 			/* lw_clock() when the secondary queue was begun */
 			lw_atomic(uint64_t) secondary_since;
 		};
-		struct {			     /* HQ */
-			lw_atomic(uint64_t) history; /* hand-overs that led to this head */
-			/* queue of a NUMA node: the lock it serves, and its last waiter */
-			lw_atomic(uint64_t) waiters;
-		};
 		struct {			   /* waiters that park */
 			lw_atomic(uint32_t) place; /* approximate number of predecessors */
 			/*
@@ -59,6 +47,7 @@ struct lw_node {
 			lw_atomic(struct lw_node *) prev;
 			lw_atomic(uint64_t) kicked_at; /* lw_timestamp() */
 		};
+		uint64_t own[2]; /* HQ: node_queue.h */
 	};
 } lw_aligned(64);
 

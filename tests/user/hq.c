@@ -151,7 +151,7 @@ static struct lw_node *mapped_queue(struct lw_hq *hq, int numa_node)
 static uint64_t waiters_of(struct lw_hq *hq, int numa_node)
 {
 	struct lw_node *queue = mapped_queue(hq, numa_node);
-	uint64_t waiters = queue ? lw_load(&queue->waiters, acquire) : 0;
+	uint64_t waiters = queue ? lw_load(&lw_hq_part(queue)->waiters, acquire) : 0;
 
 	return lw_hq_same_lock(waiters, lw_hq_waiters(&hq->word, 0)) ? waiters : 0;
 }
@@ -620,7 +620,8 @@ static void child_goes_on(void *arg)
 {
 	(void)arg;
 	for (int node = 0; node < NODES; node++)
-		CHECK(!is_mapped(node) || !lw_load(&mapped_queue(&lock, node)->waiters, relaxed));
+		CHECK(!is_mapped(node) ||
+		      !lw_load(&lw_hq_part(mapped_queue(&lock, node))->waiters, relaxed));
 	init(&lock, true);
 	run(&lock, "01010", "02413");
 	CHECK(counts[LW_EVENT_node_queues_taken] == 2);
@@ -773,7 +774,8 @@ static void check_changes(void)
 		CHECK(lw_word_is_free(lw_load(&contended[i].lock->word.val, relaxed)));
 	}
 	for (int node = 0; node < NODES; node++)
-		CHECK(!is_mapped(node) || !lw_load(&mapped_queue(&lock, node)->waiters, relaxed));
+		CHECK(!is_mapped(node) ||
+		      !lw_load(&lw_hq_part(mapped_queue(&lock, node))->waiters, relaxed));
 	CHECK(counts[LW_EVENT_node_queues_taken] > 0);
 	CHECK(lw_set_numa_spinlock(LW_NUMA_AUTO) == 0);
 	SET(fairness_threshold, NEVER);

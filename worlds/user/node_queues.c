@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "node_queue.h"
 #include "node_queues.h"
-#include "queue_node.h"
 
 #define LW_QUEUES_SIZE (LW_NODE_QUEUES * sizeof(struct lw_node))
 
