@@ -338,6 +338,7 @@ help:
 	@echo 'make quick           test what has changed, in minutes; LOCK=NAME: test this lock'
 	@echo 'make test            run all tests, except those of an hour'
 	@echo 'make test-c          run the tests of the C library; ANNOTATE=address|undefined: under a sanitizer'
+	@echo 'make test-historic   run those that concern the historic locks, in a build with them'
 	@echo 'make test-preload    run the tests of programs under the preload library and the profiler'
 	@echo 'make test-sanitizers run the C code under valgrind and the sanitizers'
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'

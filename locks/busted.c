@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* A lock that excludes nobody. Every tool must find that, which shows that it can. */
+/* A lock that excludes nobody. A tool that tests locks must report it: that tests the tool. */
 #include "lock_type.h"
 #include "operations.h"
 

@@ -87,12 +87,17 @@
 union lw_hq_history {
 	uint64_t packed;
 	struct {
-		uint16_t handoffs; /* since it was last decided whether to keep the mode */
+		/* Hand-overs since the last decision whether to keep the mode. */
+		uint16_t handoffs;
 		/*
-		 * of these to another NUMA node; plain mode counts one only after enough local ones
+		 * Those of them that went to another NUMA node. In plain mode such a hand-over is
+		 * counted only if enough local ones came before it.
 		 */
 		uint16_t remote;
-		/* consecutive ones within a NUMA node; plain mode: since the last counted remote */
+		/*
+		 * Hand-overs within a NUMA node since the last one to another. In plain mode:
+		 * since the last one that `remote` has counted.
+		 */
 		uint16_t local;
 		uint16_t numa_node : 15;
 		uint16_t numa_mode : 1;
@@ -242,13 +247,19 @@ static inline bool lw_hq_keeps_numa(const union lw_hq_history *h)
 	       lw_chance(lw_tunable(hqlock_probability_of_force_stay_numa), 10000);
 }
 
-/* Is it another NUMA node's turn? It is, too, if local hand-overs cannot be counted any further. */
+/*
+ * Is it another NUMA node's turn? A count that has reached its highest value says so too, whatever
+ * the threshold is.
+ */
 static inline bool lw_hq_is_unfair(const union lw_hq_history *h)
 {
 	return h->local >= lw_tunable(hqlock_fairness_threshold) || h->local == LW_HANDOFFS_MAX;
 }
 
-/* The service bits that replace those of `val`. `empty`: no other thread waits. */
+/*
+ * The service bits with which a thread that acquires the lock replaces those of `val`. `empty`: no
+ * other thread waits.
+ */
 static lw_always_inline uint32_t lw_hq_service(uint32_t val, const union lw_hq_history *h,
 					       bool empty)
 {

@@ -6,7 +6,7 @@
  *   NULL -- first thread --> node -- others queue --> last node
  *   a thread that unlocks: NULL if it was the last, else its successor has the lock
  *
- * Each waiter polls its own node, so a hand-over costs a constant number of cache line transfers.
+ * Each waiter polls its own node, so a hand-off costs a constant number of cache line transfers.
  *
  * Promises: mutual exclusion; FIFO.
  *

@@ -21,9 +21,9 @@
  * and data stay on the node. At most mutex_group waiters in a row are moved ahead of another
  * waiter.
  *
- * Cost, in read-modify-writes: one to lock and unlock a free mutex. A waiter that queues and does
- * not park makes two, and one more if it disables stealing; its predecessor makes one to hand over
- * the head's role.
+ * Cost in programs, in read-modify-writes: one to lock a free mutex, none to unlock it. A waiter
+ * that queues and does not park makes two, and one more if it disables stealing; its predecessor
+ * makes one to hand over the head's role.
  *
  * Promises: mutual exclusion; no waiter is lost; no waiter starves, because of the starvation
  * limit; correct without a free queue node.

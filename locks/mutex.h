@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The mutex of programs: 4 bytes, all zero when unlocked. Waiters spin for a while and then park.
- * A free mutex takes one atomic read-modify-write to lock and unlock. Slow path: mutex.c.
+ * In programs, locking a free mutex takes one atomic read-modify-write, and unlocking it takes
+ * none. Slow path: mutex.c.
  *
  * lw_mutex_lock() is an acquire operation, lw_mutex_unlock() a release operation.
  */

@@ -5,7 +5,7 @@
  *   (n, n) free -- draw --> (n + 1, n) held by n -- unlock --> (n + 1, n + 1) free
  *   (m, n) held -- draw --> (m + 1, n)  m waits until serving is m
  *
- * All waiters poll the same cache line, so each hand-over costs as many transfers of it as there
+ * All waiters poll the same cache line, so each hand-off costs as many transfers of it as there
  * are waiters. At most 65,535 threads may wait at once.
  *
  * Promises: mutual exclusion; FIFO.

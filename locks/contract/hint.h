@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* lw_hint() for worlds that read the memory, whoever uses it by now. */
+/* lw_hint() for worlds that read the memory, even if it has another use by now. */
 #ifndef LW_HINT_H
 #define LW_HINT_H
 

@@ -10,7 +10,7 @@
  *   bits 16-17  tail     nesting index of the last waiter's queue node
  *   bits 18-31  tail     slot of the last waiter; 0 when nobody queues
  *
- * Who changes a piece, and when it may be left as it is:
+ * The threads that change each piece, and whether the piece may stay clear:
  *
  * | piece   | set by                        | cleared by                    | may stay clear |
  * |---------|-------------------------------|-------------------------------|----------------|

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The queues of NUMA nodes (hq.c): each is a queue node in the memory of its NUMA node. What HQ
- * keeps in a queue node besides the links is here.
+ * The queues of NUMA nodes (hq.c): each is a queue node in the memory of its NUMA node. And the
+ * part of a queue node that is for HQ alone.
  */
 #ifndef LW_NODE_QUEUE_H
 #define LW_NODE_QUEUE_H

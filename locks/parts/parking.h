@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The slow path of the locks whose waiters park (pv, pv42, unfair, mutex), from top to bottom:
+ * The slow path of the locks whose waiters park, from top to bottom:
  *
  *   lw_parking_arrive()       an arriving thread spins shortly, steals, or sets the pending bit
  *   lw_parking_wait()         else it takes a queue node, and queues (lw_parking_queue()):
@@ -13,9 +13,10 @@
  * of the lock word are in parking_word.h, those of a queue node in parking_queue.h, those of the
  * queue head in parking_head.h.
  *
- * Promises: mutual exclusion; no waiter is lost; correct without a free queue node. A head that
- * parks is not lost, because it is in the table of parked heads before any unlock can miss it, or
- * its park is bounded. The order of acquisitions depends on the policy; see the locks.
+ * Promises: mutual exclusion; no waiter is lost; correct without a free queue node. A queue head
+ * enters the table of parked heads before it parks, and the unlock that finds it there wakes it.
+ * Where an unlock may miss it (parking_word.h), its park is bounded. The order of acquisitions
+ * depends on the policy; see the locks.
  *
  * Orders: those of the lock word are explained in parking_word.h, those of the table of parked
  * heads in parked_heads.h, those of the queue in parking_queue.h.

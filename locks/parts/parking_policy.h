@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The policy of a lock whose waiters park, which each of these locks (pv, unfair, mutex)
- * fills in, and the state of a waiter during its wait.
+ * The policy of a lock whose waiters park, and the state of a waiter during its wait.
  *
  * To park is to yield the CPU until another thread wakes the waiter. In a guest the virtual CPU
  * halts and is kicked.
@@ -31,7 +30,10 @@ enum lw_wait_outcome {
 /* A value of `starvation_limit`: the queue head never disables stealing. */
 #define LW_NO_STARVATION_LIMIT UINT32_MAX
 
-/* Constant for the length of a wait. All calls that take it are inlined. */
+/*
+ * A thread makes it from the tunables when it arrives, again when it queues, and when it unlocks.
+ * It does not change in between. All calls that take it are inlined.
+ */
 struct lw_parking_policy {
 	/* The number of polls of a waiter, or of the queue head, before it parks. */
 	uint32_t spin;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The lock word of the locks whose waiters park (pv, unfair, mutex): acquiring and releasing.
+ * The lock word of the locks whose waiters park: acquiring and releasing.
  *
  * `parked` says that the queue head is parked and has an entry in the table of parked heads. No
  * thread that sees `parked` acquires the lock. The thread that clears it also removes the head
@@ -49,8 +49,8 @@
 
 /*
  * lw_word_take() where lw_release_is_split(). No access is wider than the byte store of the release
- * before it, because some processors stall on such an access. A thread that sets `pending` between
- * the two steps can be passed over once by each thread that had already polled.
+ * before it, because some processors stall on such an access. If another thread sets `pending`
+ * between our two steps, we take the lock nevertheless, though only this once.
  */
 static inline bool lw_word_take_split(union lw_word *lock)
 {

@@ -7,8 +7,8 @@
  *   -DLW_VALGRIND      helgrind and DRD, for which every access is a plain one
  *   -fsanitize=thread  ThreadSanitizer, which understands atomics but not fences
  *
- * A read-modify-write with any order counts as ordering both ways, because a fence may stand
- * beside it, and fences are not reported.
+ * The tools do not learn of fences. A fence may make an acquire of what is only a release, or the
+ * reverse. So a read-modify-write that has any order is reported as both acquire and release.
  */
 #ifndef LW_USER_ANNOTATIONS_H
 #define LW_USER_ANNOTATIONS_H

@@ -44,7 +44,10 @@ uint32_t lw_user_slots(void);
 uint32_t lw_user_slot_take(void);
 /* Returns this thread's slot to the free list; its last slow path has ended. */
 void lw_user_slot_give_back(void);
-/* Keeps this thread's slot until the thread exits. Returns false if that cannot be observed. */
+/*
+ * Lets this thread keep its slot until it exits. Returns false, and the thread does not keep it, if
+ * we cannot learn when the thread exits.
+ */
 bool lw_user_slot_attach(void);
 /* Ends lw_user_slot_hide() for a thread that has not abandoned its slot after all. */
 void lw_user_slot_restore(uint32_t slot);

@@ -38,7 +38,7 @@
  * Spinning
  *
  * ALL LOCKS SPIN EXCEPT mutex, pv AND unfair. Waiters of a lock that spins never sleep. With more
- * runnable threads than CPUs, every hand-over may then wait for a time slice, because the next
+ * runnable threads than CPUs, every hand-off may then wait for a time slice, because the next
  * waiter is not running. FIFO locks become hundreds of times slower. Use locks that spin if each
  * thread has a CPU of its own, and struct lw_mutex if threads may outnumber CPUs. Waiters that
  * sleep park on a futex. That is the only system call that they make once their thread has its slot
