@@ -1,6 +1,6 @@
 //! Compiles the locks for the model checker, with the clients and litmus tests that run in it.
 
-use lockworks_build::{Mirror, compiler, include_lock_files, root, watch};
+use lockworks_build::{Bindings, compiler, include_lock_files, root, watch};
 
 fn main() {
     watch("clients");
@@ -20,7 +20,7 @@ fn main() {
         .flag_if_supported("-fno-move-loop-invariants")
         .include(root().join("clients"));
     include_lock_files(&mut build);
-    mirror().write("constants", &build);
+    bindings().write("constants", &build);
     for file in [
         "worlds/check/locks.c",
         "worlds/check/client.c",
@@ -33,8 +33,8 @@ fn main() {
 }
 
 /// The declarations and constants of the C headers that this crate repeats.
-fn mirror() -> Mirror {
-    Mirror::of(&[
+fn bindings() -> Bindings {
+    Bindings::of(&[
         "client.h",
         "cond.h",
         "hq.h",

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use lockworks_build::{Mirror, c_files, compiler, root, watch, with_historic};
+use lockworks_build::{Bindings, c_files, compiler, root, watch, with_historic};
 
 fn main() {
     watch("lib");
@@ -21,13 +21,13 @@ fn main() {
             build.files(c_files(directory));
         }
     }
-    mirror().write("constants", &build);
+    bindings().write("constants", &build);
     build.compile("lockworks");
 }
 
 /// The declarations and constants of the C headers that this crate repeats.
-fn mirror() -> Mirror {
-    Mirror::of(&["lockworks/lockworks.h"])
+fn bindings() -> Bindings {
+    Bindings::of(&["lockworks/lockworks.h"])
         .constants(&[
             "LW_TUNABLE_COUNT",
             "LW_EVENT_COUNT",

@@ -4,13 +4,13 @@
 
 use std::process::{Command, Stdio};
 
-use lockworks_build::Mirror;
+use lockworks_build::Bindings;
 
 fn main() {
     println!("cargo::rerun-if-changed=c");
     let mut c = loops();
     c.std("gnu17").include("c");
-    mirror().write("constants", &c);
+    bindings().write("constants", &c);
     c.file("c/posix.c");
     if has("ck", "ck_spinlock.h") {
         c.file("c/ck.c");
@@ -37,8 +37,8 @@ fn main() {
 }
 
 /// The declarations of the C headers that this crate repeats.
-fn mirror() -> Mirror {
-    Mirror::of(&["peer.h"])
+fn bindings() -> Bindings {
+    Bindings::of(&["peer.h"])
         .enumeration(
             "Order",
             "enum bench_order",

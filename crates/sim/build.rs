@@ -1,6 +1,6 @@
 //! Compiles the locks for the simulator, and the client of tests, which only they are linked with.
 
-use lockworks_build::{Mirror, compiler, include_lock_files, root, watch};
+use lockworks_build::{Bindings, compiler, include_lock_files, root, watch};
 
 fn main() {
     watch("clients");
@@ -20,8 +20,8 @@ fn main() {
 }
 
 /// The constants of the locks' headers that the hooks use.
-fn locks() -> Mirror {
-    Mirror::of(&["node_queue.h", "parked_heads.h", "world_surroundings.h"])
+fn locks() -> Bindings {
+    Bindings::of(&["node_queue.h", "parked_heads.h", "world_surroundings.h"])
         .constants(&["LW_NODES_PER_SLOT", "LW_NODE_QUEUES"])
         .constant("NODE_SIZE", "sizeof(struct lw_node)")
         .constant(
@@ -33,8 +33,8 @@ fn locks() -> Mirror {
 }
 
 /// The declarations of the conformance client, which tests repeat.
-fn client() -> Mirror {
-    Mirror::of(&["conformance.h"])
+fn client() -> Bindings {
+    Bindings::of(&["conformance.h"])
         .constants(&["LW_CLIENT_LOCKS", "LW_CLIENT_NODES"])
         .constant("CLIENT_MEMORY_SIZE", "sizeof(struct lw_client_memory)")
         .structure(

@@ -1,9 +1,9 @@
 //! Functions for the build scripts of the other crates: where the lock files are, how a world
 //! compiles them, and the layouts and constants that Rust takes from their headers.
 
-mod mirror;
+mod bindings;
 
-pub use mirror::Mirror;
+pub use bindings::Bindings;
 
 use std::path::{Path, PathBuf};
 

@@ -165,23 +165,23 @@ pub fn compare<'a>(
             let task = plan.task(built, guest.topology.cpus())?;
             let begin = format!("guest {number} of {all}, {}", mode.name());
             progress(&format!("{begin}: booting"));
-            let mut course = WorkloadCourse::default();
+            let mut state = WorkloadState::default();
             let judged = guest.run(&task, cache, &mut |said| {
                 if let GuestMessage::Word(word, rest) = said {
                     if word == "workload" {
                         progress(&format!("{begin}: {rest}"));
                     }
-                    course.note(word, rest);
+                    state.note(word, rest);
                 }
             })?;
             let mut complaints = judged.complaints;
-            complaints.extend(course.complaints(judged.refused));
+            complaints.extend(state.complaints(judged.refused));
             done(GuestRun {
                 round: round + 1,
                 mode: mode.name(),
-                rates: course.rates,
-                locktorture: course.locktorture,
-                counters: course.counters,
+                rates: state.rates,
+                locktorture: state.locktorture,
+                counters: state.counters,
                 complaints,
                 console: judged.console,
             });
@@ -192,7 +192,7 @@ pub fn compare<'a>(
 
 /// The messages of a guest so far.
 #[derive(Default)]
-struct WorkloadCourse {
+struct WorkloadState {
     workload: Option<Workload>,
     rates: BTreeMap<&'static str, f64>,
     lasted: Option<f64>,
@@ -202,7 +202,7 @@ struct WorkloadCourse {
     failed: Vec<String>,
 }
 
-impl WorkloadCourse {
+impl WorkloadState {
     fn note(&mut self, word: &str, rest: &str) {
         match word {
             "workload" => self.workload = Workload::find(rest),
@@ -279,18 +279,18 @@ mod tests {
         assert_eq!(names(3), names(0));
     }
 
-    fn course(said: &[&str]) -> WorkloadCourse {
-        let mut course = WorkloadCourse::default();
+    fn state(said: &[&str]) -> WorkloadState {
+        let mut state = WorkloadState::default();
         for said in said {
             let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
-            course.note(word, rest);
+            state.note(word, rest);
         }
-        course
+        state
     }
 
     #[test]
     fn rates_are_by_the_time_that_was_taken() {
-        let course = course(&[
+        let state = state(&[
             "workload locktorture",
             "lasted 10.50 14.50",
             "log [    7.9] Writes:  Total: 100  Max/Min: 60/40   Fail: 0 ",
@@ -302,22 +302,22 @@ mod tests {
             "failed nginx: no such file",
             "counter halts_at_head 7",
         ]);
-        let rates: Vec<_> = course.rates.iter().map(|(n, r)| (*n, *r)).collect();
+        let rates: Vec<_> = state.rates.iter().map(|(n, r)| (*n, *r)).collect();
         assert_eq!(rates, [("locktorture", 25.0), ("open", 12.5)]);
-        assert_eq!(course.counters["halts_at_head"], 7);
-        let complaint = course.complaints(None).unwrap();
+        assert_eq!(state.counters["halts_at_head"], 7);
+        let complaint = state.complaints(None).unwrap();
         assert_eq!(complaint.lines, ["nginx: no such file"]);
     }
 
     #[test]
     fn broken_exclusion_is_no_mere_slowness() {
-        let course = course(&[
+        let state = state(&[
             "workload locktorture",
             "lasted 1 2",
             "log [    7.9] Writes:  Total: 9  Max/Min: 6/3   Fail: 2 !!!",
             "measured",
         ]);
-        let complaint = course.complaints(None).unwrap();
+        let complaint = state.complaints(None).unwrap();
         assert_eq!(complaint.lines, ["locktorture: fail 2, end none"]);
     }
 }

@@ -8,7 +8,7 @@ use super::busybox;
 use super::cache::Cache;
 use super::complaint::Complaint;
 use super::console;
-use super::course::GuestCourse;
+use super::guest_state::GuestState;
 use super::emulation::Emulation;
 use super::error::{Attempt, Result};
 use super::initramfs::{self, Entry};
@@ -122,10 +122,10 @@ impl Guest<'_> {
             channel: &directory.join("channel"),
             errors: &directory.join("qemu.log"),
         };
-        let mut course = GuestCourse::default();
+        let mut state = GuestState::default();
         let end = machine.run(self.limits, &mut |line| {
             for said in GuestMessage::read(line) {
-                course.note(&said);
+                state.note(&said);
                 hear(&said);
             }
         });
@@ -138,8 +138,8 @@ impl Guest<'_> {
         // A user can switch the guest off in its shell.
         let may_switch_off = self.input == Input::Ours && text.contains("reboot: Power down");
         Ok(GuestVerdict {
-            complaints: course.judge(&text, end, self.built.variant, may_switch_off),
-            refused: course.refused,
+            complaints: state.judge(&text, end, self.built.variant, may_switch_off),
+            refused: state.refused,
             offlined: console::offlined(&text),
             console,
         })

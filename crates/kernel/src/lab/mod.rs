@@ -9,7 +9,7 @@ pub mod compare;
 mod complaint;
 mod config;
 mod console;
-mod course;
+mod guest_state;
 mod debian;
 mod disk;
 mod emulation;

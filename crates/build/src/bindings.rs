@@ -18,7 +18,7 @@ const MARK: &str = "->";
 /// Constants are generated; structures and enumerations are asserted. None of them can differ from
 /// the headers without failing the build.
 #[derive(Debug)]
-pub struct Mirror {
+pub struct Bindings {
     headers: String,
     constants: Vec<Constant>,
     types: Vec<Type>,
@@ -51,8 +51,8 @@ struct Claim {
 const SIZE_OF_FIELD: &str = "    const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {\n        \
                              ::core::mem::size_of::<F>()\n    }\n";
 
-impl Mirror {
-    /// An empty mirror of these headers. The other methods add to it.
+impl Bindings {
+    /// Empty bindings for these headers. The other methods add to it.
     pub fn of(headers: &[&str]) -> Self {
         let headers = headers
             .iter()
@@ -142,7 +142,7 @@ impl Mirror {
 
     /// Writes the constants to `NAME.rs` in `OUT_DIR`, and the assertions about each type to
     /// `layout_TYPE.rs`. The crate includes each where the names are in scope. A build script that
-    /// writes several mirrors gives each another name.
+    /// writes more than one gives each another name.
     ///
     /// # Panics
     ///

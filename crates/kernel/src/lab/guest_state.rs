@@ -10,7 +10,7 @@ use super::variant::Variant;
 
 /// The messages of a guest so far.
 #[derive(Debug, Default)]
-pub(crate) struct GuestCourse {
+pub(crate) struct GuestState {
     up: bool,
     ended: bool,
     status: Option<String>,
@@ -18,7 +18,7 @@ pub(crate) struct GuestCourse {
     pub refused: Option<String>,
 }
 
-impl GuestCourse {
+impl GuestState {
     pub fn note(&mut self, said: &GuestMessage) {
         let GuestMessage::Word(word, rest) = said else {
             return;
@@ -90,18 +90,18 @@ impl GuestCourse {
 mod tests {
     use super::*;
 
-    fn course(words: &[&str]) -> GuestCourse {
-        let mut course = GuestCourse::default();
+    fn state(words: &[&str]) -> GuestState {
+        let mut state = GuestState::default();
         for word in words {
             for said in GuestMessage::read(&format!("@lockworks {word}")) {
-                course.note(&said);
+                state.note(&said);
             }
         }
-        course
+        state
     }
 
     fn kinds(words: &[&str], console: &str, end: End, variant: Variant) -> Vec<ComplaintKind> {
-        let all = course(words).judge(console, end, variant, false);
+        let all = state(words).judge(console, end, variant, false);
         all.iter().map(|complaint| complaint.kind).collect()
     }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn the_user_may_leave() {
         let judge =
-            |end, may_switch_off| course(&["up x"]).judge("", end, Variant::Native, may_switch_off);
+            |end, may_switch_off| state(&["up x"]).judge("", end, Variant::Native, may_switch_off);
         assert_eq!(judge(End::Left, false), []);
         assert_eq!(judge(End::Off, true), []);
         assert_eq!(judge(End::Off, false)[0].kind, ComplaintKind::Ended);
