@@ -21,7 +21,7 @@ const SOURCES: [&str; 21] = [
     "crates/check/src",
     "crates/cli/src/check/mod.rs",
     "crates/cli/src/sim/mod.rs",
-    "crates/cli/src/simulation.rs",
+    "crates/cli/src/sim/runs.rs",
     "crates/cli/src/sweep/point.rs",
     "crates/lockworks/build.rs",
     "crates/lockworks/src",

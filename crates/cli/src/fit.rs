@@ -8,7 +8,7 @@ use lockworks_experiments::{Candidates, FitPlan, FitResult, fit};
 use crate::output::Destination;
 use crate::progress;
 use crate::published;
-use crate::scenario;
+use crate::sim::arguments;
 
 /// Fit values of machine, workload or model to a few points of a published table
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ pub struct FitArgs {
     evaluations: usize,
 
     /// Virtual time of each run, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = scenario::milliseconds)]
+    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = arguments::milliseconds)]
     ms: f64,
 
     #[command(flatten)]

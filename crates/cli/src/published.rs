@@ -37,5 +37,5 @@ pub fn check_settings<'a>(
     let mut scenario = table.scenario(table.machine())?;
     settings
         .into_iter()
-        .try_for_each(|(key, value)| crate::scenario::set(&mut scenario, key, value))
+        .try_for_each(|(key, value)| crate::sim::arguments::set(&mut scenario, key, value))
 }

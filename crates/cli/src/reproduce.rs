@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::output::{self, Destination};
 use crate::progress;
 use crate::published;
-use crate::scenario;
+use crate::sim::arguments;
 use crate::table::Table;
 use crate::terminal::fitted;
 
@@ -36,11 +36,11 @@ pub struct ReproduceArgs {
     table: Option<String>,
 
     /// Virtual time of each run, in milliseconds [default: that of the table, mostly 5]
-    #[arg(long, value_name = "MS", value_parser = scenario::milliseconds)]
+    #[arg(long, value_name = "MS", value_parser = arguments::milliseconds)]
     ms: Option<f64>,
 
     /// Change a value of machine, workload or model, to see its effect
-    #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::setting)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = arguments::setting)]
     set: Vec<(String, f64)>,
 
     /// Print JSON instead of tables
@@ -194,7 +194,7 @@ fn text(r: &Reproduction) -> String {
         marked(Mark::R),
         marked(Mark::I)
     ));
-    text.push_str(&format!("{}\n", scenario::inferred(&r.values)));
+    text.push_str(&format!("{}\n", arguments::inferred(&r.values)));
     for assumption in &r.assumptions {
         text.push_str(&format!("Assumed (I): {assumption}.\n"));
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Scale;
 use super::rows::{Row, verdict};
-use crate::scenario::find_lock;
+use crate::sim::arguments::find_lock;
 use crate::torture::pin_to;
 
 /// The machine, threads and lock of each simulation, and what is required of the simulator.

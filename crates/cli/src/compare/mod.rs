@@ -1,7 +1,7 @@
 //! `lockworks compare`: runs a program in turns with glibc's locks and several locks of Lockworks.
 
-mod comparison;
 mod report;
+mod results;
 mod runs;
 mod significance;
 
@@ -24,7 +24,7 @@ use crate::output::{self, Destination};
 use crate::preload::{self, Library, preloadable, preloadables};
 use crate::program::Program;
 use crate::progress;
-use comparison::Comparison;
+use results::Comparison;
 use runs::{Contestant, Measure, RunOutcome, run};
 
 /// Run a program under several locks and glibc in turns, and say which served it best.

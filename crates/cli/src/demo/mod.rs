@@ -19,7 +19,7 @@ use crate::figures::scaled;
 use crate::output;
 use crate::plot;
 use crate::published;
-use crate::simulation::{self, SimulatedHost, SimulationPlan, SimulationRow};
+use crate::sim::runs::{self, SimulatedHost, SimulationPlan, SimulationRow};
 use crate::terminal::prose;
 use crate::torture::{self, Contender, Host, Pin, Preset, TorturePlan, TortureResults, Workload};
 
@@ -191,7 +191,7 @@ fn simulate(
         .collect();
     let rounds = (1..=ROUNDS).map(|seed| {
         let placement = Placement::Scatter(seed);
-        let rows = simulation::run(&SimulationPlan {
+        let rows = runs::run(&SimulationPlan {
             scenario: scenario.clone(),
             locks: locks.clone(),
             threads: table.points(),

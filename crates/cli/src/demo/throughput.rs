@@ -4,7 +4,7 @@ use lockworks_experiments::PublishedTable;
 
 use crate::output;
 use crate::plot::{Panel, Point, Series};
-use crate::simulation::SimulationRow;
+use crate::sim::runs::SimulationRow;
 use crate::table::Table;
 use crate::torture::TortureResults;
 

@@ -4,7 +4,6 @@ mod apply;
 mod boot;
 mod build;
 mod compare;
-mod comparison;
 mod guest;
 mod run;
 mod series;

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use super::runs::SimulationRow;
 use crate::figures::{counted, three_digits};
-use crate::simulation::SimulationRow;
 
 /// The answer over all rows.
 #[derive(Serialize)]

@@ -1,7 +1,9 @@
 //! `lockworks sim`: locks on a simulated machine.
 
 mod answer;
+pub(crate) mod arguments;
 mod report;
+pub(crate) mod runs;
 
 use std::process::ExitCode;
 
@@ -13,13 +15,13 @@ use serde::Serialize;
 
 use crate::names;
 use crate::output::{self, Destination};
-use crate::scenario::{
+
+use self::answer::Answer;
+use self::arguments::{
     DEFAULT_MACHINE, DEFAULT_THRESHOLD, DEFAULT_WORKLOAD, THRESHOLDS, find_lock, milliseconds, set,
     setting,
 };
-use crate::simulation::{self, MOST_THREADS, SimulatedHost, SimulationPlan, SimulationRow};
-
-use self::answer::Answer;
+use self::runs::{MOST_THREADS, SimulatedHost, SimulationPlan, SimulationRow};
 
 /// Run the real lock code on a simulated machine, in virtual time.
 #[derive(clap::Args)]
@@ -285,7 +287,7 @@ impl SimOptions {
             host.cpus
         );
         let threads = match (self.threads.as_slice(), self.vcpus.as_slice()) {
-            ([], []) => simulation::doubled(host.cpus),
+            ([], []) => runs::doubled(host.cpus),
             ([], some) | (some, _) => some.to_vec(),
         };
         ensure!(self.guests > 0, "no guests to run; ask for at least 1");
@@ -333,7 +335,7 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
     let plan = args.options.plan(args.seeds)?;
     let reference = reference(args.reference.as_deref(), &plan.locks)?;
     let mut failed = false;
-    let mut rows: Vec<SimulationRow> = simulation::run(&plan)
+    let mut rows: Vec<SimulationRow> = runs::run(&plan)
         .into_iter()
         .filter_map(|row| {
             row.inspect_err(|error| {
@@ -351,7 +353,7 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         );
     }
 
-    simulation::compare_with(reference, &mut rows);
+    runs::compare_with(reference, &mut rows);
     let scenario = &plan.scenario;
     let answer = Answer::of(&rows, reference, scenario.machine.nodes());
     let results = SimulationResults {

@@ -3,10 +3,10 @@
 use lockworks_sim::Scenario;
 
 use super::SimulationResults;
+use super::arguments::inferred;
+use super::runs::{SharedCpus, SimulationRow};
 use crate::figures::{nanoseconds, or_dash, three_digits};
 use crate::output;
-use crate::scenario::inferred;
-use crate::simulation::{SharedCpus, SimulationRow};
 use crate::terminal;
 use crate::waiters::node_queues;
 

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::check::{self, find_subject, memory_limit, refused};
 use crate::sim::SimOptions;
-use crate::simulation::simulate;
+use crate::sim::runs::simulate;
 use crate::usage::with_negative_numbers;
 
 /// The version that results are stored under: that of the package, and a hash of the sources and

@@ -9,8 +9,8 @@ use lockworks_kernel::lab::compare::{GuestRun, Workload};
 use lockworks_measurements::Range;
 use serde::Serialize;
 
-use super::guest::FAILED;
 use crate::figures::scaled;
+use crate::kernel::guest::FAILED;
 use crate::output;
 use crate::terminal::fitted;
 

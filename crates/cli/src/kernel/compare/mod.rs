@@ -1,5 +1,7 @@
 //! `lockworks kernel compare`: the locks for guests, in overcommitted guests.
 
+mod results;
+
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
@@ -12,7 +14,7 @@ use lockworks_kernel::lab::{
     self, Arch, Cache, Emulation, Guest, Input, Lock, Topology, Tuning, Variant, WaitLimits,
 };
 
-use super::comparison::GuestComparisonResults;
+use self::results::GuestComparisonResults;
 use super::guest::{Boot, Sources, Steps};
 use crate::interruption;
 use crate::names::by_name;
