@@ -86,9 +86,9 @@ fn find(name: &str) -> Result<PathBuf> {
     let command = std::env::current_exe().context("cannot find the path of this command")?;
     let here = command.parent().expect("a file is in a directory");
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
-    let places = [here.to_owned(), here.join("../lib"), built];
-    let found = places.iter().find_map(|place| {
-        let path = place.join(name);
+    let directories = [here.to_owned(), here.join("../lib"), built];
+    let found = directories.iter().find_map(|directory| {
+        let path = directory.join(name);
         path.canonicalize().ok()
     });
     found.ok_or_else(|| {

@@ -107,11 +107,14 @@ impl Engine {
         }
     }
 
-    /// Lets runners share these places of the machine. There is a runner for each CPU of the model.
+    /// Lets runners share these CPUs of the machine. There is a runner for each CPU of the model.
     /// They are the virtual CPUs of `guests` guests, or threads.
-    pub(crate) fn share(&mut self, places: Vec<usize>, guests: Option<usize>, pinned: bool) {
+    pub(crate) fn share(&mut self, machine_cpus: Vec<usize>, guests: Option<usize>, pinned: bool) {
         let model = &self.fabric.model;
-        let llcs: Vec<u16> = places.iter().map(|&p| model.llc_of_place(p)).collect();
+        let llcs: Vec<u16> = machine_cpus
+            .iter()
+            .map(|&p| model.llc_of_machine_cpu(p))
+            .collect();
         let times = if guests.is_some() {
             model.guest_times
         } else {
@@ -119,12 +122,18 @@ impl Engine {
         };
         let runners = self.cpus.len();
         let sibling = |cpu: usize| {
-            let mut others = places.iter();
+            let mut others = machine_cpus.iter();
             others.position(|&other| other != cpu && model.share_core(cpu, other))
         };
-        let siblings = places.iter().map(|&cpu| sibling(cpu)).collect();
+        let siblings = machine_cpus.iter().map(|&cpu| sibling(cpu)).collect();
         self.hosting = Some(Hosting::new(
-            times, places, siblings, &llcs, runners, guests, pinned,
+            times,
+            machine_cpus,
+            siblings,
+            &llcs,
+            runners,
+            guests,
+            pinned,
         ));
         // No runner has a CPU until the scheduler gives it one.
         for cpu in &mut self.cpus {

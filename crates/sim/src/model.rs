@@ -60,17 +60,17 @@ pub(crate) struct CoreTimes {
 }
 
 impl CoreTimes {
-    fn new(machine: &Machine, place: usize, parameters: &Parameters) -> Self {
-        let cycle = 1.0 / machine.clock_ghz(place);
+    fn new(machine: &Machine, machine_cpu: usize, parameters: &Parameters) -> Self {
+        let cycle = 1.0 / machine.clock_ghz(machine_cpu);
         let of_cycles = |key| picoseconds(parameters.get(key) * cycle);
         Self {
-            l1: picoseconds(machine.l1_ns(place)),
+            l1: picoseconds(machine.l1_ns(machine_cpu)),
             store: picoseconds(cycle),
-            rmw: picoseconds(machine.rmw_ns(place)),
+            rmw: picoseconds(machine.rmw_ns(machine_cpu)),
             look: of_cycles("spin_round_cycles"),
             spin_exit: of_cycles("spin_exit_cycles"),
             reorder_window: of_cycles("reorder_window_cycles"),
-            llc: picoseconds(machine.llc_ns(place)),
+            llc: picoseconds(machine.llc_ns(machine_cpu)),
         }
     }
 }
@@ -99,7 +99,7 @@ pub(crate) struct Model {
     pub(crate) tick_ns: u32,
     pub(crate) home_node: u16,
     machine: Machine,
-    places: Vec<usize>,
+    machine_cpus: Vec<usize>,
     nodes: Vec<u16>,
     llcs: Vec<u16>,
     /// The relation of each pair of CPUs.
@@ -116,8 +116,12 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(machine: &Machine, places: Vec<usize>, parameters: &Parameters) -> Self {
-        let n = places.len();
+    pub(crate) fn new(
+        machine: &Machine,
+        machine_cpus: Vec<usize>,
+        parameters: &Parameters,
+    ) -> Self {
+        let n = machine_cpus.len();
         // A measured cache-to-cache figure contains one transfer and one compare-and-swap.
         let mut transfers: Vec<u64> = machine
             .relations()
@@ -128,16 +132,19 @@ impl Model {
         let itself = transfers.len() as u8;
         transfers.push(0);
 
-        let llcs: Vec<u16> = places.iter().map(|&p| machine.llc_of(p) as u16).collect();
+        let llcs: Vec<u16> = machine_cpus
+            .iter()
+            .map(|&p| machine.llc_of(p) as u16)
+            .collect();
         let node_count = machine.nodes();
         let mut relations = vec![itself; n * n];
         let mut node_relations = vec![itself; n * node_count];
         for a in 0..n {
-            for b in (0..n).filter(|&b| places[b] != places[a]) {
-                relations[a * n + b] = machine.relation(places[a], places[b]) as u8;
+            for b in (0..n).filter(|&b| machine_cpus[b] != machine_cpus[a]) {
+                relations[a * n + b] = machine.relation(machine_cpus[a], machine_cpus[b]) as u8;
             }
             for node in 0..node_count {
-                if let Some(relation) = machine.relation_to_node(places[a], node) {
+                if let Some(relation) = machine.relation_to_node(machine_cpus[a], node) {
                     node_relations[a * node_count + node] = relation as u8;
                 }
             }
@@ -201,9 +208,12 @@ impl Model {
         Self {
             order: machine.memory_order,
             core_times: first_of_each_core_type(machine)
-                .map(|place| CoreTimes::new(machine, place, parameters))
+                .map(|machine_cpu| CoreTimes::new(machine, machine_cpu, parameters))
                 .collect(),
-            core_types: places.iter().map(|&p| core_type(machine, p)).collect(),
+            core_types: machine_cpus
+                .iter()
+                .map(|&p| core_type(machine, p))
+                .collect(),
             read_occupancy: picoseconds(parameters.get("read_occupancy_ns")),
             thread_wake_cost: wake_cost,
             thread_wake_latency: wake_latency,
@@ -217,7 +227,10 @@ impl Model {
             home_node: parameters.get("home_node") as u16,
             transfer_spread: (parameters.get("transfer_spread") * 1024.0) as u64,
             ordered_at_home: machine.directory == Directory::Home,
-            nodes: places.iter().map(|&p| machine.node_of(p) as u16).collect(),
+            nodes: machine_cpus
+                .iter()
+                .map(|&p| machine.node_of(p) as u16)
+                .collect(),
             llcs,
             relations,
             node_relations,
@@ -226,28 +239,29 @@ impl Model {
             llc_transfers,
             llc_count,
             machine: machine.clone(),
-            places,
+            machine_cpus,
         }
     }
 
     /// Returns the number of the machine's CPU on which `c` is.
-    pub(crate) fn place(&self, c: usize) -> usize {
-        self.places[c]
+    pub(crate) fn machine_cpu(&self, c: usize) -> usize {
+        self.machine_cpus[c]
     }
 
     /// Moves `c` to another of the machine's CPUs.
-    pub(crate) fn set_place(&mut self, c: usize, place: usize) {
-        let n = self.places.len();
-        self.places[c] = place;
-        self.nodes[c] = self.machine.node_of(place) as u16;
-        self.llcs[c] = self.llc_of_place(place);
-        self.core_types[c] = core_type(&self.machine, place);
+    pub(crate) fn set_machine_cpu(&mut self, c: usize, machine_cpu: usize) {
+        let n = self.machine_cpus.len();
+        self.machine_cpus[c] = machine_cpu;
+        self.nodes[c] = self.machine.node_of(machine_cpu) as u16;
+        self.llcs[c] = self.llc_of_machine_cpu(machine_cpu);
+        self.core_types[c] = core_type(&self.machine, machine_cpu);
         for other in (0..n).filter(|&other| other != c) {
-            self.relations[c * n + other] = self.relation(place, self.places[other]);
-            self.relations[other * n + c] = self.relation(self.places[other], place);
+            self.relations[c * n + other] = self.relation(machine_cpu, self.machine_cpus[other]);
+            self.relations[other * n + c] = self.relation(self.machine_cpus[other], machine_cpu);
         }
         for node in 0..self.node_count {
-            self.node_relations[c * self.node_count + node] = self.relation_to_node(place, node);
+            self.node_relations[c * self.node_count + node] =
+                self.relation_to_node(machine_cpu, node);
         }
     }
 
@@ -268,8 +282,8 @@ impl Model {
         self.core(self.core_types[usize::from(c)])
     }
 
-    pub(crate) fn llc_of_place(&self, place: usize) -> u16 {
-        self.machine.llc_of(place) as u16
+    pub(crate) fn llc_of_machine_cpu(&self, machine_cpu: usize) -> u16 {
+        self.machine.llc_of(machine_cpu) as u16
     }
 
     pub(crate) fn share_core(&self, a: usize, b: usize) -> bool {
@@ -285,8 +299,8 @@ impl Model {
         }
     }
 
-    fn relation_to_node(&self, place: usize, node: usize) -> u8 {
-        let relation = self.machine.relation_to_node(place, node);
+    fn relation_to_node(&self, machine_cpu: usize, node: usize) -> u8 {
+        let relation = self.machine.relation_to_node(machine_cpu, node);
         relation.map_or(self.itself(), |r| r as u8)
     }
 
@@ -295,7 +309,7 @@ impl Model {
     }
 
     pub(crate) fn cpus(&self) -> usize {
-        self.places.len()
+        self.machine_cpus.len()
     }
 
     pub(crate) fn node(&self, c: usize) -> u16 {
@@ -312,7 +326,8 @@ impl Model {
     #[inline(always)]
     pub(crate) fn transfer(&self, c: u16, owner: u16, home: u16) -> u64 {
         let (c, owner) = (usize::from(c), usize::from(owner));
-        let direct = self.transfers[usize::from(self.relations[c * self.places.len() + owner])];
+        let direct =
+            self.transfers[usize::from(self.relations[c * self.machine_cpus.len() + owner])];
         if self.ordered_at_home && self.llcs[c] != self.llcs[owner] {
             direct.max(self.to_home(c, home))
         } else {
@@ -384,13 +399,18 @@ impl Model {
     }
 
     pub(crate) fn describe_cpu(&self, c: usize) -> String {
-        format!("machine CPU {}, node {}", self.places[c], self.nodes[c])
+        format!(
+            "machine CPU {}, node {}",
+            self.machine_cpus[c], self.nodes[c]
+        )
     }
 }
 
 /// The index of a CPU's core type among those of the model, where cores without a type are the first.
-fn core_type(machine: &Machine, place: usize) -> u8 {
-    machine.core_type_of(place).map_or(0, |at| at as u8 + 1)
+fn core_type(machine: &Machine, machine_cpu: usize) -> u8 {
+    machine
+        .core_type_of(machine_cpu)
+        .map_or(0, |at| at as u8 + 1)
 }
 
 /// A CPU of each core type of the model. A type that no CPU has is represented by the first CPU.

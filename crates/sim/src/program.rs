@@ -47,9 +47,9 @@ impl<'a> Setup<'a> {
     }
 
     /// The CPU of the machine on which each thread starts.
-    pub(crate) fn places(&self) -> Vec<usize> {
+    pub(crate) fn machine_cpus(&self) -> Vec<usize> {
         let model = self.engine.model();
-        (0..self.threads).map(|t| model.place(t)).collect()
+        (0..self.threads).map(|t| model.machine_cpu(t)).collect()
     }
 
     /// The size of a lock under test in bytes.

@@ -192,10 +192,10 @@ impl Run<'_> {
                     cpus: machine.cpus(),
                     threads: cpus,
                 })?;
-        let places: Vec<usize> = (0..self.threads).map(|t| shared[t % cpus]).collect();
+        let machine_cpus: Vec<usize> = (0..self.threads).map(|t| shared[t % cpus]).collect();
         let measured = (self.seconds * 1e12) as u64;
         let warm_up = measured / WARM_UP;
-        let model = Model::new(machine, places, &self.scenario.parameters);
+        let model = Model::new(machine, machine_cpus, &self.scenario.parameters);
         let mut engine = Engine::new(model, warm_up + measured, self.seed);
         if let Some(sharing) = self.sharing {
             engine.share(shared, sharing.guests, sharing.pinned);

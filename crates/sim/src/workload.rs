@@ -154,7 +154,7 @@ impl Workload {
         let circumstances = Circumstances {
             threads,
             machine,
-            places: &vec![0; threads.max(1)],
+            machine_cpus: &vec![0; threads.max(1)],
         };
         let plan = self.plan(Some(circumstances), threads);
         plan.map(drop).map_err(|fault| self.locate(fault))
@@ -263,7 +263,7 @@ impl Workload {
         let circumstances = Circumstances {
             threads: setup.threads,
             machine: setup.machine,
-            places: &setup.places(),
+            machine_cpus: &setup.machine_cpus(),
         };
         let plan = self.plan(Some(circumstances), setup.threads);
         let plan = plan.map_err(|fault| self.locate(fault))?;

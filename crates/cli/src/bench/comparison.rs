@@ -61,7 +61,7 @@ impl Comparison {
         reference: &'static str,
         mut requirements: Vec<Requirement>,
     ) -> Self {
-        let place = |name: &str| locks.iter().position(|lock| lock.name() == name);
+        let index = |name: &str| locks.iter().position(|lock| lock.name() == name);
         // Within each round, so that changes between rounds cancel out.
         let ratio = |one: usize, other: usize| {
             let of_round = |round: &Vec<Figure>| {
@@ -70,10 +70,10 @@ impl Comparison {
             Range::of(rounds.iter().map(of_round)).expect("a round")
         };
         for requirement in &mut requirements {
-            let places = place(requirement.lock).zip(place(requirement.than));
-            requirement.judge(places.map(|(one, other)| ratio(one, other).median));
+            let indices = index(requirement.lock).zip(index(requirement.than));
+            requirement.judge(indices.map(|(one, other)| ratio(one, other).median));
         }
-        let of_reference = place(reference).expect("the reference is one of the locks");
+        let of_reference = index(reference).expect("the reference is one of the locks");
         let row = |(index, lock): (usize, &&'static Lock)| ComparedLock {
             lock: lock.name(),
             origin: lock.origin(),

@@ -119,9 +119,9 @@ impl<'a> Figure<'a> {
         let columns = self.legend_columns();
         let entry = PANEL_WIDTH as i32 / LEGENDS_ABREAST as i32;
         let left = (area.dim_in_pixel().0 as i32 - entry * columns as i32) / 2;
-        for (place, name) in self.names.iter().enumerate() {
-            let x = left + entry * (place % columns) as i32 + MARGIN;
-            let y = LEGEND_HEIGHT as i32 * (1 + place / columns) as i32;
+        for (index, name) in self.names.iter().enumerate() {
+            let x = left + entry * (index % columns) as i32 + MARGIN;
+            let y = LEGEND_HEIGHT as i32 * (1 + index / columns) as i32;
             let (colour, marker) = self.looks(name);
             let (middle, end) = (x + 14, x + 28);
             area.draw(&PathElement::new([(x, y), (end, y)], Self::line(colour)))?;
@@ -202,8 +202,8 @@ impl<'a> Figure<'a> {
     }
 
     fn looks(&self, name: &str) -> (RGBColor, Marker) {
-        let place = self.names.iter().position(|other| *other == name);
-        look(place.expect("a name of this figure"))
+        let index = self.names.iter().position(|other| *other == name);
+        look(index.expect("a name of this figure"))
     }
 
     fn text(size: i32) -> TextStyle<'static> {

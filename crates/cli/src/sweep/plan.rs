@@ -51,10 +51,10 @@ impl Plan {
 
     /// Keeps the points of part `part` of `parts`, counted from 1.
     pub fn keep_part(&mut self, part: usize, parts: usize) {
-        let mut place = 0;
+        let mut number = 0;
         self.points.retain(|_| {
-            place += 1;
-            place % parts == part % parts
+            number += 1;
+            number % parts == part % parts
         });
     }
 }

@@ -87,8 +87,8 @@ impl Table {
             read.add(option, value, directory)?;
         }
         // The table has them in the order of their names, the file in that of their places.
-        let place = |choices: &Choices| choices.values.first().map(|(span, _)| span.start);
-        read.options.sort_by_key(place);
+        let index = |choices: &Choices| choices.values.first().map(|(span, _)| span.start);
+        read.options.sort_by_key(index);
         read.add_defaults();
         Ok(read)
     }
@@ -265,21 +265,21 @@ impl Table {
         let firsts: Vec<Given> = firsts.collect();
         if let Err(message) = self.try_values(&firsts) {
             // The mistake is in the option without which there is none.
-            let wrong = (0..firsts.len()).find(|place| {
+            let wrong = (0..firsts.len()).find(|index| {
                 let mut others = firsts.clone();
-                others.remove(*place);
+                others.remove(*index);
                 self.try_values(&others).is_ok()
             });
-            let span = wrong.map_or(&self.span, |place| firsts[place].span);
+            let span = wrong.map_or(&self.span, |index| firsts[index].span);
             return Err(fault(span, message));
         }
-        for (place, choices) in self.options.iter().enumerate() {
+        for (index, choices) in self.options.iter().enumerate() {
             let all: Vec<Given> = choices.each().collect();
             // Of a range, the ends.
             for range in all.chunk_by(|one, other| one.span == other.span) {
                 for value in range.first().into_iter().chain(range.last()) {
                     let mut values = firsts.clone();
-                    values[place] = *value;
+                    values[index] = *value;
                     let tried = self.try_values(&values);
                     tried.map_err(|message| fault(value.span, message))?;
                 }

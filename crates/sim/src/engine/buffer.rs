@@ -36,19 +36,19 @@ impl Entry {
     }
 }
 
-/// A set of places in the buffer, one bit each.
+/// A set of indices in the buffer, one bit each.
 #[derive(Clone, Copy)]
-pub(super) struct Places(u8);
+pub(super) struct Indices(u8);
 
-impl Iterator for Places {
+impl Iterator for Indices {
     type Item = usize;
 
     #[inline]
     fn next(&mut self) -> Option<usize> {
-        let place = self.0.trailing_zeros() as usize;
+        let index = self.0.trailing_zeros() as usize;
         (self.0 != 0).then(|| {
             self.0 &= self.0 - 1;
-            place
+            index
         })
     }
 }
@@ -58,12 +58,12 @@ impl Iterator for Places {
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct Buffer {
-    /// The place of the oldest entry.
+    /// The index of the oldest entry.
     first: u8,
     len: u8,
-    /// The places of stores that are not complete, one bit each.
+    /// The indices of stores that are not complete, one bit each.
     stores: u8,
-    /// The places of loads that are not complete, one bit each.
+    /// The indices of loads that are not complete, one bit each.
     loads: u8,
     /// The number of the line that each entry accesses.
     lines: [u32; ENTRIES as usize],
@@ -91,49 +91,49 @@ impl Buffer {
         self.loads != 0
     }
 
-    /// Returns the place of the `i`th oldest entry, counted from 0.
+    /// Returns the index of the `i`th oldest entry, counted from 0.
     #[inline]
-    fn place(&self, i: u8) -> usize {
+    fn index(&self, i: u8) -> usize {
         usize::from((self.first + i) % ENTRIES)
     }
 
     #[inline]
-    pub(super) fn entry(&self, place: usize) -> &Entry {
-        &self.entries[place % ENTRIES as usize]
+    pub(super) fn entry(&self, index: usize) -> &Entry {
+        &self.entries[index % ENTRIES as usize]
     }
 
     #[inline]
-    pub(super) fn line(&self, place: usize) -> usize {
-        self.lines[place % ENTRIES as usize] as usize
+    pub(super) fn line(&self, index: usize) -> usize {
+        self.lines[index % ENTRIES as usize] as usize
     }
 
     #[inline]
     pub(super) fn push(&mut self, entry: Entry, line: u32, is_store: bool) {
-        let place = self.place(self.len);
-        self.entries[place] = entry;
-        self.lines[place] = line;
+        let index = self.index(self.len);
+        self.entries[index] = entry;
+        self.lines[index] = line;
         let incomplete = if is_store {
             &mut self.stores
         } else {
             &mut self.loads
         };
-        *incomplete |= 1 << place;
+        *incomplete |= 1 << index;
         self.len += 1;
     }
 
-    /// Marks the store at `place` as complete, when it has been committed.
+    /// Marks the store at `index` as complete, when it has been committed.
     #[inline]
-    pub(super) fn complete_store(&mut self, place: usize) {
-        self.stores &= !(1 << place);
+    pub(super) fn complete_store(&mut self, index: usize) {
+        self.stores &= !(1 << index);
     }
 
     /// Completes the loads of a line that has arrived. Returns whether there were any.
     #[inline]
     pub(super) fn complete_loads(&mut self, line: usize) -> bool {
         let before = self.loads;
-        for place in Places(before) {
-            if self.line(place) == line {
-                self.loads &= !(1 << place);
+        for index in Indices(before) {
+            if self.line(index) == line {
+                self.loads &= !(1 << index);
             }
         }
         self.loads != before
@@ -142,10 +142,10 @@ impl Buffer {
     /// Whether the buffer has an incomplete load of this line.
     #[inline]
     pub(super) fn is_loading(&self, line: usize) -> bool {
-        Places(self.loads).any(|place| self.line(place) == line)
+        Indices(self.loads).any(|index| self.line(index) == line)
     }
 
-    /// Drops the complete entries that are older than all others. Returns the place of the oldest
+    /// Drops the complete entries that are older than all others. Returns the index of the oldest
     /// entry
     /// that is left, if that is a store.
     #[inline]
@@ -157,7 +157,7 @@ impl Buffer {
         (self.stores >> self.first & 1 != 0).then_some(self.first.into())
     }
 
-    /// Returns the places of the stores that have retired: those that are older than every
+    /// Returns the indices of the stores that have retired: those that are older than every
     /// incomplete
     /// load.
     #[inline]
@@ -165,7 +165,7 @@ impl Buffer {
         let first = self.first;
         let loads = self.loads.rotate_right(first.into());
         let before = (loads & loads.wrapping_neg()).wrapping_sub(1);
-        Places(self.stores.rotate_right(first.into()) & before)
+        Indices(self.stores.rotate_right(first.into()) & before)
             .map(move |i| (i + usize::from(first)) % ENTRIES as usize)
     }
 
@@ -174,27 +174,27 @@ impl Buffer {
     pub(super) fn overlap(&self, address: usize, size: u8) -> Option<&Entry> {
         (0..self.len)
             .rev()
-            .map(|i| self.place(i))
-            .filter(|&place| self.stores >> place & 1 != 0)
-            .map(|place| self.entry(place))
+            .map(|i| self.index(i))
+            .filter(|&index| self.stores >> index & 1 != 0)
+            .map(|index| self.entry(index))
             .find(|e| e.overlaps(address, size))
     }
 
     /// Whether the `i`th oldest entry is a load that is not complete.
     pub(super) fn is_load(&self, i: u8) -> bool {
-        self.loads >> self.place(i) & 1 != 0
+        self.loads >> self.index(i) & 1 != 0
     }
 
     fn is_store(&self, i: u8) -> bool {
-        self.stores >> self.place(i) & 1 != 0
+        self.stores >> self.index(i) & 1 != 0
     }
 
-    /// Returns the place of the `i`th oldest entry if it is a store that need not wait for older
+    /// Returns the index of the `i`th oldest entry if it is a store that need not wait for older
     /// stores: it has no release order, and they are to other lines.
     pub(super) fn independent_store(&self, i: u8) -> Option<usize> {
-        let place = self.place(i);
-        let same_line = |j| self.is_store(j) && self.lines[self.place(j)] == self.lines[place];
-        (self.is_store(i) && !self.entries[place].release && !(0..i).any(same_line))
-            .then_some(place)
+        let index = self.index(i);
+        let same_line = |j| self.is_store(j) && self.lines[self.index(j)] == self.lines[index];
+        (self.is_store(i) && !self.entries[index].release && !(0..i).any(same_line))
+            .then_some(index)
     }
 }

@@ -92,8 +92,8 @@ impl Cpu {
         1 << self.llc
     }
 
-    /// Takes over the place that the model has for this CPU now.
-    pub(super) fn move_to_place(&mut self, model: &Model) {
+    /// Takes over the CPU of the machine that the model has for this CPU now.
+    pub(super) fn move_to_machine_cpu(&mut self, model: &Model) {
         self.llc = model.llc(self.number()) as u8;
         self.core_type = model.core_type(self.number());
     }
@@ -297,20 +297,20 @@ impl Cpu {
     pub(super) fn advance_buffer(&mut self, fabric: &mut Fabric, lines: &mut [Line], line: usize) {
         if self.buffer.complete_loads(line) {
             // Stores that have retired ask for their lines.
-            for place in self.buffer.retired() {
-                let line = &mut lines[self.buffer.line(place)];
+            for index in self.buffer.retired() {
+                let line = &mut lines[self.buffer.line(index)];
                 if !line.hits(self.number(), true, fabric.now) {
                     fabric.want(&mut self.requests, line, true);
                 }
             }
         }
-        while let Some(place) = self.buffer.first_store() {
-            let line = &mut lines[self.buffer.line(place)];
+        while let Some(index) = self.buffer.first_store() {
+            let line = &mut lines[self.buffer.line(index)];
             if !line.hits(self.number(), true, fabric.now) {
                 fabric.want(&mut self.requests, line, true);
                 break;
             }
-            self.commit(line, place);
+            self.commit(line, index);
             line.hold_until = fabric.now + self.core(fabric).store;
         }
         if fabric.model.order == MemoryOrder::Weak {
@@ -319,10 +319,10 @@ impl Cpu {
     }
 
     #[inline]
-    fn commit(&mut self, line: &mut Line, place: usize) {
-        let e = self.buffer.entry(place);
+    fn commit(&mut self, line: &mut Line, index: usize) {
+        let e = self.buffer.entry(index);
         line.write(e.address(), e.size, e.value);
-        self.buffer.complete_store(place);
+        self.buffer.complete_store(index);
     }
 
     fn commit_out_of_order(&mut self, fabric: &Fabric, lines: &mut [Line]) {
@@ -330,10 +330,10 @@ impl Cpu {
             if self.buffer.is_load(i) {
                 break; // what follows has not retired
             }
-            if let Some(place) = self.buffer.independent_store(i) {
-                let line = &mut lines[self.buffer.line(place)];
+            if let Some(index) = self.buffer.independent_store(i) {
+                let line = &mut lines[self.buffer.line(index)];
                 if line.hits(self.number(), true, fabric.now) {
-                    self.commit(line, place);
+                    self.commit(line, index);
                 }
             }
         }

@@ -71,8 +71,8 @@ pub(super) struct Hosting {
     times: HostTimes,
     guests: bool,
     /// The machine's CPUs that are shared.
-    places: Vec<usize>,
-    /// For each place, the index of the other place on the same core.
+    machine_cpus: Vec<usize>,
+    /// For each of these CPUs, the index of the other one on the same core.
     siblings: Vec<Option<usize>>,
     runners: Vec<Hosted>,
     balance_is_due: bool,
@@ -82,7 +82,7 @@ pub(super) struct Hosting {
 impl Hosting {
     pub(super) fn new(
         times: HostTimes,
-        places: Vec<usize>,
+        machine_cpus: Vec<usize>,
         siblings: Vec<Option<usize>>,
         llcs: &[u16],
         runners: usize,
@@ -107,7 +107,7 @@ impl Hosting {
                 })
                 .collect(),
             guests: guests.is_some(),
-            places,
+            machine_cpus,
             siblings,
             balance_is_due: false,
             counts: SharingCounts::default(),
@@ -397,10 +397,10 @@ impl Engine {
         let begins = Event::Run(c, hosted.generation);
         let at = self.fabric.now + hosting.times.switch;
         self.fabric.queue.push(at, begins);
-        let place = hosting.places[processor];
-        if self.fabric.model.place(c.into()) != place {
-            self.fabric.model.set_place(c.into(), place);
-            self.cpus[usize::from(c)].move_to_place(&self.fabric.model);
+        let machine_cpu = hosting.machine_cpus[processor];
+        if self.fabric.model.machine_cpu(c.into()) != machine_cpu {
+            self.fabric.model.set_machine_cpu(c.into(), machine_cpu);
+            self.cpus[usize::from(c)].move_to_machine_cpu(&self.fabric.model);
         }
     }
 

@@ -209,13 +209,13 @@ impl Line {
 
     #[inline]
     pub(super) fn read(&self, address: usize, size: u8) -> u64 {
-        let (word, shift, mask) = place(address, size);
+        let (word, shift, mask) = word_of(address, size);
         self.words[word] >> shift & mask
     }
 
     #[inline]
     pub(super) fn write(&mut self, address: usize, size: u8, value: u64) {
-        let (word, shift, mask) = place(address, size);
+        let (word, shift, mask) = word_of(address, size);
         let word = &mut self.words[word];
         *word = *word & !(mask << shift) | (value & mask) << shift;
     }
@@ -224,7 +224,7 @@ impl Line {
 /// Locates a naturally aligned integer of `size` bytes: the index of its word in the line, and the
 /// shift and mask that select it in the word.
 #[inline]
-fn place(address: usize, size: u8) -> (usize, u32, u64) {
+fn word_of(address: usize, size: u8) -> (usize, u32, u64) {
     debug_assert!(size.is_power_of_two() && address.is_multiple_of(size.into()));
     let byte = (address % WORD) as u32;
     let shift = if cfg!(target_endian = "little") {

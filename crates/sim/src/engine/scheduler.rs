@@ -192,7 +192,7 @@ impl Scheduler {
         let processor = if self.pinned {
             before
         } else {
-            self.place(before)
+            self.idle_near(before)
         };
         self.count(before, now);
         self.count(processor, now);
@@ -221,7 +221,7 @@ impl Scheduler {
     }
 
     /// Returns an idle processor near this one, or this one if there is none.
-    fn place(&self, processor: usize) -> usize {
+    fn idle_near(&self, processor: usize) -> usize {
         let idle = |p: &Processor| p.running.is_none() && p.waiting.is_empty();
         if idle(&self.processors[processor]) {
             return processor;

@@ -15,9 +15,9 @@ type Program = Vec<(u64, Op)>;
 /// The result of an operation, and the time at which its CPU went on.
 type Outcome = (u64, u64);
 
-fn engine(machine: &str, places: &[usize]) -> Engine {
+fn engine(machine: &str, machine_cpus: &[usize]) -> Engine {
     let machine = Machine::find(machine).expect("a built-in machine");
-    let model = Model::new(&machine, places.to_vec(), &Parameters::default());
+    let model = Model::new(&machine, machine_cpus.to_vec(), &Parameters::default());
     Engine::new(model, 1_000_000 * NS, 1)
 }
 
@@ -63,17 +63,17 @@ fn await_value(address: usize, value: u64) -> Op {
 
 #[test]
 fn additions_of_many_cpus_never_get_lost() {
-    let places: Vec<usize> = (0..72).step_by(9).collect();
-    let mut engine = engine("oracle-x5-4", &places);
+    let machine_cpus: Vec<usize> = (0..72).step_by(9).collect();
+    let mut engine = engine("oracle-x5-4", &machine_cpus);
     let counter = engine.allocate("counter", 4, 0);
-    let programs = vec![vec![(7, op(Kind::Add, counter, 1)); 50]; places.len()];
+    let programs = vec![vec![(7, op(Kind::Add, counter, 1)); 50]; machine_cpus.len()];
     let mut seen: Vec<u64> = run(&mut engine, &programs)
         .iter()
         .flatten()
         .map(|&(old, _)| old)
         .collect();
     seen.sort_unstable();
-    let all: Vec<u64> = (0..50 * places.len() as u64).collect();
+    let all: Vec<u64> = (0..50 * machine_cpus.len() as u64).collect();
     assert_eq!(seen, all, "each addition sees another old value");
 }
 

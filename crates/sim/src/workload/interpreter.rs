@@ -1,7 +1,7 @@
 //! Runs the steps of a workload file.
 
 use super::memory::Piece;
-use super::steps::{Access, Act, Pick, Place};
+use super::steps::{Access, Act, Pick, Target};
 use crate::lock::SimLock;
 use crate::program::Program;
 use crate::thread::{
@@ -109,7 +109,7 @@ impl<'a> Runner<'a> {
                 .pass(),
             Act::Compute(draw) => self.compute(draw.nanoseconds(thread)),
             Act::Sleep(draw) => sleep(draw.nanoseconds(thread)),
-            Act::Lock(place, acts) => self.lock(place, acts),
+            Act::Lock(target, acts) => self.lock(target, acts),
             Act::Load(access) => {
                 load(self.address(access), access.bytes);
             }
@@ -119,8 +119,8 @@ impl<'a> Runner<'a> {
             Act::Write(access, value) => write(self.address(access), access.bytes, *value),
             Act::Increment(access) => increment(self.address(access), access.bytes),
             Act::AtomicAdd(access, value) => atomic_add(self.address(access), *value),
-            Act::Get(place) => self.lockref(place).get(thread),
-            Act::Put(place) => self.lockref(place).put(thread),
+            Act::Get(target) => self.lockref(target).get(thread),
+            Act::Put(target) => self.lockref(target).put(thread),
             Act::Repeat(times, acts) => (0..*times).for_each(|_| self.pass(acts)),
             Act::OneIn(odds, acts) => {
                 if one_in(thread, *odds) {
@@ -144,12 +144,12 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn lock(&mut self, place: &'a Place, acts: &'a [Act]) {
-        let piece = self.pick(place);
+    fn lock(&mut self, target: &'a Target, acts: &'a [Act]) {
+        let piece = self.pick(target);
         let (program, thread) = (self.program, self.thread);
-        self.using(place.memory, piece, |runner| {
+        self.using(target.memory, piece, |runner| {
             let critical = || runner.run(acts);
-            match &program.memory[place.memory][piece] {
+            match &program.memory[target.memory][piece] {
                 Piece::Lock { lock, .. } => lock.with(thread, critical),
                 Piece::FutexMutex(mutex) => mutex.with(thread, critical),
                 Piece::Data(_) | Piece::Lockref(_) => unreachable!("locked memory has a lock"),
@@ -164,10 +164,10 @@ impl<'a> Runner<'a> {
         self.current[memory] = before;
     }
 
-    fn pick(&self, place: &Place) -> usize {
-        let count = self.program.memory[place.memory].len();
-        match &place.pick {
-            Pick::Current => self.current[place.memory],
+    fn pick(&self, target: &Target) -> usize {
+        let count = self.program.memory[target.memory].len();
+        match &target.pick {
+            Pick::Current => self.current[target.memory],
             Pick::Random => random(self.thread, count as u32) as usize,
             Pick::Own => self.thread % count,
             Pick::Weighted(weights) => weights.choose(self.thread),
@@ -175,12 +175,12 @@ impl<'a> Runner<'a> {
     }
 
     fn address(&self, access: &Access) -> usize {
-        let piece = self.pick(&access.place);
-        self.program.memory[access.place.memory][piece].data() + access.at
+        let piece = self.pick(&access.target);
+        self.program.memory[access.target.memory][piece].data() + access.at
     }
 
-    fn lockref(&self, place: &Place) -> &'a crate::lock::SimLockref {
-        match &self.program.memory[place.memory][self.pick(place)] {
+    fn lockref(&self, target: &Target) -> &'a crate::lock::SimLockref {
+        match &self.program.memory[target.memory][self.pick(target)] {
             Piece::Lockref(lockref) => lockref,
             _ => unreachable!("what is referred to is a lockref"),
         }

@@ -16,7 +16,7 @@ pub(super) struct Circumstances<'a> {
     pub(super) threads: usize,
     pub(super) machine: &'a Machine,
     /// The CPU on which each thread starts.
-    pub(super) places: &'a [usize],
+    pub(super) machine_cpus: &'a [usize],
 }
 
 /// The names of facts that are known only in a run.
@@ -103,8 +103,8 @@ impl Scope<'_> {
         match name {
             "threads" => run.threads as f64,
             "thread" => self.thread as f64,
-            "clock_ghz" => run.machine.clock_ghz(run.places[self.thread]),
-            "return_ns" => run.machine.return_ns(run.places[self.thread]),
+            "clock_ghz" => run.machine.clock_ghz(run.machine_cpus[self.thread]),
+            "return_ns" => run.machine.return_ns(run.machine_cpus[self.thread]),
             _ => unreachable!("names have been checked"),
         }
     }

@@ -19,14 +19,14 @@ pub(super) enum Act {
     Ticks,
     Compute(Draw),
     Sleep(Draw),
-    Lock(Place, Vec<Act>),
+    Lock(Target, Vec<Act>),
     Load(Access),
     Read(Access),
     Write(Access, u64),
     Increment(Access),
     AtomicAdd(Access, i32),
-    Get(Place),
-    Put(Place),
+    Get(Target),
+    Put(Target),
     Repeat(usize, Vec<Act>),
     OneIn(u32, Vec<Act>),
     Each(usize, Vec<Act>),
@@ -36,7 +36,7 @@ pub(super) enum Act {
 
 /// A piece of one of the kinds of memory that the file describes.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Target {
     /// The index of the description, in the order of the file.
     pub(super) memory: usize,
     pub(super) pick: Pick,
@@ -55,7 +55,7 @@ pub(super) enum Pick {
 /// Some bytes of shared data.
 #[derive(Debug)]
 pub(super) struct Access {
-    pub(super) place: Place,
+    pub(super) target: Target,
     pub(super) at: usize,
     pub(super) bytes: u32,
 }
@@ -176,8 +176,8 @@ impl Compiler<'_> {
                 );
                 return Err(Fault::at(name, message));
             }
-            let place = self.place(name, memory, action, around)?;
-            return Ok(Act::Lock(place, inner(&around.locking(memory))?));
+            let target = self.target(name, memory, action, around)?;
+            return Ok(Act::Lock(target, inner(&around.locking(memory))?));
         }
         if let Some(name) = &action.load {
             return Ok(Act::Load(self.access(name, action, 8, around)?));
@@ -207,11 +207,11 @@ impl Compiler<'_> {
         }
         if let Some(name) = &action.get {
             let memory = self.memory(name, &[MemoryKind::Lockref])?;
-            return Ok(Act::Get(self.place(name, memory, action, around)?));
+            return Ok(Act::Get(self.target(name, memory, action, around)?));
         }
         if let Some(name) = &action.put {
             let memory = self.memory(name, &[MemoryKind::Lockref])?;
-            return Ok(Act::Put(self.place(name, memory, action, around)?));
+            return Ok(Act::Put(self.target(name, memory, action, around)?));
         }
         if let Some(times) = &action.repeat {
             let times = self.scope.whole("repeat", times, 0.0..=MAX_REPEATS)?;
@@ -309,13 +309,13 @@ impl Compiler<'_> {
         Err(Fault::at(name, message))
     }
 
-    fn place(
+    fn target(
         &self,
         name: &Spanned<String>,
         memory: usize,
         action: &Action,
         around: &Around,
-    ) -> Result<Place, Fault> {
+    ) -> Result<Target, Fault> {
         let layout = &self.layouts[memory];
         let pick = match action.which.as_ref().map(|which| (which, which.get_ref())) {
             Some((_, Which::Random)) => Pick::Random,
@@ -351,7 +351,7 @@ impl Compiler<'_> {
                 return Err(Fault::at(name, message));
             }
         };
-        Ok(Place { memory, pick })
+        Ok(Target { memory, pick })
     }
 
     fn access(
@@ -395,7 +395,7 @@ impl Compiler<'_> {
             return Err(Fault::at(name, message));
         }
         Ok(Access {
-            place: self.place(name, memory, action, around)?,
+            target: self.target(name, memory, action, around)?,
             at,
             bytes,
         })
