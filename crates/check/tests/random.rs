@@ -118,7 +118,7 @@ fn planted_mistakes_are_caught() {
         ("mcs", "lw_mcs_lock", "store prev->next", Change::Defer),
         ("cna", "lw_cna_move", "store head->next", Change::Drop),
         // Needs four threads.
-        ("cna", "lw_cna_append", "store tail2->next", Change::Drop),
+        ("cna", "lw_cna_move", "store tail2->next", Change::Drop),
         (
             "hq",
             "lw_hq_wait",
@@ -128,13 +128,13 @@ fn planted_mistakes_are_caught() {
         (
             "hq",
             "lw_hq_try_release",
-            "cmpxchg me->queue->waiters",
+            "cmpxchg lw_hq_part(me->queue)->waiters",
             Change::Blind,
         ),
         (
             "hq",
             "lw_hq_try_release",
-            "cmpxchg me->queue->waiters",
+            "cmpxchg lw_hq_part(me->queue)->waiters",
             Change::Drop,
         ),
     ] {
