@@ -1,6 +1,7 @@
 //! Interruptions of the process, such as ^C. Before one ends the process, the work that was set is
 //! done, and files that are being written are completed.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Held while files are written that an interruption must not cut short.
@@ -19,11 +20,12 @@ pub fn before_exit(last: impl FnOnce() + Send + 'static) {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(last));
 }
 
-/// Does the work that [`before_exit`] set, then ends the process once no files are being written.
+/// Does the work that [`before_exit`] set, then ends the process once no files are being written. A
+/// panic does not keep it from ending: `eprintln!` panics where nobody reads standard error any more.
 pub fn exit_between_files(code: i32) -> ! {
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(last) = last {
-        last();
+        let _ = catch_unwind(AssertUnwindSafe(last));
     }
     let _whole = put_off();
     std::process::exit(code)

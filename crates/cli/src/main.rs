@@ -30,7 +30,7 @@ mod usage;
 mod waiters;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -134,8 +134,10 @@ fn log_to_standard_error() {
 
 fn run(command: &Command) -> Result<ExitCode> {
     ctrlc::set_handler(|| {
-        if std::io::stderr().is_terminal() {
-            eprintln!();
+        let mut stderr = std::io::stderr();
+        if stderr.is_terminal() {
+            // The terminal may be gone.
+            let _ = writeln!(stderr);
         }
         lockworks_kernel::lab::restore_terminal();
         lockworks_programs::children::stop_all();

@@ -153,18 +153,22 @@ fn a_point_has_the_result_of_the_command_that_repeats_it() {
     assert_eq!(results[0]["tune.hqlock_fairness_threshold"], 10);
 }
 
-#[test]
-fn an_interrupted_sweep_goes_on_where_it_was() {
-    let plan = "[[sweep]]\nlocks = [\"qspinlock\", \"cna\"]\nthreads = 36\nseeds = \"1..100\"\n";
-    let sweep = Sweep::new(plan);
+/// Starts a sweep, and interrupts it when it has stored a result more. Returns its messages, which
+/// nobody reads if they are `unread`.
+#[track_caller]
+fn interrupted(sweep: &Sweep, signal: Signal, unread: bool) -> String {
+    let stored = || counts(&sweep.summary(&["--dry-run"]))[1];
+    let before = stored();
     let mut child = sweep
         .command(&["plan.toml", "--jobs", "1"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command runs");
-    let stored = || counts(&sweep.summary(&["--dry-run"]))[1];
-    while stored() == 0 {
+    if unread {
+        drop(child.stderr.take());
+    }
+    while stored() == before {
         assert!(
             child.try_wait().unwrap().is_none(),
             "the sweep ended by itself"
@@ -172,13 +176,22 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
         thread::sleep(Duration::from_millis(20));
     }
     let pid = Pid::from_raw(child.id() as i32);
-    kill(pid, Signal::SIGINT).expect("the process is there");
+    kill(pid, signal).expect("the process is there");
     let interrupted = child.wait_with_output().expect("the command ends");
     assert_eq!(interrupted.status.code(), Some(130));
-    assert!(text(&interrupted.stderr).contains("the same command goes on"));
+    text(&interrupted.stderr).to_owned()
+}
 
-    let kept = stored();
-    assert!((1..200).contains(&kept), "{kept}");
+#[test]
+fn an_interrupted_sweep_goes_on_where_it_was() {
+    let plan = "[[sweep]]\nlocks = [\"qspinlock\", \"cna\"]\nthreads = 36\nseeds = \"1..100\"\n";
+    let sweep = Sweep::new(plan);
+    interrupted(&sweep, Signal::SIGTERM, true);
+    let messages = interrupted(&sweep, Signal::SIGINT, false);
+    assert!(messages.contains("the same command goes on"));
+
+    let kept = counts(&sweep.summary(&["--dry-run"]))[1];
+    assert!((2..200).contains(&kept), "{kept}");
     let rest = sweep.summary(&["--output", "results.csv"]);
     assert_eq!(counts(&rest), [200, kept, 200 - kept, 0]);
     assert_eq!(text(&sweep.read("results.csv")).lines().count(), 201);
