@@ -122,7 +122,7 @@ pub fn lock_in_cond() -> &'static LockType {
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
-extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u64 {
+pub(crate) extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _: u64) -> u64 {
     std::arch::naked_asm!(
         "push rbx",
         "push rbp",

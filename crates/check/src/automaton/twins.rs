@@ -4,15 +4,12 @@ use std::cell::Cell;
 
 use hashbrown::HashMap;
 
-use super::{Automata, Local, LocalId, Next};
+use super::{Automata, Local, LocalId};
 use crate::config::{Config, Memory};
 use crate::{Check, Limits};
 
 /// The most twins that are kept of a local state.
 const MOST: usize = 3;
-
-/// The most steps in a row that twins are followed for at once.
-const MOST_STEPS: usize = 10;
 
 /// Local states that were found equal to another, but whose stacks differ from it.
 #[derive(Default)]
@@ -32,7 +29,7 @@ impl Twins {
 }
 
 thread_local! {
-    /// The numbers of steps of twins that did, and did not do, what the known step does; None: twins
+    /// The numbers of steps of twins that led, and did not lead, where the known step leads; None: twins
     /// are not compared, which takes time.
     static COMPARED: Cell<Option<[usize; 2]>> = const { Cell::new(None) };
 }
@@ -45,71 +42,26 @@ pub(super) fn are_compared() -> bool {
 impl Automata {
     /// Lets the twins of a local state take the steps that are known of it.
     pub(super) fn compare_twins(&mut self, thread: usize, local: LocalId) {
-        self.compare_from(thread, local, 0);
-    }
-
-    fn compare_from(&mut self, thread: usize, local: LocalId, depth: usize) {
         let (Some(mut counts), Some(twins)) = (COMPARED.get(), self.twins.of.remove(&local)) else {
             return;
         };
         let mut compared = Vec::new();
-        let mut reached = Vec::new();
         for (twin, done) in twins {
             let steps = self.locals[local as usize].next.len();
             for step in done..steps {
                 let (answer, known) = self.locals[local as usize].next[step].clone();
                 self.machine.resume(thread, &twin, answer);
-                let now = self.arrive(thread);
-                let is_twin = now != known && self.is_twin_step(&now, &known);
-                let alike = now == known || is_twin;
-                reached.extend(is_twin.then_some(known.local));
+                let alike = self.arrive(thread) == known;
                 counts[usize::from(!alike)] += 1;
             }
             compared.push((twin, steps));
         }
         COMPARED.set(Some(counts));
-        self.twins.of.entry(local).or_default().extend(compared);
-        // What they do next, as far as it is known; the rest is compared when it is.
-        for local in reached.into_iter().filter(|_| depth < MOST_STEPS) {
-            self.compare_from(thread, local, depth + 1);
-        }
-    }
-
-    /// Whether two steps did the same and led to the same request, though not to the same local state:
-    /// a value may be dead by one way through the code, and not be known to be dead behind the next
-    /// operation. Then the state that the twin came to is a twin too, whose steps are compared next.
-    fn is_twin_step(&mut self, now: &Next, known: &Next) -> bool {
-        let seen = |local: LocalId| {
-            let local = &self.locals[local as usize];
-            let request = local
-                .request
-                .map(|r| (r.site.number(), r.address, r.a, r.b));
-            (request, local.attributes)
-        };
-        let same = (&now.effects, now.events) == (&known.effects, known.events)
-            && seen(now.local) == seen(known.local);
-        if same {
-            let other = &self.locals[now.local as usize];
-            let twin = Local {
-                request: other.request,
-                attributes: other.attributes,
-                context: other.context.clone(),
-                stack: other.stack.clone(),
-                next: Vec::new(),
-                images: Box::default(),
-                representative: known.local,
-            };
-            self.twins
-                .of
-                .entry(known.local)
-                .or_default()
-                .push((twin, 0));
-        }
-        same
+        self.twins.of.insert(local, compared);
     }
 }
 
-/// The steps of twins that did, and did not do, what the known step does, in checks of all locks.
+/// The steps of twins that led, and did not lead, where the known step leads, in checks of all locks.
 fn compared() -> [usize; 2] {
     COMPARED.set(Some([0; 2]));
     for lock in crate::lock_types().filter(|lock| lock.name() != "busted") {

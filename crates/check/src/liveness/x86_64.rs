@@ -10,6 +10,8 @@ use iced_x86::{
     OpAccess, OpKind, Register,
 };
 
+use crate::hooks;
+
 /// The registers that a call preserves, in the order in which `lw_check_operate` leaves them on the
 /// stack, lowest address first.
 const PRESERVED: [Register; 6] = [
@@ -160,6 +162,14 @@ struct Step {
     next: Vec<u64>,
 }
 
+impl Step {
+    /// Whether the function returns here, or ends with an operation.
+    fn is_end(&self) -> bool {
+        self.instruction.flow_control() == FlowControl::Return
+            || is_last_operation(&self.instruction)
+    }
+}
+
 /// The uses of the values in a frame behind a return address.
 struct Frame {
     values: Values,
@@ -279,7 +289,7 @@ impl Liveness {
         let code = follow(return_address)?;
         let mut ends = code
             .values()
-            .filter(|step| step.instruction.flow_control() == FlowControl::Return)
+            .filter(|step| step.is_end())
             .map(|step| step.stack);
         let end = ends.next().ok_or(Unknown)?;
         if ends.any(|other| other != end) {
@@ -332,6 +342,10 @@ impl Liveness {
                 return Ok(());
             }
             FlowControl::Exception | FlowControl::Interrupt => return Ok(()),
+            _ if is_last_operation(instruction) => {
+                values.use_results();
+                return self.call(jump_target(instruction), stack + WORD as i64, values);
+            }
             FlowControl::Call | FlowControl::IndirectCall => {
                 let target = call_target(instruction);
                 self.call(target, stack, values)?;
@@ -406,6 +420,9 @@ impl Liveness {
     /// The number of bytes above its return address that a function may read.
     fn arguments(&mut self, function: u64) -> i64 {
         *self.arguments.entry(function).or_insert_with(|| {
+            if is_operate(function) {
+                return 0;
+            }
             let Ok(code) = follow(function) else {
                 return ARGUMENTS;
             };
@@ -455,6 +472,7 @@ fn follow(start: u64) -> Result<BTreeMap<u64, Step>, Unknown> {
         let next = match instruction.flow_control() {
             FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => vec![behind],
             FlowControl::ConditionalBranch => vec![behind, instruction.near_branch_target()],
+            _ if is_last_operation(&instruction) => vec![],
             FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => {
                 vec![jump_target(&instruction).ok_or(Unknown)?]
             }
@@ -543,6 +561,19 @@ fn points_into_frame(step: &Step) -> bool {
     let instruction = &step.instruction;
     instruction.mnemonic() == Mnemonic::Lea
         && step.stack + (instruction.memory_displacement64() as i64) < 0
+}
+
+/// Whether this is the function that asks for an operation. Its code takes the address of the caller's
+/// registers and frames, but only to tell local states apart. It restores the registers, and its
+/// arguments are in registers.
+fn is_operate(function: u64) -> bool {
+    function == hooks::lw_check_operate as *const () as u64
+}
+
+/// Whether an instruction jumps to an operation, after which the function returns.
+fn is_last_operation(instruction: &Instruction) -> bool {
+    instruction.flow_control() == FlowControl::UnconditionalBranch
+        && is_operate(instruction.near_branch_target())
 }
 
 /// The target of a jump; None if the jump reads it from a register or computes it.
@@ -678,6 +709,29 @@ mod tests {
         )
     }
 
+    /// Asks for an operation, which gets no slot.
+    #[unsafe(naked)]
+    extern "C" fn asks_for_an_operation() {
+        naked_asm!(
+            "call {operate}",
+            "add rsp, 16",
+            "pop rbx",
+            "ret",
+            operate = sym hooks::lw_check_operate,
+        )
+    }
+
+    /// Ends with an operation, which preserves the registers of the caller.
+    #[unsafe(naked)]
+    extern "C" fn ends_with_an_operation() {
+        naked_asm!(
+            "add rsp, 16",
+            "pop rbx",
+            "jmp {operate}",
+            operate = sym hooks::lw_check_operate,
+        )
+    }
+
     #[unsafe(naked)]
     extern "C" fn reads_an_argument() {
         naked_asm!("mov rax, [rsp + 8]", "ret")
@@ -758,6 +812,8 @@ mod tests {
             (may_read_the_upper_slot, vec![0, 1, 2, 4, 6, 8]),
             (passes_the_lower_slot, vec![0, 1, 2, 4, 6]),
             (passes_on_the_lower_slot, vec![0, 1, 2, 4, 6, 7]),
+            (asks_for_an_operation, vec![0, 1, 2, 4, 6]),
+            (ends_with_an_operation, vec![0, 1, 2, 4, 6]),
             (takes_the_address, vec![0, 1, 2, 4, 6, 7, 8, 9]),
             (copies_the_stack_pointer, vec![0, 1, 2, 4, 6, 7, 8, 9]),
         ] {
