@@ -48,14 +48,13 @@ static void *wait_for_lock(void *arg)
 	return NULL;
 }
 
-/* Lets the waiters queue in this order and serves them. Writes what was counted meanwhile. */
-static void run_queue(struct waiter *waiters, int n, uint64_t counts[LW_EVENT_COUNT])
+/* Lets the waiters queue in this order and serves them. Counts what happens meanwhile. */
+static void run_queue(struct waiter *waiters, int n)
 {
-	uint64_t before[LW_EVENT_COUNT];
 	pthread_t threads[MAX_WAITERS];
 	uint32_t tail = 0;
 
-	lw_statistics(before);
+	start_counting();
 	served = 0;
 	make_busy(&lock.word);
 	for (int i = 0; i < n; i++) {
@@ -68,10 +67,7 @@ static void run_queue(struct waiter *waiters, int n, uint64_t counts[LW_EVENT_CO
 		CHECK(pthread_join(threads[i], NULL) == 0);
 	CHECK(served == n);
 	CHECK(lw_load(&lock.word.val, relaxed) == 0);
-	lw_statistics(counts);
-	for (int event = 0; event < LW_EVENT_COUNT; event++)
-		counts[event] -= before[event];
-	CHECK(counts[LW_EVENT_queued_acquisitions] == (uint64_t)n);
+	CHECK_COUNTED(queued_acquisitions, (uint64_t)n);
 }
 
 static void check_order(int n, const char *expected)
@@ -84,11 +80,11 @@ static void check_order(int n, const char *expected)
 }
 
 /* Repeats run_queue() until no waiter was kept from a CPU for longer than the threshold. */
-static void run_undisturbed(struct waiter *waiters, int n, uint64_t counts[LW_EVENT_COUNT])
+static void run_undisturbed(struct waiter *waiters, int n)
 {
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-		run_queue(waiters, n, counts);
-		if (counts[LW_EVENT_threshold_flushes] == 0)
+		run_queue(waiters, n);
+		if (since(LW_EVENT_threshold_flushes) == 0)
 			return;
 	}
 	CHECK(!"served without delay");
@@ -97,39 +93,37 @@ static void run_undisturbed(struct waiter *waiters, int n, uint64_t counts[LW_EV
 static void check_preference(void)
 {
 	struct waiter waiters[] = {{.node = 0}, {.node = 1}, {.node = 0}, {.node = 1}, {.node = 0}};
-	uint64_t counts[LW_EVENT_COUNT];
 
 	/* Waiters of node 1 are passed over; then the secondary queue becomes the main queue. */
 	lw_set_shuffle_reduction(false);
-	run_undisturbed(waiters, 5, counts);
+	run_undisturbed(waiters, 5);
 	check_order(5, "02413");
-	CHECK(counts[LW_EVENT_secondary_moves] == 2);
-	CHECK(counts[LW_EVENT_local_handoffs] == 3);
-	CHECK(counts[LW_EVENT_remote_handoffs] == 1);
-	CHECK(counts[LW_EVENT_empty_flushes] == 1);
-	CHECK(counts[LW_EVENT_shuffles_skipped] == 0);
-	CHECK(counts[LW_EVENT_priority_waiters] == 0);
+	CHECK_COUNTED(secondary_moves, 2);
+	CHECK_COUNTED(local_handoffs, 3);
+	CHECK_COUNTED(remote_handoffs, 1);
+	CHECK_COUNTED(empty_flushes, 1);
+	CHECK_COUNTED(shuffles_skipped, 0);
+	CHECK_COUNTED(priority_waiters, 0);
 
 	/* The last waiter is not moved, though it is of another node. */
 	waiters[3].node = 0;
 	waiters[4].node = 1;
-	run_undisturbed(waiters, 5, counts);
+	run_undisturbed(waiters, 5);
 	check_order(5, "02341");
-	CHECK(counts[LW_EVENT_secondary_moves] == 1);
-	CHECK(counts[LW_EVENT_local_handoffs] == 3);
-	CHECK(counts[LW_EVENT_remote_handoffs] == 1);
+	CHECK_COUNTED(secondary_moves, 1);
+	CHECK_COUNTED(local_handoffs, 3);
+	CHECK_COUNTED(remote_handoffs, 1);
 }
 
 static void check_off(void)
 {
 	struct waiter waiters[] = {{.node = 0}, {.node = 1}, {.node = 0}, {.node = 1}};
-	uint64_t counts[LW_EVENT_COUNT];
 
 	CHECK(lw_set_numa_spinlock(LW_NUMA_OFF) == 0);
-	run_queue(waiters, 4, counts);
+	run_queue(waiters, 4);
 	check_order(4, "0123");
-	CHECK(counts[LW_EVENT_secondary_moves] == 0);
-	CHECK(counts[LW_EVENT_remote_handoffs] == 3);
+	CHECK_COUNTED(secondary_moves, 0);
+	CHECK_COUNTED(remote_handoffs, 3);
 	CHECK(lw_set_numa_spinlock(LW_NUMA_AUTO) == 0);
 }
 
@@ -141,11 +135,10 @@ static void check_threshold(void)
 				   {.node = 0, .hold_ms = 50},
 				   {.node = 0},
 				   {.node = 0}};
-	uint64_t counts[LW_EVENT_COUNT];
 
 	CHECK(lw_set_numa_spinlock_threshold(1) == 0);
-	run_queue(waiters, 5, counts);
-	CHECK(counts[LW_EVENT_threshold_flushes] > 0);
+	run_queue(waiters, 5);
+	CHECK(since(LW_EVENT_threshold_flushes) > 0);
 	CHECK(order[4] != 1);
 	CHECK(lw_set_numa_spinlock_threshold(LW_NUMA_THRESHOLD_MAX_MS) == 0);
 }
@@ -153,36 +146,35 @@ static void check_threshold(void)
 static void check_shuffle_reduction(void)
 {
 	struct waiter waiters[] = {{.node = 0}, {.node = 1}, {.node = 0}};
-	uint64_t counts[LW_EVENT_COUNT], skipped = 0;
+	uint64_t skipped = 0;
 
 	lw_set_shuffle_reduction(true);
 	for (int i = 0; i < 20; i++) {
-		run_queue(waiters, 3, counts);
-		skipped += counts[LW_EVENT_shuffles_skipped];
+		run_queue(waiters, 3);
+		skipped += since(LW_EVENT_shuffles_skipped);
 	}
 	CHECK(skipped > 0);
 	lw_set_shuffle_reduction(false);
-	run_queue(waiters, 3, counts);
-	CHECK(counts[LW_EVENT_shuffles_skipped] == 0);
+	run_queue(waiters, 3);
+	CHECK_COUNTED(shuffles_skipped, 0);
 }
 
 static void check_priority(void)
 {
 	struct waiter waiters[] = {
 		{.node = 0}, {.node = 1, .priority = true}, {.node = 1}, {.node = 0}, {.node = 0}};
-	uint64_t counts[LW_EVENT_COUNT];
 
 	/* 1 is not passed over, and inherits the preference for node 0, so 2 is passed over. */
-	run_undisturbed(waiters, 5, counts);
+	run_undisturbed(waiters, 5);
 	check_order(5, "01342");
-	CHECK(counts[LW_EVENT_priority_waiters] == 1);
-	CHECK(counts[LW_EVENT_secondary_moves] == 1);
+	CHECK_COUNTED(priority_waiters, 1);
+	CHECK_COUNTED(secondary_moves, 1);
 
 	/* Without priority waiters 1 is passed over too. */
 	lw_set_priority_waiters(false);
-	run_undisturbed(waiters, 5, counts);
+	run_undisturbed(waiters, 5);
 	check_order(5, "02341");
-	CHECK(counts[LW_EVENT_priority_waiters] == 0);
+	CHECK_COUNTED(priority_waiters, 0);
 	lw_set_priority_waiters(true);
 }
 

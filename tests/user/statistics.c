@@ -6,20 +6,6 @@
 
 #include "parked_heads.h"
 
-static uint64_t before[LW_EVENT_COUNT];
-
-static void start_counting(void)
-{
-	lw_statistics(before);
-}
-
-static uint64_t since(enum lw_event event)
-{
-	return counted(event) - before[event];
-}
-
-#define CHECK_COUNTED(event, n) CHECK(since(LW_EVENT_##event) == (n))
-
 #define WITH(name, value) CHECK(lw_set_tunable(LW_TUNABLE_##name, value) == 0)
 
 static void reset_tunables(void)

@@ -107,6 +107,21 @@ static inline uint64_t counted(enum lw_event event)
 	return counts[event];
 }
 
+static uint64_t counted_before[LW_EVENT_COUNT];
+
+/* Counts events anew, for since() and CHECK_COUNTED(). */
+static inline void start_counting(void)
+{
+	lw_statistics(counted_before);
+}
+
+static inline uint64_t since(enum lw_event event)
+{
+	return counted(event) - counted_before[event];
+}
+
+#define CHECK_COUNTED(event, n) CHECK(since(LW_EVENT_##event) == (n))
+
 /* Threads that attach to a slot and keep it until all of them have one. */
 struct attached {
 	pthread_barrier_t all;
