@@ -46,9 +46,9 @@ enum Problem {
     UnknownConfiguration(String),
     #[error("lock '{0}' has no file in crates/check/mutants")]
     NoFile(String),
-    #[error("`locks` is for files in parts/; a mutant in this file is of this lock")]
+    #[error("`locks` is for files in parts/; mutants in this file are of this lock")]
     Locks,
-    #[error("a mutant in parts/ needs `locks`")]
+    #[error("mutants in parts/ need `locks`")]
     NoLocks,
     #[error(transparent)]
     Configuration(#[from] ConfigError),
@@ -56,6 +56,8 @@ enum Problem {
     Change(#[from] UnknownChange),
     #[error("no operation is '{0}'")]
     NoSite(String),
+    #[error("no function with operations is called '{0}'")]
+    NoFunction(String),
     #[error("{count} operations are '{at}'; add #1 to #{count}")]
     Ambiguous { at: String, count: usize },
     #[error("{0} is listed twice")]
@@ -167,19 +169,37 @@ struct List {
     #[serde(default)]
     configurations: Vec<String>,
     #[serde(default)]
+    functions: Vec<Functions>,
+    #[serde(default)]
     mutant: Vec<Entry>,
+}
+
+/// Functions whose operations all have the mutants of [`mistakes`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Functions {
+    locks: Option<Vec<String>>,
+    names: Vec<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     locks: Option<Vec<String>>,
-    at: Option<String>,
+    at: Option<Places>,
     change: String,
     equivalent: Option<String>,
     beyond: Option<String>,
     on: Option<Target>,
     caught_by: Option<String>,
+}
+
+/// The operations that an entry changes, one at a time.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Places {
+    One(String),
+    Several(Vec<String>),
 }
 
 impl Mutants {
@@ -226,8 +246,12 @@ impl Mutants {
             lists.push((file, None, list));
         }
         for (file, lock, list) in &lists {
+            let lock = lock.map(String::as_str);
             for entry in &list.mutant {
-                within(file, all.add(&known, lock.map(String::as_str), entry))?;
+                within(file, all.add(&known, lock, entry))?;
+            }
+            for functions in &list.functions {
+                within(file, all.add_mistakes(lock, functions))?;
             }
         }
         Ok(all)
@@ -257,43 +281,107 @@ impl Mutants {
         lock: Option<&str>,
         entry: &Entry,
     ) -> Result<(), Problem> {
-        let locks: Vec<&str> = match (lock, &entry.locks) {
-            (Some(lock), None) => vec![lock],
-            (None, Some(locks)) => locks.iter().map(String::as_str).collect(),
-            (Some(_), Some(_)) => return Err(Problem::Locks),
-            (None, None) => return Err(Problem::NoLocks),
+        let places: Vec<Option<&String>> = match &entry.at {
+            None => vec![None],
+            Some(Places::One(at)) => vec![Some(at)],
+            Some(Places::Several(all)) => all.iter().map(Some).collect(),
         };
-        let mutation = Mutation {
-            site: entry.at.as_deref().map(site).transpose()?.map(Site::number),
-            target: entry.on,
-            change: entry.change.parse()?,
-        };
-        for lock in locks {
-            let mut tried = self
-                .configurations
-                .get(lock)
-                .ok_or_else(|| Problem::NoFile(lock.to_owned()))?
-                .clone();
-            if let Some(name) = &entry.caught_by {
-                let first = configuration(known, lock, name)?;
-                tried.retain(|other| *other != first);
-                tried.insert(0, first);
-            }
-            let mutant = Mutant {
-                lock: lock.to_owned(),
-                at: entry.at.clone(),
-                mutation,
-                equivalent: entry.equivalent.clone(),
-                beyond: entry.beyond.clone(),
-                configurations: tried,
+        let change = entry.change.parse()?;
+        for at in places {
+            let mutation = Mutation {
+                site: at.map(|at| site(at)).transpose()?.map(Site::number),
+                target: entry.on,
+                change,
             };
-            let is_same = |m: &Mutant| m.lock == *lock && m.mutation == mutation;
-            if self.mutants.iter().any(is_same) {
-                return Err(Problem::Twice(format!("{lock}, {mutant}")));
+            for lock in locks(lock, &entry.locks)? {
+                let mut mutant = self.mutant(lock, at.cloned(), mutation)?;
+                if let Some(name) = &entry.caught_by {
+                    let first = configuration(known, lock, name)?;
+                    mutant.configurations.retain(|other| *other != first);
+                    mutant.configurations.insert(0, first);
+                }
+                mutant.equivalent.clone_from(&entry.equivalent);
+                mutant.beyond.clone_from(&entry.beyond);
+                if self.has(lock, mutation) {
+                    return Err(Problem::Twice(format!("{lock}, {mutant}")));
+                }
+                self.mutants.push(mutant);
             }
-            self.mutants.push(mutant);
         }
         Ok(())
+    }
+
+    /// Adds the mutants of each operation of functions, but for those that have an entry.
+    fn add_mistakes(&mut self, lock: Option<&str>, functions: &Functions) -> Result<(), Problem> {
+        let locks = locks(lock, &functions.locks)?;
+        for name in &functions.names {
+            let sites = || Site::all().iter().filter(|site| site.function() == name);
+            if sites().next().is_none() {
+                return Err(Problem::NoFunction(name.clone()));
+            }
+            let mutations = sites().flat_map(|site| {
+                let changes = mistakes(site).into_iter();
+                changes.map(move |change| (site, change))
+            });
+            for (site, change) in mutations {
+                for lock in &locks {
+                    if !self.has_mistake(lock, site, change) {
+                        let mutation = Mutation::at(site, change);
+                        let mutant = self.mutant(lock, Some(name_of(site)), mutation)?;
+                        self.mutants.push(mutant);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A mutant that every configuration of the lock may catch.
+    fn mutant(
+        &self,
+        lock: &str,
+        at: Option<String>,
+        mutation: Mutation,
+    ) -> Result<Mutant, Problem> {
+        let configurations = self.configurations.get(lock);
+        Ok(Mutant {
+            lock: lock.to_owned(),
+            at,
+            mutation,
+            equivalent: None,
+            beyond: None,
+            configurations: configurations
+                .ok_or_else(|| Problem::NoFile(lock.to_owned()))?
+                .clone(),
+        })
+    }
+
+    fn has(&self, lock: &str, mutation: Mutation) -> bool {
+        let is_it = |m: &Mutant| m.lock == lock && m.mutation == mutation;
+        self.mutants.iter().any(is_it)
+    }
+
+    /// Whether the list has this change of an operation, on any memory or on each.
+    pub fn has_mistake(&self, lock: &str, site: &Site, change: Change) -> bool {
+        let on = |target| Mutation {
+            target,
+            ..Mutation::at(site, change)
+        };
+        let has = |target| self.has(lock, on(target));
+        has(None) || Target::ALL.iter().all(|target| has(Some(*target)))
+    }
+}
+
+/// The locks of mutants in the file of `lock`, or in one of `parts`, where `listed` names them.
+fn locks<'a>(
+    lock: Option<&'a str>,
+    listed: &'a Option<Vec<String>>,
+) -> Result<Vec<&'a str>, Problem> {
+    match (lock, listed) {
+        (Some(lock), None) => Ok(vec![lock]),
+        (None, Some(locks)) => Ok(locks.iter().map(String::as_str).collect()),
+        (Some(_), Some(_)) => Err(Problem::Locks),
+        (None, None) => Err(Problem::NoLocks),
     }
 }
 
@@ -334,17 +422,21 @@ fn merge(table: &mut toml::Table, options: &toml::Table) {
     }
 }
 
+/// The operations called "function: kind operand", from the top of the file.
+fn alike(name: &str) -> Vec<&'static Site> {
+    let is_it = |site: &&Site| format!("{}: {site}", site.function()) == name;
+    let mut found: Vec<&Site> = Site::all().iter().filter(is_it).collect();
+    found.sort_by_key(|site| site.line);
+    found
+}
+
 /// The operation that `at` names: "function: kind operand", with #n where there are several alike.
 fn site(at: &str) -> Result<&'static Site, Problem> {
     let (name, number) = match at.rsplit_once(" #") {
         Some((name, number)) => (name, number.parse::<usize>().ok()),
         None => (at, None),
     };
-    let mut found: Vec<&Site> = Site::all()
-        .iter()
-        .filter(|site| format!("{}: {site}", site.function()) == name)
-        .collect();
-    found.sort_by_key(|site| site.line);
+    let found = alike(name);
     match (number, found.as_slice()) {
         (None, [site]) => Ok(site),
         (None, [_, _, ..]) => Err(Problem::Ambiguous {
@@ -353,6 +445,19 @@ fn site(at: &str) -> Result<&'static Site, Problem> {
         }),
         (Some(number), [_, _, ..]) if (1..=found.len()).contains(&number) => Ok(found[number - 1]),
         _ => Err(Problem::NoSite(at.to_owned())),
+    }
+}
+
+/// The name by which [`site`] finds an operation.
+fn name_of(site: &Site) -> String {
+    let name = format!("{}: {site}", site.function());
+    let found = alike(&name);
+    match found
+        .iter()
+        .position(|other| other.number() == site.number())
+    {
+        Some(place) if found.len() > 1 => format!("{name} #{}", place + 1),
+        _ => name,
     }
 }
 
@@ -431,7 +536,7 @@ pub fn run(mutants: &[&Mutant], done: &(dyn Fn(&Mutant, &Verdict) + Sync)) -> Ve
         .collect()
 }
 
-/// The mistakes that the list must have for an operation: each memory order one step weaker, and
+/// The mistakes that the list must have for each operation: each memory order one step weaker, and
 /// the operation dropped if it writes, waits or wakes. Parking has no order that a lock chose.
 pub fn mistakes(site: &Site) -> Vec<Change> {
     let weaker: &[Order] = match site.order {
@@ -488,10 +593,24 @@ mod tests {
             "crates/check/mutants/tas.toml: no operation",
         );
         let twice = "lw_cna_handoff: load head->locked";
+        let both = format!("[\"{twice} #1\", \"{twice} #2\"]");
+        let both = entry("", "drop").replace("\"\"", &both);
+        assert_eq!(of_tas(&both), Ok(2));
         assert_refused(of_tas(&entry(twice, "drop")), "#1 to #2");
         assert!(of_tas(&entry(&format!("{twice} #3"), "drop")).is_err());
         assert_refused(of_tas(&good.replace("drop", "weak")), "no change");
         assert_refused(of_tas(&format!("{good}how = 1\n")), "unknown field");
+    }
+
+    #[test]
+    fn each_operation_of_a_function_has_its_mistakes() {
+        let functions = |name: &str| format!("[[functions]]\nnames = [\"{name}\"]\n");
+        let unlock = functions("lw_tas_unlock");
+        assert_eq!(of_tas(&unlock), Ok(2));
+        // An entry says more about one of them.
+        let entry = entry("lw_tas_unlock: store lock->locked", "drop");
+        assert_eq!(of_tas(&format!("{unlock}{entry}")), Ok(2));
+        assert_refused(of_tas(&functions("lw_tas")), "no function");
     }
 
     #[test]
@@ -502,9 +621,9 @@ mod tests {
         assert_eq!(parse(lock, &shared("[\"tas\"]")), Ok(1));
         assert_refused(
             parse(lock, &good),
-            "parts/shared.toml: a mutant in parts/ needs",
+            "parts/shared.toml: mutants in parts/ need",
         );
-        assert_refused(of_tas(&shared("[\"tas\"]")), "is of this lock");
+        assert_refused(of_tas(&shared("[\"tas\"]")), "are of this lock");
         assert_refused(parse(lock, &shared("[\"mcs\"]")), "lock 'mcs' has no file");
         assert_refused(
             parse("configurations = [\"b\"]", ""),
