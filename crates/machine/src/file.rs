@@ -327,6 +327,7 @@ fn matrices(levels: &[Level], units: &Units, hops: Vec<FileHops>) -> Result<Vec<
 
 #[cfg(test)]
 mod tests {
+    use lockworks_properties::mistakes;
     use tempfile::TempDir;
 
     use super::*;
@@ -405,160 +406,98 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
 
     #[test]
     fn errors_say_where_and_what() {
-        let mark = "x.toml:5: unknown variant `Q`, expected one of `E`, `S`";
-        for (from, to, error) in [
-            ("mark = \"E\"", "mark = \"Q\"", mark),
-            (
-                "memory_order = \"tso\"",
-                "memory_order =",
-                "x.toml:3: string values must be quoted",
-            ),
-            (
-                "llc = \"socket\"",
-                "llc = \"die\"",
-                "x.toml:9: unknown level `die`; the levels are socket, core",
-            ),
-            (
-                "numa = \"socket\"",
-                "numa = \"machine\"",
-                "x.toml:8: unknown level `machine`; the levels are socket, core",
-            ),
-            (
-                "share = \"socket\"",
-                "share = \"die\"",
-                "x.toml:22: unknown level `die`; the levels are socket, core",
-            ),
-            (
-                "share = \"socket\"",
-                "share = \"a\\nb\\t\"",
-                "x.toml:22: unknown level `a\\nb\\t`; the levels are socket, core",
-            ),
-            (
-                "within = \"machine\"",
-                "within = \"core\"",
-                "x.toml:12: a core has no socket inside; name a level outside of it",
-            ),
-            (
-                "\"core\", count = 2",
-                "\"core\", count = 0",
-                "x.toml:7: invalid value: integer `0`, expected a whole number above 0",
-            ),
-            (
-                "\"core\", count = 2",
-                "\"core\", count = []",
-                "x.toml:7: invalid value: an empty list, expected",
-            ),
-            (
-                "\"core\", count = 2",
-                "\"core\", count = [2, 2, 2]",
-                "x.toml:7: `count` of `core` has 3 numbers for 2 units around it",
-            ),
-            (
-                "\"core\", count = 2",
-                "\"core\", count = 9999",
-                "x.toml:7: more than 4096 CPUs; lower a count",
-            ),
-            (
-                "\"core\", count",
-                "\"cpu\", count",
-                "x.toml:7: the innermost level must be `core`, or `core` and in it `thread`",
-            ),
-            (
-                "[[0, 1], [1, 0]]",
-                "[[0, 1]]",
-                "x.toml:13: the matrix must be 2 by 2, one row for each socket in a machine",
-            ),
-            (
-                "[[0, 1], [1, 0]]",
-                "[[0, 1], [2, 0]]",
-                "x.toml:13: the matrix must be symmetric; entries 0,1 and 1,0 differ",
-            ),
-            (
-                "[[0, 1], [1, 0]]",
-                "[[1, 1], [1, 0]]",
-                "x.toml:13: entry 0,0 of the matrix must be 0",
-            ),
-            (
-                "low = 30",
-                "low = 41",
-                "x.toml:23: value 40 must lie between low 41 and high 50",
-            ),
-            (
-                "low = 30",
-                "low = 60",
-                "x.toml:23: low 60 is above high 50; exchange them",
-            ),
-            (
-                "llc = \"socket\"",
-                "llc = \"soket\"",
-                "x.toml:9: unknown level `soket`; did you mean `socket`?",
-            ),
-            (
-                "[costs]",
-                "[[costs]]",
-                "x.toml:14: invalid type: sequence, expected a",
-            ),
-            (
-                "name = \"socket\", count",
-                "name = \"core\", count",
-                "x.toml:7: two levels are called `core`; rename one",
-            ),
-            (
-                "title = \"Two sockets of two cores\"",
-                "name = \"y\"",
-                "x.toml:2: duplicate key",
-            ),
-            (
-                "value = 100",
-                "value = -1",
-                "x.toml:26: value -1 must be a number above 0",
-            ),
-            (
-                "value = 100",
-                "value = nan",
-                "x.toml:26: value NaN must be a number above 0",
-            ),
-            (
-                "value = 2, mark = \"E\", source = \"test\"",
-                "value = 2, mark = \"E\"",
-                "x.toml:5: missing field `source`",
-            ),
-            (
-                "value = 2, mark = \"E\"",
-                "value = \"fast\", mark = \"E\"",
-                "x.toml:5: invalid type: string \"fast\", expected f64",
-            ),
-            (
-                "clock_ghz = { value = 2, mark = \"E\", source = \"test\" }",
-                "clock_ghz = 2",
-                "x.toml:5: invalid type: integer `2`, expected a value with mark and source, as {",
-            ),
-            (
-                "source = \"test\"",
-                "source = \"\"",
-                "x.toml:5: `source` is empty: say where the value comes from",
-            ),
-            (
-                "share = \"machine\"",
-                "share = \"machine\"\nhops = 2",
-                "x.toml:21: no relation covers CPUs 0 and 2; \
-                 add a [[relation]] with share = \"machine\" and hops = 1",
-            ),
-            (
-                "share = \"socket\"",
-                "share = \"core\"",
-                "x.toml:21: no two CPUs stand in relation `core`",
-            ),
-            (
-                "share = \"socket\"",
-                "share = \"machine\"",
-                "x.toml:24: relation `machine` is given twice; keep one",
-            ),
-        ] {
-            let got = broken(from, to);
-            assert!(got.starts_with(error), "\n got {got}\nwant {error}");
+        let wrong = r#"
+-mark = "E"
++mark = "Q"
+5: unknown variant `Q`, expected one of `E`, `S`
+-memory_order = "tso"
++memory_order =
+3: string values must be quoted
+-llc = "socket"
++llc = "die"
+9: unknown level `die`; the levels are socket, core
++llc = "soket"
+9: unknown level `soket`; did you mean `socket`?
+-numa = "socket"
++numa = "machine"
+8: unknown level `machine`; the levels are socket, core
+-share = "socket"
++share = "die"
+22: unknown level `die`; the levels are socket, core
++share = "a\nb\t"
+22: unknown level `a\nb\t`; the levels are socket, core
++share = "core"
+21: no two CPUs stand in relation `core`
++share = "machine"
+24: relation `machine` is given twice; keep one
+-within = "machine"
++within = "core"
+12: a core has no socket inside; name a level outside of it
+-"core", count = 2
++"core", count = 0
+7: invalid value: integer `0`, expected a whole number above 0
++"core", count = []
+7: invalid value: an empty list, expected
++"core", count = [2, 2, 2]
+7: `count` of `core` has 3 numbers for 2 units around it
++"core", count = 9999
+7: more than 4096 CPUs; lower a count
+-"core", count
++"cpu", count
+7: the innermost level must be `core`, or `core` and in it `thread`
+-[[0, 1], [1, 0]]
++[[0, 1]]
+13: the matrix must be 2 by 2, one row for each socket in a machine
++[[0, 1], [2, 0]]
+13: the matrix must be symmetric; entries 0,1 and 1,0 differ
++[[1, 1], [1, 0]]
+13: entry 0,0 of the matrix must be 0
+-low = 30
++low = 41
+23: value 40 must lie between low 41 and high 50
++low = 60
+23: low 60 is above high 50; exchange them
+-[costs]
++[[costs]]
+14: invalid type: sequence, expected a
+-name = "socket", count
++name = "core", count
+7: two levels are called `core`; rename one
+-title = "Two sockets of two cores"
++name = "y"
+2: duplicate key
+-value = 100
++value = -1
+26: value -1 must be a number above 0
++value = nan
+26: value NaN must be a number above 0
+-value = 2, mark = "E", source = "test"
++value = 2, mark = "E"
+5: missing field `source`
+-value = 2, mark = "E"
++value = "fast", mark = "E"
+5: invalid type: string "fast", expected f64
+-clock_ghz = { value = 2, mark = "E", source = "test" }
++clock_ghz = 2
+5: invalid type: integer `2`, expected a value with mark and source, as {
+-source = "test"
++source = ""
+5: `source` is empty: say where the value comes from
+-share = "machine"
++share = "machine"
++hops = 2
+21: no relation covers CPUs 0 and 2; add a [[relation]] with share = "machine" and hops = 1
+-title
++titel
+2: unknown field `titel`, expected
+"#;
+        for (from, to, error) in mistakes(wrong.trim()) {
+            let got = broken(&from, &to);
+            assert!(
+                got.starts_with(&format!("x.toml:{error}")),
+                "\n got {got}\nwant {error}"
+            );
         }
-        assert!(broken("title", "titel").starts_with("x.toml:2: unknown field `titel`, expected"));
         assert!(
             broken("title = \"Two sockets of two cores\"\n", "").contains("missing field `title`")
         );
@@ -576,32 +515,29 @@ clock_ghz = { value = 1, mark = "E", source = "test" }
         let machine = Machine::parse(&text, "x.toml").unwrap();
         assert_eq!((machine.clock_ghz(0), machine.clock_ghz(1)), (2.0, 1.0));
         assert_eq!((machine.rmw_ns(0), machine.rmw_ns(3)), (10.0, 20.0));
-        for (from, to, error) in [
-            (
-                "units = [1, 3]",
-                "units = [1, 4]",
-                "x.toml:30: there is no core 4; use 0 to 3",
-            ),
-            (
-                "units = [1, 3]",
-                "units = [1, 1]",
-                "x.toml:30: core 1 has a type already; name each unit once",
-            ),
-            (
-                "level = \"core\"\nunits",
-                "level = \"cor\"\nunits",
-                "x.toml:29: unknown level `cor`; did you mean `core`?",
-            ),
-            (
-                "clock_ghz = { value = 1,",
-                "dram_local_ns = { value = 1,",
-                "x.toml:31: unknown field `dram_local_ns`",
-            ),
-        ] {
-            assert!(SLOW.contains(from), "{from}");
-            let text = format!("{SMALL}{}", SLOW.replace(from, to));
+        let wrong = r#"
+-units = [1, 3]
++units = [1, 4]
+30: there is no core 4; use 0 to 3
++units = [1, 1]
+30: core 1 has a type already; name each unit once
+-level = "core"
+-units
++level = "cor"
++units
+29: unknown level `cor`; did you mean `core`?
+-clock_ghz = { value = 1,
++dram_local_ns = { value = 1,
+31: unknown field `dram_local_ns`
+"#;
+        for (from, to, error) in mistakes(wrong.trim()) {
+            assert!(SLOW.contains(&from), "{from}");
+            let text = format!("{SMALL}{}", SLOW.replace(&from, &to));
             let got = Machine::parse(&text, "x.toml").unwrap_err().to_string();
-            assert!(got.starts_with(error), "\n got {got}\nwant {error}");
+            assert!(
+                got.starts_with(&format!("x.toml:{error}")),
+                "\n got {got}\nwant {error}"
+            );
         }
         let twice = format!("{SMALL}{SLOW}{}", SLOW.replace("[1, 3]", "[0]"));
         let error = Machine::parse(&twice, "x.toml").unwrap_err().to_string();

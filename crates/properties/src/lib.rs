@@ -1,4 +1,4 @@
-//! Shared by the property tests of parsers: texts that are nearly valid, and the form of errors.
+//! Shared by the tests of parsers: texts that are nearly valid, and the form of errors.
 
 use std::fmt::Debug;
 
@@ -65,6 +65,37 @@ where
             .iter()
             .fold(text, |text, (place, change)| change.make(&text, place))
     })
+}
+
+/// Mistakes to make in a valid text: what to replace, by what, and how the error begins. They are
+/// written as a diff with the error below it. What is replaced holds until the next mistake that
+/// gives it.
+///
+/// ```
+/// let diff = "-title\n+titel\n2: unknown field `titel`\n+\n1: missing field `title`";
+/// let unknown = ("title".into(), "titel".into(), "2: unknown field `titel`");
+/// let missing = ("title".into(), String::new(), "1: missing field `title`");
+/// assert_eq!(lockworks_properties::mistakes(diff), [unknown, missing]);
+/// ```
+pub fn mistakes(diff: &str) -> Vec<(String, String, &str)> {
+    let mut mistakes = Vec::new();
+    let (mut from, mut to) = (Vec::new(), Vec::new());
+    let mut is_complete = false;
+    for line in diff.lines() {
+        if let Some(text) = line.strip_prefix('-') {
+            if std::mem::take(&mut is_complete) {
+                from.clear();
+            }
+            from.push(text);
+        } else if let Some(text) = line.strip_prefix('+') {
+            to.push(text);
+        } else {
+            mistakes.push((from.join("\n"), to.join("\n"), line));
+            to.clear();
+            is_complete = true;
+        }
+    }
+    mistakes
 }
 
 /// Checks that an error is one line, and begins with a file and the number of a line.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use lockworks_machine::Machine;
+use lockworks_properties::mistakes;
 
 use super::{brief, lock};
 use crate::{Scenario, Workload};
@@ -120,283 +121,144 @@ fn distributions_have_their_means() {
 
 #[test]
 fn wrong_files_say_where_and_what() {
-    let compute = "{ compute = \"think_ns\" }";
-    let locked = "{ lock = \"first\", steps = [{ write = \"first\" }] }";
-    for (from, to, error) in [
-        (
-            "title",
-            "titel",
-            "x.toml:2: unknown field `titel`, expected",
-        ),
-        (
-            "[constants]",
-            "[constant]",
-            "x.toml:4: unknown field `constant`, expected",
-        ),
-        (
-            "compact",
-            "compakt",
-            "x.toml:3: unknown placement 'compakt'; did you mean 'compact'?",
-        ),
-        (
-            "compact",
-            "gather",
-            "x.toml:3: placement `gather` needs the number of threads in a group; add gather = 4",
-        ),
-        (
-            "placement = \"compact\"",
-            "placement = \"gather\"\ngather = 1.5",
-            "x.toml:4: gather cannot be 1.5; give a whole number",
-        ),
-        (
-            "kind = \"lock\"",
-            "kind = \"look\"",
-            "x.toml:8: unknown variant `look`, expected",
-        ),
-        (
-            "{ compute =",
-            "{ compuet =",
-            "x.toml:17: unknown field `compuet`, expected",
-        ),
-        (
-            "\"operation\"",
-            "\"operatoin\"",
-            "x.toml:20: unknown variant `operatoin`, expected",
-        ),
-        (
-            "    \"operation\",\n",
-            "",
-            "x.toml:16: no step of the loop completes an operation",
-        ),
-        (
-            "\"think_ns\" }",
-            "\"thnik_ns\" }",
-            "x.toml:17: unknown name `thnik_ns`; did you mean `think_ns`?",
-        ),
-        (
-            "lock = \"first\"",
-            "lock = \"fist\"",
-            "x.toml:18: unknown memory `fist`; did you mean `first`?",
-        ),
-        (
-            ", which = \"random\"",
-            "",
-            "x.toml:19: there are several `many`; say which",
-        ),
-        (
-            "name = \"many\"",
-            "name = \"first\"",
-            "x.toml:10: a second `first`; choose another name",
-        ),
-        (compute, "{ }", "x.toml:17: a step needs an action"),
-        (
-            compute,
-            "{ compute = 1, sleep = 2 }",
-            "x.toml:17: a step has one action, not `compute` and `sleep`",
-        ),
-        (
-            compute,
-            "{ compute = 1, at = 2 }",
-            "x.toml:17: `compute` takes no `at`",
-        ),
-        (
-            compute,
-            "{ repeat = 3 }",
-            "x.toml:17: `repeat` needs `steps`",
-        ),
-        (
-            compute,
-            "3",
-            "x.toml:17: invalid type: integer `3`, expected a step",
-        ),
-        (
-            compute,
-            "{ compute = -1 }",
-            "x.toml:17: a time in ns cannot be -1; it must be from 0",
-        ),
-        (
-            compute,
-            "{ compute = nan }",
-            "x.toml:17: NaN is not a finite number",
-        ),
-        (
-            compute,
-            "{ compute = inf }",
-            "x.toml:17: inf is not a finite number",
-        ),
-        (
-            compute,
-            "{ compute = \"1 / 0\" }",
-            "x.toml:17: a time in ns cannot be inf",
-        ),
-        (
-            compute,
-            "{ compute = \"50 - think_ns\" }",
-            "x.toml:17: a time in ns cannot be -50",
-        ),
-        (
-            compute,
-            "{ compute = \"1 +\" }",
-            "x.toml:17: \"1 +\": the expression ends too early",
-        ),
-        (
-            compute,
-            "{ compute = { uniform = [5, 2] } }",
-            "x.toml:17: the low end 5 is above the high end 2",
-        ),
-        (
-            compute,
-            "{ compute = { uniform = [-5, 2] } }",
-            "x.toml:17: the low end in ns cannot be -5",
-        ),
-        (
-            compute,
-            "{ compute = { exponential = -5 } }",
-            "x.toml:17: a mean in ns cannot be -5",
-        ),
-        (
-            compute,
-            "{ compute = { uniform = [1] } }",
-            "x.toml:17: uniform = [low, high] takes two times, not 1",
-        ),
-        (
-            compute,
-            "{ compute = { uniform = [1, 2, 3] } }",
-            "x.toml:17: uniform = [low, high] takes two times, not 3",
-        ),
-        (
-            compute,
-            "{ branch = [] }",
-            "x.toml:17: the list is empty; add an entry",
-        ),
-        (
-            "[thread]",
-            "[[thread]]",
-            "x.toml:15: invalid type: sequence, expected a",
-        ),
-        (
-            compute,
-            "{ compute = { unifrom = [5, 2] } }",
-            "x.toml:17: unknown field `unifrom`, expected",
-        ),
-        (
-            compute,
-            "{ compute = { around = 1, exponential = 1 } }",
-            "x.toml:17: give one of uniform",
-        ),
-        (
-            compute,
-            "{ branch = [{ weight = 0, steps = [] }] }",
-            "x.toml:17: all weights are 0",
-        ),
-        (
-            compute,
-            "{ branch = [{ weight = -1, steps = [] }] }",
-            "x.toml:17: a weight cannot be -1",
-        ),
-        (
-            compute,
-            "{ one_in = 0, steps = [] }",
-            "x.toml:17: one_in cannot be 0; it must be from 1",
-        ),
-        (
-            compute,
-            "{ load = \"first\", at = 8 }",
-            "x.toml:17: bytes 8 to 15 of `first`, which has 8 bytes",
-        ),
-        (
-            compute,
-            "{ load = \"first\", at = 4 }",
-            "x.toml:17: at = 4 is not a multiple of the 8 bytes",
-        ),
-        (
-            compute,
-            "{ load = \"first\", bytes = 3 }",
-            "x.toml:17: bytes cannot be 3",
-        ),
-        (
-            compute,
-            "{ get = \"first\" }",
-            "x.toml:17: `first` is a lock; this step needs a lockref",
-        ),
-        (
-            "which = \"random\"",
-            "which = { weights = [0, 0, 0, 0] }",
-            "x.toml:19: all weights are 0",
-        ),
-        (
-            "which = \"random\"",
-            "which = { weights = [1] }",
-            "x.toml:19: `which` has 1 weights, and there are 4 of `many`; give 4 weights",
-        ),
-        (
-            "which = \"random\"",
-            "which = { zipf = -1 }",
-            "x.toml:19: the exponent cannot be -1",
-        ),
-        (
-            "which = \"random\"",
-            "which = \"rendom\"",
-            "x.toml:19: unknown variant `rendom`, expected",
-        ),
-        (
-            locked,
-            "{ lock = \"first\", steps = [{ lock = \"first\" }] }",
-            "x.toml:18: `first` is locked by an enclosing step",
-        ),
-        (
-            "count = 4",
-            "count = 0",
-            "x.toml:13: count cannot be 0; it must be from 1",
-        ),
-        (
-            "count = 4",
-            "count = 1.5",
-            "x.toml:13: count cannot be 1.5; give a whole number",
-        ),
-        (
-            compute,
-            "{ repeat = 2.5, steps = [] }",
-            "x.toml:17: repeat cannot be 2.5; give a whole number",
-        ),
-        (
-            compute,
-            "{ write = \"first\", value = 0.5 }",
-            "x.toml:17: a value cannot be 0.5; give a whole number",
-        ),
-        (
-            compute,
-            "{ atomic_add = \"first\", value = 0.5 }",
-            "x.toml:17: a value cannot be 0.5; give a whole number",
-        ),
-        (
-            "\"operation\"",
-            "{ repeat = 0, steps = [\"operation\"] }",
-            "x.toml:16: no thread ever reaches \"operation\"; check each `repeat` and `weight`",
-        ),
-        (
-            "\"operation\"",
-            "{ repeat = \"floor(threads / 9)\", steps = [\"operation\"] }",
-            "x.toml:16: no thread ever reaches \"operation\"",
-        ),
-        (
-            "\"operation\"",
-            "{ branch = [{ weight = 0, steps = [\"operation\"] }, { weight = 1, steps = [] }] }",
-            "x.toml:16: no thread ever reaches \"operation\"",
-        ),
-        (
-            "count = 4",
-            "syscall_ns = 4",
-            "x.toml:13: a lock has no `syscall_ns`",
-        ),
-        (
-            "value = 100",
-            "value = -1",
-            "x.toml:5: value -1 must be a number above 0",
-        ),
-    ] {
-        let got = broken(from, to);
-        assert!(got.starts_with(error), "\n got {got}\nwant {error}");
+    let wrong = r#"
+-title
++titel
+2: unknown field `titel`, expected
+-[constants]
++[constant]
+4: unknown field `constant`, expected
+-compact
++compakt
+3: unknown placement 'compakt'; did you mean 'compact'?
++gather
+3: placement `gather` needs the number of threads in a group; add gather = 4
+-placement = "compact"
++placement = "gather"
++gather = 1.5
+4: gather cannot be 1.5; give a whole number
+-kind = "lock"
++kind = "look"
+8: unknown variant `look`, expected
+-{ compute =
++{ compuet =
+17: unknown field `compuet`, expected
+-"operation"
++"operatoin"
+20: unknown variant `operatoin`, expected
++{ repeat = 0, steps = ["operation"] }
+16: no thread ever reaches "operation"; check each `repeat` and `weight`
++{ repeat = "floor(threads / 9)", steps = ["operation"] }
+16: no thread ever reaches "operation"
++{ branch = [{ weight = 0, steps = ["operation"] }, { weight = 1, steps = [] }] }
+16: no thread ever reaches "operation"
+-    "operation",
+-
++
+16: no step of the loop completes an operation
+-"think_ns" }
++"thnik_ns" }
+17: unknown name `thnik_ns`; did you mean `think_ns`?
+-lock = "first"
++lock = "fist"
+18: unknown memory `fist`; did you mean `first`?
+-, which = "random"
++
+19: there are several `many`; say which
+-name = "many"
++name = "first"
+10: a second `first`; choose another name
+-{ compute = "think_ns" }
++{ }
+17: a step needs an action
++{ compute = 1, sleep = 2 }
+17: a step has one action, not `compute` and `sleep`
++{ compute = 1, at = 2 }
+17: `compute` takes no `at`
++{ repeat = 3 }
+17: `repeat` needs `steps`
++3
+17: invalid type: integer `3`, expected a step
++{ compute = -1 }
+17: a time in ns cannot be -1; it must be from 0
++{ compute = nan }
+17: NaN is not a finite number
++{ compute = inf }
+17: inf is not a finite number
++{ compute = "1 / 0" }
+17: a time in ns cannot be inf
++{ compute = "50 - think_ns" }
+17: a time in ns cannot be -50
++{ compute = "1 +" }
+17: "1 +": the expression ends too early
++{ compute = { uniform = [5, 2] } }
+17: the low end 5 is above the high end 2
++{ compute = { uniform = [-5, 2] } }
+17: the low end in ns cannot be -5
++{ compute = { exponential = -5 } }
+17: a mean in ns cannot be -5
++{ compute = { uniform = [1] } }
+17: uniform = [low, high] takes two times, not 1
++{ compute = { uniform = [1, 2, 3] } }
+17: uniform = [low, high] takes two times, not 3
++{ branch = [] }
+17: the list is empty; add an entry
++{ compute = { unifrom = [5, 2] } }
+17: unknown field `unifrom`, expected
++{ compute = { around = 1, exponential = 1 } }
+17: give one of uniform
++{ branch = [{ weight = 0, steps = [] }] }
+17: all weights are 0
++{ branch = [{ weight = -1, steps = [] }] }
+17: a weight cannot be -1
++{ one_in = 0, steps = [] }
+17: one_in cannot be 0; it must be from 1
++{ load = "first", at = 8 }
+17: bytes 8 to 15 of `first`, which has 8 bytes
++{ load = "first", at = 4 }
+17: at = 4 is not a multiple of the 8 bytes
++{ load = "first", bytes = 3 }
+17: bytes cannot be 3
++{ get = "first" }
+17: `first` is a lock; this step needs a lockref
++{ repeat = 2.5, steps = [] }
+17: repeat cannot be 2.5; give a whole number
++{ write = "first", value = 0.5 }
+17: a value cannot be 0.5; give a whole number
++{ atomic_add = "first", value = 0.5 }
+17: a value cannot be 0.5; give a whole number
+-[thread]
++[[thread]]
+15: invalid type: sequence, expected a
+-which = "random"
++which = { weights = [0, 0, 0, 0] }
+19: all weights are 0
++which = { weights = [1] }
+19: `which` has 1 weights, and there are 4 of `many`; give 4 weights
++which = { zipf = -1 }
+19: the exponent cannot be -1
++which = "rendom"
+19: unknown variant `rendom`, expected
+-{ lock = "first", steps = [{ write = "first" }] }
++{ lock = "first", steps = [{ lock = "first" }] }
+18: `first` is locked by an enclosing step
+-count = 4
++count = 0
+13: count cannot be 0; it must be from 1
++count = 1.5
+13: count cannot be 1.5; give a whole number
++syscall_ns = 4
+13: a lock has no `syscall_ns`
+-value = 100
++value = -1
+5: value -1 must be a number above 0
+"#;
+    for (from, to, error) in mistakes(wrong.trim()) {
+        let got = broken(&from, &to);
+        assert!(
+            got.starts_with(&format!("x.toml:{error}")),
+            "\n got {got}\nwant {error}"
+        );
     }
 }
 
