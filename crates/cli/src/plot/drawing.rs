@@ -34,16 +34,17 @@ enum Quantity {
 }
 
 impl Quantity {
-    /// The value of a point, with the lowest and highest one.
-    fn of(self, point: &Point) -> Option<(f64, f64, f64)> {
-        let same = |value| (value, value, value);
+    /// The value of a point.
+    fn of(self, point: &Point) -> Option<f64> {
         match self {
-            Self::Throughput => Some(match point.spread {
-                Some((least, most)) => (point.throughput, least, most),
-                None => same(point.throughput),
-            }),
-            Self::Fairness => point.fairness.map(same),
+            Self::Throughput => Some(point.throughput),
+            Self::Fairness => point.fairness,
         }
+    }
+
+    /// The lowest and highest value of a point.
+    fn spread(self, point: &Point) -> Option<(f64, f64)> {
+        point.spread.filter(|_| self == Self::Throughput)
     }
 
     fn is_in(self, panel: &Panel) -> bool {
@@ -173,15 +174,13 @@ impl<'a> Figure<'a> {
 
         for series in &panel.series {
             let (colour, marker) = self.looks(&series.name);
-            let points: Vec<_> = series
-                .points
-                .iter()
-                .filter_map(|point| Some((point.threads, row.of(point)?)))
-                .collect();
-            let values = points.iter().map(|&(x, (value, ..))| (x, value));
-            chart.draw_series(points.iter().map(|&(x, (_, least, most))| {
-                PathElement::new([(x, least), (x, most)], Self::line(colour))
+            let points = series.points.iter();
+            chart.draw_series(points.clone().filter_map(|point| {
+                let (least, most) = row.spread(point)?;
+                let ends = [(point.threads, least), (point.threads, most)];
+                Some(PathElement::new(ends, Self::line(colour)))
             }))?;
+            let values = points.filter_map(|point| Some((point.threads, row.of(point)?)));
             chart.draw_series(LineSeries::new(values.clone(), Self::line(colour)))?;
             chart.draw_series(
                 values.map(|at| EmptyElement::at(at) + Self::marker(colour, marker)),
@@ -196,8 +195,7 @@ impl<'a> Figure<'a> {
         panels
             .flat_map(|panel| &panel.series)
             .flat_map(|series| &series.points)
-            .filter_map(|point| Quantity::Throughput.of(point))
-            .map(|(_, _, most)| most)
+            .map(|point| point.spread.map_or(point.throughput, |(_, most)| most))
             .fold(f64::MIN_POSITIVE, f64::max)
     }
 
