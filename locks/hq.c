@@ -114,54 +114,6 @@ struct lw_hq_waiter {
 	union lw_hq_history history;
 };
 
-/* A queue of a NUMA node as the tail of the word: a slot number that no thread has. */
-#define LW_HQ_FIRST_QUEUE_TAIL ((LW_MAX_SLOTS + 1) << LW_TAIL_SLOT_SHIFT)
-
-static inline uint32_t lw_hq_encode_queue(uint32_t numa_node)
-{
-	return LW_HQ_FIRST_QUEUE_TAIL + (numa_node << LW_TAIL_SHIFT);
-}
-
-/*
- * The lock's identity, scattered over 54 bits. The highest bits choose the queue, so the other bits
- * distinguish the locks that share it.
- */
-#define LW_HQ_KEY_BITS 54
-#define LW_HQ_ID_BITS  (LW_HQ_KEY_BITS - LW_NODE_QUEUE_BITS)
-#define LW_HQ_LOW(n)   (((uint64_t)1 << (n)) - 1)
-
-static inline uint64_t lw_hq_key(union lw_word *lock)
-{
-	return lw_scattered(lock) & LW_HQ_LOW(LW_HQ_KEY_BITS);
-}
-
-static inline struct lw_node *lw_hq_queue_of(union lw_word *lock, uint32_t numa_node)
-{
-	struct lw_node *queues = lw_node_queues(numa_node);
-
-	return queues ? &queues[lw_hq_key(lock) >> LW_HQ_ID_BITS] : NULL;
-}
-
-/* `waiters` of a queue that `lock` uses, whose last waiter has the tail `tail`. */
-static inline uint64_t lw_hq_waiters(union lw_word *lock, uint32_t tail)
-{
-	uint64_t id = lw_hq_key(lock) & LW_HQ_LOW(LW_HQ_ID_BITS);
-
-	return id << 16 | tail >> LW_TAIL_SHIFT;
-}
-
-static inline bool lw_hq_same_lock(uint64_t waiters, uint64_t others)
-{
-	return waiters >> 16 == others >> 16;
-}
-
-static inline struct lw_node *lw_hq_decode_tail(union lw_word *lock, uint32_t tail)
-{
-	if (tail < LW_HQ_FIRST_QUEUE_TAIL)
-		return lw_decode_tail(tail);
-	return lw_hq_queue_of(lock, (tail - LW_HQ_FIRST_QUEUE_TAIL) >> LW_TAIL_SHIFT);
-}
-
 enum lw_hq_role {
 	LW_HQ_ALONE, /* has a place of its own */
 	LW_HQ_LEADS, /* is first in the queue of its NUMA node, which has no place yet */
@@ -174,7 +126,7 @@ static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
 	uint64_t old = lw_load(&lw_hq_part(me->queue)->waiters, relaxed);
 
 	do {
-		if (old && !lw_hq_same_lock(old, me->self)) {
+		if (old && !lw_node_queue_is_of(old, me->self)) {
 			lw_count(node_queue_conflicts);
 			return LW_HQ_ALONE;
 		}
@@ -407,7 +359,7 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail)
 	struct lw_node *node = lw_decode_tail(tail);
 	struct lw_hq_waiter me = {
 		.node = node,
-		.self = lw_hq_waiters(lock, tail),
+		.self = lw_node_queue_waiters(lock, tail),
 		.place = node,
 		.place_tail = tail,
 		.history = {.numa_node = lw_numa_node()},
@@ -423,14 +375,14 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail)
 		return;
 
 	if (val & LW_HQ_NUMA)
-		me.queue = lw_hq_queue_of(lock, me.history.numa_node);
+		me.queue = lw_node_queue_of(lock, me.history.numa_node);
 	if (me.queue)
 		role = lw_hq_join(&me);
 	if (role == LW_HQ_ALONE) {
 		me.queue = NULL;
 	} else {
 		me.place = me.queue;
-		me.place_tail = lw_hq_encode_queue(me.history.numa_node);
+		me.place_tail = lw_node_queue_tail(me.history.numa_node);
 	}
 
 	lw_count(queued_acquisitions);
@@ -441,7 +393,7 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail)
 			lw_node_init(me.place);
 		old = lw_word_xchg_tail(lock, me.place_tail);
 		if (old) {
-			lw_store(&lw_hq_decode_tail(lock, old)->next, me.place, release);
+			lw_store(&lw_decode_place(lock, old)->next, me.place, release);
 			lw_mcs_wait(me.place);
 			lw_hq_receive(&me, me.place);
 		}

@@ -1,66 +1,763 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The mutex of programs: a queue whose waiters spin, then park. Arriving threads may steal. Waiters
- * are grouped by NUMA node.
+ * The mutex. A free mutex is taken by whoever comes first. Waiters queue, by NUMA node if there
+ * are several. The queue head polls the word; all others poll their own node, and then park.
  *
- *   free    (*,0,0) -- any thread that runs: compare-and-swap --> held (*,0,1)
- *   held    (*,*,1) -- unlock, the queue head runs            --> free (*,*,0)
- *   parked  (*,*,1) -- unlock                                 --> (*,*,2) --> (*,*,0), head woken
- *   favoured (*,1,0) -- only the queue head acquires          --> held (*,0,1)
+ *   free     (0,0,0) -- any thread: compare-and-swap -----------------> held (0,0,1)
+ *   pending  (0,0,1) -- second contender sets the bit, and polls -----> (0,1,1) --> (0,0,1)
+ *   queue    (p,*,*) -- further contenders join ----------------------> (n,*,*)
+ *            (n,0,0) -- the queue head acquires, and hands its role on > (n,0,1)
+ *   retaken  (n,0,0) with OWNER -- the last holder, within its window -> (n,0,2)
+ *   asleep   (n,0,1) with ASLEEP -- unlock --> (n,0,1) with WOKEN -----> (n,0,0), the head is woken
  *
- * A thread that runs takes a free mutex although others queue: a parked thread takes long to wake,
- * and the mutex would be idle meanwhile. The queue head disables stealing when it has spun for
- * mutex_steal_window polls, until it parks, or when it has had mutex_starvation_limit defeats. The
- * mutex then goes to the queue head.
+ * Four ideas make it fast, each where another lock fails:
  *
- * Waiters spin for mutex_spin polls, or less if their predecessor has parked, then they park. A
- * thread that would queue behind a parked waiter first spins for mutex_arrival_spin polls, about as
- * long as a short critical section, because a queue of parked waiters drains slower than it fills.
+ *   - The last holder again. In a loop that locks again at once, it is fastest if the last holder
+ *     retakes the mutex: word and data are in its cache. In a loop with other work in between, the
+ *     mutex would be idle meanwhile. So a thread that acquires names itself in the word (OWNER)
+ * only if it has seen the holder before it retake the mutex, or as a trial now and then. The
+ * waiters then poll less often, and let it retake for one window. After that they remove its name.
+ *   - A queue for each NUMA node, as in hq.c: the word's queue has places, and a place belongs to a
+ *     waiter or to the queue of a NUMA node. The mutex is handed over within a node up to
+ *     LW_MUTEX_RUN times. A waiter that could not join after three attempts takes a place of its
+ *     own, since attempts disturb those who have joined.
+ *   - Parked waiters do not hold up the mutex. A parked waiter that becomes queue head is woken by
+ *     the next unlock, not before: it would take the holder's CPU. While the head sleeps or wakes
+ *     up, any thread that runs may take the mutex.
+ *   - Waiters that can all run do not park, and need no read-modify-write to be handed the mutex.
+ *     lw_waiters_park() is false there: in kernels, and for threads with a CPU each.
  *
- * The queue head moves a spinning waiter of its own NUMA node to the place behind it, so that mutex
- * and data stay on the node. At most mutex_group waiters in a row are moved ahead of another
- * waiter.
+ * The word (lock_word.h), beside the tail:
  *
- * Cost in programs, in read-modify-writes: one to lock a free mutex, none to unlock it. A waiter
- * that queues and does not park makes two, and one more if it disables stealing; its predecessor
- * makes one to hand over the head's role.
+ * | piece   | set by                         | cleared by                     | may stay clear    |
+ * |---------|--------------------------------|--------------------------------|-------------------|
+ * | locked  | who acquires: 1; who retakes:  | the holder                     | no                |
+ * |         | 2                              |                                |                   |
+ * | PENDING | an arriving thread that polls, | the same, when it acquires or  | yes: then only    |
+ * |         | while nobody queues or the     | gives up; a head that it keeps | speed is lost     |
+ * |         | head sleeps                    | waiting (parking form)         |                   |
+ * | ASLEEP  | the head before it parks; the  | who unlocks, as it sets WOKEN; | no                |
+ * |         | holder that makes a parked     | the head, if it wakes early    |                   |
+ * |         | waiter head                    |                                |                   |
+ * | WOKEN   | who unlocks                    | the head, when it runs         | yes: then nobody  |
+ * |         |                                |                                | steals meanwhile  |
+ * | STRICT  | a head that has slept for      | the head, when it acquires or  | yes: then the     |
+ * |         | LW_MUTEX_PATIENCE              | leaves                         | head may starve   |
+ * | OWNER   | who acquires as pending waiter | who acquires next; a waiter,   | yes: then nobody  |
+ * |         | or head                        | after the window               | retakes           |
  *
- * Promises: mutual exclusion; no waiter is lost; no waiter starves, because of the starvation
- * limit; correct without a free queue node.
+ * In the spinning form a queue head, or a pending waiter, acquires by a store where no flag lets
+ * another thread acquire. In the parking form all acquire by a compare-and-swap, so a free mutex is
+ * open to lw_mutex_trylock() whatever the flags are, and to a thread that has seen it free for
+ * LW_MUTEX_REFUSAL polls: the one that should take it does not run.
  *
- * Orders: the compare-and-swap that acquires and the store that releases are an acquire and release
- * pair on `locked`. `pending` is advice to arriving threads, so it needs no order. `parked` and the
- * table (parking_word.h, parked_heads.h), the queue (parking_queue.h) and grouping
- * (parking_locality.h) have orders of their own, each explained there.
+ * `locked` of a queue node, with the run of hand-overs within its NUMA node above bit 8:
+ *
+ *   WAITING --> HEAD           the predecessor hands over the head's role
+ *   WAITING --> LEADER         the queue of the NUMA node has no place: take one for it
+ *   WAITING <-> PARKED         the waiter parks, and wakes by itself
+ *   PARKED  --> HEAD, LEADER   the same as above, and the waiter is woken
+ *   PARKED  --> PARKED_HEAD    it is in the table of parked heads: the unlock wakes it
+ *   HEAD    --> PARKED_HEAD    the head parks
+ *   PARKED_HEAD --> HEAD       woken by the thread that unlocks, or awake early
+ *   WAITING --> ABANDONED      the wait limit is reached; who would hand over the head's role
+ *                              removes the node and returns its slot
+ *   DEAD                       user space: its thread did not survive a fork
+ *
+ * Promises: mutual exclusion; no waiter is lost; no waiter starves: a place is passed over only by
+ * one window of retakes, by LW_MUTEX_RUN hand-overs for each place before it, and by stealing until
+ * its waiter has slept for LW_MUTEX_PATIENCE as head. Correct without a free queue node.
+ *
+ * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
+ * store after a fence that acquires. The release is a store or compare-and-swap that releases.
+ *
+ *   - ASLEEP, set by the head itself: a compare-and-swap that releases. It publishes the head's
+ *     entry in the table and PARKED_HEAD. The compare-and-swap of lw_mutex_unlock_slow() therefore
+ *     acquires. ASLEEP, set by the holder for its successor, is relaxed: only the holder itself
+ *     clears it, or the head, which has read PARKED_HEAD with acquire.
+ *   - HEAD, LEADER and PARKED_HEAD are stored by a release, and read with acquire: the new head
+ * sees the queue as its predecessor left it, and its predecessor out of the table.
+ *   - The last in the queue clears the tail by a release. It pairs with the exchange by which the
+ *     next waiter queues, which is queue head at once.
+ *   - enter and join of the queue of a NUMA node: see hq.c.
+ *   - ABANDONED is stored by a release. A fence that acquires follows its reading, so the slot is
+ *     returned after all that its waiter did to it.
+ *   - PENDING, WOKEN, STRICT and OWNER are advice, or are followed by an acquisition: relaxed.
  */
 #include "lock_type.h"
 #include "mutex.h"
-#include "parking.h"
+#include "node_queue.h"
+#include "parked_heads.h"
+#include "queue_slot.h"
 
-static lw_always_inline struct lw_parking_policy lw_mutex_policy(void)
+/* Spin counts mean nothing to the checker, whose world defines one of each. */
+#ifndef LW_MUTEX_WINDOW_LOOKS
+/* Polls of the word in a window in which the last holder may retake the mutex. */
+#define LW_MUTEX_WINDOW_LOOKS 2
+/* Pauses between them: a window is as long as ten to thirty short critical sections. */
+#define LW_MUTEX_WINDOW_PAUSES 256
+/* Pauses between polls while the last holder is named but has not retaken: a hand-over's time. */
+#define LW_MUTEX_GRACE_PAUSES 48
+/* The most hand-overs in a row within a NUMA node; one with a window counts as many. */
+#define LW_MUTEX_RUN	    256
+#define LW_MUTEX_RUN_WINDOW 32
+/* Attempts to join the queue of a NUMA node. */
+#define LW_MUTEX_JOINS 3
+/* After this number of hand-overs within a NUMA node its head waits for one more waiter there... */
+#define LW_MUTEX_LINGER_RUN 8
+#endif
+
+/* ...for this number of polls: a hand-over to another node takes longer. */
+#define LW_MUTEX_LINGER 64
+/* Polls after which a release by another CPU has, in practice, become visible. */
+#define LW_MUTEX_SETTLE 32
+/* Polls of an arriving thread before it queues behind a sleeping head. */
+#define LW_MUTEX_ASLEEP_SPIN 100
+/* Polls for which a free mutex is left to the queue head or the pending waiter. */
+#define LW_MUTEX_REFUSAL 512
+/* Nanoseconds after its first sleep when a head disables stealing. */
+#define LW_MUTEX_PATIENCE 1000000
+
+/* `locked` of a queue node: its state, and above it the run of hand-overs that led to this head. */
+#define LW_NODE_STATE	  0xffu
+#define LW_NODE_RUN_SHIFT 8
+#define LW_NODE_TO_HEAD	  (LW_NODE_PARKED_HEAD ^ LW_NODE_HEAD) /* changes one into the other */
+
+enum lw_mutex_outcome {
+	LW_MUTEX_ACQUIRED,
+	LW_MUTEX_HEADS,
+	LW_MUTEX_LEADS,	    /* the queue of our NUMA node has no place yet */
+	LW_MUTEX_LEFT,	    /* the wait limit is reached, and our node is out of the queue */
+	LW_MUTEX_ABANDONED, /* the same, but node and slot are no longer ours */
+};
+
+/* A thread in the queue. */
+struct lw_mutex_waiter {
+	union lw_word *word;
+	const struct lw_wait_limit *limit;
+	uint32_t slot;
+	uint32_t tail;	       /* our node as a tail */
+	struct lw_node *node;  /* our own */
+	struct lw_node *queue; /* of our NUMA node; NULL if we have a place of our own */
+	uint64_t self;	       /* `waiters` of the queue, while we are the last */
+	struct lw_node *place; /* in the word's queue */
+	uint32_t place_tail;   /* the place as the word's tail; 0 when it is not the last */
+	struct lw_node *after; /* the place behind it, if known */
+	struct lw_node *at;    /* the node that we poll, and park on */
+	uint32_t spin;	       /* polls before we park */
+	uint32_t looks;	       /* polls of the window of the last holder */
+	uint32_t run;	       /* hand-overs within the NUMA node that led to us */
+	bool parked;	       /* at least once */
+	uint32_t trial;	       /* OWNER with which we acquire, if looks is 0 */
+};
+
+/*
+ * The last holder
+ */
+
+/* The slot's name as OWNER, one of 15. Names may collide: then another retakes. */
+static inline uint32_t lw_mutex_name(uint32_t slot)
 {
-	return (struct lw_parking_policy){
-		.spin = (uint32_t)lw_tunable(mutex_spin),
-		.latencies = lw_tunable(pv_latencies),
-		.stealing.on_arrival = true,
-		.stealing.arrival_spin = (uint32_t)lw_tunable(mutex_arrival_spin),
-		.stealing.arrival_spin_if_parked = true,
-		.stealing.window = (uint32_t)lw_tunable(mutex_steal_window),
-		.stealing.starvation_limit = (uint32_t)lw_tunable(mutex_starvation_limit),
-		.parking.enabled = true,
-		.parking.early = true,
-		.parking.wake_at_unlock = true,
-		.locality.possible = true,
-		.locality.group = lw_numa_aware(mutex) ? (uint32_t)lw_tunable(mutex_group) : 0,
-	};
+	return (slot % 15 + 1) << LW_OWNER_SHIFT;
+}
+
+/* OWNER of a thread that has no evidence whether it will retake the mutex: a trial now and then. */
+static inline uint32_t lw_mutex_trial(uint32_t slot)
+{
+	return lw_chance(lw_tunable(mutex_trials), 10000) ? lw_mutex_name(slot) : 0;
+}
+
+static inline void lw_mutex_pause(uint32_t pauses)
+{
+	for (uint32_t i = 0; i < pauses; i++)
+		lw_pause();
+}
+
+/*
+ * Poll until the mutex is free, `spin` times at most. Returns the word of the last poll. While the
+ * holder is named, it may be about to retake: poll less often, since each poll takes the cache line
+ * from it. Once it has, let it for a window, and then remove its name.
+ */
+static uint32_t lw_mutex_look(union lw_word *word, uint32_t spin, uint32_t *looks)
+{
+	uint32_t val = lw_load(&word->val, relaxed), spun = 0;
+
+	while ((val & LW_LOCKED_MASK) && spun < spin) {
+		bool retaken = (val & LW_LOCKED_MASK) == LW_RETAKEN;
+		uint32_t pauses = retaken ? LW_MUTEX_WINDOW_PAUSES : LW_MUTEX_GRACE_PAUSES;
+
+		if (!(val & LW_OWNER_MASK))
+			return lw_await_ne_backoff(&word->val, LW_LOCKED_MASK, val & LW_LOCKED_MASK,
+						   spin - spun);
+		if (retaken && *looks == LW_MUTEX_WINDOW_LOOKS) {
+			/* OWNER: name -> 0 */
+			val = lw_fetch_and(&word->val, ~LW_OWNER_MASK, relaxed) & ~LW_OWNER_MASK;
+			continue;
+		}
+		*looks += retaken;
+		lw_mutex_pause(pauses);
+		spun += pauses;
+		val = lw_load(&word->val, relaxed);
+	}
+	if (!(val & LW_LOCKED_MASK) && (val & LW_OWNER_MASK) && !*looks) {
+		/* Not retaken yet. Does the last holder do other work in between? */
+		lw_mutex_pause(LW_MUTEX_GRACE_PAUSES);
+		val = lw_load(&word->val, relaxed);
+	}
+	return val;
+}
+
+/*
+ * Acquiring
+ */
+
+/* (*,*,0) -> (*,*,1), without the flags `less`, with the flags `more`. */
+static inline bool lw_mutex_acquire(union lw_word *word, uint32_t val, uint32_t less, uint32_t more)
+{
+	uint16_t seen = (uint16_t)val;
+
+	return lw_field_try_cmpxchg(word, locked_pending, &seen,
+				    (uint16_t)((val & ~less) | more | LW_LOCKED), acquire);
+}
+
+/* May an arriving thread join those that poll the word? Nobody queues, or the head sleeps. */
+static inline bool lw_mutex_is_open(uint32_t val)
+{
+	return !(val & LW_TAIL_MASK) || (val & (LW_HEAD_ASLEEP | LW_HEAD_WOKEN));
+}
+
+/* On arrival: acquire the mutex if it is free and open to us. `*val` was seen. */
+static bool lw_mutex_steal(union lw_word *word, uint32_t *val, uint32_t slot)
+{
+	while (!(*val & LW_LOCKED_MASK)) {
+		uint16_t seen = (uint16_t)*val;
+
+		if ((*val & LW_OWNER_MASK) == lw_mutex_name(slot)) {
+			/* (*,*,0) -> (*,*,2) */
+			if (lw_field_try_cmpxchg(word, locked_pending, &seen, seen | LW_RETAKEN,
+						 acquire)) {
+				lw_count(retakes);
+				return true;
+			}
+			*val = lw_load(&word->val, relaxed);
+		} else if (!lw_mutex_is_open(*val) || (*val & (LW_PENDING | LW_STRICT))) {
+			if (!lw_waiters_park())
+				return false;
+			/* The one that should take it may not run. */
+			*val = lw_await_ne_bounded(&word->val, LW_LOCKED_MASK, 0, LW_MUTEX_REFUSAL);
+			return !(*val & LW_LOCKED_MASK) &&
+			       lw_mutex_acquire(word, *val, LW_OWNER_MASK, 0);
+		} else if (lw_try_cmpxchg(&word->val, val, (*val & ~LW_OWNER_MASK) | LW_LOCKED,
+					  acquire)) {
+			lw_count(steals_on_arrival);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Compete for the mutex as the pending waiter. False: we have to queue. `val` was seen. */
+static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, uint32_t spin)
+{
+	uint32_t owner, looks = 0;
+
+	if ((val & LW_PENDING) || !lw_mutex_is_open(val))
+		return false;
+	/* (*,0,*) -> (*,1,*) */
+	val = lw_fetch_or(&word->val, LW_PENDING, relaxed);
+	if (val & LW_PENDING)
+		return false;
+	if (lw_mutex_is_open(val)) {
+		if ((val & LW_HEAD_ASLEEP) && spin > LW_MUTEX_ASLEEP_SPIN)
+			spin = LW_MUTEX_ASLEEP_SPIN;
+		owner = lw_mutex_trial(slot);
+		do {
+			val = lw_mutex_look(word, spin, &looks);
+			if (val & (LW_LOCKED_MASK | LW_STRICT)) {
+				lw_spin_report(false);
+				break;
+			}
+			if (looks)
+				owner = lw_mutex_name(slot);
+			if (!lw_waiters_park() && !(val & LW_OWNER_MASK)) {
+				/* (*,1,0) -> (*,0,1): no other thread acquires now */
+				lw_fence(acquire);
+				lw_field_store(word, locked_pending, (uint16_t)(owner | LW_LOCKED),
+					       relaxed);
+			} else if (!lw_mutex_acquire(word, val, LW_PENDING | LW_OWNER_MASK,
+						     owner)) {
+				continue;
+			}
+			lw_count(pending_acquisitions);
+			lw_spin_report(true);
+			return true;
+		} while (true);
+	}
+	/* (*,1,*) -> (*,0,*) */
+	val = lw_fetch_and(&word->val, ~LW_PENDING, relaxed) & ~LW_PENDING;
+	/* An unlock that saw us pending has woken nobody, so a free mutex is ours to take. */
+	while (lw_waiters_park() && !(val & (LW_LOCKED_MASK | LW_STRICT))) {
+		if (lw_mutex_acquire(word, val, LW_OWNER_MASK, 0))
+			return true;
+		val = lw_load(&word->val, relaxed);
+	}
+	return false;
+}
+
+/*
+ * Parking as queue head. An entry in the table of parked heads belongs to who clears ASLEEP.
+ */
+
+/* ASLEEP: 1 -> 0, and our entry is removed. False if the thread that unlocks was first. */
+static bool lw_mutex_leave_table(union lw_word *word)
+{
+	if (!(lw_field_fetch_and(word, pending, (uint8_t) ~(LW_HEAD_ASLEEP >> 8), acquire) &
+	      (LW_HEAD_ASLEEP >> 8)))
+		return false;
+	lw_parked_take(word);
+	return true;
+}
+
+/* Enter the table. False if the mutex has become free, or the table is full. */
+static bool lw_mutex_enter_table(union lw_word *word, struct lw_node *at)
+{
+	struct lw_parked_head *entry = lw_parked_insert(word, at);
+	uint16_t seen = lw_field_load(word, locked_pending, relaxed);
+
+	if (!entry)
+		return false;
+	/* HEAD -> PARKED_HEAD */
+	lw_store(&at->locked, LW_NODE_PARKED_HEAD, relaxed);
+	do {
+		if (!(seen & LW_LOCKED_MASK)) {
+			lw_store(&at->locked, LW_NODE_HEAD, relaxed);
+			lw_parked_remove(entry);
+			return false;
+		}
+		/* ASLEEP: 0 -> 1 */
+	} while (
+		!lw_field_try_cmpxchg(word, locked_pending, &seen, seen | LW_HEAD_ASLEEP, release));
+	/* A release in two steps may have missed that we sleep. Then the mutex is free. */
+	if (lw_release_is_split() &&
+	    !(lw_await_ne_bounded(&word->val, LW_LOCKED_MASK, seen & LW_LOCKED_MASK,
+				  LW_MUTEX_SETTLE) &
+	      LW_LOCKED_MASK) &&
+	    lw_mutex_leave_table(word)) {
+		lw_store(&at->locked, LW_NODE_HEAD, relaxed);
+		return false;
+	}
+	return true;
+}
+
+/* We are queue head, and may be in the table: leave it, and tell that we run. */
+static void lw_mutex_awake(union lw_word *word, struct lw_node *at)
+{
+	uint32_t state = lw_load(&at->locked, acquire);
+
+	if ((state & LW_NODE_STATE) == LW_NODE_PARKED_HEAD) {
+		if (lw_mutex_leave_table(word)) {
+			lw_store(&at->locked, state ^ LW_NODE_TO_HEAD, relaxed);
+			lw_count(spurious_wakeups);
+			return;
+		}
+		/* The thread that unlocks has removed our entry, and stores HEAD next. */
+		lw_await_eq_soon(&at->locked, LW_NODE_STATE, LW_NODE_HEAD, acquire);
+	}
+	/* WOKEN: 1 -> 0 */
+	if (lw_load(&word->val, relaxed) & LW_HEAD_WOKEN)
+		lw_field_fetch_and(word, pending, (uint8_t) ~(LW_HEAD_WOKEN >> 8), relaxed);
+}
+
+/* Park. True if the wait limit is reached. Where a release may miss us, poll the word too. */
+static bool lw_mutex_head_sleep(const struct lw_mutex_waiter *me)
+{
+	uint32_t parks = 0;
+
+	do {
+		uint32_t state = lw_load(&me->at->locked, relaxed);
+
+		if ((state & LW_NODE_STATE) != LW_NODE_PARKED_HEAD)
+			return false;
+		if (lw_limit_reached(me->limit))
+			return true;
+		parks += lw_park_bounded(&me->at->locked, state, me->limit, parks);
+	} while (!lw_release_is_split() || (lw_load(&me->word->val, relaxed) & LW_LOCKED_MASK));
+	return false;
+}
+
+/*
+ * Handing over the head's role
+ */
+
+/* Make the waiter of `node` queue head. False if it has abandoned the node. */
+static bool lw_mutex_make_head(union lw_word *word, struct lw_node *node, uint32_t run,
+			       bool holds_lock)
+{
+	uint32_t head = LW_NODE_HEAD | run << LW_NODE_RUN_SHIFT, state = LW_NODE_WAITING;
+
+	if (!lw_waiters_park()) {
+		lw_store(&node->locked, head, release);
+		return true;
+	}
+	while (state != LW_NODE_ABANDONED) {
+		bool parked = state == LW_NODE_PARKED;
+		uint32_t slot = parked ? lw_tail_slot(lw_load(&node->tail, relaxed)) : 0;
+		struct lw_parked_head *entry = NULL;
+
+		if (parked && holds_lock)
+			entry = lw_parked_insert(word, node);
+		if (entry) {
+			/* ASLEEP: 0 -> 1 */
+			lw_field_fetch_or(word, pending, LW_HEAD_ASLEEP >> 8, relaxed);
+			/* PARKED -> PARKED_HEAD */
+			if (lw_try_cmpxchg(&node->locked, &state, head ^ LW_NODE_TO_HEAD, release))
+				return true;
+			/* The waiter has woken, ASLEEP: 1 -> 0 */
+			lw_field_fetch_and(word, pending, (uint8_t) ~(LW_HEAD_ASLEEP >> 8),
+					   relaxed);
+			lw_parked_remove(entry);
+			continue;
+		}
+		/* WAITING or PARKED -> HEAD */
+		if (lw_try_cmpxchg(&node->locked, &state, head, release)) {
+			if (parked) {
+				lw_count(kicks_at_handoff);
+				lw_unpark(&node->locked, slot);
+			}
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The place behind `place`, whose tail is `tail`. NULL if there is none; then the queue is empty.
+ */
+static struct lw_node *lw_mutex_next_place(union lw_word *word, struct lw_node *place,
+					   uint32_t tail)
+{
+	struct lw_node *next = lw_load(&place->next, dependency);
+	uint16_t last = (uint16_t)(tail >> LW_TAIL_SHIFT);
+
+	/* (place,*,*) -> (0,*,*) */
+	if (!next && !lw_field_try_cmpxchg(word, tail, &last, 0, release))
+		next = lw_await_ne_soon(&place->next, ~(uintptr_t)0, 0, dependency);
+	return next;
+}
+
+/* Our place leaves the word's queue. The first waiter behind it that has not left is head. */
+static void lw_mutex_next_head(const struct lw_mutex_waiter *me, bool holds_lock)
+{
+	struct lw_node *next = me->after;
+
+	if (!next)
+		next = lw_mutex_next_place(me->word, me->place, me->place_tail);
+	while (next && !lw_mutex_make_head(me->word, next, 0, holds_lock)) {
+		struct lw_node *abandoned = next;
+		uint32_t tail;
+
+		/* acquire: all that the waiter did to the slot that it abandoned */
+		lw_fence(acquire);
+		tail = lw_load(&abandoned->tail, relaxed);
+		next = lw_mutex_next_place(me->word, abandoned, tail);
+		lw_store(&abandoned->count, 0, relaxed);
+		lw_slot_reclaim(lw_tail_slot(tail));
+	}
+}
+
+/* (lock,me) -> 0, while the queue of our NUMA node has no place. False if others wait in it. */
+static bool lw_mutex_free_queue(const struct lw_mutex_waiter *me)
+{
+	uint64_t self = me->self;
+
+	if (!lw_try_cmpxchg(&lw_hq_part(me->queue)->waiters, &self, 0, release))
+		return false;
+	lw_count(node_queues_released);
+	return true;
+}
+
+/* The place of our NUMA node has left the word's queue: free the queue, or name a new leader. */
+static void lw_mutex_leave_queue(const struct lw_mutex_waiter *me, struct lw_node *next)
+{
+	uint32_t slot;
+
+	if (!me->queue || (!next && lw_mutex_free_queue(me)))
+		return;
+	if (!next)
+		next = lw_await_ne_soon(&me->node->next, ~(uintptr_t)0, 0, dependency);
+	slot = lw_tail_slot(lw_load(&next->tail, relaxed));
+	if (!lw_waiters_park())
+		lw_store(&next->locked, LW_NODE_LEADER, release);
+	else if (lw_xchg(&next->locked, LW_NODE_LEADER, release) == LW_NODE_PARKED)
+		lw_unpark(&next->locked, slot);
+}
+
+/* We are queue head, and saw the mutex free, as `val`: acquire it, and hand over the head's role.
+ */
+static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
+{
+	union lw_word *word = me->word;
+	uint32_t less = LW_PENDING | LW_STRICT | LW_OWNER_MASK;
+	struct lw_node *next = me->queue ? lw_load(&me->node->next, dependency) : NULL;
+	uint32_t owner = me->looks ? lw_mutex_name(me->slot) : me->trial;
+	bool last = (val & LW_TAIL_MASK) == me->place_tail;
+
+	if (me->queue && !next && !last && me->run >= LW_MUTEX_LINGER_RUN && me->run < LW_MUTEX_RUN)
+		next = lw_await_ne_bounded(&me->node->next, ~(uintptr_t)0, 0, LW_MUTEX_LINGER);
+
+	/* (place,*,0) -> (0,0,1): nobody else queues */
+	if (last && !next) {
+		if (!lw_try_cmpxchg(&word->val, &val, owner | LW_LOCKED, acq_rel))
+			return false;
+		lw_mutex_leave_queue(me, NULL);
+		return true;
+	}
+	if (!lw_waiters_park() && !owner && !(val & LW_OWNER_MASK)) {
+		/* (*,0,0) -> (*,0,1): no other thread acquires now */
+		lw_fence(acquire);
+		lw_field_store(word, locked, LW_LOCKED, relaxed);
+	} else if (!lw_mutex_acquire(word, val, less, owner)) {
+		return false;
+	}
+	if (next && (last || me->run < LW_MUTEX_RUN)) {
+		lw_count(local_handoffs);
+		lw_mutex_make_head(word, next, me->run + (me->looks ? LW_MUTEX_RUN_WINDOW : 1),
+				   true);
+	} else {
+		lw_mutex_next_head(me, true);
+		lw_mutex_leave_queue(me, next);
+	}
+	return true;
+}
+
+/*
+ * Waiting
+ */
+
+/* Wait as queue head: ACQUIRED or LEFT. */
+static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
+{
+	union lw_word *word = me->word;
+	uint64_t slept_since = 0;
+	bool limit_reached = false;
+
+	for (;;) {
+		uint32_t val = lw_mutex_look(word, me->spin, &me->looks);
+
+		if (!(val & LW_LOCKED_MASK)) {
+			/* The pending waiter came before us. */
+			if ((val & LW_PENDING) && lw_waiters_park())
+				val = lw_await_ne_bounded(&word->val, LW_PENDING, LW_PENDING,
+							  LW_MUTEX_REFUSAL);
+			else if (val & LW_PENDING)
+				val = lw_await_ne(&word->val, LW_PENDING, LW_PENDING, relaxed);
+			if (!(val & LW_LOCKED_MASK) && lw_mutex_take_over(me, val))
+				return LW_MUTEX_ACQUIRED;
+			continue;
+		}
+		if (limit_reached || lw_limit_reached(me->limit)) {
+			/* STRICT: 1 -> 0 */
+			if (slept_since)
+				lw_field_fetch_and(word, pending, (uint8_t) ~(LW_STRICT >> 8),
+						   relaxed);
+			lw_mutex_next_head(me, false);
+			return LW_MUTEX_LEFT;
+		}
+		if (!lw_waiters_park())
+			continue;
+		/* STRICT: 0 -> 1 */
+		if (slept_since && lw_clock() - slept_since > LW_MUTEX_PATIENCE)
+			lw_field_fetch_or(word, pending, LW_STRICT >> 8, relaxed);
+		if (!lw_mutex_enter_table(word, me->at))
+			continue;
+		lw_count(halts_at_head);
+		lw_spin_report(false);
+		me->parked = true;
+		if (!slept_since)
+			slept_since = lw_clock();
+		limit_reached = lw_mutex_head_sleep(me);
+		lw_mutex_awake(word, me->at);
+	}
+}
+
+/* Wait behind others, polling `at`: HEADS, LEADS or ABANDONED. */
+static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
+{
+	struct lw_node *at = me->at;
+	uint32_t state;
+
+	if (!lw_waiters_park()) {
+		state = lw_await_ne(&at->locked, ~0u, LW_NODE_WAITING, acquire);
+	} else {
+		while (lw_await_ne_bounded(&at->locked, ~0u, LW_NODE_WAITING, me->spin) ==
+		       LW_NODE_WAITING) {
+			state = LW_NODE_WAITING;
+			/* WAITING -> ABANDONED; release: all that we did to the slot */
+			if (lw_limit_reached(me->limit)) {
+				if (lw_slot_abandon(me->slot,
+						    lw_try_cmpxchg(&at->locked, &state,
+								   LW_NODE_ABANDONED, release)))
+					return LW_MUTEX_ABANDONED;
+				break;
+			}
+			/* WAITING -> PARKED */
+			if (!lw_try_cmpxchg(&at->locked, &state, LW_NODE_PARKED, relaxed))
+				break;
+			lw_count(halts_in_queue);
+			lw_spin_report(false);
+			me->parked = true;
+			lw_park(&at->locked, LW_NODE_PARKED, me->limit);
+			state = LW_NODE_PARKED;
+			/* Awake before there is anything to do: PARKED -> WAITING */
+			if (!lw_try_cmpxchg(&at->locked, &state, LW_NODE_WAITING, relaxed))
+				break;
+			lw_count(spurious_wakeups);
+		}
+		state = lw_load(&at->locked, acquire);
+		if (state != LW_NODE_LEADER)
+			lw_mutex_awake(me->word, at);
+	}
+	me->run = state >> LW_NODE_RUN_SHIFT;
+	return state == LW_NODE_LEADER ? LW_MUTEX_LEADS : LW_MUTEX_HEADS;
+}
+
+/*
+ * Join the queue of our NUMA node, if we can. LEADS: we are first in it, or me->queue is NULL, as
+ * we need a place of our own.
+ */
+static enum lw_mutex_outcome lw_mutex_join(struct lw_mutex_waiter *me)
+{
+	uint64_t old = lw_load(&lw_hq_part(me->queue)->waiters, relaxed);
+
+	for (uint32_t i = 0; i < LW_MUTEX_JOINS; i++) {
+		if (old && !lw_node_queue_is_of(old, me->self)) {
+			lw_count(node_queue_conflicts);
+			break;
+		}
+		/* enter: 0 -> (lock,me), join: (lock,t) -> (lock,me) */
+		if (!lw_try_cmpxchg(&lw_hq_part(me->queue)->waiters, &old, me->self, acq_rel))
+			continue;
+		if (!old) {
+			lw_count(node_queues_taken);
+			return LW_MUTEX_LEADS;
+		}
+		lw_store(&lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT)->next, me->node, release);
+		return lw_mutex_wait(me);
+	}
+	me->queue = NULL;
+	return LW_MUTEX_LEADS;
+}
+
+/* Take a place in the word's queue, and wait until it is first: HEADS or ABANDONED. */
+static enum lw_mutex_outcome lw_mutex_take_place(struct lw_mutex_waiter *me, uint32_t numa_node)
+{
+	struct lw_node *place = me->queue ? me->queue : me->node, *before;
+	uint32_t old;
+
+	me->place = me->at = place;
+	me->place_tail = me->queue ? lw_node_queue_tail(numa_node) : me->tail;
+	lw_node_init(place);
+	lw_store(&place->tail, me->tail, relaxed);
+	old = lw_word_xchg_tail(me->word, me->place_tail);
+	before = old ? lw_decode_place(me->word, old) : NULL;
+	if (before && !lw_is_dead(before)) {
+		lw_store(&before->next, place, release);
+		return lw_mutex_wait(me);
+	}
+	lw_store(&place->locked, LW_NODE_HEAD, relaxed);
+	return LW_MUTEX_HEADS;
+}
+
+/*
+ * No waiter of our NUMA node came while our place was in the word's queue, so probably none will
+ * come soon. Free the queue now: after we have the mutex, others would wait for that.
+ */
+static void lw_mutex_free_queue_early(struct lw_mutex_waiter *me)
+{
+	struct lw_node *after = lw_load(&me->place->next, dependency);
+
+	if (!after || lw_load(&me->node->next, relaxed) || !lw_mutex_free_queue(me))
+		return;
+	me->queue = NULL;
+	me->after = after;
+	me->place_tail = 0;
+	me->at = me->node;
+	lw_store(&me->node->locked, LW_NODE_HEAD, relaxed);
+}
+
+/* Wait in the queue: ACQUIRED, LEFT or ABANDONED. */
+static enum lw_mutex_outcome lw_mutex_queue(struct lw_mutex_waiter *me)
+{
+	uint32_t numa_node = lw_numa_node();
+	enum lw_mutex_outcome outcome = LW_MUTEX_LEADS;
+
+	lw_node_init(me->node);
+	lw_store(&me->node->tail, me->tail, relaxed);
+	me->trial = lw_mutex_trial(me->slot);
+	/* A waiter with a wait limit may leave, so it has a place of its own. */
+	if (!me->limit && lw_numa_aware(mutex))
+		me->queue = lw_node_queue_of(me->word, numa_node);
+	if (me->queue)
+		outcome = lw_mutex_join(me);
+	if (outcome == LW_MUTEX_LEADS) {
+		outcome = lw_mutex_take_place(me, numa_node);
+		if (outcome == LW_MUTEX_HEADS && me->queue)
+			lw_mutex_free_queue_early(me);
+	} else {
+		/* The place of our NUMA node is first. */
+		me->place = me->queue;
+		me->place_tail = lw_node_queue_tail(numa_node);
+	}
+	if (outcome == LW_MUTEX_HEADS)
+		outcome = lw_mutex_head(me);
+	if (outcome == LW_MUTEX_ACQUIRED) {
+		lw_count(queued_acquisitions);
+		if (!me->parked)
+			lw_spin_report(true);
+	} else {
+		lw_count(waits_cancelled);
+	}
+	return outcome;
+}
+
+/* There is no free queue node, or none that may be abandoned: try until the mutex is free. */
+static bool lw_mutex_nodeless(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
+{
+	lw_count(nodeless_acquisitions);
+	while (!lw_mutex_trylock(mutex)) {
+		if (lw_limit_reached(limit))
+			return false;
+		lw_pause_long();
+		lw_await_ne_bounded(&mutex->word.val, LW_LOCKED, LW_LOCKED, LW_MUTEX_REFUSAL);
+	}
+	return true;
 }
 
 bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
 {
-	const struct lw_parking_policy policy = lw_mutex_policy();
+	union lw_word *word = &mutex->word;
+	struct lw_mutex_waiter me = {.word = word, .limit = limit};
+	enum lw_mutex_outcome outcome = LW_MUTEX_ACQUIRED;
+	uint32_t val = lw_load(&word->val, relaxed);
 
-	return lw_parking_arrive(&mutex->word, &policy) ||
-	       lw_parking_wait(&mutex->word, limit, lw_mutex_policy());
+	me.spin = lw_waiters_park() ? lw_spin_budget((uint32_t)lw_tunable(mutex_spin)) : UINT32_MAX;
+	me.slot = lw_slot_enter();
+	if (!me.slot || lw_mutex_steal(word, &val, me.slot) ||
+	    lw_mutex_pending(word, val, me.slot, me.spin)) {
+		lw_slot_leave(me.slot);
+		return me.slot || lw_mutex_nodeless(mutex, limit);
+	}
+	me.tail = lw_node_take(limit);
+	if (me.tail) {
+		me.node = me.at = lw_decode_tail(me.tail);
+		me.self = lw_node_queue_waiters(word, me.tail);
+		outcome = lw_mutex_queue(&me);
+		if (outcome == LW_MUTEX_ABANDONED)
+			lw_slot_leave(me.slot);
+		else
+			lw_node_return(me.tail);
+	}
+	lw_slot_leave(me.slot);
+	return me.tail ? outcome == LW_MUTEX_ACQUIRED : lw_mutex_nodeless(mutex, limit);
 }
 
 void lw_mutex_lock_slow(struct lw_mutex *mutex)
@@ -68,15 +765,44 @@ void lw_mutex_lock_slow(struct lw_mutex *mutex)
 	lw_mutex_lock_limited(mutex, NULL);
 }
 
+/*
+ * The queue head sleeps. Wake it, unless a pending waiter runs, which takes the mutex. The head is
+ * taken out of the table before the release, because mutex and node may be gone after it. If the
+ * head wakes by itself and falls asleep again meanwhile, it is in the table once more.
+ */
 void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 {
-	const struct lw_parking_policy policy = lw_mutex_policy();
+	union lw_word *word = &mutex->word;
+	uint16_t seen = lw_field_load(word, locked_pending, relaxed);
+	struct lw_node *head = NULL;
+	uint32_t slot = 0;
 
-	lw_parking_unlock_slow(&mutex->word, &policy);
+	for (;;) {
+		bool wake = (seen & LW_HEAD_ASLEEP) && (!(seen & LW_PENDING) || (seen & LW_STRICT));
+		uint16_t next = wake ? (seen ^ LW_HEAD_ASLEEP) | LW_HEAD_WOKEN
+				     : (uint16_t)(seen & ~LW_LOCKED_MASK);
+		struct lw_node *found;
+
+		/* ASLEEP -> WOKEN; or (*,*,1) -> (*,*,0) */
+		if (!lw_field_try_cmpxchg(word, locked_pending, &seen, next, acq_rel))
+			continue;
+		if (!wake)
+			break;
+		seen = next;
+		found = lw_parked_take(word);
+		if (!found)
+			continue;
+		head = found;
+		slot = lw_tail_slot(lw_load(&head->tail, relaxed));
+		/* PARKED_HEAD -> HEAD */
+		lw_store(&head->locked, lw_load(&head->locked, relaxed) ^ LW_NODE_TO_HEAD, release);
+		lw_count(kicks_at_unlock);
+	}
+	if (head)
+		lw_unpark(&head->locked, slot);
 }
 
 LW_DESCRIBE_LIMITED(mutex, struct lw_mutex,
-		    .summary = "waiters spin, then park; arrivals may steal; NUMA-aware",
-		    .traits = LW_TAIL_WORD | LW_NUMA_AWARE,
-		    .origin = "Long's pvqspinlock of 2015 as a mutex; grouping after Kashyap and "
-			      "others, ShflLock, 2019");
+		    .summary = "the mutex: spins, parks, and keeps to NUMA nodes; take this one",
+		    .traits = LW_TAIL_WORD | LW_OWNER_WORD | LW_NUMA_AWARE,
+		    .origin = "Lockworks; cohort locks of 2012, HQ-spinlock, Long's pvqspinlock");

@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The mutex of programs: 4 bytes, all zero when unlocked. Waiters spin for a while and then park.
- * In programs, locking a free mutex takes one atomic read-modify-write, and unlocking it takes
- * none. Slow path: mutex.c.
+ * The mutex: 4 bytes, all zero when unlocked. Waiters spin for a while and then park. Locking a
+ * free mutex takes one atomic read-modify-write. Unlocking takes none in programs. Slow path and
+ * description: mutex.c.
  *
- * lw_mutex_lock() is an acquire operation, lw_mutex_unlock() a release operation.
+ * lw_mutex_lock() and a successful lw_mutex_trylock() are acquire operations, lw_mutex_unlock() is
+ * a release operation.
  */
 #ifndef LW_MUTEX_H
 #define LW_MUTEX_H
 
-#include "parking_word.h"
+#include "lock_word.h"
+
+/* Flags beside LW_PENDING: mutex.c has a table of who sets and clears them. */
+#define LW_HEAD_ASLEEP 0x200u  /* the queue head sleeps */
+#define LW_HEAD_WOKEN  0x400u  /* the queue head has been woken, but does not run yet */
+#define LW_STRICT      0x800u  /* only the queue head should acquire */
+#define LW_OWNER_MASK  0xf000u /* name of the last holder, if it may retake the mutex */
+#define LW_OWNER_SHIFT 12
+
+/* `locked` while the last holder holds the mutex again. */
+#define LW_RETAKEN 2u
 
 struct lw_mutex {
 	union lw_word word;
@@ -22,20 +33,72 @@ LW_EXPORT void lw_mutex_lock_slow(struct lw_mutex *mutex);
 LW_EXPORT bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit);
 LW_EXPORT void lw_mutex_unlock_slow(struct lw_mutex *mutex);
 
+/*
+ * Acquire a mutex that nobody holds or waits for. Where lw_release_is_split(), no access is wider
+ * than the byte store of the release before it, because some processors stall on such an access.
+ */
+static inline bool lw_mutex_take_idle(union lw_word *word)
+{
+	uint32_t val = 0;
+	uint8_t free = 0;
+
+	if (!lw_release_is_split())
+		/* (0,0,0) -> (0,0,1) */
+		return lw_try_cmpxchg(&word->val, &val, LW_LOCKED, acquire);
+	if (lw_field_load(word, tail, relaxed) || lw_field_load(word, pending, relaxed) ||
+	    lw_field_load(word, locked, relaxed))
+		return false;
+	/* (*,*,0) -> (*,*,1): waiters who have come meanwhile see that they are too late */
+	return lw_field_try_cmpxchg(word, locked, &free, LW_LOCKED, acquire);
+}
+
+/* Acquire a mutex that nobody holds. Waiters that do not run do not matter. */
 static inline bool lw_mutex_trylock(struct lw_mutex *mutex)
 {
-	return lw_word_take(&mutex->word);
+	union lw_word *word = &mutex->word;
+	uint32_t val;
+	uint8_t free = 0;
+
+	if (lw_waiters_park())
+		/* (*,*,0) -> (*,*,1) */
+		return !lw_field_load(word, locked, relaxed) &&
+		       lw_field_try_cmpxchg(word, locked, &free, LW_LOCKED, acquire);
+	/* A queue head runs, and acquires by a store. (0,0,0) -> (0,0,1) */
+	val = lw_load(&word->val, relaxed);
+	return !(val & ~LW_OWNER_MASK) && lw_try_cmpxchg(&word->val, &val, LW_LOCKED, acquire);
 }
 
 static inline void lw_mutex_lock(struct lw_mutex *mutex)
 {
-	if (lw_unlikely(!lw_word_take(&mutex->word)))
+	if (lw_unlikely(!lw_mutex_take_idle(&mutex->word)))
 		lw_mutex_lock_slow(mutex);
+}
+
+/*
+ * (*,*,1) -> (*,*,0). False if the queue head sleeps. Where lw_release_is_split(), a head that
+ * falls asleep after the load is missed. It does not rely on being woken; see lw_park_bounded().
+ */
+static inline bool lw_mutex_release(union lw_word *word)
+{
+	uint16_t seen = LW_LOCKED;
+
+	if (lw_waiters_park() && !lw_release_is_split()) {
+		do {
+			if (lw_field_try_cmpxchg(word, locked_pending, &seen,
+						 (uint16_t)(seen & ~LW_LOCKED_MASK), release))
+				return true;
+		} while (!(seen & LW_HEAD_ASLEEP));
+		return false;
+	}
+	if (lw_waiters_park() && (lw_field_load(word, pending, relaxed) & (LW_HEAD_ASLEEP >> 8)))
+		return false;
+	lw_word_unlock(word);
+	return true;
 }
 
 static inline void lw_mutex_unlock(struct lw_mutex *mutex)
 {
-	if (lw_unlikely(lw_word_release(&mutex->word)))
+	if (lw_unlikely(!lw_mutex_release(&mutex->word)))
 		lw_mutex_unlock_slow(mutex);
 }
 

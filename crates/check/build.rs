@@ -58,6 +58,8 @@ fn bindings() -> Bindings {
         "LW_QUEUE_LOCKED",
         "LW_PARKED",
         "LW_TAIL_SHIFT",
+        "LW_OWNER_MASK",
+        "LW_OWNER_SHIFT",
         "LW_TAIL_SLOT_SHIFT",
     ])
     .constant("NODE_SIZE", "sizeof(struct lw_node)")

@@ -38,6 +38,7 @@ fn bindings() -> Bindings {
             "LW_NUMA_AWARE",
             "LW_BROKEN",
             "LW_TAIL_WORD",
+            "LW_OWNER_WORD",
             "LW_HISTORIC",
             "LW_NUMA_AUTO",
             "LW_NUMA_ON",

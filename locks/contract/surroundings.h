@@ -66,6 +66,13 @@ struct lw_wait_limit;
 /*
  * Time, chance and settings
  *
+ * lw_spin_budget(most)
+ *	The number of polls, `most` at most, that it is worth for this thread to spin before it
+ *	parks. user: half as many after each spin that brought nothing, twice as many after one that
+ *	did, and now and then `most`. kernel, sim, check: `most`.
+ * lw_spin_report(success)
+ *	Did a spin by that budget bring what the thread waited for?
+ *
  * lw_clock()
  *	Nanoseconds of a coarse monotonic clock, never 0. kernel: jiffies. sim: virtual time. check:
  *	each reading may be early or late, before or after any threshold; it is not monotonic there.

@@ -24,4 +24,53 @@ static inline struct lw_hq_part *lw_hq_part(struct lw_node *node)
 	return (struct lw_hq_part *)node->own;
 }
 
+/* A queue of a NUMA node as the tail of the word: a slot number that no thread has. */
+#define LW_FIRST_QUEUE_TAIL ((LW_MAX_SLOTS + 1) << LW_TAIL_SLOT_SHIFT)
+
+static inline uint32_t lw_node_queue_tail(uint32_t numa_node)
+{
+	return LW_FIRST_QUEUE_TAIL + (numa_node << LW_TAIL_SHIFT);
+}
+
+/*
+ * The lock's identity, scattered over 54 bits. The highest bits choose the queue, so the other bits
+ * distinguish the locks that share it.
+ */
+#define LW_LOCK_KEY_BITS 54
+#define LW_LOCK_ID_BITS	 (LW_LOCK_KEY_BITS - LW_NODE_QUEUE_BITS)
+
+static inline uint64_t lw_lock_key(union lw_word *lock)
+{
+	return lw_scattered(lock) & (((uint64_t)1 << LW_LOCK_KEY_BITS) - 1);
+}
+
+static inline struct lw_node *lw_node_queue_of(union lw_word *lock, uint32_t numa_node)
+{
+	struct lw_node *queues = lw_node_queues(numa_node);
+
+	return queues ? &queues[lw_lock_key(lock) >> LW_LOCK_ID_BITS] : NULL;
+}
+
+/* `waiters` of a queue that `lock` uses, whose last waiter has the tail `tail`. */
+static inline uint64_t lw_node_queue_waiters(union lw_word *lock, uint32_t tail)
+{
+	uint64_t id = lw_lock_key(lock) & (((uint64_t)1 << LW_LOCK_ID_BITS) - 1);
+
+	return id << 16 | tail >> LW_TAIL_SHIFT;
+}
+
+/* Do these two values of `waiters` belong to the same lock? */
+static inline bool lw_node_queue_is_of(uint64_t waiters, uint64_t others)
+{
+	return waiters >> 16 == others >> 16;
+}
+
+/* The place in the word's queue that `tail` stands for: a waiter's, or that of a NUMA node. */
+static inline struct lw_node *lw_decode_place(union lw_word *lock, uint32_t tail)
+{
+	if (tail < LW_FIRST_QUEUE_TAIL)
+		return lw_decode_tail(tail);
+	return lw_node_queue_of(lock, (tail - LW_FIRST_QUEUE_TAIL) >> LW_TAIL_SHIFT);
+}
+
 #endif

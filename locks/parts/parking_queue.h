@@ -54,11 +54,6 @@
 #include "parking_policy.h"
 #include "parking_wake.h"
 
-#define LW_NODE_PARKED	    2
-#define LW_NODE_PARKED_HEAD 3
-#define LW_NODE_ABANDONED   4
-#define LW_NODE_DEAD	    5
-
 /* `numa_node` of a waiter that queued while grouping was off. No NUMA node has this number. */
 #define LW_NUMA_NODE_UNKNOWN 0xffff
 

@@ -19,6 +19,12 @@
  */
 #define LW_NODE_WAITING 0
 #define LW_NODE_HEAD	1
+/* Those of locks whose waiters park: parking_queue.h, mutex.c. */
+#define LW_NODE_PARKED	    2
+#define LW_NODE_PARKED_HEAD 3
+#define LW_NODE_ABANDONED   4
+#define LW_NODE_DEAD	    5
+#define LW_NODE_LEADER	    6
 
 struct lw_node {
 	lw_atomic(struct lw_node *) next;

@@ -30,6 +30,7 @@ LW_EVENT(fairness_handoffs, "hand-overs to another NUMA node after too many loca
 LW_EVENT(numa_mode_entered, "changes of a lock to queueing by NUMA node")
 LW_EVENT(numa_mode_left, "changes of a lock back from queueing by NUMA node")
 LW_EVENT(steals_on_arrival, "acquisitions by stealing, on arrival but not at the first attempt")
+LW_EVENT(retakes, "acquisitions by the last holder, ahead of waiters")
 LW_EVENT(steals_behind_head, "acquisitions by stealing, from the place behind the queue head")
 LW_EVENT(steals_third, "acquisitions by stealing, from about the third place of the queue")
 LW_EVENT(steals_fourth, "acquisitions by stealing, from about the fourth place of the queue")

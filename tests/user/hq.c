@@ -94,26 +94,26 @@ static void tails_differ(void *arg)
 	const uint32_t last = LW_MAX_NUMA_NODES - 1;
 
 	(void)arg;
-	CHECK(lw_hq_encode_queue(0) > lw_encode_tail(LW_MAX_SLOTS, LW_NODES_PER_SLOT - 1));
-	CHECK(lw_hq_encode_queue(last) > lw_hq_encode_queue(0));
-	CHECK(!(lw_hq_encode_queue(last) & ~LW_TAIL_MASK));
-	CHECK(lw_hq_queue_of(&lock->word, last));
-	CHECK(lw_hq_decode_tail(&lock->word, lw_hq_encode_queue(last)) ==
-	      lw_hq_queue_of(&lock->word, last));
-	CHECK(!lw_hq_queue_of(&lock->word, last + 1) && !lw_hq_queue_of(&lock->word, UINT16_MAX));
+	CHECK(lw_node_queue_tail(0) > lw_encode_tail(LW_MAX_SLOTS, LW_NODES_PER_SLOT - 1));
+	CHECK(lw_node_queue_tail(last) > lw_node_queue_tail(0));
+	CHECK(!(lw_node_queue_tail(last) & ~LW_TAIL_MASK));
+	CHECK(lw_node_queue_of(&lock->word, last));
+	CHECK(lw_decode_place(&lock->word, lw_node_queue_tail(last)) ==
+	      lw_node_queue_of(&lock->word, last));
+	CHECK(!lw_node_queue_of(&lock->word, last + 1) && !lw_node_queue_of(&lock->word, UINT16_MAX));
 }
 
 /* Locks that share their queues are told apart. */
 static void check_identity(void)
 {
-	uint64_t key = lw_hq_key(&lock->word);
+	uint64_t key = lw_lock_key(&lock->word);
 	size_t rivals = 0;
 
 	for (struct lw_hq *hq = many + 1; hq < many + sizeof(many) / sizeof(*many); hq++) {
-		if (lw_hq_key(&hq->word) >> LW_HQ_ID_BITS != key >> LW_HQ_ID_BITS)
+		if (lw_lock_key(&hq->word) >> LW_LOCK_ID_BITS != key >> LW_LOCK_ID_BITS)
 			continue;
 		rivals++;
-		CHECK(!lw_hq_same_lock(lw_hq_waiters(&lock->word, 0), lw_hq_waiters(&hq->word, 0)));
+		CHECK(!lw_node_queue_is_of(lw_node_queue_waiters(&lock->word, 0), lw_node_queue_waiters(&hq->word, 0)));
 	}
 	CHECK(rivals > 0);
 }
@@ -292,7 +292,7 @@ static size_t waiting, served;
 static uint64_t waiters_of(int numa_node)
 {
 	struct lw_node *queues = lw_load(&lw_user_node_queues_of[numa_node].mapped, acquire);
-	uint64_t queue = lw_hq_key(&lock->word) >> LW_HQ_ID_BITS;
+	uint64_t queue = lw_lock_key(&lock->word) >> LW_LOCK_ID_BITS;
 
 	return queues ? lw_load(&lw_hq_part(&queues[queue])->waiters, acquire) : 0;
 }
@@ -317,7 +317,7 @@ static void let_queue(uintptr_t number, int numa_node)
 	uint32_t tail = lw_load(&lock->word.val, acquire) & LW_TAIL_MASK;
 	uint64_t waiters = by_node() ? waiters_of(numa_node) : 0;
 	struct lw_node *last = waiters ? lw_decode_tail((uint32_t)waiters << LW_TAIL_SHIFT)
-			       : tail  ? lw_hq_decode_tail(&lock->word, tail)
+			       : tail  ? lw_decode_place(&lock->word, tail)
 				       : NULL;
 
 	be_on_node(numa_node);

@@ -192,10 +192,7 @@ static void check_calls_by_name(void)
 		{"unfair_arrival_spin", 16, 256, UINT32_MAX},
 		{"unfair_starvation_limit", 4, 1000, UINT32_MAX},
 		{"mutex_spin", 2000, 32768, UINT32_MAX},
-		{"mutex_arrival_spin", 16, 16, UINT32_MAX},
-		{"mutex_starvation_limit", 4, 4, UINT32_MAX},
-		{"mutex_steal_window", 128, 128, UINT32_MAX},
-		{"mutex_group", 64, 64, UINT32_MAX},
+		{"mutex_trials", 156, 156, 10000},
 #ifdef LW_WITH_HISTORIC
 		{"pv42_spin", 200, 32768, UINT32_MAX},
 		{"pvticket_spin", 200, 32768, UINT32_MAX},

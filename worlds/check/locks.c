@@ -28,7 +28,7 @@ const struct lw_lockref_type *const lw_check_lockref_types[] = {
 const struct lw_lock_type *const lw_check_cond_lock = &lw_mutex_type;
 
 /* The tail that stands for the queue of the first NUMA node. Its macro is in no header. */
-const uint32_t lw_check_first_queue_tail = LW_HQ_FIRST_QUEUE_TAIL;
+const uint32_t lw_check_first_queue_tail = LW_FIRST_QUEUE_TAIL;
 
 _Thread_local uint64_t lw_check_events;
 

@@ -45,6 +45,7 @@ uint64_t lw_sim_fetch_or(void *p, uint32_t size, uint64_t bits, uint32_t order);
 uint64_t lw_sim_fetch_and(void *p, uint32_t size, uint64_t bits, uint32_t order);
 uint64_t lw_sim_fetch_add(void *p, uint32_t size, uint64_t value, uint32_t order);
 void lw_sim_fence(uint32_t order);
+bool lw_sim_waiters_park(void);
 /* Waits until ((*p & mask) == value) == equal. */
 uint64_t lw_sim_await(const void *p, uint32_t size, uint64_t mask, uint64_t value, bool equal,
 		      uint32_t order);
@@ -84,6 +85,7 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 	})
 #define lw_fence(order)	      lw_sim_fence(LW_SIM_##order)
 #define lw_release_is_split() false
+#define lw_waiters_park()     lw_sim_waiters_park()
 #define lw_barrier()	      ((void)0)
 #define LW_SIM_AWAIT(p, mask, value, equal, order)                                         \
 	({                                                                                 \

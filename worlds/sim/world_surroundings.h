@@ -27,6 +27,8 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_numa_node()	     lw_sim_numa_node()
 #define lw_is_priority()     lw_sim_is_priority()
 #define lw_clock()	     lw_sim_clock()
+#define lw_spin_budget(most) (most)
+#define lw_spin_report(success) ((void)(success))
 #define lw_choose(n)	     lw_sim_choose(n)
 #define lw_chance(times, of) (lw_choose(of) < (times))
 #define lw_tunable(name)     (lw_sim_tunables()->name)

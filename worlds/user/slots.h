@@ -16,9 +16,11 @@
 #include "operations.h"
 
 struct lw_user_thread {
-	uint32_t slot;	 /* 0: none */
-	uint32_t depth;	 /* uses of the slot now under way: signal handlers nest */
-	uint32_t random; /* state of lw_user_choose(); 0: not seeded */
+	uint32_t slot;	       /* 0: none */
+	uint32_t depth;	       /* uses of the slot now under way: signal handlers nest */
+	uint32_t random;       /* state of lw_user_choose(); 0: not seeded */
+	uint8_t spin_halvings; /* see lw_user_spin_budget() */
+	uint8_t spin_trials;
 	bool attached;
 	bool exiting;
 	bool priority;
@@ -112,6 +114,27 @@ static inline void lw_user_count_max(enum lw_event event, uint64_t value)
 
 	if (lw_load(&counts->events[event], relaxed) < value)
 		lw_store(&counts->events[event], value, relaxed);
+}
+
+/* The most halvings of a spin budget, and the number of waits among which one spins fully. */
+#define LW_SPIN_HALVINGS 8
+#define LW_SPIN_TRIALS	 64
+
+/* The contract's lw_spin_budget(): halved by each spin that brought nothing. */
+static inline uint32_t lw_user_spin_budget(uint32_t most)
+{
+	if (lw_user_thread.spin_halvings && ++lw_user_thread.spin_trials % LW_SPIN_TRIALS == 0)
+		return most;
+	return most >> lw_user_thread.spin_halvings;
+}
+
+/* The contract's lw_spin_report(). */
+static inline void lw_user_spin_report(bool success)
+{
+	if (success)
+		lw_user_thread.spin_halvings -= lw_user_thread.spin_halvings > 0;
+	else
+		lw_user_thread.spin_halvings += lw_user_thread.spin_halvings < LW_SPIN_HALVINGS;
 }
 
 /* Returns a pseudo-random number from 0 to n - 1, by Marsaglia's xorshift32 (2003). */

@@ -34,6 +34,8 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_numa_node()	     lw_user_numa_node()
 #define lw_is_priority()     (lw_user_thread.priority)
 #define lw_clock()	     (lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)
+#define lw_spin_budget(most) lw_user_spin_budget(most)
+#define lw_spin_report(success) lw_user_spin_report(success)
 #define lw_choose(n)	     lw_user_choose(n)
 #define lw_chance(times, of) (lw_choose(of) < (times))
 #define lw_tunable(name)     lw_load(&lw_user_settings.name, relaxed)

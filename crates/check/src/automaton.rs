@@ -24,7 +24,7 @@ use crate::hooks::{self, Request};
 use crate::layout;
 use crate::liveness;
 use crate::mutation::{self, Mutation};
-use crate::symmetry::Symmetry;
+use crate::symmetry::{LockWord, Symmetry};
 
 pub(crate) use attributes::Attributes;
 
@@ -102,8 +102,7 @@ pub(crate) struct Surroundings {
     pub(crate) tunables: Settings,
     pub(crate) split_release: bool,
     pub(crate) mutation: Option<Mutation>,
-    /// Whether the lock's word has a tail.
-    pub(crate) tail_word: bool,
+    pub(crate) word: LockWord,
     /// The function that each thread runs, with the client and the thread's number.
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
 }

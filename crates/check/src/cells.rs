@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::site::OperationKind;
-use crate::symmetry::{Names, Renaming};
+use crate::symmetry::{LockWord, Names, Renaming};
 
 /// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
 pub(crate) const VIEWS: [usize; 5] = [32, 64, 128, 256, 1024];
@@ -219,14 +219,14 @@ impl Cells {
         renamed
     }
 
-    pub(crate) fn names(&self, tail_word: bool) -> CellNames {
+    pub(crate) fn names(&self, word: LockWord) -> CellNames {
         let mut names = CellNames::default();
         for cell in &self.cells {
             let of_place = match cell.place {
                 Place::Shared { .. } => &mut names.shared,
                 Place::Private { .. } => &mut names.private,
             };
-            of_place.push(Names::at(cell.address, cell.size, self.threads, tail_word));
+            of_place.push(Names::at(cell.address, cell.size, self.threads, word));
         }
         names
     }

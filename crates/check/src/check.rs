@@ -14,7 +14,7 @@ use crate::mutation::{self, Change, Mutation};
 use crate::random::Run;
 use crate::results::{Broken, CheckOutcome, Coverage, End, Event};
 use crate::search::{Limits, Search, SearchPlan};
-use crate::symmetry::Symmetry;
+use crate::symmetry::{LockWord, Symmetry};
 
 /// The most random runs before a search.
 const REHEARSALS: u64 = 1000;
@@ -162,7 +162,7 @@ impl<'a> Check<'a> {
             tunables: mutation::tunables(self.mutation, config.tunables),
             split_release: config.split_release,
             mutation: self.mutation,
-            tail_word: self.subject.lock().has_tail_word(),
+            word: LockWord::of(self.subject.lock()),
             program: self.program,
         }
     }

@@ -68,11 +68,8 @@ pub fn small_settings() -> Settings {
         ("pv42_spin", 1),
         ("pv_starvation_limit", 1),
         ("pv_kick_ahead", 1),
-        ("mutex_arrival_spin", 0),
-        ("mutex_steal_window", 0),
         ("mutex_spin", 1),
-        ("mutex_starvation_limit", 1),
-        ("mutex_group", 1),
+        ("mutex_trials", 0),
         ("unfair_park", 1),
         ("unfair_spin", 1),
         ("unfair_arrival_spin", 0),
@@ -322,9 +319,10 @@ impl Config {
         let (slot, _) = headers::slot_and_node(tail as usize);
         let is_tail = tail == 0
             || (1..=self.threads).contains(&slot)
-            || lock.unlocked != 0 && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
+            || lock.is_numa_aware() && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
         // The service bits describe the lock, and never change.
         let is_service = match lock.unlocked & service_mask & mask {
+            _ if lock.has_owner_word() => true,
             0 => service == 0,
             life_long => service & life_long == life_long,
         };

@@ -54,6 +54,9 @@ pub(crate) struct WordLayout {
     /// The tail, that is, the last waiter: all bits from `tail_shift` on.
     pub(crate) tail: u32,
     pub(crate) tail_shift: u32,
+    /// The name of the last holder, in locks that have one: 4 bits.
+    pub(crate) owner: u32,
+    pub(crate) owner_shift: u32,
 }
 
 /// The bits of a lock's word, as `locks/parts/lock_word.h` has them.
@@ -68,12 +71,24 @@ pub(crate) const WORD: WordLayout = WordLayout {
     parked: LW_PARKED as u32,
     tail: u32::MAX << LW_TAIL_SHIFT,
     tail_shift: LW_TAIL_SHIFT as u32,
+    owner: LW_OWNER_MASK as u32,
+    owner_shift: LW_OWNER_SHIFT as u32,
 };
 
 /// The slot, from 1, and the number of its queue node that a tail stands for.
 pub(crate) fn slot_and_node(tail: usize) -> (usize, usize) {
     const { assert!(LW_NODES_PER_SLOT == 1 << (LW_TAIL_SLOT_SHIFT - LW_TAIL_SHIFT)) }
     (tail / LW_NODES_PER_SLOT, tail % LW_NODES_PER_SLOT)
+}
+
+/// The name of a slot as the last holder (`lw_mutex_name()`); checks have less than 15 slots.
+pub(crate) fn name_of_slot(slot: usize) -> u32 {
+    slot as u32 + 1
+}
+
+/// The slot, from 1, of a name, if it is one.
+pub(crate) fn slot_of_name(name: u32) -> Option<usize> {
+    name.checked_sub(2).map(|thread| thread as usize + 1)
 }
 
 /// The client of a check, `struct lw_check_client` in C.

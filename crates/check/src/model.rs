@@ -16,7 +16,7 @@ use crate::mutation::{self, Change, Mutation};
 use crate::results::Step;
 use crate::site::{OperationKind, Order, Site};
 use crate::state::{State, Thread, UNINITIALISED};
-use crate::symmetry::{Composed, Renaming, Symmetry};
+use crate::symmetry::{Composed, LockWord, Renaming, Symmetry};
 use crate::violation::Violation;
 
 mod choices;
@@ -324,7 +324,7 @@ impl<'a, const N: usize> Model<'a, N> {
             self.find_cells_of(renaming.thread(thread), image)?;
         }
         if self.cells.cells.len() > cells {
-            self.names = self.cells.names(self.has_tail_word());
+            self.names = self.cells.names(LockWord::of(self.subject.lock()));
             self.renamed_cells = symmetry
                 .renamings
                 .iter()

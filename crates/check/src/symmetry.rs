@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use lockworks::LockType;
+
 use crate::headers;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
@@ -72,6 +74,18 @@ impl Renaming {
         match names {
             Names::None => old,
             Names::Address => self.address(old as usize) as u64,
+            Names::TailAndOwner { shift } => {
+                let renamed = self.value(Names::Tail { shift }, old);
+                let owner_shift = shift - TAIL + headers::WORD.owner_shift;
+                let name = (old >> owner_shift) as u32 & 0xf;
+                match headers::slot_of_name(name).and_then(|slot| self.to.get(slot - 1)) {
+                    Some(new) => {
+                        let new_name = headers::name_of_slot(usize::from(*new) + 1);
+                        renamed ^ u64::from(name ^ new_name) << owner_shift
+                    }
+                    None => renamed,
+                }
+            }
             Names::Tail { shift } => {
                 let tail = usize::from((old >> shift) as u16);
                 let (slot, node) = headers::slot_and_node(tail);
@@ -106,17 +120,45 @@ pub(crate) enum Names {
     Tail {
         shift: u32,
     },
+    /// The same, and by the name of the last holder.
+    TailAndOwner {
+        shift: u32,
+    },
+}
+
+/// The place of the tail in a lock's word.
+const TAIL: u32 = headers::WORD.tail_shift;
+
+/// What the word of a lock names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockWord {
+    Other,
+    Tail,
+    TailAndOwner,
+}
+
+impl LockWord {
+    pub(crate) fn of(lock: &LockType) -> Self {
+        match (lock.has_tail_word(), lock.has_owner_word()) {
+            (true, true) => Self::TailAndOwner,
+            (true, false) => Self::Tail,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl Names {
-    /// The names in `size` bytes at an address. `tail_word`: the lock's word has a tail.
-    pub(crate) fn at(address: usize, size: usize, threads: usize, tail_word: bool) -> Self {
-        const TAIL: u32 = headers::WORD.tail_shift;
+    /// The names in `size` bytes at an address.
+    pub(crate) fn at(address: usize, size: usize, threads: usize, word: LockWord) -> Self {
         let Some((region, offset)) = layout::resolve(address, threads) else {
             return Self::None;
         };
         match region {
-            Region::Lock(_) if tail_word => match TAIL.checked_sub(8 * offset as u32) {
+            Region::Lock(_) if word != LockWord::Other => match TAIL.checked_sub(8 * offset as u32)
+            {
+                Some(shift) if word == LockWord::TailAndOwner && offset <= 1 => {
+                    Self::TailAndOwner { shift }
+                }
                 Some(shift) => Self::Tail { shift },
                 None => Self::None,
             },

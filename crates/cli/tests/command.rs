@@ -480,7 +480,7 @@ fn tunables_are_set_and_reported_by_name() {
                 &refused("spin=1"),
                 &[
                     "'spin'",
-                    "pv_spin, unfair_park, unfair_spin, unfair_arrival_spin, unfair_starvation_limit, mutex_spin, mutex_arrival_spin",
+                    "pv_spin, unfair_park, unfair_spin, unfair_arrival_spin, unfair_starvation_limit, mutex_spin, mutex_trials",
                 ],
             );
             assert_refused(&refused("1"), &["NAME=VALUE"]);

@@ -1,7 +1,7 @@
 use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::slice;
 
-use crate::constants::{LW_BROKEN, LW_FIFO, LW_HISTORIC, LW_NUMA_AWARE, LW_SPINS, LW_TAIL_WORD};
+use crate::constants::{LW_BROKEN, LW_FIFO, LW_HISTORIC, LW_NUMA_AWARE, LW_OWNER_WORD, LW_SPINS, LW_TAIL_WORD};
 #[cfg(feature = "std")]
 use std::time::Instant;
 
@@ -215,6 +215,12 @@ impl LockType {
     /// ```
     pub fn has_tail_word(&self) -> bool {
         self.has(LW_TAIL_WORD)
+    }
+
+    /// Returns whether that word also has the name of a slot, the last holder's.
+    #[must_use]
+    pub fn has_owner_word(&self) -> bool {
+        self.has(LW_OWNER_WORD)
     }
 
     fn has(&self, property: usize) -> bool {

@@ -141,6 +141,11 @@ impl Engine {
         }
     }
 
+    /// Returns whether threads take turns on CPUs, since there are more threads than CPUs.
+    pub fn has_turns(&self) -> bool {
+        self.hosting.is_some()
+    }
+
     /// Counts of the runners' events, where CPUs are shared.
     pub(crate) fn sharing_counts(&self) -> Option<SharingCounts> {
         self.hosting.as_ref().map(|h| h.counts(self.fabric.now))

@@ -347,6 +347,11 @@ extern "C" fn lw_sim_is_priority() -> bool {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn lw_sim_waiters_park() -> bool {
+    with(|c| c.engine.has_turns())
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn lw_sim_clock() -> u64 {
     with(|c| c.engine.time() / 1000 + 1)
 }

@@ -85,7 +85,7 @@ impl Automata {
             request.address,
             request.site.size.into(),
             surroundings.has_slot.len(),
-            surroundings.tail_word,
+            surroundings.word,
         )
     }
 

@@ -150,7 +150,10 @@ impl<const N: usize> Model<'_, N> {
 
     /// Checks, when all threads have ended, that everything is as it was at the start.
     pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
-        let service = headers::WORD.service;
+        let mut service = headers::WORD.service;
+        if self.subject.lock().has_owner_word() {
+            service |= headers::WORD.owner;
+        }
         for cell in &self.cells.cells {
             let value = match cell.place {
                 Place::Private { number, .. } => state.private[usize::from(number)],
