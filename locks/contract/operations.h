@@ -50,6 +50,10 @@
  * lw_release_is_split()
  *	True where a lock word is read and then released by a store, because that costs less than a
  *	compare-and-swap that does both in one step. user: yes. check: as configured.
+ * lw_waiters_park()
+ *	May a waiter yield its CPU, or be preempted while it is the next to acquire a lock? Where it
+ *	may not, a lock can rely on it to run. user: yes. kernel: no. check: yes. sim: if there are
+ *	more threads than CPUs.
  * lw_barrier()
  *	Order against an interrupt or signal handler on this CPU or thread only. check: nothing,
  *	since such an interruption may come before every operation.
@@ -65,8 +69,8 @@
 	!defined(lw_field_try_cmpxchg)
 #error "world.h lacks an operation on a piece of a lock word"
 #endif
-#if !defined(lw_fence) || !defined(lw_release_is_split) || !defined(lw_barrier) || \
-	!defined(lw_prefetch_write)
+#if !defined(lw_fence) || !defined(lw_release_is_split) || !defined(lw_waiters_park) || \
+	!defined(lw_barrier) || !defined(lw_prefetch_write)
 #error "world.h lacks an operation that orders memory, or lw_prefetch_write()"
 #endif
 

@@ -9,11 +9,11 @@
 #include "world.h"
 
 enum lw_lock_trait {
-	LW_FIFO = 1,	   /* waiters are served in the order in which they came */
-	LW_SPINS = 2,	   /* waiters never park: collapses when threads outnumber CPUs */
-	LW_NUMA_AWARE = 4, /* prefers waiters of the holder's NUMA node, within a bound */
-	LW_BROKEN = 8,	   /* does not exclude: shows that a tool catches such a lock */
-	LW_TAIL_WORD = 16, /* its first four bytes are a union lw_word */
+	LW_FIFO = 1,	     /* waiters are served in the order in which they came */
+	LW_SPINS = 2,	     /* waiters never park: collapses when threads outnumber CPUs */
+	LW_NUMA_AWARE = 4,   /* prefers waiters of the holder's NUMA node, within a bound */
+	LW_BROKEN = 8,	     /* does not exclude: shows that a tool catches such a lock */
+	LW_TAIL_WORD = 16,   /* its first four bytes are a union lw_word */
 	LW_OWNER_WORD = 128, /* that word has the name of a slot in LW_OWNER_MASK (mutex.h) */
 	/*
 	 * An interrupt or signal handler may not even try the lock if the code that it interrupts

@@ -82,7 +82,7 @@
 #define LW_FENCE_seq_cst()    smp_mb() /* as above */
 #define lw_fence(order)	      LW_FENCE_##order()
 #define lw_release_is_split() false
-#define lw_waiters_park() false
+#define lw_waiters_park()     false
 
 #define lw_barrier()	     barrier()
 #define lw_prefetch_write(p) prefetchw(p)

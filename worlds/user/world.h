@@ -48,7 +48,7 @@
 						     LW_ORDER_##order, __ATOMIC_RELAXED),  \
 			 lw_was)
 #define lw_release_is_split() true
-#define lw_waiters_park() true
+#define lw_waiters_park()     true
 #define lw_fence(order)	      __atomic_thread_fence(LW_ORDER_##order)
 #define lw_barrier()	      __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define lw_prefetch_write(p)  __builtin_prefetch(p, 1)
