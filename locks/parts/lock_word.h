@@ -4,9 +4,12 @@
  *
  *   bits  0-7   locked   1 while the lock is held
  *   bit   8     pending  the second contender waits here, without a queue node
- *   bits  9-13  service  the kind of the lock (hq.h); 0 in all others
- *   bit  14     queue    the queue is locked (parking_queue.h); 0 in all others
- *   bit  15     parked   the queue head is parked (parking_word.h); 0 in all others
+ *   bits  9-15           of one lock or family of locks; 0 in all others:
+ *     hq          bits  9-13  service  the kind of the lock (hq.h)
+ *     pv, unfair  bit  14     queue    the queue is locked (parking_queue.h)
+ *                 bit  15     parked   the queue head is parked (parking_word.h)
+ *     mutex       bits  9-11  flags    ASLEEP, WOKEN and STRICT (mutex.c)
+ *                 bits 12-15  owner    the last holder, if it may retake the mutex (mutex.c)
  *   bits 16-17  tail     nesting index of the last waiter's queue node
  *   bits 18-31  tail     slot of the last waiter; 0 when nobody queues
  *
@@ -33,8 +36,8 @@
  * and no other thread changes them meanwhile: it would need a compare-and-swap of the byte with the
  * pending bit clear.
  *
- * The word of an unlocked lock is zero except for its service bits. The highest slots are reserved:
- * as tails they stand for the queues of NUMA nodes (hq.c).
+ * The word of an unlocked lock is zero except for its service bits, and the owner of a mutex. The
+ * highest slots are reserved: as tails they stand for the queues of NUMA nodes (node_queue.h).
  */
 #ifndef LW_LOCK_WORD_H
 #define LW_LOCK_WORD_H

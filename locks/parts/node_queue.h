@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The queues of NUMA nodes (hq.c): each is a queue node in the memory of its NUMA node. And the
- * part of a queue node that is for HQ alone.
+ * The queues of NUMA nodes: each is a queue node in the memory of its NUMA node. hq.c describes how
+ * a lock uses them, and mutex.c does the same. And the part of a queue node that is for them alone.
  */
 #ifndef LW_NODE_QUEUE_H
 #define LW_NODE_QUEUE_H
@@ -13,7 +13,7 @@
 #define LW_NODE_QUEUES	   (1u << LW_NODE_QUEUE_BITS)
 
 struct lw_hq_part {
-	lw_atomic(uint64_t) history; /* hand-overs that led to this head */
+	lw_atomic(uint64_t) history; /* HQ: hand-overs that led to this head */
 	/* queue of a NUMA node: the lock it serves, and its last waiter */
 	lw_atomic(uint64_t) waiters;
 };
@@ -65,7 +65,10 @@ static inline bool lw_node_queue_is_of(uint64_t waiters, uint64_t others)
 	return waiters >> 16 == others >> 16;
 }
 
-/* The place in the word's queue that `tail` stands for: a waiter's, or that of a NUMA node. */
+/*
+ * The place in the word's queue that `tail` stands for: a waiter's, or that of a NUMA node. NULL if
+ * there are no queues of NUMA nodes: the tail is then that of a thread that did not survive a fork.
+ */
 static inline struct lw_node *lw_decode_place(union lw_word *lock, uint32_t tail)
 {
 	if (tail < LW_FIRST_QUEUE_TAIL)

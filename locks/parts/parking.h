@@ -28,22 +28,13 @@
 #include "parking_release.h"
 #include "parking_waiter.h"
 
-/* Does an arriving thread that saw the word as `val` spin before it queues? */
-static lw_always_inline bool lw_arrival_spins(uint32_t val, const struct lw_parking_policy *policy)
-{
-	if (!policy->stealing.arrival_spin || (val & LW_PENDING))
-		return false;
-	return !policy->stealing.arrival_spin_if_parked ||
-	       ((val & LW_TAIL_MASK) && lw_seems_parked(lw_decode_tail(val)));
-}
-
 /* Acquire the lock without queueing, if the policy and the lock's state allow that. */
 static lw_always_inline bool lw_parking_arrive(union lw_word *lock,
 					       const struct lw_parking_policy *policy)
 {
 	uint32_t val = lw_load(&lock->val, relaxed);
 
-	if (lw_arrival_spins(val, policy))
+	if (policy->stealing.arrival_spin && !(val & LW_PENDING))
 		val = lw_poll_lock(lock, policy->stealing.arrival_spin);
 	if (policy->stealing.on_arrival && lw_word_steal(lock, val)) {
 		lw_count(steals_on_arrival);
@@ -92,11 +83,6 @@ static lw_always_inline void lw_parking_init_node(const struct lw_waiter *me)
 	lw_store(&node->tail, me->tail, relaxed);
 	if (policy->stealing.from_queue)
 		lw_store(&node->place, 0, relaxed);
-	if (policy->locality.possible) {
-		lw_store(&node->numa_node,
-			 policy->locality.group ? lw_numa_node() : LW_NUMA_NODE_UNKNOWN, relaxed);
-		lw_store(&node->run, 0, relaxed);
-	}
 	if (policy->latencies)
 		lw_store(&node->kicked_at, 0, relaxed);
 }

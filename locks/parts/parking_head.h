@@ -2,31 +2,16 @@
 /*
  * The queue head: it competes for the lock with threads that may steal it, and parks.
  *
- *                    steal window over
- *   RACING ---------------------------------> FAVOURED
- *     |  ^                                      |  |
- *     |  `--------------- parks ----------------'  |
- *     |                                            |  starvation limit reached
- *     |  starvation limit reached, and             |
- *     |  the steal window, if any, over            |
- *     `-----------------> STARVED <----------------'
+ * After starvation_limit defeats it is starved, and no thread may steal until it has the lock. With
+ * a limit of 0 it is starved from the start. A starved head sets the pending bit after each spin
+ * that finds it clear, and parks with the bit set.
  *
- *   any state --> acquires the lock, and hands over the head's role
- *             --> reaches its wait limit, and hands over the head's role without the lock
- *
- * A head whose lock has no steal window (pv, unfair) is RACING until it is STARVED; with a
- * starvation limit of 0 it is STARVED from the start. FAVOURED becomes STARVED without a park only
- * where the head has lost LW_RACES races.
- *
- * The head sets the pending bit when it becomes FAVOURED, so that arriving threads do not steal. It
- * clears the bit before it parks, because no thread should wait for a head that does not run. A
- * STARVED head sets the bit after each spin that finds it clear, and parks with the bit set,
- * because it would starve otherwise.
+ * A head ends its wait in one of two ways, and hands over the head's role in both: it acquires the
+ * lock, or it reaches its wait limit.
  */
 #ifndef LW_PARKING_HEAD_H
 #define LW_PARKING_HEAD_H
 
-#include "parking_locality.h"
 #include "parking_poll.h"
 #include "parking_queue.h"
 
@@ -39,16 +24,6 @@
 #ifndef LW_RACES
 #define LW_RACES 1024
 #endif
-/* The number of polls of a head that has lost a race, spread over one more steal window. */
-#ifndef LW_RARE_POLLS
-#define LW_RARE_POLLS 8
-#endif
-
-enum lw_head_state {
-	LW_HEAD_RACING,	  /* stealing is allowed */
-	LW_HEAD_FAVOURED, /* stealing is disabled until the head parks */
-	LW_HEAD_STARVED,  /* stealing is disabled until the head has the lock */
-};
 
 /* parked: 1 -> 0, and our entry is removed. False if the thread that unlocks was first. */
 static lw_always_inline bool lw_head_leave_table(union lw_word *lock)
@@ -170,42 +145,6 @@ static lw_always_inline void lw_head_allow_stealing(union lw_word *lock)
 	lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
 }
 
-/*
- * Compete with threads that steal, until the steal window is over. A head that has lost a race in
- * the window competes for about one more window. It knows that the lock is hot, so it polls only
- * LW_RARE_POLLS times more: each poll takes the cache line from its owner. True if the lock is
- * ours; else stealing is disabled.
- */
-static lw_always_inline bool lw_head_race(const struct lw_waiter *me)
-{
-	uint32_t window = me->policy->stealing.window;
-
-	for (uint32_t polls = 0; polls <= LW_RARE_POLLS; polls++) {
-		uint32_t val = lw_poll_lock(me->lock, polls ? 1 : window);
-		bool free = !(val & LW_LOCKED_MASK);
-
-		if (free && lw_head_acquire(me, val))
-			return true;
-		if (!polls && !free)
-			break;
-		for (uint32_t i = 0; i < window / LW_RARE_POLLS; i++)
-			lw_pause();
-	}
-	lw_head_disable_stealing(me->lock);
-	return false;
-}
-
-/* The state of a head after `defeats` defeats. `disabled`: it has disabled stealing. */
-static lw_always_inline enum lw_head_state lw_head_state(uint32_t defeats, bool disabled,
-							 const struct lw_parking_policy *policy)
-{
-	if (!disabled && policy->stealing.window)
-		return LW_HEAD_RACING;
-	if (defeats == policy->stealing.starvation_limit)
-		return LW_HEAD_STARVED;
-	return disabled ? LW_HEAD_FAVOURED : LW_HEAD_RACING;
-}
-
 /* Wait as queue head: ACQUIRED or LEFT. */
 static lw_always_inline enum lw_wait_outcome lw_head_wait(const struct lw_waiter *me)
 {
@@ -213,31 +152,22 @@ static lw_always_inline enum lw_wait_outcome lw_head_wait(const struct lw_waiter
 	union lw_word *lock = me->lock;
 	struct lw_node *node = me->node;
 	uint32_t defeats = 0, races = 0;
-	enum lw_head_state state = lw_head_state(defeats, false, policy);
 	bool limit_reached = false;
 
 	if (policy->stealing.from_queue)
 		lw_store(&node->place, 0, relaxed);
 	for (;;) {
-		uint32_t val;
-		bool free;
+		uint32_t val = lw_poll_lock(lock, policy->spin);
+		bool free = !(val & LW_LOCKED_MASK);
+		bool starved = defeats == policy->stealing.starvation_limit;
 
-		if (policy->locality.group && (lw_load(&lock->val, relaxed) & LW_LOCKED))
-			lw_group_by_numa_node(me);
-		if (policy->stealing.window && state == LW_HEAD_RACING) {
-			if (lw_head_race(me))
-				return LW_WAIT_ACQUIRED;
-			state = lw_head_state(defeats, true, policy);
-		}
-		val = lw_poll_lock(lock, policy->spin);
-		free = !(val & LW_LOCKED_MASK);
 		if (free && lw_head_acquire(me, val))
 			return LW_WAIT_ACQUIRED;
 		/* A pending waiter may have cleared the bit. */
-		if (state == LW_HEAD_STARVED && !(val & LW_PENDING))
+		if (starved && !(val & LW_PENDING))
 			lw_head_disable_stealing(lock);
 		if (limit_reached || lw_limit_reached(me->limit)) {
-			if (state != LW_HEAD_RACING)
+			if (starved)
 				lw_head_allow_stealing(lock);
 			lw_head_leave(me);
 			return LW_WAIT_LEFT;
@@ -248,20 +178,14 @@ static lw_always_inline enum lw_wait_outcome lw_head_wait(const struct lw_waiter
 				continue;
 		}
 		if (policy->parking.enabled && !free) {
-			if (state == LW_HEAD_FAVOURED) {
-				lw_head_allow_stealing(lock);
-				state = LW_HEAD_RACING;
-			}
 			if (!lw_head_enter_table(lock, node))
 				continue;
 			lw_count(halts_at_head);
 			limit_reached = lw_head_sleep(lock, node, me->limit);
 			lw_head_woken(lock, node, policy);
 		}
-		if (defeats < policy->stealing.starvation_limit &&
-		    policy->stealing.starvation_limit != LW_NO_STARVATION_LIMIT)
+		if (!starved && policy->stealing.starvation_limit != LW_NO_STARVATION_LIMIT)
 			defeats++;
-		state = lw_head_state(defeats, state != LW_HEAD_RACING, policy);
 	}
 }
 

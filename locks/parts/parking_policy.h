@@ -49,13 +49,6 @@ struct lw_parking_policy {
 		bool from_queue;
 		/* The number of polls of an arriving thread before it queues, if it may steal. */
 		uint32_t arrival_spin;
-		/* An arriving thread polls only if it would queue behind a parked waiter. */
-		bool arrival_spin_if_parked;
-		/*
-		 * The number of polls after which the queue head disables stealing until it parks;
-		 * about twice this number if it has lost a race meanwhile. 0: it does not.
-		 */
-		uint32_t window;
 		/*
 		 * The number of defeats after which the queue head disables stealing until it has
 		 * the lock. A defeat is a park, a spin where waiters do not park, or LW_RACES lost
@@ -76,19 +69,6 @@ struct lw_parking_policy {
 		/* The number of parked waiters behind the queue head that are woken with it. */
 		uint32_t wake_ahead;
 	} parking;
-
-	struct {
-		/*
-		 * The lock can group its waiters by NUMA node. This is a property of the lock,
-		 * while `group` is a setting, which may change while others wait.
-		 */
-		bool possible;
-		/*
-		 * The greatest number of waiters in a row that are moved ahead for the NUMA node of
-		 * the queue head; must be 0 with stealing.from_queue.
-		 */
-		uint32_t group;
-	} locality;
 };
 
 /* A waiter with a queue node. */

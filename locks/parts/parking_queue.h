@@ -54,9 +54,6 @@
 #include "parking_policy.h"
 #include "parking_wake.h"
 
-/* `numa_node` of a waiter that queued while grouping was off. No NUMA node has this number. */
-#define LW_NUMA_NODE_UNKNOWN 0xffff
-
 /*
  * True if the waiter of this node does not run. A hint: the node may belong to another wait by now.
  */

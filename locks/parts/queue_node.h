@@ -15,15 +15,16 @@
 #include "surroundings.h"
 
 /*
- * Values of `locked`. CNA stores larger values; parking_queue.h and hq.c add states of their own.
+ * Values of `locked`. Each lock has the first two. The others are those of the locks whose waiters
+ * park, as parking_queue.h and mutex.c describe. hq.c has one of its own, and CNA stores tails of
+ * the word there.
  */
-#define LW_NODE_WAITING 0
-#define LW_NODE_HEAD	1
-/* Those of locks whose waiters park: parking_queue.h, mutex.c. */
+#define LW_NODE_WAITING	    0
+#define LW_NODE_HEAD	    1
 #define LW_NODE_PARKED	    2
 #define LW_NODE_PARKED_HEAD 3
 #define LW_NODE_ABANDONED   4
-#define LW_NODE_DEAD	    5
+#define LW_NODE_DEAD	    5 /* user space, all locks: its thread did not survive a fork */
 #define LW_NODE_LEADER	    6
 
 struct lw_node {
@@ -43,17 +44,12 @@ struct lw_node {
 			/* lw_clock() when the secondary queue was begun */
 			lw_atomic(uint64_t) secondary_since;
 		};
-		struct {			   /* waiters that park */
+		struct {			   /* parking_queue.h */
 			lw_atomic(uint32_t) place; /* approximate number of predecessors */
-			/*
-			 * length of the current run of waiters that were moved ahead for their NUMA
-			 * node
-			 */
-			lw_atomic(uint32_t) run;
 			lw_atomic(struct lw_node *) prev;
 			lw_atomic(uint64_t) kicked_at; /* lw_timestamp() */
 		};
-		uint64_t own[2]; /* HQ: node_queue.h */
+		uint64_t own[2]; /* HQ and the mutex: node_queue.h */
 	};
 } lw_aligned(64);
 

@@ -35,7 +35,6 @@ LW_EVENT(steals_behind_head, "acquisitions by stealing, from the place behind th
 LW_EVENT(steals_third, "acquisitions by stealing, from about the third place of the queue")
 LW_EVENT(steals_fourth, "acquisitions by stealing, from about the fourth place of the queue")
 LW_EVENT(steals_further_back, "acquisitions by stealing, from a place further back")
-LW_EVENT(waiters_grouped, "waiters moved ahead of others for the NUMA node of the queue head")
 LW_EVENT(halts_at_head, "halts of the queue head")
 LW_EVENT(halts_in_queue, "halts of waiters behind the queue head")
 LW_EVENT(halts_early, "halts of waiters behind the queue head because the predecessor had halted")

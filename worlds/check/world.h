@@ -26,10 +26,8 @@
 /* The highest count of hand-offs. It is small so that a check has few states. */
 #define LW_HANDOFFS_MAX 1
 /* One of each, since spin counts mean nothing here: any poll may be the last. */
-#define LW_PLACES      1
-#define LW_RACES       1
-#define LW_RARE_POLLS  1
-#define LW_GROUP_REACH 2
+#define LW_PLACES	       1
+#define LW_RACES	       1
 #define LW_MUTEX_WINDOW_LOOKS  1
 #define LW_MUTEX_WINDOW_PAUSES 0
 #define LW_MUTEX_GRACE_PAUSES  0
@@ -128,7 +126,7 @@ bool lw_check_release_is_split(void);
 		*(expected) == lw_want;                                           \
 	})
 #define lw_release_is_split()		   lw_check_release_is_split()
-#define lw_waiters_park() true
+#define lw_waiters_park()		   true
 #define lw_fence(order)			   ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
 #define lw_barrier()			   ((void)0) /* an interruption may come before every operation */
 #define lw_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)
