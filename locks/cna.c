@@ -226,7 +226,7 @@ void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 		goto acquired;
 
 	prev = lw_word_xchg_tail(word, tail);
-	if (prev) {
+	if (prev && !lw_is_dead(lw_decode_tail(prev))) {
 		lw_store(&lw_decode_tail(prev)->next, node, release);
 		lw_mcs_wait(node);
 		next = lw_load(&node->next, dependency);
@@ -237,7 +237,7 @@ void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 	plan = lw_cna_make_plan(node);
 
 	/* (*,*,*) -> (*,0,0) */
-	while (val = lw_await_eq(&word->val, LW_LOCKED_PENDING_MASK, 0, acquire),
+	while (val = lw_await_eq(&word->val, lw_head_awaits(), 0, acquire),
 	       (val & LW_TAIL_MASK) == tail) {
 		if (lw_cna_try_take_last(word, val, node))
 			goto acquired;

@@ -326,7 +326,7 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 
 	for (;;) {
 		/* (*,*,*) -> (*,0,0) */
-		val = lw_await_eq(&lock->val, LW_LOCKED_PENDING_MASK, 0, acquire);
+		val = lw_await_eq(&lock->val, lw_head_awaits(), 0, acquire);
 		last = (val & LW_TAIL_MASK) == me->place_tail;
 		if (me->queue && !next)
 			next = lw_load(&me->node->next, dependency);
@@ -356,7 +356,7 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 /* Wait in the queues with the node that is `tail` as a tail. */
 static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail)
 {
-	struct lw_node *node = lw_decode_tail(tail);
+	struct lw_node *node = lw_decode_tail(tail), *before;
 	struct lw_hq_waiter me = {
 		.node = node,
 		.self = lw_node_queue_waiters(lock, tail),
@@ -392,8 +392,9 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail)
 		if (role == LW_HQ_LEADS)
 			lw_node_init(me.place);
 		old = lw_word_xchg_tail(lock, me.place_tail);
-		if (old) {
-			lw_store(&lw_decode_place(lock, old)->next, me.place, release);
+		before = old ? lw_decode_place(lock, old) : NULL;
+		if (before && !lw_is_dead(before)) {
+			lw_store(&before->next, me.place, release);
 			lw_mcs_wait(me.place);
 			lw_hq_receive(&me, me.place);
 		}

@@ -52,7 +52,7 @@ void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 		goto acquired;
 
 	prev = lw_word_xchg_tail(word, tail);
-	if (prev) {
+	if (prev && !lw_is_dead(lw_decode_tail(prev))) {
 		lw_store(&lw_decode_tail(prev)->next, node, release);
 		lw_mcs_wait(node);
 		next = lw_load(&node->next, dependency);
@@ -63,7 +63,7 @@ void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 	lw_count(queued_acquisitions);
 
 	/* We are queue head. (*,*,*) -> (*,0,0): a holder or a pending waiter may be ahead of us */
-	while (val = lw_await_eq(&word->val, LW_LOCKED_PENDING_MASK, 0, acquire),
+	while (val = lw_await_eq(&word->val, lw_head_awaits(), 0, acquire),
 	       (val & LW_TAIL_MASK) == tail) {
 		/* (tail,0,0) -> (0,0,1) */
 		if (lw_try_cmpxchg(&word->val, &val, LW_LOCKED, relaxed))

@@ -34,10 +34,13 @@ struct lw_wait_limit;
  * lw_is_dead(node)
  *	Is this the queue node of a thread that did not survive a fork? Only ever true in user
  *	space.
+ * lw_is_forked()
+ *	Is this the child of a fork, where bits of a lock word may be those of threads that did not
+ *	survive? Only ever true in user space.
  */
 #if !defined(lw_slot_enter) || !defined(lw_slot_leave) || !defined(lw_slot_nodes) || \
 	!defined(lw_slot_abandon) || !defined(lw_slot_may_be_abandoned) ||           \
-	!defined(lw_slot_reclaim) || !defined(lw_is_dead)
+	!defined(lw_slot_reclaim) || !defined(lw_is_dead) || !defined(lw_is_forked)
 #error "world_surroundings.h lacks an operation on slots"
 #endif
 
@@ -56,7 +59,8 @@ struct lw_wait_limit;
  *	threads to which the workload or the check gives priority.
  * lw_node_queues(numa_node)
  *	The LW_NODE_QUEUES queues of a NUMA node, in its own memory, initialised with zeros. NULL
- *	while they are not available.
+ *	while they are not available. user: NULL too in the child of a fork, if threads waited for
+ *	locks at the fork. A tail that names such a queue is then that of a dead thread.
  */
 #if !defined(lw_numa_node) || !defined(lw_numa_aware) || !defined(lw_is_priority) || \
 	!defined(lw_node_queues)

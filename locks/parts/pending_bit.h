@@ -16,6 +16,8 @@
  */
 static lw_always_inline bool lw_pending_lock(union lw_word *lock, uint32_t val)
 {
+	if (lw_is_forked())
+		return false;
 	/* (0,1,0): the pending waiter is about to take over */
 	if ((val & ~LW_SERVICE_MASK) == LW_PENDING)
 		val = lw_await_ne_bounded(&lock->val, ~LW_SERVICE_MASK, LW_PENDING,
@@ -41,6 +43,16 @@ static lw_always_inline bool lw_pending_lock(union lw_word *lock, uint32_t val)
 		       relaxed);
 	lw_count(pending_acquisitions);
 	return true;
+}
+
+/*
+ * The bits of the word that are clear when the queue head may acquire the lock. In the child of a
+ * fork no thread sets the pending bit, so a bit that is set is that of a thread that did not
+ * survive. It is cleared with the tail, by the last in the queue.
+ */
+static inline uint32_t lw_head_awaits(void)
+{
+	return lw_is_forked() ? LW_LOCKED_MASK : LW_LOCKED_PENDING_MASK;
 }
 
 #endif

@@ -155,12 +155,101 @@ static void check_queued_at_fork(void)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
+#define TURNS 20
+
+/* A lock whose waiters spin. */
+struct spinlock {
+	union lw_word *word;
+	void (*lock)(void);
+	void (*unlock)(void);
+};
+
+#define SPINLOCK(id)                            \
+	static struct lw_##id id##_tested;      \
+	static void id##_lock(void)             \
+	{                                       \
+		lw_##id##_lock(&id##_tested);   \
+	}                                       \
+	static void id##_unlock(void)           \
+	{                                       \
+		lw_##id##_unlock(&id##_tested); \
+	}
+#define SPINLOCK_ROW(id)                                  \
+	{                                                 \
+		&id##_tested.word, id##_lock, id##_unlock \
+	}
+
+SPINLOCK(qspinlock)
+SPINLOCK(cna)
+SPINLOCK(hq)
+
+static unsigned int turns;
+
+static void *take_turns(void *spinlock)
+{
+	const struct spinlock *tested = spinlock;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		tested->lock();
+		turns++;
+		tested->unlock();
+	}
+	return NULL;
+}
+
+/* The forking thread holds the lock. The waiters, one with the pending bit, are not here. */
+static void child_contends(void *spinlock)
+{
+	const struct spinlock *tested = spinlock;
+	pthread_t threads[2];
+
+	CHECK(lw_load(&tested->word->val, relaxed) & LW_PENDING);
+	tested->unlock();
+	tested->lock();
+	turns = 0;
+	for (int i = 0; i < 2; i++)
+		thread_start(&threads[i], 0, take_turns, spinlock);
+	tested->unlock();
+	take_turns(spinlock);
+	for (int i = 0; i < 2; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK(turns == 3 * TURNS);
+	CHECK(!(lw_load(&tested->word->val, relaxed) & ~LW_SERVICE_MASK));
+}
+
+/* Waiters of a lock that the child goes on using. */
+static void check_waited_for_at_fork(void)
+{
+	static const struct spinlock spinlocks[] = {SPINLOCK_ROW(qspinlock), SPINLOCK_ROW(cna),
+						    SPINLOCK_ROW(hq)};
+	pthread_t threads[3];
+
+	for (size_t i = 0; i < sizeof(spinlocks) / sizeof(*spinlocks); i++) {
+		void *tested = (void *)&spinlocks[i];
+		uint32_t tail = 0;
+
+		spinlocks[i].lock();
+		for (int j = 0; j < 3; j++) {
+			thread_start(&threads[j], 0, take_turns, tested);
+			if (j == 0)
+				lw_await_ne(&spinlocks[i].word->val, LW_PENDING, 0, relaxed);
+			else
+				tail = await_tail(spinlocks[i].word, tail);
+		}
+		CHECK(in_child(child_contends, tested) == 0);
+		spinlocks[i].unlock();
+		for (int j = 0; j < 3; j++)
+			CHECK(pthread_join(threads[j], NULL) == 0);
+	}
+}
+
 int main(void)
 {
 	own_slot = lw_thread_attach();
 	CHECK(own_slot != 0);
 	/* This must be first, while no other slots are free. */
 	check_queued_at_fork();
+	check_waited_for_at_fork();
 	check_others_slots();
 	check_while_slots_move();
 	return 0;

@@ -94,6 +94,7 @@ static inline void lw_check_slot_give_back(uint32_t number)
 #define lw_slot_may_be_abandoned() true
 #define lw_slot_reclaim(slot)	   lw_check_slot_give_back(slot)
 #define lw_is_dead(node)	   false
+#define lw_is_forked()		   false
 #define lw_hint(p, n)		   ((void)(p), (n) > 1 ? lw_choose(n) : 0)
 #define lw_timestamp()		   ((uint64_t)1)
 /* A table so small that locks share its entries. */

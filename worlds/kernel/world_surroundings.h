@@ -77,6 +77,7 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_slot_may_be_abandoned()   true
 #define lw_slot_reclaim(slot)	     ((void)(slot))
 #define lw_is_dead(node)	     false
+#define lw_is_forked()		     false
 #define lw_parked_heads()	     guest_parked_heads
 #define lw_parked_heads_bits()	     guest_parked_heads_bits
 /* The block makes this a statement even where lockevent_inc() is empty. */

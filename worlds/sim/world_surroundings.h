@@ -43,6 +43,7 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_slot_may_be_abandoned()   true
 #define lw_slot_reclaim(slot)	     ((void)(slot))
 #define lw_is_dead(node)	     false
+#define lw_is_forked()		     false
 #define lw_timestamp()		     lw_sim_clock()
 #define LW_SIM_PARKED_HEADS_BITS     11
 #define lw_parked_heads()	     lw_sim_parked_heads()

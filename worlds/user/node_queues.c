@@ -10,19 +10,20 @@
 
 struct lw_user_node_queues lw_user_node_queues_of[LW_MAX_NUMA_NODES];
 
+/* After one refusal waiters use their own queue nodes. */
+static lw_atomic(bool) lw_refused;
+
 struct lw_node *lw_user_map_node_queues(uint32_t numa_node)
 {
-	static lw_atomic(bool) refused;
 	struct lw_node *queues, *others = NULL;
 	int saved = errno;
 
-	/* After one refusal waiters use their own queue nodes. */
-	if (lw_load(&refused, relaxed))
+	if (lw_load(&lw_refused, relaxed))
 		return NULL;
 	queues = mmap(NULL, LW_QUEUES_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		      0);
 	if (queues == MAP_FAILED) {
-		lw_store(&refused, true, relaxed);
+		lw_store(&lw_refused, true, relaxed);
 		errno = saved;
 		return NULL;
 	}
@@ -34,14 +35,9 @@ struct lw_node *lw_user_map_node_queues(uint32_t numa_node)
 	return queues;
 }
 
-void lw_user_node_queues_empty(void)
+void lw_user_node_queues_end(void)
 {
-	for (uint32_t numa_node = 0; numa_node < LW_MAX_NUMA_NODES; numa_node++) {
-		struct lw_node *queues =
-			lw_load(&lw_user_node_queues_of[numa_node].mapped, relaxed);
-
-		/* This makes the pages zero again: they are private and have no file. */
-		if (queues)
-			madvise(queues, LW_QUEUES_SIZE, MADV_DONTNEED);
-	}
+	lw_store(&lw_refused, true, relaxed);
+	for (uint32_t numa_node = 0; numa_node < LW_MAX_NUMA_NODES; numa_node++)
+		lw_store(&lw_user_node_queues_of[numa_node].mapped, NULL, relaxed);
 }

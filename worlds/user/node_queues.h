@@ -20,8 +20,12 @@ extern struct lw_user_node_queues lw_user_node_queues_of[LW_MAX_NUMA_NODES]
 
 /* Maps the queues of a node. Returns NULL if the system refuses; then it is not asked again. */
 struct lw_node *lw_user_map_node_queues(uint32_t numa_node);
-/* Empties all queues, in the child of a fork, where no thread waits. */
-void lw_user_node_queues_empty(void);
+/*
+ * Gives no queues any more. Called in the child of a fork if threads waited at the fork: lock words
+ * may name queues of NUMA nodes whose waiters are not in the child. Their memory stays, since the
+ * forking thread may have forked in a signal handler that interrupted its wait.
+ */
+void lw_user_node_queues_end(void);
 
 /* The contract's lw_node_queues(). */
 static inline struct lw_node *lw_user_node_queues(uint32_t numa_node)

@@ -16,12 +16,14 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "parking.h"
+#include "mutex.h"
+#include "parked_heads.h"
 
 _Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
 _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");
 
 __thread struct lw_user_thread lw_user_thread __attribute__((tls_model("initial-exec")));
+bool lw_user_is_forked;
 struct lw_user_counts lw_user_counts[LW_MAX_SLOTS + 1];
 
 static struct lw_node lw_slot_table[(LW_MAX_SLOTS + 1) * LW_NODES_PER_SLOT];
@@ -227,8 +229,8 @@ static void lw_empty_parked_heads(void)
 		    (lw_user_thread.depth != 0 && node >= own && node < own + LW_NODES_PER_SLOT))
 			continue;
 		lw_store(&entry->lock, 0, relaxed);
-		/* parked: 1 -> 0 */
-		lw_fetch_and(&lock->val, ~LW_PARKED, relaxed);
+		/* parked: 1 -> 0; of a mutex, ASLEEP and WOKEN: 1 -> 0 */
+		lw_fetch_and(&lock->val, ~(LW_PARKED | LW_HEAD_ASLEEP | LW_HEAD_WOKEN), relaxed);
 	}
 }
 
@@ -243,10 +245,9 @@ static void lw_fork_child(void)
 	uint32_t used = lw_list_used(lw_load(&lw_slot_list, relaxed));
 	bool idle = lw_user_thread.depth == 0, retired = false;
 
-	if (idle) {
-		lw_user_node_queues_empty();
+	lw_user_is_forked = true;
+	if (idle)
 		lw_store(&lw_slot_list, lw_list_make(0, 0, used), relaxed);
-	}
 	for (uint32_t slot = used; slot > 0; slot--) {
 		if (slot == lw_user_thread.slot)
 			continue;
@@ -256,8 +257,10 @@ static void lw_fork_child(void)
 			lw_slot_push(slot);
 	}
 	lw_store(&lw_abandoned, 0, relaxed);
-	if (retired)
+	if (retired) {
+		lw_user_node_queues_end();
 		lw_empty_parked_heads();
+	}
 }
 
 __attribute__((constructor(101))) static void lw_slots_start(void)

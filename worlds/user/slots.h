@@ -40,6 +40,9 @@ extern struct lw_node *const lw_user_nodes __attribute__((visibility("hidden")))
 /* The event counters of each slot; number 0 is shared by the threads that have no slot. */
 extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden")));
 
+/* Is this process the child of a fork? */
+extern bool lw_user_is_forked __attribute__((visibility("hidden")));
+
 /* Returns the highest slot number that has ever been used. */
 uint32_t lw_user_slots(void);
 /* Takes a free slot for this thread. Returns its number, or 0 if none is free. */

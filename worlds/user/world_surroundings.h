@@ -60,6 +60,7 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_slot_may_be_abandoned() lw_user_slot_may_be_abandoned()
 #define lw_slot_reclaim(slot)	   lw_user_slot_reclaim(slot)
 #define lw_is_dead(node)	   (lw_load(&(node)->locked, relaxed) == LW_NODE_DEAD)
+#define lw_is_forked()		   lw_user_is_forked
 #define lw_timestamp()		   lw_user_nanoseconds(CLOCK_MONOTONIC)
 #define lw_parked_heads()	   lw_user_parked_heads
 #define lw_parked_heads_bits()	   LW_USER_PARKED_HEADS_BITS
