@@ -13,8 +13,7 @@ LW_TUNABLE(pv_pending, 1, 1, 1,
 LW_TUNABLE(pv_steal, 1, 1, 1, "arriving threads take a free lock, though others queue")
 LW_TUNABLE(pv_starvation_limit, 4, 4, UINT32_MAX,
 	   "halts of a queue head without success before it disables stealing; the highest: never")
-LW_TUNABLE(pv_latencies, 0, 0, 1,
-	   "measure how long kicks and wake-ups take, in pv, unfair and mutex")
+LW_TUNABLE(pv_latencies, 0, 0, 1, "measure how long kicks and wake-ups take, in pv and unfair")
 LW_TUNABLE(pv_arrival_spin, 16, 256, UINT32_MAX,
 	   "polls of an arriving thread before it queues, if it may steal")
 LW_TUNABLE(pv_spin, 500, 512, UINT32_MAX, "polls before a waiter halts")

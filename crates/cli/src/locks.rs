@@ -127,7 +127,7 @@ impl LockDescription {
 /// Tunables that more locks read than the one they are named after.
 const SHARED: [(&str, &[&str]); 2] = [
     ("mutex37_spin", &["mutex310"]),
-    ("pv_latencies", &["unfair", "mutex", "pv42"]),
+    ("pv_latencies", &["unfair", "pv42"]),
 ];
 
 /// The lock that a tunable is named after: the longest name of a lock with which the tunable's

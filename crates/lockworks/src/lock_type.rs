@@ -1,7 +1,9 @@
 use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::slice;
 
-use crate::constants::{LW_BROKEN, LW_FIFO, LW_HISTORIC, LW_NUMA_AWARE, LW_OWNER_WORD, LW_SPINS, LW_TAIL_WORD};
+use crate::constants::{
+    LW_BROKEN, LW_FIFO, LW_HISTORIC, LW_NUMA_AWARE, LW_OWNER_WORD, LW_SPINS, LW_TAIL_WORD,
+};
 #[cfg(feature = "std")]
 use std::time::Instant;
 
