@@ -203,6 +203,8 @@ static void child_contends(void *spinlock)
 	const struct spinlock *tested = spinlock;
 	pthread_t threads[2];
 
+	/* A lost waiter would make the child hang. */
+	alarm(600);
 	CHECK(lw_load(&tested->word->val, relaxed) & LW_PENDING);
 	tested->unlock();
 	tested->lock();
