@@ -15,8 +15,9 @@
  *   - The last holder again. In a loop that locks again at once, it is fastest if the last holder
  *     retakes the mutex: word and data are in its cache. In a loop with other work in between, the
  *     mutex would be idle meanwhile. So a thread that acquires names itself in the word (OWNER)
- * only if it has seen the holder before it retake the mutex, or as a trial now and then. The
- * waiters then poll less often, and let it retake for one window. After that they remove its name.
+ *     only if it has seen the holder before it retake the mutex, or as a trial now and then. The
+ *     waiters then poll less often, and let it retake for one window. After that they remove its
+ *     name.
  *   - A queue for each NUMA node, as in hq.c: the word's queue has places, and a place belongs to a
  *     waiter or to the queue of a NUMA node. The mutex is handed over within a node up to
  *     LW_MUTEX_RUN times. A waiter that could not join after three attempts takes a place of its
@@ -232,7 +233,8 @@ static bool lw_mutex_steal(union lw_word *word, uint32_t *val, uint32_t slot)
 	while (!(*val & LW_LOCKED_MASK)) {
 		uint16_t seen = (uint16_t)*val;
 
-		if ((*val & LW_OWNER_MASK) == lw_mutex_name(slot)) {
+		if ((*val & LW_OWNER_MASK) == lw_mutex_name(slot) &&
+		    (*val & (LW_TAIL_MASK | LW_PENDING))) {
 			/* (*,*,0) -> (*,*,2) */
 			if (lw_field_try_cmpxchg(word, locked_pending, &seen, seen | LW_RETAKEN,
 						 acquire)) {
@@ -295,7 +297,10 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
 	}
 	/* (*,1,*) -> (*,0,*) */
 	val = lw_fetch_and(&word->val, ~LW_PENDING, relaxed) & ~LW_PENDING;
-	/* An unlock that saw us pending has woken nobody, so a free mutex is ours to take. */
+	/*
+	 * An unlock that saw us pending has woken nobody, so a free mutex is ours to take. Where
+	 * waiters do not park, it is the queue head's or the next pending waiter's, by a store.
+	 */
 	while (lw_waiters_park() && !(val & (LW_LOCKED_MASK | LW_STRICT))) {
 		if (lw_mutex_acquire(word, val, LW_OWNER_MASK, 0))
 			return true;
@@ -311,7 +316,7 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
 /* ASLEEP: 1 -> 0, and our entry is removed. False if the thread that unlocks was first. */
 static bool lw_mutex_leave_table(union lw_word *word)
 {
-	if (!(lw_field_fetch_and(word, pending, (uint8_t) ~(LW_HEAD_ASLEEP >> 8), acquire) &
+	if (!(lw_field_fetch_and(word, pending, (uint8_t) ~(LW_HEAD_ASLEEP >> 8), relaxed) &
 	      (LW_HEAD_ASLEEP >> 8)))
 		return false;
 	lw_parked_take(word);

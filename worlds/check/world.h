@@ -91,6 +91,7 @@ struct lw_check_site {
 uint64_t lw_check_operate(const struct lw_check_site *site, uintptr_t p, uint64_t a, uint64_t b);
 
 bool lw_check_release_is_split(void);
+bool lw_check_waiters_park(void);
 
 #define LW_CHECK_OPERATE(KIND, operand_text, bytes, order_of, p, a, b)                    \
 	({                                                                                \
@@ -126,7 +127,7 @@ bool lw_check_release_is_split(void);
 		*(expected) == lw_want;                                           \
 	})
 #define lw_release_is_split()		   lw_check_release_is_split()
-#define lw_waiters_park()		   true
+#define lw_waiters_park()		   lw_check_waiters_park()
 #define lw_fence(order)			   ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
 #define lw_barrier()			   ((void)0) /* an interruption may come before every operation */
 #define lw_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)

@@ -53,12 +53,12 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_numa_node()	    ((uint16_t)numa_node_id())
 #define lw_is_priority()    lw_kernel_is_priority()
 /* The clock counts jiffies, so thresholds are rounded up to jiffies. */
-#define lw_clock()	     ((uint64_t)jiffies * (NSEC_PER_SEC / HZ))
-#define lw_spin_budget(most) (most)
+#define lw_clock()		((uint64_t)jiffies * (NSEC_PER_SEC / HZ))
+#define lw_spin_budget(most)	(most)
 #define lw_spin_report(success) ((void)(success))
-#define lw_choose(n)	     lw_kernel_choose(n)
-#define lw_chance(times, of) (lw_choose(of) < (times))
-#define lw_tunable(name)     READ_ONCE(numa_spinlock_tunables.name)
+#define lw_choose(n)		lw_kernel_choose(n)
+#define lw_chance(times, of)	(lw_choose(of) < (times))
+#define lw_tunable(name)	READ_ONCE(numa_spinlock_tunables.name)
 /* The slow path of CNA is called only while CNA is on, but that of HQ even while HQ is off. */
 #define LW_KERNEL_NUMA_AWARE_cna true
 #define LW_KERNEL_NUMA_AWARE_hq	 READ_ONCE(hqlock_on)

@@ -101,6 +101,7 @@ pub(crate) struct Surroundings {
     pub(crate) priority: Vec<bool>,
     pub(crate) tunables: Settings,
     pub(crate) split_release: bool,
+    pub(crate) never_park: bool,
     pub(crate) mutation: Option<Mutation>,
     pub(crate) word: LockWord,
     /// The function that each thread runs, with the client and the thread's number.
@@ -404,6 +405,10 @@ impl Machine {
 
     pub(crate) fn release_is_split(&self) -> bool {
         self.surroundings.split_release
+    }
+
+    pub(crate) fn waiters_park(&self) -> bool {
+        !self.surroundings.never_park
     }
 
     /// The number that stands for a lock's address where locks share the queues of NUMA nodes.

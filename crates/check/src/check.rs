@@ -161,6 +161,7 @@ impl<'a> Check<'a> {
                 .collect(),
             tunables: mutation::tunables(self.mutation, config.tunables),
             split_release: config.split_release,
+            never_park: config.never_park,
             mutation: self.mutation,
             word: LockWord::of(self.subject.lock()),
             program: self.program,

@@ -145,6 +145,8 @@ pub struct Config {
     pub cancel: bool,
     /// Locks whose waiters park are released as in user space, by a load and a store, not in one step.
     pub split_release: bool,
+    /// Waiters of the mutex never park, as in a kernel and in programs with a CPU for each thread.
+    pub never_park: bool,
     /// The nesting depth of interruptions. Each thread has one at each level, before any operation.
     pub nesting: u8,
     /// Threads that wait with priority.
@@ -181,6 +183,10 @@ pub enum ConfigError {
     CondNesting,
     #[error("interruptions and cancellations are checked one at a time; ask for nesting 0")]
     CancelNesting,
+    #[error("waits that never park cannot be cancelled; ask for one of the two")]
+    CancelNeverPark,
+    #[error("a release in two steps is for waiters that park; ask for one of the two")]
+    SplitNeverPark,
     #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
     Nesting(u8),
     #[error("{0} nodes; ask for 1 to {max}", max = layout::NUMA_NODES)]
@@ -220,6 +226,7 @@ impl Config {
             spurious: 1,
             cancel: false,
             split_release: false,
+            never_park: false,
             nesting: 0,
             priority: Vec::new(),
             time: Time::Any,
@@ -250,6 +257,8 @@ impl Config {
         };
         let has_limits = subject.lock().can_time_out();
         match subject {
+            _ if self.cancel && self.never_park => Err(ConfigError::CancelNeverPark),
+            _ if self.split_release && self.never_park => Err(ConfigError::SplitNeverPark),
             Subject::Lockref(_) | Subject::Cond(_) if self.locks > 1 => {
                 Err(ConfigError::LockrefLocks)
             }
@@ -320,9 +329,12 @@ impl Config {
         let is_tail = tail == 0
             || (1..=self.threads).contains(&slot)
             || lock.is_numa_aware() && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
-        // The service bits describe the lock, and never change.
+        // The last holder is named in place of service bits, which describe a lock and never change.
+        let owner = (word & pieces.owner) >> pieces.owner_shift;
+        let is_owner =
+            owner == 0 || headers::slot_of_name(owner).is_some_and(|slot| slot <= self.threads);
         let is_service = match lock.unlocked & service_mask & mask {
-            _ if lock.has_owner_word() => true,
+            _ if lock.has_owner_word() => is_owner,
             0 => service == 0,
             life_long => service & life_long == life_long,
         };
@@ -371,6 +383,9 @@ impl fmt::Display for Config {
         }
         if self.split_release {
             write!(f, ", split release")?;
+        }
+        if self.never_park {
+            write!(f, ", waiters never park")?;
         }
         if self.nesting > 0 {
             write!(f, ", nesting {}", self.nesting)?;

@@ -270,6 +270,11 @@ extern "C" fn lw_check_release_is_split() -> bool {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn lw_check_waiters_park() -> bool {
+    with(|machine| machine.waiters_park())
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn lw_check_tunables() -> *const Settings {
     with(|machine| machine.tunables())
 }

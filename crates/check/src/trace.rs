@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use lockworks::LockType;
+
 use crate::cells::{Findings, Parts, Place};
 use crate::check::{Check, by_view};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
@@ -312,10 +314,13 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
             _ => format!("{value:#x}"),
         };
     }
+    let lock = model.subject().lock();
     match region {
-        Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 4 => word(value),
-        Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 2 => pieces(value),
-        Some((Region::Lock(_), 1)) if model.has_tail_word() && size == 1 => pending(value << 8),
+        Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 4 => word(lock, value),
+        Some((Region::Lock(_), 0)) if model.has_tail_word() && size == 2 => pieces(lock, value),
+        Some((Region::Lock(_), 1)) if model.has_tail_word() && size == 1 => {
+            pending(lock, value << 8)
+        }
         Some((Region::Lock(_), 2)) if model.has_tail_word() && size == 2 => {
             tail(value << TAIL_SHIFT)
         }
@@ -328,7 +333,7 @@ fn value_at<const N: usize>(model: &Model<N>, request: &Request, value: u64) -> 
 fn lockref<const N: usize>(model: &Model<N>, value: u64) -> String {
     let lock = value & u64::from(u32::MAX);
     let lock = match model.has_tail_word() {
-        true => word(lock),
+        true => word(model.subject().lock(), lock),
         false => format!("{lock:#x}"),
     };
     format!("({lock}, {})", count(value >> (8 * LOCKREF_COUNT)))
@@ -342,30 +347,44 @@ fn count(value: u64) -> String {
 }
 
 /// A lock word as `(tail, pending, locked)`.
-fn word(value: u64) -> String {
-    format!("({},{}", tail(value), &pieces(value)[1..])
+fn word(lock: &LockType, value: u64) -> String {
+    format!("({},{}", tail(value), &pieces(lock, value)[1..])
 }
 
 /// The lower half of a lock word as `(pending, locked)`.
-fn pieces(value: u64) -> String {
+fn pieces(lock: &LockType, value: u64) -> String {
     format!(
         "({},{})",
-        pending(value),
+        pending(lock, value),
         value & u64::from(headers::WORD.locked_mask)
     )
 }
 
-/// The pending bit, and the names of the bits above it that are set.
-fn pending(value: u64) -> String {
+/// The pending bit, the names of the bits above it that are set, and the last holder.
+fn pending(lock: &LockType, value: u64) -> String {
     let word = headers::WORD;
-    let names = [
+    let service = [
         (word.hq, "hq"),
         (word.hq_numa, "numa"),
         (word.queue_locked, "queue locked"),
         (word.parked, "parked"),
     ];
-    let service = names.iter().filter(|(bit, _)| value & u64::from(*bit) != 0);
-    let names: String = service.map(|(_, name)| format!(" {name}")).collect();
+    let flags = [
+        (word.head_asleep, "asleep"),
+        (word.head_woken, "woken"),
+        (word.strict, "strict"),
+    ];
+    let (names, owner) = match lock.has_owner_word() {
+        true => (&flags[..], (value as u32 & word.owner) >> word.owner_shift),
+        false => (&service[..], 0),
+    };
+    let set = names.iter().filter(|(bit, _)| value & u64::from(*bit) != 0);
+    let mut names: String = set.map(|(_, name)| format!(" {name}")).collect();
+    match headers::slot_of_name(owner) {
+        Some(slot) => _ = write!(names, " owner {}", node_name(slot - 1, 0)),
+        None if owner != 0 => _ = write!(names, " owner {owner}"),
+        None => {}
+    }
     let pending = value & u64::from(word.pending) != 0;
     format!("{}{names}", u8::from(pending))
 }
@@ -432,7 +451,9 @@ fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>, lock: usize) ->
     let size = model.subject().size().min(8);
     match newest(model, state, layout::lock(lock), size) {
         Some(value) if matches!(model.subject(), Subject::Lockref(_)) => lockref(model, value),
-        Some(value) if model.has_tail_word() => word(value & u64::from(u32::MAX)),
+        Some(value) if model.has_tail_word() => {
+            word(model.subject().lock(), value & u64::from(u32::MAX))
+        }
         Some(value) if size == 8 => match layout::resolve(value as usize, model.config.threads) {
             Some((_, 0)) => name_of(model.config.threads, value as usize),
             _ if value == 0 => "NULL".to_owned(),

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use lockworks::{Setting, Tunable};
 use lockworks_check::mutants::configurations;
 use lockworks_check::{
-    COND, Check, CheckOutcome, Config, End, Event, Limits, Memory, Mode, Site, Time, lock_types,
+    COND, Check, CheckOutcome, Config, ConfigError, End, Event, Limits, Memory, Mode, Site, Time,
+    lock_types,
 };
 
 fn run(config: &Config) -> CheckOutcome {
@@ -404,16 +405,12 @@ fn paravirt_spinlock() {
     ]);
     let (missing, events) = keeps_and_counts(&configs);
     // Waiters of this lock do not steal from their places in the queue, so the queue needs no lock.
-    // They are not grouped either.
     let of_others = [
         "lw_parking_queue: store node->prev",
-        "lw_parking_init_node: store node->run",
-        "lw_parking_init_node: store node->numa_node",
         "lw_parking_init_node: store node->place",
         "lw_waiter_spin: load lock->val",
         "lw_waiter_spin: store node->place",
         "lw_waiter_spin: load node->prev",
-        "lw_head_wait: load lock->val",
         "lw_head_wait: store node->place",
         "lw_poll_lock: await_eq lock->val",
     ];
@@ -516,13 +513,10 @@ fn queued_unfair_lock() {
         set(c, &[("unfair_starvation_limit", 0)]);
     }));
     let (missing, events) = keeps_and_counts(&configs);
-    // This lock neither groups its waiters, nor waits with the pending bit, nor parks early.
+    // This lock neither waits with the pending bit, nor parks early.
     let of_others = [
-        "lw_parking_init_node: store node->run",
-        "lw_parking_init_node: store node->numa_node",
         "lw_parking_arrive: fetch_and lock->val",
         "lw_parking_arrive: fetch_or lock->val",
-        "lw_head_wait: load lock->val",
     ];
     assert_eq!(missing, of_others);
     assert_counted(
@@ -542,67 +536,149 @@ fn queued_unfair_lock() {
     assert_never_counted(&events, &["halts_early", "kicks_ahead"]);
 }
 
+const RETAKES: [(&str, u64); 1] = [("mutex_trials", 1)];
+
 #[test]
 fn mutex() {
-    let mut configs = halting("mutex");
-    configs.extend(cancelled("mutex"));
-    configs.extend([
-        config("mutex", |c| {
-            c.cancel = true;
-            set(c, &[("mutex_starvation_limit", 0)]);
-        }),
-        config("mutex", |c| set(c, &[("mutex_arrival_spin", 1)])),
-        config("mutex", |c| set(c, &[("mutex_steal_window", 1)])),
-        config("mutex", |c| {
-            c.cancel = true;
-            set(c, &[("mutex_steal_window", 1)]);
-        }),
+    let two = |change: fn(&mut Config)| config("mutex", change);
+    // Three threads that may park have too many states in weak memory.
+    let three = |nodes, change: fn(&mut Config)| {
         three_once("mutex", |c| {
-            c.cancel = true;
-            c.spurious = 0;
-        }),
-        // The queue head moves a waiter of its NUMA node ahead.
-        config("mutex", |c| {
-            c.threads = 4;
-            c.acquisitions = 1;
-            c.nodes = 2;
             c.memory = Memory::Sc;
-            c.spurious = 0;
+            c.nodes = nodes;
+            change(c);
+        })
+    };
+    let mut configs = vec![
+        two(|c| c.nodes = 2),
+        two(|c| c.split_release = true),
+        two(|c| c.trylock = true),
+        two(|c| c.slots = Some(0)),
+        two(|c| c.slots = Some(1)),
+        // The heads of both locks are in the same table, and their waiters share node queues.
+        two(|c| {
+            c.locks = 2;
+            c.nodes = 2;
         }),
-    ]);
-    let (missing, events) = keeps_and_counts(&configs);
-    let of_others = [
-        "lw_parking_queue: store node->prev",
-        "lw_parking_init_node: store node->place",
-        "lw_parking_arrive: fetch_and lock->val",
-        "lw_parking_arrive: fetch_or lock->val",
-        "lw_waiter_spin: load lock->val",
-        "lw_waiter_spin: store node->place",
-        "lw_waiter_spin: load node->prev",
-        "lw_head_wait: store node->place",
-        "lw_poll_lock: await_eq lock->val",
-        // To move a waiter ahead from between two others would take a fifth thread.
-        "lw_queue_unlink: store prev->next",
-        "lw_queue_unlink: await_ne node->next",
+        two(|c| set(c, &RETAKES)),
+        two(|c| {
+            c.split_release = true;
+            set(c, &RETAKES);
+        }),
+        two(|c| c.spurious = 2),
+        three(1, |_| {}),
+        three(2, |_| {}),
+        three(3, |_| {}),
+        three(1, |c| set(c, &RETAKES)),
+        three(1, |c| c.split_release = true),
+        three(1, |c| c.cancel = true),
+        three(2, |c| c.tunables.numa_aware = false),
     ];
-    assert_eq!(missing, of_others);
+    // An interruption before any operation.
+    configs.push(config("mutex", |c| {
+        c.acquisitions = 1;
+        c.nesting = 1;
+        c.spurious = 0;
+    }));
+    configs.push(config("mutex", |c| {
+        c.acquisitions = 1;
+        c.nesting = 1;
+        c.spurious = 0;
+        c.memory = Memory::Sc;
+        c.trylock = true;
+    }));
+    configs.extend(cancelled("mutex"));
+    configs.extend(mutex_that_never_parks());
+    let (missing, events) = keeps_and_counts(&configs);
+    assert_eq!(missing, [""; 0]);
     assert_counted(
         &events,
         &[
+            "pending_acquisitions",
             "nodeless_acquisitions",
             "steals_on_arrival",
-            "waiters_grouped",
+            "retakes",
+            "node_queues_taken",
+            "node_queues_released",
+            "node_queue_conflicts",
+            "local_handoffs",
             "halts_at_head",
             "halts_in_queue",
-            "halts_early",
             "kicks_at_unlock",
             "kicks_at_handoff",
             "spurious_wakeups",
             "waits_cancelled",
-            "wakeups",
         ],
     );
-    assert_never_counted(&events, &["steals_behind_head", "kicks_ahead"]);
+}
+
+/// The configurations of the mutex in kernels.
+fn mutex_that_never_parks() -> Vec<Config> {
+    let three = |change: fn(&mut Config)| {
+        config("mutex", |c| {
+            c.threads = 3;
+            c.nodes = 2;
+            c.never_park = true;
+            change(c);
+        })
+    };
+    vec![
+        three(|c| c.threads = 2),
+        three(|c| {
+            c.threads = 2;
+            c.trylock = true;
+        }),
+        three(|c| {
+            c.threads = 2;
+            c.acquisitions = 1;
+            c.nesting = 1;
+        }),
+        three(|c| c.acquisitions = 1),
+        three(|c| {
+            c.acquisitions = 1;
+            c.nodes = 3;
+        }),
+        three(|c| c.memory = Memory::Sc),
+        three(|c| {
+            c.acquisitions = 1;
+            c.slots = Some(1);
+        }),
+        three(|c| {
+            c.acquisitions = 1;
+            set(c, &RETAKES);
+        }),
+        three(|c| {
+            c.memory = Memory::Sc;
+            c.locks = 2;
+        }),
+        three(|c| {
+            c.threads = 4;
+            c.acquisitions = 1;
+            c.memory = Memory::Sc;
+        }),
+        // Nobody passes a waiter that queues, if nobody comes twice.
+        three(|c| {
+            c.acquisitions = 1;
+            c.nodes = 1;
+            c.bypass = Some(0);
+        }),
+    ]
+}
+
+#[test]
+fn a_mutex_that_never_parks_has_no_wait_limit_and_no_split_release() {
+    let refused = |change: fn(&mut Config)| {
+        let config = config("mutex", |c| {
+            c.never_park = true;
+            change(c);
+        });
+        config.validate().unwrap_err()
+    };
+    assert_eq!(refused(|c| c.cancel = true), ConfigError::CancelNeverPark);
+    assert_eq!(
+        refused(|c| c.split_release = true),
+        ConfigError::SplitNeverPark
+    );
 }
 
 #[test]

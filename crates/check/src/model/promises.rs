@@ -150,10 +150,11 @@ impl<const N: usize> Model<'_, N> {
 
     /// Checks, when all threads have ended, that everything is as it was at the start.
     pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
-        let mut service = headers::WORD.service;
-        if self.subject.lock().has_owner_word() {
-            service |= headers::WORD.owner;
-        }
+        // Such a lock has no service bits, but may name its last holder.
+        let service = match self.subject.lock().has_owner_word() {
+            true => headers::WORD.owner,
+            false => headers::WORD.service,
+        };
         for cell in &self.cells.cells {
             let value = match cell.place {
                 Place::Private { number, .. } => state.private[usize::from(number)],

@@ -101,6 +101,11 @@ pub struct Options {
     #[arg(long)]
     split_release: bool,
 
+    /// Let the waiters of the mutex spin and never park, as in a kernel; not with --cancel
+    /// or --split-release
+    #[arg(long)]
+    never_park: bool,
+
     /// Nesting depth of interruptions, 0 to 2; each thread is interrupted once at each level,
     /// before any operation
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -169,7 +174,7 @@ pub struct Options {
 }
 
 /// The options that configure a check.
-const CONFIGURED: [&str; 19] = [
+const CONFIGURED: [&str; 20] = [
     "threads",
     "acquisitions",
     "locks",
@@ -186,14 +191,15 @@ const CONFIGURED: [&str; 19] = [
     "spurious",
     "cancel",
     "split_release",
+    "never_park",
     "numa",
     "tune",
     "mode",
 ];
 
 /// The options whose values are in a token, and those that a replay does not need.
-const IN_TOKEN: [&str; 25] = {
-    let mut all = ["lock"; 25];
+const IN_TOKEN: [&str; 26] = {
+    let mut all = ["lock"; 26];
     all[1] = "quick";
     all[2] = "seconds";
     all[3] = "memory_limit";
@@ -308,6 +314,7 @@ impl Options {
             spurious: self.spurious,
             cancel: self.cancel,
             split_release: self.split_release,
+            never_park: self.never_park,
             nesting: self.nesting,
             priority: self.priority.clone(),
             time: self.time,
