@@ -5,15 +5,13 @@
  * what happens when operations of several threads overlap. The NUMA nodes are made up: the test
  * puts all CPUs into one, and a waiter that queues then is of that node.
  */
-#include "test.h"
+#include "order.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "../../locks/hq.c"
 
-#define NODES		 3
-#define MAX_WAITERS	 8
 #define SMALL_STACK	 (32 * 1024)
 #define POOL_SIZE	 (256 * 1024)
 #define NEVER		 LW_TUNABLE_MAX
@@ -286,18 +284,6 @@ static void check_switch(void)
 }
 
 /* The waiters of the lock, and the order in which they acquire it, a digit each. */
-static pthread_t threads[MAX_WAITERS];
-static char order[MAX_WAITERS + 1];
-static size_t waiting, served;
-
-/* Returns the `waiters` word of a node's queue for the lock. */
-static uint64_t waiters_of(int numa_node)
-{
-	struct lw_node *queues = lw_load(&lw_user_node_queues_of[numa_node].mapped, acquire);
-	uint64_t queue = lw_lock_key(&lock->word) >> LW_LOCK_ID_BITS;
-
-	return queues ? lw_load(&lw_hq_part(&queues[queue])->waiters, acquire) : 0;
-}
 
 static void *wait_for_lock(void *number)
 {
@@ -316,16 +302,16 @@ static void *wait_for_lock(void *number)
 /* Starts a waiter on this node, and waits until it has queued behind the last one. */
 static void let_queue(uintptr_t number, int numa_node)
 {
-	uint32_t tail = lw_load(&lock->word.val, acquire) & LW_TAIL_MASK;
-	uint64_t waiters = by_node() ? waiters_of(numa_node) : 0;
+	uint32_t tail = tail_of(&lock->word);
+	uint64_t waiters = by_node() ? waiters_of(&lock->word, numa_node) : 0;
 	struct lw_node *last = waiters ? lw_decode_tail((uint32_t)waiters << LW_TAIL_SHIFT)
 			       : tail  ? lw_decode_place(&lock->word, tail)
 				       : NULL;
 
 	be_on_node(numa_node);
 	thread_start(&threads[number], SMALL_STACK, wait_for_lock, (void *)number);
-	while (waiters ? waiters_of(numa_node) == waiters
-		       : (lw_load(&lock->word.val, acquire) & LW_TAIL_MASK) == tail)
+	while (waiters ? waiters_of(&lock->word, numa_node) == waiters
+		       : tail_of(&lock->word) == tail)
 		usleep(100);
 	while (last && !lw_load(&last->next, acquire))
 		usleep(100);
@@ -342,26 +328,10 @@ static void queue_up(const char *numa_nodes)
 		let_queue(i, numa_nodes[i] - '0');
 }
 
-/* Ends the lock's being busy. Checks that all waiters acquire it in the expected order. */
-static void serve(const char *expected)
-{
-	end_busy(&lock->word);
-	for (size_t i = 0; i < waiting; i++)
-		CHECK(pthread_join(threads[i], NULL) == 0);
-	order[served] = '\0';
-	if (strcmp(order, expected) != 0)
-		fprintf(stderr, "expected %s, not %s\n", expected, order);
-	CHECK(strcmp(order, expected) == 0);
-	for (int node = 0; node < NODES; node++)
-		CHECK(!waiters_of(node));
-	CHECK_COUNTED(queued_acquisitions, waiting);
-	CHECK(since(LW_EVENT_node_queues_taken) == since(LW_EVENT_node_queues_released));
-}
-
 static void run(const char *numa_nodes, const char *expected)
 {
 	queue_up(numa_nodes);
-	serve(expected);
+	serve(&lock->word, expected);
 }
 
 /* Waiters of a node acquire the lock in a row; nodes come in the order of their first waiters. */
@@ -454,7 +424,7 @@ static void check_fork(void)
 	init(LW_HQ_NUMA);
 	queue_up("00110");
 	CHECK(in_child(child_goes_on, NULL) == 0);
-	serve("01423");
+	serve(&lock->word, "01423");
 }
 
 int main(void)

@@ -4,7 +4,7 @@
  * a fork. The NUMA nodes are made up: the test puts all CPUs into one, and a waiter that queues
  * then is of that node.
  */
-#include "test.h"
+#include "order.h"
 
 /* Fewer hand-overs within a NUMA node than in the library. */
 #define LW_MUTEX_WINDOW_LOOKS  2
@@ -16,31 +16,14 @@
 #define LW_MUTEX_LINGER_RUN    8
 #include "../../locks/mutex.c"
 
-#define MAX_WAITERS 8
-#define TURNS	    100
+#define TURNS 100
 
 static struct lw_mutex mutex;
-static pthread_t threads[MAX_WAITERS];
-static char order[MAX_WAITERS + 1];
-static size_t waiting, served;
 static unsigned int turns_taken;
 
 static void be_on_node(int numa_node)
 {
 	CHECK(lw_user_topology_parse(numa_node ? "8100:0-8000" : "0-8000:8101"));
-}
-
-/* Returns the `waiters` word of a node's queue for the mutex. */
-static uint64_t waiters_of(uint32_t numa_node)
-{
-	struct lw_node *queue = lw_node_queue_of(&mutex.word, numa_node);
-
-	return queue ? lw_load(&lw_hq_part(queue)->waiters, acquire) : 0;
-}
-
-static uint32_t tail(void)
-{
-	return lw_load(&mutex.word.val, acquire) & LW_TAIL_MASK;
 }
 
 static void *wait_for_mutex(void *number)
@@ -54,15 +37,16 @@ static void *wait_for_mutex(void *number)
 /* Starts a waiter on this node, and waits until it has queued behind the last one. */
 static void let_queue(uintptr_t number, uint32_t numa_node)
 {
-	uint64_t waiters = waiters_of(numa_node);
-	uint32_t before = tail();
+	uint64_t waiters = waiters_of(&mutex.word, (int)numa_node);
+	uint32_t before = tail_of(&mutex.word);
 	struct lw_node *last = waiters	? lw_decode_tail((uint32_t)waiters << LW_TAIL_SHIFT)
 			       : before ? lw_decode_place(&mutex.word, before)
 					: NULL;
 
 	be_on_node((int)numa_node);
 	thread_start(&threads[number], 0, wait_for_mutex, (void *)number);
-	while (waiters ? waiters_of(numa_node) == waiters : tail() == before)
+	while (waiters ? waiters_of(&mutex.word, (int)numa_node) == waiters
+		       : tail_of(&mutex.word) == before)
 		usleep(100);
 	while (last && !lw_load(&last->next, acquire))
 		usleep(100);
@@ -79,25 +63,11 @@ static void queue_up(const char *numa_nodes)
 		let_queue(i, (uint32_t)(numa_nodes[i] - '0'));
 }
 
-/* Ends the mutex' being busy. Checks that all waiters acquire it in the expected order. */
-static void serve(const char *expected)
-{
-	end_busy(&mutex.word);
-	for (size_t i = 0; i < waiting; i++)
-		CHECK(pthread_join(threads[i], NULL) == 0);
-	order[served] = '\0';
-	if (strcmp(order, expected) != 0)
-		fprintf(stderr, "expected %s, not %s\n", expected, order);
-	CHECK(strcmp(order, expected) == 0);
-	CHECK(!tail() && !waiters_of(0) && !waiters_of(1));
-	CHECK_COUNTED(queued_acquisitions, waiting);
-	CHECK(since(LW_EVENT_node_queues_taken) == since(LW_EVENT_node_queues_released));
-}
-
 static void check_order(const char *numa_nodes, const char *expected)
 {
 	queue_up(numa_nodes);
-	serve(expected);
+	serve(&mutex.word, expected);
+	CHECK(!tail_of(&mutex.word));
 }
 
 static void *take_turns(void *unused)
@@ -114,7 +84,7 @@ static void *take_turns(void *unused)
 static void child(void *arg)
 {
 	(void)arg;
-	CHECK(tail() >= LW_FIRST_QUEUE_TAIL);
+	CHECK(tail_of(&mutex.word) >= LW_FIRST_QUEUE_TAIL);
 	CHECK(!lw_node_queues(0) && !lw_node_queues(1));
 	lw_mutex_unlock(&mutex);
 	for (int i = 0; i < 3; i++)
@@ -143,6 +113,7 @@ int main(void)
 	queue_up("00110");
 	CHECK(in_child(child, NULL) == 0);
 	/* In this process nothing has changed. */
-	serve("01423");
+	serve(&mutex.word, "01423");
+	CHECK(!tail_of(&mutex.word));
 	return 0;
 }
