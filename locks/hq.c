@@ -275,26 +275,12 @@ static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union
 }
 
 /*
- * (lock,me) -> 0, while the queue of our NUMA node is not in the word's queue. False if we are not
- * its last waiter.
- */
-static lw_always_inline bool lw_hq_try_release(struct lw_hq_waiter *me)
-{
-	uint64_t self = me->self;
-
-	if (!lw_try_cmpxchg(&lw_hq_part(me->queue)->waiters, &self, 0, release))
-		return false;
-	lw_count(node_queues_released);
-	return true;
-}
-
-/*
  * We have the lock, and the queue of our NUMA node is out of the word's queue: free it, or make the
  * next waiter its leader.
  */
 static lw_always_inline void lw_hq_leave(struct lw_hq_waiter *me, struct lw_node *next)
 {
-	if (!me->queue || (!next && lw_hq_try_release(me)))
+	if (!me->queue || (!next && lw_node_queue_release(me->queue, me->self)))
 		return;
 	if (!next)
 		next = lw_await_ne(&me->node->next, ~(uintptr_t)0, 0, dependency);
@@ -319,7 +305,7 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 	 * No waiter of our NUMA node came while our place was in the word's queue, so probably none
 	 * will come soon. Return the queue now: after we have the lock, others would wait for that.
 	 */
-	if (led && me->queue && after && lw_hq_try_release(me)) {
+	if (led && me->queue && after && lw_node_queue_release(me->queue, me->self)) {
 		me->queue = NULL;
 		me->place_tail = 0;
 	}

@@ -7,7 +7,7 @@
  *   pending  (0,0,1) -- second contender sets the bit, and polls -----> (0,1,1) --> (0,0,1)
  *   queue    (p,*,*) -- further contenders join ----------------------> (n,*,*)
  *            (n,0,0) -- the queue head acquires, and hands its role on > (n,0,1)
- *   retaken  (n,0,0) with OWNER -- the last holder, within its window -> (n,0,2)
+ *   retaken  (n,0,0) with OWNER -- the last holder, within its window -> (n,0,1) with RETAKEN
  *   asleep   (n,0,1) with ASLEEP -- unlock --> (n,0,1) with WOKEN -----> (n,0,0), the head is woken
  *
  * Four ideas make it fast, each where another lock fails:
@@ -15,9 +15,9 @@
  *   - The last holder again. In a loop that locks again at once, it is fastest if the last holder
  *     retakes the mutex: word and data are in its cache. In a loop with other work in between, the
  *     mutex would be idle meanwhile. So a thread that acquires names itself in the word (OWNER)
- *     only if it has seen the holder before it retake the mutex, or as a trial now and then. The
- *     waiters then poll less often, and let it retake for one window. After that they remove its
- *     name.
+ *     only if it has seen the holder before it retake the mutex (RETAKEN), or as a trial now and
+ *     then. The waiters then poll less often, and let it retake for one window. After that they
+ *     remove its name.
  *   - A queue for each NUMA node, as in hq.c: the word's queue has places, and a place belongs to a
  *     waiter or to the queue of a NUMA node. The mutex is handed over within a node up to
  *     LW_MUTEX_RUN times. A waiter that could not join after three attempts takes a place of its
@@ -32,8 +32,7 @@
  *
  * | piece   | set by                         | cleared by                     | may stay clear    |
  * |---------|--------------------------------|--------------------------------|-------------------|
- * | locked  | who acquires: 1; who retakes:  | the holder                     | no                |
- * |         | 2                              |                                |                   |
+ * | locked  | who acquires                   | the holder                     | no                |
  * | PENDING | an arriving thread that polls, | the same, when it acquires or  | yes: then only    |
  * |         | while nobody queues or the     | gives up; a head that it keeps | speed is lost     |
  * |         | head sleeps                    | waiting (parking form)         |                   |
@@ -43,9 +42,11 @@
  * | WOKEN   | who unlocks                    | the head, when it runs         | yes: then nobody  |
  * |         |                                |                                | steals meanwhile  |
  * | STRICT  | a head that has slept for      | the head, when it acquires or  | yes: then the     |
- * |         | LW_MUTEX_PATIENCE              | leaves                         | head may starve   |
+ * |         | LW_MUTEX_STRICT_AFTER          | leaves                         | head may starve   |
  * | OWNER   | who acquires as pending waiter | who acquires next; a waiter,   | yes: then nobody  |
  * |         | or head                        | after the window               | retakes           |
+ * | RETAKEN | the last holder, named as      | the same                       | the same          |
+ * |         | OWNER, as it acquires again    |                                |                   |
  *
  * In the spinning form a queue head, or a pending waiter, acquires by a store where no flag lets
  * another thread acquire. In the parking form all acquire by a compare-and-swap, so a free mutex is
@@ -67,7 +68,7 @@
  *
  * Promises: mutual exclusion; no waiter is lost; no waiter starves: a place is passed over only by
  * one window of retakes, by LW_MUTEX_RUN hand-overs for each place before it, and by stealing until
- * its waiter has slept for LW_MUTEX_PATIENCE as head. Correct without a free queue node.
+ * its waiter has slept for LW_MUTEX_STRICT_AFTER as head. Correct without a free queue node.
  *
  * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
  * store after a fence that acquires. The release is a store or compare-and-swap that releases.
@@ -77,13 +78,14 @@
  *     acquires. ASLEEP, set by the holder for its successor, is relaxed: only the holder itself
  *     clears it, or the head, which has read PARKED_HEAD with acquire.
  *   - HEAD, LEADER and PARKED_HEAD are stored by a release, and read with acquire: the new head
- * sees the queue as its predecessor left it, and its predecessor out of the table.
+ *     sees the queue as its predecessor left it, and its predecessor out of the table.
  *   - The last in the queue clears the tail by a release. It pairs with the exchange by which the
  *     next waiter queues, which is queue head at once.
  *   - enter and join of the queue of a NUMA node: see hq.c.
  *   - ABANDONED is stored by a release. A fence that acquires follows its reading, so the slot is
  *     returned after all that its waiter did to it.
- *   - PENDING, WOKEN, STRICT and OWNER are advice, or are followed by an acquisition: relaxed.
+ *   - PENDING, WOKEN, STRICT, OWNER and RETAKEN are advice, or are followed by an acquisition:
+ *     relaxed.
  */
 #include "lock_type.h"
 #include "mutex.h"
@@ -92,9 +94,9 @@
 #include "queue_slot.h"
 
 /* Spin counts mean nothing to the checker, whose world defines one of each. */
-#ifndef LW_MUTEX_WINDOW_LOOKS
+#ifndef LW_MUTEX_WINDOW_POLLS
 /* Polls of the word in a window in which the last holder may retake the mutex. */
-#define LW_MUTEX_WINDOW_LOOKS 2
+#define LW_MUTEX_WINDOW_POLLS 2
 /* Pauses between them: a window is as long as ten to thirty short critical sections. */
 #define LW_MUTEX_WINDOW_PAUSES 256
 /* Pauses between polls while the last holder is named but has not retaken: a hand-over's time. */
@@ -110,6 +112,8 @@
 
 /* ...for this number of polls: a hand-over to another node takes longer. */
 #define LW_MUTEX_LINGER 64
+/* The last holder forgets that it is named in one of so many acquisitions without waiters. */
+#define LW_MUTEX_FORGET 16
 /* Polls after which a release by another CPU has, in practice, become visible. */
 #define LW_MUTEX_SETTLE 32
 /* Polls of an arriving thread before it queues behind a sleeping head. */
@@ -117,7 +121,7 @@
 /* Polls for which a free mutex is left to the queue head or the pending waiter. */
 #define LW_MUTEX_REFUSAL 512
 /* Nanoseconds after its first sleep when a head disables stealing. */
-#define LW_MUTEX_PATIENCE 1000000
+#define LW_MUTEX_STRICT_AFTER 1000000
 
 /* `locked` of a queue node: its state, and above it the run of hand-overs that led to this head. */
 #define LW_NODE_STATE	  0xffu
@@ -146,20 +150,20 @@ struct lw_mutex_waiter {
 	struct lw_node *after; /* the place behind it, if known */
 	struct lw_node *at;    /* the node that we poll, and park on */
 	uint32_t spin;	       /* polls before we park */
-	uint32_t looks;	       /* polls of the window of the last holder */
+	uint32_t retakes_seen; /* polls that saw the mutex retaken by its last holder */
 	uint32_t run;	       /* hand-overs within the NUMA node that led to us */
 	bool parked;	       /* at least once */
-	uint32_t trial;	       /* OWNER with which we acquire, if looks is 0 */
+	uint32_t trial;	       /* OWNER with which we acquire, if no retake was seen */
 };
 
 /*
  * The last holder
  */
 
-/* The slot's name as OWNER, one of 15. Names may collide: then another retakes. */
+/* The slot's name as OWNER, one of 7. Names may collide: then another retakes. */
 static inline uint32_t lw_mutex_name(uint32_t slot)
 {
-	return (slot % 15 + 1) << LW_OWNER_SHIFT;
+	return (slot % 7 + 1) << LW_OWNER_SHIFT;
 }
 
 /* OWNER of a thread that has no evidence whether it will retake the mutex: a trial now and then. */
@@ -175,36 +179,35 @@ static inline void lw_mutex_pause(uint32_t pauses)
 }
 
 /*
- * Poll until the mutex is free, `spin` times at most. Returns the word of the last poll. While the
- * holder is named, it may be about to retake: poll less often, since each poll takes the cache line
- * from it. Once it has, let it for a window, and then remove its name.
+ * Poll until the mutex is free, for `spin` pauses at most. Returns the word of the last poll. While
+ * the last holder is named, it may be about to retake: poll less often, since each poll takes the
+ * cache line from it. Once it has, let it for a window, and then remove its name.
  */
-static uint32_t lw_mutex_look(union lw_word *word, uint32_t spin, uint32_t *looks)
+static uint32_t lw_mutex_poll(union lw_word *word, uint32_t spin, uint32_t *retakes_seen)
 {
 	uint32_t val = lw_load(&word->val, relaxed), spun = 0;
+	bool waited = *retakes_seen;
 
-	while ((val & LW_LOCKED_MASK) && spun < spin) {
-		bool retaken = (val & LW_LOCKED_MASK) == LW_RETAKEN;
+	while ((val & LW_OWNER_MASK) && spun < spin) {
+		bool retaken = val & LW_RETAKEN;
 		uint32_t pauses = retaken ? LW_MUTEX_WINDOW_PAUSES : LW_MUTEX_GRACE_PAUSES;
 
-		if (!(val & LW_OWNER_MASK))
-			return lw_await_ne_backoff(&word->val, LW_LOCKED_MASK, val & LW_LOCKED_MASK,
-						   spin - spun);
-		if (retaken && *looks == LW_MUTEX_WINDOW_LOOKS) {
-			/* OWNER: name -> 0 */
-			val = lw_fetch_and(&word->val, ~LW_OWNER_MASK, relaxed) & ~LW_OWNER_MASK;
-			continue;
+		/* It has had a part of its window, or does other work in between. */
+		if (!(val & LW_LOCKED_MASK) && (retaken ? *retakes_seen : waited))
+			return val;
+		if (*retakes_seen == LW_MUTEX_WINDOW_POLLS) {
+			/* OWNER: name -> 0, RETAKEN: 1 -> 0 */
+			val = lw_fetch_and(&word->val, ~LW_LAST_HOLDER, relaxed) & ~LW_LAST_HOLDER;
+			break;
 		}
-		*looks += retaken;
+		*retakes_seen += retaken;
 		lw_mutex_pause(pauses);
 		spun += pauses;
+		waited = true;
 		val = lw_load(&word->val, relaxed);
 	}
-	if (!(val & LW_LOCKED_MASK) && (val & LW_OWNER_MASK) && !*looks) {
-		/* Not retaken yet. Does the last holder do other work in between? */
-		lw_mutex_pause(LW_MUTEX_GRACE_PAUSES);
-		val = lw_load(&word->val, relaxed);
-	}
+	if ((val & LW_LOCKED_MASK) && spun < spin)
+		val = lw_await_ne_backoff(&word->val, LW_LOCKED_MASK, LW_LOCKED, spin - spun);
 	return val;
 }
 
@@ -231,13 +234,15 @@ static inline bool lw_mutex_is_open(uint32_t val)
 static bool lw_mutex_steal(union lw_word *word, uint32_t *val, uint32_t slot)
 {
 	while (!(*val & LW_LOCKED_MASK)) {
+		uint32_t owner = *val & LW_OWNER_MASK;
 		uint16_t seen = (uint16_t)*val;
 
-		if ((*val & LW_OWNER_MASK) == lw_mutex_name(slot) &&
-		    (*val & (LW_TAIL_MASK | LW_PENDING))) {
-			/* (*,*,0) -> (*,*,2) */
-			if (lw_field_try_cmpxchg(word, locked_pending, &seen, seen | LW_RETAKEN,
-						 acquire)) {
+		/* We are the last holder. While nobody waits, forget that in the end. */
+		if (owner == lw_mutex_name(slot) &&
+		    ((*val & (LW_TAIL_MASK | LW_PENDING)) || !lw_chance(1, LW_MUTEX_FORGET))) {
+			/* (*,*,0) -> (*,*,1), RETAKEN: 0 -> 1 */
+			if (lw_field_try_cmpxchg(word, locked_pending, &seen,
+						 seen | LW_RETAKEN | LW_LOCKED, acquire)) {
 				lw_count(retakes);
 				return true;
 			}
@@ -248,8 +253,11 @@ static bool lw_mutex_steal(union lw_word *word, uint32_t *val, uint32_t slot)
 			/* The one that should take it may not run. */
 			*val = lw_await_ne_bounded(&word->val, LW_LOCKED_MASK, 0, LW_MUTEX_REFUSAL);
 			return !(*val & LW_LOCKED_MASK) &&
-			       lw_mutex_acquire(word, *val, LW_OWNER_MASK, 0);
-		} else if (lw_try_cmpxchg(&word->val, val, (*val & ~LW_OWNER_MASK) | LW_LOCKED,
+			       lw_mutex_acquire(word, *val, LW_LAST_HOLDER, 0);
+		} else if (owner && owner != lw_mutex_name(slot)) {
+			/* Another is the last holder: wait for it as the pending waiter. */
+			return false;
+		} else if (lw_try_cmpxchg(&word->val, val, (*val & ~LW_LAST_HOLDER) | LW_LOCKED,
 					  acquire)) {
 			lw_count(steals_on_arrival);
 			return true;
@@ -261,7 +269,7 @@ static bool lw_mutex_steal(union lw_word *word, uint32_t *val, uint32_t slot)
 /* Compete for the mutex as the pending waiter. False: we have to queue. `val` was seen. */
 static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, uint32_t spin)
 {
-	uint32_t owner, looks = 0;
+	uint32_t owner, retakes_seen = 0;
 
 	if ((val & LW_PENDING) || !lw_mutex_is_open(val))
 		return false;
@@ -274,19 +282,19 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
 			spin = LW_MUTEX_ASLEEP_SPIN;
 		owner = lw_mutex_trial(slot);
 		do {
-			val = lw_mutex_look(word, spin, &looks);
+			val = lw_mutex_poll(word, spin, &retakes_seen);
 			if (val & (LW_LOCKED_MASK | LW_STRICT)) {
 				lw_spin_report(false);
 				break;
 			}
-			if (looks)
+			if (retakes_seen)
 				owner = lw_mutex_name(slot);
-			if (!lw_waiters_park() && !(val & LW_OWNER_MASK)) {
+			if (!lw_waiters_park() && !(val & LW_LAST_HOLDER)) {
 				/* (*,1,0) -> (*,0,1): no other thread acquires now */
 				lw_fence(acquire);
 				lw_field_store(word, locked_pending, (uint16_t)(owner | LW_LOCKED),
 					       relaxed);
-			} else if (!lw_mutex_acquire(word, val, LW_PENDING | LW_OWNER_MASK,
+			} else if (!lw_mutex_acquire(word, val, LW_PENDING | LW_LAST_HOLDER,
 						     owner)) {
 				continue;
 			}
@@ -302,7 +310,7 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
 	 * waiters do not park, it is the queue head's or the next pending waiter's, by a store.
 	 */
 	while (lw_waiters_park() && !(val & (LW_LOCKED_MASK | LW_STRICT))) {
-		if (lw_mutex_acquire(word, val, LW_OWNER_MASK, 0))
+		if (lw_mutex_acquire(word, val, LW_LAST_HOLDER, 0))
 			return true;
 		val = lw_load(&word->val, relaxed);
 	}
@@ -343,15 +351,13 @@ static bool lw_mutex_enter_table(union lw_word *word, struct lw_node *at)
 	} while (
 		!lw_field_try_cmpxchg(word, locked_pending, &seen, seen | LW_HEAD_ASLEEP, release));
 	/* A release in two steps may have missed that we sleep. Then the mutex is free. */
-	if (lw_release_is_split() &&
-	    !(lw_await_ne_bounded(&word->val, LW_LOCKED_MASK, seen & LW_LOCKED_MASK,
-				  LW_MUTEX_SETTLE) &
-	      LW_LOCKED_MASK) &&
-	    lw_mutex_leave_table(word)) {
-		lw_store(&at->locked, LW_NODE_HEAD, relaxed);
-		return false;
-	}
-	return true;
+	if (!lw_release_is_split() ||
+	    (lw_await_ne_bounded(&word->val, LW_LOCKED_MASK, LW_LOCKED, LW_MUTEX_SETTLE) &
+	     LW_LOCKED_MASK) ||
+	    !lw_mutex_leave_table(word))
+		return true;
+	lw_store(&at->locked, LW_NODE_HEAD, relaxed);
+	return false;
 }
 
 /* We are queue head, and may be in the table: leave it, and tell that we run. */
@@ -435,8 +441,7 @@ static bool lw_mutex_make_head(union lw_word *word, struct lw_node *node, uint32
 	return false;
 }
 
-/* The place behind `place`, whose tail is `tail`. NULL if there is none; then the queue is empty.
- */
+/* The place behind `place`, whose tail is `tail`. NULL: none, and the queue is empty. */
 static struct lw_node *lw_mutex_next_place(union lw_word *word, struct lw_node *place,
 					   uint32_t tail)
 {
@@ -469,23 +474,12 @@ static void lw_mutex_next_head(const struct lw_mutex_waiter *me, bool holds_lock
 	}
 }
 
-/* (lock,me) -> 0, while the queue of our NUMA node has no place. False if others wait in it. */
-static bool lw_mutex_free_queue(const struct lw_mutex_waiter *me)
-{
-	uint64_t self = me->self;
-
-	if (!lw_try_cmpxchg(&lw_hq_part(me->queue)->waiters, &self, 0, release))
-		return false;
-	lw_count(node_queues_released);
-	return true;
-}
-
 /* The place of our NUMA node has left the word's queue: free the queue, or name a new leader. */
 static void lw_mutex_leave_queue(const struct lw_mutex_waiter *me, struct lw_node *next)
 {
 	uint32_t slot;
 
-	if (!me->queue || (!next && lw_mutex_free_queue(me)))
+	if (!me->queue || (!next && lw_node_queue_release(me->queue, me->self)))
 		return;
 	if (!next)
 		next = lw_await_ne_soon(&me->node->next, ~(uintptr_t)0, 0, dependency);
@@ -496,14 +490,13 @@ static void lw_mutex_leave_queue(const struct lw_mutex_waiter *me, struct lw_nod
 		lw_unpark(&next->locked, slot);
 }
 
-/* We are queue head, and saw the mutex free, as `val`: acquire it, and hand over the head's role.
- */
+/* We are queue head, and saw the mutex free: acquire it, and hand over the head's role. */
 static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
 {
 	union lw_word *word = me->word;
-	uint32_t less = LW_PENDING | LW_STRICT | LW_OWNER_MASK;
+	uint32_t less = LW_PENDING | LW_STRICT | LW_LAST_HOLDER;
 	struct lw_node *next = me->queue ? lw_load(&me->node->next, dependency) : NULL;
-	uint32_t owner = me->looks ? lw_mutex_name(me->slot) : me->trial;
+	uint32_t owner = me->retakes_seen ? lw_mutex_name(me->slot) : me->trial;
 	bool last = (val & LW_TAIL_MASK) == me->place_tail;
 
 	if (me->queue && !next && !last && me->run >= LW_MUTEX_LINGER_RUN && me->run < LW_MUTEX_RUN)
@@ -516,7 +509,7 @@ static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
 		lw_mutex_leave_queue(me, NULL);
 		return true;
 	}
-	if (!lw_waiters_park() && !owner && !(val & LW_OWNER_MASK)) {
+	if (!lw_waiters_park() && !owner && !(val & LW_LAST_HOLDER)) {
 		/* (*,0,0) -> (*,0,1): no other thread acquires now */
 		lw_fence(acquire);
 		lw_field_store(word, locked, LW_LOCKED, relaxed);
@@ -525,8 +518,8 @@ static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
 	}
 	if (next && (last || me->run < LW_MUTEX_RUN)) {
 		lw_count(local_handoffs);
-		lw_mutex_make_head(word, next, me->run + (me->looks ? LW_MUTEX_RUN_WINDOW : 1),
-				   true);
+		lw_mutex_make_head(word, next,
+				   me->run + (me->retakes_seen ? LW_MUTEX_RUN_WINDOW : 1), true);
 	} else {
 		lw_mutex_next_head(me, true);
 		lw_mutex_leave_queue(me, next);
@@ -546,7 +539,7 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 	bool limit_reached = false;
 
 	for (;;) {
-		uint32_t val = lw_mutex_look(word, me->spin, &me->looks);
+		uint32_t val = lw_mutex_poll(word, me->spin, &me->retakes_seen);
 
 		if (!(val & LW_LOCKED_MASK)) {
 			/* The pending waiter came before us. */
@@ -570,7 +563,7 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 		if (!lw_waiters_park())
 			continue;
 		/* STRICT: 0 -> 1 */
-		if (slept_since && lw_clock() - slept_since > LW_MUTEX_PATIENCE)
+		if (slept_since && lw_timestamp() - slept_since > LW_MUTEX_STRICT_AFTER)
 			lw_field_fetch_or(word, pending, LW_STRICT >> 8, relaxed);
 		if (!lw_mutex_enter_table(word, me->at))
 			continue;
@@ -578,7 +571,7 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 		lw_spin_report(false);
 		me->parked = true;
 		if (!slept_since)
-			slept_since = lw_clock();
+			slept_since = lw_timestamp();
 		limit_reached = lw_mutex_head_sleep(me);
 		lw_mutex_awake(word, me->at);
 	}
@@ -655,13 +648,17 @@ static enum lw_mutex_outcome lw_mutex_join(struct lw_mutex_waiter *me)
 /* Take a place in the word's queue, and wait until it is first: HEADS or ABANDONED. */
 static enum lw_mutex_outcome lw_mutex_take_place(struct lw_mutex_waiter *me, uint32_t numa_node)
 {
-	struct lw_node *place = me->queue ? me->queue : me->node, *before;
+	struct lw_node *place = me->node, *before;
 	uint32_t old;
 
+	me->place_tail = me->tail;
+	if (me->queue) {
+		place = me->queue;
+		me->place_tail = lw_node_queue_tail(numa_node);
+		lw_node_init(place);
+		lw_store(&place->tail, me->tail, relaxed);
+	}
 	me->place = me->at = place;
-	me->place_tail = me->queue ? lw_node_queue_tail(numa_node) : me->tail;
-	lw_node_init(place);
-	lw_store(&place->tail, me->tail, relaxed);
 	old = lw_word_xchg_tail(me->word, me->place_tail);
 	before = old ? lw_decode_place(me->word, old) : NULL;
 	if (before && !lw_is_dead(before)) {
@@ -680,7 +677,8 @@ static void lw_mutex_free_queue_early(struct lw_mutex_waiter *me)
 {
 	struct lw_node *after = lw_load(&me->place->next, dependency);
 
-	if (!after || lw_load(&me->node->next, relaxed) || !lw_mutex_free_queue(me))
+	if (!after || lw_load(&me->node->next, relaxed) ||
+	    !lw_node_queue_release(me->queue, me->self))
 		return;
 	me->queue = NULL;
 	me->after = after;

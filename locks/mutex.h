@@ -16,11 +16,11 @@
 #define LW_HEAD_ASLEEP 0x200u  /* the queue head sleeps */
 #define LW_HEAD_WOKEN  0x400u  /* the queue head has been woken, but does not run yet */
 #define LW_STRICT      0x800u  /* only the queue head should acquire */
-#define LW_OWNER_MASK  0xf000u /* name of the last holder, if it may retake the mutex */
-#define LW_OWNER_SHIFT 12
-
-/* `locked` while the last holder holds the mutex again. */
-#define LW_RETAKEN 2u
+#define LW_RETAKEN     0x1000u /* the last holder has retaken the mutex */
+#define LW_OWNER_MASK  0xe000u /* name of the last holder, if it may retake the mutex */
+#define LW_OWNER_SHIFT 13
+/* What the word knows of the last holder. */
+#define LW_LAST_HOLDER (LW_OWNER_MASK | LW_RETAKEN)
 
 struct lw_mutex {
 	union lw_word word;
@@ -40,13 +40,16 @@ LW_EXPORT void lw_mutex_unlock_slow(struct lw_mutex *mutex);
 static inline bool lw_mutex_take_idle(union lw_word *word)
 {
 	uint32_t val = 0;
-	uint8_t free = 0;
+	uint8_t free = 0, flags;
 
 	if (!lw_release_is_split())
 		/* (0,0,0) -> (0,0,1) */
 		return lw_try_cmpxchg(&word->val, &val, LW_LOCKED, acquire);
-	if (lw_field_load(word, tail, relaxed) || lw_field_load(word, pending, relaxed) ||
-	    lw_field_load(word, locked, relaxed))
+	/* Others may wait only behind a head that sleeps. */
+	flags = lw_field_load(word, pending, relaxed);
+	if (flags ? flags != LW_HEAD_ASLEEP >> 8 : lw_field_load(word, tail, relaxed))
+		return false;
+	if (lw_field_load(word, locked, relaxed))
 		return false;
 	/* (*,*,0) -> (*,*,1): waiters who have come meanwhile see that they are too late */
 	return lw_field_try_cmpxchg(word, locked, &free, LW_LOCKED, acquire);
@@ -65,7 +68,7 @@ static inline bool lw_mutex_trylock(struct lw_mutex *mutex)
 		       lw_field_try_cmpxchg(word, locked, &free, LW_LOCKED, acquire);
 	/* A queue head runs, and acquires by a store. (0,0,0) -> (0,0,1) */
 	val = lw_load(&word->val, relaxed);
-	return !(val & ~LW_OWNER_MASK) && lw_try_cmpxchg(&word->val, &val, LW_LOCKED, acquire);
+	return !(val & ~LW_LAST_HOLDER) && lw_try_cmpxchg(&word->val, &val, LW_LOCKED, acquire);
 }
 
 static inline void lw_mutex_lock(struct lw_mutex *mutex)

@@ -63,6 +63,7 @@ fn bindings() -> Bindings {
         "LW_STRICT",
         "LW_OWNER_MASK",
         "LW_OWNER_SHIFT",
+        "LW_RETAKEN",
         "LW_TAIL_SLOT_SHIFT",
     ])
     .constant("NODE_SIZE", "sizeof(struct lw_node)")

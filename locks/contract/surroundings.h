@@ -81,7 +81,7 @@ struct lw_wait_limit;
  *	Nanoseconds of a coarse monotonic clock, never 0. kernel: jiffies. sim: virtual time. check:
  *	each reading may be early or late, before or after any threshold; it is not monotonic there.
  * lw_timestamp()
- *	Nanoseconds of a precise clock, for statistics. check: 1.
+ *	Nanoseconds of a precise clock, which costs more to read. check: as lw_clock().
  * lw_choose(n)
  *	A number from 0 to n - 1. user, kernel, sim: pseudo-random. check: every one is explored.
  * lw_chance(times, of)

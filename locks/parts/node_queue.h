@@ -66,6 +66,18 @@ static inline bool lw_node_queue_is_of(uint64_t waiters, uint64_t others)
 }
 
 /*
+ * (lock,me) -> 0: free a queue that has no place in the word's queue. False if we, with the value
+ * `self`, are not its last waiter.
+ */
+static inline bool lw_node_queue_release(struct lw_node *queue, uint64_t self)
+{
+	if (!lw_try_cmpxchg(&lw_hq_part(queue)->waiters, &self, 0, release))
+		return false;
+	lw_count(node_queues_released);
+	return true;
+}
+
+/*
  * The place in the word's queue that `tail` stands for: a waiter's, or that of a NUMA node. NULL if
  * there are no queues of NUMA nodes: the tail is then that of a thread that did not survive a fork.
  */

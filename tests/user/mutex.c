@@ -7,7 +7,7 @@
 #include "order.h"
 
 /* Fewer hand-overs within a NUMA node than in the library. */
-#define LW_MUTEX_WINDOW_LOOKS  2
+#define LW_MUTEX_WINDOW_POLLS  2
 #define LW_MUTEX_WINDOW_PAUSES 256
 #define LW_MUTEX_GRACE_PAUSES  48
 #define LW_MUTEX_RUN	       2

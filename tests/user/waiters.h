@@ -60,7 +60,7 @@ SUBJECT(pv42)
 static const struct subject subjects[] = {
 	{SUBJECT_ROW(pv), .lock_until = pv_lock_until},
 	{SUBJECT_ROW(unfair), .lock_until = unfair_lock_until},
-	{SUBJECT_ROW(mutex), .owner = LW_OWNER_MASK, .lock_until = mutex_lock_until},
+	{SUBJECT_ROW(mutex), .owner = LW_LAST_HOLDER, .lock_until = mutex_lock_until},
 #ifdef LW_WITH_HISTORIC
 	{SUBJECT_ROW(pv42)},
 #endif

@@ -28,7 +28,7 @@
 /* One of each, since spin counts mean nothing here: any poll may be the last. */
 #define LW_PLACES	       1
 #define LW_RACES	       1
-#define LW_MUTEX_WINDOW_LOOKS  1
+#define LW_MUTEX_WINDOW_POLLS  1
 #define LW_MUTEX_WINDOW_PAUSES 0
 #define LW_MUTEX_GRACE_PAUSES  0
 #define LW_MUTEX_RUN	       2

@@ -96,7 +96,7 @@ static inline void lw_check_slot_give_back(uint32_t number)
 #define lw_is_dead(node)	   false
 #define lw_is_forked()		   false
 #define lw_hint(p, n)		   ((void)(p), (n) > 1 ? lw_choose(n) : 0)
-#define lw_timestamp()		   ((uint64_t)1)
+#define lw_timestamp()		   lw_clock()
 /* A table so small that locks share its entries. */
 #define lw_parked_heads()	   lw_check_parked_heads()
 #define lw_parked_heads_bits()	   1u

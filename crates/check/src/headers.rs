@@ -59,9 +59,10 @@ pub(crate) struct WordLayout {
     pub(crate) head_asleep: u32,
     pub(crate) head_woken: u32,
     pub(crate) strict: u32,
-    /// The name of the last holder, in locks that have one: 4 bits.
+    /// The name of the last holder, in locks that have one, and whether it has retaken the lock.
     pub(crate) owner: u32,
     pub(crate) owner_shift: u32,
+    pub(crate) retaken: u32,
 }
 
 /// The bits of a lock's word, as `locks/parts/lock_word.h` has them.
@@ -81,6 +82,7 @@ pub(crate) const WORD: WordLayout = WordLayout {
     strict: LW_STRICT as u32,
     owner: LW_OWNER_MASK as u32,
     owner_shift: LW_OWNER_SHIFT as u32,
+    retaken: LW_RETAKEN as u32,
 };
 
 /// The slot, from 1, and the number of its queue node that a tail stands for.
@@ -89,14 +91,21 @@ pub(crate) fn slot_and_node(tail: usize) -> (usize, usize) {
     (tail / LW_NODES_PER_SLOT, tail % LW_NODES_PER_SLOT)
 }
 
-/// The name of a slot as the last holder (`lw_mutex_name()`); checks have less than 15 slots.
+/// The number of names of last holders. Symmetry needs a name for each slot of a check.
+pub(crate) const NAMES: usize = 7;
+
+/// The name of a slot as the last holder (`lw_mutex_name()`).
 pub(crate) fn name_of_slot(slot: usize) -> u32 {
-    slot as u32 + 1
+    (slot % NAMES + 1) as u32
 }
 
-/// The slot, from 1, of a name, if it is one.
+/// The first slot, from 1, that has this name, if it is one.
 pub(crate) fn slot_of_name(name: u32) -> Option<usize> {
-    name.checked_sub(2).map(|thread| thread as usize + 1)
+    match name as usize {
+        0 => None,
+        1 => Some(NAMES),
+        name => Some(name - 1),
+    }
 }
 
 /// The client of a check, `struct lw_check_client` in C.

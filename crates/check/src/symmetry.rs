@@ -77,7 +77,7 @@ impl Renaming {
             Names::TailAndOwner { shift } => {
                 let renamed = self.value(Names::Tail { shift }, old);
                 let owner_shift = shift - TAIL + headers::WORD.owner_shift;
-                let name = (old >> owner_shift) as u32 & 0xf;
+                let name = (old >> owner_shift) as u32 & OWNER;
                 match headers::slot_of_name(name).and_then(|slot| self.to.get(slot - 1)) {
                     Some(new) => {
                         let new_name = headers::name_of_slot(usize::from(*new) + 1);
@@ -128,6 +128,9 @@ pub(crate) enum Names {
 
 /// The place of the tail in a lock's word.
 const TAIL: u32 = headers::WORD.tail_shift;
+
+/// The name of the last holder, moved to bit 0.
+const OWNER: u32 = headers::WORD.owner >> headers::WORD.owner_shift;
 
 /// What the word of a lock names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

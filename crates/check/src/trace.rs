@@ -373,6 +373,7 @@ fn pending(lock: &LockType, value: u64) -> String {
         (word.head_asleep, "asleep"),
         (word.head_woken, "woken"),
         (word.strict, "strict"),
+        (word.retaken, "retaken"),
     ];
     let (names, owner) = match lock.has_owner_word() {
         true => (&flags[..], (value as u32 & word.owner) >> word.owner_shift),

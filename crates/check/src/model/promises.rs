@@ -152,7 +152,7 @@ impl<const N: usize> Model<'_, N> {
     pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
         // Such a lock has no service bits, but may name its last holder.
         let service = match self.subject.lock().has_owner_word() {
-            true => headers::WORD.owner,
+            true => headers::WORD.owner | headers::WORD.retaken,
             false => headers::WORD.service,
         };
         for cell in &self.cells.cells {
