@@ -111,8 +111,9 @@ $(BUILD)/liblockworks.so: $(BUILD)/liblockworks.so.0
 	ln -sf $(<F) $@
 
 # A library of its own, with all the locks in it, so that programs may have the other one as well.
-# All symbols are bound at start: a lock operation must not wait for the loader.
-$(BUILD)/liblockworks-preload.so: $(OBJECTS) $(PRELOAD_OBJECTS) interpose/preload/exports.map
+# All symbols are bound at start: a lock operation must not wait for the loader. It has its own way to
+# learn that a thread exits, so lib/threads.c is not in it.
+$(BUILD)/liblockworks-preload.so: $(filter-out $(BUILD)/lib/threads.o,$(OBJECTS)) $(PRELOAD_OBJECTS) interpose/preload/exports.map
 	$(CC) -shared -pthread $(ANNOTATION) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
 		-Wl,-Bsymbolic-functions -Wl,--version-script=interpose/preload/exports.map $(LDFLAGS) \
 		$(filter %.o,$^) -o $@

@@ -11,6 +11,7 @@
 
 /* The list of these functions: LW_GLIBC(name) stands for pthread_<name>(). */
 #define LW_GLIBC_FUNCTIONS(LW_GLIBC) \
+	LW_GLIBC(create)             \
 	LW_GLIBC(mutex_init)         \
 	LW_GLIBC(mutex_destroy)      \
 	LW_GLIBC(mutex_lock)         \

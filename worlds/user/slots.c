@@ -35,11 +35,6 @@ struct lw_parked_head *const lw_user_parked_heads = lw_parked_heads_table;
 static lw_atomic(uint64_t) lw_slot_list;
 static lw_atomic(uint16_t) lw_slot_next[LW_MAX_SLOTS + 1];
 
-static pthread_key_t lw_exit_key;
-static bool lw_exit_key_made;
-/* glibc keeps the values of these keys in the thread itself, so setting one allocates nothing. */
-#define LW_CHEAP_KEYS 32
-
 static inline uint32_t lw_list_first(uint64_t list)
 {
 	return list & 0xffff;
@@ -106,11 +101,10 @@ void lw_user_look_up_priority(void)
 	lw_user_thread.priority_known = true;
 }
 
-bool lw_user_slot_attach(void)
+bool lw_user_slot_attach(bool may_allocate)
 {
-	if (!lw_user_thread.attached && lw_user_thread.slot && lw_exit_key_made &&
-	    !lw_user_thread.exiting)
-		lw_user_thread.attached = pthread_setspecific(lw_exit_key, &lw_user_thread) == 0;
+	if (!lw_user_thread.attached && lw_user_thread.slot && !lw_user_thread.exiting)
+		lw_user_thread.attached = lw_user_hook_exit(may_allocate);
 	return lw_user_thread.attached;
 }
 
@@ -129,8 +123,7 @@ uint32_t lw_user_slot_take(void)
 	}
 	if (!lw_user_thread.priority_known)
 		lw_user_look_up_priority();
-	if (lw_exit_key < LW_CHEAP_KEYS)
-		lw_user_slot_attach();
+	lw_user_slot_attach(false);
 	return slot;
 }
 
@@ -182,9 +175,8 @@ void lw_user_slot_reclaim(uint32_t slot)
 	lw_slot_push(slot);
 }
 
-static void lw_thread_exit(void *thread)
+void lw_user_thread_exit(void)
 {
-	(void)thread;
 	lw_user_thread.exiting = true;
 	lw_user_thread.attached = false;
 	/*
@@ -265,7 +257,6 @@ static void lw_fork_child(void)
 
 __attribute__((constructor(101))) static void lw_slots_start(void)
 {
-	lw_exit_key_made = pthread_key_create(&lw_exit_key, lw_thread_exit) == 0;
 	pthread_atfork(NULL, NULL, lw_fork_child);
 }
 

@@ -51,9 +51,16 @@ uint32_t lw_user_slot_take(void);
 void lw_user_slot_give_back(void);
 /*
  * Lets this thread keep its slot until it exits. Returns false, and the thread does not keep it, if
- * we cannot learn when the thread exits.
+ * we cannot learn when the thread exits. A lock must not allocate memory: allocators have locks.
  */
-bool lw_user_slot_attach(void);
+bool lw_user_slot_attach(bool may_allocate);
+/*
+ * Has lw_user_thread_exit() called when this thread exits. Returns false if that is not possible.
+ * Each library has its own function for this.
+ */
+bool lw_user_hook_exit(bool may_allocate);
+/* Returns this thread's slot. From now on the thread only borrows slots. */
+void lw_user_thread_exit(void);
 /* Ends lw_user_slot_hide() for a thread that has not abandoned its slot after all. */
 void lw_user_slot_restore(uint32_t slot);
 /* Ends lw_user_slot_hide() for a thread that has abandoned its slot. */

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * pthread_create() and thrd_create(): a thread runs its function within ours, so that we learn when
+ * it exits, and take back its slot. A pthread key would do that too, but the program may use all of
+ * them. Threads that glibc starts for itself do not come here. They only borrow slots.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <threads.h>
+
+#include "glibc.h"
+#include "slots.h"
+
+struct lw_start {
+	void *(*run)(void *);
+	thrd_start_t run_c11; /* for thrd_create(); then `run` is NULL */
+	void *arg;
+};
+
+/* Is this thread one that calls lw_user_thread_exit()? */
+static __thread bool lw_exit_is_seen __attribute__((tls_model("initial-exec")));
+
+bool lw_user_hook_exit(bool may_allocate)
+{
+	(void)may_allocate;
+	return lw_exit_is_seen;
+}
+
+/* The main thread usually ends with the process. If it ends before that, its slot is lost. */
+__attribute__((constructor(101))) static void lw_create_start(void)
+{
+	lw_exit_is_seen = true;
+}
+
+static void lw_at_exit(void *arg)
+{
+	(void)arg;
+	lw_user_thread_exit();
+}
+
+static void *lw_run(void *arg)
+{
+	struct lw_start start = *(struct lw_start *)arg;
+	void *result;
+
+	free(arg);
+	lw_exit_is_seen = true;
+	pthread_cleanup_push(lw_at_exit, NULL);
+	if (start.run)
+		result = start.run(start.arg);
+	else
+		result = (void *)(intptr_t)start.run_c11(start.arg); /* as thrd_join() reads it */
+	pthread_cleanup_pop(1);
+	return result;
+}
+
+static int lw_create(pthread_t *thread, const pthread_attr_t *attr, struct lw_start start)
+{
+	struct lw_start *copy = malloc(sizeof(*copy));
+	int error;
+
+	if (!copy)
+		return EAGAIN;
+	*copy = start;
+	error = lw_glibc()->create(thread, attr, lw_run, copy);
+	if (error)
+		free(copy);
+	return error;
+}
+
+/* The functions that programs call */
+
+LW_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			     void *arg)
+{
+	const struct lw_start start = {.run = run, .arg = arg};
+
+	return lw_create(thread, attr, start);
+}
+
+LW_EXPORT int thrd_create(thrd_t *thread, thrd_start_t run, void *arg)
+{
+	const struct lw_start start = {.run_c11 = run, .arg = arg};
+
+	return lw_create(thread, NULL, start) ? thrd_error : thrd_success;
+}
