@@ -60,6 +60,20 @@ static inline void lw_release(pthread_mutex_t *mutex)
 		type->unlock(&mutex->__data.__lock, NULL);
 }
 
+/*
+ * Returns whether a thread holds the mutex. A word may have other bits of threads that wait or that
+ * were not in the child of a fork, and trylock may fail for them.
+ */
+static bool lw_is_held(pthread_mutex_t *mutex)
+{
+	const struct lw_lock_type *type = lw_chosen();
+	union lw_word *word = (union lw_word *)&mutex->__data.__lock;
+
+	if (type && type->traits & LW_TAIL_WORD)
+		return lw_field_load(word, locked, acquire) != 0;
+	return !lw_try(mutex);
+}
+
 static int lw_take_until(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
 {
 	const struct lw_wait_limit limit = {deadline, NULL, clock};
@@ -154,12 +168,20 @@ bool lw_mutex_is_held(pthread_mutex_t *mutex)
 	return !lw_has_owner(mutex) || !lw_chosen() || lw_owns(mutex);
 }
 
+/* The mutex is held, so one thread at a time counts. */
+static inline void lw_count_users(pthread_mutex_t *mutex, unsigned int change)
+{
+	__atomic_store_n(&mutex->__data.__nusers, mutex->__data.__nusers + change,
+			 __ATOMIC_RELAXED);
+}
+
 unsigned int lw_mutex_release_whole(pthread_mutex_t *mutex)
 {
 	unsigned int count = mutex->__data.__count;
 
 	mutex->__data.__count = 0;
 	lw_set_owner(mutex, 0);
+	lw_count_users(mutex, 1);
 	lw_release(mutex);
 	return count;
 }
@@ -181,6 +203,7 @@ void lw_mutex_take_whole(pthread_mutex_t *mutex, unsigned int count)
 	}
 	if (!taken)
 		lw_take(mutex);
+	lw_count_users(mutex, -1u);
 	lw_hold(mutex, count);
 }
 
@@ -208,7 +231,7 @@ LW_EXPORT int pthread_mutex_destroy(pthread_mutex_t *mutex)
 {
 	if (!lw_mutex_is_ours(mutex))
 		return lw_glibc()->mutex_destroy(mutex);
-	if (!lw_try(mutex))
+	if (lw_is_held(mutex) || __atomic_load_n(&mutex->__data.__nusers, __ATOMIC_RELAXED))
 		return EBUSY;
 	/* The type of a destroyed mutex, as in glibc. */
 	mutex->__data.__kind = -1;

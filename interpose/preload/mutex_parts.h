@@ -7,6 +7,7 @@
  *   __lock   the lock, of 4 bytes at most
  *   __count  how often its holder has acquired it, if it is recursive
  *   __owner  the thread that holds it, if it is recursive or error-checking; 0 if it is free
+ *   __nusers threads that wait for a condition variable, and will acquire the mutex again
  *   __kind   what glibc stores there, because static initialisers do: the type. Further bits say
  *            that the mutex is robust, shared between processes or has a protocol. We do not
  *            serve these.

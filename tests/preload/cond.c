@@ -89,6 +89,23 @@ static void check_signal_and_broadcast(void)
 	GIVES(0, pthread_cond_destroy(&stage.cond));
 }
 
+/* A mutex that a waiter will acquire again cannot be destroyed. */
+static void check_destroy_mutex(int type)
+{
+	struct stage stage = {.mutex = typed_mutex(type), .cond = PTHREAD_COND_INITIALIZER};
+	pthread_t threads[WAITERS];
+
+	for (int i = 0; i < WAITERS; i++)
+		threads[i] = start(take_token, &stage);
+	await_waiting(&stage, WAITERS);
+	GIVES(EBUSY, pthread_mutex_destroy(&stage.mutex));
+	give(&stage, WAITERS);
+	GIVES(0, pthread_cond_broadcast(&stage.cond));
+	for (int i = 0; i < WAITERS; i++)
+		join(threads[i]);
+	GIVES(0, pthread_mutex_destroy(&stage.mutex));
+}
+
 /* Cancellation */
 
 static void unlock_held(void *mutex)
@@ -338,6 +355,7 @@ int main(void)
 	check_signal_and_broadcast();
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		check_types(types[i], 1);
+		check_destroy_mutex(types[i]);
 		check_cancelled(types[i]);
 	}
 	if (expected_lock())
