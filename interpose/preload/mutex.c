@@ -123,17 +123,37 @@ static inline bool lw_has_owner(const pthread_mutex_t *mutex)
 }
 
 /*
- * Returns whether this thread holds the mutex. Other threads may change the owner at the same time,
- * but neither from this thread nor to it.
+ * Returns whether this thread, `self`, holds the mutex. Other threads may change the owner at the
+ * same time, but neither from this thread nor to it.
  */
-static inline bool lw_owns(pthread_mutex_t *mutex)
+static inline bool lw_is_owner(const pthread_mutex_t *mutex, int self)
 {
-	return lw_chosen() &&
-	       __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == lw_self();
+	return __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == self;
 }
 
-static inline void lw_set_owner(pthread_mutex_t *mutex, int owner)
+static inline bool lw_owns(const pthread_mutex_t *mutex)
 {
+	return lw_chosen() && lw_is_owner(mutex, lw_self());
+}
+
+/*
+ * Returns this thread's number in the common case of a mutex with an owner: the default lock
+ * serves, and the number is known. Otherwise 0.
+ */
+static inline int lw_owning_self(const pthread_mutex_t *mutex)
+{
+	int type = mutex->__data.__kind;
+
+	if ((type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK) &&
+	    lw_is_default())
+		return lw_own_tid;
+	return 0;
+}
+
+/* The mutex is held. */
+static inline void lw_set_owner(pthread_mutex_t *mutex, int owner, unsigned int count)
+{
+	mutex->__data.__count = count;
 	__atomic_store_n(&mutex->__data.__owner, owner, __ATOMIC_RELAXED);
 }
 
@@ -159,8 +179,7 @@ static inline void lw_hold(pthread_mutex_t *mutex, unsigned int count)
 {
 	if (!lw_has_owner(mutex) || !lw_chosen())
 		return;
-	mutex->__data.__count = count;
-	lw_set_owner(mutex, lw_self());
+	lw_set_owner(mutex, lw_self(), count);
 }
 
 bool lw_mutex_is_held(pthread_mutex_t *mutex)
@@ -179,8 +198,7 @@ unsigned int lw_mutex_release_whole(pthread_mutex_t *mutex)
 {
 	unsigned int count = mutex->__data.__count;
 
-	mutex->__data.__count = 0;
-	lw_set_owner(mutex, 0);
+	lw_set_owner(mutex, 0, 0);
 	lw_count_users(mutex, 1);
 	lw_release(mutex);
 	return count;
@@ -240,8 +258,13 @@ LW_EXPORT int pthread_mutex_destroy(pthread_mutex_t *mutex)
 
 static __attribute__((noinline)) int lw_mutex_lock_any(pthread_mutex_t *mutex)
 {
-	int held;
+	int held, self = lw_owning_self(mutex);
 
+	if (self && !lw_is_owner(mutex, self)) {
+		lw_default_lock(&mutex->__data.__lock);
+		lw_set_owner(mutex, self, 1);
+		return 0;
+	}
 	if (!lw_mutex_is_ours(mutex))
 		return lw_glibc()->mutex_lock(mutex);
 	held = lw_hold_again(mutex, EDEADLK);
@@ -262,8 +285,14 @@ LW_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 
 static __attribute__((noinline)) int lw_mutex_trylock_any(pthread_mutex_t *mutex)
 {
-	int held;
+	int held, self = lw_owning_self(mutex);
 
+	if (self && !lw_is_owner(mutex, self)) {
+		if (!lw_default_trylock(&mutex->__data.__lock))
+			return EBUSY;
+		lw_set_owner(mutex, self, 1);
+		return 0;
+	}
 	if (!lw_mutex_is_ours(mutex))
 		return lw_glibc()->mutex_trylock(mutex);
 	held = lw_hold_again(mutex, EBUSY);
@@ -309,6 +338,13 @@ LW_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct times
 
 static __attribute__((noinline)) int lw_mutex_unlock_any(pthread_mutex_t *mutex)
 {
+	int self = lw_owning_self(mutex);
+
+	if (self && lw_is_owner(mutex, self) && mutex->__data.__count == 1) {
+		lw_set_owner(mutex, 0, 0);
+		lw_default_unlock(&mutex->__data.__lock);
+		return 0;
+	}
 	if (!lw_mutex_is_ours(mutex))
 		return lw_glibc()->mutex_unlock(mutex);
 	if (lw_has_owner(mutex) && lw_chosen()) {
@@ -316,7 +352,7 @@ static __attribute__((noinline)) int lw_mutex_unlock_any(pthread_mutex_t *mutex)
 			return EPERM;
 		if (--mutex->__data.__count)
 			return 0;
-		lw_set_owner(mutex, 0);
+		lw_set_owner(mutex, 0, 0);
 	}
 	lw_release(mutex);
 	return 0;
