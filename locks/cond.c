@@ -73,23 +73,26 @@ bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter)
 	return true;
 }
 
-/* Wake a waiter that is out of the queue. */
-static void lw_cond_wake(struct lw_cond_waiter *waiter)
+bool lw_cond_notify(struct lw_cond_waiter *waiter)
 {
 	uint32_t state = LW_COND_WAITING;
 
 	/* WAITING -> SIGNALLED; release: we are done with its node */
-	if (lw_try_cmpxchg(&waiter->state, &state, LW_COND_SIGNALLED, release)) {
-		lw_unpark(&waiter->state, 0);
-		return;
-	}
+	if (lw_try_cmpxchg(&waiter->state, &state, LW_COND_SIGNALLED, release))
+		return true;
 	/* acquire: the waiter no longer accesses cond, which our caller may destroy */
 	lw_await_eq_soon(&waiter->state, ~0u, LW_COND_LEFT, acquire);
 	/* LEFT -> SIGNALLED */
 	lw_store(&waiter->state, LW_COND_SIGNALLED, release);
+	return false;
 }
 
-void lw_cond_signal_slow(struct lw_cond *cond)
+void lw_cond_wake(struct lw_cond_waiter *waiter)
+{
+	lw_unpark(&waiter->state, 0);
+}
+
+struct lw_cond_waiter *lw_cond_take(struct lw_cond *cond)
 {
 	struct lw_cond_waiter *first;
 
@@ -98,7 +101,14 @@ void lw_cond_signal_slow(struct lw_cond *cond)
 	if (first)
 		lw_cond_unlink(cond, first, first);
 	lw_mutex_unlock(&cond->lock);
-	if (first)
+	return first;
+}
+
+void lw_cond_signal_slow(struct lw_cond *cond)
+{
+	struct lw_cond_waiter *first = lw_cond_take(cond);
+
+	if (first && lw_cond_notify(first))
 		lw_cond_wake(first);
 }
 
@@ -113,7 +123,8 @@ void lw_cond_broadcast_slow(struct lw_cond *cond)
 	lw_mutex_unlock(&cond->lock);
 	for (; waiter; waiter = next) {
 		next = lw_load(&waiter->next, relaxed);
-		lw_cond_wake(waiter);
+		if (lw_cond_notify(waiter))
+			lw_cond_wake(waiter);
 	}
 }
 

@@ -44,7 +44,8 @@ struct lw_cond_waiter {
 };
 
 struct lw_cond {
-	struct lw_mutex lock; /* protects the queue */
+	struct lw_mutex lock;	   /* protects the queue */
+	lw_atomic(uint32_t) users; /* for the caller, who may count threads here */
 	lw_atomic(struct lw_cond_waiter *) first;
 	lw_atomic(struct lw_cond_waiter *) last;
 };
@@ -55,6 +56,15 @@ LW_EXPORT bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter);
 LW_EXPORT void lw_cond_signal_slow(struct lw_cond *cond);
 LW_EXPORT void lw_cond_broadcast_slow(struct lw_cond *cond);
 LW_EXPORT void lw_cond_destroy(struct lw_cond *cond);
+
+/*
+ * The steps of a signal, for a caller that does something in between: take the first waiter out of
+ * the queue, or get NULL; notify it, which is the last access to its node; and wake it, if
+ * lw_cond_notify() says that it may sleep. The node may be gone when it is woken.
+ */
+LW_EXPORT struct lw_cond_waiter *lw_cond_take(struct lw_cond *cond);
+LW_EXPORT bool lw_cond_notify(struct lw_cond_waiter *waiter);
+LW_EXPORT void lw_cond_wake(struct lw_cond_waiter *waiter);
 
 /* Wake one waiter, if there is one. A waiter that began to wait before this call is seen. */
 static inline void lw_cond_signal(struct lw_cond *cond)

@@ -17,16 +17,17 @@
 #define LW_COND_MONOTONIC 2u
 
 struct lw_preload_cond {
+	/* Low bits of `users`: threads that may still access it in a wait. From LW_FORK on:
+	 * lw_forks. */
 	struct lw_cond queue;
-	/* Low bits: threads that may still access it in a wait. From LW_FORK on: lw_forks. */
-	lw_atomic(uint32_t) users;
+	/* The waiter that was signalled last, and that an unlock wakes. It may be gone. */
+	lw_atomic(struct lw_cond_waiter *) late;
 };
 
 #define LW_FORK	 0x100000u
 #define LW_USERS (LW_FORK - 1)
 
-_Static_assert(offsetof(struct lw_preload_cond, users) + sizeof(uint32_t) <=
-		       offsetof(pthread_cond_t, __data.__wrefs),
+_Static_assert(sizeof(struct lw_preload_cond) <= offsetof(pthread_cond_t, __data.__wrefs),
 	       "our members end before glibc's flags");
 
 static bool lw_cond_is_shared(const pthread_cond_t *cond)
@@ -58,7 +59,7 @@ __attribute__((constructor(101))) static void lw_cond_start(void)
 /* Returns whether a condition variable was last used before the fork. */
 static bool lw_cond_is_from_before_fork(struct lw_preload_cond *cond)
 {
-	return (lw_load(&cond->users, acquire) & ~LW_USERS) != lw_forks;
+	return (lw_load(&cond->queue.users, acquire) & ~LW_USERS) != lw_forks;
 }
 
 static struct lw_preload_cond *lw_cond_of(pthread_cond_t *arg)
@@ -70,7 +71,7 @@ static struct lw_preload_cond *lw_cond_of(pthread_cond_t *arg)
 		if (lw_cond_is_from_before_fork(cond)) {
 			memset(&cond->queue, 0, sizeof(cond->queue));
 			/* release: threads that see the new number see the empty queue */
-			lw_store(&cond->users, lw_forks, release);
+			lw_store(&cond->queue.users, lw_forks, release);
 		}
 		lw_mutex_unlock(&lw_renewing);
 	}
@@ -129,13 +130,60 @@ struct lw_cond_wait {
 };
 
 /*
+ * A waiter that is woken by the holder of its mutex may take the holder's CPU, and has to give it
+ * back. If the holder will wait next, as threads that take turns do, it is better woken when the
+ * mutex is released. If the holder will go on, as the producer of a queue does, it is better woken
+ * at once: then the holder goes on first, and the waiter finds more to do. So a thread remembers
+ * what it did after it last woke a waiter at once, and does so in one of LW_TRIALS signals.
+ *
+ * Either is correct: a waiter is signalled when it leaves the queue, and it needs the mutex to go
+ * on.
+ */
+#define LW_TRIALS 32
+
+static __thread struct {
+	bool woke;	    /* the last signal woke a waiter at once */
+	bool takes_turns;   /* after such a signal, this thread has waited before the next */
+	unsigned int later; /* waiters that were woken later */
+} lw_signaller __attribute__((tls_model("initial-exec")));
+
+static bool lw_wakes_later(void)
+{
+	return lw_signaller.takes_turns && ++lw_signaller.later % LW_TRIALS != 0;
+}
+
+/* Signals one waiter, if there is one. */
+static void lw_preload_signal(struct lw_preload_cond *cond)
+{
+	struct lw_cond_waiter *waiter = lw_cond_take(&cond->queue);
+	struct lw_cond_wait *wait;
+	pthread_mutex_t *mutex;
+	bool mine;
+
+	if (!waiter)
+		return;
+	wait = (void *)((char *)waiter - offsetof(struct lw_cond_wait, waiter));
+	mutex = wait->mutex->mutex;
+	mine = lw_mutex_is_mine(mutex);
+	if (mine && lw_wakes_later()) {
+		lw_store(&cond->late, waiter, relaxed);
+		if (!lw_cond_notify(waiter) || lw_mutex_wake_at_unlock(mutex, waiter))
+			return;
+	} else if (!lw_cond_notify(waiter)) {
+		return;
+	}
+	lw_signaller.woke = mine;
+	lw_cond_wake(waiter);
+}
+
+/*
  * Ends a wait's use of the condition variable. Called before the mutex is acquired, because its
  * holder may be about to destroy the condition variable.
  */
 static void lw_cond_leave(struct lw_preload_cond *cond)
 {
 	/* release: our accesses precede its destruction */
-	lw_fetch_add(&cond->users, -1u, release);
+	lw_fetch_add(&cond->queue.users, -1u, release);
 }
 
 /* Ends a wait whose thread was cancelled, or whose mutex this thread could not unlock. */
@@ -145,7 +193,7 @@ static void lw_cond_cancel(void *arg)
 
 	/* Forward a signal to a thread that will act on it. */
 	if (lw_cond_end(&wait->cond->queue, &wait->waiter))
-		lw_cond_signal(&wait->cond->queue);
+		lw_preload_signal(wait->cond);
 	lw_cond_leave(wait->cond);
 	lw_cond_mutex_lock(wait->mutex);
 }
@@ -165,8 +213,12 @@ static int lw_preload_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, c
 		return EPERM;
 	if (lw_cond_is_shared(cond))
 		return lw_preload_wait_briefly(&of, &limit);
+	if (lw_signaller.woke) {
+		lw_signaller.woke = false;
+		lw_signaller.takes_turns = true;
+	}
 	wait.cond = lw_cond_of(cond);
-	lw_fetch_add(&wait.cond->users, 1, relaxed);
+	lw_fetch_add(&wait.cond->queue.users, 1, relaxed);
 	lw_cond_begin(&wait.cond->queue, &wait.waiter);
 	lw_cond_mutex_unlock(&of);
 	if (of.error) {
@@ -209,16 +261,22 @@ LW_EXPORT int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *
 	} else {
 		memset(cond, 0, sizeof(*cond));
 	}
-	lw_store(&lw_cond_of(cond)->users, lw_forks, relaxed);
+	lw_store(&lw_cond_of(cond)->queue.users, lw_forks, relaxed);
 	return 0;
 }
 
 LW_EXPORT int pthread_cond_destroy(pthread_cond_t *cond)
 {
+	struct lw_cond_waiter *waiter;
+
 	if (lw_cond_is_shared(cond))
 		return lw_glibc()->cond_destroy(cond);
+	waiter = lw_load(&lw_cond_of(cond)->late, relaxed);
+	/* This thread may hold the mutex whose unlock would wake it. */
+	if (waiter)
+		lw_cond_wake(waiter);
 	/* Threads that were signalled may not have returned yet. acquire: see lw_cond_leave() */
-	lw_await_eq_soon(&lw_cond_of(cond)->users, LW_USERS, 0, acquire);
+	lw_await_eq_soon(&lw_cond_of(cond)->queue.users, LW_USERS, 0, acquire);
 	lw_cond_destroy(&lw_cond_of(cond)->queue);
 	return 0;
 }
@@ -252,7 +310,10 @@ LW_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 {
 	if (lw_cond_is_shared(cond))
 		return lw_glibc()->cond_signal(cond);
-	lw_cond_signal(&lw_cond_of(cond)->queue);
+	if (lw_signaller.woke)
+		lw_signaller.woke = lw_signaller.takes_turns = false;
+	if (lw_load(&lw_cond_of(cond)->queue.first, relaxed))
+		lw_preload_signal(lw_cond_of(cond));
 	return 0;
 }
 

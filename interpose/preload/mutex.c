@@ -25,7 +25,7 @@ static inline bool lw_is_default(void)
 static inline bool lw_is_plain(const pthread_mutex_t *mutex)
 {
 	return __builtin_expect(
-		((unsigned int)mutex->__data.__kind | lw_load(&lw_choice.special, relaxed)) == 0,
+		((unsigned int)lw_mutex_kind(mutex) | lw_load(&lw_choice.special, relaxed)) == 0,
 		1);
 }
 
@@ -95,7 +95,10 @@ static int lw_take_until(pthread_mutex_t *mutex, clockid_t clock, const struct t
 
 /* The owner */
 
-/* The kernel's number of this thread; 0 until it is first needed. */
+/*
+ * The kernel's number of this thread; 0 until it is first needed. A normal mutex has no owner until
+ * then: whether this thread holds it only matters for the time when a waiter is woken.
+ */
 static __thread pid_t lw_own_tid __attribute__((tls_model("initial-exec")));
 
 static void lw_forget_tid(void)
@@ -115,9 +118,10 @@ static inline int lw_self(void)
 	return lw_own_tid;
 }
 
-static inline bool lw_has_owner(const pthread_mutex_t *mutex)
+/* Returns whether the mutex depends on its owner: it is recursive or error checking. */
+static inline bool lw_checks_owner(const pthread_mutex_t *mutex)
 {
-	int type = mutex->__data.__kind & 3;
+	int type = lw_mutex_kind(mutex) & 3;
 
 	return type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK;
 }
@@ -137,12 +141,12 @@ static inline bool lw_owns(const pthread_mutex_t *mutex)
 }
 
 /*
- * Returns this thread's number in the common case of a mutex with an owner: the default lock
- * serves, and the number is known. Otherwise 0.
+ * Returns this thread's number in the common case of a mutex that depends on its owner: the default
+ * lock serves, and the number is known. Otherwise 0.
  */
 static inline int lw_owning_self(const pthread_mutex_t *mutex)
 {
-	int type = mutex->__data.__kind;
+	int type = lw_mutex_kind(mutex);
 
 	if ((type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK) &&
 	    lw_is_default())
@@ -151,9 +155,8 @@ static inline int lw_owning_self(const pthread_mutex_t *mutex)
 }
 
 /* The mutex is held. */
-static inline void lw_set_owner(pthread_mutex_t *mutex, int owner, unsigned int count)
+static inline void lw_set_owner(pthread_mutex_t *mutex, int owner)
 {
-	mutex->__data.__count = count;
 	__atomic_store_n(&mutex->__data.__owner, owner, __ATOMIC_RELAXED);
 }
 
@@ -165,9 +168,9 @@ static inline void lw_set_owner(pthread_mutex_t *mutex, int owner, unsigned int 
  */
 static inline int lw_hold_again(pthread_mutex_t *mutex, int error)
 {
-	if (!lw_has_owner(mutex) || !lw_owns(mutex))
+	if (!lw_checks_owner(mutex) || !lw_owns(mutex))
 		return LW_NOT_HELD;
-	if ((mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK)
+	if ((lw_mutex_kind(mutex) & 3) == PTHREAD_MUTEX_ERRORCHECK)
 		return error;
 	if (mutex->__data.__count == UINT_MAX)
 		return EAGAIN;
@@ -177,14 +180,15 @@ static inline int lw_hold_again(pthread_mutex_t *mutex, int error)
 
 static inline void lw_hold(pthread_mutex_t *mutex, unsigned int count)
 {
-	if (!lw_has_owner(mutex) || !lw_chosen())
+	if (!lw_chosen())
 		return;
-	lw_set_owner(mutex, lw_self(), count);
+	mutex->__data.__count = count;
+	lw_set_owner(mutex, lw_self());
 }
 
 bool lw_mutex_is_held(pthread_mutex_t *mutex)
 {
-	return !lw_has_owner(mutex) || !lw_chosen() || lw_owns(mutex);
+	return !lw_checks_owner(mutex) || !lw_chosen() || lw_owns(mutex);
 }
 
 /* The mutex is held, so one thread at a time counts. */
@@ -194,20 +198,51 @@ static inline void lw_count_users(pthread_mutex_t *mutex, unsigned int change)
 			 __ATOMIC_RELAXED);
 }
 
+bool lw_mutex_is_mine(pthread_mutex_t *mutex)
+{
+	return lw_mutex_is_ours(mutex) && lw_owns(mutex);
+}
+
+bool lw_mutex_wake_at_unlock(pthread_mutex_t *mutex, struct lw_cond_waiter *waiter)
+{
+	int kind = lw_mutex_kind(mutex);
+
+	if (kind & LW_KIND_WAKE)
+		return false;
+	mutex->__data.__list.__next = (void *)waiter;
+	__atomic_store_n(&mutex->__data.__kind, kind | LW_KIND_WAKE, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Releases the mutex, and then wakes the waiter that was signalled while it was held, if any. */
+static void lw_let_go(pthread_mutex_t *mutex)
+{
+	int kind = lw_mutex_kind(mutex);
+	struct lw_cond_waiter *waiter = NULL;
+
+	if (kind & LW_KIND_WAKE) {
+		waiter = (void *)mutex->__data.__list.__next;
+		__atomic_store_n(&mutex->__data.__kind, kind & ~LW_KIND_WAKE, __ATOMIC_RELAXED);
+	}
+	lw_set_owner(mutex, 0);
+	lw_release(mutex);
+	if (waiter)
+		lw_cond_wake(waiter);
+}
+
 unsigned int lw_mutex_release_whole(pthread_mutex_t *mutex)
 {
 	unsigned int count = mutex->__data.__count;
 
-	lw_set_owner(mutex, 0, 0);
 	lw_count_users(mutex, 1);
-	lw_release(mutex);
+	lw_let_go(mutex);
 	return count;
 }
 
 /*
- * After a wait for a condition, the thread that signalled us may still hold the mutex and wait for
- * our CPU to release it. Yielding lets it run; spinning would delay both. This is how often we
- * yield before we wait for the mutex.
+ * After a wait for a condition, the holder of the mutex may wait for our CPU to release it: it has
+ * woken others too. Yielding lets it run; spinning would delay both. This is how often we yield
+ * before we wait for the mutex.
  */
 #define LW_YIELDS 2
 
@@ -262,7 +297,8 @@ static __attribute__((noinline)) int lw_mutex_lock_any(pthread_mutex_t *mutex)
 
 	if (self && !lw_is_owner(mutex, self)) {
 		lw_default_lock(&mutex->__data.__lock);
-		lw_set_owner(mutex, self, 1);
+		mutex->__data.__count = 1;
+		lw_set_owner(mutex, self);
 		return 0;
 	}
 	if (!lw_mutex_is_ours(mutex))
@@ -280,6 +316,7 @@ LW_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 	if (!lw_is_plain(mutex))
 		return lw_mutex_lock_any(mutex);
 	lw_default_lock(&mutex->__data.__lock);
+	lw_set_owner(mutex, lw_own_tid);
 	return 0;
 }
 
@@ -290,7 +327,8 @@ static __attribute__((noinline)) int lw_mutex_trylock_any(pthread_mutex_t *mutex
 	if (self && !lw_is_owner(mutex, self)) {
 		if (!lw_default_trylock(&mutex->__data.__lock))
 			return EBUSY;
-		lw_set_owner(mutex, self, 1);
+		mutex->__data.__count = 1;
+		lw_set_owner(mutex, self);
 		return 0;
 	}
 	if (!lw_mutex_is_ours(mutex))
@@ -308,7 +346,10 @@ LW_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
 	if (!lw_is_plain(mutex))
 		return lw_mutex_trylock_any(mutex);
-	return lw_default_trylock(&mutex->__data.__lock) ? 0 : EBUSY;
+	if (!lw_default_trylock(&mutex->__data.__lock))
+		return EBUSY;
+	lw_set_owner(mutex, lw_own_tid);
+	return 0;
 }
 
 LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
@@ -341,20 +382,19 @@ static __attribute__((noinline)) int lw_mutex_unlock_any(pthread_mutex_t *mutex)
 	int self = lw_owning_self(mutex);
 
 	if (self && lw_is_owner(mutex, self) && mutex->__data.__count == 1) {
-		lw_set_owner(mutex, 0, 0);
+		lw_set_owner(mutex, 0);
 		lw_default_unlock(&mutex->__data.__lock);
 		return 0;
 	}
 	if (!lw_mutex_is_ours(mutex))
 		return lw_glibc()->mutex_unlock(mutex);
-	if (lw_has_owner(mutex) && lw_chosen()) {
+	if (lw_checks_owner(mutex) && lw_chosen()) {
 		if (!lw_owns(mutex))
 			return EPERM;
 		if (--mutex->__data.__count)
 			return 0;
-		lw_set_owner(mutex, 0, 0);
 	}
-	lw_release(mutex);
+	lw_let_go(mutex);
 	return 0;
 }
 
@@ -362,6 +402,7 @@ LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	if (!lw_is_plain(mutex))
 		return lw_mutex_unlock_any(mutex);
+	lw_set_owner(mutex, 0);
 	lw_default_unlock(&mutex->__data.__lock);
 	return 0;
 }

@@ -89,6 +89,132 @@ static void check_signal_and_broadcast(void)
 	GIVES(0, pthread_cond_destroy(&stage.cond));
 }
 
+/*
+ * Threads that take turns: each signals the next, and then waits. The mutex is released by an
+ * unlock or by the wait; some waits have a short deadline.
+ */
+
+#define SEATS 4
+#define TURNS 20000
+
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t next[SEATS];
+	bool recursive;
+	unsigned int turn; /* the mutex protects it */
+} table;
+
+static void await_turn(unsigned int seat)
+{
+	while (table.turn % SEATS != seat && table.turn < TURNS) {
+		struct timespec soon = from_now(CLOCK_REALTIME, 0);
+		int error = 0;
+
+		if (table.turn % 512 == 3)
+			error = pthread_cond_timedwait(&table.next[seat], &table.mutex, &soon);
+		else
+			error = pthread_cond_wait(&table.next[seat], &table.mutex);
+		CHECK(error == 0 || error == ETIMEDOUT);
+	}
+}
+
+static void *take_turns(void *arg)
+{
+	unsigned int seat = (unsigned int)(uintptr_t)arg;
+
+	CHECK(pthread_mutex_lock(&table.mutex) == 0);
+	for (;;) {
+		bool again;
+
+		await_turn(seat);
+		if (table.turn >= TURNS)
+			break;
+		again = table.recursive && table.turn % 7 == 0;
+		if (again)
+			CHECK(pthread_mutex_lock(&table.mutex) == 0);
+		table.turn++;
+		/* The second signal finds no waiter, or one whose turn it is not. */
+		CHECK(pthread_cond_signal(&table.next[(seat + 1) % SEATS]) == 0);
+		if (table.turn % 5 == 0)
+			CHECK(pthread_cond_signal(&table.next[(seat + 2) % SEATS]) == 0);
+		if (again)
+			CHECK(pthread_mutex_unlock(&table.mutex) == 0);
+		if (table.turn % 3 == 0) {
+			CHECK(pthread_mutex_unlock(&table.mutex) == 0);
+			CHECK(pthread_mutex_lock(&table.mutex) == 0);
+		}
+	}
+	for (int i = 0; i < SEATS; i++)
+		CHECK(pthread_cond_signal(&table.next[i]) == 0);
+	CHECK(pthread_mutex_unlock(&table.mutex) == 0);
+	return NULL;
+}
+
+static void check_turns(int type)
+{
+	pthread_t threads[SEATS];
+
+	table.mutex = typed_mutex(type);
+	table.recursive = type == PTHREAD_MUTEX_RECURSIVE;
+	table.turn = 0;
+	for (int i = 0; i < SEATS; i++)
+		CHECK(pthread_cond_init(&table.next[i], NULL) == 0);
+	for (uintptr_t i = 0; i < SEATS; i++)
+		threads[i] = start(take_turns, (void *)i);
+	for (int i = 0; i < SEATS; i++)
+		join(threads[i]);
+	CHECK(table.turn == TURNS);
+	for (int i = 0; i < SEATS; i++)
+		GIVES(0, pthread_cond_destroy(&table.next[i]));
+	GIVES(0, pthread_mutex_destroy(&table.mutex));
+}
+
+/*
+ * A thread signals the waiter of a condition variable, and destroys it, before it releases the
+ * mutex. Then it waits, so that it takes turns with the waiter.
+ */
+
+#define DESTROYED 100
+
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t waits, once;
+	bool waiting, signalled;
+} destroyed = {.mutex = PTHREAD_MUTEX_INITIALIZER, .waits = PTHREAD_COND_INITIALIZER};
+
+static void *wait_for_each(void *arg)
+{
+	CHECK(pthread_mutex_lock(&destroyed.mutex) == 0);
+	for (int i = 0; i < DESTROYED; i++) {
+		CHECK(pthread_cond_init(&destroyed.once, NULL) == 0);
+		destroyed.signalled = false;
+		destroyed.waiting = true;
+		CHECK(pthread_cond_signal(&destroyed.waits) == 0);
+		while (!destroyed.signalled)
+			CHECK(pthread_cond_wait(&destroyed.once, &destroyed.mutex) == 0);
+	}
+	CHECK(pthread_mutex_unlock(&destroyed.mutex) == 0);
+	return arg;
+}
+
+static void check_destroyed_while_held(void)
+{
+	pthread_t thread;
+
+	CHECK(pthread_mutex_lock(&destroyed.mutex) == 0);
+	thread = start(wait_for_each, NULL);
+	for (int i = 0; i < DESTROYED; i++) {
+		while (!destroyed.waiting)
+			CHECK(pthread_cond_wait(&destroyed.waits, &destroyed.mutex) == 0);
+		destroyed.waiting = false;
+		destroyed.signalled = true;
+		GIVES(0, pthread_cond_signal(&destroyed.once));
+		GIVES(0, pthread_cond_destroy(&destroyed.once));
+	}
+	CHECK(pthread_mutex_unlock(&destroyed.mutex) == 0);
+	join(thread);
+}
+
 /* A mutex that a waiter will acquire again cannot be destroyed. */
 static void check_destroy_mutex(int type)
 {
@@ -356,8 +482,10 @@ int main(void)
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		check_types(types[i], 1);
 		check_destroy_mutex(types[i]);
+		check_turns(types[i]);
 		check_cancelled(types[i]);
 	}
+	check_destroyed_while_held();
 	if (expected_lock())
 		check_types(PTHREAD_MUTEX_RECURSIVE, 3);
 	check_cancellation_disabled();

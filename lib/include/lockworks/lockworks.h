@@ -113,7 +113,7 @@
 #define LW_PV_INIT	  {{{0}}}
 #define LW_UNFAIR_INIT	  {{{0}}}
 #define LW_MUTEX_INIT	  {{{0}}}
-#define LW_COND_INIT	  {{{{0}}}, {0}, {0}}
+#define LW_COND_INIT	  {{{{0}}}, {0}, {0}, {0}}
 #define LW_CANCEL_INIT	  {{0}, {0}}
 #define LW_LOCKREF_HQ_INIT(n) LW_LOCKREF_INIT_WITH(LW_HQ, n)
 /* clang-format on */
