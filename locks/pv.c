@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The paravirt queued spinlock: a queue whose waiters halt their virtual CPU. In the shared parts
- * (parking.h) that is to park.
+ * The paravirt queued spinlock: a queue whose waiters halt their virtual CPU (parking.h), and a
+ * lock that arriving threads may steal.
  *
  *   free    (*,0,0) -- an arriving thread, or the queue head            --> held (*,0,1)
  *   held    (0,0,1) -- the first contender sets pending, then acquires   --> held (*,0,1)
@@ -16,42 +16,189 @@
  * After pv_starvation_limit defeats the queue head sets the pending bit, which disables stealing.
  * Only a thread that already waited with the pending bit can then acquire the lock before it.
  *
+ * Without pv_steal the head is starved from the start: whoever acquires the lock sets the bit for
+ * the next head.
+ *
  * Promises: mutual exclusion; no waiter is lost, and none starves; correct without a free queue
  * node.
  *
- * Orders: the compare-and-swap that acquires and the store that releases are an acquire and release
- * pair on `locked`, also for the waiter with the pending bit. `parked` and the table
- * (parking_word.h, parked_heads.h) and the queue (parking_queue.h) have orders of their own, each
- * explained there.
+ * Orders: those of parking.h. A thread acquires by a compare-and-swap, also the one with the
+ * pending bit.
  */
 #include "lock_type.h"
 #include "parking.h"
 #include "pv.h"
 
-static lw_always_inline struct lw_parking_policy lw_pv_policy(void)
-{
-	bool steal = lw_tunable(pv_steal);
+/* The number of polls of the own node between two polls of the predecessor's node. */
+#define LW_PV_PREV_CHECK 256
+/* The greatest number of waiters that are kicked ahead of their turn. */
+#define LW_PV_AHEAD_MAX 8
 
-	return (struct lw_parking_policy){
-		.spin = (uint32_t)lw_tunable(pv_spin),
-		.pending_bit = lw_tunable(pv_pending),
-		.latencies = lw_tunable(pv_latencies),
-		.stealing.on_arrival = steal,
-		.stealing.arrival_spin = steal ? (uint32_t)lw_tunable(pv_arrival_spin) : 0,
-		.stealing.starvation_limit = steal ? (uint32_t)lw_tunable(pv_starvation_limit) : 0,
-		.parking.enabled = true,
-		.parking.early = lw_tunable(pv_wait_early),
-		.parking.wake_at_unlock = lw_tunable(pv_kick_at_unlock),
-		.parking.wake_ahead = (uint32_t)lw_tunable(pv_kick_ahead),
-	};
+/* Without pv_steal, no thread may steal from a queue head. */
+static inline bool lw_pv_is_strict(void)
+{
+	return !lw_tunable(pv_steal) || !lw_tunable(pv_starvation_limit);
 }
 
-bool lw_pv_lock_limited(struct lw_pv *lock, const struct lw_wait_limit *limit)
+static inline uint32_t lw_pv_starvation_limit(void)
 {
-	const struct lw_parking_policy policy = lw_pv_policy();
+	return lw_pv_is_strict() ? 0 : (uint32_t)lw_tunable(pv_starvation_limit);
+}
 
-	return lw_parking_arrive(&lock->word, &policy) ||
-	       lw_parking_wait(&lock->word, limit, lw_pv_policy());
+/* On arrival: steal the lock. Sets *val to the word as it was last seen. */
+static bool lw_pv_steal(union lw_word *lock, uint32_t *val)
+{
+	uint32_t spin = (uint32_t)lw_tunable(pv_arrival_spin);
+
+	*val = lw_load(&lock->val, relaxed);
+	if (!lw_tunable(pv_steal))
+		return false;
+	if (spin && !(*val & LW_PENDING))
+		*val = lw_poll_lock(lock, spin);
+	if (!lw_word_steal(lock, *val))
+		return false;
+	lw_count(steals_on_arrival);
+	return true;
+}
+
+/* Compete for the lock with the pending bit, while nobody queues. False: we have to queue. */
+static bool lw_pv_pending(union lw_word *lock, uint32_t val)
+{
+	if (!lw_tunable(pv_pending) || (val & (LW_TAIL_MASK | LW_PENDING)))
+		return false;
+	/* (*,0,*) -> (*,1,*) */
+	val = lw_fetch_or(&lock->val, LW_PENDING, relaxed);
+	if (val & LW_PENDING)
+		return false;
+	if (!(val & LW_TAIL_MASK)) {
+		val = lw_poll_lock(lock, (uint32_t)lw_tunable(pv_spin));
+		/* (*,1,0) -> (*,0,1) */
+		if (!(val & (LW_LOCKED_MASK | LW_PARKED)) && lw_word_acquire(lock, val, false)) {
+			lw_count(pending_acquisitions);
+			return true;
+		}
+	}
+	/* (*,1,*) -> (*,0,*) */
+	lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
+	return false;
+}
+
+/* Does the waiter of this node not run? A hint: the node may belong to another wait by now. */
+static inline bool lw_pv_seems_halted(struct lw_node *node)
+{
+	return lw_hint(&node->locked, LW_NODE_ABANDONED + 1) >= LW_NODE_PARKED;
+}
+
+/* Poll our node. True if we are queue head. False: we have polled for long enough, and halt. */
+static bool lw_pv_spin(struct lw_node *node, struct lw_node *prev)
+{
+	uint32_t left = (uint32_t)lw_tunable(pv_spin);
+	bool early = lw_tunable(pv_wait_early);
+
+	do {
+		uint32_t polls = early && left > LW_PV_PREV_CHECK ? LW_PV_PREV_CHECK : left;
+
+		if (lw_await_ne_bounded(&node->locked, ~0u, LW_NODE_WAITING, polls) !=
+		    LW_NODE_WAITING)
+			return true;
+		if (early && lw_pv_seems_halted(prev)) {
+			lw_count(halts_early);
+			return false;
+		}
+		left -= polls;
+	} while (left);
+	return false;
+}
+
+/* Wait behind `prev`: HEAD or ABANDONED. */
+static enum lw_wait_outcome lw_pv_wait(union lw_word *lock, struct lw_node *node, uint32_t tail,
+				       struct lw_node *prev, const struct lw_wait_limit *limit)
+{
+	enum lw_wait_outcome outcome = LW_WAIT_LONGER;
+
+	while (outcome == LW_WAIT_LONGER)
+		outcome = lw_pv_spin(node, prev) ? LW_WAIT_HEAD
+						 : lw_queue_sleep(node, tail, limit, true);
+	if (outcome == LW_WAIT_HEAD)
+		lw_head_woken(lock, node);
+	return outcome;
+}
+
+/*
+ * Wait as queue head: ACQUIRED or LEFT. A defeat is a halt, or LW_RACES lost races: we see the lock
+ * free, but are too late.
+ */
+static enum lw_wait_outcome lw_pv_head(union lw_word *lock, struct lw_node *node, uint32_t tail,
+				       const struct lw_wait_limit *limit)
+{
+	uint32_t starvation_limit = lw_pv_starvation_limit(), defeats = 0, races = 0;
+	bool strict = lw_pv_is_strict(), limit_reached = false;
+
+	for (;;) {
+		uint32_t val = lw_poll_lock(lock, (uint32_t)lw_tunable(pv_spin));
+		bool free = !(val & LW_LOCKED_MASK), starved = defeats >= starvation_limit;
+
+		if (free &&
+		    lw_head_acquire(lock, node, tail, val, lw_tunable(pv_kick_at_unlock), strict))
+			return LW_WAIT_ACQUIRED;
+		/* A pending waiter may have cleared the bit. */
+		if (starved && !(val & LW_PENDING))
+			lw_disable_stealing(lock);
+		if (limit_reached || lw_limit_reached(limit)) {
+			if (starved && !strict)
+				lw_allow_stealing(lock);
+			lw_head_leave(lock, node, tail, strict);
+			return LW_WAIT_LEFT;
+		}
+		if (free) {
+			races = (races + 1) % LW_RACES;
+			if (races)
+				continue;
+		} else {
+			if (!lw_head_enter_table(lock, node))
+				continue;
+			limit_reached = lw_head_sleep(lock, node, limit);
+		}
+		if (!starved && starvation_limit != LW_NO_STARVATION_LIMIT)
+			defeats++;
+	}
+}
+
+/* Wait in the queue: ACQUIRED, LEFT or ABANDONED. */
+static enum lw_wait_outcome lw_pv_queue(union lw_word *lock, uint32_t tail,
+					const struct lw_wait_limit *limit)
+{
+	struct lw_node *node = lw_decode_tail(tail), *prev = lw_queue_join(lock, node, tail);
+	enum lw_wait_outcome outcome = LW_WAIT_HEAD;
+
+	if (prev)
+		outcome = lw_pv_wait(lock, node, tail, prev, limit);
+	if (outcome == LW_WAIT_HEAD)
+		outcome = lw_pv_head(lock, node, tail, limit);
+	if (outcome == LW_WAIT_ACQUIRED)
+		lw_count(queued_acquisitions);
+	else
+		lw_count(waits_cancelled);
+	return outcome;
+}
+
+bool lw_pv_lock_limited(struct lw_pv *pv, const struct lw_wait_limit *limit)
+{
+	union lw_word *lock = &pv->word;
+	enum lw_wait_outcome outcome;
+	uint32_t val, tail;
+
+	if (lw_pv_steal(lock, &val) || lw_pv_pending(lock, val))
+		return true;
+	tail = lw_node_take(limit);
+	if (!tail)
+		return lw_steal_nodeless(lock, limit, (uint32_t)lw_tunable(pv_spin));
+	outcome = lw_pv_queue(lock, tail, limit);
+	if (outcome == LW_WAIT_ABANDONED)
+		lw_slot_leave(lw_tail_slot(tail));
+	else
+		lw_node_return(tail);
+	return outcome == LW_WAIT_ACQUIRED;
 }
 
 void lw_pv_lock_slow(struct lw_pv *lock)
@@ -59,11 +206,40 @@ void lw_pv_lock_slow(struct lw_pv *lock)
 	lw_pv_lock_limited(lock, NULL);
 }
 
-void lw_pv_unlock_slow(struct lw_pv *lock)
+/* The first halted waiter among the few behind `node`. No thread can acquire the lock meanwhile. */
+static inline struct lw_node *lw_pv_next_halted(struct lw_node *node)
 {
-	const struct lw_parking_policy policy = lw_pv_policy();
+	for (uint32_t steps = 0; steps < LW_PV_AHEAD_MAX; steps++) {
+		node = lw_load(&node->next, dependency);
+		if (!node || lw_load(&node->locked, relaxed) == LW_NODE_PARKED)
+			return node;
+	}
+	return NULL;
+}
 
-	lw_parking_unlock_slow(&lock->word, &policy);
+/*
+ * Kick the head, and with it some waiters ahead of their turn. Their nodes are read before the
+ * release only, because they may be in another use after it.
+ */
+void lw_pv_unlock_slow(struct lw_pv *pv)
+{
+	union lw_word *lock = &pv->word;
+	struct lw_node *kicked[1 + LW_PV_AHEAD_MAX], *node = lw_unlock_head(lock);
+	uint32_t slots[1 + LW_PV_AHEAD_MAX], count = 0;
+
+	while (node) {
+		slots[count] = lw_tail_slot(lw_load(&node->tail, relaxed));
+		kicked[count++] = node;
+		if (count > lw_tunable(pv_kick_ahead) || count > LW_PV_AHEAD_MAX)
+			break;
+		node = lw_pv_next_halted(node);
+		if (node)
+			lw_count(kicks_ahead);
+	}
+	/* (*,*,2) -> (*,*,0) */
+	lw_field_store(lock, locked, 0, release);
+	for (uint32_t i = 0; i < count; i++)
+		lw_wake(kicked[i], slots[i]);
 }
 
 LW_DESCRIBE_LIMITED(pv, struct lw_pv,

@@ -6,7 +6,7 @@
 #ifndef LW_PV_H
 #define LW_PV_H
 
-#include "parking_word.h"
+#include "lock_word.h"
 
 struct lw_pv {
 	union lw_word word;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The queued unfair lock: any thread that runs takes the lock when it is free.
+ * The queued unfair lock: any thread that runs takes the lock when it is free. Its waiters may park
+ * (parking.h).
  *
  *   free    (*,0,0) -- an arriving thread, the head, or a waiter near it --> held (*,0,1)
  *   held    (*,*,1) -- unlock, the queue head runs                       --> free (*,*,0)
@@ -17,40 +18,250 @@
  *
  * No waiter starves. The queue head competes whenever it runs. After unfair_starvation_limit
  * defeats (parks, or unfair_spin polls) it sets the pending bit, which disables stealing until it
- * has acquired the lock.
+ * has acquired the lock. With a limit of 0 it does so from the start, and whoever acquires the lock
+ * sets the bit for the next head.
  *
  * Promises: mutual exclusion; no waiter is lost, and none starves; correct without a free node.
  *
- * Orders: the compare-and-swap that acquires and the store that releases are an acquire and release
- * pair on `locked`. `parked` and the table (parking_word.h, parked_heads.h) and the queue
- * (parking_queue.h) have orders of their own, each explained there. A waiter that leaves the queue
- * from the middle changes its neighbours' links while it holds the lock. The next thread that does
- * so has acquired the lock after it, or holds the lock of the queue.
+ * Orders, besides those of parking.h:
+ *
+ *   - A waiter that leaves the queue from the middle changes its neighbours' links while it holds
+ *     the lock, and so does the head that hands over its role. Each has acquired the lock after the
+ *     one before it. A head that leaves at its wait limit does not hold the lock. Where wait limits
+ *     exist, a bit of the word (`queue`) is therefore a lock of the queue, acquired and released as
+ *     any lock.
+ *   - A link that is cut at the end of the queue is stored before the tail is swapped back, by a
+ *     release: a waiter that queues there links itself after that store, not before it.
  */
 #include "lock_type.h"
 #include "parking.h"
 #include "unfair.h"
 
-static lw_always_inline struct lw_parking_policy lw_unfair_policy(void)
+/*
+ * The number of polls of its own node after which the successor of the queue head polls the lock.
+ * The waiter behind it polls the lock after twice this number, and so on up to the fourth place. If
+ * few of them run, the one at the fourth place may be the only one to see the lock free.
+ */
+#define LW_UNFAIR_CHECK 8
+#ifndef LW_UNFAIR_PLACES
+#define LW_UNFAIR_PLACES 4
+#endif
+
+/* With a limit of 0, no thread may steal from a queue head. */
+static inline bool lw_unfair_is_strict(void)
 {
-	return (struct lw_parking_policy){
-		.spin = (uint32_t)lw_tunable(unfair_spin),
-		.latencies = lw_tunable(pv_latencies),
-		.stealing.on_arrival = true,
-		.stealing.from_queue = true,
-		.stealing.arrival_spin = (uint32_t)lw_tunable(unfair_arrival_spin),
-		.stealing.starvation_limit = (uint32_t)lw_tunable(unfair_starvation_limit),
-		.parking.enabled = lw_tunable(unfair_park),
-		.parking.wake_at_unlock = true,
-	};
+	return !lw_tunable(unfair_starvation_limit);
 }
 
-bool lw_unfair_lock_limited(struct lw_unfair *lock, const struct lw_wait_limit *limit)
+/* On arrival: steal the lock. */
+static bool lw_unfair_steal(union lw_word *lock)
 {
-	const struct lw_parking_policy policy = lw_unfair_policy();
+	uint32_t spin = (uint32_t)lw_tunable(unfair_arrival_spin);
+	uint32_t val = lw_load(&lock->val, relaxed);
 
-	return lw_parking_arrive(&lock->word, &policy) ||
-	       lw_parking_wait(&lock->word, limit, lw_unfair_policy());
+	if (spin && !(val & LW_PENDING))
+		val = lw_poll_lock(lock, spin);
+	if (!lw_word_steal(lock, val))
+		return false;
+	lw_count(steals_on_arrival);
+	return true;
+}
+
+/*
+ * The lock of the queue
+ */
+
+static inline void lw_queue_lock(union lw_word *lock)
+{
+	/* queue: 0 -> 1; acquire: the last thread's changes to the queue */
+	while (lw_limits_exist() &&
+	       (lw_field_fetch_or(lock, pending, LW_QUEUE_LOCKED >> 8, acquire) &
+		(LW_QUEUE_LOCKED >> 8)))
+		lw_await_eq_soon(&lock->val, LW_QUEUE_LOCKED, 0, relaxed);
+}
+
+static inline void lw_queue_unlock(union lw_word *lock)
+{
+	/* queue: 1 -> 0 */
+	if (lw_limits_exist())
+		lw_field_fetch_and(lock, pending, 0xff ^ LW_QUEUE_LOCKED >> 8, release);
+}
+
+/*
+ * Waiting behind others
+ */
+
+/* prev -> node -> next  becomes  prev -> next. */
+static void lw_unfair_unlink(union lw_word *lock, struct lw_node *node, uint32_t tail)
+{
+	struct lw_node *prev = lw_load(&node->prev, relaxed);
+	struct lw_node *next = lw_load(&node->next, dependency);
+
+	if (!next) {
+		uint16_t last = (uint16_t)(tail >> LW_TAIL_SHIFT);
+		uint16_t left = (uint16_t)(lw_load(&prev->tail, relaxed) >> LW_TAIL_SHIFT);
+
+		lw_store(&prev->next, NULL, relaxed);
+		/*
+		 * (node,*,*) -> (prev,*,*); release: a waiter that queues behind prev finds its
+		 * next NULL
+		 */
+		if (lw_field_try_cmpxchg(lock, tail, &last, left, release))
+			return;
+		next = lw_await_ne_soon(&node->next, ~(uintptr_t)0, 0, dependency);
+	}
+	lw_store(&prev->next, next, relaxed);
+	lw_store(&next->prev, prev, relaxed);
+}
+
+/* We have stolen the lock from our place in the queue: leave the queue. */
+static void lw_unfair_leave(union lw_word *lock, struct lw_node *node, uint32_t tail)
+{
+	lw_queue_lock(lock);
+	if (lw_load(&node->locked, relaxed) == LW_NODE_WAITING)
+		lw_unfair_unlink(lock, node, tail);
+	else /* The head's role was handed over to us meanwhile. */
+		lw_hand_over(lock, node, tail, true, lw_unfair_is_strict());
+	lw_queue_unlock(lock);
+}
+
+static inline void lw_unfair_count_steal(uint32_t place)
+{
+	if (place <= 1)
+		lw_count(steals_behind_head);
+	else if (place == 2)
+		lw_count(steals_third);
+	else if (place == 3)
+		lw_count(steals_fourth);
+	else
+		lw_count(steals_further_back);
+}
+
+/* Poll our node, and the lock now and then: HEAD, ACQUIRED (stolen, still queued) or LONGER. */
+static enum lw_wait_outcome lw_unfair_spin(union lw_word *lock, struct lw_node *node)
+{
+	uint32_t left = (uint32_t)lw_tunable(unfair_spin);
+
+	do {
+		struct lw_node *prev = lw_load(&node->prev, relaxed);
+		uint32_t place = lw_hint(&prev->place, LW_UNFAIR_PLACES) + 1;
+		uint32_t polls = (uint32_t)LW_UNFAIR_CHECK << place;
+
+		if (polls > left)
+			polls = left;
+		lw_store(&node->place, place, relaxed);
+		if (lw_await_ne_bounded(&node->locked, ~0u, LW_NODE_WAITING, polls) !=
+		    LW_NODE_WAITING)
+			return LW_WAIT_HEAD;
+		if (lw_word_steal(lock, lw_load(&lock->val, relaxed))) {
+			lw_unfair_count_steal(place);
+			return LW_WAIT_ACQUIRED;
+		}
+		left -= polls;
+	} while (left);
+	return LW_WAIT_LONGER;
+}
+
+/* Wait behind others: HEAD, ACQUIRED or ABANDONED. */
+static enum lw_wait_outcome lw_unfair_wait(union lw_word *lock, struct lw_node *node, uint32_t tail,
+					   const struct lw_wait_limit *limit)
+{
+	enum lw_wait_outcome outcome = LW_WAIT_LONGER;
+
+	while (outcome == LW_WAIT_LONGER) {
+		outcome = lw_unfair_spin(lock, node);
+		if (outcome == LW_WAIT_LONGER)
+			outcome = lw_queue_sleep(node, tail, limit, lw_tunable(unfair_park));
+	}
+	if (outcome == LW_WAIT_ACQUIRED)
+		lw_unfair_leave(lock, node, tail);
+	if (outcome == LW_WAIT_HEAD)
+		lw_head_woken(lock, node);
+	return outcome;
+}
+
+/*
+ * Wait as queue head: ACQUIRED or LEFT. A defeat is a park, unfair_spin polls where waiters do not
+ * park, or LW_RACES lost races: we see the lock free, but are too late.
+ */
+static enum lw_wait_outcome lw_unfair_head(union lw_word *lock, struct lw_node *node, uint32_t tail,
+					   const struct lw_wait_limit *limit)
+{
+	uint32_t starvation_limit = (uint32_t)lw_tunable(unfair_starvation_limit);
+	uint32_t defeats = 0, races = 0;
+	bool strict = lw_unfair_is_strict(), limit_reached = false;
+
+	lw_store(&node->place, 0, relaxed);
+	for (;;) {
+		uint32_t val = lw_poll_lock(lock, (uint32_t)lw_tunable(unfair_spin));
+		bool free, starved = defeats >= starvation_limit;
+
+		if (val & LW_QUEUE_LOCKED)
+			val = lw_await_eq_soon(&lock->val, LW_QUEUE_LOCKED, 0, relaxed);
+		free = !(val & LW_LOCKED_MASK);
+		if (free && lw_head_acquire(lock, node, tail, val, true, strict))
+			return LW_WAIT_ACQUIRED;
+		/* A starved head before us may have cleared the bit. */
+		if (starved && !(val & LW_PENDING))
+			lw_disable_stealing(lock);
+		if (limit_reached || lw_limit_reached(limit)) {
+			if (starved && !strict)
+				lw_allow_stealing(lock);
+			lw_queue_lock(lock);
+			lw_head_leave(lock, node, tail, strict);
+			lw_queue_unlock(lock);
+			return LW_WAIT_LEFT;
+		}
+		if (free) {
+			races = (races + 1) % LW_RACES;
+			if (races)
+				continue;
+		} else if (lw_tunable(unfair_park)) {
+			if (!lw_head_enter_table(lock, node))
+				continue;
+			limit_reached = lw_head_sleep(lock, node, limit);
+		}
+		if (!starved && starvation_limit != LW_NO_STARVATION_LIMIT)
+			defeats++;
+	}
+}
+
+/* Wait in the queue: ACQUIRED, LEFT or ABANDONED. */
+static enum lw_wait_outcome lw_unfair_queue(union lw_word *lock, uint32_t tail,
+					    const struct lw_wait_limit *limit)
+{
+	struct lw_node *node = lw_decode_tail(tail);
+	enum lw_wait_outcome outcome = LW_WAIT_HEAD;
+
+	lw_store(&node->place, 0, relaxed);
+	if (lw_queue_join(lock, node, tail))
+		outcome = lw_unfair_wait(lock, node, tail, limit);
+	if (outcome == LW_WAIT_HEAD)
+		outcome = lw_unfair_head(lock, node, tail, limit);
+	if (outcome == LW_WAIT_ACQUIRED)
+		lw_count(queued_acquisitions);
+	else
+		lw_count(waits_cancelled);
+	return outcome;
+}
+
+bool lw_unfair_lock_limited(struct lw_unfair *unfair, const struct lw_wait_limit *limit)
+{
+	union lw_word *lock = &unfair->word;
+	enum lw_wait_outcome outcome;
+	uint32_t tail;
+
+	if (lw_unfair_steal(lock))
+		return true;
+	tail = lw_node_take(limit);
+	if (!tail)
+		return lw_steal_nodeless(lock, limit, (uint32_t)lw_tunable(unfair_spin));
+	outcome = lw_unfair_queue(lock, tail, limit);
+	if (outcome == LW_WAIT_ABANDONED)
+		lw_slot_leave(lw_tail_slot(tail));
+	else
+		lw_node_return(tail);
+	return outcome == LW_WAIT_ACQUIRED;
 }
 
 void lw_unfair_lock_slow(struct lw_unfair *lock)
@@ -60,9 +271,7 @@ void lw_unfair_lock_slow(struct lw_unfair *lock)
 
 void lw_unfair_unlock_slow(struct lw_unfair *lock)
 {
-	const struct lw_parking_policy policy = lw_unfair_policy();
-
-	lw_parking_unlock_slow(&lock->word, &policy);
+	lw_unlock_parked(&lock->word);
 }
 
 LW_DESCRIBE_LIMITED(unfair, struct lw_unfair,

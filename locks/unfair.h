@@ -6,7 +6,7 @@
 #ifndef LW_UNFAIR_H
 #define LW_UNFAIR_H
 
-#include "parking_word.h"
+#include "lock_word.h"
 
 struct lw_unfair {
 	union lw_word word;

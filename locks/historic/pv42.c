@@ -11,39 +11,58 @@
  * Promises: mutual exclusion; FIFO among queued waiters; no waiter is lost; correct without a free
  * queue node.
  *
- * Orders: those of pv.
+ * Orders: those of parking.h.
  */
 #include "lock_type.h"
 #include "parking.h"
 #include "pv42.h"
 
-static lw_always_inline struct lw_parking_policy lw_pv42_policy(void)
+/* Wait behind others until we are queue head. */
+static void lw_pv42_wait(union lw_word *lock, struct lw_node *node, uint32_t tail)
 {
-	return (struct lw_parking_policy){
-		.spin = (uint32_t)lw_tunable(pv42_spin),
-		.latencies = lw_tunable(pv_latencies),
-		.stealing.starvation_limit = LW_NO_STARVATION_LIMIT,
-		.parking.enabled = true,
-	};
+	while (lw_await_ne_bounded(&node->locked, ~0u, LW_NODE_WAITING,
+				   (uint32_t)lw_tunable(pv42_spin)) == LW_NODE_WAITING)
+		if (lw_queue_sleep(node, tail, NULL, true) == LW_WAIT_HEAD)
+			break;
+	lw_head_woken(lock, node);
 }
 
-void lw_pv42_lock_slow(struct lw_pv42 *lock)
+/* Wait as queue head until we have acquired the lock, and hand over the head's role. */
+static void lw_pv42_head(union lw_word *lock, struct lw_node *node, uint32_t tail)
 {
+	for (;;) {
+		uint32_t val = lw_poll_lock(lock, (uint32_t)lw_tunable(pv42_spin));
+
+		if (!(val & LW_LOCKED_MASK)) {
+			if (lw_head_acquire(lock, node, tail, val, false, false))
+				return;
+		} else if (lw_head_enter_table(lock, node)) {
+			lw_head_sleep(lock, node, NULL);
+		}
+	}
+}
+
+void lw_pv42_lock_slow(struct lw_pv42 *pv42)
+{
+	union lw_word *lock = &pv42->word;
 	uint32_t tail = lw_node_take(NULL);
+	struct lw_node *node;
 
 	if (!tail) {
-		lw_spin_nodeless(&lock->word);
+		lw_spin_nodeless(lock);
 		return;
 	}
-	lw_parking_queue(&lock->word, tail, lw_decode_tail(tail), NULL, lw_pv42_policy());
+	node = lw_decode_tail(tail);
+	if (lw_queue_join(lock, node, tail))
+		lw_pv42_wait(lock, node, tail);
+	lw_pv42_head(lock, node, tail);
+	lw_count(queued_acquisitions);
 	lw_node_return(tail);
 }
 
-void lw_pv42_unlock_slow(struct lw_pv42 *lock)
+void lw_pv42_unlock_slow(struct lw_pv42 *pv42)
 {
-	const struct lw_parking_policy policy = lw_pv42_policy();
-
-	lw_parking_unlock_slow(&lock->word, &policy);
+	lw_unlock_parked(&pv42->word);
 }
 
 LW_DESCRIBE(pv42, struct lw_pv42, .summary = "paravirt queued spinlock as it was in Linux 4.2",

@@ -5,7 +5,7 @@
 #ifndef LW_PV42_H
 #define LW_PV42_H
 
-#include "parking_word.h"
+#include "lock_word.h"
 
 struct lw_pv42 {
 	union lw_word word;

@@ -6,8 +6,8 @@
  *   bit   8     pending  the second contender waits here, without a queue node
  *   bits  9-15           of one lock or family of locks; 0 in all others:
  *     hq          bits  9-13  service  the kind of the lock (hq.h)
- *     pv, unfair  bit  14     queue    the queue is locked (parking_queue.h)
- *                 bit  15     parked   the queue head is parked (parking_word.h)
+ *     pv, unfair  bit  14     queue    the queue is locked (unfair.c)
+ *                 bit  15     parked   the queue head is parked (parking.h)
  *     mutex       bits  9-11  flags    ASLEEP, WOKEN and STRICT (mutex.c)
  *                 bits 12-15  owner    the last holder, if it may retake the mutex (mutex.c)
  *   bits 16-17  tail     nesting index of the last waiter's queue node
@@ -69,7 +69,7 @@ union lw_word {
 };
 
 #define LW_LOCKED	       1u
-#define LW_UNLOCKING	       2u /* parking_word.h */
+#define LW_UNLOCKING	       2u /* parking.h */
 #define LW_LOCKED_MASK	       0xffu
 #define LW_PENDING	       0x100u
 #define LW_SERVICE_MASK	       0x3e00u
@@ -103,6 +103,60 @@ static inline bool lw_word_trylock(union lw_word *lock)
 static inline void lw_word_unlock(union lw_word *lock)
 {
 	lw_field_store(lock, locked, 0, release);
+}
+
+/*
+ * The locks whose waiters park (parking.h): pv, pv42 and unfair
+ */
+
+/*
+ * (*,0,0) -> (*,0,1): take a free lock, though others may queue. Fails if `parked` is set.
+ *
+ * Where lw_release_is_split(), no access is wider than the byte store of the release before it,
+ * because some processors stall on such an access. If another thread sets `pending` between our two
+ * steps, we take the lock nevertheless, though only this once.
+ */
+static inline bool lw_word_take(union lw_word *lock)
+{
+	uint16_t idle = 0;
+	uint8_t free = 0;
+
+	if (!lw_release_is_split())
+		return lw_field_try_cmpxchg(lock, locked_pending, &idle, LW_LOCKED, acquire);
+	if (lw_field_load(lock, pending, relaxed) || lw_field_load(lock, locked, relaxed))
+		return false;
+	/* (*,*,0) -> (*,*,1) */
+	return lw_field_try_cmpxchg(lock, locked, &free, LW_LOCKED, acquire);
+}
+
+/* lw_word_take(), but a held lock is only read: its cache line stays with its owner. */
+static inline bool lw_word_trytake(union lw_word *lock)
+{
+	return !lw_field_load(lock, locked, relaxed) && lw_word_take(lock);
+}
+
+/*
+ * Release the lock. True if the queue head is parked. Then `parked` is clear, no thread can acquire
+ * the lock, and the caller has to wake the head and to finish the release.
+ *
+ * Where lw_release_is_split(), a head that parks after the load is missed. It must not rely on
+ * being woken; see lw_park_bounded().
+ */
+static inline bool lw_word_release(union lw_word *lock)
+{
+	uint16_t seen = LW_LOCKED, next;
+
+	if (lw_release_is_split() && !(lw_field_load(lock, pending, relaxed) & (LW_PARKED >> 8))) {
+		lw_word_unlock(lock);
+		return false;
+	}
+	/* (*,*,1) -> (*,*,0), after which the lock may be gone; or parked (*,*,1) -> (*,*,2) */
+	do {
+		next = seen ^ LW_LOCKED;
+		if (seen & LW_PARKED)
+			next ^= LW_PARKED | LW_UNLOCKING;
+	} while (lw_unlikely(!lw_field_try_cmpxchg(lock, locked_pending, &seen, next, acq_rel)));
+	return seen & LW_PARKED;
 }
 
 #endif

@@ -16,7 +16,7 @@
 
 /*
  * Values of `locked`. Each lock has the first two. The others are those of the locks whose waiters
- * park, as parking_queue.h and mutex.c describe. hq.c has one of its own, and CNA stores tails of
+ * park, as parking.h and mutex.c describe. hq.c has one of its own, and CNA stores tails of
  * the word there.
  */
 #define LW_NODE_WAITING	    0
@@ -44,7 +44,7 @@ struct lw_node {
 			/* lw_clock() when the secondary queue was begun */
 			lw_atomic(uint64_t) secondary_since;
 		};
-		struct {			   /* parking_queue.h */
+		struct {			   /* parking.h */
 			lw_atomic(uint32_t) place; /* approximate number of predecessors */
 			lw_atomic(struct lw_node *) prev;
 			lw_atomic(uint64_t) kicked_at; /* lw_timestamp() */

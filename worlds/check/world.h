@@ -26,7 +26,7 @@
 /* The highest count of hand-offs. It is small so that a check has few states. */
 #define LW_HANDOFFS_MAX 1
 /* One of each, since spin counts mean nothing here: any poll may be the last. */
-#define LW_PLACES	       1
+#define LW_UNFAIR_PLACES       1
 #define LW_RACES	       1
 #define LW_MUTEX_WINDOW_POLLS  1
 #define LW_MUTEX_WINDOW_PAUSES 0
