@@ -132,14 +132,14 @@ static enum lw_wait_outcome lw_pv_head(union lw_word *lock, struct lw_node *node
 				       const struct lw_wait_limit *limit)
 {
 	uint32_t starvation_limit = lw_pv_starvation_limit(), defeats = 0, races = 0;
+	enum lw_waking waking = lw_tunable(pv_kick_at_unlock) ? LW_WAKE_AT_UNLOCK : LW_WAKE_NOW;
 	bool strict = lw_pv_is_strict(), limit_reached = false;
 
 	for (;;) {
 		uint32_t val = lw_poll_lock(lock, (uint32_t)lw_tunable(pv_spin));
 		bool free = !(val & LW_LOCKED_MASK), starved = defeats >= starvation_limit;
 
-		if (free &&
-		    lw_head_acquire(lock, node, tail, val, lw_tunable(pv_kick_at_unlock), strict))
+		if (free && lw_head_acquire(lock, node, tail, val, waking, strict))
 			return LW_WAIT_ACQUIRED;
 		/* A pending waiter may have cleared the bit. */
 		if (starved && !(val & LW_PENDING))

@@ -38,13 +38,13 @@
 #include "unfair.h"
 
 /*
- * The number of polls of its own node after which the successor of the queue head polls the lock.
- * The waiter behind it polls the lock after twice this number, and so on up to the fourth place. If
- * few of them run, the one at the fourth place may be the only one to see the lock free.
+ * The successor of the queue head polls the lock after twice this number of polls of its own node.
+ * Each further waiter polls the lock half as often as the one before it, up to this number of
+ * places. So the lock is polled about as often with a long queue as with a short one.
  */
-#define LW_UNFAIR_CHECK 8
+#define LW_UNFAIR_CHECK 64
 #ifndef LW_UNFAIR_PLACES
-#define LW_UNFAIR_PLACES 4
+#define LW_UNFAIR_PLACES 16
 #endif
 
 /* With a limit of 0, no thread may steal from a queue head. */
@@ -53,13 +53,22 @@ static inline bool lw_unfair_is_strict(void)
 	return !lw_tunable(unfair_starvation_limit);
 }
 
-/* On arrival: steal the lock. */
+/* How a waiter gets the head's role. Where it neither parks nor leaves, that takes one store. */
+static inline enum lw_waking lw_unfair_waking(void)
+{
+	return lw_tunable(unfair_park) || lw_limits_exist() ? LW_WAKE_AT_UNLOCK : LW_WAKE_NOBODY;
+}
+
+/*
+ * On arrival: steal the lock. Poll it for a while if nobody queues. Otherwise those near the head
+ * of the queue do so, and further threads that poll would only delay them.
+ */
 static bool lw_unfair_steal(union lw_word *lock)
 {
 	uint32_t spin = (uint32_t)lw_tunable(unfair_arrival_spin);
 	uint32_t val = lw_load(&lock->val, relaxed);
 
-	if (spin && !(val & LW_PENDING))
+	if (spin && !(val & (LW_PENDING | LW_TAIL_MASK)))
 		val = lw_poll_lock(lock, spin);
 	if (!lw_word_steal(lock, val))
 		return false;
@@ -121,7 +130,7 @@ static void lw_unfair_leave(union lw_word *lock, struct lw_node *node, uint32_t 
 	if (lw_load(&node->locked, relaxed) == LW_NODE_WAITING)
 		lw_unfair_unlink(lock, node, tail);
 	else /* The head's role was handed over to us meanwhile. */
-		lw_hand_over(lock, node, tail, true, lw_unfair_is_strict());
+		lw_hand_over(lock, node, tail, lw_unfair_waking(), lw_unfair_is_strict());
 	lw_queue_unlock(lock);
 }
 
@@ -140,6 +149,7 @@ static inline void lw_unfair_count_steal(uint32_t place)
 /* Poll our node, and the lock now and then: HEAD, ACQUIRED (stolen, still queued) or LONGER. */
 static enum lw_wait_outcome lw_unfair_spin(union lw_word *lock, struct lw_node *node)
 {
+	bool ends = lw_unfair_waking() != LW_WAKE_NOBODY; /* to park, or at the wait limit */
 	uint32_t left = (uint32_t)lw_tunable(unfair_spin);
 
 	do {
@@ -147,7 +157,7 @@ static enum lw_wait_outcome lw_unfair_spin(union lw_word *lock, struct lw_node *
 		uint32_t place = lw_hint(&prev->place, LW_UNFAIR_PLACES) + 1;
 		uint32_t polls = (uint32_t)LW_UNFAIR_CHECK << place;
 
-		if (polls > left)
+		if (ends && polls > left)
 			polls = left;
 		lw_store(&node->place, place, relaxed);
 		if (lw_await_ne_bounded(&node->locked, ~0u, LW_NODE_WAITING, polls) !=
@@ -157,7 +167,7 @@ static enum lw_wait_outcome lw_unfair_spin(union lw_word *lock, struct lw_node *
 			lw_unfair_count_steal(place);
 			return LW_WAIT_ACQUIRED;
 		}
-		left -= polls;
+		left -= ends ? polls : 0;
 	} while (left);
 	return LW_WAIT_LONGER;
 }
@@ -189,6 +199,7 @@ static enum lw_wait_outcome lw_unfair_head(union lw_word *lock, struct lw_node *
 {
 	uint32_t starvation_limit = (uint32_t)lw_tunable(unfair_starvation_limit);
 	uint32_t defeats = 0, races = 0;
+	enum lw_waking waking = lw_unfair_waking();
 	bool strict = lw_unfair_is_strict(), limit_reached = false;
 
 	lw_store(&node->place, 0, relaxed);
@@ -199,7 +210,7 @@ static enum lw_wait_outcome lw_unfair_head(union lw_word *lock, struct lw_node *
 		if (val & LW_QUEUE_LOCKED)
 			val = lw_await_eq_soon(&lock->val, LW_QUEUE_LOCKED, 0, relaxed);
 		free = !(val & LW_LOCKED_MASK);
-		if (free && lw_head_acquire(lock, node, tail, val, true, strict))
+		if (free && lw_head_acquire(lock, node, tail, val, waking, strict))
 			return LW_WAIT_ACQUIRED;
 		/* A starved head before us may have cleared the bit. */
 		if (starved && !(val & LW_PENDING))

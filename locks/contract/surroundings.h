@@ -93,7 +93,7 @@ struct lw_wait_limit;
  *	Has the wait limit been reached, by a timeout or a cancellation? NULL: never. user: see
  *	lw_pv_lock_until(). kernel, sim: never. check: whenever the client allows it.
  * lw_limits_exist()
- *	Can any lock have a wait limit? user, check: yes.
+ *	Can any lock have a wait limit? user: yes. check: where waiters may park.
  */
 #if !defined(lw_clock) || !defined(lw_timestamp) || !defined(lw_choose) || !defined(lw_chance)
 #error "world_surroundings.h lacks an operation on time or chance"

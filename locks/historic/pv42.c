@@ -34,7 +34,7 @@ static void lw_pv42_head(union lw_word *lock, struct lw_node *node, uint32_t tai
 		uint32_t val = lw_poll_lock(lock, (uint32_t)lw_tunable(pv42_spin));
 
 		if (!(val & LW_LOCKED_MASK)) {
-			if (lw_head_acquire(lock, node, tail, val, false, false))
+			if (lw_head_acquire(lock, node, tail, val, LW_WAKE_NOW, false))
 				return;
 		} else if (lw_head_enter_table(lock, node)) {
 			lw_head_sleep(lock, node, NULL);

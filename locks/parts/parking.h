@@ -308,20 +308,28 @@ static inline bool lw_head_sleep(union lw_word *lock, struct lw_node *node,
  * Handing over the head's role
  */
 
-/*
- * Make the waiter of `node` queue head. False if it has abandoned the node. If it is parked, it is
- * woken now; or by the next unlock, if `at_unlock`, for which the caller has to hold the lock.
- */
-static inline bool lw_make_head(union lw_word *lock, struct lw_node *node, bool at_unlock)
-{
-	uint32_t state = lw_load(&node->locked, relaxed);
+/* How a waiter gets the head's role. */
+enum lw_waking {
+	LW_WAKE_NOBODY,	   /* no waiter parks or abandons its node, so a store suffices */
+	LW_WAKE_NOW,	   /* a parked waiter is woken */
+	LW_WAKE_AT_UNLOCK, /* it is woken by the next unlock, that of the caller */
+};
 
+/* Make the waiter of `node` queue head. False if it has abandoned the node. */
+static inline bool lw_make_head(union lw_word *lock, struct lw_node *node, enum lw_waking waking)
+{
+	uint32_t state = LW_NODE_WAITING;
+
+	if (waking == LW_WAKE_NOBODY) {
+		lw_mcs_handoff(node, LW_NODE_HEAD);
+		return true;
+	}
 	while (state != LW_NODE_ABANDONED) {
 		bool parked = state == LW_NODE_PARKED;
 		uint32_t slot = parked ? lw_tail_slot(lw_load(&node->tail, relaxed)) : 0;
 		struct lw_parked_head *entry = NULL;
 
-		if (parked && at_unlock)
+		if (parked && waking == LW_WAKE_AT_UNLOCK)
 			entry = lw_parked_insert(lock, node);
 		if (entry) {
 			/* parked: 0 -> 1 */
@@ -367,11 +375,11 @@ static inline struct lw_node *lw_queue_next(union lw_word *lock, struct lw_node 
  * node is queue head. If there is none, others may steal again.
  */
 static inline void lw_hand_over(union lw_word *lock, struct lw_node *node, uint32_t tail,
-				bool at_unlock, bool strict)
+				enum lw_waking waking, bool strict)
 {
 	struct lw_node *next = lw_queue_next(lock, node, tail);
 
-	while (next && !lw_make_head(lock, next, at_unlock)) {
+	while (next && !lw_make_head(lock, next, waking)) {
 		struct lw_node *abandoned = next;
 
 		/* acquire: all that the waiter did to the slot that it abandoned */
@@ -391,14 +399,20 @@ static inline void lw_hand_over(union lw_word *lock, struct lw_node *node, uint3
  * `strict`: no thread may steal from the new head, not even while it wakes up.
  */
 static inline bool lw_head_acquire(union lw_word *lock, struct lw_node *node, uint32_t tail,
-				   uint32_t val, bool at_unlock, bool strict)
+				   uint32_t val, enum lw_waking waking, bool strict)
 {
+	struct lw_node *next;
+
 	/* (head,*,0) -> (0,0,1): nobody else queues; release: we are out of the table */
 	if ((val & LW_TAIL_MASK) == tail)
 		return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, acq_rel);
+	/* Fetch the successor's node at the same time as the word. */
+	next = lw_load(&node->next, relaxed);
+	if (next)
+		lw_prefetch_write(&next->locked);
 	if (!lw_word_acquire(lock, val, strict))
 		return false;
-	lw_hand_over(lock, node, tail, at_unlock, strict);
+	lw_hand_over(lock, node, tail, waking, strict);
 	return true;
 }
 
@@ -408,7 +422,7 @@ static inline void lw_head_leave(union lw_word *lock, struct lw_node *node, uint
 {
 	/* acquire: the thread that woke us no longer accesses our node */
 	lw_fence(acquire);
-	lw_hand_over(lock, node, tail, false, strict);
+	lw_hand_over(lock, node, tail, LW_WAKE_NOW, strict);
 }
 
 /* (*,*,*) -> (*,1,*) */

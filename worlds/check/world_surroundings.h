@@ -80,7 +80,7 @@ static inline void lw_check_slot_give_back(uint32_t number)
 #define lw_identity(p)		lw_check_identity((uintptr_t)(p))
 /* A wait with a limit may end at every poll, or never. */
 #define lw_limit_reached(limit) ((limit) && lw_choose(2))
-#define lw_limits_exist()	true
+#define lw_limits_exist()	lw_check_waiters_park()
 #define lw_slot_abandon(slot, leave)                   \
 	({                                             \
 		bool lw_left;                          \

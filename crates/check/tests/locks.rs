@@ -481,8 +481,16 @@ fn queued_unfair_lock() {
     let mut configs = halting("unfair");
     configs.extend([
         config("unfair", spins),
-        // As in a kernel.
         three_kicked("unfair", &[("unfair_park", 0), ("unfair_arrival_spin", 1)]),
+        // As in a kernel, where no waiter parks or abandons its node.
+        config("unfair", |c| {
+            spins(c);
+            c.never_park = true;
+        }),
+        three_once("unfair", |c| {
+            set(c, &[("unfair_park", 0), ("unfair_arrival_spin", 1)]);
+            c.never_park = true;
+        }),
         config("unfair", |c| {
             c.threads = 3;
             c.memory = Memory::Sc;
