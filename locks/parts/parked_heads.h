@@ -4,15 +4,15 @@
  * bounded hash table with linear probing. A lock has one queue head, so it has one entry at most.
  *
  * An entry belongs to its lock from lw_parked_insert() to lw_parked_remove(). The lock word decides
- * which thread removes it (parking_word.h, mutex.c), so entries need no lock of their own.
+ * which thread removes it (parking.h, mutex.c), so entries need no lock of their own.
  *
  * Orders: an entry is taken by a compare-and-swap that acquires and freed by a store that releases.
  * So its last owner has read `node` before the next owner writes it. Without either order, a thread
  * that unlocks could wake the head of another lock, and not its own.
  *
  * All else is relaxed. The search for an entry comes after its insertion by the orders of `parked`
- * (parking_word.h). The next entry of the same lock comes after the removal of this one by the
- * orders of the head's role (parking_queue.h): only the queue head, or the holder that makes it
+ * (parking.h). The next entry of the same lock comes after the removal of this one by the
+ * orders of the head's role (parking.h): only the queue head, or the holder that makes it
  * head, inserts one, and a head is out of the table before it hands over its role.
  */
 #ifndef LW_PARKED_HEADS_H
