@@ -293,9 +293,10 @@ mod tests {
     }
 
     #[test]
-    fn every_lock_shows_the_tunables_that_its_file_reads() {
+    fn every_lock_shows_the_tunables_that_its_file_and_its_parts_read() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../locks");
         let reads = Regex::new(r"lw_tunable\((\w+)\)").unwrap();
+        let includes = Regex::new(r#"#include "(\w+\.h)""#).unwrap();
         let describes = Regex::new(r"(?m)^LW_DESCRIBE\w*\(\s*(\w+),").unwrap();
         let captured = |pattern: &Regex, text: &str| -> BTreeSet<String> {
             let found = pattern.captures_iter(text);
@@ -304,13 +305,17 @@ mod tests {
         let named: Vec<&str> = lockworks::Tunable::all().iter().map(|t| t.name).collect();
         let mut files = 0;
         let historic = fs::read_dir(directory.join("historic")).unwrap();
-        for entry in fs::read_dir(directory).unwrap().chain(historic) {
+        for entry in fs::read_dir(&directory).unwrap().chain(historic) {
             let path = entry.unwrap().path();
             if path.extension().is_none_or(|extension| extension != "c") {
                 continue;
             }
             let text = fs::read_to_string(&path).unwrap();
             let mut read = captured(&reads, &text);
+            for part in captured(&includes, &text) {
+                let part = fs::read_to_string(directory.join("parts").join(part));
+                read.extend(captured(&reads, &part.unwrap_or_default()));
+            }
             read.retain(|tunable| named.contains(&tunable.as_str()));
             let locks = captured(&describes, &text);
             let shown = locks.iter().flat_map(|lock| tunables_of(lock));
