@@ -47,6 +47,7 @@
  * |         | or head                        | after the window               | retakes           |
  * | RETAKEN | the last holder, named as      | the same                       | the same          |
  * |         | OWNER, as it acquires again    |                                |                   |
+ * |         | while others wait              |                                |                   |
  *
  * In the spinning form a queue head, or a pending waiter, acquires by a store where no flag lets
  * another thread acquire. In the parking form all acquire by a compare-and-swap, so a free mutex is
@@ -190,7 +191,8 @@ static uint32_t lw_mutex_poll(union lw_word *word, uint32_t spin, uint32_t *reta
 
 	while ((val & LW_OWNER_MASK) && spun < spin) {
 		bool retaken = val & LW_RETAKEN;
-		uint32_t pauses = retaken ? LW_MUTEX_WINDOW_PAUSES : LW_MUTEX_GRACE_PAUSES;
+		uint32_t pauses = retaken && (val & LW_LOCKED_MASK) ? LW_MUTEX_WINDOW_PAUSES
+								    : LW_MUTEX_GRACE_PAUSES;
 
 		/* It has had a part of its window, or does other work in between. */
 		if (!(val & LW_LOCKED_MASK) && (retaken ? *retakes_seen : waited))
@@ -235,14 +237,16 @@ static bool lw_mutex_steal(union lw_word *word, uint32_t *val, uint32_t slot)
 {
 	while (!(*val & LW_LOCKED_MASK)) {
 		uint32_t owner = *val & LW_OWNER_MASK;
+		bool waiters = *val & (LW_TAIL_MASK | LW_PENDING);
 		uint16_t seen = (uint16_t)*val;
 
 		/* We are the last holder. While nobody waits, forget that in the end. */
-		if (owner == lw_mutex_name(slot) &&
-		    ((*val & (LW_TAIL_MASK | LW_PENDING)) || !lw_chance(1, LW_MUTEX_FORGET))) {
-			/* (*,*,0) -> (*,*,1), RETAKEN: 0 -> 1 */
+		if (owner == lw_mutex_name(slot) && (waiters || !lw_chance(1, LW_MUTEX_FORGET))) {
+			uint16_t retaken = waiters ? LW_RETAKEN : 0;
+
+			/* (*,*,0) -> (*,*,1), RETAKEN: 0 -> 1 if others wait */
 			if (lw_field_try_cmpxchg(word, locked_pending, &seen,
-						 seen | LW_RETAKEN | LW_LOCKED, acquire)) {
+						 seen | retaken | LW_LOCKED, acquire)) {
 				lw_count(retakes);
 				return true;
 			}
