@@ -12,9 +12,9 @@
  *                             wakes it
  *   HEAD    --> PARKED_HEAD   the head parks
  *   PARKED_HEAD --> HEAD      woken by the thread that unlocks, or awake early
- *   WAITING --> ABANDONED     the wait limit is reached; who would hand over the head's role
- * removes the node and returns its slot DEAD                      user space: its thread did not
- * survive a fork
+ *   WAITING --> ABANDONED     the wait limit is reached: who would hand over the head's role
+ *                             removes the node and returns its slot
+ *   DEAD                      user space: its thread did not survive a fork
  *
  * Apart from arrivals at its end, only one thread at a time changes the queue: the queue head, when
  * it acquires the lock or leaves at its wait limit. (unfair.c has one more.)
