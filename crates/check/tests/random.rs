@@ -122,14 +122,14 @@ fn planted_mistakes_are_caught() {
         ("hq", "lw_hq_wait", "store before->next", Change::Drop),
         (
             "hq",
-            "lw_hq_try_release",
-            "cmpxchg lw_hq_part(me->queue)->waiters",
+            "lw_node_queue_release",
+            "cmpxchg lw_hq_part(queue)->waiters",
             Change::Blind,
         ),
         (
             "hq",
-            "lw_hq_try_release",
-            "cmpxchg lw_hq_part(me->queue)->waiters",
+            "lw_node_queue_release",
+            "cmpxchg lw_hq_part(queue)->waiters",
             Change::Drop,
         ),
     ] {
