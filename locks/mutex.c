@@ -98,8 +98,11 @@
 #ifndef LW_MUTEX_WINDOW_POLLS
 /* Polls of the word in a window in which the last holder may retake the mutex. */
 #define LW_MUTEX_WINDOW_POLLS 2
-/* Pauses between them: a window is as long as ten to thirty short critical sections. */
-#define LW_MUTEX_WINDOW_PAUSES 256
+/*
+ * Pauses between them: a window is as long as ten to thirty short critical sections. In programs it
+ * is longer, since a hand-over between threads that may park costs more.
+ */
+#define LW_MUTEX_WINDOW_PAUSES (lw_waiters_park() ? 1024 : 256)
 /* Pauses between polls while the last holder is named but has not retaken: a hand-over's time. */
 #define LW_MUTEX_GRACE_PAUSES 48
 /* The most hand-overs in a row within a NUMA node; one with a window counts as many. */
