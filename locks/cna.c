@@ -24,6 +24,10 @@
  *          waiter becomes queue head. This changes the preferred node.
  *   empty  the primary queue is empty: the secondary queue becomes the primary queue
  *
+ * In the published lock the queue head moves its successor whatever the waiter behind it is. With
+ * one or two threads on each of several nodes, no waiter may be of the preferred node: each moves
+ * then, to no use.
+ *
  * In the published lock the secondary queue is a circle: its last node links to the first. The
  * queue head has to open the circle before each attempt at `empty`, and to close it if the attempt
  * fails. Here such an attempt writes nothing to the waiters' cache lines.
@@ -85,6 +89,18 @@ static lw_always_inline void lw_cna_move(struct lw_node *head, struct lw_node *n
 }
 
 /*
+ * Should `next`, of another NUMA node than the preferred one, be moved to the secondary queue? The
+ * first waiter is moved only if the one behind it is of the preferred node: with few threads the
+ * queue may have none of that node, and then moving helps nobody.
+ */
+static inline bool lw_cna_should_move(const struct lw_node *head, const struct lw_node *after,
+				      uint16_t preferred)
+{
+	return lw_cna_has_secondary(lw_load(&head->locked, relaxed)) ||
+	       lw_load(&after->real_numa_node, relaxed) == preferred;
+}
+
+/*
  * Prefer our NUMA node: move the successor to the secondary queue if it is of another node and not
  * the last, and let the new successor inherit the preference. False if there is no successor yet.
  */
@@ -106,7 +122,7 @@ static lw_always_inline bool lw_cna_reorder(struct lw_node *head)
 
 		if (other != LW_CNA_PRIORITY)
 			after = lw_load(&next->next, dependency);
-		if (after) {
+		if (after && lw_cna_should_move(head, after, preferred)) {
 			lw_cna_move(head, next, after);
 			next = after;
 		}
@@ -143,10 +159,10 @@ static lw_always_inline enum lw_cna_plan lw_cna_make_plan(struct lw_node *head)
 /* Make `next` the queue head, with `value` for its `locked`. */
 static inline void lw_cna_pass(struct lw_node *head, struct lw_node *next, uint32_t value)
 {
-	if (lw_load(&next->real_numa_node, relaxed) == lw_load(&head->real_numa_node, relaxed))
-		lw_count(local_handoffs);
-	else
-		lw_count(remote_handoffs);
+	(void)head;
+	/* Not read where nothing is counted: it takes a transfer. */
+	lw_count_pass(lw_load(&next->real_numa_node, relaxed),
+		      lw_load(&head->real_numa_node, relaxed));
 	lw_mcs_handoff(next, value);
 }
 

@@ -132,9 +132,12 @@ struct lw_wait_limit;
  * lw_count_handoff(slot)
  *	Count local_handoffs or remote_handoffs, from a waiter with a node of `slot` to this one.
  *	user, check: nothing, since only the thread itself knows its NUMA node.
+ * lw_count_pass(from, to)
+ *	Count local_handoffs if the two NUMA nodes are the same, and remote_handoffs if not.
+ *	kernel: if it counts lock events. Elsewhere nothing, and the arguments are not evaluated.
  */
 #if !defined(lw_count) || !defined(lw_count_by) || !defined(lw_count_max) || \
-	!defined(lw_count_handoff)
+	!defined(lw_count_handoff) || !defined(lw_count_pass)
 #error "world_surroundings.h lacks an operation that counts"
 #endif
 

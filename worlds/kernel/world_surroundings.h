@@ -97,5 +97,14 @@ static inline u32 lw_kernel_choose(u32 n)
 		else                                         \
 			lw_count(remote_handoffs);           \
 	} while (0)
+#define lw_count_pass(from, to)                            \
+	do {                                               \
+		if (!IS_ENABLED(CONFIG_LOCK_EVENT_COUNTS)) \
+			break;                             \
+		if ((from) == (to))                        \
+			lw_count(local_handoffs);          \
+		else                                       \
+			lw_count(remote_handoffs);         \
+	} while (0)
 
 #endif

@@ -68,5 +68,6 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_count_by(event, n)	   lw_user_count(LW_EVENT_##event, n)
 #define lw_count_max(event, value) lw_user_count_max(LW_EVENT_##event, value)
 #define lw_count_handoff(slot)	   ((void)(slot))
+#define lw_count_pass(from, to)
 
 #endif
