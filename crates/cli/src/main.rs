@@ -19,6 +19,7 @@ mod profile;
 mod program;
 mod progress;
 mod published;
+mod regret;
 mod reproduce;
 mod run;
 mod sim;
@@ -76,6 +77,7 @@ enum Command {
     Kernel(kernel::KernelArgs),
     Sim(sim::SimArgs),
     Sweep(Box<sweep::SweepArgs>),
+    Regret(regret::RegretArgs),
     Reproduce(reproduce::ReproduceArgs),
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
@@ -152,6 +154,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Kernel(args) => kernel::command(args),
         Command::Sim(args) => sim::command(args),
         Command::Sweep(args) => sweep::command(args),
+        Command::Regret(args) => regret::command(args),
         Command::Reproduce(args) => reproduce::command(args),
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),

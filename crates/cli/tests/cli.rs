@@ -8,6 +8,7 @@ mod compare;
 mod new;
 mod profile;
 mod registration;
+mod regret;
 mod run;
 mod simulated;
 mod support;

@@ -2,11 +2,11 @@
 //! stored under a hash of all that it depends on, so no point runs twice.
 
 mod plan;
-mod point;
+pub mod point;
 mod report;
 mod results;
-mod store;
-mod table;
+pub mod store;
+pub mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -133,7 +133,10 @@ pub fn command(args: &SweepArgs) -> Result<ExitCode> {
         })?;
         return Ok(ExitCode::SUCCESS);
     };
-    run(&pending, store, args.jobs.map_or(0, usize::from))?;
+    interruption::before_exit(|| {
+        eprintln!("lockworks: interrupted; results are kept, and the same command goes on");
+    });
+    run("sweep", &pending, store, args.jobs.map_or(0, usize::from))?;
     // As other processes will read them.
     let results = Results::read(&path)?;
     let outcomes = plan.points.iter().map(|(key, _)| results.outcome(key));
@@ -154,11 +157,8 @@ pub fn command(args: &SweepArgs) -> Result<ExitCode> {
 }
 
 /// Runs points, `jobs` at the same time (0: one on each CPU), and adds their outcomes to the store.
-fn run(points: &[&(String, Point)], store: Store, jobs: usize) -> Result<()> {
-    let bar = progress::runs(points.len(), "sweep");
-    interruption::before_exit(|| {
-        eprintln!("lockworks: interrupted; results are kept, and the same command goes on");
-    });
+pub fn run(what: &str, points: &[&(String, Point)], store: Store, jobs: usize) -> Result<()> {
+    let bar = progress::runs(points.len(), what);
     let store = Mutex::new(store);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build()?;
     pool.install(|| {

@@ -339,7 +339,7 @@ fn scalars(value: Spanned<DeValue>) -> Result<Vec<Value>, Fault> {
 }
 
 /// The value, as a whole number if it is one, so that 5.0 and 5 are the same.
-fn whole(value: Value) -> Value {
+pub fn whole(value: Value) -> Value {
     match value.as_f64() {
         Some(number) if number.fract() == 0.0 && number.abs() < 1e15 => (number as i64).into(),
         _ => value,
@@ -347,7 +347,7 @@ fn whole(value: Value) -> Value {
 }
 
 /// The value of an option. The path of a machine or workload is absolute.
-fn located(option: &str, value: &str, directory: &Path) -> String {
+pub fn located(option: &str, value: &str, directory: &Path) -> String {
     let is_known = |library: Library| {
         let known = library.all().unwrap_or_default();
         known.iter().any(|builtin| builtin.name == value)
