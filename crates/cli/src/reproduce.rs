@@ -1,6 +1,7 @@
 //! `lockworks reproduce`: simulates a published table and shows both side by side.
 
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use comfy_table::CellAlignment;
@@ -10,6 +11,7 @@ use lockworks_experiments::{
 use lockworks_machine::Mark;
 use serde::Serialize;
 
+use crate::interruption;
 use crate::output::{self, Destination};
 use crate::progress;
 use crate::published;
@@ -65,31 +67,50 @@ pub fn command(args: &ReproduceArgs) -> Result<ExitCode> {
     }
     let runs = tables.iter().map(PublishedTable::runs_to_reproduce).sum();
     let bar = progress::runs(runs, "simulating");
-    let reproductions = tables
-        .iter()
-        .map(|table| {
-            let seconds = args.ms.map_or(table.seconds(), |ms| ms / 1e3);
-            tracing::info!(
-                table = table.name(),
-                runs = table.runs_to_reproduce(),
-                "begins"
-            );
-            reproduce(table, &args.set, seconds, &|| bar.inc(1))
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let finished = Arc::new(Mutex::new(Vec::new()));
+    let on_interruption = (Arc::clone(&finished), args.json, tables.len());
+    interruption::before_exit(move || {
+        let (finished, as_json, tables) = on_interruption;
+        let finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+        if let ([_, ..], Ok(text)) = (finished.as_slice(), results(&finished, as_json)) {
+            let _ = output::print(&text);
+        }
+        eprintln!(
+            "lockworks: interrupted after {} of {tables} tables",
+            finished.len()
+        );
+    });
+    for table in &tables {
+        let seconds = args.ms.map_or(table.seconds(), |ms| ms / 1e3);
+        tracing::info!(
+            table = table.name(),
+            runs = table.runs_to_reproduce(),
+            "begins"
+        );
+        let reproduction = reproduce(table, &args.set, seconds, &|| bar.inc(1))?;
+        let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+        finished.push(reproduction);
+    }
     bar.finish_and_clear();
 
-    let text = match (args.json, reproductions.as_slice()) {
-        (true, [one]) => output::json(one)?,
-        (true, several) => output::json(&several)?,
-        (false, [one]) => text(one),
-        (false, several) => {
-            let texts: Vec<String> = several.iter().map(text).chain([summary(several)]).collect();
-            texts.join("\n")
-        }
-    };
+    let finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = results(&finished, args.json)?;
+    drop(finished);
     args.destination.write(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The tables as the command prints them.
+fn results(reproductions: &[Reproduction], as_json: bool) -> Result<String> {
+    match (as_json, reproductions) {
+        (true, [one]) => output::json(one),
+        (true, several) => output::json(&several),
+        (false, [one]) => Ok(text(one)),
+        (false, several) => {
+            let texts = several.iter().map(text).chain([summary(several)]);
+            Ok(texts.collect::<Vec<_>>().join("\n"))
+        }
+    }
 }
 
 /// Lists all tables.
@@ -121,19 +142,29 @@ fn list(args: &ReproduceArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The error of each table, and whether it is within its limit.
+/// The error of each table on points that no fit has seen, with the number of fitted values.
 fn summary(reproductions: &[Reproduction]) -> String {
-    let mut table = output::table(&["table", "error", "limit", "of", "as described"]);
+    let mut table = output::table(&[
+        "table",
+        "error",
+        "limit",
+        "fitted values",
+        "of",
+        "as described",
+    ]);
     for r in reproductions {
         let error = |error: f64| format!("{error:.1} {}", unit(r));
+        let fit = r.fitted.as_ref().map(|fitted| &fitted.fit);
+        let fit = fit.filter(|_| r.judged_on == JudgedOn::PointsNotFitted);
         table.add_row([
             r.table.clone(),
             error(r.judged_error_percent),
             error(r.limit_percent),
+            fit.map_or(0, |fit| fit.values.len()).to_string(),
             match r.judged_on {
-                JudgedOn::AllPoints => "values as described, all points",
-                JudgedOn::PointsOfOwnValues => "values chosen on this table, all points",
-                JudgedOn::PointsNotFitted => "fitted values, points not fitted",
+                JudgedOn::AllPoints => "all points, nothing fitted",
+                JudgedOn::PointsOfOwnValues => "all points; constants chosen on this table",
+                JudgedOn::PointsNotFitted => "points not fitted",
             }
             .to_owned(),
             error(r.mean_absolute_error_percent),

@@ -191,7 +191,7 @@ fn simulate(
         .collect();
     let rounds = (1..=ROUNDS).map(|seed| {
         let placement = Placement::Scatter(seed);
-        let rows = runs::run(&SimulationPlan {
+        let plan = SimulationPlan {
             scenario: scenario.clone(),
             locks: locks.clone(),
             threads: table.points(),
@@ -202,7 +202,8 @@ fn simulate(
             odd_priority: false,
             seed,
             seeds: 1,
-        });
+        };
+        let rows = runs::run(&plan, |_| {});
         Ok(SimulatedRound {
             placement: placement.to_string(),
             rows: rows.into_iter().collect::<Result<_>>()?,

@@ -41,8 +41,12 @@ pub fn setting(text: &str) -> Result<(String, f64), String> {
     Ok((key.to_owned(), value))
 }
 
+/// Names of glibc's mutex, which the lock futex is.
+const GLIBC: [&str; 2] = ["glibc", "pthread_mutex"];
+
 /// A lock of the simulated world.
 pub fn find_lock(name: &str) -> Result<&'static LockType> {
+    let name = if GLIBC.contains(&name) { "futex" } else { name };
     lockworks_sim::lock_types()
         .find(|lock| lock.name() == name)
         .ok_or_else(|| {

@@ -6,6 +6,7 @@ mod report;
 pub(crate) mod runs;
 
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
 use lockworks::{LockType, Setting, Settings};
@@ -13,6 +14,7 @@ use lockworks_machine::Machine;
 use lockworks_sim::{Placement, Scenario, ScenarioValue, Workload};
 use serde::Serialize;
 
+use crate::interruption;
 use crate::names;
 use crate::output::{self, Destination};
 
@@ -325,34 +327,13 @@ impl SimOptions {
     }
 }
 
-/// Runs the command.
-pub fn command(args: &SimArgs) -> Result<ExitCode> {
-    args.destination.check()?;
-    if args.workloads {
-        args.destination.write(&list_workloads(args.json)?)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let plan = args.options.plan(args.seeds)?;
-    let reference = reference(args.reference.as_deref(), &plan.locks)?;
-    let mut failed = false;
-    let mut rows: Vec<SimulationRow> = runs::run(&plan)
-        .into_iter()
-        .filter_map(|row| {
-            row.inspect_err(|error| {
-                failed = true;
-                eprintln!("lockworks: {error:#}");
-            })
-            .ok()
-        })
-        .collect();
-    for row in rows.iter().filter(|row| row.violations > 0) {
-        failed = true;
-        eprintln!(
-            "lockworks: VIOLATION: {} with {} threads failed to exclude {} times",
-            row.lock, row.threads, row.violations
-        );
-    }
-
+/// The results as the command prints them.
+fn results(
+    plan: &SimulationPlan,
+    reference: &'static str,
+    mut rows: Vec<SimulationRow>,
+    as_json: bool,
+) -> Result<String> {
     runs::compare_with(reference, &mut rows);
     let scenario = &plan.scenario;
     let answer = Answer::of(&rows, reference, scenario.machine.nodes());
@@ -373,11 +354,70 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         rows,
         answer,
     };
-    let text = if args.json {
-        output::json(&results)?
-    } else {
-        report::text(scenario, &results)
+    match as_json {
+        true => output::json(&results),
+        false => Ok(report::text(scenario, &results)),
+    }
+}
+
+/// Runs the command.
+pub fn command(args: &SimArgs) -> Result<ExitCode> {
+    args.destination.check()?;
+    if args.workloads {
+        args.destination.write(&list_workloads(args.json)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let plan = Arc::new(args.options.plan(args.seeds)?);
+    let reference = reference(args.reference.as_deref(), &plan.locks)?;
+    let finished = Arc::new(Mutex::new(Vec::new()));
+    let kept = |finished: &Mutex<Vec<SimulationRow>>| {
+        std::mem::take(&mut *finished.lock().unwrap_or_else(PoisonError::into_inner))
     };
+    let on_interruption = (Arc::clone(&plan), Arc::clone(&finished), args.json);
+    interruption::before_exit(move || {
+        let (plan, finished, as_json) = on_interruption;
+        let mut rows = kept(&finished);
+        let points = plan.points();
+        let place = |row: &SimulationRow| {
+            let is_its =
+                |(n, lock): &(usize, &LockType)| *n == row.threads && lock.name() == row.lock;
+            points.iter().position(is_its)
+        };
+        rows.sort_by_key(place);
+        let number = rows.len();
+        if number > 0
+            && let Ok(text) = results(&plan, reference, rows, as_json)
+        {
+            let _ = output::print(&text);
+        }
+        eprintln!(
+            "lockworks: interrupted after {number} of {} runs",
+            points.len()
+        );
+    });
+    let mut failed = false;
+    let on_row = |row: &SimulationRow| {
+        let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+        finished.push(row.clone());
+    };
+    let rows: Vec<SimulationRow> = runs::run(&plan, on_row)
+        .into_iter()
+        .filter_map(|row| {
+            row.inspect_err(|error| {
+                failed = true;
+                eprintln!("lockworks: {error:#}");
+            })
+            .ok()
+        })
+        .collect();
+    for row in rows.iter().filter(|row| row.violations > 0) {
+        failed = true;
+        eprintln!(
+            "lockworks: VIOLATION: {} with {} threads failed to exclude {} times",
+            row.lock, row.threads, row.violations
+        );
+    }
+    let text = results(&plan, reference, rows, args.json)?;
     args.destination.write(&text)?;
     Ok(ExitCode::from(u8::from(failed)))
 }

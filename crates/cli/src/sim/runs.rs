@@ -16,7 +16,7 @@ use crate::progress;
 pub const MOST_THREADS: usize = 4096;
 
 /// Counts of the events of threads that share CPUs.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct SharedCpus {
     /// The number of CPUs that are shared.
     pub cpus: usize,
@@ -41,7 +41,7 @@ pub struct SharedCpus {
 }
 
 /// One lock with one number of threads.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct SimulationRow {
     /// The lock.
     pub lock: &'static str,
@@ -80,7 +80,7 @@ pub struct SimulationRow {
     engine: EngineWork,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct EngineWork {
     acquisitions: u64,
     events: u64,
@@ -229,18 +229,27 @@ impl SimulatedHost {
     }
 }
 
-/// Runs the plan on all CPUs of this machine. Rows are sorted by threads, then locks.
-pub fn run(plan: &SimulationPlan) -> Vec<Result<SimulationRow>> {
-    let points: Vec<_> = plan
-        .threads
-        .iter()
-        .flat_map(|&n| plan.locks.iter().map(move |&lock| (n, lock)))
-        .collect();
+impl SimulationPlan {
+    /// The numbers of threads and locks of all runs, sorted by threads, then locks.
+    pub fn points(&self) -> Vec<(usize, &'static LockType)> {
+        let threads = self.threads.iter();
+        let points = threads.flat_map(|&n| self.locks.iter().map(move |&lock| (n, lock)));
+        points.collect()
+    }
+}
+
+/// Runs the plan on all CPUs of this machine. Rows are in the order of its points; `on_row` sees each
+/// when it is finished.
+pub fn run(
+    plan: &SimulationPlan,
+    on_row: impl Fn(&SimulationRow) + Sync,
+) -> Vec<Result<SimulationRow>> {
+    let points = plan.points();
     let bar = progress::runs(points.len(), &plan.scenario.machine.name);
     let rows = points
         .par_iter()
         .map(|&(threads, lock)| {
-            let row = simulate(plan, lock, threads);
+            let row = simulate(plan, lock, threads).inspect(&on_row);
             bar.inc(1);
             row
         })
