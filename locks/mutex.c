@@ -103,8 +103,11 @@
  * is longer, since a hand-over between threads that may park costs more.
  */
 #define LW_MUTEX_WINDOW_PAUSES (lw_waiters_park() ? 1024 : 256)
-/* Pauses between polls while the last holder is named but has not retaken: a hand-over's time. */
-#define LW_MUTEX_GRACE_PAUSES 48
+/*
+ * Pauses for which a free mutex is left to the last holder, and between polls until it has retaken:
+ * a hand-over's time. In programs it is shorter, since a holder may do long work in between.
+ */
+#define LW_MUTEX_GRACE_PAUSES (lw_waiters_park() ? 8 : 48)
 /* The most hand-overs in a row within a NUMA node; one with a window counts as many. */
 #define LW_MUTEX_RUN	    256
 #define LW_MUTEX_RUN_WINDOW 32
