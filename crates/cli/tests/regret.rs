@@ -161,6 +161,8 @@ fn more_threads_than_cpus_are_cells_of_their_own() {
     ];
     let report = json(&regret(&directory, &asked));
     assert_eq!(report["cells"], 2 * (3 + 4));
+    // Threads that take turns are not asked to be fair.
+    assert!(report["answer"].as_str().unwrap().contains("take mutex"));
     let command = regret(
         &directory,
         &[&asked[..4], &["--oversubscribed", "--csv", "cells.csv"]].concat(),

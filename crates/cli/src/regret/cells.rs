@@ -29,17 +29,17 @@ fn short(name: &str) -> &str {
 }
 
 impl Cell {
-    /// The machine and the workload, and the CPUs if they are shared.
+    /// The machine and the workload.
     pub fn place(&self) -> String {
-        let shared = self.cpus.map(|cpus| format!(" on {cpus} CPUs"));
-        let (machine, workload) = (short(&self.machine), short(&self.workload));
-        format!("{machine} {workload}{}", shared.unwrap_or_default())
+        format!("{} {}", short(&self.machine), short(&self.workload))
     }
 }
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} threads", self.place(), self.threads)
+        write!(f, "{}, {} threads", self.place(), self.threads)?;
+        self.cpus
+            .map_or(Ok(()), |cpus| write!(f, " on {cpus} CPUs"))
     }
 }
 
@@ -72,6 +72,8 @@ pub struct Plan {
     pub fair: f64,
     /// The number of worst cells to list.
     pub listed: usize,
+    /// Whether the greatest number of threads is that of the machine's CPUs.
+    pub all_cpus: bool,
 }
 
 /// The figures of a lock in a cell.
@@ -124,6 +126,13 @@ impl Measured {
 }
 
 impl Plan {
+    /// The greatest number of threads that have a CPU each, where this cell is.
+    pub fn most(&self, cell: &Cell) -> usize {
+        let cells = self.cells.iter().map(|planned| &planned.cell);
+        let there = cells.filter(|other| other.machine == cell.machine && other.cpus.is_none());
+        there.map(|other| other.threads).max().unwrap_or(0)
+    }
+
     /// The place of a lock in [`Plan::locks`].
     pub fn lock(&self, name: &str) -> Option<usize> {
         self.locks.iter().position(|lock| *lock == name)

@@ -1,6 +1,8 @@
 //! The heat map: a panel for each lock, with a row for each machine and workload and a column for
-//! each number of threads. The darker a cell, the further is the lock from the best one.
+//! each number of threads. The last columns are those of threads that share CPUs. The darker a cell,
+//! the further is the lock from the best one.
 
+use std::fmt;
 use std::path::Path;
 
 use anyhow::Result;
@@ -9,7 +11,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::cells::{Measured, Plan};
+use super::cells::{Cell, Measured, Plan};
 use crate::output::write_file;
 
 // Sizes are in pixels.
@@ -17,6 +19,8 @@ const COLUMN: i32 = 13;
 const ROW: i32 = 13;
 const GAP: i32 = 14;
 const LABELS: i32 = 300;
+/// With this, the legend fits.
+const LEAST_WIDTH: i32 = LABELS + 700;
 const HEAD: i32 = 52;
 const FOOT: i32 = 34;
 
@@ -53,18 +57,42 @@ fn text(size: i32, horizontal: HPos) -> TextStyle<'static> {
     style.pos(Pos::new(horizontal, VPos::Center))
 }
 
+/// The column of a cell: the number of threads, and of CPUs that they share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Column {
+    cpus: Option<usize>,
+    /// [`usize::MAX`]: as many threads as the machine has CPUs.
+    threads: usize,
+}
+
+impl Column {
+    fn of(cell: &Cell, plan: &Plan) -> Self {
+        let all = plan.all_cpus && cell.cpus.is_none() && cell.threads == plan.most(cell);
+        Self {
+            cpus: cell.cpus,
+            threads: if all { usize::MAX } else { cell.threads },
+        }
+    }
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.cpus, self.threads) {
+            (Some(cpus), threads) => write!(f, "{threads}/{cpus}"),
+            (None, usize::MAX) => f.write_str("all"),
+            (None, threads) => threads.fmt(f),
+        }
+    }
+}
+
 /// Writes the heat map of the judged locks to `path`, an SVG.
 pub fn write(path: &Path, plan: &Plan, measured: &[Measured]) -> Result<()> {
     let rows: Vec<String> = measured.iter().map(|m| m.cell.place()).unique().collect();
-    let columns: Vec<usize> = measured
-        .iter()
-        .map(|m| m.cell.threads)
-        .sorted()
-        .dedup()
-        .collect();
+    let columns = measured.iter().map(|m| Column::of(&m.cell, plan));
+    let columns: Vec<Column> = columns.sorted().dedup().collect();
     let panel = COLUMN * columns.len() as i32 + GAP;
     let size = (
-        (LABELS + panel * plan.judged.len() as i32).max(LABELS + 320) as u32,
+        (LABELS + panel * plan.judged.len() as i32).max(LEAST_WIDTH) as u32,
         (HEAD + ROW * rows.len() as i32 + FOOT) as u32,
     );
     let mut svg = String::new();
@@ -81,7 +109,8 @@ pub fn write(path: &Path, plan: &Plan, measured: &[Measured]) -> Result<()> {
             let lock = plan.lock(lock).expect("a judged lock runs");
             for measured in measured {
                 let row = rows.iter().position(|row| *row == measured.cell.place());
-                let column = columns.iter().position(|n| *n == measured.cell.threads);
+                let its = Column::of(&measured.cell, plan);
+                let column = columns.iter().position(|column| *column == its);
                 let (Some(row), Some(column)) = (row, column) else {
                     continue;
                 };
@@ -103,14 +132,14 @@ pub fn write(path: &Path, plan: &Plan, measured: &[Measured]) -> Result<()> {
 }
 
 /// The name of a lock and the numbers of threads above its panel.
-fn head(area: &Area, left: i32, lock: &str, columns: &[usize]) -> Result<()> {
+fn head(area: &Area, left: i32, lock: &str, columns: &[Column]) -> Result<()> {
     area.draw_text(lock, &text(16, HPos::Left), (left, 14))?;
     let upright = TextStyle::from(("sans-serif", 10)).color(&INK);
     let upright = upright.transform(FontTransform::Rotate270);
     let upright = upright.pos(Pos::new(HPos::Left, VPos::Center));
-    for (column, threads) in columns.iter().enumerate() {
+    for (column, label) in columns.iter().enumerate() {
         let at = (left + COLUMN * column as i32 + COLUMN / 2, HEAD - 4);
-        area.draw_text(&threads.to_string(), &upright, at)?;
+        area.draw_text(&label.to_string(), &upright, at)?;
     }
     Ok(())
 }
@@ -130,7 +159,7 @@ fn legend(area: &Area, y: i32, fair: f64) -> Result<()> {
         x += COLUMN + 34;
     }
     area.draw(&Circle::new((x + 4, y), 2, INK.filled()))?;
-    let unfair = format!("fairness factor above {fair}");
+    let unfair = format!("fairness factor above {fair}; all: all CPUs; 16/8: 16 threads on 8 CPUs");
     area.draw_text(&unfair, &text(11, HPos::Left), (x + 12, y))?;
     Ok(())
 }

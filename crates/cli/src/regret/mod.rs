@@ -127,7 +127,7 @@ Columns of the table:
 
 Results are kept in the store. So an interrupted run goes on where it was, and one more lock runs \
 only that lock. The lock to take is the one with the greatest mean of those that are fair in nine of \
-ten cells. `lockworks reproduce all` shows how far such predictions can be trusted.
+ten cells in which threads have a CPU each. `lockworks reproduce all` shows how far such predictions can be trusted.
 
 Exit status: 0 all is well, 1 a simulation failed, 2 bad input, 130 interrupted.
 
@@ -238,6 +238,7 @@ impl RegretArgs {
             locks,
             fair: self.fair,
             listed: self.cells,
+            all_cpus: self.threads.is_empty(),
         })
     }
 }

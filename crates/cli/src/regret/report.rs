@@ -109,7 +109,7 @@ impl<'a> RegretReport<'a> {
 
 /// The sentences that say which lock to take.
 fn answer(locks: &[Verdict], cells: usize) -> String {
-    let Some(taken) = best(locks, cells) else {
+    let Some(taken) = best(locks) else {
         return match cells {
             0 => "No cell is finished.".to_owned(),
             _ => "No lock is fair enough to be taken.".to_owned(),

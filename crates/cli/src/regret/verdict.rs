@@ -42,6 +42,8 @@ pub struct Verdict {
     pub worst_of_stock: Option<f64>,
     /// The number of cells in which the lock is less fair than asked for.
     pub unfair_cells: usize,
+    /// Whether the lock is fair enough to be taken: in nine of ten cells where threads have a CPU each.
+    pub is_fair: bool,
     /// The worst cells, the worst first: one at least.
     pub worst: Vec<Share>,
 }
@@ -62,6 +64,8 @@ impl Verdict {
         let n = shares.len();
         let fifth_percentile = shares.get(n / 20)?.share;
         let logs = shares.iter().map(|s| s.share.max(LEAST).ln());
+        let own_cpus = || shares.iter().filter(|s| s.cell.cpus.is_none());
+        let unfair = own_cpus().filter(|s| s.fairness > plan.fair).count();
         let near = shares.iter().filter(|s| s.share >= 0.95).count();
         Some(Self {
             lock: name.to_owned(),
@@ -73,6 +77,7 @@ impl Verdict {
                 .filter_map(|s| s.of_stock)
                 .min_by(f64::total_cmp),
             unfair_cells: shares.iter().filter(|s| s.fairness > plan.fair).count(),
+            is_fair: unfair * UNFAIR_ODDS <= own_cpus().count(),
             worst: {
                 shares.truncate(plan.listed.max(1));
                 shares
@@ -81,10 +86,8 @@ impl Verdict {
     }
 }
 
-/// The lock to take, of those that are fair in most cells.
-pub fn best(verdicts: &[Verdict], cells: usize) -> Option<&Verdict> {
-    let fair = verdicts
-        .iter()
-        .filter(|verdict| verdict.unfair_cells * UNFAIR_ODDS <= cells);
+/// The lock to take, of those that are fair enough.
+pub fn best(verdicts: &[Verdict]) -> Option<&Verdict> {
+    let fair = verdicts.iter().filter(|verdict| verdict.is_fair);
     fair.max_by(|a, b| a.geometric_mean.total_cmp(&b.geometric_mean))
 }
