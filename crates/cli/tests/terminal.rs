@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::support::{assert_fits_terminals, output, text};
 
-/// Commands that print a table, each with words that must be whole. `profile` and `sweep` are run in
-/// `tests/profile.rs` and `tests/sweep.rs`, which have a program and a plan for them.
+/// Commands that print a table, each with words that must be whole. `profile`, `sweep` and `regret`
+/// are run in tests of their own, which have a program, a plan and a store for them.
 const TABLES: [(&str, &[&str]); 20] = [
     (
         "locks",
@@ -63,9 +63,10 @@ const TABLES: [(&str, &[&str]); 20] = [
 ];
 
 /// Commands of which no table is printed here.
-const OTHERS: [(&str, &str); 9] = [
+const OTHERS: [(&str, &str); 10] = [
     ("profile", "in tests/profile.rs"),
     ("sweep", "in tests/sweep.rs"),
+    ("regret", "in tests/regret.rs"),
     ("kernel", "needs a kernel's source and guests"),
     (
         "demo",
