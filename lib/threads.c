@@ -43,12 +43,13 @@ int lw_thread_set_priority(enum lw_thread_priority priority)
 {
 	switch (priority) {
 	case LW_PRIORITY_AUTO:
-		lw_user_look_up_priority();
+		lw_user_thread.priority_declared = false;
+		lw_user_look_up_class();
 		return 0;
 	case LW_PRIORITY_ON:
 	case LW_PRIORITY_OFF:
 		lw_user_thread.priority = priority == LW_PRIORITY_ON;
-		lw_user_thread.priority_known = true;
+		lw_user_thread.priority_declared = true;
 		return 0;
 	}
 	return EINVAL;

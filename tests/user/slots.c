@@ -107,8 +107,37 @@ static void check_churn(void)
 	CHECK(counter == CHURN);
 }
 
+/* A thread of a real-time class does not spin: the holder may need its CPU. */
+static void *realtime_waiter(void *allowed)
+{
+	const struct sched_param param = {.sched_priority = 1};
+
+	/* A declared priority is CNA's, and says nothing about the class. */
+	CHECK(lw_thread_set_priority(LW_PRIORITY_ON) == 0);
+	lw_thread_attach();
+	CHECK(lw_user_spin_budget(1000) == 1000);
+	*(bool *)allowed = pthread_setschedparam(pthread_self(), SCHED_FIFO, &param) == 0;
+	if (*(bool *)allowed) {
+		CHECK(lw_thread_set_priority(LW_PRIORITY_AUTO) == 0);
+		CHECK(lw_user_spin_budget(1000) == 0);
+	}
+	return NULL;
+}
+
+static void check_realtime(void)
+{
+	bool allowed = false;
+	pthread_t thread;
+
+	thread_start(&thread, 0, realtime_waiter, &allowed);
+	CHECK(pthread_join(thread, NULL) == 0);
+	if (!allowed)
+		printf("real-time threads not tested: may not make one\n");
+}
+
 int main(void)
 {
+	check_realtime();
 	check_slots_are_free(64, 65);
 	check_churn();
 	/* Slots were returned one by one: no more were used than threads were alive at a time. */

@@ -90,15 +90,17 @@ static void lw_slot_push(uint32_t slot)
 	} while (!lw_try_cmpxchg(&lw_slot_list, &list, now, acq_rel));
 }
 
-void lw_user_look_up_priority(void)
+void lw_user_look_up_class(void)
 {
 	int saved = errno;
 	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
 
 	errno = saved;
-	lw_user_thread.priority =
+	lw_user_thread.realtime =
 		policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
-	lw_user_thread.priority_known = true;
+	lw_user_thread.class_known = true;
+	if (!lw_user_thread.priority_declared)
+		lw_user_thread.priority = lw_user_thread.realtime;
 }
 
 bool lw_user_slot_attach(bool may_allocate)
@@ -121,8 +123,8 @@ uint32_t lw_user_slot_take(void)
 		lw_slot_push(slot);
 		return none;
 	}
-	if (!lw_user_thread.priority_known)
-		lw_user_look_up_priority();
+	if (!lw_user_thread.class_known)
+		lw_user_look_up_class();
 	lw_user_slot_attach(false);
 	return slot;
 }

@@ -23,8 +23,10 @@ struct lw_user_thread {
 	uint8_t spin_trials;
 	bool attached;
 	bool exiting;
-	bool priority;
-	bool priority_known;
+	bool priority;		/* CNA never passes over it */
+	bool priority_declared; /* by lw_thread_set_priority() */
+	bool realtime;		/* its scheduling class, as far as it is known */
+	bool class_known;
 };
 
 struct lw_user_counts {
@@ -69,8 +71,8 @@ void lw_user_slot_abandoned(void);
 bool lw_user_slot_may_be_abandoned(void);
 /* Returns an abandoned slot to the free list. */
 void lw_user_slot_reclaim(uint32_t slot);
-/* Sets this thread's priority by its scheduling class. */
-void lw_user_look_up_priority(void);
+/* Looks up this thread's scheduling class, which is its priority too unless that was declared. */
+void lw_user_look_up_class(void);
 /* Counts an event of a thread that has no slot yet. */
 void lw_user_count_slow(enum lw_event event, uint64_t n);
 
@@ -130,9 +132,14 @@ static inline void lw_user_count_max(enum lw_event event, uint64_t value)
 #define LW_SPIN_HALVINGS 8
 #define LW_SPIN_TRIALS	 64
 
-/* The contract's lw_spin_budget(): halved by each spin that brought nothing. */
+/*
+ * The contract's lw_spin_budget(): halved by each spin that brought nothing. A real-time thread
+ * does not spin, because it might keep the CPU from a holder of lower priority.
+ */
 static inline uint32_t lw_user_spin_budget(uint32_t most)
 {
+	if (lw_user_thread.realtime)
+		return 0;
 	if (lw_user_thread.spin_halvings && ++lw_user_thread.spin_trials % LW_SPIN_TRIALS == 0)
 		return most;
 	return most >> lw_user_thread.spin_halvings;

@@ -346,7 +346,8 @@ enum lw_thread_priority {
 /*
  * Sets whether this thread is a priority thread. LW_PRIORITY_AUTO looks up its scheduling class
  * now. Without this call, that happens at the thread's first contended acquisition, so call it
- * after a later change of class. Returns 0, or EINVAL if there is no such priority.
+ * after a later change of class. A thread of a real-time class parks at once where it would spin,
+ * whatever its priority here. Returns 0, or EINVAL if there is no such priority.
  */
 int lw_thread_set_priority(enum lw_thread_priority priority);
 
