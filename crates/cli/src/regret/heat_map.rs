@@ -88,8 +88,23 @@ impl fmt::Display for Column {
 /// Writes the heat map of the judged locks to `path`, an SVG.
 pub fn write(path: &Path, plan: &Plan, measured: &[Measured]) -> Result<()> {
     let rows: Vec<String> = measured.iter().map(|m| m.cell.place()).unique().collect();
-    let columns = measured.iter().map(|m| Column::of(&m.cell, plan));
-    let columns: Vec<Column> = columns.sorted().dedup().collect();
+    let its_columns = measured.iter().map(|m| Column::of(&m.cell, plan));
+    let its_columns: Vec<Column> = its_columns.collect();
+    let columns: Vec<Column> = its_columns.iter().copied().sorted().dedup().collect();
+    // The row and the column of each cell.
+    let places: Vec<(i32, i32)> = measured
+        .iter()
+        .zip(&its_columns)
+        .map(|(measured, its)| {
+            let place = measured.cell.place();
+            let row = rows.iter().position(|row| *row == place);
+            let column = columns.iter().position(|column| column == its);
+            let place = row
+                .zip(column)
+                .expect("rows and columns are those of cells");
+            (place.0 as i32, place.1 as i32)
+        })
+        .collect();
     let panel = COLUMN * columns.len() as i32 + GAP;
     let size = (
         (LABELS + panel * plan.judged.len() as i32).max(LEAST_WIDTH) as u32,
@@ -107,14 +122,8 @@ pub fn write(path: &Path, plan: &Plan, measured: &[Measured]) -> Result<()> {
             let left = LABELS + panel * index as i32;
             head(&area, left, lock, &columns)?;
             let lock = plan.lock(lock).expect("a judged lock runs");
-            for measured in measured {
-                let row = rows.iter().position(|row| *row == measured.cell.place());
-                let its = Column::of(&measured.cell, plan);
-                let column = columns.iter().position(|column| *column == its);
-                let (Some(row), Some(column)) = (row, column) else {
-                    continue;
-                };
-                let (x, y) = (left + COLUMN * column as i32, HEAD + ROW * row as i32);
+            for (measured, (row, column)) in measured.iter().zip(&places) {
+                let (x, y) = (left + COLUMN * column, HEAD + ROW * row);
                 let corners = [(x, y), (x + COLUMN - 1, y + ROW - 1)];
                 let share = measured.share(lock);
                 area.draw(&Rectangle::new(corners, colour(share).filled()))?;

@@ -370,13 +370,11 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
     let plan = Arc::new(args.options.plan(args.seeds)?);
     let reference = reference(args.reference.as_deref(), &plan.locks)?;
     let finished = Arc::new(Mutex::new(Vec::new()));
-    let kept = |finished: &Mutex<Vec<SimulationRow>>| {
-        std::mem::take(&mut *finished.lock().unwrap_or_else(PoisonError::into_inner))
-    };
     let on_interruption = (Arc::clone(&plan), Arc::clone(&finished), args.json);
     interruption::before_exit(move || {
         let (plan, finished, as_json) = on_interruption;
-        let mut rows = kept(&finished);
+        let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows: Vec<SimulationRow> = std::mem::take(&mut finished);
         let points = plan.points();
         let place = |row: &SimulationRow| {
             let is_its =
