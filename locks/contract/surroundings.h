@@ -73,8 +73,9 @@ struct lw_wait_limit;
  * lw_spin_budget(most)
  *	The number of polls, `most` at most, that it is worth for this thread to spin before it
  *	parks. user: half as many after each spin that brought nothing, twice as many after one that
- *	did, and now and then `most`; for a thread of a real-time class 0. kernel, sim, check:
- *`most`. lw_spin_report(success) Did a spin by that budget bring what the thread waited for?
+ *	did, and now and then `most`; 0 for a real-time thread. kernel, sim, check: `most`.
+ * lw_spin_report(success)
+ *	Did a spin by that budget bring what the thread waited for?
  *
  * lw_clock()
  *	Nanoseconds of a coarse monotonic clock, never 0. kernel: jiffies. sim: virtual time. check:
