@@ -8,7 +8,7 @@
  *   queue    (p,*,*) -- further contenders join ----------------------> (n,*,*)
  *            (n,0,0) -- the queue head acquires, and hands its role on > (n,0,1)
  *   retaken  (n,0,0) with OWNER -- the last holder, within its window -> (n,0,1) with RETAKEN
- *   asleep   (n,0,1) with ASLEEP -- unlock --> (n,0,1) with WOKEN -----> (n,0,0), the head is woken
+ *   asleep   (n,0,1) with ASLEEP -- unlock ----------------------------> (n,0,0), the head is woken
  *
  * Four ideas make it fast, each where another lock fails:
  *
@@ -35,14 +35,13 @@
  * | locked  | who acquires                   | the holder                     | no                |
  * | PENDING | an arriving thread that polls, | the same, when it acquires or  | yes: then only    |
  * |         | while nobody queues or the     | gives up; a head that it keeps | speed is lost     |
- * |         | head sleeps                    | waiting (parking form)         |                   |
- * | ASLEEP  | the head before it parks; the  | who unlocks, as it sets WOKEN; | no                |
- * |         | holder that makes a parked     | the head, if it wakes early    |                   |
- * |         | waiter head                    |                                |                   |
- * | WOKEN   | who unlocks                    | the head, when it runs         | yes: then nobody  |
- * |         |                                |                                | steals meanwhile  |
- * | STRICT  | a head that has slept for      | the head, when it acquires or  | yes: then the     |
- * |         | LW_MUTEX_STRICT_AFTER          | leaves                         | head may starve   |
+ * |         | mutex is open                  | waiting (parking form)         |                   |
+ * | ASLEEP  | the head before it parks; the  | who unlocks and wakes the      | no                |
+ * |         | holder that makes a parked     | head; the head, if it wakes    |                   |
+ * |         | waiter head                    | early                          |                   |
+ * | OPEN    | the same, with ASLEEP, until   | the head, when it runs         | yes: then nobody  |
+ * |         | the head has slept for         |                                | steals meanwhile  |
+ * |         | LW_MUTEX_OPEN_FOR              |                                |                   |
  * | OWNER   | who acquires as pending waiter | who acquires next; a waiter,   | yes: then nobody  |
  * |         | or head                        | after the window               | retakes           |
  * | RETAKEN | the last holder, named as      | the same                       | the same          |
@@ -69,7 +68,7 @@
  *
  * Promises: mutual exclusion; no waiter is lost; no waiter starves: a place is passed over only by
  * one window of retakes, by LW_MUTEX_RUN hand-overs for each place before it, and by stealing until
- * its waiter has slept for LW_MUTEX_STRICT_AFTER as head. Correct without a free queue node.
+ * its waiter has slept for LW_MUTEX_OPEN_FOR as head. Correct without a free queue node.
  *
  * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
  * store after a fence that acquires. The release is a store or compare-and-swap that releases.
@@ -85,7 +84,7 @@
  *   - enter and join of the queue of a NUMA node: see hq.c.
  *   - ABANDONED is stored by a release. A fence that acquires follows its reading, so the slot is
  *     returned after all that its waiter did to it.
- *   - PENDING, WOKEN, STRICT, OWNER and RETAKEN are advice, or are followed by an acquisition:
+ *   - PENDING, OPEN, OWNER and RETAKEN are advice, or are followed by an acquisition:
  *     relaxed.
  */
 #include "lock_type.h"
@@ -127,8 +126,8 @@
 #define LW_MUTEX_ASLEEP_SPIN 100
 /* Polls for which a free mutex is left to the queue head or the pending waiter. */
 #define LW_MUTEX_REFUSAL 512
-/* Nanoseconds after its first sleep when a head disables stealing. */
-#define LW_MUTEX_STRICT_AFTER 1000000
+/* Nanoseconds after its first sleep when a head disables stealing: it no longer sets OPEN. */
+#define LW_MUTEX_OPEN_FOR 1000000
 
 /* `locked` of a queue node: its state, and above it the run of hand-overs that led to this head. */
 #define LW_NODE_STATE	  0xffu
@@ -235,7 +234,7 @@ static inline bool lw_mutex_acquire(union lw_word *word, uint32_t val, uint32_t 
 /* May an arriving thread join those that poll the word? Nobody queues, or the head sleeps. */
 static inline bool lw_mutex_is_open(uint32_t val)
 {
-	return !(val & LW_TAIL_MASK) || (val & (LW_HEAD_ASLEEP | LW_HEAD_WOKEN));
+	return !(val & LW_TAIL_MASK) || (val & LW_OPEN);
 }
 
 /* On arrival: acquire the mutex if it is free and open to us. `*val` was seen. */
@@ -257,7 +256,7 @@ static bool lw_mutex_steal(union lw_word *word, uint32_t *val, uint32_t slot)
 				return true;
 			}
 			*val = lw_load(&word->val, relaxed);
-		} else if (!lw_mutex_is_open(*val) || (*val & (LW_PENDING | LW_STRICT))) {
+		} else if (!lw_mutex_is_open(*val) || (*val & LW_PENDING)) {
 			if (!lw_waiters_park())
 				return false;
 			/* The one that should take it may not run. */
@@ -293,7 +292,7 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
 		owner = lw_mutex_trial(slot);
 		do {
 			val = lw_mutex_poll(word, spin, &retakes_seen);
-			if (val & (LW_LOCKED_MASK | LW_STRICT)) {
+			if (val & LW_LOCKED_MASK) {
 				lw_spin_report(false);
 				break;
 			}
@@ -319,7 +318,7 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
 	 * An unlock that saw us pending has woken nobody, so a free mutex is ours to take. Where
 	 * waiters do not park, it is the queue head's or the next pending waiter's, by a store.
 	 */
-	while (lw_waiters_park() && !(val & (LW_LOCKED_MASK | LW_STRICT))) {
+	while (lw_waiters_park() && !(val & LW_LOCKED_MASK)) {
 		if (lw_mutex_acquire(word, val, LW_LAST_HOLDER, 0))
 			return true;
 		val = lw_load(&word->val, relaxed);
@@ -331,18 +330,18 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
  * Parking as queue head. An entry in the table of parked heads belongs to who clears ASLEEP.
  */
 
-/* ASLEEP: 1 -> 0, and our entry is removed. False if the thread that unlocks was first. */
+/* ASLEEP, OPEN -> 0, and our entry is removed. False if the thread that unlocks was first. */
 static bool lw_mutex_leave_table(union lw_word *word)
 {
-	if (!(lw_field_fetch_and(word, pending, (uint8_t) ~(LW_HEAD_ASLEEP >> 8), relaxed) &
+	if (!(lw_field_fetch_and(word, pending, (uint8_t) ~(LW_ASLEEP_OPEN >> 8), relaxed) &
 	      (LW_HEAD_ASLEEP >> 8)))
 		return false;
 	lw_parked_take(word);
 	return true;
 }
 
-/* Enter the table. False if the mutex has become free, or the table is full. */
-static bool lw_mutex_enter_table(union lw_word *word, struct lw_node *at)
+/* Enter the table, with `flags`. False if the mutex has become free, or the table is full. */
+static bool lw_mutex_enter_table(union lw_word *word, struct lw_node *at, uint16_t flags)
 {
 	struct lw_parked_head *entry = lw_parked_insert(word, at);
 	uint16_t seen = lw_field_load(word, locked_pending, relaxed);
@@ -358,8 +357,7 @@ static bool lw_mutex_enter_table(union lw_word *word, struct lw_node *at)
 			return false;
 		}
 		/* ASLEEP: 0 -> 1 */
-	} while (
-		!lw_field_try_cmpxchg(word, locked_pending, &seen, seen | LW_HEAD_ASLEEP, release));
+	} while (!lw_field_try_cmpxchg(word, locked_pending, &seen, seen | flags, release));
 	/* A release in two steps may have missed that we sleep. Then the mutex is free. */
 	if (!lw_release_is_split() ||
 	    (lw_await_ne_bounded(&word->val, LW_LOCKED_MASK, LW_LOCKED, LW_MUTEX_SETTLE) &
@@ -384,9 +382,9 @@ static void lw_mutex_awake(union lw_word *word, struct lw_node *at)
 		/* The thread that unlocks has removed our entry, and stores HEAD next. */
 		lw_await_eq_soon(&at->locked, LW_NODE_STATE, LW_NODE_HEAD, acquire);
 	}
-	/* WOKEN: 1 -> 0 */
-	if (lw_load(&word->val, relaxed) & LW_HEAD_WOKEN)
-		lw_field_fetch_and(word, pending, (uint8_t) ~(LW_HEAD_WOKEN >> 8), relaxed);
+	/* OPEN: 1 -> 0 */
+	if (lw_load(&word->val, relaxed) & LW_OPEN)
+		lw_field_fetch_and(word, pending, (uint8_t) ~(LW_OPEN >> 8), relaxed);
 }
 
 /* Park. True if the wait limit is reached. Where a release may miss us, poll the word too. */
@@ -428,13 +426,13 @@ static bool lw_mutex_make_head(union lw_word *word, struct lw_node *node, uint32
 		if (parked && holds_lock)
 			entry = lw_parked_insert(word, node);
 		if (entry) {
-			/* ASLEEP: 0 -> 1 */
-			lw_field_fetch_or(word, pending, LW_HEAD_ASLEEP >> 8, relaxed);
+			/* ASLEEP, OPEN: 0 -> 1 */
+			lw_field_fetch_or(word, pending, LW_ASLEEP_OPEN >> 8, relaxed);
 			/* PARKED -> PARKED_HEAD */
 			if (lw_try_cmpxchg(&node->locked, &state, head ^ LW_NODE_TO_HEAD, release))
 				return true;
-			/* The waiter has woken, ASLEEP: 1 -> 0 */
-			lw_field_fetch_and(word, pending, (uint8_t) ~(LW_HEAD_ASLEEP >> 8),
+			/* The waiter has woken. ASLEEP, OPEN: 1 -> 0 */
+			lw_field_fetch_and(word, pending, (uint8_t) ~(LW_ASLEEP_OPEN >> 8),
 					   relaxed);
 			lw_parked_remove(entry);
 			continue;
@@ -504,7 +502,7 @@ static void lw_mutex_leave_queue(const struct lw_mutex_waiter *me, struct lw_nod
 static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
 {
 	union lw_word *word = me->word;
-	uint32_t less = LW_PENDING | LW_STRICT | LW_LAST_HOLDER;
+	uint32_t less = LW_PENDING | LW_LAST_HOLDER;
 	struct lw_node *next = me->queue ? lw_load(&me->node->next, dependency) : NULL;
 	uint32_t owner = me->retakes_seen ? lw_mutex_name(me->slot) : me->trial;
 	bool last = (val & LW_TAIL_MASK) == me->place_tail;
@@ -546,7 +544,7 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 {
 	union lw_word *word = me->word;
 	uint64_t slept_since = 0;
-	bool limit_reached = false;
+	bool limit_reached = false, open;
 
 	for (;;) {
 		uint32_t val = lw_mutex_poll(word, me->spin, &me->retakes_seen);
@@ -563,19 +561,13 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 			continue;
 		}
 		if (limit_reached || lw_limit_reached(me->limit)) {
-			/* STRICT: 1 -> 0 */
-			if (slept_since)
-				lw_field_fetch_and(word, pending, (uint8_t) ~(LW_STRICT >> 8),
-						   relaxed);
 			lw_mutex_next_head(me, false);
 			return LW_MUTEX_LEFT;
 		}
 		if (!lw_waiters_park())
 			continue;
-		/* STRICT: 0 -> 1 */
-		if (slept_since && lw_timestamp() - slept_since > LW_MUTEX_STRICT_AFTER)
-			lw_field_fetch_or(word, pending, LW_STRICT >> 8, relaxed);
-		if (!lw_mutex_enter_table(word, me->at))
+		open = !slept_since || lw_timestamp() - slept_since <= LW_MUTEX_OPEN_FOR;
+		if (!lw_mutex_enter_table(word, me->at, open ? LW_ASLEEP_OPEN : LW_HEAD_ASLEEP))
 			continue;
 		lw_count(halts_at_head);
 		lw_spin_report(false);
@@ -791,12 +783,11 @@ void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 	uint32_t slot = 0;
 
 	for (;;) {
-		bool wake = (seen & LW_HEAD_ASLEEP) && (!(seen & LW_PENDING) || (seen & LW_STRICT));
-		uint16_t next = wake ? (seen ^ LW_HEAD_ASLEEP) | LW_HEAD_WOKEN
-				     : (uint16_t)(seen & ~LW_LOCKED_MASK);
+		bool wake = (seen & LW_HEAD_ASLEEP) && (!(seen & LW_PENDING) || !(seen & LW_OPEN));
+		uint16_t next = (uint16_t)(seen & ~(wake ? LW_HEAD_ASLEEP : LW_LOCKED_MASK));
 		struct lw_node *found;
 
-		/* ASLEEP -> WOKEN; or (*,*,1) -> (*,*,0) */
+		/* ASLEEP: 1 -> 0; or (*,*,1) -> (*,*,0) */
 		if (!lw_field_try_cmpxchg(word, locked_pending, &seen, next, acq_rel))
 			continue;
 		if (!wake)

@@ -13,12 +13,12 @@
 #include "lock_word.h"
 
 /* Flags beside LW_PENDING: mutex.c has a table of who sets and clears them. */
-#define LW_HEAD_ASLEEP 0x200u  /* the queue head sleeps */
-#define LW_HEAD_WOKEN  0x400u  /* the queue head has been woken, but does not run yet */
-#define LW_STRICT      0x800u  /* only the queue head should acquire */
-#define LW_RETAKEN     0x1000u /* the last holder has retaken the mutex */
-#define LW_OWNER_MASK  0xe000u /* name of the last holder, if it may retake the mutex */
-#define LW_OWNER_SHIFT 13
+#define LW_OWNER_SHIFT 10
+#define LW_OWNER_MASK  0x1c00u /* name of the last holder, if it may retake the mutex */
+#define LW_OPEN	       0x2000u /* the queue head sleeps or wakes up: any thread may acquire */
+#define LW_RETAKEN     0x4000u /* the last holder has retaken the mutex */
+#define LW_HEAD_ASLEEP 0x8000u /* the queue head sleeps */
+#define LW_ASLEEP_OPEN (LW_HEAD_ASLEEP | LW_OPEN)
 /* What the word knows of the last holder. */
 #define LW_LAST_HOLDER (LW_OWNER_MASK | LW_RETAKEN)
 
@@ -47,7 +47,7 @@ static inline bool lw_mutex_take_idle(union lw_word *word)
 		return lw_try_cmpxchg(&word->val, &val, LW_LOCKED, acquire);
 	/* Others may wait only behind a head that sleeps. */
 	flags = lw_field_load(word, pending, relaxed);
-	if (flags ? flags != LW_HEAD_ASLEEP >> 8 : lw_field_load(word, tail, relaxed))
+	if (flags ? flags != LW_ASLEEP_OPEN >> 8 : lw_field_load(word, tail, relaxed))
 		return false;
 	if (lw_field_load(word, locked, relaxed))
 		return false;

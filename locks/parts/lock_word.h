@@ -8,8 +8,8 @@
  *     hq          bits  9-13  service  the kind of the lock (hq.h)
  *     pv, unfair  bit  14     queue    the queue is locked (unfair.c)
  *                 bit  15     parked   the queue head is parked (parking.h)
- *     mutex       bits  9-11  flags    ASLEEP, WOKEN and STRICT (mutex.c)
- *                 bits 12-15  owner    the last holder, if it may retake the mutex (mutex.c)
+ *     mutex       bits 10-12  owner    the last holder, if it may retake the mutex (mutex.c)
+ *                 bits 13-15  flags    OPEN, RETAKEN and ASLEEP (mutex.c)
  *   bits 16-17  tail     nesting index of the last waiter's queue node
  *   bits 18-31  tail     slot of the last waiter; 0 when nobody queues
  *

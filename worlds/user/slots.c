@@ -223,8 +223,8 @@ static void lw_empty_parked_heads(void)
 		    (lw_user_thread.depth != 0 && node >= own && node < own + LW_NODES_PER_SLOT))
 			continue;
 		lw_store(&entry->lock, 0, relaxed);
-		/* parked: 1 -> 0; of a mutex, ASLEEP and WOKEN: 1 -> 0 */
-		lw_fetch_and(&lock->val, ~(LW_PARKED | LW_HEAD_ASLEEP | LW_HEAD_WOKEN), relaxed);
+		/* parked: 1 -> 0; of a mutex, ASLEEP and OPEN: 1 -> 0 */
+		lw_fetch_and(&lock->val, ~(LW_PARKED | LW_ASLEEP_OPEN), relaxed);
 	}
 }
 

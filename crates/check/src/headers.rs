@@ -54,11 +54,10 @@ pub(crate) struct WordLayout {
     /// The tail, that is, the last waiter: all bits from `tail_shift` on.
     pub(crate) tail: u32,
     pub(crate) tail_shift: u32,
-    /// The flags of locks whose word names the last holder: the queue head sleeps, it has been woken,
-    /// and only it should acquire.
+    /// The flags of locks whose word names the last holder: the queue head sleeps, and any thread may
+    /// acquire.
     pub(crate) head_asleep: u32,
-    pub(crate) head_woken: u32,
-    pub(crate) strict: u32,
+    pub(crate) open: u32,
     /// The name of the last holder, in locks that have one, and whether it has retaken the lock.
     pub(crate) owner: u32,
     pub(crate) owner_shift: u32,
@@ -78,8 +77,7 @@ pub(crate) const WORD: WordLayout = WordLayout {
     tail: u32::MAX << LW_TAIL_SHIFT,
     tail_shift: LW_TAIL_SHIFT as u32,
     head_asleep: LW_HEAD_ASLEEP as u32,
-    head_woken: LW_HEAD_WOKEN as u32,
-    strict: LW_STRICT as u32,
+    open: LW_OPEN as u32,
     owner: LW_OWNER_MASK as u32,
     owner_shift: LW_OWNER_SHIFT as u32,
     retaken: LW_RETAKEN as u32,

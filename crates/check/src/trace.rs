@@ -371,8 +371,7 @@ fn pending(lock: &LockType, value: u64) -> String {
     ];
     let flags = [
         (word.head_asleep, "asleep"),
-        (word.head_woken, "woken"),
-        (word.strict, "strict"),
+        (word.open, "open"),
         (word.retaken, "retaken"),
     ];
     let (names, owner) = match lock.has_owner_word() {
