@@ -27,6 +27,7 @@ const char *const guest_spinlock_names[GUEST_SPINLOCKS] = {
 	[GUEST_SPINLOCK_AUTO] = "auto",		[GUEST_SPINLOCK_NATIVE] = "native",
 	[GUEST_SPINLOCK_BYTE] = "byte",		[GUEST_SPINLOCK_UNFAIR] = "unfair",
 	[GUEST_SPINLOCK_STOCK_PV] = "stock-pv", [GUEST_SPINLOCK_PV] = "pv",
+	[GUEST_SPINLOCK_PV_MUTEX] = "pv-mutex",
 };
 
 static bool __init is_paravirt(void)
@@ -44,9 +45,11 @@ static int __init lockworks_guest_setup(char *arg)
 	int chosen = match_string(guest_spinlock_names, GUEST_SPINLOCKS, arg ?: "");
 
 	if (chosen < 0)
-		refuse(arg, "use auto, native, byte, unfair, stock-pv or pv");
+		refuse(arg, "use auto, native, byte, unfair, stock-pv, pv or pv-mutex");
 	else if (chosen >= GUEST_SPINLOCK_STOCK_PV && !IS_ENABLED(CONFIG_PARAVIRT_SPINLOCKS))
 		refuse(arg, "CONFIG_PARAVIRT_SPINLOCKS is not set");
+	else if (chosen == GUEST_SPINLOCK_PV_MUTEX && !IS_ENABLED(CONFIG_LOCKWORKS_MUTEX))
+		refuse(arg, "CONFIG_LOCKWORKS_MUTEX is not set");
 	else
 		guest_spinlock = chosen;
 	return 0;
@@ -112,6 +115,11 @@ static void __init choose_paravirt(void)
 	if (guest_spinlock == GUEST_SPINLOCK_PV) {
 		pv_ops.lock.queued_spin_lock_slowpath = pv_spin_lock_slowpath;
 		pv_ops.lock.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_spin_unlock);
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	} else if (guest_spinlock == GUEST_SPINLOCK_PV_MUTEX) {
+		pv_ops.lock.queued_spin_lock_slowpath = pv_mutex_lock_slowpath;
+		pv_ops.lock.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_mutex_unlock);
+#endif
 	} else {
 		if (!provided)
 			__pv_init_lock_hash();
@@ -139,7 +147,7 @@ void __init lockworks_guest_init(void)
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
 	if (nopvspin && is_paravirt())
 		become_native("nopvspin");
-	if (guest_spinlock == GUEST_SPINLOCK_PV && !guest_parked_heads_provide())
+	if (guest_spinlock >= GUEST_SPINLOCK_PV && !guest_parked_heads_provide())
 		become_native("no memory");
 #endif
 	if (is_paravirt()) {

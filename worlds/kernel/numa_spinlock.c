@@ -32,6 +32,9 @@
 #ifdef CONFIG_HQSPINLOCKS
 #include "hq.c"
 #endif
+#ifdef CONFIG_LOCKWORKS_MUTEX
+#include "mutex.c"
+#endif
 
 /* Lockworks' lock word is that of the kernel, in the layout for fewer than 16 K CPUs. */
 static_assert(sizeof(union lw_word) == sizeof(struct qspinlock));
@@ -47,6 +50,13 @@ static_assert(MAX_NUMNODES <= LW_CNA_PRIORITY); /* so a CPU without a node keeps
 static_assert(LW_HQ == _Q_HQ_VAL);
 static_assert(!(LW_SERVICE_MASK & ~_Q_SERVICE_MASK));
 static_assert(MAX_NUMNODES <= LW_MAX_NUMA_NODES);
+#endif
+#ifdef CONFIG_LOCKWORKS_MUTEX
+/* Stock code ignores the bits that stay in an unlocked word, and no bit is that of HQ. */
+static_assert(!(LW_LAST_HOLDER & ~_Q_SERVICE_MASK));
+static_assert(!((LW_LAST_HOLDER | LW_ASLEEP_OPEN) & _Q_HQ_VAL));
+/* Bits of HQ never look like a halted queue head to the unlock of pv-mutex. */
+static_assert(!(LW_SERVICE_MASK & LW_HEAD_ASLEEP));
 #endif
 
 /* A queue node each for task, softirq, hardirq and NMI. */
@@ -69,35 +79,75 @@ struct lw_tunables numa_spinlock_tunables __read_mostly = {
 };
 
 const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS] = {
-	[NUMA_SPINLOCK_STOCK] = "stock",
-	[NUMA_SPINLOCK_QSPINLOCK] = "qspinlock",
+	[NUMA_SPINLOCK_STOCK] = "stock",   [NUMA_SPINLOCK_QSPINLOCK] = "qspinlock",
 	[NUMA_SPINLOCK_CNA] = "cna",
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	[NUMA_SPINLOCK_MUTEX] = "mutex",
+#endif
 #ifdef CONFIG_LOCKWORKS_GUEST
 	[NUMA_SPINLOCK_UNFAIR] = "unfair",
 #endif
 };
 
-/* Every wait is traced. The stock slow path does not trace waits with the pending bit. */
-void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+#if defined(CONFIG_LOCKWORKS_MUTEX) && defined(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH)
+/* The mutex leaves the last holder's name in free locks. Other slow paths wait for it to go. */
+static u32 forget_last_holder(struct qspinlock *lock, u32 val)
 {
+	if (val & LW_LAST_HOLDER)
+		atomic_andnot(LW_LAST_HOLDER, &lock->val);
+	return val & ~LW_LAST_HOLDER;
+}
+#else
+static u32 forget_last_holder(struct qspinlock *lock, u32 val)
+{
+	return val;
+}
+#endif
+
+static void lock_slow(struct qspinlock *lock, u32 val, enum numa_spinlock_path path)
+{
+	switch (path) {
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	case NUMA_SPINLOCK_MUTEX:
+		lw_mutex_lock_slow((struct lw_mutex *)lock);
+		break;
+#endif
+#ifdef CONFIG_LOCKWORKS_GUEST
+	case NUMA_SPINLOCK_UNFAIR:
+		lw_unfair_lock_slow((struct lw_unfair *)lock);
+		break;
+#endif
+	case NUMA_SPINLOCK_CNA:
+		lw_cna_lock_slow((struct lw_cna *)lock, val);
+		break;
+	default:
+		lw_qspinlock_lock_slow((struct lw_qspinlock *)lock, val);
+		break;
+	}
+}
+
+/* Every wait is traced. The stock slow path does not trace waits with the pending bit. */
+bool __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	enum numa_spinlock_path path = READ_ONCE(numa_spinlock_path);
+
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	if (path != NUMA_SPINLOCK_MUTEX)
+#endif
+		val = forget_last_holder(lock, val);
+	if (path == NUMA_SPINLOCK_STOCK)
+		return false;
 #ifdef CONFIG_LOCKWORKS_GUEST
 	/* The lock may be free while waiters queue. An unfair lock can then be stolen. */
-	if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_UNFAIR &&
-	    lw_word_steal((union lw_word *)lock, val)) {
+	if (path == NUMA_SPINLOCK_UNFAIR && lw_word_steal((union lw_word *)lock, val)) {
 		lw_count(steals_on_arrival);
-		return;
+		return true;
 	}
 #endif
 	trace_contention_begin(lock, LCB_F_SPIN);
-	if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_CNA)
-		lw_cna_lock_slow((struct lw_cna *)lock, val);
-#ifdef CONFIG_LOCKWORKS_GUEST
-	else if (READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_UNFAIR)
-		lw_unfair_lock_slow((struct lw_unfair *)lock);
-#endif
-	else
-		lw_qspinlock_lock_slow((struct lw_qspinlock *)lock, val);
+	lock_slow(lock, val, path);
 	trace_contention_end(lock, 0);
+	return true;
 }
 
 #ifdef CONFIG_HQSPINLOCKS
@@ -133,11 +183,20 @@ static int node_queues_provide(unsigned int cpu)
 	return 0;
 }
 
+static bool __init node_queues_wanted(void)
+{
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	if (numa_spinlock_path == NUMA_SPINLOCK_MUTEX || guest_spinlock == GUEST_SPINLOCK_PV_MUTEX)
+		return true;
+#endif
+	return hqlock_on || IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH);
+}
+
 static int __init node_queues_init(void)
 {
 	int error = 0;
 
-	if (hqlock_on || IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH))
+	if (node_queues_wanted())
 		error = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "locking/hqlock:online",
 					  node_queues_provide, NULL);
 	return error < 0 ? error : 0;
@@ -182,6 +241,30 @@ notrace void __no_caller_saved_registers __lockfunc pv_spin_unlock(struct qspinl
 	if (unlikely(lw_word_release((union lw_word *)lock)))
 		pv_spin_unlock_slowpath(lock);
 }
+
+#ifdef CONFIG_LOCKWORKS_MUTEX
+void __lockfunc pv_mutex_lock_slowpath(struct qspinlock *lock, u32 val)
+{
+	if (hq_spin_lock_taken(lock, val))
+		return;
+	trace_contention_begin(lock, LCB_F_SPIN);
+	lw_mutex_lock_slow((struct lw_mutex *)lock);
+	trace_contention_end(lock, 0);
+}
+
+static noinline notrace void __no_caller_saved_registers __lockfunc
+pv_mutex_unlock_slowpath(struct qspinlock *lock)
+{
+	lw_mutex_unlock_slow((struct lw_mutex *)lock);
+}
+
+/* Also of spinlocks that opted in to HQ. */
+notrace void __no_caller_saved_registers __lockfunc pv_mutex_unlock(struct qspinlock *lock)
+{
+	if (unlikely(!lw_mutex_release((union lw_word *)lock)))
+		pv_mutex_unlock_slowpath(lock);
+}
+#endif
 #endif
 #endif
 
@@ -209,19 +292,29 @@ static int __init qspinlock_setup(char *arg)
 }
 early_param("qspinlock", qspinlock_setup);
 
-static enum numa_mode { NUMA_AUTO, NUMA_ON, NUMA_OFF, NUMA_CNA, NUMA_HQ } numa_mode __initdata;
+static enum numa_mode {
+	NUMA_AUTO,
+	NUMA_ON,
+	NUMA_OFF,
+	NUMA_CNA,
+	NUMA_HQ,
+	NUMA_MUTEX
+} numa_mode __initdata;
 
 static int __init numa_spinlock_setup(char *arg)
 {
-	static const char *const names[] = {"auto", "on", "off", "cna", "hq"};
+	static const char *const names[] = {"auto", "on", "off", "cna", "hq", "mutex"};
 	int mode = match_string(names, ARRAY_SIZE(names), arg ?: "");
 
 	if (mode == NUMA_HQ && !IS_ENABLED(CONFIG_HQSPINLOCKS))
 		pr_warn("numa_spinlock=hq refused: CONFIG_HQSPINLOCKS is not set\n");
+	else if (mode == NUMA_MUTEX && !IS_ENABLED(CONFIG_LOCKWORKS_MUTEX))
+		pr_warn("numa_spinlock=mutex refused: CONFIG_LOCKWORKS_MUTEX is not set\n");
 	else if (mode >= 0)
 		numa_mode = mode;
 	else
-		pr_warn("numa_spinlock=%s refused: use auto, on, off, cna or hq\n", arg ?: "");
+		pr_warn("numa_spinlock=%s refused: use auto, on, off, cna, hq or mutex\n",
+			arg ?: "");
 	return 0;
 }
 early_param("numa_spinlock", numa_spinlock_setup);
@@ -289,7 +382,8 @@ static int __init numa_spinlock_init(void)
 	pr_info("HQ-spinlocks %s\n", str_on_off(hqlock_on));
 #endif
 	if (!hook_is_reached()) {
-		pr_info("CNA off: paravirt spinlocks are in use\n");
+		pr_info("%s off: paravirt spinlocks are in use\n",
+			numa_mode == NUMA_MUTEX ? "mutex" : "CNA");
 		return 0;
 	}
 
@@ -297,6 +391,10 @@ static int __init numa_spinlock_init(void)
 		numa_spinlock_path = NUMA_SPINLOCK_QSPINLOCK;
 	if (cna_wanted())
 		numa_spinlock_path = NUMA_SPINLOCK_CNA;
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	if (numa_mode == NUMA_MUTEX)
+		numa_spinlock_path = NUMA_SPINLOCK_MUTEX;
+#endif
 	if (guest_spinlock == GUEST_SPINLOCK_BYTE)
 		numa_spinlock_path = leave_for_guest(NUMA_SPINLOCK_STOCK);
 	if (guest_spinlock == GUEST_SPINLOCK_UNFAIR)
@@ -329,6 +427,10 @@ const struct lw_lock_type *numa_spinlock_type(const char *name)
 #ifdef CONFIG_HQSPINLOCKS
 	if (!strcmp(name, lw_hq_type.name))
 		return &lw_hq_type;
+#endif
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	if (!strcmp(name, lw_mutex_type.name))
+		return &lw_mutex_type;
 #endif
 	return NULL;
 }

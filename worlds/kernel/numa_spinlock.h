@@ -57,7 +57,12 @@ enum numa_spinlock_path {
 	NUMA_SPINLOCK_STOCK,
 	NUMA_SPINLOCK_QSPINLOCK, /* Lockworks' own queued spinlock */
 	NUMA_SPINLOCK_CNA,
-	NUMA_SPINLOCK_UNFAIR, /* with CONFIG_LOCKWORKS_GUEST */
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	NUMA_SPINLOCK_MUTEX,
+#endif
+#ifdef CONFIG_LOCKWORKS_GUEST
+	NUMA_SPINLOCK_UNFAIR,
+#endif
 	NUMA_SPINLOCK_PATHS,
 };
 
@@ -72,6 +77,7 @@ enum guest_spinlock {
 	GUEST_SPINLOCK_UNFAIR, /* native spinlocks with the unfair slow path */
 	GUEST_SPINLOCK_STOCK_PV,
 	GUEST_SPINLOCK_PV,
+	GUEST_SPINLOCK_PV_MUTEX, /* with CONFIG_LOCKWORKS_MUTEX */
 	GUEST_SPINLOCKS,
 };
 
@@ -88,8 +94,12 @@ bool guest_parked_heads_provide(void);
 /* Called through pv_ops. The unlock changes no register. */
 void pv_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 void pv_spin_unlock(struct qspinlock *lock);
+void pv_mutex_lock_slowpath(struct qspinlock *lock, u32 val);
+void pv_mutex_unlock(struct qspinlock *lock);
 #else
-#define guest_spinlock GUEST_SPINLOCK_AUTO
+#define guest_spinlock		GUEST_SPINLOCK_AUTO
+#define guest_parked_heads	((struct lw_parked_head *)NULL)
+#define guest_parked_heads_bits 1
 #endif
 
 /* True if numa_spinlock_path may be a slow path other than the stock one. */
@@ -105,9 +115,11 @@ extern struct lw_tunables numa_spinlock_tunables;
  * @lock: the lock, seen not to be all zero
  * @val: its word, as seen
  *
- * Called with preemption disabled, in any context, while the chosen path is not stock.
+ * Called with preemption disabled, in any context.
+ *
+ * Return: true if the lock has been acquired, false if the stock slow path is chosen.
  */
-void numa_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+bool numa_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 
 /**
  * numa_spin_lock_taken - acquire a queued spinlock on the chosen slow path
@@ -120,16 +132,14 @@ void numa_spin_lock_slowpath(struct qspinlock *lock, u32 val);
  */
 static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val)
 {
-	if (!static_branch_unlikely(&numa_spinlock_key) ||
-	    READ_ONCE(numa_spinlock_path) == NUMA_SPINLOCK_STOCK)
+	if (!static_branch_unlikely(&numa_spinlock_key))
 		return false;
-	numa_spin_lock_slowpath(lock, val);
-	return true;
+	return numa_spin_lock_slowpath(lock, val);
 }
 
 /**
  * numa_spinlock_type - find a lock for a test, with CONFIG_NUMA_AWARE_SPINLOCKS_TEST
- * @name: qspinlock, cna, hq, unfair or pv
+ * @name: qspinlock, cna, hq, mutex, unfair or pv
  *
  * Return: the lock, to be used with preemption disabled, or NULL if @name is not a lock.
  */

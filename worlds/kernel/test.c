@@ -29,7 +29,7 @@
 
 static char *lock = "cna";
 module_param(lock, charp, 0444);
-MODULE_PARM_DESC(lock, "qspinlock, cna, hq, unfair, pv or busted");
+MODULE_PARM_DESC(lock, "qspinlock, cna, hq, mutex, unfair, pv or busted");
 
 static unsigned int threads;
 module_param(threads, uint, 0444);

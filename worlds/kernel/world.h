@@ -82,7 +82,8 @@
 #define LW_FENCE_seq_cst()    smp_mb() /* as above */
 #define lw_fence(order)	      LW_FENCE_##order()
 #define lw_release_is_split() false
-#define lw_waiters_park()     false
+/* Waiters of the mutex park if a guest has chosen that. Waiters of pv always may. */
+#define lw_waiters_park() (guest_spinlock == GUEST_SPINLOCK_PV_MUTEX)
 
 #define lw_barrier()	     barrier()
 #define lw_prefetch_write(p) prefetchw(p)

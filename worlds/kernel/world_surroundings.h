@@ -59,10 +59,11 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_choose(n)		lw_kernel_choose(n)
 #define lw_chance(times, of)	(lw_choose(of) < (times))
 #define lw_tunable(name)	READ_ONCE(numa_spinlock_tunables.name)
-/* The slow path of CNA is called only while CNA is on, but that of HQ even while HQ is off. */
-#define LW_KERNEL_NUMA_AWARE_cna true
-#define LW_KERNEL_NUMA_AWARE_hq	 READ_ONCE(hqlock_on)
-#define lw_numa_aware(lock)	 LW_KERNEL_NUMA_AWARE_##lock
+/* Slow paths are called only while they are chosen, but that of HQ even while HQ is off. */
+#define LW_KERNEL_NUMA_AWARE_cna   true
+#define LW_KERNEL_NUMA_AWARE_hq	   READ_ONCE(hqlock_on)
+#define LW_KERNEL_NUMA_AWARE_mutex true
+#define lw_numa_aware(lock)	   LW_KERNEL_NUMA_AWARE_##lock
 /* Queues are never freed. A CPU without a NUMA node has none. */
 #define lw_node_queues(node) ((node) < MAX_NUMNODES ? READ_ONCE(hqlock_node_queues[node]) : NULL)
 /* Bits 56 to 63 of a kernel address are a tag, or the same in all addresses. */
@@ -90,13 +91,7 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_count_by(event, n) ({ lockevent_add(event, (int)min_t(u64, n, INT_MAX)); })
 /* Lock events are sums, so they cannot record a maximum. */
 #define lw_count_max(event, value) hqlock_count_max(LW_EVENT_##event, value)
-#define lw_count_handoff(slot)                               \
-	do {                                                 \
-		if (cpu_to_node((slot)-1) == numa_node_id()) \
-			lw_count(local_handoffs);            \
-		else                                         \
-			lw_count(remote_handoffs);           \
-	} while (0)
+#define lw_count_handoff(slot)	   lw_count_pass(cpu_to_node((slot)-1), numa_node_id())
 #define lw_count_pass(from, to)                            \
 	do {                                               \
 		if (!IS_ENABLED(CONFIG_LOCK_EVENT_COUNTS)) \

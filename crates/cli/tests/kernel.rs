@@ -291,10 +291,10 @@ fn guests_have_the_spinlocks_that_were_chosen(version: &str) {
 }
 
 fn locks_of_guests_conform_in_all_contexts(version: &str) {
-    for lock in ["pv", "unfair"] {
+    for (lock, tested) in [("pv", "pv"), ("pv-mutex", "mutex"), ("unfair", "unfair")] {
         let kernel = ["--version", version, "--config", "paravirt"];
         let guest = ["--lock", lock, "--emulation", "multi", "--cpus", "8"];
-        let line = conformance(lock, &[&kernel[..], &guest].concat(), 0);
+        let line = conformance(tested, &[&kernel[..], &guest].concat(), 0);
         assert!(line.ends_with(": 0 violations"), "{line}");
     }
 }
@@ -338,6 +338,7 @@ fn locks_of_guests_are_set(version: &str) {
 fn locks_of_guests_are_tortured(version: &str) {
     for (lock, halts) in [
         ("pv", "halts_in_queue"),
+        ("pv-mutex", "halts_in_queue"),
         ("stock-pv", "pv_wait_node"),
         ("unfair", "steals_behind_head"),
     ] {
@@ -640,7 +641,7 @@ mod quick {
     #[ignore = "boots a kernel; make test-kernel"]
     fn conforms_in_all_contexts() {
         for (version, config) in KERNELS {
-            for lock in ["qspinlock", "cna", "hq"] {
+            for lock in ["qspinlock", "cna", "hq", "mutex"] {
                 let args = [
                     "--version",
                     version,
@@ -689,6 +690,9 @@ mod quick {
         let cna = auto("1", "numa_spinlock=cna");
         assert!(cna.contains("lockworks: cna"), "{cna}");
         assert!(cna.contains("lockworks: HQ-spinlocks off"), "{cna}");
+        let mutex = auto("2", "numa_spinlock=mutex");
+        assert!(mutex.contains("lockworks: mutex, NUMA"), "{mutex}");
+        assert!(mutex.contains("lockworks: HQ-spinlocks off"), "{mutex}");
         let hq = auto("1", "numa_spinlock=hq");
         assert!(hq.contains("lockworks: stock"), "{hq}");
         assert!(hq.contains("lockworks: HQ-spinlocks on"), "{hq}");
@@ -979,10 +983,15 @@ fn the_newest_kernel_has_the_locks_of_guests() {
 fn a_debug_kernel_is_content() {
     for arch in ["x86-64", "arm64"] {
         let kernel = ["--arch", arch, "--config", "debug"];
-        let locks = ["--lock", "cna,hq", "--no-shuffle-reduction", "--hotplug"];
+        let locks = [
+            "--lock",
+            "cna,hq,mutex",
+            "--no-shuffle-reduction",
+            "--hotplug",
+        ];
         let length = ["--seconds", "5", "--rounds", "1"];
         torture(&[&kernel[..], &locks, &length].concat(), 0);
-        for lock in ["cna", "hq"] {
+        for lock in ["cna", "hq", "mutex"] {
             let line = conformance(lock, &kernel, 0);
             assert!(line.ends_with(": 0 violations"), "{line}");
         }
@@ -1021,7 +1030,7 @@ fn arm64_has_it_all() {
         let hotplug = ["--hotplug", "--seconds", "4", "--rounds", "1"];
         let report = &torture(&[&kernel[..], &priority, &hotplug].concat(), 0)[0];
         assert!(counter(report, "priority_waiters") > counter(report, "queued_acquisitions") / 2);
-        for lock in ["cna", "hq"] {
+        for lock in ["cna", "hq", "mutex"] {
             let line = conformance(lock, &kernel, 0);
             assert!(line.ends_with(": 0 violations"), "{line}");
         }

@@ -20,9 +20,9 @@ pub struct BootArgs {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow path of the kernel's spinlocks: stock, qspinlock, cna, or hq (for spinlocks that opted
-    /// in); or a lock for guests: native, stock-pv, pv, byte or unfair [default: the kernel's
-    /// choice]
+    /// Slow path of the kernel's spinlocks: stock, qspinlock, cna, mutex, or hq (for spinlocks that
+    /// opted in); or a lock for guests: native, stock-pv, pv, pv-mutex, byte or unfair [default:
+    /// the kernel's choice]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 

@@ -30,8 +30,9 @@ pub struct GuestTortureArgs {
     #[command(flatten)]
     machine: Machine,
 
-    /// Slow paths to torture: one or several of stock, qspinlock, cna, hq and unfair, which take
-    /// turns in one guest; or one of native, stock-pv, pv and byte; or busted, a broken lock
+    /// Slow paths to torture: one or several of stock, qspinlock, cna, hq, mutex and unfair, which
+    /// take turns in one guest; or one of native, stock-pv, pv, pv-mutex and byte; or busted, a
+    /// broken lock
     #[arg(
         short,
         long,

@@ -83,6 +83,7 @@ Modes; waiters of the paravirt locks halt, and interrupts kick them:
   unfair    Lockworks' queued unfair lock
   stock-pv  the kernel's paravirt spinlock
   pv        Lockworks' improved paravirt spinlock
+  pv-mutex  Lockworks' mutex
 
 Workloads:
   locktorture  a thread for each CPU acquires one spinlock
