@@ -6,7 +6,7 @@
  */
 #include "hqlock_tunables_list.h"
 #include "guest_tunables_list.h"
-LW_TUNABLE(mutex_spin, 2000, 32768, UINT32_MAX, "polls before a waiter parks")
+LW_TUNABLE(mutex_spin, 2000, 512, UINT32_MAX, "polls before a waiter parks")
 LW_TUNABLE(mutex_trials, 156, 156, 10000,
 	   "probability, in 1/10000, to let the last holder retake the mutex, as a trial")
 #ifdef LW_WITH_HISTORIC
