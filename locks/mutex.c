@@ -178,12 +178,6 @@ static inline uint32_t lw_mutex_trial(uint32_t slot)
 	return lw_chance(lw_tunable(mutex_trials), 10000) ? lw_mutex_name(slot) : 0;
 }
 
-static inline void lw_mutex_pause(uint32_t pauses)
-{
-	for (uint32_t i = 0; i < pauses; i++)
-		lw_pause();
-}
-
 /*
  * Poll until the mutex is free, for `spin` pauses at most. Returns the word of the last poll. While
  * the last holder is named, it may be about to retake: poll less often, since each poll takes the
@@ -208,7 +202,7 @@ static uint32_t lw_mutex_poll(union lw_word *word, uint32_t spin, uint32_t *reta
 			break;
 		}
 		*retakes_seen += retaken;
-		lw_mutex_pause(pauses);
+		lw_pause(pauses);
 		spun += pauses;
 		waited = true;
 		val = lw_load(&word->val, relaxed);

@@ -14,8 +14,7 @@
 			lw_left -= lw_pauses;                                         \
 			if (lw_gap < (longest))                                       \
 				lw_gap *= 2;                                          \
-			while (lw_pauses--)                                           \
-				lw_pause();                                           \
+			lw_pause(lw_pauses);                                          \
 		}                                                                     \
 		lw_seen;                                                              \
 	})

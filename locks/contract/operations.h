@@ -91,10 +91,12 @@
  * lw_await_ne_backoff(p, mask, value, budget)
  *	lw_await_ne_bounded(), for a line that its writer uses all the time. user, kernel: the
  *	pauses between polls grow up to a limit, for `budget` pauses in all.
- * lw_pause()
- *	Pause between two attempts at something that cannot be awaited.
+ * lw_pause(n)
+ *	`n` pauses between two attempts at something that cannot be awaited. user, kernel: loads
+ *	that follow begin after them, even those that the processor makes ahead while it guesses
+ *	that the pauses are over. Such a load would take the cache line from who uses it.
  * lw_pause_long()
- *	The same, for a thread that has made many attempts. user: sleeps for 50 microseconds.
+ *	One pause, for a thread that has made many attempts. user: sleeps for 50 microseconds.
  * lw_park(p, value, limit)
  *	Park: yield the CPU while *p == value, until woken or until the wait limit. May return
  *	early, so the caller checks again. `p` is an lw_atomic(uint32_t). user: a futex. kernel:

@@ -25,7 +25,7 @@ static inline void lw_byte_lock(struct lw_byte *lock)
 	/* 0 -> 1 */
 	while (!lw_try_cmpxchg(&lock->tas.locked, &free, 1, acquire)) {
 		free = 0;
-		lw_pause();
+		lw_pause(1);
 	}
 }
 

@@ -91,7 +91,7 @@ static bool lw_count_mutex_spin(struct lw_count_mutex *mutex, bool read_first)
 		 */
 		if (!owner && lw_should_yield())
 			return false;
-		lw_pause();
+		lw_pause(1);
 	}
 	return false;
 }

@@ -137,8 +137,8 @@ bool lw_check_waiters_park(void);
 #define lw_await_eq_soon(p, mask, value, order)	    lw_await_eq(p, mask, value, order)
 #define lw_await_ne_soon(p, mask, value, order)	    lw_await_ne(p, mask, value, order)
 #define lw_await_ne_backoff(p, mask, value, budget) lw_await_ne_bounded(p, mask, value, budget)
-#define lw_pause_long()				    lw_pause()
-#define lw_pause()				    ((void)LW_CHECK_OPERATE(PAUSE, "", 0, relaxed, 0, 0, 0))
+#define lw_pause_long()				    lw_pause(1)
+#define lw_pause(n)				    ((void)(n), (void)LW_CHECK_OPERATE(PAUSE, "", 0, relaxed, 0, 0, 0))
 #define lw_park(p, value, limit)		    ((void)(limit), (void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
 #define lw_park_bounded(p, value, limit, nth)                                        \
 	((void)(nth),                                                                \

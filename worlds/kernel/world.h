@@ -9,6 +9,7 @@
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
 #include <linux/limits.h>
+#include <linux/nospec.h>
 #include <linux/prefetch.h>
 #include <linux/processor.h>
 #include <linux/types.h>
@@ -105,8 +106,14 @@
 #define lw_await_eq_soon(p, mask, value, order)	    lw_await_eq(p, mask, value, order)
 #define lw_await_ne_soon(p, mask, value, order)	    lw_await_ne(p, mask, value, order)
 #define lw_await_ne_backoff(p, mask, value, budget) LW_AWAIT_NE_BACKOFF(p, mask, value, budget, 8)
-#define lw_pause()				    cpu_relax()
-#define lw_pause_long()				    lw_pause()
+#define lw_pause(n)                       \
+	({                                \
+		u32 lw_pauses_left = (n); \
+		while (lw_pauses_left--)  \
+			cpu_relax();      \
+		barrier_nospec();         \
+	})
+#define lw_pause_long() lw_pause(1)
 
 /*
  * The hypervisor's function that halts a virtual CPU compares one byte, so it gets the

@@ -106,8 +106,13 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 #define lw_await_eq_soon(p, mask, value, order)	    lw_await_eq(p, mask, value, order)
 #define lw_await_ne_soon(p, mask, value, order)	    lw_await_ne(p, mask, value, order)
 #define lw_await_ne_backoff(p, mask, value, budget) lw_await_ne_bounded(p, mask, value, budget)
-#define lw_pause()				    lw_sim_pause()
-#define lw_pause_long()				    lw_pause()
+#define lw_pause(n)                            \
+	({                                     \
+		uint32_t lw_pauses_left = (n); \
+		while (lw_pauses_left--)       \
+			lw_sim_pause();        \
+	})
+#define lw_pause_long() lw_pause(1)
 /* No wait is limited in the simulator. */
 #define lw_park(p, value, limit)	      ((void)(limit), lw_sim_park(p, value))
 #define lw_park_bounded(p, value, limit, nth) ((void)(nth), lw_park(p, value, limit), false)
