@@ -46,6 +46,7 @@ uint64_t lw_sim_fetch_and(void *p, uint32_t size, uint64_t bits, uint32_t order)
 uint64_t lw_sim_fetch_add(void *p, uint32_t size, uint64_t value, uint32_t order);
 void lw_sim_fence(uint32_t order);
 bool lw_sim_waiters_park(void);
+bool lw_sim_release_is_split(void);
 /* Waits until ((*p & mask) == value) == equal. */
 uint64_t lw_sim_await(const void *p, uint32_t size, uint64_t mask, uint64_t value, bool equal,
 		      uint32_t order);
@@ -53,7 +54,8 @@ uint64_t lw_sim_await(const void *p, uint32_t size, uint64_t mask, uint64_t valu
 uint64_t lw_sim_await_bounded(const void *p, uint32_t size, uint64_t mask, uint64_t value,
 			      bool equal, uint32_t budget);
 void lw_sim_pause(void);
-void lw_sim_park(const void *p, uint32_t value);
+/* Parks for `milliseconds` at most, or until woken if that is 0. True if that time has passed. */
+bool lw_sim_park(const void *p, uint32_t value, uint64_t milliseconds);
 void lw_sim_unpark(const void *p, uint32_t slot);
 void lw_sim_prefetch_write(const void *p);
 uint64_t lw_sim_plain_read(const void *p, uint32_t size);
@@ -83,8 +85,9 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 							     (uint64_t)(value), LW_SIM_##order); \
 		*(expected) == lw_want;                                                          \
 	})
-#define lw_fence(order)	      lw_sim_fence(LW_SIM_##order)
-#define lw_release_is_split() false
+#define lw_fence(order) lw_sim_fence(LW_SIM_##order)
+/* As in user space, if the threads are those of a program. */
+#define lw_release_is_split() lw_sim_release_is_split()
 #define lw_waiters_park()     lw_sim_waiters_park()
 #define lw_barrier()	      ((void)0)
 #define LW_SIM_AWAIT(p, mask, value, equal, order)                                         \
@@ -114,11 +117,12 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 	})
 #define lw_pause_long() lw_pause(1)
 /* No wait is limited in the simulator. */
-#define lw_park(p, value, limit)	      ((void)(limit), lw_sim_park(p, value))
-#define lw_park_bounded(p, value, limit, nth) ((void)(nth), lw_park(p, value, limit), false)
-#define lw_unpark(p, slot)		      lw_sim_unpark(p, slot)
-#define lw_prefetch_write(p)		      lw_sim_prefetch_write(p)
-#define lw_plain_read(p)		      ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
-#define lw_plain_write(p, value)	      lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
+#define lw_park(p, value, limit) ((void)(limit), (void)lw_sim_park(p, value, 0))
+#define lw_park_bounded(p, value, limit, nth) \
+	((void)(limit), lw_sim_park(p, value, lw_release_is_split() ? 1ull << (nth) : 0))
+#define lw_unpark(p, slot)	 lw_sim_unpark(p, slot)
+#define lw_prefetch_write(p)	 lw_sim_prefetch_write(p)
+#define lw_plain_read(p)	 ((__typeof__(*(p)))lw_sim_plain_read(p, sizeof(*(p))))
+#define lw_plain_write(p, value) lw_sim_plain_write(p, sizeof(*(p)), (uint64_t)(value))
 
 #endif

@@ -61,7 +61,8 @@ pub fn run(args: &MachinesArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure_with_progress() -> anyhow::Result<measure::Measured> {
+/// Measures this machine. A bar on a terminal shows the progress.
+pub fn measure_with_progress() -> anyhow::Result<measure::Measured> {
     // The bar draws nothing unless standard error is a terminal.
     let bar = ProgressBar::new(0);
     let measured = measure::this_machine(|done, total| {

@@ -28,6 +28,7 @@ mod table;
 mod terminal;
 mod torture;
 mod usage;
+mod validate;
 mod waiters;
 
 use std::ffi::OsString;
@@ -79,6 +80,7 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     Regret(regret::RegretArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Validate(validate::ValidateArgs),
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
     Profile(profile::ProfileArgs),
@@ -156,6 +158,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Sweep(args) => sweep::command(args),
         Command::Regret(args) => regret::command(args),
         Command::Reproduce(args) => reproduce::command(args),
+        Command::Validate(args) => validate::command(args),
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),
         Command::Profile(args) => profile::command(args),

@@ -14,4 +14,5 @@ mod simulated;
 mod support;
 mod sweep;
 mod terminal;
+mod validate;
 mod workloads;

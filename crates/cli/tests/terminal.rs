@@ -63,10 +63,11 @@ const TABLES: [(&str, &[&str]); 20] = [
 ];
 
 /// Commands of which no table is printed here.
-const OTHERS: [(&str, &str); 10] = [
+const OTHERS: [(&str, &str); 11] = [
     ("profile", "in tests/profile.rs"),
     ("sweep", "in tests/sweep.rs"),
     ("regret", "in tests/regret.rs"),
+    ("validate", "prints a table like that of torture"),
     ("kernel", "needs a kernel's source and guests"),
     (
         "demo",

@@ -33,6 +33,12 @@ pub struct PublishedSeries<'a> {
 }
 
 impl PublishedTable {
+    /// The greatest error, in percent or percentage points, with which the table counts as
+    /// reproduced. It is that of points that no fit has seen.
+    pub fn limit_percent(&self) -> f64 {
+        self.description.limit_percent
+    }
+
     /// All tables, in alphabetical order.
     ///
     /// # Errors

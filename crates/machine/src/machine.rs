@@ -60,6 +60,16 @@ pub(crate) struct Costs {
     pub rmw_cycles: Value,
     /// Where mitigations keep returns in the kernel from being predicted.
     pub return_cycles: Option<Value>,
+    /// A pause instruction of a spinning thread.
+    pub pause_cycles: Option<Value>,
+    /// A call of futex to wait that returns at once, as the value has changed.
+    pub futex_wait_ns: Option<Value>,
+    /// A call of futex to wake, while nobody sleeps.
+    pub futex_wake_ns: Option<Value>,
+    /// To wake a sleeping thread: the time of the call.
+    pub wake_cost_ns: Option<Value>,
+    /// To wake a sleeping thread: from the call until it runs.
+    pub wake_latency_ns: Option<Value>,
     pub dram_local_ns: Value,
     pub dram_remote_ns: Value,
 }
@@ -73,7 +83,15 @@ impl Costs {
     }
 
     fn list(&self) -> impl Iterator<Item = (&'static str, &Value)> {
-        let returns = self.return_cycles.as_ref();
+        let optional = [
+            ("return_cycles", &self.return_cycles),
+            ("pause_cycles", &self.pause_cycles),
+            ("futex_wait_ns", &self.futex_wait_ns),
+            ("futex_wake_ns", &self.futex_wake_ns),
+            ("wake_cost_ns", &self.wake_cost_ns),
+            ("wake_latency_ns", &self.wake_latency_ns),
+        ];
+        let optional = optional.map(|(key, value)| Some((key, value.as_ref()?)));
         [
             ("l1_cycles", &self.l1_cycles),
             ("l2_cycles", &self.l2_cycles),
@@ -83,7 +101,7 @@ impl Costs {
             ("dram_remote_ns", &self.dram_remote_ns),
         ]
         .into_iter()
-        .chain(returns.map(|value| ("return_cycles", value)))
+        .chain(optional.into_iter().flatten())
     }
 
     fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
@@ -93,6 +111,11 @@ impl Costs {
             "llc_cycles" => &mut self.llc_cycles,
             "rmw_cycles" => &mut self.rmw_cycles,
             "return_cycles" => self.return_cycles.as_mut()?,
+            "pause_cycles" => self.pause_cycles.as_mut()?,
+            "futex_wait_ns" => self.futex_wait_ns.as_mut()?,
+            "futex_wake_ns" => self.futex_wake_ns.as_mut()?,
+            "wake_cost_ns" => self.wake_cost_ns.as_mut()?,
+            "wake_latency_ns" => self.wake_latency_ns.as_mut()?,
             "dram_local_ns" => &mut self.dram_local_ns,
             "dram_remote_ns" => &mut self.dram_remote_ns,
             _ => return None,
@@ -324,6 +347,11 @@ impl Machine {
     /// A load from the memory of another node.
     pub fn dram_remote_ns(&self) -> f64 {
         self.costs.dram_remote_ns.value
+    }
+
+    /// The value of a key of `[costs]`, if the description has it.
+    pub fn cost(&self, key: &str) -> Option<&Value> {
+        self.costs.get(key)
     }
 
     /// Every value with its key and unit, for listing.

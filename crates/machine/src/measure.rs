@@ -17,6 +17,8 @@ use topology::Topology;
 
 /// The most pairs of CPUs of each relation that are measured.
 const PAIRS: usize = 12;
+/// The share of the CPUs' time that other work may have without a mark on the values.
+const BEARABLE: f64 = 0.05;
 /// The cache sizes of most CPUs, for machines that do not report theirs.
 const USUAL_CACHES: [usize; 3] = [32 << 10, 1 << 20, 32 << 20];
 /// The most memory for the latency of DRAM. More would take longer to fill, and would miss the caches
@@ -43,7 +45,40 @@ pub fn this_machine(progress: impl FnMut(usize, usize)) -> Result<Measured, Erro
     let allowed: BTreeSet<usize> = (0..CpuSet::count())
         .filter(|cpu| set.is_set(*cpu) == Ok(true))
         .collect();
-    measure(topology::read(Path::new("/"), &allowed), progress)
+    let begin = system_files::busy_ticks();
+    let own = probe::own_ticks();
+    let mut measured = measure(topology::read(Path::new("/"), &allowed), progress)?;
+    let others = (|| {
+        let ([busy, all], [busy_then, all_then]) = (system_files::busy_ticks()?, begin?);
+        let own = probe::own_ticks()?.saturating_sub(own?);
+        let others = (busy - busy_then).saturating_sub(own);
+        Some(others as f64 / (all - all_then).max(1) as f64)
+    })();
+    if let Some(share) = others.filter(|&share| share > BEARABLE) {
+        mark_busy(&mut measured, share);
+    }
+    Ok(measured)
+}
+
+/// Marks all measured values: other work had this share of the CPUs' time meanwhile.
+fn mark_busy(measured: &mut Measured, share: f64) {
+    let percent = 100.0 * share;
+    let keys: Vec<String> = measured
+        .machine
+        .values()
+        .into_iter()
+        .filter(|(_, value, _)| value.mark == Mark::E && value.source.contains("measured"))
+        .map(|(key, ..)| key)
+        .collect();
+    for key in keys {
+        let value = measured.machine.value_mut(&key).expect("it is in the list");
+        value.note = Some(format!(
+            "other work had {percent:.0} % of the CPUs meanwhile"
+        ));
+    }
+    measured.warnings.push(format!(
+        "other work had {percent:.0} % of the CPUs while they were measured; measure again on an idle machine"
+    ));
 }
 
 fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result<Measured, Error> {
@@ -70,7 +105,7 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
     set(&mut machine, "clock_ghz", clock);
 
     let pairs = pairs(&machine);
-    let total = pairs.iter().map(Vec::len).sum::<usize>() + 6;
+    let total = pairs.iter().map(Vec::len).sum::<usize>() + 9;
     let mut done = 0;
     let mut step = || {
         progress(done, total);
@@ -85,6 +120,23 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
         "rmw_cycles",
         measured(probe::atomic(cpu)? * ghz, source),
     );
+    step();
+    let source = "measured on this machine, pauses of one thread";
+    set(
+        &mut machine,
+        "pause_cycles",
+        measured(probe::pause(cpu)? * ghz, source),
+    );
+    step();
+    let [wait, wake] = probe::futex(cpu)?;
+    let source = "measured on this machine, calls that do nothing";
+    set(&mut machine, "futex_wait_ns", measured(wait, source));
+    set(&mut machine, "futex_wake_ns", measured(wake, source));
+    step();
+    let [cost, latency] = probe::wake_up(cpu, topology.cpus[1])?;
+    let source = "measured on this machine, futex, from the first CPU to the second";
+    set(&mut machine, "wake_cost_ns", measured(cost, source));
+    set(&mut machine, "wake_latency_ns", measured(latency, source));
     let memory = llc.saturating_mul(4).clamp(64 << 20, MAX_BYTES);
     for (key, bytes) in [
         ("l1_cycles", l1 / 2),
@@ -179,7 +231,9 @@ fn skeleton(topology: &Topology) -> String {
          clock_ghz = {unknown}\n\
          [topology]\nlevels = [{}]\nnuma = \"{}\"\nllc = \"{}\"\n{matrix}\
          [costs]\nl1_cycles = {unknown}\nl2_cycles = {unknown}\nllc_cycles = {unknown}\n\
-         rmw_cycles = {unknown}\ndram_local_ns = {unknown}\ndram_remote_ns = {unknown}\n{relations}",
+         rmw_cycles = {unknown}\npause_cycles = {unknown}\nfutex_wait_ns = {unknown}\n\
+         futex_wake_ns = {unknown}\nwake_cost_ns = {unknown}\n\
+         wake_latency_ns = {unknown}\ndram_local_ns = {unknown}\ndram_remote_ns = {unknown}\n{relations}",
         toml(topology.model.as_deref().unwrap_or("This machine")),
         if x86 { "tso" } else { "weak" },
         if amd || !x86 { "home" } else { "llc" },

@@ -146,6 +146,11 @@ impl Engine {
         self.hosting.is_some()
     }
 
+    /// Returns whether the threads are the virtual CPUs of guests.
+    pub fn is_guest(&self) -> bool {
+        self.hosting.as_ref().is_some_and(Hosting::has_guests)
+    }
+
     /// Counts of the runners' events, where CPUs are shared.
     pub(crate) fn sharing_counts(&self) -> Option<SharingCounts> {
         self.hosting.as_ref().map(|h| h.counts(self.fabric.now))
@@ -336,7 +341,7 @@ impl Engine {
         match cpu.pass_buffer(fabric, op) {
             Pass::Go => {}
             Pass::Forward(value) => {
-                cpu.lag = cpu.core(fabric).l1;
+                cpu.lag = cpu.core(fabric).store;
                 return Some(value);
             }
             Pass::Drain => {
@@ -403,8 +408,23 @@ impl Engine {
         woken
     }
 
+    /// The time for which `c` sleeps is over. If it is not in the list, it has been woken already.
+    fn end_sleep(&mut self, c: usize) {
+        let Some(at) = self.parked.iter().position(|p| usize::from(p.1) == c) else {
+            return;
+        };
+        self.parked.remove(at);
+        self.fabric
+            .queue
+            .push(self.fabric.now, Event::Wake(c as u16));
+    }
+
     fn time_out(&mut self, c: usize, generation: u32) {
         let cpu = &mut self.cpus[c];
+        if cpu.generation == generation && cpu.state == State::Parked {
+            self.end_sleep(c);
+            return;
+        }
         // While the line is on its way, its arrival ends the wait.
         if cpu.generation != generation || cpu.state != State::Waiting {
             return;
@@ -446,7 +466,7 @@ impl Engine {
             } else if let Some(result) = cpu.perform(fabric, line, &op, true) {
                 self.complete(c, result);
             } else {
-                cpu.wait_for_change(line, &mut self.parked, &op);
+                cpu.wait_for_change(fabric, line, &mut self.parked, &op);
                 if self.hosting.is_some() && cpu.state == State::Parked {
                     self.hosted_wait(c, op.kind);
                 }

@@ -45,8 +45,10 @@ pub(crate) struct Context {
     /// The time that the read-modify-writes of locks took, in picoseconds.
     pub(crate) rmw_time: u64,
     pub(crate) warm_up: u64,
-    /// The time of a call that puts a thread to sleep or wakes one, in picoseconds.
-    pub(crate) sleep_ps: u64,
+    /// The time of a call that puts a thread to sleep, in picoseconds.
+    pub(crate) wait_call_ps: u64,
+    /// The time of a call that wakes a thread, in picoseconds.
+    pub(crate) wake_call_ps: u64,
 }
 
 unsafe extern "C" {
@@ -241,17 +243,23 @@ extern "C" fn lw_sim_pause() {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn lw_sim_park(p: usize, value: u32) {
-    with(|c| c.engine.work(c.sleep_ps));
+extern "C" fn lw_sim_park(p: usize, value: u32, milliseconds: u64) -> bool {
+    let began = with(|c| {
+        c.engine.work(c.wait_call_ps);
+        c.engine.time()
+    });
+    let limit = milliseconds * 1_000_000_000;
     operate(Op {
         a: value.into(),
+        b: limit,
         ..Op::new(Kind::Park, p, 4)
     });
+    limit > 0 && with(|c| c.engine.time()) - began >= limit
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_unpark(p: usize, _slot: u32) {
-    with(|c| c.engine.work(c.sleep_ps));
+    with(|c| c.engine.work(c.wake_call_ps));
     operate(Op {
         a: 1,
         ..Op::new(Kind::Unpark, p, 4)
@@ -349,6 +357,11 @@ extern "C" fn lw_sim_is_priority() -> bool {
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_waiters_park() -> bool {
     with(|c| c.engine.has_turns())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_release_is_split() -> bool {
+    with(|c| c.engine.has_turns() && !c.engine.is_guest())
 }
 
 #[unsafe(no_mangle)]

@@ -1,7 +1,7 @@
 //! The parameters: values of the model that are not in the machine description, each with its
 //! source.
 
-use lockworks_machine::Mark;
+use lockworks_machine::{Machine, Mark};
 
 /// A value of the model that is not in the machine description.
 #[derive(Clone, Debug)]
@@ -21,6 +21,14 @@ pub struct Parameter {
 /// All values of the model that are not in the machine description.
 #[derive(Clone, Debug)]
 pub struct Parameters(Vec<Parameter>);
+
+/// Parameters that a machine's description may have, with its key and what is added to its value: a
+/// round of a spin loop has a load, a comparison and a branch besides the pause.
+const FROM_MACHINE: [(&str, &str, f64); 3] = [
+    ("spin_round_cycles", "pause_cycles", 5.0),
+    ("wake_cost_ns", "wake_cost_ns", 0.0),
+    ("wake_latency_ns", "wake_latency_ns", 0.0),
+];
 
 impl Default for Parameters {
     fn default() -> Self {
@@ -196,6 +204,19 @@ impl Default for Parameters {
 }
 
 impl Parameters {
+    /// Takes over what the machine's description has.
+    pub(crate) fn measured_on(&mut self, machine: &Machine) {
+        for (key, of_machine, more) in FROM_MACHINE {
+            if let (Some(value), Some(parameter)) =
+                (machine.cost(of_machine), self.parameter_mut(key))
+            {
+                parameter.value = value.value + more;
+                parameter.mark = value.mark;
+                parameter.source = format!("{of_machine} of the machine: {}", value.source);
+            }
+        }
+    }
+
     /// Returns all parameters.
     pub fn iter(&self) -> impl Iterator<Item = &Parameter> {
         self.0.iter()

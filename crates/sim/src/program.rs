@@ -12,10 +12,10 @@ pub(crate) trait Program {
     fn thread(&self, thread: usize);
     /// The locks under test.
     fn locks(&self) -> Vec<&SimLock>;
-    /// The time of the system call that puts a waiter of a lock to sleep or wakes it, in
+    /// The times of the system calls that put a waiter of a lock to sleep, and that wake it, in
     /// nanoseconds. 0 if no system call is needed.
-    fn sleep_ns(&self) -> f64 {
-        0.0
+    fn sleep_calls_ns(&self) -> [f64; 2] {
+        [0.0; 2]
     }
     /// The mean delay of an operation by events that are too rare to sample, in nanoseconds.
     fn rare_delay_ns(&self) -> f64 {

@@ -224,7 +224,8 @@ impl Run<'_> {
             rmws: 0,
             rmw_time: 0,
             warm_up,
-            sleep_ps: 0,
+            wait_call_ps: 0,
+            wake_call_ps: 0,
         };
         for thread in 0..self.threads {
             let node = context.engine.model().node(thread);
@@ -241,7 +242,8 @@ impl Run<'_> {
             .map(|_| build(&mut setup))
             .collect::<Result<_, _>>()?;
         let per_guest = self.threads / programs.len();
-        context.sleep_ps = (programs[0].sleep_ns() * 1000.0) as u64;
+        [context.wait_call_ps, context.wake_call_ps] =
+            programs[0].sleep_calls_ns().map(|ns| (ns * 1000.0) as u64);
 
         let context: *mut Context = &mut context;
         let guard = hooks::enter(context);

@@ -48,12 +48,15 @@ pub struct ScenarioValue {
 }
 
 impl Scenario {
-    /// Makes the scenario with every value as the machine and the workload describe it.
+    /// Makes the scenario with every value as the machine and the workload describe it. Parameters
+    /// that the machine has values for are taken from it.
     pub fn new(machine: Machine, workload: Workload) -> Self {
+        let mut parameters = Parameters::default();
+        parameters.measured_on(&machine);
         Self {
             machine,
             workload,
-            parameters: Parameters::default(),
+            parameters,
         }
     }
 

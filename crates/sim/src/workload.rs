@@ -66,7 +66,7 @@ struct PlannedRun<'a> {
     layouts: Vec<Layout<'a>>,
     threads: Vec<Steps>,
     rare_delay_ns: f64,
-    sleep_call_ns: f64,
+    sleep_calls_ns: [f64; 2],
     shared_core_slowdown: Option<f64>,
 }
 
@@ -253,7 +253,10 @@ impl Workload {
         Ok(PlannedRun {
             threads,
             rare_delay_ns: time("rare_delay_ns", &description.rare_delay_ns)?.unwrap_or(0.0),
-            sleep_call_ns: time("sleep_call_ns", &description.sleep_call_ns)?.unwrap_or(0.0),
+            sleep_calls_ns: [
+                time("wait_call_ns", &description.wait_call_ns)?.unwrap_or(0.0),
+                time("wake_call_ns", &description.wake_call_ns)?.unwrap_or(0.0),
+            ],
             shared_core_slowdown: top_level(&scope, "shared_core_slowdown", slowdown, 0.0..=100.0)?,
             layouts,
         })
@@ -271,7 +274,7 @@ impl Workload {
             memory: plan.layouts.iter().map(|l| l.build(setup)).collect(),
             threads: plan.threads,
             rare_delay_ns: plan.rare_delay_ns,
-            sleep_call_ns: plan.sleep_call_ns,
+            sleep_calls_ns: plan.sleep_calls_ns,
             shared_core_slowdown: plan.shared_core_slowdown,
         }))
     }

@@ -22,7 +22,7 @@ pub use contender::Contender;
 pub use host::{Host, Pin, allowed_cpus, involuntary_switches, pin_to};
 pub use plan::{TorturePlan, run, usual_reference, usual_threads};
 pub use report::table;
-pub use results::TortureResults;
+pub use results::{TortureResults, TortureRow};
 pub use workload::{Preset, Workload};
 
 /// Torture locks with real threads on this machine and compare them.
@@ -146,7 +146,8 @@ enum Numa {
     Off,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// The length of a run in seconds.
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("give a number from 0.001 to 86400".to_owned()),

@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -24,6 +27,11 @@ const ROUND_TRIPS: usize = 1000;
 const ENOUGH_TIME: Duration = Duration::from_millis(300);
 const LOADS: usize = 100_000;
 const ATOMICS: usize = 100_000;
+const PAUSES: usize = 10_000;
+const CALLS: usize = 1000;
+const WAKE_UPS: usize = 300;
+/// A thread that sleeps for so long has left its CPU, but the CPU is not in a deep sleep state.
+const UNTIL_ASLEEP: Duration = Duration::from_micros(50);
 
 /// Zeroed memory that no thread has touched. The system takes it from the NUMA node of the thread
 /// that first touches it.
@@ -136,6 +144,14 @@ pub(super) fn ping_pong(a: usize, b: usize) -> Result<f64, Error> {
     })
 }
 
+/// The clock ticks that this process has used, of which there are 100 a second.
+pub(super) fn own_ticks() -> Option<u64> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    let [user, system] = [usage.user_time(), usage.system_time()];
+    let milliseconds = user.num_milliseconds() + system.num_milliseconds();
+    (milliseconds / 10).try_into().ok()
+}
+
 /// The time of an atomic read-modify-write on a line in the CPU's own L1.
 pub(super) fn atomic(cpu: usize) -> Result<f64, Error> {
     on_cpu(cpu, || {
@@ -147,6 +163,80 @@ pub(super) fn atomic(cpu: usize) -> Result<f64, Error> {
             }
         }))
     })
+}
+
+/// The time of a pause instruction.
+pub(super) fn pause(cpu: usize) -> Result<f64, Error> {
+    on_cpu(cpu, || {
+        Ok(median_round(PAUSES, || {
+            for _ in 0..PAUSES {
+                std::hint::spin_loop();
+            }
+        }))
+    })
+}
+
+/// The times of a futex call to wait that returns at once, since the value is another, and of one to
+/// wake while nobody sleeps.
+pub(super) fn futex(cpu: usize) -> Result<[f64; 2], Error> {
+    on_cpu(cpu, || {
+        let word = AtomicUsize::new(0);
+        let time = |operation: i32| {
+            median_round(CALLS, || {
+                for _ in 0..CALLS {
+                    let no_timeout = std::ptr::null::<libc::timespec>();
+                    // SAFETY: the word lives. The call to wait expects 1 but finds 0, so it returns.
+                    unsafe {
+                        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1, no_timeout)
+                    };
+                }
+            })
+        };
+        Ok([libc::FUTEX_WAIT, libc::FUTEX_WAKE]
+            .map(|call| call | libc::FUTEX_PRIVATE_FLAG)
+            .map(time))
+    })
+}
+
+/// The time of a call by which `a` wakes a thread that sleeps on `b`, and the time from the call
+/// until that thread runs. The medians of many wake-ups; before each, `b` has been idle for a while.
+pub(super) fn wake_up(a: usize, b: usize) -> Result<[f64; 2], Error> {
+    let begin = Instant::now();
+    let since = |time: Instant| time.duration_since(begin).as_nanos() as usize;
+    // When the sleeper began to run; 0 while it sleeps.
+    let ran_at = AtomicUsize::new(0);
+    let (mut costs, mut latencies) = (Vec::new(), Vec::new());
+    on_cpu(a, || {
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                pin(b)?;
+                for _ in 0..WAKE_UPS {
+                    thread::park();
+                    ran_at.store(since(Instant::now()), Release);
+                }
+                Ok(())
+            });
+            while !sleeper.is_finished() {
+                let asleep = Instant::now() + UNTIL_ASLEEP;
+                while Instant::now() < asleep {
+                    std::hint::spin_loop();
+                }
+                let called = Instant::now();
+                sleeper.thread().unpark();
+                costs.push(called.elapsed().as_nanos() as f64);
+                let mut ran = 0;
+                while ran == 0 && !sleeper.is_finished() {
+                    std::hint::spin_loop();
+                    ran = ran_at.swap(0, Acquire);
+                }
+                if ran > 0 {
+                    latencies.push(ran.saturating_sub(since(called)) as f64);
+                }
+            }
+            sleeper.join().expect("the loops do not panic")
+        })
+    })?;
+    Ok([&mut costs, &mut latencies].map(|times| super::median(times)))
 }
 
 /// The time of a dependent load by `cpu` from `bytes` of memory on the node of `home`.

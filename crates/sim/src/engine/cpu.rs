@@ -149,7 +149,7 @@ impl Cpu {
         let core = self.core(fabric);
         let old = line.read(op.address, op.size);
         let (cost, new) = match op.kind {
-            Kind::Load => (core.l1, None),
+            Kind::Load => (if waited { core.l1 } else { core.store }, None),
             Kind::Exchange => (core.rmw, Some(op.a)),
             Kind::CompareExchange => (core.rmw, (old == op.a).then_some(op.b)),
             Kind::Or => (core.rmw, Some(old | op.a)),
@@ -259,7 +259,7 @@ impl Cpu {
             );
         }
         if here {
-            self.wait_for_change(line, parked, op);
+            self.wait_for_change(fabric, line, parked, op);
         } else {
             self.state = State::Missing;
             fabric.want(&mut self.requests, line, op.kind.writes());
@@ -269,6 +269,7 @@ impl Cpu {
     #[inline]
     pub(super) fn wait_for_change(
         &mut self,
+        fabric: &mut Fabric,
         line: &mut Line,
         parked: &mut Vec<(usize, u16)>,
         op: &Op,
@@ -276,6 +277,10 @@ impl Cpu {
         if op.kind == Kind::Park {
             self.state = State::Parked;
             parked.push((op.address, self.number()));
+            if op.b > 0 {
+                let timeout = Event::Timeout(self.number(), self.generation);
+                fabric.queue.push(fabric.now + op.b, timeout);
+            }
         } else {
             self.state = State::Waiting;
             line.waiters.push(self.number());

@@ -115,6 +115,10 @@ impl Hosting {
         }
     }
 
+    pub(super) fn has_guests(&self) -> bool {
+        self.guests
+    }
+
     pub(super) fn counts(&self, now: u64) -> SharingCounts {
         SharingCounts {
             steal: self.scheduler.queued(now),

@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Fence,
     /// A pause instruction in a loop that does other things too.
     Pause,
-    /// A sleep, if the value is `a`.
+    /// A sleep, if the value is `a`. If `b` is not 0, it ends after that many picoseconds.
     Park,
     /// A wake-up of at most `a` sleepers.
     Unpark,

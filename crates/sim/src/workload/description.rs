@@ -26,8 +26,10 @@ pub(super) struct Description {
     pub(super) job_operations: Option<Spanned<Amount>>,
     /// The mean delay of an operation by events that are too rare to sample.
     pub(super) rare_delay_ns: Option<Spanned<Amount>>,
-    /// The time of the system call that puts a waiter to sleep or wakes it.
-    pub(super) sleep_call_ns: Option<Spanned<Amount>>,
+    /// The time of the system call that puts a waiter to sleep.
+    pub(super) wait_call_ns: Option<Spanned<Amount>>,
+    /// The time of the system call that wakes a waiter.
+    pub(super) wake_call_ns: Option<Spanned<Amount>>,
     /// The factor by which computing takes longer while the core's other hardware thread works.
     pub(super) shared_core_slowdown: Option<Spanned<Amount>>,
     #[serde(default)]

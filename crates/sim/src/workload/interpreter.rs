@@ -25,7 +25,7 @@ pub(super) struct Interpreter {
     /// The steps of each thread.
     pub(super) threads: Vec<Steps>,
     pub(super) rare_delay_ns: f64,
-    pub(super) sleep_call_ns: f64,
+    pub(super) sleep_calls_ns: [f64; 2],
     pub(super) shared_core_slowdown: Option<f64>,
 }
 
@@ -54,8 +54,8 @@ impl Program for Interpreter {
             .collect()
     }
 
-    fn sleep_ns(&self) -> f64 {
-        self.sleep_call_ns
+    fn sleep_calls_ns(&self) -> [f64; 2] {
+        self.sleep_calls_ns
     }
 
     fn rare_delay_ns(&self) -> f64 {
