@@ -305,7 +305,8 @@ test-kernel: setup-kernel
 	$(KERNEL_TEST) --nocapture
 
 demo: setup all
-	$(TARGET)/release/lockworks demo
+	@mkdir -p demo
+	$(TARGET)/release/lockworks report -o demo/report.html --data demo
 
 bench: setup-programs all programs
 	$(TARGET)/release/lockworks bench
@@ -337,7 +338,7 @@ clean:
 help:
 	@echo 'make                 build the C library (build/) and the commands (target/release/)'
 	@echo 'make lib             build the C library only (build/)'
-	@echo 'make demo            which lock should I use? measure, simulate, advise'
+	@echo 'make demo            which lock should I use? a report with measurements and predictions'
 	@echo 'make setup           test whether the tools are installed; as root, install those missing'
 	@echo 'make setup-programs  the same, with the programs that tests and benchmarks run'
 	@echo 'make quick           test what has changed, in minutes; LOCK=NAME: test this lock'

@@ -3,7 +3,6 @@
 mod bench;
 mod check;
 mod compare;
-mod demo;
 mod figures;
 mod fit;
 mod interruption;
@@ -20,6 +19,7 @@ mod program;
 mod progress;
 mod published;
 mod regret;
+mod report;
 mod reproduce;
 mod run;
 mod sim;
@@ -85,7 +85,7 @@ enum Command {
     Compare(compare::CompareArgs),
     Profile(profile::ProfileArgs),
     Fit(fit::FitArgs),
-    Demo(demo::DemoArgs),
+    Report(report::ReportArgs),
     New(new::NewArgs),
 }
 
@@ -163,7 +163,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Compare(args) => compare::command(args),
         Command::Profile(args) => profile::command(args),
         Command::Fit(args) => fit::command(args),
-        Command::Demo(args) => demo::command(args),
+        Command::Report(args) => report::command(args),
         Command::New(args) => new::command(args),
     }
 }

@@ -9,6 +9,7 @@ mod new;
 mod profile;
 mod registration;
 mod regret;
+mod report;
 mod run;
 mod simulated;
 mod support;

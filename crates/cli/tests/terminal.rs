@@ -69,10 +69,7 @@ const OTHERS: [(&str, &str); 11] = [
     ("regret", "in tests/regret.rs"),
     ("validate", "prints a table like that of torture"),
     ("kernel", "needs a kernel's source and guests"),
-    (
-        "demo",
-        "takes a minute; prints tables like those of torture and sim",
-    ),
+    ("report", "prints no table"),
     ("run", "prints no table"),
     ("fit", "prints TOML"),
     ("bench", "prints wide tables, in tests/bench.rs"),

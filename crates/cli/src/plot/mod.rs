@@ -4,6 +4,7 @@ mod axis;
 mod drawing;
 mod looks;
 mod panel;
+pub mod throughput;
 
 use std::path::Path;
 
@@ -11,11 +12,11 @@ use anyhow::Result;
 use plotters::prelude::*;
 
 use self::drawing::Figure;
-pub use self::panel::{Panel, Point, Series};
+use self::panel::{Panel, Point, Series};
 use crate::output::write_file;
 
 /// Writes a figure of these panels to `path`, an SVG, completely or not at all.
-pub fn figure(path: &Path, panels: &[Panel]) -> Result<()> {
+fn figure(path: &Path, panels: &[Panel]) -> Result<()> {
     let figure = Figure::new(panels);
     let mut svg = String::new();
     figure.draw(&SVGBackend::with_string(&mut svg, figure.size()).into_drawing_area())?;

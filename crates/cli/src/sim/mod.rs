@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 mod report;
 pub(crate) mod runs;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,6 +18,7 @@ use serde::Serialize;
 use crate::interruption;
 use crate::names;
 use crate::output::{self, Destination};
+use crate::plot;
 
 use self::answer::Answer;
 use self::arguments::{
@@ -47,6 +49,10 @@ pub struct SimArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+
+    /// Draw throughput and fairness by number of threads in FILE, an SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 
     #[command(flatten)]
     destination: Destination,
@@ -363,6 +369,7 @@ fn results(
 /// Runs the command.
 pub fn command(args: &SimArgs) -> Result<ExitCode> {
     args.destination.check()?;
+    args.plot.as_deref().map_or(Ok(()), output::check_svg)?;
     if args.workloads {
         args.destination.write(&list_workloads(args.json)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -414,6 +421,12 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
             "lockworks: VIOLATION: {} with {} threads failed to exclude {} times",
             row.lock, row.threads, row.violations
         );
+    }
+    if let Some(path) = &args.plot {
+        let scenario = &plan.scenario;
+        let [workload, machine] = [&scenario.workload.name, &scenario.machine.name];
+        let title = format!("Simulated: {workload} on {machine}");
+        plot::throughput::simulated(path, title, &rows)?;
     }
     let text = results(&plan, reference, rows, args.json)?;
     args.destination.write(&text)?;

@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result};
 use lockworks::{LockType, Settings, fairness};
-use lockworks_machine::Machine;
 use lockworks_measurements::{Latency, Range};
 use lockworks_sim::{
     EngineCounts, Placement, Run, Scenario, Sharing, SharingCounts, SimulationOutcome,
@@ -209,15 +208,6 @@ pub struct SimulatedHost {
 }
 
 impl SimulatedHost {
-    /// All CPUs of a machine, for threads.
-    pub fn all_of(machine: &Machine) -> Self {
-        Self {
-            cpus: machine.cpus(),
-            guests: None,
-            pinned: false,
-        }
-    }
-
     /// How `threads` threads share CPUs. None: each has a CPU of its own. Virtual CPUs always
     /// share, since they can halt.
     fn sharing(&self, threads: usize) -> Option<Sharing> {

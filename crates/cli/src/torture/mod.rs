@@ -8,6 +8,7 @@ mod results;
 mod round;
 mod workload;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use lockworks::tunables::{self, NumaMode};
 
 use crate::names::setting;
 use crate::output::{self, Destination};
+use crate::plot;
 pub use contender::Contender;
 pub use host::{Host, Pin, allowed_cpus, involuntary_switches, pin_to};
 pub use plan::{TorturePlan, run, usual_reference, usual_threads};
@@ -94,6 +96,10 @@ pub struct TortureArgs {
     #[arg(long)]
     json: bool,
 
+    /// Draw throughput and fairness by number of threads in FILE, an SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+
     #[command(flatten)]
     destination: Destination,
 }
@@ -158,9 +164,13 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 pub fn command(args: &TortureArgs) -> Result<ExitCode> {
     let plan = args.plan()?;
     args.destination.check()?;
+    args.plot.as_deref().map_or(Ok(()), output::check_svg)?;
     args.set_tunables()?;
 
     let results = run(&plan)?;
+    if let Some(path) = &args.plot {
+        plot::throughput::measured(path, &results)?;
+    }
     args.destination.write(&if args.json {
         output::json(&results)?
     } else {
