@@ -60,7 +60,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 
 .PHONY: all lib cargo programs quick setup setup-kernel setup-programs test test-format test-c test-historic \
 	test-preload stage docs test-docs test-installed test-headers test-install test-examples test-sanitizers \
-	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-kernel test-kernel-quick fuzz fuzz-rust demo \
+	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
 	bench install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
@@ -136,7 +136,7 @@ $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
 # Each stage ends before the next begins; its targets are made two or more at a time.
 STAGES := setup setup-programs test-format test-c test-historic test-preload test-installed test-sanitizers \
-	test-cargo test-clippy test-docs test-kernel-quick
+	test-cargo test-clippy test-python test-docs test-kernel-quick
 test:
 	@MAKE='$(MAKE)' scripts/stages.sh $(STAGES)
 
@@ -149,6 +149,8 @@ test-format: build/tools/complete
 	@build/tools/bin/pre-commit run --all-files
 
 build/tools/complete: scripts/requirements.txt
+build/python/complete: python/requirements.txt
+build/tools/complete build/python/complete:
 	/usr/bin/python3 -m venv --clear $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --requirement $<
 	@touch $@
@@ -295,6 +297,13 @@ test-cargo: lib programs
 test-clippy:
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
+# The Python package: its wheel, installed in an environment of its own, and its tests.
+test-python: cargo build/python/complete
+	@rm -rf build/python/wheels
+	cd python && ../build/python/bin/maturin build --quiet --release --out ../build/python/wheels
+	build/python/bin/pip install --quiet --no-deps --force-reinstall build/python/wheels/*.whl
+	$(UNSET) build/python/bin/python -m pytest --quiet --override-ini pythonpath= python/tests
+
 # Kernels built and booted, two guests at a time; the sources and builds are kept in the cache.
 KERNEL_TEST := $(CARGO) test --release -p lockworks-cli --test kernel -- --ignored --test-threads 2
 
@@ -348,6 +357,7 @@ help:
 	@echo 'make test-preload    run the tests of programs under the preload library and the profiler'
 	@echo 'make test-sanitizers run the C code under valgrind and the sanitizers'
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'
+	@echo 'make test-python     build the Python package, install it in build/python, and run its tests'
 	@echo 'make docs            write the tables of documents that are made from lists in locks/'
 	@echo 'make test-docs       run the commands and programs of the documents; DOCUMENTS=PATH: a part'
 	@echo 'make test-kernel     run all tests of kernels, an hour; make test runs some'
