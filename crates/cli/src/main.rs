@@ -46,7 +46,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// Scalable NUMA-aware locks: run, compare, simulate and check them.
 #[derive(Parser)]
-#[command(name = "lockworks", version, after_help = HELP)]
+#[command(name = "lockworks", version = sweep::point::VERSION, after_help = HELP)]
 struct Cli {
     /// Report on standard error what is run, where files are and how long it takes
     #[arg(long, global = true)]

@@ -25,8 +25,11 @@ class Error(Exception):
     """
 
     def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
+        super().__init__(message, status)
         self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def find() -> str:

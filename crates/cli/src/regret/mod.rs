@@ -256,7 +256,7 @@ pub fn command(args: &RegretArgs) -> Result<ExitCode> {
         "--plot draws SVG; give a name that ends in .svg"
     );
     let plan = args.plan()?;
-    let (store, results) = Store::open(&args.store)?;
+    let (mut store, results) = Store::open(&args.store)?;
     let is_pending = |key: &str| !results.has(key) || results.failed(key);
     let points = plan.cells.iter().flat_map(PlannedCell::points);
     let pending: Vec<_> = points.filter(|(key, _)| is_pending(key)).collect();
@@ -269,7 +269,9 @@ pub fn command(args: &RegretArgs) -> Result<ExitCode> {
         }
         eprintln!("lockworks: interrupted; results are kept, and the same command goes on");
     });
-    sweep::run("regret", &pending, store, args.jobs.map_or(0, usize::from))?;
+    let jobs = args.jobs.map_or(0, usize::from);
+    sweep::run("regret", &pending, jobs, None, |outcome| store.add(outcome))?;
+    drop(store);
 
     let results = Results::read(&args.store)?;
     let measured: Vec<Measured> = plan.measured(&results)?;

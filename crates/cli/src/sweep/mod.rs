@@ -1,6 +1,8 @@
 //! `lockworks sweep`: thousands of simulations and checks, as a plan describes them. Each result is
 //! stored under a hash of all that it depends on, so no point runs twice.
 
+mod dask;
+mod lines;
 mod plan;
 pub mod point;
 mod report;
@@ -8,13 +10,14 @@ mod results;
 pub mod store;
 pub mod table;
 
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::Result;
-use clap::value_parser;
+use anyhow::{Result, ensure};
+use clap::{ValueEnum, value_parser};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 
 use crate::{interruption, output, progress};
@@ -29,8 +32,8 @@ use store::{Results, Store};
 #[command(after_help = HELP)]
 pub struct SweepArgs {
     /// The plan: a TOML file with [[sweep]] tables
-    #[arg(value_name = "PLAN")]
-    plan: PathBuf,
+    #[arg(value_name = "PLAN", required_unless_present = "points")]
+    plan: Option<PathBuf>,
 
     /// The store, a file with a line of JSON for each result [default: PLAN.results.jsonl, next to
     /// the plan]
@@ -60,6 +63,47 @@ pub struct SweepArgs {
     /// Print a summary as JSON
     #[arg(long)]
     json: bool,
+
+    /// What runs the points
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t = Engine::Local)]
+    engine: Engine,
+
+    /// The scheduler of the Dask cluster, such as tcp://HOST:8786 [default: the engine starts a
+    /// cluster on this machine]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs")]
+    scheduler: Option<String>,
+
+    /// Print the points that the store does not have, a line of JSON each; run nothing
+    #[arg(long, conflicts_with_all = ["dry_run", "output", "json"])]
+    pending: bool,
+
+    /// Run the points that --pending printed to FILE, - for standard input; print a result for each,
+    /// as the store has it
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "plan", "store", "output", "part", "retry", "dry_run", "json", "engine", "scheduler",
+        "pending", "import"
+    ])]
+    points: Option<PathBuf>,
+
+    /// Stop a check of --points that has no such limit when it uses this much memory, in MiB
+    /// [default: its share of half of the available memory]
+    #[arg(long, value_name = "MIB", requires = "points")]
+    memory_limit: Option<usize>,
+
+    /// Add the results that --points printed to FILE, - for standard input, to the store; run nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "dry_run", "output", "json", "retry", "engine", "scheduler", "pending"
+    ])]
+    import: Option<PathBuf>,
+}
+
+/// What runs the points of a sweep.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Engine {
+    /// The CPUs of this machine
+    Local,
+    /// A Dask cluster; needs the Python package
+    Dask,
 }
 
 /// A part of a plan: `K/N`.
@@ -67,6 +111,12 @@ pub struct SweepArgs {
 struct Part {
     part: usize,
     parts: usize,
+}
+
+impl Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.part, self.parts)
+    }
 }
 
 impl FromStr for Part {
@@ -87,6 +137,10 @@ locks, threads, placements, seeds, tunables and values of the model. docs/refere
 keys. Results depend on nothing but the plan and this program, so an interrupted or extended sweep \
 goes on where it was. Stores of several machines are put together by `cat`.
 
+`--engine dask` runs the points on a Dask cluster: that of --scheduler, or one that it starts on this \
+machine. Install it with `pip install 'lockworks[dask]'`. --pending, --points and --import are for \
+other programs that run points elsewhere.
+
 Exit status: 0 all is well, 1 a point failed, 2 bad input, 130 interrupted. Each failure is listed \
 with the command that repeats it.
 
@@ -94,17 +148,30 @@ Examples:
   lockworks sweep plan.toml
   lockworks sweep plan.toml --output results.csv
   lockworks sweep plan.toml --dry-run
-  lockworks sweep plan.toml --part 1/4 --store part1.jsonl";
+  lockworks sweep plan.toml --part 1/4 --store part1.jsonl
+  lockworks sweep plan.toml --engine dask --scheduler tcp://head:8786
+  lockworks sweep plan.toml --pending | ssh other lockworks sweep --points - > results.jsonl
+  lockworks sweep plan.toml --import results.jsonl";
 
 /// Runs the command.
 pub fn command(args: &SweepArgs) -> Result<ExitCode> {
-    let mut plan = Plan::read(&args.plan)?;
+    let jobs = args.jobs.map_or(0, usize::from);
+    let Some(plan_path) = &args.plan else {
+        let points = args.points.as_ref().expect("a plan or points");
+        lines::run(points, jobs, args.memory_limit)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    ensure!(
+        args.scheduler.is_none() || args.engine == Engine::Dask,
+        "--scheduler is an option of the engine dask; add --engine dask"
+    );
+    let mut plan = Plan::read(plan_path)?;
     if let Some(Part { part, parts }) = args.part {
         plan.keep_part(part, parts);
     }
-    let default = || args.plan.with_extension("results.jsonl");
+    let default = || plan_path.with_extension("results.jsonl");
     let path = args.store.clone().unwrap_or_else(default);
-    let (store, results) = match args.dry_run {
+    let (mut store, results) = match args.dry_run || args.pending {
         true => (None, Results::read(&path)?),
         false => {
             if let Some(file) = &args.output {
@@ -114,13 +181,21 @@ pub fn command(args: &SweepArgs) -> Result<ExitCode> {
             (Some(store), results)
         }
     };
+    if let (Some(file), Some(store)) = (&args.import, &mut store) {
+        lines::import(file, &plan, store, results)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let is_pending = |key: &str| !results.has(key) || args.retry && results.failed(key);
     let pending = plan.points.iter().filter(|(key, _)| is_pending(key));
     let pending: Vec<&(String, Point)> = pending.collect();
+    if args.pending {
+        lines::print(&pending)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let points = plan.points.len();
     let sizes = [points, points - pending.len(), pending.len()];
 
-    let Some(store) = store else {
+    let Some(mut store) = store else {
         let mut report = SweepReport::new(&path, sizes, &[]);
         report.failed = plan
             .points
@@ -136,7 +211,12 @@ pub fn command(args: &SweepArgs) -> Result<ExitCode> {
     interruption::before_exit(|| {
         eprintln!("lockworks: interrupted; results are kept, and the same command goes on");
     });
-    run("sweep", &pending, store, args.jobs.map_or(0, usize::from))?;
+    if args.engine == Engine::Dask && !pending.is_empty() {
+        drop(store);
+        match dask::exec(args, plan_path, &path)? {}
+    }
+    run("sweep", &pending, jobs, None, |outcome| store.add(outcome))?;
+    drop(store);
     // As other processes will read them.
     let results = Results::read(&path)?;
     let outcomes = plan.points.iter().map(|(key, _)| results.outcome(key));
@@ -156,20 +236,27 @@ pub fn command(args: &SweepArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(report.failed > 0)))
 }
 
-/// Runs points, `jobs` at the same time (0: one on each CPU), and adds their outcomes to the store.
-pub fn run(what: &str, points: &[&(String, Point)], store: Store, jobs: usize) -> Result<()> {
+/// Runs points, `jobs` at the same time (0: one on each CPU), and gives each outcome to `add`. A check
+/// that sets no limit may use `memory_limit` MiB, or its share of the memory.
+pub fn run(
+    what: &str,
+    points: &[&(String, Point)],
+    jobs: usize,
+    memory_limit: Option<usize>,
+    add: impl FnMut(&Outcome) -> Result<()> + Send,
+) -> Result<()> {
     let bar = progress::runs(points.len(), what);
-    let store = Mutex::new(store);
+    let add = Mutex::new(add);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build()?;
     pool.install(|| {
         points.iter().par_bridge().try_for_each(|(key, point)| {
-            let outcome = Outcome::of(key, point, |point| point.run(pool.current_num_threads()));
+            let outcome = Outcome::of(key, point, |point| {
+                point.run(pool.current_num_threads(), memory_limit)
+            });
             tracing::debug!(key, seconds = outcome.seconds, "done");
             bar.inc(1);
-            store
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .add(&outcome)
+            let mut add = add.lock().unwrap_or_else(PoisonError::into_inner);
+            add(&outcome)
         })
     })?;
     bar.finish_and_clear();

@@ -203,11 +203,12 @@ impl Point {
         Ok(format!("{:032x}", xxh3_128(json.as_bytes())))
     }
 
-    /// Runs the point, one of `jobs` that run at the same time and share the memory.
-    pub fn run(&self, jobs: usize) -> Result<Judged> {
+    /// Runs the point, one of `jobs` that run at the same time and share the memory. A check that sets
+    /// no limit may use `memory_limit` MiB, or its share of the memory.
+    pub fn run(&self, jobs: usize, memory_limit: Option<usize>) -> Result<Judged> {
         match self.kind {
             Kind::Sim => self.simulate(),
-            Kind::Check => self.check(jobs),
+            Kind::Check => self.check(jobs, memory_limit),
         }
     }
 
@@ -239,14 +240,14 @@ impl Point {
         Ok((result, failure))
     }
 
-    fn check(&self, jobs: usize) -> Result<Judged> {
+    fn check(&self, jobs: usize, limit: Option<usize>) -> Result<Judged> {
         let options: check::Options = self.parse()?;
         ensure!(options.lock.len() == 1, "a point has one lock");
         let config = options.config(find_subject(&options.lock[0])?);
         let check = Check::new(&config, None).map_err(refused)?;
         let limits = Limits {
             time: options.seconds,
-            memory: memory_limit(options.memory_limit, jobs),
+            memory: memory_limit(options.memory_limit.or(limit), jobs),
             states: None,
         };
         let outcome = check.run(&limits, &mut |_| {});

@@ -72,6 +72,17 @@ impl Results {
         Ok(())
     }
 
+    /// Adds a line, unless it is there or its point has a result. Returns whether it was added.
+    pub fn add_new(&mut self, line: &str) -> Result<bool> {
+        let Head { key, .. } = serde_json::from_str(line)?;
+        let known = self.lines.get(&key);
+        if known.is_some_and(|known| !known.has_failed || known.line == line) {
+            return Ok(false);
+        }
+        self.add(line.as_bytes())?;
+        Ok(true)
+    }
+
     /// Whether there is an outcome of the point of this key.
     pub fn has(&self, key: &str) -> bool {
         self.lines.contains_key(key)
@@ -132,7 +143,11 @@ impl Store {
 
     /// Appends an outcome.
     pub fn add(&mut self, outcome: &Outcome) -> Result<()> {
-        let line = serde_json::to_string(outcome)? + "\n";
+        self.append(&(serde_json::to_string(outcome)? + "\n"))
+    }
+
+    /// Appends an outcome as a line.
+    pub fn append(&mut self, line: &str) -> Result<()> {
         let _whole = interruption::put_off();
         self.file
             .write_all(line.as_bytes())
