@@ -297,12 +297,14 @@ test-cargo: lib programs
 test-clippy:
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
-# The Python package: its wheel, installed in an environment of its own, and its tests.
+# The Python package: its wheel, installed in an environment of its own, and its tests. Then the pages of
+# `lockworks report`, in a browser that Python drives.
 test-python: cargo build/python/complete
 	@rm -rf build/python/wheels
 	cd python && ../build/python/bin/maturin build --quiet --release --out ../build/python/wheels
 	build/python/bin/pip install --quiet --no-deps --force-reinstall build/python/wheels/*.whl
 	$(UNSET) build/python/bin/python -m pytest --quiet --override-ini pythonpath= python/tests
+	$(UNSET) build/python/bin/python -m pytest --quiet tests/report
 
 # Kernels built and booted, two guests at a time; the sources and builds are kept in the cache.
 KERNEL_TEST := $(CARGO) test --release -p lockworks-cli --test kernel -- --ignored --test-threads 2
@@ -357,7 +359,7 @@ help:
 	@echo 'make test-preload    run the tests of programs under the preload library and the profiler'
 	@echo 'make test-sanitizers run the C code under valgrind and the sanitizers'
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'
-	@echo 'make test-python     build the Python package, install it in build/python, and run its tests'
+	@echo 'make test-python     test the Python package, installed in build/python, and pages in a browser'
 	@echo 'make docs            write the tables of documents that are made from lists in locks/'
 	@echo 'make test-docs       run the commands and programs of the documents; DOCUMENTS=PATH: a part'
 	@echo 'make test-kernel     run all tests of kernels, an hour; make test runs some'

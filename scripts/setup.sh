@@ -44,6 +44,7 @@ if [[ ${1-} = programs ]]; then
 	want mariadb-server-core command -v mariadbd
 	want mariadb-client command -v mariadb-slap
 	want stress-ng command -v stress-ng
+	want chromium test -x /usr/bin/chromium
 	want python3 test -x /usr/bin/python3
 	want '^libpython3[.][0-9]+-testsuite$' /usr/bin/python3 -c 'import test.test_threading'
 fi
