@@ -225,6 +225,114 @@ fn a_store_is_put_together_from_those_of_parts() {
     }
 }
 
+/// The lines that the command prints with this file as standard input.
+#[track_caller]
+fn lines_from(sweep: &Sweep, args: &[&str], input: &str) -> Vec<String> {
+    let ended = with_input(sweep, args, input);
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    text(&ended.stdout).lines().map(str::to_owned).collect()
+}
+
+/// Runs the command with this text as standard input.
+fn with_input(sweep: &Sweep, args: &[&str], input: &str) -> Output {
+    sweep.write("input", input);
+    let input = fs::File::open(sweep.path("input")).expect("a file");
+    let mut command = sweep.command(args);
+    command.stdin(input).output().expect("the command runs")
+}
+
+#[test]
+fn points_that_run_elsewhere_have_the_results_that_they_have_here() {
+    let sweep = Sweep::new(SMALL);
+    let pending = lines_from(&sweep, &["plan.toml", "--pending"], "");
+    assert_eq!(pending.len(), 8);
+    assert!(!sweep.path("plan.results.jsonl").exists());
+
+    let points = pending.join("\n") + "\n";
+    let results = lines_from(&sweep, &["--points", "-", "--jobs", "1"], &points);
+    assert_eq!(results.len(), 8);
+    let some = results[..3].join("\n") + "\n";
+    lines_from(&sweep, &["plan.toml", "--import", "-"], &some);
+    assert_eq!(text(&sweep.read("plan.results.jsonl")), some);
+    let rest = lines_from(&sweep, &["plan.toml", "--pending"], "");
+    assert_eq!(rest, pending[3..]);
+
+    // Each result is added once.
+    sweep.write("results.jsonl", &(results.join("\n") + "\n"));
+    for _ in 0..2 {
+        lines_from(&sweep, &["plan.toml", "--import", "results.jsonl"], "");
+    }
+    assert_eq!(
+        sweep.read("plan.results.jsonl"),
+        sweep.read("results.jsonl")
+    );
+    assert_eq!(
+        counts(&sweep.summary(&["--output", "there.csv"])),
+        [8, 8, 0, 0]
+    );
+    sweep.summary(&["--store", "other.jsonl", "--output", "here.csv"]);
+    assert_eq!(
+        text(&sweep.read("here.csv")),
+        text(&sweep.read("there.csv"))
+    );
+}
+
+#[test]
+fn points_and_results_of_other_versions_or_plans_are_refused() {
+    let sweep = Sweep::new(SMALL);
+    let points = lines_from(&sweep, &["plan.toml", "--pending"], "").join("\n") + "\n";
+    let results = lines_from(&sweep, &["--points", "-"], &points).join("\n") + "\n";
+    let run: (&[&str], &str) = (&["--points", "-"], &points);
+    let import: (&[&str], &str) = (&["plan.toml", "--import", "-"], &results);
+    for (args, lines) in [run, import] {
+        let other = lines.replacen("\"version\":\"", "\"version\":\"9.", 1);
+        let words = ["line 1 is of version 9.", "but this is lockworks "];
+        assert_refused(&with_input(&sweep, args, &other), &words);
+        let other = lines.replace("\"ms\":0.2", "\"ms\":0.3");
+        let words = ["line 1: the key is not that of the point"];
+        assert_refused(&with_input(&sweep, args, &other), &words);
+        assert_refused(
+            &with_input(&sweep, args, "{}\n"),
+            &["line 1 is no ", " of a sweep"],
+        );
+    }
+    sweep.write("plan.toml", &SMALL.replace("ms = 0.2", "ms = 0.1"));
+    assert_refused(
+        &with_input(&sweep, import.0, import.1),
+        &["line 1: no point of the plan has the key "],
+    );
+    assert_eq!(text(&sweep.read("plan.results.jsonl")), "");
+    for (args, words) in [
+        (&["--points", "none"][..], "cannot read none; give a file"),
+        (&["plan.toml", "--points", "-"], "cannot be used with"),
+        (&["plan.toml", "--memory-limit", "1"], "--points"),
+        (
+            &["plan.toml", "--engine", "desk"],
+            "[possible values: local, dask]",
+        ),
+        (&["plan.toml", "--scheduler", "x"], "add --engine dask"),
+    ] {
+        assert_refused(&sweep.run(args), &[words]);
+    }
+    let mut without = sweep.command(&["plan.toml", "--engine", "dask"]);
+    without.env("LOCKWORKS_PYTHON", "/bin/false");
+    let words = ["/bin/false has no engine dask; type: pip install 'lockworks[dask]'"];
+    assert_refused(&without.output().expect("the command runs"), &words);
+    without.env("LOCKWORKS_PYTHON", "/none");
+    let words = ["cannot run /none; set LOCKWORKS_PYTHON"];
+    assert_refused(&without.output().expect("the command runs"), &words);
+}
+
+#[test]
+fn a_check_of_points_may_be_given_a_limit_of_memory() {
+    let sweep = Sweep::new("[[sweep]]\nkind = \"check\"\nlocks = \"cna\"\nthreads = 3\n");
+    let points = lines_from(&sweep, &["plan.toml", "--pending"], "").join("\n");
+    let limited = ["--points", "-", "--memory-limit", "1"];
+    let results = lines_from(&sweep, &limited, &points);
+    assert!(results[0].contains("not complete: "), "{results:?}");
+    assert!(!results[0].contains("memory-limit"), "{results:?}");
+}
+
 #[test]
 fn a_result_that_was_cut_short_is_run_again() {
     let sweep = Sweep::new(SMALL);

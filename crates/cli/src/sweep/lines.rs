@@ -64,7 +64,8 @@ pub fn import(file: &Path, plan: &Plan, store: &mut Store, mut results: Results)
     let planned: HashSet<&str> = plan.points.iter().map(|(key, _)| key.as_str()).collect();
     for (number, line) in (1..).zip(open(file)?.lines()) {
         let line = line? + "\n";
-        let outcome = Outcome::read(&line).with_context(|| format!("line {number}"))?;
+        let outcome: Outcome = serde_json::from_str(&line)
+            .with_context(|| format!("line {number} is no result of a sweep"))?;
         check(number, &outcome.key, &outcome.version, &outcome.point)?;
         let key = outcome.key.as_str();
         ensure!(
