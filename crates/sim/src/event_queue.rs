@@ -1,8 +1,11 @@
 //! Pending events in the order of their time.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 /// An event that happens at a time. A generation makes events outdated: an event does nothing if
 /// its CPU or runner has another generation by then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// Virtual time is over.
     End,
@@ -37,56 +40,137 @@ impl Event {
     }
 }
 
-/// A vector of events, sorted so that the earliest is last. Most CPUs are blocked most of the time.
-/// Few events are pending, therefore, and a new event is usually among the earliest, so inserting
-/// it is faster than a heap.
+/// The number of events that are soon when they are chosen anew, and the number at which they are.
+const FEW: usize = 32;
+const MANY: usize = 128;
+
+/// Stands for the earliest event if there is none.
+const NONE: (u64, Event) = (u64::MAX, Event::End);
+
+/// The events that have not happened yet.
+///
+/// Most CPUs are blocked most of the time. Few events are due soon, therefore, and a new event is
+/// usually among the earliest, so inserting it into a sorted vector is faster than a heap. The ends
+/// of turns and of bounded waits are due much later. There can be thousands of them, since most
+/// waits end before, so they are in a heap until they are due soon.
 pub(crate) struct EventQueue {
-    entries: Vec<(u64, Event)>,
+    /// The earliest event, or [`NONE`].
+    first: (u64, Event),
+    /// The other events that are soon, sorted so that the earliest is last.
+    soon: Vec<(u64, Event)>,
+    /// All events that are soon are before this time, and no later event is. So events of equal
+    /// time are always in one of the two places.
+    horizon: u64,
+    /// The other events, each with its time and the number of events that came here before it.
+    later: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    came_later: u64,
 }
 
 impl EventQueue {
     pub(crate) fn new() -> Self {
         Self {
-            entries: Vec::with_capacity(1024),
+            first: NONE,
+            soon: Vec::with_capacity(MANY),
+            horizon: 0,
+            later: BinaryHeap::new(),
+            came_later: 0,
         }
     }
 
     /// Events of equal time happen in the order in which they were pushed.
     #[inline]
     pub(crate) fn push(&mut self, time: u64, event: Event) {
-        self.entries.push((time, event));
-        let mut at = self.entries.len() - 1;
+        if time >= self.horizon {
+            self.push_later(time, event);
+        } else if time < self.first.0 {
+            self.soon.push(self.first);
+            self.first = (time, event);
+        } else {
+            self.push_soon(time, event);
+        }
+    }
+
+    #[inline]
+    fn push_soon(&mut self, time: u64, event: Event) {
+        self.soon.push((time, event));
+        let mut at = self.soon.len() - 1;
         // Few entries have to move. Moving them one by one is faster than a call that moves them
         // all.
-        while at > 0 && self.entries[at - 1].0 <= time {
-            self.entries[at] = self.entries[at - 1];
+        while at > 0 && self.soon[at - 1].0 <= time {
+            self.soon[at] = self.soon[at - 1];
             at -= 1;
         }
-        self.entries[at] = (time, event);
+        self.soon[at] = (time, event);
+        if self.soon.len() >= MANY {
+            self.lower_horizon();
+        }
     }
 
-    /// The earliest event.
-    ///
-    /// # Panics
-    /// If there is none, because virtual time is over.
+    #[inline(never)]
+    fn push_later(&mut self, time: u64, event: Event) {
+        self.later.push(Reverse((time, self.came_later, event)));
+        self.came_later += 1;
+        if self.first == NONE {
+            self.first = self.raise_horizon();
+        }
+    }
+
+    /// Makes the latest of the events that are soon later ones, when there are many.
+    #[inline(never)]
+    fn lower_horizon(&mut self) {
+        self.horizon = self.soon[self.soon.len() - FEW].0 + 1;
+        let later = self.soon.partition_point(|e| e.0 >= self.horizon);
+        for (time, event) in self.soon.drain(..later).rev() {
+            self.later.push(Reverse((time, self.came_later, event)));
+            self.came_later += 1;
+        }
+    }
+
+    /// Makes the earliest of the later events soon, when no event is, and returns the first one.
+    #[inline(never)]
+    fn raise_horizon(&mut self) -> (u64, Event) {
+        self.horizon = 0;
+        while let Some(&Reverse((time, _, event))) = self.later.peek()
+            && (self.soon.len() < FEW || time < self.horizon)
+        {
+            self.later.pop();
+            self.soon.push((time, event));
+            self.horizon = time + 1;
+        }
+        self.soon.reverse();
+        self.soon.pop().unwrap_or(NONE)
+    }
+
+    /// Removes and returns the earliest event, or [`Event::End`] if there is none.
     #[inline]
     pub(crate) fn pop(&mut self) -> (u64, Event) {
-        self.entries.pop().expect("an event before the end")
+        let next = self.soon.pop();
+        let next = next.unwrap_or_else(|| self.raise_horizon());
+        std::mem::replace(&mut self.first, next)
     }
 
-    /// The events that have not happened yet.
+    /// The events that have not happened yet, in any order.
     pub(crate) fn pending(&self) -> impl Iterator<Item = Event> {
-        self.entries.iter().map(|e| e.1)
+        let later = self.later.iter().map(|Reverse((.., event))| *event);
+        let first = (self.first != NONE).then_some(self.first.1);
+        let soon = self.soon.iter().map(|e| e.1);
+        first.into_iter().chain(soon).chain(later)
     }
 
+    /// The time of the earliest event.
     #[inline]
     pub(crate) fn next_time(&self) -> u64 {
-        self.entries.last().map_or(0, |e| e.0)
+        self.first.0
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use rand::Rng;
+    use rand_pcg::Pcg32;
+
     use super::*;
 
     #[test]
@@ -114,5 +198,26 @@ mod tests {
         queue.push(7, Event::Start(2, 0));
         assert_eq!(queue.pop().1, Event::Start(1, 0));
         assert_eq!(queue.pop().1, Event::Start(2, 0));
+    }
+    /// With many events of few different times, so that they move both ways.
+    #[test]
+    fn events_that_were_later_keep_their_order() {
+        let mut random = Pcg32::new(1, 0);
+        let mut queue = EventQueue::new();
+        let mut expected = BTreeSet::new();
+        let mut now = 0;
+        for i in 0..100_000 {
+            // The number of pending events grows to a thousand and falls to none, again and again.
+            if random.next_u32() % 1000 > i / 10 % 1000 {
+                let time = now + u64::from(random.next_u32() % 64).pow(2) / 8;
+                queue.push(time, Event::Start(0, i));
+                expected.insert((time, i));
+            } else if let Some((time, i)) = expected.pop_first() {
+                now = time;
+                assert_eq!(queue.next_time(), time);
+                assert_eq!(queue.pop(), (time, Event::Start(0, i)));
+            }
+            assert_eq!(queue.pending().count(), expected.len());
+        }
     }
 }
