@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import lockworks
 import pytest
 from lockworks.command import find
 
@@ -204,8 +205,24 @@ def test_a_worker_of_another_version_runs_nothing(cluster: Cluster) -> None:
     assert cluster.results() == []
 
 
+def test_a_sweep_in_python_runs_there_too(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.setenv("LOCKWORKS_PYTHON", sys.executable)
+    plan = cluster.directory / "plan.toml"
+    with pytest.raises(lockworks.Error, match="no Dask scheduler answers at nonsense:") as caught:
+        lockworks.sweep(plan, engine="dask", scheduler="nonsense:")
+    assert caught.value.status == 2
+    assert len(lockworks.sweep(plan, engine="dask")) == POINTS
+    cluster.check_results()
+
+
 def test_checks_take_memory_of_their_worker(cluster: Cluster) -> None:
-    plan = '[[sweep]]\nkind = "check"\nlocks = ["tas", "ticket"]\nmemory_limit = [1000, 3000]\n'
+    # No worker has as much memory as the second check may use. The third one sets no limit.
+    plan = ""
+    for options in ('"tas"\nmemory_limit = 1000', '"ticket"\nmemory_limit = 100000000', '"mcs"'):
+        plan += f'[[sweep]]\nkind = "check"\nlocks = {options}\n'
     (cluster.directory / "plan.toml").write_text(plan)
-    status, _, messages = ended(cluster.sweep())
-    assert status == 0, messages
+    assert ended(cluster.sweep("--json"))[0] == 0
+    assert len(cluster.results()) == 3

@@ -305,7 +305,7 @@ fn points_and_results_of_other_versions_or_plans_are_refused() {
     for (args, words) in [
         (&["--points", "none"][..], "cannot read none; give a file"),
         (&["plan.toml", "--points", "-"], "cannot be used with"),
-        (&["plan.toml", "--memory-limit", "1"], "--points"),
+        (&["plan.toml", "--memory-limit", "1"], "cannot be used with"),
         (
             &["plan.toml", "--engine", "desk"],
             "[possible values: local, dask]",

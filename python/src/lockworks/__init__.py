@@ -83,6 +83,8 @@ def sweep(
     jobs: int | None = None,
     part: str | None = None,
     retry: bool = False,
+    engine: Literal["local", "dask"] | None = None,
+    scheduler: str | None = None,
     frame: Library = None,
     progress: bool | None = None,
     **options: Value,
@@ -94,12 +96,21 @@ def sweep(
     jobs: number of points that run at the same time. Default: the CPUs of this machine.
     part: "K/N": only every Nth point, from the Kth on.
     retry: run points that failed again.
+    engine: "dask" runs the points on a Dask cluster. Default: "local", this machine.
+    scheduler: the address of the cluster. Default: one that is started on this machine.
 
     Columns: `kind`, the options of the points with their defaults, the results, and `error`, which
     says why a point failed. docs/reference/sweep.md describes them. A point that fails raises no
     Error.
     """
-    given: dict[str, Value] = {"store": store, "jobs": jobs, "part": part, "retry": retry}
+    given: dict[str, Value] = {
+        "store": store,
+        "jobs": jobs,
+        "part": part,
+        "retry": retry,
+        "engine": engine,
+        "scheduler": scheduler,
+    }
     with tempfile.TemporaryDirectory() as directory:
         output = Path(directory) / "results.json"
         words = words_of(given | options | {"output": output})

@@ -42,12 +42,10 @@ def version(command: str) -> str:
     return ended.stdout.strip()
 
 
-def memory_share(dask_worker: Any) -> float | None:
-    """On a worker: the memory for each of its threads, in MiB, if it declares memory."""
-    state = dask_worker.state
-    return (
-        state.total_resources[MEMORY] / state.nthreads if MEMORY in state.total_resources else None
-    )
+def memory_of(dask_worker: Any) -> tuple[float, float]:
+    """On a worker: its memory, and that for each of its threads, in MiB. 0: it declares none."""
+    memory = dask_worker.state.total_resources.get(MEMORY, 0)
+    return memory, memory / dask_worker.state.nthreads
 
 
 def run_batch(
@@ -144,13 +142,16 @@ class Sweep:
             start_new_session=True,
         )
 
-    def memory_share(self, client: Client) -> float | None:
-        """The least memory for each thread of a worker that declares memory, in MiB."""
-        shares = client.run(memory_share, on_error="return")
-        if not shares:
+    def memory(self, client: Client) -> tuple[float, float]:
+        """The most memory that a worker declares, and the least for each thread, in MiB; or 0."""
+        answers = client.run(memory_of, on_error="return")
+        if not answers:
             say("the cluster has no worker yet; waiting for one")
         # A worker that fails says why when it gets a batch.
-        return min((share for share in shares.values() if isinstance(share, float)), default=None)
+        declared = [a for a in answers.values() if isinstance(a, tuple) and a[0] > 0]
+        if not declared:
+            return 0, 0
+        return max(memory for memory, _ in declared), min(share for _, share in declared)
 
     def take(self, threads: int) -> list[Point]:
         """Take the points of the next batch: alike in memory, and fewer towards the end."""
@@ -194,9 +195,9 @@ class Sweep:
         """
         running: dict[Future, list[Point]] = {}
         try:
-            share = self.memory_share(client)
+            memory = self.memory(client)
             finished = as_completed(raise_errors=False)
-            self.submit(client, share, running, finished)
+            self.submit(client, memory, running, finished)
             for future in finished:
                 if future.status == "error":
                     raise self.error_of(future)
@@ -204,7 +205,7 @@ class Sweep:
                     raise SchedulerLostError
                 self.add(future.result())
                 del running[future]
-                self.submit(client, share, running, finished)
+                self.submit(client, memory, running, finished)
         except (OSError, SchedulerLostError):
             for batch in running.values():
                 self.waiting.extendleft(reversed(batch))
@@ -213,25 +214,28 @@ class Sweep:
     def submit(
         self,
         client: Client,
-        share: float | None,
+        memory: tuple[float, float],
         running: dict[Future, list[Point]],
         finished: as_completed,
     ) -> None:
         """Submit batches: two for each thread, so that none waits for its next one."""
+        most, share = memory
         threads = max(1, sum(client.nthreads().values()))
         while self.waiting and len(running) < 2 * threads:
             batch = self.take(threads)
-            memory = None
+            limit, takes = None, {}
             if batch[0].is_check:
-                memory = batch[0].limit or (int(share) if share else None)
+                limit = batch[0].limit or int(share) or None
+                # One that may use more than any worker has takes a whole worker.
+                takes = {MEMORY: min(limit or 0, most)} if most else {}
             future = client.submit(
                 run_batch,
                 self.on_workers,
                 self.version,
                 [point.line for point in batch],
-                memory,
+                limit,
                 pure=False,
-                resources={MEMORY: memory} if share and memory else {},
+                resources=takes,
             )
             running[future] = batch
             finished.add(future)

@@ -87,7 +87,7 @@ pub struct SweepArgs {
 
     /// Stop a check of --points that has no such limit when it uses this much memory, in MiB
     /// [default: its share of half of the available memory]
-    #[arg(long, value_name = "MIB", requires = "points")]
+    #[arg(long, value_name = "MIB", requires = "points", conflicts_with = "plan")]
     memory_limit: Option<usize>,
 
     /// Add the results that --points printed to FILE, - for standard input, to the store; run nothing
