@@ -191,7 +191,7 @@ static void check_calls_by_name(void)
 		{"unfair_spin", 500, 2048, UINT32_MAX},
 		{"unfair_arrival_spin", 16, 256, UINT32_MAX},
 		{"unfair_starvation_limit", 4, 1000, UINT32_MAX},
-		{"mutex_spin", 2000, 32768, UINT32_MAX},
+		{"mutex_spin", 2000, 512, UINT32_MAX},
 		{"mutex_trials", 156, 156, 10000},
 #ifdef LW_WITH_HISTORIC
 		{"pv42_spin", 200, 32768, UINT32_MAX},

@@ -106,12 +106,14 @@ fn help_fits_the_terminal() {
         "kernel",
         "sim",
         "sweep",
+        "regret",
+        "validate",
         "reproduce",
         "run",
         "compare",
         "profile",
         "fit",
-        "demo",
+        "report",
         "new",
     ];
     for command in commands {
