@@ -150,6 +150,21 @@ fn an_interruption_leaves_the_complete_rounds() {
 }
 
 #[test]
+fn a_run_that_takes_far_longer_than_glibc_is_given_up() {
+    let script = "case \"$LD_PRELOAD\" in *lockworks*) sleep 3600 & wait;; esac";
+    let args = [
+        "--lock", "mutex", "--rounds", "2", "--warmup", "0", "--json",
+    ];
+    let output = compare(&[&args[..], &["--give-up", "2", "sh", "-c", script]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(results["locks"][1]["failed"], "given up after 10 s");
+    assert_eq!(results["locks"][0]["failed"], Value::Null);
+    assert_eq!(results["verdict"], "The program failed under every lock.");
+    assert!(text(&output.stderr).contains("FAIL: mutex: given up after 10 s"));
+}
+
+#[test]
 fn impossible_comparisons_are_refused() {
     let refused =
         |args: &[&str], status, words: &[&str]| assert_fails(&compare(args), status, words);

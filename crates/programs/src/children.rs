@@ -5,11 +5,13 @@ use std::fs;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Mutex;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
 /// How a program is ended early.
@@ -94,6 +96,32 @@ impl Running {
         let status = self.child.wait()?;
         self.forget();
         Ok(status)
+    }
+
+    /// Waits until the program ends, for `limit` at most. Then it is ended, with its children: by its
+    /// signal, and by SIGKILL if that does not suffice. Returns its status, and whether it was ended.
+    pub fn wait_for(&mut self, limit: Duration) -> io::Result<(ExitStatus, bool)> {
+        let (process, signal) = (group(&self.child), self.ending.signal());
+        let given_up = thread::scope(|scope| {
+            let (ended, has_ended) = mpsc::channel::<()>();
+            let watcher = scope.spawn(move || {
+                let is_late = |wait| has_ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
+                let late = is_late(limit);
+                if late {
+                    let _ = killpg(process, signal);
+                    if is_late(CLEANING_UP) {
+                        let _ = killpg(process, Signal::SIGKILL);
+                    }
+                }
+                late
+            });
+            // The process stays, so no other can have its number, until the watcher is done.
+            let options = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+            while waitid(Id::Pid(process), options) == Err(Errno::EINTR) {}
+            drop(ended);
+            watcher.join().expect("the watcher does not panic")
+        });
+        Ok((self.wait()?, given_up))
     }
 
     /// Returns the status of the program if it has ended.

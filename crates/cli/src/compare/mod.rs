@@ -44,6 +44,11 @@ pub struct CompareArgs {
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(..=1000))]
     warmup: u32,
 
+    /// Give up on a run that takes so many times as long as the slowest with glibc's locks, and more
+    /// than 10 seconds
+    #[arg(long, value_name = "TIMES", default_value_t = 20, value_parser = value_parser!(u32).range(2..))]
+    give_up: u32,
+
     /// Compare a figure that the program prints, not its time: the last match of this expression's
     /// group
     #[arg(short, long, value_name = "REGEX")]
@@ -68,8 +73,9 @@ pub struct CompareArgs {
 const HELP: &str = "\
 Each round runs the program under every lock, as `lockworks run` does, and once with glibc's own \
 locks. Its standard input is empty. The program fails if it ends with a status other than 0. Only \
-then its output is shown, and the lock is left out of later rounds. Let nothing else run \
-meanwhile.
+then its output is shown, and the lock is left out of later rounds. So it is if a run takes 20 times \
+as long as with glibc: a lock that spins can take forever if threads outnumber CPUs. Let nothing \
+else run meanwhile.
 
 Columns, for each lock:
   median, min..max: of the rounds; seconds from start to end, or the figure of --metric.
@@ -89,7 +95,7 @@ With (?m), ^ and $ match at lines. A higher figure is better, unless --lower-is-
 
 If the command is interrupted, it prints the results of the complete rounds.
 
-Exit status: 0 compared; 1 the program failed under a lock; 2 an option is wrong, or the program \
+Exit status: 0 compared; 1 the program failed, or was given up, under a lock; 2 an option is wrong, or the program \
 failed under glibc or did not print the figure; 126 the program cannot be run; 127 it is not \
 found; 130 interrupted.
 
@@ -99,6 +105,8 @@ Examples:
   lockworks compare --metric 'Throughput: ([0-9.]+)' -- ./client --threads 8
   lockworks compare --metric 'p99 = (\\S+) us' --lower-is-better -- ./client";
 
+/// No run is given up before this time.
+const LEAST_LIMIT: Duration = Duration::from_secs(10);
 /// The exit status if the program failed under a lock.
 const FAILED: u8 = 1;
 
@@ -130,6 +138,7 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
         }
     });
 
+    let mut slowest = None;
     let bar = progress_bar(contestants.len() * (args.warmup + args.rounds) as usize);
     for number in 0..args.warmup + args.rounds {
         let mut round = Vec::new();
@@ -137,7 +146,14 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
             let contestant = contestants[turn];
             if !lock(&results).has_failed(turn) {
                 bar.set_message(contestant.name());
-                let outcome = run(&program, &library, contestant, &measure)?;
+                let is_glibc = matches!(contestant, Contestant::Glibc);
+                let limit = slowest
+                    .filter(|_| !is_glibc)
+                    .map(|slowest| args.limit(slowest));
+                let outcome = run(&program, &library, contestant, &measure, limit)?;
+                if let (true, RunOutcome::Ended(run)) = (is_glibc, &outcome) {
+                    slowest = Some(slowest.unwrap_or_default().max(run.wall_s));
+                }
                 if let (Contestant::Glibc, RunOutcome::Failed(failure)) = (contestant, &outcome) {
                     bar.finish_and_clear();
                     return Err(failure.under_glibc());
@@ -189,6 +205,13 @@ impl CompareArgs {
         }
         let locks = locks.into_iter().map(Contestant::Lock);
         Ok([Contestant::Glibc].into_iter().chain(locks).collect())
+    }
+
+    /// The longest time for a run, if the slowest run with glibc's locks took this many seconds.
+    fn limit(&self, slowest: f64) -> Duration {
+        Duration::from_secs_f64(slowest)
+            .saturating_mul(self.give_up)
+            .max(LEAST_LIMIT)
     }
 
     fn measure(&self) -> Result<Measure> {

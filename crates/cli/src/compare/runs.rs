@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use lockworks::LockType;
@@ -94,6 +94,8 @@ pub enum RunOutcome {
 /// A run that failed.
 pub struct Failure {
     status: ExitStatus,
+    /// The time after which the run was given up.
+    given_up: Option<Duration>,
     output: String,
 }
 
@@ -106,6 +108,9 @@ impl Failure {
 
     /// How the program ended.
     pub fn status(&self) -> String {
+        if let Some(limit) = self.given_up {
+            return format!("given up after {:.0} s", limit.as_secs_f64());
+        }
         match self.status.signal() {
             Some(signal) => format!("killed by signal {signal}"),
             None => format!("exit status {}", self.status.code().unwrap_or_default()),
@@ -119,12 +124,13 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs the program once.
+/// Runs the program once, for `limit` at most.
 pub fn run(
     program: &Program,
     library: &Library,
     contestant: Contestant,
     measure: &Measure,
+    limit: Option<Duration>,
 ) -> Result<RunOutcome> {
     let mut command = match contestant {
         Contestant::Glibc => program.command(),
@@ -144,14 +150,24 @@ pub fn run(
     let begin = Instant::now();
     let mut running =
         Running::start(&mut command, Ending::Asked).map_err(|error| program.not_started(error))?;
-    let status = running.wait()?;
+    let (status, given_up) = match limit {
+        Some(limit) => {
+            let (status, late) = running.wait_for(limit)?;
+            (status, late.then_some(limit))
+        }
+        None => (running.wait()?, None),
+    };
     let wall_s = begin.elapsed().as_secs_f64();
     let after = getrusage(UsageWho::RUSAGE_CHILDREN)?;
 
     tracing::debug!(lock = contestant.name(), seconds = wall_s, %status, "run");
     let output = read(&mut capture)?;
-    if !status.success() {
-        return Ok(RunOutcome::Failed(Failure { status, output }));
+    if !status.success() || given_up.is_some() {
+        return Ok(RunOutcome::Failed(Failure {
+            status,
+            given_up,
+            output,
+        }));
     }
     let value = match measure {
         Measure::WallTime => wall_s,
