@@ -441,13 +441,13 @@ fn hq_tells_of_its_queues() {
     assert!((0..10).any(|_| queued_by_node()));
 
     let told = || {
-        let output = run(&[]);
+        let output = run(&["--verbose"]);
         let table = text(&output.stdout);
         assert!(!table.contains("qspinlock with"), "{table}");
         table.contains("hq with 4 threads: queueing by node entered")
     };
     assert!((0..10).any(|_| told()));
-    let off = run(&["--numa", "off"]);
+    let off = run(&["--numa", "off", "--verbose"]);
     assert!(!text(&off.stdout).contains("queueing by node"));
 }
 

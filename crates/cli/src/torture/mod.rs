@@ -1,5 +1,6 @@
 //! `lockworks torture`: real threads on this machine take locks over and over.
 
+mod answer;
 mod contender;
 mod host;
 mod plan;
@@ -123,7 +124,10 @@ rare long wait may be missed. Reading the clock takes some 20 ns of each time.
 Mutual exclusion is checked in every run, by an owner word and by a count that is not atomic. A \
 violation is reported, and the exit status is 1.
 
-Lines below the table are about two kinds of locks. For HQ, they say how often it began and ended \
+The last sentences name the lock that is nearest to the fastest one: the geometric mean of its rate \
+over that of the fastest lock of each number of threads. Locks within 5 % of it are level.
+
+With --verbose, lines below the table are about two kinds of locks. For HQ, they say how often it began and ended \
 queueing by node. For locks whose waiters halt, they count halts, kicks, steals and spurious \
 wake-ups; --tune pv_latencies=1 also measures the time of kicks and wake-ups. JSON has everything \
 that a lock counts, as sums over the rounds, and null for figures that the system does not report.

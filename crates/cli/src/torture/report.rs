@@ -3,6 +3,7 @@
 use comfy_table::CellAlignment;
 use lockworks_measurements::Latency;
 
+use super::answer::answer;
 use super::contender::Contender;
 use super::results::{TortureResults, TortureRow};
 use super::workload::Preset;
@@ -24,7 +25,8 @@ pub fn table(results: &TortureResults) -> String {
         workload(results),
     ));
     text.push_str(&format!("{}\n", rows(results)));
-    for row in &results.rows {
+    let for_experts = tracing::enabled!(tracing::Level::DEBUG);
+    for row in results.rows.iter().filter(|_| for_experts) {
         let count = |name: &str| row.events.get(name).copied().unwrap_or(0);
         let told = [
             node_queues(row.lock, row.threads as u64, count),
@@ -39,6 +41,7 @@ pub fn table(results: &TortureResults) -> String {
     if results.rows.iter().all(|row| row.violations == 0) {
         text.push_str("Mutual exclusion held in all runs.\n");
     }
+    text.extend(answer(results).map(|answer| terminal::prose(&answer) + "\n"));
     let collapsed = results
         .rows
         .iter()
