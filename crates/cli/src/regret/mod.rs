@@ -53,12 +53,14 @@ pub struct RegretArgs {
     #[arg(short, long, value_name = "NAME|PATH", value_delimiter = ',')]
     machine: Vec<String>,
 
-    /// Workloads: of `lockworks sim --workloads`, or files that describe one
+    /// Workloads: of `lockworks sim --workloads`, or files that describe one [default: those of
+    /// locktorture (old and new), open1_threads, lock2_threads and leveldb_readrandom]
     #[arg(
         short,
         long,
         value_name = "NAME|PATH",
         value_delimiter = ',',
+        hide_default_value = true,
         default_value = "locktorture-old,locktorture-new,open1_threads,lock2_threads,leveldb_readrandom"
     )]
     workload: Vec<String>,
