@@ -311,7 +311,7 @@ fn predicted(part: &Evidence) -> Vec<Figure> {
             ))
         };
         Panel {
-            cells: own.filter_map(|one| cell(one)).collect(),
+            cells: own.filter_map(cell).collect(),
             name: lock,
         }
     });
