@@ -327,7 +327,7 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
 /* ASLEEP, OPEN -> 0, and our entry is removed. False if the thread that unlocks was first. */
 static bool lw_mutex_leave_table(union lw_word *word)
 {
-	if (!(lw_field_fetch_and(word, pending, (uint8_t) ~(LW_ASLEEP_OPEN >> 8), relaxed) &
+	if (!(lw_field_fetch_and(word, pending, (uint8_t)(0xff ^ (LW_ASLEEP_OPEN >> 8)), relaxed) &
 	      (LW_HEAD_ASLEEP >> 8)))
 		return false;
 	lw_parked_take(word);
@@ -378,7 +378,7 @@ static void lw_mutex_awake(union lw_word *word, struct lw_node *at)
 	}
 	/* OPEN: 1 -> 0 */
 	if (lw_load(&word->val, relaxed) & LW_OPEN)
-		lw_field_fetch_and(word, pending, (uint8_t) ~(LW_OPEN >> 8), relaxed);
+		lw_field_fetch_and(word, pending, (uint8_t)(0xff ^ (LW_OPEN >> 8)), relaxed);
 }
 
 /* Park. True if the wait limit is reached. Where a release may miss us, poll the word too. */
@@ -426,7 +426,7 @@ static bool lw_mutex_make_head(union lw_word *word, struct lw_node *node, uint32
 			if (lw_try_cmpxchg(&node->locked, &state, head ^ LW_NODE_TO_HEAD, release))
 				return true;
 			/* The waiter has woken. ASLEEP, OPEN: 1 -> 0 */
-			lw_field_fetch_and(word, pending, (uint8_t) ~(LW_ASLEEP_OPEN >> 8),
+			lw_field_fetch_and(word, pending, (uint8_t)(0xff ^ (LW_ASLEEP_OPEN >> 8)),
 					   relaxed);
 			lw_parked_remove(entry);
 			continue;
