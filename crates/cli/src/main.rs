@@ -26,6 +26,7 @@ mod sim;
 mod sweep;
 mod table;
 mod terminal;
+mod timeline;
 mod torture;
 mod usage;
 mod validate;

@@ -3,8 +3,10 @@
 
 mod latency;
 mod statistics;
+mod timeline;
 mod turns;
 
 pub use latency::{Histogram, Latency, latencies};
 pub use statistics::{Range, median, sorted};
+pub use timeline::{Activity, Timeline, TimelineEvent, TimelineThread};
 pub use turns::turns;

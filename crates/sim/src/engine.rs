@@ -25,11 +25,14 @@ mod fabric;
 mod hosting;
 mod line;
 mod op;
+mod recorder;
 mod report;
 mod requests;
 mod scheduler;
 #[cfg(test)]
 mod tests;
+
+use lockworks_measurements::Activity;
 
 use crate::event_queue::{Event, EventQueue};
 use crate::model::Model;
@@ -43,6 +46,7 @@ use report::Label;
 pub use hosting::SharingCounts;
 pub(crate) use line::LINE;
 pub(crate) use op::{Kind, Op};
+pub(crate) use recorder::Recorder;
 
 /// Counts of the engine's own work, for benchmarks and repeatability checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub(crate) struct Engine {
     parked: Vec<(usize, u16)>,
     /// The sharing of CPUs. `None` if every CPU has one thread.
     hosting: Option<Hosting>,
+    /// The record of what threads do, if one was asked for.
+    pub(crate) recorder: Option<Recorder>,
     pub(crate) current: usize,
     runnable: Option<usize>,
     /// The driver's next step.
@@ -99,6 +105,7 @@ impl Engine {
             labels: Vec::new(),
             parked: Vec::new(),
             hosting: None,
+            recorder: None,
             current: 0,
             runnable: None,
             next: Step::End,
@@ -204,6 +211,15 @@ impl Engine {
     #[inline]
     pub(crate) fn time(&self) -> u64 {
         self.fabric.now + self.cpus[self.current].lag
+    }
+
+    /// Records what the current CPU does, if that was asked for.
+    #[inline]
+    pub(crate) fn note(&mut self, what: Activity) {
+        let now = self.time();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(self.current, now, what);
+        }
     }
 
     /// Issues `op` for the current CPU. Returns its result, or `None` if the CPU has to be

@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char};
 
 use corosensei::Yielder;
 use lockworks::{LockType, Settings, table};
-use lockworks_measurements::Histogram;
+use lockworks_measurements::{Activity, Histogram};
 use rand_pcg::Pcg32;
 
 use crate::engine::{Engine, Kind, LINE, Op};
@@ -246,6 +246,7 @@ extern "C" fn lw_sim_pause() {
 extern "C" fn lw_sim_park(p: usize, value: u32, milliseconds: u64) -> bool {
     let began = with(|c| {
         c.engine.work(c.wait_call_ps);
+        c.engine.note(Activity::Sleeps);
         c.engine.time()
     });
     let limit = milliseconds * 1_000_000_000;
@@ -254,7 +255,11 @@ extern "C" fn lw_sim_park(p: usize, value: u32, milliseconds: u64) -> bool {
         b: limit,
         ..Op::new(Kind::Park, p, 4)
     });
-    limit > 0 && with(|c| c.engine.time()) - began >= limit
+    let woken = with(|c| {
+        c.engine.note(Activity::Wakes);
+        c.engine.time()
+    });
+    limit > 0 && woken - began >= limit
 }
 
 #[unsafe(no_mangle)]

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use lockworks::LockType;
+use lockworks_measurements::Activity;
 
 use crate::hooks::{change_lockref, with};
 use crate::thread::{load, write};
@@ -66,11 +67,15 @@ impl SimLock {
 
     /// Runs `critical` with the lock held.
     pub(crate) fn with(&self, thread: usize, critical: impl FnOnce()) {
-        let since = with(|c| c.engine.time());
+        let since = with(|c| {
+            c.engine.note(Activity::Waits(self.address));
+            c.engine.time()
+        });
         // SAFETY: lock and node are zeroed simulated memory of the lock's type; the node is lent
         // until the lock is released.
         unsafe { self.kind.lock(self.address as *mut u8, self.node(thread)) };
         with(|c| {
+            c.engine.note(Activity::Holds(self.address));
             let now = c.engine.time();
             c.waited[thread] += now - since;
             if now >= c.warm_up {
@@ -80,7 +85,10 @@ impl SimLock {
         self.entered(thread);
         critical();
         self.holders.set(self.holders.get() - 1);
-        with(|c| c.engine.note_lock(false));
+        with(|c| {
+            c.engine.note_lock(false);
+            c.engine.note(Activity::Releases(self.address));
+        });
         // SAFETY: as above, and this thread has acquired the lock.
         unsafe { self.kind.unlock(self.address as *mut u8, self.node(thread)) };
     }

@@ -3,11 +3,11 @@
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use lockworks::{LockType, Settings};
-use lockworks_measurements::{Histogram, latencies};
+use lockworks_measurements::{Histogram, Timeline, TimelineThread, latencies};
 use rand::SeedableRng;
 use rand_pcg::Pcg32;
 
-use crate::engine::{Engine, EngineCounts, SharingCounts, Step};
+use crate::engine::{Engine, EngineCounts, Recorder, SharingCounts, Step};
 use crate::hooks::{self, Context};
 use crate::lock::Handoffs;
 use crate::model::Model;
@@ -159,11 +159,28 @@ impl Run<'_> {
         self.run_program(|setup| Ok(self.scenario.workload.program(setup)?))
     }
 
+    /// Simulates the run, and records the first `most` events of the measured time.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn record(&self, most: usize) -> Result<(SimulationOutcome, Timeline), RunError> {
+        self.simulate(|setup| Ok(self.scenario.workload.program(setup)?), most)
+    }
+
     /// Simulates the run with the program that `build` returns instead of the scenario's workload.
     pub(crate) fn run_program(
         &self,
         build: impl Fn(&mut Setup) -> Result<Box<dyn Program>, RunError>,
     ) -> Result<SimulationOutcome, RunError> {
+        self.simulate(build, 0).map(|(outcome, _)| outcome)
+    }
+
+    /// Simulates the run with this program, and records at most this number of events.
+    fn simulate(
+        &self,
+        build: impl Fn(&mut Setup) -> Result<Box<dyn Program>, RunError>,
+        recorded: usize,
+    ) -> Result<(SimulationOutcome, Timeline), RunError> {
         if self.threads == 0 {
             return Err(RunError::NoThreads);
         }
@@ -200,6 +217,20 @@ impl Run<'_> {
         if let Some(sharing) = self.sharing {
             engine.share(shared, sharing.guests, sharing.pinned);
         }
+        if recorded > 0 {
+            engine.recorder = Some(Recorder::new(warm_up, recorded, self.threads));
+        }
+        let threads = (0..self.threads).map(|thread| TimelineThread {
+            name: match guests {
+                Some(_) => format!("virtual CPU {thread}"),
+                None => format!("thread {thread}"),
+            },
+            node: Some(engine.model().node(thread).into()),
+        });
+        let mut timeline = Timeline {
+            threads: threads.collect(),
+            events: Vec::new(),
+        };
         let mut context = Context {
             engine,
             yielders: vec![std::ptr::null(); self.threads],
@@ -279,7 +310,7 @@ impl Run<'_> {
         }
         drop(guard);
         // SAFETY: as above.
-        let context = unsafe { &*context };
+        let context = unsafe { &mut *context };
 
         if let Step::Deadlock = end {
             return Err(RunError::Deadlock {
@@ -290,9 +321,12 @@ impl Run<'_> {
         }
         let seconds = measured as f64 / 1e12;
         let total: u64 = context.operations.iter().sum();
+        if let Some(recorder) = context.engine.recorder.take() {
+            timeline.events = recorder.into_events();
+        }
         let rare = programs[0].rare_delay_ns() / 1e9;
         let locks: Vec<_> = programs.iter().flat_map(|p| p.locks()).collect();
-        Ok(SimulationOutcome {
+        let outcome = SimulationOutcome {
             operations_per_second: if total == 0 {
                 0.0
             } else {
@@ -318,6 +352,7 @@ impl Run<'_> {
             lock_rmw_share: context.rmw_time as f64 / context.engine.running_time() as f64,
             sharing: context.engine.sharing_counts(),
             engine: context.engine.counts(),
-        })
+        };
+        Ok((outcome, timeline))
     }
 }

@@ -1,5 +1,6 @@
 //! The actions of a simulated thread.
 
+use lockworks_measurements::Activity;
 use rand::Rng;
 
 use crate::engine::{Kind, Op};
@@ -37,10 +38,12 @@ pub(crate) fn write(address: usize, size: u32, value: u64) {
 
 /// Parks the thread unless the word differs from `value`.
 pub(crate) fn park(address: usize, value: u32) {
+    with(|c| c.engine.note(Activity::Sleeps));
     operate(Op {
         a: value.into(),
         ..Op::new(Kind::Park, address, 4)
     });
+    with(|c| c.engine.note(Activity::Wakes));
 }
 
 /// Runs `call` in the kernel, where a thread that shares its CPU keeps it unless the thread sleeps.

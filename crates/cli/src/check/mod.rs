@@ -4,6 +4,7 @@ mod litmus;
 mod mutants;
 mod report;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ use lockworks_check::{
 use crate::names::{setting, unknown};
 use crate::output::{self, Destination};
 use crate::progress;
+use crate::terminal;
+use crate::timeline;
 use report::{CheckReport, Counterexample};
 
 /// Explore every run that the real lock code can make in weak memory.
@@ -164,6 +167,10 @@ pub struct Options {
     /// Repeat the run of this token, which a broken promise prints, and show each step
     #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN)]
     replay: Option<String>,
+
+    /// Write the run that breaks a promise in FILE, a .pftrace for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 
     /// Print JSON instead of text: an object for one check, an array for several
     #[arg(long)]
@@ -325,6 +332,36 @@ impl Options {
     }
 }
 
+impl Options {
+    fn check_trace(&self) -> Result<()> {
+        self.trace.as_deref().map_or(Ok(()), timeline::check)
+    }
+
+    /// Writes the runs that break a promise where the user asks for it.
+    fn write_trace<'a>(
+        &self,
+        found: impl Iterator<Item = (&'a Config, &'a Counterexample)>,
+    ) -> Result<()> {
+        let Some(path) = &self.trace else {
+            return Ok(());
+        };
+        let runs: Vec<_> = found
+            .map(|(config, found)| {
+                let title = format!("{config}: {}", found.broken.violation);
+                (title, found.trace.as_slice())
+            })
+            .collect();
+        if runs.is_empty() {
+            terminal::warn(&format!(
+                "no promise is broken, so '{}' is not written",
+                path.display()
+            ));
+            return Ok(());
+        }
+        timeline::write_counterexamples(path, &runs)
+    }
+}
+
 /// The number of NUMA nodes of a check that gives none.
 fn default_nodes(lock: &LockType) -> usize {
     1 + usize::from(lock.is_numa_aware())
@@ -370,6 +407,7 @@ fn chosen(options: &Options) -> Result<Vec<(&'static str, &'static LockType)>> {
 
 fn check(options: &Options) -> Result<ExitCode> {
     options.destination.check()?;
+    options.check_trace()?;
     let mut configs = Vec::new();
     for subject in chosen(options)? {
         match options.quick {
@@ -424,6 +462,10 @@ fn check(options: &Options) -> Result<ExitCode> {
     if options.json || options.destination.output.is_some() {
         options.destination.write(&text)?;
     }
+    options.write_trace(reports.iter().filter_map(|report| {
+        let found = report.counterexample.as_ref()?;
+        Some((report.config(), found))
+    }))?;
     let status = if reports.iter().any(|report| report.counterexample.is_some()) {
         BROKEN
     } else if reports.iter().any(CheckReport::is_cut) {
@@ -523,6 +565,7 @@ fn half_of_available_memory() -> Option<usize> {
 
 fn replay(text: &str, options: &Options) -> Result<ExitCode> {
     options.destination.check()?;
+    options.check_trace()?;
     let token: Token = text.parse().context("cannot replay")?;
     let check = Check::new(&token.config, token.mutation).map_err(refused)?;
     let broken = token.replay(&check).context("cannot replay")?;
@@ -532,6 +575,7 @@ fn replay(text: &str, options: &Options) -> Result<ExitCode> {
         false => report::replayed(&token, &counterexample),
     };
     options.destination.write(&text)?;
+    options.write_trace([(&token.config, &counterexample)].into_iter())?;
     Ok(ExitCode::from(BROKEN))
 }
 

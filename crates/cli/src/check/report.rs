@@ -185,6 +185,11 @@ impl<'a> CheckReport<'a> {
         }
     }
 
+    /// What was checked.
+    pub fn config(&self) -> &Config {
+        self.config
+    }
+
     /// Whether a limit ended the check, other than the limit of states, which `--quick` sets.
     pub fn is_cut(&self) -> bool {
         self.limit.is_some_and(|limit| limit != LIMIT_OF_STATES)

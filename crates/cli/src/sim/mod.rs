@@ -19,6 +19,7 @@ use crate::interruption;
 use crate::names;
 use crate::output::{self, Destination};
 use crate::plot;
+use crate::timeline;
 
 use self::answer::Answer;
 use self::arguments::{
@@ -53,6 +54,11 @@ pub struct SimArgs {
     /// Draw throughput and fairness by number of threads in FILE, an SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+
+    /// Write what each thread did at the beginning of each run in FILE, a .pftrace for
+    /// ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 
     #[command(flatten)]
     destination: Destination,
@@ -329,6 +335,7 @@ impl SimOptions {
             odd_priority: self.odd_priority,
             seed: self.seed,
             seeds,
+            timelines: false,
         })
     }
 }
@@ -370,11 +377,15 @@ fn results(
 pub fn command(args: &SimArgs) -> Result<ExitCode> {
     args.destination.check()?;
     args.plot.as_deref().map_or(Ok(()), output::check_svg)?;
+    args.trace.as_deref().map_or(Ok(()), timeline::check)?;
     if args.workloads {
         args.destination.write(&list_workloads(args.json)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let plan = Arc::new(args.options.plan(args.seeds)?);
+    let plan = Arc::new(SimulationPlan {
+        timelines: args.trace.is_some(),
+        ..args.options.plan(args.seeds)?
+    });
     let reference = reference(args.reference.as_deref(), &plan.locks)?;
     let finished = Arc::new(Mutex::new(Vec::new()));
     let on_interruption = (Arc::clone(&plan), Arc::clone(&finished), args.json);
@@ -427,6 +438,13 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         let [workload, machine] = [&scenario.workload.name, &scenario.machine.name];
         let title = format!("Simulated: {workload} on {machine}");
         plot::throughput::simulated(path, title, &rows)?;
+    }
+    if let Some(path) = &args.trace {
+        let timelines = rows.iter().filter_map(|row| {
+            let title = format!("{}, {} threads", row.lock, row.threads);
+            Some((title, row.timeline.as_ref()?))
+        });
+        timeline::write_runs(path, timelines)?;
     }
     let text = results(&plan, reference, rows, args.json)?;
     args.destination.write(&text)?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use lockworks::{LockType, Settings, fairness};
-use lockworks_measurements::{Latency, Range};
+use lockworks_measurements::{Latency, Range, Timeline};
 use lockworks_sim::{
     EngineCounts, Placement, Run, Scenario, Sharing, SharingCounts, SimulationOutcome,
 };
@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::progress;
+use crate::timeline::RECORDED_EVENTS;
 
 /// The most threads of a run. Each thread needs a slot for queue nodes, and there are this many.
 pub const MOST_THREADS: usize = 4096;
@@ -77,6 +78,9 @@ pub struct SimulationRow {
     /// Counts of the sharing. None: each thread has a CPU of its own.
     pub sharing: Option<SharedCpus>,
     engine: EngineWork,
+    /// What threads did at the beginning of the run with the first seed, if the plan asks for it.
+    #[serde(skip)]
+    pub timeline: Option<Timeline>,
 }
 
 #[derive(Clone, Serialize)]
@@ -151,6 +155,7 @@ fn row(
             operations,
             line_transfers: transfers,
         },
+        timeline: None,
     }
 }
 
@@ -176,6 +181,8 @@ pub struct SimulationPlan {
     pub seed: u64,
     /// The number of seeds. Each lock runs with each; a random placement differs, too.
     pub seeds: u64,
+    /// Whether rows have a timeline.
+    pub timelines: bool,
 }
 
 /// Gives each row its ratio to the row of the reference lock with as many threads.
@@ -260,7 +267,7 @@ pub fn simulate(
     let all_threads = threads * guests;
     let sharing = plan.host.sharing(all_threads);
     let run = |by: u64| {
-        let outcome = Run {
+        let run = Run {
             scenario: &plan.scenario,
             lock,
             threads: all_threads,
@@ -270,14 +277,24 @@ pub fn simulate(
             tunables: plan.tunables,
             odd_threads_have_priority: plan.odd_priority,
             seed: plan.seed.wrapping_add(by),
-        }
-        .run();
+        };
+        let recorded = match plan.timelines && by == 0 {
+            true => RECORDED_EVENTS,
+            false => 0,
+        };
+        let outcome = run.record(recorded);
         tracing::debug!(lock = lock.name(), threads, by, "simulated");
         outcome
     };
     let outcomes: Result<Vec<_>, _> = (0..plan.seeds).into_par_iter().map(run).collect();
     outcomes
-        .map(|outcomes| row(lock, threads, sharing, job, outcomes))
+        .map(|outcomes| {
+            let (outcomes, mut timelines): (_, Vec<_>) = outcomes.into_iter().unzip();
+            SimulationRow {
+                timeline: plan.timelines.then(|| timelines.swap_remove(0)),
+                ..row(lock, threads, sharing, job, outcomes)
+            }
+        })
         .with_context(|| format!("{} with {threads} threads", lock.name()))
 }
 

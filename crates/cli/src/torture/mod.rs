@@ -21,6 +21,7 @@ use lockworks::tunables::{self, NumaMode};
 use crate::names::setting;
 use crate::output::{self, Destination};
 use crate::plot;
+use crate::timeline;
 pub use contender::Contender;
 pub use host::{Host, Pin, allowed_cpus, involuntary_switches, pin_to};
 pub use plan::{TorturePlan, run, usual_reference, usual_threads};
@@ -101,6 +102,11 @@ pub struct TortureArgs {
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
+    /// Write what each thread did at the beginning of the first round in FILE, a .pftrace for
+    /// ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
     #[command(flatten)]
     destination: Destination,
 }
@@ -169,11 +175,19 @@ pub fn command(args: &TortureArgs) -> Result<ExitCode> {
     let plan = args.plan()?;
     args.destination.check()?;
     args.plot.as_deref().map_or(Ok(()), output::check_svg)?;
+    args.trace.as_deref().map_or(Ok(()), timeline::check)?;
     args.set_tunables()?;
 
     let results = run(&plan)?;
     if let Some(path) = &args.plot {
         plot::throughput::measured(path, &results)?;
+    }
+    if let Some(path) = &args.trace {
+        let timelines = results.rows.iter().map(|row| {
+            let title = format!("{}, {} threads", row.lock, row.threads);
+            (title, &row.timeline)
+        });
+        timeline::write_runs(path, timelines)?;
     }
     args.destination.write(&if args.json {
         output::json(&results)?
@@ -229,6 +243,10 @@ impl TortureArgs {
                 think_ns: self.think,
             },
             pin: self.pin,
+            recorded: match self.trace {
+                Some(_) => timeline::RECORDED_EVENTS,
+                None => 0,
+            },
         })
     }
 

@@ -32,6 +32,8 @@ pub struct TorturePlan {
     pub workload: Workload,
     /// How threads are bound to CPUs.
     pub pin: Pin,
+    /// The number of events to record of each lock and number of threads, in the first round.
+    pub recorded: usize,
 }
 
 /// Numbers of threads from 1 to four times the CPUs, doubling.
@@ -62,6 +64,7 @@ pub fn run(plan: &TorturePlan) -> Result<TortureResults> {
                 workload: plan.workload,
                 seed: round as u64,
                 cpus: &cpus,
+                recorded: if round == 0 { plan.recorded } else { 0 },
             };
             for lock in turns(plan.contenders.len(), round) {
                 let contender = plan.contenders[lock];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use lockworks::{Statistics, Tunable, fairness, topology, tunables};
-use lockworks_measurements::{Latency, Range, median, sorted};
+use lockworks_measurements::{Latency, Range, Timeline, median, sorted};
 use serde::Serialize;
 
 use super::TorturePlan;
@@ -97,6 +97,9 @@ pub struct TortureRow {
     pub steal_ticks: Option<u64>,
     /// The figures of each round, of which medians are taken.
     pub by_round: Vec<RoundFigures>,
+    /// What threads did at the beginning of the first round, if the plan asks for it.
+    #[serde(skip)]
+    pub timeline: Timeline,
 }
 
 /// The figures of one round of a lock.
@@ -256,6 +259,7 @@ fn row(
             .map(|ns| ns as f64 / withheld.presence_ns.max(1) as f64),
         steal_ticks: outcomes.iter().map(|round| round.steal_ticks).sum(),
         by_round: rounds,
+        timeline: outcomes[0].timeline.clone(),
     }
 }
 

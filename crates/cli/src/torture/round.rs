@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lockworks::{RawLock, Statistics, restart_maxima, statistics, thread_attach, topology};
-use lockworks_measurements::{Histogram, latencies};
+use lockworks_measurements::{
+    Activity, Histogram, Timeline, TimelineEvent, TimelineThread, latencies,
+};
 use lockworks_peers::PeerLock;
 
 use super::contender::{Contender, Exclusion};
@@ -48,6 +50,8 @@ pub struct Conditions<'a> {
     pub seed: u64,
     /// The CPUs for the threads in turn. Empty: any CPU.
     pub cpus: &'a [usize],
+    /// The number of events to record of the measured part.
+    pub recorded: usize,
 }
 
 /// Acquisitions by where the lock was before.
@@ -99,6 +103,8 @@ pub struct RunOutcome {
     pub steal_ticks: Option<u64>,
     /// The events that the lock counted.
     pub events: Statistics,
+    /// What threads did at the beginning of the measured part.
+    pub timeline: Timeline,
 }
 
 impl RunOutcome {
@@ -125,7 +131,12 @@ struct Shared<'a, E> {
     phase: AtomicU8,
     /// One acquisition in this many is timed in this phase.
     timed_every: AtomicU64,
+    /// The number of acquisitions that each thread records.
+    recorded: usize,
 }
+
+/// When a thread asked for the lock, had it, and was about to release it.
+struct Recorded([Instant; 3]);
 
 /// The first phase. Without it, the acquisitions before the first contention would outnumber all later
 /// ones of a lock that collapses.
@@ -148,6 +159,9 @@ struct Tally {
     /// The timed waits that ended after the warm-up.
     latency: Histogram<u64>,
     withheld: Withheld,
+    /// The NUMA node on which the thread began.
+    node: u32,
+    recorded: Vec<Recorded>,
 }
 
 fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome> {
@@ -158,13 +172,14 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
         gate: RwLock::new(()),
         phase: AtomicU8::new(WARM_UP),
         timed_every: AtomicU64::new(TIMED_WARM),
+        recorded: conditions.recorded / threads / EVENTS_OF_ACQUISITION,
     };
     let (ready, all_ready) = mpsc::channel();
     restart_maxima();
     let events = statistics();
     let stolen = steal_ticks();
 
-    let (elapsed, tallies) = thread::scope(|scope| {
+    let (start, elapsed, tallies) = thread::scope(|scope| {
         let closed = shared.gate.write().expect("no thread has panicked");
         let spawn = |thread| {
             let part = Part::new(conditions.workload, thread, threads, conditions.seed);
@@ -202,13 +217,16 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
             .into_iter()
             .map(|handle| handle.join().expect("no thread has panicked"))
             .collect();
-        anyhow::Ok((elapsed, tallies))
+        anyhow::Ok((start, elapsed, tallies))
     })?;
 
     let steal_ticks = (|| Some(steal_ticks()? - stolen?))();
     let events = statistics().since(&events);
     let counted = shared.protected.acquisitions();
-    Ok(sum_up(elapsed, &tallies, counted, steal_ticks, events))
+    Ok(RunOutcome {
+        timeline: timeline(start, &tallies),
+        ..sum_up(elapsed, &tallies, counted, steal_ticks, events)
+    })
 }
 
 impl<E: Exclusion> Shared<'_, E> {
@@ -221,7 +239,12 @@ impl<E: Exclusion> Shared<'_, E> {
         let _ = ready.send(());
         drop(self.gate.read());
 
-        let mut turns = |phase| self.turns(phase, thread, &mut node, &mut part, &mut latency);
+        let numa_node = topology::current_node();
+        let mut recorded = Vec::with_capacity(self.recorded);
+        let mut turns = |phase| {
+            let recorded = &mut recorded;
+            self.turns(phase, thread, &mut node, &mut part, &mut latency, recorded)
+        };
         let ((warm_up, measured), withheld) =
             Withheld::during(|| (turns(WARM_UP), turns(MEASURED)));
         Tally {
@@ -229,6 +252,8 @@ impl<E: Exclusion> Shared<'_, E> {
             measured,
             latency,
             withheld,
+            node: numa_node,
+            recorded,
         }
     }
 
@@ -241,19 +266,26 @@ impl<E: Exclusion> Shared<'_, E> {
         node: &mut E::Node,
         part: &mut Part,
         latency: &mut Histogram<u64>,
+        recorded: &mut Vec<Recorded>,
     ) -> Turns {
         let mut turns = Turns::default();
         // The number is a power of two, so this is a mask.
         let every = self.timed_every.load(Relaxed) - 1;
         while self.phase.load(Acquire) == phase {
             part.think();
+            let records = phase == MEASURED && recorded.len() < self.recorded;
             let timed = turns.acquisitions & every == thread as u64 & every;
-            let asked = timed.then(Instant::now);
+            let asked = (timed || records).then(Instant::now);
             self.lock.lock(node);
-            let waited = asked.map(|asked| asked.elapsed());
+            let times = asked.map(|asked| (asked, Instant::now()));
 
             let (handoff, alone) = self.protected.enter(thread, topology::current_node());
             part.critical(&self.protected);
+            if let Some((asked, acquired)) = times
+                && records
+            {
+                recorded.push(Recorded([asked, acquired, Instant::now()]));
+            }
             let still_alone = self.protected.leave(thread);
             // SAFETY: locked above, by this thread and with this node.
             unsafe { self.lock.unlock(node) };
@@ -261,14 +293,47 @@ impl<E: Exclusion> Shared<'_, E> {
             turns.acquisitions += 1;
             turns.handoffs.add(handoff);
             turns.violations += u64::from(!alone) + u64::from(!still_alone);
-            if let Some(waited) = waited
+            if let Some((asked, acquired)) = times
+                && timed
                 && self.phase.load(Relaxed) != WARM_UP
             {
-                latency.saturating_record(waited.as_nanos() as u64);
+                latency.saturating_record((acquired - asked).as_nanos() as u64);
             }
         }
         turns
     }
+}
+
+/// The events of an acquisition: it is asked for, made and released.
+const EVENTS_OF_ACQUISITION: usize = 3;
+
+/// The number of the one lock in a timeline.
+const THE_LOCK: usize = 0;
+
+/// What the threads recorded, from `start` on.
+fn timeline(start: Instant, tallies: &[Tally]) -> Timeline {
+    const ACTIVITIES: [Activity; EVENTS_OF_ACQUISITION] = [
+        Activity::Waits(THE_LOCK),
+        Activity::Holds(THE_LOCK),
+        Activity::Releases(THE_LOCK),
+    ];
+    let mut events = Vec::new();
+    let mut threads = Vec::new();
+    for (thread, tally) in tallies.iter().enumerate() {
+        threads.push(TimelineThread {
+            name: format!("thread {thread}"),
+            node: Some(tally.node),
+        });
+        for Recorded(times) in &tally.recorded {
+            let event = |(at, what): (&Instant, Activity)| TimelineEvent {
+                ns: at.saturating_duration_since(start).as_nanos() as u64,
+                thread: thread as u32,
+                what,
+            };
+            events.extend(times.iter().zip(ACTIVITIES).map(event));
+        }
+    }
+    Timeline { threads, events }
 }
 
 fn sum_up(
@@ -301,6 +366,7 @@ fn sum_up(
         withheld: tallies.iter().map(|tally| tally.withheld).sum(),
         steal_ticks,
         events,
+        timeline: Timeline::default(),
     }
 }
 

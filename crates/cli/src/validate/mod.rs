@@ -180,6 +180,7 @@ impl ValidateArgs {
                 think_ns: 0,
             },
             pin,
+            recorded: 0,
         })
     }
 

@@ -15,6 +15,8 @@
 //! doubles with each exit until the runner is scheduled again.
 
 use crate::event_queue::Event;
+use lockworks_measurements::Activity;
+
 use crate::model::HostTimes;
 
 use super::cpu::State;
@@ -477,6 +479,9 @@ impl Engine {
     /// Interrupts the activity of `c`.
     fn freeze(&mut self, c: usize) {
         let now = self.fabric.now;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(c, now, Activity::LosesCpu);
+        }
         let cpu = &mut self.cpus[c];
         cpu.preempted = true;
         match cpu.state {
@@ -499,6 +504,9 @@ impl Engine {
 
     /// Resumes `c` where it was interrupted.
     fn thaw(&mut self, c: usize) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(c, self.fabric.now, Activity::GetsCpu);
+        }
         let cpu = &mut self.cpus[c];
         cpu.preempted = false;
         match cpu.state {
