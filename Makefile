@@ -56,7 +56,10 @@ INSTALLED_HEADERS = $(addprefix $(PREFIX)/include/lockworks/,$(notdir $(HEADERS)
 INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
 	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/liblockworks-preload.so \
 	$(PREFIX)/lib/liblockworks-profile.so \
-	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks
+	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks \
+	$(PREFIX)/share/man/man1/lockworks.1 $(PREFIX)/share/man/man1/lockworks-*.1 \
+	$(PREFIX)/share/bash-completion/completions/lockworks $(PREFIX)/share/zsh/site-functions/_lockworks \
+	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
 
 .PHONY: all lib cargo programs quick setup setup-kernel setup-programs test test-format test-c test-historic \
 	test-preload stage docs test-docs test-installed test-headers test-install test-examples test-sanitizers \
@@ -324,6 +327,7 @@ bench: setup-programs all programs
 
 install: install-lib cargo
 	$(INSTALL) -D $(TARGET)/release/lockworks $(DESTDIR)$(PREFIX)/bin/lockworks
+	$(TARGET)/release/lockworks share $(DESTDIR)$(PREFIX)/share
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that the loader finds the library
 
 install-lib: lib

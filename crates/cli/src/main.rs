@@ -22,6 +22,7 @@ mod regret;
 mod report;
 mod reproduce;
 mod run;
+mod share;
 mod sim;
 mod sweep;
 mod table;
@@ -58,8 +59,14 @@ struct Cli {
 }
 
 const HELP: &str = "\
-Exit status: 0 all is well, 1 a run found a violation, 2 bad input, 3 a check ended at a limit \
-before it was complete, 130 interrupted. `run` and `profile` end with the status of their program.
+Exit status of every command:
+  0    all is well
+  1    something failed or is broken; the output says what
+  2    bad input; one line says what to do
+  3    a check ended at a limit before it was complete
+  126  the program cannot be run, and 127: it is not found
+  130  interrupted; what was finished is shown
+`run` and `profile` end with the status of their program, or with 128 plus the signal that ended it.
 
 Colours and progress bars appear on terminals only; NO_COLOR=1 turns colours off.
 
@@ -69,30 +76,64 @@ Examples:
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks --verbose machines this -o here.toml";
 
+/// What the command says without arguments.
+const FIRST_STEPS: &str = "\
+Lockworks: scalable locks, and the tools that judge them. What do you have?
+
+a program that waits for its locks
+  lockworks profile -- PROGRAM              where threads wait, and what would help
+  lockworks compare -- PROGRAM              which lock serves the program best
+  lockworks run -- PROGRAM                  the program with that lock, unchanged
+this machine, and a colleague to convince
+  lockworks report -o report.html           which lock to take, with the evidence
+a machine that is not here
+  lockworks machines                        those that are described
+  lockworks sim --machine kunpeng-920       the locks on one of them
+a kernel
+  lockworks kernel series --version 6.12    patches for Linux
+  lockworks kernel torture --lock cna       build, boot and judge it
+a lock of your own
+  lockworks new lock NAME                   files to begin from
+  lockworks check --lock NAME               can threads break it?
+
+`lockworks --help` lists all commands, `lockworks COMMAND --help` has examples.
+";
+
 #[derive(Subcommand)]
 enum Command {
+    Report(report::ReportArgs),
+    Profile(profile::ProfileArgs),
+    Compare(compare::CompareArgs),
+    Run(run::RunArgs),
     Torture(torture::TortureArgs),
-    Bench(bench::BenchArgs),
-    Locks(locks::LocksArgs),
+    Sim(sim::SimArgs),
     Machines(machines::MachinesArgs),
+    Locks(locks::LocksArgs),
+    Regret(regret::RegretArgs),
+    Validate(validate::ValidateArgs),
+    Reproduce(reproduce::ReproduceArgs),
     Check(Box<check::CheckArgs>),
     Kernel(kernel::KernelArgs),
-    Sim(sim::SimArgs),
     Sweep(Box<sweep::SweepArgs>),
-    Regret(regret::RegretArgs),
-    Reproduce(reproduce::ReproduceArgs),
-    Validate(validate::ValidateArgs),
-    Run(run::RunArgs),
-    Compare(compare::CompareArgs),
-    Profile(profile::ProfileArgs),
     Fit(fit::FitArgs),
-    Report(report::ReportArgs),
+    Bench(bench::BenchArgs),
     New(new::NewArgs),
+    #[command(hide = true)]
+    Share(share::ShareArgs),
+}
+
+/// The command line.
+fn command() -> clap::Command {
+    usage::with_help_on_a_screen(usage::with_negative_numbers(Cli::command()), "")
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let mut command = usage::with_negative_numbers(Cli::command());
+    if arguments.len() < 2 {
+        print!("{FIRST_STEPS}");
+        return ExitCode::SUCCESS;
+    }
+    let mut command = command();
     let parsed = command.try_get_matches_from_mut(&arguments);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
@@ -166,13 +207,12 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Fit(args) => fit::command(args),
         Command::Report(args) => report::command(args),
         Command::New(args) => new::command(args),
+        Command::Share(args) => share::command(args, Cli::command(), self::command()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     /// Every subcommand that has no subcommands of its own, with the words that call it.
     fn subcommands(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
         let path = format!("{path} {}", command.get_name()).trim().to_owned();
@@ -186,8 +226,8 @@ mod tests {
     #[test]
     fn every_subcommand_has_examples() {
         let mut without = Vec::new();
-        for (path, command) in subcommands(&Cli::command(), "") {
-            let help = command.get_after_help().map(ToString::to_string);
+        for (path, command) in subcommands(&super::command(), "") {
+            let help = command.get_before_help().map(ToString::to_string);
             let help = help.unwrap_or_default();
             let examples = help.lines().skip_while(|line| !line.starts_with("Example"));
             let examples = examples.skip(1).take_while(|line| line.starts_with(' '));
@@ -199,5 +239,14 @@ mod tests {
             }
         }
         assert!(without.is_empty(), "no example: {}", without.join(", "));
+    }
+
+    #[test]
+    fn help_fits_a_screen() {
+        for (path, command) in subcommands(&super::command(), "") {
+            let help = command.term_width(80).render_help().to_string();
+            let lines = help.lines().count();
+            assert!(lines <= 45, "{path} has {lines} lines of help");
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! Mistakes on the command line, as clap words them, in one line.
+//! Help, and mistakes on the command line, as clap words them.
 
-use clap::Command;
 use clap::error::Error;
+use clap::{Arg, ArgAction, Command};
 use itertools::Itertools;
 
 /// Lets options take negative numbers. A negative number is then refused as out of range, not as an
@@ -13,6 +13,45 @@ pub fn with_negative_numbers(command: Command) -> Command {
             arg.allow_negative_numbers(takes_values)
         })
         .mut_subcommands(with_negative_numbers)
+}
+
+/// The word in the help of a subcommand that its examples follow.
+const EXAMPLES: &str = "\nExample";
+
+/// Gives a command and those below it two helps. `--help` begins with the examples and fits a screen.
+/// `--help-all` also has the rare options, and says what figures mean. A command's help is written
+/// with the examples at its end; `above` are the words that call the command above it.
+pub fn with_help_on_a_screen(command: Command, above: &str) -> Command {
+    let text = command.get_after_help().map(ToString::to_string);
+    let text = format!("\n{}", text.unwrap_or_default());
+    let (details, examples) = text.split_at(text.find(EXAMPLES).unwrap_or(text.len()));
+    let (details, examples) = (details.trim().to_owned(), examples.trim().to_owned());
+    let path = format!("{above} {}", command.get_name()).trim().to_owned();
+    // The command itself has few options, so it has room for the rest.
+    let in_short = if above.is_empty() {
+        details.clone()
+    } else {
+        String::new()
+    };
+    let help = Arg::new("help").short('h').long("help");
+    let all = Arg::new("help-all").long("help-all");
+    command
+        .disable_help_flag(true)
+        .arg(
+            help.action(ArgAction::HelpShort)
+                .help("Print help that fits a screen"),
+        )
+        .arg(
+            all.action(ArgAction::HelpLong)
+                .help("Print all options, and what the figures mean"),
+        )
+        .before_help(examples)
+        .after_help(in_short)
+        .after_long_help(details)
+        .help_template(
+            "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}",
+        )
+        .mut_subcommands(|below| with_help_on_a_screen(below, &path))
 }
 
 /// The message without the usage, in one line.

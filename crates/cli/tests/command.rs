@@ -117,11 +117,13 @@ fn help_fits_the_terminal() {
         "new",
     ];
     for command in commands {
-        assert_fits_terminals(&[command, "--help"], &["Usage: lockworks"]);
+        for help in ["--help", "--help-all"] {
+            assert_fits_terminals(&[command, help], &["Usage: lockworks"]);
+        }
     }
     assert_fits_terminals(
         &["--help"],
-        &["Usage: lockworks", "Exit status:", "Examples:"],
+        &["Usage: lockworks", "Exit status", "Examples:"],
     );
 }
 

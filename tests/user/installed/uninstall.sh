@@ -14,7 +14,8 @@ touch "$prefix"/{bin,include/lockworks,lib,lib/pkgconfig}/of_others
 before=$(files)
 "${MAKE:-make}" -s install PREFIX="$prefix" DESTDIR=
 for file in bin/lockworks include/lockworks/lockworks.{h,hpp} lib/liblockworks.{a,so,so.0} \
-	lib/pkgconfig/lockworks.pc; do
+	lib/pkgconfig/lockworks.pc share/man/man1/lockworks{,-sim,-kernel-torture}.1 \
+	share/bash-completion/completions/lockworks; do
 	[[ -e $prefix/$file ]] || {
 		echo "make install has left out $file"
 		exit 1

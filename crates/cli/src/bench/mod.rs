@@ -32,9 +32,6 @@ use rows::{Row, write_rows};
 Every round measures every lock, in a different order. Ratios are taken within a round, and tables \
 show their medians. A run takes a few minutes; the machine should do nothing else.
 
-Exit status: 0 everything was measured, even if a requirement is not met, 1 a lock did not exclude, \
-or a measurement failed, 2 bad input.
-
 Examples:
   lockworks bench
   lockworks bench --only uncontended,two-threads --json")]

@@ -62,24 +62,30 @@ pub struct Options {
 
     /// Number of times that each thread acquires the lock or gets a reference, 1 to 16; cond
     /// ignores it
-    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        default_value_t = 2,
+        hide_short_help = true
+    )]
     acquisitions: u32,
 
     /// Number of locks, 1 or 2; threads acquire them in turns, and they share the queues of NUMA
     /// nodes
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     locks: usize,
 
     /// Memory model: that of C11 (weak), or sequential consistency (sc)
-    #[arg(short, long, value_name = "MODE", default_value = "weak", value_parser = memory())]
+    #[arg(short, long, value_name = "MODE", default_value = "weak", value_parser = memory(), hide_short_help = true)]
     memory: Memory,
 
     /// Limit reads to the newest write and the K writes before it [default: no limit]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", hide_short_help = true)]
     staleness: Option<u8>,
 
     /// Number of threads that have a slot of queue nodes [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     slots: Option<usize>,
 
     /// Number of NUMA nodes, 1 to 8; threads are spread over them in turn [default: 2 for a
@@ -88,57 +94,62 @@ pub struct Options {
     nodes: Option<usize>,
 
     /// Begin every other acquisition with a trylock
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     trylock: bool,
 
     /// Number of spurious wake-ups of parked threads, of all threads together
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     spurious: u8,
 
     /// Let any wait be cancelled at any moment; not with --nesting
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     cancel: bool,
 
     /// Release a lock whose waiters park by a load and a store, as in programs, not in one step as
     /// in a kernel
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     split_release: bool,
 
     /// Let the waiters of the mutex spin and never park, as in a kernel; not with --cancel
     /// or --split-release
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     never_park: bool,
 
     /// Nesting depth of interruptions, 0 to 2; each thread is interrupted once at each level,
     /// before any operation
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
     nesting: u8,
 
     /// Threads that have priority, counted from 0 [default: none]
-    #[arg(long, value_name = "THREAD", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "THREAD",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     priority: Vec<usize>,
 
     /// Whether time thresholds have been reached: never (early), always (late), or either at every
     /// poll (any)
-    #[arg(long, value_name = "WHEN", default_value = "any", value_parser = time())]
+    #[arg(long, value_name = "WHEN", default_value = "any", value_parser = time(), hide_short_help = true)]
     time: Time,
 
     /// Check also a bypass bound: of the acquisitions that begin while a thread waits, at most N
     /// complete before that thread's; 0: none [default: not checked]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     bypass: Option<u8>,
 
     /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_shuffle_reduction: bool,
 
     /// Whether CNA and HQ prefer waiters of one NUMA node
-    #[arg(long, value_name = "MODE", default_value = "on", value_parser = numa(), action = ArgAction::Set)]
+    #[arg(long, value_name = "MODE", default_value = "on", value_parser = numa(), action = ArgAction::Set, hide_short_help = true)]
     numa: bool,
 
     /// Set a tunable, such as hqlock_fairness_threshold=0 [default: small values; --json prints
     /// them]
-    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
+    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting, hide_short_help = true)]
     tune: Vec<Setting>,
 
     /// Make this number of random runs instead of exploring all; this finds mistakes that need many
@@ -148,11 +159,17 @@ pub struct Options {
     random: Option<u64>,
 
     /// Seed of all random choices of --random; the same seed makes the same runs
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "random")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "random",
+        hide_short_help = true
+    )]
     seed: u64,
 
     /// Mode in which an HQ-spinlock starts: queueing by NUMA node (numa), or in one queue (plain)
-    #[arg(long, value_name = "MODE", default_value = "numa", value_parser = mode())]
+    #[arg(long, value_name = "MODE", default_value = "numa", value_parser = mode(), hide_short_help = true)]
     mode: Mode,
 
     /// Stop the check of each lock after this time in seconds; with --quick, all its configurations
@@ -161,7 +178,7 @@ pub struct Options {
     pub seconds: Option<Duration>,
 
     /// Stop when a check uses this much memory, in MiB [default: half of the available memory]
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", hide_short_help = true)]
     pub memory_limit: Option<usize>,
 
     /// Repeat the run of this token, which a broken promise prints, and show each step
@@ -225,16 +242,10 @@ Runs the C code of the library. Every order of its operations is explored, and e
 weak memory allows them to read. docs/reference/checker.md says what that proves and what it does \
 not. A broken promise is shown as the shortest run that breaks it, with a token to replay.
 
-Exit status: 0 nothing found, 1 a promise is broken, 3 a limit ended a check before all runs were \
-explored. With --quick, the limit of states does not count; with --random, it is 3 if the time \
-ended before all runs were made.
-
 Examples:
   lockworks check
   lockworks check --lock cna --quick
   lockworks check --lock cna --threads 3 --nodes 2
-  lockworks check --lock mcs --threads 4 --acquisitions 1 --seconds 60 --json
-  lockworks check --lock lockref-cna,lockref-tas --acquisitions 3
   lockworks check --lock pv,unfair --threads 3 --acquisitions 1 --cancel
   lockworks check --lock hq --threads 12 --random 10000
   lockworks check --lock busted";

@@ -21,8 +21,6 @@ Adds Lockworks' own directory, and a few lines to files of the kernel, in full o
 that has them already does not change. A tree that was changed at these lines is refused, and the \
 message names the file.
 
-Exit status: 0 Lockworks is in the tree, 2 refused.
-
 Examples:
   lockworks kernel apply linux-6.12
   lockworks kernel revert linux-6.12";
@@ -38,8 +36,6 @@ pub struct RevertArgs {
 const REVERT_HELP: &str = "\
 Removes what `apply` or the patches of `series` added, and the products of builds in Lockworks' own \
 directory, in full or not at all. Other changes to the same files stay.
-
-Exit status: 0 Lockworks is not in the tree, 2 refused.
 
 Example:
   lockworks kernel revert linux-6.12";

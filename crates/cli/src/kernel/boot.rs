@@ -36,8 +36,6 @@ The shell is that of busybox. 'exit' ends it and switches the guest off; Ctrl-A 
 guest off at once. If standard input is not a terminal, a guest that is silent for some minutes \
 counts as hung.
 
-Exit status: 0 success, 1 the kernel reported an error, 2 bad input.
-
 Examples:
   lockworks kernel boot --lock cna --nodes 2 --cpus 4
   lockworks kernel boot --arch arm64 --nodes 4

@@ -25,7 +25,12 @@ pub struct Sources {
 
     /// Source tree of your own, with Lockworks applied; the tree does not change [default: that of
     /// --version]
-    #[arg(long, value_name = "DIR", conflicts_with = "version")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with = "version",
+        hide_short_help = true
+    )]
     tree: Option<PathBuf>,
 }
 
@@ -36,7 +41,7 @@ pub struct Source {
     sources: Sources,
 
     /// Architecture of the kernel; arm64 is cross-compiled, and both are emulated
-    #[arg(long, value_name = "ARCH", default_value = "x86-64", value_parser = arch())]
+    #[arg(long, value_name = "ARCH", default_value = "x86-64", value_parser = arch(), hide_short_help = true)]
     arch: Arch,
 
     /// Configuration: spinlocks are called directly (native), through pv_ops (paravirt), or
@@ -70,33 +75,38 @@ pub struct Machine {
     pub cpus: u32,
 
     /// Memory of the guest in MiB, distributed over the nodes
-    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    #[arg(
+        long,
+        value_name = "MIB",
+        default_value_t = 2048,
+        hide_short_help = true
+    )]
     memory: u32,
 
     /// Emulation of the CPUs: a thread for each (multi), one thread for all in turns (single), or
     /// one thread and a clock that counts instructions, so that runs repeat exactly (counted)
     /// [default: multi if this machine has at least as many CPUs, else single]
-    #[arg(long, value_name = "HOW", value_parser = emulation())]
+    #[arg(long, value_name = "HOW", value_parser = emulation(), hide_short_help = true)]
     emulation: Option<Emulation>,
 
     /// Let the kernel detect that it runs in a guest; on x86-64 its default lock is then an unfair
     /// one
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     hypervisor: bool,
 
     #[command(flatten)]
     boot: Boot,
 
     /// Time for which CNA may pass over waiters of other nodes, 1 to 100 milliseconds [default: 10]
-    #[arg(long, value_name = "MS", value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "MS", value_parser = value_parser!(u32).range(1..=100), hide_short_help = true)]
     pub threshold: Option<u32>,
 
     /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_shuffle_reduction: bool,
 
     /// Write the guest's console to FILE [default: a file in the cache]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     console: Option<PathBuf>,
 }
 

@@ -35,12 +35,12 @@ pub struct GuestRunArgs {
     seconds: u32,
 
     /// Script for the guest's shell, in place of a command
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     script: Option<PathBuf>,
 
     /// Longest silence of the guest in seconds, not counting the workload's length [default: some
     /// minutes, which depend on the number of CPUs]
-    #[arg(long, value_name = "S", value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "S", value_parser = value_parser!(u32).range(1..), hide_short_help = true)]
     timeout: Option<u32>,
 
     /// Command for the guest's shell
@@ -53,8 +53,6 @@ Prints the output of the command. The verdict depends on its exit status and on 
 the guest's kernel. The guest has busybox, and the kernel's modules in /lockworks/modules. The \
 workloads nginx, compile and futex run on x86-64 only. They need a disk with Debian's programs; \
 the first run makes it, in some minutes.
-
-Exit status: 0 success, 1 the command failed or the kernel reported an error, 2 bad input.
 
 Examples:
   lockworks kernel run --lock cna -- 'dmesg | grep lockworks:'

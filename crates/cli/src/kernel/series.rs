@@ -32,8 +32,6 @@ const HELP: &str = "\
 Writes a patch for each step, by `git format-patch`. Patches of an earlier run are replaced. `git \
 am` applies them, with the same result as `lockworks kernel apply`.
 
-Exit status: 0 the patches are written, 2 refused.
-
 Examples:
   lockworks kernel series linux-6.12 -o patches --signoff
   git -C linux-6.12 am \"$PWD\"/patches/*.patch";

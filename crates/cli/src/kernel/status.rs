@@ -24,9 +24,6 @@ pub struct StatusArgs {
 const HELP: &str = "\
 The state is derived from the tree alone, so it does not matter whether `apply` or `git am` was used.
 
-Exit status: 0 applied or not applied, 1 the series can neither be applied nor reverted, 2 not a \
-tree of a supported kernel.
-
 Examples:
   lockworks kernel status linux-6.12
   lockworks kernel status linux-6.12 --json";

@@ -43,11 +43,11 @@ pub struct GuestTortureArgs {
     lock: Vec<String>,
 
     /// Type of lock that locktorture acquires
-    #[arg(long = "type", value_name = "TYPE", default_value = "spin_lock", value_parser = kinds())]
+    #[arg(long = "type", value_name = "TYPE", default_value = "spin_lock", value_parser = kinds(), hide_short_help = true)]
     kind: String,
 
     /// Number of threads that acquire the lock [default: one for each CPU]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=4096), hide_short_help = true)]
     writers: Option<u32>,
 
     /// Length of each round in seconds; fractions are allowed
@@ -59,11 +59,16 @@ pub struct GuestTortureArgs {
     rounds: u32,
 
     /// Switch CPUs off and on during the rounds
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     hotplug: bool,
 
     /// Additional parameters of the module, such as "long_hold=10 nested_locks=2"
-    #[arg(long, value_name = "K=V ...", default_value = "")]
+    #[arg(
+        long,
+        value_name = "K=V ...",
+        default_value = "",
+        hide_short_help = true
+    )]
     torture_args: String,
 
     /// Print JSON instead of a table: an object for one lock, an array for several
@@ -78,8 +83,6 @@ const HELP: &str = "\
 Builds the kernel if necessary, boots it in an emulated NUMA guest, and runs locktorture. The run \
 fails at any violation of mutual exclusion, and at any panic, WARNING, BUG, stall, lockup, hang, \
 lockdep or KCSAN report.
-
-Exit status: 0 success, 1 failed, 2 bad input, 130 interrupted.
 
 Columns:
   operations: acquisitions in a round, median of the rounds.

@@ -44,7 +44,8 @@ pub struct RegretArgs {
         long,
         value_name = "LOCK",
         value_delimiter = ',',
-        default_value = "mutex,hq,cna,qspinlock,pv,unfair,tas"
+        default_value = "mutex,hq,cna,qspinlock,pv,unfair,tas",
+        hide_short_help = true
     )]
     against: Vec<String>,
 
@@ -75,27 +76,32 @@ pub struct RegretArgs {
     oversubscribed: bool,
 
     /// The greatest fairness factor of a fair lock; 0.5 is strictly fair
-    #[arg(long, value_name = "FACTOR", default_value_t = 0.70, value_parser = fairness_factor)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.70, value_parser = fairness_factor, hide_short_help = true)]
     fair: f64,
 
     /// Virtual time of each run, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 20.0, value_parser = milliseconds)]
+    #[arg(long, value_name = "MS", default_value_t = 20.0, value_parser = milliseconds, hide_short_help = true)]
     ms: f64,
 
     /// Number of seeds that each lock runs with; the median counts
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..), hide_short_help = true)]
     seeds: u64,
 
     /// Number of worst cells to list for each lock
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
     cells: usize,
 
     /// The store of results, as of `lockworks sweep`
-    #[arg(long, value_name = "FILE", default_value = "regret.results.jsonl")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "regret.results.jsonl",
+        hide_short_help = true
+    )]
     store: PathBuf,
 
     /// Number of simulations that run at the same time [default: the CPUs of this machine]
-    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), hide_short_help = true)]
     jobs: Option<u16>,
 
     /// Write all cells to FILE, a CSV with a line for each cell and lock
@@ -130,8 +136,6 @@ Columns of the table:
 Results are kept in the store. So an interrupted run goes on where it was, and one more lock runs \
 only that lock. The lock to take is the one with the greatest mean of those that are fair in nine of \
 ten cells in which threads have a CPU each. `lockworks reproduce all` shows how far such predictions can be trusted.
-
-Exit status: 0 all is well, 1 a simulation failed, 2 bad input, 130 interrupted.
 
 Examples:
   lockworks regret --machine kunpeng-920,./mine.toml --workload locktorture-new

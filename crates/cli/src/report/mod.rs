@@ -56,9 +56,6 @@ Without options it takes about a minute: it measures locks and the machine, pred
 compares, and simulates published tables. With a machine it simulates five workloads on it, with one \
 thread to all CPUs. With a program it finds the program's hot mutexes, and runs it with other locks.
 
-Exit status: 0 all is well, 1 a part failed, which the page says, 2 bad input, 126 or 127 the program \
-cannot be run, 130 interrupted.
-
 Examples:
   lockworks report
   lockworks report --machine epyc-9654-nps4 -o epyc.html --data epyc

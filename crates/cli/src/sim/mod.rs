@@ -40,11 +40,11 @@ pub struct SimArgs {
     workloads: bool,
 
     /// Number of seeds that each lock runs with; the table has the median
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>, hide_short_help = true)]
     seeds: u64,
 
     /// The lock that others are compared with [default: qspinlock if it runs, else the first]
-    #[arg(long, value_name = "LOCK")]
+    #[arg(long, value_name = "LOCK", hide_short_help = true)]
     reference: Option<String>,
 
     /// Print JSON instead of a table
@@ -86,7 +86,7 @@ pub struct SimOptions {
 
     /// Number of CPUs that threads share, the first ones of the placement [default: all CPUs of the
     /// machine]
-    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, hide_short_help = true)]
     cpus: Option<usize>,
 
     /// Numbers of virtual CPUs of a guest; they are the threads, and halt where threads would sleep
@@ -95,21 +95,20 @@ pub struct SimOptions {
         value_name = "N",
         value_delimiter = ',',
         conflicts_with = "threads",
-        value_parser = whole::<usize>
-    )]
+        value_parser = whole::<usize>, hide_short_help = true)]
     vcpus: Vec<usize>,
 
     /// Number of guests; each has the number of virtual CPUs that --vcpus says, and its own locks
-    #[arg(long, value_name = "N", requires = "vcpus", default_value_t = 1, value_parser = whole::<usize>)]
+    #[arg(long, value_name = "N", requires = "vcpus", default_value_t = 1, value_parser = whole::<usize>, hide_short_help = true)]
     guests: usize,
 
     /// Keep each virtual CPU on one CPU of the machine
-    #[arg(long, requires = "vcpus")]
+    #[arg(long, requires = "vcpus", hide_short_help = true)]
     pinned: bool,
 
     /// Where threads run: compact, packed, spread, scatter[:SEED] or gather:SIZE[:SEED] [default:
     /// the workload's]
-    #[arg(short, long, value_name = "HOW")]
+    #[arg(short, long, value_name = "HOW", hide_short_help = true)]
     placement: Option<Placement>,
 
     /// Virtual time of each run, in milliseconds; CNA is fair only in runs of many thresholds
@@ -117,33 +116,38 @@ pub struct SimOptions {
     ms: f64,
 
     /// First seed of all random choices; the same seeds give the same results, to the bit
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>, hide_short_help = true)]
     seed: u64,
 
     /// Whether CNA and HQ prefer waiters of one NUMA node
-    #[arg(long, value_name = "MODE", default_value = "auto")]
+    #[arg(
+        long,
+        value_name = "MODE",
+        default_value = "auto",
+        hide_short_help = true
+    )]
     numa: Numa,
 
     /// Time for which CNA may pass over waiters of other nodes, 1 to 100 milliseconds
-    #[arg(long, value_name = "MS", default_value_t = DEFAULT_THRESHOLD, value_parser = threshold)]
+    #[arg(long, value_name = "MS", default_value_t = DEFAULT_THRESHOLD, value_parser = threshold, hide_short_help = true)]
     threshold: u32,
 
     /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_shuffle_reduction: bool,
 
     /// Set a tunable of a lock, such as hqlock_fairness_threshold=100; `lockworks locks hq` lists
     /// those of hq
-    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = names::setting)]
+    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = names::setting, hide_short_help = true)]
     tune: Vec<Setting>,
 
     /// Give threads with an odd number priority, so that CNA never passes over them
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     odd_priority: bool,
 
     /// Change a value of machine, workload or model, such as machine.rmw_cycles=30; --json lists
     /// the values
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, hide_short_help = true)]
     set: Vec<(String, f64)>,
 }
 

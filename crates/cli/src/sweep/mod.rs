@@ -49,11 +49,11 @@ pub struct SweepArgs {
     jobs: Option<u16>,
 
     /// Run only every Nth point of the plan, from the Kth on, so that N machines share the plan
-    #[arg(long, value_name = "K/N")]
+    #[arg(long, value_name = "K/N", hide_short_help = true)]
     part: Option<Part>,
 
     /// Run points that failed again
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     retry: bool,
 
     /// Print how many points there are, and how many are in the store; run nothing
@@ -70,11 +70,16 @@ pub struct SweepArgs {
 
     /// The scheduler of the Dask cluster, such as tcp://HOST:8786 [default: the engine starts a
     /// cluster on this machine]
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        conflicts_with = "jobs",
+        hide_short_help = true
+    )]
     scheduler: Option<String>,
 
     /// Print the points that the store does not have, a line of JSON each; run nothing
-    #[arg(long, conflicts_with_all = ["dry_run", "output", "json"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "output", "json"], hide_short_help = true)]
     pending: bool,
 
     /// Run the points that --pending printed to FILE, - for standard input; print a result for each,
@@ -82,18 +87,24 @@ pub struct SweepArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "plan", "store", "output", "part", "retry", "dry_run", "json", "engine", "scheduler",
         "pending", "import"
-    ])]
+    ], hide_short_help = true)]
     points: Option<PathBuf>,
 
     /// Stop a check of --points that has no such limit when it uses this much memory, in MiB
     /// [default: its share of half of the available memory]
-    #[arg(long, value_name = "MIB", requires = "points", conflicts_with = "plan")]
+    #[arg(
+        long,
+        value_name = "MIB",
+        requires = "points",
+        conflicts_with = "plan",
+        hide_short_help = true
+    )]
     memory_limit: Option<usize>,
 
     /// Add the results that --points printed to FILE, - for standard input, to the store; run nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "dry_run", "output", "json", "retry", "engine", "scheduler", "pending"
-    ])]
+    ], hide_short_help = true)]
     import: Option<PathBuf>,
 }
 
@@ -140,9 +151,6 @@ goes on where it was. Stores of several machines are put together by `cat`.
 `--engine dask` runs the points on a Dask cluster: that of --scheduler, or one that it starts on this \
 machine. Install it with `pip install 'lockworks[dask]'`. --pending, --points and --import are for \
 other programs that run points elsewhere.
-
-Exit status: 0 all is well, 1 a point failed, 2 bad input, 130 interrupted. Each failure is listed \
-with the command that repeats it.
 
 Examples:
   lockworks sweep plan.toml

@@ -45,7 +45,7 @@ pub struct TortureArgs {
 
     /// The lock by whose figures those of the others are divided; it is tortured too [default:
     /// pthread_mutex if --lock names it, else the first lock]
-    #[arg(long, value_name = "LOCK")]
+    #[arg(long, value_name = "LOCK", hide_short_help = true)]
     reference: Option<String>,
 
     /// Numbers of threads [default: 1,2,4,... up to four times the CPUs]
@@ -74,24 +74,29 @@ pub struct TortureArgs {
 
     /// How to bind threads to CPUs; if threads outnumber CPUs, the next thread gets the first CPU
     /// again
-    #[arg(long, value_name = "HOW", default_value = "none")]
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "none",
+        hide_short_help = true
+    )]
     pin: Pin,
 
     /// Whether CNA and HQ prefer waiters of one NUMA node [default: auto]
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", hide_short_help = true)]
     numa: Option<Numa>,
 
     /// Time for which CNA may pass over waiters of other nodes, 1 to 100 milliseconds [default: 10]
-    #[arg(long, value_name = "MS", value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "MS", value_parser = value_parser!(u32).range(1..=100), hide_short_help = true)]
     threshold: Option<u32>,
 
     /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_shuffle_reduction: bool,
 
     /// Set a tunable of a lock, such as hqlock_fairness_threshold=100; `lockworks locks hq` lists
     /// those of hq
-    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
+    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting, hide_short_help = true)]
     tune: Vec<Setting>,
 
     /// Print JSON instead of a table

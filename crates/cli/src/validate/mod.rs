@@ -45,7 +45,7 @@ pub struct ValidateArgs {
 
     /// Virtual time of each prediction, in milliseconds; ten times as long for threads that share
     /// CPUs
-    #[arg(long, value_name = "MS", default_value_t = 20.0, value_parser = milliseconds)]
+    #[arg(long, value_name = "MS", default_value_t = 20.0, value_parser = milliseconds, hide_short_help = true)]
     ms: f64,
 
     /// Print JSON instead of a table
@@ -75,8 +75,6 @@ machine that were measured while other work ran are marked so, too.
 
 What is said about bigger machines are the limits to which this version's tests hold the published \
 tables; `lockworks reproduce all` shows their errors.
-
-Exit status: 0 all is well, 1 a lock failed to exclude, 2 bad input, 130 interrupted.
 
 Examples:
   lockworks validate

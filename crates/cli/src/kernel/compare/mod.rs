@@ -32,7 +32,12 @@ pub struct GuestCompareArgs {
     cpus: u32,
 
     /// Memory of a guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    #[arg(
+        long,
+        value_name = "MIB",
+        default_value_t = 2048,
+        hide_short_help = true
+    )]
     memory: u32,
 
     /// Locks to compare, from the list below [default: all]
@@ -40,7 +45,13 @@ pub struct GuestCompareArgs {
     modes: Vec<String>,
 
     /// Workloads of the guests, from the list below [default: all]
-    #[arg(short, long, value_name = "WORKLOAD", value_delimiter = ',')]
+    #[arg(
+        short,
+        long,
+        value_name = "WORKLOAD",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     workloads: Vec<String>,
 
     #[command(flatten)]
@@ -48,7 +59,7 @@ pub struct GuestCompareArgs {
 
     /// Lock by whose rates those of the others are divided [default: stock-pv if it is compared,
     /// else the first mode]
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", hide_short_help = true)]
     reference: Option<String>,
 
     /// Number of rounds; each round boots a guest for every mode
@@ -61,7 +72,7 @@ pub struct GuestCompareArgs {
 
     /// Longest time in seconds until a guest has booted, and for which a workload may exceed its
     /// length
-    #[arg(long, value_name = "S", default_value_t = 90, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "S", default_value_t = 90, value_parser = value_parser!(u32).range(1..), hide_short_help = true)]
     timeout: u32,
 
     /// Print JSON instead of a table
@@ -98,9 +109,6 @@ Columns:
 
 A guest that does not end a workload in time is ended and reported. If the command is interrupted, \
 it prints the figures of the guests that have ended.
-
-Exit status: 0 success, 1 a guest hung or its kernel reported more than slowness, 2 bad input, 130 \
-interrupted.
 
 Examples:
   lockworks kernel compare --version 6.12 --cpus 8 --json
