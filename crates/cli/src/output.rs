@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::table::Table;
@@ -79,16 +79,6 @@ pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
 /// Fails if the file at `path` cannot be written.
 pub fn check_file(path: &Path) -> Result<()> {
     prepare(path).map(drop)
-}
-
-/// Fails if no picture can be written to `path`.
-pub fn check_svg(path: &Path) -> Result<()> {
-    ensure!(
-        path.extension().is_some_and(|end| end == "svg"),
-        "'{}' is no SVG file; give a name that ends in .svg",
-        path.display()
-    );
-    check_file(path)
 }
 
 enum Sink {

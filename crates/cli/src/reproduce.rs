@@ -1,5 +1,6 @@
 //! `lockworks reproduce`: simulates a published table and shows both side by side.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use crate::interruption;
 use crate::output::{self, Destination};
+use crate::plot;
 use crate::progress;
 use crate::published;
 use crate::sim::arguments;
@@ -49,6 +51,10 @@ pub struct ReproduceArgs {
     #[arg(long)]
     json: bool,
 
+    /// Draw published and simulated figures by number of threads in FILE, an .svg or .html
+    #[arg(long, value_name = "FILE", requires = "table")]
+    plot: Option<PathBuf>,
+
     #[command(flatten)]
     destination: Destination,
 }
@@ -56,6 +62,7 @@ pub struct ReproduceArgs {
 /// Runs the command.
 pub fn command(args: &ReproduceArgs) -> Result<ExitCode> {
     args.destination.check()?;
+    plot::check(args.plot.as_deref())?;
     let tables = match args.table.as_deref() {
         None => return list(args),
         Some("all") => PublishedTable::all()?,
@@ -95,6 +102,9 @@ pub fn command(args: &ReproduceArgs) -> Result<ExitCode> {
 
     let finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
     let text = results(&finished, args.json)?;
+    if let Some(path) = &args.plot {
+        plot::results(path, "published", &*finished)?;
+    }
     drop(finished);
     args.destination.write(&text)?;
     Ok(ExitCode::SUCCESS)

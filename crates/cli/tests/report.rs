@@ -143,7 +143,8 @@ fn pictures_are_drawn_or_refused() {
     assert_eq!(output(&[&sim[..], &short].concat()).status.code(), Some(0));
     let svg = fs::read_to_string(&picture).unwrap();
     assert!(
-        svg.contains("cna") && svg.contains("Simulated: locktorture-old on oracle-x5-4"),
+        svg.contains(">cna<")
+            && svg.contains("Simulated throughput, locktorture-old on oracle-x5-4"),
         "{svg}"
     );
     let torture = [
@@ -159,7 +160,14 @@ fn pictures_are_drawn_or_refused() {
         output(&[&torture[..], &short].concat()).status.code(),
         Some(0)
     );
-    assert!(fs::read_to_string(&picture).unwrap().contains("Measured: "));
+    let svg = fs::read_to_string(&picture).unwrap();
+    assert!(svg.contains("Throughput, measured here"), "{svg}");
+    let page = directory.path().join("table.html");
+    let table = ["reproduce", "mutex_slowpath_time_percent", "--ms", "0.5"];
+    let plot = ["--plot", page.to_str().unwrap()];
+    assert_eq!(output(&[&table[..], &plot].concat()).status.code(), Some(0));
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("Published and simulated: mutex_slowpath_time_percent"));
     let refused = output(&["sim", "--plot", "locks.png"]);
     assert_refused(&refused, &["give a name that ends in .svg"]);
 }

@@ -7,6 +7,7 @@ mod significance;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use regex::Regex;
 
 use crate::interruption;
 use crate::output::{self, Destination};
+use crate::plot;
 use crate::preload::{self, Library, preloadable, preloadables};
 use crate::program::Program;
 use crate::progress;
@@ -61,6 +63,10 @@ pub struct CompareArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+
+    /// Draw the ratio of each lock in FILE, an .svg or .html
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 
     #[command(flatten)]
     destination: Destination,
@@ -122,6 +128,7 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
     let library = Library::find(preload::LIBRARY)?;
     let program = Program::find(&args.command)?;
     args.destination.check()?;
+    plot::check(args.plot.as_deref())?;
 
     let results = Comparison::new(args.rounds, measure.clone(), contestants.clone());
     let results = Arc::new(Mutex::new(results));
@@ -166,6 +173,9 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
     }
     bar.finish_and_clear();
     let results = lock(&results);
+    if let Some(path) = &args.plot {
+        plot::results(path, "compare", &results.report())?;
+    }
     give(&results, args.json, &args.destination)?;
     interruption::before_exit(|| {});
     Ok(verdict(&results))

@@ -1,6 +1,7 @@
 //! `lockworks kernel torture`: the kernel's locktorture on its own locks and ours.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
@@ -18,6 +19,7 @@ use super::guest::{Machine, Source, Steps, verdict};
 use crate::figures::scaled;
 use crate::names::by_name;
 use crate::output::{self, Destination};
+use crate::plot;
 use crate::terminal::fitted;
 
 /// Torture spinlocks in a guest with the kernel's locktorture module.
@@ -74,6 +76,10 @@ pub struct GuestTortureArgs {
     /// Print JSON instead of a table: an object for one lock, an array for several
     #[arg(long)]
     json: bool,
+
+    /// Draw the acquisitions of each lock in FILE, an .svg or .html
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 
     #[command(flatten)]
     destination: Destination,
@@ -146,6 +152,7 @@ pub fn command(args: &GuestTortureArgs) -> Result<ExitCode> {
     });
     args.machine.check(&args.source, locks)?;
     args.destination.check()?;
+    plot::check(args.plot.as_deref())?;
 
     let cache = Cache::open()?;
     let steps = Steps::new();
@@ -170,6 +177,9 @@ pub fn command(args: &GuestTortureArgs) -> Result<ExitCode> {
             ..TortureReport::new(&plan, *subject, rounds, &tortured)
         })
         .collect();
+    if let Some(path) = &args.plot {
+        plot::results(path, "locktorture", &reports)?;
+    }
     args.destination.write(&if args.json {
         match reports.as_slice() {
             [report] => output::json(report)?,

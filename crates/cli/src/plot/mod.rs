@@ -1,80 +1,89 @@
-//! Figures: the throughput and fairness of locks by number of threads, panel beside panel.
+//! Pictures of results, for `--plot` and for `lockworks report`. A figure is made from the JSON of a
+//! command. ECharts draws it, in the browser that shows a page, or here for an SVG.
 
-mod axis;
-mod drawing;
-mod looks;
-mod panel;
-pub mod throughput;
+pub mod figure;
+pub mod page;
 
 use std::path::Path;
 
-use anyhow::Result;
-use plotters::prelude::*;
+use anyhow::{Context as _, Result, ensure};
+use itertools::Itertools;
+use rquickjs::{Context, Function, Runtime};
+use serde::Serialize;
 
-use self::drawing::Figure;
-use self::panel::{Panel, Point, Series};
-use crate::output::write_file;
+use crate::output;
 
-/// Writes a figure of these panels to `path`, an SVG, completely or not at all.
-fn figure(path: &Path, panels: &[Panel]) -> Result<()> {
-    let figure = Figure::new(panels);
-    let mut svg = String::new();
-    figure.draw(&SVGBackend::with_string(&mut svg, figure.size()).into_drawing_area())?;
-    write_file(path, svg.as_bytes())
+use figure::{Figure, Results};
+use page::Heading;
+
+/// Apache ECharts 5.6.0, as its authors distribute it (Apache-2.0). It draws lines, heat maps and
+/// intervals as SVG, describes them to screen readers, and needs neither a build nor a browser.
+const ECHARTS: &str = include_str!("echarts.min.js");
+const CHARTS: &str = include_str!("charts.js");
+const SVG: &str = include_str!("svg.js");
+
+/// The stack of the engine that runs ECharts, in bytes.
+const STACK: usize = 1 << 20;
+
+/// Fails if no picture can be written to `path`.
+pub fn check(path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    ensure!(
+        path.extension()
+            .is_some_and(|end| end == "svg" || end == "html"),
+        "'{}' is no picture; give a name that ends in .svg or .html",
+        path.display()
+    );
+    output::check_file(path)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Draws the results of this command. `kind` names the figures, as in [`figure::of`].
+pub fn results(path: &Path, kind: &'static str, results: &impl Serialize) -> Result<()> {
+    write(
+        path,
+        &figure::of(&Results {
+            kind,
+            command: this_command(),
+            json: serde_json::to_value(results)?,
+            csv: Vec::new(),
+        }),
+    )
+}
 
-    fn series(name: &str, throughput: [f64; 3], fairness: Option<f64>) -> Series {
-        let point = |(threads, throughput)| Point {
-            threads,
-            throughput,
-            spread: Some((0.9 * throughput, 1.1 * throughput)),
-            fairness,
-        };
-        Series {
-            name: name.to_owned(),
-            points: [1, 2, 142].into_iter().zip(throughput).map(point).collect(),
+/// This command as a user would type it.
+pub fn this_command() -> String {
+    let words = std::env::args().skip(1);
+    ["lockworks".to_owned()].into_iter().chain(words).join(" ")
+}
+
+/// Writes the figures that have a chart to `path`, an SVG or an HTML page.
+pub fn write(path: &Path, figures: &[Figure]) -> Result<()> {
+    ensure!(
+        figures.iter().any(Figure::has_chart),
+        "there is nothing to draw, so '{}' is not written",
+        path.display()
+    );
+    let picture = match path.extension() {
+        Some(end) if end == "html" => page::html(&Heading::of_figures(figures), figures)?,
+        _ => svg(figures)?,
+    };
+    output::write_file(path, picture.as_bytes())
+}
+
+/// The charts below each other.
+fn svg(figures: &[Figure]) -> Result<String> {
+    let figures: Vec<&Figure> = figures.iter().filter(|figure| figure.has_chart()).collect();
+    let figures = serde_json::to_string(&figures)?;
+    let runtime = Runtime::new()?;
+    runtime.set_max_stack_size(STACK);
+    let drawn: Result<String, rquickjs::Error> = Context::full(&runtime)?.with(|engine| {
+        for script in [ECHARTS, CHARTS, SVG] {
+            engine.eval::<(), _>(script)?;
         }
-    }
-
-    fn panel(title: &str, series: Vec<Series>) -> Panel {
-        Panel {
-            title: title.to_owned(),
-            unit: "million operations a second".to_owned(),
-            series,
-        }
-    }
-
-    #[test]
-    fn writes_the_panels() {
-        let directory = tempfile::tempdir().unwrap();
-        let panels = [
-            panel("Here", vec![series("cna", [2.7, 3.2, 10.4], Some(0.5))]),
-            panel("There", vec![series("stock", [2.7, 3.3, 5.9], None)]),
-        ];
-        let path = directory.path().join("figure.svg");
-        figure(&path, &panels).unwrap();
-
-        let svg = std::fs::read_to_string(path).unwrap();
-        for text in [
-            "Here",
-            "There",
-            "cna",
-            "stock",
-            "142",
-            "no fairness figures",
-        ] {
-            assert!(svg.contains(&format!("\n{text}\n")), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_figure_without_locks_is_drawn() {
-        let directory = tempfile::tempdir().unwrap();
-        let nothing = [panel("Nothing", Vec::new())];
-        figure(&directory.path().join("figure.svg"), &nothing).unwrap();
-    }
+        let picture: Function = engine.globals().get("picture")?;
+        picture.call((engine.json_parse(figures)?,))
+    });
+    drawn.context("cannot draw the picture")
 }

@@ -9,7 +9,7 @@ mod report;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
 use std::thread;
 use std::time::Instant;
@@ -23,8 +23,10 @@ use tempfile::TempDir;
 
 use crate::interruption;
 use crate::output::{self, Destination};
+use crate::plot;
 use crate::preload::Library;
 use crate::program::Program;
+use crate::terminal;
 use record::Record;
 use report::ProfileReport;
 
@@ -39,6 +41,10 @@ pub struct ProfileArgs {
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
+
+    /// Draw the waits for each mutex in FILE, an .svg or .html
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 
     #[command(flatten)]
     destination: Destination,
@@ -102,6 +108,7 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     let library = Library::find(LIBRARY)?;
     let program = Program::find(&args.command)?;
     args.destination.check()?;
+    plot::check(args.plot.as_deref())?;
     let directory = directory().context(
         "cannot make a directory for the records; set TMPDIR to one that you may write to",
     )?;
@@ -119,6 +126,11 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
 
     let records = read(directory.path())?;
     let report = ProfileReport::new(&records, &args.command, wall);
+    if let Some(path) = &args.plot
+        && let Err(error) = plot::results(path, "profile", &report)
+    {
+        terminal::warn(&format!("{error:#}"));
+    }
     args.destination.write(&match args.json {
         true => output::json(&report)?,
         false => report.tables(args.top as usize),

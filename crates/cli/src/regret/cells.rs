@@ -72,8 +72,6 @@ pub struct Plan {
     pub fair: f64,
     /// The number of worst cells to list.
     pub listed: usize,
-    /// Whether the greatest number of threads is that of the machine's CPUs.
-    pub all_cpus: bool,
 }
 
 /// The figures of a lock in a cell.
@@ -126,13 +124,6 @@ impl Measured {
 }
 
 impl Plan {
-    /// The greatest number of threads that have a CPU each, where this cell is.
-    pub fn most(&self, cell: &Cell) -> usize {
-        let cells = self.cells.iter().map(|planned| &planned.cell);
-        let there = cells.filter(|other| other.machine == cell.machine && other.cpus.is_none());
-        there.map(|other| other.threads).max().unwrap_or(0)
-    }
-
     /// The place of a lock in [`Plan::locks`].
     pub fn lock(&self, name: &str) -> Option<usize> {
         self.locks.iter().position(|lock| *lock == name)

@@ -2,7 +2,6 @@
 //! numbers of threads. Each simulation is a point of a sweep, so it is stored and never runs twice.
 
 mod cells;
-mod heat_map;
 mod report;
 mod verdict;
 
@@ -10,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::value_parser;
 use itertools::Itertools;
 use lockworks_machine::{MACHINES, Machine};
@@ -18,6 +17,7 @@ use lockworks_machine::{MACHINES, Machine};
 use self::cells::{Cell, Measured, Plan, PlannedCell};
 use self::report::RegretReport;
 use crate::output::{self, Destination};
+use crate::plot::{self, figure};
 use crate::sim::arguments::{find_lock, milliseconds};
 use crate::sim::runs::doubled;
 use crate::sweep::point::{Kind, Point};
@@ -108,7 +108,7 @@ pub struct RegretArgs {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
-    /// Draw all cells as a heat map in FILE, an SVG
+    /// Draw all cells as a heat map in FILE, an .svg or .html
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
@@ -244,7 +244,6 @@ impl RegretArgs {
             locks,
             fair: self.fair,
             listed: self.cells,
-            all_cpus: self.threads.is_empty(),
         })
     }
 }
@@ -252,15 +251,10 @@ impl RegretArgs {
 /// Runs the command.
 pub fn command(args: &RegretArgs) -> Result<ExitCode> {
     args.destination.check()?;
-    for file in args.csv.iter().chain(&args.plot) {
+    plot::check(args.plot.as_deref())?;
+    if let Some(file) = &args.csv {
         output::check_file(file)?;
     }
-    ensure!(
-        args.plot
-            .as_ref()
-            .is_none_or(|path| path.extension().is_some_and(|end| end == "svg")),
-        "--plot draws SVG; give a name that ends in .svg"
-    );
     let plan = args.plan()?;
     let (mut store, results) = Store::open(&args.store)?;
     let is_pending = |key: &str| !results.has(key) || results.failed(key);
@@ -287,7 +281,13 @@ pub fn command(args: &RegretArgs) -> Result<ExitCode> {
         output::write_file(path, &report::csv(&plan, &measured)?)?;
     }
     if let Some(path) = &args.plot {
-        heat_map::write(path, &plan, &measured)?;
+        let figures = figure::of(&figure::Results {
+            kind: "predicted",
+            command: plot::this_command(),
+            json: serde_json::to_value(&report)?,
+            csv: report::rows(&plan, &measured),
+        });
+        plot::write(path, &figures[..1])?;
     }
     args.destination.write(&match args.json {
         true => output::json(&report)?,

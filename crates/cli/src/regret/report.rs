@@ -133,10 +133,9 @@ fn answer(locks: &[Verdict], cells: usize) -> String {
     text
 }
 
-/// A line for each cell and lock.
-pub fn csv(plan: &Plan, measured: &[Measured]) -> Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
+/// A header, and a line for each cell and lock.
+pub fn rows(plan: &Plan, measured: &[Measured]) -> Vec<Vec<String>> {
+    let header = [
         "machine",
         "workload",
         "threads",
@@ -146,11 +145,12 @@ pub fn csv(plan: &Plan, measured: &[Measured]) -> Result<Vec<u8>> {
         "fairness",
         "share",
         "best",
-    ])?;
+    ];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
     for measured in measured {
         let cell = &measured.cell;
         for (lock, figures) in measured.figures.iter().enumerate() {
-            writer.write_record([
+            rows.push(vec![
                 cell.machine.clone(),
                 cell.workload.clone(),
                 cell.threads.to_string(),
@@ -160,8 +160,17 @@ pub fn csv(plan: &Plan, measured: &[Measured]) -> Result<Vec<u8>> {
                 figures.fairness.to_string(),
                 measured.share(lock).to_string(),
                 plan.locks[measured.best].to_owned(),
-            ])?;
+            ]);
         }
+    }
+    rows
+}
+
+/// The rows as CSV.
+pub fn csv(plan: &Plan, measured: &[Measured]) -> Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in rows(plan, measured) {
+        writer.write_record(row)?;
     }
     writer.into_inner().map_err(|error| anyhow!("{error}"))
 }

@@ -3,35 +3,26 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::step::Evidence;
-
-/// The answer in two sentences.
-#[derive(Serialize)]
-pub struct Answer {
-    /// The title of the page.
-    title: String,
-    /// Which lock to take, and what for.
-    pub what: String,
-    /// How sure that is.
-    pub how_sure: String,
-    /// The lock that the heat map shows first.
-    lock: String,
-    /// The parts that failed, each with why.
-    failures: Vec<String>,
-}
+use crate::plot::page::Heading;
 
 /// The answer that this evidence gives.
-pub fn of(evidence: &[Evidence], machine: Option<&str>, program: &[OsString]) -> Answer {
+pub fn of(evidence: &[Evidence], machine: Option<&str>, program: &[OsString]) -> Heading {
     let json = |name: &str| {
-        let part = evidence.iter().find(|part| part.name == name);
-        part.map_or(&Value::Null, |part| &part.json)
+        let part = evidence.iter().find(|part| part.results.kind == name);
+        part.map_or(&Value::Null, |part| &part.results.json)
     };
     let failures = evidence
         .iter()
-        .filter_map(|part| Some(format!("{}: {}", part.command, part.failure.as_ref()?)))
+        .filter_map(|part| {
+            Some(format!(
+                "{}: {}",
+                part.results.command,
+                part.failure.as_ref()?
+            ))
+        })
         .collect();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (title, (what, how_sure, lock)) = if !program.is_empty() {
@@ -64,7 +55,7 @@ pub fn of(evidence: &[Evidence], machine: Option<&str>, program: &[OsString]) ->
         );
         (title, here(measured, json("validated")))
     };
-    Answer {
+    Heading {
         title,
         what,
         how_sure,

@@ -2,8 +2,6 @@
 //! other subcommands print with `--json`; each runs as a process of its own.
 
 mod answer;
-mod figure;
-mod page;
 mod step;
 
 use std::ffi::OsString;
@@ -15,9 +13,10 @@ use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
 use lockworks_machine::Machine;
 
-use self::figure::Figure;
 use self::step::{Evidence, Step};
 use crate::output;
+use crate::plot::figure::{self, Figure};
+use crate::plot::page;
 use crate::program::Program;
 use crate::progress;
 use crate::terminal::prose;
@@ -98,7 +97,10 @@ pub fn command(args: &ReportArgs) -> Result<ExitCode> {
     }
     bar.finish_and_clear();
 
-    let figures: Vec<Figure> = evidence.iter().flat_map(figure::of).collect();
+    let figures: Vec<Figure> = evidence
+        .iter()
+        .flat_map(|part| figure::of(&part.results))
+        .collect();
     let answer = answer::of(&evidence, args.machine.as_deref(), &args.program);
     output::write_file(&args.output, page::html(&answer, &figures)?.as_bytes())?;
     if let Some(directory) = &args.data {
@@ -114,7 +116,7 @@ pub fn command(args: &ReportArgs) -> Result<ExitCode> {
         .iter()
         .filter_map(|part| Some((part, part.failure.as_ref()?)));
     for (part, failure) in failed.by_ref() {
-        eprintln!("lockworks: {}: {failure}", part.command);
+        eprintln!("lockworks: {}: {failure}", part.results.command);
     }
     let whole = evidence.iter().all(|part| part.failure.is_none());
     Ok(ExitCode::from(u8::from(!whole)))
@@ -129,10 +131,10 @@ fn show(bar: &ProgressBar, step: &Step) {
 fn write_data(directory: &Path, evidence: &[Evidence], figures: &[Figure]) -> Result<()> {
     for part in evidence {
         match &part.text {
-            Some(text) => output::write_file(&directory.join(part.name), text.as_bytes())?,
+            Some(text) => output::write_file(&directory.join(part.results.kind), text.as_bytes())?,
             None => {
-                let file = directory.join(format!("{}.json", part.name));
-                output::write_file(&file, output::json(&part.json)?.as_bytes())?;
+                let file = directory.join(format!("{}.json", part.results.kind));
+                output::write_file(&file, output::json(&part.results.json)?.as_bytes())?;
             }
         }
     }

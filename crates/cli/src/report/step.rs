@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use crate::plot::figure::Results;
+
 /// A subcommand of this program, whose JSON becomes evidence.
 pub struct Step {
     /// The name of its evidence.
@@ -22,16 +24,10 @@ pub struct Step {
 
 /// What a command printed.
 pub struct Evidence {
-    /// The name of the evidence.
-    pub name: &'static str,
-    /// The command, as a user would type it.
-    pub command: String,
-    /// Its results. Null if it failed, or gives no JSON.
-    pub json: Value,
+    /// Its results. Their kind is the name of the evidence.
+    pub results: Results,
     /// Its results, if they are a text.
     pub text: Option<String>,
-    /// The results that it wrote as CSV, if it does: a header, and rows.
-    pub csv: Vec<Vec<String>>,
     /// Why it failed, in a line.
     pub failure: Option<String>,
 }
@@ -113,14 +109,16 @@ impl Step {
             why.unwrap_or_else(|| format!("it ended with {}", ended.status))
         });
         Ok(Evidence {
-            name: self.name,
-            command: self.shown(directory),
-            json,
+            results: Results {
+                kind: self.name,
+                command: self.shown(directory),
+                json,
+                csv: if with_csv { rows(&csv) } else { Vec::new() },
+            },
             text: self
                 .is_text
                 .then(|| fs::read_to_string(&result).ok())
                 .flatten(),
-            csv: if with_csv { rows(&csv) } else { Vec::new() },
             failure,
         })
     }

@@ -51,7 +51,7 @@ pub struct SimArgs {
     #[arg(long)]
     json: bool,
 
-    /// Draw throughput and fairness by number of threads in FILE, an SVG
+    /// Draw throughput and fairness by number of threads in FILE, an .svg or .html
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
@@ -344,17 +344,16 @@ impl SimOptions {
     }
 }
 
-/// The results as the command prints them.
+/// The results of the runs that ended.
 fn results(
     plan: &SimulationPlan,
     reference: &'static str,
     mut rows: Vec<SimulationRow>,
-    as_json: bool,
-) -> Result<String> {
+) -> SimulationResults {
     runs::compare_with(reference, &mut rows);
     let scenario = &plan.scenario;
     let answer = Answer::of(&rows, reference, scenario.machine.nodes());
-    let results = SimulationResults {
+    SimulationResults {
         machine: scenario.machine.name.clone(),
         workload: scenario.workload.name.clone(),
         placement: plan.placement.to_string(),
@@ -370,17 +369,21 @@ fn results(
         values: scenario.values(),
         rows,
         answer,
-    };
+    }
+}
+
+/// The results as the command prints them.
+fn printed(plan: &SimulationPlan, results: &SimulationResults, as_json: bool) -> Result<String> {
     match as_json {
-        true => output::json(&results),
-        false => Ok(report::text(scenario, &results)),
+        true => output::json(results),
+        false => Ok(report::text(&plan.scenario, results)),
     }
 }
 
 /// Runs the command.
 pub fn command(args: &SimArgs) -> Result<ExitCode> {
     args.destination.check()?;
-    args.plot.as_deref().map_or(Ok(()), output::check_svg)?;
+    plot::check(args.plot.as_deref())?;
     args.trace.as_deref().map_or(Ok(()), timeline::check)?;
     if args.workloads {
         args.destination.write(&list_workloads(args.json)?)?;
@@ -406,7 +409,7 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         rows.sort_by_key(place);
         let number = rows.len();
         if number > 0
-            && let Ok(text) = results(&plan, reference, rows, as_json)
+            && let Ok(text) = printed(&plan, &results(&plan, reference, rows), as_json)
         {
             let _ = output::print(&text);
         }
@@ -437,12 +440,6 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
             row.lock, row.threads, row.violations
         );
     }
-    if let Some(path) = &args.plot {
-        let scenario = &plan.scenario;
-        let [workload, machine] = [&scenario.workload.name, &scenario.machine.name];
-        let title = format!("Simulated: {workload} on {machine}");
-        plot::throughput::simulated(path, title, &rows)?;
-    }
     if let Some(path) = &args.trace {
         let timelines = rows.iter().filter_map(|row| {
             let title = format!("{}, {} threads", row.lock, row.threads);
@@ -450,7 +447,11 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         });
         timeline::write_runs(path, timelines)?;
     }
-    let text = results(&plan, reference, rows, args.json)?;
-    args.destination.write(&text)?;
+    let results = results(&plan, reference, rows);
+    if let Some(path) = &args.plot {
+        plot::results(path, "simulated", &results)?;
+    }
+    args.destination
+        .write(&printed(&plan, &results, args.json)?)?;
     Ok(ExitCode::from(u8::from(failed)))
 }

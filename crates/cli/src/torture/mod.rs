@@ -103,7 +103,7 @@ pub struct TortureArgs {
     #[arg(long)]
     json: bool,
 
-    /// Draw throughput and fairness by number of threads in FILE, an SVG
+    /// Draw throughput and fairness by number of threads in FILE, an .svg or .html
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
@@ -179,13 +179,13 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 pub fn command(args: &TortureArgs) -> Result<ExitCode> {
     let plan = args.plan()?;
     args.destination.check()?;
-    args.plot.as_deref().map_or(Ok(()), output::check_svg)?;
+    plot::check(args.plot.as_deref())?;
     args.trace.as_deref().map_or(Ok(()), timeline::check)?;
     args.set_tunables()?;
 
     let results = run(&plan)?;
     if let Some(path) = &args.plot {
-        plot::throughput::measured(path, &results)?;
+        plot::results(path, "measured", &results)?;
     }
     if let Some(path) = &args.trace {
         let timelines = results.rows.iter().map(|row| {

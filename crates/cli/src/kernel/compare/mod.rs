@@ -2,6 +2,7 @@
 
 mod results;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
@@ -19,6 +20,7 @@ use super::guest::{Boot, Sources, Steps};
 use crate::interruption;
 use crate::names::by_name;
 use crate::output::Destination;
+use crate::plot;
 
 /// Compare the locks for guests, in guests with more CPUs than this machine has.
 #[derive(clap::Args)]
@@ -79,6 +81,10 @@ pub struct GuestCompareArgs {
     #[arg(long)]
     json: bool,
 
+    /// Draw the ratios of each workload in FILE, an .svg or .html
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+
     #[command(flatten)]
     destination: Destination,
 }
@@ -128,6 +134,7 @@ pub fn command(args: &GuestCompareArgs) -> Result<ExitCode> {
     };
     let reference = args.reference(&plan.modes)?;
     args.destination.check()?;
+    plot::check(args.plot.as_deref())?;
 
     let cache = Cache::open()?;
     let steps = Steps::new();
@@ -195,6 +202,9 @@ pub fn command(args: &GuestCompareArgs) -> Result<ExitCode> {
     results.interrupted = compared.is_err();
     if compared.is_ok() || !results.runs.is_empty() {
         give(&results)?;
+        if let Some(path) = &args.plot {
+            plot::results(path, "guests", &results.report())?;
+        }
     }
     interruption::before_exit(|| {});
     let verdict = results.verdict();

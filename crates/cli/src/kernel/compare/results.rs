@@ -120,22 +120,27 @@ impl GuestComparisonResults {
             .collect()
     }
 
+    /// The results as JSON has them.
+    pub fn report(&self) -> impl Serialize + '_ {
+        GuestComparisonReport {
+            version: self.version,
+            release: &self.release,
+            guest_cpus: self.guest_cpus,
+            cpus: self.cpus,
+            seconds: self.seconds,
+            rounds: self.rounds,
+            interrupted: self.interrupted,
+            reference: self.reference,
+            rows: self.rows(),
+            runs: &self.runs,
+            command: std::env::args().collect(),
+        }
+    }
+
     /// The table, or JSON.
     pub fn text(&self, json: bool) -> Result<String> {
         match json {
-            true => output::json(&GuestComparisonReport {
-                version: self.version,
-                release: &self.release,
-                guest_cpus: self.guest_cpus,
-                cpus: self.cpus,
-                seconds: self.seconds,
-                rounds: self.rounds,
-                interrupted: self.interrupted,
-                reference: self.reference,
-                rows: self.rows(),
-                runs: &self.runs,
-                command: std::env::args().collect(),
-            }),
+            true => output::json(&self.report()),
             false => Ok(self.table()),
         }
     }

@@ -1,4 +1,4 @@
-//! The figures of the page, from the JSON of the commands. A figure always has a table, which is its
+//! Figures, from the JSON of the commands. A figure always has a table, which is its
 //! data; most have a chart too.
 
 use anyhow::Result;
@@ -6,14 +6,25 @@ use itertools::Itertools;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::step::Evidence;
+/// What a command found.
+pub struct Results {
+    /// The kind of results, which says what is drawn.
+    pub kind: &'static str,
+    /// The command, as a user would type it.
+    pub command: String,
+    /// Its results as JSON. Null if it failed, or gives no JSON.
+    pub json: Value,
+    /// The results that it wrote as CSV, if it does: a header, and rows.
+    pub csv: Vec<Vec<String>>,
+}
 
 /// A figure.
 #[derive(Serialize)]
 pub struct Figure {
     /// Names the figure in links and files.
     pub id: &'static str,
-    title: String,
+    /// The title above it.
+    pub title: String,
     /// What it shows, and what to see in it.
     text: String,
     /// The command that made it.
@@ -43,6 +54,12 @@ enum Chart {
     Pairs { unit: String, series: Vec<Series> },
     /// A ratio with its interval for each lock.
     Intervals { unit: String, bars: Vec<Bar> },
+    /// An amount with its spread for each name. Names that are no locks look alike.
+    Bars {
+        unit: String,
+        alike: bool,
+        bars: Vec<Bar>,
+    },
 }
 
 #[derive(Serialize)]
@@ -55,8 +72,8 @@ struct Series {
 #[derive(Serialize)]
 struct Panel {
     name: String,
-    /// Column, row, share.
-    cells: Vec<(usize, usize, f64)>,
+    /// Column, row, share, and whether the lock is unfair there.
+    cells: Vec<(usize, usize, f64, bool)>,
 }
 
 #[derive(Serialize)]
@@ -68,6 +85,16 @@ struct Bar {
 }
 
 impl Figure {
+    /// Whether there is something to draw.
+    pub fn has_chart(&self) -> bool {
+        match &self.chart {
+            None => false,
+            Some(Chart::Lines { series, .. } | Chart::Pairs { series, .. }) => !series.is_empty(),
+            Some(Chart::Heat { panels, .. }) => !panels.is_empty(),
+            Some(Chart::Intervals { bars, .. } | Chart::Bars { bars, .. }) => !bars.is_empty(),
+        }
+    }
+
     /// The data as CSV.
     pub fn csv(&self) -> Result<Vec<u8>> {
         let mut writer = csv::Writer::from_writer(Vec::new());
@@ -91,7 +118,7 @@ fn name(row: &Value, key: &str) -> String {
     row[key].as_str().unwrap_or_default().to_owned()
 }
 
-fn rows<'a>(part: &'a Evidence, key: &str) -> &'a [Value] {
+fn rows<'a>(part: &'a Results, key: &str) -> &'a [Value] {
     part.json[key].as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -111,23 +138,59 @@ fn series(points: impl Iterator<Item = (String, [f64; 4])>) -> Vec<Series> {
 }
 
 /// The figures that a command's results make.
-pub fn of(part: &Evidence) -> Vec<Figure> {
+pub fn of(part: &Results) -> Vec<Figure> {
     if part.json.is_null() {
         return Vec::new();
     }
-    match part.name {
+    match part.kind {
         "measured" => measured(part),
         "validated" => vec![validated(part)],
         "predicted" => predicted(part),
-        "published" => vec![published(part)],
+        "simulated" => simulated(part),
+        "published" => match part.json.as_array() {
+            Some(tables) => tables.iter().map(|table| published(part, table)).collect(),
+            None => vec![published(part, &part.json)],
+        },
         "checked" => vec![checked(part)],
         "profile" => vec![profile(part)],
         "compare" => vec![compare(part)],
+        "locktorture" => locktorture(part),
+        "guests" => guests(part),
         _ => Vec::new(),
     }
 }
 
-fn measured(part: &Evidence) -> Vec<Figure> {
+/// The most series of a figure, unless the user names more locks.
+const MOST_SERIES: usize = 8;
+
+/// The locks that a figure shows if there are too many.
+const BEST_KNOWN: [&str; 9] = [
+    "mutex",
+    "pthread_mutex",
+    "futex",
+    "qspinlock",
+    "cna",
+    "hq",
+    "pv",
+    "unfair",
+    "tas",
+];
+
+/// At most eight series, unless the command names the locks; and what to say about those left out.
+fn not_too_many(part: &Results, mut all: Vec<Series>) -> (Vec<Series>, String) {
+    let names_locks = |word: &str| word.starts_with("--lock") || word.starts_with("-l");
+    if all.len() <= MOST_SERIES || part.command.split(' ').any(names_locks) {
+        return (all, String::new());
+    }
+    let number = all.len();
+    let rank = |one: &Series| BEST_KNOWN.iter().position(|known| one.name == *known);
+    all.sort_by_key(|one| rank(one).unwrap_or(BEST_KNOWN.len()));
+    all.truncate(MOST_SERIES);
+    let left_out = format!(" {MOST_SERIES} of {number} locks are drawn; --lock chooses others.");
+    (all, left_out)
+}
+
+fn measured(part: &Results) -> Vec<Figure> {
     let all = rows(part, "rows");
     let machine = &part.json["machine"];
     let lines = |value: fn(&Value) -> [f64; 3]| {
@@ -147,16 +210,20 @@ fn measured(part: &Evidence) -> Vec<Figure> {
     let figure = |id,
                   title: &str,
                   text: String,
-                  chart,
+                  (y, log, series): (&str, bool, Vec<Series>),
                   columns: Vec<&'static str>,
-                  keys: fn(&Value) -> Vec<Value>| Figure {
-        id,
-        title: title.to_owned(),
-        text,
-        command: part.command.clone(),
-        chart: Some(chart),
-        columns,
-        rows: all.iter().map(keys).collect(),
+                  keys: fn(&Value) -> Vec<Value>| {
+        let (series, left_out) = not_too_many(part, series);
+        let y = y.to_owned();
+        Figure {
+            id,
+            title: title.to_owned(),
+            text: text + &left_out,
+            command: part.command.clone(),
+            chart: Some(Chart::Lines { y, log, series }),
+            columns,
+            rows: all.iter().map(keys).collect(),
+        }
     };
     vec![
         figure(
@@ -167,11 +234,7 @@ fn measured(part: &Evidence) -> Vec<Figure> {
                  node(s). Median of {} rounds; bars show the lowest and the highest round.",
                 machine["cpus"], machine["nodes"], part.json["rounds"]
             ),
-            Chart::Lines {
-                y: "operations a second".to_owned(),
-                log: true,
-                series: throughput,
-            },
+            ("operations a second", true, throughput),
             vec!["lock", "threads", "operations a second", "lowest", "highest"],
             |row| {
                 ["lock", "threads", "operations_per_second", "operations_per_second_min", "operations_per_second_max"]
@@ -185,11 +248,7 @@ fn measured(part: &Evidence) -> Vec<Figure> {
             "The share of all operations that the busier half of the threads made: 0.5 is strictly \
              fair, 1 totally unfair. The same runs."
                 .to_owned(),
-            Chart::Lines {
-                y: "fairness factor".to_owned(),
-                log: false,
-                series: fairness,
-            },
+            ("fairness factor", false, fairness),
             vec!["lock", "threads", "fairness factor"],
             |row| ["lock", "threads", "fairness"].map(|key| row[key].clone()).into(),
         ),
@@ -197,11 +256,7 @@ fn measured(part: &Evidence) -> Vec<Figure> {
             "waits",
             "Long waits, measured here",
             "One wait in a thousand is longer than this. The same runs.".to_owned(),
-            Chart::Lines {
-                y: "wait in ns, 99.9th percentile".to_owned(),
-                log: true,
-                series: waits,
-            },
+            ("wait in ns, 99.9th percentile", true, waits),
             vec!["lock", "threads", "median ns", "99.9th percentile ns", "longest ns"],
             |row| {
                 let wait = |key: &str| row["latency_ns"][key].clone();
@@ -211,7 +266,71 @@ fn measured(part: &Evidence) -> Vec<Figure> {
     ]
 }
 
-fn validated(part: &Evidence) -> Figure {
+fn simulated(part: &Results) -> Vec<Figure> {
+    let all = rows(part, "rows");
+    let of = [name(&part.json, "workload"), name(&part.json, "machine")].join(" on ");
+    let rates = all.iter().map(|row| {
+        let seeds = row["operations_per_second_by_seed"].as_array();
+        let seeds = seeds.into_iter().flatten().filter_map(Value::as_f64);
+        let low = seeds.clone().fold(f64::INFINITY, f64::min);
+        let high = seeds.fold(0.0, f64::max);
+        let point = [
+            number(row, "threads"),
+            number(row, "operations_per_second"),
+            low,
+            high,
+        ];
+        (name(row, "lock"), point)
+    });
+    let fairness = all.iter().map(|row| {
+        let fairness = number(row, "fairness");
+        let point = [number(row, "threads"), fairness, fairness, fairness];
+        (name(row, "lock"), point)
+    });
+    let (rates, left_out) = not_too_many(part, series(rates));
+    let (fairness, _) = not_too_many(part, series(fairness));
+    let columns = vec!["lock", "threads", "operations a second", "fairness factor"];
+    let keys = ["lock", "threads", "operations_per_second", "fairness"];
+    let data = all
+        .iter()
+        .map(|row| keys.map(|key| row[key].clone()).into());
+    let data: Vec<Vec<Value>> = data.collect();
+    let figure = |id, title, text, y: &str, log, series| Figure {
+        id,
+        title,
+        text,
+        command: part.command.clone(),
+        chart: Some(Chart::Lines {
+            y: y.to_owned(),
+            log,
+            series,
+        }),
+        columns: columns.clone(),
+        rows: data.clone(),
+    };
+    vec![
+        figure(
+            "throughput",
+            format!("Simulated throughput, {of}"),
+            format!("The median over the seeds; bars show the lowest and the highest.{left_out}"),
+            "operations a second",
+            true,
+            rates,
+        ),
+        figure(
+            "fairness",
+            format!("Simulated fairness, {of}"),
+            "The share of all operations that the busier half of the threads made: 0.5 is strictly \
+             fair, 1 totally unfair."
+                .to_owned(),
+            "fairness factor",
+            false,
+            fairness,
+        ),
+    ]
+}
+
+fn validated(part: &Results) -> Figure {
     let cells = rows(part, "cells");
     let points = cells.iter().map(|cell| {
         let pair = [
@@ -273,17 +392,31 @@ const THREADS: usize = 2;
 const CPUS: usize = 3;
 const LOCK: usize = 4;
 const RATE: usize = 5;
+const FAIRNESS: usize = 6;
 const SHARE: usize = 7;
 
-fn predicted(part: &Evidence) -> Vec<Figure> {
+fn predicted(part: &Results) -> Vec<Figure> {
     let cells: Vec<&Vec<String>> = part.csv.iter().skip(1).collect();
-    let column = |cell: &[String]| match cell[CPUS].as_str() {
-        "" => cell[THREADS].clone(),
-        cpus => format!("{} on {cpus}", cell[THREADS]),
-    };
+    let several = cells.iter().map(|cell| &cell[MACHINE]).unique().count() > 1;
+    // Of several machines, each has another number of CPUs.
+    let most = cells
+        .iter()
+        .filter(|cell| cell[CPUS].is_empty())
+        .filter_map(|cell| Some((&cell[MACHINE], cell[THREADS].parse::<usize>().ok()?)))
+        .into_grouping_map()
+        .max();
     let order = |cell: &[String]| {
         let number = |at: usize| cell[at].parse::<usize>().unwrap_or(0);
-        (number(CPUS), number(THREADS))
+        let is_most = several && most.get(&cell[MACHINE]) == Some(&number(THREADS));
+        match cell[CPUS].is_empty() && is_most {
+            true => (0, usize::MAX),
+            false => (number(CPUS), number(THREADS)),
+        }
+    };
+    let column = |cell: &[String]| match order(cell) {
+        (0, usize::MAX) => "most".to_owned(),
+        (0, threads) => threads.to_string(),
+        (cpus, threads) => format!("{threads} on {cpus}"),
     };
     let columns: Vec<String> = cells
         .iter()
@@ -292,22 +425,21 @@ fn predicted(part: &Evidence) -> Vec<Figure> {
         .dedup()
         .map(|(_, column)| column)
         .collect();
-    let several = cells.iter().map(|cell| &cell[MACHINE]).unique().count() > 1;
-    let row = |cell: &[String]| match several {
-        true => format!("{} {}", short(&cell[MACHINE]), cell[WORKLOAD]),
-        false => cell[WORKLOAD].clone(),
-    };
+    let row = |cell: &[String]| format!("{} {}", short(&cell[MACHINE]), cell[WORKLOAD]);
     let workloads: Vec<String> = cells.iter().map(|cell| row(cell)).unique().collect();
     let locks = cells.iter().map(|cell| cell[LOCK].clone()).unique();
+    let fair = part.json["fair"].as_f64().unwrap_or(1.0);
     let place = |list: &[String], what: &str| list.iter().position(|one| one == what);
     let panels = locks.map(|lock| {
         let own = cells.iter().filter(|cell| cell[LOCK] == lock);
         let cell = |cell: &&Vec<String>| {
             let share = cell[SHARE].parse().ok()?;
+            let fairness: f64 = cell[FAIRNESS].parse().ok()?;
             Some((
                 place(&columns, &column(cell))?,
                 place(&workloads, &row(cell))?,
                 share,
+                fairness > fair,
             ))
         };
         Panel {
@@ -319,7 +451,9 @@ fn predicted(part: &Evidence) -> Vec<Figure> {
         id: "regret",
         title: "How far from the best lock, predicted".to_owned(),
         text: "Throughput divided by that of the best fair lock, for each workload and number of \
-               threads; 'on 8' means that the threads share 8 CPUs. 1 is the best. Choose a lock."
+               threads; 'on 8' means that the threads share 8 CPUs, 'most' is the most that a \
+               machine runs. 1 is the best. A dot: the lock is \
+               unfair there. Choose a lock."
             .to_owned(),
         command: part.command.clone(),
         chart: Some(Chart::Heat {
@@ -383,8 +517,8 @@ fn predicted(part: &Evidence) -> Vec<Figure> {
     figures
 }
 
-fn published(part: &Evidence) -> Figure {
-    let all = rows(part, "rows");
+fn published(part: &Results, table: &Value) -> Figure {
+    let all = table["rows"].as_array().map_or(&[][..], Vec::as_slice);
     let of = |key: &'static str, what: &'static str| {
         all.iter().map(move |row| {
             let deviation = if key == "published" {
@@ -409,18 +543,18 @@ fn published(part: &Evidence) -> Figure {
     };
     Figure {
         id: "published",
-        title: "A published table beside its simulation".to_owned(),
+        title: format!("Published and simulated: {}", name(table, "table")),
         text: format!(
             "{} on {}. {}. Mean error {:.1} % on {}. `lockworks reproduce all` compares all tables.",
-            name(&part.json, "title"),
-            name(&part.json["rows"][0], "machine"),
-            name(&part.json, "source"),
-            number(&part.json, "judged_error_percent"),
-            name(&part.json, "judged_on").replace('_', " "),
+            name(table, "title"),
+            name(&table["rows"][0], "machine"),
+            name(table, "source"),
+            number(table, "judged_error_percent"),
+            name(table, "judged_on").replace('_', " "),
         ),
         command: part.command.clone(),
         chart: Some(Chart::Lines {
-            y: name(&part.json, "unit"),
+            y: name(table, "unit"),
             log: false,
             series: series(of("published", "published").chain(of("simulated", "simulated"))),
         }),
@@ -442,7 +576,7 @@ fn published(part: &Evidence) -> Figure {
     }
 }
 
-fn checked(part: &Evidence) -> Figure {
+fn checked(part: &Results) -> Figure {
     let keys = [
         "lock",
         "threads",
@@ -467,7 +601,7 @@ fn checked(part: &Evidence) -> Figure {
     }
 }
 
-fn profile(part: &Evidence) -> Figure {
+fn profile(part: &Results) -> Figure {
     let place = |row: &Value| {
         let places = row["places"].as_array().map_or(&[][..], Vec::as_slice);
         let one = |place: &Value| {
@@ -486,6 +620,16 @@ fn profile(part: &Evidence) -> Figure {
         })
     };
     let mutexes = rows(part, "mutexes").iter().take(10);
+    let bars = mutexes.clone().map(|row| {
+        let waited = number(row, "waited_ns") / 1e6;
+        Bar {
+            name: place(row).as_str().unwrap_or_default().to_owned(),
+            low: waited,
+            middle: waited,
+            high: waited,
+        }
+    });
+    let bars: Vec<Bar> = bars.filter(|bar| bar.middle > 0.0).collect();
     Figure {
         id: "hot",
         title: "The program's mutexes".to_owned(),
@@ -494,7 +638,11 @@ fn profile(part: &Evidence) -> Figure {
             name(&part.json["advice"], "text")
         ),
         command: part.command.clone(),
-        chart: None,
+        chart: (!bars.is_empty()).then(|| Chart::Bars {
+            unit: "milliseconds that threads waited, in all".to_owned(),
+            alike: true,
+            bars,
+        }),
         columns: vec![
             "locked in",
             "threads",
@@ -519,7 +667,7 @@ fn profile(part: &Evidence) -> Figure {
     }
 }
 
-fn compare(part: &Evidence) -> Figure {
+fn compare(part: &Results) -> Figure {
     let locks = rows(part, "locks");
     let interval = |row: &Value, at: usize| row["ratio"]["interval"][at].as_f64();
     let bars = locks.iter().filter_map(|row| {
@@ -564,4 +712,87 @@ fn compare(part: &Evidence) -> Figure {
             })
             .collect(),
     }
+}
+
+/// What `lockworks kernel torture` found: one lock, or several.
+fn locktorture(part: &Results) -> Vec<Figure> {
+    let one = std::slice::from_ref(&part.json);
+    let locks = part.json.as_array().map_or(one, Vec::as_slice);
+    let bars = locks.iter().filter_map(|row| {
+        let rounds = row["rounds"].as_array().into_iter().flatten();
+        let rounds: Vec<f64> = rounds.map(|round| number(round, "operations")).collect();
+        Some(Bar {
+            name: name(row, "lock"),
+            low: rounds.iter().copied().reduce(f64::min)?,
+            middle: row["operations"].as_f64()?,
+            high: rounds.iter().copied().reduce(f64::max)?,
+        })
+    });
+    let columns = ["lock", "operations", "fairness", "fail", "verdict"];
+    vec![Figure {
+        id: "locktorture",
+        title: format!(
+            "locktorture in a guest, Linux {}, {} CPUs",
+            name(&locks[0], "version"),
+            locks[0]["cpus"]
+        ),
+        text: "Acquisitions in a round: the median; lines show the lowest and the highest round. \
+               Emulation has no NUMA cost, so compare the locks of one guest only."
+            .to_owned(),
+        command: part.command.clone(),
+        chart: Some(Chart::Bars {
+            unit: "acquisitions in a round".to_owned(),
+            alike: false,
+            bars: bars.collect(),
+        }),
+        columns: columns.to_vec(),
+        rows: locks
+            .iter()
+            .map(|row| columns.map(|key| row[key].clone()).into())
+            .collect(),
+    }]
+}
+
+/// What `lockworks kernel compare` found: a figure for each workload.
+fn guests(part: &Results) -> Vec<Figure> {
+    let all = rows(part, "rows");
+    let workloads = all.iter().map(|row| name(row, "workload")).unique();
+    let columns = ["mode", "rate", "min", "max", "unit", "missing"];
+    workloads
+        .map(|workload| {
+            let own = all
+                .iter()
+                .filter(|row| row["workload"] == workload.as_str());
+            let bars = own.clone().filter_map(|row| {
+                let middle = row["ratio"]["median"].as_f64()?;
+                Some(Bar {
+                    name: name(row, "mode"),
+                    low: row["ratio"]["min"].as_f64().unwrap_or(middle),
+                    middle,
+                    high: row["ratio"]["max"].as_f64().unwrap_or(middle),
+                })
+            });
+            Figure {
+                id: "guests",
+                title: format!(
+                    "{workload}, {} virtual CPUs on {}",
+                    part.json["guest_cpus"], part.json["cpus"]
+                ),
+                text: format!(
+                    "The rate divided by that of {} in the same round: the median; lines show the \
+                     lowest and the highest.",
+                    name(&part.json, "reference")
+                ),
+                command: part.command.clone(),
+                chart: Some(Chart::Intervals {
+                    unit: format!("of {}", name(&part.json, "reference")),
+                    bars: bars.collect(),
+                }),
+                columns: columns.to_vec(),
+                rows: own
+                    .map(|row| columns.map(|key| row[key].clone()).into())
+                    .collect(),
+            }
+        })
+        .collect()
 }
