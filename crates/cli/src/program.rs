@@ -13,7 +13,7 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use object::elf::{FileHeader64, Machine};
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, ReadCache};
+use object::{Endianness, FileKind, Object, ObjectSymbol, ReadCache};
 
 use crate::preload::Library;
 
@@ -95,6 +95,11 @@ impl<'a> Program<'a> {
         self.not_run(anyhow!(error).context("the system does not start it"))
     }
 
+    /// Whether it is a Rust program, whose standard library has mutexes of its own.
+    pub fn is_rust(&self) -> bool {
+        Elf::read(&self.path).is_ok_and(|elf| elf.runtime == Some(Runtime::Rust))
+    }
+
     fn not_run(&self, error: anyhow::Error) -> Refusal {
         Refusal::NotRun(self.path.display().to_string(), error)
     }
@@ -118,8 +123,18 @@ fn check(program: &Path, interpreters: usize) -> Result<()> {
         "it is built for another kind of processor than this command"
     );
     let Some(loader) = elf.loader else {
+        ensure!(
+            elf.runtime != Some(Runtime::Go),
+            "it is a Go program, and Go's runtime has locks of its own, which no library replaces"
+        );
         bail!("it is linked statically, so no library can be loaded into it; link it dynamically");
     };
+    if let Some(Runtime::Sanitizer(name)) = elf.runtime {
+        bail!(
+            "it is built with {name}, which has to be loaded first and watches glibc's mutexes; \
+             build it without, or link it with liblockworks"
+        );
+    }
     ensure!(
         loader
             .rsplit('/')
@@ -169,6 +184,44 @@ struct Elf {
     machine: Option<Machine>,
     /// The path of its dynamic loader. None: the executable is linked statically.
     loader: Option<String>,
+    /// The runtime that it is built with, if locks depend on it.
+    runtime: Option<Runtime>,
+}
+
+/// A runtime in an executable that has locks of its own, or that watches locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runtime {
+    Go,
+    Rust,
+    Sanitizer(&'static str),
+}
+
+/// The functions by which sanitizers are known.
+const SANITIZERS: [(&str, &str); 3] = [
+    ("__asan_init", "AddressSanitizer"),
+    ("__tsan_init", "ThreadSanitizer"),
+    ("__msan_init", "MemorySanitizer"),
+];
+
+impl Runtime {
+    /// The runtime of an executable, by its sections and symbols.
+    fn of(data: &ReadCache<File>) -> object::Result<Option<Self>> {
+        let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(data)?;
+        if elf.section_by_name(".go.buildinfo").is_some() {
+            return Ok(Some(Self::Go));
+        }
+        let names = elf.symbols().chain(elf.dynamic_symbols());
+        let mut found = None;
+        for name in names.filter_map(|symbol| symbol.name().ok()) {
+            if let Some((_, sanitizer)) = SANITIZERS.iter().find(|(init, _)| *init == name) {
+                return Ok(Some(Self::Sanitizer(sanitizer)));
+            }
+            if name == "rust_eh_personality" {
+                found = Some(Self::Rust);
+            }
+        }
+        Ok(found)
+    }
 }
 
 impl Elf {
@@ -179,6 +232,7 @@ impl Elf {
             Ok(FileKind::Elf32) => Ok(Self {
                 machine: None,
                 loader: None,
+                runtime: None,
             }),
             _ => bail!("it is neither a program nor a script that begins with #!"),
         }
@@ -196,6 +250,7 @@ impl Elf {
         Ok(Self {
             machine: Some(header.e_machine(endian)),
             loader,
+            runtime: Runtime::of(data)?,
         })
     }
 }

@@ -415,3 +415,18 @@ fn programs_that_cannot_be_measured_are_refused() {
         assert_eq!(text(&output.stderr).lines().count(), 1);
     }
 }
+
+#[test]
+fn programs_without_mutexes_are_said_to_have_none() {
+    let output = profile(&["true"]).output().expect("it runs");
+    let said = text(&output.stdout).replace('\n', " ");
+    assert!(said.contains("locked no pthread mutex, so no lock of Lockworks would serve it"));
+    assert!(!said.contains("Hardly contended"), "{said}");
+    // The command itself is a Rust program.
+    let lockworks = env!("CARGO_BIN_EXE_lockworks");
+    let output = profile(&[lockworks, "--version"])
+        .output()
+        .expect("it runs");
+    let said = text(&output.stdout).replace('\n', " ");
+    assert!(said.contains("It is a Rust program"), "{said}");
+}

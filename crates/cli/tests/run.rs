@@ -102,6 +102,27 @@ fn programs_that_would_not_load_it_are_refused() {
     refused("static", 126, &["linked statically"]);
     compile(directory.path(), "static-pie", SPEAKS, &["-static-pie"]);
     refused("static-pie", 126, &["linked statically"]);
+    // A section names Go's runtime, whose programs are linked statically.
+    let go = "__attribute__((section(\".go.buildinfo\"), used)) static char info[32];\n";
+    compile(
+        directory.path(),
+        "go",
+        &format!("{go}{SPEAKS}"),
+        &["-static"],
+    );
+    refused("go", 126, &["Go program", "locks of its own"]);
+    for (option, name) in [
+        ("address", "AddressSanitizer"),
+        ("thread", "ThreadSanitizer"),
+    ] {
+        compile(
+            directory.path(),
+            option,
+            SPEAKS,
+            &[&format!("-fsanitize={option}")],
+        );
+        refused(option, 126, &[name, "build it without"]);
+    }
     let other_loader = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
     compile(directory.path(), "musl", SPEAKS, &[other_loader]);
     refused("musl", 126, &["ld-musl", "not that of glibc"]);

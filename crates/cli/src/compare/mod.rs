@@ -206,7 +206,9 @@ fn verdict(results: &Comparison) -> ExitCode {
 impl CompareArgs {
     /// glibc, which the locks are compared with, then the locks.
     fn contestants(&self) -> Result<Vec<Contestant>> {
-        let named = self.lock.iter().unique().map(|name| preloadable(name));
+        // glibc is always compared, so naming it adds nothing.
+        let named = self.lock.iter().unique().filter(|name| *name != "glibc");
+        let named = named.map(|name| preloadable(name));
         let mut locks: Vec<&LockType> = named.collect::<Result<_>>()?;
         if locks.is_empty() {
             // Locks that hand over in strict order collapse under programs with many threads.

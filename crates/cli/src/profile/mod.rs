@@ -125,7 +125,7 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     let wall = begin.elapsed();
 
     let records = read(directory.path())?;
-    let report = ProfileReport::new(&records, &args.command, wall);
+    let report = ProfileReport::new(&records, &args.command, wall, program.is_rust());
     if let Some(path) = &args.plot
         && let Err(error) = plot::results(path, "profile", &report)
     {

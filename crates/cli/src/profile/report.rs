@@ -40,11 +40,13 @@ pub struct ProfileReport {
     try_it: Option<String>,
     /// Whether the preload library served the mutexes, not glibc.
     preloaded: bool,
+    /// Whether the program is written in Rust, whose mutexes are not those of pthreads.
+    is_rust: bool,
 }
 
 impl ProfileReport {
     /// A report on the records of all processes.
-    pub fn new(records: &[Record], command: &[OsString], wall: Duration) -> Self {
+    pub fn new(records: &[Record], command: &[OsString], wall: Duration, is_rust: bool) -> Self {
         let sightings = sightings(records);
         let places = hotspots(&sightings, |(_, _, place)| place.clone());
         let mutexes = hotspots(&sightings, |(record, site, _)| (record.pid, site.mutex));
@@ -78,6 +80,7 @@ impl ProfileReport {
             }),
             preloaded,
             advice,
+            is_rust,
             command,
         }
     }
@@ -100,7 +103,13 @@ impl ProfileReport {
             counted(self.places.len() as u64, "place"),
         ));
         if self.places.is_empty() {
-            text.push_str("The program locked no pthread mutex that can be seen.\n");
+            text.push_str(&terminal::prose(&format!(
+                "The program locked no pthread mutex, so no lock of Lockworks would serve it. {}\n",
+                match self.is_rust {
+                    true => "It is a Rust program: the mutexes of Rust's standard library and of parking_lot are futexes of their own. examples/rust shows how to use ours.",
+                    false => "It may use rwlocks, spinlocks, atomics, or the locks of a runtime such as Java's, which are not served.",
+                }
+            )));
         } else {
             let places = self
                 .places
@@ -123,7 +132,9 @@ impl ProfileReport {
                 self.lost, self.lost_contended
             ));
         }
-        text.push_str(&format!("{}\n", terminal::prose(&self.advice.text)));
+        if !self.places.is_empty() {
+            text.push_str(&format!("{}\n", terminal::prose(&self.advice.text)));
+        }
         if let Some(command) = &self.try_it {
             text.push_str(&format!("Try: {command}\n"));
         }
