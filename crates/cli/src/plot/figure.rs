@@ -439,7 +439,7 @@ fn predicted(part: &Results) -> Vec<Figure> {
                 place(&columns, &column(cell))?,
                 place(&workloads, &row(cell))?,
                 share,
-                fairness > fair,
+                cell[CPUS].is_empty() && fairness > fair,
             ))
         };
         Panel {
