@@ -62,7 +62,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
 
 .PHONY: all lib cargo programs quick setup setup-kernel setup-programs test test-format test-c test-historic \
-	test-preload stage docs test-docs test-installed test-headers test-install test-examples test-sanitizers \
+	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-sanitizers \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
 	bench install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
@@ -153,7 +153,8 @@ test-format: build/tools/complete
 
 build/tools/complete: scripts/requirements.txt
 build/python/complete: python/requirements.txt
-build/tools/complete build/python/complete:
+build/mkdocs/complete: scripts/docs/requirements.txt
+build/tools/complete build/python/complete build/mkdocs/complete:
 	/usr/bin/python3 -m venv --clear $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --requirement $<
 	@touch $@
@@ -205,8 +206,29 @@ $(PRELOAD_TESTS:%=test-preload-%): test-preload-%: build/tests/preload/% build/l
 	done
 
 # The tables of documents that are made from lists in locks/.
-docs:
+tables:
 	/usr/bin/python3 scripts/docs/documents.py --write
+
+# Scripts that the theme would otherwise fetch from the network whenever a page is read.
+SITE_SCRIPTS := build/site-scripts/mermaid.js build/site-scripts/iframe-worker.js
+build/site-scripts/mermaid.js: FROM := mermaid/-/mermaid-11.17.2.tgz package/dist/mermaid.min.js
+build/site-scripts/mermaid.js: SHA256 := 581ed7d74bd9048d0e3a91363927d72ef22942d7722546b27f7cc29e35390eb8
+build/site-scripts/iframe-worker.js: FROM := iframe-worker/-/iframe-worker-1.0.4.tgz package/shim/index.js
+build/site-scripts/iframe-worker.js: SHA256 := e8e412dbcfea9b7e31b5ffa288d7b6035915e714c542f4176a0cdbe262fc9609
+$(SITE_SCRIPTS):
+	@mkdir -p $(@D)
+	curl -sSfL https://registry.npmjs.org/$(word 1,$(FROM)) | tar -xzO $(word 2,$(FROM)) > $@
+	@echo '$(SHA256)  $@' | sha256sum --check --quiet
+
+# The documentation as a site. It contains references that are made from the help of the command, from
+# the headers, from the crate and from the Python package.
+docs: cargo build/mkdocs/complete $(SITE_SCRIPTS)
+	LOCKWORKS=$(TARGET)/release/lockworks NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict --quiet
+	@mkdir -p build/site/api
+	doxygen scripts/docs/Doxyfile
+	$(CARGO) doc --quiet --release --no-deps -p lockworks
+	cp -R $(TARGET)/doc build/site/api/rust
+	@echo 'build/site/index.html'
 
 # The commands and programs of the documents, and their links; DOCUMENTS=docs/guides for a part.
 test-docs: stage cargo
@@ -364,7 +386,8 @@ help:
 	@echo 'make test-sanitizers run the C code under valgrind and the sanitizers'
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'
 	@echo 'make test-python     test the Python package, installed in build/python, and pages in a browser'
-	@echo 'make docs            write the tables of documents that are made from lists in locks/'
+	@echo 'make docs            write the documentation as a site, build/site/index.html'
+	@echo 'make tables          write the tables of documents that are made from lists in locks/'
 	@echo 'make test-docs       run the commands and programs of the documents; DOCUMENTS=PATH: a part'
 	@echo 'make test-kernel     run all tests of kernels, an hour; make test runs some'
 	@echo 'make fuzz            feed random texts to all parsers; FUZZ_SECONDS=60 for each language. Needs clang'

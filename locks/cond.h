@@ -55,6 +55,7 @@ LW_EXPORT void lw_cond_sleep(struct lw_cond_waiter *waiter, const struct lw_wait
 LW_EXPORT bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter);
 LW_EXPORT void lw_cond_signal_slow(struct lw_cond *cond);
 LW_EXPORT void lw_cond_broadcast_slow(struct lw_cond *cond);
+/* End the use of the condition variable, before its memory is freed. */
 LW_EXPORT void lw_cond_destroy(struct lw_cond *cond);
 
 /*

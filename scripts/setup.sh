@@ -23,6 +23,8 @@ want shfmt command -v shfmt
 want codespell command -v codespell
 want jq command -v jq
 want python3-venv /usr/bin/python3 -c 'import ensurepip'
+want curl command -v curl
+want doxygen command -v doxygen
 want python3-markdown-it /usr/bin/python3 -c 'import markdown_it'
 want libck-dev test -e /usr/include/ck_spinlock.h
 want libnsync-dev test -e /usr/include/nsync.h

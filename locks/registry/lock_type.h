@@ -8,6 +8,7 @@
 
 #include "world.h"
 
+/* What a lock is like. */
 enum lw_lock_trait {
 	LW_FIFO = 1,	     /* waiters are served in the order in which they came */
 	LW_SPINS = 2,	     /* waiters never park: collapses when threads outnumber CPUs */
@@ -25,6 +26,7 @@ enum lw_lock_trait {
 
 struct lw_wait_limit;
 
+/* One interface to all locks. */
 struct lw_lock_type {
 	const char *name;
 	const char *summary;

@@ -5,6 +5,7 @@
 
 #include "lock_type.h"
 
+/* One interface to all lockrefs. */
 struct lw_lockref_type {
 	const char *name;
 	/* The lock in it, at the same address; it needs no node. */

@@ -182,7 +182,7 @@ def check_generated(document: Document) -> Iterator[DocumentError]:
     pairs = zip(text.split("\n"), updated.split("\n"), strict=False)
     for line, (now, wanted) in enumerate(pairs, start=1):
         if now != wanted:
-            yield DocumentError(document.path, line, f"not as in its list: make docs\n{wanted}")
+            yield DocumentError(document.path, line, f"not as in its list: make tables\n{wanted}")
             return
 
 

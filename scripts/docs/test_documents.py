@@ -118,7 +118,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(written, f"# A\n{block.format(rows)}end\n")
         self.assertEqual(self.check(written), [])
         self.assertEqual(
-            self.check(written.replace("waits", "wait")), [(5, "not as in its list: make docs")]
+            self.check(written.replace("waits", "wait")), [(5, "not as in its list: make tables")]
         )
         self.assertEqual(
             self.check(f"\n<!-- generated: {events} -->\n{rows}"),

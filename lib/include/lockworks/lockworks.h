@@ -100,6 +100,7 @@
 #include "unfair.h"
 #pragma GCC diagnostic pop
 
+/* The version of this header. */
 #define LW_VERSION "0.1.0"
 
 /* Static initialisers. Each is an unlocked lock. */
@@ -259,7 +260,9 @@ uint64_t lw_tunable_value(enum lw_tunable_id id);
 
 /*
  * Waits with a limit
- *
+ */
+
+/*
  * lw_X_lock_until() acquires the lock as lw_X_lock() does, but stops waiting at `deadline` or when
  * another thread, or a signal handler, cancels the wait. Acquire order if it returns 0.
  *
@@ -280,8 +283,10 @@ uint64_t lw_tunable_value(enum lw_tunable_id id);
  */
 int lw_mutex_lock_until(struct lw_mutex *mutex, clockid_t clock, const struct timespec *deadline,
 			struct lw_cancel *cancel);
+/* As lw_mutex_lock_until(). */
 int lw_pv_lock_until(struct lw_pv *lock, clockid_t clock, const struct timespec *deadline,
 		     struct lw_cancel *cancel);
+/* As lw_mutex_lock_until(). */
 int lw_unfair_lock_until(struct lw_unfair *lock, clockid_t clock, const struct timespec *deadline,
 			 struct lw_cancel *cancel);
 

@@ -5,8 +5,8 @@ Each function runs the command of its name. Arguments are the options of that co
 `-`: a list where the option takes several values, a dict where it takes KEY=VALUE, True where it
 takes no value. `lockworks sim --help` says what each does. All functions also have:
 
-frame: "pandas" or "polars". By default pandas, or polars where only that is installed.
-progress: show the command's progress on standard error. By default if that is a terminal.
+- frame: "pandas" or "polars". By default pandas, or polars where only that is installed.
+- progress: show the command's progress on standard error. By default if that is a terminal.
 
 A nested result has columns with dots in their names, such as `wait_ns.p50`. All functions raise
 Error if the command fails.
@@ -46,13 +46,13 @@ def sim(
 ) -> Frame:
     """Simulate locks on a machine: a row for each number of threads and lock.
 
-    lock: locks of `locks()`. Default: all that are not broken.
-    machine, workload: a name, or the path of a file that describes one.
-    threads: numbers of threads. Default: 1, 2, 4, ... up to the CPUs of the machine.
-    ms: virtual time of each run, in milliseconds.
-    seeds: number of seeds; figures are those of the run with the median throughput.
-    set: values of the model, such as {"machine.rmw_cycles": 30}.
-    tune: tunables of locks, such as {"hqlock_fairness_threshold": 100}.
+    - lock: locks of `locks()`. Default: all that are not broken.
+    - machine, workload: a name, or the path of a file that describes one.
+    - threads: numbers of threads. Default: 1, 2, 4, ... up to the CPUs of the machine.
+    - ms: virtual time of each run, in milliseconds.
+    - seeds: number of seeds; figures are those of the run with the median throughput.
+    - set: values of the model, such as {"machine.rmw_cycles": 30}.
+    - tune: tunables of locks, such as {"hqlock_fairness_threshold": 100}.
 
     Columns: `machine`, `workload`, `placement`, `cpus`, `virtual_milliseconds`, and the fields of
     `rows` of `lockworks sim --json`. Of these, `operations_per_second` is in virtual time,
@@ -91,13 +91,13 @@ def sweep(
 ) -> Frame:
     """Run all points of a plan that its store does not have: a row for each point of the plan.
 
-    plan: the path of a TOML file.
-    store: the file of results. Default: PLAN.results.jsonl, next to the plan.
-    jobs: number of points that run at the same time. Default: the CPUs of this machine.
-    part: "K/N": only every Nth point, from the Kth on.
-    retry: run points that failed again.
-    engine: "dask" runs the points on a Dask cluster. Default: "local", this machine.
-    scheduler: the address of the cluster. Default: one that is started on this machine.
+    - plan: the path of a TOML file.
+    - store: the file of results. Default: PLAN.results.jsonl, next to the plan.
+    - jobs: number of points that run at the same time. Default: the CPUs of this machine.
+    - part: "K/N": only every Nth point, from the Kth on.
+    - retry: run points that failed again.
+    - engine: "dask" runs the points on a Dask cluster. Default: "local", this machine.
+    - scheduler: the address of the cluster. Default: one that is started on this machine.
 
     Columns: `kind`, the options of the points with their defaults, the results, and `error`, which
     says why a point failed. docs/reference/sweep.md describes them. A point that fails raises no
@@ -140,13 +140,13 @@ def regret(
     A cell is a machine, a workload and a number of threads. A share is throughput over that of the
     best lock of the cell.
 
-    each: what has a row.
-    lock: locks to judge.
-    machine, workload, threads: the cells. Default: those of `lockworks regret`.
-    ms: virtual time of each run, in milliseconds.
-    seeds: number of seeds; the median counts.
-    store: the file of results. Default: regret.results.jsonl in the current directory.
-    jobs: number of simulations that run at the same time. Default: the CPUs of this machine.
+    - each: what has a row.
+    - lock: locks to judge.
+    - machine, workload, threads: the cells. Default: those of `lockworks regret`.
+    - ms: virtual time of each run, in milliseconds.
+    - seeds: number of seeds; the median counts.
+    - store: the file of results. Default: regret.results.jsonl in the current directory.
+    - jobs: number of simulations that run at the same time. Default: the CPUs of this machine.
 
     Columns of "lock": `lock`, `geometric_mean`, `fifth_percentile`, `within_5_percent`,
     `worst_of_stock`, `unfair_cells`, `is_fair`, and the worst cell as `worst.machine`,
@@ -186,9 +186,9 @@ def reproduce(
 ) -> Frame:
     """Published figures beside their simulation: a row for each figure. Without a table: a list.
 
-    table: a table, or "all".
-    ms: virtual time of each run, in milliseconds. Default: that of the table.
-    set: values of the model, such as {"machine.rmw_cycles": 30}.
+    - table: a table, or "all".
+    - ms: virtual time of each run, in milliseconds. Default: that of the table.
+    - set: values of the model, such as {"machine.rmw_cycles": 30}.
 
     Columns: `table`, `unit`, which is that of `published` and `simulated`, and the fields of `rows`
     of `lockworks reproduce --json`. Of these, `column` is the column of the published table,
@@ -215,7 +215,7 @@ def machines(
 ) -> Frame:
     """The machines that can be simulated, a row for each, or the values of one.
 
-    machine: a name, the path of a TOML file, or "this", which measures this machine for a minute.
+    - machine: a name, the path of a TOML file, or "this", which measures this machine for a minute.
 
     Columns of the list: `name`, `title`, `cpus`, `nodes`, `memory_order`, and `marks.E` and the
     like: how many values have this mark. Columns of a machine: `key`, `unit`, `value`, `low`,

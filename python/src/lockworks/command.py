@@ -21,7 +21,7 @@ Value = Scalar | Iterable[Scalar] | Mapping[str, Scalar] | None
 class Error(Exception):
     """The command failed. The text is its line on standard error, without `lockworks: `.
 
-    status: the exit status. 1: a run found a violation, or failed. 2: bad input, or no command.
+    - status: the exit status. 1: a run found a violation, or failed. 2: bad input, or no command.
     """
 
     def __init__(self, message: str, status: int) -> None:
@@ -66,8 +66,8 @@ def words_of(options: Mapping[str, Value]) -> list[str]:
 def run(words: Sequence[str], *, progress: bool | None = None, good: Sequence[int] = (0,)) -> str:
     """Run the command and return what it prints on standard output.
 
-    progress: show the command's progress on standard error; None: if that is a terminal.
-    good: the exit statuses that are no error.
+    - progress: show the command's progress on standard error; None: if that is a terminal.
+    - good: the exit statuses that are no error.
 
     Raises Error if the command ends with another status. An interruption ends the command too.
     """
