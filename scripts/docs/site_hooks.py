@@ -116,3 +116,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         script = get_relative_url("assets/mermaid.js", page.url)
         markdown += f'\n\n<script src="{script}"></script>\n'
     return markdown
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    # The search is for words, not for the text of pictures.
+    return html.replace('<pre class="mermaid">', '<pre class="mermaid" data-search-exclude>')
