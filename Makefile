@@ -223,15 +223,16 @@ $(SITE_SCRIPTS):
 # The documentation as a site. It contains references that are made from the help of the command, from
 # the headers, from the crate and from the Python package.
 docs: cargo build/mkdocs/complete $(SITE_SCRIPTS)
-	LOCKWORKS=$(TARGET)/release/lockworks NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict --quiet
+	LOCKWORKS=$(TARGET)/release/lockworks NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict
 	@mkdir -p build/site/api
-	doxygen scripts/docs/Doxyfile
+	@# Functions and types without a comment are mistakes.
+	! doxygen scripts/docs/Doxyfile 2>&1 | grep -v '(variable)\|(macro definition)'
 	$(CARGO) doc --quiet --release --no-deps -p lockworks
 	cp -R $(TARGET)/doc build/site/api/rust
 	@echo 'build/site/index.html'
 
-# The commands and programs of the documents, and their links; DOCUMENTS=docs/guides for a part.
-test-docs: stage cargo
+# The site, and the commands and programs of the documents, and their links; DOCUMENTS=docs/guides for a part.
+test-docs: stage cargo docs
 	@LOCKWORKS=$(TARGET)/release/lockworks STAGE=$(STAGE) \
 		/usr/bin/python3 scripts/docs/documents.py $(DOCUMENTS)
 

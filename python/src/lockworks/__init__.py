@@ -3,7 +3,7 @@
 
 Each function runs the command of its name. Arguments are the options of that command, with `_` for
 `-`: a list where the option takes several values, a dict where it takes KEY=VALUE, True where it
-takes no value. `lockworks sim --help` says what each does. All functions also have:
+takes no value. `lockworks sim --help-all` says what each does. All functions also have:
 
 - frame: "pandas" or "polars". By default pandas, or polars where only that is installed.
 - progress: show the command's progress on standard error. By default if that is a terminal.
