@@ -25,7 +25,15 @@
 	LW_GLIBC(cond_timedwait)     \
 	LW_GLIBC(cond_clockwait)     \
 	LW_GLIBC(cond_signal)        \
-	LW_GLIBC(cond_broadcast)
+	LW_GLIBC(cond_broadcast)     \
+	LW_GLIBC(rwlock_rdlock)      \
+	LW_GLIBC(rwlock_tryrdlock)   \
+	LW_GLIBC(rwlock_timedrdlock) \
+	LW_GLIBC(rwlock_clockrdlock) \
+	LW_GLIBC(rwlock_wrlock)      \
+	LW_GLIBC(rwlock_trywrlock)   \
+	LW_GLIBC(rwlock_timedwrlock) \
+	LW_GLIBC(rwlock_clockwrlock)
 
 struct lw_glibc {
 #define LW_GLIBC(name) __typeof__(&pthread_##name) name;

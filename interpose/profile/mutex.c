@@ -8,20 +8,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <time.h>
 
 #include <lockworks/lockworks.h>
 
 #include "glibc.h"
 #include "record.h"
-
-static uint64_t lw_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void lw_add(uint64_t ns, uint64_t *sum, uint64_t *max)
 {
@@ -156,10 +147,11 @@ static void lw_acquired(pthread_mutex_t *mutex, const void *caller, enum lw_acqu
 		lw_count_lost(profile, how);
 		return;
 	}
-	of->since = lw_now();
+	of->since = lw_profile_now();
 	lw_count(of, site, self, how, of->since - begun);
 	of->holder = self;
 	of->depth = 1;
+	of->kind = (uint32_t)mutex->__data.__kind;
 }
 
 /* Records a release, just before it happens. */
@@ -173,7 +165,7 @@ static void lw_releases(pthread_mutex_t *mutex)
 	if (!of || of->holder != lw_profile_thread || !of->depth || --of->depth)
 		return;
 	site = &profile->site[of->first_site - 1];
-	lw_add(lw_now() - of->since, &site->held_ns, &site->held_max_ns);
+	lw_add(lw_profile_now() - of->since, &site->held_ns, &site->held_max_ns);
 	of->last_thread = lw_profile_thread;
 	of->last_node = lw_current_node();
 }
@@ -185,23 +177,32 @@ static bool lw_holds(int error)
 
 /* The functions that programs call */
 
+static struct lw_profile_wait *lw_waits(pthread_mutex_t *mutex, const void *caller, uint64_t begun)
+{
+	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
+
+	return profile ? lw_profile_wait_begin(profile, mutex, caller, begun) : NULL;
+}
+
 /* Tries to acquire the mutex. If another thread holds it, evaluates `lock`, which waits for it. */
-#define LW_MEASURE(mutex, lock)                                                  \
-	({                                                                       \
-		const void *caller = __builtin_return_address(0);                \
-		int error;                                                       \
-		if (lw_is_too_early())                                           \
-			return 0;                                                \
-		error = lw_glibc()->mutex_trylock(mutex);                        \
-		if (error == EBUSY) {                                            \
-			uint64_t begun = lw_now();                               \
-			error = (lock);                                          \
-			if (lw_holds(error))                                     \
-				lw_acquired(mutex, caller, LW_CONTENDED, begun); \
-		} else if (lw_holds(error)) {                                    \
-			lw_acquired(mutex, caller, LW_AT_ONCE, 0);               \
-		}                                                                \
-		error;                                                           \
+#define LW_MEASURE(mutex, lock)                                                        \
+	({                                                                             \
+		const void *caller = __builtin_return_address(0);                      \
+		int error;                                                             \
+		if (lw_is_too_early())                                                 \
+			return 0;                                                      \
+		error = lw_glibc()->mutex_trylock(mutex);                              \
+		if (error == EBUSY) {                                                  \
+			uint64_t begun = lw_profile_now();                             \
+			struct lw_profile_wait *wait = lw_waits(mutex, caller, begun); \
+			error = (lock);                                                \
+			lw_profile_wait_end(wait);                                     \
+			if (lw_holds(error))                                           \
+				lw_acquired(mutex, caller, LW_CONTENDED, begun);       \
+		} else if (lw_holds(error)) {                                          \
+			lw_acquired(mutex, caller, LW_AT_ONCE, 0);                     \
+		}                                                                      \
+		error;                                                                 \
 	})
 
 LW_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
@@ -225,7 +226,14 @@ LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 
 LW_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
-	return LW_MEASURE(mutex, EBUSY);
+	int error;
+
+	if (lw_is_too_early())
+		return 0;
+	error = lw_glibc()->mutex_trylock(mutex);
+	if (lw_holds(error))
+		lw_acquired(mutex, __builtin_return_address(0), LW_AT_ONCE, 0);
+	return error;
 }
 
 LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <lockworks/lockworks.h>
@@ -19,6 +20,46 @@
 
 struct lw_profile_own lw_profile_own;
 __thread uint32_t lw_profile_thread;
+
+uint64_t lw_profile_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Waits */
+
+struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, const void *lock,
+					      const void *caller, uint64_t begun)
+{
+	/* Threads have stacks of their own, so this address leads most of them to different
+	 * entries. */
+	uint64_t at = (uintptr_t)&lw_profile_thread >> 12;
+
+	for (int probes = 0; probes < 64; probes++, at++) {
+		struct lw_profile_wait *wait = &profile->wait[at % LW_PROFILE_WAITS];
+		uint64_t none = 0;
+
+		if (lw_try_cmpxchg(&wait->address, &none, (uintptr_t)lock, relaxed)) {
+			lw_store(&wait->caller, (uintptr_t)caller, relaxed);
+			/* An entry without a time is not complete yet. */
+			lw_store(&wait->begun, begun, release);
+			return wait;
+		}
+	}
+	return NULL;
+}
+
+void lw_profile_wait_end(struct lw_profile_wait *wait)
+{
+	if (!wait)
+		return;
+	lw_store(&wait->begun, 0, relaxed);
+	/* release: the next thread here finds no time */
+	lw_store(&wait->address, 0, release);
+}
 
 /* Modules */
 
@@ -169,6 +210,14 @@ static void lw_record_fork_child(void)
 	lw_profile_thread = 0;
 	memset(&lw_modules_lock, 0, sizeof(lw_modules_lock));
 	lw_record_begin();
+}
+
+__attribute__((destructor)) static void lw_record_end(void)
+{
+	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
+
+	if (profile)
+		lw_store(&profile->ended, lw_profile_now(), relaxed);
 }
 
 __attribute__((constructor(102))) static void lw_record_start(void)

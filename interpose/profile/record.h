@@ -6,16 +6,23 @@
  * The table of mutexes is a hash table by address; entries are never removed. Each mutex has a list
  * of sites: the places in the code that acquire it, the most recent one first. Only the holder of a
  * mutex writes its entry and its sites, except for the address, so these need no atomics.
+ *
+ * A thread that begins to wait takes an entry in the table of waits, and frees it when the wait has
+ * ended. So a wait that is in progress when the process ends is in the record too.
  */
 #ifndef LW_PROFILE_RECORD_H
 #define LW_PROFILE_RECORD_H
 
+#include <stddef.h>
+
 #include "operations.h"
 
-#define LW_PROFILE_MAGIC   UINT64_C(0x31666f72506b6f4c)
+#define LW_PROFILE_MAGIC   UINT64_C(0x32666f72506b6f4c)
 #define LW_PROFILE_MUTEXES 65536
 #define LW_PROFILE_SITES   131072
 #define LW_PROFILE_MODULES 256
+#define LW_PROFILE_RWLOCKS 64
+#define LW_PROFILE_WAITS   1024
 
 /* A mapping of code, as in /proc/self/maps. */
 struct lw_profile_module {
@@ -29,7 +36,7 @@ struct lw_profile_mutex {
 	uint32_t first_site;	     /* number of a site, from 1; 0: none */
 	uint32_t holder, depth;	     /* depth 0: free, or held since before we recorded */
 	uint32_t last_thread, last_node;
-	uint32_t reserved;
+	uint32_t kind; /* as glibc stores it */
 };
 
 /* The acquisitions of one mutex at one place in the code. */
@@ -44,6 +51,19 @@ struct lw_profile_site {
 	uint64_t threads[4]; /* a bit for each thread, by its number modulo 256 */
 };
 
+/* The acquisitions of all rwlocks on CPUs of this number modulo LW_PROFILE_RWLOCKS. */
+struct lw_profile_rwlocks {
+	lw_atomic(uint64_t) acquisitions, contended, waited_ns;
+	uint64_t reserved[5]; /* so that CPUs do not share a cache line */
+};
+
+/* A wait in progress. */
+struct lw_profile_wait {
+	lw_atomic(uint64_t) address; /* of the mutex or rwlock; 0: free */
+	lw_atomic(uint64_t) caller;  /* return address of the call; 0: it waits for an rwlock */
+	lw_atomic(uint64_t) begun;
+};
+
 struct lw_profile {
 	uint64_t magic, pid, nodes;
 	uint64_t module_size, mutex_size, site_size;
@@ -51,12 +71,20 @@ struct lw_profile {
 	lw_atomic(uint64_t) modules, sites;
 	lw_atomic(uint64_t) threads;		  /* that have acquired a mutex */
 	lw_atomic(uint64_t) lost, lost_contended; /* acquisitions that did not fit */
-	uint64_t reserved[2];
+	lw_atomic(uint64_t)
+		ended; /* time of the exit, in nanoseconds; 0: ended by exec or a signal */
+	uint64_t reserved;
+	struct lw_profile_rwlocks rwlocks[LW_PROFILE_RWLOCKS];
+	struct lw_profile_wait wait[LW_PROFILE_WAITS];
 	struct lw_profile_module module[LW_PROFILE_MODULES];
 	struct lw_profile_mutex mutex[LW_PROFILE_MUTEXES];
 	struct lw_profile_site site[LW_PROFILE_SITES];
 };
 
+_Static_assert(offsetof(struct lw_profile, rwlocks) == 128, "as record.rs has it");
+_Static_assert(offsetof(struct lw_profile, module) ==
+		       128 + LW_PROFILE_RWLOCKS * 64 + LW_PROFILE_WAITS * 24,
+	       "as record.rs has it");
 _Static_assert(sizeof(struct lw_profile_module) == 512, "as record.rs has it");
 _Static_assert(sizeof(struct lw_profile_mutex) == 40, "as record.rs has it");
 _Static_assert(sizeof(struct lw_profile_site) == 128, "as record.rs has it");
@@ -70,6 +98,17 @@ extern struct lw_profile_own lw_profile_own __attribute__((visibility("hidden"))
 /* The number of this thread in the record, from 1; 0: none yet. */
 extern __thread uint32_t lw_profile_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Returns the time, in nanoseconds. */
+uint64_t lw_profile_now(void);
+
+/*
+ * Records that this thread begins to wait for a mutex or rwlock. Returns the entry, for
+ * lw_profile_wait_end(); NULL: there is no room.
+ */
+struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, const void *lock,
+					      const void *caller, uint64_t begun);
+void lw_profile_wait_end(struct lw_profile_wait *wait);
 
 /* Adds the module that contains this address to the record, unless it is in the record already. */
 void lw_profile_add_module_of(struct lw_profile *profile, uint64_t address);

@@ -13,9 +13,11 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use object::elf::{FileHeader64, Machine};
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, Object, ObjectSymbol, ReadCache};
+use object::{Endianness, FileKind, Object, ObjectSection, ObjectSymbol, ReadCache};
 
 use crate::preload::Library;
+
+type ElfFile<'a> = object::read::elf::ElfFile64<'a, Endianness, &'a ReadCache<File>>;
 
 /// The file names of glibc's loaders begin with this.
 const LOADER: &str = "ld-linux";
@@ -52,6 +54,8 @@ pub struct Program<'a> {
     name: &'a OsStr,
     path: PathBuf,
     args: &'a [OsString],
+    /// The executable that the system runs: that of the interpreter, if the program is a script.
+    elf: Elf,
 }
 
 impl<'a> Program<'a> {
@@ -66,14 +70,14 @@ impl<'a> Program<'a> {
             ),
             _ => Refusal::NotFound(name.to_string_lossy().into_owned()),
         })?;
-        let program = Self { name, path, args };
-        match check(&program.path, INTERPRETERS) {
-            Ok(()) => {
-                tracing::info!(program = %program.path.display(), "found");
-                Ok(program)
-            }
-            Err(error) => Err(program.not_run(error)),
-        }
+        let elf = check(&path, INTERPRETERS).map_err(|error| not_run(&path, error))?;
+        tracing::info!(program = %path.display(), "found");
+        Ok(Self {
+            name,
+            path,
+            args,
+            elf,
+        })
     }
 
     /// The command that runs the program without a library.
@@ -92,21 +96,54 @@ impl<'a> Program<'a> {
 
     /// The refusal of a program that the system does not start.
     pub fn not_started(&self, error: io::Error) -> Refusal {
-        self.not_run(anyhow!(error).context("the system does not start it"))
+        let error = anyhow!(error).context("the system does not start it");
+        not_run(&self.path, error)
     }
 
-    /// Whether it is a Rust program, whose standard library has mutexes of its own.
-    pub fn is_rust(&self) -> bool {
-        Elf::read(&self.path).is_ok_and(|elf| elf.runtime == Some(Runtime::Rust))
-    }
-
-    fn not_run(&self, error: anyhow::Error) -> Refusal {
-        Refusal::NotRun(self.path.display().to_string(), error)
+    /// The locks other than pthread mutexes that the executable is made to use.
+    pub fn other_locks(&self) -> OtherLocks {
+        OtherLocks {
+            runtime: self.elf.runtime.and_then(Runtime::locks),
+            calls: self.elf.calls.clone(),
+        }
     }
 }
 
-/// Fails if the program, or the interpreter of a script, would not load the library.
-fn check(program: &Path, interpreters: usize) -> Result<()> {
+fn not_run(program: &Path, error: anyhow::Error) -> Refusal {
+    Refusal::NotRun(program.display().to_string(), error)
+}
+
+/// Locks other than pthread mutexes, which Lockworks does not serve.
+#[derive(Clone, Default, serde::Serialize)]
+pub struct OtherLocks {
+    /// The locks of the program's runtime. None: it has none that is known.
+    pub runtime: Option<&'static str>,
+    /// The kinds of glibc's locks that the executable calls.
+    calls: Vec<&'static str>,
+}
+
+impl OtherLocks {
+    /// Adds the locks of a library, by the name of its file.
+    pub fn add_library(&mut self, name: &str) {
+        if name == "libjvm.so" {
+            self.runtime = Runtime::Java.locks();
+        }
+    }
+
+    /// A sentence that names the locks, or guesses where none is known.
+    pub fn sentence(&self) -> String {
+        let all: Vec<&str> = self.runtime.iter().chain(&self.calls).copied().collect();
+        match all.as_slice() {
+            [] => "It may use atomics, or futexes of its own.".to_owned(),
+            [one] => format!("It uses {one}."),
+            [others @ .., last] => format!("It uses {} and {last}.", others.join(", ")),
+        }
+    }
+}
+
+/// The executable of the program, or of the interpreter of a script. Fails if it would not load the
+/// library.
+fn check(program: &Path, interpreters: usize) -> Result<Elf> {
     if let Some(interpreter) = interpreter(program)? {
         ensure!(
             interpreters > 0,
@@ -122,7 +159,7 @@ fn check(program: &Path, interpreters: usize) -> Result<()> {
         elf.machine == own.machine,
         "it is built for another kind of processor than this command"
     );
-    let Some(loader) = elf.loader else {
+    let Some(loader) = &elf.loader else {
         ensure!(
             elf.runtime != Some(Runtime::Go),
             "it is a Go program, and Go's runtime has locks of its own, which no library replaces"
@@ -142,7 +179,7 @@ fn check(program: &Path, interpreters: usize) -> Result<()> {
             .is_some_and(|name| name.starts_with(LOADER)),
         "its loader, {loader}, is not that of glibc; build it for glibc"
     );
-    Ok(())
+    Ok(elf)
 }
 
 /// The interpreter that the first line of a script names. None: the program is not a script.
@@ -178,7 +215,7 @@ fn has_capabilities(program: &Path) -> bool {
     rustix::fs::getxattr(program, "security.capability", &mut value[..]).is_ok()
 }
 
-/// The fields of an executable's header that decide whether a library can be loaded.
+/// The properties of an executable that decide whether a library can be loaded, and is of use.
 struct Elf {
     /// The 64-bit processor that the executable is built for. None: it is built for 32 bits.
     machine: Option<Machine>,
@@ -186,12 +223,15 @@ struct Elf {
     loader: Option<String>,
     /// The runtime that it is built with, if locks depend on it.
     runtime: Option<Runtime>,
+    /// The kinds of locks in glibc that it calls, other than mutexes.
+    calls: Vec<&'static str>,
 }
 
 /// A runtime in an executable that has locks of its own, or that watches locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runtime {
     Go,
+    Java,
     Rust,
     Sanitizer(&'static str),
 }
@@ -203,24 +243,51 @@ const SANITIZERS: [(&str, &str); 3] = [
     ("__msan_init", "MemorySanitizer"),
 ];
 
+/// The beginnings of the names of glibc's functions for locks other than mutexes.
+const CALLS: [(&str, &str); 4] = [
+    ("pthread_rwlock_", "pthread rwlocks"),
+    ("pthread_spin_", "pthread spinlocks"),
+    ("pthread_barrier_", "barriers"),
+    ("sem_", "semaphores"),
+];
+
 impl Runtime {
     /// The runtime of an executable, by its sections and symbols.
-    fn of(data: &ReadCache<File>) -> object::Result<Option<Self>> {
-        let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(data)?;
+    fn of(elf: &ElfFile) -> Option<Self> {
         if elf.section_by_name(".go.buildinfo").is_some() {
-            return Ok(Some(Self::Go));
+            return Some(Self::Go);
         }
         let names = elf.symbols().chain(elf.dynamic_symbols());
         let mut found = None;
         for name in names.filter_map(|symbol| symbol.name().ok()) {
             if let Some((_, sanitizer)) = SANITIZERS.iter().find(|(init, _)| *init == name) {
-                return Ok(Some(Self::Sanitizer(sanitizer)));
+                return Some(Self::Sanitizer(sanitizer));
             }
-            if name == "rust_eh_personality" {
-                found = Some(Self::Rust);
+            match name {
+                "rust_eh_personality" => found = Some(Self::Rust),
+                // The launcher of Java, and a program that has Java in it.
+                "JLI_Launch" | "JNI_CreateJavaVM" => found = Some(Self::Java),
+                _ => {}
             }
         }
-        Ok(found)
+        // Compilers leave their names in the executable, also in one without symbols.
+        let comment = elf.section_by_name(".comment");
+        let comment = comment.and_then(|section| section.uncompressed_data().ok());
+        let rustc = comment.filter(|text| String::from_utf8_lossy(text).contains("rustc version"));
+        found.or(rustc.map(|_| Self::Rust))
+    }
+
+    /// The locks of the runtime. None: it has none of its own.
+    fn locks(self) -> Option<&'static str> {
+        match self {
+            Self::Go => Some("the locks of Go's runtime"),
+            Self::Java => Some("the monitors of Java"),
+            Self::Rust => Some(
+                "the mutexes of Rust's standard library or of parking_lot, which are futexes of \
+                 their own",
+            ),
+            Self::Sanitizer(_) => None,
+        }
     }
 }
 
@@ -233,6 +300,7 @@ impl Elf {
                 machine: None,
                 loader: None,
                 runtime: None,
+                calls: Vec::new(),
             }),
             _ => bail!("it is neither a program nor a script that begins with #!"),
         }
@@ -247,10 +315,21 @@ impl Elf {
                 loader = Some(String::from_utf8_lossy(path).into_owned());
             }
         }
+        let elf = ElfFile::parse(data)?;
+        let calls = |(prefix, kind): (&str, &'static str)| {
+            let mut symbols = elf.dynamic_symbols();
+            symbols
+                .any(|symbol| {
+                    symbol.is_undefined()
+                        && symbol.name().is_ok_and(|name| name.starts_with(prefix))
+                })
+                .then_some(kind)
+        };
         Ok(Self {
             machine: Some(header.e_machine(endian)),
             loader,
-            runtime: Runtime::of(data)?,
+            runtime: Runtime::of(&elf),
+            calls: CALLS.into_iter().filter_map(calls).collect(),
         })
     }
 }

@@ -161,6 +161,63 @@ static void *move(void *arg)
 	return arg;
 }
 
+static void *take(void *arg)
+{
+	__atomic_store_n(&tids[0], gettid(), __ATOMIC_RELAXED);
+	at_hot();
+	return arg;
+}
+
+/* Ends while a thread waits for a mutex. */
+static void end_waiting(int by_signal)
+{
+	pthread_t thread;
+
+	pthread_mutex_lock(&hot);
+	pthread_create(&thread, NULL, take, NULL);
+	await_sleep(&tids[0]);
+	usleep(50000);
+	if (by_signal)
+		kill(getpid(), SIGTERM);
+	exit(3);
+}
+
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+
+static void *write_later(void *arg)
+{
+	__atomic_store_n(&tids[0], gettid(), __ATOMIC_RELAXED);
+	pthread_rwlock_wrlock(&rwlock);
+	return arg;
+}
+
+/* Acquires an rwlock twice at once and once after a wait, and fails once. */
+static void use_rwlock(void)
+{
+	pthread_t thread;
+
+	pthread_rwlock_rdlock(&rwlock);
+	pthread_rwlock_tryrdlock(&rwlock);
+	pthread_create(&thread, NULL, write_later, NULL);
+	await_sleep(&tids[0]);
+	usleep(20000);
+	pthread_rwlock_trywrlock(&rwlock);
+	pthread_rwlock_unlock(&rwlock);
+	pthread_rwlock_unlock(&rwlock);
+	pthread_join(thread, NULL);
+}
+
+/* Threads compete for a mutex that other processes could share. */
+static void use_shared(void)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&hot, &attr);
+	all_run(compete, 4);
+}
+
 int main(int argc, char **argv)
 {
 	if (!strcmp(argv[1], "hot")) {
@@ -172,6 +229,12 @@ int main(int argc, char **argv)
 	} else if (!strcmp(argv[1], "kinds")) {
 		at_recursion();
 		at_wait();
+	} else if (!strcmp(argv[1], "exits") || !strcmp(argv[1], "ended")) {
+		end_waiting(!strcmp(argv[1], "ended"));
+	} else if (!strcmp(argv[1], "rwlock")) {
+		use_rwlock();
+	} else if (!strcmp(argv[1], "shared")) {
+		use_shared();
 	} else if (!strcmp(argv[1], "nodes")) {
 		cpus[0] = atoi(argv[2]);
 		cpus[1] = atoi(argv[3]);
@@ -379,6 +442,66 @@ fn children_and_killed_processes_are_measured() {
 }
 
 #[test]
+fn waits_that_the_end_of_the_program_cuts_short_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    for (how, status) in [("exits", 3), ("ended", 143)] {
+        let seen = json(profile(&["--json", program, how]), status);
+        let hot = place(&seen, "at_hot");
+        let counts = ["acquisitions", "still_waiting"].map(|name| number(hot, name));
+        assert_eq!(counts, [0, 1], "{how}");
+        let wall = (seen["wall_s"].as_f64().expect("a time") * 1e9) as u64;
+        let waited = number(hot, "waited_ns");
+        assert!((50_000_000..wall).contains(&waited), "{how}: {waited}");
+        assert_eq!(seen["advice"]["rule"], "still_waiting");
+        assert_eq!(seen["try_it"], Value::Null);
+    }
+    let output = profile(&[program, "ended"]).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("Still waiting at the end: 1 thread at at_hot test.c:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn rwlocks_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    let seen = json(profile(&["--json", program, "rwlock"]), 3);
+    let rwlocks = &seen["rwlocks"];
+    let counts = ["acquisitions", "contended", "still_waiting"].map(|name| number(rwlocks, name));
+    assert_eq!(counts, [3, 1, 0]);
+    assert!(number(rwlocks, "waited_ns") >= 20_000_000);
+    let output = profile(&[program, "rwlock"]).output().expect("it runs");
+    let said = text(&output.stdout).replace('\n', " ");
+    assert!(
+        said.contains("It uses pthread rwlocks.")
+            && said.contains("Lockworks serves no rwlocks yet"),
+        "{said}"
+    );
+}
+
+#[test]
+fn no_lock_is_advised_for_a_mutex_that_is_left_to_glibc() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    let seen = json(profile(&["--json", program, "shared"]), 3);
+    assert_eq!(seen["mutexes"][0]["left_to_glibc"], "process-shared");
+    assert_eq!(seen["advice"]["rule"], "left_to_glibc");
+    assert_eq!(seen["try_it"], Value::Null);
+    let output = profile(&[program, "shared"]).output().expect("it runs");
+    let said = text(&output.stdout).replace('\n', " ");
+    assert!(
+        said.contains("leaves 1 process-shared mutex to glibc, locked 800 times"),
+        "{said}"
+    );
+}
+
+#[test]
 fn places_without_debug_information_are_shown_as_offsets() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), &["-s"]);
@@ -428,5 +551,8 @@ fn programs_without_mutexes_are_said_to_have_none() {
         .output()
         .expect("it runs");
     let said = text(&output.stdout).replace('\n', " ");
-    assert!(said.contains("It is a Rust program"), "{said}");
+    assert!(
+        said.contains("It uses the mutexes of Rust's standard library"),
+        "{said}"
+    );
 }

@@ -34,6 +34,10 @@ pub struct Advice {
 pub enum Rule {
     /// The mutexes are hardly contended: no lock would help.
     NotContended,
+    /// The contended mutexes are left to glibc: no lock would help.
+    LeftToGlibc,
+    /// Threads still waited when the program ended: a deadlock, or a long critical section.
+    StillWaiting,
     /// The critical sections are long: shorten them.
     LongHolds,
     /// Hand-offs cross NUMA nodes: try a NUMA-aware lock.
@@ -43,28 +47,56 @@ pub enum Rule {
 }
 
 impl Advice {
-    /// Advice for a program that ran for `wall`, by its hottest mutex and all waiting for mutexes.
-    pub fn of(
-        hottest: Option<&Hotspot>,
-        waited_ns: u64,
-        wall: Duration,
-        cpus: u64,
-        nodes: u64,
-    ) -> Self {
-        let share = waited_ns as f64 / wall.as_nanos() as f64;
-        let waited = format!(
-            "{} waited for mutexes in {}",
-            nanoseconds(waited_ns),
-            nanoseconds(wall.as_nanos() as u64)
-        );
-        let Some(hot) = hottest.filter(|_| share >= WORTHWHILE) else {
-            return Self {
-                rule: Rule::NotContended,
-                text: format!("Hardly contended: {waited}, by all threads. No lock would help."),
-                locks: Vec::new(),
+    /// Advice for a program that ran for `wall`, by its mutexes, the hottest first.
+    pub fn of(mutexes: &[Hotspot], wall: Duration, cpus: u64, nodes: u64) -> Self {
+        let waited = |left: bool| -> u64 {
+            let those = mutexes
+                .iter()
+                .filter(|row| row.left_to_glibc.is_some() == left);
+            those.map(|row| row.counts.waited_ns).sum()
+        };
+        let is_worthwhile = |ns: u64| ns as f64 >= WORTHWHILE * wall.as_nanos() as f64;
+        let sum = |ns: u64| {
+            let wall = nanoseconds(wall.as_nanos() as u64);
+            format!("{} waited for mutexes in {wall}", nanoseconds(ns))
+        };
+        let no_lock = |rule, text| Self {
+            rule,
+            text,
+            locks: Vec::new(),
+        };
+        let (served_ns, left_ns) = (waited(false), waited(true));
+        let served = mutexes.iter().find(|row| row.left_to_glibc.is_none());
+        let Some(hot) = served.filter(|_| is_worthwhile(served_ns)) else {
+            return match is_worthwhile(left_ns) {
+                true => no_lock(
+                    Rule::LeftToGlibc,
+                    format!(
+                        "No lock would help, because `lockworks run` leaves the contended mutexes to \
+                         glibc. ({}.)",
+                        sum(left_ns)
+                    ),
+                ),
+                false => no_lock(
+                    Rule::NotContended,
+                    format!(
+                        "Hardly contended: {}, by all threads. No lock would help.",
+                        sum(served_ns + left_ns)
+                    ),
+                ),
             };
         };
+        let waited = sum(served_ns);
         let counts = &hot.counts;
+        if counts.still_waiting_ns >= counts.waited_ns / 2 {
+            return no_lock(
+                Rule::StillWaiting,
+                format!(
+                    "A lock cannot help: threads still waited for the hottest mutex when the program \
+                     ended, so it deadlocked, or a critical section is very long. ({waited}.)"
+                ),
+            );
+        }
         let held = counts.held_ns / counts.acquisitions.max(1);
         let others = counts.from_same_node + counts.from_other_node;
         let remote = counts.from_other_node as f64 / others.max(1) as f64;
@@ -110,23 +142,31 @@ mod tests {
     use super::super::record::Counts;
     use super::*;
 
-    fn rule(held_ns: u64, remote: u64, threads: u64, nodes: u64, waited_ns: u64) -> Rule {
-        let hotspot = Hotspot {
+    fn hotspot(held_ns: u64, remote: u64, threads: u64, waited_ns: u64) -> Hotspot {
+        Hotspot {
             threads,
             counts: Counts {
                 acquisitions: 100,
                 contended: 50,
+                waited_ns,
                 held_ns: 100 * held_ns,
                 from_same_node: 100 - remote,
                 from_other_node: remote,
                 ..Counts::default()
             },
             ..Hotspot::default()
-        };
-        let advice = Advice::of(Some(&hotspot), waited_ns, Duration::from_secs(1), 4, nodes);
+        }
+    }
+
+    fn rule_of(mutexes: &[Hotspot], nodes: u64) -> Rule {
+        let advice = Advice::of(mutexes, Duration::from_secs(1), 4, nodes);
         let helps = [Rule::Remote, Rule::Contended].contains(&advice.rule);
         assert_eq!(!advice.locks.is_empty(), helps);
         advice.rule
+    }
+
+    fn rule(held_ns: u64, remote: u64, threads: u64, nodes: u64, waited_ns: u64) -> Rule {
+        rule_of(&[hotspot(held_ns, remote, threads, waited_ns)], nodes)
     }
 
     #[test]
@@ -138,5 +178,22 @@ mod tests {
         assert_eq!(rule(500, 50, 4, 1, second), Rule::Contended);
         assert_eq!(rule(500, 5, 4, 2, second), Rule::Contended);
         assert_eq!(rule(500, 50, 5, 2, second), Rule::Contended);
+    }
+
+    #[test]
+    fn mutexes_of_glibc_and_waits_without_end_get_no_lock() {
+        let second = 1_000_000_000;
+        let mut left = hotspot(500, 50, 4, 2 * second);
+        left.left_to_glibc = Some("robust");
+        let served = |waited_ns| hotspot(500, 50, 4, waited_ns);
+        assert_eq!(rule_of(&[], 1), Rule::NotContended);
+        let hardly = second / 200;
+        assert_eq!(rule_of(&[left, served(hardly)], 1), Rule::LeftToGlibc);
+        let mut left = hotspot(500, 50, 4, 2 * second);
+        left.left_to_glibc = Some("robust");
+        assert_eq!(rule_of(&[left, served(second)], 1), Rule::Contended);
+        let mut stuck = served(second);
+        stuck.counts.still_waiting_ns = second * 3 / 4;
+        assert_eq!(rule_of(&[stuck], 1), Rule::StillWaiting);
     }
 }

@@ -15,6 +15,8 @@ pub struct Hotspot {
     pub places: Vec<Place>,
     /// The process and the address of each mutex.
     pub mutexes: Vec<(u64, u64)>,
+    /// The property of a mutex among them for which `lockworks run` leaves it to glibc.
+    pub left_to_glibc: Option<&'static str>,
     /// The number of threads that locked the mutexes. It is a lower bound if a process has more
     /// than 255 threads.
     pub threads: u64,
@@ -78,6 +80,7 @@ fn hotspot(group: &[&Sighting]) -> Hotspot {
     let mut mutexes = BTreeSet::new();
     for (record, site, place) in group {
         hotspot.counts += site.counts;
+        hotspot.left_to_glibc = hotspot.left_to_glibc.or(site.left_to_glibc());
         let of = threads.entry(record.pid).or_default();
         for (all, these) in of.iter_mut().zip(site.threads) {
             *all |= these;

@@ -18,6 +18,8 @@ use anyhow::{Context, Result};
 use clap::value_parser;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::statvfs::{Statvfs, statvfs};
+use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
@@ -63,8 +65,9 @@ Columns, for each place in the code and for each mutex:
   threads: number of threads that locked it; 256 and more are a lower bound.
   locked: number of acquisitions, including those after waits for a condition.
   contended: share of the acquisitions for which another thread held the mutex.
-  waited: time that all threads together waited for the mutex, and the longest wait. A wait for \
-the mutex after a condition cannot be measured.
+  waited: time that all threads together waited for the mutex, and the longest wait. Waits that had \
+not ended when the program did are included. A wait for the mutex after a condition cannot be \
+measured.
   held: time from acquiring to releasing the mutex, on average, and the longest.
   before: the previous holder: the same thread, another one on the same NUMA node (near), or one \
 on another node (far). If there is one node, last-level caches stand for nodes. LOCKWORKS_NEAR \
@@ -124,8 +127,8 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     let status = wait(child.map_err(|error| program.not_started(error))?)?;
     let wall = begin.elapsed();
 
-    let records = read(directory.path())?;
-    let report = ProfileReport::new(&records, &args.command, wall, program.is_rust());
+    let records = read(directory.path(), now()?)?;
+    let report = ProfileReport::new(&records, &args.command, wall, program.other_locks());
     if let Some(path) = &args.plot
         && let Err(error) = plot::results(path, "profile", &report)
     {
@@ -170,11 +173,17 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     ExitCode::from(code.map_or(u8::MAX, |code| code as u8))
 }
 
-/// The records of all processes.
-fn read(directory: &Path) -> Result<Vec<Record>> {
+/// The time by the clock of the records, in nanoseconds.
+fn now() -> Result<u64> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
+    Ok(now.num_nanoseconds() as u64)
+}
+
+/// The records of all processes, some of which may have ended just `now`.
+fn read(directory: &Path, now: u64) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     for file in directory.read_dir()? {
-        records.extend(Record::read(&file?.path())?);
+        records.extend(Record::read(&file?.path(), now)?);
     }
     records.sort_by_key(|record| record.pid);
     Ok(records)

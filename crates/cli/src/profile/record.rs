@@ -6,11 +6,29 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-const MAGIC: u64 = 0x3166_6f72_506b_6f4c;
+const MAGIC: u64 = 0x3266_6f72_506b_6f4c;
 const HEADER: usize = 16;
+const RWLOCKS_BYTES: u64 = 64;
+const MOST_RWLOCKS: u64 = 64;
+const WAIT_BYTES: u64 = 24;
+const MOST_WAITS: u64 = 1024;
 const MODULE_BYTES: u64 = 512;
 const MUTEX_BYTES: u64 = 40;
 const SITE_BYTES: u64 = 128;
+
+/// Why mutexes with these properties are left to glibc.
+pub const LEFT_TO_GLIBC: [(&str, &str); 4] = [
+    (
+        "process-shared",
+        "the other processes may not have its library",
+    ),
+    ("robust", "its locks do not notice that their holder dies"),
+    ("priority-inheriting", "its locks do not lend priorities"),
+    ("priority-protecting", "its locks do not raise priorities"),
+];
+
+/// The bits of these properties in the type of a mutex, in the same order.
+const BITS: [u32; 4] = [128, 16, 32, 64];
 
 /// The record of one process.
 pub struct Record {
@@ -24,6 +42,8 @@ pub struct Record {
     pub lost: u64,
     /// The contended ones among the lost acquisitions.
     pub lost_contended: u64,
+    /// The acquisitions of rwlocks.
+    pub rwlocks: Rwlocks,
     /// The executable and the libraries of the process.
     pub modules: Vec<Module>,
     /// The mutexes at each place where they were locked.
@@ -45,10 +65,34 @@ pub struct Site {
     pub mutex: u64,
     /// The address of the last byte of the call that locked it.
     pub call: u64,
+    /// The type of the mutex, as glibc stores it.
+    pub kind: u32,
     /// The counts.
     pub counts: Counts,
     /// A bit for each thread, by its number modulo 256.
     pub threads: [u64; 4],
+}
+
+/// The counts of all rwlocks together.
+#[derive(Clone, Copy, Default, serde::Serialize)]
+pub struct Rwlocks {
+    /// How often an rwlock was locked, to read or to write.
+    pub acquisitions: u64,
+    /// How often a thread had to wait for it.
+    pub contended: u64,
+    /// The wait time, in nanoseconds. It includes waits that had not ended when the process did.
+    pub waited_ns: u64,
+    /// The number of threads that still waited when the process ended.
+    pub still_waiting: u64,
+}
+
+impl std::ops::AddAssign for Rwlocks {
+    fn add_assign(&mut self, other: Self) {
+        self.acquisitions += other.acquisitions;
+        self.contended += other.contended;
+        self.waited_ns += other.waited_ns;
+        self.still_waiting += other.still_waiting;
+    }
 }
 
 /// The counts of a mutex at a place. In a sum of counts, the longest time is the longer of the two.
@@ -60,7 +104,11 @@ pub struct Counts {
     pub contended: u64,
     /// How often the mutex was locked again after a wait for a condition.
     pub after_condition: u64,
-    /// The wait time of contended acquisitions, in nanoseconds.
+    /// The number of threads that still waited when the process ended.
+    pub still_waiting: u64,
+    /// The time of the waits that had not ended then, in nanoseconds.
+    pub still_waiting_ns: u64,
+    /// The wait time of contended acquisitions and of those waits, in nanoseconds.
     pub waited_ns: u64,
     /// The longest wait time, in nanoseconds.
     pub waited_max_ns: u64,
@@ -81,6 +129,8 @@ impl std::ops::AddAssign for Counts {
         self.acquisitions += other.acquisitions;
         self.contended += other.contended;
         self.after_condition += other.after_condition;
+        self.still_waiting += other.still_waiting;
+        self.still_waiting_ns += other.still_waiting_ns;
         self.waited_ns += other.waited_ns;
         self.waited_max_ns = self.waited_max_ns.max(other.waited_max_ns);
         self.held_ns += other.held_ns;
@@ -92,8 +142,9 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Record {
-    /// Reads the record in a file. None: the process ended before it began its record.
-    pub fn read(path: &Path) -> Result<Option<Self>> {
+    /// Reads the record in a file. None: the process ended before it began its record. Waits in
+    /// progress last until the process exits, or until `now`, a time in nanoseconds, if it does not.
+    pub fn read(path: &Path, now: u64) -> Result<Option<Self>> {
         let file = File::open(path)?;
         let read = || -> std::io::Result<_> {
             let mut header = [0; 8 * HEADER];
@@ -123,6 +174,7 @@ impl Record {
             unreachable!("it is longer");
         };
         let (modules, sites) = (header[9].min(most_modules), header[10].min(most_sites));
+        let ended = if header[14] == 0 { now } else { header[14] };
         let mut at = 8 * HEADER as u64;
         let mut table = |size: u64, most: u64, used: u64| -> Result<Vec<u8>> {
             let mut bytes = vec![0; (size * used) as usize];
@@ -130,22 +182,64 @@ impl Record {
             at += size * most;
             Ok(bytes)
         };
+        let rwlocks = table(RWLOCKS_BYTES, MOST_RWLOCKS, MOST_RWLOCKS)?;
+        let waits = table(WAIT_BYTES, MOST_WAITS, MOST_WAITS)?;
         let modules = table(MODULE_BYTES, most_modules, modules)?;
         let mutexes = table(MUTEX_BYTES, most_mutexes, most_mutexes)?;
         let sites = table(SITE_BYTES, most_sites, sites)?;
         let site = |bytes: &[u8]| Site::of(&words(bytes), &mutexes);
-        Ok(Some(Self {
+        let mut record = Self {
             pid,
             threads: header[11],
             nodes,
             lost: header[12],
             lost_contended: header[13],
+            rwlocks: Rwlocks::default(),
             modules: modules
                 .chunks(MODULE_BYTES as usize)
                 .map(Module::of)
                 .collect(),
             sites: sites.chunks(SITE_BYTES as usize).map(site).collect(),
-        }))
+        };
+        for counts in rwlocks.chunks(RWLOCKS_BYTES as usize).map(words) {
+            record.rwlocks += Rwlocks {
+                acquisitions: counts[0],
+                contended: counts[1],
+                waited_ns: counts[2],
+                still_waiting: 0,
+            };
+        }
+        for wait in waits.chunks(WAIT_BYTES as usize).map(words) {
+            // Without an address it is free, and without a time it has not begun.
+            let (lock, caller, begun) = (wait[0], wait[1], wait[2]);
+            if lock != 0 && begun != 0 {
+                record.add_wait(lock, caller, ended.saturating_sub(begun));
+            }
+        }
+        Ok(Some(record))
+    }
+
+    /// Adds a wait that was in progress when the process ended. Without a caller it is for an rwlock.
+    fn add_wait(&mut self, mutex: u64, caller: u64, waited_ns: u64) {
+        if caller == 0 {
+            self.rwlocks.still_waiting += 1;
+            self.rwlocks.waited_ns += waited_ns;
+            return;
+        }
+        let kind = self.sites.iter().find(|site| site.mutex == mutex);
+        self.sites.push(Site {
+            mutex,
+            call: caller - 1,
+            kind: kind.map_or(0, |site| site.kind),
+            counts: Counts {
+                still_waiting: 1,
+                still_waiting_ns: waited_ns,
+                waited_ns,
+                waited_max_ns: waited_ns,
+                ..Counts::default()
+            },
+            threads: [0; 4],
+        });
     }
 
     /// The module that has this address, and the offset in its file.
@@ -176,16 +270,27 @@ impl Module {
 }
 
 impl Site {
+    /// The property for which `lockworks run` leaves the mutex to glibc. None: it serves the mutex.
+    pub fn left_to_glibc(&self) -> Option<&'static str> {
+        let bit = BITS.iter().position(|bit| self.kind & bit != 0)?;
+        Some(LEFT_TO_GLIBC[bit].0)
+    }
+
     fn of(site: &[u64], mutexes: &[u8]) -> Self {
         let mutex = (site[0] as u32) as usize * MUTEX_BYTES as usize;
-        let address = mutexes.get(mutex..mutex + 8);
+        let mutex = mutexes.get(mutex..mutex + MUTEX_BYTES as usize);
+        let mutex = mutex.map_or_else(Vec::new, words);
+        let kind = mutex.last().map_or([0; 8], |word| word.to_ne_bytes());
         Self {
-            mutex: address.map_or(0, |bytes| words(bytes)[0]),
+            mutex: mutex.first().copied().unwrap_or_default(),
+            kind: u32::from_ne_bytes([kind[4], kind[5], kind[6], kind[7]]),
             call: site[1].wrapping_sub(1),
             counts: Counts {
                 acquisitions: site[2],
                 contended: site[3],
                 after_condition: site[4],
+                still_waiting: 0,
+                still_waiting_ns: 0,
                 waited_ns: site[5],
                 waited_max_ns: site[6],
                 held_ns: site[7],

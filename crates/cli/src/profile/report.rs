@@ -8,10 +8,11 @@ use serde::Serialize;
 
 use super::advice::Advice;
 use super::hotspots::{Hotspot, hotspots, sightings};
-use super::record::Record;
+use super::record::{LEFT_TO_GLIBC, Record, Rwlocks};
 use crate::figures::nanoseconds;
 use crate::figures::{counted, scaled};
 use crate::preload::{self, Library};
+use crate::program::OtherLocks;
 use crate::table::Table;
 use crate::terminal;
 
@@ -40,21 +41,35 @@ pub struct ProfileReport {
     try_it: Option<String>,
     /// Whether the preload library served the mutexes, not glibc.
     preloaded: bool,
-    /// Whether the program is written in Rust, whose mutexes are not those of pthreads.
-    is_rust: bool,
+    /// The acquisitions of rwlocks.
+    rwlocks: Rwlocks,
+    /// Other locks that the program is made to use.
+    other_locks: OtherLocks,
 }
 
 impl ProfileReport {
     /// A report on the records of all processes.
-    pub fn new(records: &[Record], command: &[OsString], wall: Duration, is_rust: bool) -> Self {
+    pub fn new(
+        records: &[Record],
+        command: &[OsString],
+        wall: Duration,
+        mut other_locks: OtherLocks,
+    ) -> Self {
         let sightings = sightings(records);
         let places = hotspots(&sightings, |(_, _, place)| place.clone());
         let mutexes = hotspots(&sightings, |(record, site, _)| (record.pid, site.mutex));
         let sum = |figure: fn(&Record) -> u64| records.iter().map(figure).sum();
         let nodes = records.iter().map(|record| record.nodes).max().unwrap_or(1);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let waited = places.iter().map(|row| row.counts.waited_ns).sum();
-        let advice = Advice::of(mutexes.first(), waited, wall, cpus, nodes);
+        let advice = Advice::of(&mutexes, wall, cpus, nodes);
+        let mut rwlocks = Rwlocks::default();
+        for record in records {
+            rwlocks += record.rwlocks;
+            for module in &record.modules {
+                let name = module.path.file_name().unwrap_or_default();
+                other_locks.add_library(&name.to_string_lossy());
+            }
+        }
         let command: Vec<String> = command
             .iter()
             .map(|word| word.to_string_lossy().into_owned())
@@ -80,7 +95,8 @@ impl ProfileReport {
             }),
             preloaded,
             advice,
-            is_rust,
+            rwlocks,
+            other_locks,
             command,
         }
     }
@@ -105,10 +121,7 @@ impl ProfileReport {
         if self.places.is_empty() {
             text.push_str(&terminal::prose(&format!(
                 "The program locked no pthread mutex, so no lock of Lockworks would serve it. {}\n",
-                match self.is_rust {
-                    true => "It is a Rust program: the mutexes of Rust's standard library and of parking_lot are futexes of their own. examples/rust shows how to use ours.",
-                    false => "It may use rwlocks, spinlocks, atomics, or the locks of a runtime such as Java's, which are not served.",
-                }
+                self.other_locks.sentence()
             )));
         } else {
             let places = self
@@ -132,6 +145,9 @@ impl ProfileReport {
                 self.lost, self.lost_contended
             ));
         }
+        for line in self.not_served() {
+            text.push_str(&format!("{}\n", terminal::prose(&line)));
+        }
         if !self.places.is_empty() {
             text.push_str(&format!("{}\n", terminal::prose(&self.advice.text)));
         }
@@ -145,6 +161,58 @@ impl ProfileReport {
             ));
         }
         text
+    }
+
+    /// What no lock of Lockworks serves, and waits that did not end, each in a line.
+    fn not_served(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.rwlocks.acquisitions + self.rwlocks.still_waiting > 0 {
+            lines.push(format!(
+                "{} rwlock operations, {} of them waited, for {} in all; Lockworks serves no rwlocks yet.",
+                scaled(self.rwlocks.acquisitions as f64),
+                scaled((self.rwlocks.contended + self.rwlocks.still_waiting) as f64),
+                nanoseconds(self.rwlocks.waited_ns)
+            ));
+        }
+        if let (Some(locks), false) = (self.other_locks.runtime, self.places.is_empty()) {
+            lines.push(format!(
+                "Neither measured nor served by Lockworks: {locks}."
+            ));
+        }
+        for (property, reason) in LEFT_TO_GLIBC {
+            let those = self.mutexes.iter();
+            let those = those.filter(|row| row.left_to_glibc == Some(property));
+            let number = those.clone().count() as u64;
+            let acquisitions: u64 = those.map(|row| row.counts.acquisitions).sum();
+            if number > 0 {
+                lines.push(format!(
+                    "`lockworks run` leaves {number} {property} {} to glibc, locked {} times: {reason}.",
+                    if number == 1 { "mutex" } else { "mutexes" },
+                    scaled(acquisitions as f64)
+                ));
+            }
+        }
+        let mut waiting = Vec::new();
+        for row in self
+            .places
+            .iter()
+            .filter(|row| row.counts.still_waiting > 0)
+        {
+            waiting.push(format!(
+                "{} at {}, {} so far",
+                counted(row.counts.still_waiting, "thread"),
+                row.places[0].name(),
+                nanoseconds(row.counts.still_waiting_ns)
+            ));
+        }
+        if self.rwlocks.still_waiting > 0 {
+            let threads = counted(self.rwlocks.still_waiting, "thread");
+            waiting.push(format!("{threads} for rwlocks"));
+        }
+        if !waiting.is_empty() {
+            lines.push(format!("Still waiting at the end: {}.", waiting.join("; ")));
+        }
+        lines
     }
 
     fn table<'a>(
