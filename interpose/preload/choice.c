@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,53 +11,9 @@
 
 #include "choice.h"
 #include "glibc.h"
+#include "messages.h"
 
 struct lw_choice lw_choice = {.special = {1}};
-
-/* LOCKWORKS_VERBOSE: 0 suppresses warnings, 1 reports which lock serves. */
-static bool lw_verbose_is(const char *value)
-{
-	const char *verbose = getenv("LOCKWORKS_VERBOSE");
-
-	return verbose && strcmp(verbose, value) == 0;
-}
-
-/* The file behind descriptor 2 when we start. Later a program may have another file there. */
-static struct stat lw_stderr;
-
-static void lw_note_stderr(void)
-{
-	int saved = errno;
-
-	fstat(STDERR_FILENO, &lw_stderr);
-	errno = saved;
-}
-
-static bool lw_has_stderr(void)
-{
-	struct stat now;
-
-	return fstat(STDERR_FILENO, &now) == 0 && now.st_dev == lw_stderr.st_dev &&
-	       now.st_ino == lw_stderr.st_ino;
-}
-
-/*
- * Writes a line to standard error, without stdio, which may allocate memory and so acquire locks.
- */
-__attribute__((format(printf, 1, 2))) static void lw_write_line(const char *format, ...)
-{
-	char line[256];
-	va_list values;
-	int length;
-
-	va_start(values, format);
-	length = vsnprintf(line, sizeof(line), format, values);
-	va_end(values);
-	if (length >= (int)sizeof(line))
-		length = sizeof(line) - 1;
-	if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
-		return; /* nowhere else to report it */
-}
 
 /*
  * Returns the number of threads of this process, or 0 if it is unknown. /proc/self/task has a link
@@ -153,9 +107,16 @@ const struct lw_lock_type *lw_choose_lock(void)
 		if (lw_verbose_is("1"))
 			lw_write_line("lockworks: '%s' serves process %d\n", type->name,
 				      (int)getpid());
-		lw_store(&lw_choice.special, strcmp(type->name, LW_DEFAULT_LOCK) != 0, relaxed);
 	}
 	return type;
+}
+
+void lw_choose_path(void)
+{
+	const struct lw_lock_type *type = lw_load(&lw_choice.type, acquire);
+
+	lw_store(&lw_choice.served, true, relaxed);
+	lw_store(&lw_choice.special, strcmp(type->name, LW_DEFAULT_LOCK) != 0, relaxed);
 }
 
 __attribute__((constructor(102))) static void lw_choice_start(void)

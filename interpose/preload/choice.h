@@ -18,8 +18,9 @@
 typedef void lw_lock_fn(void *lock, void *node);
 
 struct lw_choice {
-	/* 0: the default lock serves. 1: another lock serves, or none is chosen yet. */
+	/* 0: the default lock serves. 1: another lock serves, or none has served yet. */
 	lw_atomic(uint32_t) special;
+	lw_atomic(bool) served; /* the lock has served a mutex */
 	lw_atomic(const struct lw_lock_type *) type;
 	/* type->lock, or a function that may warn about too many threads before it calls that */
 	lw_atomic(lw_lock_fn *) lock;
@@ -36,6 +37,16 @@ static inline const struct lw_lock_type *lw_chosen(void)
 	const struct lw_lock_type *type = lw_load(&lw_choice.type, acquire);
 
 	return lw_unlikely(!type) ? lw_choose_lock() : type;
+}
+
+/* Chooses the path of further acquisitions: inlined, if the default lock serves. */
+void lw_choose_path(void);
+
+/* Records that the chosen lock serves a mutex. The inlined path need not: it opens at the first. */
+static inline void lw_serves(void)
+{
+	if (lw_unlikely(!lw_load(&lw_choice.served, relaxed)))
+		lw_choose_path();
 }
 
 static inline void lw_default_lock(void *lock)

@@ -10,6 +10,7 @@
 #include <threads.h>
 
 #include "glibc.h"
+#include "not_served.h"
 #include "slots.h"
 
 struct lw_start {
@@ -63,6 +64,7 @@ static int lw_create(pthread_t *thread, const pthread_attr_t *attr, struct lw_st
 	if (!copy)
 		return EAGAIN;
 	*copy = start;
+	lw_store(&lw_not_served.has_threads, true, relaxed);
 	error = lw_glibc()->create(thread, attr, lw_run, copy);
 	if (error)
 		free(copy);

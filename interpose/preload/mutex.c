@@ -10,6 +10,7 @@
 #include "choice.h"
 #include "glibc.h"
 #include "mutex_parts.h"
+#include "not_served.h"
 #include "surroundings.h"
 
 _Static_assert(sizeof(((pthread_mutex_t *)0)->__data.__lock) == 4, "a lock has 4 bytes");
@@ -31,10 +32,12 @@ static inline bool lw_is_plain(const pthread_mutex_t *mutex)
 
 static inline void lw_take(pthread_mutex_t *mutex)
 {
-	if (lw_is_default())
+	if (lw_is_default()) {
 		lw_default_lock(&mutex->__data.__lock);
-	else if (lw_chosen())
+	} else if (lw_chosen()) {
+		lw_serves();
 		lw_load(&lw_choice.lock, relaxed)(&mutex->__data.__lock, NULL);
+	}
 }
 
 static inline bool lw_try(pthread_mutex_t *mutex)
@@ -44,7 +47,10 @@ static inline bool lw_try(pthread_mutex_t *mutex)
 	if (lw_is_default())
 		return lw_default_trylock(&mutex->__data.__lock);
 	type = lw_chosen();
-	return !type || type->trylock(&mutex->__data.__lock, NULL);
+	if (!type)
+		return true;
+	lw_serves();
+	return type->trylock(&mutex->__data.__lock, NULL);
 }
 
 static inline void lw_release(pthread_mutex_t *mutex)
@@ -301,8 +307,10 @@ static __attribute__((noinline)) int lw_mutex_lock_any(pthread_mutex_t *mutex)
 		lw_set_owner(mutex, self);
 		return 0;
 	}
-	if (!lw_mutex_is_ours(mutex))
+	if (!lw_mutex_is_ours(mutex)) {
+		lw_count_left(mutex);
 		return lw_glibc()->mutex_lock(mutex);
+	}
 	held = lw_hold_again(mutex, EDEADLK);
 	if (held != LW_NOT_HELD)
 		return held;
@@ -331,8 +339,10 @@ static __attribute__((noinline)) int lw_mutex_trylock_any(pthread_mutex_t *mutex
 		lw_set_owner(mutex, self);
 		return 0;
 	}
-	if (!lw_mutex_is_ours(mutex))
+	if (!lw_mutex_is_ours(mutex)) {
+		lw_count_left(mutex);
 		return lw_glibc()->mutex_trylock(mutex);
+	}
 	held = lw_hold_again(mutex, EBUSY);
 	if (held != LW_NOT_HELD)
 		return held;
@@ -357,8 +367,10 @@ LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 {
 	int held, error;
 
-	if (!lw_mutex_is_ours(mutex))
+	if (!lw_mutex_is_ours(mutex)) {
+		lw_count_left(mutex);
 		return lw_glibc()->mutex_clocklock(mutex, clock, deadline);
+	}
 	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)
 		return EINVAL;
 	held = lw_hold_again(mutex, EDEADLK);
@@ -372,8 +384,10 @@ LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 
 LW_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *deadline)
 {
-	if (!lw_mutex_is_ours(mutex))
+	if (!lw_mutex_is_ours(mutex)) {
+		lw_count_left(mutex);
 		return lw_glibc()->mutex_timedlock(mutex, deadline);
+	}
 	return pthread_mutex_clocklock(mutex, CLOCK_REALTIME, deadline);
 }
 

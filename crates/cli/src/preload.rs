@@ -18,6 +18,9 @@ pub const DEFAULT: &str = "mutex";
 /// The environment variable that tells this library to use another lock.
 pub const LOCK: &str = "LOCKWORKS_LOCK";
 
+/// The environment variable that tells this library which other locks the program uses.
+pub const OTHER_LOCKS: &str = "LOCKWORKS_OTHER_LOCKS";
+
 /// The bytes of a pthread mutex in which the lock must fit.
 const ROOM: usize = 4;
 

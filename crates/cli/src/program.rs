@@ -15,7 +15,8 @@ use object::elf::{FileHeader64, Machine};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSection, ObjectSymbol, ReadCache};
 
-use crate::preload::Library;
+use crate::preload::{Library, OTHER_LOCKS};
+use crate::terminal;
 
 type ElfFile<'a> = object::read::elf::ElfFile64<'a, Endianness, &'a ReadCache<File>>;
 
@@ -94,6 +95,27 @@ impl<'a> Program<'a> {
         command
     }
 
+    /// The command that runs the program with the library that serves its mutexes. If it serves none
+    /// of them, the library says so when the program exits.
+    pub fn command_served(&self, library: &Library) -> Command {
+        let mut command = self.command_with(library);
+        command.env(OTHER_LOCKS, self.other_locks().words());
+        command
+    }
+
+    /// Warns if its runtime has locks that are not served, though mutexes of other code in it may be.
+    pub fn warn_of_runtime(&self) {
+        let is_quiet = std::env::var("LOCKWORKS_VERBOSE").is_ok_and(|verbose| verbose == "0");
+        if let (Some(runtime @ (Runtime::Go | Runtime::Java)), false) = (self.elf.runtime, is_quiet)
+        {
+            terminal::warn(&format!(
+                "{} is a {runtime:?} program: {} are not served, only pthread mutexes of C code in it",
+                self.path.display(),
+                runtime.locks().unwrap_or_default()
+            ));
+        }
+    }
+
     /// The refusal of a program that the system does not start.
     pub fn not_started(&self, error: io::Error) -> Refusal {
         let error = anyhow!(error).context("the system does not start it");
@@ -130,13 +152,13 @@ impl OtherLocks {
         }
     }
 
-    /// A sentence that names the locks, or guesses where none is known.
-    pub fn sentence(&self) -> String {
+    /// Words that name the locks, or guess where none is known, for a sentence on the program.
+    pub fn words(&self) -> String {
         let all: Vec<&str> = self.runtime.iter().chain(&self.calls).copied().collect();
         match all.as_slice() {
-            [] => "It may use atomics, or futexes of its own.".to_owned(),
-            [one] => format!("It uses {one}."),
-            [others @ .., last] => format!("It uses {} and {last}.", others.join(", ")),
+            [] => "it may use atomics, or futexes of its own".to_owned(),
+            [one] => format!("it uses {one}"),
+            [others @ .., last] => format!("it uses {} and {last}", others.join(", ")),
         }
     }
 }

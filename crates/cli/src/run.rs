@@ -40,11 +40,13 @@ written in Go or Rust.
 
 Only locks of 4 bytes can be chosen. mutex, pv and unfair suit any program, because their waiters \
 park. Waiters of the others spin, so these suit programs with no more threads than CPUs. If a \
-program has more, one line on standard error warns.
+program has more, one line on standard error warns. If a program with threads locks no mutex that \
+is served, a line says so when it exits, and names what it uses instead.
 
 Environment variables, which work without this command too:
   LOCKWORKS_LOCK=LOCK: the lock
-  LOCKWORKS_VERBOSE=1: report which lock serves; 0 turns warnings off
+  LOCKWORKS_VERBOSE=1: report which lock serves, and at exit what is left to glibc; 0 turns \
+warnings off
   LOCKWORKS_NAME=VALUE: a tunable; NAME is its name in capitals
 
 Exit status: that of the program; 2 an option is wrong; 126 the program cannot be run; 127 it is \
@@ -62,7 +64,8 @@ pub fn command(args: &RunArgs) -> Result<ExitCode> {
     let lock = name.as_deref().map(preloadable).transpose()?;
     let library = Library::find(LIBRARY)?;
     let program = Program::find(&args.command)?;
-    let mut command = program.command_with(&library);
+    program.warn_of_runtime();
+    let mut command = program.command_served(&library);
     if let Some(lock) = lock {
         command.env(LOCK, lock.name());
     }

@@ -116,6 +116,34 @@ fn the_lock_under_which_the_program_fails_is_named() {
 }
 
 #[test]
+fn locks_that_serve_nothing_are_told_of_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, program) = (directory.path().join("sem.c"), directory.path().join("sem"));
+    let source = "\
+        #include <pthread.h>\n\
+        #include <semaphore.h>\n\
+        static sem_t sem;\n\
+        static void *wait(void *arg) { sem_wait(&sem); return arg; }\n\
+        int main(void) {\n\
+            pthread_t thread;\n\
+            sem_init(&sem, 0, 1);\n\
+            pthread_create(&thread, 0, wait, 0);\n\
+            return pthread_join(thread, 0);\n\
+        }\n";
+    std::fs::write(&file, source).expect("a file");
+    let compiled = Command::new("cc")
+        .arg("-pthread")
+        .arg("-o")
+        .args([&program, &file])
+        .status();
+    assert!(compiled.expect("a C compiler").success());
+    let output = compare(&["--rounds", "1", "--", program.to_str().expect("a path")]);
+    let said = text(&output.stdout).replace('\n', " ");
+    let told = "no lock of Lockworks served it; it uses semaphores";
+    assert_eq!(said.matches(told).count(), 1, "{said}");
+}
+
+#[test]
 fn an_interruption_leaves_the_complete_rounds() {
     let marks = tempfile::NamedTempFile::new().expect("a file");
     let script = format!("echo run >> {}", marks.path().display());

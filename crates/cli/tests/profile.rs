@@ -478,7 +478,7 @@ fn rwlocks_are_counted() {
     let output = profile(&[program, "rwlock"]).output().expect("it runs");
     let said = text(&output.stdout).replace('\n', " ");
     assert!(
-        said.contains("It uses pthread rwlocks.")
+        said.contains("it uses pthread rwlocks.")
             && said.contains("Lockworks serves no rwlocks yet"),
         "{said}"
     );
@@ -552,7 +552,7 @@ fn programs_without_mutexes_are_said_to_have_none() {
         .expect("it runs");
     let said = text(&output.stdout).replace('\n', " ");
     assert!(
-        said.contains("It uses the mutexes of Rust's standard library"),
+        said.contains("it uses the mutexes of Rust's standard library"),
         "{said}"
     );
 }

@@ -111,6 +111,11 @@ fn programs_that_would_not_load_it_are_refused() {
         &["-static"],
     );
     refused("go", 126, &["Go program", "locks of its own"]);
+    // cgo links such programs dynamically. They may have mutexes in C.
+    let cgo = compile(directory.path(), "cgo", &format!("{go}{SPEAKS}"), &[]);
+    let started = output(run(&[cgo.to_str().unwrap()]));
+    assert_eq!(text(&started.stdout), "started\n");
+    assert!(text(&started.stderr).contains("the locks of Go's runtime are not served"));
     for (option, name) in [
         ("address", "AddressSanitizer"),
         ("thread", "ThreadSanitizer"),
@@ -196,4 +201,79 @@ fn a_spinning_lock_warns_of_too_many_threads_once() {
     assert!(warning.contains("warning: waiters of 'tas' spin"));
     assert_eq!(one_cpu("tas", "0"), "");
     assert_eq!(one_cpu("pv", ""), "");
+}
+
+/// Four threads that lock what `LOCK` and `UNLOCK` say.
+const LOCKS: &str = "\
+    #include <pthread.h>\n\
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;\n\
+    static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;\n\
+    static void *lock(void *arg) {\n\
+        LOCK;\n\
+        UNLOCK;\n\
+        return arg;\n\
+    }\n\
+    int main(void) {\n\
+        pthread_t threads[4];\n\
+        pthread_mutexattr_t attr;\n\
+        pthread_mutexattr_init(&attr);\n\
+        pthread_mutexattr_setpshared(&attr, SHARED);\n\
+        pthread_mutex_init(&mutex, &attr);\n\
+        for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, lock, 0);\n\
+        for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);\n\
+    }\n";
+
+#[test]
+fn a_program_that_locks_nothing_that_is_served_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = |name, lock: [&str; 2], shared| {
+        let source = LOCKS
+            .replace("UNLOCK", lock[1])
+            .replace("LOCK;", &format!("{};", lock[0]));
+        compile(
+            directory.path(),
+            name,
+            &source.replace("SHARED", shared),
+            &[],
+        )
+    };
+    let said = |command: &[&str], verbose| {
+        let mut command = run(command);
+        command.env("LOCKWORKS_VERBOSE", verbose);
+        text(&output(command).stderr).to_owned()
+    };
+    let mutex = ["pthread_mutex_lock(&mutex)", "pthread_mutex_unlock(&mutex)"];
+    let rwlock = [
+        "pthread_rwlock_rdlock(&rwlock)",
+        "pthread_rwlock_unlock(&rwlock)",
+    ];
+    let (one, all) = ("PTHREAD_PROCESS_PRIVATE", "PTHREAD_PROCESS_SHARED");
+
+    let served = program("served", mutex, one);
+    let served = served.to_str().unwrap();
+    for lock in ["mutex", "pv"] {
+        assert_eq!(said(&["--lock", lock, served], ""), "");
+    }
+    let none = program("none", rwlock, one);
+    let none = none.to_str().unwrap();
+    for lock in ["mutex", "pv"] {
+        let warning = said(&["--lock", lock, none], "");
+        assert_eq!(warning.lines().count(), 1, "{warning}");
+        assert!(
+            warning.contains("locked no pthread mutex")
+                && warning.contains("it uses pthread rwlocks"),
+            "{warning}"
+        );
+    }
+    assert_eq!(said(&[none], "0"), "");
+    // Only the program itself is told of, not those that it starts.
+    assert_eq!(said(&["sh", "-c", &format!("{none}; exit")], ""), "");
+
+    let left = program("left", mutex, all);
+    let warning = said(&[left.to_str().unwrap()], "");
+    assert!(
+        warning.contains("only mutexes that are left to glibc")
+            && warning.contains("(process-shared 4, robust 0, with priorities 0)"),
+        "{warning}"
+    );
 }

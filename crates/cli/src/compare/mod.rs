@@ -129,6 +129,7 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
     let program = Program::find(&args.command)?;
     args.destination.check()?;
     plot::check(args.plot.as_deref())?;
+    program.warn_of_runtime();
 
     let results = Comparison::new(args.rounds, measure.clone(), contestants.clone());
     let results = Arc::new(Mutex::new(results));

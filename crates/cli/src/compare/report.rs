@@ -1,6 +1,7 @@
 //! The report of a comparison, for people and as JSON.
 
 use comfy_table::CellAlignment;
+use itertools::Itertools;
 use lockworks_measurements::Range;
 use serde::Serialize;
 
@@ -82,9 +83,8 @@ impl ComparisonReport<'_> {
             "{}: {better} is better; rounds: {} of {}.\n{table}\n",
             self.measure, self.rounds_made, self.rounds
         );
-        for lock in &self.locks {
-            text.extend(lock.warning.map(|warning| terminal::prose(warning) + "\n"));
-        }
+        let warnings = self.locks.iter().filter_map(|lock| lock.warning);
+        text.extend(warnings.unique().map(|text| terminal::prose(text) + "\n"));
         text.push_str(&format!("{}\n", terminal::prose(&self.verdict)));
         text
     }

@@ -135,7 +135,7 @@ pub fn run(
     let mut command = match contestant {
         Contestant::Glibc => program.command(),
         Contestant::Lock(lock) => {
-            let mut command = program.command_with(library);
+            let mut command = program.command_served(library);
             command.env(LOCK, lock.name());
             command
         }

@@ -120,8 +120,8 @@ impl ProfileReport {
         ));
         if self.places.is_empty() {
             text.push_str(&terminal::prose(&format!(
-                "The program locked no pthread mutex, so no lock of Lockworks would serve it. {}\n",
-                self.other_locks.sentence()
+                "The program locked no pthread mutex, so no lock of Lockworks would serve it; {}.\n",
+                self.other_locks.words()
             )));
         } else {
             let places = self

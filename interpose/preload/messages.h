@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Messages of this library on standard error. */
+#ifndef LW_PRELOAD_MESSAGES_H
+#define LW_PRELOAD_MESSAGES_H
+
+#include <stdbool.h>
+
+/*
+ * Returns whether LOCKWORKS_VERBOSE has this value: 0 suppresses warnings, 1 reports which lock
+ * serves and what it did not serve.
+ */
+bool lw_verbose_is(const char *value);
+
+/* Remembers the file that is behind standard error now. */
+void lw_note_stderr(void);
+/* Returns whether that file is still there. */
+bool lw_has_stderr(void);
+
+/*
+ * Writes a line to standard error, without stdio, which may allocate memory and so acquire locks.
+ */
+__attribute__((format(printf, 1, 2))) void lw_write_line(const char *format, ...);
+
+#endif
