@@ -279,13 +279,17 @@ impl Runtime {
         if elf.section_by_name(".go.buildinfo").is_some() {
             return Some(Self::Go);
         }
-        let names = elf.symbols().chain(elf.dynamic_symbols());
         let mut found = None;
-        for name in names.filter_map(|symbol| symbol.name().ok()) {
+        for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
+            let Ok(name) = symbol.name() else { continue };
             if let Some((_, sanitizer)) = SANITIZERS.iter().find(|(init, _)| *init == name) {
                 return Some(Self::Sanitizer(sanitizer));
             }
             match name {
+                // Without symbols, the functions of glibc remain that only sanitizers replace.
+                "pthread_mutexattr_getpshared" if symbol.is_definition() => {
+                    return Some(Self::Sanitizer("a sanitizer"));
+                }
                 "rust_eh_personality" => found = Some(Self::Rust),
                 // The launcher of Java, and a program that has Java in it.
                 "JLI_Launch" | "JNI_CreateJavaVM" => found = Some(Self::Java),

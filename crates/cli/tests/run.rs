@@ -127,6 +127,10 @@ fn programs_that_would_not_load_it_are_refused() {
             &[&format!("-fsanitize={option}")],
         );
         refused(option, 126, &[name, "build it without"]);
+        let runtime = format!("-static-lib{}san", &option[..1]);
+        let options = [&format!("-fsanitize={option}"), runtime.as_str(), "-s"];
+        compile(directory.path(), option, SPEAKS, &options);
+        refused(option, 126, &["a sanitizer", "build it without"]);
     }
     let other_loader = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
     compile(directory.path(), "musl", SPEAKS, &[other_loader]);
