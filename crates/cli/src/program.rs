@@ -41,14 +41,24 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The exit status with which shells report the same failure.
+    /// The exit status with which shells report the same failure. They report no sanitizers, which
+    /// are mistakes in how the command is used.
     pub fn status(&self) -> u8 {
         match self {
+            Self::NotRun(_, error) if error.is::<HasSanitizer>() => 2,
             Self::NotRun(..) => 126,
             Self::NotFound(_) => 127,
         }
     }
 }
+
+/// The reason not to load a library into a program that has a sanitizer.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it is built with {0}, which has to be loaded first and watches glibc's mutexes; build it without, \
+     or link it with liblockworks"
+)]
+struct HasSanitizer(&'static str);
 
 /// A program that a library can be loaded into, with its arguments.
 pub struct Program<'a> {
@@ -189,10 +199,7 @@ fn check(program: &Path, interpreters: usize) -> Result<Elf> {
         bail!("it is linked statically, so no library can be loaded into it; link it dynamically");
     };
     if let Some(Runtime::Sanitizer(name)) = elf.runtime {
-        bail!(
-            "it is built with {name}, which has to be loaded first and watches glibc's mutexes; \
-             build it without, or link it with liblockworks"
-        );
+        bail!(HasSanitizer(name));
     }
     ensure!(
         loader

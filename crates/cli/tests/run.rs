@@ -126,11 +126,11 @@ fn programs_that_would_not_load_it_are_refused() {
             SPEAKS,
             &[&format!("-fsanitize={option}")],
         );
-        refused(option, 126, &[name, "build it without"]);
+        refused(option, 2, &[name, "build it without"]);
         let runtime = format!("-static-lib{}san", &option[..1]);
         let options = [&format!("-fsanitize={option}"), runtime.as_str(), "-s"];
         compile(directory.path(), option, SPEAKS, &options);
-        refused(option, 126, &["a sanitizer", "build it without"]);
+        refused(option, 2, &["a sanitizer", "build it without"]);
     }
     let other_loader = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
     compile(directory.path(), "musl", SPEAKS, &[other_loader]);
@@ -159,6 +159,9 @@ fn programs_that_would_not_load_it_are_refused() {
     let script = format!("#! {} -x\n", at("static").display());
     write(&at("script"), script.as_bytes(), 0o755);
     refused("script", 126, &["its interpreter", "linked statically"]);
+    let script = format!("#!{}\n", at("address").display());
+    write(&at("sanitized"), script.as_bytes(), 0o755);
+    refused("sanitized", 2, &["its interpreter", "a sanitizer"]);
     let endless = format!("#!{}\n", at("endless").display());
     write(&at("endless"), endless.as_bytes(), 0o755);
     refused("endless", 126, &["without end"]);

@@ -101,9 +101,9 @@ With (?m), ^ and $ match at lines. A higher figure is better, unless --lower-is-
 
 If the command is interrupted, it prints the results of the complete rounds.
 
-Exit status: 0 compared; 1 the program failed, or was given up, under a lock; 2 an option is wrong, or the program \
-failed under glibc or did not print the figure; 126 the program cannot be run; 127 it is not \
-found; 130 interrupted.
+Exit status: 0 compared; 1 the program failed, or was given up, under a lock; 2 an option is wrong, \
+or the program has a sanitizer, failed under glibc or did not print the figure; 126 the program \
+cannot be run; 127 it is not found; 130 interrupted.
 
 Examples:
   lockworks compare -- ./build.sh

@@ -83,7 +83,8 @@ mutexes, by address; acquisitions of others are counted as lost. Measuring a loc
 takes some 50 ns, so very short critical sections look more contended than they are.
 
 Exit status: that of the program, or 128 and the number of the signal that ended it; 2 an option \
-is wrong; 126 the program cannot be run like this; 127 it is not found.
+is wrong, or the program has a sanitizer; 126 the program cannot be run like this; 127 it is \
+not found.
 
 Examples:
   lockworks profile -- ./server --threads 8
