@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-use lockworks::{LockType, LockrefType};
+use anyhow::{Result, ensure};
+use itertools::Itertools;
+use lockworks::{LockType, LockrefType, Setting};
 use serde::Serialize;
 
 use crate::{names, output, terminal};
@@ -139,6 +140,25 @@ fn namesake<'a>(tunable: &str, locks: impl Iterator<Item = &'a str>) -> Option<&
         rest.is_some_and(|rest| rest.starts_with('_'))
     };
     locks.filter(begins_with).max_by_key(|lock| lock.len())
+}
+
+/// Fails if no lock among these reads one of the settings.
+pub fn check_settings(settings: &[Setting], locks: &[&str]) -> Result<()> {
+    let known: Vec<_> = locks.iter().flat_map(|lock| tunables_of(lock)).collect();
+    let names = known.iter().map(|tunable| tunable.name);
+    for setting in settings {
+        let name = setting.tunable().name;
+        ensure!(
+            names.clone().contains(name),
+            "lock '{}' does not read the tunable {name}; {}",
+            locks.join("', '"),
+            match known.is_empty() {
+                true => "it has none".to_owned(),
+                false => format!("choose from {}", names.clone().unique().join(", ")),
+            }
+        );
+    }
+    Ok(())
 }
 
 fn tunables_of(lock: &str) -> Vec<TunableDescription> {

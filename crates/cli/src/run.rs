@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lockworks::Setting;
 
+use crate::locks::check_settings;
 use crate::names::setting;
 use crate::preload::{DEFAULT, LIBRARY, LOCK, Library, preloadable};
 use crate::program::Program;
@@ -20,7 +21,7 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
 
-    /// Set a tunable of a lock, such as mutex_spin=1000; `lockworks locks mutex` lists those of
+    /// Set a tunable of the lock, such as mutex_spin=1000; `lockworks locks mutex` lists those of
     /// mutex
     #[arg(long, visible_alias = "tunable", value_name = "NAME=VALUE", value_parser = setting)]
     tune: Vec<Setting>,
@@ -62,6 +63,8 @@ Examples:
 pub fn command(args: &RunArgs) -> Result<ExitCode> {
     let name = args.lock.clone().or_else(|| std::env::var(LOCK).ok());
     let lock = name.as_deref().map(preloadable).transpose()?;
+    let lock_name = lock.map_or(DEFAULT, |lock| lock.name());
+    check_settings(&args.tune, &[lock_name])?;
     let library = Library::find(LIBRARY)?;
     let program = Program::find(&args.command)?;
     program.warn_of_runtime();
@@ -70,9 +73,6 @@ pub fn command(args: &RunArgs) -> Result<ExitCode> {
         command.env(LOCK, lock.name());
     }
     command.envs(args.tune.iter().map(Setting::variable));
-    tracing::info!(
-        lock = lock.map_or(DEFAULT, |lock| lock.name()),
-        "this process becomes the program"
-    );
+    tracing::info!(lock = lock_name, "this process becomes the program");
     Err(program.not_started(command.exec()).into())
 }

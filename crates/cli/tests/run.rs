@@ -56,12 +56,12 @@ fn the_program_is_run_with_the_lock_asked_for() {
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(text(&output.stderr), "");
 
-    let mut command = run(&["--lock", "unfair", "--tune", "pv_spin=7", "--", "env"]);
+    let mut command = run(&["--lock", "unfair", "--tune", "unfair_spin=7", "--", "env"]);
     command.env("LOCKWORKS_VERBOSE", "1");
     let output = command.output().expect("the command runs");
     let environment = text(&output.stdout);
     assert!(environment.contains("LOCKWORKS_LOCK=unfair\n"));
-    assert!(environment.contains("LOCKWORKS_PV_SPIN=7\n"));
+    assert!(environment.contains("LOCKWORKS_UNFAIR_SPIN=7\n"));
     assert!(environment.contains("/liblockworks-preload.so\n"));
     assert!(text(&output.stderr).contains("'unfair' serves process"));
 }
@@ -85,6 +85,19 @@ fn locks_that_do_not_fit_are_refused() {
     assert_refused(&["--lock", "mcs", "true"], 2, &large);
     assert_refused(&["--lock", "busted", "true"], 2, &["does not exclude"]);
     assert_refused(&["--tune", "pv_spinn=1", "true"], 2, &["pv_spin"]);
+    for lock in [&[][..], &["--lock", "mutex"]] {
+        let words = [
+            "'mutex' does not read the tunable pv_spin",
+            "mutex_spin, mutex_trials",
+        ];
+        assert_refused(
+            &[lock, &["--tune", "pv_spin=1", "true"]].concat(),
+            2,
+            &words,
+        );
+    }
+    let none = ["--lock", "tas", "--tune", "pv_spin=1", "true"];
+    assert_refused(&none, 2, &["'tas' does not read", "it has none"]);
     assert_refused(&["--lock", "pv"], 2, &["PROGRAM"]);
 }
 

@@ -189,6 +189,16 @@ impl Setting {
         Ok(Self { tunable, value })
     }
 
+    /// The tunable that is set.
+    ///
+    /// ```
+    /// let setting: lockworks::Setting = "mutex_spin=1000".parse().unwrap();
+    /// assert_eq!(setting.tunable().name, "mutex_spin");
+    /// ```
+    pub fn tunable(&self) -> &'static Tunable {
+        self.tunable
+    }
+
     /// Sets the tunable for the locks of this process. They may be in use meanwhile.
     ///
     /// ```
