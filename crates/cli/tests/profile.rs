@@ -556,3 +556,16 @@ fn programs_without_mutexes_are_said_to_have_none() {
         "{said}"
     );
 }
+
+#[test]
+fn what_the_program_prints_is_not_in_the_json() {
+    let output = profile(&["--json", "echo", "said"]).output();
+    let output = output.expect("it runs");
+    assert_eq!(text(&output.stderr), "said\n");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["command"][0], "echo");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let path = file.path().to_str().expect("a path");
+    let output = profile(&["--json", "-o", path, "echo", "said"]).output();
+    assert_eq!(text(&output.expect("it runs").stdout), "said\n");
+}

@@ -8,6 +8,7 @@ mod report;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
@@ -40,7 +41,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     top: u32,
 
-    /// Print JSON instead of tables
+    /// Print JSON instead of tables; unless --output is given, what the program prints goes to standard
+    /// error
     #[arg(long)]
     json: bool,
 
@@ -122,6 +124,9 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     command.env(DIRECTORY, directory.path());
     if std::env::var_os(NEAR).is_none() && lockworks::topology::nodes() < 2 {
         command.env(NEAR, "llc");
+    }
+    if args.json && args.destination.output.is_none() {
+        command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
     }
     let begin = Instant::now();
     let child = command.spawn();
