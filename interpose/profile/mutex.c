@@ -21,13 +21,6 @@ static void lw_add(uint64_t ns, uint64_t *sum, uint64_t *max)
 		*max = ns;
 }
 
-static uint32_t lw_self(struct lw_profile *profile)
-{
-	if (lw_unlikely(!lw_profile_thread))
-		lw_profile_thread = (uint32_t)lw_fetch_add(&profile->threads, 1, relaxed) + 1;
-	return lw_profile_thread;
-}
-
 /* The record */
 
 /*
@@ -133,7 +126,7 @@ static void lw_acquired(pthread_mutex_t *mutex, const void *caller, enum lw_acqu
 
 	if (!profile)
 		return;
-	self = lw_self(profile);
+	self = lw_profile_self(profile);
 	of = lw_find(profile, mutex, true);
 	if (of && of->depth && of->holder == self &&
 	    (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE) {
@@ -147,11 +140,29 @@ static void lw_acquired(pthread_mutex_t *mutex, const void *caller, enum lw_acqu
 		lw_count_lost(profile, how);
 		return;
 	}
+	of->begun = begun;
 	of->since = lw_profile_now();
 	lw_count(of, site, self, how, of->since - begun);
 	of->holder = self;
 	of->depth = 1;
 	of->kind = (uint32_t)mutex->__data.__kind;
+}
+
+/* Adds the acquisition that ends now to the ring of events. */
+static void lw_add_event(struct lw_profile *profile, const struct lw_profile_mutex *of,
+			 uint64_t caller, uint64_t now)
+{
+	uint64_t at = lw_fetch_add(&profile->events, 1, relaxed);
+
+	profile->event[at % LW_PROFILE_EVENTS] = (struct lw_profile_event){
+		.address = lw_load(&of->address, relaxed),
+		.caller = caller,
+		.begun = of->begun,
+		.acquired = of->since,
+		.released = now,
+		.thread = lw_profile_thread,
+		.node = lw_current_node(),
+	};
 }
 
 /* Records a release, just before it happens. */
@@ -160,12 +171,16 @@ static void lw_releases(pthread_mutex_t *mutex)
 	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
 	struct lw_profile_mutex *of = profile ? lw_find(profile, mutex, false) : NULL;
 	struct lw_profile_site *site;
+	uint64_t now;
 
 	/* The caller may not hold an error-checking mutex. */
 	if (!of || of->holder != lw_profile_thread || !of->depth || --of->depth)
 		return;
 	site = &profile->site[of->first_site - 1];
-	lw_add(lw_profile_now() - of->since, &site->held_ns, &site->held_max_ns);
+	now = lw_profile_now();
+	lw_add(now - of->since, &site->held_ns, &site->held_max_ns);
+	if (lw_unlikely(lw_profile_own.has_events))
+		lw_add_event(profile, of, site->caller, now);
 	of->last_thread = lw_profile_thread;
 	of->last_node = lw_current_node();
 }

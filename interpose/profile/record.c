@@ -29,6 +29,13 @@ uint64_t lw_profile_now(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+uint32_t lw_profile_self(struct lw_profile *profile)
+{
+	if (lw_unlikely(!lw_profile_thread))
+		lw_profile_thread = (uint32_t)lw_fetch_add(&profile->threads, 1, relaxed) + 1;
+	return lw_profile_thread;
+}
+
 /* Waits */
 
 struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, const void *lock,
@@ -44,6 +51,7 @@ struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, const 
 
 		if (lw_try_cmpxchg(&wait->address, &none, (uintptr_t)lock, relaxed)) {
 			lw_store(&wait->caller, (uintptr_t)caller, relaxed);
+			lw_store(&wait->thread, lw_profile_self(profile), relaxed);
 			/* An entry without a time is not complete yet. */
 			lw_store(&wait->begun, begun, release);
 			return wait;
@@ -190,6 +198,7 @@ static void lw_record_begin(void)
 	profile->most_modules = LW_PROFILE_MODULES;
 	profile->most_mutexes = LW_PROFILE_MUTEXES;
 	profile->most_sites = LW_PROFILE_SITES;
+	lw_profile_own.has_events = getenv("LOCKWORKS_PROFILE_EVENTS") != NULL;
 	lw_modules_read(profile);
 	profile->magic = LW_PROFILE_MAGIC;
 	/* release: threads that see the record see all of it */

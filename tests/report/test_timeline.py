@@ -17,7 +17,8 @@ SIMULATION = ["sim", "--machine", "haswell-ex-4", "--seeds", "1", "--ms"]
 
 def timeline(path: Path, *arguments: str, status: int = 0) -> Any:
     """The timeline that a command writes. All its fields are in the schema."""
-    command = [str(LOCKWORKS), *arguments, "--trace", str(path)]
+    subcommand, *rest = arguments
+    command = [str(LOCKWORKS), subcommand, "--trace", str(path), *rest]
     assert subprocess.run(command, check=False, capture_output=True).returncode == status
     trace = Trace()
     trace.ParseFromString(path.read_bytes())
@@ -92,6 +93,69 @@ def test_torture(tmp_path: Path) -> None:
     trace = timeline(tmp_path / "t.pftrace", "torture", *options)
     assert "/mutex, 2 threads/NUMA node 0/thread 0" in tracks(trace)
     assert slices(trace)["holds"] > 1000
+
+
+PROGRAM = """
+#include <pthread.h>
+#include <unistd.h>
+
+static pthread_mutex_t hot = PTHREAD_MUTEX_INITIALIZER;
+
+static void *work(void *argument)
+{
+	for (int i = 0; i < 100; i++) {
+		pthread_mutex_lock(&hot);
+		usleep(100);
+		pthread_mutex_unlock(&hot);
+	}
+	return argument;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	if (argc > 1) {
+		usleep(1000);
+		_exit(0);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+"""
+
+
+def test_profile(tmp_path: Path) -> None:
+    (tmp_path / "program.c").write_text(PROGRAM)
+    program = tmp_path / "program"
+    subprocess.run(["cc", "-g", "-pthread", "-o", program, f"{program}.c"], check=True)
+    trace = timeline(tmp_path / "t.pftrace", "profile", "--", str(program))
+    found = slices(trace)
+    assert found["holds"] == 200
+    assert 0 < found["waits"] <= 200
+    assert sum(track.endswith(("/thread 1", "/thread 2")) for track in tracks(trace)) == 2
+    details = {
+        one.string_value
+        for packet in trace.packet
+        for one in packet.track_event.debug_annotations
+        if one.name == "place"
+    }
+    assert details == {"work program.c:10"}
+    # A program that ends at once leaves a thread that waits and one that holds the mutex.
+    found = slices(timeline(tmp_path / "t.pftrace", "profile", "--", str(program), "x"))
+    assert found["holds"] < 100
+    assert found["waits"] > 0
+
+
+def test_nothing_locked_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.pftrace"
+    command = [str(LOCKWORKS), "profile", "--trace", str(path), "--", "true"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "no mutex was locked" in done.stderr
+    assert not path.exists()
 
 
 def test_counterexample(tmp_path: Path) -> None:

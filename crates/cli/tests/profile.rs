@@ -350,6 +350,7 @@ fn the_hot_place_is_first_and_all_is_counted() {
 
     assert_eq!(seen["mutexes"].as_array().expect("rows").len(), 2);
     assert_eq!(seen["mutexes"][0]["places"][0]["function"], "at_hot");
+    assert_eq!(seen["mutexes"][0]["variable"], "hot");
     assert_eq!(number(&seen, "threads"), 6);
     assert_eq!(number(&seen, "lost"), 0);
 
@@ -460,7 +461,10 @@ fn waits_that_the_end_of_the_program_cuts_short_are_counted() {
     let output = profile(&[program, "ended"]).output().expect("it runs");
     let said = text(&output.stdout);
     assert!(
-        said.contains("Still waiting at the end: 1 thread at at_hot test.c:"),
+        said.contains("Still waiting at the end: 1 thread at at_hot test.c:")
+            && said
+                .replace('\n', " ")
+                .contains("held since end_waiting test.c:"),
         "{said}"
     );
 }
@@ -499,6 +503,40 @@ fn no_lock_is_advised_for_a_mutex_that_is_left_to_glibc() {
         said.contains("leaves 1 process-shared mutex to glibc, locked 800 times"),
         "{said}"
     );
+}
+
+/// Runs a tool of the binutils on files of this directory.
+fn tool(directory: &Path, words: &str) {
+    let mut words = words.split(' ');
+    let mut tool = Command::new(words.next().expect("a tool"));
+    let status = tool.args(words).current_dir(directory).status();
+    assert!(status.expect("binutils").success());
+}
+
+#[test]
+fn stripped_programs_are_read_with_the_symbols_beside_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    tool(
+        directory.path(),
+        "objcopy --only-keep-debug test test.debug",
+    );
+    tool(directory.path(), "strip test");
+    tool(
+        directory.path(),
+        "objcopy --add-gnu-debuglink=test.debug test",
+    );
+    let output = profile(&[program, "race"]).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert!(said.contains("at_hot test.c:"), "{said}");
+    assert!(said.contains(" hot, at_hot"), "{said}");
+    assert!(!said.contains("No symbols"), "{said}");
+    fs::remove_file(directory.path().join("test.debug")).expect("a file");
+    let output = profile(&[program, "race"]).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert!(!said.contains("at_hot"), "{said}");
+    assert!(said.contains("No symbols: test."), "{said}");
 }
 
 #[test]

@@ -7,6 +7,8 @@ pub struct Timeline {
     pub threads: Vec<TimelineThread>,
     /// The events. Those of one thread are in the order of their times.
     pub events: Vec<TimelineEvent>,
+    /// The places in the code that events name.
+    pub places: Vec<String>,
 }
 
 /// A thread of a timeline.
@@ -27,6 +29,8 @@ pub struct TimelineEvent {
     pub thread: u32,
     /// What the thread does from now on.
     pub what: Activity,
+    /// The number of the place in the code. `None`: not known.
+    pub place: Option<u32>,
 }
 
 /// What a thread begins or ends. A lock is named by its address.

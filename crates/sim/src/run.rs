@@ -229,7 +229,7 @@ impl Run<'_> {
         });
         let mut timeline = Timeline {
             threads: threads.collect(),
-            events: Vec::new(),
+            ..Timeline::default()
         };
         let mut context = Context {
             engine,

@@ -15,6 +15,11 @@ pub struct Hotspot {
     pub places: Vec<Place>,
     /// The process and the address of each mutex.
     pub mutexes: Vec<(u64, u64)>,
+    /// The static variable that the first of these mutexes is, or the variable and an offset in it. None:
+    /// it has no symbol, or is on the heap or a stack.
+    pub variable: Option<String>,
+    /// Where the first of these mutexes was locked that was held when the process ended. None: it was free.
+    pub held_at: Option<Place>,
     /// The property of a mutex among them for which `lockworks run` leaves it to glibc.
     pub left_to_glibc: Option<&'static str>,
     /// The number of threads that locked the mutexes. It is a lower bound if a process has more
@@ -26,6 +31,14 @@ pub struct Hotspot {
 }
 
 impl Hotspot {
+    /// The first of these mutexes, as tables name it.
+    pub fn mutex(&self) -> String {
+        match &self.variable {
+            Some(name) => name.clone(),
+            None => format!("{:#x}", self.mutexes[0].1),
+        }
+    }
+
     /// The share of the acquisitions that were contended.
     pub fn contended_share(&self) -> f64 {
         self.counts.contended as f64 / self.counts.acquisitions.max(1) as f64
@@ -36,21 +49,14 @@ impl Hotspot {
 type Sighting<'a> = (&'a Record, &'a Site, Place);
 
 /// The mutexes of all processes, each at each place, the hottest first.
-pub fn sightings(records: &[Record]) -> Vec<Sighting<'_>> {
-    let mut places = Places::default();
+pub fn sightings<'a>(records: &'a [Record], places: &mut Places) -> Vec<Sighting<'a>> {
     let mut sightings = Vec::new();
     for record in records {
         let mut known: BTreeMap<u64, Place> = BTreeMap::new();
         for site in &record.sites {
             let place = known
                 .entry(site.call)
-                .or_insert_with(|| match record.module(site.call) {
-                    Some((module, offset)) => places.find(&module.path, offset),
-                    None => Place {
-                        offset: site.call,
-                        ..Place::default()
-                    },
-                });
+                .or_insert_with(|| places.of(record, site.call));
             sightings.push((record, site, place.clone()));
         }
     }

@@ -5,6 +5,7 @@ mod hotspots;
 mod places;
 mod record;
 mod report;
+mod timeline;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -15,7 +16,7 @@ use std::process::{Child, ExitCode, ExitStatus};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::value_parser;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::statvfs::{Statvfs, statvfs};
@@ -30,6 +31,7 @@ use crate::plot;
 use crate::preload::Library;
 use crate::program::Program;
 use crate::terminal;
+use crate::timeline as file;
 use record::Record;
 use report::ProfileReport;
 
@@ -49,6 +51,10 @@ pub struct ProfileArgs {
     /// Draw the waits for each mutex in FILE, an .svg or .html
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+
+    /// Write the most recent acquisitions of each process in FILE, a .pftrace for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 
     #[command(flatten)]
     destination: Destination,
@@ -99,13 +105,16 @@ const LIBRARY: &str = "liblockworks-profile.so";
 /// The environment variable that names the directory for its records.
 const DIRECTORY: &str = "LOCKWORKS_PROFILE";
 
+/// The environment variable that asks for a record of each acquisition.
+const EVENTS: &str = "LOCKWORKS_PROFILE_EVENTS";
+
 /// The environment variable that says which CPUs are near each other.
 const NEAR: &str = "LOCKWORKS_NEAR";
 
 /// A directory in memory, so that writing needs no disk.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The bytes that must be free in [`SHARED_MEMORY`]. A record takes 19 MB at most, and usually a
+/// The bytes that must be free in [`SHARED_MEMORY`]. A record takes 22 MB at most, and usually a
 /// few pages.
 const ROOM: u64 = 512 << 20;
 
@@ -115,6 +124,7 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     let program = Program::find(&args.command)?;
     args.destination.check()?;
     plot::check(args.plot.as_deref())?;
+    args.trace.as_deref().map_or(Ok(()), file::check)?;
     let directory = directory().context(
         "cannot make a directory for the records; set TMPDIR to one that you may write to",
     )?;
@@ -122,6 +132,9 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     tracing::info!(directory = %directory.path().display(), "records");
     let mut command = program.command_with(&library);
     command.env(DIRECTORY, directory.path());
+    if args.trace.is_some() {
+        command.env(EVENTS, "1");
+    }
     if std::env::var_os(NEAR).is_none() && lockworks::topology::nodes() < 2 {
         command.env(NEAR, "llc");
     }
@@ -139,6 +152,19 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
         && let Err(error) = plot::results(path, "profile", &report)
     {
         terminal::warn(&format!("{error:#}"));
+    }
+    if let Some(path) = &args.trace {
+        let timelines = timeline::of(&records);
+        let written = match timelines.is_empty() {
+            true => Err(anyhow!("no mutex was locked, so there is no timeline")),
+            false => file::write_runs(
+                path,
+                timelines.iter().map(|(title, one)| (title.clone(), one)),
+            ),
+        };
+        if let Err(error) = written {
+            terminal::warn(&format!("{error:#}"));
+        }
     }
     args.destination.write(&match args.json {
         true => output::json(&report)?,

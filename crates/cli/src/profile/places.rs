@@ -1,12 +1,16 @@
 //! Places in code: the function and line of an address.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
-use object::{Object, ObjectSegment, ReadCache};
+use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use serde::Serialize;
+
+use super::record::Record;
 
 /// A place in the code.
 #[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,17 +46,44 @@ pub struct Places {
 
 struct Symbols {
     loader: Loader,
+    /// The address, the size and the name of each variable, in the order of addresses.
+    variables: Vec<(u64, u64, String)>,
     /// The offset in the file, the length and the address of each segment.
     segments: Vec<(u64, u64, u64)>,
 }
 
 impl Places {
-    /// The place at an offset in a file.
-    pub fn find(&mut self, module: &Path, offset: u64) -> Place {
+    /// The place at an address in a process.
+    pub fn of(&mut self, record: &Record, address: u64) -> Place {
+        match record.module(address) {
+            Some((module, offset)) => self.find(&module.path, offset),
+            None => Place {
+                offset: address,
+                ..Place::default()
+            },
+        }
+    }
+
+    /// The static variable that an address in a process belongs to. None: it is on the heap or a
+    /// stack, or has no symbol.
+    pub fn variable(&mut self, record: &Record, address: u64) -> Option<String> {
+        record.modules.iter().find_map(|module| {
+            let (start, offset) = module.start();
+            let symbols = self.symbols(&module.path)?;
+            let begin = start.wrapping_sub(symbols.address(offset)?);
+            symbols.variable(address.checked_sub(begin)?)
+        })
+    }
+
+    fn symbols(&mut self, module: &Path) -> Option<&Symbols> {
         let symbols = self.modules.entry(module.to_owned());
-        let symbols = symbols.or_insert_with(|| Symbols::read(module));
-        let (function, line) = symbols
-            .as_ref()
+        symbols.or_insert_with(|| Symbols::read(module)).as_ref()
+    }
+
+    /// The place at an offset in a file.
+    fn find(&mut self, module: &Path, offset: u64) -> Place {
+        let (function, line) = self
+            .symbols(module)
             .and_then(|symbols| symbols.find(offset))
             .unwrap_or_default();
         Place {
@@ -64,29 +95,100 @@ impl Places {
     }
 }
 
+/// The directory where packages install the symbols of executables and libraries.
+const DEBUG: &str = "/usr/lib/debug";
+
+/// The file with the symbols that `file` at `path` has been stripped of. None: there is none.
+fn stripped_symbols<'a>(path: &Path, file: &impl Object<'a>) -> Option<PathBuf> {
+    let directory = path.parent()?;
+    let by_identity = || {
+        let identity = file.build_id().ok()??;
+        let digits: String = identity.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (first, rest) = digits.split_at_checked(2)?;
+        Some(Path::new(DEBUG).join(format!(".build-id/{first}/{rest}.debug")))
+    };
+    let by_name = || {
+        let (name, _) = file.gnu_debuglink().ok()??;
+        Some(Path::new(OsStr::from_bytes(name)).file_name()?.to_owned())
+    };
+    let named = by_name().into_iter().flat_map(|name| {
+        let below = directory.strip_prefix("/").unwrap_or(directory);
+        let places = [
+            directory.into(),
+            directory.join(".debug"),
+            Path::new(DEBUG).join(below),
+        ];
+        places.map(|place: PathBuf| place.join(&name))
+    });
+    let mut candidates = by_identity().into_iter().chain(named);
+    candidates.find(|candidate| candidate != path && candidate.is_file())
+}
+
+/// The variables that have symbols, in the order of their addresses.
+fn variables<'a>(file: &impl Object<'a>) -> Vec<(u64, u64, String)> {
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let variables = symbols.filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 0);
+    let mut variables: Vec<_> = variables
+        .filter_map(|symbol| {
+            Some((
+                symbol.address(),
+                symbol.size(),
+                demangled(symbol.name().ok()?),
+            ))
+        })
+        .collect();
+    variables.sort_unstable();
+    variables
+}
+
 impl Symbols {
     /// Reads the symbols of a file. None: the file is gone, or has no symbols.
     fn read(path: &Path) -> Option<Self> {
         let data = ReadCache::new(File::open(path).ok()?);
         let file = object::File::parse(&data).ok()?;
+        let symbols = stripped_symbols(path, &file);
+        let variables = match &symbols {
+            Some(path) => {
+                let data = ReadCache::new(File::open(path).ok()?);
+                variables(&object::File::parse(&data).ok()?)
+            }
+            None => variables(&file),
+        };
         let segments = file.segments().map(|segment| {
             let (offset, size) = segment.file_range();
             (offset, size, segment.address())
         });
         Some(Self {
             segments: segments.collect(),
-            loader: Loader::new(path).ok()?,
+            loader: Loader::new(symbols.as_deref().unwrap_or(path)).ok()?,
+            variables,
         })
     }
 
-    fn find(&self, offset: u64) -> Option<(Option<String>, Option<String>)> {
+    /// The address that the file gives to a byte at an offset in it.
+    fn address(&self, offset: u64) -> Option<u64> {
         let mut segments = self.segments.iter();
         let (begin, _, address) =
             segments.find(|(begin, size, _)| (*begin..begin + size).contains(&offset))?;
-        let address = offset - begin + address;
+        Some(offset - begin + address)
+    }
+
+    /// The variable that the byte at an address in the file belongs to, and its offset there.
+    fn variable(&self, address: u64) -> Option<String> {
+        let after = self.variables.partition_point(|one| one.0 <= address);
+        let (begin, size, name) = self.variables.get(after.checked_sub(1)?)?;
+        match address - begin {
+            0 => Some(name.clone()),
+            offset if offset < *size => Some(format!("{name}+{offset:#x}")),
+            _ => None,
+        }
+    }
+
+    fn find(&self, offset: u64) -> Option<(Option<String>, Option<String>)> {
+        let address = self.address(offset)?;
         let symbol = || {
             let name = self.loader.find_symbol(address)?;
-            Some(addr2line::demangle_auto(name.into(), None).into_owned())
+            Some(demangled(name))
         };
         let (function, line) = self.frame(address).unwrap_or_default();
         Some((function.or_else(symbol), line))
@@ -114,6 +216,14 @@ impl Symbols {
             }
         }
         found
+    }
+}
+
+/// The name in the source. A name in C stays as it is, even if it encodes a type of C++.
+fn demangled(symbol: &str) -> String {
+    match symbol.starts_with('_') {
+        true => addr2line::demangle_auto(symbol.into(), None).into_owned(),
+        false => symbol.to_owned(),
     }
 }
 

@@ -1,20 +1,23 @@
 //! The record that a process leaves. `interpose/profile/record.h` has its layout.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-const MAGIC: u64 = 0x3266_6f72_506b_6f4c;
+const MAGIC: u64 = 0x3366_6f72_506b_6f4c;
 const HEADER: usize = 16;
 const RWLOCKS_BYTES: u64 = 64;
 const MOST_RWLOCKS: u64 = 64;
-const WAIT_BYTES: u64 = 24;
+const WAIT_BYTES: u64 = 32;
 const MOST_WAITS: u64 = 1024;
 const MODULE_BYTES: u64 = 512;
-const MUTEX_BYTES: u64 = 40;
+const MUTEX_BYTES: u64 = 48;
 const SITE_BYTES: u64 = 128;
+const EVENT_BYTES: u64 = 48;
+const MOST_EVENTS: u64 = 65536;
 
 /// Why mutexes with these properties are left to glibc.
 pub const LEFT_TO_GLIBC: [(&str, &str); 4] = [
@@ -48,6 +51,13 @@ pub struct Record {
     pub modules: Vec<Module>,
     /// The mutexes at each place where they were locked.
     pub sites: Vec<Site>,
+    /// Those that had not ended when the process did, and if a timeline is asked for, the most recent ones.
+    pub acquisitions: Vec<Acquisition>,
+    /// The mutexes that were held when the process ended, by address: the address of the last byte of the
+    /// call that locked each.
+    pub held: HashMap<u64, u64>,
+    /// When the process ended, in nanoseconds.
+    pub ended: u64,
 }
 
 /// An executable or a library, and the addresses that it was mapped at.
@@ -71,6 +81,25 @@ pub struct Site {
     pub counts: Counts,
     /// A bit for each thread, by its number modulo 256.
     pub threads: [u64; 4],
+}
+
+/// An acquisition of a mutex, or a wait for it. Its times are in nanoseconds.
+#[derive(Clone, Copy)]
+pub struct Acquisition {
+    /// The number of the thread, from 1.
+    pub thread: u64,
+    /// The NUMA node of the thread. None: it is not known.
+    pub node: Option<u32>,
+    /// The address of the mutex.
+    pub mutex: u64,
+    /// The address of the last byte of the call that locked it. None: it is not known.
+    pub call: Option<u64>,
+    /// When the thread began to wait. None: the mutex was free.
+    pub begun: Option<u64>,
+    /// When the thread had the mutex. None: it still waited when the process ended.
+    pub acquired: Option<u64>,
+    /// When the thread released it. None: it still held it when the process ended.
+    pub released: Option<u64>,
 }
 
 /// The counts of all rwlocks together.
@@ -187,6 +216,7 @@ impl Record {
         let modules = table(MODULE_BYTES, most_modules, modules)?;
         let mutexes = table(MUTEX_BYTES, most_mutexes, most_mutexes)?;
         let sites = table(SITE_BYTES, most_sites, sites)?;
+        let events = table(EVENT_BYTES, MOST_EVENTS, header[15].min(MOST_EVENTS))?;
         let site = |bytes: &[u8]| Site::of(&words(bytes), &mutexes);
         let mut record = Self {
             pid,
@@ -200,7 +230,18 @@ impl Record {
                 .map(Module::of)
                 .collect(),
             sites: sites.chunks(SITE_BYTES as usize).map(site).collect(),
+            acquisitions: events
+                .chunks(EVENT_BYTES as usize)
+                .filter_map(Acquisition::of_event)
+                .collect(),
+            held: HashMap::new(),
+            ended,
         };
+        for (mutex, site) in mutexes.chunks(MUTEX_BYTES as usize).filter_map(held) {
+            let call = record.sites.get(site).map(|site| site.call);
+            record.held.extend(call.map(|call| (mutex.mutex, call)));
+            record.acquisitions.push(Acquisition { call, ..mutex });
+        }
         for counts in rwlocks.chunks(RWLOCKS_BYTES as usize).map(words) {
             record.rwlocks += Rwlocks {
                 acquisitions: counts[0],
@@ -213,6 +254,15 @@ impl Record {
             // Without an address it is free, and without a time it has not begun.
             let (lock, caller, begun) = (wait[0], wait[1], wait[2]);
             if lock != 0 && begun != 0 {
+                record.acquisitions.push(Acquisition {
+                    thread: wait[3],
+                    node: None,
+                    mutex: lock,
+                    call: (caller != 0).then(|| caller - 1),
+                    begun: Some(begun),
+                    acquired: None,
+                    released: None,
+                });
                 record.add_wait(lock, caller, ended.saturating_sub(begun));
             }
         }
@@ -252,7 +302,29 @@ impl Record {
     }
 }
 
+impl Acquisition {
+    /// An entry of the ring. None: it is not complete.
+    fn of_event(event: &[u8]) -> Option<Self> {
+        let event = words(event);
+        let [thread, node] = halves(event[5]);
+        (thread != 0 && event[4] != 0).then(|| Self {
+            thread: thread.into(),
+            node: Some(node),
+            mutex: event[0],
+            call: Some(event[1].wrapping_sub(1)),
+            begun: some(event[2]),
+            acquired: some(event[3]),
+            released: some(event[4]),
+        })
+    }
+}
+
 impl Module {
+    /// The address where the code was mapped, and its offset in the file.
+    pub fn start(&self) -> (u64, u64) {
+        (self.start, self.offset)
+    }
+
     fn of(bytes: &[u8]) -> Self {
         use std::os::unix::ffi::OsStrExt;
         let numbers = words(&bytes[..24]);
@@ -280,10 +352,10 @@ impl Site {
         let mutex = (site[0] as u32) as usize * MUTEX_BYTES as usize;
         let mutex = mutexes.get(mutex..mutex + MUTEX_BYTES as usize);
         let mutex = mutex.map_or_else(Vec::new, words);
-        let kind = mutex.last().map_or([0; 8], |word| word.to_ne_bytes());
+        let [_, kind] = halves(mutex.last().copied().unwrap_or_default());
         Self {
             mutex: mutex.first().copied().unwrap_or_default(),
-            kind: u32::from_ne_bytes([kind[4], kind[5], kind[6], kind[7]]),
+            kind,
             call: site[1].wrapping_sub(1),
             counts: Counts {
                 acquisitions: site[2],
@@ -307,4 +379,32 @@ impl Site {
 fn words(bytes: &[u8]) -> Vec<u64> {
     let words = bytes.as_chunks().0.iter();
     words.map(|word| u64::from_ne_bytes(*word)).collect()
+}
+
+/// The acquisition of a mutex that is held, and the number of the site that made it. None: it is free.
+fn held(mutex: &[u8]) -> Option<(Acquisition, usize)> {
+    let mutex = words(mutex);
+    let ([site, holder], [depth, _]) = (halves(mutex[3]), halves(mutex[4]));
+    let acquisition = Acquisition {
+        thread: holder.into(),
+        node: None,
+        mutex: mutex[0],
+        call: None,
+        begun: some(mutex[2]),
+        acquired: some(mutex[1]),
+        released: None,
+    };
+    (depth != 0 && site != 0).then_some((acquisition, site as usize - 1))
+}
+
+/// The two 32-bit numbers in a word, the one at the lower address first.
+fn halves(word: u64) -> [u32; 2] {
+    let bytes = word.to_ne_bytes();
+    let halves = bytes.as_chunks().0;
+    [0, 1].map(|half| u32::from_ne_bytes(halves[half]))
+}
+
+/// A number that is 0 if there is none.
+fn some(number: u64) -> Option<u64> {
+    (number != 0).then_some(number)
 }

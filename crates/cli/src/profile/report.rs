@@ -1,5 +1,6 @@
 //! The report on the profiles of all processes together, for people and as JSON.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use serde::Serialize;
 
 use super::advice::Advice;
 use super::hotspots::{Hotspot, hotspots, sightings};
+use super::places::{Place, Places};
 use super::record::{LEFT_TO_GLIBC, Record, Rwlocks};
 use crate::figures::nanoseconds;
 use crate::figures::{counted, scaled};
@@ -55,9 +57,18 @@ impl ProfileReport {
         wall: Duration,
         mut other_locks: OtherLocks,
     ) -> Self {
-        let sightings = sightings(records);
+        let mut known = Places::default();
+        let sightings = sightings(records, &mut known);
         let places = hotspots(&sightings, |(_, _, place)| place.clone());
-        let mutexes = hotspots(&sightings, |(record, site, _)| (record.pid, site.mutex));
+        let mut mutexes = hotspots(&sightings, |(record, site, _)| (record.pid, site.mutex));
+        for mutex in &mut mutexes {
+            let (process, address) = mutex.mutexes[0];
+            let record = records.iter().find(|record| record.pid == process);
+            let Some(record) = record else { continue };
+            mutex.variable = known.variable(record, address);
+            let call = record.held.get(&address);
+            mutex.held_at = call.map(|call| known.of(record, *call));
+        }
         let sum = |figure: fn(&Record) -> u64| records.iter().map(figure).sum();
         let nodes = records.iter().map(|record| record.nodes).max().unwrap_or(1);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
@@ -130,10 +141,11 @@ impl ProfileReport {
                 .map(|row| (row.places[0].name(), row.mutexes.len(), row));
             text.push_str(&self.table(["place", "mutexes"], places.take(top)));
             let mutexes = self.mutexes.iter().map(|row| {
-                let (process, address) = row.mutexes[0];
+                let (process, _) = row.mutexes[0];
+                let mutex = row.mutex();
                 let name = match self.processes {
-                    1 => format!("{address:#x}, {}", row.places[0].name()),
-                    _ => format!("{address:#x} of {process}, {}", row.places[0].name()),
+                    1 => format!("{mutex}, {}", row.places[0].name()),
+                    _ => format!("{mutex} of {process}, {}", row.places[0].name()),
                 };
                 (name, row.places.len(), row)
             });
@@ -144,6 +156,28 @@ impl ProfileReport {
                 "Lost, because there was no room: {} acquisitions, {} of them contended.\n",
                 self.lost, self.lost_contended
             ));
+        }
+        let nameless: BTreeSet<_> = self
+            .places
+            .iter()
+            .take(top)
+            .filter_map(|row| match &row.places[0] {
+                Place {
+                    function: None,
+                    module,
+                    ..
+                } => module.as_deref()?.file_name(),
+                _ => None,
+            })
+            .map(|name| name.to_string_lossy())
+            .collect();
+        if !nameless.is_empty() {
+            let those: Vec<_> = nameless.into_iter().collect();
+            text.push_str(&terminal::prose(&format!(
+                "No symbols: {}. Install the debugging symbols of the package, or build with -g, to see \
+                 functions and lines.\n",
+                those.join(", ")
+            )));
         }
         for line in self.not_served() {
             text.push_str(&format!("{}\n", terminal::prose(&line)));
@@ -194,15 +228,21 @@ impl ProfileReport {
         }
         let mut waiting = Vec::new();
         for row in self
-            .places
+            .mutexes
             .iter()
             .filter(|row| row.counts.still_waiting > 0)
         {
+            let held = row.held_at.as_ref();
             waiting.push(format!(
-                "{} at {}, {} so far",
+                "{} at {} for {}, {} so far{}",
                 counted(row.counts.still_waiting, "thread"),
                 row.places[0].name(),
-                nanoseconds(row.counts.still_waiting_ns)
+                row.mutex(),
+                nanoseconds(row.counts.still_waiting_ns),
+                held.map_or(String::new(), |place| format!(
+                    ", held since {}",
+                    place.name()
+                ))
             ));
         }
         if self.rwlocks.still_waiting > 0 {

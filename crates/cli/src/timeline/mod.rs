@@ -98,6 +98,19 @@ impl Slice {
             Self::HasNoCpu => "has no CPU",
         }
     }
+
+    fn event(self, track: u64, place: Option<&str>) -> TrackEvent {
+        let lock = match self {
+            Self::Waits(lock) | Self::Holds(lock) => Some(("lock", format!("{lock:#x}"))),
+            Self::Sleeps | Self::HasNoCpu => None,
+        };
+        let place = place.map(|place| ("place", place.to_owned()));
+        TrackEvent {
+            name: Some(self.name().to_owned()),
+            debug_annotations: lock.into_iter().chain(place).map(annotation).collect(),
+            ..event(EventType::SliceBegin, track)
+        }
+    }
 }
 
 #[derive(Default)]
@@ -162,11 +175,16 @@ impl File {
         // The last holder of each lock, and the arrow that begins there.
         let mut holders: HashMap<usize, (u32, u64)> = HashMap::new();
         for one in &events {
+            let place = one
+                .place
+                .map(|place| timeline.places[place as usize].as_str());
             let (track, open) = (tracks[one.thread as usize], &mut open[one.thread as usize]);
             match one.what {
-                Activity::Waits(lock) => self.begin(one.ns, track, open, Slice::Waits(lock)),
-                Activity::Sleeps => self.begin(one.ns, track, open, Slice::Sleeps),
-                Activity::LosesCpu => self.begin(one.ns, track, open, Slice::HasNoCpu),
+                Activity::Waits(lock) => {
+                    self.begin(one.ns, track, open, Slice::Waits(lock), place);
+                }
+                Activity::Sleeps => self.begin(one.ns, track, open, Slice::Sleeps, None),
+                Activity::LosesCpu => self.begin(one.ns, track, open, Slice::HasNoCpu, None),
                 Activity::Wakes => self.end(one.ns, track, open, Slice::Sleeps),
                 Activity::GetsCpu => self.end(one.ns, track, open, Slice::HasNoCpu),
                 Activity::Releases(lock) => self.end(one.ns, track, open, Slice::Holds(lock)),
@@ -177,11 +195,9 @@ impl File {
                     let before = before.filter(|(thread, _)| *thread != one.thread);
                     open.push(Slice::Holds(lock));
                     let event = TrackEvent {
-                        name: Some(Slice::Holds(lock).name().to_owned()),
-                        debug_annotations: vec![annotation(("lock", format!("{lock:#x}")))],
                         flow_ids: vec![self.flows],
                         terminating_flow_ids: before.map(|(_, flow)| flow).into_iter().collect(),
-                        ..event(EventType::SliceBegin, track)
+                        ..Slice::Holds(lock).event(track, place)
                     };
                     self.event(one.ns, event);
                 }
@@ -229,13 +245,16 @@ impl File {
         self.event(end, event);
     }
 
-    fn begin(&mut self, ns: u64, track: u64, open: &mut Vec<Slice>, slice: Slice) {
+    fn begin(
+        &mut self,
+        ns: u64,
+        track: u64,
+        open: &mut Vec<Slice>,
+        slice: Slice,
+        place: Option<&str>,
+    ) {
         open.push(slice);
-        let event = TrackEvent {
-            name: Some(slice.name().to_owned()),
-            ..event(EventType::SliceBegin, track)
-        };
-        self.event(ns, event);
+        self.event(ns, slice.event(track, place));
     }
 
     /// Ends a slice and those in it. A slice that began before the record has no end.

@@ -329,11 +329,16 @@ fn timeline(start: Instant, tallies: &[Tally]) -> Timeline {
                 ns: at.saturating_duration_since(start).as_nanos() as u64,
                 thread: thread as u32,
                 what,
+                place: None,
             };
             events.extend(times.iter().zip(ACTIVITIES).map(event));
         }
     }
-    Timeline { threads, events }
+    Timeline {
+        threads,
+        events,
+        ..Timeline::default()
+    }
 }
 
 fn sum_up(

@@ -33,6 +33,7 @@ impl Recorder {
                 ns: (at - self.begin) / 1000,
                 thread: thread as u32,
                 what,
+                place: None,
             });
         }
     }
