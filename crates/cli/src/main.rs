@@ -66,7 +66,8 @@ Exit status of every command:
   3    a check ended at a limit before it was complete
   126  the program cannot be run, and 127: it is not found
   130  interrupted; what was finished is shown
-`run` and `profile` end with the status of their program, or with 128 plus the signal that ended it.
+`run` and `profile` end with the status of their program, or with 128 plus the signal that ended it. \
+`compare` ends with 1 if the program failed under a lock, with 2 if it failed under glibc.
 
 Colours and progress bars appear on terminals only; NO_COLOR=1 turns colours off.
 

@@ -50,9 +50,6 @@ Environment variables, which work without this command too:
 warnings off
   LOCKWORKS_NAME=VALUE: a tunable; NAME is its name in capitals
 
-Exit status: that of the program; 2 an option is wrong, or the program has a sanitizer; 126 the \
-program cannot be run; 127 it is not found. If the program is not started, one line says why.
-
 Examples:
   lockworks run -- redis-server --io-threads 4
   lockworks run --lock unfair -- mariadbd --user=mysql

@@ -62,6 +62,8 @@ fn a_change_within_the_noise_is_no_difference() {
     let command = ["--lock", "mutex", "--", "sh", "-c", &script];
     let same = json(&[&METRIC[..], &command].concat());
     assert_eq!(same["verdict"], "No difference beyond the noise.");
+    let caution = same["caution"].as_str().expect("a run takes a moment");
+    assert!(caution.contains("give it more to do"), "{caution}");
     let script = prints("mutex) n=9000;;");
     let command = [
         "--lock", "mutex", "--rounds", "5", "--", "sh", "-c", &script,

@@ -248,7 +248,7 @@ fn threads_that_share_cpus_are_counted() {
     let held = sharing["preempted_holder_percent"].as_f64().unwrap();
     assert!((0.0..=steal).contains(&held), "{held}");
 
-    let table = run(&["--workload", "kernel_build"]);
+    let table = run(&["--workload", "kernel_build", "--verbose"]);
     let table = text(&table.stdout);
     assert!(table.contains("tas with 4 on 2 CPUs: "), "{table}");
     assert!(

@@ -101,10 +101,6 @@ With (?m), ^ and $ match at lines. A higher figure is better, unless --lower-is-
 
 If the command is interrupted, it prints the results of the complete rounds.
 
-Exit status: 0 compared; 1 the program failed, or was given up, under a lock; 2 an option is wrong, \
-or the program has a sanitizer, failed under glibc or did not print the figure; 126 the program \
-cannot be run; 127 it is not found; 130 interrupted.
-
 Examples:
   lockworks compare -- ./build.sh
   lockworks compare --lock mutex --lock pv --rounds 15 -- python3 threads.py

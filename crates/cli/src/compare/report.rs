@@ -2,7 +2,7 @@
 
 use comfy_table::CellAlignment;
 use itertools::Itertools;
-use lockworks_measurements::Range;
+use lockworks_measurements::{Range, median, sorted};
 use serde::Serialize;
 
 use super::runs::{Contestant, ProgramRun};
@@ -32,6 +32,8 @@ pub struct ComparisonReport<'a> {
     pub level_with_best: Vec<&'static str>,
     /// The result in words.
     pub verdict: String,
+    /// Why the runs cannot tell much. None: they can.
+    pub caution: Option<&'static str>,
 }
 
 /// The figures of a contestant's runs. They are none if the contestant has no run that counts.
@@ -56,6 +58,9 @@ pub struct ContestantSummary<'a> {
     /// The runs that count.
     pub by_round: &'a [ProgramRun],
 }
+
+/// The wall time of a run below which the program's start counts.
+const LEAST_SECONDS: f64 = 0.05;
 
 impl ComparisonReport<'_> {
     /// The table, and the result in a sentence.
@@ -85,8 +90,19 @@ impl ComparisonReport<'_> {
         );
         let warnings = self.locks.iter().filter_map(|lock| lock.warning);
         text.extend(warnings.unique().map(|text| terminal::prose(text) + "\n"));
-        text.push_str(&format!("{}\n", terminal::prose(&self.verdict)));
+        let caution = self.caution.iter().copied();
+        let sentences = std::iter::once(self.verdict.as_str()).chain(caution);
+        text.extend(sentences.map(|sentence| terminal::prose(sentence) + "\n"));
         text
+    }
+
+    /// Why the runs cannot tell much, by those with glibc.
+    pub fn caution(&self) -> Option<&'static str> {
+        let glibc = self.locks.first()?.by_round;
+        let wall_s = median(&sorted(glibc.iter().map(|run| run.wall_s)))?;
+        (wall_s < LEAST_SECONDS).then_some(
+            "A run takes less than 50 ms, so starting the program may be most of it: give it more to do.",
+        )
     }
 
     /// The result in a sentence.

@@ -128,8 +128,10 @@ impl Comparison {
             level_with_best: best.map_or_else(Vec::new, |best| self.level_with(best)),
             locks,
             verdict: String::new(),
+            caution: None,
         };
         report.verdict = report.verdict();
+        report.caution = report.caution();
         report
     }
 

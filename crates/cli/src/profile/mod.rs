@@ -90,10 +90,6 @@ measured. Trylocks and timed locks that fail are not counted. A process has room
 mutexes, by address; acquisitions of others are counted as lost. Measuring a lock and its unlock \
 takes some 50 ns, so very short critical sections look more contended than they are.
 
-Exit status: that of the program, or 128 and the number of the signal that ended it; 2 an option \
-is wrong, or the program has a sanitizer; 126 the program cannot be run like this; 127 it is \
-not found.
-
 Examples:
   lockworks profile -- ./server --threads 8
   lockworks profile --top 3 -- python3 -m test test_threading

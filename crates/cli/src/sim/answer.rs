@@ -29,6 +29,8 @@ pub struct Answer {
 pub struct Fastest {
     /// The number of threads.
     pub threads: usize,
+    /// The number of CPUs that they share. None: each has one.
+    pub cpus: Option<usize>,
     /// The lock.
     pub lock: &'static str,
     /// Its operations a second over those of the reference, median over the seeds.
@@ -37,6 +39,9 @@ pub struct Fastest {
     pub reference_ratio_range: Option<[f64; 2]>,
     /// The other locks that are at least as fast with one of the seeds.
     pub level: Vec<&'static str>,
+    /// The number of locks.
+    #[serde(skip)]
+    pub locks: usize,
 }
 
 /// A lock's distance from the fastest lock, over all numbers of threads.
@@ -103,6 +108,15 @@ impl Answer {
         for fastest in &self.by_threads {
             fastest.write(self.reference, self.seeds, &mut text);
         }
+        let crowded = |fastest: &&Fastest| fastest.cpus.is_some_and(|cpus| cpus < fastest.threads);
+        if let Some(crowded) = self.by_threads.iter().rfind(crowded) {
+            let _ = writeln!(
+                text,
+                "{} on {} measure parking and the scheduler as much as the lock.",
+                counted(crowded.threads as u64, "thread"),
+                counted(crowded.cpus.unwrap_or_default() as u64, "CPU"),
+            );
+        }
         if let [best, others @ ..] = self.overall.as_slice() {
             let others: String = others
                 .iter()
@@ -141,6 +155,10 @@ impl Answer {
 
 impl Fastest {
     fn write(&self, reference: &str, seeds: usize, text: &mut String) {
+        if self.threads == 1 && self.level.len() + 1 == self.locks {
+            *text += "1 thread: nobody waits, and no lock is faster than the others.\n";
+            return;
+        }
         let _ = write!(
             text,
             "{}: {} is fastest",
@@ -184,6 +202,7 @@ fn fastest(rows: &[SimulationRow], reference: &str) -> Option<Fastest> {
     };
     Some(Fastest {
         threads: best.threads,
+        cpus: best.sharing.as_ref().map(|sharing| sharing.cpus),
         lock: best.lock,
         reference_ratio: best.reference_ratio.map(|ratio| ratio.median),
         reference_ratio_range: best.reference_ratio.map(|ratio| [ratio.min, ratio.max]),
@@ -191,6 +210,7 @@ fn fastest(rows: &[SimulationRow], reference: &str) -> Option<Fastest> {
             .filter(|row| !beaten_with_each_seed(row))
             .map(|row| row.lock)
             .collect(),
+        locks: rows.len(),
     })
 }
 

@@ -88,9 +88,6 @@ fn event(row: &SimulationRow, name: &str) -> u64 {
 /// Lines with the counts of a row that the table has not.
 fn counts(row: &SimulationRow) -> String {
     let mut lines = String::new();
-    lines.extend(node_queues(row.lock, row.threads as u64, |name| {
-        event(row, name)
-    }));
     lines.extend(row.job_seconds.map(|seconds| {
         let (lock, threads) = (row.lock, row.threads);
         if seconds < 1.0 {
@@ -102,7 +99,12 @@ fn counts(row: &SimulationRow) -> String {
             format!("{lock} with {threads}: the whole job takes {seconds:.0} s\n")
         }
     }));
-    lines.extend(row.sharing.as_ref().map(|s| shared_text(row, s)));
+    // For experts: with --verbose.
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        let queues = |name: &str| event(row, name);
+        lines.extend(node_queues(row.lock, row.threads as u64, queues));
+        lines.extend(row.sharing.as_ref().map(|s| shared_text(row, s)));
+    }
     lines
 }
 
