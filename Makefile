@@ -343,7 +343,7 @@ test-kernel: setup-kernel
 
 demo: setup all
 	@mkdir -p demo
-	$(TARGET)/release/lockworks report -o demo/report.html --data demo
+	$(TARGET)/release/lockworks report --quick -o demo/report.html --data demo
 
 bench: setup-programs all programs
 	$(TARGET)/release/lockworks bench

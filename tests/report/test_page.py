@@ -36,7 +36,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A page about a machine and one about a program."""
     directory = tmp_path_factory.mktemp("report")
     machine, program = directory / "machine.html", directory / "program.html"
-    small = ["--machine", "core-i9-14900k"]
+    small = ["--quick", "--machine", "core-i9-14900k"]
     subprocess.run([LOCKWORKS, "report", *small, "-o", machine], check=True)
     command = ["--", "python3", "-c", "import threading"]
     subprocess.run([LOCKWORKS, "report", "-o", program, *command], check=True)

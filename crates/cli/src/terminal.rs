@@ -31,7 +31,12 @@ fn prose_width() -> usize {
 
 /// Prose, wrapped. Each line of `paragraphs` is a paragraph.
 pub fn prose(paragraphs: &str) -> String {
-    textwrap::fill(paragraphs, prose_width())
+    // Names and commands have hyphens, at which they are not to be broken.
+    let options = textwrap::Options::new(prose_width());
+    textwrap::fill(
+        paragraphs,
+        options.word_splitter(textwrap::WordSplitter::NoHyphenation),
+    )
 }
 
 /// Lines of a result, wrapped on a terminal only, so that elsewhere each can be searched for. Words

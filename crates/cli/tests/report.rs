@@ -54,6 +54,7 @@ fn a_machine_gets_a_page_with_its_data() {
         "page.html",
         "--data",
         "data",
+        "--quick",
     ];
     let output = lockworks(&args).current_dir(&directory).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -74,7 +75,15 @@ fn a_machine_gets_a_page_with_its_data() {
         .iter()
         .map(|figure| figure["id"].as_str().unwrap())
         .collect();
-    assert_eq!(ids, ["regret", "predicted", "published", "checked"]);
+    assert_eq!(
+        ids,
+        [
+            "regret",
+            "predicted",
+            "checked",
+            "published-cna-locktorture"
+        ]
+    );
     for figure in figures {
         let command = figure["command"].as_str().unwrap();
         assert!(

@@ -22,7 +22,7 @@ pub struct Results {
 #[derive(Serialize)]
 pub struct Figure {
     /// Names the figure in links and files.
-    pub id: &'static str,
+    pub id: String,
     /// The title above it.
     pub title: String,
     /// What it shows, and what to see in it.
@@ -148,7 +148,12 @@ pub fn of(part: &Results) -> Vec<Figure> {
         "predicted" => predicted(part),
         "simulated" => simulated(part),
         "published" => match part.json.as_array() {
-            Some(tables) => tables.iter().map(|table| published(part, table)).collect(),
+            Some(tables) => {
+                let each = tables.iter().map(|table| published(part, table));
+                std::iter::once(published_errors(part, tables))
+                    .chain(each)
+                    .collect()
+            }
             None => vec![published(part, &part.json)],
         },
         "checked" => vec![checked(part)],
@@ -227,7 +232,7 @@ fn measured(part: &Results) -> Vec<Figure> {
     };
     vec![
         figure(
-            "throughput",
+            "throughput".to_owned(),
             "Throughput, measured here",
             format!(
                 "Threads take one lock in a loop and increment two counters, on {} CPUs and {} NUMA \
@@ -243,7 +248,7 @@ fn measured(part: &Results) -> Vec<Figure> {
             },
         ),
         figure(
-            "fairness",
+            "fairness".to_owned(),
             "Fairness, measured here",
             "The share of all operations that the busier half of the threads made: 0.5 is strictly \
              fair, 1 totally unfair. The same runs."
@@ -253,7 +258,7 @@ fn measured(part: &Results) -> Vec<Figure> {
             |row| ["lock", "threads", "fairness"].map(|key| row[key].clone()).into(),
         ),
         figure(
-            "waits",
+            "waits".to_owned(),
             "Long waits, measured here",
             "One wait in a thousand is longer than this. The same runs.".to_owned(),
             ("wait in ns, 99.9th percentile", true, waits),
@@ -310,7 +315,7 @@ fn simulated(part: &Results) -> Vec<Figure> {
     };
     vec![
         figure(
-            "throughput",
+            "throughput".to_owned(),
             format!("Simulated throughput, {of}"),
             format!("The median over the seeds; bars show the lowest and the highest.{left_out}"),
             "operations a second",
@@ -318,7 +323,7 @@ fn simulated(part: &Results) -> Vec<Figure> {
             rates,
         ),
         figure(
-            "fairness",
+            "fairness".to_owned(),
             format!("Simulated fairness, {of}"),
             "The share of all operations that the busier half of the threads made: 0.5 is strictly \
              fair, 1 totally unfair."
@@ -342,7 +347,7 @@ fn validated(part: &Results) -> Figure {
         (name(cell, "lock"), pair)
     });
     Figure {
-        id: "validated",
+        id: "validated".to_owned(),
         title: "Prediction beside measurement".to_owned(),
         text: format!(
             "Each point is a lock with a number of threads. On the diagonal the prediction is right. {}",
@@ -448,7 +453,7 @@ fn predicted(part: &Results) -> Vec<Figure> {
         }
     });
     let mut figures = vec![Figure {
-        id: "regret",
+        id: "regret".to_owned(),
         title: "How far from the best lock, predicted".to_owned(),
         text: "Throughput divided by that of the best fair lock, for each workload and number of \
                threads; 'on 8' means that the threads share 8 CPUs, 'most' is the most that a \
@@ -494,7 +499,7 @@ fn predicted(part: &Results) -> Vec<Figure> {
             (cell[LOCK].clone(), [number(THREADS), rate, rate, rate])
         });
         Figure {
-            id: "predicted",
+            id: "predicted".to_owned(),
             title: format!("Throughput in {workload}, predicted"),
             text: "The locks of the heat map, in one of its workloads, with a CPU for each thread."
                 .to_owned(),
@@ -517,9 +522,55 @@ fn predicted(part: &Results) -> Vec<Figure> {
     figures
 }
 
+/// How far all tables are off.
+fn published_errors(part: &Results, tables: &[Value]) -> Figure {
+    let error = |table: &Value| number(table, "judged_error_percent");
+    let bars = tables.iter().map(|table| Bar {
+        name: name(table, "table"),
+        low: error(table),
+        middle: error(table),
+        high: error(table),
+    });
+    Figure {
+        id: "published".to_owned(),
+        title: "Published tables and their simulation".to_owned(),
+        text: "Mean error of the simulated figures, table by table. Where values were fitted, points of the \
+               fit do not count. Percentages and shares are compared as ratios. A figure for each table is \
+               below."
+            .to_owned(),
+        command: part.command.clone(),
+        chart: Some(Chart::Bars {
+            unit: "%".to_owned(),
+            alike: true,
+            bars: bars.collect(),
+        }),
+        columns: vec!["table", "machine", "points", "judged on", "mean error %", "source"],
+        rows: tables
+            .iter()
+            .map(|table| {
+                let points = table["rows"].as_array().map_or(0, Vec::len);
+                vec![
+                    table["table"].clone(),
+                    table["machines"].as_array().into_iter().flatten().filter_map(Value::as_str).join(", ").into(),
+                    points.into(),
+                    name(table, "judged_on").replace('_', " ").into(),
+                    json!((10.0 * error(table)).round() / 10.0),
+                    table["source"].clone(),
+                ]
+            })
+            .collect(),
+    }
+}
+
 fn published(part: &Results, table: &Value) -> Figure {
     let all = table["rows"].as_array().map_or(&[][..], Vec::as_slice);
-    let of = |key: &'static str, what: &'static str| {
+    let several = |key: &str| all.iter().any(|row| row[key] != all[0][key]);
+    let distinct: Vec<&str> = ["column", "circumstances", "machine"]
+        .into_iter()
+        .filter(|key| *key == "column" || several(key))
+        .collect();
+    let of = |key: &'static str| {
+        let distinct = &distinct;
         all.iter().map(move |row| {
             let deviation = if key == "published" {
                 number(row, "published_sd")
@@ -538,66 +589,101 @@ fn published(part: &Results, table: &Value) -> Figure {
                 value - deviation,
                 value + deviation,
             ];
-            (format!("{}, {what}", name(row, "column")), point)
+            let column = distinct.iter().map(|key| name(row, key)).join(", ");
+            (format!("{column}, {key}"), point)
         })
     };
+    let lines = series(of("published").chain(of("simulated")));
+    // A table of other things than threads has no lines, and many columns have too many.
+    let drawn = lines.len() <= 2 * MOST_SERIES && lines.iter().any(|line| line.points.len() > 2);
+    let mut columns = distinct.clone();
+    columns.extend(["threads", "published", "simulated", "error_percent"]);
+    let judged_on = name(table, "judged_on").replace('_', " ");
     Figure {
-        id: "published",
+        id: format!("published-{}", name(table, "table").replace('_', "-")),
         title: format!("Published and simulated: {}", name(table, "table")),
         text: format!(
-            "{} on {}. {}. Mean error {:.1} % on {}. `lockworks reproduce all` compares all tables.",
+            "{} on {}. {}. Mean error {:.1} % on {judged_on}. `lockworks reproduce all` compares all tables.",
             name(table, "title"),
             name(&table["rows"][0], "machine"),
             name(table, "source"),
             number(table, "judged_error_percent"),
-            name(table, "judged_on").replace('_', " "),
         ),
-        command: part.command.clone(),
-        chart: Some(Chart::Lines {
+        command: part.command.replacen(
+            "reproduce all",
+            &format!("reproduce {}", name(table, "table")),
+            1,
+        ),
+        chart: drawn.then(|| Chart::Lines {
             y: name(table, "unit"),
             log: false,
-            series: series(of("published", "published").chain(of("simulated", "simulated"))),
+            series: lines,
         }),
-        columns: vec!["column", "threads", "published", "simulated", "error %"],
         rows: all
             .iter()
-            .map(|row| {
-                [
-                    "column",
-                    "threads",
-                    "published",
-                    "simulated",
-                    "error_percent",
-                ]
-                .map(|key| row[key].clone())
-                .into()
+            .map(|row| columns.iter().map(|key| row[*key].clone()).collect())
+            .collect(),
+        columns: columns
+            .iter()
+            .map(|key| match *key {
+                "error_percent" => "error %",
+                other => other,
             })
             .collect(),
     }
 }
 
+/// What the model checker went through: a row for each lock and size of search.
 fn checked(part: &Results) -> Figure {
-    let keys = [
-        "lock",
-        "threads",
-        "acquisitions",
-        "memory",
-        "states",
-        "complete",
-        "violations",
-        "seconds",
-    ];
+    let one = std::slice::from_ref(&part.json);
+    let searches = part.json.as_array().map_or(one, Vec::as_slice);
+    let size = |search: &&Value| {
+        ["lock", "threads", "acquisitions", "memory"].map(|key| search[key].clone())
+    };
+    let mut sizes: Vec<[Value; 4]> = Vec::new();
+    for search in searches {
+        if !sizes.contains(&size(&search)) {
+            sizes.push(size(&search));
+        }
+    }
+    let rows = sizes.into_iter().map(|of| {
+        let those: Vec<&Value> = searches
+            .iter()
+            .filter(|search| size(search) == of)
+            .collect();
+        let sum = |key: &str| those.iter().map(|search| number(search, key)).sum::<f64>();
+        let complete = those.iter().filter(|search| search["complete"] == true);
+        let mut row = of.to_vec();
+        row.extend([
+            json!(those.len()),
+            json!(complete.count()),
+            json!(sum("states") as u64),
+            json!(sum("violations") as u64),
+        ]);
+        row
+    });
     Figure {
-        id: "checked",
+        id: "checked".to_owned(),
         title: "Checked while this page was made".to_owned(),
-        text:
-            "The model checker went through every interleaving and every reordering of this small \
-               case. `lockworks check mutants` shows that it finds mistakes."
-                .to_owned(),
+        text: "The model checker ran the locks' code in small cases: each search is one number of threads \
+               and acquisitions, with an option such as trylock or cancellation. A complete search went \
+               through every interleaving, and in weak memory every reordering that C11 allows, except \
+               load buffering (a load that sees a later store). Larger searches and planted mistakes: `lockworks check --help` \
+               and `lockworks check mutants`."
+            .to_owned(),
         command: part.command.clone(),
         chart: None,
-        columns: keys.to_vec(),
-        rows: vec![keys.map(|key| part.json[key].clone()).into()],
+        columns: vec![
+            "lock",
+            "threads",
+            "acquisitions",
+            "memory",
+            "searches",
+            "complete",
+            "states",
+            "violations",
+        ],
+        rows: rows.collect(),
     }
 }
 
@@ -631,7 +717,7 @@ fn profile(part: &Results) -> Figure {
     });
     let bars: Vec<Bar> = bars.filter(|bar| bar.middle > 0.0).collect();
     Figure {
-        id: "hot",
+        id: "hot".to_owned(),
         title: "The program's mutexes".to_owned(),
         text: format!(
             "The ten mutexes that threads waited for the longest, by the places where they are locked. {}",
@@ -685,7 +771,7 @@ fn compare(part: &Results) -> Figure {
         "higher"
     };
     Figure {
-        id: "compare",
+        id: "compare".to_owned(),
         title: "The program with other locks".to_owned(),
         text: format!(
             "{}, divided by that with glibc in the same round; {better} is better. Bars are 95 % \
@@ -730,7 +816,7 @@ fn locktorture(part: &Results) -> Vec<Figure> {
     });
     let columns = ["lock", "operations", "fairness", "fail", "verdict"];
     vec![Figure {
-        id: "locktorture",
+        id: "locktorture".to_owned(),
         title: format!(
             "locktorture in a guest, Linux {}, {} CPUs",
             name(&locks[0], "version"),
@@ -773,7 +859,7 @@ fn guests(part: &Results) -> Vec<Figure> {
                 })
             });
             Figure {
-                id: "guests",
+                id: "guests".to_owned(),
                 title: format!(
                     "{workload}, {} virtual CPUs on {}",
                     part.json["guest_cpus"], part.json["cpus"]

@@ -50,10 +50,15 @@ function csv(figure) {
   return [figure.columns, ...figure.rows].map((row) => row.map(quoted).join(",")).join("\n") + "\n";
 }
 
+/** Text, with what stands between backticks as code. */
+function withCode(text) {
+  return text.split("`").map((part, at) => (at % 2 ? element("code", {}, part) : part));
+}
+
 const drawn = [];
 
 function section(figure) {
-  const made = element("section", { id: figure.id }, element("h2", {}, figure.title), element("p", { className: "text" }, figure.text));
+  const made = element("section", { id: figure.id }, element("h2", {}, figure.title), element("p", { className: "text" }, ...withCode(figure.text)));
   if (figure.chart) {
     const box = element("div", { className: "chart" });
     if (figure.chart.kind === "heat") box.style.height = `${130 + 28 * figure.chart.rows.length}px`;
@@ -88,8 +93,11 @@ function section(figure) {
 
 document.title = page.answer.title;
 document.getElementById("title").textContent = page.answer.title;
-for (const [name, text] of [["what", page.answer.what], ["sure", page.answer.how_sure]])
-  Object.assign(document.getElementById(name), { textContent: text, hidden: !text });
+for (const [name, text] of [["what", page.answer.what], ["sure", page.answer.how_sure]]) {
+  const place = document.getElementById(name);
+  place.append(...withCode(text));
+  place.hidden = !text;
+}
 document.getElementById("footer").textContent = `Lockworks ${page.version}, ${new Date(1000 * page.made).toISOString().slice(0, 10)}. Figures called predicted or simulated come from the simulator, all others from this machine.`;
 if (page.answer.failures.length) {
   const list = element("ul", {}, ...page.answer.failures.map((failure) => element("li", {}, failure)));
