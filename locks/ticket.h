@@ -6,7 +6,7 @@
  *   (m, n) held -- draw --> (m + 1, n)  m waits until serving is m
  *
  * All waiters poll the same cache line, so each hand-off costs as many transfers of it as there
- * are waiters. At most 65,535 threads may wait at once.
+ * are waiters. At most 65,535 threads, the holder included.
  *
  * Promises: mutual exclusion; FIFO.
  *
