@@ -16,7 +16,6 @@
 #include <linux/string.h>
 #include <asm/apic.h>
 #include <asm/irq_vectors.h>
-#include <asm/paravirt.h>
 #include <asm/qspinlock.h>
 
 #include "numa_spinlock.h"
@@ -89,13 +88,13 @@ static void kick_by_interrupt(int cpu)
 
 static bool __init hypervisor_has_its_own(void)
 {
-	return pv_ops.lock.queued_spin_lock_slowpath != native_queued_spin_lock_slowpath;
+	return lw_pv_lock_ops.queued_spin_lock_slowpath != native_queued_spin_lock_slowpath;
 }
 
 static void __init choose_native(void)
 {
-	pv_ops.lock.queued_spin_lock_slowpath = native_queued_spin_lock_slowpath;
-	pv_ops.lock.queued_spin_unlock = PV_CALLEE_SAVE(__native_queued_spin_unlock);
+	lw_pv_lock_ops.queued_spin_lock_slowpath = native_queued_spin_lock_slowpath;
+	lw_pv_lock_ops.queued_spin_unlock = PV_CALLEE_SAVE(__native_queued_spin_unlock);
 }
 
 static void __init become_native(const char *why)
@@ -109,22 +108,22 @@ static void __init choose_paravirt(void)
 	bool provided = hypervisor_has_its_own();
 
 	if (!provided) {
-		pv_ops.lock.wait = wait_for_interrupt;
-		pv_ops.lock.kick = kick_by_interrupt;
+		lw_pv_lock_ops.wait = wait_for_interrupt;
+		lw_pv_lock_ops.kick = kick_by_interrupt;
 	}
 	if (guest_spinlock == GUEST_SPINLOCK_PV) {
-		pv_ops.lock.queued_spin_lock_slowpath = pv_spin_lock_slowpath;
-		pv_ops.lock.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_spin_unlock);
+		lw_pv_lock_ops.queued_spin_lock_slowpath = pv_spin_lock_slowpath;
+		lw_pv_lock_ops.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_spin_unlock);
 #ifdef CONFIG_LOCKWORKS_MUTEX
 	} else if (guest_spinlock == GUEST_SPINLOCK_PV_MUTEX) {
-		pv_ops.lock.queued_spin_lock_slowpath = pv_mutex_lock_slowpath;
-		pv_ops.lock.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_mutex_unlock);
+		lw_pv_lock_ops.queued_spin_lock_slowpath = pv_mutex_lock_slowpath;
+		lw_pv_lock_ops.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_mutex_unlock);
 #endif
 	} else {
 		if (!provided)
 			__pv_init_lock_hash();
-		pv_ops.lock.queued_spin_lock_slowpath = __pv_queued_spin_lock_slowpath;
-		pv_ops.lock.queued_spin_unlock = PV_CALLEE_SAVE(__pv_queued_spin_unlock);
+		lw_pv_lock_ops.queued_spin_lock_slowpath = __pv_queued_spin_lock_slowpath;
+		lw_pv_lock_ops.queued_spin_unlock = PV_CALLEE_SAVE(__pv_queued_spin_unlock);
 	}
 	pr_info("guest's spinlocks %s, kicked by %s\n", guest_spinlock_names[guest_spinlock],
 		provided ? "the hypervisor" : "interrupts");

@@ -91,7 +91,7 @@ extern struct lw_parked_head *guest_parked_heads;
 extern unsigned int guest_parked_heads_bits;
 bool guest_parked_heads_provide(void);
 
-/* Called through pv_ops. The unlock changes no register. */
+/* Called through lw_pv_lock_ops. The unlock changes no register. */
 void pv_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 void pv_spin_unlock(struct qspinlock *lock);
 void pv_mutex_lock_slowpath(struct qspinlock *lock, u32 val);
@@ -100,6 +100,21 @@ void pv_mutex_unlock(struct qspinlock *lock);
 #define guest_spinlock		GUEST_SPINLOCK_AUTO
 #define guest_parked_heads	((struct lw_parked_head *)NULL)
 #define guest_parked_heads_bits 1
+#endif
+
+#if defined(CONFIG_X86) && defined(CONFIG_PARAVIRT_SPINLOCKS)
+#include <asm/paravirt.h>
+#include <asm/qspinlock.h>
+
+/*
+ * The operations of paravirt spinlocks are a structure of their own since Linux 7. Its header is
+ * then among those of queued spinlocks.
+ */
+#ifdef _ASM_X86_PARAVIRT_SPINLOCK_H
+#define lw_pv_lock_ops pv_ops_lock
+#else
+#define lw_pv_lock_ops pv_ops.lock
+#endif
 #endif
 
 /* True if numa_spinlock_path may be a slow path other than the stock one. */

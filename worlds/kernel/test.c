@@ -19,6 +19,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/version.h>
 #ifdef CONFIG_X86
 #include <asm/apic.h>
 #endif
@@ -227,16 +228,24 @@ static enum hrtimer_restart soft_expired(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
+static void timer_begin(struct hrtimer *timer, enum hrtimer_restart (*expired)(struct hrtimer *),
+			ktime_t period, enum hrtimer_mode mode)
+{
+#if KERNEL_VERSION(6, 13, 0) <= LINUX_VERSION_CODE
+	hrtimer_setup(timer, expired, CLOCK_MONOTONIC, mode);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, mode);
+	timer->function = expired;
+#endif
+	hrtimer_start(timer, period, mode);
+}
+
 static void timers_begin(void *unused)
 {
 	struct timers *own = this_cpu_ptr(&timers);
 
-	hrtimer_init(&own->hard, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	own->hard.function = hard_expired;
-	hrtimer_start(&own->hard, HARD_PERIOD, HRTIMER_MODE_REL_PINNED_HARD);
-	hrtimer_init(&own->soft, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_SOFT);
-	own->soft.function = soft_expired;
-	hrtimer_start(&own->soft, SOFT_PERIOD, HRTIMER_MODE_REL_PINNED_SOFT);
+	timer_begin(&own->hard, hard_expired, HARD_PERIOD, HRTIMER_MODE_REL_PINNED_HARD);
+	timer_begin(&own->soft, soft_expired, SOFT_PERIOD, HRTIMER_MODE_REL_PINNED_SOFT);
 }
 
 static void timers_end(void)

@@ -9,7 +9,6 @@
 #include <linux/irqflags.h>
 #include <linux/jiffies.h>
 #include <linux/percpu.h>
-#include <linux/prandom.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
@@ -41,7 +40,8 @@ static DEFINE_PER_CPU(u32, lw_kernel_random);
 /* If an interrupt comes between the read and the write, a number may appear twice. */
 static inline u32 lw_kernel_choose(u32 n)
 {
-	u32 x = next_pseudo_random32(raw_cpu_read(lw_kernel_random));
+	/* A linear congruential generator; its factors are in Numerical Recipes. */
+	u32 x = raw_cpu_read(lw_kernel_random) * 1664525 + 1013904223;
 
 	raw_cpu_write(lw_kernel_random, x);
 	return (u32)((u64)x * n >> 32); /* its high bits are the random ones */

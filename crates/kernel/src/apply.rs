@@ -15,6 +15,7 @@ use crate::tree::Tree;
 /// Applies the series to a tree, in full or not at all. Returns false, without writing anything, if
 /// it was applied.
 pub fn apply(series: &Series, tree: &Tree) -> Result<bool, Error> {
+    let series = &series.fitting(tree)?;
     let seen = Inspection::new(series, tree)?;
     match seen.state {
         State::Applied => return Ok(false),
@@ -28,6 +29,7 @@ pub fn apply(series: &Series, tree: &Tree) -> Result<bool, Error> {
 /// Reverts the series, to the byte, in full or not at all, and removes what compilers made of our
 /// files. Returns false, without writing anything, if the series was not applied.
 pub fn revert(series: &Series, tree: &Tree) -> Result<bool, Error> {
+    let series = &series.fitting(tree)?;
     let seen = Inspection::new(series, tree)?;
     match seen.state {
         State::NotApplied => return Ok(false),
@@ -99,6 +101,7 @@ pub fn refresh(tree: &Path, pristine: &Path) -> Result<Vec<PathBuf>, Error> {
 /// Updates a tree to a series, as [`refresh`] does.
 pub fn refresh_to(series: &Series, tree: &Path, pristine: &Path) -> Result<Vec<PathBuf>, Error> {
     let tree = Tree::open(tree, series)?;
+    let series = &series.fitting(&tree)?;
     let mut originals = Contents::new();
     for file in files::below(pristine)? {
         let path = pristine.join(&file);

@@ -10,6 +10,8 @@ pub(crate) enum Place {
 /// Text inserted beside a literal anchor.
 #[derive(Clone, Debug)]
 pub(crate) struct Insert {
+    /// Of the inserts of a choice, the first one is made that fits.
+    pub choice: Option<String>,
     pub file: String,
     pub anchor: String,
     pub place: Place,
@@ -119,6 +121,7 @@ mod tests {
 
     fn insert(place: Place, anchor: &str, text: &str, earlier: &str) -> Insert {
         Insert {
+            choice: None,
             file: "Makefile".to_owned(),
             anchor: anchor.to_owned(),
             place,

@@ -34,10 +34,10 @@ pub enum SeriesError {
 pub enum Error {
     #[error("{path} is not a Linux source tree: {lacks}; give the top directory of one", path = .path.display())]
     NotATree { path: PathBuf, lacks: String },
-    #[error("Linux {version} is not supported; give a tree of {supported}")]
+    #[error("Linux {version} is not supported; give a tree of Linux 6 or 7 (tested: {tested})")]
     Version {
         version: KernelVersion,
-        supported: String,
+        tested: String,
     },
     #[error(
         "{file} holds '{anchor}' {found} times instead of once; restore the file, for example with 'git checkout', \

@@ -71,6 +71,7 @@ pub struct Status {
 
 /// Determines how much of the series is in a tree.
 pub fn status(series: &Series, tree: &Tree) -> Result<Status, Error> {
+    let series = &series.fitting(tree)?;
     let seen = Inspection::new(series, tree)?;
     let obstacle = match seen.state {
         State::Applied => seen.no_foreign(),

@@ -86,6 +86,7 @@ pub fn patches(
     author: &Author,
     signoff: bool,
 ) -> Result<Vec<PatchFile>, Error> {
+    let series = &series.fitting(tree)?;
     let seen = Inspection::new(series, tree)?;
     if seen.state == State::Changed {
         return Err(seen.changed());

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::edit::{self, Insert, Place};
 use crate::error::{Error, SeriesError};
+use crate::tree::Tree;
 
 /// The repository's directories that hold what goes into a kernel.
 static EMBEDDED: [(&str, Dir); 3] = [
@@ -53,6 +54,8 @@ struct PatchData {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct InsertData {
+    /// Of the inserts of a choice, the first one is made that fits.
+    choice: Option<String>,
     file: String,
     after: Option<String>,
     before: Option<String>,
@@ -109,6 +112,34 @@ impl Series {
             directory: data.directory,
             patches,
         })
+    }
+
+    /// The series for one tree: of the inserts of a choice, only the one that fits it. If none does, it
+    /// has the first one, which then names what is missing.
+    pub(crate) fn fitting(&self, tree: &Tree) -> Result<Self, Error> {
+        let mut chosen: BTreeMap<String, (String, String)> = BTreeMap::new();
+        for insert in self.patches.iter().flat_map(|patch| &patch.inserts) {
+            let Some(choice) = &insert.choice else {
+                continue;
+            };
+            let this = (insert.file.clone(), insert.anchor.clone());
+            let has = |(file, anchor): &(String, String)| -> Result<bool, Error> {
+                let text = tree.read(file)?;
+                Ok(text.is_some_and(|text| text.contains(anchor)))
+            };
+            match chosen.get(choice) {
+                Some(first) if has(first)? || !has(&this)? => {}
+                _ => drop(chosen.insert(choice.clone(), this)),
+            }
+        }
+        let mut fitting = self.clone();
+        for patch in &mut fitting.patches {
+            patch.inserts.retain(|insert| {
+                let of = insert.choice.as_ref().and_then(|choice| chosen.get(choice));
+                of.is_none_or(|(file, anchor)| *file == insert.file && *anchor == insert.anchor)
+            });
+        }
+        Ok(fitting)
     }
 
     /// Our files as they are after the last step.
@@ -320,6 +351,7 @@ fn read_insert(
     Ok(Insert {
         earlier: earlier.iter().filter(same).map(|i| &*i.text).collect(),
         file,
+        choice: insert.choice.clone(),
         anchor: anchor.clone(),
         place,
         text: insert.text.clone(),

@@ -13,10 +13,11 @@ use crate::version::KernelVersion;
 pub struct Tree {
     root: PathBuf,
     version: KernelVersion,
+    is_tested: bool,
 }
 
 impl Tree {
-    /// Opens a tree. Refuses a directory that is not a tree of a kernel that the series supports.
+    /// Opens a tree. Refuses a directory that is not a tree of Linux 6 or 7.
     pub fn open(root: &Path, series: &Series) -> Result<Self, Error> {
         let not_a_tree = |lacks: String| Error::NotATree {
             path: root.to_owned(),
@@ -31,16 +32,16 @@ impl Tree {
         let text = fs::read(&makefile).map_err(Error::read(&makefile))?;
         let version = KernelVersion::read(&String::from_utf8_lossy(&text))
             .ok_or_else(|| not_a_tree("its Makefile names no version".to_owned()))?;
-        if !series
-            .versions
-            .iter()
-            .any(|known| known == version.long_term())
-        {
-            let supported = series.versions.join(" or ");
-            return Err(Error::Version { version, supported });
+        if ![6, 7].contains(&version.major()) {
+            let tested = series.versions.join(", ");
+            return Err(Error::Version { version, tested });
         }
         Ok(Self {
             root: root.to_owned(),
+            is_tested: series
+                .versions
+                .iter()
+                .any(|known| known == version.release()),
             version,
         })
     }
@@ -53,6 +54,11 @@ impl Tree {
     /// The kernel's version.
     pub fn version(&self) -> &KernelVersion {
         &self.version
+    }
+
+    /// Whether the series is tested with kernels of this version. Others are tried.
+    pub fn is_tested(&self) -> bool {
+        self.is_tested
     }
 
     /// Reads a file that may be missing.

@@ -5,7 +5,8 @@ use std::fmt;
 /// A kernel's version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelVersion {
-    long_term: String,
+    major: u32,
+    release: String,
     full: String,
 }
 
@@ -26,20 +27,27 @@ impl KernelVersion {
             lines.find_map(value)
         };
         let number = |name| value(name).filter(|text| text.parse::<u32>().is_ok());
-        let long_term = format!("{}.{}", number("VERSION")?, number("PATCHLEVEL")?);
+        let major = number("VERSION")?;
+        let release = format!("{major}.{}", number("PATCHLEVEL")?);
         Some(Self {
+            major: major.parse().ok()?,
             full: format!(
-                "{long_term}.{}{}",
+                "{release}.{}{}",
                 number("SUBLEVEL")?,
                 value("EXTRAVERSION").unwrap_or_default()
             ),
-            long_term,
+            release,
         })
     }
 
-    /// The long-term version, such as 6.12, of 6.12.3-rc1.
-    pub(crate) fn long_term(&self) -> &str {
-        &self.long_term
+    /// The release, such as 6.12, of 6.12.3-rc1.
+    pub(crate) fn release(&self) -> &str {
+        &self.release
+    }
+
+    /// The first number.
+    pub(crate) fn major(&self) -> u32 {
+        self.major
     }
 }
 

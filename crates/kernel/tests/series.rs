@@ -200,13 +200,84 @@ fn trees_of_unsupported_versions_are_refused() {
     let said = |directory: &Path| Tree::open(directory, &series()).unwrap_err().to_string();
     let directory = kernel();
     let top = directory.path();
-    write(top, "Makefile", &common::MAKEFILE.replace("12", "6"));
-    assert!(said(top).starts_with("Linux 6.6.9 is not supported; give a tree of 6.1 or 6.12"));
+    write(
+        top,
+        "Makefile",
+        &common::MAKEFILE.replace("VERSION = 6\n", "VERSION = 5\n"),
+    );
+    assert!(said(top).starts_with("Linux 5.12.9 is not supported; give a tree of Linux 6 or 7"));
     write(top, "Makefile", "all:\n");
     assert!(said(top).contains("its Makefile names no version"));
     fs::remove_file(top.join("Kbuild")).unwrap();
     assert!(said(top).contains("is not a Linux source tree: it has no Kbuild"));
     assert!(said(&top.join("absent")).contains("is not a Linux source tree"));
+}
+
+/// A step whose text goes to one of two files, which differ between kernels.
+const CHOICE: &str = r#"
+[[patch]]
+subject = "core/own: Begin"
+body = "Begin."
+[[patch.insert]]
+choice = "begin"
+file = "core/new.h"
+before = "begin(new);\n"
+text = "own(new);\n"
+[[patch.insert]]
+choice = "begin"
+file = "core/slow.c"
+before = "begin(old);\n"
+text = "own(old);\n"
+"#;
+
+#[test]
+fn of_a_choice_the_insert_that_fits_is_made() {
+    let series = Series::new(&format!("{SERIES}{CHOICE}"), file).unwrap();
+    let slow = "void slow(void)\n{\n\tbegin(old);\n\tleave();\n}\n";
+    for (new, expected) in [
+        (
+            Some("begin(new);\n"),
+            ["own(new);\nbegin(new);\n", "{\n\tbegin(old);"],
+        ),
+        (
+            Some("start(new);\n"),
+            ["start(new);\n", "{\n\town(old);\nbegin(old);"],
+        ),
+        (None, ["", "{\n\town(old);\nbegin(old);"]),
+    ] {
+        let directory = kernel();
+        let top = directory.path();
+        write(top, "core/slow.c", slow);
+        if let Some(new) = new {
+            write(top, "core/new.h", new);
+        }
+        let before = contents(top);
+        let tree = Tree::open(top, &series).unwrap();
+        assert!(lockworks_kernel::apply(&series, &tree).unwrap());
+        let header = fs::read_to_string(top.join("core/new.h")).unwrap_or_default();
+        assert_eq!(header, expected[0]);
+        assert!(read(top, "core/slow.c").contains(expected[1]), "{new:?}");
+        let status = lockworks_kernel::status(&series, &tree).unwrap();
+        assert_eq!(status.state, State::Applied);
+        assert!(lockworks_kernel::revert(&series, &tree).unwrap());
+        assert_eq!(contents(top), before);
+    }
+    let directory = kernel();
+    let tree = Tree::open(directory.path(), &series).unwrap();
+    let said = lockworks_kernel::apply(&series, &tree)
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("core/new.h"), "{said}");
+}
+
+#[test]
+fn versions_that_are_not_tested_are_tried() {
+    let directory = kernel();
+    let top = directory.path();
+    assert!(open(top).is_tested());
+    write(top, "Makefile", &common::MAKEFILE.replace("12", "99"));
+    assert!(!open(top).is_tested());
+    assert!(apply(top).unwrap());
 }
 
 #[test]

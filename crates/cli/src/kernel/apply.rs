@@ -79,8 +79,12 @@ fn say(series: &Series, tree: &Tree, changed: bool, words: [&str; 3]) -> Result<
         ),
         false => "already in this state, nothing was written".to_owned(),
     };
+    let untested = match tree.is_tested() {
+        true => "",
+        false => "; not tested with this version",
+    };
     output::print(&format!(
-        "{}, Linux {}: {state}; {done}\n",
+        "{}, Linux {}: {state}; {done}{untested}\n",
         tree.root().display(),
         tree.version()
     ))?;

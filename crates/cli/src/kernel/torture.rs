@@ -344,7 +344,10 @@ fn table(reports: &[TortureReport]) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     text.push_str(&format!("{table}\n"));
-    for report in reports.iter().filter(|report| !report.counters.is_empty()) {
+    // For experts: with --verbose.
+    let verbose = tracing::enabled!(tracing::Level::DEBUG);
+    let counted = |report: &&TortureReport| verbose && !report.counters.is_empty();
+    for report in reports.iter().filter(counted) {
         let mut counted = format!("Counted with {}:", report.lock);
         for (name, count) in &report.counters {
             counted.push_str(&format!(" {name} {}", scaled(*count as f64)));

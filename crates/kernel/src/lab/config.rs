@@ -16,6 +16,7 @@ pub(crate) static GUEST: Dir = include_dir!("$CARGO_MANIFEST_DIR/guest");
 pub(crate) fn requested(arch: Arch, version: Version, variant: Variant) -> String {
     [
         "base".to_owned(),
+        version.to_string(),
         arch.to_string(),
         format!("{arch}-{version}"),
         variant.to_string(),

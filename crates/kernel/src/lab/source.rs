@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use lockworks_programs::children::{self, Ending};
 
 use super::cache::{self, Cache, Progress};
+use super::debian;
 use super::error::{Attempt, Error, Result};
 use super::file_lock::FileLock;
 use super::tools;
@@ -75,7 +76,7 @@ fn version_of(tree: &crate::Tree) -> Result<Version> {
     Version::ALL.into_iter().find(of).ok_or_else(|| {
         Error::Refused(format!(
             "there is no guest configuration for Linux {found}; give a tree of {}",
-            Version::ALL.map(Version::name).join(" or ")
+            Version::ALL.map(Version::name).join(", ")
         ))
     })
 }
@@ -175,7 +176,8 @@ fn fetch(package: &str, directory: &Path, cache: &Cache) -> Result<()> {
     let log = cache.path("apt.log");
     let mut apt = children::command("apt-get", Ending::Asked);
     apt.args(["download", package]).current_dir(&staging);
-    tools::run_logged(apt, &format!("apt-get download {package}"), &log)?;
+    let fetched = tools::run_logged(apt, &format!("apt-get download {package}"), &log);
+    fetched.or_else(|_| debian::download_newer(package, &staging, cache))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|e| e == "deb");
     let file = fs::read_dir(&staging)
         .attempt_on("read", &staging)?

@@ -1,10 +1,12 @@
-//! The long-term kernels that Lockworks supports.
+//! The kernels that Lockworks builds.
 
 use std::fmt;
 
-/// A long-term kernel that Lockworks supports.
+/// A kernel that Lockworks builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
+    /// Linux 7.2.
+    V7_2,
     /// Linux 6.12.
     V6_12,
     /// Linux 6.1.
@@ -12,12 +14,13 @@ pub enum Version {
 }
 
 impl Version {
-    /// All supported kernels, newest first.
-    pub const ALL: [Self; 2] = [Self::V6_12, Self::V6_1];
+    /// All of them, newest first.
+    pub const ALL: [Self; 3] = [Self::V7_2, Self::V6_12, Self::V6_1];
 
     /// The version without the patch level.
     pub fn name(self) -> &'static str {
         match self {
+            Self::V7_2 => "7.2",
             Self::V6_12 => "6.12",
             Self::V6_1 => "6.1",
         }
