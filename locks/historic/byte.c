@@ -3,4 +3,5 @@
 #include "lock_type.h"
 
 LW_DESCRIBE(byte, struct lw_byte, .summary = "the unfair byte lock of guests of Linux 4.2",
-	    .traits = LW_SPINS | LW_HISTORIC, .origin = "Zijlstra, Linux 4.2 (virt_queued_spin_lock)");
+	    .traits = LW_SPINS | LW_HISTORIC,
+	    .origin = "Zijlstra, Linux 4.2 (virt_queued_spin_lock)");
