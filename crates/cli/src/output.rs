@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::table::Table;
@@ -106,6 +106,15 @@ fn prepare(path: &Path) -> Result<Sink> {
             .tempfile_in(directory)?;
         Ok(Sink::Replace(file, target))
     };
+    if let Some(parent) = path.parent().filter(|parent| *parent != Path::new(""))
+        && !parent.is_dir()
+    {
+        bail!(
+            "cannot write {}: there is no directory {}; make it, or choose another one",
+            path.display(),
+            parent.display()
+        );
+    }
     open()
         .map_err(|error: io::Error| error)
         .with_context(|| cannot_write(path))

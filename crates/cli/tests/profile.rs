@@ -182,6 +182,27 @@ static void end_waiting(int by_signal)
 	exit(3);
 }
 
+static void *take_crosswise(void *arg)
+{
+	pthread_mutex_lock(arg ? &hot : &cold);
+	__atomic_add_fetch(&woken, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&woken, __ATOMIC_ACQUIRE) < 2)
+		usleep(1000);
+	pthread_mutex_lock(arg ? &cold : &hot);
+	return arg;
+}
+
+/* Two threads wait for each other. */
+static void deadlock(void)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, take_crosswise, i ? &woken : NULL);
+	usleep(200000);
+	exit(3);
+}
+
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 
 static void *write_later(void *arg)
@@ -231,6 +252,8 @@ int main(int argc, char **argv)
 		at_wait();
 	} else if (!strcmp(argv[1], "exits") || !strcmp(argv[1], "ended")) {
 		end_waiting(!strcmp(argv[1], "ended"));
+	} else if (!strcmp(argv[1], "deadlock")) {
+		deadlock();
 	} else if (!strcmp(argv[1], "rwlock")) {
 		use_rwlock();
 	} else if (!strcmp(argv[1], "shared")) {
@@ -455,6 +478,11 @@ fn waits_that_the_end_of_the_program_cuts_short_are_counted() {
         let wall = (seen["wall_s"].as_f64().expect("a time") * 1e9) as u64;
         let waited = number(hot, "waited_ns");
         assert!((50_000_000..wall).contains(&waited), "{how}: {waited}");
+        assert_eq!(
+            seen["signal"].as_str(),
+            (status == 143).then_some("SIGTERM")
+        );
+        assert_eq!(seen["deadlock"].as_array().expect("rows").len(), 0);
         assert_eq!(seen["advice"]["rule"], "still_waiting");
         assert_eq!(seen["try_it"], Value::Null);
     }
@@ -467,6 +495,35 @@ fn waits_that_the_end_of_the_program_cuts_short_are_counted() {
                 .contains("held since end_waiting test.c:"),
         "{said}"
     );
+}
+
+#[test]
+fn a_deadlock_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    let seen = json(profile(&["--json", program, "deadlock"]), 3);
+    let circle = seen["deadlock"].as_array().expect("rows");
+    let row = |row: &Value| ["thread", "held_by"].map(|key| number(row, key)).to_vec();
+    let threads: Vec<Vec<u64>> = circle.iter().map(row).collect();
+    assert_eq!(threads, [[1, 2], [2, 1]]);
+    let mut waited_for: Vec<&str> = circle
+        .iter()
+        .filter_map(|row| row["waits_for"].as_str())
+        .collect();
+    waited_for.sort_unstable();
+    assert_eq!(waited_for, ["cold", "hot"]);
+    for row in circle {
+        let place = row["held_since"].as_str().expect("a place");
+        assert!(place.starts_with("take_crosswise test.c:"), "{place}");
+    }
+    let output = profile(&[program, "deadlock"]).output().expect("it runs");
+    let said = text(&output.stdout).replace('\n', " ");
+    assert!(
+        said.contains("Deadlock: thread 1 waits at take_crosswise"),
+        "{said}"
+    );
+    assert!(said.contains("in the same order everywhere"), "{said}");
 }
 
 #[test]

@@ -208,6 +208,10 @@ impl CompareArgs {
         let named = named.map(|name| preloadable(name));
         let mut locks: Vec<&LockType> = named.collect::<Result<_>>()?;
         if locks.is_empty() {
+            ensure!(
+                self.lock.is_empty(),
+                "glibc's mutex is always compared; name a lock to compare it with, such as --lock mutex"
+            );
             // Locks that hand over in strict order collapse under programs with many threads.
             locks.extend(preloadables().filter(|lock| !lock.spins() && !lock.is_fifo()));
             locks.sort_by_key(|lock| lock.name() != preload::DEFAULT);

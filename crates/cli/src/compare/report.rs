@@ -62,6 +62,9 @@ pub struct ContestantSummary<'a> {
 /// The wall time of a run below which the program's start counts.
 const LEAST_SECONDS: f64 = 0.05;
 
+/// Part of the preload library's warning that no mutex was served.
+const SERVED_NONE: &str = "so no lock of Lockworks served it";
+
 impl ComparisonReport<'_> {
     /// The table, and the result in a sentence.
     pub fn table(&self) -> String {
@@ -115,6 +118,12 @@ impl ComparisonReport<'_> {
         let sound = locks.iter().filter(|lock| lock.failed.is_none()).count();
         if sound == 0 {
             return "The program failed under every lock.".to_owned();
+        }
+        if locks
+            .iter()
+            .all(|lock| lock.warning.is_some_and(|text| text.contains(SERVED_NONE)))
+        {
+            return "No lock served the program, so there is nothing to compare.".to_owned();
         }
         if !those(Beside::Unknown).is_empty() {
             let needed = rounds_needed(locks.len());

@@ -46,6 +46,9 @@ pub enum Rule {
     Contended,
 }
 
+/// The share of contended acquisitions below which a lock cannot help.
+const SELDOM: f64 = 0.01;
+
 impl Advice {
     /// Advice for a program that ran for `wall`, by its mutexes, the hottest first.
     pub fn of(mutexes: &[Hotspot], wall: Duration, cpus: u64, nodes: u64) -> Self {
@@ -93,7 +96,7 @@ impl Advice {
                 Rule::StillWaiting,
                 format!(
                     "A lock cannot help: threads still waited for the hottest mutex when the program \
-                     ended, so it deadlocked, or a critical section is very long. ({waited}.)"
+                     ended, so they deadlocked, or a critical section is very long. ({waited}.)"
                 ),
             );
         }
@@ -111,6 +114,11 @@ impl Advice {
             () if u128::from(held) >= LONG.as_nanos() => (
                 Rule::LongHolds,
                 "Shorten the critical section: with such hold times a lock cannot help.".to_owned(),
+                Vec::new(),
+            ),
+            () if hot.contended_share() < SELDOM => (
+                Rule::NotContended,
+                "Hardly contended: no lock would help.".to_owned(),
                 Vec::new(),
             ),
             () if nodes > 1 && remote >= REMOTE && hot.threads <= cpus => (

@@ -1,6 +1,7 @@
 //! `lockworks profile`: which mutexes of a program are hot, and what would help.
 
 mod advice;
+mod deadlock;
 mod hotspots;
 mod places;
 mod record;
@@ -143,7 +144,7 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     let wall = begin.elapsed();
 
     let records = read(directory.path(), now()?)?;
-    let report = ProfileReport::new(&records, &args.command, wall, program.other_locks());
+    let report = ProfileReport::new(&records, &args.command, wall, status, program.other_locks());
     if let Some(path) = &args.plot
         && let Err(error) = plot::results(path, "profile", &report)
     {

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use comfy_table::CellAlignment;
+use itertools::Itertools;
+use nix::sys::signal::Signal;
 use serde::Serialize;
 
 use super::advice::Advice;
+use super::deadlock::{self, Deadlocked};
 use super::hotspots::{Hotspot, hotspots, sightings};
 use super::places::{Place, Places};
 use super::record::{LEFT_TO_GLIBC, Record, Rwlocks};
@@ -23,6 +28,10 @@ use crate::terminal;
 pub struct ProfileReport {
     command: Vec<String>,
     wall_s: f64,
+    /// The signal that ended the program. None: it exited.
+    signal: Option<String>,
+    /// The exit status of the program. None: a signal ended it.
+    status: Option<i32>,
     /// The number of CPUs that the program may run on.
     cpus: u64,
     /// The number of NUMA nodes, or of last-level caches if there is one node.
@@ -38,6 +47,8 @@ pub struct ProfileReport {
     places: Vec<Hotspot>,
     /// Mutexes, the hottest first.
     mutexes: Vec<Hotspot>,
+    /// Threads that wait for each other in a circle.
+    deadlock: Vec<Deadlocked>,
     advice: Advice,
     /// A command that tries the advice. None: no lock would help.
     try_it: Option<String>,
@@ -55,6 +66,7 @@ impl ProfileReport {
         records: &[Record],
         command: &[OsString],
         wall: Duration,
+        status: ExitStatus,
         mut other_locks: OtherLocks,
     ) -> Self {
         let mut known = Places::default();
@@ -69,10 +81,18 @@ impl ProfileReport {
             let call = record.held.get(&address);
             mutex.held_at = call.map(|call| known.of(record, *call));
         }
+        let deadlock = records
+            .iter()
+            .map(|record| deadlock::of(record, &mut known))
+            .find(|found| !found.is_empty());
         let sum = |figure: fn(&Record) -> u64| records.iter().map(figure).sum();
         let nodes = records.iter().map(|record| record.nodes).max().unwrap_or(1);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let advice = Advice::of(&mutexes, wall, cpus, nodes);
+        let mut advice = Advice::of(&mutexes, wall, cpus, nodes);
+        if deadlock.is_some() {
+            advice.text =
+                "A lock cannot help: lock these mutexes in the same order everywhere.".to_owned();
+        }
         let mut rwlocks = Rwlocks::default();
         for record in records {
             rwlocks += record.rwlocks;
@@ -89,6 +109,13 @@ impl ProfileReport {
         let words = shlex::try_join(command.iter().map(String::as_str));
         Self {
             wall_s: wall.as_secs_f64(),
+            signal: status
+                .signal()
+                .map(|number| match Signal::try_from(number) {
+                    Ok(signal) => signal.to_string(),
+                    Err(_) => format!("signal {number}"),
+                }),
+            status: status.code(),
             cpus,
             nodes,
             processes: records.len(),
@@ -105,6 +132,7 @@ impl ProfileReport {
                 )
             }),
             preloaded,
+            deadlock: deadlock.unwrap_or_default(),
             advice,
             rwlocks,
             other_locks,
@@ -129,6 +157,9 @@ impl ProfileReport {
             },
             counted(self.places.len() as u64, "place"),
         ));
+        if let Some(signal) = &self.signal {
+            text.push_str(&format!("The program was ended by {signal}.\n"));
+        }
         if self.places.is_empty() {
             text.push_str(&terminal::prose(&format!(
                 "The program locked no pthread mutex, so no lock of Lockworks would serve it; {}.\n",
@@ -249,7 +280,15 @@ impl ProfileReport {
             let threads = counted(self.rwlocks.still_waiting, "thread");
             waiting.push(format!("{threads} for rwlocks"));
         }
-        if !waiting.is_empty() {
+        if !self.deadlock.is_empty() {
+            let steps = self.deadlock.iter().map(|one| {
+                format!(
+                    "thread {} waits at {} for {}, which thread {} has held since {}",
+                    one.thread, one.waits_at, one.waits_for, one.held_by, one.held_since
+                )
+            });
+            lines.push(format!("Deadlock: {}.", steps.format("; ")));
+        } else if !waiting.is_empty() {
             lines.push(format!("Still waiting at the end: {}.", waiting.join("; ")));
         }
         lines

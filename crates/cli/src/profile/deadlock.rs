@@ -1,0 +1,95 @@
+//! Threads that wait for each other in a circle.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::places::Places;
+use super::record::{Acquisition, Record};
+
+/// A thread of a deadlock. The next one holds the mutex that it waits for.
+#[derive(Serialize)]
+pub struct Deadlocked {
+    /// The number of the thread, from 1.
+    pub thread: u64,
+    /// The mutex that it waits for.
+    pub waits_for: String,
+    /// Where it waits.
+    pub waits_at: String,
+    /// The thread that holds this mutex.
+    pub held_by: u64,
+    /// Where that thread locked it.
+    pub held_since: String,
+}
+
+/// The first circle of waiting threads in a process. Empty: there is none.
+pub fn of(record: &Record, places: &mut Places) -> Vec<Deadlocked> {
+    let acquisitions = || record.acquisitions.iter();
+    let waits: HashMap<u64, &Acquisition> = acquisitions()
+        .filter(|one| one.acquired.is_none() && one.call.is_some())
+        .map(|one| (one.thread, one))
+        .collect();
+    let holds: HashMap<u64, &Acquisition> = acquisitions()
+        .filter(|one| one.acquired.is_some() && one.released.is_none())
+        .map(|one| (one.mutex, one))
+        .collect();
+    let next = |thread: u64| Some(holds.get(&waits.get(&thread)?.mutex)?.thread);
+    let mut threads: Vec<u64> = waits.keys().copied().collect();
+    threads.sort_unstable();
+    let Some(circle) = threads.into_iter().find_map(|first| circle(first, next)) else {
+        return Vec::new();
+    };
+    let mut place =
+        |call: Option<u64>| call.map_or("?".to_owned(), |call| places.of(record, call).name());
+    let mut steps = Vec::new();
+    for thread in circle {
+        let wait = waits[&thread];
+        let hold = holds[&wait.mutex];
+        let (waits_at, held_since) = (place(wait.call), place(hold.call));
+        steps.push((thread, wait.mutex, waits_at, hold.thread, held_since));
+    }
+    steps
+        .into_iter()
+        .map(
+            |(thread, mutex, waits_at, held_by, held_since)| Deadlocked {
+                thread,
+                waits_for: places
+                    .variable(record, mutex)
+                    .unwrap_or_else(|| format!("{mutex:#x}")),
+                waits_at,
+                held_by,
+                held_since,
+            },
+        )
+        .collect()
+}
+
+/// The circle that a thread is in: it, the thread that it waits for, and so on.
+fn circle(first: u64, next: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
+    let mut circle = vec![first];
+    let mut seen = HashSet::from([first]);
+    loop {
+        let thread = next(*circle.last()?)?;
+        if thread == first {
+            return Some(circle);
+        }
+        if !seen.insert(thread) {
+            return None;
+        }
+        circle.push(thread);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::circle;
+
+    #[test]
+    fn a_circle_is_told_from_a_row_that_leads_into_one() {
+        let next = |thread| [None, Some(2), Some(3), Some(2), Some(5), None][thread as usize];
+        assert_eq!(circle(1, next), None);
+        assert_eq!(circle(2, next), Some(vec![2, 3]));
+        assert_eq!(circle(4, next), None);
+        assert_eq!(circle(1, |_| Some(1)), Some(vec![1]));
+    }
+}
