@@ -171,7 +171,10 @@ impl RegretArgs {
                 [] => doubled(all),
                 given => given.iter().map(|n| usize::from(*n)).collect(),
             };
-            let mut numbers: Vec<_> = threads.into_iter().map(|n| (n, None)).collect();
+            let mut numbers: Vec<_> = threads
+                .into_iter()
+                .map(|n| (n, (n > all).then_some(all)))
+                .collect();
             if self.oversubscribed {
                 let cpus = SHARED_CPUS.into_iter().filter(|cpus| *cpus <= all);
                 let shared = cpus.cartesian_product(THREADS_A_CPU);

@@ -75,15 +75,21 @@ fn recommended(answer: &str) -> String {
 
 /// For a program: what `lockworks compare` found.
 fn for_program(compared: &Value) -> (String, String, String) {
-    let verdict = compared["verdict"]
-        .as_str()
-        .unwrap_or("The comparison failed.");
-    let lock = compared["best"].as_str().unwrap_or("mutex").to_owned();
+    let Some(verdict) = compared["verdict"].as_str() else {
+        let failed = "The comparison failed, so no lock can be named.".to_owned();
+        return (failed, String::new(), String::new());
+    };
+    let best = compared["best"].as_str();
+    let verdict = match best {
+        Some(_) => verdict.to_owned(),
+        None => format!("Keep glibc's mutex. {verdict}"),
+    };
+    let lock = best.unwrap_or("glibc").to_owned();
     let how_sure = format!(
         "Each lock ran {} times, in turns; a difference counts if its 95 % interval excludes 1.",
         compared["rounds_made"].as_u64().unwrap_or(0)
     );
-    (verdict.to_owned(), how_sure, lock)
+    (verdict, how_sure, lock)
 }
 
 /// The locks whose waiters park, so that programs can take them whatever their threads.

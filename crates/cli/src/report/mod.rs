@@ -43,7 +43,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Answer for this program, with its arguments: it runs some twenty times
+    /// Answer for this program, with its arguments: it runs some thirty times
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }

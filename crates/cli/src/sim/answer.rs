@@ -22,6 +22,8 @@ pub struct Answer {
     reference: &'static str,
     #[serde(skip)]
     seeds: usize,
+    #[serde(skip)]
+    ms: f64,
 }
 
 /// The fastest lock of a number of threads.
@@ -72,10 +74,14 @@ pub struct ShortRun {
 /// In a shorter run, chance decides which nodes it serves more often, and so its fairness factor.
 const CHANGES_PER_NODE: u64 = 10;
 
+/// The milliseconds of a run in which threads that share CPUs take many turns. A turn takes up to 24
+/// (`model.scheduler_latency_us`), and a lock that spins collapses in the course of several.
+const ENOUGH_MS: f64 = 400.0;
+
 impl Answer {
     /// The answer that these rows give, with `reference` as the lock that others are compared with, on
-    /// a machine with so many NUMA nodes.
-    pub fn of(rows: &[SimulationRow], reference: &'static str, nodes: usize) -> Self {
+    /// a machine with so many NUMA nodes, in runs of so many milliseconds.
+    pub fn of(rows: &[SimulationRow], reference: &'static str, nodes: usize, ms: f64) -> Self {
         let by_threads: Vec<&[SimulationRow]> =
             rows.chunk_by(|a, b| a.threads == b.threads).collect();
         let compared = by_threads.iter().filter(|rows| rows.len() > 1);
@@ -96,6 +102,7 @@ impl Answer {
                 })
                 .collect(),
             reference,
+            ms,
             seeds: rows
                 .first()
                 .map_or(0, |row| row.operations_per_second_by_seed.len()),
@@ -105,17 +112,29 @@ impl Answer {
     /// The answer in sentences. Empty if only one lock ran.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for fastest in &self.by_threads {
-            fastest.write(self.reference, self.seeds, &mut text);
-        }
         let crowded = |fastest: &&Fastest| fastest.cpus.is_some_and(|cpus| cpus < fastest.threads);
+        for fastest in &self.by_threads {
+            let seeds = if crowded(&fastest) && self.ms < ENOUGH_MS {
+                1
+            } else {
+                self.seeds
+            };
+            fastest.write(self.reference, seeds, &mut text);
+        }
         if let Some(crowded) = self.by_threads.iter().rfind(crowded) {
-            let _ = writeln!(
-                text,
-                "{} on {} measure parking and the scheduler as much as the lock.",
-                counted(crowded.threads as u64, "thread"),
-                counted(crowded.cpus.unwrap_or_default() as u64, "CPU"),
-            );
+            let (threads, cpus) = (crowded.threads, crowded.cpus.unwrap_or_default());
+            let _ = match self.ms < ENOUGH_MS {
+                false => writeln!(
+                    text,
+                    "{threads} threads on {cpus} CPUs measure parking and the scheduler as much as the lock."
+                ),
+                true => writeln!(
+                    text,
+                    "{} ms are too short for {threads} threads on {cpus} CPUs: not all of them have had their \
+                     turns, and another lock may be the fastest. --ms 500 tells.",
+                    self.ms
+                ),
+            };
         }
         if let [best, others @ ..] = self.overall.as_slice() {
             let others: String = others

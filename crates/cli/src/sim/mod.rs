@@ -111,9 +111,10 @@ pub struct SimOptions {
     #[arg(short, long, value_name = "HOW", hide_short_help = true)]
     placement: Option<Placement>,
 
-    /// Virtual time of each run, in milliseconds; CNA is fair only in runs of many thresholds
-    #[arg(long, value_name = "MS", default_value_t = 50.0, value_parser = milliseconds)]
-    ms: f64,
+    /// Virtual time of each run, in milliseconds; CNA is fair only in runs of many thresholds [default:
+    /// 50, or 500 if threads share CPUs]
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    ms: Option<f64>,
 
     /// First seed of all random choices; the same seeds give the same results, to the bit
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>, hide_short_help = true)]
@@ -158,7 +159,8 @@ shows how well they predict published figures. Runs are independent and use all 
 machine.
 
 Columns of the table:
-  of LOCK   ops/s over those of the reference lock
+  of LOCK   ops/s over those of the reference lock with the same seed, median over the seeds; so
+            not the quotient of the medians beside it
   fairness  share of operations by the busier half of threads; 0.5 is fair
   p50       half of the waits for the lock were shorter
   p99.9     one wait in 1000 was longer
@@ -318,6 +320,7 @@ impl SimOptions {
             );
             scenario.workload.check(&scenario.machine, all)?;
         }
+        let share = host.guests.is_some() || threads.iter().any(|n| *n > host.cpus);
         let numa_aware = match self.numa {
             Numa::Auto => scenario.machine.nodes() > 1,
             on_or_off => on_or_off == Numa::On,
@@ -328,7 +331,7 @@ impl SimOptions {
             threads,
             host,
             placement,
-            ms: self.ms,
+            ms: self.ms.unwrap_or(if share { 500.0 } else { 50.0 }),
             tunables: Settings {
                 numa_aware,
                 numa_threshold_ms: self.threshold,
@@ -352,7 +355,7 @@ fn results(
 ) -> SimulationResults {
     runs::compare_with(reference, &mut rows);
     let scenario = &plan.scenario;
-    let answer = Answer::of(&rows, reference, scenario.machine.nodes());
+    let answer = Answer::of(&rows, reference, scenario.machine.nodes(), plan.ms);
     SimulationResults {
         machine: scenario.machine.name.clone(),
         workload: scenario.workload.name.clone(),
