@@ -78,6 +78,8 @@ pub fn write_file(path: &Path, contents: &[u8]) -> Result<()> {
 
 /// Fails if the file at `path` cannot be written.
 pub fn check_file(path: &Path) -> Result<()> {
+    // An interruption must not leave the file that this tries to make.
+    let _whole = interruption::put_off();
     prepare(path).map(drop)
 }
 

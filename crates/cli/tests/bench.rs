@@ -121,5 +121,5 @@ fn refuses_what_it_cannot_do() {
         &["'nothing'", "uncontended"],
     );
     let refused = bench(&["--quick", "-o", "/nonexistent/report.txt"]);
-    assert_refused(&refused, &["choose a file"]);
+    assert_refused(&refused, &["no directory /nonexistent"]);
 }
