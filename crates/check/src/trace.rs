@@ -195,7 +195,10 @@ fn effect<const N: usize>(
         _ => {
             let parts = model.parts_of(local).unwrap_or_default();
             let old = model.value(before, &parts, picks);
+            // An operation wraps at the size of its variable.
+            let bits = 8 * u32::from(request.site.size).clamp(1, 8);
             let new = kind.written(old, request.a, request.b);
+            let new = new.map(|new| new & u64::MAX >> (64 - bits));
             let mut text = format!(
                 "{} is {}",
                 name_of(model.config.threads, request.address),

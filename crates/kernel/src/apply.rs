@@ -81,13 +81,39 @@ fn patch(tree: &Tree, series: &Series, pristine: &Contents, how: &[&str]) -> Res
                 .map_err(Error::read(&path))
         })
         .collect::<Result<_, _>>()?;
-    apply(&[])?;
+    let touched = series.applied(pristine)?;
+    let before: Vec<(&String, Option<String>)> = touched
+        .keys()
+        .map(|file| Ok((file, tree.read(file)?)))
+        .collect::<Result<_, Error>>()?;
+    let applied = apply(&[]);
+    if applied.is_err() {
+        restore(tree, &before);
+    }
     for (path, old) in edited {
         // Only root can change the owner. Other users keep the files that they write.
         let _ = chown(&path, Some(old.uid()), Some(old.gid()));
-        fs::set_permissions(&path, old.permissions()).map_err(Error::write(&path))?;
+        let set = fs::set_permissions(&path, old.permissions()).map_err(Error::write(&path));
+        if applied.is_ok() {
+            set?;
+        }
     }
-    Ok(())
+    applied.map(drop)
+}
+
+/// Gives files the contents that they had, as far as they can be written: git stops at the first one
+/// that it cannot write, such as one on a full disk.
+fn restore(tree: &Tree, before: &[(&String, Option<String>)]) {
+    for (file, text) in before {
+        let now = tree.read(file);
+        let _ = match text {
+            Some(text) if !matches!(&now, Ok(Some(now)) if now == text) => {
+                files::write(&tree.root().join(file), text)
+            }
+            None if !matches!(now, Ok(None)) => files::remove(tree.root(), file),
+            _ => Ok(()),
+        };
+    }
 }
 
 /// Updates a tree of our own from any version of the series to this one. Files that do not change keep

@@ -271,6 +271,33 @@ fn of_a_choice_the_insert_that_fits_is_made() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_leaves_the_tree_as_it_was() {
+    let directory = kernel();
+    let top = directory.path();
+    // Even root cannot write an immutable file.
+    let before = contents(top);
+    let file = top.join("core/slow.c");
+    let immutable = std::process::Command::new("chattr")
+        .arg("+i")
+        .arg(&file)
+        .status();
+    if !immutable.is_ok_and(|status| status.success()) {
+        eprintln!("files cannot be made immutable here: not tested");
+        return;
+    }
+    let said = apply(top).unwrap_err().to_string();
+    let ended = contents(top);
+    let again = std::process::Command::new("chattr")
+        .arg("-i")
+        .arg(&file)
+        .status();
+    assert!(again.unwrap().success());
+    assert!(said.contains("slow.c"), "{said}");
+    assert_eq!(ended, before);
+    assert!(apply(top).unwrap());
+}
+
+#[test]
 fn versions_that_are_not_tested_are_tried() {
     let directory = kernel();
     let top = directory.path();

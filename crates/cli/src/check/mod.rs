@@ -182,7 +182,7 @@ pub struct Options {
     pub memory_limit: Option<usize>,
 
     /// Repeat the run of this token, which a broken promise prints, and show each step
-    #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN)]
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN, allow_hyphen_values = true)]
     replay: Option<String>,
 
     /// Write the run that breaks a promise in FILE, a .pftrace for ui.perfetto.dev

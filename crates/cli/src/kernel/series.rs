@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lockworks_kernel::{Author, Series, Tree, patches, write_patches};
 
-use crate::{interruption, output};
+use crate::{interruption, output, terminal};
 
 /// Write Lockworks as a patch series to a kernel's source tree.
 #[derive(clap::Args)]
@@ -45,6 +45,12 @@ pub fn command(args: &SeriesArgs) -> Result<ExitCode> {
     {
         let _whole = interruption::put_off();
         write_patches(&files, &args.output)?;
+    }
+    if !tree.is_tested() {
+        terminal::warn(&format!(
+            "the series is not tested with Linux {}; build and torture it before you use it",
+            tree.version()
+        ));
     }
     let names = files.iter();
     let names = names.map(|file| format!("{}\n", args.output.join(&file.name).display()));
