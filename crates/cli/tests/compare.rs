@@ -143,6 +143,7 @@ fn locks_that_serve_nothing_are_told_of_once() {
     let said = text(&output.stdout).replace('\n', " ");
     let told = "no lock of Lockworks served it; it uses semaphores";
     assert_eq!(said.matches(told).count(), 1, "{said}");
+    assert!(said.contains("nothing to compare"), "{said}");
 }
 
 #[test]

@@ -470,11 +470,11 @@ mod quick {
                     .args(["-none", "-Werror"])
                     .args(documented.map(|file| ours.join(file))),
             );
-            // Linux 7.2 refuses the sparse of Debian 12 as too old.
-            if version == NATIVE {
-                continue;
-            }
-            let mut sparse = make(&tree, &build, &["C=2", "kernel/locking/lockworks/"]);
+            // Debian 12's sparse lacks an operator that Linux 7.2 uses. Nor does it evaluate an
+            // assertion in the kernel's macros for modules.
+            let operator = "CF=-D__typeof_unqual__=__typeof__";
+            let ours = ["C=2", operator, "kernel/locking/lockworks/"];
+            let mut sparse = make(&tree, &build, &ours);
             let checked = sparse.output().expect("it starts");
             let (out, err) = (text(&checked.stdout), text(&checked.stderr));
             assert!(checked.status.success(), "{out}{err}");
@@ -482,6 +482,9 @@ mod quick {
             let objects = |line: &&str| {
                 line.contains("kernel/locking/lockworks/")
                     && (line.contains("warning:") || line.contains("error:"))
+                    && !(version == NATIVE
+                        && line.contains("test.c:")
+                        && line.contains("bad constant expression"))
             };
             assert_eq!(err.lines().find(objects), None);
         }

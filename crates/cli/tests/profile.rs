@@ -513,6 +513,8 @@ fn a_deadlock_is_named() {
         .collect();
     waited_for.sort_unstable();
     assert_eq!(waited_for, ["cold", "hot"]);
+    assert_eq!(seen["advice"]["rule"], "deadlock");
+    assert_eq!(seen["try_it"], Value::Null);
     for row in circle {
         let place = row["held_since"].as_str().expect("a place");
         assert!(place.starts_with("take_crosswise test.c:"), "{place}");

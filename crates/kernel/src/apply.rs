@@ -48,7 +48,8 @@ pub fn revert(series: &Series, tree: &Tree) -> Result<bool, Error> {
 fn patch(tree: &Tree, series: &Series, pristine: &Contents, how: &[&str]) -> Result<(), Error> {
     let scratch = tempfile::tempdir().map_err(Error::write(&std::env::temp_dir()))?;
     files::write_below(&scratch.path().join("a"), pristine)?;
-    files::write_below(&scratch.path().join("b"), &series.applied(pristine)?)?;
+    let applied = series.applied(pristine)?;
+    files::write_below(&scratch.path().join("b"), &applied)?;
     let mut diff = git::command(scratch.path());
     diff.args([
         "diff",
@@ -81,24 +82,21 @@ fn patch(tree: &Tree, series: &Series, pristine: &Contents, how: &[&str]) -> Res
                 .map_err(Error::read(&path))
         })
         .collect::<Result<_, _>>()?;
-    let touched = series.applied(pristine)?;
-    let before: Vec<(&String, Option<String>)> = touched
+    let before: Vec<(&String, Option<String>)> = applied
         .keys()
         .map(|file| Ok((file, tree.read(file)?)))
         .collect::<Result<_, Error>>()?;
-    let applied = apply(&[]);
-    if applied.is_err() {
+    let mut done = apply(&[]).map(drop);
+    if done.is_err() {
         restore(tree, &before);
     }
     for (path, old) in edited {
         // Only root can change the owner. Other users keep the files that they write.
         let _ = chown(&path, Some(old.uid()), Some(old.gid()));
-        let set = fs::set_permissions(&path, old.permissions()).map_err(Error::write(&path));
-        if applied.is_ok() {
-            set?;
-        }
+        let set = fs::set_permissions(&path, old.permissions());
+        done = done.and(set.map_err(Error::write(&path)));
     }
-    applied.map(drop)
+    done
 }
 
 /// Gives files the contents that they had, as far as they can be written: git stops at the first one

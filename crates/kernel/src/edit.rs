@@ -8,7 +8,7 @@ pub(crate) enum Place {
 }
 
 /// Text inserted beside a literal anchor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Insert {
     /// Of the inserts of a choice, the first one is made that fits.
     pub choice: Option<String>,

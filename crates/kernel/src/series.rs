@@ -117,27 +117,28 @@ impl Series {
     /// The series for one tree: of the inserts of a choice, only the one that fits it. If none does, it
     /// has the first one, which then names what is missing.
     pub(crate) fn fitting(&self, tree: &Tree) -> Result<Self, Error> {
-        let mut chosen: BTreeMap<String, (String, String)> = BTreeMap::new();
+        let mut choices: BTreeMap<&str, Vec<&Insert>> = BTreeMap::new();
         for insert in self.patches.iter().flat_map(|patch| &patch.inserts) {
-            let Some(choice) = &insert.choice else {
-                continue;
-            };
-            let this = (insert.file.clone(), insert.anchor.clone());
-            let has = |(file, anchor): &(String, String)| -> Result<bool, Error> {
-                let text = tree.read(file)?;
-                Ok(text.is_some_and(|text| text.contains(anchor)))
-            };
-            match chosen.get(choice) {
-                Some(first) if has(first)? || !has(&this)? => {}
-                _ => drop(chosen.insert(choice.clone(), this)),
+            if let Some(choice) = &insert.choice {
+                choices.entry(choice).or_default().push(insert);
             }
+        }
+        let mut left_out = Vec::new();
+        for mut candidates in choices.into_values() {
+            let mut chosen = 0;
+            for (place, insert) in candidates.iter().enumerate() {
+                let text = tree.read(&insert.file)?;
+                if text.is_some_and(|text| text.contains(&insert.anchor)) {
+                    chosen = place;
+                    break;
+                }
+            }
+            candidates.remove(chosen);
+            left_out.extend(candidates);
         }
         let mut fitting = self.clone();
         for patch in &mut fitting.patches {
-            patch.inserts.retain(|insert| {
-                let of = insert.choice.as_ref().and_then(|choice| chosen.get(choice));
-                of.is_none_or(|(file, anchor)| *file == insert.file && *anchor == insert.anchor)
-            });
+            patch.inserts.retain(|insert| !left_out.contains(&insert));
         }
         Ok(fitting)
     }

@@ -32,7 +32,7 @@ impl Tree {
         let text = fs::read(&makefile).map_err(Error::read(&makefile))?;
         let version = KernelVersion::read(&String::from_utf8_lossy(&text))
             .ok_or_else(|| not_a_tree("its Makefile names no version".to_owned()))?;
-        if ![6, 7].contains(&version.major()) {
+        if !["6", "7"].contains(&version.major()) {
             let tested = series.versions.join(", ");
             return Err(Error::Version { version, tested });
         }

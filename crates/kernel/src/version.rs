@@ -5,7 +5,6 @@ use std::fmt;
 /// A kernel's version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelVersion {
-    major: u32,
     release: String,
     full: String,
 }
@@ -27,10 +26,8 @@ impl KernelVersion {
             lines.find_map(value)
         };
         let number = |name| value(name).filter(|text| text.parse::<u32>().is_ok());
-        let major = number("VERSION")?;
-        let release = format!("{major}.{}", number("PATCHLEVEL")?);
+        let release = format!("{}.{}", number("VERSION")?, number("PATCHLEVEL")?);
         Some(Self {
-            major: major.parse().ok()?,
             full: format!(
                 "{release}.{}{}",
                 number("SUBLEVEL")?,
@@ -45,9 +42,9 @@ impl KernelVersion {
         &self.release
     }
 
-    /// The first number.
-    pub(crate) fn major(&self) -> u32 {
-        self.major
+    /// The first number of it.
+    pub(crate) fn major(&self) -> &str {
+        self.release.split('.').next().unwrap_or_default()
     }
 }
 

@@ -55,6 +55,12 @@ const base = (place) => ({
   tooltip: { trigger: "item", confine: true },
 });
 
+/** The pixels beside the lines for their names, in letters of some six pixels. */
+function roomForNames(series) {
+  const longest = Math.max(...series.map((one) => one.name.length));
+  return Math.min(300, Math.max(120, 30 + 6.2 * longest));
+}
+
 function lines(chart, place) {
   const wide = place.wide;
   const names = chart.series.map((one) => one.name);
@@ -74,7 +80,7 @@ function lines(chart, place) {
   const log = chart.log && Math.max(...values) > 8 * Math.min(...values);
   return Object.assign(base(place), {
     legend: { show: !wide, type: "scroll", textStyle: { color: place.ink } },
-    grid: { left: 62, right: wide ? Math.min(300, Math.max(120, 30 + 6.2 * Math.max(...chart.series.map((one) => one.name.length)))) : 16, top: place.title ? 48 : wide ? 24 : 60, bottom: 46 },
+    grid: { left: 62, right: wide ? roomForNames(chart.series) : 16, top: place.title ? 48 : wide ? 24 : 60, bottom: 46 },
     xAxis: axis(place, "category", "threads", { data: threads.map(String), boundaryGap: wide ? false : true }),
     yAxis: axis(place, log ? "log" : "value", chart.y, { nameGap: 46, min: chart.y.startsWith("fairness") ? .5 : undefined }),
     tooltip: { trigger: "item", confine: true, valueFormatter: short }, series,

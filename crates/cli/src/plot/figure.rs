@@ -122,6 +122,12 @@ fn rows<'a>(part: &'a Results, key: &str) -> &'a [Value] {
     part.json[key].as_array().map_or(&[], Vec::as_slice)
 }
 
+/// The results of a command that prints an array only if there are several.
+fn one_or_more(part: &Results) -> &[Value] {
+    let one = std::slice::from_ref(&part.json);
+    part.json.as_array().map_or(one, Vec::as_slice)
+}
+
 /// A line for each name, in the order of their first points.
 fn series(points: impl Iterator<Item = (String, [f64; 4])>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
@@ -534,9 +540,9 @@ fn published_errors(part: &Results, tables: &[Value]) -> Figure {
     Figure {
         id: "published".to_owned(),
         title: "Published tables and their simulation".to_owned(),
-        text: "Mean error of the simulated figures, table by table. Where values were fitted, points of the \
-               fit do not count. Percentages and shares are compared as ratios. A figure for each table is \
-               below."
+        text: "Mean error of the simulated figures, table by table. Where values were fitted, points \
+               of the fit do not count. Percentages and shares are compared as ratios. A figure for \
+               each table is below."
             .to_owned(),
         command: part.command.clone(),
         chart: Some(Chart::Bars {
@@ -603,7 +609,8 @@ fn published(part: &Results, table: &Value) -> Figure {
         id: format!("published-{}", name(table, "table").replace('_', "-")),
         title: format!("Published and simulated: {}", name(table, "table")),
         text: format!(
-            "{} on {}. {}. Mean error {:.1} % on {judged_on}. `lockworks reproduce all` compares all tables.",
+            "{} on {}. {}. Mean error {:.1} % on {judged_on}. `lockworks reproduce all` compares all \
+             tables.",
             name(table, "title"),
             name(&table["rows"][0], "machine"),
             name(table, "source"),
@@ -635,8 +642,7 @@ fn published(part: &Results, table: &Value) -> Figure {
 
 /// What the model checker went through: a row for each lock and size of search.
 fn checked(part: &Results) -> Figure {
-    let one = std::slice::from_ref(&part.json);
-    let searches = part.json.as_array().map_or(one, Vec::as_slice);
+    let searches = one_or_more(part);
     let size = |search: &&Value| {
         ["lock", "threads", "acquisitions", "memory"].map(|key| search[key].clone())
     };
@@ -665,11 +671,11 @@ fn checked(part: &Results) -> Figure {
     Figure {
         id: "checked".to_owned(),
         title: "Checked while this page was made".to_owned(),
-        text: "The model checker ran the locks' code in small cases: each search is one number of threads \
-               and acquisitions, with an option such as trylock or cancellation. A complete search went \
-               through every interleaving, and in weak memory every reordering that C11 allows, except \
-               load buffering (a load that sees a later store). Larger searches and planted mistakes: `lockworks check --help` \
-               and `lockworks check mutants`."
+        text: "The model checker ran the locks' code in small cases: each search is one number of \
+               threads and acquisitions, with an option such as trylock or cancellation. A complete \
+               search went through every interleaving, and in weak memory every reordering that C11 \
+               allows, except load buffering (a load that sees a later store). Larger searches and \
+               planted mistakes: `lockworks check --help` and `lockworks check mutants`."
             .to_owned(),
         command: part.command.clone(),
         chart: None,
@@ -802,8 +808,7 @@ fn compare(part: &Results) -> Figure {
 
 /// What `lockworks kernel torture` found: one lock, or several.
 fn locktorture(part: &Results) -> Vec<Figure> {
-    let one = std::slice::from_ref(&part.json);
-    let locks = part.json.as_array().map_or(one, Vec::as_slice);
+    let locks = one_or_more(part);
     let bars = locks.iter().filter_map(|row| {
         let rounds = row["rounds"].as_array().into_iter().flatten();
         let rounds: Vec<f64> = rounds.map(|round| number(round, "operations")).collect();

@@ -14,6 +14,9 @@ const WORTHWHILE: f64 = 0.01;
 /// thread takes.
 const LONG: Duration = Duration::from_micros(100);
 
+/// The share of contended acquisitions below which a lock cannot help.
+const SELDOM: f64 = 0.01;
+
 /// The least share of hand-offs from other NUMA nodes that is worth avoiding.
 const REMOTE: f64 = 0.1;
 
@@ -38,6 +41,8 @@ pub enum Rule {
     LeftToGlibc,
     /// Threads still waited when the program ended: a deadlock, or a long critical section.
     StillWaiting,
+    /// Threads wait for each other in a circle.
+    Deadlock,
     /// The critical sections are long: shorten them.
     LongHolds,
     /// Hand-offs cross NUMA nodes: try a NUMA-aware lock.
@@ -46,10 +51,16 @@ pub enum Rule {
     Contended,
 }
 
-/// The share of contended acquisitions below which a lock cannot help.
-const SELDOM: f64 = 0.01;
-
 impl Advice {
+    /// Advice for a program that deadlocked.
+    pub fn for_deadlock() -> Self {
+        Self {
+            rule: Rule::Deadlock,
+            text: "A lock cannot help: lock these mutexes in the same order everywhere.".to_owned(),
+            locks: Vec::new(),
+        }
+    }
+
     /// Advice for a program that ran for `wall`, by its mutexes, the hottest first.
     pub fn of(mutexes: &[Hotspot], wall: Duration, cpus: u64, nodes: u64) -> Self {
         let waited = |left: bool| -> u64 {
@@ -186,6 +197,9 @@ mod tests {
         assert_eq!(rule(500, 50, 4, 1, second), Rule::Contended);
         assert_eq!(rule(500, 5, 4, 2, second), Rule::Contended);
         assert_eq!(rule(500, 50, 5, 2, second), Rule::Contended);
+        let mut seldom = hotspot(500, 50, 4, second);
+        seldom.counts.acquisitions = 10_000;
+        assert_eq!(rule_of(&[seldom], 2), Rule::NotContended);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Threads that wait for each other in a circle.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde::Serialize;
 
@@ -39,41 +39,31 @@ pub fn of(record: &Record, places: &mut Places) -> Vec<Deadlocked> {
     let Some(circle) = threads.into_iter().find_map(|first| circle(first, next)) else {
         return Vec::new();
     };
-    let mut place =
-        |call: Option<u64>| call.map_or("?".to_owned(), |call| places.of(record, call).name());
-    let mut steps = Vec::new();
-    for thread in circle {
-        let wait = waits[&thread];
-        let hold = holds[&wait.mutex];
-        let (waits_at, held_since) = (place(wait.call), place(hold.call));
-        steps.push((thread, wait.mutex, waits_at, hold.thread, held_since));
-    }
-    steps
+    circle
         .into_iter()
-        .map(
-            |(thread, mutex, waits_at, held_by, held_since)| Deadlocked {
+        .map(|thread| {
+            let wait = waits[&thread];
+            let hold = holds[&wait.mutex];
+            Deadlocked {
                 thread,
-                waits_for: places
-                    .variable(record, mutex)
-                    .unwrap_or_else(|| format!("{mutex:#x}")),
-                waits_at,
-                held_by,
-                held_since,
-            },
-        )
+                waits_for: places.mutex(record, wait.mutex),
+                waits_at: places.name(record, wait.call),
+                held_by: hold.thread,
+                held_since: places.name(record, hold.call),
+            }
+        })
         .collect()
 }
 
 /// The circle that a thread is in: it, the thread that it waits for, and so on.
 fn circle(first: u64, next: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
     let mut circle = vec![first];
-    let mut seen = HashSet::from([first]);
     loop {
         let thread = next(*circle.last()?)?;
         if thread == first {
             return Some(circle);
         }
-        if !seen.insert(thread) {
+        if circle.contains(&thread) {
             return None;
         }
         circle.push(thread);

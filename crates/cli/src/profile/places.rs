@@ -64,6 +64,17 @@ impl Places {
         }
     }
 
+    /// The place of a call as tables name it. Without a call it is not known.
+    pub fn name(&mut self, record: &Record, call: Option<u64>) -> String {
+        call.map_or("?".to_owned(), |call| self.of(record, call).name())
+    }
+
+    /// A mutex as tables name it: its variable, or its address.
+    pub fn mutex(&mut self, record: &Record, address: u64) -> String {
+        let variable = self.variable(record, address);
+        variable.unwrap_or_else(|| format!("{address:#x}"))
+    }
+
     /// The static variable that an address in a process belongs to. None: it is on the heap or a
     /// stack, or has no symbol.
     pub fn variable(&mut self, record: &Record, address: u64) -> Option<String> {

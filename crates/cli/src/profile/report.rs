@@ -88,11 +88,10 @@ impl ProfileReport {
         let sum = |figure: fn(&Record) -> u64| records.iter().map(figure).sum();
         let nodes = records.iter().map(|record| record.nodes).max().unwrap_or(1);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let mut advice = Advice::of(&mutexes, wall, cpus, nodes);
-        if deadlock.is_some() {
-            advice.text =
-                "A lock cannot help: lock these mutexes in the same order everywhere.".to_owned();
-        }
+        let advice = match deadlock {
+            Some(_) => Advice::for_deadlock(),
+            None => Advice::of(&mutexes, wall, cpus, nodes),
+        };
         let mut rwlocks = Rwlocks::default();
         for record in records {
             rwlocks += record.rwlocks;

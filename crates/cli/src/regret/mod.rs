@@ -19,7 +19,7 @@ use self::report::RegretReport;
 use crate::output::{self, Destination};
 use crate::plot::{self, figure};
 use crate::sim::arguments::{find_lock, milliseconds};
-use crate::sim::runs::doubled;
+use crate::sim::runs::{LONGER, doubled};
 use crate::sweep::point::{Kind, Point};
 use crate::sweep::store::{Results, Store};
 use crate::sweep::table::{located, whole};
@@ -154,8 +154,6 @@ fn fairness_factor(text: &str) -> Result<f64, String> {
 const SHARED_CPUS: [usize; 2] = [8, 32];
 /// The numbers of threads there, for each CPU.
 const THREADS_A_CPU: [usize; 2] = [2, 4];
-/// Those runs take longer, since threads take turns.
-const LONGER: f64 = 10.0;
 
 impl RegretArgs {
     /// The cells, without their points.

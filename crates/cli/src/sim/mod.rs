@@ -152,6 +152,9 @@ pub struct SimOptions {
     set: Vec<(String, f64)>,
 }
 
+/// The milliseconds of a run in which each thread has a CPU.
+const MS: f64 = 50.0;
+
 const HELP: &str = "\
 The C code of the locks runs as it is in the library. Only time is simulated, from a description \
 of the machine. Values are from the literature unless --set changes them; `lockworks reproduce` \
@@ -320,7 +323,7 @@ impl SimOptions {
             );
             scenario.workload.check(&scenario.machine, all)?;
         }
-        let share = host.guests.is_some() || threads.iter().any(|n| *n > host.cpus);
+        let share = threads.iter().any(|n| host.sharing(*n).is_some());
         let numa_aware = match self.numa {
             Numa::Auto => scenario.machine.nodes() > 1,
             on_or_off => on_or_off == Numa::On,
@@ -331,7 +334,9 @@ impl SimOptions {
             threads,
             host,
             placement,
-            ms: self.ms.unwrap_or(if share { 500.0 } else { 50.0 }),
+            ms: self
+                .ms
+                .unwrap_or(if share { runs::LONGER * MS } else { MS }),
             tunables: Settings {
                 numa_aware,
                 numa_threshold_ms: self.threshold,

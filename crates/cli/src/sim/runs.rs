@@ -214,10 +214,13 @@ pub struct SimulatedHost {
     pub pinned: bool,
 }
 
+/// How many times as long runs are in which threads share CPUs, since the threads take turns.
+pub const LONGER: f64 = 10.0;
+
 impl SimulatedHost {
     /// How `threads` threads share CPUs. None: each has a CPU of its own. Virtual CPUs always
     /// share, since they can halt.
-    fn sharing(&self, threads: usize) -> Option<Sharing> {
+    pub fn sharing(&self, threads: usize) -> Option<Sharing> {
         (self.guests.is_some() || threads > self.cpus).then_some(Sharing {
             cpus: self.cpus,
             guests: self.guests,

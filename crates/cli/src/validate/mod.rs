@@ -20,6 +20,7 @@ use crate::machines::measure_with_progress;
 use crate::output::{self, Destination};
 use crate::progress;
 use crate::sim::arguments::{find_lock, milliseconds, set};
+use crate::sim::runs::LONGER;
 use crate::torture::{self, Contender, Host, Pin, Preset, TorturePlan, TortureResults};
 
 /// Predict torture on this machine, run it, and say how far to trust predictions.
@@ -229,7 +230,7 @@ impl ValidateArgs {
             threads,
             placement: Placement::Compact,
             sharing,
-            seconds: if outnumber { 10.0 } else { 1.0 } * self.ms / 1e3,
+            seconds: if outnumber { LONGER } else { 1.0 } * self.ms / 1e3,
             tunables: Settings::default(),
             odd_threads_have_priority: false,
             seed: 1,
