@@ -56,8 +56,8 @@ static inline bool lw_cna_has_secondary(uint32_t locked)
 
 static inline void lw_cna_init_node(struct lw_node *node, uint32_t tail)
 {
-	bool priority = lw_tunable(priority_waiters) && lw_is_priority();
 	uint16_t numa_node = lw_numa_node();
+	bool priority = lw_is_priority();
 
 	lw_store(&node->tail, tail, relaxed);
 	lw_store(&node->real_numa_node, numa_node, relaxed);
@@ -66,17 +66,15 @@ static inline void lw_cna_init_node(struct lw_node *node, uint32_t tail)
 		lw_count(priority_waiters);
 }
 
-/* head -> next -> after  becomes  head -> after; `next` becomes the last of the secondary queue. */
+/* `next` follows us, and becomes the last of the secondary queue, whose tail *locked becomes. */
 static lw_always_inline void lw_cna_move(struct lw_node *head, struct lw_node *next,
-					 struct lw_node *after)
+					 uint32_t *locked)
 {
-	uint32_t locked = lw_load(&head->locked, relaxed);
 	struct lw_node *head2 = next;
 
-	lw_store(&head->next, after, relaxed);
 	lw_store(&next->next, NULL, relaxed);
-	if (lw_cna_has_secondary(locked)) {
-		struct lw_node *tail2 = lw_decode_tail(locked);
+	if (lw_cna_has_secondary(*locked)) {
+		struct lw_node *tail2 = lw_decode_tail(*locked);
 
 		head2 = lw_load(&tail2->secondary_head, relaxed);
 		lw_store(&tail2->next, next, relaxed);
@@ -84,7 +82,7 @@ static lw_always_inline void lw_cna_move(struct lw_node *head, struct lw_node *n
 		lw_store(&head->secondary_since, lw_clock(), relaxed);
 	}
 	lw_store(&next->secondary_head, head2, relaxed);
-	lw_store(&head->locked, lw_load(&next->tail, relaxed), relaxed);
+	*locked = lw_load(&next->tail, relaxed);
 	lw_count(secondary_moves);
 }
 
@@ -93,71 +91,78 @@ static lw_always_inline void lw_cna_move(struct lw_node *head, struct lw_node *n
  * first waiter is moved only if the one behind it is of the preferred node: with few threads the
  * queue may have none of that node, and then moving helps nobody.
  */
-static inline bool lw_cna_should_move(const struct lw_node *head, const struct lw_node *after,
-				      uint16_t preferred)
+static inline bool lw_cna_should_move(const struct lw_node *after, uint16_t preferred,
+				      uint32_t locked)
 {
-	return lw_cna_has_secondary(lw_load(&head->locked, relaxed)) ||
+	return lw_cna_has_secondary(locked) ||
 	       lw_load(&after->real_numa_node, relaxed) == preferred;
 }
 
 /*
  * Prefer our NUMA node: move the successor to the secondary queue if it is of another node and not
- * the last, and let the new successor inherit the preference. False if there is no successor yet.
+ * the last, and let the new successor inherit the preference. Returns the new successor.
  */
-static lw_always_inline bool lw_cna_reorder(struct lw_node *head)
+static lw_always_inline struct lw_node *lw_cna_reorder(struct lw_node *head, struct lw_node *next,
+						       uint32_t *locked)
 {
-	struct lw_node *next = lw_load(&head->next, dependency);
-	uint16_t preferred, other;
+	uint16_t preferred = lw_load(&head->numa_node, relaxed);
+	uint16_t other = lw_load(&next->numa_node, relaxed);
+	struct lw_node *after = NULL;
 
-	if (!next)
-		return false;
-
-	preferred = lw_load(&head->numa_node, relaxed);
 	if (preferred == LW_CNA_PRIORITY)
 		preferred = lw_load(&head->real_numa_node, relaxed);
+	if (other == preferred)
+		return next;
 
-	other = lw_load(&next->numa_node, relaxed);
-	if (other != preferred) {
-		struct lw_node *after = NULL;
-
-		if (other != LW_CNA_PRIORITY)
-			after = lw_load(&next->next, dependency);
-		if (after && lw_cna_should_move(head, after, preferred)) {
-			lw_cna_move(head, next, after);
-			next = after;
-		}
-		lw_store(&next->numa_node, preferred, relaxed);
+	if (other != LW_CNA_PRIORITY)
+		after = lw_load(&next->next, dependency);
+	if (after && lw_cna_should_move(after, preferred, *locked)) {
+		lw_cna_move(head, next, locked);
+		next = after;
 	}
-	return true;
+	lw_store(&next->numa_node, preferred, relaxed);
+	return next;
 }
 
-enum lw_cna_plan {
-	LW_CNA_KEEP,
-	LW_CNA_FLUSH,
-	LW_CNA_RETRY, /* there was no successor yet: reorder at the hand-over */
-};
-
-/* While the lock is held: how will we hand over the head's role? */
-static lw_always_inline enum lw_cna_plan lw_cna_make_plan(struct lw_node *head)
+/* Is it the secondary queue's turn? */
+static inline bool lw_cna_is_too_old(const struct lw_node *head)
 {
-	if (lw_cna_has_secondary(lw_load(&head->locked, relaxed))) {
-		uint64_t age = lw_clock() - lw_load(&head->secondary_since, relaxed);
+	uint64_t age = lw_clock() - lw_load(&head->secondary_since, relaxed);
 
-		if (!lw_numa_aware(cna) || age >= (uint64_t)lw_tunable(numa_threshold_ms) * 1000000)
-			return LW_CNA_FLUSH;
-	} else {
+	return !lw_numa_aware(cna) || age > (uint64_t)lw_tunable(numa_threshold_ms) * 1000000;
+}
+
+/*
+ * Choose the next queue head, in the way keep or flush, when `next` follows us in the primary
+ * queue. *locked is the value that we were given, and becomes the one to give to it.
+ */
+static lw_always_inline struct lw_node *lw_cna_heir(struct lw_node *head, struct lw_node *next,
+						    uint32_t *locked)
+{
+	if (!lw_cna_has_secondary(*locked)) {
 		if (!lw_numa_aware(cna))
-			return LW_CNA_KEEP;
+			return next;
 		if (lw_tunable(shuffle_reduction) && !lw_chance(1, LW_CNA_SHUFFLE_ODDS)) {
 			lw_count(shuffles_skipped);
-			return LW_CNA_KEEP;
+			return next;
 		}
+	} else if (lw_cna_is_too_old(head)) {
+		struct lw_node *tail2 = lw_decode_tail(*locked);
+
+		/* h2 -> ... -> t2 -> next */
+		lw_store(&tail2->next, next, relaxed);
+		*locked = LW_NODE_HEAD;
+		lw_count(threshold_flushes);
+		return lw_load(&tail2->secondary_head, relaxed);
 	}
-	return lw_cna_reorder(head) ? LW_CNA_KEEP : LW_CNA_RETRY;
+	next = lw_cna_reorder(head, next, locked);
+	if (lw_cna_has_secondary(*locked))
+		lw_store(&next->secondary_since, lw_load(&head->secondary_since, relaxed), relaxed);
+	return next;
 }
 
 /* Make `next` the queue head, with `value` for its `locked`. */
-static inline void lw_cna_pass(struct lw_node *head, struct lw_node *next, uint32_t value)
+static lw_always_inline void lw_cna_pass(struct lw_node *head, struct lw_node *next, uint32_t value)
 {
 	(void)head;
 	/* Not read where nothing is counted: it takes a transfer. */
@@ -171,10 +176,8 @@ static inline void lw_cna_pass(struct lw_node *head, struct lw_node *next, uint3
  * queue, if there is one, become the primary queue. False if the word has changed.
  */
 static lw_always_inline bool lw_cna_try_take_last(union lw_word *word, uint32_t val,
-						  struct lw_node *head)
+						  struct lw_node *head, uint32_t locked)
 {
-	uint32_t locked = lw_load(&head->locked, relaxed);
-
 	if (!lw_cna_has_secondary(locked))
 		/* (tail,0,0) -> (0,0,1) */
 		return lw_try_cmpxchg(&word->val, &val, LW_LOCKED, relaxed);
@@ -189,52 +192,22 @@ static lw_always_inline bool lw_cna_try_take_last(union lw_word *word, uint32_t 
 	return true;
 }
 
-/* We have the lock, and `next` follows us in the primary queue: hand over the head's role. */
-static lw_always_inline void lw_cna_handoff(struct lw_node *head, struct lw_node *next,
-					    enum lw_cna_plan plan)
-{
-	uint32_t locked = lw_load(&head->locked, relaxed);
-
-	if (plan == LW_CNA_FLUSH) {
-		struct lw_node *tail2 = lw_decode_tail(locked);
-
-		/* h2 -> ... -> t2 -> next */
-		lw_store(&tail2->next, next, relaxed);
-		lw_count(threshold_flushes);
-		lw_cna_pass(head, lw_load(&tail2->secondary_head, relaxed), LW_NODE_HEAD);
-		return;
-	}
-
-	if (plan == LW_CNA_RETRY)
-		lw_cna_reorder(head);
-	/* Read again: `next` may have been moved. */
-	next = lw_load(&head->next, dependency);
-	locked = lw_load(&head->locked, relaxed);
-	if (lw_cna_has_secondary(locked)) {
-		lw_store(&next->secondary_since, lw_load(&head->secondary_since, relaxed), relaxed);
-		lw_cna_pass(head, next, locked);
-	} else {
-		lw_cna_pass(head, next, LW_NODE_HEAD);
-	}
-}
-
 /* The steps are those of lw_qspinlock_lock_slow(). */
 void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 {
+	struct lw_node *nodes, *node, *next, *heir = NULL;
 	union lw_word *word = &lock->word;
-	struct lw_node *node, *next = NULL;
-	enum lw_cna_plan plan;
-	uint32_t tail, prev;
+	uint32_t tail, prev, locked = LW_NODE_HEAD;
 
 	if (lw_pending_lock(word, val))
 		return;
 
-	tail = lw_node_take(NULL);
+	tail = lw_node_take(NULL, &nodes);
 	if (!tail) {
 		lw_spin_nodeless(word);
 		return;
 	}
-	node = lw_decode_tail(tail);
+	node = &nodes[lw_tail_index(tail)];
 	lw_node_init(node);
 	lw_cna_init_node(node, tail);
 
@@ -244,28 +217,32 @@ void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 	prev = lw_word_xchg_tail(word, tail);
 	if (prev && !lw_is_dead(lw_decode_tail(prev))) {
 		lw_store(&lw_decode_tail(prev)->next, node, release);
-		lw_mcs_wait(node);
+		locked = lw_mcs_wait(node);
 		next = lw_load(&node->next, dependency);
-		if (next)
+		/* While the lock is held, decide all that can be decided. */
+		if (next) {
 			lw_prefetch_write(&next->locked);
+			heir = lw_cna_heir(node, next, &locked);
+		}
 	}
 	lw_count(queued_acquisitions);
-	plan = lw_cna_make_plan(node);
 
 	/* (*,*,*) -> (*,0,0) */
 	while (val = lw_await_eq(&word->val, lw_head_awaits(), 0, acquire),
-	       (val & LW_TAIL_MASK) == tail) {
-		if (lw_cna_try_take_last(word, val, node))
+	       !heir && (val & LW_TAIL_MASK) == tail) {
+		if (lw_cna_try_take_last(word, val, node, locked))
 			goto acquired;
 		/* Another thread has set the pending bit: see qspinlock.c. */
 	}
 	/* (n,0,0) -> (n,0,1) */
 	lw_field_store(word, locked, LW_LOCKED, relaxed);
-	if (!next)
+	if (!heir) {
 		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
-	lw_cna_handoff(node, next, plan);
+		heir = lw_cna_heir(node, next, &locked);
+	}
+	lw_cna_pass(node, heir, locked);
 acquired:
-	lw_node_return(tail);
+	lw_node_return(nodes, tail);
 }
 
 LW_DESCRIBE(cna, struct lw_cna, .summary = "compact NUMA-aware queued spinlock",

@@ -87,18 +87,25 @@
 union lw_hq_history {
 	uint64_t packed;
 	struct {
-		/* Hand-overs since the last decision whether to keep the mode. */
+		union {
+			/* NUMA mode: those that are left before it is another place's turn. */
+			uint16_t left;
+			/*
+			 * Plain mode: those within a NUMA node since the last one that `remote` has
+			 * counted.
+			 */
+			uint16_t local;
+		};
+		/*
+		 * Those since the last decision whether to keep the mode. In NUMA mode those within
+		 * a place are added when its turn ends.
+		 */
 		uint16_t handoffs;
 		/*
 		 * Those of them that went to another NUMA node. In plain mode such a hand-over is
 		 * counted only if enough local ones came before it.
 		 */
 		uint16_t remote;
-		/*
-		 * Hand-overs within a NUMA node since the last one to another. In plain mode:
-		 * since the last one that `remote` has counted.
-		 */
-		uint16_t local;
 		uint16_t numa_node : 15;
 		uint16_t numa_mode : 1;
 	};
@@ -120,56 +127,96 @@ enum lw_hq_role {
 	LW_HQ_HEADS, /* is queue head */
 };
 
-/* Join the queue of our NUMA node, and wait until we are the first in it. */
-static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_hq_waiter *me)
+/*
+ * Join the queue of our NUMA node with `node`, which is `self` there, and wait until it is the
+ * first.
+ */
+static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_node *queue, uint64_t self,
+						   struct lw_node *node)
 {
-	uint64_t old = lw_load(&lw_hq_part(me->queue)->waiters, relaxed);
+	uint64_t old = lw_load(&lw_hq_part(queue)->waiters, relaxed);
 
 	do {
-		if (old && !lw_node_queue_is_of(old, me->self)) {
+		if (old && !lw_node_queue_is_of(old, self)) {
 			lw_count(node_queue_conflicts);
 			return LW_HQ_ALONE;
 		}
 		/* enter: 0 -> (lock,me), join: (lock,t) -> (lock,me) */
-	} while (!lw_try_cmpxchg(&lw_hq_part(me->queue)->waiters, &old, me->self, acq_rel));
+	} while (!lw_try_cmpxchg(&lw_hq_part(queue)->waiters, &old, self, acq_rel));
 	if (!old) {
 		lw_count(node_queues_taken);
 		return LW_HQ_LEADS;
 	}
-	lw_store(&lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT)->next, me->node, release);
-	return lw_mcs_wait(me->node) == LW_NODE_HEAD ? LW_HQ_HEADS : LW_HQ_LEADS;
+	lw_store(&lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT)->next, node, release);
+	return lw_mcs_wait(node) == LW_NODE_HEAD ? LW_HQ_HEADS : LW_HQ_LEADS;
 }
 
-/* The head's role was handed over to us through `node`. */
-static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me, struct lw_node *node)
+static inline uint16_t lw_hq_sum(uint16_t a, uint64_t b)
 {
-	union lw_hq_history h = {.packed = lw_load(&lw_hq_part(node)->history, relaxed)};
+	return b < (uint64_t)LW_HANDOFFS_MAX - a ? a + b : LW_HANDOFFS_MAX;
+}
+
+/* The hand-overs of a turn: after so many within one place, it is another place's turn. */
+static inline uint16_t lw_hq_turn(void)
+{
+	return lw_hq_sum(0, lw_tunable(hqlock_fairness_threshold));
+}
+
+/* We hand over the head's role within our place. */
+static lw_always_inline void lw_hq_count_local(union lw_hq_history *h)
+{
+	lw_count(local_handoffs);
+	if (h->numa_mode) {
+		h->left -= h->left > 0;
+	} else {
+		h->handoffs = lw_hq_sum(h->handoffs, 1);
+		h->local = lw_hq_sum(h->local, 1);
+	}
+}
+
+/* The turn of our place is over. */
+static inline void lw_hq_end_turn(struct lw_hq_waiter *me)
+{
+	union lw_hq_history *h = &me->history;
+	uint16_t turn = lw_hq_turn();
+
+	if (!me->queue || !h->numa_mode || h->left > turn)
+		return;
+	h->handoffs = lw_hq_sum(h->handoffs, turn - h->left);
+	lw_count_max(longest_local_run, turn - h->left);
+}
+
+/* The head's role was handed over to our place. */
+static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me)
+{
+	union lw_hq_history h = {.packed = lw_load(&lw_hq_part(me->place)->history, relaxed)};
+	bool remote = h.numa_node != me->history.numa_node;
 
 	/* In NUMA mode, a waiter with a place of its own is no evidence for or against the mode. */
-	bool counts = me->queue || !h.numa_mode;
-
-	h.handoffs += counts && h.handoffs < LW_HANDOFFS_MAX;
-	if (h.numa_node == me->history.numa_node) {
-		h.local += h.local < LW_HANDOFFS_MAX;
-		lw_count(local_handoffs);
-		if (h.numa_mode)
-			lw_count_max(longest_local_run, h.local);
-	} else {
-		if (h.numa_mode ||
-		    h.local >= lw_tunable(hqlock_local_handoffs_to_increase_remotes)) {
-			h.remote += counts && h.remote < LW_HANDOFFS_MAX;
-			h.local = 0;
-		}
-		h.numa_node = me->history.numa_node;
-		lw_count(remote_handoffs);
+	if (me->queue || !h.numa_mode)
+		h.handoffs = lw_hq_sum(h.handoffs, 1);
+	if (h.numa_mode) {
+		if (remote && me->queue)
+			h.remote = lw_hq_sum(h.remote, 1);
+		h.left = lw_hq_turn();
+	} else if (!remote) {
+		h.local = lw_hq_sum(h.local, 1);
+	} else if (h.local >= lw_tunable(hqlock_local_handoffs_to_increase_remotes)) {
+		h.remote = lw_hq_sum(h.remote, 1);
+		h.local = 0;
 	}
+	if (remote)
+		lw_count(remote_handoffs);
+	else
+		lw_count(local_handoffs);
+	h.numa_node = me->history.numa_node;
 	me->history = h;
 }
 
 /* Hand over the head's role. */
-static lw_always_inline void lw_hq_pass(struct lw_hq_waiter *me, struct lw_node *next)
+static lw_always_inline void lw_hq_pass(const union lw_hq_history *h, struct lw_node *next)
 {
-	lw_store(&lw_hq_part(next)->history, me->history.packed, relaxed);
+	lw_store(&lw_hq_part(next)->history, h->packed, relaxed);
 	lw_mcs_handoff(next, LW_NODE_HEAD);
 }
 
@@ -197,15 +244,6 @@ static inline bool lw_hq_keeps_numa(const union lw_hq_history *h)
 {
 	return h->remote >= lw_tunable(hqlock_remote_handoffs_keep_numa) ||
 	       lw_chance(lw_tunable(hqlock_probability_of_force_stay_numa), 10000);
-}
-
-/*
- * Is it another NUMA node's turn? A count that has reached its highest value says so too, whatever
- * the threshold is.
- */
-static inline bool lw_hq_is_unfair(const union lw_hq_history *h)
-{
-	return h->local >= lw_tunable(hqlock_fairness_threshold) || h->local == LW_HANDOFFS_MAX;
 }
 
 /*
@@ -269,7 +307,9 @@ static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union
 	}
 	/* The counts begin at zero when the mode has changed, or has just been kept. */
 	if (h->numa_mode != !!(now & LW_HQ_NUMA))
-		*h = (union lw_hq_history){.numa_node = h->numa_node, .numa_mode = !h->numa_mode};
+		*h = (union lw_hq_history){.numa_node = h->numa_node,
+					   .numa_mode = !h->numa_mode,
+					   .left = h->numa_mode ? 0 : lw_hq_turn()};
 	else if (h->numa_mode && now == service && lw_hq_has_seen_enough(h))
 		h->handoffs = h->remote = 0;
 }
@@ -287,8 +327,30 @@ static lw_always_inline void lw_hq_leave(struct lw_hq_waiter *me, struct lw_node
 	lw_mcs_handoff(next, LW_HQ_LEADER);
 }
 
+/*
+ * We are queue head, and the lock has been in NUMA mode: take it, and hand over the head's role
+ * within our place, if another waiter is known there and the turn is not over. False if not. This
+ * is what most waiters do in NUMA mode.
+ */
+static lw_always_inline bool lw_hq_go_on(union lw_word *lock, struct lw_node *node)
+{
+	union lw_hq_history h = {.packed = lw_load(&lw_hq_part(node)->history, relaxed)};
+	struct lw_node *next = lw_load(&node->next, dependency);
+
+	if (!next || !h.numa_mode || !h.left)
+		return false;
+	lw_prefetch_write(&next->locked);
+	/* (*,*,*) -> (*,0,0) -> (*,0,1) */
+	lw_await_eq(&lock->val, lw_head_awaits(), 0, acquire);
+	lw_field_store(lock, locked, LW_LOCKED, relaxed);
+	lw_count(local_handoffs);
+	h.left--;
+	lw_hq_pass(&h, next);
+	return true;
+}
+
 /* We are queue head: take the lock, and hand over the head's role. */
-static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter *me, bool led)
+static lw_noinline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter *me, bool led)
 {
 	struct lw_node *next = NULL;  /* in the queue of our NUMA node */
 	struct lw_node *after = NULL; /* in the word's queue */
@@ -316,15 +378,17 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 		last = (val & LW_TAIL_MASK) == me->place_tail;
 		if (me->queue && !next)
 			next = lw_load(&me->node->next, dependency);
-		if (next && (last || !lw_hq_is_unfair(&me->history))) {
+		if (next && (last || !me->history.numa_mode || me->history.left)) {
 			lw_hq_take(lock, val, &me->history);
-			lw_hq_pass(me, next);
+			lw_hq_count_local(&me->history);
+			lw_hq_pass(&me->history, next);
 			return;
 		}
 		if (!last)
 			break;
 		/* (place,0,0) -> (0,0,1) */
 		if (lw_hq_try_take_last(lock, &val, lw_hq_service(val, &me->history, true))) {
+			lw_hq_end_turn(me);
 			lw_hq_leave(me, NULL);
 			return;
 		}
@@ -332,60 +396,78 @@ static lw_always_inline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter
 
 	if (next)
 		lw_count(fairness_handoffs);
+	lw_hq_end_turn(me);
 	lw_hq_take(lock, val, &me->history);
 	if (!after)
 		after = lw_await_ne(&me->place->next, ~(uintptr_t)0, 0, dependency);
-	lw_hq_pass(me, after);
+	lw_hq_pass(&me->history, after);
 	lw_hq_leave(me, next);
 }
 
-/* Wait in the queues with the node that is `tail` as a tail. */
-static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t tail)
+/* Wait for the head's role in the word's queue, and take the lock. */
+static lw_noinline void lw_hq_wait(union lw_word *lock, struct lw_hq_waiter *me, bool led)
 {
-	struct lw_node *node = lw_decode_tail(tail), *before;
-	struct lw_hq_waiter me = {
-		.node = node,
-		.self = lw_node_queue_waiters(lock, tail),
-		.place = node,
-		.place_tail = tail,
-		.history = {.numa_node = lw_numa_node()},
-	};
-	enum lw_hq_role role = LW_HQ_ALONE;
-	uint32_t val, old;
+	struct lw_node *before;
+	uint32_t old;
 
-	lw_node_init(node);
-	/* To fetch the node's lines may have taken long. Has the lock become free meanwhile? */
-	val = lw_load(&lock->val, relaxed);
-	/* (0,0,0) -> (0,0,1) */
-	if (lw_word_is_free(val) && lw_try_cmpxchg(&lock->val, &val, val | LW_LOCKED, acquire))
-		return;
-
-	if (val & LW_HQ_NUMA)
-		me.queue = lw_node_queue_of(lock, me.history.numa_node);
-	if (me.queue)
-		role = lw_hq_join(&me);
-	if (role == LW_HQ_ALONE) {
-		me.queue = NULL;
-	} else {
-		me.place = me.queue;
-		me.place_tail = lw_node_queue_tail(me.history.numa_node);
+	if (led)
+		lw_node_init(me->place);
+	old = lw_word_xchg_tail(lock, me->place_tail);
+	before = old ? lw_decode_place(lock, old) : NULL;
+	if (before && !lw_is_dead(before)) {
+		lw_store(&before->next, me->place, release);
+		lw_mcs_wait(me->place);
+		lw_hq_receive(me);
 	}
+	lw_hq_head(lock, me, led);
+}
 
-	lw_count(queued_acquisitions);
+/* Wait in NUMA mode after lw_hq_join(), if that has not sufficed. */
+static lw_noinline void lw_hq_wait_joined(union lw_word *lock, struct lw_node *node, uint32_t tail,
+					  struct lw_node *queue, uint16_t numa_node,
+					  enum lw_hq_role role)
+{
+	struct lw_hq_waiter me = {.node = node, .place = node, .place_tail = tail};
+
+	me.history.numa_node = numa_node;
+	me.history.numa_mode = true;
+	me.history.left = lw_hq_turn();
+	if (role != LW_HQ_ALONE) {
+		me.queue = me.place = queue;
+		me.self = lw_node_queue_waiters(lock, tail);
+		me.place_tail = lw_node_queue_tail(numa_node);
+	}
 	if (role == LW_HQ_HEADS) {
-		lw_hq_receive(&me, node);
+		me.history.packed = lw_load(&lw_hq_part(node)->history, relaxed);
+		lw_hq_head(lock, &me, false);
 	} else {
-		if (role == LW_HQ_LEADS)
-			lw_node_init(me.place);
-		old = lw_word_xchg_tail(lock, me.place_tail);
-		before = old ? lw_decode_place(lock, old) : NULL;
-		if (before && !lw_is_dead(before)) {
-			lw_store(&before->next, me.place, release);
-			lw_mcs_wait(me.place);
-			lw_hq_receive(&me, me.place);
-		}
+		lw_hq_wait(lock, &me, role == LW_HQ_LEADS);
 	}
-	lw_hq_head(lock, &me, role == LW_HQ_LEADS);
+}
+
+/* The lock is in NUMA mode: wait with `node`, which is `tail` as a tail, in the queues. */
+static lw_always_inline void lw_hq_wait_numa(union lw_word *lock, struct lw_node *node,
+					     uint32_t tail)
+{
+	uint16_t numa_node = lw_numa_node();
+	struct lw_node *queue = lw_node_queue_of(lock, numa_node);
+	enum lw_hq_role role = LW_HQ_ALONE;
+
+	if (queue)
+		role = lw_hq_join(queue, lw_node_queue_waiters(lock, tail), node);
+	if (role != LW_HQ_HEADS || !lw_hq_go_on(lock, node))
+		lw_hq_wait_joined(lock, node, tail, queue, numa_node, role);
+	lw_count(queued_acquisitions);
+}
+
+/* The lock is in plain mode: wait in the word's queue. */
+static lw_noinline void lw_hq_wait_plain(union lw_word *lock, struct lw_node *node, uint32_t tail)
+{
+	struct lw_hq_waiter me = {.node = node, .place = node, .place_tail = tail};
+
+	me.history.numa_node = lw_numa_node();
+	lw_hq_wait(lock, &me, false);
+	lw_count(queued_acquisitions);
 }
 
 /*
@@ -403,20 +485,34 @@ static lw_always_inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t *
 
 void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
 {
+	union lw_word *word = &lock->word;
+	struct lw_node *nodes, *node;
 	uint32_t tail;
 
-	if (lw_word_is_free(val) && lw_hq_try_take_free(&lock->word, &val))
+	if (lw_word_is_free(val) && lw_hq_try_take_free(word, &val))
 		return;
-	if (lw_pending_lock(&lock->word, val))
+	if (lw_pending_lock(word, val))
 		return;
 
-	tail = lw_node_take(NULL);
+	tail = lw_node_take(NULL, &nodes);
 	if (!tail) {
-		lw_spin_nodeless(&lock->word);
+		lw_spin_nodeless(word);
 		return;
 	}
-	lw_hq_wait(&lock->word, tail);
-	lw_node_return(tail);
+	node = &nodes[lw_tail_index(tail)];
+	lw_node_init(node);
+	/* To fetch the node's lines may have taken long. Has the lock become free meanwhile? */
+	val = lw_load(&word->val, relaxed);
+	/* (0,0,0) -> (0,0,1) */
+	if (lw_word_is_free(val) && lw_try_cmpxchg(&word->val, &val, val | LW_LOCKED, acquire))
+		goto acquired;
+
+	if (val & LW_HQ_NUMA)
+		lw_hq_wait_numa(word, node, tail);
+	else
+		lw_hq_wait_plain(word, node, tail);
+acquired:
+	lw_node_return(nodes, tail);
 }
 
 LW_DESCRIBE(

@@ -737,6 +737,7 @@ bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *l
 	struct lw_mutex_waiter me = {.word = word, .limit = limit};
 	enum lw_mutex_outcome outcome = LW_MUTEX_ACQUIRED;
 	uint32_t val = lw_load(&word->val, relaxed);
+	struct lw_node *nodes;
 
 	me.spin = lw_waiters_park() ? lw_spin_budget((uint32_t)lw_tunable(mutex_spin)) : UINT32_MAX;
 	me.slot = lw_slot_enter();
@@ -745,15 +746,15 @@ bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *l
 		lw_slot_leave(me.slot);
 		return me.slot || lw_mutex_nodeless(mutex, limit);
 	}
-	me.tail = lw_node_take(limit);
+	me.tail = lw_node_take(limit, &nodes);
 	if (me.tail) {
-		me.node = me.at = lw_decode_tail(me.tail);
+		me.node = me.at = &nodes[lw_tail_index(me.tail)];
 		me.self = lw_node_queue_waiters(word, me.tail);
 		outcome = lw_mutex_queue(&me);
 		if (outcome == LW_MUTEX_ABANDONED)
 			lw_slot_leave(me.slot);
 		else
-			lw_node_return(me.tail);
+			lw_node_return(nodes, me.tail);
 	}
 	lw_slot_leave(me.slot);
 	return me.tail ? outcome == LW_MUTEX_ACQUIRED : lw_mutex_nodeless(mutex, limit);

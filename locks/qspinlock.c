@@ -33,18 +33,18 @@
 void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 {
 	union lw_word *word = &lock->word;
-	struct lw_node *node, *next = NULL;
+	struct lw_node *nodes, *node, *next = NULL;
 	uint32_t tail, prev;
 
 	if (lw_pending_lock(word, val))
 		return;
 
-	tail = lw_node_take(NULL);
+	tail = lw_node_take(NULL, &nodes);
 	if (!tail) {
 		lw_spin_nodeless(word);
 		return;
 	}
-	node = lw_decode_tail(tail);
+	node = &nodes[lw_tail_index(tail)];
 	lw_node_init(node);
 
 	/* To fetch the node's lines may have taken long. Has the lock become free meanwhile? */
@@ -64,7 +64,7 @@ void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 
 	/* We are queue head. (*,*,*) -> (*,0,0): a holder or a pending waiter may be ahead of us */
 	while (val = lw_await_eq(&word->val, lw_head_awaits(), 0, acquire),
-	       (val & LW_TAIL_MASK) == tail) {
+	       !next && (val & LW_TAIL_MASK) == tail) {
 		/* (tail,0,0) -> (0,0,1) */
 		if (lw_try_cmpxchg(&word->val, &val, LW_LOCKED, relaxed))
 			goto acquired;
@@ -79,7 +79,7 @@ void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
 	lw_mcs_handoff(next, LW_NODE_HEAD);
 acquired:
-	lw_node_return(tail);
+	lw_node_return(nodes, tail);
 }
 
 LW_DESCRIBE(qspinlock, struct lw_qspinlock,

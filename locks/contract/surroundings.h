@@ -56,7 +56,8 @@ struct lw_wait_limit;
  *	Does this waiter have priority, so that it must not be delayed for the locality of others?
  *	kernel: in interrupt context, with interrupts disabled, and in a real-time task. user: a
  *	real-time thread, or a thread whose program has given it priority. sim and check: the
- *	threads to which the workload or the check gives priority.
+ *	threads to which the workload or the check gives priority. Elsewhere than in the kernel,
+ *	nobody if the tunable priority_waiters is off.
  * lw_node_queues(numa_node)
  *	The LW_NODE_QUEUES queues of a NUMA node, in its own memory, initialised with zeros. NULL
  *	while they are not available. user: NULL too in the child of a fork, if threads waited for

@@ -200,19 +200,19 @@ static lw_always_inline void lw_cna13_handoff(struct lw_node *head, struct lw_no
 void lw_cna13_lock_slow(struct lw_cna13 *lock, uint32_t val)
 {
 	union lw_word *word = &lock->word;
-	struct lw_node *node, *next = NULL;
+	struct lw_node *nodes, *node, *next = NULL;
 	enum lw_cna13_plan plan;
 	uint32_t tail, prev;
 
 	if (lw_pending_lock(word, val))
 		return;
 
-	tail = lw_node_take(NULL);
+	tail = lw_node_take(NULL, &nodes);
 	if (!tail) {
 		lw_spin_nodeless(word);
 		return;
 	}
-	node = lw_decode_tail(tail);
+	node = &nodes[lw_tail_index(tail)];
 	lw_node_init(node);
 	lw_cna13_init_node(node, tail);
 
@@ -243,7 +243,7 @@ void lw_cna13_lock_slow(struct lw_cna13 *lock, uint32_t val)
 		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
 	lw_cna13_handoff(node, next, plan);
 acquired:
-	lw_node_return(tail);
+	lw_node_return(nodes, tail);
 }
 
 LW_DESCRIBE(cna13, struct lw_cna13, .summary = "cna as it was published, with a circular queue",

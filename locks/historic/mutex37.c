@@ -168,6 +168,7 @@ static void lw_count_mutex_nodeless(struct lw_count_mutex *mutex)
 
 static lw_always_inline void lw_count_mutex_lock(struct lw_count_mutex *mutex, bool read_first)
 {
+	struct lw_node *nodes;
 	uint32_t tail;
 
 	/* 1 -> 0, or one less */
@@ -179,13 +180,13 @@ static lw_always_inline void lw_count_mutex_lock(struct lw_count_mutex *mutex, b
 		lw_count(steals_on_arrival);
 		return;
 	}
-	tail = lw_node_take(NULL);
+	tail = lw_node_take(NULL, &nodes);
 	if (!tail) {
 		lw_count_mutex_nodeless(mutex);
 		return;
 	}
 	lw_count_mutex_wait(mutex, tail, read_first);
-	lw_node_return(tail);
+	lw_node_return(nodes, tail);
 }
 
 static void lw_count_mutex_unlock_slow(struct lw_count_mutex *mutex)

@@ -45,19 +45,19 @@ static void lw_pv42_head(union lw_word *lock, struct lw_node *node, uint32_t tai
 void lw_pv42_lock_slow(struct lw_pv42 *pv42)
 {
 	union lw_word *lock = &pv42->word;
-	uint32_t tail = lw_node_take(NULL);
-	struct lw_node *node;
+	struct lw_node *nodes, *node;
+	uint32_t tail = lw_node_take(NULL, &nodes);
 
 	if (!tail) {
 		lw_spin_nodeless(lock);
 		return;
 	}
-	node = lw_decode_tail(tail);
+	node = &nodes[lw_tail_index(tail)];
 	if (lw_queue_join(lock, node, tail))
 		lw_pv42_wait(lock, node, tail);
 	lw_pv42_head(lock, node, tail);
 	lw_count(queued_acquisitions);
-	lw_node_return(tail);
+	lw_node_return(nodes, tail);
 }
 
 void lw_pv42_unlock_slow(struct lw_pv42 *pv42)

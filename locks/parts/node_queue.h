@@ -62,7 +62,7 @@ static inline uint64_t lw_node_queue_waiters(union lw_word *lock, uint32_t tail)
 /* Do these two values of `waiters` belong to the same lock? */
 static inline bool lw_node_queue_is_of(uint64_t waiters, uint64_t others)
 {
-	return waiters >> 16 == others >> 16;
+	return !((waiters ^ others) >> 16);
 }
 
 /*

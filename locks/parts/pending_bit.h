@@ -16,7 +16,7 @@
  */
 static lw_always_inline bool lw_pending_lock(union lw_word *lock, uint32_t val)
 {
-	if (lw_is_forked())
+	if (lw_is_forked() || val & LW_TAIL_MASK)
 		return false;
 	/* (0,1,0): the pending waiter is about to take over */
 	if ((val & ~LW_SERVICE_MASK) == LW_PENDING)

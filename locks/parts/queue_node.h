@@ -89,9 +89,14 @@ static inline uint32_t lw_tail_slot(uint32_t tail)
 	return tail >> LW_TAIL_SLOT_SHIFT;
 }
 
+static inline uint32_t lw_tail_index(uint32_t tail)
+{
+	return tail >> LW_TAIL_SHIFT & LW_TAIL_INDEX_MASK;
+}
+
 static inline struct lw_node *lw_decode_tail(uint32_t tail)
 {
-	return &lw_slot_nodes(lw_tail_slot(tail))[tail >> LW_TAIL_SHIFT & LW_TAIL_INDEX_MASK];
+	return &lw_slot_nodes(lw_tail_slot(tail))[lw_tail_index(tail)];
 }
 
 #endif

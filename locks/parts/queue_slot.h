@@ -16,10 +16,12 @@
 #include "queue_node.h"
 
 /*
- * Take a free queue node. Returns it as a tail, or 0 if there is none. With a wait limit only the
- * slot's first node will do, and only if one more slot may be abandoned.
+ * Take a free queue node. Returns it as a tail, and its slot's nodes in *all; or 0 if there is
+ * none. With a wait limit only the slot's first node will do, and only if one more slot may be
+ * abandoned.
  */
-static lw_always_inline uint32_t lw_node_take(const struct lw_wait_limit *limit)
+static lw_always_inline uint32_t lw_node_take(const struct lw_wait_limit *limit,
+					      struct lw_node **all)
 {
 	uint32_t slot = lw_slot_enter();
 
@@ -27,6 +29,7 @@ static lw_always_inline uint32_t lw_node_take(const struct lw_wait_limit *limit)
 		struct lw_node *nodes = lw_slot_nodes(slot);
 		uint32_t index = lw_load(&nodes->count, relaxed);
 
+		*all = nodes;
 		/* A slot cannot be abandoned while another wait uses it, which was interrupted. */
 		if (limit ? !index && lw_slot_may_be_abandoned() : index < LW_NODES_PER_SLOT) {
 			lw_store(&nodes->count, index + 1, relaxed);
@@ -39,15 +42,12 @@ static lw_always_inline uint32_t lw_node_take(const struct lw_wait_limit *limit)
 	return 0;
 }
 
-/* Return a queue node that lw_node_take() has given, and that is in no queue any more. */
-static lw_always_inline void lw_node_return(uint32_t tail)
+/* Return the queue node that lw_node_take() has given, and that is in no queue any more. */
+static lw_always_inline void lw_node_return(struct lw_node *nodes, uint32_t tail)
 {
-	uint32_t slot = lw_tail_slot(tail);
-	struct lw_node *nodes = lw_slot_nodes(slot);
-
 	lw_barrier();
-	lw_store(&nodes->count, tail >> LW_TAIL_SHIFT & LW_TAIL_INDEX_MASK, relaxed);
-	lw_slot_leave(slot);
+	lw_store(&nodes->count, lw_tail_index(tail), relaxed);
+	lw_slot_leave(lw_tail_slot(tail));
 }
 
 /* Without a free queue node: compete for the lock, but only when its queue is empty. */

@@ -122,17 +122,26 @@ static void check_identity(void)
 static void take_turns(const char *numa_nodes)
 {
 	struct lw_node place, *queue = by_node() ? &place : NULL;
+	bool within = false;
 
 	start_counting();
 	for (const char *node = numa_nodes; *node; node++) {
 		uint32_t val = lw_load(&lock->word.val, relaxed);
-		struct lw_hq_waiter me = {.queue = queue, .history = {.numa_node = *node - '0'}};
+		struct lw_hq_waiter me = {
+			.queue = queue, .place = &place, .history = {.numa_node = *node - '0'}};
 
-		if (node > numa_nodes)
-			lw_hq_receive(&me, &place);
+		if (within)
+			me.history.packed = lw_load(&lw_hq_part(&place)->history, relaxed);
+		else if (node > numa_nodes)
+			lw_hq_receive(&me);
+		within = queue && me.history.numa_mode && node[1] == *node && me.history.left;
+		if (!within)
+			lw_hq_end_turn(&me);
 		if (node[1]) {
 			lw_hq_take(&lock->word, val, &me.history);
-			lw_hq_pass(&me, &place);
+			if (within)
+				lw_hq_count_local(&me.history);
+			lw_hq_pass(&me.history, &place);
 		} else {
 			uint32_t service = lw_hq_service(val, &me.history, true);
 
@@ -244,8 +253,10 @@ static void check_doubts(void)
 	CHECK(!by_node() && doubts() == 1);
 	take_turns("01010");
 	CHECK(by_node() && doubts() == 1);
-	/* All hand-overs stay within the node. */
+	/* Most hand-overs stay within a node, which shows when a turn is over. */
 	take_turns("0000");
+	CHECK(by_node() && doubts() == 1);
+	take_turns("00000000011");
 	CHECK(by_node() && !doubts());
 
 	/* Without contention there is one doubt less each time, until the fast path suffices. */

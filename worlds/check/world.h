@@ -21,10 +21,11 @@
  */
 #define LW_EXPORT	 static
 #define lw_always_inline inline __attribute__((always_inline))
+#define lw_noinline	 __attribute__((noinline))
 #define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 (x)
 /* The highest count of hand-offs. It is small so that a check has few states. */
-#define LW_HANDOFFS_MAX 1
+#define LW_HANDOFFS_MAX 2
 /* One of each, since spin counts mean nothing here: any poll may be the last. */
 #define LW_UNFAIR_PLACES       1
 #define LW_RACES	       1

@@ -24,6 +24,7 @@
 /* All locks are one translation unit in Linux, which calls only the hooks. */
 #define LW_EXPORT	 static
 #define lw_always_inline __always_inline
+#define lw_noinline	 noinline
 #define lw_aligned(n)	 __aligned(n)
 #define lw_unlikely(x)	 unlikely(x)
 

@@ -19,6 +19,7 @@
  */
 #define LW_EXPORT	 static __attribute__((unused))
 #define lw_always_inline inline __attribute__((always_inline))
+#define lw_noinline	 __attribute__((noinline))
 #define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 (x)
 

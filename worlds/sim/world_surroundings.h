@@ -25,7 +25,7 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_slot_leave(slot)	((void)(slot))
 #define lw_slot_nodes(slot)	lw_sim_slot_nodes(slot)
 #define lw_numa_node()		lw_sim_numa_node()
-#define lw_is_priority()	lw_sim_is_priority()
+#define lw_is_priority()	(lw_tunable(priority_waiters) && lw_sim_is_priority())
 #define lw_clock()		lw_sim_clock()
 #define lw_spin_budget(most)	(most)
 #define lw_spin_report(success) ((void)(success))

@@ -17,6 +17,7 @@
 #define LW_EXPORT __attribute__((visibility("default")))
 #endif
 #define lw_always_inline inline __attribute__((always_inline))
+#define lw_noinline	 __attribute__((noinline))
 #define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 __builtin_expect(!!(x), 0)
 

@@ -32,7 +32,7 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_slot_leave(slot)	lw_user_slot_leave()
 #define lw_slot_nodes(slot)	(&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
 #define lw_numa_node()		lw_user_numa_node()
-#define lw_is_priority()	(lw_user_thread.priority)
+#define lw_is_priority()	(lw_tunable(priority_waiters) && lw_user_thread.priority)
 #define lw_clock()		(lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)
 #define lw_spin_budget(most)	lw_user_spin_budget(most)
 #define lw_spin_report(success) lw_user_spin_report(success)

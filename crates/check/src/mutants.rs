@@ -592,7 +592,7 @@ mod tests {
             of_tas(&entry("lw_tas_unlock: store x", "drop")),
             "crates/check/mutants/tas.toml: no operation",
         );
-        let twice = "lw_cna_handoff: load head->locked";
+        let twice = "lw_cna_try_take_last: cmpxchg word->val";
         let both = format!("[\"{twice} #1\", \"{twice} #2\"]");
         let both = entry("", "drop").replace("\"\"", &both);
         assert_eq!(of_tas(&both), Ok(2));

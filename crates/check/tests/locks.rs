@@ -210,7 +210,11 @@ fn hq_spinlock() {
             weak(c);
             c.nesting = 1;
         }),
-        hq(3, |c| c.nodes = 1),
+        // Turns that are long enough for a waiter in the middle.
+        hq(3, |c| {
+            c.nodes = 1;
+            set(c, &[("hqlock_fairness_threshold", 2)]);
+        }),
         hq(3, |c| c.nodes = 3),
         hq(3, |c| c.trylock = true),
         hq(3, |c| c.tunables.numa_aware = false),
