@@ -56,7 +56,7 @@ pub fn command(args: &BootArgs) -> Result<ExitCode> {
     }
     let cache = Cache::open()?;
     let steps = Steps::new();
-    let built = args.source.build_to_boot(&cache, &steps)?;
+    let built = args.source.build_to_boot(&args.machine, &cache, &steps)?;
     steps.end();
     let usual = args.machine.limits(args.source.config());
     let limits = match io::stdin().is_terminal() {

@@ -48,6 +48,11 @@ pub struct Source {
     /// directly with lockdep and KCSAN enabled (debug)
     #[arg(long, value_name = "CONFIG", default_value = "native", value_parser = variant())]
     config: Variant,
+
+    /// Whether the kernel counts the events of locks [default: off with --emulation counted, because
+    /// distributions do not count them, else on]
+    #[arg(long, value_name = "HOW", value_parser = statistics(), hide_short_help = true)]
+    statistics: Option<bool>,
 }
 
 /// Kernel parameters.
@@ -134,6 +139,10 @@ fn variant() -> impl TypedValueParser<Value = Variant> {
     named(&Variant::ALL, Variant::name)
 }
 
+fn statistics() -> impl TypedValueParser<Value = bool> {
+    named(&[true, false], |on| if on { "on" } else { "off" })
+}
+
 fn emulation() -> impl TypedValueParser<Value = Emulation> {
     named(&Emulation::ALL, Emulation::name)
 }
@@ -203,39 +212,42 @@ impl Source {
         Ok(())
     }
 
-    /// Builds the kernel, and provides what booting needs.
-    pub fn build_to_boot(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
+    /// Builds the kernel, and provides what booting on a machine needs.
+    pub fn build_to_boot(&self, machine: &Machine, cache: &Cache, steps: &Steps) -> Result<Built> {
+        lab::provide_to_boot(self.arch, cache, &|step| steps.begin(step))?;
+        let counts = machine.emulation() != Emulation::Counted;
+        let statistics = self.statistics.unwrap_or(counts);
         self.sources
-            .build_to_boot(self.arch, self.config, cache, steps)
+            .build(self.arch, self.config, statistics, cache, steps)
     }
 
     /// Builds the kernel, or updates an earlier build.
     pub fn build(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
-        self.sources.build(self.arch, self.config, cache, steps)
+        let statistics = self.statistics.unwrap_or(true);
+        self.sources
+            .build(self.arch, self.config, statistics, cache, steps)
     }
 }
 
 impl Sources {
-    /// Builds a kernel, and provides what booting needs.
-    pub fn build_to_boot(
+    /// Builds a kernel, or updates an earlier build. `statistics`: it counts the events of locks.
+    pub fn build(
         &self,
         arch: Arch,
         config: Variant,
+        statistics: bool,
         cache: &Cache,
         steps: &Steps,
     ) -> Result<Built> {
-        lab::provide_to_boot(arch, cache, &|step| steps.begin(step))?;
-        self.build(arch, config, cache, steps)
-    }
-
-    fn build(&self, arch: Arch, config: Variant, cache: &Cache, steps: &Steps) -> Result<Built> {
         let progress = |step: &str| steps.begin(step);
         lab::provide_to_build(arch, cache, &progress)?;
         let tree = match &self.tree {
             Some(path) => Tree::given(path)?,
             None => Tree::cached(self.version, cache, &progress)?,
         };
-        Ok(lab::build(&tree, arch, config, cache, &progress)?)
+        Ok(lab::build(
+            &tree, arch, config, statistics, cache, &progress,
+        )?)
     }
 }
 

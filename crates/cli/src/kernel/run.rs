@@ -120,7 +120,7 @@ pub fn in_guest(
 ) -> Result<ExitCode> {
     let cache = Cache::open()?;
     let steps = Steps::new();
-    let built = source.build_to_boot(&cache, &steps)?;
+    let built = source.build_to_boot(machine, &cache, &steps)?;
     let usual = machine.limits(source.config());
     let limits = WaitLimits {
         step: timeout.map_or(usual.step, |seconds| Duration::from_secs(seconds.into())),

@@ -156,7 +156,7 @@ pub fn command(args: &GuestTortureArgs) -> Result<ExitCode> {
 
     let cache = Cache::open()?;
     let steps = Steps::new();
-    let built = args.source.build_to_boot(&cache, &steps)?;
+    let built = args.source.build_to_boot(&args.machine, &cache, &steps)?;
     let limits = args.machine.limits(args.source.config());
     let guest = args.machine.guest(&built, lock, Input::Nothing, limits)?;
     let tortured = torture(&plan, &guest, &cache, &|step| steps.begin(step))?;

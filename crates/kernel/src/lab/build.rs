@@ -91,18 +91,22 @@ const MISLEADING: [&str; 8] = [
 /// The number of log lines that an error shows.
 const LINES: usize = 12;
 
-/// Builds a kernel, or updates an earlier build of it.
+/// Builds a kernel, or updates an earlier build of it. `statistics`: it counts the events of locks.
 pub fn build(
     tree: &Tree,
     arch: Arch,
     variant: Variant,
+    statistics: bool,
     cache: &Cache,
     progress: Progress,
 ) -> Result<Built> {
-    let name = match arch {
+    let mut name = match arch {
         Arch::X86_64 => format!("build-{}-{variant}", tree.name),
         Arch::Arm64 => format!("build-{}-{arch}-{variant}", tree.name),
     };
+    if !statistics {
+        name.push_str("-uncounted");
+    }
     let lock = cache.lock(&name, progress)?;
     let directory = cache.path(&name);
     fs::create_dir_all(&directory).attempt_on("make the directory", &directory)?;
@@ -124,7 +128,7 @@ pub fn build(
     };
 
     progress("configuring");
-    let requested = config::requested(arch, tree.version, variant);
+    let requested = config::requested(arch, tree.version, variant, statistics);
     let request = directory.join("requested.config");
     fs::write(&request, &requested).attempt_on("write", &request)?;
     let allconfig = format!("KCONFIG_ALLCONFIG={}", request.display());

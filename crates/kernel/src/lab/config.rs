@@ -13,7 +13,13 @@ use super::version::Version;
 pub(crate) static GUEST: Dir = include_dir!("$CARGO_MANIFEST_DIR/guest");
 
 /// All requested options, in the kernel's own format.
-pub(crate) fn requested(arch: Arch, version: Version, variant: Variant) -> String {
+pub(crate) fn requested(
+    arch: Arch,
+    version: Version,
+    variant: Variant,
+    statistics: bool,
+) -> String {
+    let statistics = statistics.then(|| "statistics".to_owned());
     [
         "base".to_owned(),
         version.to_string(),
@@ -23,6 +29,7 @@ pub(crate) fn requested(arch: Arch, version: Version, variant: Variant) -> Strin
         format!("{arch}-{variant}"),
     ]
     .into_iter()
+    .chain(statistics)
     .filter_map(|name| GUEST.get_file(format!("{name}.config"))?.contents_utf8())
     .collect()
 }
@@ -83,7 +90,7 @@ mod tests {
     #[test]
     fn variants_differ_where_they_should() {
         for (arch, version, variant) in all() {
-            let requested = requested(arch, version, variant);
+            let requested = requested(arch, version, variant, true);
             let has = |line| requested.lines().any(|l| l == line);
             assert!(has("CONFIG_LOCK_TORTURE_TEST=m"));
             assert!(has("CONFIG_NUMA_AWARE_SPINLOCKS=y"));
@@ -99,7 +106,7 @@ mod tests {
     #[test]
     fn nothing_is_asked_for_twice() {
         for (arch, version, variant) in all() {
-            let all = requested(arch, version, variant);
+            let all = requested(arch, version, variant, true);
             let symbols: Vec<&str> = settings(&all).map(|(symbol, _)| symbol).collect();
             let distinct: std::collections::HashSet<_> = symbols.iter().collect();
             assert_eq!(distinct.len(), symbols.len());

@@ -139,9 +139,10 @@ pub fn command(args: &GuestCompareArgs) -> Result<ExitCode> {
     let cache = Cache::open()?;
     let steps = Steps::new();
     let progress = |step: &str| steps.begin(step);
+    lab::provide_to_boot(Arch::X86_64, &cache, &progress)?;
     let built = args
         .sources
-        .build_to_boot(Arch::X86_64, Variant::Paravirt, &cache, &steps)?;
+        .build(Arch::X86_64, Variant::Paravirt, true, &cache, &steps)?;
     if plan.workloads.iter().any(|workload| workload.is_on_disk()) {
         plan.disk = Some(lab::disk(&cache, &progress)?);
     }
