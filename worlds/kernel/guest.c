@@ -129,6 +129,11 @@ static void __init choose_paravirt(void)
 		provided ? "the hypervisor" : "interrupts");
 }
 #else
+static bool __init hypervisor_has_its_own(void)
+{
+	return false;
+}
+
 static void __init choose_native(void)
 {
 }
@@ -138,9 +143,27 @@ static void __init choose_paravirt(void)
 }
 #endif
 
+/* What numa_spinlock= asks for is stronger than the choice of a guest, by anybody. */
+static void __init give_way(void)
+{
+	if (guest_spinlock > GUEST_SPINLOCK_NATIVE)
+		pr_warn("lockworks_guest=%s ignored: numa_spinlock= is on\n",
+			guest_spinlock_names[guest_spinlock]);
+	else if (hypervisor_has_its_own())
+		pr_warn("numa_spinlock= replaces the paravirt spinlock: waiters will not halt\n");
+	else
+		return;
+	guest_spinlock = GUEST_SPINLOCK_NATIVE;
+}
+
 /* Called while no other CPU is up, so nothing waits for a lock that this CPU holds. */
 void __init lockworks_guest_init(void)
 {
+	if (numa_spinlock_is_forced())
+		give_way();
+	else if (IS_ENABLED(CONFIG_LOCKWORKS_GUEST_UNFAIR) &&
+		 guest_spinlock == GUEST_SPINLOCK_AUTO && static_key_enabled(&virt_spin_lock_key))
+		guest_spinlock = GUEST_SPINLOCK_UNFAIR;
 	if (guest_spinlock == GUEST_SPINLOCK_AUTO)
 		return;
 #ifdef CONFIG_PARAVIRT_SPINLOCKS

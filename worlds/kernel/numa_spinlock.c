@@ -72,6 +72,7 @@ static __always_inline struct lw_node *lw_kernel_nodes_of(unsigned int cpu)
 
 DEFINE_STATIC_KEY_FALSE(numa_spinlock_key);
 enum numa_spinlock_path numa_spinlock_path __read_mostly;
+unsigned int numa_spinlock_chosen __read_mostly;
 struct lw_tunables numa_spinlock_tunables __read_mostly = {
 	LW_TUNABLES_DEFAULT,
 #define LW_TUNABLE(tunable, user_value, value, ...) .tunable = (value),
@@ -89,8 +90,8 @@ const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS] = {
 #endif
 };
 
-#if defined(CONFIG_LOCKWORKS_MUTEX) && defined(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH)
-/* The mutex leaves the last holder's name in free locks. Other slow paths wait for it to go. */
+#ifdef CONFIG_LOCKWORKS_MUTEX
+/* The mutex leaves the last holder's name in free locks. Other slow paths do not know it. */
 static u32 forget_last_holder(struct qspinlock *lock, u32 val)
 {
 	if (val & LW_LAST_HOLDER)
@@ -104,9 +105,19 @@ static u32 forget_last_holder(struct qspinlock *lock, u32 val)
 }
 #endif
 
-static void lock_slow(struct qspinlock *lock, u32 val, enum numa_spinlock_path path)
+/* The slow paths that numa_spin_lock_slowpath() does not call itself. */
+static noinline void other_slowpath(struct qspinlock *lock, u32 val, unsigned int chosen)
 {
-	switch (path) {
+	if (chosen & 1)
+		val = forget_last_holder(lock, val);
+
+	switch (chosen >> 1) {
+	case NUMA_SPINLOCK_STOCK:
+		queued_spin_lock_slowpath(lock, val);
+		break;
+	case NUMA_SPINLOCK_CNA:
+		lw_cna_lock_slow((struct lw_cna *)lock, val);
+		break;
 #ifdef CONFIG_LOCKWORKS_MUTEX
 	case NUMA_SPINLOCK_MUTEX:
 		lw_mutex_lock_slow((struct lw_mutex *)lock);
@@ -114,12 +125,13 @@ static void lock_slow(struct qspinlock *lock, u32 val, enum numa_spinlock_path p
 #endif
 #ifdef CONFIG_LOCKWORKS_GUEST
 	case NUMA_SPINLOCK_UNFAIR:
-		lw_unfair_lock_slow((struct lw_unfair *)lock);
+		/* The lock may be free while waiters queue, and can then be stolen. */
+		if (lw_word_steal((union lw_word *)lock, val))
+			lw_count(steals_on_arrival);
+		else
+			lw_unfair_lock_slow((struct lw_unfair *)lock);
 		break;
 #endif
-	case NUMA_SPINLOCK_CNA:
-		lw_cna_lock_slow((struct lw_cna *)lock, val);
-		break;
 	default:
 		lw_qspinlock_lock_slow((struct lw_qspinlock *)lock, val);
 		break;
@@ -127,36 +139,39 @@ static void lock_slow(struct qspinlock *lock, u32 val, enum numa_spinlock_path p
 }
 
 /* Every wait is traced. The stock slow path does not trace waits with the pending bit. */
-bool __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
+void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
-	enum numa_spinlock_path path = READ_ONCE(numa_spinlock_path);
+	unsigned int chosen = READ_ONCE(numa_spinlock_chosen);
 
-#ifdef CONFIG_LOCKWORKS_MUTEX
-	if (path != NUMA_SPINLOCK_MUTEX)
-#endif
-		val = forget_last_holder(lock, val);
-	if (path == NUMA_SPINLOCK_STOCK)
-		return false;
-#ifdef CONFIG_LOCKWORKS_GUEST
-	/* The lock may be free while waiters queue. An unfair lock can then be stolen. */
-	if (path == NUMA_SPINLOCK_UNFAIR && lw_word_steal((union lw_word *)lock, val)) {
-		lw_count(steals_on_arrival);
-		return true;
-	}
-#endif
 	trace_contention_begin(lock, LCB_F_SPIN);
-	lock_slow(lock, val, path);
+	if (likely(chosen == NUMA_SPINLOCK_CHOSEN(NUMA_SPINLOCK_CNA, false)))
+		lw_cna_lock_slow((struct lw_cna *)lock, val);
+	else if (chosen == NUMA_SPINLOCK_CHOSEN(NUMA_SPINLOCK_QSPINLOCK, false))
+		lw_qspinlock_lock_slow((struct lw_qspinlock *)lock, val);
+	else
+		other_slowpath(lock, val, chosen);
 	trace_contention_end(lock, 0);
-	return true;
 }
 
 #ifdef CONFIG_HQSPINLOCKS
 bool hqlock_on __read_mostly;
+EXPORT_SYMBOL_GPL(hqlock_on);
 struct lw_node *hqlock_node_queues[MAX_NUMNODES] __read_mostly;
+
+/*
+ * HQ is off for good: a spinlock that opted in loses its type bit when it is first contended, and
+ * is a plain one from then on. No CPU waits in a queue of HQ, so that may happen at any time.
+ */
+static DEFINE_STATIC_KEY_FALSE(hqlock_never_key);
 
 void __lockfunc hq_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
-	/* The lock may be free: the fast path is only for locks without a type bit. */
+	if (static_branch_unlikely(&hqlock_never_key)) {
+		atomic_andnot(_Q_HQ_VAL, &lock->val);
+		queued_spin_lock_slowpath(lock, val & ~_Q_HQ_VAL);
+		return;
+	}
+	/* The fast path acquires a free lock only if its word has no other service bit. */
 	if (lw_word_is_free(val) && lw_hq_try_take_free((union lw_word *)lock, &val))
 		return;
 	trace_contention_begin(lock, LCB_F_SPIN);
@@ -319,20 +334,48 @@ static int __init numa_spinlock_setup(char *arg)
 }
 early_param("numa_spinlock", numa_spinlock_setup);
 
-static bool __init numa_wanted(enum numa_mode alone)
+/* The user asks for NUMA-aware slow paths of all spinlocks, in guests as well. */
+bool __init numa_spinlock_is_forced(void)
 {
-	return numa_mode == NUMA_ON || numa_mode == alone ||
-	       (numa_mode == NUMA_AUTO && num_possible_nodes() >= 2);
+	return numa_mode == NUMA_ON || numa_mode == NUMA_CNA || numa_mode == NUMA_MUTEX;
 }
 
-static bool __init cna_wanted(void)
+/*
+ * Is this a guest whose virtual CPUs may not be running? Then waiters must halt, or compete for a
+ * free lock. They must not queue for a turn.
+ */
+static bool __init may_be_overcommitted(void)
 {
 #ifdef virt_spin_lock
 	/* The byte lock of guests that have no paravirt spinlocks. */
-	if (numa_mode == NUMA_AUTO && static_key_enabled(&virt_spin_lock_key))
-		return false;
+	if (static_key_enabled(&virt_spin_lock_key))
+		return true;
 #endif
-	return numa_wanted(NUMA_CNA);
+	return !hook_is_reached() || guest_spinlock == GUEST_SPINLOCK_UNFAIR;
+}
+
+static bool __init numa_wanted(enum numa_mode alone)
+{
+	if (numa_mode == NUMA_AUTO)
+		return num_possible_nodes() >= 2 && !may_be_overcommitted();
+	return numa_mode == NUMA_ON || numa_mode == alone;
+}
+
+static enum numa_spinlock_path __init choose_path(void)
+{
+#ifdef CONFIG_LOCKWORKS_GUEST
+	if (guest_spinlock == GUEST_SPINLOCK_UNFAIR)
+		return NUMA_SPINLOCK_UNFAIR;
+#endif
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	if (numa_mode == NUMA_MUTEX)
+		return NUMA_SPINLOCK_MUTEX;
+#endif
+	if (numa_wanted(NUMA_CNA))
+		return NUMA_SPINLOCK_CNA;
+	if (own_qspinlock && guest_spinlock != GUEST_SPINLOCK_BYTE)
+		return NUMA_SPINLOCK_QSPINLOCK;
+	return NUMA_SPINLOCK_STOCK;
 }
 
 static int __init numa_threshold_setup(char *arg)
@@ -362,14 +405,6 @@ static int __init shuffle_reduction_setup(char *arg)
 }
 early_param("numa_spinlock_shuffle_reduction", shuffle_reduction_setup);
 
-static enum numa_spinlock_path __init leave_for_guest(enum numa_spinlock_path path)
-{
-	if (numa_spinlock_path != NUMA_SPINLOCK_STOCK)
-		pr_info("%s off: lockworks_guest=%s\n", numa_spinlock_names[numa_spinlock_path],
-			guest_spinlock_names[guest_spinlock]);
-	return path;
-}
-
 static int __init numa_spinlock_init(void)
 {
 	int cpu;
@@ -380,25 +415,17 @@ static int __init numa_spinlock_init(void)
 #ifdef CONFIG_HQSPINLOCKS
 	WRITE_ONCE(hqlock_on, numa_wanted(NUMA_HQ));
 	pr_info("HQ-spinlocks %s\n", str_on_off(hqlock_on));
+	if (!hqlock_on &&
+	    (!IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH) || may_be_overcommitted()))
+		static_branch_enable(&hqlock_never_key);
 #endif
 	if (!hook_is_reached()) {
-		pr_info("%s off: paravirt spinlocks are in use\n",
-			numa_mode == NUMA_MUTEX ? "mutex" : "CNA");
+		pr_info("CNA and mutex off: paravirt spinlocks are in use\n");
 		return 0;
 	}
 
-	if (own_qspinlock)
-		numa_spinlock_path = NUMA_SPINLOCK_QSPINLOCK;
-	if (cna_wanted())
-		numa_spinlock_path = NUMA_SPINLOCK_CNA;
-#ifdef CONFIG_LOCKWORKS_MUTEX
-	if (numa_mode == NUMA_MUTEX)
-		numa_spinlock_path = NUMA_SPINLOCK_MUTEX;
-#endif
-	if (guest_spinlock == GUEST_SPINLOCK_BYTE)
-		numa_spinlock_path = leave_for_guest(NUMA_SPINLOCK_STOCK);
-	if (guest_spinlock == GUEST_SPINLOCK_UNFAIR)
-		numa_spinlock_path = leave_for_guest(NUMA_SPINLOCK_UNFAIR);
+	numa_spinlock_path = choose_path();
+	numa_spinlock_chosen = NUMA_SPINLOCK_CHOSEN(numa_spinlock_path, false);
 	pr_info("%s, NUMA threshold %u ms, shuffle reduction %s, %u nodes\n",
 		numa_spinlock_names[numa_spinlock_path], numa_spinlock_tunables.numa_threshold_ms,
 		str_on_off(numa_spinlock_tunables.shuffle_reduction), num_possible_nodes());

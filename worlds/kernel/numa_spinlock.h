@@ -4,17 +4,14 @@
 #define LW_NUMA_SPINLOCK_H
 
 #include <linux/types.h>
-
-struct qspinlock;
+#include <asm-generic/qspinlock_types.h>
 
 #ifdef CONFIG_HQSPINLOCKS
-#include <asm-generic/qspinlock_types.h>
 #include <linux/numa.h>
 
 struct lw_node;
 
-/* Whether waiters of HQ-spinlocks queue by NUMA node, and the queues of each node. */
-extern bool hqlock_on;
+/* The queues of each NUMA node. */
 extern struct lw_node *hqlock_node_queues[MAX_NUMNODES];
 
 /**
@@ -65,6 +62,12 @@ enum numa_spinlock_path {
 #endif
 	NUMA_SPINLOCK_PATHS,
 };
+
+/*
+ * A path, with a bit that is set once the mutex was another one: words may then have bits that only
+ * the mutex knows, and that are cleared first.
+ */
+#define NUMA_SPINLOCK_CHOSEN(path, after_mutex) ((path) << 1 | (after_mutex))
 
 /*
  * The spinlocks of a guest, which lockworks_guest= chooses. With STOCK_PV and those after
@@ -119,7 +122,12 @@ void pv_mutex_unlock(struct qspinlock *lock);
 
 /* True if numa_spinlock_path may be a slow path other than the stock one. */
 DECLARE_STATIC_KEY_FALSE(numa_spinlock_key);
+
+/* Whether numa_spinlock= asks for one of the paths below, and not just for what is best. */
+bool numa_spinlock_is_forced(void);
 extern enum numa_spinlock_path numa_spinlock_path;
+/* The same as the hook reads it. */
+extern unsigned int numa_spinlock_chosen;
 extern const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS];
 
 struct lw_tunables;
@@ -131,10 +139,21 @@ extern struct lw_tunables numa_spinlock_tunables;
  * @val: its word, as seen
  *
  * Called with preemption disabled, in any context.
- *
- * Return: true if the lock has been acquired, false if the stock slow path is chosen.
  */
-bool numa_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+void numa_spin_lock_slowpath(struct qspinlock *lock, u32 val);
+
+/* Whether the stock slow path is chosen although the key is enabled, and knows all bits of @val. */
+static __always_inline bool numa_spinlock_is_stock(u32 val)
+{
+#ifdef CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH
+	unsigned int chosen = READ_ONCE(numa_spinlock_chosen);
+
+	return chosen <= NUMA_SPINLOCK_CHOSEN(NUMA_SPINLOCK_STOCK, true) &&
+	       !(chosen && val & _Q_SERVICE_MASK);
+#else
+	return false;
+#endif
+}
 
 /**
  * numa_spin_lock_taken - acquire a queued spinlock on the chosen slow path
@@ -147,9 +166,10 @@ bool numa_spin_lock_slowpath(struct qspinlock *lock, u32 val);
  */
 static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val)
 {
-	if (!static_branch_unlikely(&numa_spinlock_key))
+	if (!static_branch_unlikely(&numa_spinlock_key) || numa_spinlock_is_stock(val))
 		return false;
-	return numa_spin_lock_slowpath(lock, val);
+	numa_spin_lock_slowpath(lock, val);
+	return true;
 }
 
 /**

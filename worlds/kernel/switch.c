@@ -35,9 +35,15 @@ static ssize_t slowpath_read(struct file *file, char __user *buffer, size_t coun
 	return simple_read_from_buffer(buffer, count, at, text, length);
 }
 
+static bool mutex_was_used;
+
 static int set_path(void *path)
 {
+#ifdef CONFIG_LOCKWORKS_MUTEX
+	mutex_was_used |= numa_spinlock_path == NUMA_SPINLOCK_MUTEX;
+#endif
 	WRITE_ONCE(numa_spinlock_path, *(enum numa_spinlock_path *)path);
+	WRITE_ONCE(numa_spinlock_chosen, NUMA_SPINLOCK_CHOSEN(numa_spinlock_path, mutex_was_used));
 	return 0;
 }
 

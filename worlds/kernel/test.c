@@ -327,12 +327,10 @@ static bool can_be_taken(raw_spinlock_t *lock)
 
 /*
  * Tests a spinlock that opted in to HQ: trylock and the functions that report its state are
- * right, and its type bit is set after initialisation and after unlock.
+ * right, and its word is `unlocked` after initialisation and after unlock.
  */
-static long opted_in_violations(raw_spinlock_t *lock)
+static long opted_in_violations(raw_spinlock_t *lock, int unlocked)
 {
-	const struct lw_lock_type *hq = numa_spinlock_type("hq");
-	const int unlocked = hq ? hq->unlocked : 0;
 	atomic_t *word = &lock->raw_lock.val;
 	long bad = atomic_read(word) != unlocked;
 
@@ -355,18 +353,27 @@ static long opting_in_violations(void)
 {
 	static DEFINE_RAW_SPINLOCK_HQ(made);
 	static raw_spinlock_t initialised;
+	const struct lw_lock_type *hq = numa_spinlock_type("hq");
+	const int when_made = hq ? hq->unlocked : 0;
+	int when_initialised = 0;
 	long bad;
 
+#ifdef CONFIG_HQSPINLOCKS
+	/* Where HQ is off, initialisers make ordinary spinlocks. */
+	if (hqlock_on)
+		when_initialised = when_made;
+#endif
 	raw_spin_lock_init_hq(&initialised);
-	bad = opted_in_violations(&made) + opted_in_violations(&initialised);
+	bad = opted_in_violations(&made, when_made) +
+	      opted_in_violations(&initialised, when_initialised);
 #ifndef CONFIG_PREEMPT_RT
 	{
 		static DEFINE_SPINLOCK_HQ(made);
 		static spinlock_t initialised;
 
 		spin_lock_init_hq(&initialised);
-		bad += opted_in_violations(spinlock_check(&made));
-		bad += opted_in_violations(spinlock_check(&initialised));
+		bad += opted_in_violations(spinlock_check(&made), when_made);
+		bad += opted_in_violations(spinlock_check(&initialised), when_initialised);
 	}
 #endif
 	return bad;
