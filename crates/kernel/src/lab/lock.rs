@@ -43,6 +43,9 @@ impl Lock {
         Self::Unfair,
     ];
 
+    /// The locks that overcommitted guests are compared with.
+    pub const COMPARED: &[Self] = Self::ALL.split_at(4).1;
+
     /// The locks that `lockworks_guest=` can choose.
     pub const OF_GUESTS: &[Self] = Self::ALL.split_at(5).1;
 

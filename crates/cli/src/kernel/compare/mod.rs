@@ -100,7 +100,8 @@ Modes; waiters of the paravirt locks halt, and interrupts kick them:
   unfair    Lockworks' queued unfair lock
   stock-pv  the kernel's paravirt spinlock
   pv        Lockworks' improved paravirt spinlock
-  pv-mutex  Lockworks' mutex
+  mutex     Lockworks' mutex; waiters spin
+  pv-mutex  Lockworks' mutex; waiters halt
 
 Workloads:
   locktorture  a thread for each CPU acquires one spinlock
@@ -126,7 +127,7 @@ Examples:
 pub fn command(args: &GuestCompareArgs) -> Result<ExitCode> {
     let topology = Topology::new(1, args.cpus, args.memory)?;
     let mut plan = ComparisonPlan {
-        modes: chosen("mode", &args.modes, Lock::OF_GUESTS, Lock::name)?,
+        modes: chosen("mode", &args.modes, Lock::COMPARED, Lock::name)?,
         workloads: chosen("workload", &args.workloads, &Workload::ALL, Workload::name)?,
         rounds: args.rounds,
         seconds: args.seconds,
@@ -242,7 +243,7 @@ impl GuestCompareArgs {
         let Some(given) = &self.reference else {
             return Ok(usual);
         };
-        let reference = by_name("mode", given, Lock::OF_GUESTS.iter().copied(), Lock::name)?;
+        let reference = by_name("mode", given, Lock::COMPARED.iter().copied(), Lock::name)?;
         ensure!(
             modes.contains(&reference),
             "the reference {given} is not among the modes; add it to --modes"
