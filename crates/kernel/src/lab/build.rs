@@ -11,8 +11,9 @@ use lockworks_programs::children::{self, Ending, Running};
 use super::arch::Arch;
 use super::cache::{Cache, Progress};
 use super::config;
-use super::error::{Attempt, Error, Result};
+use super::error::{Attempt, Error, Result, is_about_space};
 use super::file_lock::FileLock;
+use super::kconfig::Kconfig;
 use super::source::Tree;
 use super::variant::Variant;
 use super::version::Version;
@@ -135,7 +136,7 @@ pub fn build(
     make(&[&allconfig, "allnoconfig"])?;
     let config = directory.join(".config");
     let got = fs::read_to_string(&config).attempt_on("read", &config)?;
-    config::check(&requested, &got)?;
+    config::check(&requested, &got, || Kconfig::read(&tree.path, arch))?;
 
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let image = arch.image().rsplit('/').next().unwrap_or_default();
@@ -174,14 +175,18 @@ fn run(mut command: Command, log: &Path, log_file: &mut File, progress: Progress
         said.push(line);
     }
     let status = running.wait().attempt(|| "wait for make".to_owned())?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Error::Failed {
-            what: "building the kernel".to_owned(),
-            lines: telling(&said),
-            log: log.to_owned(),
-        }),
+    if status.success() {
+        return Ok(());
     }
+    let what = "building the kernel".to_owned();
+    if said.iter().any(|line| is_about_space(line)) {
+        return Err(Error::no_space(format!("complete {what}"), log));
+    }
+    Err(Error::Failed {
+        what,
+        lines: telling(&said),
+        log: log.to_owned(),
+    })
 }
 
 /// The object that make begins to build, in a line such as `  CC      mm/slub.o`.

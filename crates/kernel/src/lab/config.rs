@@ -1,11 +1,10 @@
 //! Kernel configurations: the options that are requested, and a check that the kernel's rules allow them.
 
-use std::collections::HashMap;
-
 use include_dir::{Dir, include_dir};
 
 use super::arch::Arch;
 use super::error::{Error, Result};
+use super::kconfig::{Kconfig, Values};
 use super::variant::Variant;
 use super::version::Version;
 
@@ -34,22 +33,36 @@ pub(crate) fn requested(
     .collect()
 }
 
-/// Checks that each requested option has its value in the configuration that the kernel made.
-pub(crate) fn check(requested: &str, config: &str) -> Result<()> {
-    let got: HashMap<&str, &str> = settings(config).collect();
-    let unmet: Vec<String> = settings(requested)
-        .filter_map(|(symbol, wanted)| {
-            let got = got.get(symbol).copied().unwrap_or("n");
-            (got != wanted).then(|| format!("{symbol}={wanted} became {got}"))
+/// Checks that each requested option has its value in the configuration that the kernel made. `rules`
+/// reads the Kconfig files that it was made by.
+pub(crate) fn check(requested: &str, config: &str, rules: impl FnOnce() -> Kconfig) -> Result<()> {
+    let got: Values = settings(config)
+        .filter_map(|(symbol, value)| Some((symbol.strip_prefix("CONFIG_")?, value)))
+        .collect();
+    let of = |symbol: &str| {
+        let name = symbol.strip_prefix("CONFIG_").unwrap_or(symbol);
+        got.get(name).copied().unwrap_or("n")
+    };
+    let mut unmet = settings(requested)
+        .filter(|(symbol, wanted)| of(symbol) != *wanted)
+        .peekable();
+    if unmet.peek().is_none() {
+        return Ok(());
+    }
+    let rules = rules();
+    let refusals: Vec<String> = unmet
+        .map(|(symbol, wanted)| {
+            let name = symbol.strip_prefix("CONFIG_").unwrap_or(symbol);
+            let why = rules.reason(name, wanted, &got);
+            let why = why.map_or(String::new(), |why| format!(" ({why})"));
+            format!("{symbol}={wanted} became {}{why}", of(symbol))
         })
         .collect();
-    match unmet.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Refused(format!(
-            "the kernel's rules do not allow the requested configuration: {}",
-            unmet.join(", ")
-        ))),
-    }
+    Err(Error::Refused(format!(
+        "the Kconfig rules of the tree do not allow the configuration of the guests: {}; change these rules, \
+         or give another --config or --tree",
+        refusals.join("; ")
+    )))
 }
 
 fn settings(config: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -67,14 +80,48 @@ mod tests {
     fn every_symbol_is_looked_at() {
         let requested = "# why\nCONFIG_A=y\nCONFIG_B=n\nCONFIG_C=256\nCONFIG_D=m\n";
         let good = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=256\nCONFIG_D=m\nCONFIG_E=y\n";
-        check(requested, good).unwrap();
-        check(requested, &good.replace("# CONFIG_B is not set\n", "")).unwrap();
+        let no_rules = || panic!("they are read for nothing");
+        check(requested, good, no_rules).unwrap();
+        check(
+            requested,
+            &good.replace("# CONFIG_B is not set\n", ""),
+            no_rules,
+        )
+        .unwrap();
 
         let bad = "CONFIG_A=y\nCONFIG_B=y\nCONFIG_D=y\n";
+        let none = check(requested, bad, Kconfig::default)
+            .unwrap_err()
+            .to_string();
+        for part in [
+            "CONFIG_B=n became y (this tree has no such symbol); ",
+            "CONFIG_C=256 became n",
+            "CONFIG_D=m became y",
+        ] {
+            assert!(none.contains(part), "{none}");
+        }
+    }
+
+    #[test]
+    fn the_excluding_symbol_is_named() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::write(
+            tree.path().join("Kconfig"),
+            "config NUMA_AWARE_SPINLOCKS\n\tbool \"x\"\n\tdepends on NUMA && !OTHER_SPINLOCKS\n",
+        )
+        .unwrap();
+        let said = check(
+            "CONFIG_NUMA_AWARE_SPINLOCKS=y\n",
+            "CONFIG_NUMA=y\nCONFIG_OTHER_SPINLOCKS=y\n",
+            || Kconfig::read(tree.path(), Arch::X86_64),
+        )
+        .unwrap_err()
+        .to_string();
         assert_eq!(
-            check(requested, bad).unwrap_err().to_string(),
-            "the kernel's rules do not allow the requested configuration: \
-             CONFIG_B=n became y, CONFIG_C=256 became n, CONFIG_D=m became y"
+            said,
+            "the Kconfig rules of the tree do not allow the configuration of the guests: \
+             CONFIG_NUMA_AWARE_SPINLOCKS=y became n (it needs !OTHER_SPINLOCKS, but \
+             CONFIG_OTHER_SPINLOCKS=y); change these rules, or give another --config or --tree"
         );
     }
 

@@ -29,7 +29,22 @@ pub(crate) fn archive(
     tools::provide(&TOOLS, cache, progress)?;
     let mut bootstrap = children::command("mmdebstrap", Ending::Asked);
     bootstrap.args(options).arg(SUITE).arg(archive).arg(MIRROR);
-    tools::run_logged(bootstrap, "mmdebstrap", &cache.path("mmdebstrap.log"))
+    let made = tools::run_logged(bootstrap, "mmdebstrap", &cache.path("mmdebstrap.log"));
+    let packages = options
+        .iter()
+        .find_map(|option| option.strip_prefix("--include="));
+    made.map_err(|error| {
+        tools::not_had(
+            &[packages.unwrap_or_default()],
+            &format!("{SUITE} of {MIRROR}"),
+            error,
+        )
+    })
+}
+
+/// The releases of [`NEWER`] and their mirror, in words.
+pub(crate) fn newer() -> String {
+    format!("{} of {MIRROR}", NEWER.join(", "))
 }
 
 /// Downloads a package of a newer release into a directory. The package lists are in the cache, so

@@ -14,12 +14,26 @@ pub enum Error {
         /// The error of the system.
         error: io::Error,
     },
+    /// A device is full.
+    #[error(
+        "cannot {what}: no space left in {}, which has {} MB free; the source and the builds of a kernel need \
+         {NEEDED_MB} MB: free some, or set LOCKWORKS_CACHE to a directory with more",
+        directory.display(), free / 1_000_000
+    )]
+    NoSpace {
+        /// The operation.
+        what: String,
+        /// The directory that is on the device.
+        directory: PathBuf,
+        /// Bytes that are left.
+        free: u64,
+    },
     /// A request that cannot be fulfilled, with the possible ones.
     #[error("{0}")]
     Refused(String),
     /// The series cannot be applied to a tree.
     #[error(transparent)]
-    Apply(#[from] crate::Error),
+    Apply(crate::Error),
     /// The series itself is wrong.
     #[error(transparent)]
     Series(#[from] crate::SeriesError),
@@ -35,6 +49,43 @@ pub enum Error {
     },
 }
 
+/// Megabytes that a kernel takes in the cache: source, one native, one paravirt and one debug build.
+pub(crate) const NEEDED_MB: u64 = 2900;
+
+/// What the system and programs say about a full device, or a user who may not use more of it.
+const FULL: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
+
+/// Whether a program complains that a device is full.
+pub(crate) fn is_about_space(said: &str) -> bool {
+    FULL.iter().any(|words| said.contains(words))
+}
+
+impl Error {
+    /// An operation that failed because the device of a file is full.
+    pub(crate) fn no_space(what: String, file: &Path) -> Self {
+        // The file may not exist, and neither may the directories above it.
+        let mut above = file.ancestors().skip(1);
+        let directory = above.find(|above| above.is_dir()).unwrap_or(file);
+        let free = nix::sys::statvfs::statvfs(directory);
+        Self::NoSpace {
+            what,
+            directory: directory.to_owned(),
+            free: free.map_or(0, |free| free.blocks_available() * free.fragment_size()),
+        }
+    }
+}
+
+impl From<crate::Error> for Error {
+    fn from(error: crate::Error) -> Self {
+        match error {
+            crate::Error::Write { path, error } if is_about_space(&error.to_string()) => {
+                Self::no_space(format!("write {}", path.display()), &path)
+            }
+            other => Self::Apply(other),
+        }
+    }
+}
+
 /// A result of this crate's work on sources, kernels and guests.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -47,6 +98,12 @@ pub(crate) trait Attempt<T> {
         Self: Sized,
     {
         self.attempt(|| format!("{verb} {}", path.display()))
+            .map_err(|error| match error {
+                Error::System { what, error } if is_about_space(&error.to_string()) => {
+                    Error::no_space(what, path)
+                }
+                other => other,
+            })
     }
 }
 
@@ -56,5 +113,25 @@ impl<T> Attempt<T> for io::Result<T> {
             what: what(),
             error,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_device_is_named() {
+        let full = Path::new("/dev/full");
+        let said = std::fs::write(full, "x").attempt_on("write", full);
+        let said = said.unwrap_err().to_string();
+        assert!(
+            said.starts_with("cannot write /dev/full: no space left in /dev, which has "),
+            "{said}"
+        );
+        for part in [" MB free; ", "need 2900 MB", "LOCKWORKS_CACHE"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(said.lines().count(), 1);
     }
 }

@@ -17,6 +17,7 @@ mod file_lock;
 mod guest;
 mod guest_state;
 mod initramfs;
+mod kconfig;
 mod lock;
 mod locktorture;
 mod machine;

@@ -151,19 +151,14 @@ fn archive(version: Version, cache: &Cache, progress: Progress) -> Result<PathBu
         }
     }
     progress(&format!("fetching {package}"));
-    if nix::unistd::geteuid().is_root()
-        && tools::install(&[&package], cache, progress).is_ok()
-        && installed.is_file()
-    {
-        return Ok(installed);
+    if nix::unistd::geteuid().is_root() {
+        match tools::install(&[&package], cache, progress) {
+            Ok(()) if installed.is_file() => return Ok(installed),
+            Err(error @ Error::NoSpace { .. }) => return Err(error),
+            _ => {}
+        }
     }
-    fetch(&package, &fetched, cache).map_err(|error| {
-        let why = error.to_string();
-        Error::Refused(format!(
-            "there are no kernel sources; install the Debian package {package}, or give a tree with --tree ({})",
-            why.lines().last().unwrap_or_default()
-        ))
-    })?;
+    fetch(&package, &fetched, cache)?;
     Ok(fetched.join(within))
 }
 
@@ -177,7 +172,20 @@ fn fetch(package: &str, directory: &Path, cache: &Cache) -> Result<()> {
     let mut apt = children::command("apt-get", Ending::Asked);
     apt.args(["download", package]).current_dir(&staging);
     let fetched = tools::run_logged(apt, &format!("apt-get download {package}"), &log);
-    fetched.or_else(|_| debian::download_newer(package, &staging, cache))?;
+    fetched
+        .or_else(|error| match error {
+            Error::NoSpace { .. } => Err(error),
+            _ => debian::download_newer(package, &staging, cache),
+        })
+        .map_err(|error| {
+            let from = format!("{}, {}", tools::mirrors(), debian::newer());
+            match tools::not_had(&[package], &from, error) {
+                Error::Refused(why) => {
+                    Error::Refused(format!("{why}; or give a source tree with --tree"))
+                }
+                other => other,
+            }
+        })?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|e| e == "deb");
     let file = fs::read_dir(&staging)
         .attempt_on("read", &staging)?

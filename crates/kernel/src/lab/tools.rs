@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lockworks_programs::children::{self, Ending, Running};
 
 use super::cache::{Cache, Progress};
-use super::error::{Attempt, Error, Result};
+use super::error::{Attempt, Error, Result, is_about_space};
 
 /// A program or file that must be installed, and the Debian package that brings it.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +101,41 @@ pub(crate) fn install(packages: &[&str], cache: &Cache, progress: Progress) -> R
     apt(&arguments)
         .or_else(|_| apt(&["update", "-q"]))
         .and_then(|()| apt(&arguments))
+        .map_err(|error| not_had(packages, &mirrors(), error))
+}
+
+/// The error for packages that cannot be had from a place, with apt's own reason.
+pub(crate) fn not_had(packages: &[&str], from: &str, error: Error) -> Error {
+    let (lines, log) = match error {
+        Error::Failed { lines, log, .. } => (lines, log),
+        other => return other,
+    };
+    // apt's lines of errors begin with E, and the last one sums up.
+    let is_error = |line: &&String| line.starts_with("E: ");
+    let said = lines.iter().find(is_error).or_else(|| lines.last());
+    let said = said.map_or("", |line| line.trim_start_matches("E: "));
+    Error::Refused(format!(
+        "cannot get the Debian package {} from {from}: {said}; install it by hand, or correct the sources of \
+         packages or the network and try again (log: {})",
+        packages.join(" "),
+        log.display()
+    ))
+}
+
+/// The mirrors and suites from which this machine's apt gets packages, in words.
+pub(crate) fn mirrors() -> String {
+    let mut targets = std::process::Command::new("apt-get");
+    targets.args(["indextargets", "--format", "$(RELEASE) of $(REPO_URI)"]);
+    let output = targets.output().map(|output| output.stdout);
+    let output = output.unwrap_or_default();
+    let text = String::from_utf8_lossy(&output);
+    let mut found: Vec<&str> = text.lines().collect();
+    found.sort_unstable();
+    found.dedup();
+    match found.is_empty() {
+        true => "apt, which has no sources of packages".to_owned(),
+        false => found.join(", "),
+    }
 }
 
 /// Runs a command, with its output in the file `log`.
@@ -118,7 +153,11 @@ pub(crate) fn run_logged(mut command: std::process::Command, what: &str, log: &P
     if status.success() {
         return Ok(());
     }
-    let text = fs::read_to_string(log).unwrap_or_default();
+    let bytes = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    if is_about_space(&text) {
+        return Err(Error::no_space(format!("complete {what}"), log));
+    }
     let from = text.lines().count().saturating_sub(5);
     Err(Error::Failed {
         what: what.to_owned(),
@@ -139,6 +178,43 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_device_is_told_from_other_failures() {
+        let scratch = tempfile::tempdir().unwrap();
+        let fail = |said: &str| {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", &format!("echo 'tar: a/b: {said}'; exit 2")]);
+            let log = scratch.path().join("log");
+            run_logged(shell, "unpacking x.tar", &log).unwrap_err()
+        };
+        let full = fail("Cannot write: No space left on device").to_string();
+        let directory = scratch.path().display();
+        let begin = format!("cannot complete unpacking x.tar: no space left in {directory}, ");
+        assert!(full.starts_with(&begin), "{full}");
+        assert_eq!(full.lines().count(), 1, "{full}");
+        let other = fail("Cannot open: Permission denied");
+        assert!(matches!(other, Error::Failed { .. }), "{other}");
+    }
+
+    #[test]
+    fn a_package_that_cannot_be_had_is_named_with_its_source() {
+        let failed = Error::Failed {
+            what: "apt-get install".to_owned(),
+            lines: ["Reading package lists...", "E: Unable to locate package x"]
+                .map(str::to_owned)
+                .into(),
+            log: "/c/apt.log".into(),
+        };
+        let said = not_had(&["x"], "bookworm of http://m/debian/", failed).to_string();
+        assert_eq!(
+            said,
+            "cannot get the Debian package x from bookworm of http://m/debian/: Unable to locate package x; \
+             install it by hand, or correct the sources of packages or the network and try again \
+             (log: /c/apt.log)"
+        );
+        assert!(!mirrors().is_empty());
+    }
 
     #[test]
     fn names_the_package() {
