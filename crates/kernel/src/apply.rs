@@ -20,7 +20,7 @@ pub fn apply(series: &Series, tree: &Tree) -> Result<bool, Error> {
     match seen.state {
         State::Applied => return Ok(false),
         State::Changed => return Err(seen.changed()),
-        State::NotApplied => seen.no_foreign()?,
+        State::NotApplied => seen.is_free(series, tree)?,
     }
     patch(tree, series, &seen.pristine, &[])?;
     Ok(true)

@@ -16,6 +16,8 @@ pub enum SeriesError {
     Empty(String),
     #[error("subject '{0}' is not one line of ASCII")]
     Subject(String),
+    #[error("the cover letter is not ASCII")]
+    Cover,
     #[error("'{0}' is not a path inside a tree")]
     Path(String),
     #[error("there is no file {0} to embed")]
@@ -55,6 +57,11 @@ pub enum Error {
     Changed { file: String, how: &'static str },
     #[error("{file} does not belong to Lockworks, but is in its directory; move it away")]
     Foreign { file: String },
+    #[error(
+        "the tree has another NUMA-aware slow path of spinlocks already: {found}; a kernel can have one only: revert \
+         its patches, for example with 'git revert', or use a tree without them"
+    )]
+    Rival { found: String },
     #[error("{file} is not a plain text file; restore it, for example with 'git checkout'")]
     NotText { file: String },
     #[error("{file} is missing; restore it, for example with 'git checkout'")]

@@ -1,14 +1,15 @@
 //! Reads and writes files of a tree.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::series::Contents;
 
 /// Replaces the contents of a file in one step, so that nobody ever reads half of them. Its mode stays.
-/// Its directory is made if it is missing.
+/// A new script can be executed. The file's directory is made if it is missing.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.lockworks-new"));
@@ -17,6 +18,8 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
         fs::write(&new, text)?;
         if let Ok(old) = fs::metadata(path) {
             fs::set_permissions(&new, old.permissions())?;
+        } else if text.starts_with("#!") {
+            fs::set_permissions(&new, Permissions::from_mode(0o755))?;
         }
         fs::rename(&new, path)
     };

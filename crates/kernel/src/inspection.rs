@@ -76,7 +76,7 @@ pub fn status(series: &Series, tree: &Tree) -> Result<Status, Error> {
     let obstacle = match seen.state {
         State::Applied => seen.no_foreign(),
         State::NotApplied => seen
-            .no_foreign()
+            .is_free(series, tree)
             .and_then(|()| series.applied(&seen.pristine).map(drop)),
         State::Changed => Err(seen.changed()),
     };
@@ -147,6 +147,16 @@ impl Inspection {
         match self.foreign.first() {
             None => Ok(()),
             Some(file) => Err(Error::Foreign { file: file.clone() }),
+        }
+    }
+
+    /// Refuses a tree in which the place of the series is taken: by files of others in our directory,
+    /// or by another series.
+    pub fn is_free(&self, series: &Series, tree: &Tree) -> Result<(), Error> {
+        self.no_foreign()?;
+        match series.rivals.found(tree)?.join(", ") {
+            found if found.is_empty() => Ok(()),
+            found => Err(Error::Rival { found }),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::files;
 use crate::git;
 use crate::inspection::{Inspection, State};
-use crate::series::{Contents, Series};
+use crate::series::{Contents, Cover, Series};
 use crate::tree::Tree;
 
 /// The author of patches, and the time at which they were made.
@@ -79,17 +79,21 @@ const FIRST_LINE: &str = "From 0000000000000000000000000000000000000000 Mon Sep 
 /// The end of a patch of ours; the version follows.
 const SIGNATURE: &str = "Lockworks ";
 
-/// The series as patches to a tree, whether or not it is applied there.
+/// The series as patches to a tree, whether or not it is applied there. With `figures`, a text of ASCII,
+/// a cover letter comes first and has them.
 pub fn patches(
     series: &Series,
     tree: &Tree,
     author: &Author,
     signoff: bool,
+    figures: Option<&str>,
 ) -> Result<Vec<PatchFile>, Error> {
     let series = &series.fitting(tree)?;
     let seen = Inspection::new(series, tree)?;
-    if seen.state == State::Changed {
-        return Err(seen.changed());
+    match seen.state {
+        State::Changed => return Err(seen.changed()),
+        State::NotApplied => seen.is_free(series, tree)?,
+        State::Applied => {}
     }
     let scratch = Scratch::new(author)?;
     scratch.commit(&series.after(0, &seen.pristine)?, "Linux")?;
@@ -97,8 +101,21 @@ pub fn patches(
         let message = format!("{}\n\n{}\n", patch.subject, patch.body);
         scratch.commit(&series.after(number, &seen.pristine)?, &message)?;
     }
-    scratch.patches(series.patches.len(), signoff)
+    if let Some(figures) = figures {
+        scratch.describe(&letter(&series.cover, figures))?;
+    }
+    scratch.patches(series.patches.len(), signoff, figures.is_some())
 }
+
+/// The subject and text of the cover letter. Git adds the list of patches and of changed files.
+fn letter(cover: &Cover, figures: &str) -> String {
+    let texts = [&cover.text, &cover.tested, figures, &cover.changes];
+    let texts = texts.map(str::trim).join("\n\n");
+    format!("{}\n\n{texts}\n", cover.title)
+}
+
+/// The branch of the series. Git keeps the text of a cover letter as the description of a branch.
+const BRANCH: &str = "series";
 
 /// A repository that holds each step of the series as a commit.
 struct Scratch<'a> {
@@ -111,6 +128,10 @@ impl<'a> Scratch<'a> {
         let directory = tempfile::tempdir().map_err(Error::write(&std::env::temp_dir()))?;
         let scratch = Self { author, directory };
         scratch.git(&["init", "-q"], "")?;
+        scratch.git(
+            &["symbolic-ref", "HEAD", &format!("refs/heads/{BRANCH}")],
+            "",
+        )?;
         Ok(scratch)
     }
 
@@ -121,14 +142,28 @@ impl<'a> Scratch<'a> {
         self.git(&commit, message).map(drop)
     }
 
-    /// The last `count` commits as patches.
-    fn patches(&self, count: usize, signoff: bool) -> Result<Vec<PatchFile>, Error> {
+    /// Keeps subject and text of the cover letter.
+    fn describe(&self, letter: &str) -> Result<(), Error> {
+        let key = format!("branch.{BRANCH}.description");
+        self.git(&["config", &key, letter], "").map(drop)
+    }
+
+    /// The last `count` commits as patches, after the cover letter if there is one.
+    fn patches(
+        &self,
+        count: usize,
+        signoff: bool,
+        has_letter: bool,
+    ) -> Result<Vec<PatchFile>, Error> {
         let signature = format!("--signature={SIGNATURE}{}", env!("CARGO_PKG_VERSION"));
         let count = format!("-{count}");
         let mut arguments = vec!["format-patch", "--zero-commit", "--full-index"];
         arguments.extend(["--output-directory=.git/patches", &signature, &count]);
         if signoff {
             arguments.push("--signoff");
+        }
+        if has_letter {
+            arguments.extend(["--cover-letter", "--cover-from-description=subject"]);
         }
         let names = self.git(&arguments, "")?;
         let read = |path: &str| {

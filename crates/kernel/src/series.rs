@@ -30,7 +30,70 @@ struct SeriesData {
     versions: Vec<String>,
     directory: String,
     include: Vec<String>,
+    #[serde(default)]
+    rivals: Rivals,
+    cover: Cover,
     patch: Vec<PatchData>,
+}
+
+/// What other series for the same place leave in a tree.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rivals {
+    /// Files that they add.
+    files: Vec<String>,
+    /// Symbols that they define.
+    symbols: Vec<String>,
+    /// The files that may define these symbols. Ours are in a file of ours.
+    kconfig: Vec<String>,
+}
+
+impl Rivals {
+    /// What a tree has of other series, in words.
+    pub fn found(&self, tree: &Tree) -> Result<Vec<String>, Error> {
+        let mut found = Vec::new();
+        for file in &self.files {
+            if tree.read(file)?.is_some() {
+                found.push(file.clone());
+            }
+        }
+        for file in &self.kconfig {
+            let text = tree.read(file)?.unwrap_or_default();
+            for symbol in &self.symbols {
+                let defines = |line: &str| line.trim() == format!("config {symbol}");
+                if text.lines().any(defines) {
+                    found.push(format!("CONFIG_{symbol} in {file}"));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The texts of the letter that goes before the patches.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cover {
+    /// Its subject.
+    pub title: String,
+    /// What the series does, and why.
+    pub text: String,
+    /// How it was tested.
+    pub tested: String,
+    /// What has changed since the last version.
+    pub changes: String,
+}
+
+impl Cover {
+    /// Checks that the letter needs no encoding, because git gives it none.
+    fn check(&self) -> Result<(), SeriesError> {
+        check_subject(&self.title)?;
+        let texts = [&self.text, &self.tested, &self.changes];
+        match texts.iter().any(|text| !text.is_ascii()) {
+            true => Err(SeriesError::Cover),
+            false => Ok(()),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -71,6 +134,8 @@ pub struct Series {
     pub(crate) versions: Vec<String>,
     /// The directory in the tree that is ours alone.
     pub(crate) directory: String,
+    pub(crate) rivals: Rivals,
+    pub(crate) cover: Cover,
     pub(crate) patches: Vec<Patch>,
 }
 
@@ -103,6 +168,7 @@ impl Series {
     ) -> Result<Self, SeriesError> {
         let data: SeriesData = toml::from_str(description)?;
         inside(&data.directory)?;
+        data.cover.check()?;
         let mut steps = Steps::new(&data, read)?;
         let patches = data.patch.iter().map(|patch| steps.next(patch));
         let patches = patches.collect::<Result<Vec<_>, _>>()?;
@@ -110,6 +176,8 @@ impl Series {
         Ok(Self {
             versions: data.versions,
             directory: data.directory,
+            rivals: data.rivals,
+            cover: data.cover,
             patches,
         })
     }
@@ -231,10 +299,7 @@ impl<'a, Read: Fn(&str) -> Option<String>> Steps<'a, Read> {
         if !adds && patch.insert.is_empty() {
             return Err(SeriesError::Empty(patch.subject.clone()));
         }
-        let one_line = |c: char| c == ' ' || c.is_ascii_graphic();
-        if patch.subject.is_empty() || !patch.subject.chars().all(one_line) {
-            return Err(SeriesError::Subject(patch.subject.clone()));
-        }
+        check_subject(&patch.subject)?;
         let start = self.inserts.len();
         for insert in &patch.insert {
             let insert = read_insert(patch, insert, &self.inserts)?;
@@ -306,6 +371,14 @@ impl<'a, Read: Fn(&str) -> Option<String>> Steps<'a, Read> {
             None => Ok(()),
             Some(insert) => Err(SeriesError::Twice(insert.file.clone())),
         }
+    }
+}
+
+fn check_subject(subject: &str) -> Result<(), SeriesError> {
+    let one_line = |c: char| c == ' ' || c.is_ascii_graphic();
+    match !subject.is_empty() && subject.chars().all(one_line) {
+        true => Ok(()),
+        false => Err(SeriesError::Subject(subject.to_owned())),
     }
 }
 

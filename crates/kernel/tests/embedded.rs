@@ -68,7 +68,7 @@ fn every_step_is_a_patch_and_all_are_the_whole() {
     assert_eq!(contents(top), before);
 
     let author = Author::of(top, Some("A Tester <a@tester.example>")).unwrap();
-    let written = patches(&series, &opened, &author, false).unwrap();
+    let written = patches(&series, &opened, &author, false, None).unwrap();
     let out = tempfile::tempdir().unwrap();
     write_patches(&written, out.path()).unwrap();
     for (file, patch) in written.iter().zip(tables(&description, "patch")) {
@@ -88,5 +88,46 @@ fn every_step_is_a_patch_and_all_are_the_whole() {
         );
     }
     assert_eq!(contents(top), applied);
+
+    // Mail programs wrap longer lines. Git shortens the paths of its list.
+    let with_letter = patches(&series, &opened, &author, false, Some("Figures.\n")).unwrap();
+    assert_eq!(with_letter.len(), written.len() + 1);
+    let letter = &with_letter[0].text;
+    assert!(letter.contains("\nA Tester (9):\n"), "{letter}");
+    let long = letter.lines().find(|line| line.len() > 75);
+    assert_eq!(long, None);
     assert_eq!(status(&series, &opened).unwrap().state, State::Applied);
+}
+
+#[test]
+fn the_published_series_are_known() {
+    let edited = edited_files(&description());
+    let edited: Vec<(&str, &str)> = edited.iter().map(|(f, t)| (&**f, &**t)).collect();
+    let series = Series::embedded().unwrap();
+    for (file, text, named) in [
+        (
+            "kernel/locking/qspinlock_cna.h",
+            "#error\n",
+            "already: kernel/locking/qspinlock_cna.h; ",
+        ),
+        (
+            "arch/x86/Kconfig",
+            "config NUMA_AWARE_SPINLOCKS\n",
+            "already: CONFIG_NUMA_AWARE_SPINLOCKS in arch/x86/Kconfig; ",
+        ),
+        (
+            "kernel/Kconfig.locks",
+            "config HQSPINLOCKS\n\nconfig BPF_ARCH_SPINLOCK\n",
+            "already: CONFIG_HQSPINLOCKS in kernel/Kconfig.locks; ",
+        ),
+    ] {
+        let directory = tree(&edited);
+        let top = directory.path();
+        common::write(top, file, text);
+        let before = contents(top);
+        let opened = Tree::open(top, &series).unwrap();
+        let said = apply(&series, &opened).unwrap_err().to_string();
+        assert!(said.contains(named), "{said}");
+        assert_eq!(contents(top), before);
+    }
 }

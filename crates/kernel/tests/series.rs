@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use common::{commit_all, contents, git, snapshot, tree, write};
@@ -16,6 +16,25 @@ const SERIES: &str = r#"
 versions = ["6.1", "6.12"]
 directory = "core/own"
 include = ["locks", "locks/parts"]
+
+[rivals]
+files = ["core/slow_other.h"]
+symbols = ["OTHER_WORDS"]
+kconfig = ["core/Kconfig", "arch/Kconfig"]
+
+[cover]
+title = "core/own: Words"
+text = """
+There are words.
+
+They are new.
+"""
+tested = "They were read."
+changes = """
+Changes since the last version:
+
+ - more words
+"""
 
 [[patch]]
 subject = "core/own: Add words"
@@ -193,6 +212,34 @@ fn a_missing_or_ambiguous_anchor_is_refused() {
             (State::NotApplied, Some(said))
         );
     }
+}
+
+#[test]
+fn a_tree_with_another_slow_path_is_refused() {
+    let other = "config OTHER_WORDS\n\tbool \"Words\"\n";
+    for (file, text, named) in [
+        ("core/slow_other.h", "int other;\n", "core/slow_other.h;"),
+        ("arch/Kconfig", other, "CONFIG_OTHER_WORDS in arch/Kconfig;"),
+    ] {
+        let directory = kernel();
+        let top = directory.path();
+        write(top, "core/Kconfig", "config OTHER_WORDS_TOO\n");
+        assert_eq!(status(top).obstacle, None);
+        write(top, file, text);
+        // Its hook may have moved an anchor, which is not the reason to name.
+        write(top, "core/slow.c", "\tother();\n");
+        let said = refused(top, apply);
+        assert!(said.contains(&format!("already: {named}")), "{said}");
+        assert_eq!(status(top).obstacle, Some(said));
+        let author = Author::of(top, Some("A <a@b>")).unwrap();
+        assert!(patches(&series(), &open(top), &author, false, None).is_err());
+    }
+    // A tree in which the series is applied is not asked.
+    let directory = kernel();
+    let top = directory.path();
+    apply(top).unwrap();
+    write(top, "arch/Kconfig", other);
+    assert!(revert(top).unwrap());
 }
 
 #[test]
@@ -376,7 +423,7 @@ fn a_tree_changed_under_the_series_is_refused() {
         }
         assert_eq!(status(top).state, State::Changed);
         let author = Author::of(top, Some("A <a@b>")).unwrap();
-        assert!(patches(&series(), &open(top), &author, false).is_err());
+        assert!(patches(&series(), &open(top), &author, false, None).is_err());
     }
 }
 
@@ -458,7 +505,7 @@ fn git_am_gives_what_apply_gives() {
     let out = tempfile::tempdir().unwrap();
     let out = out.path().join("new/patches");
     let author = Author::of(top, Some("Ä. Tester <a@tester.example>")).unwrap();
-    let written = patches(&series(), &open(top), &author, true).unwrap();
+    let written = patches(&series(), &open(top), &author, true, None).unwrap();
     write_patches(&written, &out).unwrap();
     let names: Vec<&str> = written.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(
@@ -497,7 +544,7 @@ fn git_am_gives_what_apply_gives() {
     }
 
     // Of an applied tree it is the same series.
-    let again = patches(&series(), &open(top), &author, true).unwrap();
+    let again = patches(&series(), &open(top), &author, true, None).unwrap();
     for (one, other) in written.iter().zip(&again) {
         assert_eq!(one.text, other.text);
     }
@@ -511,10 +558,96 @@ fn git_am_gives_what_apply_gives() {
 }
 
 #[test]
+fn a_cover_letter_comes_first_and_changes_nothing() {
+    let directory = kernel();
+    let top = directory.path();
+    set_mode(top, "core/Makefile", 0o644);
+    set_mode(top, "core/slow.c", 0o644);
+    commit_all(top);
+    let out = tempfile::tempdir().unwrap();
+    let author = Author::of(top, Some("A <a@b.example>")).unwrap();
+    let written = patches(
+        &series(),
+        &open(top),
+        &author,
+        true,
+        Some("Few words a second.\n"),
+    )
+    .unwrap();
+    write_patches(&written, out.path()).unwrap();
+    assert_eq!(written[0].name, "0000-cover-letter.patch");
+    let letter = &written[0].text;
+    assert!(
+        letter.contains("\nSubject: [PATCH 0/2] core/own: Words\n"),
+        "{letter}"
+    );
+    let body = "\n\nThere are words.\n\nThey are new.\n\nThey were read.\n\nFew words a second.\n\n\
+                Changes since the last version:\n\n - more words\n\n\
+                A (2):\n  core/own: Add words\n  core/own: Say more\n\n";
+    assert!(letter.contains(body), "{letter}");
+    assert!(letter.contains(" core/slow.c "), "{letter}");
+    assert!(letter.contains(" files changed, "), "{letter}");
+
+    let all: Vec<String> = written
+        .iter()
+        .map(|file| out.path().join(&file.name).to_str().unwrap().to_owned())
+        .collect();
+    let mut am = vec!["am", "-q", "--empty=drop"];
+    am.extend(all.iter().map(String::as_str));
+    git(top, &am);
+    assert_eq!(status(top).state, State::Applied);
+    assert_eq!(git(top, &["rev-list", "--count", "HEAD"]).trim(), "3");
+
+    // A run without a letter removes the letter of an earlier one.
+    let without = patches(&series(), &open(top), &author, true, None).unwrap();
+    write_patches(&without, out.path()).unwrap();
+    assert!(!out.path().join("0000-cover-letter.patch").exists());
+}
+
+#[test]
+fn a_script_can_be_executed() {
+    let text = format!("{SERIES}[patch.elsewhere]\n\"notes/run.sh\" = \"worlds/run.sh\"\n");
+    let script = |path: &str| match path {
+        "worlds/run.sh" => Some("#!/bin/sh\n".to_owned()),
+        path => file(path),
+    };
+    let series = Series::new(&text, script).unwrap();
+    let mode = |top: &Path| fs::metadata(top.join("notes/run.sh")).unwrap().mode() & 0o777;
+    let directory = kernel();
+    let top = directory.path();
+    set_mode(top, "core/Makefile", 0o644);
+    set_mode(top, "core/slow.c", 0o644);
+    commit_all(top);
+    let tree = Tree::open(top, &series).unwrap();
+    lockworks_kernel::apply(&series, &tree).unwrap();
+    assert_eq!(mode(top), 0o755);
+    assert_eq!(
+        fs::metadata(top.join("notes/own/words.txt"))
+            .unwrap()
+            .mode()
+            & 0o111,
+        0
+    );
+    lockworks_kernel::revert(&series, &tree).unwrap();
+
+    let author = Author::of(top, Some("A <a@b>")).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let written = patches(&series, &tree, &author, false, None).unwrap();
+    write_patches(&written, out.path()).unwrap();
+    for patch in &written {
+        git(
+            top,
+            &["am", "-q", out.path().join(&patch.name).to_str().unwrap()],
+        );
+    }
+    assert_eq!(mode(top), 0o755);
+}
+
+#[test]
 fn patches_replace_those_of_an_earlier_run_only() {
     let directory = kernel();
     let author = Author::of(directory.path(), Some("A <a@b>")).unwrap();
-    let mut written = patches(&series(), &open(directory.path()), &author, false).unwrap();
+    let mut written = patches(&series(), &open(directory.path()), &author, false, None).unwrap();
     let out = tempfile::tempdir().unwrap();
     write(out.path(), "notes.patch", "mine\n");
     write_patches(&written, out.path()).unwrap();
@@ -640,6 +773,8 @@ fn wrong_series_are_refused() {
         "one of `after` and `before`",
     );
     says(wrong("core/own: Add words", "Wörter"), "one line of ASCII");
+    says(wrong("core/own: Words", "Wörter"), "one line of ASCII");
+    says(wrong("They were read.", "Ünd"), "cover letter is not ASCII");
     says(
         wrong("file = \"core/slow.c\"", "file = \"core/own/words.h\""),
         "one adds it and one edits it",

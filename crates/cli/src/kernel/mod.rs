@@ -4,6 +4,7 @@ mod apply;
 mod boot;
 mod build;
 mod compare;
+mod figures;
 mod guest;
 mod run;
 mod series;
