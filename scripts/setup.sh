@@ -33,6 +33,7 @@ if [[ ${1-} = kernel ]]; then
 	want patch command -v patch
 	want perl command -v perl
 	want sparse command -v sparse
+	want coccinelle command -v spatch
 	want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
 	want qemu-system-arm command -v qemu-system-aarch64
 	want mmdebstrap command -v mmdebstrap

@@ -438,7 +438,8 @@ static int __init numa_spinlock_init(void)
 }
 early_initcall(numa_spinlock_init);
 
-#if IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_TEST)
+#if IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_TEST) || \
+	IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_KUNIT_TEST)
 const struct lw_lock_type *numa_spinlock_type(const char *name)
 {
 	if (!strcmp(name, lw_qspinlock_type.name))

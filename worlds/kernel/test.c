@@ -317,68 +317,6 @@ static bool lost_type(struct padded_word *padded)
 	return (lw_load(&padded->word, relaxed) & type->unlocked) != type->unlocked;
 }
 
-static bool can_be_taken(raw_spinlock_t *lock)
-{
-	if (!arch_spin_trylock(&lock->raw_lock))
-		return false;
-	arch_spin_unlock(&lock->raw_lock);
-	return true;
-}
-
-/*
- * Tests a spinlock that opted in to HQ: trylock and the functions that report its state are
- * right, and its word is `unlocked` after initialisation and after unlock.
- */
-static long opted_in_violations(raw_spinlock_t *lock, int unlocked)
-{
-	atomic_t *word = &lock->raw_lock.val;
-	long bad = atomic_read(word) != unlocked;
-
-	bad += raw_spin_is_locked(lock) || raw_spin_is_contended(lock);
-	bad += !arch_spin_value_unlocked(lock->raw_lock);
-	bad += !can_be_taken(lock);
-	raw_spin_lock(lock);
-	bad += !raw_spin_is_locked(lock) || raw_spin_is_contended(lock);
-	bad += arch_spin_value_unlocked(lock->raw_lock);
-	bad += can_be_taken(lock);
-	/* Set the bit that a waiter would set. */
-	atomic_or(_Q_PENDING_VAL, word);
-	bad += !raw_spin_is_contended(lock);
-	atomic_andnot(_Q_PENDING_VAL, word);
-	raw_spin_unlock(lock);
-	return bad + (atomic_read(word) != unlocked);
-}
-
-static long opting_in_violations(void)
-{
-	static DEFINE_RAW_SPINLOCK_HQ(made);
-	static raw_spinlock_t initialised;
-	const struct lw_lock_type *hq = numa_spinlock_type("hq");
-	const int when_made = hq ? hq->unlocked : 0;
-	int when_initialised = 0;
-	long bad;
-
-#ifdef CONFIG_HQSPINLOCKS
-	/* Where HQ is off, initialisers make ordinary spinlocks. */
-	if (hqlock_on)
-		when_initialised = when_made;
-#endif
-	raw_spin_lock_init_hq(&initialised);
-	bad = opted_in_violations(&made, when_made) +
-	      opted_in_violations(&initialised, when_initialised);
-#ifndef CONFIG_PREEMPT_RT
-	{
-		static DEFINE_SPINLOCK_HQ(made);
-		static spinlock_t initialised;
-
-		spin_lock_init_hq(&initialised);
-		bad += opted_in_violations(spinlock_check(&made), when_made);
-		bad += opted_in_violations(spinlock_check(&initialised), when_initialised);
-	}
-#endif
-	return bad;
-}
-
 static int __init test_init(void)
 {
 	long all;
@@ -417,7 +355,6 @@ static int __init test_init(void)
 		goto out;
 
 	all = atomic_read(&violations);
-	all += opting_in_violations();
 	for (i = 0; i < LW_CLIENT_LOCKS; i++)
 		all += lost_type(&task_words[i]);
 	for (i = 0; i < LEVELS; i++) {

@@ -16,12 +16,16 @@
 		struct ctl_table end;                      \
 	}
 
-#define SYSCTL_TUNABLE(tunable, value, largest)                                                 \
+/* An entry for a setting in these struct lw_tunables. */
+#define SYSCTL_TUNABLE_IN(tunables, tunable, value, largest)                                    \
 	{                                                                                       \
-		.procname = #tunable, .data = &numa_spinlock_tunables.tunable,                  \
-		.maxlen = sizeof(numa_spinlock_tunables.tunable), .mode = 0644,                 \
+		.procname = #tunable, .data = &(tunables).tunable,                              \
+		.maxlen = sizeof((tunables).tunable), .mode = 0644,                             \
 		.proc_handler = proc_doulongvec_minmax,                                         \
 		.extra2 = &(unsigned long){(largest) + BUILD_BUG_ON_ZERO((value) > (largest))}, \
 	}
+
+#define SYSCTL_TUNABLE(tunable, value, largest) \
+	SYSCTL_TUNABLE_IN(numa_spinlock_tunables, tunable, value, largest)
 
 #endif

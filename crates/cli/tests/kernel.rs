@@ -198,6 +198,7 @@ fn repository(tree: &Path) -> tempfile::TempDir {
         "include/linux/lockworks_guest.h",
         "include/linux/spinlock_hq.h",
         "include/linux/spinlock_types.h",
+        "tools/testing/selftests/locking",
         "Documentation/admin-guide/kernel-parameters.txt",
         "Documentation/admin-guide/sysctl/kernel.rst",
     ] {
@@ -403,6 +404,62 @@ fn guests_locks_are_compared(version: &str) {
     assert_eq!(rows[0]["ratio"]["median"], 1.0);
 }
 
+/// Runs the kernel's scripts of coccinelle for locks. They must find mistakes in a file of ours that has
+/// them, and none in these files of a tree.
+fn coccinelle_is_content(tree: &Path, files: &[&str]) {
+    let wrong = tempfile::Builder::new().suffix(".c").tempfile().unwrap();
+    let mistakes = "void twice(void)\n{\n\tspin_lock(&a);\n\tspin_lock(&a);\n}\n\
+                    int kept(void)\n{\n\tspin_lock(&b);\n\tif (x)\n\t\treturn 1;\n\
+                    \tspin_unlock(&b);\n\treturn 0;\n}\n";
+    fs::write(wrong.path(), mistakes).unwrap();
+    let mut found = Vec::new();
+    for script in ["call_kern", "double_lock", "flags", "mini_lock"] {
+        let mut spatch = Command::new("spatch");
+        spatch
+            .args(["-D", "report", "--no-show-diff", "--very-quiet"])
+            .args(["--no-includes", "--include-headers", "--cocci-file"])
+            .arg(format!("scripts/coccinelle/locks/{script}.cocci"))
+            .args(files)
+            .arg(wrong.path())
+            .current_dir(tree);
+        let said = succeeds(&mut spatch);
+        found.extend(said.lines().map(str::to_owned));
+    }
+    let in_wrong = format!("{}:", wrong.path().display());
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found.iter().all(|line| line.starts_with(&in_wrong)),
+        "{found:?}"
+    );
+}
+
+/// Runs the KUnit tests in a guest; returns their report. Only locks that were not chosen at boot may
+/// be skipped.
+#[track_caller]
+fn unit_tests(args: &[&str]) -> String {
+    // Since Linux 6.14 `autorun` is needed, too. Earlier ones ignore it.
+    let command = "cd /lockworks/modules && insmod ./kunit.ko enable=1 autorun=1 && \
+                   insmod ./lockworks_kunit.ko && dmesg | sed 's/^\\[[^]]*\\] //' | sed -n '/Subtest: lockworks/,$p'";
+    let report = printed(&[&["run"], args, &["--", command]].concat(), 0);
+    assert!(!report.contains("not ok"), "{report}");
+    let last = report.lines().rfind(|line| !line.starts_with('#'));
+    let ok = last.is_some_and(|line| line.starts_with("ok 1 ") && line.ends_with("lockworks"));
+    assert!(ok, "{report}");
+    for test in [
+        "lock_and_unlock",
+        "trylock_and_unlock",
+        "type_bits",
+        "raw_spinlocks_opt_in",
+        "spinlocks_opt_in",
+        "settings_have_ranges",
+    ] {
+        let mut lines = report.lines().map(str::trim);
+        let passed = lines.any(|line| line.starts_with("ok ") && line.ends_with(test));
+        assert!(passed, "{test}: {report}");
+    }
+    report
+}
+
 /// The tests of `make test`.
 mod quick {
     use super::*;
@@ -436,15 +493,15 @@ mod quick {
             let patches = patches.path().to_str().unwrap();
             let by = "A Tester <a@tester.example>";
             let here = at.to_str().unwrap();
-            printed(
-                &["series", here, "-o", patches, "--from", by, "--signoff"],
-                0,
-            );
+            let how = ["-o", patches, "--from", by, "--signoff", "--cover"];
+            printed(&[&["series", here], &how[..]].concat(), 0);
             let mut files: Vec<PathBuf> = fs::read_dir(patches)
                 .unwrap()
                 .map(|entry| entry.unwrap().path())
                 .collect();
             files.sort();
+            let letter = fs::read_to_string(&files[0]).unwrap();
+            assert!(letter.contains("\nNo figures were taken."), "{letter}");
             // The user's tree has no maintainer for these files. A macro of a list does not use
             // all of its arguments, and defines members, which end with a semicolon. The series is for
             // several versions: it asks which, and Linux 6.1 has no constant tables of settings.
@@ -455,29 +512,28 @@ mod quick {
                         "--ignore",
                         "FILE_PATH_CHANGES,TRAILING_SEMICOLON,MACRO_ARG_UNUSED,LINUX_VERSION_CODE,CONST_STRUCT",
                     ])
-                    .args(&files)
+                    .args(&files[1..])
                     .current_dir(&tree),
             );
             let paths: Vec<&str> = files.iter().map(|file| file.to_str().unwrap()).collect();
-            git(at, &[&["am", "-q"], &paths[..]].concat());
+            git(at, &[&["am", "-q", "--empty=drop"], &paths[..]].concat());
             assert!(printed(&["status", here], 0).contains(": applied"));
+            let authors = git(at, &["shortlog", "--summary", "HEAD~9.."]);
+            assert!(authors.trim_start().starts_with("9\t"), "{authors}");
 
-            let ours = tree.join("kernel/locking/lockworks");
-            let documented = [
-                "numa_spinlock.h",
-                "numa_spinlock.c",
-                "switch.c",
-                "test.c",
-                "hqlock_sysctl.c",
-                "hqlock_stats.c",
-                "guest.c",
-                "guest_sysctl.c",
-            ];
+            let added = git(at, &["diff", "--diff-filter=A", "--name-only", "HEAD~9"]);
+            let added: Vec<&str> = added
+                .lines()
+                .filter(|file| file.ends_with(".c") || file.ends_with(".h"))
+                .collect();
+            assert!(added.len() > 40, "{added:?}");
             succeeds(
                 Command::new(tree.join("scripts/kernel-doc"))
                     .args(["-none", "-Werror"])
-                    .args(documented.map(|file| ours.join(file))),
+                    .args(&added)
+                    .current_dir(&tree),
             );
+            coccinelle_is_content(&tree, &added);
             // Debian 12's sparse lacks an operator that Linux 7.2 uses. Nor does it evaluate an
             // assertion in the kernel's macros for modules.
             let operator = "CF=-D__typeof_unqual__=__typeof__";
@@ -548,6 +604,72 @@ mod quick {
         assert!(counter(hq, "numa_mode_entered") > 0, "{hq}");
         // With HQ off, locks that opted in are plain queued spinlocks.
         assert_eq!(counter(stock, "numa_mode_entered"), 0);
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn unit_tests_pass() {
+        let native = unit_tests(&["--version", NATIVE, "--cpus", "2", "--nodes", "2"]);
+        for line in native.lines().filter(|line| line.contains("# SKIP")) {
+            assert!(line.contains("# SKIP pv is not"), "{native}");
+        }
+        let kernel = ["--version", PARAVIRT, "--config", "paravirt"];
+        let guest = ["--lock", "pv", "--cpus", "2", "--nodes", "1"];
+        let paravirt = unit_tests(&[&kernel[..], &guest].concat());
+        assert!(!paravirt.contains("# SKIP"), "{paravirt}");
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn the_selftest_of_settings_passes_and_can_fail() {
+        let selftest = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../worlds/kernel/lockworks_sysctl.sh"
+        );
+        let selftest = fs::read_to_string(selftest).unwrap();
+        // The last run of the test finds no setting.
+        let script = format!(
+            r#"
+            cat >/selftest <<'END'
+{selftest}
+END
+            values() {{ grep . /proc/sys/kernel/hqlock_* /proc/sys/kernel/pv_* /proc/sys/kernel/unfair_*; }}
+            echo 7 >/proc/sys/kernel/pv_spin
+            values >/before
+            sh /selftest
+            echo "status $?"
+            sed 's/^pv_kick_ahead 8 9/pv_kick_ahead 7 8/; /^pv_steal/d' /selftest >/wrong
+            sh /wrong | sed 's/^/wrong: /'
+            values | cmp - /before && echo restored
+            sed 's,/proc/sys/kernel,/nothing,' /selftest >/none
+            sh /none
+            echo "status $?"
+            "#
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), script).unwrap();
+        for (version, config) in KERNELS {
+            let kernel = ["--version", version, "--config", config];
+            let guest = ["--cpus", "2", "--nodes", "1"];
+            let script = ["--script", file.path().to_str().unwrap()];
+            let said = printed(&[&["run"], &kernel[..], &guest, &script].concat(), 0);
+            assert!(said.contains("\n1..19\n"), "{said}");
+            assert!(
+                said.contains(
+                    "\n# Totals: pass:19 fail:0 xfail:0 xpass:0 skip:0 error:0\nstatus 0\n"
+                ),
+                "{said}"
+            );
+            for line in [
+                "wrong: not ok 8 pv_kick_ahead\n",
+                "wrong: not ok 14 pv_steal is not known to this test\n",
+                "wrong: # Totals: pass:17 fail:2 ",
+                "\nrestored\n",
+                "\n1..0 # SKIP this kernel has none of these settings\nstatus 4\n",
+            ] {
+                assert!(said.contains(line), "{line}\n{said}");
+            }
+        }
     }
 
     #[test]
@@ -1021,6 +1143,7 @@ fn a_debug_kernel_is_content() {
             let line = conformance(lock, &kernel, 0);
             assert!(line.ends_with(": 0 violations"), "{line}");
         }
+        unit_tests(&kernel);
         let command = ["--", "dmesg | grep -e testcases -e kcsan"];
         let log = printed(&[&["run"], &kernel[..], &command].concat(), 0);
         assert!(log.contains("testcases passed"), "{log}");
@@ -1060,6 +1183,7 @@ fn arm64_has_it_all() {
             let line = conformance(lock, &kernel, 0);
             assert!(line.ends_with(": 0 violations"), "{line}");
         }
+        unit_tests(&kernel);
         let busted = ["--lock", "busted", "--seconds", "3", "--rounds", "1"];
         let report = &torture(&[&kernel[..], &busted].concat(), 1)[0];
         assert_ne!(report["fail"], 0);
@@ -1210,10 +1334,13 @@ fn every_step_of_the_series_compiles() {
             compile();
         }
         let with_hq = fast_paths(&objects);
+        let strict = ["W=1", "KCFLAGS=-Werror", "kernel/locking/lockworks/"];
+        succeeds(&mut make(&tree, &objects, &strict));
         let ours = objects.join("kernel/locking/lockworks");
         for object in [
             "switch.o",
             "test.o",
+            "kunit.o",
             "hqlock_sysctl.o",
             "hqlock_stats.o",
             "guest.o",
@@ -1273,6 +1400,7 @@ fn every_step_of_the_series_compiles() {
             "LOCK_EVENT_COUNTS",
             "NUMA_AWARE_SPINLOCKS_SWITCH",
             "NUMA_AWARE_SPINLOCKS_TEST",
+            "NUMA_AWARE_SPINLOCKS_KUNIT_TEST",
         ]);
         without(&["NUMA_AWARE_SPINLOCKS"]);
         // Without Lockworks all code, with trylock and lockref, is as before.
