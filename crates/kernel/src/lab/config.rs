@@ -39,25 +39,34 @@ pub(crate) fn check(requested: &str, config: &str, rules: impl FnOnce() -> Kconf
     let got: Values = settings(config)
         .filter_map(|(symbol, value)| Some((symbol.strip_prefix("CONFIG_")?, value)))
         .collect();
-    let of = |symbol: &str| {
-        let name = symbol.strip_prefix("CONFIG_").unwrap_or(symbol);
-        got.get(name).copied().unwrap_or("n")
-    };
-    let mut unmet = settings(requested)
+    let of = |symbol: &str| got.get(symbol).copied().unwrap_or("n");
+    let unmet: Vec<(&str, &str)> = settings(requested)
+        .filter_map(|(symbol, wanted)| Some((symbol.strip_prefix("CONFIG_")?, wanted)))
         .filter(|(symbol, wanted)| of(symbol) != *wanted)
-        .peekable();
-    if unmet.peek().is_none() {
+        .collect();
+    if unmet.is_empty() {
         return Ok(());
     }
     let rules = rules();
-    let refusals: Vec<String> = unmet
+    let names: Vec<&str> = unmet.iter().map(|(symbol, _)| *symbol).collect();
+    let (following, first): (Vec<_>, Vec<_>) = unmet
+        .into_iter()
+        .partition(|(symbol, wanted)| rules.follows(symbol, wanted, &got, &names));
+    let mut refusals: Vec<String> = first
+        .into_iter()
         .map(|(symbol, wanted)| {
-            let name = symbol.strip_prefix("CONFIG_").unwrap_or(symbol);
-            let why = rules.reason(name, wanted, &got);
+            let why = rules.reason(symbol, wanted, &got);
             let why = why.map_or(String::new(), |why| format!(" ({why})"));
-            format!("{symbol}={wanted} became {}{why}", of(symbol))
+            format!("CONFIG_{symbol}={wanted} became {}{why}", of(symbol))
         })
         .collect();
+    if !following.is_empty() {
+        let names = following
+            .iter()
+            .map(|(symbol, _)| format!("CONFIG_{symbol}"));
+        let names: Vec<String> = names.collect();
+        refusals.push(format!("what needs these is off too: {}", names.join(", ")));
+    }
     Err(Error::Refused(format!(
         "the Kconfig rules of the tree do not allow the configuration of the guests: {}; change these rules, \
          or give another --config or --tree",
@@ -107,11 +116,12 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         std::fs::write(
             tree.path().join("Kconfig"),
-            "config NUMA_AWARE_SPINLOCKS\n\tbool \"x\"\n\tdepends on NUMA && !OTHER_SPINLOCKS\n",
+            "config NUMA_AWARE_SPINLOCKS\n\tbool \"x\"\n\tdepends on NUMA && !OTHER_SPINLOCKS\n\
+             config HQSPINLOCKS\n\tbool \"x\"\n\tdepends on NUMA_AWARE_SPINLOCKS\n",
         )
         .unwrap();
         let said = check(
-            "CONFIG_NUMA_AWARE_SPINLOCKS=y\n",
+            "CONFIG_HQSPINLOCKS=y\nCONFIG_NUMA_AWARE_SPINLOCKS=y\n",
             "CONFIG_NUMA=y\nCONFIG_OTHER_SPINLOCKS=y\n",
             || Kconfig::read(tree.path(), Arch::X86_64),
         )
@@ -121,7 +131,7 @@ mod tests {
             said,
             "the Kconfig rules of the tree do not allow the configuration of the guests: \
              CONFIG_NUMA_AWARE_SPINLOCKS=y became n (it needs !OTHER_SPINLOCKS, but \
-             CONFIG_OTHER_SPINLOCKS=y); change these rules, or give another --config or --tree"
+             CONFIG_OTHER_SPINLOCKS=y); what needs these is off too: CONFIG_HQSPINLOCKS; change these rules, or give another --config or --tree"
         );
     }
 

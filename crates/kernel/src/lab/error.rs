@@ -60,17 +60,29 @@ pub(crate) fn is_about_space(said: &str) -> bool {
     FULL.iter().any(|words| said.contains(words))
 }
 
+/// Whether the device of a file is full. A program cannot say so in a file on the same device.
+pub(crate) fn is_full(file: &Path) -> bool {
+    const SOME: u64 = 1_000_000;
+    free_beside(file).1.is_some_and(|free| free < SOME)
+}
+
+/// The directory of a file, or the nearest above it that exists, and the bytes that are free there.
+fn free_beside(file: &Path) -> (&Path, Option<u64>) {
+    let mut above = file.ancestors().skip(1);
+    let directory = above.find(|above| above.is_dir()).unwrap_or(file);
+    let free = nix::sys::statvfs::statvfs(directory);
+    let free = free.map(|free| free.blocks_available() * free.fragment_size());
+    (directory, free.ok())
+}
+
 impl Error {
     /// An operation that failed because the device of a file is full.
     pub(crate) fn no_space(what: String, file: &Path) -> Self {
-        // The file may not exist, and neither may the directories above it.
-        let mut above = file.ancestors().skip(1);
-        let directory = above.find(|above| above.is_dir()).unwrap_or(file);
-        let free = nix::sys::statvfs::statvfs(directory);
+        let (directory, free) = free_beside(file);
         Self::NoSpace {
             what,
             directory: directory.to_owned(),
-            free: free.map_or(0, |free| free.blocks_available() * free.fragment_size()),
+            free: free.unwrap_or(0),
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Kconfig {
 struct Definition {
     symbol: String,
     /// All of these must hold, or the symbol cannot be set.
-    needs: Vec<String>,
+    needs: Vec<Expression>,
     /// Symbols that it enables, and the condition for that.
     selects: Vec<(String, Option<String>)>,
     /// The lowest and the highest value, and the condition for that.
@@ -32,7 +32,7 @@ struct Definition {
 /// What surrounds the lines that are read: `if`, `menu` or `choice`.
 #[derive(Debug, Default)]
 struct Block {
-    needs: Vec<String>,
+    needs: Vec<Expression>,
     choice: Option<usize>,
 }
 
@@ -97,7 +97,7 @@ impl Kconfig {
                     subject = Subject::Definition;
                 }
                 "if" => {
-                    let needs = vec![rest.to_owned()];
+                    let needs = Expression::parse(rest).into_iter().collect();
                     blocks.push(Block {
                         needs,
                         choice: None,
@@ -126,17 +126,18 @@ impl Kconfig {
                 "depends" => {
                     let (needed, condition) =
                         with_condition(rest.strip_prefix("on").unwrap_or(rest).trim());
-                    let needed = match condition {
+                    let text = match condition {
                         Some(condition) => format!("!({condition}) || ({needed})"),
                         None => needed.to_owned(),
                     };
+                    let needed = Expression::parse(&text);
                     match subject {
-                        Subject::Definition => self.note(|found| found.needs.push(needed)),
-                        Subject::Block => blocks
-                            .last_mut()
-                            .unwrap_or(&mut Block::default())
-                            .needs
-                            .push(needed),
+                        Subject::Definition => self.note(|found| found.needs.extend(needed)),
+                        Subject::Block => {
+                            if let Some(block) = blocks.last_mut() {
+                                block.needs.extend(needed);
+                            }
+                        }
                         Subject::Other => {}
                     }
                 }
@@ -145,7 +146,7 @@ impl Kconfig {
                     if subject == Subject::Definition =>
                 {
                     if let Some(condition) = with_condition(rest).1 {
-                        self.note(|found| found.needs.push(condition.to_owned()));
+                        self.note(|found| found.needs.extend(Expression::parse(condition)));
                     }
                 }
                 "select" if subject == Subject::Definition => {
@@ -182,16 +183,7 @@ impl Kconfig {
         if wanted == "n" {
             return self.selecting(symbol, values);
         }
-        let least = if wanted == "m" { M } else { Y };
-        let unmet = |found: &&Definition| -> Vec<String> {
-            let needs = found
-                .needs
-                .iter()
-                .filter_map(|text| Expression::parse(text));
-            needs.flat_map(|need| need.unmet(least, values)).collect()
-        };
-        // The definition that lacks least.
-        let lacks = definitions.iter().map(unmet).min_by_key(Vec::len)?;
+        let lacks = self.lacking(symbol, least(wanted), values, &mut Vec::new());
         if !lacks.is_empty() {
             return Some(lacks.join(", "));
         }
@@ -210,6 +202,52 @@ impl Kconfig {
         let (bounds, _) = ranges.find(|(_, condition)| holds(condition.as_deref(), values))?;
         let [least, most] = bounds.each_ref().map(|bound| text_of(bound, values));
         Some(format!("its range is {least} to {most}"))
+    }
+
+    /// Whether a symbol was refused only because it needs one of others, which were refused, too.
+    pub fn follows(&self, symbol: &str, wanted: &str, values: &Values, others: &[&str]) -> bool {
+        let needed = |need: &&Expression| match need {
+            Expression::Symbol(name) => others.contains(&name.as_str()),
+            _ => false,
+        };
+        let unmet = self.unmet(symbol, least(wanted), values);
+        wanted != "n" && !unmet.is_empty() && unmet.iter().all(needed)
+    }
+
+    /// What a symbol needs and lacks, by the definition that lacks least.
+    fn unmet(&self, symbol: &str, least: Tristate, values: &Values) -> Vec<&Expression> {
+        let definitions = self.definitions.iter().filter(|d| d.symbol == symbol);
+        let unmet = definitions.map(|definition| -> Vec<&Expression> {
+            let needs = definition.needs.iter();
+            needs.flat_map(|need| need.unmet(least, values)).collect()
+        });
+        unmet.min_by_key(Vec::len).unwrap_or_default()
+    }
+
+    /// What a symbol needs and lacks, in words. What it lacks may lack something itself; `seen` has the symbols
+    /// that led here.
+    fn lacking<'a>(
+        &'a self,
+        symbol: &'a str,
+        least: Tristate,
+        values: &Values,
+        seen: &mut Vec<&'a str>,
+    ) -> Vec<String> {
+        seen.push(symbol);
+        let mut lacks = Vec::new();
+        for need in self.unmet(symbol, least, values) {
+            let mut text = format!("it needs {need}, but {}", need.set(values));
+            if let Expression::Symbol(name) = need
+                && !seen.contains(&name.as_str())
+            {
+                let further = self.lacking(name, least, values, seen).join(", ");
+                if !further.is_empty() {
+                    text += &format!(": {further}");
+                }
+            }
+            lacks.push(text);
+        }
+        lacks
     }
 
     fn selecting(&self, symbol: &str, values: &Values) -> Option<String> {
@@ -257,6 +295,14 @@ type Tristate = u8;
 const N: Tristate = 0;
 const M: Tristate = 1;
 const Y: Tristate = 2;
+
+/// The least value that a symbol's needs must have for the wanted one.
+fn least(wanted: &str) -> Tristate {
+    match wanted {
+        "m" => M,
+        _ => Y,
+    }
+}
 
 fn text_of<'a>(name: &'a str, values: &Values<'a>) -> &'a str {
     let constant = name.starts_with(['"', '\'']) || matches!(name, "n" | "m" | "y");
@@ -364,19 +410,25 @@ impl Expression {
         }
     }
 
-    /// The parts that must all hold and do not, each with the values of its symbols.
-    fn unmet(&self, least: Tristate, values: &Values) -> Vec<String> {
-        if self.value(values) >= least {
-            return Vec::new();
+    /// The parts that must all hold and do not.
+    fn unmet(&self, least: Tristate, values: &Values) -> Vec<&Self> {
+        match self {
+            _ if self.value(values) >= least => Vec::new(),
+            Self::And(one, other) => {
+                [one.unmet(least, values), other.unmet(least, values)].concat()
+            }
+            _ => vec![self],
         }
-        if let Self::And(one, other) = self {
-            return [one.unmet(least, values), other.unmet(least, values)].concat();
-        }
+    }
+
+    /// The values of its symbols, in words.
+    fn set(&self, values: &Values) -> String {
         let mut symbols = Vec::new();
         self.symbols(&mut symbols);
-        let set = |name: &&str| format!("CONFIG_{name}={}", text_of(name, values));
-        let set: Vec<String> = symbols.iter().map(set).collect();
-        vec![format!("it needs {self}, but {}", set.join(" and "))]
+        let set = symbols
+            .iter()
+            .map(|name| format!("CONFIG_{name}={}", text_of(name, values)));
+        set.collect::<Vec<_>>().join(" and ")
     }
 
     fn symbols<'a>(&'a self, found: &mut Vec<&'a str>) {
@@ -496,6 +548,22 @@ config TEST
 	depends on TOOL
 endif
 
+config DEEP
+	bool "Deep"
+	depends on DEEPER
+
+config DEEPER
+	def_bool DEEPEST
+	depends on DEEPEST
+
+config DEEPEST
+	def_bool y
+	depends on !SMALL
+
+config CIRCLE
+	bool "In a circle"
+	depends on CIRCLE
+
 config CONDITIONAL
 	bool "With a condition"
 	depends on QUEUES if DEBUG_A
@@ -590,6 +658,21 @@ endchoice
                 "m",
                 &[("MODULES", "n")],
                 Some("it needs MODULES, but CONFIG_MODULES=n"),
+            ),
+            (
+                "DEEP",
+                "y",
+                &[("SMALL", "y")],
+                Some(
+                    "it needs DEEPER, but CONFIG_DEEPER=n: it needs DEEPEST, but CONFIG_DEEPEST=n: \
+                     it needs !SMALL, but CONFIG_SMALL=y",
+                ),
+            ),
+            (
+                "CIRCLE",
+                "y",
+                &[],
+                Some("it needs CIRCLE, but CONFIG_CIRCLE=n"),
             ),
             ("CONDITIONAL", "y", &[], None),
             (

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lockworks_programs::children::{self, Ending, Running};
 
 use super::cache::{Cache, Progress};
-use super::error::{Attempt, Error, Result, is_about_space};
+use super::error::{Attempt, Error, Result, is_about_space, is_full};
 
 /// A program or file that must be installed, and the Debian package that brings it.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +155,7 @@ pub(crate) fn run_logged(mut command: std::process::Command, what: &str, log: &P
     }
     let bytes = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    if is_about_space(&text) {
+    if is_about_space(&text) || is_full(log) {
         return Err(Error::no_space(format!("complete {what}"), log));
     }
     let from = text.lines().count().saturating_sub(5);
