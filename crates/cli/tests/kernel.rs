@@ -1207,6 +1207,10 @@ fn options_that_arm64_does_not_have_are_refused() {
             &["run", "--workload", "nginx"][..],
             "on arm64 run fork or files",
         ),
+        (
+            &["run", "--workload", "lock2"][..],
+            "on arm64 run fork or files",
+        ),
     ] {
         let output = lockworks(&[args, &["--arch", "arm64"]].concat());
         let err = text(&output.stderr);
@@ -1424,9 +1428,26 @@ fn every_step_of_the_series_compiles() {
 #[test]
 #[ignore = "boots kernels; make test-kernel"]
 fn interactive_work_goes_on() {
-    for workload in ["fork", "files", "nginx", "compile", "futex"] {
+    for workload in [
+        "fork",
+        "files",
+        "open",
+        "create",
+        "lock2",
+        "nginx",
+        "memcached",
+        "hackbench",
+        "compile",
+        "futex",
+    ] {
         for lock in ["cna", "hq"] {
-            printed(&["run", "--lock", lock, "--workload", workload], 0);
+            let said = printed(&["run", "--lock", lock, "--workload", workload], 0);
+            if ["fork", "files", "futex"].contains(&workload) {
+                continue;
+            }
+            let rate = said.lines().find_map(|line| line.strip_prefix("rate "));
+            let rate = rate.and_then(|rate| rate.parse().ok());
+            assert!(rate.is_some_and(|rate: f64| rate > 0.0), "{said}");
         }
     }
 }

@@ -21,11 +21,7 @@ for workload in $WORKLOADS; do
 		tell measured
 		;;
 	*)
-		case $workload in
-		open | create) script=loops ;;
-		*) script=$workload ;;
-		esac
-		said=$(LOOP=$workload exec_on_disk "$script" 2>&1) || {
+		said=$(exec_on_disk "$workload" 2>&1) || {
 			tell failed "$workload: $(echo "$said" | tail -n 1)"
 			continue
 		}

@@ -60,7 +60,12 @@ mount_disk() {
 
 # Runs the workload $1 on that disk, in place of the shell.
 exec_on_disk() {
-	cp "/lockworks/$1.sh" /mnt/tmp/workload.sh
+	case $1 in
+	open | create | lock2) script=loops ;;
+	*) script=$1 ;;
+	esac
+	cp "/lockworks/$script.sh" /mnt/tmp/workload.sh
+	export LOOP="$1"
 	exec chroot /mnt /bin/sh /tmp/workload.sh
 }
 

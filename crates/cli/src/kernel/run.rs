@@ -50,24 +50,38 @@ pub struct GuestRunArgs {
 
 const HELP: &str = "\
 Prints the output of the command. The verdict depends on its exit status and on the messages of \
-the guest's kernel. The guest has busybox, and the kernel's modules in /lockworks/modules. The \
-workloads nginx, compile and futex run on x86-64 only. They need a disk with Debian's programs; \
-the first run makes it, in some minutes.
+the guest's kernel. The guest has busybox, and the kernel's modules in /lockworks/modules.
+
+The workloads other than fork and files run on x86-64 only. They need a disk with Debian's programs; \
+the first run makes it, in some minutes. Most of them print a rate: operations, requests or messages \
+in a second, or compiles in a minute. open and lock2 are loops of will-it-scale: open1 and lock2, with \
+threads.
 
 Examples:
   lockworks kernel run --lock cna -- 'dmesg | grep lockworks:'
   lockworks kernel run --lock cna --workload fork --seconds 10
+  lockworks kernel run --lock hq --workload memcached --nodes 2
   lockworks kernel run --version 6.1 --script test.sh --timeout 600";
 
 /// A workload for all CPUs of a guest.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Workload {
     /// Short-lived processes
     Fork,
     /// Small files in one directory
     Files,
+    /// A program whose threads open and close a file each
+    Open,
+    /// A program whose threads make and remove a file each
+    Create,
+    /// A program whose threads lock and unlock one file
+    Lock2,
     /// A web server and its clients
     Nginx,
+    /// A memcached server and its clients, which set as often as they get
+    Memcached,
+    /// Groups of processes that send messages to each other
+    Hackbench,
     /// A parallel compile, repeatedly
     Compile,
     /// A program whose threads acquire one mutex
@@ -76,21 +90,18 @@ enum Workload {
 
 impl Workload {
     fn task(self, arch: Arch, seconds: u32) -> Result<Task> {
-        let disk = || {
-            ensure!(
-                arch == Arch::X86_64,
-                "the programs of this workload exist for x86-64 only; on {arch} run fork or files"
-            );
-            let steps = Steps::new();
-            lab::disk(&Cache::open()?, &|step| steps.begin(step)).map_err(anyhow::Error::from)
-        };
-        Ok(match self {
-            Self::Fork => Task::workload("fork", seconds),
-            Self::Files => Task::workload("files", seconds),
-            Self::Nginx => Task::workload_on(disk()?, "nginx", seconds),
-            Self::Compile => Task::workload_on(disk()?, "compile", seconds),
-            Self::Futex => Task::workload_on(disk()?, "futex", seconds),
-        })
+        let value = self.to_possible_value().expect("no workload is hidden");
+        let name = value.get_name();
+        if matches!(self, Self::Fork | Self::Files) {
+            return Ok(Task::workload(name, seconds));
+        }
+        ensure!(
+            arch == Arch::X86_64,
+            "the programs of this workload exist for x86-64 only; on {arch} run fork or files"
+        );
+        let steps = Steps::new();
+        let disk = lab::disk(&Cache::open()?, &|step| steps.begin(step))?;
+        Ok(Task::workload_on(disk, name, seconds))
     }
 }
 

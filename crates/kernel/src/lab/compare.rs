@@ -25,19 +25,28 @@ pub enum Workload {
     Open,
     /// A program whose threads make and remove files.
     Create,
+    /// A program whose threads lock and unlock one file.
+    Lock2,
     /// A web server with its clients.
     Nginx,
+    /// A memcached server with its clients.
+    Memcached,
+    /// Groups of processes that send messages to each other.
+    Hackbench,
     /// A parallel compile, repeatedly.
     Compile,
 }
 
 impl Workload {
     /// All workloads.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::Locktorture,
         Self::Open,
         Self::Create,
+        Self::Lock2,
         Self::Nginx,
+        Self::Memcached,
+        Self::Hackbench,
         Self::Compile,
     ];
 
@@ -47,7 +56,10 @@ impl Workload {
             Self::Locktorture => "locktorture",
             Self::Open => "open",
             Self::Create => "create",
+            Self::Lock2 => "lock2",
             Self::Nginx => "nginx",
+            Self::Memcached => "memcached",
+            Self::Hackbench => "hackbench",
             Self::Compile => "compile",
         }
     }
@@ -57,7 +69,9 @@ impl Workload {
         match self {
             Self::Locktorture => "acquisitions/s",
             Self::Open | Self::Create => "files/s",
-            Self::Nginx => "requests/s",
+            Self::Lock2 => "operations/s",
+            Self::Nginx | Self::Memcached => "requests/s",
+            Self::Hackbench => "messages/s",
             Self::Compile => "compiles/min",
         }
     }

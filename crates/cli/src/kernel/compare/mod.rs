@@ -107,7 +107,10 @@ Workloads:
   locktorture  a thread for each CPU acquires one spinlock
   open         threads of a program open and close files in one directory
   create       threads of a program make and remove files in one directory
+  lock2        threads of a program lock and unlock one file
   nginx        a web server and its clients
+  memcached    a memcached server and its clients, which set as often as they get
+  hackbench    groups of processes send messages to each other
   compile      a parallel compile, repeatedly
 
 Columns:
