@@ -781,6 +781,42 @@ END
 
     #[test]
     #[ignore = "boots a kernel; make test-kernel"]
+    fn a_soak_disturbs_the_locks() {
+        let locks = ["--version", NATIVE, "--lock", "stock,cna,hq"];
+        let machine = ["--cpus", "4", "--nodes", "2"];
+        let length = ["--soak", "0.5", "--seconds", "2", "--seed", "1"];
+        let report = &torture(&[&locks[..], &machine, &length].concat(), 0)[0];
+        assert_eq!(
+            (&report["verdict"], &report["seed"]),
+            (&"pass".into(), &1.into())
+        );
+        assert_eq!(report["interrupted"], false);
+        let soaked = report["seconds"].as_f64().expect("a time");
+        assert!(soaked >= 20.0, "{report}");
+        let rows = report["rows"].as_array().expect("rows");
+        // HQ is not on raw spinlocks.
+        assert_eq!(rows.len(), 4 + 4 + 2);
+        assert!(rows.iter().all(|row| row["fail"] == 0), "{report}");
+        for lock in ["stock", "cna", "hq"] {
+            let mut of_lock = rows.iter().filter(|row| row["lock"] == lock);
+            assert!(
+                of_lock.any(|row| row["rounds"] != 0 && row["operations"] != 0),
+                "{report}"
+            );
+        }
+        let disturbances = report["disturbances"].as_object().expect("counts");
+        assert_eq!(disturbances.len(), 7);
+        for (what, count) in disturbances {
+            assert_ne!(count, 0, "{what}: {report}");
+        }
+        let busted = ["--lock", "busted", "--soak", "0.1", "--seconds", "3"];
+        let report = &torture(&[&busted[..], &machine].concat(), 1)[0];
+        assert_eq!(report["verdict"], "fail");
+        assert_ne!(report["rows"][0]["fail"], 0);
+    }
+
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
     fn conforms_in_all_contexts() {
         for (version, config) in KERNELS {
             for lock in ["qspinlock", "cna", "hq", "mutex"] {
@@ -1044,6 +1080,13 @@ END
                 "add it to --modes",
             ),
             (&["compare", "--workloads", "x"], "choose from locktorture,"),
+            (
+                &["torture", "--soak", "1", "--emulation", "counted"],
+                "use --emulation multi or single",
+            ),
+            (&["torture", "--soak", "0"], "from 0.1 to 10080"),
+            (&["torture", "--soak", "1", "--rounds", "3"], "--rounds"),
+            (&["torture", "--seed", "1"], "--soak"),
         ] {
             let output = lockworks(args);
             let err = text(&output.stderr);
@@ -1064,6 +1107,41 @@ END
         let log = said(&[&kernel[..], &machine].concat());
         assert!(log.contains("lockworks: guest's spinlocks unfair"), "{log}");
     }
+}
+
+#[test]
+#[ignore = "boots a kernel; make test-kernel"]
+fn a_signal_leaves_what_a_soak_has_covered() {
+    let runs = build_directory(NATIVE, "native")
+        .parent()
+        .unwrap()
+        .join("runs");
+    let soak = Command::new(env!("CARGO_BIN_EXE_lockworks"))
+        .args([
+            "kernel", "torture", "--lock", "cna", "--cpus", "2", "--nodes", "2",
+        ])
+        .args(["--soak", "60", "--seconds", "1", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    // Other tests have guests in the same cache. The names of runs tell whose they are.
+    let own = format!("-{}-", soak.id());
+    wait_for(|| {
+        let runs = fs::read_dir(&runs).ok()?;
+        let mut runs = runs.filter_map(|run| Some(run.ok()?.path()));
+        let said = |run: PathBuf| text(&fs::read(run.join("channel")).unwrap_or_default());
+        let has_measured = |run: PathBuf| {
+            run.to_str().is_some_and(|run| run.contains(&own))
+                && said(run).matches("measured").count() > 1
+        };
+        runs.any(has_measured).then_some(())
+    });
+    succeeds(Command::new("kill").args(["-s", "INT", &soak.id().to_string()]));
+    let output = soak.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["interrupted"], true);
+    assert_ne!(report["rows"][0]["rounds"], 0, "{report}");
 }
 
 /// Nodes and CPUs.

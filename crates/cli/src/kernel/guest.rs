@@ -258,6 +258,11 @@ impl Machine {
             .unwrap_or_else(|| Emulation::fitting(self.cpus))
     }
 
+    /// How the guest's CPUs are emulated, if the user has said so.
+    pub fn chosen_emulation(&self) -> Option<Emulation> {
+        self.emulation
+    }
+
     /// Refuses impossible combinations before a long build.
     pub fn check(&self, source: &Source, locks: impl IntoIterator<Item = Lock>) -> Result<()> {
         source.check()?;

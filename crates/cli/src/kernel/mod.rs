@@ -8,6 +8,7 @@ mod figures;
 mod guest;
 mod run;
 mod series;
+mod soak;
 mod status;
 mod torture;
 

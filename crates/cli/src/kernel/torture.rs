@@ -16,6 +16,7 @@ use lockworks_measurements::{median, sorted};
 use serde::Serialize;
 
 use super::guest::{Machine, Source, Steps, verdict};
+use super::soak;
 use crate::figures::scaled;
 use crate::names::by_name;
 use crate::output::{self, Destination};
@@ -27,10 +28,10 @@ use crate::terminal::fitted;
 #[command(after_help = HELP)]
 pub struct GuestTortureArgs {
     #[command(flatten)]
-    source: Source,
+    pub source: Source,
 
     #[command(flatten)]
-    machine: Machine,
+    pub machine: Machine,
 
     /// Slow paths to torture: one or several of stock, qspinlock, cna, hq, mutex and unfair, which
     /// take turns in one guest; or one of native, stock-pv, pv, pv-mutex and byte; or busted, a
@@ -44,9 +45,9 @@ pub struct GuestTortureArgs {
     )]
     lock: Vec<String>,
 
-    /// Type of lock that locktorture acquires
-    #[arg(long = "type", value_name = "TYPE", default_value = "spin_lock", value_parser = kinds(), hide_short_help = true)]
-    kind: String,
+    /// Type of lock that locktorture acquires [default: spin_lock; with --soak all types]
+    #[arg(long = "type", value_name = "TYPE", value_parser = PossibleValuesParser::new(KINDS), hide_short_help = true)]
+    pub kind: Option<String>,
 
     /// Number of threads that acquire the lock [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=4096), hide_short_help = true)]
@@ -59,6 +60,14 @@ pub struct GuestTortureArgs {
     /// Number of rounds of each lock, in one guest
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=1000))]
     rounds: u32,
+
+    /// Soak the locks for MINUTES, with disturbances, in place of a number of rounds
+    #[arg(long, value_name = "MINUTES", value_parser = minutes, conflicts_with_all = ["rounds", "hotplug", "plot"])]
+    pub soak: Option<f64>,
+
+    /// Seed of the random choices of --soak [default: a random one, which is printed]
+    #[arg(long, value_name = "N", requires = "soak", value_parser = value_parser!(u32).range(..1 << 31), hide_short_help = true)]
+    pub seed: Option<u32>,
 
     /// Switch CPUs off and on during the rounds
     #[arg(long, hide_short_help = true)]
@@ -75,14 +84,14 @@ pub struct GuestTortureArgs {
 
     /// Print JSON instead of a table: an object for one lock, an array for several
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 
     /// Draw the acquisitions of each lock in FILE, an .svg or .html
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
     #[command(flatten)]
-    destination: Destination,
+    pub destination: Destination,
 }
 
 const HELP: &str = "\
@@ -104,6 +113,14 @@ spin_lock_hq and spin_lock_irq_hq. The module's long_hold, stutter, shuffle_inte
 are 0 unless --torture-args sets them. Emulation has no NUMA cost: compare counters, and \
 operations only as ratios within one guest.
 
+With --soak the rounds go on for so many minutes, over all locks and types in turn. Meanwhile, at \
+random times: CPUs are switched off and on, in half of the rounds; the conformance module is loaded, \
+tests a lock, and is removed; memory of a node is added and removed (x86-64); one virtual CPU is \
+suspended for up to a second, while the others run and the guest's time goes on; the machine is stopped \
+with its clock for up to two seconds, which the guest cannot notice. A virtual CPU has a thread of its \
+own unless --emulation single is given; then all are suspended together. --seed repeats the choices, \
+but not their times. If the command is interrupted, it prints what was covered.
+
 Examples:
   lockworks kernel torture --lock cna --nodes 4 --cpus 8 --seconds 10 --json
   lockworks kernel torture --lock stock,qspinlock,cna --rounds 5
@@ -111,15 +128,22 @@ Examples:
   lockworks kernel torture --config debug --type spin_lock_irq --hotplug
   lockworks kernel torture --lock pv --config paravirt --emulation multi
   lockworks kernel torture --arch arm64 --lock cna --seconds 10
-  lockworks kernel torture --lock busted";
+  lockworks kernel torture --lock busted
+  lockworks kernel torture --soak 30 --lock stock,qspinlock,cna,hq,mutex --cpus 4 --nodes 2";
 
-fn kinds() -> PossibleValuesParser {
-    PossibleValuesParser::new([
-        "spin_lock",
-        "spin_lock_irq",
-        "raw_spin_lock",
-        "raw_spin_lock_irq",
-    ])
+/// The types of spinlocks that locktorture can have.
+pub const KINDS: [&str; 4] = [
+    "spin_lock",
+    "spin_lock_irq",
+    "raw_spin_lock",
+    "raw_spin_lock_irq",
+];
+
+fn minutes(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(minutes) if (0.1..=10_080.0).contains(&minutes) => Ok(minutes),
+        _ => Err("give a number from 0.1 to 10080, a week".to_owned()),
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -153,6 +177,9 @@ pub fn command(args: &GuestTortureArgs) -> Result<ExitCode> {
     args.machine.check(&args.source, locks)?;
     args.destination.check()?;
     plot::check(args.plot.as_deref())?;
+    if let Some(minutes) = args.soak {
+        return soak::command(args, plan, lock, minutes);
+    }
 
     let cache = Cache::open()?;
     let steps = Steps::new();
@@ -212,14 +239,14 @@ impl GuestTortureArgs {
                 lock.name()
             );
         }
+        let kind = self.kind.as_deref().unwrap_or(KINDS[0]);
         ensure!(
-            !subjects.contains(&TortureSubject::Lock(Lock::Hq)) || !self.kind.starts_with("raw_"),
-            "hq is tortured on spin_lock and spin_lock_irq, not {}; choose another --type",
-            self.kind
+            !subjects.contains(&TortureSubject::Lock(Lock::Hq)) || !kind.starts_with("raw_"),
+            "hq is tortured on spin_lock and spin_lock_irq, not {kind}; choose another --type"
         );
         Ok(LocktorturePlan {
             subjects,
-            kind: self.kind.clone(),
+            kind: kind.to_owned(),
             writers: self.writers.unwrap_or(self.machine.cpus),
             seconds: self.seconds,
             rounds: self.rounds,

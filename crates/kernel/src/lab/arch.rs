@@ -38,6 +38,11 @@ impl Arch {
         self == Self::X86_64
     }
 
+    /// Whether memory can be added to its guests. The board for Arm adds memory only by ACPI.
+    pub fn adds_memory(self) -> bool {
+        self == Self::X86_64
+    }
+
     /// The path of the kernel image in a build directory.
     pub(crate) fn image(self) -> &'static str {
         match self {

@@ -157,6 +157,7 @@ impl ComparisonPlan {
             ],
             command: None,
             disk: self.disk.clone(),
+            monitor: None,
         })
     }
 }

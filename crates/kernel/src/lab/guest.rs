@@ -117,6 +117,7 @@ impl Guest<'_> {
             initramfs: &initramfs,
             command_line: &self.command_line(),
             disk: task.disk.as_deref(),
+            monitor: task.monitor.as_ref(),
             input: self.input,
             console: &console,
             channel: &directory.join("channel"),

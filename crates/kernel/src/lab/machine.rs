@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::arch::Arch;
 use super::emulation::Emulation;
+use super::monitor::MonitorSocket;
 use super::topology::Topology;
 
 /// The input of the guest's console.
@@ -27,6 +28,8 @@ pub(crate) struct Machine<'a> {
     pub initramfs: &'a Path,
     pub command_line: &'a str,
     pub disk: Option<&'a Path>,
+    /// The monitor that controls the machine, which then has room for more memory.
+    pub monitor: Option<&'a MonitorSocket>,
     pub input: Input,
     /// The file for the first serial line.
     pub console: &'a Path,
@@ -55,7 +58,9 @@ impl Machine<'_> {
         arguments.extend(common.map(str::to_owned));
         arguments.extend(channel_into(self.arch, self.channel));
         arguments.extend(self.emulation.arguments());
-        arguments.extend(self.topology.arguments());
+        let room = self.monitor.is_some() && self.arch.adds_memory();
+        arguments.extend(self.topology.arguments(room));
+        arguments.extend(self.monitor.iter().flat_map(|monitor| monitor.arguments()));
         if let Some(disk) = self.disk {
             let drive = format!("file={},if=virtio,format=raw,snapshot=on", comma(disk));
             arguments.extend(["-drive".to_owned(), drive]);
@@ -116,6 +121,7 @@ mod tests {
             initramfs: Path::new("i,1"),
             command_line: "a b",
             disk: None,
+            monitor: None,
             input: Input::Nothing,
             console: Path::new("c"),
             channel: Path::new("ch,1"),

@@ -22,6 +22,7 @@ mod lock;
 mod locktorture;
 mod machine;
 mod message;
+mod monitor;
 mod qemu;
 mod requirements;
 mod serial;
@@ -54,6 +55,9 @@ pub use source::Tree;
 pub use task::Task;
 pub use terminal::restore as restore_terminal;
 pub use topology::{Topology, TopologyError};
-pub use torture::{LocktorturePlan, TortureOutcome, TortureRound, TortureSubject, torture};
+pub use torture::{
+    Disturbances, LocktorturePlan, SoakPlan, SoakRow, Soaked, TortureOutcome, TortureRound,
+    TortureSubject, soak, torture,
+};
 pub use variant::Variant;
 pub use version::Version;

@@ -78,6 +78,9 @@ impl Machine<'_> {
             .stderr(errors);
         let mut running =
             Running::start(&mut command, Ending::Killed).attempt(|| format!("start {emulator}"))?;
+        if let Some(monitor) = self.monitor {
+            monitor.close();
+        }
 
         let output = running.streams().stdout.take().expect("it is a pipe");
         let echo = self.input == Input::Ours;

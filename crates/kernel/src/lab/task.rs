@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::monitor::MonitorSocket;
+
 /// A task of a guest.
 #[derive(Clone, Debug)]
 pub struct Task {
@@ -13,6 +15,9 @@ pub struct Task {
     pub(crate) command: Option<String>,
     /// The image of a disk that the script mounts.
     pub(crate) disk: Option<PathBuf>,
+    /// The connection through which the task has the machine controlled. The machine then has room for
+    /// more memory.
+    pub(crate) monitor: Option<MonitorSocket>,
 }
 
 impl Task {
@@ -23,6 +28,7 @@ impl Task {
             plan: Vec::new(),
             command: None,
             disk: None,
+            monitor: None,
         }
     }
 
@@ -33,6 +39,7 @@ impl Task {
             plan: Vec::new(),
             command: Some(script.to_owned()),
             disk: None,
+            monitor: None,
         }
     }
 

@@ -23,6 +23,9 @@ const NODE_MEMORY: u32 = 64;
 /// The least memory of a guest, in MiB.
 const LEAST_MEMORY: u32 = 256;
 
+/// The memory that can be added to a running guest, in MiB: a block, as Linux on x86-64 has them.
+pub(crate) const ADDED_MEMORY: u32 = 128;
+
 /// CPUs and memory, distributed over nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
@@ -65,8 +68,8 @@ impl Topology {
         self.nodes
     }
 
-    /// The options of QEMU.
-    pub(crate) fn arguments(&self) -> Vec<String> {
+    /// The options of QEMU. With `room`, memory of `ADDED_MEMORY` can be added while the guest runs.
+    pub(crate) fn arguments(&self, room: bool) -> Vec<String> {
         let Self {
             nodes,
             cpus,
@@ -81,7 +84,13 @@ impl Topology {
                 cpus / sockets
             ),
             "-m".to_owned(),
-            format!("{}M", nodes * node_memory),
+            match room {
+                true => {
+                    let memory = nodes * node_memory;
+                    format!("{memory}M,slots=1,maxmem={}M", memory + ADDED_MEMORY)
+                }
+                false => format!("{}M", nodes * node_memory),
+            },
         ];
         for node in 0..nodes {
             let (first, last) = (node * cpus / nodes, (node + 1) * cpus / nodes - 1);
@@ -102,15 +111,20 @@ mod tests {
 
     #[test]
     fn nodes_share_cpus_and_memory() {
-        let text = Topology::new(4, 8, 2048).unwrap().arguments().join(" ");
-        assert!(text.starts_with("-smp 8,sockets=4,cores=2,threads=1 -m 2048M"));
+        let text = Topology::new(4, 8, 2048)
+            .unwrap()
+            .arguments(false)
+            .join(" ");
+        assert!(text.starts_with("-smp 8,sockets=4,cores=2,threads=1 -m 2048M -object"));
         assert!(text.contains("id=m3,size=512M -numa node,nodeid=3,memdev=m3,cpus=6-7"));
     }
 
     #[test]
     fn uneven_nodes_have_every_cpu_once() {
-        let text = Topology::new(3, 8, 2048).unwrap().arguments().join(" ");
-        assert!(text.starts_with("-smp 8,sockets=8,cores=1,threads=1 -m 2046M"));
+        let text = Topology::new(3, 8, 2048).unwrap().arguments(true).join(" ");
+        assert!(text.starts_with(
+            "-smp 8,sockets=8,cores=1,threads=1 -m 2046M,slots=1,maxmem=2174M -object"
+        ));
         for cpus in ["cpus=0-1", "cpus=2-4", "cpus=5-7"] {
             assert!(text.contains(cpus), "{text}");
         }

@@ -3,6 +3,7 @@
 mod module;
 mod plan;
 mod rounds;
+mod soak;
 
 use super::cache::{Cache, Progress};
 use super::complaint::{Complaint, ComplaintKind};
@@ -16,6 +17,7 @@ pub use plan::LocktorturePlan;
 use rounds::RoundsSoFar;
 pub use rounds::TortureRound;
 pub(super) use rounds::counter;
+pub use soak::{Disturbances, SoakPlan, SoakRow, Soaked, soak};
 
 /// A lock to torture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

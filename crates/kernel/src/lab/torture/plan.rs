@@ -40,11 +40,7 @@ const PLANNED: [(&str, &str); 4] = [
 impl LocktorturePlan {
     /// The module's `torture_type` for a lock.
     pub fn type_of(&self, subject: TortureSubject) -> String {
-        match subject {
-            TortureSubject::Lock(Lock::Hq) => format!("{}_hq", self.kind),
-            TortureSubject::Lock(_) => self.kind.clone(),
-            TortureSubject::Busted => "lock_busted".to_owned(),
-        }
+        type_of(subject, &self.kind)
     }
 
     fn turns(&self) -> Vec<(u32, TortureSubject)> {
@@ -89,10 +85,12 @@ impl LocktorturePlan {
             ],
             command: None,
             disk: None,
+            monitor: None,
         })
     }
 
-    fn parameters_for(&self, module: &[u8], release: &str) -> Result<String> {
+    /// The parameters of the module.
+    pub(super) fn parameters_for(&self, module: &[u8], release: &str) -> Result<String> {
         for word in self.parameters.split_whitespace() {
             let name = word.split('=').next().unwrap_or(word).replace('-', "_");
             if let Some((_, instead)) = PLANNED.iter().find(|(planned, _)| *planned == name) {
@@ -114,6 +112,15 @@ impl LocktorturePlan {
         // If a parameter is set twice, the kernel takes the last value.
         words.extend(self.parameters.split_whitespace().map(str::to_owned));
         Ok(words.join(" "))
+    }
+}
+
+/// The module's `torture_type` for a lock, if spinlocks that did not opt in to HQ have the type `kind`.
+pub(super) fn type_of(subject: TortureSubject, kind: &str) -> String {
+    match subject {
+        TortureSubject::Lock(Lock::Hq) => format!("{kind}_hq"),
+        TortureSubject::Lock(_) => kind.to_owned(),
+        TortureSubject::Busted => "lock_busted".to_owned(),
     }
 }
 
