@@ -44,7 +44,7 @@ pub fn command(
 
     let cache = Cache::open()?;
     let steps = Steps::new();
-    let built = args.source.build_to_boot(&cache, &steps)?;
+    let built = args.source.build_to_boot(&args.machine, &cache, &steps)?;
     let limits = args.machine.limits(args.source.config());
     let guest = Guest {
         emulation,
