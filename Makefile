@@ -338,8 +338,9 @@ KERNEL_TEST := $(CARGO) test --release -p lockworks-cli --test kernel -- --ignor
 test-kernel-quick: setup-kernel
 	$(KERNEL_TEST) quick
 
+# ONLY=arm64 for those whose names have that in them. What has passed is not run again.
 test-kernel: setup-kernel
-	$(KERNEL_TEST) --nocapture
+	@ONLY='$(ONLY)' scripts/kernel-tests.sh $(KERNEL_TEST) --nocapture
 
 demo: setup all
 	@mkdir -p demo

@@ -464,6 +464,24 @@ fn unit_tests(args: &[&str]) -> String {
 mod quick {
     use super::*;
 
+    /// It shares the layout of the lock word, and nothing else. It has a timeout, so the guest's
+    /// clock must not go on while other programs use this machine's CPUs.
+    #[test]
+    #[ignore = "boots a kernel; make test-kernel"]
+    fn the_resilient_spinlock_is_left_alone() {
+        for kind in ["raw_res_spin_lock", "raw_res_spin_lock_irq"] {
+            let args = [
+                "--type", kind, "--lock", "cna", "--cpus", "4", "--nodes", "2",
+            ];
+            let more = ["--seconds", "1", "--rounds", "1", "--statistics", "on"];
+            let clock = ["--emulation", "counted"];
+            let reports = torture(&[&args[..], &more, &clock].concat(), 0);
+            assert_eq!(reports[0]["type"], kind);
+            assert!(reports[0]["operations"].as_u64() > Some(0));
+            assert_eq!(counter(&reports[0], "rqspinlock_lock_timeout"), 0);
+        }
+    }
+
     #[test]
     #[ignore = "needs kernel sources; make test-kernel"]
     fn applies_twice_and_reverts_to_the_byte() {
@@ -559,9 +577,13 @@ mod quick {
     fn cna_keeps_the_lock_on_a_node() {
         let locks = ["--lock", "qspinlock,cna", "--emulation", "counted"];
         let machine = ["--version", NATIVE, "--nodes", "4", "--cpus", "8"];
+        let statistics = ["--statistics", "on"];
         let how = ["--threshold", "10", "--no-shuffle-reduction"];
         let length = ["--seconds", "2", "--rounds", "1"];
-        let reports = torture(&[&locks[..], &machine, &how, &length].concat(), 0);
+        let reports = torture(
+            &[&locks[..], &machine, &how, &length, &statistics].concat(),
+            0,
+        );
         let [native, cna] = &reports[..] else {
             panic!("{reports:?}")
         };
@@ -588,8 +610,9 @@ mod quick {
     fn hq_keeps_the_lock_on_a_node() {
         let locks = ["--lock", "stock,hq", "--emulation", "counted"];
         let machine = ["--version", NATIVE, "--nodes", "4", "--cpus", "8"];
+        let statistics = ["--statistics", "on"];
         let length = ["--seconds", "2", "--rounds", "1"];
-        let reports = torture(&[&machine[..], &locks, &length].concat(), 0);
+        let reports = torture(&[&machine[..], &locks, &length, &statistics].concat(), 0);
         let [stock, hq] = &reports[..] else {
             panic!("{reports:?}")
         };
@@ -1239,7 +1262,7 @@ fn arm64_has_it_all() {
             "{auto}"
         );
         let locks = ["--lock", "qspinlock,cna,hq", "--emulation", "counted"];
-        let length = ["--seconds", "1", "--rounds", "1"];
+        let length = ["--seconds", "1", "--rounds", "1", "--statistics", "on"];
         let reports = torture(&[&kernel[..], &locks, &length].concat(), 0);
         let [native, cna, hq] = &reports[..] else {
             panic!("{reports:?}")

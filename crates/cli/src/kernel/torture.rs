@@ -46,7 +46,7 @@ pub struct GuestTortureArgs {
     lock: Vec<String>,
 
     /// Type of lock that locktorture acquires [default: spin_lock; with --soak all types]
-    #[arg(long = "type", value_name = "TYPE", value_parser = PossibleValuesParser::new(KINDS), hide_short_help = true)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = PossibleValuesParser::new(KINDS.into_iter().chain(RESILIENT)), hide_short_help = true)]
     pub kind: Option<String>,
 
     /// Number of threads that acquire the lock [default: one for each CPU]
@@ -138,6 +138,9 @@ pub const KINDS: [&str; 4] = [
     "raw_spin_lock",
     "raw_spin_lock_irq",
 ];
+
+/// The types of BPF's resilient spinlock, in Linux 7. It has a slow path of its own.
+const RESILIENT: [&str; 2] = ["raw_res_spin_lock", "raw_res_spin_lock_irq"];
 
 fn minutes(text: &str) -> Result<f64, String> {
     match text.parse() {
