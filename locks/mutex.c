@@ -501,8 +501,11 @@ static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
 	uint32_t owner = me->retakes_seen ? lw_mutex_name(me->slot) : me->trial;
 	bool last = (val & LW_TAIL_MASK) == me->place_tail;
 
-	if (me->queue && !next && !last && me->run >= LW_MUTEX_LINGER_RUN && me->run < LW_MUTEX_RUN)
-		next = lw_await_ne_bounded(&me->node->next, ~(uintptr_t)0, 0, LW_MUTEX_LINGER);
+	if (me->queue && !next && !last && me->run >= LW_MUTEX_LINGER_RUN &&
+	    me->run < LW_MUTEX_RUN) {
+		lw_await_ne_bounded(&me->node->next, ~(uintptr_t)0, 0, LW_MUTEX_LINGER);
+		next = lw_load(&me->node->next, dependency);
+	}
 
 	/* (place,*,0) -> (0,0,1): nobody else queues */
 	if (last && !next) {

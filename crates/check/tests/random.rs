@@ -116,7 +116,12 @@ fn planted_mistakes_are_caught() {
         ("qspinlock", "lw_mcs_handoff", "store next->locked", relaxed),
         ("cna", "lw_mcs_handoff", "store next->locked", Change::Drop),
         ("mcs", "lw_mcs_lock", "store prev->next", Change::Defer),
-        ("cna", "lw_cna_move", "store head->next", Change::Drop),
+        (
+            "cna",
+            "lw_cna_move",
+            "store next->secondary_head",
+            Change::Drop,
+        ),
         // Needs four threads.
         ("cna", "lw_cna_move", "store tail2->next", Change::Drop),
         ("hq", "lw_hq_wait", "store before->next", Change::Drop),
