@@ -155,10 +155,7 @@ static lw_always_inline struct lw_node *lw_cna_heir(struct lw_node *head, struct
 		lw_count(threshold_flushes);
 		return lw_load(&tail2->secondary_head, relaxed);
 	}
-	next = lw_cna_reorder(head, next, locked);
-	if (lw_cna_has_secondary(*locked))
-		lw_store(&next->secondary_since, lw_load(&head->secondary_since, relaxed), relaxed);
-	return next;
+	return lw_cna_reorder(head, next, locked);
 }
 
 /* Make `next` the queue head, with `value` for its `locked`. */
@@ -240,6 +237,8 @@ void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
 		heir = lw_cna_heir(node, next, &locked);
 	}
+	if (lw_cna_has_secondary(locked))
+		lw_store(&heir->secondary_since, lw_load(&node->secondary_since, relaxed), relaxed);
 	lw_cna_pass(node, heir, locked);
 acquired:
 	lw_node_return(nodes, tail);

@@ -405,7 +405,7 @@ static lw_noinline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter *me,
 }
 
 /* Wait for the head's role in the word's queue, and take the lock. */
-static lw_noinline void lw_hq_wait(union lw_word *lock, struct lw_hq_waiter *me, bool led)
+static inline void lw_hq_wait_in_place(union lw_word *lock, struct lw_hq_waiter *me, bool led)
 {
 	struct lw_node *before;
 	uint32_t old;
@@ -422,16 +422,21 @@ static lw_noinline void lw_hq_wait(union lw_word *lock, struct lw_hq_waiter *me,
 	lw_hq_head(lock, me, led);
 }
 
-/* Wait in NUMA mode after lw_hq_join(), if that has not sufficed. */
-static lw_noinline void lw_hq_wait_joined(union lw_word *lock, struct lw_node *node, uint32_t tail,
-					  struct lw_node *queue, uint16_t numa_node,
-					  enum lw_hq_role role)
+/*
+ * Wait with `role` in `queue`, where lw_hq_go_on() has not sufficed. In plain mode there is no
+ * queue.
+ */
+static lw_noinline void lw_hq_wait_with(union lw_word *lock, struct lw_node *node, uint32_t tail,
+					struct lw_node *queue, uint16_t numa_node,
+					enum lw_hq_role role)
 {
 	struct lw_hq_waiter me = {.node = node, .place = node, .place_tail = tail};
 
 	me.history.numa_node = numa_node;
-	me.history.numa_mode = true;
-	me.history.left = lw_hq_turn();
+	if (queue) {
+		me.history.numa_mode = true;
+		me.history.left = lw_hq_turn();
+	}
 	if (role != LW_HQ_ALONE) {
 		me.queue = me.place = queue;
 		me.self = lw_node_queue_waiters(lock, tail);
@@ -441,32 +446,24 @@ static lw_noinline void lw_hq_wait_joined(union lw_word *lock, struct lw_node *n
 		me.history.packed = lw_load(&lw_hq_part(node)->history, relaxed);
 		lw_hq_head(lock, &me, false);
 	} else {
-		lw_hq_wait(lock, &me, role == LW_HQ_LEADS);
+		lw_hq_wait_in_place(lock, &me, role == LW_HQ_LEADS);
 	}
 }
 
-/* The lock is in NUMA mode: wait with `node`, which is `tail` as a tail, in the queues. */
-static lw_always_inline void lw_hq_wait_numa(union lw_word *lock, struct lw_node *node,
-					     uint32_t tail)
+/* Wait with `node`, which is `tail` as a tail, in the queues. */
+static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t val, struct lw_node *node,
+					uint32_t tail)
 {
 	uint16_t numa_node = lw_numa_node();
-	struct lw_node *queue = lw_node_queue_of(lock, numa_node);
+	struct lw_node *queue = NULL;
 	enum lw_hq_role role = LW_HQ_ALONE;
 
+	if (val & LW_HQ_NUMA)
+		queue = lw_node_queue_of(lock, numa_node);
 	if (queue)
 		role = lw_hq_join(queue, lw_node_queue_waiters(lock, tail), node);
 	if (role != LW_HQ_HEADS || !lw_hq_go_on(lock, node))
-		lw_hq_wait_joined(lock, node, tail, queue, numa_node, role);
-	lw_count(queued_acquisitions);
-}
-
-/* The lock is in plain mode: wait in the word's queue. */
-static lw_noinline void lw_hq_wait_plain(union lw_word *lock, struct lw_node *node, uint32_t tail)
-{
-	struct lw_hq_waiter me = {.node = node, .place = node, .place_tail = tail};
-
-	me.history.numa_node = lw_numa_node();
-	lw_hq_wait(lock, &me, false);
+		lw_hq_wait_with(lock, node, tail, queue, numa_node, role);
 	lw_count(queued_acquisitions);
 }
 
@@ -507,10 +504,7 @@ void lw_hq_lock_slow(struct lw_hq *lock, uint32_t val)
 	if (lw_word_is_free(val) && lw_try_cmpxchg(&word->val, &val, val | LW_LOCKED, acquire))
 		goto acquired;
 
-	if (val & LW_HQ_NUMA)
-		lw_hq_wait_numa(word, node, tail);
-	else
-		lw_hq_wait_plain(word, node, tail);
+	lw_hq_wait(word, val, node, tail);
 acquired:
 	lw_node_return(nodes, tail);
 }

@@ -71,7 +71,6 @@ static __always_inline struct lw_node *lw_kernel_nodes_of(unsigned int cpu)
 }
 
 DEFINE_STATIC_KEY_FALSE(numa_spinlock_key);
-enum numa_spinlock_path numa_spinlock_path __read_mostly;
 unsigned int numa_spinlock_chosen __read_mostly;
 struct lw_tunables numa_spinlock_tunables __read_mostly = {
 	LW_TUNABLES_DEFAULT,
@@ -108,10 +107,10 @@ static u32 forget_last_holder(struct qspinlock *lock, u32 val)
 /* The slow paths that numa_spin_lock_slowpath() does not call itself. */
 static noinline void other_slowpath(struct qspinlock *lock, u32 val, unsigned int chosen)
 {
-	if (chosen & 1)
+	if (NUMA_SPINLOCK_AFTER_MUTEX(chosen))
 		val = forget_last_holder(lock, val);
 
-	switch (chosen >> 1) {
+	switch (NUMA_SPINLOCK_PATH(chosen)) {
 	case NUMA_SPINLOCK_STOCK:
 		queued_spin_lock_slowpath(lock, val);
 		break;
@@ -155,7 +154,7 @@ void __lockfunc numa_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 
 #ifdef CONFIG_HQSPINLOCKS
 bool hqlock_on __read_mostly;
-EXPORT_SYMBOL_GPL(hqlock_on);
+EXPORT_SYMBOL(hqlock_on);
 struct lw_node *hqlock_node_queues[MAX_NUMNODES] __read_mostly;
 
 /*
@@ -201,7 +200,8 @@ static int node_queues_provide(unsigned int cpu)
 static bool __init node_queues_wanted(void)
 {
 #ifdef CONFIG_LOCKWORKS_MUTEX
-	if (numa_spinlock_path == NUMA_SPINLOCK_MUTEX || guest_spinlock == GUEST_SPINLOCK_PV_MUTEX)
+	if (NUMA_SPINLOCK_PATH(numa_spinlock_chosen) == NUMA_SPINLOCK_MUTEX ||
+	    guest_spinlock == GUEST_SPINLOCK_PV_MUTEX)
 		return true;
 #endif
 	return hqlock_on || IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH);
@@ -407,6 +407,7 @@ early_param("numa_spinlock_shuffle_reduction", shuffle_reduction_setup);
 
 static int __init numa_spinlock_init(void)
 {
+	enum numa_spinlock_path path;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
@@ -424,15 +425,14 @@ static int __init numa_spinlock_init(void)
 		return 0;
 	}
 
-	numa_spinlock_path = choose_path();
-	numa_spinlock_chosen = NUMA_SPINLOCK_CHOSEN(numa_spinlock_path, false);
+	path = choose_path();
+	numa_spinlock_chosen = NUMA_SPINLOCK_CHOSEN(path, false);
 	pr_info("%s, NUMA threshold %u ms, shuffle reduction %s, %u nodes\n",
-		numa_spinlock_names[numa_spinlock_path], numa_spinlock_tunables.numa_threshold_ms,
+		numa_spinlock_names[path], numa_spinlock_tunables.numa_threshold_ms,
 		str_on_off(numa_spinlock_tunables.shuffle_reduction), num_possible_nodes());
 
 	/* No other CPU is up yet, so no waiter is on any slow path. */
-	if (numa_spinlock_path != NUMA_SPINLOCK_STOCK ||
-	    IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH))
+	if (path != NUMA_SPINLOCK_STOCK || IS_ENABLED(CONFIG_NUMA_AWARE_SPINLOCKS_SWITCH))
 		static_branch_enable(&numa_spinlock_key);
 	return 0;
 }

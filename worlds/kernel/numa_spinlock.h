@@ -64,10 +64,12 @@ enum numa_spinlock_path {
 };
 
 /*
- * A path, with a bit that is set once the mutex was another one: words may then have bits that only
- * the mutex knows, and that are cleared first.
+ * A path as numa_spinlock_chosen has it. The lowest bit is set if the mutex was chosen before:
+ * words may then have bits that only the mutex knows, and that are cleared first.
  */
 #define NUMA_SPINLOCK_CHOSEN(path, after_mutex) ((path) << 1 | (after_mutex))
+#define NUMA_SPINLOCK_PATH(chosen)		((enum numa_spinlock_path)((chosen) >> 1))
+#define NUMA_SPINLOCK_AFTER_MUTEX(chosen)	((chosen)&1)
 
 /*
  * The spinlocks of a guest, which lockworks_guest= chooses. With STOCK_PV and those after
@@ -120,13 +122,11 @@ void pv_mutex_unlock(struct qspinlock *lock);
 #endif
 #endif
 
-/* True if numa_spinlock_path may be a slow path other than the stock one. */
+/* True if the path that is chosen may be another one than the stock one. */
 DECLARE_STATIC_KEY_FALSE(numa_spinlock_key);
 
 /* Whether numa_spinlock= asks for one of the paths below, and not just for what is best. */
 bool numa_spinlock_is_forced(void);
-extern enum numa_spinlock_path numa_spinlock_path;
-/* The same as the hook reads it. */
 extern unsigned int numa_spinlock_chosen;
 extern const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS];
 

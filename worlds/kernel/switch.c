@@ -16,7 +16,7 @@
 
 static const char *slowpath_name(void)
 {
-	enum numa_spinlock_path path = READ_ONCE(numa_spinlock_path);
+	enum numa_spinlock_path path = NUMA_SPINLOCK_PATH(READ_ONCE(numa_spinlock_chosen));
 
 #ifdef CONFIG_LOCKWORKS_GUEST
 	if (guest_spinlock != GUEST_SPINLOCK_AUTO && guest_spinlock != GUEST_SPINLOCK_UNFAIR &&
@@ -35,15 +35,24 @@ static ssize_t slowpath_read(struct file *file, char __user *buffer, size_t coun
 	return simple_read_from_buffer(buffer, count, at, text, length);
 }
 
-static bool mutex_was_used;
-
-static int set_path(void *path)
+static bool is_mutex(enum numa_spinlock_path path)
 {
 #ifdef CONFIG_LOCKWORKS_MUTEX
-	mutex_was_used |= numa_spinlock_path == NUMA_SPINLOCK_MUTEX;
+	return path == NUMA_SPINLOCK_MUTEX;
+#else
+	return false;
 #endif
-	WRITE_ONCE(numa_spinlock_path, *(enum numa_spinlock_path *)path);
-	WRITE_ONCE(numa_spinlock_chosen, NUMA_SPINLOCK_CHOSEN(numa_spinlock_path, mutex_was_used));
+}
+
+static int set_path(void *new)
+{
+	unsigned int old = numa_spinlock_chosen;
+	enum numa_spinlock_path path = *(enum numa_spinlock_path *)new;
+	bool after_mutex = NUMA_SPINLOCK_AFTER_MUTEX(old) || is_mutex(NUMA_SPINLOCK_PATH(old));
+
+	/* The mutex knows its own bits. */
+	WRITE_ONCE(numa_spinlock_chosen,
+		   NUMA_SPINLOCK_CHOSEN(path, after_mutex && !is_mutex(path)));
 	return 0;
 }
 

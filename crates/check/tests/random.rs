@@ -124,7 +124,12 @@ fn planted_mistakes_are_caught() {
         ),
         // Needs four threads.
         ("cna", "lw_cna_move", "store tail2->next", Change::Drop),
-        ("hq", "lw_hq_wait", "store before->next", Change::Drop),
+        (
+            "hq",
+            "lw_hq_wait_in_place",
+            "store before->next",
+            Change::Drop,
+        ),
         (
             "hq",
             "lw_node_queue_release",

@@ -8,6 +8,8 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::torture::remote_share;
+
 /// The longest line of a letter.
 const WIDTH: usize = 75;
 
@@ -117,7 +119,7 @@ fn guest(locks: &[Figures]) -> String {
             lock.kind.clone(),
             shown(lock.operations.map(|operations| operations.to_string())),
             shown(share.map(|(own, stock)| format!("{:.2}", own as f64 / stock as f64))),
-            shown(remote_share(lock).map(|share| format!("{:.1} %", 100.0 * share))),
+            shown(remote_share(&lock.counters).map(|share| format!("{:.1} %", 100.0 * share))),
             shown(lock.fairness.map(|fairness| format!("{fairness:.3}"))),
         ]);
     }
@@ -127,13 +129,6 @@ fn guest(locks: &[Figures]) -> String {
 fn row([lock, kind, numbers @ ..]: [String; 6]) -> String {
     let [operations, of_stock, remote, fairness] = numbers;
     format!("  {lock:<9} {kind:<17} {operations:>10} {of_stock:>9} {remote:>8} {fairness:>9}\n")
-}
-
-/// The share of hand-offs to another node among all that were counted.
-fn remote_share(lock: &Figures) -> Option<f64> {
-    let remote = *lock.counters.get("remote_handoffs")?;
-    let all = remote + lock.counters.get("local_handoffs")?;
-    (all > 0).then(|| remote as f64 / all as f64)
 }
 
 /// A command line for a shell, in lines of the letter. The program has no directory, which means

@@ -1,7 +1,7 @@
 //! Options and steps that the commands with a kernel or a guest share.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
@@ -9,8 +9,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::value_parser;
 use indicatif::ProgressBar;
 use lockworks_kernel::lab::{
-    self, Arch, Built, Cache, Emulation, Guest, GuestVerdict, Input, Lock, Topology, Tree, Tuning,
-    Variant, Version, WaitLimits,
+    self, Arch, Built, Cache, Complaint, Emulation, Guest, GuestVerdict, Input, Lock, Topology,
+    Tree, Tuning, Variant, Version, WaitLimits,
 };
 
 use crate::names::by_name;
@@ -340,18 +340,21 @@ pub const FAILED: u8 = 1;
 
 /// Prints all complaints. The exit status is 1 if there are any.
 pub fn verdict(judged: &GuestVerdict) -> Result<ExitCode> {
-    for complaint in &judged.complaints {
+    judged.refusal()?;
+    Ok(complain(&judged.complaints, &judged.console))
+}
+
+/// Prints complaints about a guest, and where its console is. The exit status is 1 if there are any.
+pub fn complain(complaints: &[Complaint], console: &Path) -> ExitCode {
+    for complaint in complaints {
         eprintln!("lockworks: FAIL: {}", complaint.kind);
         for line in &complaint.lines {
             eprintln!("  {line}");
         }
     }
-    if !judged.complaints.is_empty() {
-        eprintln!("lockworks: the console is in {}", judged.console.display());
-        return Ok(ExitCode::from(FAILED));
+    if complaints.is_empty() {
+        return ExitCode::SUCCESS;
     }
-    match &judged.refused {
-        Some(why) => anyhow::bail!("{why}; the console is in {}", judged.console.display()),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    eprintln!("lockworks: the console is in {}", console.display());
+    ExitCode::from(FAILED)
 }

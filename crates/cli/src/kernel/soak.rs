@@ -11,7 +11,7 @@ use lockworks_kernel::lab::{
 };
 use serde::Serialize;
 
-use super::guest::{FAILED, Steps};
+use super::guest::{Steps, complain};
 use super::torture::{GuestTortureArgs, KINDS};
 use crate::figures::{counted, scaled};
 use crate::interruption;
@@ -55,9 +55,8 @@ pub fn command(
         let soaked = soaked.lock().unwrap_or_else(PoisonError::into_inner);
         soaked.clone()
     };
-    let give = Give {
-        json: args.json,
-        destination: args.destination.clone(),
+    let conditions = Conditions {
+        seed: plan.seed,
         version: built.version.name(),
         arch: built.arch.name(),
         config: args.source.config().name(),
@@ -66,8 +65,12 @@ pub fn command(
         emulation: emulation.name(),
         writers: plan.torture.writers,
         seconds_of_rounds: plan.torture.seconds,
-        seconds: plan.seconds,
-        seed: plan.seed,
+        planned_seconds: plan.seconds,
+    };
+    let give = Give {
+        json: args.json,
+        destination: args.destination.clone(),
+        conditions,
     };
     interruption::before_exit({
         let (soaked, give) = (Arc::clone(&soaked), give.clone());
@@ -100,24 +103,12 @@ fn random_seed() -> u32 {
 struct Give {
     json: bool,
     destination: Destination,
-    version: &'static str,
-    arch: &'static str,
-    config: &'static str,
-    nodes: u32,
-    cpus: u32,
-    emulation: &'static str,
-    writers: u32,
-    seconds_of_rounds: f64,
-    seconds: u32,
-    seed: u32,
+    conditions: Conditions,
 }
 
-/// The JSON output.
-#[derive(Serialize)]
-struct SoakReport<'a> {
-    verdict: &'static str,
-    /// Whether the soak was interrupted before its time was over.
-    interrupted: bool,
+/// The conditions of a soak.
+#[derive(Clone, Serialize)]
+struct Conditions {
     seed: u32,
     version: &'static str,
     arch: &'static str,
@@ -130,6 +121,16 @@ struct SoakReport<'a> {
     seconds_of_rounds: f64,
     /// The planned length of the soak, in seconds of the guest's time.
     planned_seconds: u32,
+}
+
+/// The JSON output.
+#[derive(Serialize)]
+struct SoakReport<'a> {
+    verdict: &'static str,
+    /// Whether the soak was interrupted before its time was over.
+    interrupted: bool,
+    #[serde(flatten)]
+    conditions: &'a Conditions,
     #[serde(flatten)]
     soaked: &'a Soaked,
     command: Vec<String>,
@@ -145,16 +146,7 @@ impl Give {
                 "fail"
             },
             interrupted,
-            seed: self.seed,
-            version: self.version,
-            arch: self.arch,
-            config: self.config,
-            nodes: self.nodes,
-            cpus: self.cpus,
-            emulation: self.emulation,
-            writers: self.writers,
-            seconds_of_rounds: self.seconds_of_rounds,
-            planned_seconds: self.seconds,
+            conditions: &self.conditions,
             soaked,
             command: std::env::args().collect(),
         };
@@ -162,41 +154,31 @@ impl Give {
             true => output::json(&report)?,
             false => table(&report),
         })?;
-        for complaint in &soaked.complaints {
-            eprintln!("lockworks: FAIL: {}", complaint.kind);
-            for line in &complaint.lines {
-                eprintln!("  {line}");
-            }
-        }
-        if soaked.complaints.is_empty() {
-            return Ok(ExitCode::SUCCESS);
-        }
-        eprintln!("lockworks: the console is in {}", soaked.console.display());
-        Ok(ExitCode::from(FAILED))
+        Ok(complain(&soaked.complaints, &soaked.console))
     }
 }
 
 fn table(report: &SoakReport) -> String {
-    let soaked = report.soaked;
+    let (soaked, conditions) = (report.soaked, report.conditions);
     let mut text = fitted(&format!(
         "Linux {} ({}, {}), {} CPUs on {} nodes, emulation {}. {} writers, rounds of {} s. {:.0} of {} s \
          soaked{}, seed {}: {}.\n",
         soaked.release,
-        report.arch,
-        report.config,
-        report.cpus,
-        report.nodes,
-        report.emulation,
-        report.writers,
-        report.seconds_of_rounds,
+        conditions.arch,
+        conditions.config,
+        conditions.cpus,
+        conditions.nodes,
+        conditions.emulation,
+        conditions.writers,
+        conditions.seconds_of_rounds,
         soaked.seconds,
-        report.planned_seconds,
+        conditions.planned_seconds,
         if report.interrupted {
             ", then interrupted"
         } else {
             ""
         },
-        report.seed,
+        conditions.seed,
         report.verdict,
     ));
     let mut table = output::table(&["lock", "type", "rounds", "operations", "fail"]);

@@ -123,13 +123,12 @@ but not their times. If the command is interrupted, it prints what was covered.
 
 Examples:
   lockworks kernel torture --lock cna --nodes 4 --cpus 8 --seconds 10 --json
-  lockworks kernel torture --lock stock,qspinlock,cna --rounds 5
-  lockworks kernel torture --lock stock,hq --rounds 5
+  lockworks kernel torture --lock stock,qspinlock,cna,hq --rounds 5
   lockworks kernel torture --config debug --type spin_lock_irq --hotplug
   lockworks kernel torture --lock pv --config paravirt --emulation multi
   lockworks kernel torture --arch arm64 --lock cna --seconds 10
   lockworks kernel torture --lock busted
-  lockworks kernel torture --soak 30 --lock stock,qspinlock,cna,hq,mutex --cpus 4 --nodes 2";
+  lockworks kernel torture --soak 30 --lock stock,cna,hq,mutex";
 
 /// The types of spinlocks that locktorture can have.
 pub const KINDS: [&str; 4] = [
@@ -330,16 +329,13 @@ impl TortureReport {
             ..Self::default()
         }
     }
+}
 
-    fn count(&self, name: &str) -> Option<u64> {
-        self.counters.get(name).copied()
-    }
-
-    fn remote_share(&self) -> Option<f64> {
-        let remote = self.count("remote_handoffs")?;
-        let all = remote + self.count("local_handoffs")?;
-        (all > 0).then(|| remote as f64 / all as f64)
-    }
+/// The share of hand-offs to another node among all that the kernel counted.
+pub fn remote_share(counters: &BTreeMap<String, u64>) -> Option<f64> {
+    let remote = *counters.get("remote_handoffs")?;
+    let all = remote + counters.get("local_handoffs")?;
+    (all > 0).then(|| remote as f64 / all as f64)
 }
 
 fn table(reports: &[TortureReport]) -> String {
@@ -398,10 +394,6 @@ fn cells(report: &TortureReport) -> [String; 7] {
         or_dash(range.map(|(min, max)| format!("{}..{}", scaled(min as f64), scaled(max as f64)))),
         or_dash(report.fairness.map(|fairness| format!("<= {fairness:.3}"))),
         report.fail.to_string(),
-        or_dash(
-            report
-                .remote_share()
-                .map(|share| format!("{:.1} %", 100.0 * share)),
-        ),
+        or_dash(remote_share(&report.counters).map(|share| format!("{:.1} %", 100.0 * share))),
     ]
 }

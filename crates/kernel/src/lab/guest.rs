@@ -9,7 +9,7 @@ use super::cache::Cache;
 use super::complaint::Complaint;
 use super::console;
 use super::emulation::Emulation;
-use super::error::{Attempt, Result};
+use super::error::{Attempt, Error, Result};
 use super::guest_state::GuestState;
 use super::initramfs::{self, Entry};
 use super::lock::Lock;
@@ -65,6 +65,19 @@ pub struct GuestVerdict {
     pub offlined: u64,
     /// The file with the console.
     pub console: PathBuf,
+}
+
+impl GuestVerdict {
+    /// The error if the guest refused its task, and nothing else is wrong.
+    pub fn refusal(&self) -> Result<()> {
+        match &self.refused {
+            Some(why) if self.complaints.is_empty() => Err(Error::Refused(format!(
+                "{why}; the console is in {}",
+                self.console.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Guest<'_> {

@@ -7,7 +7,7 @@ mod soak;
 
 use super::cache::{Cache, Progress};
 use super::complaint::{Complaint, ComplaintKind};
-use super::error::{Error, Result};
+use super::error::Result;
 use super::guest::{Guest, GuestVerdict};
 use super::lock::Lock;
 use super::message::GuestMessage;
@@ -68,14 +68,7 @@ pub fn torture(
             rounds.note(word, rest);
         }
     })?;
-    if let Some(why) = &judged.refused
-        && judged.complaints.is_empty()
-    {
-        let console = judged.console.display();
-        return Err(Error::Refused(format!(
-            "{why}; the console is in {console}"
-        )));
-    }
+    judged.refusal()?;
     judged.complaints.extend(rounds.missing(plan.rounds));
     judged.complaints.extend(rounds.bad());
     if plan.hotplug && judged.offlined == 0 {

@@ -244,14 +244,7 @@ pub fn soak(
             progress(&locked().progress(plan.seconds));
         }
     })?;
-    if let Some(why) = &judged.refused
-        && judged.complaints.is_empty()
-    {
-        let console = judged.console.display();
-        return Err(Error::Refused(format!(
-            "{why}; the console is in {console}"
-        )));
-    }
+    judged.refusal()?;
     locked().judge(&judged);
     Ok(())
 }
