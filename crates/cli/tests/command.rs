@@ -525,7 +525,7 @@ fn far_more_threads_than_cpus_come_to_an_end() {
 fn interruption_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("torture.json");
-    let child = lockworks(&["torture", "--seconds", "600", "-o", path.to_str().unwrap()])
+    let mut child = lockworks(&["torture", "--seconds", "600", "-o", path.to_str().unwrap()])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -540,6 +540,7 @@ fn interruption_leaves_nothing() {
         u64::from_str_radix(caught.trim(), 16).unwrap() >> (Signal::SIGINT as u32 - 1) & 1 == 1
     };
     while !catches_interrupt() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::yield_now();
     }
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();

@@ -153,7 +153,7 @@ fn an_interruption_leaves_the_complete_rounds() {
     let options = [
         "--json", "--lock", "mutex", "--warmup", "0", "--rounds", "1000",
     ];
-    let running = command(&[&options[..], &["--", "sh", "-c", &script]].concat())
+    let mut running = command(&[&options[..], &["--", "sh", "-c", &script]].concat())
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -163,6 +163,10 @@ fn an_interruption_leaves_the_complete_rounds() {
         .count()
         < 5
     {
+        assert!(
+            running.try_wait().expect("it is ours").is_none(),
+            "it ended by itself"
+        );
         thread::sleep(Duration::from_millis(5));
     }
     kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGINT).expect("it is there");
