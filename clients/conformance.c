@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * In round r thread t acquires, by (t + r) modulo 4:
+ * In round r thread t acquires, by (t + r) modulo 4, or 5 if the lock has readers:
  *
  *   0  the first lock
  *   1  the first lock, by trylock, and by lock if that fails
  *   2  all locks, nested
  *   3  the last lock, which other threads nest inside the ones before it
+ *   4  the first lock, as a reader
  */
 #include "conformance.h"
 
@@ -14,8 +15,14 @@ enum round {
 	TRY_FIRST,
 	ALL,
 	LAST,
-	KINDS_OF_ROUND,
+	READ,
 };
+
+static enum round kind_of_round(const struct lw_client *client, unsigned int thread,
+				unsigned int round)
+{
+	return (thread + round) % (client->type->read_lock ? READ + 1 : READ);
+}
 
 static void *node_of(const struct lw_client *client, unsigned int thread, unsigned int i)
 {
@@ -57,6 +64,31 @@ static unsigned int leave(const struct lw_client *client, unsigned int thread, u
 	return violations;
 }
 
+/* Reads the first lock, once and again, while no thread may write. */
+static unsigned int read_round(const struct lw_client *client, unsigned int thread)
+{
+	const struct lw_lock_type *type = client->type;
+	struct lw_client_record *record = &client->memory->records[0];
+	unsigned int violations = 0;
+	uint64_t count;
+
+	if (thread % 2 != 0 || !type->read_trylock(client->locks[0]))
+		type->read_lock(client->locks[0]);
+	count = lw_plain_read(&record->count);
+	violations += lw_plain_read(&record->owner) != 0;
+	violations += lw_plain_read(&record->copy) != count;
+	if (client->inside)
+		client->inside();
+	violations += type->trylock(client->locks[0], node_of(client, thread, 0));
+	if (type->read_trylock(client->locks[0]))
+		type->read_unlock(client->locks[0]);
+	else
+		violations++;
+	violations += lw_plain_read(&record->count) != count;
+	type->read_unlock(client->locks[0]);
+	return violations;
+}
+
 static unsigned int one_round(const struct lw_client *client, unsigned int thread, enum round kind)
 {
 	const struct lw_lock_type *type = client->type;
@@ -89,11 +121,12 @@ static unsigned int check(const struct lw_client *client)
 
 	for (unsigned int thread = 0; thread < client->threads; thread++) {
 		for (unsigned int round = 0; round < client->rounds; round++) {
-			enum round kind = (thread + round) % KINDS_OF_ROUND;
+			enum round kind = kind_of_round(client, thread, round);
 
 			for (unsigned int lock = 0; lock < client->depth; lock++)
 				expected[lock] += kind == ALL ||
-						  lock == (kind == LAST ? client->depth - 1 : 0);
+						  (kind != READ &&
+						   lock == (kind == LAST ? client->depth - 1 : 0));
 		}
 	}
 	for (unsigned int lock = 0; lock < client->depth; lock++) {
@@ -111,7 +144,10 @@ unsigned int lw_client_thread(const struct lw_client *client, unsigned int threa
 	unsigned int violations = 0;
 
 	for (unsigned int round = 0; round < client->rounds; round++) {
-		violations += one_round(client, thread, (thread + round) % KINDS_OF_ROUND);
+		enum round kind = kind_of_round(client, thread, round);
+
+		violations +=
+			kind == READ ? read_round(client, thread) : one_round(client, thread, kind);
 		if (client->outside)
 			client->outside();
 	}

@@ -50,6 +50,30 @@ int lw_unfair_lock_until(struct lw_unfair *lock, clockid_t clock, const struct t
 	return lw_unfair_lock_limited(lock, &limit) ? 0 : lw_why_ended(cancel);
 }
 
+int lw_rwlock_lock_until(struct lw_rwlock *lock, clockid_t clock, const struct timespec *deadline,
+			 struct lw_cancel *cancel)
+{
+	const struct lw_wait_limit limit = {deadline, cancel, clock};
+
+	if (lw_rwlock_trylock(lock))
+		return 0;
+	if (!lw_user_is_deadline(clock, deadline))
+		return EINVAL;
+	return lw_rwlock_lock_limited(lock, &limit) ? 0 : lw_why_ended(cancel);
+}
+
+int lw_rwlock_read_lock_until(struct lw_rwlock *lock, clockid_t clock,
+			      const struct timespec *deadline, struct lw_cancel *cancel)
+{
+	const struct lw_wait_limit limit = {deadline, cancel, clock};
+
+	if (lw_rwlock_read_trylock(lock))
+		return 0;
+	if (!lw_user_is_deadline(clock, deadline))
+		return EINVAL;
+	return lw_rwlock_read_lock_limited(lock, &limit) ? 0 : lw_why_ended(cancel);
+}
+
 void lw_cancel(struct lw_cancel *cancel)
 {
 	lw_user_cancel(cancel);

@@ -41,6 +41,8 @@ fn bindings() -> Bindings {
         "litmus.h",
         "node_queue.h",
         "parked_heads.h",
+        "reader_slots.h",
+        "rwlock.h",
     ])
     .constants(&[
         "LW_CHECK_LOCKS",
@@ -64,6 +66,8 @@ fn bindings() -> Bindings {
         "LW_OWNER_SHIFT",
         "LW_RETAKEN",
         "LW_TAIL_SLOT_SHIFT",
+        "LW_RWLOCK_COUNT",
+        "LW_RWLOCK_WRITER",
     ])
     .constant("NODE_SIZE", "sizeof(struct lw_node)")
     .constant("NODE_NEXT", "offsetof(struct lw_node, next)")
@@ -77,6 +81,7 @@ fn bindings() -> Bindings {
         "NODE_WAITERS",
         "offsetof(struct lw_node, own) + offsetof(struct lw_hq_part, waiters)",
     )
+    .constant("READ_SIZE", "sizeof(struct lw_read)")
     .constant("PARKED_HEAD_SIZE", "sizeof(struct lw_parked_head)")
     .constant("COND_SIZE", "sizeof(struct lw_cond)")
     .structure(
@@ -88,6 +93,7 @@ fn bindings() -> Bindings {
             "data",
             "threads",
             "acquisitions",
+            "readers",
             "two_locks",
             "trylock",
             "cancel",
@@ -108,6 +114,7 @@ fn bindings() -> Bindings {
         &[
             "LW_CHECK_BEGIN as Begin",
             "LW_CHECK_ACQUIRED as Acquired",
+            "LW_CHECK_READS as Reads",
             "LW_CHECK_RELEASE as Release",
             "LW_CHECK_RELEASED as Released",
         ],

@@ -64,6 +64,10 @@ fn bindings() -> Bindings {
                 "trylock as try_lock",
                 "unlock",
                 "lock_limited",
+                "read_lock",
+                "read_trylock as read_try_lock",
+                "read_unlock",
+                "read_lock_limited",
             ],
         )
         .structure(

@@ -68,7 +68,11 @@ fn bindings() -> Bindings {
                 "contended",
             ],
         )
-        .structure("Peer", "struct peer", &["bench", "lock", "unlock"])
+        .structure(
+            "Peer",
+            "struct peer",
+            &["bench", "lock", "unlock", "read_lock", "read_unlock"],
+        )
 }
 
 /// The compiler settings of all code that is measured.

@@ -57,8 +57,8 @@
  * lw_barrier()
  *	Order against an interrupt or signal handler on this CPU or thread only. check: nothing,
  *	since such an interruption may come before every operation.
- * lw_prefetch_write(p)
- *	This CPU will soon write to *p: fetch its cache line for writing. A hint.
+ * lw_prefetch(p), lw_prefetch_write(p)
+ *	This CPU will soon read *p, or write to it: fetch its cache line for that. A hint.
  */
 #if !defined(lw_load) || !defined(lw_store) || !defined(lw_xchg) || !defined(lw_try_cmpxchg) || \
 	!defined(lw_fetch_or) || !defined(lw_fetch_and) || !defined(lw_fetch_add)
@@ -70,8 +70,8 @@
 #error "world.h lacks an operation on a piece of a lock word"
 #endif
 #if !defined(lw_fence) || !defined(lw_release_is_split) || !defined(lw_waiters_park) || \
-	!defined(lw_barrier) || !defined(lw_prefetch_write)
-#error "world.h lacks an operation that orders memory, or lw_prefetch_write()"
+	!defined(lw_barrier) || !defined(lw_prefetch) || !defined(lw_prefetch_write)
+#error "world.h lacks an operation that orders memory, or one that prefetches"
 #endif
 
 /*

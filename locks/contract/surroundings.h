@@ -21,8 +21,14 @@ struct lw_wait_limit;
  *	lw_slot_leave().
  * lw_slot_leave(slot)
  *	Leave the slot that lw_slot_enter() has returned, also if that was 0.
- * lw_slot_nodes(slot)
- *	The LW_NODES_PER_SLOT queue nodes of a slot.
+ * lw_own_reads()
+ *	lw_slot_reads() of our slot, if it stays ours while any of them is in use; else NULL. user:
+ *	NULL until the thread has entered its slot once, and if it cannot keep the slot.
+ * lw_slots()
+ *	The highest number of a slot that has ever been entered. seq_cst.
+ * lw_slot_nodes(slot), lw_slot_reads(slot)
+ *	The LW_NODES_PER_SLOT queue nodes of a slot, and its LW_READS_PER_SLOT announcements of
+ *	readers (reader_slots.h). They are all zero at first.
  * lw_slot_abandon(slot, leave)
  *	Evaluate the expression `leave`, and abandon the slot if it is true. The slot's first node
  *	then stays in a queue, where another thread will find it and return the slot. The slot's
@@ -39,6 +45,7 @@ struct lw_wait_limit;
  *	survive? Only ever true in user space.
  */
 #if !defined(lw_slot_enter) || !defined(lw_slot_leave) || !defined(lw_slot_nodes) || \
+	!defined(lw_own_reads) || !defined(lw_slots) || !defined(lw_slot_reads) ||   \
 	!defined(lw_slot_abandon) || !defined(lw_slot_may_be_abandoned) ||           \
 	!defined(lw_slot_reclaim) || !defined(lw_is_dead) || !defined(lw_is_forked)
 #error "world_surroundings.h lacks an operation on slots"

@@ -16,7 +16,6 @@ struct lw_slot_wanted {
 };
 
 /*
- * lw_slots()              the highest number of a slot that has ever been entered
  * lw_slot_wanted(slot)    the struct lw_slot_wanted of a slot
  * lw_runner()             a number for this CPU or thread, never 0
  * lw_is_running(runner)   does the CPU or thread with that number run now, rather than park or wait

@@ -29,6 +29,7 @@ LW_EVENT(node_queue_conflicts,
 LW_EVENT(fairness_handoffs, "hand-overs to another NUMA node after too many local ones in a row")
 LW_EVENT(numa_mode_entered, "changes of a lock to queueing by NUMA node")
 LW_EVENT(numa_mode_left, "changes of a lock back from queueing by NUMA node")
+LW_EVENT(queued_reads, "acquisitions by readers that waited in the queue of writers")
 LW_EVENT(steals_on_arrival, "acquisitions by stealing, on arrival but not at the first attempt")
 LW_EVENT(retakes, "acquisitions by the last holder, ahead of waiters")
 LW_EVENT(steals_behind_head, "acquisitions by stealing, from the place behind the queue head")

@@ -43,6 +43,11 @@ struct lw_lock_type {
 	 * Lock, or return false if the wait limit is reached first. NULL: the lock has no limits.
 	 */
 	bool (*lock_limited)(void *lock, const struct lw_wait_limit *limit);
+	/* The same for readers, which hold the lock together. NULL: the lock has no readers. */
+	void (*read_lock)(void *lock);
+	bool (*read_trylock)(void *lock);
+	void (*read_unlock)(void *lock);
+	bool (*read_lock_limited)(void *lock, const struct lw_wait_limit *limit);
 };
 
 /* Describe a lock of this C type, whose operations on `lock` and `node` are these expressions. */

@@ -13,6 +13,7 @@ LW_LOCK(hq)
 LW_LOCK(pv)
 LW_LOCK(unfair)
 LW_LOCK(mutex)
+LW_LOCK(rwlock)
 LW_LOCK(busted)
 #ifdef LW_WITH_HISTORIC
 #include <historic_locks_list.h> /* only tools have it */

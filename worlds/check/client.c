@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "client.h"
 
-/* The engine chooses whether the limit is reached, so the structure has no members of use. */
-struct lw_wait_limit {
-	char none;
-};
-
-static const struct lw_wait_limit lw_check_wait_limit;
+const struct lw_wait_limit lw_check_wait_limit;
 
 enum how {
 	WAIT,	   /* without a limit */

@@ -16,10 +16,11 @@ struct lw_check_client {
 	uint32_t *data[LW_CHECK_LOCKS]; /* the data that each lock protects */
 	uint32_t threads;
 	uint32_t acquisitions;
-	bool two_locks; /* threads take both locks in turns, instead of the first one only */
-	bool trylock;	/* every other acquisition, and those in interruptions, begin with a trylock
-			 */
-	bool cancel;	/* any wait may be cancelled at any moment */
+	uint32_t readers; /* the last threads acquire as readers */
+	bool two_locks;	  /* threads take both locks in turns, instead of the first one only */
+	bool trylock; /* every other acquisition, and those in interruptions, begin with a trylock
+		       */
+	bool cancel;  /* any wait may be cancelled at any moment */
 	/* The type of locks[0] if it is a lockref, with a lock of `type` in it; else NULL. */
 	const struct lw_lockref_type *lockref;
 	uint32_t *object; /* the object that references are to */
@@ -27,6 +28,12 @@ struct lw_check_client {
 	const struct lw_litmus *litmus;
 	struct lw_litmus_memory *variables;
 };
+
+/* The engine chooses whether the limit is reached, so the structure has no members of use. */
+struct lw_wait_limit {
+	char none;
+};
+extern const struct lw_wait_limit lw_check_wait_limit;
 
 /* One node for each lock, and one for each level at which an interruption tries the first lock. */
 #define LW_CHECK_LENT_NODES (2 * LW_CHECK_LOCKS)
@@ -36,6 +43,7 @@ void *lw_check_lent_node(uint32_t i);
 enum lw_check_mark {
 	LW_CHECK_BEGIN,	   /* the thread is about to acquire the lock, and lends the node */
 	LW_CHECK_ACQUIRED, /* the thread holds the lock */
+	LW_CHECK_READS,	   /* the thread holds the lock, perhaps with other readers */
 	LW_CHECK_RELEASE,  /* the thread is about to release the lock */
 	LW_CHECK_RELEASED, /* released, or never acquired; the lock no longer uses the node */
 };
@@ -53,6 +61,8 @@ void lw_check_thread(const struct lw_check_client *client, uint32_t thread);
 void lw_check_lockref_thread(const struct lw_check_client *client, uint32_t thread);
 /* Run a thread that uses a condition variable, which takes the place of the second lock. */
 void lw_check_cond_thread(const struct lw_check_client *client, uint32_t thread);
+/* Run a thread that uses the reader-writer lock. */
+void lw_check_rwlock_thread(const struct lw_check_client *client, uint32_t thread);
 /* Run an interruption at a level, from 1. It may come before any operation of a thread. */
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level);
 

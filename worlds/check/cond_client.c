@@ -16,12 +16,6 @@
 
 enum { NONE, SIGNAL, BROADCAST };
 
-struct lw_wait_limit {
-	char none;
-};
-
-static const struct lw_wait_limit lw_cond_wait_limit;
-
 static void acquire(const struct lw_check_client *client)
 {
 	lw_tas_lock((struct lw_tas *)client->locks[0]);
@@ -97,7 +91,7 @@ static bool wait(const struct lw_check_client *client)
 	lw_check_note(LW_CHECK_BEGIN, 1, 0);
 	lw_cond_begin(client->locks[1], waiter);
 	release(client);
-	lw_cond_sleep(waiter, client->cancel ? &lw_cond_wait_limit : NULL);
+	lw_cond_sleep(waiter, client->cancel ? &lw_check_wait_limit : NULL);
 	signalled = lw_cond_end(client->locks[1], waiter);
 	lw_check_note(LW_CHECK_RELEASED, 1, 0);
 	acquire(client);

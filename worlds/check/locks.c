@@ -12,6 +12,7 @@
 /* These call lock functions that are static in this world. */
 #include "cond_client.c"
 #include "lockref_mutants.c"
+#include "rwlock_client.c"
 
 const struct lw_lock_type *const lw_check_lock_types[] = {
 #define LW_LOCK(id) &lw_##id##_type,

@@ -36,6 +36,7 @@
 #define LW_MUTEX_RUN_WINDOW    1
 #define LW_MUTEX_JOINS	       2
 #define LW_MUTEX_LINGER_RUN    1
+#define LW_READS_PER_SLOT      1
 
 #define lw_atomic(T)      \
 	struct {          \
@@ -147,6 +148,7 @@ bool lw_check_waiters_park(void);
 				     : lw_park(p, value, limit),                     \
 	 false)
 #define lw_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 0, 0, seq_cst))
+#define lw_prefetch(p)	     ((void)(p))
 #define lw_prefetch_write(p) ((void)(p))
 #define lw_plain_read(p) \
 	((__typeof__(*(p)))LW_CHECK_OPERATE(PLAIN_READ, #p, sizeof(*(p)), relaxed, p, 0, 0))

@@ -8,10 +8,8 @@
 
 struct lw_slot_wanted;
 
-uint32_t lw_check_slots(void);
 struct lw_slot_wanted *lw_check_slot_wanted(uint32_t slot);
 
-#define lw_slots()	     lw_check_slots()
 #define lw_slot_wanted(slot) lw_check_slot_wanted(slot)
 /* An address in the thread's own memory, which the engine renames when it swaps two threads. */
 #define lw_runner()	      ((uintptr_t)lw_check_lent_node(0))

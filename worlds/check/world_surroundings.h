@@ -9,13 +9,17 @@
 #include "world.h"
 
 struct lw_node;
+struct lw_read;
 
 /* The events counted since the last operation, one bit for each event. */
 extern _Thread_local uint64_t lw_check_events;
 
 uint32_t lw_check_slot_enter(void);
 void lw_check_slot_leave(uint32_t slot);
+struct lw_read *lw_check_own_reads(void);
+uint32_t lw_check_slots(void);
 struct lw_node *lw_check_slot_nodes(uint32_t slot);
+struct lw_read *lw_check_slot_reads(uint32_t slot);
 void *lw_check_lent_node(uint32_t i);
 
 uint16_t lw_check_numa_node(void);
@@ -66,7 +70,10 @@ static inline void lw_check_slot_give_back(uint32_t number)
 
 #define lw_slot_enter()		lw_check_slot_enter()
 #define lw_slot_leave(slot)	lw_check_slot_leave(slot)
+#define lw_own_reads()		lw_check_own_reads()
+#define lw_slots()		lw_check_slots()
 #define lw_slot_nodes(slot)	lw_check_slot_nodes(slot)
+#define lw_slot_reads(slot)	lw_check_slot_reads(slot)
 #define lw_numa_node()		lw_check_numa_node()
 #define lw_is_priority()	(lw_tunable(priority_waiters) && lw_check_is_priority())
 #define lw_clock()		LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)

@@ -88,6 +88,7 @@
 #define lw_waiters_park() (guest_spinlock == GUEST_SPINLOCK_PV_MUTEX)
 
 #define lw_barrier()	     barrier()
+#define lw_prefetch(p)	     prefetch(p)
 #define lw_prefetch_write(p) prefetchw(p)
 
 #define LW_AWAIT_relaxed(p, condition)	  smp_cond_load_relaxed(p, condition)

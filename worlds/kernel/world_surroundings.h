@@ -22,6 +22,7 @@
 #include "hqlock_stats.h"
 
 struct lw_node;
+struct lw_read;
 
 /* Defined where struct lw_node is known. */
 static __always_inline struct lw_node *lw_kernel_nodes_of(unsigned int cpu);
@@ -49,7 +50,11 @@ static inline u32 lw_kernel_choose(u32 n)
 
 #define lw_slot_enter()	    ((uint32_t)smp_processor_id() + 1)
 #define lw_slot_leave(slot) ((void)(slot))
+/* A reader does not leave its CPU. */
+#define lw_own_reads()	    lw_kernel_reads_of(smp_processor_id())
+#define lw_slots()	    ((uint32_t)nr_cpu_ids)
 #define lw_slot_nodes(slot) lw_kernel_nodes_of((slot)-1)
+#define lw_slot_reads(slot) lw_kernel_reads_of((slot)-1)
 #define lw_numa_node()	    ((uint16_t)numa_node_id())
 #define lw_is_priority()    lw_kernel_is_priority()
 /* The clock counts jiffies, so thresholds are rounded up to jiffies. */

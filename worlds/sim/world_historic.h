@@ -7,12 +7,10 @@
 
 struct lw_slot_wanted;
 
-uint32_t lw_sim_slots(void);
 struct lw_slot_wanted *lw_sim_slot_wanted(uint32_t slot);
 bool lw_sim_is_running(uint32_t runner);
 bool lw_sim_should_yield(void);
 
-#define lw_slots()	      lw_sim_slots()
 #define lw_slot_wanted(slot)  lw_sim_slot_wanted(slot)
 #define lw_runner()	      ((uintptr_t)lw_sim_slot())
 #define lw_is_running(runner) lw_sim_is_running((uint32_t)(runner))

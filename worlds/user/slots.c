@@ -18,9 +18,11 @@
 
 #include "mutex.h"
 #include "parked_heads.h"
+#include "reader_slots.h"
 
 _Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
 _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");
+_Static_assert(sizeof(struct lw_read[LW_READS_PER_SLOT]) == 64, "announcements fill one, too");
 
 __thread struct lw_user_thread lw_user_thread __attribute__((tls_model("initial-exec")));
 bool lw_user_is_forked;
@@ -28,6 +30,9 @@ struct lw_user_counts lw_user_counts[LW_MAX_SLOTS + 1];
 
 static struct lw_node lw_slot_table[(LW_MAX_SLOTS + 1) * LW_NODES_PER_SLOT];
 struct lw_node *const lw_user_nodes = lw_slot_table;
+
+static struct lw_read lw_reads_table[(LW_MAX_SLOTS + 1) * LW_READS_PER_SLOT] lw_aligned(64);
+struct lw_read *const lw_user_reads = lw_reads_table;
 
 static struct lw_parked_head lw_parked_heads_table[1 << LW_USER_PARKED_HEADS_BITS];
 struct lw_parked_head *const lw_user_parked_heads = lw_parked_heads_table;
@@ -52,7 +57,7 @@ static inline uint64_t lw_list_make(uint64_t old, uint32_t first, uint32_t used)
 
 uint32_t lw_user_slots(void)
 {
-	return lw_list_used(lw_load(&lw_slot_list, acquire));
+	return lw_list_used(lw_load(&lw_slot_list, seq_cst));
 }
 
 static uint32_t lw_slot_pop(void)
@@ -75,8 +80,10 @@ static uint32_t lw_slot_pop(void)
 			slot = used + 1;
 			now = lw_list_make(list, 0, slot);
 		}
-		/* acquire: we see what the last owner wrote to the slot */
-	} while (!lw_try_cmpxchg(&lw_slot_list, &list, now, acq_rel));
+		/*
+		 * acquire: we see what the last owner wrote to the slot; seq_cst: see lw_slots()
+		 */
+	} while (!lw_try_cmpxchg(&lw_slot_list, &list, now, seq_cst));
 	return slot;
 }
 
@@ -103,10 +110,19 @@ void lw_user_look_up_class(void)
 		lw_user_thread.priority = lw_user_thread.realtime;
 }
 
+/* The thread's slot has changed, or is attached now. */
+static void lw_user_slot_changed(void)
+{
+	lw_user_thread.reads = lw_user_thread.attached && lw_user_thread.slot
+				       ? lw_slot_reads(lw_user_thread.slot)
+				       : NULL;
+}
+
 bool lw_user_slot_attach(bool may_allocate)
 {
 	if (!lw_user_thread.attached && lw_user_thread.slot && !lw_user_thread.exiting)
 		lw_user_thread.attached = lw_user_hook_exit(may_allocate);
+	lw_user_slot_changed();
 	return lw_user_thread.attached;
 }
 
@@ -155,6 +171,7 @@ void lw_user_slot_restore(uint32_t slot)
 
 	if (other)
 		lw_slot_push(other);
+	lw_user_slot_changed();
 }
 
 /* The number of abandoned slots. It can be -1, if a slot is reclaimed before it is counted. */
@@ -167,6 +184,8 @@ void lw_user_slot_abandoned(void)
 
 bool lw_user_slot_may_be_abandoned(void)
 {
+	if (!lw_reads_none(lw_slot_reads(lw_user_thread.slot)))
+		return false;
 	/* Otherwise cancelled waits could take all slots from the threads that still wait. */
 	return lw_load(&lw_abandoned, relaxed) < (int32_t)(LW_MAX_SLOTS / 2);
 }
@@ -180,6 +199,10 @@ void lw_user_slot_reclaim(uint32_t slot)
 void lw_user_thread_exit(void)
 {
 	lw_user_thread.exiting = true;
+	/* A thread that still reads a lock keeps its slot for good. */
+	if (!lw_reads_none(lw_slot_reads(lw_user_thread.slot)))
+		return;
+	lw_user_thread.reads = NULL;
 	lw_user_thread.attached = false;
 	/*
 	 * This returns the slot, unless the thread ended inside a slow path: other threads may
@@ -228,6 +251,13 @@ static void lw_empty_parked_heads(void)
 	}
 }
 
+/* In the child of a fork the slot's thread is gone, and reads no lock. */
+static void lw_end_reads(uint32_t slot)
+{
+	for (uint32_t i = 0; i < LW_READS_PER_SLOT; i++)
+		lw_store(&lw_slot_reads(slot)[i].of, 0, relaxed);
+}
+
 /*
  * In the child of a fork only the forking thread is left, so all slots but its own are free or
  * retired. No slot becomes free if the thread forked in a signal handler that interrupted a slow
@@ -245,6 +275,7 @@ static void lw_fork_child(void)
 	for (uint32_t slot = used; slot > 0; slot--) {
 		if (slot == lw_user_thread.slot)
 			continue;
+		lw_end_reads(slot);
 		if (lw_slot_retire(slot))
 			retired = true;
 		else if (idle)

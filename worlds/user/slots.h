@@ -15,6 +15,8 @@
 #include "events.h"
 #include "operations.h"
 
+struct lw_read;
+
 struct lw_user_thread {
 	uint32_t slot;	       /* 0: none */
 	uint32_t depth;	       /* uses of the slot now under way: signal handlers nest */
@@ -27,6 +29,7 @@ struct lw_user_thread {
 	bool priority_declared; /* by lw_thread_set_priority() */
 	bool realtime;		/* its scheduling class, as far as it is known */
 	bool class_known;
+	struct lw_read *reads; /* those of the slot, if it is attached; else NULL */
 };
 
 struct lw_user_counts {
@@ -39,6 +42,8 @@ extern __thread struct lw_user_thread lw_user_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 /* LW_NODES_PER_SLOT queue nodes for each slot. */
 extern struct lw_node *const lw_user_nodes __attribute__((visibility("hidden")));
+/* LW_READS_PER_SLOT announcements of readers for each slot. */
+extern struct lw_read *const lw_user_reads __attribute__((visibility("hidden")));
 /* The event counters of each slot; number 0 is shared by the threads that have no slot. */
 extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden")));
 
@@ -67,7 +72,10 @@ void lw_user_thread_exit(void);
 void lw_user_slot_restore(uint32_t slot);
 /* Ends lw_user_slot_hide() for a thread that has abandoned its slot. */
 void lw_user_slot_abandoned(void);
-/* Returns whether one more slot may be abandoned: not while half of all slots are. */
+/*
+ * Returns whether this thread's slot may be abandoned: not while half of all slots are, or while
+ * the thread reads a reader-writer lock.
+ */
 bool lw_user_slot_may_be_abandoned(void);
 /* Returns an abandoned slot to the free list. */
 void lw_user_slot_reclaim(uint32_t slot);
@@ -100,6 +108,7 @@ static inline void lw_user_slot_leave(void)
  */
 static inline void lw_user_slot_hide(void)
 {
+	lw_user_thread.reads = NULL;
 	lw_user_thread.slot = 0;
 	lw_barrier();
 }

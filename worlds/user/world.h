@@ -52,6 +52,7 @@
 #define lw_waiters_park()     true
 #define lw_fence(order)	      __atomic_thread_fence(LW_ORDER_##order)
 #define lw_barrier()	      __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define lw_prefetch(p)	      __builtin_prefetch(p)
 #define lw_prefetch_write(p)  __builtin_prefetch(p, 1)
 
 static inline void lw_user_pause(void)

@@ -45,8 +45,10 @@ pub(crate) enum Answer {
 /// Something that a thread did between two operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// The thread has acquired a lock.
+    /// The thread has acquired a lock alone.
     Acquired(usize),
+    /// The thread has acquired a lock as a reader.
+    Reads(usize),
     /// The thread no longer uses a node. Slot nodes are numbered first, then lent nodes.
     NodeFreed(usize),
     /// The thread has seen a broken promise.
@@ -421,6 +423,11 @@ impl Machine {
         self.surroundings.has_slot.len() as u32
     }
 
+    /// The running thread's slot, if it has one.
+    pub(crate) fn slot(&self) -> Option<usize> {
+        self.surroundings.has_slot[self.thread()].then(|| self.thread() + 1)
+    }
+
     /// Takes a node of the running thread's slot, which is returned; 0 if it has none.
     pub(crate) fn slot_enter(&self) -> u32 {
         if !self.surroundings.has_slot[self.thread()] {
@@ -445,6 +452,7 @@ impl Machine {
         self.change(|now| now.note(mark, lock, node));
         match mark {
             Mark::Acquired => self.effects.borrow_mut().push(Effect::Acquired(lock)),
+            Mark::Reads => self.effects.borrow_mut().push(Effect::Reads(lock)),
             Mark::Released => {
                 let freed = Effect::NodeFreed(layout::NODES + node);
                 self.effects.borrow_mut().push(freed);

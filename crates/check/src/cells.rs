@@ -342,6 +342,7 @@ impl Cells {
             region,
             Region::Lock(_)
                 | Region::Wanted { .. }
+                | Region::Reads { .. }
                 | Region::Queue { .. }
                 | Region::Table
                 | Region::Variables

@@ -62,6 +62,7 @@ impl<'a> Check<'a> {
             subject,
             mutation,
             program: match subject {
+                Subject::Lock(lock) if lock.has_readers() => hooks::lw_check_rwlock_thread,
                 Subject::Lock(_) => hooks::lw_check_thread,
                 Subject::Lockref(_) => hooks::lw_check_lockref_thread,
                 Subject::Cond(_) => hooks::lw_check_cond_thread,
@@ -82,6 +83,7 @@ impl<'a> Check<'a> {
                 && config.node(one) == config.node(other)
                 && alike(&|thread| config.has_slot(thread))
                 && alike(&|thread| config.priority.contains(&thread))
+                && alike(&|thread| thread < config.threads - config.readers)
                 // Every other thread begins with a trylock.
                 && (!config.trylock || alike(&|thread| thread % 2 == 0))
         })
@@ -143,6 +145,7 @@ impl<'a> Check<'a> {
                 data: std::array::from_fn(layout::data),
                 threads: config.threads as u32,
                 acquisitions: config.acquisitions,
+                readers: config.readers as u32,
                 two_locks: config.locks == 2,
                 trylock: config.trylock,
                 cancel: config.cancel,

@@ -70,6 +70,8 @@ pub fn small_settings() -> Settings {
         ("pv_kick_ahead", 1),
         ("mutex_spin", 1),
         ("mutex_trials", 0),
+        ("rwlock_spread_after", 1),
+        ("rwlock_gather", 2),
         ("unfair_park", 1),
         ("unfair_spin", 1),
         ("unfair_arrival_spin", 0),
@@ -126,6 +128,10 @@ pub struct Config {
     pub threads: usize,
     /// How often each thread acquires the lock, or gets a reference.
     pub acquisitions: u32,
+    /// The number of threads that acquire the lock as readers, the last ones; 0 for a lock without
+    /// readers.
+    #[serde(default)]
+    pub readers: usize,
     /// The number of locks that threads take in turns, 1 or 2. The locks share the queues of NUMA
     /// nodes.
     pub locks: usize,
@@ -173,6 +179,10 @@ pub enum ConfigError {
         "{0} acquisitions a thread do not fit the state encoding; ask for 1 to {MOST_ACQUISITIONS}"
     )]
     Acquisitions(u32),
+    #[error("{readers} readers of {threads} threads; ask for 0 to {threads}")]
+    Readers { readers: usize, threads: usize },
+    #[error("'{0}' has no readers; ask for 0")]
+    NoReaders(String),
     #[error("{0} locks; ask for 1 or 2")]
     Locks(usize),
     #[error("a lockref or condition variable is checked alone; ask for 1 lock")]
@@ -217,6 +227,7 @@ impl Config {
             lock: lock.to_owned(),
             threads: 2,
             acquisitions: 2,
+            readers: 0,
             locks: 1,
             memory: Memory::Weak,
             staleness: None,
@@ -259,6 +270,12 @@ impl Config {
         match subject {
             _ if self.cancel && self.never_park => Err(ConfigError::CancelNeverPark),
             _ if self.split_release && self.never_park => Err(ConfigError::SplitNeverPark),
+            Subject::Lock(lock) if self.readers > 0 && !lock.has_readers() => {
+                Err(ConfigError::NoReaders(self.lock.clone()))
+            }
+            Subject::Lockref(_) | Subject::Cond(_) if self.readers > 0 => {
+                Err(ConfigError::NoReaders(self.lock.clone()))
+            }
             Subject::Lockref(_) | Subject::Cond(_) if self.locks > 1 => {
                 Err(ConfigError::LockrefLocks)
             }
@@ -276,6 +293,12 @@ impl Config {
         }
         if !(1..=MOST_ACQUISITIONS).contains(&self.acquisitions) {
             return Err(ConfigError::Acquisitions(self.acquisitions));
+        }
+        if self.readers > self.threads {
+            return Err(ConfigError::Readers {
+                readers: self.readers,
+                threads: self.threads,
+            });
         }
         if !(1..=2).contains(&self.locks) {
             return Err(ConfigError::Locks(self.locks));
@@ -360,6 +383,9 @@ impl fmt::Display for Config {
             "{} {}x{} {}",
             self.lock, self.threads, self.acquisitions, self.memory
         )?;
+        if self.readers > 0 {
+            write!(f, ", {} readers", self.readers)?;
+        }
         if self.locks > 1 {
             write!(f, ", {} locks", self.locks)?;
         }

@@ -83,6 +83,9 @@ pub(crate) const WORD: WordLayout = WordLayout {
     retaken: LW_RETAKEN as u32,
 };
 
+/// The bits of a reader-writer lock's second word that are 0 while nobody holds it.
+pub(crate) const READERS: u64 = (LW_RWLOCK_COUNT | LW_RWLOCK_WRITER) as u64;
+
 /// The slot, from 1, and the number of its queue node that a tail stands for.
 pub(crate) fn slot_and_node(tail: usize) -> (usize, usize) {
     const { assert!(LW_NODES_PER_SLOT == 1 << (LW_TAIL_SLOT_SHIFT - LW_TAIL_SHIFT)) }
@@ -114,6 +117,7 @@ pub(crate) struct Client {
     pub(crate) data: [usize; LW_CHECK_LOCKS],
     pub(crate) threads: u32,
     pub(crate) acquisitions: u32,
+    pub(crate) readers: u32,
     pub(crate) two_locks: bool,
     pub(crate) trylock: bool,
     pub(crate) cancel: bool,
@@ -144,6 +148,7 @@ include!(concat!(env!("OUT_DIR"), "/layout_LitmusTest.rs"));
 pub(crate) enum Mark {
     Begin,
     Acquired,
+    Reads,
     Release,
     Released,
 }

@@ -57,6 +57,8 @@ unsafe extern "C" {
     pub(crate) fn lw_check_lockref_thread(client: *const Client, thread: u32);
     /// Runs a thread of a check of the condition variable.
     pub(crate) fn lw_check_cond_thread(client: *const Client, thread: u32);
+    /// Runs a thread of a check of the reader-writer lock.
+    pub(crate) fn lw_check_rwlock_thread(client: *const Client, thread: u32);
     /// Runs an interruption within a thread of a check.
     pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
     /// Runs a thread of the client's litmus test.
@@ -222,6 +224,16 @@ extern "C" fn lw_check_slots() -> u32 {
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_slot_wanted(slot: u32) -> usize {
     layout::slot_wanted(slot as usize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_slot_reads(slot: u32) -> usize {
+    layout::slot_reads(slot as usize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_own_reads() -> usize {
+    with(|machine| machine.slot().map_or(0, layout::slot_reads))
 }
 
 #[unsafe(no_mangle)]

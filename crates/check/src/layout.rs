@@ -30,6 +30,7 @@ const VARIABLE_BASE: usize = 0x30_0000;
 const QUEUE_BASE: usize = 0x1000_0000;
 const TABLE_BASE: usize = 0x60_0000;
 const WANTED_BASE: usize = 0x70_0000;
+const READS_BASE: usize = 0x80_0000;
 const STRIDE: usize = 0x100;
 
 /// A piece of memory of a check.
@@ -45,6 +46,8 @@ pub(crate) enum Region {
     Lent { thread: usize, index: usize },
     /// The record of the lock that a thread's slot waits for.
     Wanted { thread: usize },
+    /// The announcements of a thread's slot as a reader.
+    Reads { thread: usize },
     /// The queues of a NUMA node.
     Queue { node: usize },
     /// The table of parked queue heads.
@@ -103,6 +106,11 @@ pub(crate) fn slot_wanted(slot: usize) -> usize {
     WANTED_BASE + slot * STRIDE
 }
 
+/// The announcements of readers of a slot, from 1.
+pub(crate) fn slot_reads(slot: usize) -> usize {
+    READS_BASE + slot * STRIDE
+}
+
 pub(crate) fn lent(thread: usize, i: usize) -> usize {
     LENT_BASE + (thread * LENT + i) * STRIDE
 }
@@ -126,6 +134,7 @@ pub(crate) fn class(address: usize, threads: usize) -> usize {
     match resolve(address, threads) {
         Some((Region::Node { .. }, offset)) => slot_nodes(1) + offset,
         Some((Region::Lent { .. }, offset)) => lent(0, 0) + offset,
+        Some((Region::Reads { .. }, offset)) => slot_reads(1) + offset,
         _ => address,
     }
 }
@@ -141,6 +150,7 @@ pub(crate) fn renamed(address: usize, to: &[u8]) -> usize {
     let slot = NODES * NODE.size;
     within(slot_nodes(1), slot)
         .or_else(|| within(LENT_BASE, LENT * STRIDE))
+        .or_else(|| within(slot_reads(1), STRIDE))
         .unwrap_or(address)
 }
 
@@ -167,6 +177,9 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
     }
     if let Some((thread, offset)) = within(slot_wanted(1), STRIDE, threads) {
         return Some((Region::Wanted { thread }, offset));
+    }
+    if let Some((thread, offset)) = within(slot_reads(1), STRIDE, threads) {
+        return Some((Region::Reads { thread }, offset));
     }
     if let Some((i, offset)) = within(QUEUE_BASE, size, NUMA_NODES * NODE_QUEUES_SIZE / size) {
         let node = i * size / NODE_QUEUES_SIZE;

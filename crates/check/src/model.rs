@@ -493,7 +493,8 @@ impl<'a, const N: usize> Model<'a, N> {
         for effect in next.effects.iter() {
             match *effect {
                 Effect::NodeFreed(node) => self.free_node(state, thread, node),
-                Effect::Acquired(lock) => self.acquired(state, thread, lock)?,
+                Effect::Acquired(lock) => self.acquired(state, thread, lock, false)?,
+                Effect::Reads(lock) => self.acquired(state, thread, lock, true)?,
                 Effect::Broken(what) => return Err(Violation::Promise { thread, what }.into()),
             }
         }
@@ -519,6 +520,7 @@ fn has_owner(cell: &Cell) -> bool {
         Region::Lock(_)
         | Region::Data(_)
         | Region::Wanted { .. }
+        | Region::Reads { .. }
         | Region::Table
         | Region::Variables => false,
     }
@@ -528,6 +530,11 @@ fn has_owner(cell: &Cell) -> bool {
 fn is_waiters(cell: &Cell) -> bool {
     matches!(cell.region, Region::Queue { .. })
         && cell.address % headers::NODE.size == headers::NODE.waiters
+}
+
+/// Whether the cell says which lock a reader has announced.
+fn is_announcement(cell: &Cell) -> bool {
+    matches!(cell.region, Region::Reads { .. }) && cell.address.is_multiple_of(headers::READ_SIZE)
 }
 
 /// Whether the cell says which lock an entry of the table of parked queue heads is for.

@@ -247,6 +247,10 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
             format!("{}{}", node_name(thread, index), field(offset))
         }
         Some((Region::Wanted { thread }, _)) => format!("t{thread}.wanted"),
+        Some((Region::Reads { thread }, offset)) => {
+            let field = ["of", "", "depth", "left"][offset / 4 % 4];
+            format!("t{thread}.reads.{field}")
+        }
         Some((Region::Queue { node }, offset)) if offset == headers::NODE.waiters => {
             format!("{}.waiters", queue_name(node))
         }

@@ -29,6 +29,30 @@ fn assert_refused(args: &[&str], words: &[&str]) {
 }
 
 #[test]
+fn readers_are_checked_where_there_are_any() {
+    let three = [
+        "--lock",
+        "rwlock",
+        "--threads",
+        "3",
+        "--acquisitions",
+        "1",
+        "--never-park",
+    ];
+    let found = json(&three, 0);
+    assert_eq!(found["readers"], 2);
+    assert_eq!(found["complete"], true);
+    assert_refused(
+        &["--lock", "mutex", "--readers", "1"],
+        &["'mutex' has no readers", "ask for 0"],
+    );
+    assert_refused(
+        &["--lock", "rwlock", "--readers", "3"],
+        &["3 readers of 2 threads", "0 to 2"],
+    );
+}
+
+#[test]
 fn json_has_it_all() {
     let cna = json(
         &[

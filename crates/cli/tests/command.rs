@@ -46,6 +46,7 @@ fn bad_options_are_refused() {
             "--threads 99999999999999999999",
             &["'--threads <N>'", "99999999999999999999"],
         ),
+        ("--readers 101", &["--readers", "'101'", "0 to 100"]),
         ("--threshold 0", &["--threshold", "'0'", "1"]),
         ("--threshold 101", &["--threshold", "'101'", "100"]),
         (
@@ -77,7 +78,7 @@ fn bad_options_are_refused() {
         ("tas", &["unexpected argument 'tas'"]),
         (
             "--preset locktorture-new --think 5",
-            &["--critical and --think are for the preset plain only"],
+            &["--critical, --think and --readers are for the preset plain only"],
         ),
     ] {
         let args: Vec<&str> = ["torture"].into_iter().chain(args.split(' ')).collect();

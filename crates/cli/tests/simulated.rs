@@ -182,6 +182,46 @@ fn unknown_names_have_a_nearest_one() {
     }
 }
 
+/// Readers in slots of their own outrun those that are counted in one word.
+#[test]
+fn readers_are_simulated() {
+    let readers = [
+        "--readers",
+        "99.9",
+        "--threads",
+        "32",
+        "--ms",
+        "2",
+        "--json",
+    ];
+    let rate = |more: &[&str]| {
+        let results = json(&sim(&[&readers, more].concat()));
+        assert_eq!(results["workload"], "readers");
+        let of = |lock: &str| {
+            let rows = results["rows"].as_array().expect("rows").iter();
+            let row = rows
+                .clone()
+                .find(|row| row["lock"] == lock)
+                .expect("its row");
+            assert_eq!(row["violations"], 0);
+            row["operations_per_second"].as_f64().expect("a number")
+        };
+        (of("rwlock"), of("mutex"))
+    };
+    let locks = ["--lock", "rwlock,mutex"];
+    let (spread, alone) = rate(&locks);
+    let (counted, _) = rate(&[&locks[..], &["--tune", "rwlock_spread_after=0"]].concat());
+    assert!(
+        spread > 5.0 * alone && spread > 5.0 * counted,
+        "{spread} {alone} {counted}"
+    );
+    assert_refused(
+        &sim(&["--readers", "50", "--workload", "nginx"]),
+        &["--readers", "--workload"],
+    );
+    assert_refused(&sim(&["--readers", "-1"]), &["--readers", "0 to 100"]);
+}
+
 #[test]
 fn numbers_of_threads_and_cpus_are_checked() {
     assert_refused(&sim(&["--threads", "0"]), &["at least 1"]);

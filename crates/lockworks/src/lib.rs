@@ -15,6 +15,8 @@
 //! assert_eq!(NAMES.lock().len(), *COUNT.lock());
 //! ```
 //!
+//! [`rwlock`] has a reader-writer lock.
+//!
 //! Programs that choose a lock at run time use [`RawLock`], one interface to all locks. It protects no
 //! value, so unlocking is `unsafe`:
 //!
@@ -63,6 +65,7 @@ mod lockref_type;
 mod locks;
 #[cfg(feature = "std")]
 mod raw_lock;
+pub mod rwlock;
 #[cfg(feature = "std")]
 mod settings;
 #[cfg(feature = "std")]
@@ -79,7 +82,10 @@ pub use lock_api;
 pub use fairness::fairness;
 #[doc(hidden)]
 pub use lock_type::table;
-pub use lock_type::{LockFn, LockLimitedFn, LockType, TryLockFn, UnlockFn, find, lock_types};
+pub use lock_type::{
+    LockFn, LockLimitedFn, LockType, ReadLockFn, ReadTryLockFn, TryLockFn, UnlockFn, find,
+    lock_types,
+};
 #[cfg(feature = "std")]
 pub use lockref::{Lockref, LockrefGuard};
 #[cfg(feature = "std")]

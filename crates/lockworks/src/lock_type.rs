@@ -55,6 +55,25 @@ pub type UnlockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 /// ```
 pub type LockLimitedFn = unsafe extern "C" fn(lock: *mut c_void, limit: *const c_void) -> bool;
 
+/// Acquires a lock as a reader, or releases it: see [`LockFn`] and [`UnlockFn`]. Readers hold the lock
+/// together, and lend no queue node.
+///
+/// ```
+/// use lockworks::{ReadLockFn, find};
+///
+/// let read_lock: Option<ReadLockFn> = find("rwlock").unwrap().read_lock;
+/// ```
+pub type ReadLockFn = unsafe extern "C" fn(lock: *mut c_void);
+
+/// Acquires a lock as a reader if that needs no waiting, and returns whether it did: see [`TryLockFn`].
+///
+/// ```
+/// use lockworks::{ReadTryLockFn, find};
+///
+/// let read_try_lock: Option<ReadTryLockFn> = find("rwlock").unwrap().read_try_lock;
+/// ```
+pub type ReadTryLockFn = unsafe extern "C" fn(lock: *mut c_void) -> bool;
+
 /// The description of a lock: its name, its properties and its operations.
 ///
 /// This is `struct lw_lock_type` of `locks/registry/lock_type.h`. The simulator and the model checker
@@ -92,6 +111,15 @@ pub struct LockType {
     /// Acquires the lock unless the wait reaches a limit: see [`LockLimitedFn`]. `None` if a wait for
     /// this lock cannot have a limit.
     pub lock_limited: Option<LockLimitedFn>,
+    /// Acquires the lock together with other readers. `None` if the lock has no readers.
+    pub read_lock: Option<ReadLockFn>,
+    /// Tries that. `None` if the lock has no readers.
+    pub read_try_lock: Option<ReadTryLockFn>,
+    /// Releases a reader's acquisition. `None` if the lock has no readers.
+    pub read_unlock: Option<ReadLockFn>,
+    /// Acquires the lock as a reader unless the wait reaches a limit. `None` if the lock has no readers,
+    /// or their waits cannot have a limit.
+    pub read_lock_limited: Option<LockLimitedFn>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_LockType.rs"));
@@ -150,6 +178,16 @@ impl LockType {
     /// ```
     pub fn node_size(&self) -> usize {
         self.node_size
+    }
+
+    /// Whether readers can hold the lock together.
+    ///
+    /// ```
+    /// assert!(lockworks::find("rwlock").unwrap().has_readers());
+    /// assert!(!lockworks::find("mutex").unwrap().has_readers());
+    /// ```
+    pub fn has_readers(&self) -> bool {
+        self.read_lock.is_some()
     }
 
     /// Whether the lock serves its waiters in the order in which they arrived.
@@ -271,6 +309,48 @@ impl LockType {
     pub unsafe fn lock(&self, lock: *mut u8, node: *mut u8) {
         // SAFETY: as the caller promises.
         unsafe { (self.lock)(lock.cast(), node.cast()) }
+    }
+
+    /// Acquires the lock at `lock` together with other readers, and waits as long as that takes; alone,
+    /// if the lock [has no readers](Self::has_readers).
+    ///
+    /// # Safety
+    ///
+    /// As for [`lock`](Self::lock). Only a lock without readers needs `node`.
+    ///
+    /// ```
+    /// let rwlock = lockworks::find("rwlock").unwrap();
+    /// let mut memory = 0u64;
+    /// let lock: *mut u8 = (&raw mut memory).cast();
+    /// // SAFETY: `memory` has the size of the lock and is zeroed; this thread releases what it has.
+    /// unsafe {
+    ///     rwlock.read_lock(lock, std::ptr::null_mut());
+    ///     assert!(!rwlock.try_lock(lock, std::ptr::null_mut()));
+    ///     rwlock.read_unlock(lock, std::ptr::null_mut());
+    ///     assert!(rwlock.try_lock(lock, std::ptr::null_mut()));
+    /// }
+    /// ```
+    pub unsafe fn read_lock(&self, lock: *mut u8, node: *mut u8) {
+        match self.read_lock {
+            // SAFETY: as the caller promises.
+            Some(read_lock) => unsafe { read_lock(lock.cast()) },
+            // SAFETY: as the caller promises.
+            None => unsafe { self.lock(lock, node) },
+        }
+    }
+
+    /// Releases the lock at `lock`, which this thread has acquired by [`read_lock`](Self::read_lock).
+    ///
+    /// # Safety
+    ///
+    /// As for [`unlock`](Self::unlock).
+    pub unsafe fn read_unlock(&self, lock: *mut u8, node: *mut u8) {
+        match self.read_unlock {
+            // SAFETY: as the caller promises.
+            Some(read_unlock) => unsafe { read_unlock(lock.cast()) },
+            // SAFETY: as the caller promises.
+            None => unsafe { self.unlock(lock, node) },
+        }
     }
 
     /// Acquires the lock at `lock` if that needs no waiting, and returns whether it did.

@@ -11,7 +11,7 @@ macro_rules! locks {
 
         /// The names of the locks that have a module.
         #[doc(hidden)]
-        pub const MODULES: &[&str] = &[$(stringify!($id)),*];
+        pub const MODULES: &[&str] = &[$(stringify!($id),)* "rwlock"];
 
         #[cfg(all(test, feature = "std"))]
         fn each_is_laid_out_as_its_lock() {

@@ -237,6 +237,48 @@ impl RawLock {
         node.lent_to = None;
     }
 
+    /// Acquires the lock together with other readers, and waits as long as that takes; alone, if the
+    /// lock [has no readers](LockType::has_readers).
+    ///
+    /// # Panics
+    ///
+    /// As [`lock`](Self::lock) does.
+    ///
+    /// ```
+    /// use lockworks::{Node, RawLock, find};
+    ///
+    /// let rwlock = find("rwlock").unwrap();
+    /// let lock = RawLock::new(rwlock);
+    /// let mut node = Node::new(rwlock);
+    /// lock.read_lock(&mut node);
+    /// assert!(!lock.try_lock(&mut Node::new(rwlock)));
+    /// // SAFETY: this thread has acquired it above, with this node.
+    /// unsafe { lock.read_unlock(&mut node) };
+    /// ```
+    pub fn read_lock(&self, node: &mut Node) {
+        self.check(node);
+        // SAFETY: as in `lock`.
+        unsafe {
+            self.lock_type
+                .read_lock(self.address(), node.memory.start.as_ptr())
+        };
+        node.lent_to = Some(self.memory.start);
+    }
+
+    /// Releases the lock, with release order.
+    ///
+    /// # Safety
+    ///
+    /// This thread has acquired the lock by [`read_lock`](Self::read_lock), with this `node`.
+    pub unsafe fn read_unlock(&self, node: &mut Node) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.lock_type
+                .read_unlock(self.address(), node.memory.start.as_ptr())
+        };
+        node.lent_to = None;
+    }
+
     fn address(&self) -> *mut u8 {
         self.memory.start.as_ptr()
     }

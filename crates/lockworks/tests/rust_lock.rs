@@ -92,6 +92,10 @@ static MCS: LockType = LockType {
     try_lock: mcs_try_lock,
     unlock: mcs_unlock,
     lock_limited: Some(time_out),
+    read_lock: None,
+    read_try_lock: None,
+    read_unlock: None,
+    read_lock_limited: None,
 };
 
 /// A number that only the holder of the lock may use.

@@ -10,11 +10,14 @@ struct peer {
 	const struct bench_lock *bench;
 	void (*lock)(void *state, void *thread);
 	void (*unlock)(void *state, void *thread);
+	/* The same for readers, which hold the lock together. NULL: it has none. */
+	void (*read_lock)(void *state);
+	void (*read_unlock)(void *state);
 };
 
-/* Define a peer, with the arguments of BENCH_LOCK. In the single operations, BEGIN runs before
- * each LOCK. */
-#define PEER(id, origin, order, state_type, thread_type, INIT, BEGIN, LOCK, UNLOCK)       \
+/* Define a peer, with the arguments of BENCH_LOCK, and perhaps the functions for readers. In the
+ * single operations, BEGIN runs before each LOCK. */
+#define PEER(id, origin, order, state_type, thread_type, INIT, BEGIN, LOCK, UNLOCK, ...)  \
 	BENCH_LOCK(id, origin, order, state_type, thread_type, INIT, BEGIN, LOCK, UNLOCK) \
 	static void id##_peer_lock(void *state, void *thread)                             \
 	{                                                                                 \
@@ -32,6 +35,9 @@ struct peer {
 		(void)t;                                                                  \
 		UNLOCK;                                                                   \
 	}                                                                                 \
-	static const struct peer id##_peer = {&bench_##id, id##_peer_lock, id##_peer_unlock};
+	static const struct peer id##_peer = {.bench = &bench_##id,                       \
+					      .lock = id##_peer_lock,                     \
+					      .unlock = id##_peer_unlock,                 \
+					      __VA_ARGS__};
 
 #endif

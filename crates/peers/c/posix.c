@@ -20,9 +20,20 @@ static void adaptive_init(pthread_mutex_t *mutex)
 PEER(pthread_adaptive, POSIX, BENCH_UNFAIR, pthread_mutex_t, struct bench_nothing, adaptive_init(s),
      (void)0, pthread_mutex_lock(s), pthread_mutex_unlock(s))
 
+static void rwlock_read_lock(void *state)
+{
+	pthread_rwlock_rdlock((pthread_rwlock_t *)state);
+}
+
+static void rwlock_read_unlock(void *state)
+{
+	pthread_rwlock_unlock((pthread_rwlock_t *)state);
+}
+
+PEER(pthread_rwlock, POSIX, BENCH_UNFAIR, pthread_rwlock_t, struct bench_nothing,
+     pthread_rwlock_init(s, NULL), (void)0, pthread_rwlock_wrlock(s), pthread_rwlock_unlock(s),
+     .read_lock = rwlock_read_lock, .read_unlock = rwlock_read_unlock)
+
 const struct peer *const peer_posix[] = {
-	&pthread_spin_peer,
-	&pthread_mutex_peer,
-	&pthread_adaptive_peer,
-	NULL,
+	&pthread_spin_peer, &pthread_mutex_peer, &pthread_adaptive_peer, &pthread_rwlock_peer, NULL,
 };

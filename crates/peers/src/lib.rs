@@ -125,9 +125,18 @@ pub struct Peer {
     pub bench: &'static Bench,
     lock: unsafe extern "C" fn(state: *mut c_void, thread: *mut c_void),
     unlock: unsafe extern "C" fn(state: *mut c_void, thread: *mut c_void),
+    read_lock: Option<unsafe extern "C" fn(state: *mut c_void)>,
+    read_unlock: Option<unsafe extern "C" fn(state: *mut c_void)>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Peer.rs"));
+
+impl Peer {
+    /// Whether readers can hold the lock together.
+    pub fn has_readers(&self) -> bool {
+        self.read_lock.is_some()
+    }
+}
 
 /// A C table of pointers to constants, which ends with NULL. Its length is not known here.
 pub type Table<T> = [Option<&'static T>; 1];
@@ -273,6 +282,32 @@ impl PeerLock {
     pub unsafe fn lock(&self, loan: &mut Loan) {
         // SAFETY: the lock is initialised, and the loan is this thread's own.
         unsafe { (self.peer.lock)(self.memory.at(0), loan.0) }
+    }
+
+    /// Acquires the lock together with other readers, or alone if it has none.
+    ///
+    /// # Safety
+    /// As for [`lock`](Self::lock).
+    pub unsafe fn read_lock(&self, loan: &mut Loan) {
+        match self.peer.read_lock {
+            // SAFETY: the lock is initialised.
+            Some(read_lock) => unsafe { read_lock(self.memory.at(0)) },
+            // SAFETY: as the caller promises.
+            None => unsafe { self.lock(loan) },
+        }
+    }
+
+    /// Releases the lock, which this thread has acquired by [`read_lock`](Self::read_lock).
+    ///
+    /// # Safety
+    /// As for [`unlock`](Self::unlock).
+    pub unsafe fn read_unlock(&self, loan: &mut Loan) {
+        match self.peer.read_unlock {
+            // SAFETY: this thread holds the lock as a reader.
+            Some(read_unlock) => unsafe { read_unlock(self.memory.at(0)) },
+            // SAFETY: as the caller promises.
+            None => unsafe { self.unlock(loan) },
+        }
     }
 
     /// Releases the lock.

@@ -3,19 +3,29 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use parking_lot::lock_api::RawMutex;
+use parking_lot::lock_api::{GuardNoSend, RawMutex, RawRwLock};
 
 use crate::{Bench, Counters, Order, Peer};
 
 /// The locks of Rust crates, described as those of C libraries are.
-pub static ALL: [Peer; 3] = [
+pub static ALL: [Peer; 4] = [
     peer::<parking_lot::RawMutex>(&PARKING_LOT),
+    Peer {
+        read_lock: Some(read_lock),
+        read_unlock: Some(read_unlock),
+        ..peer::<Writer>(&PARKING_LOT_RWLOCK)
+    },
     peer::<spin::mutex::SpinMutex<()>>(&SPIN),
     peer::<spin::mutex::TicketMutex<()>>(&SPIN_TICKET),
 ];
 
 static PARKING_LOT: Bench =
     bench::<parking_lot::RawMutex>(c"parking_lot", c"Rust crate parking_lot", Order::Unfair);
+static PARKING_LOT_RWLOCK: Bench = bench::<Writer>(
+    c"parking_lot_rwlock",
+    c"Rust crate parking_lot",
+    Order::Unfair,
+);
 static SPIN: Bench =
     bench::<spin::mutex::SpinMutex<()>>(c"spin", c"Rust crate spin", Order::Unfair);
 static SPIN_TICKET: Bench =
@@ -26,7 +36,49 @@ const fn peer<R: RawMutex>(bench: &'static Bench) -> Peer {
         bench,
         lock: lock::<R>,
         unlock: unlock::<R>,
+        read_lock: None,
+        read_unlock: None,
     }
+}
+
+/// A writer of parking_lot's reader-writer lock, as a mutex.
+#[repr(transparent)]
+struct Writer(parking_lot::RawRwLock);
+
+// SAFETY: writers exclude each other.
+unsafe impl RawMutex for Writer {
+    const INIT: Self = Self(parking_lot::RawRwLock::INIT);
+    type GuardMarker = GuardNoSend;
+
+    #[inline]
+    fn lock(&self) {
+        self.0.lock_exclusive();
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        self.0.try_lock_exclusive()
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.unlock_exclusive() }
+    }
+}
+
+/// # Safety
+/// `state` is a `Writer`.
+unsafe extern "C" fn read_lock(state: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { &*state.cast::<Writer>() }.0.lock_shared();
+}
+
+/// # Safety
+/// `state` is a `Writer` that the caller holds as a reader.
+unsafe extern "C" fn read_unlock(state: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { (*state.cast::<Writer>()).0.unlock_shared() };
 }
 
 const fn bench<R: RawMutex>(name: &'static CStr, origin: &'static CStr, order: Order) -> Bench {

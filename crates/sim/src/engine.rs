@@ -347,8 +347,9 @@ impl Engine {
             Kind::Touch => return cpu.touch(fabric, line, op),
             Kind::Prefetch => {
                 cpu.lag = cpu.core(fabric).store;
-                if !line.hits(cpu.number(), true, fabric.now) {
-                    fabric.want(&mut cpu.requests, line, true);
+                let to_write = op.a != 0;
+                if !line.hits(cpu.number(), to_write, fabric.now) && cpu.requests.has_room() {
+                    fabric.want(&mut cpu.requests, line, to_write);
                 }
                 return Some(0);
             }

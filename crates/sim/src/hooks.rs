@@ -31,6 +31,8 @@ pub(crate) struct Context {
     /// The address of a line for each slot, which says for which lock the slot is parked. `None`
     /// until the first use.
     pub(crate) slots_wanted: Option<usize>,
+    /// The announcements of readers of each slot, which exist once somebody asks for them.
+    pub(crate) slots_reads: Vec<Option<usize>>,
     pub(crate) events: Vec<u64>,
     pub(crate) random: Vec<u64>,
     pub(crate) generators: Vec<Pcg32>,
@@ -272,8 +274,11 @@ extern "C" fn lw_sim_unpark(p: usize, _slot: u32) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn lw_sim_prefetch_write(p: usize) {
-    operate(Op::new(Kind::Prefetch, p, 1));
+extern "C" fn lw_sim_prefetch(p: usize, to_write: bool) {
+    operate(Op {
+        a: to_write.into(),
+        ..Op::new(Kind::Prefetch, p, 1)
+    });
 }
 
 #[unsafe(no_mangle)]
@@ -320,6 +325,21 @@ extern "C" fn lw_sim_slot_wanted(slot: u32) -> usize {
             c.engine.allocate(name, slots * LINE, 0)
         });
         first + slot as usize * LINE
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_slot_reads(slot: u32) -> usize {
+    let thread = slot as usize - 1;
+    with(|c| {
+        if c.slots_reads.is_empty() {
+            c.slots_reads.resize(c.operations.len(), None);
+        }
+        let node = c.engine.model().node(thread);
+        *c.slots_reads[thread].get_or_insert_with(|| {
+            let name = format!("announcements of readers of slot {slot}");
+            c.engine.allocate(name, LINE, node)
+        })
     })
 }
 

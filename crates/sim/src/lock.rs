@@ -27,6 +27,7 @@ pub(crate) struct SimLock {
     nodes: usize,
     stride: usize,
     holders: Cell<u32>,
+    readers: Cell<u32>,
     last: Cell<Option<(usize, u16)>>,
     handoffs: Cell<Handoffs>,
     acquisitions: Cell<u64>,
@@ -48,6 +49,7 @@ impl SimLock {
             nodes,
             stride,
             holders: Cell::new(0),
+            readers: Cell::new(0),
             last: Cell::new(None),
             handoffs: Cell::default(),
             acquisitions: Cell::new(0),
@@ -67,21 +69,11 @@ impl SimLock {
 
     /// Runs `critical` with the lock held.
     pub(crate) fn with(&self, thread: usize, critical: impl FnOnce()) {
-        let since = with(|c| {
-            c.engine.note(Activity::Waits(self.address));
-            c.engine.time()
-        });
+        let since = self.asks();
         // SAFETY: lock and node are zeroed simulated memory of the lock's type; the node is lent
         // until the lock is released.
         unsafe { self.kind.lock(self.address as *mut u8, self.node(thread)) };
-        with(|c| {
-            c.engine.note(Activity::Holds(self.address));
-            let now = c.engine.time();
-            c.waited[thread] += now - since;
-            if now >= c.warm_up {
-                c.waits.saturating_record((now - since) / 1000);
-            }
-        });
+        self.has(thread, since);
         self.entered(thread);
         critical();
         self.holders.set(self.holders.get() - 1);
@@ -93,10 +85,57 @@ impl SimLock {
         unsafe { self.kind.unlock(self.address as *mut u8, self.node(thread)) };
     }
 
+    /// Runs `critical` with the lock held together with other readers; alone, if the lock has none.
+    pub(crate) fn read_with(&self, thread: usize, critical: impl FnOnce()) {
+        if !self.kind.has_readers() {
+            return self.with(thread, critical);
+        }
+        let since = self.asks();
+        // SAFETY: as in `with`.
+        unsafe {
+            self.kind
+                .read_lock(self.address as *mut u8, self.node(thread))
+        };
+        self.has(thread, since);
+        if self.holders.get() > 0 {
+            self.violations.set(self.violations.get() + 1);
+        }
+        self.readers.set(self.readers.get() + 1);
+        self.acquisitions.set(self.acquisitions.get() + 1);
+        critical();
+        self.readers.set(self.readers.get() - 1);
+        with(|c| c.engine.note(Activity::Releases(self.address)));
+        // SAFETY: as above, and this thread reads the lock.
+        unsafe {
+            self.kind
+                .read_unlock(self.address as *mut u8, self.node(thread))
+        };
+    }
+
+    /// Notes that a thread asks for the lock. Returns the time.
+    fn asks(&self) -> u64 {
+        with(|c| {
+            c.engine.note(Activity::Waits(self.address));
+            c.engine.time()
+        })
+    }
+
+    /// Notes that a thread that has asked for the lock since then has it.
+    fn has(&self, thread: usize, since: u64) {
+        with(|c| {
+            c.engine.note(Activity::Holds(self.address));
+            let now = c.engine.time();
+            c.waited[thread] += now - since;
+            if now >= c.warm_up {
+                c.waits.saturating_record((now - since) / 1000);
+            }
+        });
+    }
+
     fn entered(&self, thread: usize) {
         let holders = self.holders.get() + 1;
         self.holders.set(holders);
-        if holders > 1 {
+        if holders > 1 || self.readers.get() > 0 {
             self.violations.set(self.violations.get() + 1);
         }
         let (node, measuring) = with(|c| {

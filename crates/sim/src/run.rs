@@ -239,6 +239,7 @@ impl Run<'_> {
             node_queues: vec![None; machine.nodes()],
             parked_heads: None,
             slots_wanted: None,
+            slots_reads: Vec::new(),
             events: vec![0; hooks::event_names().count()],
             random: (0..self.threads as u64)
                 .map(|t| (self.seed + t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))

@@ -11,9 +11,10 @@
  * Acquisitions have acquire order, releases have release order. struct lw_mcs takes a second
  * argument: a queue node, which the caller lends from lock to unlock.
  *
- * No lock is recursive, no operation fails, and no lock needs to be destroyed. No operation
- * allocates memory, with one exception: struct lw_hq maps 256 KiB for each NUMA node when it first
- * needs them, and works without them if that fails.
+ * No lock is recursive, except that a thread may read a struct lw_rwlock again. No operation fails,
+ * and no lock needs to be destroyed. No operation allocates memory, with one exception: struct
+ * lw_hq maps 256 KiB for each NUMA node when it first needs them, and works without them if that
+ * fails.
  *
  * Initialisation
  *
@@ -32,15 +33,16 @@
  *   struct lw_hq             4  same node first, bounded    HQ-spinlock series of 2025/26
  *   struct lw_mutex          4  arrivals first, then the    Long; Kashyap and others, 2019
  *                               same node, both bounded
+ *   struct lw_rwlock         8  as mutex; readers together  Dice and Kogan, BRAVO, 2019
  *   struct lw_pv             4  FIFO, arrivals may steal    Long, pvqspinlock, 2014 and 2015
  *   struct lw_unfair         4  running waiters first       Long, the same series
  *
  * Spinning
  *
- * ALL LOCKS SPIN EXCEPT mutex, pv AND unfair. Waiters of a lock that spins never sleep. With more
- * runnable threads than CPUs, every hand-off may then wait for a time slice, because the next
- * waiter is not running. FIFO locks become hundreds of times slower. Use locks that spin if each
- * thread has a CPU of its own, and struct lw_mutex if threads may outnumber CPUs. Waiters that
+ * ALL LOCKS SPIN EXCEPT mutex, rwlock, pv AND unfair. Waiters of a lock that spins never sleep.
+ * With more runnable threads than CPUs, every hand-off may then wait for a time slice, because the
+ * next waiter is not running. FIFO locks become hundreds of times slower. Use locks that spin if
+ * each thread has a CPU of its own, and struct lw_mutex if threads may outnumber CPUs. Waiters that
  * sleep park on a futex. That is the only system call that they make once their thread has its slot
  * (lw_thread_attach()).
  *
@@ -94,6 +96,7 @@
 #include "wait_limit.h"
 #include "pv.h"
 #include "qspinlock.h"
+#include "rwlock.h"
 #include "tas.h"
 #include "ticket.h"
 #include "tunables.h"
@@ -114,6 +117,7 @@
 #define LW_PV_INIT	  {{{0}}}
 #define LW_UNFAIR_INIT	  {{{0}}}
 #define LW_MUTEX_INIT	  {{{0}}}
+#define LW_RWLOCK_INIT	  {{{{0}}}, {0}}
 #define LW_COND_INIT	  {{{{0}}}, {0}, {0}, {0}}
 #define LW_CANCEL_INIT	  {{0}, {0}}
 #define LW_LOCKREF_HQ_INIT(n) LW_LOCKREF_INIT_WITH(LW_HQ, n)
@@ -141,6 +145,7 @@ LW_ABI(struct lw_hq, 4, 4);
 LW_ABI(struct lw_pv, 4, 4);
 LW_ABI(struct lw_unfair, 4, 4);
 LW_ABI(struct lw_mutex, 4, 4);
+LW_ABI(struct lw_rwlock, 8, 4);
 LW_ABI(struct lw_cond, 8 + 2 * sizeof(void *), __alignof__(void *));
 LW_ABI(struct lw_cancel, 8, 4);
 LW_ABI(union lw_lockref, 8, 8);
@@ -289,6 +294,13 @@ int lw_pv_lock_until(struct lw_pv *lock, clockid_t clock, const struct timespec 
 /* As lw_mutex_lock_until(). */
 int lw_unfair_lock_until(struct lw_unfair *lock, clockid_t clock, const struct timespec *deadline,
 			 struct lw_cancel *cancel);
+
+/* As lw_mutex_lock_until(). */
+int lw_rwlock_lock_until(struct lw_rwlock *lock, clockid_t clock, const struct timespec *deadline,
+			 struct lw_cancel *cancel);
+/* As lw_mutex_lock_until(), for a reader. */
+int lw_rwlock_read_lock_until(struct lw_rwlock *lock, clockid_t clock,
+			      const struct timespec *deadline, struct lw_cancel *cancel);
 
 /*
  * Cancels the wait that uses `cancel`, at once or when it begins. A struct lw_cancel serves one

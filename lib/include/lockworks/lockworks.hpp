@@ -3,9 +3,10 @@
  * Lockworks for C++17: the locks of lockworks.h as classes. The lock lw_X in C is the class X in
  * the namespace lockworks.
  *
- * All classes except mcs are Lockable, so std::lock_guard, std::scoped_lock, std::unique_lock and
- * std::condition_variable_any take them. mutex, pv and unfair are TimedLockable, by any clock.
- * A mcs::guard holds a mcs lock, with its queue node. condition_variable works with mutex only.
+ * All classes except mcs are Lockable, rwlock is SharedLockable too, so std::lock_guard,
+ * std::scoped_lock, std::unique_lock and std::condition_variable_any take them. mutex, pv and
+ * unfair are TimedLockable, by any clock. A mcs::guard holds a mcs lock, with its queue node.
+ * condition_variable works with mutex only.
  *
  * Each lock is a standard-layout class of the same size as in C. Its constructor is constexpr, so a
  * lock in static storage is ready before any code runs. Its destructor does nothing. It can be
@@ -164,6 +165,110 @@ LW_TIMED_LOCKABLE(unfair, struct lw_unfair, LW_UNFAIR_INIT);
 #undef LW_LOCKABLE
 #undef LW_TIMED_LOCKABLE
 #undef LW_CLASS
+
+/*
+ * The reader-writer lock, with the interface of std::shared_timed_mutex, so std::shared_lock takes
+ * it. A thread may lock_shared() again what it has locked so. upgradable_lock() and upgrade() are
+ * those of rwlock.h.
+ */
+class rwlock : public detail::timed<rwlock>
+{
+public:
+	using native_handle_type = struct lw_rwlock *;
+
+	constexpr rwlock() noexcept = default;
+	void lock() noexcept
+	{
+		lw_rwlock_lock(&lock_);
+	}
+	bool try_lock() noexcept
+	{
+		return lw_rwlock_trylock(&lock_);
+	}
+	void unlock() noexcept
+	{
+		lw_rwlock_unlock(&lock_);
+	}
+	void lock_shared() noexcept
+	{
+		lw_rwlock_read_lock(&lock_);
+	}
+	bool try_lock_shared() noexcept
+	{
+		return lw_rwlock_read_trylock(&lock_);
+	}
+	void unlock_shared() noexcept
+	{
+		lw_rwlock_read_unlock(&lock_);
+	}
+	void upgradable_lock() noexcept
+	{
+		lw_rwlock_upgradable_lock(&lock_);
+	}
+	bool try_upgradable_lock() noexcept
+	{
+		return lw_rwlock_upgradable_trylock(&lock_);
+	}
+	void upgradable_unlock() noexcept
+	{
+		lw_rwlock_upgradable_unlock(&lock_);
+	}
+	/* From upgradable to alone. */
+	void upgrade() noexcept
+	{
+		lw_rwlock_upgrade(&lock_);
+	}
+	bool try_upgrade() noexcept
+	{
+		return lw_rwlock_try_upgrade(&lock_);
+	}
+	/* From alone to shared. */
+	void downgrade() noexcept
+	{
+		lw_rwlock_downgrade(&lock_);
+	}
+
+	/* Waits for at most `time`. Returns whether the lock was acquired. */
+	template <typename Rep, typename Period>
+	bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &time)
+	{
+		return try_lock_shared_until(std::chrono::steady_clock::now() +
+					     detail::within_reach(time));
+	}
+
+	/* Waits until `time` at most. Returns whether the lock was acquired. */
+	template <typename Duration>
+	bool try_lock_shared_until(
+		const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
+	{
+		const struct timespec until = detail::timespec_of(time.time_since_epoch());
+
+		return lw_rwlock_read_lock_until(&lock_, CLOCK_MONOTONIC, &until, nullptr) == 0;
+	}
+
+	template <typename Duration>
+	bool try_lock_shared_until(
+		const std::chrono::time_point<std::chrono::system_clock, Duration> &time)
+	{
+		const struct timespec until = detail::timespec_of(time.time_since_epoch());
+
+		return lw_rwlock_read_lock_until(&lock_, CLOCK_REALTIME, &until, nullptr) == 0;
+	}
+
+	native_handle_type native_handle() noexcept
+	{
+		return &lock_;
+	}
+
+private:
+	friend detail::timed<rwlock>;
+	int lock_until(clockid_t clock, const struct timespec &time) noexcept
+	{
+		return lw_rwlock_lock_until(&lock_, clock, &time, nullptr);
+	}
+	struct lw_rwlock lock_ = LW_RWLOCK_INIT;
+};
+static_assert(sizeof(rwlock) == sizeof(struct lw_rwlock), "the class is as large as the lock in C");
 
 /* The MCS lock. Only a guard can hold it. */
 class mcs : detail::immovable

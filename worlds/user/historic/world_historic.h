@@ -7,7 +7,6 @@
 
 extern struct lw_slot_wanted lw_user_wanted[] __attribute__((visibility("hidden")));
 
-#define lw_slots()	      lw_user_slots()
 #define lw_slot_wanted(slot)  (&lw_user_wanted[slot])
 #define lw_runner()	      ((uintptr_t)&lw_user_thread)
 #define lw_is_running(runner) ((void)(runner), true)

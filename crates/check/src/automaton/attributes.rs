@@ -11,6 +11,8 @@ pub(crate) struct Attributes {
     pub(crate) lent: u8,
     /// The locks held, one bit each, until the first operation of the release is done.
     pub(crate) holding: u8,
+    /// The locks held as a reader, likewise.
+    pub(crate) reading: u8,
     /// The locks among these whose release has begun.
     leaving: u8,
     /// The locks being acquired, one bit each.
@@ -30,6 +32,7 @@ impl Attributes {
     pub(crate) fn go_on(&mut self) {
         self.fresh = false;
         self.holding &= !self.leaving;
+        self.reading &= !self.leaving;
         self.leaving = 0;
     }
 
@@ -45,9 +48,14 @@ impl Attributes {
                 self.wanted &= !(1 << lock);
                 self.holding |= 1 << lock;
             }
+            Mark::Reads => {
+                self.wanted &= !(1 << lock);
+                self.reading |= 1 << lock;
+            }
             Mark::Release => self.leaving |= 1 << lock,
             Mark::Released => {
                 self.holding &= !(1 << lock);
+                self.reading &= !(1 << lock);
                 self.wanted &= !(1 << lock);
                 self.lent &= !(1 << node);
             }
@@ -68,6 +76,7 @@ impl Attributes {
         self.fresh = before.fresh;
         self.leaving = before.leaving;
         self.holding = before.holding;
+        self.reading = before.reading;
         self.wanted = before.wanted;
     }
 }

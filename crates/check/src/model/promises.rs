@@ -8,7 +8,7 @@ use crate::site::OperationKind;
 use crate::state::State;
 use crate::violation::Violation;
 
-use super::{Model, Stop, bytes, is_parked_lock, is_waiters};
+use super::{Model, Stop, bytes, is_announcement, is_parked_lock, is_waiters};
 
 impl<const N: usize> Model<'_, N> {
     /// Checks that a thread touches a node of another thread only while that thread uses it.
@@ -82,10 +82,12 @@ impl<const N: usize> Model<'_, N> {
         state: &mut State<N>,
         thread: usize,
         lock: usize,
+        as_reader: bool,
     ) -> Result<(), Stop> {
         let holder = (0..state.threads.len()).find(|other| {
-            *other != thread
-                && self.local(state.threads[*other].local).attributes.holding & 1 << lock != 0
+            let attributes = self.local(state.threads[*other].local).attributes;
+            let reading = if as_reader { 0 } else { attributes.reading };
+            *other != thread && (attributes.holding | reading) & 1 << lock != 0
         });
         if let Some(holder) = holder {
             return Err(Violation::MutualExclusion {
@@ -163,6 +165,11 @@ impl<const N: usize> Model<'_, N> {
             let what = match cell.region {
                 Region::Lock(i) if cell.address >= layout::lock(i) + LOCKREF_COUNT => {
                     match self.subject {
+                        Subject::Lock(lock)
+                            if lock.has_readers() && value & headers::READERS != 0 =>
+                        {
+                            "a reader or writer is left"
+                        }
                         Subject::Lockref(_) if (value as i32) > 0 => "a reference was not put",
                         _ => continue,
                     }
@@ -170,6 +177,7 @@ impl<const N: usize> Model<'_, N> {
                 Region::Lock(_) if self.has_tail_word() => "the lock is not free",
                 Region::Node { .. } if self.is_count(cell) => "a queue node is still in use",
                 Region::Wanted { .. } => "a slot still waits for a lock",
+                Region::Reads { .. } if is_announcement(cell) => "a slot still reads a lock",
                 Region::Queue { .. } if is_waiters(cell) => {
                     "the queue of a NUMA node is still in use"
                 }

@@ -71,6 +71,11 @@ pub struct Options {
     )]
     acquisitions: u32,
 
+    /// Number of threads that acquire the lock as readers [default: all but one, if the lock has
+    /// readers]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    readers: Option<usize>,
+
     /// Number of locks, 1 or 2; threads acquire them in turns, and they share the queues of NUMA
     /// nodes
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
@@ -198,7 +203,7 @@ pub struct Options {
 }
 
 /// The options that configure a check.
-const CONFIGURED: [&str; 20] = [
+const CONFIGURED: [&str; 21] = [
     "threads",
     "acquisitions",
     "locks",
@@ -206,6 +211,7 @@ const CONFIGURED: [&str; 20] = [
     "staleness",
     "slots",
     "nodes",
+    "readers",
     "trylock",
     "nesting",
     "priority",
@@ -222,8 +228,8 @@ const CONFIGURED: [&str; 20] = [
 ];
 
 /// The options whose values are in a token, and those that a replay does not need.
-const IN_TOKEN: [&str; 26] = {
-    let mut all = ["lock"; 26];
+const IN_TOKEN: [&str; 27] = {
+    let mut all = ["lock"; 27];
     all[1] = "quick";
     all[2] = "seconds";
     all[3] = "memory_limit";
@@ -323,6 +329,10 @@ impl Options {
             lock: name.to_owned(),
             threads: self.threads,
             acquisitions: self.acquisitions,
+            readers: self.readers.unwrap_or_else(|| match lock.has_readers() {
+                true => self.threads - 1,
+                false => 0,
+            }),
             locks: self.locks,
             memory: self.memory,
             staleness: self.staleness,

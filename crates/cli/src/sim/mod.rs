@@ -20,6 +20,7 @@ use crate::names;
 use crate::output::{self, Destination};
 use crate::plot;
 use crate::timeline;
+use crate::torture::percent;
 
 use self::answer::Answer;
 use self::arguments::{
@@ -78,6 +79,10 @@ pub struct SimOptions {
     /// The workload: one that `lockworks sim --workloads` lists, or a file that describes one
     #[arg(short, long, value_name = "NAME|PATH", default_value = DEFAULT_WORKLOAD)]
     workload: String,
+
+    /// Share of acquisitions as a reader, in percent; the workload is then `readers`
+    #[arg(long, value_name = "PERCENT", conflicts_with = "workload", value_parser = percent)]
+    readers: Option<f64>,
 
     /// Numbers of threads; threads that outnumber the CPUs take turns on them [default: 1,2,4,...
     /// up to the machine's CPUs]
@@ -185,6 +190,7 @@ Examples:
   lockworks sim --machine epyc-9654-nps12 --workload locktorture-new \\
       --threads 384 --json
   lockworks sim --lock tas,qspinlock --threads 16,64 --cpus 16 --ms 500
+  lockworks sim --lock rwlock,mutex --readers 99.9 --machine epyc-9654-nps4 --threads 96,384
   lockworks sim --machine haswell-ex-4 --workload kernel_build \\
       --vcpus 32,48,60 --cpus 32 --ms 500
   lockworks machines this -o here.toml && lockworks sim --machine ./here.toml
@@ -282,7 +288,14 @@ impl SimOptions {
     /// If they name something that does not exist, or do not fit the machine and the workload.
     pub fn plan(&self, seeds: u64) -> Result<SimulationPlan> {
         let machine = Machine::find(&self.machine)?;
-        let mut scenario = Scenario::new(machine, Workload::find(&self.workload)?);
+        let workload = match self.readers {
+            Some(_) => "readers",
+            None => &self.workload,
+        };
+        let mut scenario = Scenario::new(machine, Workload::find(workload)?);
+        if let Some(percent) = self.readers {
+            set(&mut scenario, "workload.read_percent", percent)?;
+        }
         for (key, value) in &self.set {
             set(&mut scenario, key, *value)?;
         }

@@ -70,6 +70,14 @@ impl Contender {
         }
     }
 
+    /// Whether readers can hold the lock together.
+    pub fn has_readers(&self) -> bool {
+        match self {
+            Self::Lock(lock) => lock.has_readers(),
+            Self::Peer(peer) => peer.has_readers(),
+        }
+    }
+
     /// Whether throughput collapses with more threads than CPUs, because the next waiter is preempted.
     pub fn collapses(&self) -> bool {
         match self {
@@ -96,6 +104,16 @@ pub trait Exclusion: Sync {
     ///
     /// The calling thread holds the lock, and acquired it with this `node`.
     unsafe fn unlock(&self, node: &mut Self::Node);
+
+    /// Acquires the lock as a reader; alone, if it has no readers.
+    fn read_lock(&self, node: &mut Self::Node);
+
+    /// Releases the lock of a reader.
+    ///
+    /// # Safety
+    ///
+    /// As for `unlock`.
+    unsafe fn read_unlock(&self, node: &mut Self::Node);
 }
 
 impl Exclusion for RawLock {
@@ -112,6 +130,15 @@ impl Exclusion for RawLock {
     unsafe fn unlock(&self, node: &mut Node) {
         // SAFETY: as the caller promises.
         unsafe { self.unlock(node) }
+    }
+
+    fn read_lock(&self, node: &mut Node) {
+        self.read_lock(node);
+    }
+
+    unsafe fn read_unlock(&self, node: &mut Node) {
+        // SAFETY: as the caller promises.
+        unsafe { self.read_unlock(node) }
     }
 }
 
@@ -130,5 +157,15 @@ impl Exclusion for PeerLock {
     unsafe fn unlock(&self, loan: &mut Loan) {
         // SAFETY: as the caller promises.
         unsafe { self.unlock(loan) }
+    }
+
+    fn read_lock(&self, loan: &mut Loan) {
+        // SAFETY: the loan comes from `node`, and a run has only one lock.
+        unsafe { self.read_lock(loan) };
+    }
+
+    unsafe fn read_unlock(&self, loan: &mut Loan) {
+        // SAFETY: as the caller promises.
+        unsafe { self.read_unlock(loan) }
     }
 }

@@ -37,8 +37,8 @@ pub struct TortureArgs {
     /// pthread_mutex and pthread_spin]
     ///
     /// Other locks than those of `lockworks locks` can be named too. The C library has
-    /// pthread_mutex (or pthread), pthread_adaptive and pthread_spin. Rust crates have parking_lot,
-    /// spin and spin_ticket. If they were installed when this was built, there are also nsync,
+    /// pthread_mutex (or pthread), pthread_adaptive, pthread_spin and pthread_rwlock. Rust crates have
+    /// parking_lot, parking_lot_rwlock, spin and spin_ticket. If they were installed when this was built, there are also nsync,
     /// abseil, and ck_mcs, ck_ticket, ck_clh and ck_fas of Concurrency Kit.
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
@@ -71,6 +71,11 @@ pub struct TortureArgs {
     /// Time of work between two acquisitions, in nanoseconds (preset plain only)
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = value_parser!(u64).range(..=1_000_000_000))]
     think: u64,
+
+    /// Share of acquisitions as a reader, in percent; fractions are allowed. A lock without readers is
+    /// acquired alone (preset plain only)
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
+    readers: f64,
 
     /// How to bind threads to CPUs; if threads outnumber CPUs, the next thread gets the first CPU
     /// again
@@ -150,6 +155,7 @@ runs vary. locktorture-old is the loop of kernels up to 6.4: 2 us with probabili
 Examples:
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
   lockworks torture --lock tas,nsync,abseil --threads 4,16 --reference abseil
+  lockworks torture --lock rwlock,pthread_rwlock --readers 99
   lockworks torture --preset locktorture-new --seconds 10 --json -o torture.json
   lockworks torture --lock hq -t 4 --tune hqlock_fairness_threshold=100
 
@@ -172,6 +178,14 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("give a number from 0.001 to 86400".to_owned()),
+    }
+}
+
+/// A share in percent.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("give a number from 0 to 100".to_owned()),
     }
 }
 
@@ -233,8 +247,9 @@ impl TortureArgs {
             some => first_of_each(some).map(|&n| usize::from(n)).collect(),
         };
         ensure!(
-            self.preset == Preset::Plain || (self.critical, self.think) == (0, 0),
-            "--critical and --think are for the preset plain only; leave them out, or --preset"
+            self.preset == Preset::Plain
+                || (self.critical, self.think, self.readers) == (0, 0, 0.0),
+            "--critical, --think and --readers are for the preset plain only; leave them out, or --preset"
         );
         Ok(TorturePlan {
             contenders: first_of_each(&named).copied().collect(),
@@ -246,6 +261,7 @@ impl TortureArgs {
                 preset: self.preset,
                 critical_ns: self.critical,
                 think_ns: self.think,
+                readers: self.readers,
             },
             pin: self.pin,
             recorded: match self.trace {

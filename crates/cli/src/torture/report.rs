@@ -41,6 +41,7 @@ pub fn table(results: &TortureResults) -> String {
     if results.rows.iter().all(|row| row.violations == 0) {
         text.push_str("Mutual exclusion held in all runs.\n");
     }
+    text.extend(without_readers(results).map(|alone| terminal::prose(&alone) + "\n"));
     text.extend(answer(results).map(|answer| terminal::prose(&answer) + "\n"));
     let collapsed = results
         .rows
@@ -59,12 +60,32 @@ fn collapses(lock: &str) -> bool {
 fn workload(results: &TortureResults) -> String {
     match results.preset {
         Preset::Plain => format!(
-            "critical section of two counters + {} ns, {} ns between",
-            results.critical_ns, results.think_ns
+            "critical section of two counters + {} ns, {} ns between{}",
+            results.critical_ns,
+            results.think_ns,
+            readers(results.readers_percent)
         ),
         Preset::LocktortureNew => "locktorture's writers (Linux 6.5 on)".to_owned(),
         Preset::LocktortureOld => "locktorture's writers (Linux up to 6.4)".to_owned(),
     }
+}
+
+/// The share of readers, if there are any.
+fn readers(percent: f64) -> String {
+    match percent {
+        0.0 => String::new(),
+        percent => format!("; {percent} % of acquisitions are those of readers"),
+    }
+}
+
+/// The locks that readers acquire alone, in a sentence.
+fn without_readers(results: &TortureResults) -> Option<String> {
+    let mut alone: Vec<&str> = results.rows.iter().map(|row| row.lock).collect();
+    alone.retain(|lock| Contender::find(lock).is_ok_and(|lock| !lock.has_readers()));
+    alone.sort_unstable();
+    alone.dedup();
+    (results.readers_percent > 0.0 && !alone.is_empty())
+        .then(|| format!("Readers acquire these locks alone: {}.", alone.join(", ")))
 }
 
 fn rows(results: &TortureResults) -> Table {

@@ -24,6 +24,8 @@ pub struct TortureResults {
     pub critical_ns: u64,
     /// Nanoseconds of work without the lock.
     pub think_ns: u64,
+    /// The share of acquisitions as a reader, in percent.
+    pub readers_percent: f64,
     /// How threads were bound to CPUs.
     pub pin: Pin,
     /// The values of the tunables.
@@ -160,6 +162,7 @@ impl<'a> Collected<'a> {
             preset: plan.workload.preset,
             critical_ns: plan.workload.critical_ns,
             think_ns: plan.workload.think_ns,
+            readers_percent: plan.workload.readers,
             pin: plan.pin,
             tunables: TunablesSet {
                 numa_spinlock: tunables::numa_spinlock_active(),

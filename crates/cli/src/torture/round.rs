@@ -148,6 +148,8 @@ const OVER: u8 = 2;
 #[derive(Default)]
 struct Turns {
     acquisitions: u64,
+    /// Those of them as a reader.
+    reads: u64,
     handoffs: Handoffs,
     violations: u64,
 }
@@ -207,7 +209,11 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
         drop(closed);
         thread::sleep(conditions.duration / 10);
         let start = Instant::now();
-        let rate = shared.protected.acquisitions() as f64 / (start - opened).as_secs_f64();
+        let writes = shared.protected.acquisitions() as f64;
+        let writers = 1.0 - conditions.workload.readers / 100.0;
+        // Without writers the rate is unknown, so few acquisitions are timed.
+        let rate = writes / writers / (start - opened).as_secs_f64();
+        let rate = if rate.is_finite() { rate } else { f64::MAX };
         shared.timed_every.store(timed_every(rate), Relaxed);
         shared.phase.store(MEASURED, Release);
         thread::sleep(conditions.duration);
@@ -276,6 +282,26 @@ impl<E: Exclusion> Shared<'_, E> {
             let records = phase == MEASURED && recorded.len() < self.recorded;
             let timed = turns.acquisitions & every == thread as u64 & every;
             let asked = (timed || records).then(Instant::now);
+            if part.reads() {
+                self.lock.read_lock(node);
+                let acquired = asked.map(|_| Instant::now());
+                let undisturbed = part.read(&self.protected);
+                let held = acquired.map(|acquired| (acquired, Instant::now()));
+                // SAFETY: acquired above, by this thread and with this node.
+                unsafe { self.lock.read_unlock(node) };
+                turns.acquisitions += 1;
+                turns.reads += 1;
+                turns.violations += u64::from(!undisturbed);
+                if let (Some(asked), Some((acquired, released))) = (asked, held) {
+                    if records {
+                        recorded.push(Recorded([asked, acquired, released]));
+                    }
+                    if timed && self.phase.load(Relaxed) != WARM_UP {
+                        latency.saturating_record((acquired - asked).as_nanos() as u64);
+                    }
+                }
+                continue;
+            }
             self.lock.lock(node);
             let times = asked.map(|asked| (asked, Instant::now()));
 
@@ -355,7 +381,7 @@ fn sum_up(
         latency.add(&tally.latency).expect("the same bounds");
         handoffs += tally.measured.handoffs;
         for turns in [&tally.warm_up, &tally.measured] {
-            acquisitions += turns.acquisitions;
+            acquisitions += turns.acquisitions - turns.reads;
             violations += turns.violations;
         }
     }

@@ -29,6 +29,8 @@ pub struct Workload {
     pub critical_ns: u64,
     /// Nanoseconds of work without the lock (plain).
     pub think_ns: u64,
+    /// The share of acquisitions by readers, in percent (plain).
+    pub readers: f64,
 }
 
 const SHORT_DELAY: Duration = Duration::from_micros(2);
@@ -134,6 +136,8 @@ pub struct Part {
     short_delay_odds: u64,
     long_delay: Busy,
     short_delay: Busy,
+    /// Of 2^32 acquisitions, those as a reader.
+    reads: u64,
     random: Pcg32,
     thread: usize,
 }
@@ -153,6 +157,7 @@ impl Part {
             },
             long_delay: Busy::nanoseconds(LONG_DELAY.as_nanos() as u64),
             short_delay: Busy::nanoseconds(SHORT_DELAY.as_nanos() as u64),
+            reads: (workload.readers / 100.0 * 2f64.powi(32)) as u64,
             random: Pcg32::new(seed, thread as u64),
             thread,
         }
@@ -161,6 +166,21 @@ impl Part {
     /// Does the work without the lock.
     pub fn think(&self) {
         self.think.work();
+    }
+
+    /// Whether the thread acquires the lock as a reader next.
+    pub fn reads(&mut self) -> bool {
+        self.reads > 0 && u64::from(self.random.next_u32()) < self.reads
+    }
+
+    /// Does the work of a reader. Returns whether no writer held the lock meanwhile.
+    pub fn read(&self, protected: &Protected) -> bool {
+        let acquisitions = protected.acquisitions();
+        let alone = protected.owner.load(Relaxed) == 0;
+        self.critical.work();
+        alone
+            && protected.twin.load(Relaxed) == acquisitions
+            && protected.acquisitions() == acquisitions
     }
 
     /// Does the work with the lock held.

@@ -177,6 +177,7 @@ impl ValidateArgs {
                 preset: Preset::Plain,
                 critical_ns: 0,
                 think_ns: 0,
+                readers: 0.0,
             },
             pin,
             recorded: 0,

@@ -35,6 +35,12 @@ impl Requests {
         }
     }
 
+    /// Whether a prefetch is not dropped: some slots stay free for what the CPU cannot do without.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.in_use.count_ones() < LIMIT as u32 - 4
+    }
+
     /// Whether the CPU has requested the line with this number.
     #[inline]
     pub(super) fn contains(&self, line: u32) -> bool {

@@ -31,6 +31,10 @@ const fn made_up(name: &'static CStr, lock: Act, try_lock: Try, unlock: Act) -> 
         try_lock,
         unlock,
         lock_limited: None,
+        read_lock: None,
+        read_try_lock: None,
+        read_unlock: None,
+        read_lock_limited: None,
     }
 }
 

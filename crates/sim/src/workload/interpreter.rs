@@ -110,6 +110,7 @@ impl<'a> Runner<'a> {
             Act::Compute(draw) => self.compute(draw.nanoseconds(thread)),
             Act::Sleep(draw) => sleep(draw.nanoseconds(thread)),
             Act::Lock(target, acts) => self.lock(target, acts),
+            Act::ReadLock(target, acts) => self.read_lock(target, acts),
             Act::Load(access) => {
                 load(self.address(access), access.bytes);
             }
@@ -153,6 +154,17 @@ impl<'a> Runner<'a> {
                 Piece::Lock { lock, .. } => lock.with(thread, critical),
                 Piece::FutexMutex(mutex) => mutex.with(thread, critical),
                 Piece::Data(_) | Piece::Lockref(_) => unreachable!("locked memory has a lock"),
+            }
+        });
+    }
+
+    fn read_lock(&mut self, target: &'a Target, acts: &'a [Act]) {
+        let piece = self.pick(target);
+        let (program, thread) = (self.program, self.thread);
+        self.using(target.memory, piece, |runner| {
+            match &program.memory[target.memory][piece] {
+                Piece::Lock { lock, .. } => lock.read_with(thread, || runner.run(acts)),
+                _ => unreachable!("memory with readers has a lock"),
             }
         });
     }

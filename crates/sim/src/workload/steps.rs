@@ -20,6 +20,7 @@ pub(super) enum Act {
     Compute(Draw),
     Sleep(Draw),
     Lock(Target, Vec<Act>),
+    ReadLock(Target, Vec<Act>),
     Load(Access),
     Read(Access),
     Write(Access, u64),
@@ -140,7 +141,7 @@ impl Compiler<'_> {
             return Err(Fault::at(step, message));
         };
         let allowed: &[&str] = match verb {
-            "lock" => &["which", "steps"],
+            "lock" | "read_lock" => &["which", "steps"],
             "load" | "read" | "increment" => &["which", "at", "bytes"],
             "write" => &["which", "at", "bytes", "value"],
             "atomic_add" => &["which", "at", "value"],
@@ -157,7 +158,7 @@ impl Compiler<'_> {
         }
         let inner = |around: &Around| match &action.steps {
             Some(steps) => self.steps(steps, around),
-            None if verb == "lock" => Ok(Vec::new()),
+            None if matches!(verb, "lock" | "read_lock") => Ok(Vec::new()),
             None => Err(Fault::at(step, format!("`{verb}` needs `steps`"))),
         };
 
@@ -167,8 +168,12 @@ impl Compiler<'_> {
         if let Some(duration) = &action.sleep {
             return Ok(Act::Sleep(self.duration(duration)?));
         }
-        if let Some(name) = &action.lock {
-            let memory = self.memory(name, &[MemoryKind::Lock, MemoryKind::FutexMutex])?;
+        if let Some(name) = action.lock.as_ref().or(action.read_lock.as_ref()) {
+            let kinds: &[_] = match action.lock {
+                Some(_) => &[MemoryKind::Lock, MemoryKind::FutexMutex],
+                None => &[MemoryKind::Lock],
+            };
+            let memory = self.memory(name, kinds)?;
             if around.locked.contains(&memory) {
                 let message = format!(
                     "`{}` is locked by an enclosing step; lock it once",
@@ -177,7 +182,11 @@ impl Compiler<'_> {
                 return Err(Fault::at(name, message));
             }
             let target = self.target(name, memory, action, around)?;
-            return Ok(Act::Lock(target, inner(&around.locking(memory))?));
+            let acts = inner(&around.locking(memory))?;
+            return Ok(match action.lock {
+                Some(_) => Act::Lock(target, acts),
+                None => Act::ReadLock(target, acts),
+            });
         }
         if let Some(name) = &action.load {
             return Ok(Act::Load(self.access(name, action, 8, around)?));
@@ -412,6 +421,7 @@ pub(super) fn takes_time(act: &Act) -> bool {
     match act {
         Act::Compute(draw) | Act::Sleep(draw) => draw.takes_time(),
         Act::Lock(..)
+        | Act::ReadLock(..)
         | Act::Load(_)
         | Act::Read(_)
         | Act::Write(..)
@@ -427,6 +437,7 @@ pub(super) fn takes_time(act: &Act) -> bool {
 fn contains(acts: &[Act], is_such: fn(&Act) -> bool) -> bool {
     let inside = |act: &Act| match act {
         Act::Lock(_, acts)
+        | Act::ReadLock(_, acts)
         | Act::Repeat(_, acts)
         | Act::OneIn(_, acts)
         | Act::Each(_, acts)
@@ -442,6 +453,7 @@ pub(super) fn can(acts: &[Act], is_such: fn(&Act) -> bool) -> bool {
     let inside = |act: &Act| match act {
         Act::Repeat(0, _) => false,
         Act::Lock(_, acts)
+        | Act::ReadLock(_, acts)
         | Act::Repeat(_, acts)
         | Act::OneIn(_, acts)
         | Act::Each(_, acts)
