@@ -105,7 +105,12 @@ fn priority_waiters_are_not_passed_over() {
         let threads = outcome.operations.iter().skip(odd).step_by(2);
         *threads.min().unwrap()
     };
-    assert!(least(1) > 20 && least(0) == 0, "{:?}", outcome.operations);
+    // The others are passed over from the first search of the queue on, which comes by chance.
+    assert!(
+        least(1) > 20 && 10 * least(0) < least(1),
+        "{:?}",
+        outcome.operations
+    );
 
     let run = Run {
         tunables: Settings {
