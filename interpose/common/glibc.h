@@ -33,7 +33,8 @@
 	LW_GLIBC(rwlock_wrlock)      \
 	LW_GLIBC(rwlock_trywrlock)   \
 	LW_GLIBC(rwlock_timedwrlock) \
-	LW_GLIBC(rwlock_clockwrlock)
+	LW_GLIBC(rwlock_clockwrlock) \
+	LW_GLIBC(rwlock_unlock)
 
 struct lw_glibc {
 #define LW_GLIBC(name) __typeof__(&pthread_##name) name;

@@ -124,6 +124,11 @@ static inline int lw_self(void)
 	return lw_own_tid;
 }
 
+int lw_own_number(void)
+{
+	return lw_self();
+}
+
 /* Returns whether the mutex depends on its owner: it is recursive or error checking. */
 static inline bool lw_checks_owner(const pthread_mutex_t *mutex)
 {

@@ -38,6 +38,8 @@ static inline bool lw_mutex_is_ours(const pthread_mutex_t *mutex)
 	return (lw_mutex_kind(mutex) & ~(LW_KIND_NO_ELISION | LW_KIND_WAKE | 3)) == 0;
 }
 
+/* Returns the kernel's number of this thread. */
+int lw_own_number(void);
 /* Returns whether this thread may unlock the mutex. */
 bool lw_mutex_is_held(pthread_mutex_t *mutex);
 /*

@@ -34,9 +34,9 @@ pub struct RunArgs {
 const HELP: &str = "\
 The program is not changed. A library is loaded before its own (LD_PRELOAD), into the program and \
 into all programs that it starts. The lock serves mutexes of type normal, recursive, error \
-checking and adaptive, and condition variables with them. glibc still serves mutexes that are \
-shared between processes, are robust, or inherit or protect priorities. It also serves rwlocks, \
-barriers and semaphores. Locks that are part of the program itself do not change, as in programs \
+checking and adaptive, and condition variables with them. The lock rwlock serves rwlocks, whatever \
+lock is chosen. glibc still serves mutexes that are robust, or inherit or protect priorities, all that \
+is shared between processes, barriers and semaphores. Locks that are part of the program itself do not change, as in programs \
 written in Go or Rust.
 
 Only locks of 4 bytes can be chosen. mutex, pv and unfair suit any program, because their waiters \

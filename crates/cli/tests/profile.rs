@@ -542,7 +542,7 @@ fn rwlocks_are_counted() {
     let said = text(&output.stdout).replace('\n', " ");
     assert!(
         said.contains("it uses pthread rwlocks.")
-            && said.contains("Lockworks serves no rwlocks yet"),
+            && said.contains("under `lockworks run` the lock rwlock serves them"),
         "{said}"
     );
 }

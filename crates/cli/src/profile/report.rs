@@ -232,7 +232,7 @@ impl ProfileReport {
         let mut lines = Vec::new();
         if self.rwlocks.acquisitions + self.rwlocks.still_waiting > 0 {
             lines.push(format!(
-                "{} rwlock operations, {} of them waited, for {} in all; Lockworks serves no rwlocks yet.",
+                "{} rwlock operations, {} of them waited, for {} in all; under `lockworks run` the lock rwlock serves them.",
                 scaled(self.rwlocks.acquisitions as f64),
                 scaled((self.rwlocks.contended + self.rwlocks.still_waiting) as f64),
                 nanoseconds(self.rwlocks.waited_ns)
