@@ -126,7 +126,8 @@ impl LockDescription {
 }
 
 /// Tunables that more locks read than the one they are named after.
-const SHARED: [(&str, &[&str]); 2] = [
+const SHARED: [(&str, &[&str]); 3] = [
+    ("mutex_spin", &["rwlock"]),
     ("mutex37_spin", &["mutex310"]),
     ("pv_latencies", &["unfair", "pv42"]),
 ];

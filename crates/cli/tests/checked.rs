@@ -273,7 +273,7 @@ fn waits_are_cancelled_where_locks_allow_it() {
     let checks = json(&["--cancel", "--acquisitions", "1"], 0);
     let checks = checks.as_array().unwrap();
     let names: Vec<_> = checks.iter().map(|check| &check["lock"]).collect();
-    assert_eq!(names, ["pv", "unfair", "mutex"]);
+    assert_eq!(names, ["pv", "unfair", "mutex", "rwlock"]);
     for check in checks {
         assert_eq!(check["cancel"], true);
         let events = check["events"].as_array().unwrap();

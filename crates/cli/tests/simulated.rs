@@ -185,15 +185,7 @@ fn unknown_names_have_a_nearest_one() {
 /// Readers in slots of their own outrun those that are counted in one word.
 #[test]
 fn readers_are_simulated() {
-    let readers = [
-        "--readers",
-        "99.9",
-        "--threads",
-        "32",
-        "--ms",
-        "2",
-        "--json",
-    ];
+    let readers = ["--readers", "99.9", "--threads", "32"];
     let rate = |more: &[&str]| {
         let results = json(&sim(&[&readers, more].concat()));
         assert_eq!(results["workload"], "readers");
