@@ -15,13 +15,13 @@ enum round {
 	TRY_FIRST,
 	ALL,
 	LAST,
-	READ,
+	READ_FIRST,
 };
 
 static enum round kind_of_round(const struct lw_client *client, unsigned int thread,
 				unsigned int round)
 {
-	return (thread + round) % (client->type->read_lock ? READ + 1 : READ);
+	return (thread + round) % (client->type->read_lock ? READ_FIRST + 1 : READ_FIRST);
 }
 
 static void *node_of(const struct lw_client *client, unsigned int thread, unsigned int i)
@@ -125,7 +125,7 @@ static unsigned int check(const struct lw_client *client)
 
 			for (unsigned int lock = 0; lock < client->depth; lock++)
 				expected[lock] += kind == ALL ||
-						  (kind != READ &&
+						  (kind != READ_FIRST &&
 						   lock == (kind == LAST ? client->depth - 1 : 0));
 		}
 	}
@@ -146,8 +146,8 @@ unsigned int lw_client_thread(const struct lw_client *client, unsigned int threa
 	for (unsigned int round = 0; round < client->rounds; round++) {
 		enum round kind = kind_of_round(client, thread, round);
 
-		violations +=
-			kind == READ ? read_round(client, thread) : one_round(client, thread, kind);
+		violations += kind == READ_FIRST ? read_round(client, thread)
+						 : one_round(client, thread, kind);
 		if (client->outside)
 			client->outside();
 	}
