@@ -62,16 +62,33 @@ static inline void lw_rwlock_set_writer(pthread_rwlock_t *rwlock, int writer)
 	__atomic_store_n(&rwlock->__data.__cur_writer, writer, __ATOMIC_RELAXED);
 }
 
-LW_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
+/* Acquires the lock as a reader, with a wait limit or without one. */
+static inline int lw_rwlock_take_read(pthread_rwlock_t *rwlock, const struct lw_wait_limit *limit)
 {
-	if (!lw_rwlock_is_ours(rwlock))
-		return lw_glibc()->rwlock_rdlock(rwlock);
 	if (!lw_rwlock_is_served())
 		return 0;
 	if (lw_rwlock_is_mine(rwlock))
 		return EDEADLK;
-	lw_rwlock_read_lock(lw_rwlock_in(rwlock));
+	return lw_rwlock_read_lock_limited(lw_rwlock_in(rwlock), limit) ? 0 : ETIMEDOUT;
+}
+
+/* Acquires the lock alone, with a wait limit or without one. */
+static inline int lw_rwlock_take_alone(pthread_rwlock_t *rwlock, const struct lw_wait_limit *limit)
+{
+	if (!lw_rwlock_is_served())
+		return 0;
+	if (lw_rwlock_is_mine(rwlock))
+		return EDEADLK;
+	if (!lw_rwlock_lock_limited(lw_rwlock_in(rwlock), limit))
+		return ETIMEDOUT;
+	lw_rwlock_set_writer(rwlock, lw_own_number());
 	return 0;
+}
+
+LW_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
+{
+	return lw_rwlock_is_ours(rwlock) ? lw_rwlock_take_read(rwlock, NULL)
+					 : lw_glibc()->rwlock_rdlock(rwlock);
 }
 
 LW_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
@@ -83,15 +100,8 @@ LW_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
 
 LW_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
-	if (!lw_rwlock_is_ours(rwlock))
-		return lw_glibc()->rwlock_wrlock(rwlock);
-	if (!lw_rwlock_is_served())
-		return 0;
-	if (lw_rwlock_is_mine(rwlock))
-		return EDEADLK;
-	lw_rwlock_lock(lw_rwlock_in(rwlock));
-	lw_rwlock_set_writer(rwlock, lw_own_number());
-	return 0;
+	return lw_rwlock_is_ours(rwlock) ? lw_rwlock_take_alone(rwlock, NULL)
+					 : lw_glibc()->rwlock_wrlock(rwlock);
 }
 
 LW_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
@@ -112,13 +122,7 @@ static int lw_rwlock_read_until(pthread_rwlock_t *rwlock, clockid_t clock,
 {
 	const struct lw_wait_limit limit = {deadline, NULL, clock};
 
-	if (!lw_user_is_deadline(clock, deadline))
-		return EINVAL;
-	if (!lw_rwlock_is_served())
-		return 0;
-	if (lw_rwlock_is_mine(rwlock))
-		return EDEADLK;
-	return lw_rwlock_read_lock_limited(lw_rwlock_in(rwlock), &limit) ? 0 : ETIMEDOUT;
+	return lw_user_is_deadline(clock, deadline) ? lw_rwlock_take_read(rwlock, &limit) : EINVAL;
 }
 
 static int lw_rwlock_write_until(pthread_rwlock_t *rwlock, clockid_t clock,
@@ -126,16 +130,7 @@ static int lw_rwlock_write_until(pthread_rwlock_t *rwlock, clockid_t clock,
 {
 	const struct lw_wait_limit limit = {deadline, NULL, clock};
 
-	if (!lw_user_is_deadline(clock, deadline))
-		return EINVAL;
-	if (!lw_rwlock_is_served())
-		return 0;
-	if (lw_rwlock_is_mine(rwlock))
-		return EDEADLK;
-	if (!lw_rwlock_lock_limited(lw_rwlock_in(rwlock), &limit))
-		return ETIMEDOUT;
-	lw_rwlock_set_writer(rwlock, lw_own_number());
-	return 0;
+	return lw_user_is_deadline(clock, deadline) ? lw_rwlock_take_alone(rwlock, &limit) : EINVAL;
 }
 
 LW_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *deadline)
