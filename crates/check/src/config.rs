@@ -267,15 +267,11 @@ impl Config {
                 .or_else(|error| lockref().map(Subject::Lockref).ok_or(error))?
         };
         let has_limits = subject.lock().can_time_out();
+        let has_readers = matches!(subject, Subject::Lock(lock) if lock.has_readers());
         match subject {
             _ if self.cancel && self.never_park => Err(ConfigError::CancelNeverPark),
             _ if self.split_release && self.never_park => Err(ConfigError::SplitNeverPark),
-            Subject::Lock(lock) if self.readers > 0 && !lock.has_readers() => {
-                Err(ConfigError::NoReaders(self.lock.clone()))
-            }
-            Subject::Lockref(_) | Subject::Cond(_) if self.readers > 0 => {
-                Err(ConfigError::NoReaders(self.lock.clone()))
-            }
+            _ if self.readers > 0 && !has_readers => Err(ConfigError::NoReaders(self.lock.clone())),
             Subject::Lockref(_) | Subject::Cond(_) if self.locks > 1 => {
                 Err(ConfigError::LockrefLocks)
             }
