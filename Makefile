@@ -2,8 +2,20 @@
 
 PREFIX ?= /usr/local
 override PREFIX := $(abspath $(PREFIX))
+# The processor and system to build for, as its tools name it (aarch64-linux-gnu). Empty: this machine's.
+HOST ?=
+# What runs a program of HOST here: an emulator and its options.
+RUNNER ?=
+ifneq ($(HOST),)
+CC := $(HOST)-gcc
+CXX := $(HOST)-g++
+AR := $(HOST)-ar
+endif
 CC ?= cc
 CXX ?= c++
+ifneq ($(RUNNER),)
+export RUNNER
+endif
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 INSTALL ?= install
@@ -15,10 +27,13 @@ ANNOTATE ?=
 VERSION := $(shell sed -n 's/^\#define LW_VERSION "\(.*\)"/\1/p' lib/include/lockworks/lockworks.h)
 INCLUDES := -Ilocks -Ilocks/contract -Ilocks/parts -Ilocks/registry -Iworlds/user -Ilib/include
 WARNINGS := -Wall -Wextra
-LW_CFLAGS = -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -pthread $(ANNOTATION) $(INCLUDES)
+# A thread that is cancelled while it waits unwinds its stack, also where compilers write no tables for that.
+LW_CFLAGS = -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -fasynchronous-unwind-tables -pthread \
+	$(ANNOTATION) $(INCLUDES)
 # 1: with the historic locks, which are not in the library, but which its tests know.
 HISTORIC ?=
-BUILD := build$(HISTORIC:1=/historic)$(ANNOTATE:%=/%)
+BUILD_DIR := build$(HOST:%=/%)
+BUILD := $(BUILD_DIR)$(HISTORIC:1=/historic)$(ANNOTATE:%=/%)
 # The options for each tool. Programs that use the library need them too, for data races:
 # worlds/user/annotations.h says why.
 ANNOTATION_valgrind := -DLW_VALGRIND
@@ -40,11 +55,12 @@ endif
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 PRELOAD_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/preload/*.c))
 PROFILE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c interpose/profile/*.c))
-# The tests of the user world. Two do not fit AddressSanitizer: its allocator stays locked in the child
-# of a fork (fork), and it maps memory (hq counts what is mapped).
-UNFIT_address := fork hq
+# The tests of the user world. One does not fit AddressSanitizer, whose allocator stays locked in the child
+# of a fork.
+UNFIT_address := fork
 TESTS := $(filter-out $(UNFIT_$(ANNOTATE)),$(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c)))
-PRELOAD_TESTS := $(filter-out library,$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
+# One needs robust mutexes and those that inherit priorities, which QEMU's emulation of Linux has not.
+PRELOAD_TESTS := $(filter-out library $(if $(RUNNER),shared),$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # The locks that a program may hold while it forks.
 PRELOAD_LOCKS := mutex pv unfair
 # A lock whose trylock fails in a child while it has bits of waiters of the parent.
@@ -61,16 +77,29 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	$(PREFIX)/share/bash-completion/completions/lockworks $(PREFIX)/share/zsh/site-functions/_lockworks \
 	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
 
-.PHONY: all lib cargo programs quick setup setup-kernel setup-programs test test-format test-c test-historic \
+.PHONY: all lib cargo programs quick setup setup-kernel setup-programs setup-cross test test-format test-c test-historic \
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-sanitizers \
+	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
 	bench install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
 
-lib: $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so $(BUILD)/liblockworks-preload.so \
-	$(BUILD)/liblockworks-profile.so
+# The preload library and the profiler stand in for glibc's functions: other C libraries do without them.
+TARGET_MACROS := $(shell $(CC) $(CFLAGS) -dM -E -x c /dev/null 2>/dev/null)
+HAS_GLIBC := $(shell printf '\043include <features.h>' | $(CC) $(CFLAGS) -dM -E - 2>/dev/null | grep '__GLIBC__ ')
+ifneq ($(TARGET_MACROS),)
+ifeq ($(findstring __LP64__,$(TARGET_MACROS)),)
+$(error $(CC): Lockworks needs a 64-bit processor, and this compiler builds for another)
+endif
+ifeq ($(findstring __BYTE_ORDER__ __ORDER_LITTLE_ENDIAN__,$(TARGET_MACROS)),)
+$(error $(CC): Lockworks needs a little-endian processor, and this compiler builds for another)
+endif
+endif
+
+lib: $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so \
+	$(if $(HAS_GLIBC),$(BUILD)/liblockworks-preload.so $(BUILD)/liblockworks-profile.so)
 
 cargo:
 	$(CARGO) build --release --workspace --exclude lockworks-properties
@@ -83,6 +112,9 @@ setup-kernel: setup
 
 setup-programs: setup
 	@scripts/setup.sh programs
+
+setup-cross: setup
+	@scripts/setup.sh cross
 
 # Drivers that put a load on libraries.
 programs: build/programs/readrandom
@@ -134,12 +166,14 @@ $(BUILD)/sanitizers/%: tests/sanitizers/%.c $(BUILD)/clients/conformance.o $(BUI
 	@mkdir -p $(@D)
 	$(CC) $(LW_CFLAGS) $(CFLAGS) -MMD -MP $^ $(LDFLAGS) -o $@
 
+# Not all functions of a lockref that a macro defines are used, of which clang warns.
+$(BUILD)/clients/lockref_mutants.o $(BUILD)/tests/lockref: WARNINGS += -Wno-unused-function
 $(BUILD)/tests/conformance: $(BUILD)/clients/conformance.o
 $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
 # Each stage ends before the next begins; its targets are made two or more at a time.
 STAGES := setup setup-programs test-format test-c test-historic test-preload test-installed test-sanitizers \
-	test-cargo test-clippy test-python test-docs test-kernel-quick
+	test-cross test-cargo test-clippy test-python test-docs test-kernel-quick
 test:
 	@MAKE='$(MAKE)' scripts/stages.sh $(STAGES)
 
@@ -168,41 +202,71 @@ test-c: $(TESTS:%=test-c-%)
 ALONE_slots := flock tests/user/slots.c
 $(TESTS:%=test-c-%): test-c-%: $(BUILD)/tests/%
 	@echo "test $*$(ANNOTATE:%= under the sanitizer %)"
-	@$(ALONE_$*) $(UNSET) $<
+	@$(ALONE_$*) $(UNSET) $(RUNNER) $<
 
 # The historic locks keep the promises of all locks, and those that other tests have of them.
 test-historic:
 	@$(MAKE) --no-print-directory HISTORIC=1 test-c TESTS='conformance cna halting tunables'
 
 # Programs without Lockworks in them: under glibc, under the profiler, and under the preload library.
-build/tests/preload/%: tests/preload/%.c
+$(BUILD)/tests/preload/%: tests/preload/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(WARNINGS) -pthread $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@ $(LIBRARIES)
 
-build/tests/preload/%: tests/preload/%.cc
+$(BUILD)/tests/preload/%: tests/preload/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=gnu++17 $(WARNINGS) -pthread $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@
 
 # One is linked with the program, the other loaded by it when it runs. Without lazy binding, which
 # would not be ready when indirect functions are resolved.
-build/tests/preload/libearly.so build/tests/preload/libloaded.so: tests/preload/library.c
+$(BUILD)/tests/preload/libearly.so $(BUILD)/tests/preload/libloaded.so: tests/preload/library.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(WARNINGS) -pthread -fPIC -fno-plt -shared $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@
 
-build/tests/preload/lifetime: LIBRARIES := -Lbuild/tests/preload -learly -Wl,-rpath,'$$ORIGIN'
-build/tests/preload/lifetime: | build/tests/preload/libearly.so build/tests/preload/libloaded.so
+$(BUILD)/tests/preload/lifetime: LIBRARIES := -L$(BUILD)/tests/preload -learly -Wl,-rpath,'$$ORIGIN'
+$(BUILD)/tests/preload/lifetime: | $(BUILD)/tests/preload/libearly.so $(BUILD)/tests/preload/libloaded.so
 
 test-preload: $(PRELOAD_TESTS:%=test-preload-%)
 
-$(PRELOAD_TESTS:%=test-preload-%): test-preload-%: build/tests/preload/% build/liblockworks-preload.so \
-		build/liblockworks-profile.so
+$(PRELOAD_TESTS:%=test-preload-%): test-preload-%: $(BUILD)/tests/preload/% $(BUILD)/liblockworks-preload.so \
+		$(BUILD)/liblockworks-profile.so
 	@echo "test preload $*: glibc, glibc profiled, $(strip $(PRELOAD_LOCKS) $(FURTHER_LOCKS_$*))"
-	@$(UNSET) $<
+	@$(UNSET) $(RUNNER) $<
 	@records=$$(mktemp -d) && trap 'rm -rf "$$records"' EXIT && \
-		$(UNSET) LD_PRELOAD=$(CURDIR)/build/liblockworks-profile.so LOCKWORKS_PROFILE=$$records $<
+		$(UNSET) LD_PRELOAD=$(CURDIR)/$(BUILD)/liblockworks-profile.so LOCKWORKS_PROFILE=$$records $(RUNNER) $<
 	@for lock in $(PRELOAD_LOCKS) $(FURTHER_LOCKS_$*); do \
-		$(UNSET) LD_PRELOAD=$(CURDIR)/build/liblockworks-preload.so LOCKWORKS_LOCK=$$lock \
-			LOCKWORKS_VERBOSE=0 EXPECTED_LOCK=$$lock $< || { echo "test preload $* FAILED under $$lock"; exit 1; }; \
+		$(UNSET) LD_PRELOAD=$(CURDIR)/$(BUILD)/liblockworks-preload.so LOCKWORKS_LOCK=$$lock \
+			LOCKWORKS_VERBOSE=0 EXPECTED_LOCK=$$lock $(RUNNER) $< || { echo "test preload $* FAILED under $$lock"; exit 1; }; \
+	done
+
+# Other processors, under an emulator; another C library; another compiler. What cannot work is refused.
+EMULATED := test-c test-historic test-preload test-headers PRELOAD_LOCKS=mutex
+AFTER_LIBC = -idirafter /usr/include -idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)
+test-cross: test-arm64 test-riscv64 test-musl test-clang test-refused
+
+test-arm64 test-riscv64 test-musl test-clang test-refused: setup-cross
+test-arm64:
+	@$(MAKE) --no-print-directory HOST=aarch64-linux-gnu \
+		RUNNER='qemu-aarch64-static -L /usr/aarch64-linux-gnu' $(EMULATED)
+
+test-riscv64:
+	@$(MAKE) --no-print-directory HOST=riscv64-linux-gnu \
+		RUNNER='qemu-riscv64-static -L /usr/riscv64-linux-gnu' $(EMULATED)
+
+# Debian's musl comes without the headers of Linux.
+test-musl:
+	@$(MAKE) --no-print-directory BUILD_DIR=build/musl CC=musl-gcc CFLAGS='$(CFLAGS) $(AFTER_LIBC)' test-c
+
+# The programs that the preload library serves are built by cc: clang and ld lose an indirect function.
+test-clang:
+	@$(MAKE) --no-print-directory BUILD_DIR=build/clang CC=clang CXX=clang++ lib test-c
+	@$(MAKE) --no-print-directory BUILD_DIR=build/clang test-preload PRELOAD_LOCKS=mutex
+
+test-refused:
+	@for option in -mabi=ilp32 -mbig-endian; do \
+		echo "test that $$option is refused" && \
+		$(MAKE) --no-print-directory CC="aarch64-linux-gnu-gcc $$option" lib 2>&1 >/dev/null | \
+			grep -q 'Lockworks needs a .* processor' || exit 1; \
 	done
 
 # The tables of documents that are made from lists in locks/.
@@ -237,12 +301,12 @@ test-docs: stage cargo docs
 		/usr/bin/python3 scripts/docs/documents.py $(DOCUMENTS)
 
 # The installed headers as users get them: by pkg-config, in each language, without a warning.
-STAGE := $(CURDIR)/build/stage
+STAGE := $(CURDIR)/$(BUILD)/stage
 PKG_CONFIG := PKG_CONFIG_PATH=$(STAGE)/lib/pkgconfig pkg-config
 INSTALLED_TESTS := tests/user/installed
 stage: lib
 	rm -rf $(STAGE)
-	@mkdir -p build/tests
+	@mkdir -p $(BUILD)/tests
 	@$(MAKE) --no-print-directory install-lib PREFIX=$(STAGE) DESTDIR=
 
 test-installed: test-headers test-install test-examples
@@ -256,8 +320,8 @@ test-headers: stage
 			$$compiler -x $$language -std=$$standard -Wall -Wextra -Wpedantic \
 				-Werror -pthread $$($(PKG_CONFIG) --cflags lockworks) \
 				$(INSTALLED_TESTS)/use.$${use##*:} -x none $$options \
-				$$($(PKG_CONFIG) $${options:+-$$options} --libs lockworks) -o build/tests/use && \
-			LD_LIBRARY_PATH=$(STAGE)/lib build/tests/use || exit 1; \
+				$$($(PKG_CONFIG) $${options:+-$$options} --libs lockworks) -o $(BUILD)/tests/use && \
+			LD_LIBRARY_PATH=$(STAGE)/lib $(RUNNER) $(BUILD)/tests/use || exit 1; \
 		done; \
 	done
 
@@ -282,22 +346,22 @@ test-examples: stage
 test-sanitizers: test-helgrind test-drd test-thread test-address test-undefined
 
 WATCHED := --fair-sched=yes --error-exitcode=9
-test-helgrind test-drd: test-%: build/historic/valgrind/sanitizers/torture
+test-helgrind test-drd: test-%: $(BUILD_DIR)/historic/valgrind/sanitizers/torture
 	@$(call torture_watched,valgrind -q $(WATCHED) --tool=$* $<)
 
-test-thread: build/historic/thread/sanitizers/torture
+test-thread: $(BUILD_DIR)/historic/thread/sanitizers/torture
 	@$(call torture_watched,$<)
 
 torture_watched = echo 'test $1'; $(UNSET) $1 && ! $(UNSET) $1 busted 2>/dev/null || \
 	{ echo '$1: FAILED, or it does not report a lock that does not exclude'; exit 1; }
 
-test-address test-undefined: test-%: build/historic/%/sanitizers/torture
+test-address test-undefined: test-%: $(BUILD_DIR)/historic/%/sanitizers/torture
 	@$(MAKE) --no-print-directory HISTORIC=1 ANNOTATE=$* test-c
 	@echo 'test $<'
 	@$(UNSET) $<
 
 ifeq ($(ANNOTATE),)
-build/historic/%/sanitizers/torture: force
+$(BUILD_DIR)/historic/%/sanitizers/torture: force
 	@$(MAKE) --no-print-directory HISTORIC=1 ANNOTATE=$* $@
 endif
 
@@ -376,7 +440,8 @@ clean:
 
 help:
 	@echo 'make                 build the C library (build/) and the commands (target/release/)'
-	@echo 'make lib             build the C library only (build/)'
+	@echo 'make lib             build the C library only (build/); HOST=aarch64-linux-gnu: for that processor,'
+	@echo '                     CC=clang BUILD_DIR=DIR: with that compiler. RUNNER=EMULATOR: what runs its tests'
 	@echo 'make demo            which lock should I use? a report with measurements and predictions'
 	@echo 'make setup           test whether the tools are installed; as root, install those missing'
 	@echo 'make setup-programs  the same, with the programs that tests and benchmarks run'
@@ -386,6 +451,7 @@ help:
 	@echo 'make test-historic   run those that concern the historic locks, in a build with them'
 	@echo 'make test-preload    run the tests of programs under the preload library and the profiler'
 	@echo 'make test-sanitizers run the C code under valgrind and the sanitizers'
+	@echo 'make test-cross      run the C tests for arm64 and riscv64 under an emulator, and with musl and clang'
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'
 	@echo 'make test-python     test the Python package, installed in build/python, and pages in a browser'
 	@echo 'make docs            write the documentation as a site, build/site/index.html'
@@ -404,4 +470,4 @@ help:
 
 -include $(OBJECTS:.o=.d) $(PRELOAD_OBJECTS:.o=.d) $(PROFILE_OBJECTS:.o=.d) $(TESTS:%=$(BUILD)/tests/%.d) \
 	$(BUILD)/clients/conformance.d $(BUILD)/clients/lockref_mutants.d \
-	$(PRELOAD_TESTS:%=build/tests/preload/%.d)
+	$(PRELOAD_TESTS:%=$(BUILD)/tests/preload/%.d)

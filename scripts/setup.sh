@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Test whether the tools are installed; with "kernel" or "programs", also those that only these tests
-# need. As root, install the missing ones from Debian, and say so first.
+# Test whether the tools are installed; with "kernel", "programs" or "cross", also those that only
+# these tests need. As root, install the missing ones from Debian, and say so first.
 set -euo pipefail
 
 packages=()
@@ -37,6 +37,16 @@ if [[ ${1-} = kernel ]]; then
 	want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
 	want qemu-system-arm command -v qemu-system-aarch64
 	want mmdebstrap command -v mmdebstrap
+fi
+if [[ ${1-} = cross ]]; then
+	want qemu-user-static command -v qemu-riscv64-static
+	for host in aarch64:arm64 riscv64:riscv64; do
+		want "gcc-${host%:*}-linux-gnu" command -v "${host%:*}-linux-gnu-gcc"
+		want "g++-${host%:*}-linux-gnu" command -v "${host%:*}-linux-gnu-g++"
+		want "libc6-dev-${host#*:}-cross" test -e "/usr/${host%:*}-linux-gnu/include/pthread.h"
+	done
+	want musl-tools command -v musl-gcc
+	want clang command -v clang
 fi
 if [[ ${1-} = programs ]]; then
 	want memcached command -v memcached

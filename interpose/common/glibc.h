@@ -71,8 +71,13 @@ static inline bool lw_is_too_early(void)
 	return lw_unlikely(lw_relocated != (const void *)&lw_relocated);
 }
 
+#if __has_attribute(copy)
+#define LW_ATTRIBUTES_OF(name) , copy(name)
+#else
+#define LW_ATTRIBUTES_OF(name)
+#endif
 /* Exports a function under its name inside glibc as well, which older programs use: __<name>. */
 #define LW_OLD_NAME(name) \
-	LW_EXPORT __typeof__(name) __##name __attribute__((alias(#name), copy(name)))
+	LW_EXPORT __typeof__(name) __##name __attribute__((alias(#name) LW_ATTRIBUTES_OF(name)))
 
 #endif

@@ -95,7 +95,7 @@ static void check_signal_and_broadcast(void)
  */
 
 #define SEATS 4
-#define TURNS 20000
+#define TURNS repetitions(20000)
 
 static struct {
 	pthread_mutex_t mutex;
@@ -324,11 +324,11 @@ static void *take_or_leave(void *arg)
 	return NULL;
 }
 
-#define CANCELLATIONS 3000
+#define CANCELLATIONS repetitions(3000)
 
 static void check_signal_not_swallowed(void)
 {
-	for (int i = 0; i < CANCELLATIONS; i++) {
+	for (unsigned int i = 0; i < CANCELLATIONS; i++) {
 		struct stage stage = STAGE;
 		pthread_t cancelled = start(take_or_leave, &stage), other;
 
@@ -356,6 +356,23 @@ static void check_signal_not_swallowed(void)
 
 /* Destroys it when all threads have been woken, but not all have returned. */
 
+struct waiter {
+	struct stage *stage;
+	pthread_cond_t *cond;
+};
+
+static void *wait_on(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	CHECK(pthread_mutex_lock(&waiter->stage->mutex) == 0);
+	waiter->stage->waiting++;
+	while (!waiter->stage->tokens)
+		CHECK(pthread_cond_wait(waiter->cond, &waiter->stage->mutex) == 0);
+	CHECK(pthread_mutex_unlock(&waiter->stage->mutex) == 0);
+	return NULL;
+}
+
 static void check_destroy_after_broadcast(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -365,21 +382,7 @@ static void check_destroy_after_broadcast(void)
 		pthread_t threads[WAITERS];
 		pthread_cond_t *cond = mmap(NULL, page, PROT_READ | PROT_WRITE,
 					    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		struct waiter {
-			struct stage *stage;
-			pthread_cond_t *cond;
-		} waiter = {&stage, cond};
-		void *wait_on(void *arg)
-		{
-			struct waiter *waiter = arg;
-
-			CHECK(pthread_mutex_lock(&waiter->stage->mutex) == 0);
-			waiter->stage->waiting++;
-			while (!waiter->stage->tokens)
-				CHECK(pthread_cond_wait(waiter->cond, &waiter->stage->mutex) == 0);
-			CHECK(pthread_mutex_unlock(&waiter->stage->mutex) == 0);
-			return NULL;
-		}
+		struct waiter waiter = {&stage, cond};
 
 		CHECK(cond != MAP_FAILED);
 		CHECK(pthread_cond_init(cond, NULL) == 0);
@@ -431,13 +434,13 @@ static void check_types(int type, int times)
 }
 
 /* A wait that is refused does not change the holder of the mutex. */
-#define REFUSED 50000
+#define REFUSED repetitions(50000)
 
 static void *wait_in_vain(void *arg)
 {
 	struct stage *stage = arg;
 
-	for (int i = 0; i < REFUSED; i++) {
+	for (unsigned int i = 0; i < REFUSED; i++) {
 		CHECK(pthread_cond_wait(&stage->cond, &stage->mutex) == EPERM);
 		CHECK(pthread_cond_wait(&stage->cond, &stage->mutex) == EPERM);
 	}
@@ -448,7 +451,7 @@ static void *hold_at_two_places(void *arg)
 {
 	struct stage *stage = arg;
 
-	for (int i = 0; i < REFUSED; i++) {
+	for (unsigned int i = 0; i < REFUSED; i++) {
 		CHECK(pthread_mutex_lock(&stage->mutex) == 0);
 		CHECK(pthread_mutex_unlock(&stage->mutex) == 0);
 		CHECK(pthread_mutex_lock(&stage->mutex) == 0);

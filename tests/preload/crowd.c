@@ -12,7 +12,7 @@ struct table {
 	unsigned int turn;
 };
 
-#define STROKES 500
+#define STROKES repetitions(500)
 
 struct player {
 	struct table *table;
@@ -24,7 +24,7 @@ static void *play(void *arg)
 	struct player *player = arg;
 	struct table *table = player->table;
 
-	for (int i = 0; i < STROKES; i++) {
+	for (unsigned int i = 0; i < STROKES; i++) {
 		CHECK(pthread_mutex_lock(&table->mutex) == 0);
 		while (table->turn % 2 != player->side)
 			CHECK(pthread_cond_wait(&table->cond[player->side], &table->mutex) == 0);
@@ -54,7 +54,7 @@ static void check_ping_pong(void)
 /* A bounded queue */
 
 #define ROOM  8
-#define ITEMS 1500
+#define ITEMS repetitions(1500)
 
 static struct {
 	pthread_mutex_t mutex;

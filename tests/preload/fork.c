@@ -211,8 +211,7 @@ int main(int argc, char **argv)
 	/* Once more with the handlers in the other order. */
 	if (argc == 1 && !getenv("EARLY_HANDLERS")) {
 		CHECK(setenv("EARLY_HANDLERS", "1", 1) == 0);
-		execv(argv[0], argv);
-		CHECK(false);
+		exec_program(argv[0], argv, environ);
 	}
 	return 0;
 }

@@ -72,7 +72,7 @@ static void check_all_keys(void)
 
 #define BATCH	   20
 #define WARM_UP	   50
-#define BATCHES	   (20000 / BATCH)
+#define BATCHES	   (repetitions(20000) / BATCH)
 #define MOST_GROWN (1024 * 1024)
 
 static pthread_key_t key;
@@ -108,7 +108,7 @@ static void check_last_destructors(void)
 	long before = 0;
 
 	CHECK(pthread_key_create(&key, contend_at_last) == 0);
-	for (int i = 0; i < WARM_UP + BATCHES; i++) {
+	for (unsigned int i = 0; i < WARM_UP + BATCHES; i++) {
 		pthread_t threads[BATCH];
 
 		if (i == WARM_UP)
@@ -122,7 +122,8 @@ static void check_last_destructors(void)
 		for (int j = 0; j < BATCH; j++)
 			join(threads[j]);
 	}
-	CHECK(resident() - before < MOST_GROWN);
+	/* An emulator's memory grows too. */
+	CHECK(*test_runner() || resident() - before < MOST_GROWN);
 	CHECK(pthread_key_delete(key) == 0);
 }
 

@@ -125,7 +125,7 @@ static void check_key_destructors(void)
 /* 100,000 threads */
 
 #define BATCH	20
-#define BATCHES 5000
+#define BATCHES repetitions(5000)
 
 static struct {
 	pthread_mutex_t mutex;
@@ -148,7 +148,7 @@ static void *live_shortly(void *arg)
 
 static void check_many_threads(void)
 {
-	for (int i = 0; i < BATCHES; i++) {
+	for (unsigned int i = 0; i < BATCHES; i++) {
 		pthread_t threads[BATCH];
 
 		many.in_batch = 0;

@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../runner.h"
+
 #define CHECK(condition)                                                                        \
 	do {                                                                                    \
 		if (!(condition)) {                                                             \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* The child of a process with many threads: it keeps its own locks and gets all other slots. */
+#include "../runner.h"
 #include "test.h"
 
 #include "parking.h"
@@ -253,6 +254,10 @@ int main(void)
 	check_queued_at_fork();
 	check_waited_for_at_fork();
 	check_others_slots();
-	check_while_slots_move();
+	/* QEMU's own locks may be held by other threads at a fork, and stay held in the child. */
+	if (*test_runner())
+		printf("fork while threads start and exit: not tested under %s\n", test_runner());
+	else
+		check_while_slots_move();
 	return 0;
 }

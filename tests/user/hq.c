@@ -8,11 +8,10 @@
 #include "order.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "../../locks/hq.c"
 
-#define SMALL_STACK	 (32 * 1024)
 #define POOL_SIZE	 (256 * 1024)
 #define NEVER		 LW_TUNABLE_MAX
 #define SET(name, value) CHECK(lw_set_tunable(LW_TUNABLE_hqlock_##name, value) == 0)
@@ -57,14 +56,17 @@ static void lock_once(void)
 	lw_hq_unlock(lock);
 }
 
-static size_t mapped_bytes(void)
-{
-	FILE *file = fopen("/proc/self/statm", "r");
-	unsigned long pages;
+/* Counts the bytes that are mapped, and refuses to map more than `most` of them. */
+static size_t mapped_bytes, most_mapped_bytes = SIZE_MAX;
 
-	CHECK(file && fscanf(file, "%lu", &pages) == 1);
-	fclose(file);
-	return pages * (size_t)sysconf(_SC_PAGESIZE);
+void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+	if (mapped_bytes + size > most_mapped_bytes) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	mapped_bytes += size;
+	return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
 }
 
 static bool is_mapped(int numa_node)
@@ -75,7 +77,7 @@ static bool is_mapped(int numa_node)
 /* The queues of a node are mapped when they are first needed, and only once. */
 static void check_pool(void)
 {
-	size_t bytes = mapped_bytes();
+	const size_t bytes = mapped_bytes;
 	struct lw_node *queues;
 
 	for (int node = 0; node < NODES; node++)
@@ -83,7 +85,7 @@ static void check_pool(void)
 	queues = lw_node_queues(0);
 	CHECK(queues && lw_node_queues(0) == queues);
 	CHECK(is_mapped(0) && !is_mapped(1) && !is_mapped(2));
-	CHECK(mapped_bytes() == bytes + POOL_SIZE);
+	CHECK(mapped_bytes == bytes + POOL_SIZE);
 }
 
 /* As tails, queues of NUMA nodes and queue nodes differ. NUMA nodes beyond the limit have none. */
@@ -320,7 +322,7 @@ static void let_queue(uintptr_t number, int numa_node)
 				       : NULL;
 
 	be_on_node(numa_node);
-	thread_start(&threads[number], SMALL_STACK, wait_for_lock, (void *)number);
+	thread_start(&threads[number], 0, wait_for_lock, (void *)number);
 	while (waiters ? waiters_of(&lock->word, numa_node) == waiters
 		       : tail_of(&lock->word) == tail)
 		usleep(100);
@@ -385,16 +387,11 @@ static void check_order(void)
  */
 static void without_memory(void *arg)
 {
-	struct rlimit limit, none;
-
 	(void)arg;
-	CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
-	none = limit;
-	none.rlim_cur = mapped_bytes();
-	CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+	most_mapped_bytes = mapped_bytes;
 	errno = ENOTNAM;
 	CHECK(!lw_node_queues(2) && errno == ENOTNAM);
-	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	most_mapped_bytes = SIZE_MAX;
 	init(LW_HQ_NUMA);
 	run("0202", "0213");
 	CHECK_COUNTED(node_queues_taken, 1);

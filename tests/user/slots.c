@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* More threads than slots, and many more over time. */
+#include "../runner.h"
 #include "test.h"
 
 #define CROWD	    16400
-#define CHURN	    REPETITIONS(1000000)
 #define CHURN_BATCH 8
+#ifdef __GLIBC__
+#define CHURN REPETITIONS(1000000)
+#else
+#define CHURN REPETITIONS(100000) /* musl maps and unmaps each thread's stack, which takes time */
+#endif
 /* So small that glibc does not trim the stack when the thread exits, which would dominate. */
-#define SMALL_STACK (32 * 1024)
+#define SMALL_STACK ((size_t)PTHREAD_STACK_MIN + 16 * 1024)
 
 _Static_assert(CHURN > LW_MAX_SLOTS, "slots that are not returned must run out");
 
@@ -95,8 +100,11 @@ static void *churn_member(void *arg)
 
 static void check_churn(void)
 {
+	const unsigned int all =
+		*test_runner() ? (LW_MAX_SLOTS / CHURN_BATCH + 9) * CHURN_BATCH : CHURN;
+
 	counter = 0;
-	for (unsigned int started = 0; started < CHURN; started += CHURN_BATCH) {
+	for (unsigned int started = 0; started < all; started += CHURN_BATCH) {
 		pthread_t threads[CHURN_BATCH];
 
 		for (unsigned int i = 0; i < CHURN_BATCH; i++)
@@ -104,7 +112,7 @@ static void check_churn(void)
 		for (unsigned int i = 0; i < CHURN_BATCH; i++)
 			CHECK(pthread_join(threads[i], NULL) == 0);
 	}
-	CHECK(counter == CHURN);
+	CHECK(counter == all);
 }
 
 /* A thread of a real-time class does not spin: the holder may need its CPU. */
@@ -142,9 +150,14 @@ int main(void)
 	check_churn();
 	/* Slots were returned one by one: no more were used than threads were alive at a time. */
 	check_slots_are_free(64, 65);
-	check_crowd("cna", &lock.word);
-	/* Every slot has been returned: the same crowd finds as many as before. */
-	check_crowd("hq", &hq_lock.word);
+	/* QEMU maps so much for each thread that Linux' limit of mappings comes first. */
+	if (*test_runner()) {
+		printf("more threads than slots: not tested under %s\n", test_runner());
+	} else {
+		check_crowd("cna", &lock.word);
+		/* Every slot has been returned: the same crowd finds as many as before. */
+		check_crowd("hq", &hq_lock.word);
+	}
 	check_slots_are_free(200, LW_MAX_SLOTS);
 	return 0;
 }

@@ -3,6 +3,7 @@
  * LOCKWORKS_TOPOLOGY with many texts: valid topologies and random mutations of them. The random
  * numbers begin with the same seed in every run.
  */
+#include "../runner.h"
 #include "topology_text.h"
 
 #define MUTATIONS    40000
@@ -100,6 +101,7 @@ static void check_environment(const char *program, const char *text)
 	static struct text_topology topology;
 	char expected[2 * MOST + 128] = "", err[sizeof(expected)] = "", variable[MOST + 32];
 	char *const environment[] = {variable, NULL};
+	char *const arguments[] = {"", "start", NULL};
 	size_t length = 0;
 	ssize_t got;
 	int ends[2], status;
@@ -117,8 +119,7 @@ static void check_environment(const char *program, const char *text)
 	CHECK(child >= 0);
 	if (child == 0) {
 		dup2(ends[1], STDERR_FILENO);
-		execle(program, program, "start", NULL, environment);
-		_exit(127);
+		exec_program(program, arguments, environment);
 	}
 	close(ends[1]);
 	while ((got = read(ends[0], err + length, sizeof(err) - 1 - length)) > 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /* The tunables, set by call and by environment, also to values that are not allowed. */
+#include "../runner.h"
 #include "test.h"
 
 #include <ctype.h>
@@ -42,8 +43,8 @@ static void check_environment(const char *variable, const char *value, const cha
 	FILE *file;
 
 	CHECK(fd >= 0);
-	snprintf(command, sizeof(command), "%s='%s' '%s' report 2>%s", variable, value, program,
-		 errors);
+	snprintf(command, sizeof(command), "%s='%s' %s '%s' report 2>%s", variable, value,
+		 test_runner(), program, errors);
 	file = popen(command, "r");
 	read_all(file, out, sizeof(out));
 	CHECK(pclose(file) == 0);

@@ -15,6 +15,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "mutex.h"
 #include "parked_heads.h"
@@ -100,7 +102,8 @@ static void lw_slot_push(uint32_t slot)
 void lw_user_look_up_class(void)
 {
 	int saved = errno;
-	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+	/* The system call, since musl's function always fails. */
+	int policy = (int)syscall(SYS_sched_getscheduler, 0) & ~SCHED_RESET_ON_FORK;
 
 	errno = saved;
 	lw_user_thread.realtime =

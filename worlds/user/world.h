@@ -61,6 +61,39 @@ static inline void lw_user_pause(void)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ __volatile__("isb" ::: "memory");
+#elif defined(__riscv)
+	/* PAUSE of Zihintpause, which older assemblers do not know and older processors ignore. */
+	__asm__ __volatile__(".4byte 0x0100000f" ::: "memory");
+#endif
+}
+
+/*
+ * Pauses while the `size` bytes at `p` are `seen`. On arm64 the processor sleeps until another one
+ * writes there: LDXR makes it watch the line, and the write is an event that ends WFE. So is any
+ * exception, and Linux' event stream each 100 microseconds, so a lost event only costs time.
+ */
+static inline void lw_user_pause_while(const volatile void *p, size_t size, uint64_t seen)
+{
+#if defined(__aarch64__)
+#define LW_USER_WFE(load)                                                  \
+	__asm__ __volatile__(load "; eor %0, %0, %2; cbnz %0, 1f; wfe; 1:" \
+			     : "=&r"(lw_now)                               \
+			     : "r"(p), "r"(seen)                           \
+			     : "memory")
+	uint64_t lw_now;
+
+	if (size == 1)
+		LW_USER_WFE("ldxrb %w0, [%1]");
+	else if (size == 2)
+		LW_USER_WFE("ldxrh %w0, [%1]");
+	else if (size == 4)
+		LW_USER_WFE("ldxr %w0, [%1]");
+	else
+		LW_USER_WFE("ldxr %0, [%1]");
+#undef LW_USER_WFE
+#else
+	(void)p, (void)size, (void)seen;
+	lw_user_pause();
 #endif
 }
 
@@ -81,10 +114,12 @@ static inline void lw_user_pauses(uint32_t n)
 			wait;                                                                   \
 		lw_seen;                                                                        \
 	})
+#define LW_USER_PAUSE_WHILE_SEEN(p) \
+	lw_user_pause_while(&(p)->lw_raw, sizeof((p)->lw_raw), (uintptr_t)lw_seen)
 #define lw_await_eq(p, mask, value, order) \
-	LW_USER_AWAIT(p, mask, == (value), order, lw_user_pause())
+	LW_USER_AWAIT(p, mask, == (value), order, LW_USER_PAUSE_WHILE_SEEN(p))
 #define lw_await_ne(p, mask, value, order) \
-	LW_USER_AWAIT(p, mask, != (value), order, lw_user_pause())
+	LW_USER_AWAIT(p, mask, != (value), order, LW_USER_PAUSE_WHILE_SEEN(p))
 /* Sleeps for 50 microseconds. */
 void lw_user_pause_long(void) __attribute__((visibility("hidden")));
 /* The number of polls between two long pauses: see lw_await_eq_soon(). */
