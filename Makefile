@@ -328,6 +328,11 @@ test-headers: stage
 test-install: stage
 	$(INSTALLED_TESTS)/exports.sh $(STAGE)/lib/liblockworks.so lib/lockworks.map \
 		"$$($(PKG_CONFIG) --cflags lockworks)"
+	@echo 'test that no memory of a library is both writable and executable'
+	@for library in $(STAGE)/lib/*.so; do \
+		readelf --segments --wide $$library | grep -q 'GNU_STACK.* RW ' && \
+		! readelf --segments --wide $$library | grep RWE || { echo "$$library: it has such memory"; exit 1; }; \
+	done
 	@echo 'test install and uninstall'
 	@MAKE='$(MAKE)' $(INSTALLED_TESTS)/uninstall.sh $(CURDIR)/build/uninstall
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The emulator that runs programs of another processor here, and its options: RUNNER of make. */
@@ -45,6 +46,33 @@ static inline void exec_program(const char *program, char *const arguments[],
 	execvpe(words[0], words, environment);
 	perror(words[0]);
 	_exit(127);
+}
+
+/*
+ * Runs `program` with the argument "start" and only these variables. Writes what it says on
+ * standard error to `err`. Returns its exit status, or -1.
+ */
+static inline int run_program(const char *program, char *const environment[], char *err,
+			      size_t size)
+{
+	char *const arguments[] = {"", "start", NULL};
+	size_t length = 0;
+	ssize_t got;
+	int ends[2], status;
+	pid_t child;
+
+	if (pipe(ends) != 0 || (child = fork()) < 0)
+		return -1;
+	if (child == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		exec_program(program, arguments, environment);
+	}
+	close(ends[1]);
+	while ((got = read(ends[0], err + length, size - 1 - length)) > 0)
+		length += (size_t)got;
+	err[length] = '\0';
+	close(ends[0]);
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 #endif

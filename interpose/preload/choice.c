@@ -12,6 +12,7 @@
 #include "choice.h"
 #include "glibc.h"
 #include "messages.h"
+#include "settings.h"
 
 struct lw_choice lw_choice = {.special = {1}};
 
@@ -66,15 +67,17 @@ static void lw_lock_and_warn(void *lock, void *node)
 	type->lock(lock, node);
 }
 
+#define LW_INSTEAD "; " LW_DEFAULT_LOCK " serves instead"
+
 /* Returns why a lock cannot serve pthread mutexes; NULL if it can. */
 static const char *lw_unfit(const struct lw_lock_type *type)
 {
 	if (!type)
-		return "there is no such lock";
+		return "there is no such lock" LW_INSTEAD;
 	if (type->traits & LW_BROKEN)
-		return "it does not exclude";
+		return "it does not exclude" LW_INSTEAD;
 	if (type->size > sizeof(int) || type->node_size)
-		return "it needs more than the 4 bytes that a mutex has for it";
+		return "it needs more than the 4 bytes that a mutex has for it" LW_INSTEAD;
 	return NULL;
 }
 
@@ -89,7 +92,7 @@ const struct lw_lock_type *lw_choose_lock(void)
 	if (lw_is_too_early() || !(environ || lw_started))
 		return NULL;
 	lw_note_stderr();
-	name = getenv("LOCKWORKS_LOCK") ?: LW_DEFAULT_LOCK;
+	name = secure_getenv("LOCKWORKS_LOCK") ?: LW_DEFAULT_LOCK;
 	type = lw_lock_type_find(name);
 	unfit = lw_unfit(type);
 	if (unfit)
@@ -100,10 +103,7 @@ const struct lw_lock_type *lw_choose_lock(void)
 	/* release: threads that see the type see lw_choice.lock */
 	if (lw_try_cmpxchg(&lw_choice.type, &none, type, release)) {
 		if (unfit)
-			lw_write_line(
-				"lockworks: LOCKWORKS_LOCK=%.64s ignored: %s; " LW_DEFAULT_LOCK
-				" serves instead\n",
-				name, unfit);
+			lw_user_report_ignored("LOCKWORKS_LOCK", name, unfit);
 		if (lw_verbose_is("1"))
 			lw_write_line("lockworks: '%s' serves process %d\n", type->name,
 				      (int)getpid());

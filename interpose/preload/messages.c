@@ -12,7 +12,7 @@
 
 bool lw_verbose_is(const char *value)
 {
-	const char *verbose = getenv("LOCKWORKS_VERBOSE");
+	const char *verbose = secure_getenv("LOCKWORKS_VERBOSE");
 
 	return verbose && strcmp(verbose, value) == 0;
 }

@@ -17,6 +17,7 @@
 #include "messages.h"
 #include "mutex_parts.h"
 #include "not_served.h"
+#include "settings.h"
 
 struct lw_not_served lw_not_served;
 
@@ -50,12 +51,12 @@ static void lw_not_served_fork_child(void)
 
 __attribute__((constructor(102))) static void lw_not_served_start(void)
 {
-	const char *text = getenv("LOCKWORKS_OTHER_LOCKS");
+	const char *text = secure_getenv("LOCKWORKS_OTHER_LOCKS");
 
 	lw_reports = lw_verbose_is("1");
 	lw_warns = !lw_verbose_is("0");
 	if (text) {
-		snprintf(lw_other_locks, sizeof(lw_other_locks), "%s", text);
+		lw_user_printable(lw_other_locks, sizeof(lw_other_locks), text);
 		/* The programs that this one starts are others. */
 		unsetenv("LOCKWORKS_OTHER_LOCKS");
 	}

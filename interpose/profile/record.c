@@ -17,6 +17,7 @@
 #include <lockworks/lockworks.h>
 
 #include "record.h"
+#include "settings.h"
 
 struct lw_profile_own lw_profile_own;
 __thread uint32_t lw_profile_thread;
@@ -173,7 +174,7 @@ static struct lw_profile *lw_record_map(int file)
 
 static void lw_record_begin(void)
 {
-	const char *directory = getenv("LOCKWORKS_PROFILE");
+	const char *directory = secure_getenv("LOCKWORKS_PROFILE");
 	struct lw_profile *profile;
 	int saved = errno, file;
 
@@ -184,9 +185,12 @@ static void lw_record_begin(void)
 	if (file >= 0)
 		close(file);
 	if (!profile) {
+		char shown[256];
+
+		lw_user_printable(shown, sizeof(shown), directory);
 		dprintf(STDERR_FILENO,
 			"lockworks: process %d is not profiled: cannot write in %s\n",
-			(int)getpid(), directory);
+			(int)getpid(), shown);
 		errno = saved;
 		return;
 	}
@@ -198,7 +202,7 @@ static void lw_record_begin(void)
 	profile->most_modules = LW_PROFILE_MODULES;
 	profile->most_mutexes = LW_PROFILE_MUTEXES;
 	profile->most_sites = LW_PROFILE_SITES;
-	lw_profile_own.has_events = getenv("LOCKWORKS_PROFILE_EVENTS") != NULL;
+	lw_profile_own.has_events = secure_getenv("LOCKWORKS_PROFILE_EVENTS") != NULL;
 	lw_modules_read(profile);
 	profile->magic = LW_PROFILE_MAGIC;
 	/* release: threads that see the record see all of it */

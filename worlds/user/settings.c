@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The settings: their defaults, their bounds, and what the environment says when we start. */
+/*
+ * The settings: their defaults, their bounds, and what the environment says when we start. A
+ * process with more rights than its user, such as that of a set-user-ID program, does not read it.
+ */
+#define _GNU_SOURCE
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "settings.h"
@@ -60,6 +65,26 @@ bool lw_user_set_tunable(unsigned int id, uint64_t value)
 
 /* The environment */
 
+void lw_user_printable(char *to, size_t size, const char *text)
+{
+	size_t length = 0;
+
+	for (; *text && length + 1 < size; text++)
+		to[length++] = (char)(*text >= ' ' && *text <= '~' ? *text : '?');
+	to[length] = '\0';
+	if (*text)
+		memcpy(to + length - 3, "...", 3);
+}
+
+void lw_user_report_ignored(const char *name, const char *value, const char *why)
+{
+	char shown_name[64], shown_value[64];
+
+	lw_user_printable(shown_name, sizeof(shown_name), name);
+	lw_user_printable(shown_value, sizeof(shown_value), value);
+	dprintf(STDERR_FILENO, "lockworks: %s=%s ignored: %s\n", shown_name, shown_value, why);
+}
+
 /* Reads a decimal number without a sign. Returns false if `text` is anything else. */
 static bool lw_read_number(const char *text, uint64_t *number)
 {
@@ -76,7 +101,7 @@ static void lw_read_mode(void)
 	static const char name[] = "LOCKWORKS_NUMA_SPINLOCK";
 	static const char *const modes[] = {
 		[LW_NUMA_AUTO] = "auto", [LW_NUMA_ON] = "on", [LW_NUMA_OFF] = "off"};
-	const char *value = getenv(name);
+	const char *value = secure_getenv(name);
 
 	if (!value)
 		return;
@@ -86,31 +111,26 @@ static void lw_read_mode(void)
 			return;
 		}
 	}
-	dprintf(STDERR_FILENO, "lockworks: %s=%s ignored: it must be auto, on or off\n", name,
-		value);
+	lw_user_report_ignored(name, value, "it must be auto, on or off");
 }
 
 static void lw_read_threshold(void)
 {
 	static const char name[] = "LOCKWORKS_NUMA_SPINLOCK_THRESHOLD";
-	const char *value = getenv(name);
+	const char *value = secure_getenv(name);
 	uint64_t ms;
 
 	if (!value || (lw_read_number(value, &ms) && lw_user_set_numa_threshold(ms)))
 		return;
-	dprintf(STDERR_FILENO,
-		"lockworks: %s=%s ignored: it must be " LW_SPELLED(
-			LW_NUMA_THRESHOLD_MIN_MS) " to " LW_SPELLED(LW_NUMA_THRESHOLD_MAX_MS) " mil"
-											      "lise"
-											      "cond"
-											      "s\n",
-		name, value);
+	lw_user_report_ignored(name, value,
+			       "it must be " LW_SPELLED(LW_NUMA_THRESHOLD_MIN_MS) " to " LW_SPELLED(
+				       LW_NUMA_THRESHOLD_MAX_MS) " milliseconds");
 }
 
 /* Returns the value to which the variable `name` sets a switch, or `otherwise`. */
 static bool lw_read_switch(const char *name, bool otherwise)
 {
-	const char *value = getenv(name);
+	const char *value = secure_getenv(name);
 
 	if (!value)
 		return otherwise;
@@ -118,7 +138,7 @@ static bool lw_read_switch(const char *name, bool otherwise)
 		return true;
 	if (strcmp(value, "off") == 0)
 		return false;
-	dprintf(STDERR_FILENO, "lockworks: %s=%s ignored: it must be on or off\n", name, value);
+	lw_user_report_ignored(name, value, "it must be on or off");
 	return otherwise;
 }
 
@@ -146,46 +166,51 @@ static size_t lw_spell_variable(char to[sizeof(union lw_longest_variable)], unsi
  * Reports a variable that begins like the variables of some tunables, but is none of them. The user
  * may have meant one of these.
  */
-static void lw_report_unknown(const char *variable)
+static void lw_report_unknown(const char *variable, const char *value)
 {
-	size_t lock = strlen(LW_PREFIX) + strcspn(variable + strlen(LW_PREFIX), "_=") + 1;
-	char name[sizeof(union lw_longest_variable)], alike[1024];
-	size_t length = 0;
+	static const char unknown[] = "no such tunable; there are ";
+	size_t lock = strlen(LW_PREFIX) + strcspn(variable + strlen(LW_PREFIX), "_") + 1;
+	char name[sizeof(union lw_longest_variable)], why[1024];
+	size_t length = strlen(unknown);
 
-	for (unsigned int id = 0; id < LW_TUNABLE_COUNT && length < sizeof(alike); id++) {
+	memcpy(why, unknown, sizeof(unknown));
+
+	for (unsigned int id = 0; id < LW_TUNABLE_COUNT && length < sizeof(why); id++) {
 		lw_spell_variable(name, id);
 		if (strncmp(name, variable, lock) == 0)
-			length += (size_t)snprintf(alike + length, sizeof(alike) - length, "%s%s",
-						   length ? ", " : "", name);
+			length += (size_t)snprintf(why + length, sizeof(why) - length, "%s%s",
+						   length > strlen(unknown) ? ", " : "", name);
 	}
-	if (length)
-		dprintf(STDERR_FILENO, "lockworks: %s ignored: no such tunable; there are %s\n",
-			variable, alike);
+	if (length > strlen(unknown))
+		lw_user_report_ignored(variable, value, why);
 }
 
-/* Sets a tunable from `variable`, NAME=VALUE, whose name begins with LW_PREFIX. */
-static void lw_read_tunable(const char *variable)
+/* Sets a tunable from `assignment`, NAME=VALUE, whose name begins with LW_PREFIX. */
+static void lw_read_tunable(const char *assignment)
 {
-	const char *value = strchr(variable, '=');
-	char name[sizeof(union lw_longest_variable)];
+	const char *value = strchr(assignment, '=');
+	char variable[128], name[sizeof(union lw_longest_variable)], why[64];
 	unsigned int id = 0;
 	uint64_t number;
 
-	if (!value)
+	if (!value++)
 		return;
-	while (id < LW_TUNABLE_COUNT &&
-	       (lw_spell_variable(name, id) != (size_t)(value - variable) ||
-		memcmp(name, variable, (size_t)(value - variable)) != 0))
+	/* Longer names are those of no tunable. */
+	snprintf(variable, sizeof(variable), "%.*s", (int)(value - 1 - assignment), assignment);
+	while (id < LW_TUNABLE_COUNT && (lw_spell_variable(name, id), strcmp(name, variable) != 0))
 		id++;
-	if (id == LW_TUNABLE_COUNT)
-		lw_report_unknown(variable);
-	else if (!lw_read_number(value + 1, &number) || !lw_user_set_tunable(id, number))
-		dprintf(STDERR_FILENO, "lockworks: %s ignored: it must be 0 to %" PRIu64 "\n",
-			variable, lw_bounds[id].maximum);
+	if (id == LW_TUNABLE_COUNT) {
+		lw_report_unknown(variable, value);
+	} else if (!lw_read_number(value, &number) || !lw_user_set_tunable(id, number)) {
+		snprintf(why, sizeof(why), "it must be 0 to %" PRIu64, lw_bounds[id].maximum);
+		lw_user_report_ignored(variable, value, why);
+	}
 }
 
 __attribute__((constructor(101))) static void lw_settings_start(void)
 {
+	if (getauxval(AT_SECURE))
+		return;
 	lw_read_mode();
 	lw_read_threshold();
 	LW_READ_SWITCH(shuffle_reduction, "LOCKWORKS_SHUFFLE_REDUCTION");

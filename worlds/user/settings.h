@@ -31,6 +31,13 @@ bool lw_user_set_numa_mode(unsigned int mode) __attribute__((visibility("hidden"
 bool lw_user_set_numa_threshold(unsigned long ms) __attribute__((visibility("hidden")));
 bool lw_user_set_tunable(unsigned int id, uint64_t value) __attribute__((visibility("hidden")));
 
+/* Writes `text` to `to`, of `size` bytes: shortened to fit, and without control characters. */
+void lw_user_printable(char *to, size_t size, const char *text)
+	__attribute__((visibility("hidden")));
+/* Says in a line on standard error that a variable of the environment is ignored, and why. */
+void lw_user_report_ignored(const char *name, const char *value, const char *why)
+	__attribute__((visibility("hidden")));
+
 /* The contract's lw_numa_aware(). */
 static inline bool lw_user_numa_aware(void)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "settings.h"
 #include "tas.h"
-#include "topology.h"
 
 #define LW_NO_DOMAIN UINT16_MAX
 
@@ -250,13 +250,12 @@ bool lw_user_topology_parse(const char *text)
 
 static enum lw_near lw_near_from_environment(void)
 {
-	const char *near = getenv("LOCKWORKS_NEAR");
+	const char *near = secure_getenv("LOCKWORKS_NEAR");
 
 	if (near && strcmp(near, "llc") == 0)
 		return LW_NEAR_LLC;
 	if (near && strcmp(near, "node") != 0)
-		dprintf(STDERR_FILENO,
-			"lockworks: LOCKWORKS_NEAR=%s ignored: it must be node or llc\n", near);
+		lw_user_report_ignored("LOCKWORKS_NEAR", near, "it must be node or llc");
 	return LW_NEAR_NODE;
 }
 
@@ -267,13 +266,12 @@ uint32_t lw_user_topology_start(void)
 
 	/* Only the first caller reads. Until it is done, all others see 0 domains. */
 	if (!lw_xchg(&begun, true, acquire)) {
-		override = getenv("LOCKWORKS_TOPOLOGY");
+		override = secure_getenv("LOCKWORKS_TOPOLOGY");
 		if (!override || !lw_user_topology_parse(override)) {
 			if (override)
-				dprintf(STDERR_FILENO,
-					"lockworks: LOCKWORKS_TOPOLOGY=%s ignored: it must be CPU "
-					"lists separated by ':', no CPU in two of them\n",
-					override);
+				lw_user_report_ignored("LOCKWORKS_TOPOLOGY", override,
+						       "it must be CPU lists separated by ':', no "
+						       "CPU in two of them");
 			lw_user_topology_read(LW_USER_SYSFS, lw_near_from_environment());
 		}
 	}

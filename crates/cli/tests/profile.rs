@@ -666,3 +666,16 @@ fn what_the_program_prints_is_not_in_the_json() {
     let output = profile(&["--json", "-o", path, "echo", "said"]).output();
     assert_eq!(text(&output.expect("it runs").stdout), "said\n");
 }
+
+/// Records say what a program does, so that no other user may read them.
+#[test]
+fn records_are_private() {
+    const SHOW: &str =
+        "umask 0; sh -c 'stat -c %a \"$LOCKWORKS_PROFILE\" \"$LOCKWORKS_PROFILE\"/*' | sort -u >&2";
+    let output = support::output(&["profile", "--", "sh", "-c", SHOW]);
+    let modes: Vec<_> = text(&output.stderr)
+        .lines()
+        .filter(|line| line.chars().all(|c| c.is_ascii_digit()))
+        .collect();
+    assert_eq!(modes, ["600", "700"], "{}", text(&output.stderr));
+}

@@ -9,8 +9,10 @@ mod report;
 mod timeline;
 
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
@@ -170,13 +172,16 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     Ok(exit_code(status))
 }
 
-/// Makes a directory for the records, in memory if there is enough room. A process that runs out of
-/// room is killed (SIGBUS), and containers often have little room in memory.
+/// Makes a directory for the records that only this user can enter, in memory if there is enough
+/// room. A process that runs out of room is killed (SIGBUS), and containers often have little room
+/// in memory.
 fn directory() -> std::io::Result<TempDir> {
     let free = |at: Statvfs| at.blocks_available() * at.fragment_size();
+    let mut private = tempfile::Builder::new();
+    private.permissions(Permissions::from_mode(0o700));
     match statvfs(SHARED_MEMORY) {
-        Ok(at) if free(at) >= ROOM => tempfile::tempdir_in(SHARED_MEMORY),
-        _ => tempfile::tempdir(),
+        Ok(at) if free(at) >= ROOM => private.tempdir_in(SHARED_MEMORY),
+        _ => private.tempdir(),
     }
 }
 
