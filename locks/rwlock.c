@@ -241,7 +241,7 @@ static bool lw_rwlock_drain(struct lw_rwlock *lock, const struct lw_wait_limit *
 	uint32_t readers;
 
 	while ((readers = lw_load(&lock->readers, acquire)) & LW_RWLOCK_COUNT) {
-		if (!lw_waiters_park()) {
+		if (!lw_writers_park()) {
 			lw_await_eq(&lock->readers, LW_RWLOCK_COUNT, 0, relaxed);
 			continue;
 		}

@@ -54,6 +54,9 @@
  *	May a waiter yield its CPU, or be preempted while it is the next to acquire a lock? Where it
  *	may not, a lock can rely on it to run. user: yes. kernel: no. check: yes. sim: if there are
  *	more threads than CPUs.
+ * lw_writers_park()
+ *	May a writer park while it waits for readers? They do not know its slot. kernel: no.
+ *	Elsewhere lw_waiters_park().
  * lw_barrier()
  *	Order against an interrupt or signal handler on this CPU or thread only. check: nothing,
  *	since such an interruption may come before every operation.
@@ -70,7 +73,8 @@
 #error "world.h lacks an operation on a piece of a lock word"
 #endif
 #if !defined(lw_fence) || !defined(lw_release_is_split) || !defined(lw_waiters_park) || \
-	!defined(lw_barrier) || !defined(lw_prefetch) || !defined(lw_prefetch_write)
+	!defined(lw_writers_park) || !defined(lw_barrier) || !defined(lw_prefetch) ||   \
+	!defined(lw_prefetch_write)
 #error "world.h lacks an operation that orders memory, or one that prefetches"
 #endif
 

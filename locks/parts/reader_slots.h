@@ -142,7 +142,7 @@ static inline bool lw_read_await(struct lw_read *read, uint64_t reads, uint32_t 
 
 		if ((of & ~(LW_READ_AWAITED | LW_READ_AGAIN)) != reads)
 			return true;
-		if (!lw_waiters_park()) {
+		if (!lw_writers_park()) {
 			lw_await_ne(&read->of, ~UINT64_C(0), of, relaxed);
 			continue;
 		}

@@ -130,6 +130,7 @@ bool lw_check_waiters_park(void);
 	})
 #define lw_release_is_split()		   lw_check_release_is_split()
 #define lw_waiters_park()		   lw_check_waiters_park()
+#define lw_writers_park()		   lw_check_waiters_park()
 #define lw_fence(order)			   ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
 #define lw_barrier()			   ((void)0) /* an interruption may come before every operation */
 #define lw_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)

@@ -86,6 +86,8 @@
 #define lw_release_is_split() false
 /* Waiters of the mutex park if a guest has chosen that. Waiters of pv always may. */
 #define lw_waiters_park() (guest_spinlock == GUEST_SPINLOCK_PV_MUTEX)
+/* A halted CPU is kicked by its number, which readers do not know. */
+#define lw_writers_park() false
 
 #define lw_barrier()	     barrier()
 #define lw_prefetch(p)	     prefetch(p)

@@ -90,6 +90,7 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 /* As in user space, if the threads are those of a program. */
 #define lw_release_is_split() lw_sim_release_is_split()
 #define lw_waiters_park()     lw_sim_waiters_park()
+#define lw_writers_park()     lw_sim_waiters_park()
 #define lw_barrier()	      ((void)0)
 #define LW_SIM_AWAIT(p, mask, value, equal, order)                                         \
 	({                                                                                 \

@@ -50,6 +50,7 @@
 			 lw_was)
 #define lw_release_is_split() true
 #define lw_waiters_park()     true
+#define lw_writers_park()     true
 #define lw_fence(order)	      __atomic_thread_fence(LW_ORDER_##order)
 #define lw_barrier()	      __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define lw_prefetch(p)	      __builtin_prefetch(p)
