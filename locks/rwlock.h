@@ -25,7 +25,8 @@
 #define LW_RWLOCK_RUN_SHIFT 24
 
 struct lw_rwlock {
-	struct lw_mutex queue;
+	struct lw_mutex queue; /* of writers, and readers that wait */
+	/* The pieces above. */
 	lw_atomic(uint32_t) readers;
 };
 

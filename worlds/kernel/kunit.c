@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * KUnit tests of all that needs one CPU only: lock, trylock and unlock of each slow path, spinlocks
- * that opt in to HQ, and the ranges of the settings. The conformance test is for contention.
+ * that opt in to HQ, the reader-writer lock, and the ranges of the settings. The conformance test
+ * is for contention.
  */
 #include <kunit/test.h>
 #include <linux/atomic.h>
@@ -11,6 +12,7 @@
 #include <linux/string.h>
 
 #include "lock_type.h"
+#include "lockworks_rwlock.h"
 #include "tunables_sysctl.h"
 
 static const char *const names[] = {"qspinlock", "cna", "hq", "mutex", "unfair", "pv"};
@@ -202,6 +204,41 @@ static void spinlocks_opt_in(struct kunit *test)
 #endif
 }
 
+/*
+ * First while readers are counted, then in their slots, then with writers in between. Linux has
+ * macros like read_lock(), so such members are called in parentheses.
+ */
+static void readers_and_writers(struct kunit *test)
+{
+	const struct lw_lock_type *type = numa_spinlock_type("rwlock");
+	struct lw_rwlock lock = {};
+	unsigned int wrong = 0;
+	int i;
+
+	if (!type)
+		kunit_skip(test, "the reader-writer lock is not in this kernel");
+	KUNIT_ASSERT_EQ(test, type->size, sizeof(lock));
+	preempt_disable();
+	for (i = 0; i < 400; i++) {
+		(type->read_lock)(&lock);
+		wrong += type->trylock(&lock, NULL);
+		wrong += !(type->read_trylock)(&lock);
+		(type->read_unlock)(&lock);
+		wrong += type->trylock(&lock, NULL);
+		(type->read_unlock)(&lock);
+		if (i < 200)
+			continue;
+		type->lock(&lock, NULL);
+		wrong += (type->read_trylock)(&lock);
+		wrong += type->trylock(&lock, NULL);
+		type->unlock(&lock, NULL);
+		wrong += !type->trylock(&lock, NULL);
+		type->unlock(&lock, NULL);
+	}
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, wrong, 0U);
+}
+
 enum {
 #define LW_TUNABLE(tunable, ...) SETTING_##tunable,
 #include "tunables_list.h"
@@ -251,6 +288,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(type_bits, lock_gen_params),
 	KUNIT_CASE(raw_spinlocks_opt_in),
 	KUNIT_CASE(spinlocks_opt_in),
+	KUNIT_CASE(readers_and_writers),
 	KUNIT_CASE(settings_have_ranges),
 	{},
 };

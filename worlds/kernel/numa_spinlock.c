@@ -35,6 +35,9 @@
 #ifdef CONFIG_LOCKWORKS_MUTEX
 #include "mutex.c"
 #endif
+#ifdef CONFIG_LOCKWORKS_RWLOCK
+#include "lockworks_rwlock.c"
+#endif
 
 /* Lockworks' lock word is that of the kernel, in the layout for fewer than 16 K CPUs. */
 static_assert(sizeof(union lw_word) == sizeof(struct qspinlock));
@@ -459,6 +462,10 @@ const struct lw_lock_type *numa_spinlock_type(const char *name)
 #ifdef CONFIG_LOCKWORKS_MUTEX
 	if (!strcmp(name, lw_mutex_type.name))
 		return &lw_mutex_type;
+#endif
+#ifdef CONFIG_LOCKWORKS_RWLOCK
+	if (!strcmp(name, lw_rwlock_type.name))
+		return &lw_rwlock_type;
 #endif
 	return NULL;
 }

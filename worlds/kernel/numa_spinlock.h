@@ -174,7 +174,7 @@ static __always_inline bool numa_spin_lock_taken(struct qspinlock *lock, u32 val
 
 /**
  * numa_spinlock_type - find a lock for a test, in kernels with one of our test modules
- * @name: qspinlock, cna, hq, mutex, unfair or pv
+ * @name: qspinlock, cna, hq, mutex, rwlock, unfair or pv
  *
  * Return: the lock, to be used with preemption disabled, or NULL if @name is not a lock.
  */

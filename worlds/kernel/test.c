@@ -2,7 +2,8 @@
 /*
  * The conformance client that all of Lockworks' worlds share. It runs on kernel threads,
  * while softirqs, hardirqs and NMIs on the same CPUs wait for other locks. With several
- * CPUs, all queue nodes of a CPU are in use at times.
+ * CPUs, all queue nodes of a CPU are in use at times. A lock that has readers is also read, by
+ * tasks and interrupts.
  *
  *   insmod lockworks_test.ko lock=cna threads=8 rounds=1000
  */
@@ -30,7 +31,7 @@
 
 static char *lock = "cna";
 module_param(lock, charp, 0444);
-MODULE_PARM_DESC(lock, "qspinlock, cna, hq, mutex, unfair, pv or busted");
+MODULE_PARM_DESC(lock, "qspinlock, cna, hq, mutex, rwlock, unfair, pv or busted");
 
 static unsigned int threads;
 module_param(threads, uint, 0444);
@@ -50,14 +51,27 @@ static const struct lw_lock_type *type;
 static DEFINE_PER_CPU(unsigned int, acquiring);
 static atomic_t deepest;
 
-static void acquire(void *word, void *node)
+static void count_context(void)
 {
 	int depth = this_cpu_inc_return(acquiring);
 	int seen = atomic_read(&deepest);
 
 	while (depth > seen && !atomic_try_cmpxchg(&deepest, &seen, depth))
 		;
+}
+
+static void acquire(void *word, void *node)
+{
+	count_context();
 	type->lock(word, node);
+	this_cpu_dec(acquiring);
+}
+
+/* Linux has macros like read_lock(), so such members are called in parentheses. */
+static void acquire_to_read(void *word)
+{
+	count_context();
+	(type->read_lock)(word);
 	this_cpu_dec(acquiring);
 }
 
@@ -83,8 +97,33 @@ static void unlock_in_task(void *word, void *node)
 	preempt_enable();
 }
 
+static atomic_long_t reads_in_tasks;
+
+static void read_lock_in_task(void *word)
+{
+	preempt_disable();
+	acquire_to_read(word);
+}
+
+static bool read_trylock_in_task(void *word)
+{
+	preempt_disable();
+	if ((type->read_trylock)(word))
+		return true;
+	preempt_enable();
+	return false;
+}
+
+static void read_unlock_in_task(void *word)
+{
+	(type->read_unlock)(word);
+	preempt_enable();
+	atomic_long_inc(&reads_in_tasks);
+}
+
 static struct lw_lock_type type_in_task;
 
+/* A lock: its first four bytes, and room for more. */
 struct padded_word {
 	lw_atomic(uint32_t) word;
 } ____cacheline_aligned;
@@ -116,6 +155,7 @@ struct level {
 	unsigned int owner; /* CPU + 1; not atomic, so that KCSAN checks it, too */
 	unsigned long count;
 	atomic_long_t entered;
+	atomic_long_t reads;
 	atomic_long_t violations;
 };
 
@@ -129,11 +169,10 @@ static struct level levels[LEVELS] = {
 
 static void nmi_others(void);
 
-static void interrupt(struct level *level)
+static void write_level(struct level *level)
 {
 	unsigned int self = smp_processor_id() + 1;
 
-	preempt_disable(); /* PREEMPT_RT runs softirqs in threads */
 	acquire(&level->word, NULL);
 	if (level->owner)
 		atomic_long_inc(&level->violations);
@@ -146,8 +185,44 @@ static void interrupt(struct level *level)
 		atomic_long_inc(&level->violations);
 	level->owner = 0;
 	type->unlock(&level->word, NULL);
+}
+
+/* Other readers may come in meanwhile, and this one once more, but no writer. */
+static void read_level(struct level *level)
+{
+	unsigned long count;
+
+	acquire_to_read(&level->word);
+	count = level->count;
+	if (level->owner)
+		atomic_long_inc(&level->violations);
+	udelay(1);
+	if (level == &levels[HARDIRQ])
+		nmi_others();
+	if ((type->read_trylock)(&level->word))
+		(type->read_unlock)(&level->word);
+	else
+		atomic_long_inc(&level->violations);
+	if (level->owner || level->count != count)
+		atomic_long_inc(&level->violations);
+	(type->read_unlock)(&level->word);
+	atomic_long_inc(&level->reads);
+}
+
+/*
+ * Each level has a lock of its own: a handler must not acquire a lock that the code it interrupts
+ * may hold. Half of the time handlers only read, until the lock lets readers use their own slots.
+ */
+static void interrupt(struct level *level)
+{
+	unsigned long number = atomic_long_inc_return(&level->entered);
+
+	preempt_disable(); /* PREEMPT_RT runs softirqs in threads */
+	if (type->read_lock && (number / 128 % 2 || number % 2))
+		read_level(level);
+	else
+		write_level(level);
 	preempt_enable();
-	atomic_long_inc(&level->entered);
 }
 
 #ifdef CONFIG_X86
@@ -319,7 +394,7 @@ static bool lost_type(struct padded_word *padded)
 
 static int __init test_init(void)
 {
-	long all;
+	long all, reads = 0;
 	int error, i;
 
 	cpus_read_lock(); /* the timers run on all CPUs that are online */
@@ -334,6 +409,11 @@ static int __init test_init(void)
 	type_in_task.lock = lock_in_task;
 	type_in_task.trylock = trylock_in_task;
 	type_in_task.unlock = unlock_in_task;
+	if (type->read_lock) {
+		type_in_task.read_lock = read_lock_in_task;
+		type_in_task.read_trylock = read_trylock_in_task;
+		type_in_task.read_unlock = read_unlock_in_task;
+	}
 	client.threads = threads;
 	client.rounds = rounds;
 	client.depth = depth;
@@ -361,10 +441,15 @@ static int __init test_init(void)
 		struct level *level = &levels[i];
 		long entered = atomic_long_read(&level->entered);
 
-		all += atomic_long_read(&level->violations) + (level->count != entered);
+		reads += atomic_long_read(&level->reads);
+		all += atomic_long_read(&level->violations);
+		all += level->count + atomic_long_read(&level->reads) != entered;
 		all += lost_type(&level->word);
 		pr_info("%s: %ld %s\n", lock, entered, level->name);
 	}
+	if (type->read_lock)
+		pr_info("%s: %ld reads in tasks, %ld reads in interrupts\n", lock,
+			atomic_long_read(&reads_in_tasks), reads);
 	pr_info("%s: %d contexts nested at most\n", lock, atomic_read(&deepest));
 	pr_info("%s: %u threads, %u rounds: %ld violations\n", lock, threads, rounds, all);
 out:

@@ -6,7 +6,6 @@
 #define LW_WORLD_H
 
 #include <linux/atomic.h>
-#include <linux/build_bug.h>
 #include <linux/compiler.h>
 #include <linux/limits.h>
 #include <linux/nospec.h>
@@ -17,9 +16,10 @@
 
 #include "backoff.h"
 
-#define UINT16_MAX U16_MAX
-#define UINT32_MAX U32_MAX
-#define INT64_MAX  S64_MAX
+#define UINT16_MAX  U16_MAX
+#define UINT32_MAX  U32_MAX
+#define INT64_MAX   S64_MAX
+#define UINT64_C(n) n##ULL
 
 /* All locks are one translation unit in Linux, which calls only the hooks. */
 #define LW_EXPORT	 static
@@ -36,7 +36,9 @@
 #define LW_LOAD_relaxed(p)    READ_ONCE(*(p))
 #define LW_LOAD_dependency(p) READ_ONCE(*(p))
 #define LW_LOAD_acquire(p)    smp_load_acquire(p) /* the matching release is in the lock */
-#define lw_load(p, order)     LW_LOAD_##order(&(p)->lw_raw)
+/* All other seq_cst operations are read-modify-writes, which are full barriers. */
+#define LW_LOAD_seq_cst(p) smp_load_acquire(p) /* the matching release is in the lock */
+#define lw_load(p, order)  LW_LOAD_##order(&(p)->lw_raw)
 
 #define LW_STORE_relaxed(p, value) WRITE_ONCE(*(p), value)
 #define LW_STORE_release(p, value) smp_store_release(p, value) /* the matching acquire, too */
@@ -51,11 +53,15 @@
 #define lw_xchg(p, value, order)   LW_MODIFY_##order(xchg, &(p)->lw_raw, value)
 #define lw_try_cmpxchg(p, expected, value, order) \
 	LW_MODIFY_##order(try_cmpxchg, &(p)->lw_raw, expected, value)
-/* Linux has atomic arithmetic on words of 32 bits only. */
-#define LW_ATOMIC_T(p) \
-	((atomic_t *)&(p)->lw_raw + BUILD_BUG_ON_ZERO(sizeof((p)->lw_raw) != sizeof(atomic_t)))
-#define LW_FETCH(op, p, value, order) \
-	((uint32_t)LW_MODIFY_##order(atomic_fetch_##op, value, LW_ATOMIC_T(p)))
+/* Linux has atomic arithmetic on words of 32 and 64 bits only, with a type for each. */
+#define LW_FETCH_32(op, p, value, order) \
+	((uint32_t)LW_MODIFY_##order(atomic_fetch_##op, (uint32_t)(value), (atomic_t *)(p)))
+#define LW_FETCH_64(op, p, value, order) \
+	((uint64_t)LW_MODIFY_##order(atomic64_fetch_##op, value, (atomic64_t *)(p)))
+#define LW_FETCH(op, p, value, order)                                    \
+	_Generic((p)->lw_raw, uint32_t                                   \
+		 : LW_FETCH_32(op, &(p)->lw_raw, value, order), uint64_t \
+		 : LW_FETCH_64(op, &(p)->lw_raw, value, order))
 #define lw_fetch_or(p, bits, order)   LW_FETCH(or, p, bits, order)
 #define lw_fetch_and(p, bits, order)  LW_FETCH(and, p, bits, order)
 #define lw_fetch_add(p, value, order) LW_FETCH(add, p, value, order)

@@ -26,6 +26,11 @@ struct lw_read;
 
 /* Defined where struct lw_node is known. */
 static __always_inline struct lw_node *lw_kernel_nodes_of(unsigned int cpu);
+#ifdef CONFIG_LOCKWORKS_RWLOCK
+/* Defined in lockworks_rwlock.c. */
+static __always_inline struct lw_read *lw_kernel_own_reads(void);
+static __always_inline struct lw_read *lw_kernel_reads_of(unsigned int cpu);
+#endif
 
 /*
  * Whether the waiter has priority: it is in interrupt context, has interrupts disabled, or is a
@@ -51,7 +56,7 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_slot_enter()	    ((uint32_t)smp_processor_id() + 1)
 #define lw_slot_leave(slot) ((void)(slot))
 /* A reader does not leave its CPU. */
-#define lw_own_reads()	    lw_kernel_reads_of(smp_processor_id())
+#define lw_own_reads()	    lw_kernel_own_reads()
 #define lw_slots()	    ((uint32_t)nr_cpu_ids)
 #define lw_slot_nodes(slot) lw_kernel_nodes_of((slot)-1)
 #define lw_slot_reads(slot) lw_kernel_reads_of((slot)-1)

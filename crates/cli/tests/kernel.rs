@@ -131,13 +131,14 @@ fn conformance(lock: &str, args: &[&str], status: i32) -> String {
         "for setting in {settings}; do \
          echo ${{setting#*=}} >/proc/sys/kernel/hqlock_${{setting%=*}} || exit; done; \
          insmod /lockworks/modules/lockworks_test.ko lock={lock} rounds=1000 && \
-         dmesg | grep lockworks_test: | tail -n 5"
+         dmesg | grep lockworks_test: | tail -n 6"
     );
     // A module cannot raise NMIs on arm64.
-    let (kinds, contexts) = match args.contains(&"arm64") {
-        true => (&["softirqs", "hardirqs"][..], 3),
-        false => (&["softirqs", "hardirqs", "NMIs"][..], 4),
+    let (mut kinds, contexts) = match args.contains(&"arm64") {
+        true => (vec!["softirqs", "hardirqs"], 3),
+        false => (vec!["softirqs", "hardirqs", "NMIs"], 4),
     };
+    kinds.extend((lock == "rwlock").then_some("reads in interrupts"));
     let deepest = format!("{lock}: {contexts} contexts nested at most");
     let run = || {
         let printed = printed(&[&["run"], args, &["--", &command]].concat(), status);
@@ -304,7 +305,12 @@ fn guests_have_the_spinlocks_that_were_chosen(version: &str) {
 }
 
 fn locks_of_guests_conform_in_all_contexts(version: &str) {
-    for (lock, tested) in [("pv", "pv"), ("pv-mutex", "mutex"), ("unfair", "unfair")] {
+    for (lock, tested) in [
+        ("pv", "pv"),
+        ("pv-mutex", "mutex"),
+        ("pv-mutex", "rwlock"),
+        ("unfair", "unfair"),
+    ] {
         let kernel = ["--version", version, "--config", "paravirt"];
         let guest = ["--lock", lock, "--emulation", "multi", "--cpus", "8"];
         let line = conformance(tested, &[&kernel[..], &guest].concat(), 0);
@@ -451,6 +457,7 @@ fn unit_tests(args: &[&str]) -> String {
         "type_bits",
         "raw_spinlocks_opt_in",
         "spinlocks_opt_in",
+        "readers_and_writers",
         "settings_have_ranges",
     ] {
         let mut lines = report.lines().map(str::trim);
@@ -539,10 +546,10 @@ mod quick {
             let paths: Vec<&str> = files.iter().map(|file| file.to_str().unwrap()).collect();
             git(at, &[&["am", "-q", "--empty=drop"], &paths[..]].concat());
             assert!(printed(&["status", here], 0).contains(": applied"));
-            let authors = git(at, &["shortlog", "--summary", "HEAD~9.."]);
-            assert!(authors.trim_start().starts_with("9\t"), "{authors}");
+            let authors = git(at, &["shortlog", "--summary", "HEAD~10.."]);
+            assert!(authors.trim_start().starts_with("10\t"), "{authors}");
 
-            let added = git(at, &["diff", "--diff-filter=A", "--name-only", "HEAD~9"]);
+            let added = git(at, &["diff", "--diff-filter=A", "--name-only", "HEAD~10"]);
             let added: Vec<&str> = added
                 .lines()
                 .filter(|file| file.ends_with(".c") || file.ends_with(".h"))
@@ -845,7 +852,7 @@ END
     #[ignore = "boots a kernel; make test-kernel"]
     fn conforms_in_all_contexts() {
         for (version, config) in KERNELS {
-            for lock in ["qspinlock", "cna", "hq", "mutex"] {
+            for lock in ["qspinlock", "cna", "hq", "mutex", "rwlock"] {
                 let args = [
                     "--version",
                     version,
@@ -1243,7 +1250,7 @@ fn a_debug_kernel_is_content() {
         ];
         let length = ["--seconds", "5", "--rounds", "1"];
         torture(&[&kernel[..], &locks, &length].concat(), 0);
-        for lock in ["cna", "hq", "mutex"] {
+        for lock in ["cna", "hq", "mutex", "rwlock"] {
             let line = conformance(lock, &kernel, 0);
             assert!(line.ends_with(": 0 violations"), "{line}");
         }
@@ -1283,7 +1290,7 @@ fn arm64_has_it_all() {
         let hotplug = ["--hotplug", "--seconds", "4", "--rounds", "1"];
         let report = &torture(&[&kernel[..], &priority, &hotplug].concat(), 0)[0];
         assert!(counter(report, "priority_waiters") > counter(report, "queued_acquisitions") / 2);
-        for lock in ["cna", "hq", "mutex"] {
+        for lock in ["cna", "hq", "mutex", "rwlock"] {
             let line = conformance(lock, &kernel, 0);
             assert!(line.ends_with(": 0 violations"), "{line}");
         }

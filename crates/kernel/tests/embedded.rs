@@ -93,7 +93,7 @@ fn every_step_is_a_patch_and_all_are_the_whole() {
     let with_letter = patches(&series, &opened, &author, false, Some("Figures.\n")).unwrap();
     assert_eq!(with_letter.len(), written.len() + 1);
     let letter = &with_letter[0].text;
-    assert!(letter.contains("\nA Tester (9):\n"), "{letter}");
+    assert!(letter.contains("\nA Tester (10):\n"), "{letter}");
     let long = letter.lines().find(|line| line.len() > 75);
     assert_eq!(long, None);
     assert_eq!(status(&series, &opened).unwrap().state, State::Applied);
