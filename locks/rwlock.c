@@ -34,12 +34,12 @@
  *
  * Orders:
  *
- *   - While the lock is SPREAD, WRITER and an announcement are two stores, each followed by a load
- * of the other: all four are seq_cst, so that not both are missed.
+ *   - While the lock is SPREAD, WRITER and an announcement are two stores, each followed by a
+ *     load of the other: all four are seq_cst, so that not both are missed.
  *   - A reader enters by a compare-and-swap, or load, of `readers` that acquires. It reads what the
  *     last writer stored by a release, or a later value by a reader.
  *   - A reader leaves by a release, which the writer acquires: of `readers`, or of the
- * announcement.
+ *     announcement.
  *   - The mutex is released before WRITER is cleared, because that is the last access. The next
  *     holder of the mutex waits until WRITER is clear, and acquires it there.
  *   - AWAITED and `depth` are the writer's and the reader's own: relaxed.
@@ -68,6 +68,18 @@ static lw_always_inline bool lw_rwlock_is_spread(uint32_t readers)
 	return (readers & (LW_RWLOCK_SPREAD | LW_RWLOCK_WRITER)) == LW_RWLOCK_SPREAD;
 }
 
+/* `readers` with one more reader and a longer run, or SPREAD instead of the run at its end. */
+static inline uint32_t lw_rwlock_one_more(uint32_t readers)
+{
+	uint32_t run = readers >> LW_RWLOCK_RUN_SHIFT;
+
+	if (!lw_tunable(rwlock_spread_after))
+		return readers + 1;
+	if (run + 1 < lw_tunable(rwlock_spread_after))
+		return readers + 1 + (1u << LW_RWLOCK_RUN_SHIFT);
+	return (readers + 1 - (run << LW_RWLOCK_RUN_SHIFT)) | LW_RWLOCK_SPREAD;
+}
+
 /*
  * Enter, unless a writer holds the lock or waits for it. False also if another reader is in the way
  * and we can queue instead: readers that are counted one by one are faster there.
@@ -79,9 +91,6 @@ static bool lw_rwlock_enter(struct lw_rwlock *lock, struct lw_read *slot, uint64
 	uint32_t readers;
 
 	while (readers = lw_load(&lock->readers, relaxed), !(readers & LW_RWLOCK_WRITER)) {
-		uint32_t run = (readers >> LW_RWLOCK_RUN_SHIFT) + 1;
-		uint32_t next = readers + 1 + (1u << LW_RWLOCK_RUN_SHIFT);
-
 		if (unused && (readers & LW_RWLOCK_SPREAD)) {
 			lw_read_announce(unused, reads);
 			if (lw_rwlock_is_spread(lw_load(&lock->readers, seq_cst)))
@@ -89,14 +98,9 @@ static bool lw_rwlock_enter(struct lw_rwlock *lock, struct lw_read *slot, uint64
 			lw_read_leave(unused);
 			continue;
 		}
-		if (run >= lw_tunable(rwlock_spread_after)) {
-			next = readers + 1;
-			if (lw_tunable(rwlock_spread_after))
-				next = (next & ((1u << LW_RWLOCK_RUN_SHIFT) - 1)) |
-				       LW_RWLOCK_SPREAD;
-		}
 		/* (n,-) -> (n+1,-), perhaps SPREAD: 0 -> 1 */
-		if (lw_try_cmpxchg(&lock->readers, &readers, next, acquire)) {
+		if (lw_try_cmpxchg(&lock->readers, &readers, lw_rwlock_one_more(readers),
+				   acquire)) {
 			if (unused)
 				lw_read_note(unused, reads);
 			return true;

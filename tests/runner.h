@@ -55,7 +55,8 @@ static inline void exec_program(const char *program, char *const arguments[],
 static inline int run_program(const char *program, char *const environment[], char *err,
 			      size_t size)
 {
-	char *const arguments[] = {"", "start", NULL};
+	char start[] = "start";
+	char *const arguments[] = {start, start, NULL};
 	size_t length = 0;
 	ssize_t got;
 	int ends[2], status;

@@ -101,11 +101,7 @@ static int lw_take_until(pthread_mutex_t *mutex, clockid_t clock, const struct t
 
 /* The owner */
 
-/*
- * The kernel's number of this thread; 0 until it is first needed. A normal mutex has no owner until
- * then: whether this thread holds it only matters for the time when a waiter is woken.
- */
-static __thread pid_t lw_own_tid __attribute__((tls_model("initial-exec")));
+__thread pid_t lw_own_tid;
 
 static void lw_forget_tid(void)
 {
@@ -115,18 +111,6 @@ static void lw_forget_tid(void)
 __attribute__((constructor(101))) static void lw_mutex_start(void)
 {
 	pthread_atfork(NULL, NULL, lw_forget_tid);
-}
-
-static inline int lw_self(void)
-{
-	if (lw_unlikely(!lw_own_tid))
-		lw_own_tid = gettid();
-	return lw_own_tid;
-}
-
-int lw_own_number(void)
-{
-	return lw_self();
 }
 
 /* Returns whether the mutex depends on its owner: it is recursive or error checking. */

@@ -18,6 +18,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "cond.h"
 
@@ -38,8 +39,18 @@ static inline bool lw_mutex_is_ours(const pthread_mutex_t *mutex)
 	return (lw_mutex_kind(mutex) & ~(LW_KIND_NO_ELISION | LW_KIND_WAKE | 3)) == 0;
 }
 
-/* Returns the kernel's number of this thread. */
-int lw_own_number(void);
+/*
+ * The kernel's number of this thread; 0 until it is first needed. A normal mutex has no owner until
+ * then: whether this thread holds it only matters for the time when a waiter is woken.
+ */
+extern __thread pid_t lw_own_tid __attribute__((tls_model("initial-exec"), visibility("hidden")));
+static inline int lw_self(void)
+{
+	if (lw_unlikely(!lw_own_tid))
+		lw_own_tid = gettid();
+	return lw_own_tid;
+}
+
 /* Returns whether this thread may unlock the mutex. */
 bool lw_mutex_is_held(pthread_mutex_t *mutex);
 /*

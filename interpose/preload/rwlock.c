@@ -54,7 +54,7 @@ static inline bool lw_rwlock_is_mine(const pthread_rwlock_t *rwlock)
 {
 	int writer = __atomic_load_n(&rwlock->__data.__cur_writer, __ATOMIC_RELAXED);
 
-	return writer && writer == lw_own_number();
+	return writer && writer == lw_self();
 }
 
 static inline void lw_rwlock_set_writer(pthread_rwlock_t *rwlock, int writer)
@@ -81,7 +81,7 @@ static inline int lw_rwlock_take_alone(pthread_rwlock_t *rwlock, const struct lw
 		return EDEADLK;
 	if (!lw_rwlock_lock_limited(lw_rwlock_in(rwlock), limit))
 		return ETIMEDOUT;
-	lw_rwlock_set_writer(rwlock, lw_own_number());
+	lw_rwlock_set_writer(rwlock, lw_self());
 	return 0;
 }
 
@@ -112,7 +112,7 @@ LW_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
 		return 0;
 	if (!lw_rwlock_trylock(lw_rwlock_in(rwlock)))
 		return EBUSY;
-	lw_rwlock_set_writer(rwlock, lw_own_number());
+	lw_rwlock_set_writer(rwlock, lw_self());
 	return 0;
 }
 

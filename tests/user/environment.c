@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-#define RUNS	300
+#define RUNS	repetitions(300)
 #define MOST	6000
 #define LONGEST 1400 /* a line that lists the tunables that there are */
 
@@ -92,7 +92,7 @@ static void check_any_values(const char *program)
 	char *const environment[] = {first, second, NULL};
 	unsigned int refused = 0;
 
-	for (int run = 0; run < RUNS; run++) {
+	for (unsigned int run = 0; run < RUNS; run++) {
 		make_assignment(first);
 		make_assignment(second);
 		CHECK(run_program(program, environment, err, sizeof(err)) == 0);
