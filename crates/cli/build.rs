@@ -1,4 +1,4 @@
-//! Compiles the loops that `lockworks bench` measures. Computes the version of results, under which
+//! Compiles the loops that `lockworks bench` measures. Takes the layout of profiles from C. Computes the version of results, under which
 //! `lockworks sweep` stores them: a hash of all sources that results depend on, and of the compilers
 //! and the target.
 
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lockworks_build::{compiler, root, watch};
+use lockworks_build::{Bindings, compiler, root, watch};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The files and directories that the results of simulations and checks depend on.
@@ -38,6 +38,7 @@ const SOURCES: [&str; 21] = [
 
 fn main() {
     compile_loops();
+    take_layout_of_profiles();
     hash_sources();
 }
 
@@ -60,6 +61,110 @@ fn compile_loops() {
     }
     println!("cargo::rerun-if-changed={LOOPS}");
     build.compile("lockworks_bench");
+}
+
+/// The structures that `lockworks profile` reads, and that its library in C writes.
+fn take_layout_of_profiles() {
+    let mut headers = compiler("worlds/user");
+    for directory in ["lib/include", "interpose/profile"] {
+        watch(directory);
+        headers.include(root().join(directory));
+    }
+    Bindings::of(&["record.h"])
+        .constants(&[
+            "LW_PROFILE_MAGIC",
+            "LW_PROFILE_WAITS",
+            "LW_PROFILE_MODULES",
+            "LW_PROFILE_LOCKS",
+            "LW_PROFILE_SITES",
+            "LW_PROFILE_EVENTS",
+            "LW_PROFILE_MODE_BITS",
+            "LW_PROFILE_MODE_MASK",
+        ])
+        .enumeration(
+            "Mode",
+            "enum lw_profile_mode",
+            &[
+                "LW_PROFILE_MUTEX as Mutex",
+                "LW_PROFILE_READ as Read",
+                "LW_PROFILE_WRITE as Write",
+            ],
+        )
+        .structure(
+            "Module",
+            "struct lw_profile_module",
+            &["start", "end", "offset", "path"],
+        )
+        .structure(
+            "Lock",
+            "struct lw_profile_lock",
+            &[
+                "key",
+                "since",
+                "begun",
+                "first_site",
+                "holder",
+                "depth",
+                "last_thread",
+                "last_node",
+                "kind",
+            ],
+        )
+        .structure(
+            "LockSite",
+            "struct lw_profile_site",
+            &[
+                "lock",
+                "next_site",
+                "caller",
+                "acquisitions",
+                "contended",
+                "after_condition",
+                "waited_ns",
+                "waited_max_ns",
+                "held_ns",
+                "held_max_ns",
+                "from_same_thread",
+                "from_same_node",
+                "from_other_node",
+                "threads",
+            ],
+        )
+        .structure(
+            "Wait",
+            "struct lw_profile_wait",
+            &["key", "caller", "begun", "thread"],
+        )
+        .structure(
+            "Event",
+            "struct lw_profile_event",
+            &[
+                "key", "caller", "begun", "acquired", "released", "thread", "node",
+            ],
+        )
+        .structure(
+            "Profile",
+            "struct lw_profile",
+            &[
+                "magic",
+                "size",
+                "pid",
+                "nodes",
+                "modules",
+                "sites",
+                "threads",
+                "lost",
+                "lost_contended",
+                "events",
+                "ended",
+                "wait",
+                "module",
+                "lock",
+                "site",
+                "event",
+            ],
+        )
+        .write("profile_constants", &headers);
 }
 
 fn hash_sources() {

@@ -16,6 +16,7 @@
 
 #include <lockworks/lockworks.h>
 
+#include "acquisitions.h"
 #include "record.h"
 #include "settings.h"
 
@@ -39,7 +40,7 @@ uint32_t lw_profile_self(struct lw_profile *profile)
 
 /* Waits */
 
-struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, const void *lock,
+struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, uint64_t key,
 					      const void *caller, uint64_t begun)
 {
 	/* Threads have stacks of their own, so this address leads most of them to different
@@ -50,7 +51,7 @@ struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, const 
 		struct lw_profile_wait *wait = &profile->wait[at % LW_PROFILE_WAITS];
 		uint64_t none = 0;
 
-		if (lw_try_cmpxchg(&wait->address, &none, (uintptr_t)lock, relaxed)) {
+		if (lw_try_cmpxchg(&wait->key, &none, key, relaxed)) {
 			lw_store(&wait->caller, (uintptr_t)caller, relaxed);
 			lw_store(&wait->thread, lw_profile_self(profile), relaxed);
 			/* An entry without a time is not complete yet. */
@@ -67,7 +68,7 @@ void lw_profile_wait_end(struct lw_profile_wait *wait)
 		return;
 	lw_store(&wait->begun, 0, relaxed);
 	/* release: the next thread here finds no time */
-	lw_store(&wait->address, 0, release);
+	lw_store(&wait->key, 0, release);
 }
 
 /* Modules */
@@ -194,14 +195,9 @@ static void lw_record_begin(void)
 		errno = saved;
 		return;
 	}
+	profile->size = sizeof(*profile);
 	profile->pid = (uint64_t)getpid();
 	profile->nodes = lw_topology_nodes();
-	profile->module_size = sizeof(struct lw_profile_module);
-	profile->mutex_size = sizeof(struct lw_profile_mutex);
-	profile->site_size = sizeof(struct lw_profile_site);
-	profile->most_modules = LW_PROFILE_MODULES;
-	profile->most_mutexes = LW_PROFILE_MUTEXES;
-	profile->most_sites = LW_PROFILE_SITES;
 	lw_profile_own.has_events = secure_getenv("LOCKWORKS_PROFILE_EVENTS") != NULL;
 	lw_modules_read(profile);
 	profile->magic = LW_PROFILE_MAGIC;
@@ -221,6 +217,7 @@ static void lw_record_fork_child(void)
 	lw_store(&lw_profile_own.record, NULL, relaxed);
 	munmap(of_parent, sizeof(*of_parent));
 	lw_profile_thread = 0;
+	lw_profile_forget_reads();
 	memset(&lw_modules_lock, 0, sizeof(lw_modules_lock));
 	lw_record_begin();
 }

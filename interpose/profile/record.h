@@ -3,9 +3,13 @@
  * The record that a process under `lockworks profile` writes. It is a file in shared memory, so it
  * remains however the process ends. crates/cli/src/profile/record.rs reads it.
  *
- * The table of mutexes is a hash table by address; entries are never removed. Each mutex has a list
- * of sites: the places in the code that acquire it, the most recent one first. Only the holder of a
- * mutex writes its entry and its sites, except for the address, so these need no atomics.
+ * The table of locks is a hash table by address and mode; entries are never removed. An rwlock has
+ * two entries, one for its readers and one for its writers. Each entry has a list of sites: the
+ * places in the code that acquire the lock in this mode.
+ *
+ * Only the holder of a mutex, or the writer of an rwlock, writes its entry and its sites, except
+ * for the key. So these need no atomics, and the most recent site is the first. Readers share an
+ * entry and its sites: they add to counters and to the list atomically.
  *
  * A thread that begins to wait takes an entry in the table of waits, and frees it when the wait has
  * ended. So a wait that is in progress when the process ends is in the record too.
@@ -20,13 +24,20 @@
 
 #include "operations.h"
 
-#define LW_PROFILE_MAGIC   UINT64_C(0x33666f72506b6f4c)
-#define LW_PROFILE_MUTEXES 65536
+#define LW_PROFILE_MAGIC   0x346b6f4c
+#define LW_PROFILE_LOCKS   65536
 #define LW_PROFILE_SITES   131072
 #define LW_PROFILE_MODULES 256
-#define LW_PROFILE_RWLOCKS 64
 #define LW_PROFILE_WAITS   1024
 #define LW_PROFILE_EVENTS  65536
+
+/* The mode in which a lock is acquired. The key of a lock has its address and, last, its mode. */
+enum lw_profile_mode { LW_PROFILE_MUTEX, LW_PROFILE_READ, LW_PROFILE_WRITE };
+#define LW_PROFILE_MODE_BITS 2
+#define LW_PROFILE_MODE_MASK ((1 << LW_PROFILE_MODE_BITS) - 1)
+
+/* The kind of an rwlock that processes share. glibc gives mutexes this bit. */
+#define LW_PROFILE_SHARED 128
 
 /* A mapping of code, as in /proc/self/maps. */
 struct lw_profile_module {
@@ -34,76 +45,65 @@ struct lw_profile_module {
 	char path[488];
 };
 
-struct lw_profile_mutex {
-	lw_atomic(uint64_t) address; /* 0: free */
-	uint64_t since;		     /* time of the acquisition, in nanoseconds */
-	uint64_t begun;		     /* when the holder began to wait; 0: it did not */
-	uint32_t first_site;	     /* number of a site, from 1; 0: none */
-	uint32_t holder, depth;	     /* depth 0: free, or held since before we recorded */
-	uint32_t last_thread, last_node;
-	uint32_t kind; /* as glibc stores it */
+/* A lock in one mode. Readers share it, so it says nothing about the holder then. */
+struct lw_profile_lock {
+	lw_atomic(uint64_t) key;	 /* 0: free */
+	uint64_t since;			 /* time of the acquisition, in nanoseconds */
+	uint64_t begun;			 /* when the holder began to wait; 0: it did not */
+	lw_atomic(uint32_t) first_site;	 /* number of a site, from 1; 0: none */
+	uint32_t holder, depth;		 /* depth 0: free, or held since before we recorded */
+	uint32_t last_thread, last_node; /* of the holder before; thread 0: there was none */
+	lw_atomic(uint32_t) kind;	 /* as glibc stores that of a mutex, or LW_PROFILE_SHARED */
 };
 
-/* The acquisitions of one mutex at one place in the code. */
+struct lw_profile_counter {
+	lw_atomic(uint64_t) n;
+};
+
+/* The acquisitions of one lock in one mode at one place in the code. */
 struct lw_profile_site {
-	uint32_t mutex; /* index in the table of mutexes */
+	uint32_t lock; /* index in the table of locks */
 	uint32_t next_site;
-	uint64_t caller; /* return address of the call */
-	uint64_t acquisitions, contended, after_wait;
-	uint64_t waited_ns, waited_max_ns;
-	uint64_t held_ns, held_max_ns;
-	uint64_t from_same_thread, from_same_node, from_other_node;
-	uint64_t threads[4]; /* a bit for each thread, by its number modulo 256 */
-};
-
-/* The acquisitions of all rwlocks on CPUs of this number modulo LW_PROFILE_RWLOCKS. */
-struct lw_profile_rwlocks {
-	lw_atomic(uint64_t) acquisitions, contended, waited_ns;
-	uint64_t reserved[5]; /* so that CPUs do not share a cache line */
-};
+	uint64_t caller; /* return address of the call; 0: this site is not complete */
+	struct lw_profile_counter acquisitions, contended, after_condition;
+	struct lw_profile_counter waited_ns, waited_max_ns;
+	struct lw_profile_counter held_ns, held_max_ns;
+	uint64_t from_same_thread, from_same_node, from_other_node; /* not of readers */
+	/* A bit for each thread, by its number modulo 256. */
+	struct lw_profile_counter threads[4];
+} lw_aligned(64);
 
 /* A wait in progress. */
 struct lw_profile_wait {
-	lw_atomic(uint64_t) address; /* of the mutex or rwlock; 0: free */
-	lw_atomic(uint64_t) caller;  /* return address of the call; 0: it waits for an rwlock */
+	lw_atomic(uint64_t) key;    /* 0: free */
+	lw_atomic(uint64_t) caller; /* return address of the call */
 	lw_atomic(uint64_t) begun;
 	lw_atomic(uint64_t) thread; /* number of the thread that waits */
 };
 
 /* An acquisition that has ended. */
 struct lw_profile_event {
-	uint64_t address, caller;
+	uint64_t key, caller;
 	uint64_t begun;		     /* when the thread began to wait; 0: it did not */
 	uint64_t acquired, released; /* when */
 	uint32_t thread, node;
 };
 
 struct lw_profile {
-	uint64_t magic, pid, nodes;
-	uint64_t module_size, mutex_size, site_size;
-	uint64_t most_modules, most_mutexes, most_sites;
+	uint64_t magic, size; /* size of this structure */
+	uint64_t pid, nodes;
 	lw_atomic(uint64_t) modules, sites;
-	lw_atomic(uint64_t) threads;		  /* that have acquired a mutex */
+	lw_atomic(uint64_t) threads;		  /* that have acquired a lock */
 	lw_atomic(uint64_t) lost, lost_contended; /* acquisitions that did not fit */
-	lw_atomic(uint64_t)
-		ended; /* time of the exit, in nanoseconds; 0: ended by exec or a signal */
-	lw_atomic(uint64_t) events; /* that were added to the ring */
-	struct lw_profile_rwlocks rwlocks[LW_PROFILE_RWLOCKS];
+	lw_atomic(uint64_t) events;		  /* that were added to the ring */
+	/* Time of the exit, in nanoseconds; 0: ended by exec or a signal. */
+	lw_atomic(uint64_t) ended;
 	struct lw_profile_wait wait[LW_PROFILE_WAITS];
 	struct lw_profile_module module[LW_PROFILE_MODULES];
-	struct lw_profile_mutex mutex[LW_PROFILE_MUTEXES];
+	struct lw_profile_lock lock[LW_PROFILE_LOCKS];
 	struct lw_profile_site site[LW_PROFILE_SITES];
 	struct lw_profile_event event[LW_PROFILE_EVENTS];
 };
-
-_Static_assert(offsetof(struct lw_profile, rwlocks) == 128, "as record.rs has it");
-_Static_assert(offsetof(struct lw_profile, module) ==
-		       128 + LW_PROFILE_RWLOCKS * 64 + LW_PROFILE_WAITS * 32,
-	       "as record.rs has it");
-_Static_assert(sizeof(struct lw_profile_module) == 512, "as record.rs has it");
-_Static_assert(sizeof(struct lw_profile_mutex) == 48, "as record.rs has it");
-_Static_assert(sizeof(struct lw_profile_site) == 128, "as record.rs has it");
-_Static_assert(sizeof(struct lw_profile_event) == 48, "as record.rs has it");
 
 struct lw_profile_own {
 	lw_atomic(struct lw_profile *) record; /* of this process; NULL: it records nothing */
@@ -123,10 +123,10 @@ uint32_t lw_profile_self(struct lw_profile *profile);
 uint64_t lw_profile_now(void);
 
 /*
- * Records that this thread begins to wait for a mutex or rwlock. Returns the entry, for
- * lw_profile_wait_end(); NULL: there is no room.
+ * Records that this thread begins to wait for a lock. Returns the entry, for lw_profile_wait_end();
+ * NULL: there is no room.
  */
-struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, const void *lock,
+struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, uint64_t key,
 					      const void *caller, uint64_t begun);
 void lw_profile_wait_end(struct lw_profile_wait *wait);
 

@@ -132,7 +132,7 @@ impl<'a> Program<'a> {
         not_run(&self.path, error)
     }
 
-    /// The locks other than pthread mutexes that the executable is made to use.
+    /// The locks other than pthread mutexes and rwlocks that the executable is made to use.
     pub fn other_locks(&self) -> OtherLocks {
         OtherLocks {
             runtime: self.elf.runtime.and_then(Runtime::locks),
@@ -145,7 +145,7 @@ fn not_run(program: &Path, error: anyhow::Error) -> Refusal {
     Refusal::NotRun(program.display().to_string(), error)
 }
 
-/// Locks other than pthread mutexes, which Lockworks does not serve.
+/// Locks other than pthread mutexes and rwlocks.
 #[derive(Clone, Default, serde::Serialize)]
 pub struct OtherLocks {
     /// The locks of the program's runtime. None: it has none that is known.
@@ -252,7 +252,7 @@ struct Elf {
     loader: Option<String>,
     /// The runtime that it is built with, if locks depend on it.
     runtime: Option<Runtime>,
-    /// The kinds of locks in glibc that it calls, other than mutexes.
+    /// The kinds of locks in glibc that it calls, other than mutexes and rwlocks.
     calls: Vec<&'static str>,
 }
 
@@ -272,9 +272,8 @@ const SANITIZERS: [(&str, &str); 3] = [
     ("__msan_init", "MemorySanitizer"),
 ];
 
-/// The beginnings of the names of glibc's functions for locks other than mutexes.
-const CALLS: [(&str, &str); 4] = [
-    ("pthread_rwlock_", "pthread rwlocks"),
+/// The beginnings of the names of glibc's functions for locks other than mutexes and rwlocks.
+const CALLS: [(&str, &str); 3] = [
     ("pthread_spin_", "pthread spinlocks"),
     ("pthread_barrier_", "barriers"),
     ("sem_", "semaphores"),

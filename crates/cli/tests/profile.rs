@@ -193,39 +193,125 @@ static void *take_crosswise(void *arg)
 }
 
 /* Two threads wait for each other. */
-static void deadlock(void)
+static void deadlock(void *(*take)(void *))
 {
 	pthread_t threads[2];
 
 	for (int i = 0; i < 2; i++)
-		pthread_create(&threads[i], NULL, take_crosswise, i ? &woken : NULL);
+		pthread_create(&threads[i], NULL, take, i ? &woken : NULL);
 	usleep(200000);
 	exit(3);
 }
 
-static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER, rare = PTHREAD_RWLOCK_INITIALIZER;
+
+__attribute__((noinline)) static void at_read(void)
+{
+	pthread_rwlock_rdlock(&table);
+}
+
+__attribute__((noinline)) static void at_write(void)
+{
+	pthread_rwlock_wrlock(&table); /* write line */
+}
+
+__attribute__((noinline)) static void at_rare(void)
+{
+	pthread_rwlock_wrlock(&rare);
+	pthread_rwlock_unlock(&rare);
+}
 
 static void *write_later(void *arg)
 {
 	__atomic_store_n(&tids[0], gettid(), __ATOMIC_RELAXED);
-	pthread_rwlock_wrlock(&rwlock);
+	at_write();
+	pthread_rwlock_unlock(&table);
 	return arg;
 }
 
-/* Acquires an rwlock twice at once and once after a wait, and fails once. */
-static void use_rwlock(void)
+/* Reads an rwlock twice at once and fails to write, while a writer waits; and writes another three times. */
+static void use_rwlocks(void)
 {
 	pthread_t thread;
 
-	pthread_rwlock_rdlock(&rwlock);
-	pthread_rwlock_tryrdlock(&rwlock);
+	at_read();
+	pthread_rwlock_tryrdlock(&table);
 	pthread_create(&thread, NULL, write_later, NULL);
 	await_sleep(&tids[0]);
 	usleep(20000);
-	pthread_rwlock_trywrlock(&rwlock);
-	pthread_rwlock_unlock(&rwlock);
-	pthread_rwlock_unlock(&rwlock);
+	pthread_rwlock_trywrlock(&table);
+	pthread_rwlock_unlock(&table);
+	pthread_rwlock_unlock(&table);
 	pthread_join(thread, NULL);
+	for (int i = 0; i < 3; i++)
+		at_rare();
+}
+
+/* Threads read the same rwlock at two places at the same time. */
+static void *read_much(void *arg)
+{
+	for (int i = 0; i < 100000; i++) {
+		if (i % 10)
+			at_read();
+		else
+			pthread_rwlock_tryrdlock(&table);
+		pthread_rwlock_unlock(&table);
+	}
+	return arg;
+}
+
+/* Ends while a writer waits for a reader. */
+static void end_reading(void)
+{
+	pthread_t thread;
+
+	at_read();
+	pthread_create(&thread, NULL, write_later, NULL);
+	await_sleep(&tids[0]);
+	usleep(50000);
+	exit(3);
+}
+
+static void *write_crosswise(void *arg)
+{
+	if (arg)
+		pthread_mutex_lock(&hot);
+	else
+		at_write();
+	__atomic_add_fetch(&woken, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&woken, __ATOMIC_ACQUIRE) < 2)
+		usleep(1000);
+	if (arg)
+		at_read();
+	else
+		pthread_mutex_lock(&hot);
+	return arg;
+}
+
+/* The child of a fork inherits a read, and releases it. */
+static void fork_reading(void)
+{
+	at_read();
+	usleep(50000);
+	if (fork() == 0) {
+		pthread_rwlock_unlock(&table);
+		at_write();
+		pthread_rwlock_unlock(&table);
+		_exit(0);
+	}
+	wait(NULL);
+	pthread_rwlock_unlock(&table);
+}
+
+static void use_shared_rwlock(void)
+{
+	pthread_rwlockattr_t attr;
+
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_rwlock_init(&table, &attr);
+	at_read();
+	pthread_rwlock_unlock(&table);
 }
 
 /* Threads compete for a mutex that other processes could share. */
@@ -253,9 +339,19 @@ int main(int argc, char **argv)
 	} else if (!strcmp(argv[1], "exits") || !strcmp(argv[1], "ended")) {
 		end_waiting(!strcmp(argv[1], "ended"));
 	} else if (!strcmp(argv[1], "deadlock")) {
-		deadlock();
-	} else if (!strcmp(argv[1], "rwlock")) {
-		use_rwlock();
+		deadlock(take_crosswise);
+	} else if (!strcmp(argv[1], "rwlocks")) {
+		use_rwlocks();
+	} else if (!strcmp(argv[1], "read much")) {
+		all_run(read_much, 4);
+	} else if (!strcmp(argv[1], "end reading")) {
+		end_reading();
+	} else if (!strcmp(argv[1], "fork reading")) {
+		fork_reading();
+	} else if (!strcmp(argv[1], "deadlocked writer")) {
+		deadlock(write_crosswise);
+	} else if (!strcmp(argv[1], "shared rwlock")) {
+		use_shared_rwlock();
 	} else if (!strcmp(argv[1], "shared")) {
 		use_shared();
 	} else if (!strcmp(argv[1], "nodes")) {
@@ -408,6 +504,8 @@ fn tables_fit_the_terminal() {
     let program = compile(directory.path(), &[]);
     let args = ["profile", program.to_str().unwrap(), "hot"];
     assert_fits_terminals(&args, &["at_hot test.c:", "before: same", "held"]);
+    let args = ["profile", program.to_str().unwrap(), "rwlocks"];
+    assert_fits_terminals(&args, &["table, at_write", "write", "longest", "held"]);
 }
 
 #[test]
@@ -461,7 +559,7 @@ fn children_and_killed_processes_are_measured() {
     for function in ["at_hot", "at_cold"] {
         assert_eq!(number(place(&seen, function), "acquisitions"), 1);
     }
-    let pids = |function| place(&seen, function)["mutexes"][0][0].clone();
+    let pids = |function| place(&seen, function)["locks"][0][0].clone();
     assert_ne!(pids("at_hot"), pids("at_cold"));
 }
 
@@ -528,21 +626,145 @@ fn a_deadlock_is_named() {
     assert!(said.contains("in the same order everywhere"), "{said}");
 }
 
+/// The first row of a table in the report where these words are the name of a function or a variable.
+fn rwlock<'a>(profile: &'a Value, table: &str, name: &str) -> &'a Value {
+    let rows = profile[table].as_array().expect("rows");
+    let is_named = |row: &&Value| row["variable"] == name || row["places"][0]["function"] == name;
+    let row = rows.iter().find(is_named);
+    row.unwrap_or_else(|| panic!("no {name} in {profile:#}"))
+}
+
+/// How often readers and writers acquired an rwlock, and how often each had to wait.
+fn by_mode(row: &Value) -> [[u64; 2]; 2] {
+    ["reads", "writes"]
+        .map(|mode| ["acquisitions", "contended"].map(|name| number(&row[mode], name)))
+}
+
 #[test]
-fn rwlocks_are_counted() {
+fn rwlocks_are_told_apart_with_reads_and_writes() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), &[]);
     let program = program.to_str().unwrap();
-    let seen = json(profile(&["--json", program, "rwlock"]), 3);
-    let rwlocks = &seen["rwlocks"];
-    let counts = ["acquisitions", "contended", "still_waiting"].map(|name| number(rwlocks, name));
-    assert_eq!(counts, [3, 1, 0]);
-    assert!(number(rwlocks, "waited_ns") >= 20_000_000);
-    let output = profile(&[program, "rwlock"]).output().expect("it runs");
+    let seen = json(profile(&["--json", program, "rwlocks"]), 3);
+    assert_eq!(seen["mutexes"].as_array().map(Vec::len), Some(0));
+    assert_eq!(seen["rwlocks"].as_array().map(Vec::len), Some(2));
+    let table = &seen["rwlocks"][0];
+    assert_eq!(table["variable"], "table");
+    assert_eq!(by_mode(table), [[2, 0], [1, 1]]);
+    assert_eq!(number(table, "threads"), 2);
+    assert!(number(&table["writes"], "waited_ns") >= 20_000_000);
+    assert_eq!(number(&table["reads"], "waited_ns"), 0);
+    assert!(number(&table["reads"], "held_ns") >= 40_000_000);
+    assert!(number(&table["writes"], "held_ns") < 20_000_000);
+    let rare = rwlock(&seen, "rwlocks", "rare");
+    assert_eq!(by_mode(rare), [[0, 0], [3, 0]]);
+    assert_eq!(from(rare), [2, 0, 0]);
+
+    assert_eq!(seen["rwlock_places"].as_array().map(Vec::len), Some(4));
+    let hottest = &seen["rwlock_places"][0];
+    let line = PROGRAM.lines().position(|line| line.contains("write line"));
+    let line = format!("test.c:{}", line.expect("a line") + 1);
+    assert_eq!(hottest["places"][0]["function"], "at_write");
+    assert_eq!(hottest["places"][0]["line"], line);
+    assert_eq!(by_mode(hottest), [[0, 0], [1, 1]]);
+    let read = rwlock(&seen, "rwlock_places", "at_read");
+    assert_eq!(by_mode(read), [[1, 0], [0, 0]]);
+
+    let output = profile(&[program, "rwlocks"]).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert!(said.contains("locked 2 rwlocks at 4 places"), "{said}");
+    let line = |name: &str, mode| {
+        let mut lines = said.lines().filter(|line| line.contains(name));
+        lines.find(|line| line.split_whitespace().any(|word| word == mode))
+    };
+    assert!(line("table, at_write", "read").is_some_and(|line| line.contains("0.0 %")));
+    assert!(line("table, at_write", "write").is_some_and(|line| line.contains("100.0 %")));
+    assert!(line("rare, at_rare", "read").is_none(), "{said}");
+}
+
+#[test]
+fn readers_that_race_are_all_counted_and_get_advice() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    let seen = json(profile(&["--json", program, "read much"]), 3);
+    let table = &seen["rwlocks"][0];
+    assert_eq!(by_mode(table), [[400_000, 0], [0, 0]]);
+    assert_eq!(number(table, "threads"), 4);
+    let places = |name| by_mode(rwlock(&seen, "rwlock_places", name))[0][0];
+    assert_eq!([places("at_read"), places("read_much")], [360_000, 40_000]);
+    assert_eq!(seen["rwlock_places"].as_array().map(Vec::len), Some(2));
+    assert_eq!(number(&seen, "lost"), 0);
+    assert_eq!(seen["advice"]["rule"], "readers");
+    let advice = seen["advice"]["text"].as_str().expect("words");
+    assert!(advice.contains("100 % of its acquisitions"), "{advice}");
+    let command = format!("lockworks compare --lock mutex -- {program} 'read much'");
+    assert_eq!(seen["try_it"], command);
+}
+
+#[test]
+fn waits_for_rwlocks_that_the_end_cuts_short_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    let seen = json(profile(&["--json", program, "end reading"]), 3);
+    let table = &seen["rwlocks"][0];
+    assert_eq!(by_mode(table), [[1, 0], [0, 0]]);
+    assert_eq!(number(&table["writes"], "still_waiting"), 1);
+    assert!(number(&table["writes"], "still_waiting_ns") >= 50_000_000);
+    let output = profile(&[program, "end reading"])
+        .output()
+        .expect("it runs");
     let said = text(&output.stdout).replace('\n', " ");
     assert!(
-        said.contains("it uses pthread rwlocks.")
-            && said.contains("under `lockworks run` the lock rwlock serves them"),
+        said.contains("Still waiting at the end: 1 thread at at_write test.c:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_deadlock_of_a_writer_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    let seen = json(profile(&["--json", program, "deadlocked writer"]), 3);
+    let circle = seen["deadlock"].as_array().expect("rows").iter();
+    let mut waited_for: Vec<&str> = circle.filter_map(|row| row["waits_for"].as_str()).collect();
+    waited_for.sort_unstable();
+    assert_eq!(waited_for, ["hot", "table"]);
+}
+
+#[test]
+fn the_child_of_a_fork_counts_its_own_rwlocks() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    let seen = json(profile(&["--json", program, "fork reading"]), 3);
+    let rows = seen["rwlocks"].as_array().expect("rows");
+    let of_child = |row: &&Value| by_mode(row) == [[0, 0], [1, 0]];
+    let of_parent = |row: &&Value| by_mode(row) == [[1, 0], [0, 0]];
+    let held = |is_wanted: &dyn Fn(&&Value) -> bool| {
+        let mut rows = rows.iter().filter(is_wanted);
+        number(rows.next().expect("a row"), "held_ns")
+    };
+    assert_eq!(rows.len(), 2);
+    assert!(held(&of_parent) >= 50_000_000);
+    assert!(held(&of_child) < 50_000_000, "it has released nothing else");
+}
+
+#[test]
+fn rwlocks_that_processes_share_are_left_to_glibc() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path(), &[]);
+    let program = program.to_str().unwrap();
+    let seen = json(profile(&["--json", program, "shared rwlock"]), 3);
+    assert_eq!(seen["rwlocks"][0]["left_to_glibc"], "process-shared");
+    let output = profile(&[program, "shared rwlock"])
+        .output()
+        .expect("it runs");
+    let said = text(&output.stdout).replace('\n', " ");
+    assert!(
+        said.contains("leaves 1 process-shared rwlock to glibc, locked 1.00 times"),
         "{said}"
     );
 }
@@ -640,7 +862,7 @@ fn programs_that_cannot_be_measured_are_refused() {
 fn programs_without_mutexes_are_said_to_have_none() {
     let output = profile(&["true"]).output().expect("it runs");
     let said = text(&output.stdout).replace('\n', " ");
-    assert!(said.contains("locked no pthread mutex, so no lock of Lockworks would serve it"));
+    assert!(said.contains("locked no pthread mutex and no rwlock, so no lock of Lockworks would"));
     assert!(!said.contains("Hardly contended"), "{said}");
     // The command itself is a Rust program.
     let lockworks = env!("CARGO_BIN_EXE_lockworks");

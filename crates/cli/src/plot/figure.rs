@@ -1,6 +1,8 @@
 //! Figures, from the JSON of the commands. A figure always has a table, which is its
 //! data; most have a chart too.
 
+use std::cmp::Reverse;
+
 use anyhow::Result;
 use itertools::Itertools;
 use serde::Serialize;
@@ -711,8 +713,17 @@ fn profile(part: &Results) -> Figure {
             several => format!("{shown} and {} more", several - 2),
         })
     };
-    let mutexes = rows(part, "mutexes").iter().take(10);
-    let bars = mutexes.clone().map(|row| {
+    let locks = rows(part, "mutexes").iter().chain(rows(part, "rwlocks"));
+    let heat = |row: &&Value| ["waited_ns", "acquisitions"].map(|count| row[count].as_u64());
+    let locks: Vec<&Value> = locks
+        .sorted_by_key(|row| Reverse(heat(row)))
+        .take(10)
+        .collect();
+    let kind = |row: &Value| match row.get("reads") {
+        None => "mutex",
+        Some(_) => "rwlock",
+    };
+    let bars = locks.iter().map(|row| {
         let waited = number(row, "waited_ns") / 1e6;
         Bar {
             name: place(row).as_str().unwrap_or_default().to_owned(),
@@ -724,9 +735,9 @@ fn profile(part: &Results) -> Figure {
     let bars: Vec<Bar> = bars.filter(|bar| bar.middle > 0.0).collect();
     Figure {
         id: "hot".to_owned(),
-        title: "The program's mutexes".to_owned(),
+        title: "The program's mutexes and rwlocks".to_owned(),
         text: format!(
-            "The ten mutexes that threads waited for the longest, by the places where they are locked. {}",
+            "The ten locks that threads waited for the longest, by the places where they are locked. {}",
             name(&part.json["advice"], "text")
         ),
         command: part.command.clone(),
@@ -737,17 +748,20 @@ fn profile(part: &Results) -> Figure {
         }),
         columns: vec![
             "locked in",
+            "kind",
             "threads",
             "locked",
             "contended %",
             "waited ms",
             "held ns on average",
         ],
-        rows: mutexes
+        rows: locks
+            .iter()
             .map(|row| {
                 let locked = number(row, "acquisitions").max(1.0);
                 vec![
                     place(row),
+                    json!(kind(row)),
                     row["threads"].clone(),
                     row["acquisitions"].clone(),
                     json!((1000.0 * number(row, "contended") / locked).round() / 10.0),

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::hotspots::Hotspot;
-use crate::figures::nanoseconds;
+use crate::figures::{nanoseconds, scaled};
 
-/// The least waiting for mutexes that is worth advice, as a share of one thread's time.
+/// The least waiting for locks that is worth advice, as a share of one thread's time.
 const WORTHWHILE: f64 = 0.01;
 
 /// Hold time from which the choice of a lock does not matter: far longer than parking and waking a
@@ -19,6 +19,10 @@ const SELDOM: f64 = 0.01;
 
 /// The least share of hand-offs from other NUMA nodes that is worth avoiding.
 const REMOTE: f64 = 0.1;
+
+/// The time that a read of an rwlock of glibc takes another reader at least, in nanoseconds: both write to
+/// the cache line of the lock, which has to come from the other's CPU.
+const LINE_TRANSFER_NS: u64 = 50;
 
 /// Advice, and its reason.
 #[derive(Serialize)]
@@ -35,9 +39,9 @@ pub struct Advice {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// The mutexes are hardly contended: no lock would help.
+    /// The locks are hardly contended: no lock would help.
     NotContended,
-    /// The contended mutexes are left to glibc: no lock would help.
+    /// The contended locks are left to glibc: no lock would help.
     LeftToGlibc,
     /// Threads still waited when the program ended: a deadlock, or a long critical section.
     StillWaiting,
@@ -49,6 +53,10 @@ pub enum Rule {
     Remote,
     /// Critical sections are short and contended: try a lock that is fast when contended.
     Contended,
+    /// Critical sections of an rwlock are short and contended: try the lock rwlock.
+    ContendedRwlock,
+    /// Many readers write to the cache line of the same rwlock: try the lock rwlock.
+    Readers,
 }
 
 impl Advice {
@@ -56,23 +64,33 @@ impl Advice {
     pub fn for_deadlock() -> Self {
         Self {
             rule: Rule::Deadlock,
-            text: "A lock cannot help: lock these mutexes in the same order everywhere.".to_owned(),
+            text: "A lock cannot help: lock these in the same order everywhere.".to_owned(),
             locks: Vec::new(),
         }
     }
 
-    /// Advice for a program that ran for `wall`, by its mutexes, the hottest first.
-    pub fn of(mutexes: &[Hotspot], wall: Duration, cpus: u64, nodes: u64) -> Self {
+    /// Advice for a program that ran for `wall`, by its mutexes and rwlocks, the hottest first.
+    pub fn of(
+        mutexes: &[Hotspot],
+        rwlocks: &[Hotspot],
+        wall: Duration,
+        cpus: u64,
+        nodes: u64,
+    ) -> Self {
+        let locks = || mutexes.iter().chain(rwlocks);
+        let those = match (mutexes, rwlocks) {
+            (_, []) => "mutexes",
+            ([], _) => "rwlocks",
+            _ => "mutexes and rwlocks",
+        };
         let waited = |left: bool| -> u64 {
-            let those = mutexes
-                .iter()
-                .filter(|row| row.left_to_glibc.is_some() == left);
+            let those = locks().filter(|row| row.left_to_glibc.is_some() == left);
             those.map(|row| row.counts.waited_ns).sum()
         };
         let is_worthwhile = |ns: u64| ns as f64 >= WORTHWHILE * wall.as_nanos() as f64;
         let sum = |ns: u64| {
             let wall = nanoseconds(wall.as_nanos() as u64);
-            format!("{} waited for mutexes in {wall}", nanoseconds(ns))
+            format!("{} waited for {those} in {wall}", nanoseconds(ns))
         };
         let no_lock = |rule, text| Self {
             rule,
@@ -80,18 +98,33 @@ impl Advice {
             locks: Vec::new(),
         };
         let (served_ns, left_ns) = (waited(false), waited(true));
-        let served = mutexes.iter().find(|row| row.left_to_glibc.is_none());
-        let Some(hot) = served.filter(|_| is_worthwhile(served_ns)) else {
-            return match is_worthwhile(left_ns) {
-                true => no_lock(
+        let served = || locks().filter(|row| row.left_to_glibc.is_none());
+        let hot = served().max_by_key(|row| row.counts.waited_ns);
+        let Some(hot) = hot.filter(|_| is_worthwhile(served_ns)) else {
+            let read = served().filter(|row| row.threads > 1 && is_worthwhile(line_transfers(row)));
+            return match (is_worthwhile(left_ns), read.max_by_key(|row| reads(row))) {
+                (true, _) => no_lock(
                     Rule::LeftToGlibc,
                     format!(
-                        "No lock would help, because `lockworks run` leaves the contended mutexes to \
+                        "No lock would help, because `lockworks run` leaves the contended {those} to \
                          glibc. ({}.)",
                         sum(left_ns)
                     ),
                 ),
-                false => no_lock(
+                (false, Some(row)) => Self {
+                    rule: Rule::Readers,
+                    text: format!(
+                        "Threads hardly wait, but {} read an rwlock {} times, {} of its \
+                         acquisitions: under glibc each read writes to the same cache line. \
+                         {SERVED} ({}.)",
+                        row.threads,
+                        scaled(reads(row) as f64),
+                        share_of_reads(row),
+                        sum(served_ns)
+                    ),
+                    locks: vec!["mutex"],
+                },
+                (false, None) => no_lock(
                     Rule::NotContended,
                     format!(
                         "Hardly contended: {}, by all threads. No lock would help.",
@@ -101,12 +134,12 @@ impl Advice {
             };
         };
         let waited = sum(served_ns);
-        let counts = &hot.counts;
+        let (counts, kind) = (&hot.counts, hot.kind());
         if counts.still_waiting_ns >= counts.waited_ns / 2 {
             return no_lock(
                 Rule::StillWaiting,
                 format!(
-                    "A lock cannot help: threads still waited for the hottest mutex when the program \
+                    "A lock cannot help: threads still waited for the hottest {kind} when the program \
                      ended, so they deadlocked, or a critical section is very long. ({waited}.)"
                 ),
             );
@@ -132,6 +165,15 @@ impl Advice {
                 "Hardly contended: no lock would help.".to_owned(),
                 Vec::new(),
             ),
+            () if hot.by_mode.is_some() => (
+                Rule::ContendedRwlock,
+                format!(
+                    "Hold times of the hottest lock, an rwlock, are short, and {} of its acquisitions \
+                     are reads. {SERVED}",
+                    share_of_reads(hot)
+                ),
+                vec!["mutex"],
+            ),
             () if nodes > 1 && remote >= REMOTE && hot.threads <= cpus => (
                 Rule::Remote,
                 format!(
@@ -156,8 +198,28 @@ impl Advice {
     }
 }
 
+/// What serves rwlocks, and how to try it.
+const SERVED: &str = "`lockworks run` serves rwlocks by the lock rwlock, whose readers use cache lines \
+                      of their own: try it, with mutex for the mutexes.";
+
+/// How often an rwlock was read. A mutex never is.
+fn reads(row: &Hotspot) -> u64 {
+    row.by_mode.map_or(0, |modes| modes.reads.acquisitions)
+}
+
+/// The time that reads of an rwlock take other readers at least, in nanoseconds.
+fn line_transfers(row: &Hotspot) -> u64 {
+    reads(row) * LINE_TRANSFER_NS
+}
+
+fn share_of_reads(row: &Hotspot) -> String {
+    let share = reads(row) as f64 / row.counts.acquisitions.max(1) as f64;
+    format!("{:.0} %", 100.0 * share)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::hotspots::ByMode;
     use super::super::record::Counts;
     use super::*;
 
@@ -177,9 +239,37 @@ mod tests {
         }
     }
 
+    fn rwlock(reads: u64, writes: u64, waited_ns: u64) -> Hotspot {
+        let counts = |acquisitions| Counts {
+            acquisitions,
+            contended: acquisitions / 2,
+            waited_ns,
+            ..Counts::default()
+        };
+        Hotspot {
+            threads: 2,
+            counts: counts(reads + writes),
+            by_mode: Some(ByMode {
+                reads: counts(reads),
+                writes: counts(writes),
+            }),
+            ..Hotspot::default()
+        }
+    }
+
+    fn advice(mutexes: &[Hotspot], rwlocks: &[Hotspot]) -> Advice {
+        Advice::of(mutexes, rwlocks, Duration::from_secs(1), 4, 1)
+    }
+
     fn rule_of(mutexes: &[Hotspot], nodes: u64) -> Rule {
-        let advice = Advice::of(mutexes, Duration::from_secs(1), 4, nodes);
-        let helps = [Rule::Remote, Rule::Contended].contains(&advice.rule);
+        let advice = Advice::of(mutexes, &[], Duration::from_secs(1), 4, nodes);
+        let helps = [
+            Rule::Remote,
+            Rule::Contended,
+            Rule::ContendedRwlock,
+            Rule::Readers,
+        ];
+        let helps = helps.contains(&advice.rule);
         assert_eq!(!advice.locks.is_empty(), helps);
         advice.rule
     }
@@ -217,5 +307,42 @@ mod tests {
         let mut stuck = served(second);
         stuck.counts.still_waiting_ns = second * 3 / 4;
         assert_eq!(rule_of(&[stuck], 1), Rule::StillWaiting);
+    }
+
+    #[test]
+    fn rwlocks_get_the_lock_that_serves_them() {
+        let second = 1_000_000_000;
+        let hot = advice(
+            &[hotspot(500, 50, 4, second)],
+            &[rwlock(90, 10, 2 * second)],
+        );
+        assert_eq!(hot.rule, Rule::ContendedRwlock);
+        assert!(hot.text.contains("90 % of its acquisitions are reads"));
+        assert!(hot.text.contains("waited for mutexes and rwlocks"));
+        assert_eq!(hot.locks, ["mutex"]);
+        let mutex = advice(
+            &[hotspot(500, 50, 4, second)],
+            &[rwlock(90, 10, second / 2)],
+        );
+        assert_eq!(mutex.rule, Rule::Contended);
+        let mut left = rwlock(90, 10, second);
+        left.left_to_glibc = Some("process-shared");
+        assert_eq!(advice(&[], &[left]).rule, Rule::LeftToGlibc);
+    }
+
+    #[test]
+    fn rwlocks_that_are_often_read_need_no_waits() {
+        let often = rwlock(1_000_000, 10, 0);
+        let read = advice(&[], &[rwlock(1000, 1000, 0), often]);
+        assert_eq!(read.rule, Rule::Readers);
+        assert!(
+            read.text.contains("100 % of its acquisitions"),
+            "{}",
+            read.text
+        );
+        let mut alone = rwlock(1_000_000, 10, 0);
+        alone.threads = 1;
+        assert_eq!(advice(&[], &[alone]).rule, Rule::NotContended);
+        assert_eq!(advice(&[], &[rwlock(1000, 10, 0)]).rule, Rule::NotContended);
     }
 }

@@ -7,16 +7,17 @@ use serde::Serialize;
 use super::places::Places;
 use super::record::{Acquisition, Record};
 
-/// A thread of a deadlock. The next one holds the mutex that it waits for.
+/// A thread of a deadlock. The next one holds the lock that it waits for: a mutex, or an rwlock
+/// alone.
 #[derive(Serialize)]
 pub struct Deadlocked {
     /// The number of the thread, from 1.
     pub thread: u64,
-    /// The mutex that it waits for.
+    /// The lock that it waits for.
     pub waits_for: String,
     /// Where it waits.
     pub waits_at: String,
-    /// The thread that holds this mutex.
+    /// The thread that holds this lock.
     pub held_by: u64,
     /// Where that thread locked it.
     pub held_since: String,
@@ -31,9 +32,9 @@ pub fn of(record: &Record, places: &mut Places) -> Vec<Deadlocked> {
         .collect();
     let holds: HashMap<u64, &Acquisition> = acquisitions()
         .filter(|one| one.acquired.is_some() && one.released.is_none())
-        .map(|one| (one.mutex, one))
+        .map(|one| (one.lock, one))
         .collect();
-    let next = |thread: u64| Some(holds.get(&waits.get(&thread)?.mutex)?.thread);
+    let next = |thread: u64| Some(holds.get(&waits.get(&thread)?.lock)?.thread);
     let mut threads: Vec<u64> = waits.keys().copied().collect();
     threads.sort_unstable();
     let Some(circle) = threads.into_iter().find_map(|first| circle(first, next)) else {
@@ -43,10 +44,10 @@ pub fn of(record: &Record, places: &mut Places) -> Vec<Deadlocked> {
         .into_iter()
         .map(|thread| {
             let wait = waits[&thread];
-            let hold = holds[&wait.mutex];
+            let hold = holds[&wait.lock];
             Deadlocked {
                 thread,
-                waits_for: places.mutex(record, wait.mutex),
+                waits_for: places.lock(record, wait.lock),
                 waits_at: places.name(record, wait.call),
                 held_by: hold.thread,
                 held_since: places.name(record, hold.call),

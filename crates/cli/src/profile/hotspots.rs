@@ -1,41 +1,62 @@
-//! The places in the code and the mutexes for which threads waited, the hottest first.
+//! The places in the code and the locks for which threads waited, the hottest first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::layout::Mode;
 use super::places::{Place, Places};
 use super::record::{Counts, Record, Site};
 
-/// A place with all mutexes that were locked there, or a mutex with all places where it was locked.
+/// A place with all locks that were acquired there, or a lock with all places where it was acquired.
 #[derive(Default, Serialize)]
 pub struct Hotspot {
     /// The places, the hottest first.
     pub places: Vec<Place>,
-    /// The process and the address of each mutex.
-    pub mutexes: Vec<(u64, u64)>,
-    /// The static variable that the first of these mutexes is, or the variable and an offset in it. None:
+    /// The process and the address of each lock.
+    pub locks: Vec<(u64, u64)>,
+    /// The static variable that the first of these locks is, or the variable and an offset in it. None:
     /// it has no symbol, or is on the heap or a stack.
     pub variable: Option<String>,
-    /// Where the first of these mutexes was locked that was held when the process ended. None: it was free.
+    /// Where the lock was acquired by a thread that held it alone when the process ended. None: none did.
     pub held_at: Option<Place>,
-    /// The property of a mutex among them for which `lockworks run` leaves it to glibc.
+    /// The property of a lock among them for which `lockworks run` leaves it to glibc.
     pub left_to_glibc: Option<&'static str>,
-    /// The number of threads that locked the mutexes. It is a lower bound if a process has more
+    /// The number of threads that acquired the locks. It is a lower bound if a process has more
     /// than 255 threads.
     pub threads: u64,
     /// The counts.
     #[serde(flatten)]
     pub counts: Counts,
+    /// The counts of readers and of writers by themselves, if the locks are rwlocks.
+    #[serde(flatten)]
+    pub by_mode: Option<ByMode>,
+}
+
+/// The counts of an rwlock in each mode.
+#[derive(Clone, Copy, Default, Serialize)]
+pub struct ByMode {
+    /// The counts of readers.
+    pub reads: Counts,
+    /// The counts of writers.
+    pub writes: Counts,
 }
 
 impl Hotspot {
-    /// The first of these mutexes, as tables name it.
-    pub fn mutex(&self) -> String {
+    /// The first of these locks, as tables name it.
+    pub fn lock(&self) -> String {
         match &self.variable {
             Some(name) => name.clone(),
-            None => format!("{:#x}", self.mutexes[0].1),
+            None => format!("{:#x}", self.locks[0].1),
+        }
+    }
+
+    /// The word for these locks.
+    pub fn kind(&self) -> &'static str {
+        match self.by_mode {
+            None => "mutex",
+            Some(_) => "rwlock",
         }
     }
 
@@ -45,11 +66,14 @@ impl Hotspot {
     }
 }
 
-/// A mutex at a place in the code of a process.
-type Sighting<'a> = (&'a Record, &'a Site, Place);
+/// A lock in a mode at a place in the code of a process.
+pub type Sighting<'a> = (&'a Record, &'a Site, Place);
 
-/// The mutexes of all processes, each at each place, the hottest first.
-pub fn sightings<'a>(records: &'a [Record], places: &mut Places) -> Vec<Sighting<'a>> {
+/// The locks of all processes, each at each place, the hottest first: the mutexes, and the rwlocks.
+pub fn sightings<'a>(
+    records: &'a [Record],
+    places: &mut Places,
+) -> (Vec<Sighting<'a>>, Vec<Sighting<'a>>) {
     let mut sightings = Vec::new();
     for record in records {
         let mut known: BTreeMap<u64, Place> = BTreeMap::new();
@@ -61,7 +85,8 @@ pub fn sightings<'a>(records: &'a [Record], places: &mut Places) -> Vec<Sighting
         }
     }
     sightings.sort_by_key(|(_, site, _)| heat(&site.counts));
-    sightings
+    let is_of_mutex = |(_, site, _): &Sighting| site.mode == Mode::Mutex;
+    sightings.into_iter().partition(is_of_mutex)
 }
 
 /// A key by which the hottest comes first.
@@ -83,9 +108,14 @@ pub fn hotspots<K: Ord>(sightings: &[Sighting], key: impl Fn(&Sighting) -> K) ->
 fn hotspot(group: &[&Sighting]) -> Hotspot {
     let mut hotspot = Hotspot::default();
     let mut threads: BTreeMap<u64, [u64; 4]> = BTreeMap::new();
-    let mut mutexes = BTreeSet::new();
+    let mut locks = BTreeSet::new();
     for (record, site, place) in group {
         hotspot.counts += site.counts;
+        match site.mode {
+            Mode::Mutex => {}
+            Mode::Read => hotspot.by_mode.get_or_insert_default().reads += site.counts,
+            Mode::Write => hotspot.by_mode.get_or_insert_default().writes += site.counts,
+        }
         hotspot.left_to_glibc = hotspot.left_to_glibc.or(site.left_to_glibc());
         let of = threads.entry(record.pid).or_default();
         for (all, these) in of.iter_mut().zip(site.threads) {
@@ -94,8 +124,8 @@ fn hotspot(group: &[&Sighting]) -> Hotspot {
         if !hotspot.places.contains(place) {
             hotspot.places.push(place.clone());
         }
-        if mutexes.insert((record.pid, site.mutex)) {
-            hotspot.mutexes.push((record.pid, site.mutex));
+        if locks.insert((record.pid, site.lock)) {
+            hotspot.locks.push((record.pid, site.lock));
         }
     }
     let bits = threads

@@ -1,8 +1,9 @@
-//! `lockworks profile`: which mutexes of a program are hot, and what would help.
+//! `lockworks profile`: which mutexes and rwlocks of a program are hot, and what would help.
 
 mod advice;
 mod deadlock;
 mod hotspots;
+mod layout;
 mod places;
 mod record;
 mod report;
@@ -38,11 +39,11 @@ use crate::timeline as file;
 use record::Record;
 use report::ProfileReport;
 
-/// Run a program and say which of its pthread mutexes are hot, and what would help.
+/// Run a program and say which of its pthread mutexes and rwlocks are hot, and what would help.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct ProfileArgs {
-    /// Number of places and of mutexes to show; those with the longest waits come first
+    /// Number of places, of mutexes and of rwlocks to show; those with the longest waits come first
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     top: u32,
 
@@ -51,7 +52,7 @@ pub struct ProfileArgs {
     #[arg(long)]
     json: bool,
 
-    /// Draw the waits for each mutex in FILE, an .svg or .html
+    /// Draw the waits for each lock in FILE, an .svg or .html
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
@@ -68,29 +69,30 @@ pub struct ProfileArgs {
 }
 
 const HELP: &str = "\
-The program runs with glibc's mutexes. A library measures them; it is loaded before the program's \
-libraries (LD_PRELOAD), into the program and into all programs that it starts. The report follows \
-when the program has ended, in whatever way: end a server with ^C.
+The program runs with glibc's mutexes and rwlocks. A library measures them; it is loaded before the \
+program's libraries (LD_PRELOAD), into the program and into all programs that it starts. The report \
+follows when the program has ended, in whatever way: end a server with ^C.
 
-Columns, for each place in the code and for each mutex:
+Columns, for each place in the code and for each lock; rwlocks have tables of their own:
+  to: the mode of an rwlock: read, with other readers, or write, alone.
   threads: number of threads that locked it; 256 and more are a lower bound.
   locked: number of acquisitions, including those after waits for a condition.
-  contended: share of the acquisitions for which another thread held the mutex.
-  waited: time that all threads together waited for the mutex, and the longest wait. Waits that had \
+  contended: share of the acquisitions that another thread was in the way of.
+  waited: time that all threads together waited for the lock, and the longest wait. Waits that had \
 not ended when the program did are included. A wait for the mutex after a condition cannot be \
 measured.
-  held: time from acquiring to releasing the mutex, on average, and the longest.
+  held: time from acquiring to releasing the lock, on average, and the longest.
   before: the previous holder: the same thread, another one on the same NUMA node (near), or one \
 on another node (far). If there is one node, last-level caches stand for nodes. LOCKWORKS_NEAR \
 and LOCKWORKS_TOPOLOGY work as in the library.
 
 Tables are sorted by the time waited, then by the number of acquisitions.
 
-A place is a call of pthread_mutex_lock(): function, file and line if there is debug information, \
+A place is a call of pthread_mutex_lock() or the like: function, file and line if there is debug information, \
 else function or file and offset. If std::mutex is inlined, the place is the code that uses it. If \
 it is not (-O0), the place is std::mutex itself. mtx_lock() of C11 and glibc's own locks are not \
 measured. Trylocks and timed locks that fail are not counted. A process has room for 65,536 \
-mutexes, by address; acquisitions of others are counted as lost. Measuring a lock and its unlock \
+locks, by address, in which readers and writers of an rwlock count as two; acquisitions of others are counted as lost. Measuring a lock and its unlock \
 takes some 50 ns, so very short critical sections look more contended than they are.
 
 Examples:
@@ -155,7 +157,9 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     if let Some(path) = &args.trace {
         let timelines = timeline::of(&records);
         let written = match timelines.is_empty() {
-            true => Err(anyhow!("no mutex was locked, so there is no timeline")),
+            true => Err(anyhow!(
+                "no mutex or rwlock was locked, so there is no timeline"
+            )),
             false => file::write_runs(
                 path,
                 timelines.iter().map(|(title, one)| (title.clone(), one)),

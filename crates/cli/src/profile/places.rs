@@ -69,8 +69,8 @@ impl Places {
         call.map_or("?".to_owned(), |call| self.of(record, call).name())
     }
 
-    /// A mutex as tables name it: its variable, or its address.
-    pub fn mutex(&mut self, record: &Record, address: u64) -> String {
+    /// A lock as tables name it: its variable, or its address.
+    pub fn lock(&mut self, record: &Record, address: u64) -> String {
         let variable = self.variable(record, address);
         variable.unwrap_or_else(|| format!("{address:#x}"))
     }

@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use super::advice::Advice;
 use super::deadlock::{self, Deadlocked};
-use super::hotspots::{Hotspot, hotspots, sightings};
+use super::hotspots::{ByMode, Hotspot, Sighting, hotspots, sightings};
 use super::places::{Place, Places};
-use super::record::{LEFT_TO_GLIBC, Record, Rwlocks};
+use super::record::{Counts, LEFT_TO_GLIBC, Record};
 use crate::figures::nanoseconds;
 use crate::figures::{counted, scaled};
 use crate::preload::{self, Library};
@@ -37,25 +37,27 @@ pub struct ProfileReport {
     /// The number of NUMA nodes, or of last-level caches if there is one node.
     nodes: u64,
     processes: usize,
-    /// The number of threads that have locked a mutex.
+    /// The number of threads that have locked a mutex or an rwlock.
     threads: u64,
     /// Acquisitions that are counted nowhere else, because there was no room.
     lost: u64,
     /// The contended ones among the lost acquisitions.
     lost_contended: u64,
-    /// Places in the code, the hottest first.
+    /// Places in the code that lock mutexes, the hottest first.
     places: Vec<Hotspot>,
     /// Mutexes, the hottest first.
     mutexes: Vec<Hotspot>,
+    /// Places in the code that lock rwlocks, the hottest first.
+    rwlock_places: Vec<Hotspot>,
+    /// Rwlocks, the hottest first.
+    rwlocks: Vec<Hotspot>,
     /// Threads that wait for each other in a circle.
     deadlock: Vec<Deadlocked>,
     advice: Advice,
     /// A command that tries the advice. None: no lock would help.
     try_it: Option<String>,
-    /// Whether the preload library served the mutexes, not glibc.
+    /// Whether the preload library served the locks, not glibc.
     preloaded: bool,
-    /// The acquisitions of rwlocks.
-    rwlocks: Rwlocks,
     /// Other locks that the program is made to use.
     other_locks: OtherLocks,
 }
@@ -70,17 +72,21 @@ impl ProfileReport {
         mut other_locks: OtherLocks,
     ) -> Self {
         let mut known = Places::default();
-        let sightings = sightings(records, &mut known);
-        let places = hotspots(&sightings, |(_, _, place)| place.clone());
-        let mut mutexes = hotspots(&sightings, |(record, site, _)| (record.pid, site.mutex));
-        for mutex in &mut mutexes {
-            let (process, address) = mutex.mutexes[0];
-            let record = records.iter().find(|record| record.pid == process);
-            let Some(record) = record else { continue };
-            mutex.variable = known.variable(record, address);
-            let call = record.held.get(&address);
-            mutex.held_at = call.map(|call| known.of(record, *call));
-        }
+        let (of_mutexes, of_rwlocks) = sightings(records, &mut known);
+        let mut by_lock = |sightings: &[Sighting]| {
+            let mut locks = hotspots(sightings, |(record, site, _)| (record.pid, site.lock));
+            for lock in &mut locks {
+                let (process, address) = lock.locks[0];
+                let record = records.iter().find(|record| record.pid == process);
+                let Some(record) = record else { continue };
+                lock.variable = known.variable(record, address);
+                let call = record.held.get(&address);
+                lock.held_at = call.map(|call| known.of(record, *call));
+            }
+            locks
+        };
+        let (mutexes, rwlocks) = (by_lock(&of_mutexes), by_lock(&of_rwlocks));
+        let by_place = |sightings: &[Sighting]| hotspots(sightings, |(_, _, place)| place.clone());
         let deadlock = records
             .iter()
             .map(|record| deadlock::of(record, &mut known))
@@ -90,11 +96,9 @@ impl ProfileReport {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let advice = match deadlock {
             Some(_) => Advice::for_deadlock(),
-            None => Advice::of(&mutexes, wall, cpus, nodes),
+            None => Advice::of(&mutexes, &rwlocks, wall, cpus, nodes),
         };
-        let mut rwlocks = Rwlocks::default();
         for record in records {
-            rwlocks += record.rwlocks;
             for module in &record.modules {
                 let name = module.path.file_name().unwrap_or_default();
                 other_locks.add_library(&name.to_string_lossy());
@@ -121,8 +125,10 @@ impl ProfileReport {
             threads: sum(|record| record.threads),
             lost: sum(|record| record.lost),
             lost_contended: sum(|record| record.lost_contended),
-            places,
+            places: by_place(&of_mutexes),
             mutexes,
+            rwlock_places: by_place(&of_rwlocks),
+            rwlocks,
             try_it: (!advice.locks.is_empty() && !preloaded).then(|| {
                 format!(
                     "lockworks compare --lock {} -- {}",
@@ -133,7 +139,6 @@ impl ProfileReport {
             preloaded,
             deadlock: deadlock.unwrap_or_default(),
             advice,
-            rwlocks,
             other_locks,
             command,
         }
@@ -142,7 +147,7 @@ impl ProfileReport {
     /// Tables and advice for people.
     pub fn tables(&self, top: usize) -> String {
         let mut text = terminal::prose(&format!(
-            "{:.2} s on {}; {} in {} locked {} at {}.\n",
+            "{:.2} s on {}; {} in {} locked {}.\n",
             self.wall_s,
             counted(self.cpus, "CPU"),
             counted(self.threads, "thread"),
@@ -150,36 +155,36 @@ impl ProfileReport {
                 1 => "1 process".to_owned(),
                 n => format!("{n} processes"),
             },
-            match self.mutexes.len() {
-                1 => "1 mutex".to_owned(),
-                n => format!("{n} mutexes"),
-            },
-            counted(self.places.len() as u64, "place"),
+            self.locked()
         ));
         if let Some(signal) = &self.signal {
             text.push_str(&format!("The program was ended by {signal}.\n"));
         }
-        if self.places.is_empty() {
+        if self.locks().next().is_none() {
             text.push_str(&terminal::prose(&format!(
-                "The program locked no pthread mutex, so no lock of Lockworks would serve it; {}.\n",
+                "The program locked no pthread mutex and no rwlock, so no lock of Lockworks would serve it; \
+                 {}.\n",
                 self.other_locks.words()
             )));
-        } else {
+        }
+        if !self.mutexes.is_empty() {
             let places = self
                 .places
                 .iter()
-                .map(|row| (row.places[0].name(), row.mutexes.len(), row));
+                .map(|row| (row.places[0].name(), row.locks.len(), row));
             text.push_str(&self.table(["place", "mutexes"], places.take(top)));
-            let mutexes = self.mutexes.iter().map(|row| {
-                let (process, _) = row.mutexes[0];
-                let mutex = row.mutex();
-                let name = match self.processes {
-                    1 => format!("{mutex}, {}", row.places[0].name()),
-                    _ => format!("{mutex} of {process}, {}", row.places[0].name()),
-                };
-                (name, row.places.len(), row)
-            });
+            let mutexes = self.mutexes.iter().map(|row| self.named(row));
             text.push_str(&self.table(["mutex, hottest place", "places"], mutexes.take(top)));
+        }
+        if !self.rwlocks.is_empty() {
+            let places = self.rwlock_places.iter();
+            let places = places.map(|row| (row.places[0].name(), row.locks.len(), row));
+            text.push_str(&rwlock_table(["place", "rwlocks"], places.take(top)));
+            let rwlocks = self.rwlocks.iter().map(|row| self.named(row));
+            text.push_str(&rwlock_table(
+                ["rwlock, hottest place", "places"],
+                rwlocks.take(top),
+            ));
         }
         if self.lost > 0 {
             text.push_str(&format!(
@@ -187,10 +192,9 @@ impl ProfileReport {
                 self.lost, self.lost_contended
             ));
         }
-        let nameless: BTreeSet<_> = self
-            .places
-            .iter()
-            .take(top)
+        let shown = self.places.iter().take(top);
+        let nameless: BTreeSet<_> = shown
+            .chain(self.rwlock_places.iter().take(top))
             .filter_map(|row| match &row.places[0] {
                 Place {
                     function: None,
@@ -212,7 +216,7 @@ impl ProfileReport {
         for line in self.not_served() {
             text.push_str(&format!("{}\n", terminal::prose(&line)));
         }
-        if !self.places.is_empty() {
+        if self.locks().next().is_some() {
             text.push_str(&format!("{}\n", terminal::prose(&self.advice.text)));
         }
         if let Some(command) = &self.try_it {
@@ -220,64 +224,88 @@ impl ProfileReport {
         }
         if self.preloaded {
             text.push_str(&format!(
-                "Measured with {} in place of glibc's mutexes.\n",
+                "Measured with {} in place of glibc's locks.\n",
                 preload::LIBRARY
             ));
         }
         text
     }
 
+    /// All mutexes and rwlocks.
+    fn locks(&self) -> impl Iterator<Item = &Hotspot> {
+        self.mutexes.iter().chain(&self.rwlocks)
+    }
+
+    /// How many locks the program locked at how many places.
+    fn locked(&self) -> String {
+        let number = |locks: usize, one: &str, several: &str, places: usize| {
+            let locks = match locks {
+                1 => format!("1 {one}"),
+                n => format!("{n} {several}"),
+            };
+            format!("{locks} at {}", counted(places as u64, "place"))
+        };
+        let mutexes = number(self.mutexes.len(), "mutex", "mutexes", self.places.len());
+        let places = self.rwlock_places.len();
+        let rwlocks = number(self.rwlocks.len(), "rwlock", "rwlocks", places);
+        match (self.mutexes.len(), self.rwlocks.len()) {
+            (_, 0) => mutexes,
+            (0, _) => rwlocks,
+            _ => format!("{mutexes}, and {rwlocks}"),
+        }
+    }
+
+    /// The row of a lock: its name, its number of places, and itself.
+    fn named<'a>(&self, row: &'a Hotspot) -> (String, usize, &'a Hotspot) {
+        let (process, _) = row.locks[0];
+        let (lock, place) = (row.lock(), row.places[0].name());
+        let name = match self.processes {
+            1 => format!("{lock}, {place}"),
+            _ => format!("{lock} of {process}, {place}"),
+        };
+        (name, row.places.len(), row)
+    }
+
     /// What no lock of Lockworks serves, and waits that did not end, each in a line.
     fn not_served(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if self.rwlocks.acquisitions + self.rwlocks.still_waiting > 0 {
-            lines.push(format!(
-                "{} rwlock operations, {} of them waited, for {} in all; under `lockworks run` the lock rwlock serves them.",
-                scaled(self.rwlocks.acquisitions as f64),
-                scaled((self.rwlocks.contended + self.rwlocks.still_waiting) as f64),
-                nanoseconds(self.rwlocks.waited_ns)
-            ));
-        }
-        if let (Some(locks), false) = (self.other_locks.runtime, self.places.is_empty()) {
+        if let (Some(locks), false) = (self.other_locks.runtime, self.locks().next().is_none()) {
             lines.push(format!(
                 "Neither measured nor served by Lockworks: {locks}."
             ));
         }
-        for (property, reason) in LEFT_TO_GLIBC {
-            let those = self.mutexes.iter();
-            let those = those.filter(|row| row.left_to_glibc == Some(property));
-            let number = those.clone().count() as u64;
-            let acquisitions: u64 = those.map(|row| row.counts.acquisitions).sum();
-            if number > 0 {
-                lines.push(format!(
-                    "`lockworks run` leaves {number} {property} {} to glibc, locked {} times: {reason}.",
-                    if number == 1 { "mutex" } else { "mutexes" },
-                    scaled(acquisitions as f64)
-                ));
+        for (rows, one, several) in [
+            (&self.mutexes, "mutex", "mutexes"),
+            (&self.rwlocks, "rwlock", "rwlocks"),
+        ] {
+            for (property, reason) in LEFT_TO_GLIBC {
+                let those = rows.iter();
+                let those = those.filter(|row| row.left_to_glibc == Some(property));
+                let number = those.clone().count();
+                let acquisitions: u64 = those.map(|row| row.counts.acquisitions).sum();
+                if number > 0 {
+                    lines.push(format!(
+                        "`lockworks run` leaves {number} {property} {} to glibc, locked {} times: {reason}.",
+                        if number == 1 { one } else { several },
+                        scaled(acquisitions as f64)
+                    ));
+                }
             }
         }
         let mut waiting = Vec::new();
-        for row in self
-            .mutexes
-            .iter()
-            .filter(|row| row.counts.still_waiting > 0)
-        {
+        for row in self.locks().filter(|row| row.counts.still_waiting > 0) {
             let held = row.held_at.as_ref();
             waiting.push(format!(
                 "{} at {} for {}, {} so far{}",
                 counted(row.counts.still_waiting, "thread"),
                 row.places[0].name(),
-                row.mutex(),
+                row.lock(),
                 nanoseconds(row.counts.still_waiting_ns),
                 held.map_or(String::new(), |place| format!(
                     ", held since {}",
                     place.name()
                 ))
             ));
-        }
-        if self.rwlocks.still_waiting > 0 {
-            let threads = counted(self.rwlocks.still_waiting, "thread");
-            waiting.push(format!("{threads} for rwlocks"));
         }
         if !self.deadlock.is_empty() {
             let steps = self.deadlock.iter().map(|one| {
@@ -314,19 +342,18 @@ impl ProfileReport {
         ]);
         table.add_rows(rows.map(|(name, number, row)| {
             let counts = &row.counts;
-            let times = counts.acquisitions.max(1);
             let from = counts.from_same_thread + counts.from_same_node + counts.from_other_node;
-            let percent = |n: u64, of: u64| format!("{:.1} %", 100.0 * n as f64 / of.max(1) as f64);
+            let [locked, contended, waited, waited_max, held, held_max] = cells(counts);
             [
                 name,
                 number.to_string(),
                 row.threads.to_string(),
-                scaled(counts.acquisitions as f64),
-                percent(counts.contended, times),
-                nanoseconds(counts.waited_ns),
-                nanoseconds(counts.waited_max_ns),
-                nanoseconds(counts.held_ns / times),
-                nanoseconds(counts.held_max_ns),
+                locked,
+                contended,
+                waited,
+                waited_max,
+                held,
+                held_max,
                 percent(counts.from_same_thread, from),
                 percent(counts.from_same_node, from),
                 match self.nodes {
@@ -340,4 +367,56 @@ impl ProfileReport {
         }
         format!("{table}\n")
     }
+}
+
+fn percent(n: u64, of: u64) -> String {
+    format!("{:.1} %", 100.0 * n as f64 / of.max(1) as f64)
+}
+
+/// The cells of counts: locked, contended, waited, longest, held, longest.
+fn cells(counts: &Counts) -> [String; 6] {
+    let times = counts.acquisitions.max(1);
+    [
+        scaled(counts.acquisitions as f64),
+        percent(counts.contended, times),
+        nanoseconds(counts.waited_ns),
+        nanoseconds(counts.waited_max_ns),
+        nanoseconds(counts.held_ns / times),
+        nanoseconds(counts.held_max_ns),
+    ]
+}
+
+/// A table of rwlocks. Each has a line for its readers and one for its writers, if there were any.
+fn rwlock_table<'a>(
+    [what, number]: [&str; 2],
+    rows: impl Iterator<Item = (String, usize, &'a Hotspot)>,
+) -> String {
+    let mut table = Table::new(&[
+        what,
+        "to",
+        number,
+        "threads",
+        "locked",
+        "contended",
+        "waited",
+        "longest",
+        "held",
+        "longest",
+    ]);
+    for (name, number, row) in rows {
+        let Some(ByMode { reads, writes }) = row.by_mode else {
+            continue;
+        };
+        for (mode, counts) in [("read", reads), ("write", writes)] {
+            if counts.acquisitions + counts.still_waiting > 0 {
+                let [number, threads] = [number.to_string(), row.threads.to_string()];
+                let first = [name.clone(), mode.to_owned(), number, threads];
+                table.add_row(first.into_iter().chain(cells(&counts)));
+            }
+        }
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("{table}\n")
 }

@@ -7,7 +7,7 @@ use lockworks_measurements::{Activity, Timeline, TimelineEvent, TimelineThread};
 use super::places::Places;
 use super::record::{Acquisition, Record};
 
-/// A timeline of each process that has locked a mutex, under its title. Their times begin together.
+/// A timeline of each process that has locked anything, under its title. Their times begin together.
 pub fn of(records: &[Record]) -> Vec<(String, Timeline)> {
     let mut places = Places::default();
     let times = records.iter().flat_map(|record| &record.acquisitions);
@@ -66,7 +66,7 @@ fn timeline(record: &Record, begin: u64, places: &mut Places) -> Timeline {
 
 /// What the thread did, and when.
 fn activities(one: &Acquisition, ended: u64) -> impl Iterator<Item = (u64, Activity)> {
-    let lock = one.mutex as usize;
+    let lock = one.lock as usize;
     let waits = one.begun.map(|at| (at, Activity::Waits(lock)));
     let holds = one.acquired.map(|at| (at, Activity::Holds(lock)));
     let releases = one

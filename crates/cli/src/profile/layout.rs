@@ -1,0 +1,165 @@
+//! The structures of `interpose/profile/record.h`, and reading them from a file. The build fails if C has
+//! others.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+mod constants {
+    include!(concat!(env!("OUT_DIR"), "/profile_constants.rs"));
+}
+
+pub(crate) use constants::*;
+
+/// The mode in which a lock is acquired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// A mutex has no other.
+    #[default]
+    Mutex,
+    /// An rwlock, together with other readers.
+    Read,
+    /// An rwlock, alone.
+    Write,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Mode.rs"));
+
+/// A mapping of code.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Module {
+    pub start: u64,
+    pub end: u64,
+    pub offset: u64,
+    pub path: [u8; 488],
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Module.rs"));
+
+/// A lock in one mode.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Lock {
+    pub key: u64,
+    pub since: u64,
+    pub begun: u64,
+    pub first_site: u32,
+    pub holder: u32,
+    pub depth: u32,
+    pub last_thread: u32,
+    pub last_node: u32,
+    pub kind: u32,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Lock.rs"));
+
+/// The acquisitions of a lock in one mode at a place.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+pub struct LockSite {
+    pub lock: u32,
+    pub next_site: u32,
+    pub caller: u64,
+    pub acquisitions: u64,
+    pub contended: u64,
+    pub after_condition: u64,
+    pub waited_ns: u64,
+    pub waited_max_ns: u64,
+    pub held_ns: u64,
+    pub held_max_ns: u64,
+    pub from_same_thread: u64,
+    pub from_same_node: u64,
+    pub from_other_node: u64,
+    pub threads: [u64; 4],
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_LockSite.rs"));
+
+/// A wait in progress.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Wait {
+    pub key: u64,
+    pub caller: u64,
+    pub begun: u64,
+    pub thread: u64,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Wait.rs"));
+
+/// An acquisition that has ended.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Event {
+    pub key: u64,
+    pub caller: u64,
+    pub begun: u64,
+    pub acquired: u64,
+    pub released: u64,
+    pub thread: u32,
+    pub node: u32,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Event.rs"));
+
+/// The whole file.
+#[repr(C)]
+pub struct Profile {
+    pub magic: u64,
+    pub size: u64,
+    pub pid: u64,
+    pub nodes: u64,
+    pub modules: u64,
+    pub sites: u64,
+    pub threads: u64,
+    pub lost: u64,
+    pub lost_contended: u64,
+    pub events: u64,
+    pub ended: u64,
+    pub wait: [Wait; LW_PROFILE_WAITS],
+    pub module: [Module; LW_PROFILE_MODULES],
+    pub lock: [Lock; LW_PROFILE_LOCKS],
+    pub site: [LockSite; LW_PROFILE_SITES],
+    pub event: [Event; LW_PROFILE_EVENTS],
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Profile.rs"));
+
+/// A type of numbers only.
+///
+/// # Safety
+///
+/// Any bytes are a value of the type.
+pub unsafe trait Numbers: Copy {}
+
+// SAFETY: a number.
+unsafe impl Numbers for u64 {}
+// SAFETY: numbers, without padding between them.
+unsafe impl Numbers for Module {}
+// SAFETY: as above.
+unsafe impl Numbers for Lock {}
+// SAFETY: as above.
+unsafe impl Numbers for LockSite {}
+// SAFETY: as above.
+unsafe impl Numbers for Wait {}
+// SAFETY: as above.
+unsafe impl Numbers for Event {}
+
+/// Reads the first `length` entries of the table at an offset in the file.
+pub fn table<T: Numbers>(file: &File, at: usize, length: usize) -> std::io::Result<Vec<T>> {
+    let mut bytes = vec![0; length * size_of::<T>()];
+    file.read_exact_at(&mut bytes, at as u64)?;
+    let entries = bytes.chunks_exact(size_of::<T>());
+    // SAFETY: each chunk has the bytes of an entry, and any bytes are one.
+    let entry = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<T>().read_unaligned() };
+    Ok(entries.map(entry).collect())
+}
+
+/// The address and the mode that a key consists of.
+pub fn lock_and_mode(key: u64) -> (u64, Mode) {
+    let bits = key as usize & LW_PROFILE_MODE_MASK;
+    let mut modes = [Mode::Mutex, Mode::Read, Mode::Write].into_iter();
+    let mode = modes.find(|mode| *mode as usize == bits);
+    (key >> LW_PROFILE_MODE_BITS, mode.unwrap_or_default())
+}

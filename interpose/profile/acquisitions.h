@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Acquisitions and releases of locks, added to the record. This allocates no memory and takes no
+ * lock. Its only system call is the clock, where that is one.
+ */
+#ifndef LW_PROFILE_ACQUISITIONS_H
+#define LW_PROFILE_ACQUISITIONS_H
+
+#include <errno.h>
+
+#include "glibc.h"
+#include "record.h"
+
+/* Returns the key by which the record finds a lock in a mode. It is never 0. */
+static inline uint64_t lw_profile_key(const void *lock, enum lw_profile_mode mode)
+{
+	return (uint64_t)(uintptr_t)lock << LW_PROFILE_MODE_BITS | mode;
+}
+
+/* How a lock was acquired. */
+enum lw_profile_how {
+	LW_AT_ONCE,
+	LW_CONTENDED,
+	LW_AFTER_CONDITION, /* a mutex, by the wait for a condition */
+};
+
+/*
+ * Records that this thread has acquired a lock at `caller`; `begun` is the time at which it began
+ * to wait, 0 if it did not. `kind` is the kind of a mutex as glibc stores it, or LW_PROFILE_SHARED
+ * of an rwlock that processes share.
+ */
+void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum lw_profile_how how,
+			 uint64_t begun);
+
+/* Records that this thread releases a lock that it holds alone. If it does not, does nothing. */
+void lw_profile_releases(uint64_t key);
+
+/* Records that this thread releases an rwlock, which it reads or holds alone. */
+void lw_profile_releases_rwlock(const void *rwlock);
+
+/* Forgets what this thread reads. */
+void lw_profile_forget_reads(void);
+
+/* Returns an entry for lw_profile_wait_end(). NULL: this process records nothing, or has no room.
+ */
+static inline struct lw_profile_wait *lw_profile_waits(uint64_t key, const void *caller,
+						       uint64_t begun)
+{
+	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
+
+	return profile ? lw_profile_wait_begin(profile, key, caller, begun) : NULL;
+}
+
+static inline bool lw_holds(int error)
+{
+	return error == 0 || error == EOWNERDEAD;
+}
+
+/*
+ * Acquires a lock for a function of glibc, and returns the error. Evaluates `try` first, so every
+ * acquisition that had to wait is counted. If another thread has the lock, evaluates `lock`, which
+ * waits for it.
+ */
+#define LW_MEASURE(key, kind, try, lock)                                                           \
+	({                                                                                         \
+		const void *lw_caller = __builtin_return_address(0);                               \
+		int lw_error;                                                                      \
+		if (lw_is_too_early())                                                             \
+			return 0;                                                                  \
+		lw_error = (try);                                                                  \
+		if (lw_error == EBUSY) {                                                           \
+			uint64_t lw_begun = lw_profile_now();                                      \
+			struct lw_profile_wait *lw_wait =                                          \
+				lw_profile_waits(key, lw_caller, lw_begun);                        \
+			lw_error = (lock);                                                         \
+			lw_profile_wait_end(lw_wait);                                              \
+			if (lw_holds(lw_error))                                                    \
+				lw_profile_acquired(key, kind, lw_caller, LW_CONTENDED, lw_begun); \
+		} else if (lw_holds(lw_error)) {                                                   \
+			lw_profile_acquired(key, kind, lw_caller, LW_AT_ONCE, 0);                  \
+		}                                                                                  \
+		lw_error;                                                                          \
+	})
+
+/* The same without a wait. */
+#define LW_MEASURE_TRY(key, kind, try)                                                          \
+	({                                                                                      \
+		int lw_error;                                                                   \
+		if (lw_is_too_early())                                                          \
+			return 0;                                                               \
+		lw_error = (try);                                                               \
+		if (lw_holds(lw_error))                                                         \
+			lw_profile_acquired(key, kind, __builtin_return_address(0), LW_AT_ONCE, \
+					    0);                                                 \
+		lw_error;                                                                       \
+	})
+
+#endif
