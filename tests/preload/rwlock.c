@@ -203,6 +203,29 @@ static void check_kinds(void)
 	}
 }
 
+/* A thread may read many rwlocks at a time, each more than once, and release them in any order. */
+static void check_many_reads(void)
+{
+	static pthread_rwlock_t many[12];
+
+	for (int i = 0; i < 12; i++)
+		CHECK(pthread_rwlock_init(&many[i], NULL) == 0);
+	for (int turn = 0; turn < 100; turn++) {
+		for (int i = 0; i < 24; i++)
+			CHECK(pthread_rwlock_rdlock(&many[i % 12]) == 0);
+		for (int i = 0; i < 24; i++) {
+			CHECK(turn % 50 ||
+			      another(pthread_rwlock_trywrlock, &many[i % 12]) == EBUSY);
+			CHECK(pthread_rwlock_unlock(&many[i * 5 % 12]) == 0);
+			CHECK(pthread_rwlock_rdlock(&many[i * 5 % 12]) == 0);
+		}
+		for (int i = 0; i < 24; i++)
+			CHECK(pthread_rwlock_unlock(&many[i * 7 % 12]) == 0);
+		for (int i = 0; i < 12; i++)
+			CHECK(turn % 50 || another(pthread_rwlock_trywrlock, &many[i]) == 0);
+	}
+}
+
 static void count_in_child(void *counted)
 {
 	count(counted);
@@ -235,6 +258,7 @@ int main(void)
 	check_deadlines();
 	check_counts();
 	check_reading_again();
+	check_many_reads();
 	check_shared();
 	return 0;
 }
