@@ -52,10 +52,13 @@ if [[ ${1-} = programs ]]; then
 	want memcached command -v memcached
 	want libmemcached-tools command -v memcaslap
 	want libleveldb-dev test -e /usr/include/leveldb/db.h
+	want rocksdb-tools command -v db_bench
 	want redis-server command -v redis-server
 	want redis-tools command -v redis-benchmark
 	want mariadb-server-core command -v mariadbd
 	want mariadb-client command -v mariadb-slap
+	want unbound command -v unbound
+	want dnsperf command -v dnsperf
 	want stress-ng command -v stress-ng
 	want chromium test -x /usr/bin/chromium
 	want python3 test -x /usr/bin/python3
@@ -77,7 +80,7 @@ if ((${#packages[@]})); then
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
 	for package in "${packages[@]}"; do
-		[[ $package != @(memcached|redis-server) ]] || systemctl -q disable "$package" || true
+		[[ $package != @(memcached|redis-server|unbound) ]] || systemctl -q disable "$package" || true
 	done
 fi
 

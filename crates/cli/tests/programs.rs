@@ -6,7 +6,7 @@ use std::thread;
 
 use lockworks::{LockType, Mutex};
 use lockworks_programs::{
-    Leveldb, Mariadb, Memcached, Program, Python, Redis, Runner, Size, StressNg,
+    Leveldb, Mariadb, Memcached, Program, Python, Redis, RocksDb, Runner, Size, StressNg, Unbound,
 };
 
 const LOCKWORKS: &str = env!("CARGO_BIN_EXE_lockworks");
@@ -71,6 +71,16 @@ fn redis() {
 #[test]
 fn mariadb() {
     same_results(&Mariadb);
+}
+
+#[test]
+fn rocksdb() {
+    same_results(&RocksDb);
+}
+
+#[test]
+fn unbound() {
+    same_results(&Unbound);
 }
 
 #[test]

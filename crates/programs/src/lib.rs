@@ -11,8 +11,10 @@ mod memcached;
 mod process;
 mod python;
 mod redis;
+mod rocksdb;
 mod runner;
 mod stress_ng;
+mod unbound;
 
 use std::path::PathBuf;
 
@@ -23,8 +25,10 @@ pub use mariadb::Mariadb;
 pub use memcached::Memcached;
 pub use python::Python;
 pub use redis::Redis;
+pub use rocksdb::RocksDb;
 pub use runner::Runner;
 pub use stress_ng::StressNg;
+pub use unbound::Unbound;
 
 /// The size of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,4 +84,6 @@ pub trait Program: Sync {
 }
 
 /// The programs that can be measured.
-pub const MEASURED: [&dyn Program; 5] = [&Memcached, &Leveldb, &Redis, &Mariadb, &StressNg];
+pub const MEASURED: [&dyn Program; 7] = [
+    &Memcached, &Leveldb, &RocksDb, &Redis, &Mariadb, &Unbound, &StressNg,
+];

@@ -73,7 +73,8 @@ pub enum Part {
     Reproduction,
     /// The model checker's speed and memory
     Checker,
-    /// memcached, leveldb, redis, MariaDB and stress-ng with Lockworks' locks and with glibc's
+    /// memcached, leveldb, RocksDB, redis, MariaDB, Unbound and stress-ng with Lockworks' locks and with
+    /// glibc's
     Programs,
 }
 

@@ -69,6 +69,22 @@ impl Advice {
         }
     }
 
+    /// Advice for a program whose threads hardly wait, but read this rwlock often.
+    fn for_readers(row: &Hotspot, waited: &str) -> Self {
+        Self {
+            rule: Rule::Readers,
+            text: format!(
+                "Threads hardly wait, but {} use an rwlock that is read {} times, {} of its \
+                 acquisitions: under glibc each read writes to the same cache line. {SERVED} \
+                 ({waited}.)",
+                row.threads,
+                scaled(reads(row) as f64),
+                share_of_reads(row),
+            ),
+            locks: vec!["mutex"],
+        }
+    }
+
     /// Advice for a program that ran for `wall`, by its mutexes and rwlocks, the hottest first.
     pub fn of(
         mutexes: &[Hotspot],
@@ -100,9 +116,12 @@ impl Advice {
         let (served_ns, left_ns) = (waited(false), waited(true));
         let served = || locks().filter(|row| row.left_to_glibc.is_none());
         let hot = served().max_by_key(|row| row.counts.waited_ns);
+        let often_read = served()
+            .filter(|row| row.threads > 1 && is_worthwhile(line_transfers(row)))
+            .max_by_key(|row| reads(row))
+            .map(|row| Self::for_readers(row, &sum(served_ns)));
         let Some(hot) = hot.filter(|_| is_worthwhile(served_ns)) else {
-            let read = served().filter(|row| row.threads > 1 && is_worthwhile(line_transfers(row)));
-            return match (is_worthwhile(left_ns), read.max_by_key(|row| reads(row))) {
+            return match (is_worthwhile(left_ns), often_read) {
                 (true, _) => no_lock(
                     Rule::LeftToGlibc,
                     format!(
@@ -111,19 +130,7 @@ impl Advice {
                         sum(left_ns)
                     ),
                 ),
-                (false, Some(row)) => Self {
-                    rule: Rule::Readers,
-                    text: format!(
-                        "Threads hardly wait, but {} read an rwlock {} times, {} of its \
-                         acquisitions: under glibc each read writes to the same cache line. \
-                         {SERVED} ({}.)",
-                        row.threads,
-                        scaled(reads(row) as f64),
-                        share_of_reads(row),
-                        sum(served_ns)
-                    ),
-                    locks: vec!["mutex"],
-                },
+                (false, Some(advice)) => advice,
                 (false, None) => no_lock(
                     Rule::NotContended,
                     format!(
@@ -160,6 +167,11 @@ impl Advice {
                 "Shorten the critical section: with such hold times a lock cannot help.".to_owned(),
                 Vec::new(),
             ),
+            () if hot.contended_share() < SELDOM
+                && let Some(advice) = often_read =>
+            {
+                return advice;
+            }
             () if hot.contended_share() < SELDOM => (
                 Rule::NotContended,
                 "Hardly contended: no lock would help.".to_owned(),
@@ -332,6 +344,7 @@ mod tests {
 
     #[test]
     fn rwlocks_that_are_often_read_need_no_waits() {
+        let second = 1_000_000_000;
         let often = rwlock(1_000_000, 10, 0);
         let read = advice(&[], &[rwlock(1000, 1000, 0), often]);
         assert_eq!(read.rule, Rule::Readers);
@@ -340,6 +353,12 @@ mod tests {
             "{}",
             read.text
         );
+        let mut seldom = rwlock(1_000_000, 10, second);
+        seldom.counts.contended = 1000;
+        assert_eq!(advice(&[], &[seldom]).rule, Rule::Readers);
+        let mut seldom = rwlock(1000, 10, second);
+        seldom.counts.contended = 1;
+        assert_eq!(advice(&[], &[seldom]).rule, Rule::NotContended);
         let mut alone = rwlock(1_000_000, 10, 0);
         alone.threads = 1;
         assert_eq!(advice(&[], &[alone]).rule, Rule::NotContended);
