@@ -240,7 +240,7 @@ $(PRELOAD_TESTS:%=test-preload-%): test-preload-%: $(BUILD)/tests/preload/% $(BU
 	done
 
 # Other processors, under an emulator; another C library; another compiler. What cannot work is refused.
-EMULATED := test-c test-historic test-preload test-headers PRELOAD_LOCKS=mutex
+EMULATED := test-c test-preload test-headers PRELOAD_LOCKS=mutex
 AFTER_LIBC = -idirafter /usr/include -idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)
 test-cross: test-arm64 test-riscv64 test-musl test-clang test-refused
 

@@ -25,7 +25,7 @@ static inline const char *test_runner(void)
 /* Repetitions of a step: fewer under an emulator, which makes each one slow. */
 static inline unsigned int repetitions(unsigned int n)
 {
-	return *test_runner() ? n / 10 : n;
+	return *test_runner() ? n / 25 : n;
 }
 
 /* Replaces this process by `program`. As execve(), except that a failure ends the process. */
