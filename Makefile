@@ -345,6 +345,8 @@ test-examples: stage
 	@echo 'test examples/rust/hits, and the crate without std'
 	@$(CARGO) run --quiet --release -p lockworks --example hits
 	@$(CARGO) build --quiet --release -p lockworks --no-default-features
+	@echo 'test that the crate can be published: by itself, with its C sources'
+	@$(CARGO) publish --quiet --dry-run --allow-dirty -p lockworks
 
 # Race detectors must report nothing about the locks that exclude, and must report the lock that does
 # not. The C tests must run without a finding of the other sanitizers.

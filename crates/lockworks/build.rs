@@ -2,7 +2,11 @@
 
 use std::env;
 
-use lockworks_build::{Bindings, c_files, compiler, root, watch, with_historic};
+#[path = "c/build/lib.rs"]
+#[expect(dead_code, reason = "other build scripts use more of it")]
+mod shared;
+
+use shared::{Bindings, c_files, compiler, root, watch, with_historic};
 
 fn main() {
     watch("lib");

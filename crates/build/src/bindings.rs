@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::process::Command;
 
-use crate::generate;
+use super::generate;
 
 /// Begins each line of the assembly that holds a value.
 const MARK: &str = "->";

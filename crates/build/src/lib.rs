@@ -13,8 +13,15 @@ const LOCK_DIRECTORIES: [&str; 4] = ["locks", "locks/contract", "locks/parts", "
 /// The directory of the historic locks.
 const HISTORIC: &str = "locks/historic";
 
-/// From a crate's directory to the root of the repository.
-const TO_ROOT: &str = "../..";
+/// From a crate's directory to the root of the repository. The crate that is packaged by itself has a
+/// directory that stands for it.
+fn to_root() -> &'static str {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("a build script");
+    match Path::new(&manifest).join("c").exists() {
+        true => "c",
+        false => "../..",
+    }
+}
 
 /// The root of the repository that contains the crate of the running build script.
 ///
@@ -26,7 +33,7 @@ const TO_ROOT: &str = "../..";
 /// If the caller is not a build script: Cargo sets `CARGO_MANIFEST_DIR` only for those.
 pub fn root() -> PathBuf {
     let crate_directory = std::env::var_os("CARGO_MANIFEST_DIR").expect("a build script");
-    Path::new(&crate_directory).join(TO_ROOT)
+    Path::new(&crate_directory).join(to_root())
 }
 
 /// A C compiler that finds the lock headers and the headers in `world`, a directory relative to the
@@ -55,7 +62,7 @@ pub fn with_historic(build: &mut cc::Build) -> &'static str {
 /// Makes Cargo run the build script again when a file in `directory` changes. The directory is
 /// relative to the repository's root.
 pub fn watch(directory: &str) {
-    println!("cargo::rerun-if-changed={TO_ROOT}/{directory}");
+    println!("cargo::rerun-if-changed={}/{directory}", to_root());
 }
 
 /// The C files in `directory`, sorted by name. The directory is relative to the repository's root.
