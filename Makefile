@@ -2,6 +2,8 @@
 
 PREFIX ?= /usr/local
 override PREFIX := $(abspath $(PREFIX))
+# Where programs find the library. Only lockworks loads those of lib/lockworks, into programs.
+LIBDIR ?= $(PREFIX)/lib
 # The processor and system to build for, as its tools name it (aarch64-linux-gnu). Empty: this machine's.
 HOST ?=
 # What runs a program of HOST here: an emulator and its options.
@@ -69,10 +71,10 @@ FURTHER_LOCKS_destroy := qspinlock
 HEADERS = $(sort $(filter %.h,$(shell $(CC) -MM $(INCLUDES) -x c lib/include/lockworks/lockworks.h))) \
 	lib/include/lockworks/lockworks.hpp
 INSTALLED_HEADERS = $(addprefix $(PREFIX)/include/lockworks/,$(notdir $(HEADERS)))
-INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/liblockworks.so \
-	$(PREFIX)/lib/liblockworks.so.0 $(PREFIX)/lib/liblockworks-preload.so \
-	$(PREFIX)/lib/liblockworks-profile.so \
-	$(PREFIX)/lib/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks \
+INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks.so \
+	$(LIBDIR)/liblockworks.so.0 $(PREFIX)/lib/lockworks/liblockworks-preload.so \
+	$(PREFIX)/lib/lockworks/liblockworks-profile.so \
+	$(LIBDIR)/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks \
 	$(PREFIX)/share/man/man1/lockworks.1 $(PREFIX)/share/man/man1/lockworks-*.1 \
 	$(PREFIX)/share/bash-completion/completions/lockworks $(PREFIX)/share/zsh/site-functions/_lockworks \
 	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
@@ -81,7 +83,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(PREFIX)/lib/liblockworks.a $(PREFIX)/lib/libl
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
-	bench install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
+	bench deb test-deb install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -329,7 +331,7 @@ test-install: stage
 	$(INSTALLED_TESTS)/exports.sh $(STAGE)/lib/liblockworks.so lib/lockworks.map \
 		"$$($(PKG_CONFIG) --cflags lockworks)"
 	@echo 'test that no memory of a library is both writable and executable'
-	@for library in $(STAGE)/lib/*.so; do \
+	@for library in $(STAGE)/lib/*.so $(STAGE)/lib/lockworks/*.so; do \
 		readelf --segments --wide $$library | grep -q 'GNU_STACK.* RW ' && \
 		! readelf --segments --wide $$library | grep RWE || { echo "$$library: it has such memory"; exit 1; }; \
 	done
@@ -426,20 +428,31 @@ install: install-lib cargo
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that the loader finds the library
 
 install-lib: lib
-	$(INSTALL) -d $(DESTDIR)$(PREFIX)/include/lockworks $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/include/lockworks $(DESTDIR)$(PREFIX)/lib/lockworks \
+		$(DESTDIR)$(LIBDIR)/pkgconfig
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/lockworks
-	$(INSTALL) -m 644 $(BUILD)/liblockworks.a $(DESTDIR)$(PREFIX)/lib
-	$(INSTALL) -m 755 $(BUILD)/liblockworks.so.0 $(BUILD)/liblockworks-preload.so \
-		$(BUILD)/liblockworks-profile.so $(DESTDIR)$(PREFIX)/lib
-	ln -sf liblockworks.so.0 $(DESTDIR)$(PREFIX)/lib/liblockworks.so
-	sed -e 's|@prefix@|$(PREFIX)|; s|@version@|$(VERSION)|' \
+	$(INSTALL) -m 644 $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so.0 $(DESTDIR)$(LIBDIR)
+	$(if $(HAS_GLIBC),$(INSTALL) -m 644 $(BUILD)/liblockworks-preload.so $(BUILD)/liblockworks-profile.so \
+		$(DESTDIR)$(PREFIX)/lib/lockworks)
+	ln -sf liblockworks.so.0 $(DESTDIR)$(LIBDIR)/liblockworks.so
+	sed -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; s|@version@|$(VERSION)|' \
 		-e 's|@annotation@|$(ANNOTATION)|; s|@sanitizer@|$(filter -fsanitize=%,$(ANNOTATION))|' \
-		lib/lockworks.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/lockworks.pc
+		lib/lockworks.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/lockworks.pc
 
 uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)%)
-	@[ ! -d $(DESTDIR)$(PREFIX)/include/lockworks ] || \
-		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/include/lockworks
+	@for directory in include lib; do \
+		[ ! -d $(DESTDIR)$(PREFIX)/$$directory/lockworks ] || \
+			rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$directory/lockworks; \
+	done
+
+# Debian packages in build/deb; test-deb judges them, and installs, uses and removes them in a new Debian.
+deb: setup
+	@scripts/setup.sh deb
+	scripts/deb.sh
+
+test-deb: deb
+	scripts/deb-test.sh
 
 clean:
 	rm -rf build
@@ -472,6 +485,7 @@ help:
 	@echo 'make install         PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'
 	@echo '                     ANNOTATE=valgrind|thread: for programs that these tools watch'
 	@echo 'make install-lib     the same without the command, which is the only part in Rust'
+	@echo 'make deb             build Debian packages in build/deb; make test-deb tests them in a chroot'
 	@echo 'make uninstall       remove what make install has installed'
 	@echo 'make clean           remove what was built'
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Test whether the tools are installed; with "kernel", "programs" or "cross", also those that only
-# these tests need. As root, install the missing ones from Debian, and say so first.
+# Test whether the tools are installed; with "kernel", "programs", "cross" or "deb", also those
+# that only these tests need. As root, install the missing ones from Debian, and say so first.
 set -euo pipefail
 
 packages=()
@@ -47,6 +47,11 @@ if [[ ${1-} = cross ]]; then
 	done
 	want musl-tools command -v musl-gcc
 	want clang command -v clang
+fi
+if [[ ${1-} = deb ]]; then
+	want debhelper command -v dh
+	want lintian command -v lintian
+	want mmdebstrap command -v mmdebstrap
 fi
 if [[ ${1-} = programs ]]; then
 	want memcached command -v memcached

@@ -89,14 +89,14 @@ fn find(name: &str) -> Result<PathBuf> {
     let command = std::env::current_exe().context("cannot find the path of this command")?;
     let here = command.parent().expect("a file is in a directory");
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
-    let directories = [here.to_owned(), here.join("../lib"), built];
+    let directories = [here.to_owned(), here.join("../lib/lockworks"), built];
     let found = directories.iter().find_map(|directory| {
         let path = directory.join(name);
         path.canonicalize().ok()
     });
     found.ok_or_else(|| {
         anyhow!(
-            "no {name} beside {} or in ../lib; build it with `make lib`, or install it with \
+            "no {name} beside {} or in ../lib/lockworks; build it with `make lib`, or install it with \
              `make install`",
             command.display()
         )

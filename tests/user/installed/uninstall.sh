@@ -9,12 +9,12 @@ files() {
 }
 
 rm -rf "$prefix"
-mkdir -p "$prefix"/{bin,include/lockworks,lib/pkgconfig}
-touch "$prefix"/{bin,include/lockworks,lib,lib/pkgconfig}/of_others
+mkdir -p "$prefix"/{bin,include/lockworks,lib/lockworks,lib/pkgconfig}
+touch "$prefix"/{bin,include/lockworks,lib,lib/lockworks,lib/pkgconfig}/of_others
 before=$(files)
 "${MAKE:-make}" -s install PREFIX="$prefix" DESTDIR=
 for file in bin/lockworks include/lockworks/lockworks.{h,hpp} lib/liblockworks.{a,so,so.0} \
-	lib/pkgconfig/lockworks.pc share/man/man1/lockworks{,-sim,-kernel-torture}.1 \
+	lib/lockworks/liblockworks-{preload,profile}.so lib/pkgconfig/lockworks.pc share/man/man1/lockworks{,-sim,-kernel-torture}.1 \
 	share/bash-completion/completions/lockworks; do
 	[[ -e $prefix/$file ]] || {
 		echo "make install has left out $file"
@@ -23,9 +23,9 @@ for file in bin/lockworks include/lockworks/lockworks.{h,hpp} lib/liblockworks.{
 done
 "${MAKE:-make}" -s uninstall PREFIX="$prefix" DESTDIR=
 diff --label before --label 'after make uninstall' -u <(echo "$before") <(files)
-rm "$prefix"/include/lockworks/of_others
+rm "$prefix"/{include,lib}/lockworks/of_others
 "${MAKE:-make}" -s install-lib uninstall PREFIX="$prefix" DESTDIR=
-[[ ! -e $prefix/include/lockworks ]] || {
+[[ ! -e $prefix/include/lockworks && ! -e $prefix/lib/lockworks ]] || {
 	echo "make uninstall has left an empty directory"
 	exit 1
 }
