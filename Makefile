@@ -83,7 +83,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
-	bench deb test-deb install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
+	bench abi deb test-deb install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -330,6 +330,8 @@ test-headers: stage
 test-install: stage
 	$(INSTALLED_TESTS)/exports.sh $(STAGE)/lib/liblockworks.so lib/lockworks.map \
 		"$$($(PKG_CONFIG) --cflags lockworks)"
+	@echo 'test that symbols and layouts are those of lib/liblockworks.abi; make abi records others'
+	@[ "$$(uname -m)" != x86_64 ] || abidiff lib/liblockworks.abi $(STAGE)/lib/liblockworks.so.0
 	@echo 'test that no memory of a library is both writable and executable'
 	@for library in $(STAGE)/lib/*.so $(STAGE)/lib/lockworks/*.so; do \
 		readelf --segments --wide $$library | grep -q 'GNU_STACK.* RW ' && \
@@ -446,6 +448,11 @@ uninstall:
 			rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$directory/lockworks; \
 	done
 
+# Records the symbols of the library and the layouts of its public types, on x86-64.
+abi: stage
+	abidw --no-corpus-path --no-comp-dir-path --no-show-locs --out-file lib/liblockworks.abi \
+		$(STAGE)/lib/liblockworks.so.0
+
 # Debian packages in build/deb; test-deb judges them, and installs, uses and removes them in a new Debian.
 deb: setup
 	@scripts/setup.sh deb
@@ -485,6 +492,7 @@ help:
 	@echo 'make install         PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'
 	@echo '                     ANNOTATE=valgrind|thread: for programs that these tools watch'
 	@echo 'make install-lib     the same without the command, which is the only part in Rust'
+	@echo 'make abi             record symbols and layouts of the library, which a test compares'
 	@echo 'make deb             build Debian packages in build/deb; make test-deb tests them in a chroot'
 	@echo 'make uninstall       remove what make install has installed'
 	@echo 'make clean           remove what was built'
