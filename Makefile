@@ -31,7 +31,9 @@ INCLUDES := -Ilocks -Ilocks/contract -Ilocks/parts -Ilocks/registry -Iworlds/use
 WARNINGS := -Wall -Wextra
 # A thread that is cancelled while it waits unwinds its stack, also where compilers write no tables for that.
 LW_CFLAGS = -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden -fasynchronous-unwind-tables -pthread \
-	$(ANNOTATION) $(INCLUDES)
+	$(ANNOTATION) $(INCLUDES) $(if $(filter musl-gcc,$(CC)),$(AFTER_LIBC))
+# Debian's musl comes without the headers of Linux.
+AFTER_LIBC = -idirafter /usr/include -idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)
 # 1: with the historic locks, which are not in the library, but which its tests know.
 HISTORIC ?=
 BUILD_DIR := build$(HOST:%=/%)
@@ -243,7 +245,6 @@ $(PRELOAD_TESTS:%=test-preload-%): test-preload-%: $(BUILD)/tests/preload/% $(BU
 
 # Other processors, under an emulator; another C library; another compiler. What cannot work is refused.
 EMULATED := test-c test-preload test-headers PRELOAD_LOCKS=mutex
-AFTER_LIBC = -idirafter /usr/include -idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)
 test-cross: test-arm64 test-riscv64 test-musl test-clang test-refused
 
 test-arm64 test-riscv64 test-musl test-clang test-refused: setup-cross
@@ -255,9 +256,8 @@ test-riscv64:
 	@$(MAKE) --no-print-directory HOST=riscv64-linux-gnu \
 		RUNNER='qemu-riscv64-static -L /usr/riscv64-linux-gnu' $(EMULATED)
 
-# Debian's musl comes without the headers of Linux.
 test-musl:
-	@$(MAKE) --no-print-directory BUILD_DIR=build/musl CC=musl-gcc CFLAGS='$(CFLAGS) $(AFTER_LIBC)' test-c
+	@$(MAKE) --no-print-directory BUILD_DIR=build/musl CC=musl-gcc lib test-c
 
 # The programs that the preload library serves are built by cc: clang and ld lose an indirect function.
 test-clang:
@@ -350,7 +350,7 @@ test-examples: stage
 	@$(CARGO) run --quiet --release -p lockworks --example hits
 	@$(CARGO) build --quiet --release -p lockworks --no-default-features
 	@echo 'test that the crate can be published: by itself, with its C sources'
-	@$(CARGO) publish --quiet --dry-run --allow-dirty -p lockworks
+	@$(CARGO) package --quiet --allow-dirty -p lockworks
 
 # Race detectors must report nothing about the locks that exclude, and must report the lock that does
 # not. The C tests must run without a finding of the other sanitizers.

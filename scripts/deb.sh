@@ -16,7 +16,8 @@ lockworks ($version) unstable; urgency=medium
 
  -- $(sed -n 's/^Maintainer: //p' "$tree/debian/control")  $(git log -1 --format=%aD)
 END
-export CARGO_TARGET_DIR=$PWD/${CARGO_TARGET_DIR:-target/deb}
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target/deb}")
+export CARGO_TARGET_DIR
 cd "$tree"
 env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
 cd ..

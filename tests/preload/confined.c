@@ -62,7 +62,7 @@ static void contend(void)
 
 static bool hide_files(void)
 {
-	return unshare(CLONE_NEWNS) == 0 &&
+	return (unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
 	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 	       mount("none", "/proc", "tmpfs", 0, NULL) == 0 &&
 	       mount("none", "/sys", "tmpfs", 0, NULL) == 0;
@@ -76,6 +76,7 @@ static bool refuse_system_calls(void)
 {
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		REFUSE(clock_nanosleep),
 		REFUSE(getcpu),
 		REFUSE(membarrier),
 		REFUSE(sched_getaffinity),

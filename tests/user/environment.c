@@ -134,12 +134,11 @@ static __attribute__((unused)) void check_more_rights(const char *program)
 	snprintf(copy, sizeof(copy), "%s/program", directory);
 	snprintf(command, sizeof(command), "cp '%s' %s && chown 1 %s && chmod 4755 %s", program,
 		 copy, copy, copy);
-	CHECK(system(command) == 0);
-	status = run_program(copy, environment, err, sizeof(err));
+	status = system(command) == 0 ? run_program(copy, environment, err, sizeof(err)) : 3;
 	unlink(copy);
 	rmdir(directory);
 	if (status == 3)
-		printf("set-user-ID not tested: /tmp does not allow it\n");
+		printf("set-user-ID not tested: no other user, or not in /tmp\n");
 	else
 		CHECK(status == 0 && !*err);
 }

@@ -3,8 +3,8 @@
  * The settings: their defaults, their bounds, and what the environment says when we start. A
  * process with more rights than its user, such as that of a set-user-ID program, does not read it.
  */
-#define _GNU_SOURCE
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,11 +78,19 @@ void lw_user_printable(char *to, size_t size, const char *text)
 
 void lw_user_report_ignored(const char *name, const char *value, const char *why)
 {
-	char shown_name[64], shown_value[64];
+	char shown_name[64], shown_value[64], line[1400];
+	const int saved = errno;
+	int length;
 
 	lw_user_printable(shown_name, sizeof(shown_name), name);
 	lw_user_printable(shown_value, sizeof(shown_value), value);
-	dprintf(STDERR_FILENO, "lockworks: %s=%s ignored: %s\n", shown_name, shown_value, why);
+	/* No stream: it would allocate memory, and the allocator's mutex may be the one that is
+	 * acquired now. */
+	length = snprintf(line, sizeof(line), "lockworks: %s=%s ignored: %s\n", shown_name,
+			  shown_value, why);
+	if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
+		length = 0; /* nowhere else to report it */
+	errno = saved;
 }
 
 /* Reads a decimal number without a sign. Returns false if `text` is anything else. */
@@ -101,7 +109,7 @@ static void lw_read_mode(void)
 	static const char name[] = "LOCKWORKS_NUMA_SPINLOCK";
 	static const char *const modes[] = {
 		[LW_NUMA_AUTO] = "auto", [LW_NUMA_ON] = "on", [LW_NUMA_OFF] = "off"};
-	const char *value = secure_getenv(name);
+	const char *value = getenv(name);
 
 	if (!value)
 		return;
@@ -117,7 +125,7 @@ static void lw_read_mode(void)
 static void lw_read_threshold(void)
 {
 	static const char name[] = "LOCKWORKS_NUMA_SPINLOCK_THRESHOLD";
-	const char *value = secure_getenv(name);
+	const char *value = getenv(name);
 	uint64_t ms;
 
 	if (!value || (lw_read_number(value, &ms) && lw_user_set_numa_threshold(ms)))
@@ -130,7 +138,7 @@ static void lw_read_threshold(void)
 /* Returns the value to which the variable `name` sets a switch, or `otherwise`. */
 static bool lw_read_switch(const char *name, bool otherwise)
 {
-	const char *value = secure_getenv(name);
+	const char *value = getenv(name);
 
 	if (!value)
 		return otherwise;
