@@ -387,11 +387,14 @@ def compare(path: Path, block: Block, printed: str) -> None:
 
 def copy_repository() -> Path:
     """The files as they are here, with their times, so that only what differs is built again."""
-    wanted = {path for path in tracked() if not path.is_symlink()}
+    wanted = set(known_to_git())
     for path in wanted:
         copy = CHECKOUT / path
-        if not (copy.exists() and filecmp.cmp(path, copy)):
-            copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():
+            copy.unlink(missing_ok=True)
+            copy.symlink_to(path.readlink())
+        elif not (copy.exists() and filecmp.cmp(path, copy)):
             shutil.copy2(path, copy)
     for copy in [path for path in CHECKOUT.rglob("*") if path.is_file()]:
         name = copy.relative_to(CHECKOUT)
@@ -404,14 +407,19 @@ def copy_repository() -> Path:
     return CHECKOUT.resolve()
 
 
-def tracked(*patterns: str) -> list[Path]:
+def known_to_git(*patterns: str) -> list[Path]:
+    """Files, and links to files or directories, that git tracks or would track."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns],
         check=True,
         capture_output=True,
         text=True,
     )
-    return sorted({p for name in listed.stdout.split("\0") if name and (p := Path(name)).is_file()})
+    return sorted({p for name in listed.stdout.split("\0") if name and (p := Path(name)).exists()})
+
+
+def tracked(*patterns: str) -> list[Path]:
+    return [path for path in known_to_git(*patterns) if path.is_file()]
 
 
 def check_mentions() -> Iterator[DocumentError]:
