@@ -91,8 +91,9 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 all: lib cargo
 
 # The preload library and the profiler stand in for glibc's functions: other C libraries do without them.
-TARGET_MACROS := $(shell $(CC) $(CFLAGS) -dM -E -x c /dev/null 2>/dev/null)
-HAS_GLIBC := $(shell printf '\043include <features.h>' | $(CC) $(CFLAGS) -dM -E - 2>/dev/null | grep '__GLIBC__ ')
+TARGET_MACROS := $(shell printf '\043if __LP64__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__\n\043include <features.h>\n\043endif' | \
+	$(CC) $(CFLAGS) -dM -E - 2>/dev/null)
+HAS_GLIBC := $(findstring __GLIBC__ ,$(TARGET_MACROS))
 ifneq ($(TARGET_MACROS),)
 ifeq ($(findstring __LP64__,$(TARGET_MACROS)),)
 $(error $(CC): Lockworks needs a 64-bit processor, and this compiler builds for another)

@@ -55,7 +55,7 @@ static void lw_lock_and_warn(void *lock, void *node)
 		if (threads > cpus && lw_load(&lw_choice.lock, relaxed) != type->lock &&
 		    lw_has_stderr()) {
 			lw_store(&lw_choice.lock, type->lock, relaxed);
-			lw_write_line(
+			lw_user_write_line(
 				"lockworks: warning: waiters of '%s' spin, and %u threads on %u "
 				"CPUs wait for each other's time slices; use "
 				"--lock " LW_DEFAULT_LOCK
@@ -105,8 +105,8 @@ const struct lw_lock_type *lw_choose_lock(void)
 		if (unfit)
 			lw_user_report_ignored("LOCKWORKS_LOCK", name, unfit);
 		if (lw_verbose_is("1"))
-			lw_write_line("lockworks: '%s' serves process %d\n", type->name,
-				      (int)getpid());
+			lw_user_write_line("lockworks: '%s' serves process %d\n", type->name,
+					   (int)getpid());
 	}
 	return type;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,19 +32,4 @@ bool lw_has_stderr(void)
 
 	return fstat(STDERR_FILENO, &now) == 0 && now.st_dev == lw_stderr.st_dev &&
 	       now.st_ino == lw_stderr.st_ino;
-}
-
-void lw_write_line(const char *format, ...)
-{
-	char line[512];
-	va_list values;
-	int length;
-
-	va_start(values, format);
-	length = vsnprintf(line, sizeof(line), format, values);
-	va_end(values);
-	if (length >= (int)sizeof(line))
-		length = sizeof(line) - 1;
-	if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
-		return; /* nowhere else to report it */
 }

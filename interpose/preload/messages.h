@@ -16,9 +16,4 @@ void lw_note_stderr(void);
 /* Returns whether that file is still there. */
 bool lw_has_stderr(void);
 
-/*
- * Writes a line to standard error, without stdio, which may allocate memory and so acquire locks.
- */
-__attribute__((format(printf, 1, 2))) void lw_write_line(const char *format, ...);
-
 #endif

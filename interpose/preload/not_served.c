@@ -82,20 +82,20 @@ __attribute__((destructor)) static void lw_not_served_report(void)
 	if (!(lw_reports || warns) || !lw_has_stderr())
 		return;
 	if (!served && left)
-		lw_write_line(
+		lw_user_write_line(
 			"lockworks: warning: the program locked only mutexes that are left to "
 			"glibc, so no lock of Lockworks served it\n");
 	else if (!served)
-		lw_write_line(
+		lw_user_write_line(
 			"lockworks: warning: the program locked no pthread mutex, so no lock of "
 			"Lockworks served it%s%s\n",
 			lw_other_locks[0] ? "; " : "", lw_other_locks);
 	if (left)
-		lw_write_line("lockworks: left to glibc in process %d: mutexes locked %" PRIu64
-			      " times (process-shared %" PRIu64 ", robust %" PRIu64
-			      ", with priorities %" PRIu64 ")\n",
-			      (int)getpid(), left,
-			      lw_load(&lw_not_served.left[LW_LEFT_SHARED], relaxed),
-			      lw_load(&lw_not_served.left[LW_LEFT_ROBUST], relaxed),
-			      lw_load(&lw_not_served.left[LW_LEFT_PRIORITY], relaxed));
+		lw_user_write_line("lockworks: left to glibc in process %d: mutexes locked %" PRIu64
+				   " times (process-shared %" PRIu64 ", robust %" PRIu64
+				   ", with priorities %" PRIu64 ")\n",
+				   (int)getpid(), left,
+				   lw_load(&lw_not_served.left[LW_LEFT_SHARED], relaxed),
+				   lw_load(&lw_not_served.left[LW_LEFT_ROBUST], relaxed),
+				   lw_load(&lw_not_served.left[LW_LEFT_PRIORITY], relaxed));
 }

@@ -189,9 +189,8 @@ static void lw_record_begin(void)
 		char shown[256];
 
 		lw_user_printable(shown, sizeof(shown), directory);
-		dprintf(STDERR_FILENO,
-			"lockworks: process %d is not profiled: cannot write in %s\n",
-			(int)getpid(), shown);
+		lw_user_write_line("lockworks: process %d is not profiled: cannot write in %s\n",
+				   (int)getpid(), shown);
 		errno = saved;
 		return;
 	}

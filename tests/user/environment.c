@@ -31,17 +31,6 @@ static const char *const names[] = {
 };
 #define NAMES (sizeof(names) / sizeof(*names))
 
-static uint32_t random_below(uint32_t n)
-{
-	static uint32_t state = 1;
-
-	/* xorshift32, Marsaglia 2003 */
-	state ^= state << 13;
-	state ^= state >> 17;
-	state ^= state << 5;
-	return state % n;
-}
-
 /* Writes any bytes but 0 and, before the =, but =. */
 static char *random_bytes(char *to, uint32_t most)
 {

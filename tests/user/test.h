@@ -43,6 +43,18 @@
 		}                                                                               \
 	} while (0)
 
+/* A random number below `n`. The numbers are the same in every run. */
+static inline uint32_t random_below(uint32_t n)
+{
+	static uint32_t state = 1;
+
+	/* xorshift32, Marsaglia 2003 */
+	state ^= state << 13;
+	state ^= state >> 17;
+	state ^= state << 5;
+	return state % n;
+}
+
 static inline void thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;

@@ -21,17 +21,6 @@ static const char *const numbers[] = {
 	"8191", "8192", "65535", "65536", "2147483648", "4294967296", "18446744073709551616",
 };
 
-static uint32_t random_below(uint32_t n)
-{
-	static uint32_t state = 1;
-
-	/* xorshift32, Marsaglia 2003 */
-	state ^= state << 13;
-	state ^= state >> 17;
-	state ^= state << 5;
-	return state % n;
-}
-
 /* A character: mostly one that topologies consist of, sometimes any other. */
 static char random_character(void)
 {

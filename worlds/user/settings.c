@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,21 +77,30 @@ void lw_user_printable(char *to, size_t size, const char *text)
 		memcpy(to + length - 3, "...", 3);
 }
 
-void lw_user_report_ignored(const char *name, const char *value, const char *why)
+void lw_user_write_line(const char *format, ...)
 {
-	char shown_name[64], shown_value[64], line[1400];
+	char line[1400];
 	const int saved = errno;
+	va_list values;
 	int length;
 
-	lw_user_printable(shown_name, sizeof(shown_name), name);
-	lw_user_printable(shown_value, sizeof(shown_value), value);
-	/* No stream: it would allocate memory, and the allocator's mutex may be the one that is
-	 * acquired now. */
-	length = snprintf(line, sizeof(line), "lockworks: %s=%s ignored: %s\n", shown_name,
-			  shown_value, why);
+	va_start(values, format);
+	length = vsnprintf(line, sizeof(line), format, values);
+	va_end(values);
+	if (length >= (int)sizeof(line))
+		length = sizeof(line) - 1;
 	if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
 		length = 0; /* nowhere else to report it */
 	errno = saved;
+}
+
+void lw_user_report_ignored(const char *name, const char *value, const char *why)
+{
+	char shown_name[64], shown_value[64];
+
+	lw_user_printable(shown_name, sizeof(shown_name), name);
+	lw_user_printable(shown_value, sizeof(shown_value), value);
+	lw_user_write_line("lockworks: %s=%s ignored: %s\n", shown_name, shown_value, why);
 }
 
 /* Reads a decimal number without a sign. Returns false if `text` is anything else. */

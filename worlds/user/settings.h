@@ -34,6 +34,12 @@ bool lw_user_set_tunable(unsigned int id, uint64_t value) __attribute__((visibil
 /* Writes `text` to `to`, of `size` bytes: shortened to fit, and without control characters. */
 void lw_user_printable(char *to, size_t size, const char *text)
 	__attribute__((visibility("hidden")));
+/*
+ * Writes a line of at most 1399 bytes to standard error, without stdio, which may allocate memory
+ * and so acquire locks. Does not change errno.
+ */
+__attribute__((format(printf, 1, 2), visibility("hidden"))) void
+lw_user_write_line(const char *format, ...);
 /* Says in a line on standard error that a variable of the environment is ignored, and why. */
 void lw_user_report_ignored(const char *name, const char *value, const char *why)
 	__attribute__((visibility("hidden")));
