@@ -734,7 +734,8 @@ static bool lw_mutex_nodeless(struct lw_mutex *mutex, const struct lw_wait_limit
 	return true;
 }
 
-bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
+/* Acquire a mutex that another thread had a moment ago. False if the wait limit was reached. */
+static bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
 {
 	union lw_word *word = &mutex->word;
 	struct lw_mutex_waiter me = {.word = word, .limit = limit};
@@ -763,9 +764,18 @@ bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *l
 	return me.tail ? outcome == LW_MUTEX_ACQUIRED : lw_mutex_nodeless(mutex, limit);
 }
 
+bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
+{
+	bool acquired = lw_mutex_contend(mutex, limit);
+
+	if (acquired)
+		lw_slice_request();
+	return acquired;
+}
+
 void lw_mutex_lock_slow(struct lw_mutex *mutex)
 {
-	lw_mutex_lock_limited(mutex, NULL);
+	lw_mutex_contend(mutex, NULL);
 }
 
 /*

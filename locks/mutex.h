@@ -62,19 +62,25 @@ static inline bool lw_mutex_trylock(struct lw_mutex *mutex)
 	uint32_t val;
 	uint8_t free = 0;
 
-	if (lw_waiters_park())
-		/* (*,*,0) -> (*,*,1) */
-		return !lw_field_load(word, locked, relaxed) &&
-		       lw_field_try_cmpxchg(word, locked, &free, LW_LOCKED, acquire);
-	/* A queue head runs, and acquires by a store. (0,0,0) -> (0,0,1) */
-	val = lw_load(&word->val, relaxed);
-	return !(val & ~LW_LAST_HOLDER) && lw_try_cmpxchg(&word->val, &val, LW_LOCKED, acquire);
+	if (!lw_waiters_park()) {
+		/* A queue head runs, and acquires by a store. (0,0,0) -> (0,0,1) */
+		val = lw_load(&word->val, relaxed);
+		return !(val & ~LW_LAST_HOLDER) &&
+		       lw_try_cmpxchg(&word->val, &val, LW_LOCKED, acquire);
+	}
+	/* (*,*,0) -> (*,*,1) */
+	if (lw_field_load(word, locked, relaxed) ||
+	    !lw_field_try_cmpxchg(word, locked, &free, LW_LOCKED, acquire))
+		return false;
+	lw_slice_request();
+	return true;
 }
 
 static inline void lw_mutex_lock(struct lw_mutex *mutex)
 {
 	if (lw_unlikely(!lw_mutex_take_idle(&mutex->word)))
 		lw_mutex_lock_slow(mutex);
+	lw_slice_request();
 }
 
 /*
@@ -103,6 +109,7 @@ static inline void lw_mutex_unlock(struct lw_mutex *mutex)
 {
 	if (lw_unlikely(!lw_mutex_release(&mutex->word)))
 		lw_mutex_unlock_slow(mutex);
+	lw_slice_end();
 }
 
 #endif

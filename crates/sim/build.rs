@@ -21,15 +21,25 @@ fn main() {
 
 /// The constants of the locks' headers that the hooks use.
 fn locks() -> Bindings {
-    Bindings::of(&["node_queue.h", "parked_heads.h", "world_surroundings.h"])
-        .constants(&["LW_NODES_PER_SLOT", "LW_NODE_QUEUES"])
-        .constant("NODE_SIZE", "sizeof(struct lw_node)")
-        .constant(
-            "PARKED_HEADS_SIZE",
-            "sizeof(struct lw_parked_head) << LW_SIM_PARKED_HEADS_BITS",
-        )
-        .constant("ORDER_RELEASE", "LW_SIM_release")
-        .constant("ORDER_SEQ_CST", "LW_SIM_seq_cst")
+    Bindings::of(&[
+        "events.h",
+        "tunables.h",
+        "node_queue.h",
+        "parked_heads.h",
+        "world_surroundings.h",
+    ])
+    .constants(&["LW_NODES_PER_SLOT", "LW_NODE_QUEUES"])
+    .constant("TUNABLE_MUTEX_SLICE", "LW_TUNABLE_mutex_slice")
+    .constant("EVENT_SLICES_GRANTED", "LW_EVENT_slices_granted")
+    .constant("EVENT_SLICES_YIELDED", "LW_EVENT_slices_yielded")
+    .constant("EVENT_SLICES_EXPIRED", "LW_EVENT_slices_expired")
+    .constant("NODE_SIZE", "sizeof(struct lw_node)")
+    .constant(
+        "PARKED_HEADS_SIZE",
+        "sizeof(struct lw_parked_head) << LW_SIM_PARKED_HEADS_BITS",
+    )
+    .constant("ORDER_RELEASE", "LW_SIM_release")
+    .constant("ORDER_SEQ_CST", "LW_SIM_seq_cst")
 }
 
 /// The declarations of the conformance client, which tests repeat.

@@ -111,15 +111,23 @@
  *	split.
  * lw_unpark(p, slot)
  *	Wake one thread that is parked on p; kernel: the CPU of `slot`. Does not access *p.
+ * lw_slice_request()
+ *	This thread has acquired a lock. Ask the scheduler that it leaves the CPU to this thread for
+ *	some microseconds more if the time slice ends before lw_slice_end(). Does nothing if that is
+ *	asked already. user: a byte of rseq, if the tunable mutex_slice is set. kernel, check:
+ *	nothing.
+ * lw_slice_end()
+ *	It has released the lock. Give the CPU back if the time slice was extended.
  */
 #if !defined(lw_await_eq) || !defined(lw_await_ne) || !defined(lw_await_eq_soon) || \
 	!defined(lw_await_ne_soon) || !defined(lw_await_ne_bounded) ||              \
 	!defined(lw_await_ne_backoff)
 #error "world.h lacks an operation that awaits a value"
 #endif
-#if !defined(lw_pause) || !defined(lw_pause_long) || !defined(lw_park) || \
-	!defined(lw_park_bounded) || !defined(lw_unpark)
-#error "world.h lacks an operation that pauses, parks or wakes"
+#if !defined(lw_pause) || !defined(lw_pause_long) || !defined(lw_park) ||                 \
+	!defined(lw_park_bounded) || !defined(lw_unpark) || !defined(lw_slice_request) || \
+	!defined(lw_slice_end)
+#error "world.h lacks an operation that pauses, parks, wakes or extends time slices"
 #endif
 
 /*

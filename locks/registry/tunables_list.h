@@ -9,6 +9,8 @@
 LW_TUNABLE(mutex_spin, 2000, 512, UINT32_MAX, "polls before a waiter parks")
 LW_TUNABLE(mutex_trials, 156, 156, 10000,
 	   "probability, in 1/10000, to let the last holder retake the mutex, as a trial")
+LW_TUNABLE(mutex_slice, 0, 0, 1,
+	   "a holder asks for an extension of its time slice (Linux 7.0 or later)")
 LW_TUNABLE(rwlock_spread_after, 64, 64, 128,
 	   "reads in a row without a write before readers use their own slots; 0: never")
 LW_TUNABLE(rwlock_gather, 64, 64, UINT32_MAX,

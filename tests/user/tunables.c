@@ -194,6 +194,7 @@ static void check_calls_by_name(void)
 		{"unfair_starvation_limit", 4, 1000, UINT32_MAX},
 		{"mutex_spin", 2000, 512, UINT32_MAX},
 		{"mutex_trials", 156, 156, 10000},
+		{"mutex_slice", 0, 0, 1},
 		{"rwlock_spread_after", 64, 64, 128},
 		{"rwlock_gather", 64, 64, UINT32_MAX},
 #ifdef LW_WITH_HISTORIC

@@ -133,6 +133,8 @@ bool lw_check_waiters_park(void);
 #define lw_writers_park()		   lw_check_waiters_park()
 #define lw_fence(order)			   ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
 #define lw_barrier()			   ((void)0) /* an interruption may come before every operation */
+#define lw_slice_request()		   ((void)0) /* the search does not know of time */
+#define lw_slice_end()			   ((void)0)
 #define lw_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)
 #define lw_await_ne(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_NE, p, mask, value, order)
 #define lw_await_ne_bounded(p, mask, value, budget) \

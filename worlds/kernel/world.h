@@ -95,6 +95,10 @@
 /* A halted CPU is kicked by its number, which readers do not know. */
 #define lw_writers_park() false
 
+/* The kernel itself decides who keeps the CPU. */
+#define lw_slice_request() ((void)0)
+#define lw_slice_end()	   ((void)0)
+
 #define lw_barrier()	     barrier()
 #define lw_prefetch(p)	     prefetch(p)
 #define lw_prefetch_write(p) prefetchw(p)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "settings.h"
+#include "slice.h"
 
 #define LW_STRING(x)  #x
 #define LW_SPELLED(x) LW_STRING(x)
@@ -61,6 +62,8 @@ bool lw_user_set_tunable(unsigned int id, uint64_t value)
 	if (id >= LW_TUNABLE_COUNT || value > lw_bounds[id].maximum)
 		return false;
 	lw_store(&lw_user_settings.tunables[id], value, relaxed);
+	if (id == LW_TUNABLE_mutex_slice)
+		lw_user_set_slices(value);
 	return true;
 }
 

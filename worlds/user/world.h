@@ -163,6 +163,20 @@ void lw_user_unpark(const uint32_t *word, uint32_t slot) __attribute__((visibili
 #define lw_park_bounded(p, value, limit, nth) lw_user_park_bounded(&(p)->lw_raw, value, limit, nth)
 #define lw_unpark(p, slot)		      lw_user_unpark(&(p)->lw_raw, slot)
 
+/* Does this program ask for time slice extensions? slice.h says what they are. */
+#ifdef __cplusplus
+extern "C"
+#else
+extern
+#endif
+	__attribute__((visibility("default"))) bool lw_slices_wanted;
+LW_EXPORT void lw_user_slice_request(void);
+LW_EXPORT void lw_user_slice_end(void);
+#define LW_USER_IF_SLICES(call) \
+	(lw_unlikely(__atomic_load_n(&lw_slices_wanted, __ATOMIC_RELAXED)) ? (call) : (void)0)
+#define lw_slice_request() LW_USER_IF_SLICES(lw_user_slice_request())
+#define lw_slice_end()	   LW_USER_IF_SLICES(lw_user_slice_end())
+
 #define lw_plain_read(p)	 (*(p))
 #define lw_plain_write(p, value) ((void)(*(p) = (value)))
 

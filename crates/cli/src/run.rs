@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use lockworks::Setting;
 
 use crate::locks::check_settings;
@@ -26,6 +26,11 @@ pub struct RunArgs {
     #[arg(long, visible_alias = "tunable", value_name = "NAME=VALUE", value_parser = setting)]
     tune: Vec<Setting>,
 
+    /// Ask the kernel for a few microseconds more when the time slice of a thread ends while it holds
+    /// a mutex (Linux 7.0 or later)
+    #[arg(long)]
+    slice: bool,
+
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -44,6 +49,13 @@ park. Waiters of the others spin, so these suit programs with no more threads th
 program has more, one line on standard error warns. If a program with threads locks no mutex that \
 is served, a line says so when it exits, and names what it uses instead.
 
+--slice is for programs with more threads than CPUs, whose mutexes are held for microseconds. A holder \
+that loses its CPU holds up all others until it has a CPU again. With LOCKWORKS_VERBOSE=1, a line at \
+exit says how often an extension was granted, and how often it ended before the release. If the \
+kernel has no extensions, a line says why, and the program runs without. The C library must leave \
+rseq to Lockworks, unless it registers rseq in the size that Linux 7.0 needs; so the command sets \
+GLIBC_TUNABLES.
+
 Environment variables, which work without this command too:
   LOCKWORKS_LOCK=LOCK: the lock
   LOCKWORKS_VERBOSE=1: report which lock serves, and at exit what is left to glibc; 0 turns \
@@ -54,7 +66,23 @@ Examples:
   lockworks run -- redis-server --io-threads 4
   lockworks run --lock unfair -- mariadbd --user=mysql
   lockworks run --tune mutex_spin=1000 -- memcached -t 8
+  LOCKWORKS_VERBOSE=1 lockworks run --slice -- memcached -t 8
   LOCKWORKS_VERBOSE=1 lockworks run -- python3 -m test test_threading";
+
+/// The environment variable with the tunables of glibc, which colons separate.
+const GLIBC_TUNABLES: &str = "GLIBC_TUNABLES";
+
+/// The tunables of glibc with which it does not register rseq, since the kernel takes one
+/// registration for each thread.
+fn without_rseq() -> OsString {
+    let mut tunables = std::env::var_os(GLIBC_TUNABLES).unwrap_or_default();
+    if !tunables.is_empty() {
+        tunables.push(":");
+    }
+    // The last one counts.
+    tunables.push("glibc.pthread.rseq=0");
+    tunables
+}
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<ExitCode> {
@@ -62,6 +90,10 @@ pub fn command(args: &RunArgs) -> Result<ExitCode> {
     let lock = name.as_deref().map(preloadable).transpose()?;
     let lock_name = lock.map_or(DEFAULT, |lock| lock.name());
     check_settings(&args.tune, &[lock_name])?;
+    ensure!(
+        !args.slice || lock_name == DEFAULT,
+        "--slice is for the lock {DEFAULT}; leave out --lock {lock_name}, or --slice"
+    );
     let library = Library::find(LIBRARY)?;
     let program = Program::find(&args.command)?;
     program.warn_of_runtime();
@@ -70,6 +102,11 @@ pub fn command(args: &RunArgs) -> Result<ExitCode> {
         command.env(LOCK, lock.name());
     }
     command.envs(args.tune.iter().map(Setting::variable));
+    if args.slice {
+        let (name, value) = ("mutex_slice=1".parse::<Setting>())?.variable();
+        command.env(name, value);
+        command.env(GLIBC_TUNABLES, without_rseq());
+    }
     tracing::info!(lock = lock_name, "this process becomes the program");
     Err(program.not_started(command.exec()).into())
 }

@@ -1562,3 +1562,70 @@ fn interactive_work_goes_on() {
         }
     }
 }
+
+/// Threads, twice as many as CPUs, hold a mutex for most of two seconds.
+const HOLDS: &str = r#"
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void *hold(void *arg)
+{
+    for (time_t end = time(NULL) + 2; time(NULL) < end;) {
+        pthread_mutex_lock(&mutex);
+        for (volatile int i = 0; i < 10000; i++)
+            ;
+        pthread_mutex_unlock(&mutex);
+    }
+    return arg;
+}
+
+int main(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, hold, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    return 0;
+}
+"#;
+
+#[test]
+#[ignore = "boots a kernel; make test-kernel"]
+fn the_kernel_extends_time_slices_of_holders() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, program) = (scratch.path().join("hold.c"), scratch.path().join("hold"));
+    fs::write(&source, HOLDS).unwrap();
+    succeeds(
+        Command::new("cc")
+            .args(["-O1", "-pthread", "-o"])
+            .args([&program, &source]),
+    );
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
+    let library = build.join("liblockworks-preload.so");
+    let copied = [&program, &library].map(|path| path.display().to_string());
+    let run = |environment: &str| {
+        let command = format!("env LD_PRELOAD=/tmp/liblockworks-preload.so {environment} ./hold");
+        let machine = ["run", "--debian", "--nodes", "1", "--cpus", "2"];
+        let files = ["--copy", &copied[0], "--copy", &copied[1], "--", &command];
+        printed(&[&machine[..], &files].concat(), 0)
+    };
+    let said =
+        run("GLIBC_TUNABLES=glibc.pthread.rseq=0 LOCKWORKS_MUTEX_SLICE=1 LOCKWORKS_VERBOSE=1");
+    let (_, extended) = said
+        .split_once("time slices extended in process")
+        .expect(&said);
+    let (_, times) = extended.split_once(": ").expect(&said);
+    let times = times.split(' ').next().and_then(|times| times.parse().ok());
+    assert!(times.is_some_and(|times: u64| times > 0), "{said}");
+
+    // Debian's glibc registers rseq in the old size.
+    let said = run("LOCKWORKS_MUTEX_SLICE=1");
+    assert!(
+        said.contains("no time slice extensions: the C library has registered"),
+        "{said}"
+    );
+}

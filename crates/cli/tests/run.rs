@@ -303,3 +303,17 @@ fn a_program_that_locks_nothing_that_is_served_is_told() {
         "{warning}"
     );
 }
+
+#[test]
+fn extensions_of_time_slices_are_asked_for() {
+    let mut command = run(&["--slice", "--", "env"]);
+    command.env("GLIBC_TUNABLES", "glibc.malloc.check=0");
+    let environment = text(&output(command).stdout).to_owned();
+    assert!(environment.contains("LOCKWORKS_MUTEX_SLICE=1\n"));
+    // The program's own tunables stay.
+    let tunables = "GLIBC_TUNABLES=glibc.malloc.check=0:glibc.pthread.rseq=0\n";
+    assert!(environment.contains(tunables), "{environment}");
+
+    let of_another = ["--slice", "--lock", "pv", "true"];
+    assert_refused(&of_another, 2, &["--slice is for the lock mutex"]);
+}

@@ -53,7 +53,7 @@ reset_counters() {
 # Mounts the disk that has Debian's programs.
 mount_disk() {
 	mount -t ext4 /dev/vda /mnt && mount -t tmpfs tmpfs /mnt/tmp || return 1
-	for directory in proc sys dev; do
+	for directory in proc sys sys/kernel/debug dev; do
 		mount --bind "/$directory" "/mnt/$directory" || return 1
 	done
 }

@@ -43,6 +43,7 @@ use hosting::Hosting;
 use line::{Line, line_of};
 use report::Label;
 
+pub(crate) use hosting::Extended;
 pub use hosting::SharingCounts;
 pub(crate) use line::LINE;
 pub(crate) use op::{Kind, Op};
@@ -298,6 +299,7 @@ impl Engine {
                 Event::Wake(c) => self.complete(c.into(), 0),
                 Event::Run(c, generation) => self.run_hosted(c.into(), generation),
                 Event::Slice(processor, turn) => self.slice_over(processor.into(), turn),
+                Event::ExtensionEnd(processor, turn) => self.extension_over(processor.into(), turn),
                 Event::Spin(c, generation) => self.pause_exit(c.into(), generation),
                 Event::Poll(c, generation) => self.poll_over(c.into(), generation),
                 Event::Balance => self.balance(),

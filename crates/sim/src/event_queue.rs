@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Run(u16, u32),
     /// A turn on a processor is over: processor and number of the turn.
     Slice(u16, u32),
+    /// The extension of a turn is over: processor and number of the turn.
+    ExtensionEnd(u16, u32),
     /// A runner has spun for a window: runner and generation of the operation.
     Spin(u16, u32),
     /// The host stops polling for a halted runner: runner and generation of the halt.
@@ -35,7 +37,12 @@ impl Event {
     pub(crate) fn goes_on(self) -> bool {
         !matches!(
             self,
-            Self::Run(..) | Self::Slice(..) | Self::Spin(..) | Self::Poll(..) | Self::Balance
+            Self::Run(..)
+                | Self::Slice(..)
+                | Self::ExtensionEnd(..)
+                | Self::Spin(..)
+                | Self::Poll(..)
+                | Self::Balance
         )
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct SchedulerTimes {
 #[derive(Clone, Copy)]
 pub(crate) struct HostTimes {
     pub(crate) scheduler: SchedulerTimes,
+    /// The time of an extension of a slice.
+    pub(crate) slice_extension: u64,
     /// The time of a switch to another runner on the same CPU.
     pub(crate) switch: u64,
     /// The time that a wake-up takes of the waker.
@@ -183,6 +185,7 @@ impl Model {
                 wakeup_granularity: of_us("wakeup_granularity_us"),
                 tick: of_us("tick_period_us"),
             },
+            slice_extension: of_us("slice_extension_us"),
             switch: wake_cost,
             wake_cost,
             // The figure contains a switch to the sleeper.

@@ -141,6 +141,14 @@ impl Default for Parameters {
                 "CFS at 8 CPUs or more: a woken runner preempts one that has run longer by this",
             ),
             parameter(
+                "slice_extension_us",
+                5.0,
+                "us",
+                Mark::R,
+                "Linux 7.2: the time slice extension that a thread with a lock may ask for \
+                 (mutex_slice); debugfs allows up to 50",
+            ),
+            parameter(
                 "balance_period_us",
                 32_000.0,
                 "us",

@@ -1,10 +1,11 @@
 //! `lockworks kernel run`.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{ValueEnum, value_parser};
 use lockworks_kernel::lab::{self, Arch, Cache, GuestMessage, Input, Lock, Task, WaitLimits};
 
@@ -38,6 +39,14 @@ pub struct GuestRunArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     script: Option<PathBuf>,
 
+    /// Copy a file to /root in the guest; can be given several times
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    copy: Vec<PathBuf>,
+
+    /// Run the command on a disk with Debian's programs, where copied files are in /tmp
+    #[arg(long, hide_short_help = true)]
+    debian: bool,
+
     /// Longest silence of the guest in seconds, not counting the workload's length [default: some
     /// minutes, which depend on the number of CPUs]
     #[arg(long, value_name = "S", value_parser = value_parser!(u32).range(1..), hide_short_help = true)]
@@ -61,7 +70,8 @@ Examples:
   lockworks kernel run --lock cna -- 'dmesg | grep lockworks:'
   lockworks kernel run --lock cna --workload fork --seconds 10
   lockworks kernel run --lock hq --workload memcached --nodes 2
-  lockworks kernel run --version 6.1 --script test.sh --timeout 600";
+  lockworks kernel run --version 6.1 --script test.sh --timeout 600
+  lockworks kernel run --debian --copy ./program -- './program && redis-server --version'";
 
 /// A workload for all CPUs of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -99,9 +109,48 @@ impl Workload {
             arch == Arch::X86_64,
             "the programs of this workload exist for x86-64 only; on {arch} run fork or files"
         );
-        let steps = Steps::new();
-        let disk = lab::disk(&Cache::open()?, &|step| steps.begin(step))?;
-        Ok(Task::workload_on(disk, name, seconds))
+        Ok(Task::workload_on(disk()?, name, seconds))
+    }
+}
+
+/// The disk with Debian's programs.
+fn disk() -> Result<PathBuf> {
+    let steps = Steps::new();
+    Ok(lab::disk(&Cache::open()?, &|step| steps.begin(step))?)
+}
+
+impl GuestRunArgs {
+    fn task(&self) -> Result<Task> {
+        let arch = self.source.arch();
+        let script = match (&self.workload, &self.script, self.command.as_slice()) {
+            (Some(workload), None, []) => {
+                ensure!(
+                    self.copy.is_empty() && !self.debian,
+                    "--copy and --debian are for commands; leave them out, or --workload"
+                );
+                return workload.task(arch, self.seconds);
+            }
+            (None, Some(path), []) => std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?,
+            (None, None, [_, ..]) => self.command.join(" "),
+            _ => bail!("give one of --workload, --script FILE, or a command after --"),
+        };
+        ensure!(
+            arch == Arch::X86_64 || !self.debian,
+            "Debian's programs exist for x86-64 only; on {arch} leave out --debian"
+        );
+        let mut task = match self.debian {
+            true => Task::command_on(disk()?, &script),
+            false => Task::command(&script),
+        };
+        for path in &self.copy {
+            let name = path.file_name().and_then(OsStr::to_str);
+            let name = name.with_context(|| format!("{} names no file", path.display()))?;
+            let contents = std::fs::read(path);
+            let contents = contents.with_context(|| format!("cannot read {}", path.display()))?;
+            task.add_file(name, contents);
+        }
+        Ok(task)
     }
 }
 
@@ -109,15 +158,7 @@ impl Workload {
 pub fn command(args: &GuestRunArgs) -> Result<ExitCode> {
     let lock = args.lock.as_deref().map(lock).transpose()?;
     args.machine.check(&args.source, lock)?;
-    let task = match (&args.workload, &args.script, args.command.as_slice()) {
-        (Some(workload), None, []) => workload.task(args.source.arch(), args.seconds)?,
-        (None, Some(path), []) => {
-            let script = std::fs::read_to_string(path);
-            Task::command(&script.with_context(|| format!("cannot read {}", path.display()))?)
-        }
-        (None, None, [_, ..]) => Task::command(&args.command.join(" ")),
-        _ => anyhow::bail!("give one of --workload, --script FILE, or a command after --"),
-    };
+    let task = args.task()?;
     in_guest(&args.source, &args.machine, lock, &task, args.timeout)
 }
 

@@ -156,6 +156,7 @@ impl ComparisonPlan {
                 ("ON_DISK", on_disk.to_owned()),
             ],
             command: None,
+            files: Vec::new(),
             disk: self.disk.clone(),
             monitor: None,
         })

@@ -15,7 +15,8 @@ const TOOLS: [Tool; 2] = [
     tools::program("tar", "tar"),
 ];
 
-const PACKAGES: &str = "nginx-light,wrk,memcached,libmemcached-tools,rt-tests,tcc,libc6-dev,make";
+const PACKAGES: &str = "nginx-light,wrk,memcached,libmemcached-tools,redis-server,redis-tools,\
+                        libleveldb1d,rt-tests,tcc,libc6-dev,make";
 
 /// Makes the image of the disk, unless it is in the cache. Guests do not change it.
 pub fn disk(cache: &Cache, progress: Progress) -> Result<PathBuf> {

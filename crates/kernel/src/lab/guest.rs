@@ -16,7 +16,7 @@ use super::lock::Lock;
 use super::machine::{Input, Machine};
 use super::message::GuestMessage;
 use super::qemu::WaitLimits;
-use super::task::Task;
+use super::task::{Task, quoted};
 use super::topology::Topology;
 
 /// The settings of CNA.
@@ -193,21 +193,10 @@ impl Guest<'_> {
         if let Some(command) = &task.command {
             file("lockworks/command", command);
         }
+        files.extend(task.files.iter().map(|(name, contents)| Entry {
+            path: format!("root/{name}"),
+            contents: contents.clone(),
+        }));
         Ok(files)
-    }
-}
-
-/// Quotes a text as one word for a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shells_get_what_was_meant() {
-        assert_eq!(quoted("a 'b' $c"), r"'a '\''b'\'' $c'");
     }
 }

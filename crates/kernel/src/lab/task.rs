@@ -13,6 +13,8 @@ pub struct Task {
     pub(crate) plan: Vec<(&'static str, String)>,
     /// A script of the user.
     pub(crate) command: Option<String>,
+    /// Files of the user, by their names in /root.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
     /// The image of a disk that the script mounts.
     pub(crate) disk: Option<PathBuf>,
     /// The connection through which the task has the machine controlled. The machine then has room for
@@ -27,6 +29,7 @@ impl Task {
             script: "shell",
             plan: Vec::new(),
             command: None,
+            files: Vec::new(),
             disk: None,
             monitor: None,
         }
@@ -38,9 +41,28 @@ impl Task {
             script: "command",
             plan: Vec::new(),
             command: Some(script.to_owned()),
+            files: Vec::new(),
             disk: None,
             monitor: None,
         }
+    }
+
+    /// Runs commands in the shell of a disk with Debian's programs. The files are in its /tmp.
+    pub fn command_on(disk: PathBuf, script: &str) -> Self {
+        let script = quoted(script);
+        Self {
+            disk: Some(disk),
+            ..Self::command(&format!(
+                ". /lockworks/functions.sh\n\
+                 mount_disk && {{ [ -z \"$(ls /root)\" ] || cp /root/* /mnt/tmp; }} || exit 1\n\
+                 cd /mnt/tmp && exec chroot /mnt /bin/sh -c 'cd /tmp; eval \"$0\"' {script}\n"
+            ))
+        }
+    }
+
+    /// Puts a file into /root of the guest.
+    pub fn add_file(&mut self, name: &str, contents: Vec<u8>) {
+        self.files.push((name.to_owned(), contents));
     }
 
     /// Runs a workload for a number of seconds.
@@ -61,5 +83,20 @@ impl Task {
             disk: Some(disk),
             ..Self::command("exec sh /lockworks/disk.sh\n")
         }
+    }
+}
+
+/// Quotes a text as one word for a shell.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shells_get_what_was_meant() {
+        assert_eq!(quoted("a 'b' $c"), r"'a '\''b'\'' $c'");
     }
 }

@@ -13,6 +13,10 @@
 //! pauses are further apart than a gap never causes one. The host then yields the CPU to the next
 //! runner of the same guest that waits for a CPU, if there is one, in the order of KVM. The window
 //! doubles with each exit until the runner is scheduled again.
+//!
+//! A thread of a program that holds a lock may ask for an extension of its time slice. If it is to
+//! be preempted meanwhile, it keeps the CPU for that time more, and gives it back as soon as it has
+//! released the lock.
 
 use crate::event_queue::Event;
 use lockworks_measurements::Activity;
@@ -61,11 +65,38 @@ struct Hosted {
     poll: u64,
     halted_at: u64,
     locks_held: u32,
+    /// The time of the last release. Computing that has not ended yet comes before it.
+    held_until: u64,
     preempted_at: u64,
     /// Whether the runner is in the kernel, where it keeps its CPU until it sleeps or leaves.
     in_kernel: bool,
     /// Whether the runner must yield its CPU when it leaves the kernel.
     needs_resched: bool,
+    extension: Extension,
+}
+
+/// An extension of a time slice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extension {
+    /// The runner does not ask for one.
+    None,
+    /// The runner asks for one, in case that its slice ends.
+    Requested,
+    /// The slice has ended, and the runner has its CPU for some time more.
+    Granted,
+    /// That time has passed as well.
+    Expired,
+}
+
+/// What became of a request for an extension, when the lock was released.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extended {
+    /// The slice did not end while the runner held the lock.
+    NotNeeded,
+    /// The runner released the lock in time, and must give back its CPU.
+    InTime,
+    /// The extension ended before the release.
+    TooShort,
 }
 
 pub(super) struct Hosting {
@@ -103,9 +134,11 @@ impl Hosting {
                     poll: 0,
                     halted_at: 0,
                     locks_held: 0,
+                    held_until: 0,
                     preempted_at: 0,
                     in_kernel: false,
                     needs_resched: false,
+                    extension: Extension::None,
                 })
                 .collect(),
             guests: guests.is_some(),
@@ -171,10 +204,15 @@ impl Engine {
 
     /// Records that the current runner has acquired or released a lock under test.
     pub(crate) fn note_lock(&mut self, acquired: bool) {
-        let c = self.current;
+        let (c, time) = (self.current, self.time());
         if let Some(hosting) = &mut self.hosting {
-            let held = &mut hosting.runners[c].locks_held;
-            *held = if acquired { *held + 1 } else { *held - 1 };
+            let hosted = &mut hosting.runners[c];
+            if acquired {
+                hosted.locks_held += 1;
+            } else {
+                hosted.locks_held -= 1;
+                hosted.held_until = time;
+            }
         }
     }
 
@@ -222,6 +260,30 @@ impl Engine {
             hosting.runners[c].in_kernel = false;
             hosting.runners[c].needs_resched
         })
+    }
+
+    /// Records that the current runner asks for an extension of its time slice. Virtual CPUs cannot.
+    pub(crate) fn request_extension(&mut self) {
+        let c = self.current;
+        if let Some(hosting) = self.hosting.as_mut().filter(|hosting| !hosting.guests) {
+            let extension = &mut hosting.runners[c].extension;
+            if *extension == Extension::None {
+                *extension = Extension::Requested;
+            }
+        }
+    }
+
+    /// Ends the request of the current runner.
+    pub(crate) fn end_extension(&mut self) -> Extended {
+        let c = self.current;
+        let Some(hosting) = &mut self.hosting else {
+            return Extended::NotNeeded;
+        };
+        match std::mem::replace(&mut hosting.runners[c].extension, Extension::None) {
+            Extension::None | Extension::Requested => Extended::NotNeeded,
+            Extension::Granted => Extended::InTime,
+            Extension::Expired => Extended::TooShort,
+        }
     }
 
     /// Whether the current runner, which is in the kernel, should yield its CPU.
@@ -357,6 +419,10 @@ impl Engine {
         let hosted = &mut hosting.runners[c];
         hosted.generation = hosted.generation.wrapping_add(1);
         hosted.needs_resched = false;
+        // Also if the runner goes to sleep.
+        if hosted.extension == Extension::Granted {
+            hosted.extension = Extension::Expired;
+        }
         let was_preempted = cpu.preempted;
         if !was_preempted {
             hosted.preempted_at = now;
@@ -420,7 +486,7 @@ impl Engine {
             return;
         }
         hosted.window = window;
-        if hosted.locks_held > 0 {
+        if hosted.locks_held > 0 || hosted.preempted_at < hosted.held_until {
             hosting.counts.preempted_holder += now - hosted.preempted_at;
         }
         self.thaw(c);
@@ -441,15 +507,47 @@ impl Engine {
     /// Stops the runner that `processor` runs. False if the runner may not be preempted yet; it
     /// stops as soon as it may.
     fn preempt_if_allowed(&mut self, processor: usize) -> bool {
+        let now = self.fabric.now;
         let hosting = self.hosting();
-        let running = hosting.scheduler.running_on(processor);
-        let hosted = running.map(|c| &mut hosting.runners[usize::from(c)]);
-        if let Some(hosted) = hosted.filter(|hosted| hosted.in_kernel) {
-            hosted.needs_resched = true;
-            return false;
+        if let Some(c) = hosting.scheduler.running_on(processor) {
+            let hosted = &mut hosting.runners[usize::from(c)];
+            if hosted.in_kernel {
+                hosted.needs_resched = true;
+                return false;
+            }
+            match hosted.extension {
+                Extension::None | Extension::Expired => {}
+                Extension::Granted => return false,
+                Extension::Requested => {
+                    hosted.extension = Extension::Granted;
+                    let turn = hosting.scheduler.processors[processor].turn;
+                    let at = now + hosting.times.slice_extension;
+                    let end = Event::ExtensionEnd(processor as u16, turn);
+                    self.fabric.queue.push(at, end);
+                    return false;
+                }
+            }
         }
         self.preempt(processor);
         true
+    }
+
+    /// Handles the end of an extension. If the runner has released its lock meanwhile, it has given
+    /// back its CPU, and another turn has begun.
+    pub(super) fn extension_over(&mut self, processor: usize, turn: u32) {
+        let hosting = self.hosting();
+        if hosting.scheduler.processors[processor].turn != turn {
+            return;
+        }
+        let running = hosting.scheduler.running_on(processor);
+        let Some(hosted) = running.map(|c| &mut hosting.runners[usize::from(c)]) else {
+            return;
+        };
+        if hosted.extension == Extension::Granted {
+            hosted.extension = Extension::Expired;
+            self.preempt(processor);
+            self.run_next(processor, None);
+        }
     }
 
     fn plan_balance(&mut self) {

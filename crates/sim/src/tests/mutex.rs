@@ -1,7 +1,11 @@
-//! Tests of the mutexes of Linux 3.7 and 3.10: the cost of an acquisition, and their use in a kernel.
+//! Tests of mutexes: those of Linux 3.7 and 3.10, with the cost of an acquisition and their use in a
+//! kernel, and holders that lose their CPU.
+
+use lockworks::Setting;
+use lockworks_machine::Machine;
 
 use super::{brief, count, lock, scenario};
-use crate::{Placement, Run, Scenario, Sharing, SimulationOutcome};
+use crate::{Placement, Run, Scenario, Settings, Sharing, SimulationOutcome, Workload};
 
 fn rmws_per_acquisition(outcome: &SimulationOutcome) -> f64 {
     outcome.lock_rmws as f64 / outcome.acquisitions as f64
@@ -96,6 +100,68 @@ fn nobody_loses_its_cpu_in_the_kernel() {
     let counts = counts.expect("they share CPUs");
     assert!(counts.preemptions > 0, "{counts:?}");
     assert_eq!(counts.preempted_holder, 0, "{counts:?}");
+}
+
+/// Threads that run whenever they can, and hold a mutex for a tenth of their time.
+const ALWAYS_BUSY: &str = r#"
+    name = "busy"
+    title = "threads that always run"
+    placement = "compact"
+    [[memory]]
+    name = "lock"
+    kind = "lock"
+    [thread]
+    loop = [
+        { compute = { exponential = 36000 } },
+        { lock = "lock", steps = [{ compute = 4000 }] },
+        "operation",
+    ]
+"#;
+
+#[test]
+fn a_holder_gets_an_extension_of_its_time_slice() {
+    let machine = Machine::find("oracle-x5-4").unwrap();
+    let workload = Workload::parse(ALWAYS_BUSY, "busy.toml").unwrap();
+    let scenario = Scenario::new(machine, workload);
+    let asks: Setting = "mutex_slice=1".parse().unwrap();
+    let run = |settings: &[Setting], microseconds| {
+        let mut scenario = scenario.clone();
+        let set = scenario.set("model.slice_extension_us", microseconds, "this test");
+        set.unwrap();
+        let run = Run {
+            tunables: Settings::kernel().with(settings),
+            sharing: Some(Sharing {
+                cpus: 4,
+                guests: None,
+                pinned: false,
+            }),
+            seconds: 500e-3,
+            ..brief(&scenario, lock("mutex"), 32)
+        };
+        run.run().unwrap()
+    };
+    let slices = |outcome: &SimulationOutcome| {
+        ["granted", "yielded", "expired"].map(|what| count(outcome, &format!("slices_{what}")))
+    };
+
+    let without = run(&[], 5.0);
+    assert_eq!(slices(&without), [0, 0, 0]);
+    assert!(without.sharing.unwrap().preempted_holder > 0);
+
+    // An extension as long as the critical section is always long enough.
+    let with = run(&[asks], 5.0);
+    let [granted, yielded, expired] = slices(&with);
+    assert!(
+        granted > 0 && yielded == granted && expired == 0,
+        "{granted} {yielded} {expired}"
+    );
+    assert_eq!(with.sharing.unwrap().preempted_holder, 0);
+
+    let [granted, yielded, expired] = slices(&run(&[asks], 0.5));
+    assert!(
+        expired > 0 && yielded + expired == granted,
+        "{granted} {yielded} {expired}"
+    );
 }
 
 #[test]

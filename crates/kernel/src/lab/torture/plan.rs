@@ -84,6 +84,7 @@ impl LocktorturePlan {
                 ("PARAMETERS", self.parameters_for(&module, &built.release)?),
             ],
             command: None,
+            files: Vec::new(),
             disk: None,
             monitor: None,
         })

@@ -192,6 +192,7 @@ impl SoakPlan {
                 ("SEED", self.seed.to_string()),
             ],
             command: None,
+            files: Vec::new(),
             disk: None,
             monitor: Some(monitor),
         })

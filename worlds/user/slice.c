@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The kernel accepts one rseq area of each thread. If the C library has registered its own, and in
+ * the size that has the two bytes, we use that area. If the C library registers none, we register
+ * ours. An area stays registered until its thread ends: it is in the thread's TLS, which the C
+ * library keeps until the kernel has no more use for it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "settings.h"
+#include "slice.h"
+#include "slots.h"
+
+/* From Linux' headers, which may be older than the kernel that we run on. */
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+#ifndef PR_RSEQ_SLICE_EXTENSION
+#define PR_RSEQ_SLICE_EXTENSION	    79
+#define PR_RSEQ_SLICE_EXTENSION_GET 1
+#define PR_RSEQ_SLICE_EXTENSION_SET 2
+#define PR_RSEQ_SLICE_EXT_ENABLE    1
+#endif
+#ifndef SYS_rseq_slice_yield
+#define SYS_rseq_slice_yield 471
+#endif
+
+/* The offsets of both bytes in the kernel's struct rseq, and the size that never has them. */
+#define LW_RSEQ_REQUEST	 28
+#define LW_RSEQ_GRANTED	 29
+#define LW_RSEQ_OLD_SIZE 32
+
+/* No code of ours is a restartable sequence, so any signature will do. This is that of glibc. */
+#define LW_RSEQ_SIGNATURE 0x53053053
+
+/* More than Linux 7.2 uses, for kernels with more features. A power of 2. */
+#define LW_RSEQ_ROOM 128
+
+bool lw_slices_wanted;
+
+static __thread uint8_t lw_own_rseq[LW_RSEQ_ROOM]
+	__attribute__((aligned(LW_RSEQ_ROOM), tls_model("initial-exec")));
+
+struct lw_slice {
+	volatile uint8_t *rseq; /* the area; NULL if this thread cannot ask */
+	bool is_tried;
+	bool asks;
+};
+static __thread struct lw_slice lw_slice __attribute__((tls_model("initial-exec")));
+
+/* glibc 2.35 and later. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+static uint8_t *lw_thread_pointer(void)
+{
+#if defined(__x86_64__)
+	uint8_t *self;
+
+	/* The ABI keeps the pointer there. Older compilers lack the function. */
+	__asm__("mov %%fs:0, %0" : "=r"(self));
+	return self;
+#else
+	return __builtin_thread_pointer();
+#endif
+}
+
+/* Finds or registers the area of this thread. Returns NULL and sets `why` if there can be none. */
+static volatile uint8_t *lw_rseq_area(const char **why)
+{
+	const unsigned long size = getauxval(AT_RSEQ_FEATURE_SIZE);
+	const unsigned int registered = &__rseq_size ? __rseq_size : 0;
+
+	if (registered > LW_RSEQ_OLD_SIZE)
+		return lw_thread_pointer() + __rseq_offset;
+	if (registered) {
+		*why = "the C library has registered rseq as kernels before 7.0 have it; set "
+		       "GLIBC_TUNABLES=glibc.pthread.rseq=0";
+		return NULL;
+	}
+	if (size > LW_RSEQ_ROOM ||
+	    syscall(SYS_rseq, lw_own_rseq, (uint32_t)size, 0, LW_RSEQ_SIGNATURE) != 0) {
+		*why = "the kernel does not register rseq, or another library has done so";
+		return NULL;
+	}
+	return lw_own_rseq;
+}
+
+/* Has the kernel accept requests of this thread. Returns NULL and sets `why` if it does not. */
+static volatile uint8_t *lw_slice_enable(const char **why)
+{
+	volatile uint8_t *area;
+
+	if (prctl(PR_RSEQ_SLICE_EXTENSION, PR_RSEQ_SLICE_EXTENSION_GET, 0, 0, 0) < 0) {
+		*why = "it takes Linux 7.0 or later, with CONFIG_RSEQ_SLICE_EXTENSION";
+		return NULL;
+	}
+	area = lw_rseq_area(why);
+	if (area && prctl(PR_RSEQ_SLICE_EXTENSION, PR_RSEQ_SLICE_EXTENSION_SET,
+			  PR_RSEQ_SLICE_EXT_ENABLE, 0, 0) != 0) {
+		*why = "the kernel was booted with rseq_slice_ext=off";
+		return NULL;
+	}
+	return area;
+}
+
+/* Tries to let this thread ask. The first thread that cannot says why, and no thread tries again.
+ */
+static lw_noinline void lw_slice_start(void)
+{
+	static lw_atomic(bool) is_reported;
+	const int saved = errno;
+	const char *why = NULL;
+
+	lw_slice.is_tried = true;
+	lw_slice.rseq = lw_slice_enable(&why);
+	if (!lw_slice.rseq) {
+		lw_user_set_slices(false);
+		if (!lw_xchg(&is_reported, true, relaxed))
+			lw_user_write_line("lockworks: no time slice extensions: %s\n", why);
+	}
+	errno = saved;
+}
+
+void lw_user_slice_request(void)
+{
+	if (lw_unlikely(!lw_slice.is_tried))
+		lw_slice_start();
+	if (!lw_slice.rseq || lw_slice.asks)
+		return;
+	lw_slice.asks = true;
+	lw_slice.rseq[LW_RSEQ_REQUEST] = 1;
+	lw_barrier();
+}
+
+/* Gives the CPU back. Returns whether that was in time. */
+static bool lw_slice_yield(void)
+{
+	const int saved = errno;
+	const bool in_time = syscall(SYS_rseq_slice_yield) == 1;
+
+	errno = saved;
+	return in_time;
+}
+
+void lw_user_slice_end(void)
+{
+	bool granted, in_time = false;
+
+	if (!lw_slice.asks)
+		return;
+	lw_barrier();
+	lw_slice.asks = false;
+	granted = !lw_slice.rseq[LW_RSEQ_REQUEST];
+	lw_slice.rseq[LW_RSEQ_REQUEST] = 0;
+	if (lw_slice.rseq[LW_RSEQ_GRANTED]) {
+		granted = true;
+		in_time = lw_slice_yield();
+	}
+	if (!granted)
+		return;
+	lw_user_count(LW_EVENT_slices_granted, 1);
+	if (in_time)
+		lw_user_count(LW_EVENT_slices_yielded, 1);
+	else
+		lw_user_count(LW_EVENT_slices_expired, 1);
+}
+
+void lw_user_set_slices(bool wanted)
+{
+	__atomic_store_n(&lw_slices_wanted, wanted, __ATOMIC_RELAXED);
+}
