@@ -643,3 +643,37 @@ fn lockrefs_are_refused_where_locks_are_wanted() {
         assert_eq!(text(&refused.stderr).lines().count(), 1);
     }
 }
+
+#[test]
+fn a_quota_withholds_the_cpus() {
+    let limited = output(&[
+        "torture",
+        "--lock",
+        "mutex",
+        "--threads",
+        "4",
+        "--seconds",
+        "0.5",
+        "--rounds",
+        "1",
+        "--quota",
+        "10",
+        "--json",
+    ]);
+    if limited.status.code() == Some(2) {
+        // Only root may make control groups, and not in every container.
+        let ways = [
+            "cannot make a control group with a CPU quota",
+            "systemd-run",
+        ];
+        return assert_refused(&limited, &ways);
+    }
+    let quota = &json(&limited)["quota"];
+    assert_eq!(quota["percent"], 10);
+    // Four threads spin and run all the time, so each period but the last is too long.
+    assert!(quota["throttled_periods"].as_u64() > Some(0), "{quota}");
+    assert!(quota["throttled_seconds"].as_f64() > Some(0.0), "{quota}");
+    for percent in ["0", "101", "half"] {
+        assert_refused(&output(&["torture", "--quota", percent]), &[percent]);
+    }
+}

@@ -4,6 +4,7 @@ mod answer;
 mod contender;
 mod host;
 mod plan;
+mod quota;
 mod report;
 mod results;
 mod round;
@@ -87,6 +88,11 @@ pub struct TortureArgs {
     )]
     pin: Pin,
 
+    /// Share of the time of the CPUs that this process may use, in percent, as in a container with a
+    /// quota. Needs the right to make a control group
+    #[arg(long, value_name = "PERCENT", value_parser = value_parser!(u32).range(1..=100))]
+    quota: Option<u32>,
+
     /// Whether CNA and HQ prefer waiters of one NUMA node [default: auto]
     #[arg(long, value_name = "MODE", hide_short_help = true)]
     numa: Option<Numa>,
@@ -148,6 +154,9 @@ queueing by node. For locks whose waiters halt, they count halts, kicks, steals 
 wake-ups; --tune pv_latencies=1 also measures the time of kicks and wake-ups. JSON has everything \
 that a lock counts, as sums over the rounds, and null for figures that the system does not report.
 
+With --quota, all threads are in a control group whose quota is that share of the time of all CPUs, in \
+periods of 100 ms. A lock whose waiters spin uses up the quota that the holder needs.
+
 The preset locktorture-new is the writer loop of Linux' module with n threads. It spins with the lock \
 held: 2 us with probability 1/(400 n), and 100 ms with probability 1/(200000 n), so that short \
 runs vary. locktorture-old is the loop of kernels up to 6.4: 2 us with probability 1/(4 n).
@@ -157,6 +166,7 @@ Examples:
   lockworks torture --lock tas,nsync,abseil --threads 4,16 --reference abseil
   lockworks torture --lock rwlock,pthread_rwlock --readers 99
   lockworks torture --preset locktorture-new --seconds 10 --json -o torture.json
+  lockworks torture --lock mutex,pthread_mutex --quota 50
   lockworks torture --lock hq -t 4 --tune hqlock_fairness_threshold=100
 
 CPUs 0 and 1 as two NUMA nodes:
@@ -264,6 +274,7 @@ impl TortureArgs {
                 readers: self.readers,
             },
             pin: self.pin,
+            quota: self.quota,
             recorded: match self.trace {
                 Some(_) => timeline::RECORDED_EVENTS,
                 None => 0,

@@ -8,7 +8,8 @@ use indicatif::ProgressBar;
 use lockworks_measurements::turns;
 
 use super::contender::Contender;
-use super::host::Pin;
+use super::host::{Host, Pin};
+use super::quota::Quota;
 use super::results::{Collected, TortureResults};
 use super::round;
 use super::workload::Workload;
@@ -32,6 +33,8 @@ pub struct TorturePlan {
     pub workload: Workload,
     /// How threads are bound to CPUs.
     pub pin: Pin,
+    /// The share of the CPUs' time that all threads may use together, in percent.
+    pub quota: Option<u32>,
     /// The number of events to record of each lock and number of threads, in the first round.
     pub recorded: usize,
 }
@@ -54,6 +57,10 @@ pub fn usual_reference(contenders: &[Contender]) -> Contender {
 /// Measures everything planned. On a terminal, a bar shows the progress; warnings follow.
 pub fn run(plan: &TorturePlan) -> Result<TortureResults> {
     let cpus = plan.pin.order()?;
+    let quota = match plan.quota {
+        Some(percent) => Some(Quota::enter(percent, Host::look()?.cpus)?),
+        None => None,
+    };
     let mut collected = Collected::new(plan);
     let bar = progress_bar(plan);
     for round in 0..plan.rounds {
@@ -76,7 +83,8 @@ pub fn run(plan: &TorturePlan) -> Result<TortureResults> {
         }
     }
     bar.finish_and_clear();
-    let results = collected.results()?;
+    let throttling = quota.as_ref().map(Quota::throttling).transpose()?;
+    let results = collected.results(throttling)?;
     for warning in &results.warnings {
         terminal::warn(warning);
     }

@@ -5,6 +5,7 @@ use lockworks_measurements::Latency;
 
 use super::answer::answer;
 use super::contender::Contender;
+use super::quota::Throttling;
 use super::results::{TortureResults, TortureRow};
 use super::workload::Preset;
 use crate::figures::{counted, nanoseconds, or_dash, percent, scaled, three_digits};
@@ -38,6 +39,11 @@ pub fn table(results: &TortureResults) -> String {
                 .map(|line| terminal::prose(&line)),
         );
     }
+    text.extend(
+        results
+            .quota
+            .map(|quota| terminal::prose(&throttled(quota, machine.cpus))),
+    );
     if results.rows.iter().all(|row| row.violations == 0) {
         text.push_str("Mutual exclusion held in all runs.\n");
     }
@@ -51,6 +57,18 @@ pub fn table(results: &TortureResults) -> String {
         text.push_str(&format!("\n{}\n", terminal::prose(crate::locks::COLLAPSE)));
     }
     text
+}
+
+/// What a quota of these CPUs did, in a line.
+fn throttled(quota: Throttling, cpus: usize) -> String {
+    format!(
+        "Quota: {} % of {}. It was used up in {} of {} periods, and then CPUs were withheld for {:.1} s.\n",
+        quota.percent,
+        counted(cpus as u64, "CPU"),
+        quota.throttled_periods,
+        quota.periods,
+        quota.throttled_seconds
+    )
 }
 
 fn collapses(lock: &str) -> bool {

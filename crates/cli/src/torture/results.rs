@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::TorturePlan;
 use super::contender::Contender;
 use super::host::{Host, Pin, Withheld};
+use super::quota::Throttling;
 use super::round::{Handoffs, RunOutcome};
 use super::workload::Preset;
 
@@ -28,6 +29,8 @@ pub struct TortureResults {
     pub readers_percent: f64,
     /// How threads were bound to CPUs.
     pub pin: Pin,
+    /// The CPU quota. None: there was none.
+    pub quota: Option<Throttling>,
     /// The values of the tunables.
     pub tunables: TunablesSet,
     /// The length of each run in seconds.
@@ -135,8 +138,8 @@ impl<'a> Collected<'a> {
         self.outcomes[threads * self.plan.contenders.len() + lock].push(outcome);
     }
 
-    /// The results of all runs.
-    pub fn results(&self) -> Result<TortureResults> {
+    /// The results of all runs. `quota` is what the kernel says of the quota, if there was one.
+    pub fn results(&self, quota: Option<Throttling>) -> Result<TortureResults> {
         let plan = self.plan;
         let machine = Host::look()?;
         let reference = plan.contenders.iter().position(|s| *s == plan.reference);
@@ -156,7 +159,10 @@ impl<'a> Collected<'a> {
             .collect();
         let mut warnings: Vec<String> =
             topology::warning().into_iter().map(str::to_owned).collect();
-        warnings.extend(disturbance(&rows, machine.cpus));
+        // A quota keeps threads from running, as is meant.
+        if quota.is_none() {
+            warnings.extend(disturbance(&rows, machine.cpus));
+        }
         Ok(TortureResults {
             machine,
             preset: plan.workload.preset,
@@ -164,6 +170,7 @@ impl<'a> Collected<'a> {
             think_ns: plan.workload.think_ns,
             readers_percent: plan.workload.readers,
             pin: plan.pin,
+            quota,
             tunables: TunablesSet {
                 numa_spinlock: tunables::numa_spinlock_active(),
                 numa_spinlock_threshold_ms: tunables::numa_spinlock_threshold(),

@@ -180,6 +180,7 @@ impl ValidateArgs {
                 readers: 0.0,
             },
             pin,
+            quota: None,
             recorded: 0,
         })
     }
