@@ -81,8 +81,8 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	$(PREFIX)/share/bash-completion/completions/lockworks $(PREFIX)/share/zsh/site-functions/_lockworks \
 	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
 
-.PHONY: all lib cargo programs quick setup setup-kernel setup-programs setup-cross test test-format test-c test-historic \
-	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-sanitizers \
+.PHONY: all lib cargo programs quick setup setup-kernel setup-programs setup-cross setup-crate test test-format test-c test-historic \
+	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
 	bench abi deb test-deb install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
@@ -120,6 +120,9 @@ setup-programs: setup
 
 setup-cross: setup
 	@scripts/setup.sh cross
+
+setup-crate: setup
+	@scripts/setup.sh crate $(MSRV)
 
 # Drivers that put a load on libraries.
 programs: build/programs/readrandom
@@ -312,7 +315,7 @@ stage: lib
 	@mkdir -p $(BUILD)/tests
 	@$(MAKE) --no-print-directory install-lib PREFIX=$(STAGE) DESTDIR=
 
-test-installed: test-headers test-install test-examples
+test-installed: test-headers test-install test-examples test-crate
 
 test-headers: stage
 	@for use in c:c11:c c:c17:c c++:c++17:c c++:c++17:cpp; do \
@@ -347,11 +350,21 @@ test-examples: stage
 		PKG_CONFIG_PATH=$(STAGE)/lib/pkgconfig $(MAKE) -B -s -C examples/$${example%/*} && \
 		LD_LIBRARY_PATH=$(STAGE)/lib examples/$$example || exit 1; \
 	done
-	@echo 'test examples/rust/hits, and the crate without std'
+	@echo 'test examples/rust/hits'
 	@$(CARGO) run --quiet --release -p lockworks --example hits
-	@$(CARGO) build --quiet --release -p lockworks --no-default-features
+
+# The crate for others: by itself, and with the oldest Rust that it promises, with and without std. Where
+# there is no operating system, there is no std that it could use by mistake.
+MSRV = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' crates/lockworks/Cargo.toml)
+OLDEST = rustup run $(MSRV) cargo
+OF_CRATE := --quiet --release --locked --target-dir $(TARGET)/msrv -p lockworks
+test-crate: setup-crate
 	@echo 'test that the crate can be published: by itself, with its C sources'
 	@$(CARGO) package --quiet --allow-dirty -p lockworks
+	@echo 'test the crate with Rust $(MSRV): all features, none, and without an operating system'
+	@$(OLDEST) test $(OF_CRATE) --all-features
+	@$(OLDEST) test $(OF_CRATE) --no-default-features
+	@$(OLDEST) build $(OF_CRATE) --no-default-features --target x86_64-unknown-none
 
 # Race detectors must report nothing about the locks that exclude, and must report the lock that does
 # not. The C tests must run without a finding of the other sanitizers.
@@ -481,6 +494,7 @@ help:
 	@echo 'make test-sanitizers run the C code under valgrind and the sanitizers'
 	@echo 'make test-cross      run the C tests for arm64 and riscv64 under an emulator, and with musl and clang'
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'
+	@echo 'make test-crate      test the crate for others with the oldest Rust that it promises, with and without std'
 	@echo 'make test-python     test the Python package, installed in build/python, and pages in a browser'
 	@echo 'make docs            write the documentation as a site, build/site/index.html'
 	@echo 'make tables          write the tables of documents that are made from lists in locks/'

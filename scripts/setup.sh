@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Test whether the tools are installed; with "kernel", "programs", "cross" or "deb", also those
 # that only these tests need. As root, install the missing ones from Debian, and say so first.
+# "crate VERSION" installs this version of Rust by rustup, beside that of the machine.
 set -euo pipefail
 
 packages=()
@@ -93,4 +94,17 @@ fi
 if ! command -v cargo >/dev/null; then
 	echo "setup: missing, to be installed first: Rust 1.95 or later, see https://rustup.rs" >&2
 	exit 1
+fi
+
+if [[ ${1-} = crate ]]; then
+	# With a target that has no operating system, and so no std.
+	target=x86_64-unknown-none
+	install=(rustup toolchain install "$2" --profile minimal --target "$target" --no-self-update)
+	if ! rustup target list --toolchain "$2" --installed 2>/dev/null | grep -q "^$target$"; then
+		echo "setup: installing Rust $2 beside that of this machine"
+		"${install[@]}" || {
+			echo "setup: missing, to be installed first: Rust $2, by ${install[*]}" >&2
+			exit 1
+		}
+	fi
 fi

@@ -21,6 +21,7 @@
 //! value, so unlocking is `unsafe`:
 //!
 //! ```
+//! # #[cfg(feature = "std")] {
 //! use lockworks::{Node, RawLock, find};
 //!
 //! let cna = find("cna").expect("the CNA lock");
@@ -30,6 +31,7 @@
 //! assert!(!lock.try_lock(&mut Node::new(cna)));
 //! // SAFETY: this thread has locked it above, with this node.
 //! unsafe { lock.unlock(&mut node) };
+//! # }
 //! ```
 //!
 //! **Most of these locks spin.** With more runnable threads than CPUs, each hand-off of a FIFO lock
