@@ -85,7 +85,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
-	bench abi deb test-deb install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
+	bench abi wheel deb test-deb install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -414,10 +414,8 @@ test-clippy:
 
 # The Python package: its wheel, installed in an environment of its own, and its tests. Then the pages of
 # `lockworks report`, in a browser that Python drives.
-test-python: cargo build/python/complete
-	@rm -rf build/python/wheels
-	cd python && ../build/python/bin/maturin build --quiet --release --out ../build/python/wheels
-	build/python/bin/pip install --quiet --no-deps --force-reinstall build/python/wheels/*.whl
+test-python: cargo wheel
+	build/python/bin/pip install --quiet --no-deps --force-reinstall build/dist/*.whl
 	$(UNSET) build/python/bin/python -m pytest --quiet --override-ini pythonpath= python/tests
 	$(UNSET) build/python/bin/python -m pytest --quiet tests/report
 
@@ -467,6 +465,11 @@ abi: stage
 	abidw --no-corpus-path --no-comp-dir-path --no-show-locs --out-file lib/liblockworks.abi \
 		$(STAGE)/lib/liblockworks.so.0
 
+# The Python package in build/dist, for this machine and those like it. It has the command.
+wheel: build/python/complete
+	rm -rf build/dist
+	cd python && ../build/python/bin/maturin build --quiet --release --locked --out ../build/dist
+
 # Debian packages in build/deb; test-deb judges them, and installs, uses and removes them in a new Debian.
 deb: setup
 	@scripts/setup.sh deb
@@ -509,6 +512,7 @@ help:
 	@echo 'make install-lib     the same without the command, which is the only part in Rust'
 	@echo 'make abi             record symbols and layouts of the library, which a test compares'
 	@echo 'make deb             build Debian packages in build/deb; make test-deb tests them in a chroot'
+	@echo 'make wheel           build the Python package in build/dist, which make test-python installs and tests'
 	@echo 'make uninstall       remove what make install has installed'
 	@echo 'make clean           remove what was built'
 

@@ -3,7 +3,7 @@
 # deb.sh: build the Debian packages in build/deb, from the files that git knows. Rust is that of the
 # user: Debian's is older than the workspace needs.
 set -euo pipefail
-version=$(sed -n 's/^#define LW_VERSION "\(.*\)"/\1/p' lib/include/lockworks/lockworks.h)
+version=$(scripts/version.sh)
 tree=build/deb/lockworks-$version
 rm -rf build/deb
 mkdir -p "$tree"
