@@ -85,7 +85,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
-	bench abi wheel deb test-deb test-container install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
+	bench abi wheel deb test-deb test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -483,6 +483,10 @@ test-container: setup
 	@scripts/setup.sh container
 	scripts/container-test.sh
 
+# Archive, packages, checksums and bill of materials of a release in build/release.
+release: setup
+	@MAKE='$(MAKE)' scripts/release.sh
+
 clean:
 	rm -rf build
 	$(CARGO) clean
@@ -519,6 +523,7 @@ help:
 	@echo 'make deb             build Debian packages in build/deb; make test-deb tests them in a chroot'
 	@echo 'make wheel           build the Python package in build/dist, which make test-python installs and tests'
 	@echo 'make test-container  build the image of packaging/Containerfile, and use it'
+	@echo 'make release         write the files of a release with checksums and a bill of materials into build/release'
 	@echo 'make uninstall       remove what make install has installed'
 	@echo 'make clean           remove what was built'
 

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# release.sh: test that all that names version and licence agrees, and write the files of a release into
+# build/release. From the same commit, the source archive is the same to the bit.
+set -euo pipefail
+fail() {
+	echo "release: $*" >&2
+	exit 1
+}
+
+version=$(scripts/version.sh)
+name=lockworks-$version
+changed=$(git status --porcelain | cut -c4- | paste -sd ' ')
+[[ -z $changed ]] || fail "not committed: $changed; commit or remove them"
+tagged=$(git rev-parse --quiet --verify "v$version^{commit}" || true)
+[[ -z $tagged || $tagged == $(git rev-parse HEAD) ]] ||
+	fail "v$version is the tag of another commit, $tagged: check that out, or choose the next version"
+[[ $(grep '^license =' Cargo.toml) == $(grep '^license =' python/pyproject.toml) ]] ||
+	fail "Cargo.toml and python/pyproject.toml name different licences"
+cargo metadata --locked --format-version 1 >/dev/null
+[[ -n $tagged ]] || echo "release: this commit has no tag; its tag will be v$version"
+grep -Eq "^## $version - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md ||
+	echo "release: unreleased, as CHANGELOG.md has no line '## $version - YEAR-MONTH-DAY'"
+
+cargo install --quiet --locked --root build/cargo cargo-cyclonedx@0.5.9 cargo-deny@0.20.2
+export PATH=$PWD/build/cargo/bin:$PATH
+cargo deny --log-level error check licenses bans sources
+
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+out=$PWD/build/release
+rm -rf "$out"
+mkdir -p "$out"
+git archive --prefix="$name/" HEAD | gzip --no-name --best >"$out/$name.tar.gz"
+
+# The archive must be enough to build from.
+unpacked=$(mktemp -d)
+trap 'rm -rf "$unpacked"' EXIT
+tar --extract --file "$out/$name.tar.gz" --directory "$unpacked"
+"${MAKE:-make}" --silent --directory="$unpacked/$name" lib
+cargo cyclonedx --quiet --format json --spec-version 1.5 --target all \
+	--manifest-path "$unpacked/$name/crates/cli/Cargo.toml"
+# Cargo names crates by paths, which are no part of a bill of materials, and it does not know the script.
+echarts=$(grep -oE 'version="[0-9.]+"' crates/cli/src/plot/echarts.min.js | head -1 | cut -d'"' -f2)
+sed "s|$unpacked/$name/||g" "$unpacked/$name/crates/cli/lockworks-cli.cdx.json" |
+	jq --arg purl "pkg:npm/echarts@$echarts" '.components += [{
+		type: "library", name: "echarts", version: $purl | split("@")[1], purl: $purl, "bom-ref": $purl,
+		licenses: [{expression: "Apache-2.0"}]}]' >"$out/$name.cdx.json"
+
+"${MAKE:-make}" --no-print-directory deb wheel
+cargo package --quiet --locked -p lockworks
+cp "${CARGO_TARGET_DIR:-target}/package/$name.crate" build/dist/"$name"-*.whl build/deb/*_"$version"_*.deb "$out"
+cd "$out"
+sha256sum -- * >SHA256SUMS
+sha256sum --check SHA256SUMS
