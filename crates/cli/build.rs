@@ -74,6 +74,7 @@ fn take_layout_of_profiles() {
         .constants(&[
             "LW_PROFILE_MAGIC",
             "LW_PROFILE_WAITS",
+            "LW_PROFILE_CAUSES",
             "LW_PROFILE_MODULES",
             "LW_PROFILE_LOCKS",
             "LW_PROFILE_SITES",
@@ -90,6 +91,21 @@ fn take_layout_of_profiles() {
                 "LW_PROFILE_WRITE as Write",
             ],
         )
+        .enumeration(
+            "What",
+            "enum lw_profile_what",
+            &[
+                "LW_PROFILE_RAN as Ran",
+                "LW_PROFILE_PREEMPTED as Preempted",
+                "LW_PROFILE_THROTTLED as Throttled",
+                "LW_PROFILE_SLEPT as Slept",
+                "LW_PROFILE_FAULTED as Faulted",
+                "LW_PROFILE_NESTED as Nested",
+                "LW_PROFILE_IN_TURN as InTurn",
+                "LW_PROFILE_LATE as Late",
+                "LW_PROFILE_UNSEEN as Unseen",
+            ],
+        )
         .structure(
             "Module",
             "struct lw_profile_module",
@@ -100,6 +116,7 @@ fn take_layout_of_profiles() {
             "struct lw_profile_lock",
             &[
                 "key",
+                "hold",
                 "since",
                 "begun",
                 "first_site",
@@ -133,7 +150,14 @@ fn take_layout_of_profiles() {
         .structure(
             "Wait",
             "struct lw_profile_wait",
-            &["key", "caller", "begun", "thread"],
+            &["key", "caller", "begun", "thread", "tid"],
+        )
+        .structure(
+            "Cause",
+            "struct lw_profile_cause",
+            &[
+                "state", "what", "key", "caller", "holder", "detail", "ns", "waits",
+            ],
         )
         .structure(
             "Event",
@@ -155,9 +179,11 @@ fn take_layout_of_profiles() {
                 "threads",
                 "lost",
                 "lost_contended",
+                "lost_causes",
                 "events",
                 "ended",
                 "wait",
+                "cause",
                 "module",
                 "lock",
                 "site",

@@ -35,11 +35,7 @@ static void lw_add_time(uint64_t ns, struct lw_profile_counter *sum, struct lw_p
 
 /* Locks and sites */
 
-/*
- * Returns the entry of a key; with `add`, makes one if there is none. Returns NULL if there is no
- * entry, or no room for one near its place.
- */
-static struct lw_profile_lock *lw_find(struct lw_profile *profile, uint64_t key, bool add)
+struct lw_profile_lock *lw_profile_find(struct lw_profile *profile, uint64_t key, bool add)
 {
 	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
@@ -195,12 +191,19 @@ static void lw_held(struct lw_profile *profile, uint64_t key, struct lw_profile_
 		lw_add_event(profile, key, site->caller, begun, since, now);
 }
 
+/* Returns what the entry of a lock says of a thread that acquired it at a site. */
+static uint64_t lw_hold(const struct lw_profile *profile, const struct lw_profile_site *site)
+{
+	return (uint64_t)(site - profile->site + 1) << 32 | lw_profile_tid;
+}
+
 static void lw_acquired_alone(struct lw_profile *profile, uint64_t key, uint32_t kind,
 			      uint64_t caller, enum lw_profile_how how, uint64_t begun)
 {
-	struct lw_profile_lock *of = lw_find(profile, key, true);
+	struct lw_profile_lock *of = lw_profile_find(profile, key, true);
 	const uint32_t self = lw_profile_self(profile);
 	struct lw_profile_site *site;
+	uint64_t since;
 
 	if (of && of->depth && of->holder == self && (kind & 3) == PTHREAD_MUTEX_RECURSIVE) {
 		of->depth++;
@@ -213,9 +216,11 @@ static void lw_acquired_alone(struct lw_profile *profile, uint64_t key, uint32_t
 		lw_count_lost(profile, how);
 		return;
 	}
+	since = lw_profile_now();
 	of->begun = begun;
-	of->since = lw_profile_now();
-	lw_count(site, self, how, of->since - begun, false);
+	lw_store(&of->since, since, relaxed);
+	lw_store(&of->hold, lw_hold(profile, site), relaxed);
+	lw_count(site, self, how, since - begun, false);
 	lw_count_hand_off(of, site, self);
 	of->holder = self;
 	of->depth = 1;
@@ -253,7 +258,7 @@ void lw_profile_forget_reads(void)
 static void lw_acquired_shared(struct lw_profile *profile, uint64_t key, uint32_t kind,
 			       uint64_t caller, enum lw_profile_how how, uint64_t begun)
 {
-	struct lw_profile_lock *of = lw_find(profile, key, true);
+	struct lw_profile_lock *of = lw_profile_find(profile, key, true);
 	struct lw_profile_site *site = of ? lw_site_shared(profile, of, caller) : NULL;
 	struct lw_reading *reading = lw_reading(0);
 	const uint64_t since = lw_profile_now();
@@ -266,8 +271,13 @@ static void lw_acquired_shared(struct lw_profile *profile, uint64_t key, uint32_
 	/* Readers share the entry, so it is written only if that changes it. */
 	if (lw_load(&of->kind, relaxed) != kind)
 		lw_store(&of->kind, kind, relaxed);
-	if (reading)
-		*reading = (struct lw_reading){key, begun, since, site};
+	if (!reading)
+		return;
+	*reading = (struct lw_reading){key, begun, since, site};
+	if (!lw_load(&of->hold, relaxed)) {
+		lw_store(&of->since, since, relaxed);
+		lw_store(&of->hold, lw_hold(profile, site), relaxed);
+	}
 }
 
 void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum lw_profile_how how,
@@ -286,13 +296,14 @@ void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum l
 void lw_profile_releases(uint64_t key)
 {
 	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
-	struct lw_profile_lock *of = profile ? lw_find(profile, key, false) : NULL;
+	struct lw_profile_lock *of = profile ? lw_profile_find(profile, key, false) : NULL;
 
 	/* The caller may not hold an error-checking mutex. */
 	if (!of || of->holder != lw_profile_thread || !of->depth || --of->depth)
 		return;
 	lw_held(profile, key, &profile->site[lw_load(&of->first_site, relaxed) - 1], of->begun,
-		of->since);
+		lw_load(&of->since, relaxed));
+	lw_store(&of->hold, 0, relaxed);
 	of->last_thread = lw_profile_thread;
 	of->last_node = lw_current_node();
 }
@@ -302,6 +313,7 @@ void lw_profile_releases_rwlock(const void *rwlock)
 	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
 	const uint64_t key = lw_profile_key(rwlock, LW_PROFILE_READ);
 	struct lw_reading *reading = lw_reading(key);
+	struct lw_profile_lock *of;
 
 	if (!profile)
 		return;
@@ -309,6 +321,9 @@ void lw_profile_releases_rwlock(const void *rwlock)
 		lw_profile_releases(lw_profile_key(rwlock, LW_PROFILE_WRITE));
 		return;
 	}
+	of = &profile->lock[reading->site->lock];
+	if (lw_load(&of->hold, relaxed) == lw_hold(profile, reading->site))
+		lw_store(&of->hold, 0, relaxed);
 	lw_held(profile, key, reading->site, reading->begun, reading->since);
 	reading->key = 0;
 }

@@ -11,12 +11,7 @@
 
 #include "glibc.h"
 #include "record.h"
-
-/* Returns the key by which the record finds a lock in a mode. It is never 0. */
-static inline uint64_t lw_profile_key(const void *lock, enum lw_profile_mode mode)
-{
-	return (uint64_t)(uintptr_t)lock << LW_PROFILE_MODE_BITS | mode;
-}
+#include "waits.h"
 
 /* How a lock was acquired. */
 enum lw_profile_how {
@@ -42,15 +37,11 @@ void lw_profile_releases_rwlock(const void *rwlock);
 /* Forgets what this thread reads. */
 void lw_profile_forget_reads(void);
 
-/* Returns an entry for lw_profile_wait_end(). NULL: this process records nothing, or has no room.
+/*
+ * Returns the entry of a key; with `add`, makes one if there is none. Returns NULL if there is no
+ * entry, or no room for one near its place.
  */
-static inline struct lw_profile_wait *lw_profile_waits(uint64_t key, const void *caller,
-						       uint64_t begun)
-{
-	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
-
-	return profile ? lw_profile_wait_begin(profile, key, caller, begun) : NULL;
-}
+struct lw_profile_lock *lw_profile_find(struct lw_profile *profile, uint64_t key, bool add);
 
 static inline bool lw_holds(int error)
 {
@@ -59,28 +50,28 @@ static inline bool lw_holds(int error)
 
 /*
  * Acquires a lock for a function of glibc, and returns the error. Evaluates `try` first, so every
- * acquisition that had to wait is counted. If another thread has the lock, evaluates `lock`, which
- * waits for it.
+ * acquisition that had to wait is counted. If another thread has the lock, waits for it until
+ * `deadline` on `clock`; NULL: without a limit.
  */
-#define LW_MEASURE(key, kind, try, lock)                                                           \
-	({                                                                                         \
-		const void *lw_caller = __builtin_return_address(0);                               \
-		int lw_error;                                                                      \
-		if (lw_is_too_early())                                                             \
-			return 0;                                                                  \
-		lw_error = (try);                                                                  \
-		if (lw_error == EBUSY) {                                                           \
-			uint64_t lw_begun = lw_profile_now();                                      \
-			struct lw_profile_wait *lw_wait =                                          \
-				lw_profile_waits(key, lw_caller, lw_begun);                        \
-			lw_error = (lock);                                                         \
-			lw_profile_wait_end(lw_wait);                                              \
-			if (lw_holds(lw_error))                                                    \
-				lw_profile_acquired(key, kind, lw_caller, LW_CONTENDED, lw_begun); \
-		} else if (lw_holds(lw_error)) {                                                   \
-			lw_profile_acquired(key, kind, lw_caller, LW_AT_ONCE, 0);                  \
-		}                                                                                  \
-		lw_error;                                                                          \
+#define LW_MEASURE(lock, mode, kind, try, clock, deadline)                                       \
+	({                                                                                       \
+		const void *lw_caller = __builtin_return_address(0);                             \
+		int lw_error;                                                                    \
+		if (lw_is_too_early())                                                           \
+			return 0;                                                                \
+		lw_error = (try);                                                                \
+		if (lw_error == EBUSY) {                                                         \
+			uint64_t lw_begun = lw_profile_now();                                    \
+			lw_error = lw_profile_wait(lock, mode, (kind)&LW_PROFILE_SHARED,         \
+						   lw_caller, lw_begun, clock, deadline);        \
+			if (lw_holds(lw_error))                                                  \
+				lw_profile_acquired(lw_profile_key(lock, mode), kind, lw_caller, \
+						    LW_CONTENDED, lw_begun);                     \
+		} else if (lw_holds(lw_error)) {                                                 \
+			lw_profile_acquired(lw_profile_key(lock, mode), kind, lw_caller,         \
+					    LW_AT_ONCE, 0);                                      \
+		}                                                                                \
+		lw_error;                                                                        \
 	})
 
 /* The same without a wait. */

@@ -12,18 +12,19 @@
 #define LW_KEY(mutex)  lw_profile_key(mutex, LW_PROFILE_MUTEX)
 #define LW_KIND(mutex) ((uint32_t)(mutex)->__data.__kind)
 
-/* Tries to acquire the mutex. If another thread holds it, evaluates `lock`, which waits for it. */
-#define LW_MEASURE_MUTEX(mutex, lock) \
-	LW_MEASURE(LW_KEY(mutex), LW_KIND(mutex), lw_glibc()->mutex_trylock(mutex), lock)
+/* Tries to acquire the mutex. If another thread holds it, waits until the deadline. */
+#define LW_MEASURE_MUTEX(mutex, clock, deadline)                                              \
+	LW_MEASURE(mutex, LW_PROFILE_MUTEX, LW_KIND(mutex), lw_glibc()->mutex_trylock(mutex), \
+		   clock, deadline)
 
 LW_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-	return LW_MEASURE_MUTEX(mutex, lw_glibc()->mutex_lock(mutex));
+	return LW_MEASURE_MUTEX(mutex, CLOCK_MONOTONIC, NULL);
 }
 
 LW_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *deadline)
 {
-	return LW_MEASURE_MUTEX(mutex, lw_glibc()->mutex_timedlock(mutex, deadline));
+	return LW_MEASURE_MUTEX(mutex, CLOCK_REALTIME, deadline);
 }
 
 LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
@@ -32,7 +33,7 @@ LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 	/* glibc refuses these even if the mutex is free; a trylock would hide that. */
 	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && !lw_is_too_early())
 		return lw_glibc()->mutex_clocklock(mutex, clock, deadline);
-	return LW_MEASURE_MUTEX(mutex, lw_glibc()->mutex_clocklock(mutex, clock, deadline));
+	return LW_MEASURE_MUTEX(mutex, clock, deadline);
 }
 
 LW_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)

@@ -17,11 +17,12 @@
 #include <lockworks/lockworks.h>
 
 #include "acquisitions.h"
+#include "holder.h"
 #include "record.h"
 #include "settings.h"
 
 struct lw_profile_own lw_profile_own;
-__thread uint32_t lw_profile_thread;
+__thread uint32_t lw_profile_thread, lw_profile_tid;
 
 uint64_t lw_profile_now(void)
 {
@@ -33,42 +34,11 @@ uint64_t lw_profile_now(void)
 
 uint32_t lw_profile_self(struct lw_profile *profile)
 {
-	if (lw_unlikely(!lw_profile_thread))
+	if (lw_unlikely(!lw_profile_thread)) {
+		lw_profile_tid = (uint32_t)gettid();
 		lw_profile_thread = (uint32_t)lw_fetch_add(&profile->threads, 1, relaxed) + 1;
-	return lw_profile_thread;
-}
-
-/* Waits */
-
-struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, uint64_t key,
-					      const void *caller, uint64_t begun)
-{
-	/* Threads have stacks of their own, so this address leads most of them to different
-	 * entries. */
-	uint64_t at = (uintptr_t)&lw_profile_thread >> 12;
-
-	for (int probes = 0; probes < 64; probes++, at++) {
-		struct lw_profile_wait *wait = &profile->wait[at % LW_PROFILE_WAITS];
-		uint64_t none = 0;
-
-		if (lw_try_cmpxchg(&wait->key, &none, key, relaxed)) {
-			lw_store(&wait->caller, (uintptr_t)caller, relaxed);
-			lw_store(&wait->thread, lw_profile_self(profile), relaxed);
-			/* An entry without a time is not complete yet. */
-			lw_store(&wait->begun, begun, release);
-			return wait;
-		}
 	}
-	return NULL;
-}
-
-void lw_profile_wait_end(struct lw_profile_wait *wait)
-{
-	if (!wait)
-		return;
-	lw_store(&wait->begun, 0, relaxed);
-	/* release: the next thread here finds no time */
-	lw_store(&wait->key, 0, release);
+	return lw_profile_thread;
 }
 
 /* Modules */
@@ -173,6 +143,15 @@ static struct lw_profile *lw_record_map(int file)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* Returns the time from which a wait is slow, which the command has checked. */
+static uint64_t lw_slow_ns(void)
+{
+	const char *text = secure_getenv("LOCKWORKS_PROFILE_SLOW_NS");
+	uint64_t ns = text ? strtoull(text, NULL, 10) : 0;
+
+	return ns ? ns : 100000;
+}
+
 static void lw_record_begin(void)
 {
 	const char *directory = secure_getenv("LOCKWORKS_PROFILE");
@@ -198,6 +177,8 @@ static void lw_record_begin(void)
 	profile->pid = (uint64_t)getpid();
 	profile->nodes = lw_topology_nodes();
 	lw_profile_own.has_events = secure_getenv("LOCKWORKS_PROFILE_EVENTS") != NULL;
+	lw_profile_own.slow_ns = lw_slow_ns();
+	lw_profile_find_quota();
 	lw_modules_read(profile);
 	profile->magic = LW_PROFILE_MAGIC;
 	/* release: threads that see the record see all of it */

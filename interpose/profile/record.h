@@ -14,6 +14,9 @@
  * A thread that begins to wait takes an entry in the table of waits, and frees it when the wait has
  * ended. So a wait that is in progress when the process ends is in the record too.
  *
+ * A waiter that waits for long looks what the holder does, and adds the time to the entry of this
+ * cause in the table of causes.
+ *
  * If a timeline is asked for, each release adds an event to a ring, which so has the most recent
  * acquisitions.
  */
@@ -24,11 +27,12 @@
 
 #include "operations.h"
 
-#define LW_PROFILE_MAGIC   0x346b6f4c
+#define LW_PROFILE_MAGIC   0x356b6f4c
 #define LW_PROFILE_LOCKS   65536
 #define LW_PROFILE_SITES   131072
 #define LW_PROFILE_MODULES 256
 #define LW_PROFILE_WAITS   1024
+#define LW_PROFILE_CAUSES  8192
 #define LW_PROFILE_EVENTS  65536
 
 /* The mode in which a lock is acquired. The key of a lock has its address and, last, its mode. */
@@ -45,10 +49,11 @@ struct lw_profile_module {
 	char path[488];
 };
 
-/* A lock in one mode. Readers share it, so it says nothing about the holder then. */
+/* A lock in one mode. Readers share it: of them it knows one holder, if there is one. */
 struct lw_profile_lock {
 	lw_atomic(uint64_t) key;	 /* 0: free */
-	uint64_t since;			 /* time of the acquisition, in nanoseconds */
+	lw_atomic(uint64_t) hold;	 /* the site, and the kernel's ID of the holder; 0: free */
+	lw_atomic(uint64_t) since;	 /* time of the acquisition, in nanoseconds */
 	uint64_t begun;			 /* when the holder began to wait; 0: it did not */
 	lw_atomic(uint32_t) first_site;	 /* number of a site, from 1; 0: none */
 	uint32_t holder, depth;		 /* depth 0: free, or held since before we recorded */
@@ -79,6 +84,31 @@ struct lw_profile_wait {
 	lw_atomic(uint64_t) caller; /* return address of the call */
 	lw_atomic(uint64_t) begun;
 	lw_atomic(uint64_t) thread; /* number of the thread that waits */
+	lw_atomic(uint64_t) tid;    /* the kernel's ID of it */
+};
+
+/* What the holder of a lock did while another thread waited for it, or the waiter. */
+enum lw_profile_what {
+	LW_PROFILE_RAN,	      /* in a long section */
+	LW_PROFILE_PREEMPTED, /* could run, but had no CPU */
+	LW_PROFILE_THROTTLED, /* the CPU quota of its control group was used up */
+	LW_PROFILE_SLEPT,     /* in a system call; the detail is its number */
+	LW_PROFILE_FAULTED,   /* waited for a page; the detail is the address of the instruction */
+	LW_PROFILE_NESTED,    /* waited for another lock; the detail is the return address there */
+	LW_PROFILE_IN_TURN,   /* the lock was free, or threads had it in turn, none for long */
+	LW_PROFILE_LATE,      /* the same, and the waiter could run, but had no CPU */
+	LW_PROFILE_UNSEEN,    /* the kernel does not say; the detail is its error */
+};
+
+/* The time that threads waited long for a lock at one place for one cause. */
+struct lw_profile_cause {
+	lw_atomic(uint32_t) state; /* 0: free, 1: not complete yet, 2: complete */
+	uint32_t what;
+	uint64_t key, caller; /* the lock, and the return address of the waiters' call */
+	uint64_t holder;      /* the return address of the holder's call; 0: not known */
+	uint64_t detail;
+	lw_atomic(uint64_t) ns;
+	lw_atomic(uint64_t) waits; /* that had this cause first */
 };
 
 /* An acquisition that has ended. */
@@ -95,10 +125,12 @@ struct lw_profile {
 	lw_atomic(uint64_t) modules, sites;
 	lw_atomic(uint64_t) threads;		  /* that have acquired a lock */
 	lw_atomic(uint64_t) lost, lost_contended; /* acquisitions that did not fit */
+	lw_atomic(uint64_t) lost_causes;	  /* looks at holders that did not fit */
 	lw_atomic(uint64_t) events;		  /* that were added to the ring */
 	/* Time of the exit, in nanoseconds; 0: ended by exec or a signal. */
 	lw_atomic(uint64_t) ended;
 	struct lw_profile_wait wait[LW_PROFILE_WAITS];
+	struct lw_profile_cause cause[LW_PROFILE_CAUSES];
 	struct lw_profile_module module[LW_PROFILE_MODULES];
 	struct lw_profile_lock lock[LW_PROFILE_LOCKS];
 	struct lw_profile_site site[LW_PROFILE_SITES];
@@ -108,6 +140,7 @@ struct lw_profile {
 struct lw_profile_own {
 	lw_atomic(struct lw_profile *) record; /* of this process; NULL: it records nothing */
 	bool has_events;		       /* each release adds one */
+	uint64_t slow_ns;		       /* a wait is slow from here on */
 };
 
 extern struct lw_profile_own lw_profile_own __attribute__((visibility("hidden")));
@@ -116,19 +149,21 @@ extern struct lw_profile_own lw_profile_own __attribute__((visibility("hidden"))
 extern __thread uint32_t lw_profile_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Returns the number of this thread in the record, which it gets with the first call. */
+/* The kernel's ID of this thread; 0: it has no number yet. */
+extern __thread uint32_t lw_profile_tid
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Returns the number of this thread in the record. The first call gives it number and ID. */
 uint32_t lw_profile_self(struct lw_profile *profile);
+
+/* Returns the key by which the record finds a lock in a mode. It is never 0. */
+static inline uint64_t lw_profile_key(const void *lock, enum lw_profile_mode mode)
+{
+	return (uint64_t)(uintptr_t)lock << LW_PROFILE_MODE_BITS | mode;
+}
 
 /* Returns the time, in nanoseconds. */
 uint64_t lw_profile_now(void);
-
-/*
- * Records that this thread begins to wait for a lock. Returns the entry, for lw_profile_wait_end();
- * NULL: there is no room.
- */
-struct lw_profile_wait *lw_profile_wait_begin(struct lw_profile *profile, uint64_t key,
-					      const void *caller, uint64_t begun);
-void lw_profile_wait_end(struct lw_profile_wait *wait);
 
 /* Adds the module that contains this address to the record, unless it is in the record already. */
 void lw_profile_add_module_of(struct lw_profile *profile, uint64_t address);

@@ -12,9 +12,9 @@
 #define LW_KEY(rwlock, mode) lw_profile_key(rwlock, LW_PROFILE_##mode)
 #define LW_KIND(rwlock)	     ((rwlock)->__data.__shared ? LW_PROFILE_SHARED : 0)
 
-/* Evaluates `try`. If another thread has the rwlock, evaluates `lock`, which waits for it. */
-#define LW_MEASURE_RWLOCK(rwlock, mode, try, lock) \
-	LW_MEASURE(LW_KEY(rwlock, mode), LW_KIND(rwlock), try, lock)
+/* Evaluates `try`. If another thread has the rwlock, waits until the deadline. */
+#define LW_MEASURE_RWLOCK(rwlock, mode, try, clock, deadline) \
+	LW_MEASURE(rwlock, LW_PROFILE_##mode, LW_KIND(rwlock), try, clock, deadline)
 
 /* Tries, unless glibc refuses this deadline or clock even for an rwlock that is free. */
 #define LW_TRY_UNTIL(rwlock, try, clock, deadline)                                 \
@@ -26,7 +26,7 @@
 LW_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 {
 	return LW_MEASURE_RWLOCK(rwlock, READ, lw_glibc()->rwlock_tryrdlock(rwlock),
-				 lw_glibc()->rwlock_rdlock(rwlock));
+				 CLOCK_MONOTONIC, NULL);
 }
 
 LW_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
@@ -39,21 +39,21 @@ LW_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct 
 {
 	return LW_MEASURE_RWLOCK(rwlock, READ,
 				 LW_TRY_UNTIL(rwlock, rwlock_tryrdlock, CLOCK_REALTIME, deadline),
-				 lw_glibc()->rwlock_timedrdlock(rwlock, deadline));
+				 CLOCK_REALTIME, deadline);
 }
 
 LW_EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock,
 					 const struct timespec *deadline)
 {
 	return LW_MEASURE_RWLOCK(rwlock, READ,
-				 LW_TRY_UNTIL(rwlock, rwlock_tryrdlock, clock, deadline),
-				 lw_glibc()->rwlock_clockrdlock(rwlock, clock, deadline));
+				 LW_TRY_UNTIL(rwlock, rwlock_tryrdlock, clock, deadline), clock,
+				 deadline);
 }
 
 LW_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
 	return LW_MEASURE_RWLOCK(rwlock, WRITE, lw_glibc()->rwlock_trywrlock(rwlock),
-				 lw_glibc()->rwlock_wrlock(rwlock));
+				 CLOCK_MONOTONIC, NULL);
 }
 
 LW_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
@@ -66,15 +66,15 @@ LW_EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct 
 {
 	return LW_MEASURE_RWLOCK(rwlock, WRITE,
 				 LW_TRY_UNTIL(rwlock, rwlock_trywrlock, CLOCK_REALTIME, deadline),
-				 lw_glibc()->rwlock_timedwrlock(rwlock, deadline));
+				 CLOCK_REALTIME, deadline);
 }
 
 LW_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock,
 					 const struct timespec *deadline)
 {
 	return LW_MEASURE_RWLOCK(rwlock, WRITE,
-				 LW_TRY_UNTIL(rwlock, rwlock_trywrlock, clock, deadline),
-				 lw_glibc()->rwlock_clockwrlock(rwlock, clock, deadline));
+				 LW_TRY_UNTIL(rwlock, rwlock_trywrlock, clock, deadline), clock,
+				 deadline);
 }
 
 LW_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)

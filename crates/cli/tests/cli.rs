@@ -12,6 +12,7 @@ mod regret;
 mod report;
 mod run;
 mod simulated;
+mod slow;
 mod support;
 mod sweep;
 mod terminal;

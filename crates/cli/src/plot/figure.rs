@@ -165,7 +165,9 @@ pub fn of(part: &Results) -> Vec<Figure> {
             None => vec![published(part, &part.json)],
         },
         "checked" => vec![checked(part)],
-        "profile" => vec![profile(part)],
+        "profile" => std::iter::once(profile(part))
+            .chain(slow_waits(part))
+            .collect(),
         "compare" => vec![compare(part)],
         "locktorture" => locktorture(part),
         "guests" => guests(part),
@@ -695,19 +697,72 @@ fn checked(part: &Results) -> Figure {
     }
 }
 
+/// A place in the code of a program.
+fn place_name(place: &Value) -> String {
+    let module = name(place, "module");
+    let module = module.rsplit('/').next().unwrap_or_default().to_owned();
+    match (place["function"].as_str(), place["line"].as_str()) {
+        (Some(function), Some(line)) => format!("{function} ({line})"),
+        (Some(function), None) => function.to_owned(),
+        _ => format!("{module}+{:#x}", place["offset"].as_u64().unwrap_or(0)),
+    }
+}
+
+/// What holders did during slow waits. None: no wait was slow.
+fn slow_waits(part: &Results) -> Option<Figure> {
+    let places = rows(part, "places").iter();
+    let places = places.chain(rows(part, "rwlock_places"));
+    let causes = places.flat_map(|row| {
+        let causes = row["slow"]["causes"].as_array();
+        let causes = causes.map_or(&[][..], Vec::as_slice).iter();
+        causes.map(|cause| (place_name(&row["places"][0]), cause))
+    });
+    let ns = |(_, cause): &(String, &Value)| Reverse(cause["ns"].as_u64());
+    let causes: Vec<(String, &Value)> = causes.sorted_by_key(ns).take(10).collect();
+    let bars = causes.iter().map(|(place, cause)| {
+        let waited = number(cause, "ns") / 1e6;
+        Bar {
+            name: format!("{place}: {}", name(cause, "meanwhile")),
+            low: waited,
+            middle: waited,
+            high: waited,
+        }
+    });
+    (!causes.is_empty()).then(|| Figure {
+        id: "slow".to_owned(),
+        title: "Why waits took long".to_owned(),
+        text: "What the holder of the lock did while other threads waited long for it, by the places where \
+               they waited. Share is that of the slow waits at the place."
+            .to_owned(),
+        command: part.command.clone(),
+        chart: Some(Chart::Bars {
+            unit: "milliseconds that threads waited, in all".to_owned(),
+            alike: true,
+            bars: bars.collect(),
+        }),
+        columns: vec!["waited in", "meanwhile", "share %", "waited ms", "locked in"],
+        rows: causes
+            .iter()
+            .map(|(place, cause)| {
+                vec![
+                    json!(place),
+                    cause["meanwhile"].clone(),
+                    json!((100.0 * number(cause, "share")).round()),
+                    json!((number(cause, "ns") / 1e4).round() / 100.0),
+                    match &cause["held_at"] {
+                        Value::Null => Value::Null,
+                        held => json!(place_name(held)),
+                    },
+                ]
+            })
+            .collect(),
+    })
+}
+
 fn profile(part: &Results) -> Figure {
     let place = |row: &Value| {
         let places = row["places"].as_array().map_or(&[][..], Vec::as_slice);
-        let one = |place: &Value| {
-            let module = name(place, "module");
-            let module = module.rsplit('/').next().unwrap_or_default().to_owned();
-            match (place["function"].as_str(), place["line"].as_str()) {
-                (Some(function), Some(line)) => format!("{function} ({line})"),
-                (Some(function), None) => function.to_owned(),
-                _ => format!("{module}+{:#x}", place["offset"].as_u64().unwrap_or(0)),
-            }
-        };
-        let shown = places.iter().take(2).map(one).join(", ");
+        let shown = places.iter().take(2).map(place_name).join(", ");
         json!(match places.len() {
             0..=2 => shown,
             several => format!("{shown} and {} more", several - 2),

@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::hotspots::Hotspot;
-use crate::figures::{nanoseconds, scaled};
+use super::layout::What;
+use super::places::Place;
+use super::slow::Doing;
+use crate::figures::{nanoseconds, percent, scaled};
 
 /// The least waiting for locks that is worth advice, as a share of one thread's time.
 const WORTHWHILE: f64 = 0.01;
@@ -29,6 +32,9 @@ const LINE_TRANSFER_NS: u64 = 50;
 pub struct Advice {
     /// The rule that applied.
     pub rule: Rule,
+    /// What the holder did for most of the time that threads waited. None: that differs, or threads did not
+    /// wait for long.
+    pub cause: Option<What>,
     /// The advice in words, with its figures.
     pub text: String,
     /// Locks to try. Empty: no lock would help.
@@ -47,7 +53,7 @@ pub enum Rule {
     StillWaiting,
     /// Threads wait for each other in a circle.
     Deadlock,
-    /// The critical sections are long: shorten them.
+    /// The holder has the lock for long: the cause says what to do.
     LongHolds,
     /// Hand-offs cross NUMA nodes: try a NUMA-aware lock.
     Remote,
@@ -64,6 +70,7 @@ impl Advice {
     pub fn for_deadlock() -> Self {
         Self {
             rule: Rule::Deadlock,
+            cause: None,
             text: "A lock cannot help: lock these in the same order everywhere.".to_owned(),
             locks: Vec::new(),
         }
@@ -73,6 +80,7 @@ impl Advice {
     fn for_readers(row: &Hotspot, waited: &str) -> Self {
         Self {
             rule: Rule::Readers,
+            cause: None,
             text: format!(
                 "Threads hardly wait, but {} use an rwlock that is read {} times, {} of its \
                  acquisitions: under glibc each read writes to the same cache line. {SERVED} \
@@ -110,6 +118,7 @@ impl Advice {
         };
         let no_lock = |rule, text| Self {
             rule,
+            cause: None,
             text,
             locks: Vec::new(),
         };
@@ -161,6 +170,19 @@ impl Advice {
             100.0 * hot.contended_share(),
             hot.threads
         );
+        let mostly_slow = hot.slow.waited_ns >= counts.waited_ns / 2;
+        if let Some((doing, share)) = hot.slow.main_cause()
+            && mostly_slow
+            && let Some(what) = remedy(doing, share)
+        {
+            return Self {
+                cause: Some(doing.what),
+                ..no_lock(
+                    Rule::LongHolds,
+                    format!("{what} A lock cannot help. ({figures}.)"),
+                )
+            };
+        }
         let (rule, what, locks) = match () {
             () if u128::from(held) >= LONG.as_nanos() => (
                 Rule::LongHolds,
@@ -202,12 +224,58 @@ impl Advice {
                 vec!["mutex"],
             ),
         };
+        let late = hot
+            .slow
+            .main_cause()
+            .filter(|(doing, _)| mostly_slow && doing.what == What::Late);
+        let why = late.map_or(String::new(), |(_, share)| {
+            format!(
+                " For {} of the slow waits the lock was free, but waiters that had slept had no CPU: fewer \
+                 threads may help as well.",
+                percent(share)
+            )
+        });
         Self {
             rule,
-            text: format!("{what} ({figures}.)"),
+            cause: late.map(|_| What::Late),
+            text: format!("{what}{why} ({figures}.)"),
             locks,
         }
     }
+}
+
+/// What helps if holders do this for a share of the slow waits. None: a lock may help.
+fn remedy(doing: &Doing, share: f64) -> Option<String> {
+    let section = match &doing.held_at {
+        Some(place) => format!("the critical section that begins at {}", place.name()),
+        None => "the critical section".to_owned(),
+    };
+    let at = || doing.at.as_ref().map_or("?".to_owned(), Place::name);
+    let share = format!("{} of the slow waits", percent(share));
+    Some(match doing.what {
+        What::Ran => format!("Shorten {section}: its holder runs there for {share}."),
+        What::Slept => {
+            let call = doing.system_call.as_deref().unwrap_or("the system call");
+            format!("Take {call} out of {section}: its holder sleeps in it for {share}.")
+        }
+        What::Faulted => format!(
+            "Touch the memory before {section}, or keep it in memory (mlock): its holder waits for a page at \
+             {} for {share}.",
+            at()
+        ),
+        What::Nested => format!(
+            "Take the lock at {} out of {section}: its holder waits for it for {share}.",
+            at()
+        ),
+        What::Preempted => format!(
+            "Run fewer threads, or give them more CPUs: the holder is preempted for {share}, in {section}."
+        ),
+        What::Throttled => format!(
+            "Raise the CPU quota of the control group, or run fewer threads: the holder is throttled for \
+             {share}, in {section}."
+        ),
+        What::InTurn | What::Late | What::Unseen => return None,
+    })
 }
 
 /// What serves rwlocks, and how to try it.
@@ -233,6 +301,7 @@ fn share_of_reads(row: &Hotspot) -> String {
 mod tests {
     use super::super::hotspots::ByMode;
     use super::super::record::Counts;
+    use super::super::slow::Cause;
     use super::*;
 
     fn hotspot(held_ns: u64, remote: u64, threads: u64, waited_ns: u64) -> Hotspot {
@@ -302,6 +371,56 @@ mod tests {
         let mut seldom = hotspot(500, 50, 4, second);
         seldom.counts.acquisitions = 10_000;
         assert_eq!(rule_of(&[seldom], 2), Rule::NotContended);
+    }
+
+    #[test]
+    fn no_lock_is_advised_where_the_holder_is_the_cause() {
+        let second = 1_000_000_000;
+        let with = |what, share: f64| {
+            let mut hot = hotspot(500, 50, 4, second);
+            let cause = |what, share: f64| {
+                let doing = Doing {
+                    what,
+                    system_call: None,
+                    at: None,
+                    error: None,
+                    held_at: None,
+                };
+                let ns = (share * second as f64) as u64;
+                Cause {
+                    doing,
+                    meanwhile: String::new(),
+                    ns,
+                    share,
+                }
+            };
+            let rest = cause(What::InTurn, 1.0 - share);
+            hot.slow.causes = vec![cause(what, share), rest];
+            hot.slow.waited_ns = second;
+            hot
+        };
+        for what in [
+            What::Ran,
+            What::Slept,
+            What::Faulted,
+            What::Nested,
+            What::Preempted,
+            What::Throttled,
+        ] {
+            let by_cause = advice(&[with(what, 0.6)], &[]);
+            assert_eq!(by_cause.rule, Rule::LongHolds);
+            assert_eq!(by_cause.cause, Some(what));
+            assert!(by_cause.locks.is_empty());
+            assert_eq!(rule_of(&[with(what, 0.4)], 1), Rule::Contended, "{what:?}");
+            let mut seldom = with(what, 0.6);
+            seldom.slow.waited_ns = second / 3;
+            assert_eq!(rule_of(&[seldom], 1), Rule::Contended, "{what:?}");
+        }
+        assert_eq!(rule_of(&[with(What::InTurn, 0.6)], 1), Rule::Contended);
+        let late = advice(&[with(What::Late, 0.6)], &[]);
+        assert_eq!(late.rule, Rule::Contended);
+        assert_eq!(late.cause, Some(What::Late));
+        assert_eq!(rule_of(&[with(What::Unseen, 0.6)], 1), Rule::Contended);
     }
 
     #[test]

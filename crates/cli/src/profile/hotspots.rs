@@ -8,9 +8,10 @@ use serde::Serialize;
 use super::layout::Mode;
 use super::places::{Place, Places};
 use super::record::{Counts, Record, Site};
+use super::slow::SlowWaits;
 
 /// A place with all locks that were acquired there, or a lock with all places where it was acquired.
-#[derive(Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub struct Hotspot {
     /// The places, the hottest first.
     pub places: Vec<Place>,
@@ -29,6 +30,8 @@ pub struct Hotspot {
     /// The counts.
     #[serde(flatten)]
     pub counts: Counts,
+    /// The waits that took long, and why.
+    pub slow: SlowWaits,
     /// The counts of readers and of writers by themselves, if the locks are rwlocks.
     #[serde(flatten)]
     pub by_mode: Option<ByMode>,
@@ -67,7 +70,15 @@ impl Hotspot {
 }
 
 /// A lock in a mode at a place in the code of a process.
-pub type Sighting<'a> = (&'a Record, &'a Site, Place);
+pub struct Sighting<'a> {
+    /// The process.
+    pub record: &'a Record,
+    /// The lock and its counts.
+    pub site: &'a Site,
+    /// The place.
+    pub place: Place,
+    slow: SlowWaits,
+}
 
 /// The locks of all processes, each at each place, the hottest first: the mutexes, and the rwlocks.
 pub fn sightings<'a>(
@@ -81,11 +92,16 @@ pub fn sightings<'a>(
             let place = known
                 .entry(site.call)
                 .or_insert_with(|| places.of(record, site.call));
-            sightings.push((record, site, place.clone()));
+            sightings.push(Sighting {
+                record,
+                site,
+                place: place.clone(),
+                slow: SlowWaits::of(record, &site.causes, places),
+            });
         }
     }
-    sightings.sort_by_key(|(_, site, _)| heat(&site.counts));
-    let is_of_mutex = |(_, site, _): &Sighting| site.mode == Mode::Mutex;
+    sightings.sort_by_key(|sighting| heat(&sighting.site.counts));
+    let is_of_mutex = |sighting: &Sighting| sighting.site.mode == Mode::Mutex;
     sightings.into_iter().partition(is_of_mutex)
 }
 
@@ -109,8 +125,15 @@ fn hotspot(group: &[&Sighting]) -> Hotspot {
     let mut hotspot = Hotspot::default();
     let mut threads: BTreeMap<u64, [u64; 4]> = BTreeMap::new();
     let mut locks = BTreeSet::new();
-    for (record, site, place) in group {
+    for Sighting {
+        record,
+        site,
+        place,
+        slow,
+    } in group
+    {
         hotspot.counts += site.counts;
+        hotspot.slow += slow;
         match site.mode {
             Mode::Mutex => {}
             Mode::Read => hotspot.by_mode.get_or_insert_default().reads += site.counts,

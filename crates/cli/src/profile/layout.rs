@@ -25,6 +25,32 @@ pub enum Mode {
 
 include!(concat!(env!("OUT_DIR"), "/layout_Mode.rs"));
 
+/// What the holder of a lock did while another thread waited for it, or the waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// It ran, in a long section.
+    Ran,
+    /// It could run, but had no CPU.
+    Preempted,
+    /// It could run, but the CPU quota of its control group was used up.
+    Throttled,
+    /// It slept in a system call.
+    Slept,
+    /// It waited for a page of memory.
+    Faulted,
+    /// It waited for another lock.
+    Nested,
+    /// The lock was free, or threads had it in turn, none for long.
+    InTurn,
+    /// The same, and the waiter could run, but had no CPU.
+    Late,
+    /// The kernel does not say.
+    Unseen,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_What.rs"));
+
 /// A mapping of code.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -42,6 +68,7 @@ include!(concat!(env!("OUT_DIR"), "/layout_Module.rs"));
 #[derive(Clone, Copy)]
 pub struct Lock {
     pub key: u64,
+    pub hold: u64,
     pub since: u64,
     pub begun: u64,
     pub first_site: u32,
@@ -84,9 +111,26 @@ pub struct Wait {
     pub caller: u64,
     pub begun: u64,
     pub thread: u64,
+    pub tid: u64,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Wait.rs"));
+
+/// The time that threads waited long for a lock at a place for one cause.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Cause {
+    pub state: u32,
+    pub what: u32,
+    pub key: u64,
+    pub caller: u64,
+    pub holder: u64,
+    pub detail: u64,
+    pub ns: u64,
+    pub waits: u64,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Cause.rs"));
 
 /// An acquisition that has ended.
 #[repr(C)]
@@ -115,9 +159,11 @@ pub struct Profile {
     pub threads: u64,
     pub lost: u64,
     pub lost_contended: u64,
+    pub lost_causes: u64,
     pub events: u64,
     pub ended: u64,
     pub wait: [Wait; LW_PROFILE_WAITS],
+    pub cause: [Cause; LW_PROFILE_CAUSES],
     pub module: [Module; LW_PROFILE_MODULES],
     pub lock: [Lock; LW_PROFILE_LOCKS],
     pub site: [LockSite; LW_PROFILE_SITES],
@@ -144,6 +190,8 @@ unsafe impl Numbers for LockSite {}
 // SAFETY: as above.
 unsafe impl Numbers for Wait {}
 // SAFETY: as above.
+unsafe impl Numbers for Cause {}
+// SAFETY: as above.
 unsafe impl Numbers for Event {}
 
 /// Reads the first `length` entries of the table at an offset in the file.
@@ -154,6 +202,23 @@ pub fn table<T: Numbers>(file: &File, at: usize, length: usize) -> std::io::Resu
     // SAFETY: each chunk has the bytes of an entry, and any bytes are one.
     let entry = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<T>().read_unaligned() };
     Ok(entries.map(entry).collect())
+}
+
+/// What a number in a cause stands for.
+pub fn what(number: u32) -> What {
+    let all = [
+        What::Ran,
+        What::Preempted,
+        What::Throttled,
+        What::Slept,
+        What::Faulted,
+        What::Nested,
+        What::InTurn,
+        What::Late,
+    ];
+    let mut all = all.into_iter();
+    let what = all.find(|what| *what as u32 == number);
+    what.unwrap_or(What::Unseen)
 }
 
 /// The address and the mode that a key consists of.

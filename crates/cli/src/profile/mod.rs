@@ -7,6 +7,7 @@ mod layout;
 mod places;
 mod record;
 mod report;
+mod slow;
 mod timeline;
 
 use std::ffi::OsString;
@@ -47,6 +48,10 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     top: u32,
 
+    /// Microseconds from which a wait is slow: then the waiter looks what the holder does
+    #[arg(long, value_name = "US", default_value_t = 100, value_parser = value_parser!(u64).range(1..=1_000_000_000))]
+    slow: u64,
+
     /// Print JSON instead of tables; unless --output is given, what the program prints goes to standard
     /// error
     #[arg(long)]
@@ -85,6 +90,11 @@ measured.
   before: the previous holder: the same thread, another one on the same NUMA node (near), or one \
 on another node (far). If there is one node, last-level caches stand for nodes. LOCKWORKS_NEAR \
 and LOCKWORKS_TOPOLOGY work as in the library.
+  slow waits at, meanwhile: what the holder did while threads waited long (--slow) at this place, or \
+why the waiter did not run although the lock was free.
+  share: of the time of all slow waits at the place; causes below 1 % are left out.
+  waits: number of slow waits at the place, for all causes together.
+  holds it since: the place where the holder locked the lock.
 
 Tables are sorted by the time waited, then by the number of acquisitions.
 
@@ -108,6 +118,9 @@ const DIRECTORY: &str = "LOCKWORKS_PROFILE";
 
 /// The environment variable that asks for a record of each acquisition.
 const EVENTS: &str = "LOCKWORKS_PROFILE_EVENTS";
+
+/// The environment variable that says from how many nanoseconds on a wait is slow.
+const SLOW: &str = "LOCKWORKS_PROFILE_SLOW_NS";
 
 /// The environment variable that says which CPUs are near each other.
 const NEAR: &str = "LOCKWORKS_NEAR";
@@ -133,6 +146,7 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     tracing::info!(directory = %directory.path().display(), "records");
     let mut command = program.command_with(&library);
     command.env(DIRECTORY, directory.path());
+    command.env(SLOW, (args.slow * 1000).to_string());
     if args.trace.is_some() {
         command.env(EVENTS, "1");
     }

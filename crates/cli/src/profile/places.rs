@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
+use itertools::Itertools;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use serde::Serialize;
 
@@ -23,9 +24,30 @@ pub struct Place {
     pub module: Option<PathBuf>,
     /// The offset in that file, or the address in memory.
     pub offset: u64,
+    /// The functions that the function is inlined into, from inside to outside.
+    pub inlined_into: Vec<Frame>,
+}
+
+/// A function, and the file and line of a call in it.
+#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Frame {
+    /// The function. None: there are no symbols.
+    pub function: Option<String>,
+    /// The file and line. None: there is no debug information.
+    pub line: Option<String>,
 }
 
 impl Place {
+    /// The place and the functions that it is inlined into.
+    pub fn full_name(&self) -> String {
+        let words = |frame: &Frame| {
+            let words = [&frame.function, &frame.line];
+            words.into_iter().flatten().join(" ")
+        };
+        let names = self.inlined_into.iter().map(words);
+        std::iter::once(self.name()).chain(names).join(" in ")
+    }
+
     /// The place as tables name it.
     pub fn name(&self) -> String {
         let module = self.module.as_deref().and_then(Path::file_name);
@@ -93,15 +115,18 @@ impl Places {
 
     /// The place at an offset in a file.
     fn find(&mut self, module: &Path, offset: u64) -> Place {
-        let (function, line) = self
+        let mut frames = self
             .symbols(module)
             .and_then(|symbols| symbols.find(offset))
-            .unwrap_or_default();
+            .unwrap_or_default()
+            .into_iter();
+        let Frame { function, line } = frames.next().unwrap_or_default();
         Place {
             function,
             line,
             module: Some(module.to_owned()),
             offset,
+            inlined_into: frames.collect(),
         }
     }
 }
@@ -195,38 +220,44 @@ impl Symbols {
         }
     }
 
-    fn find(&self, offset: u64) -> Option<(Option<String>, Option<String>)> {
+    /// The functions inlined at a byte of the file, from inside to outside, at least one.
+    fn find(&self, offset: u64) -> Option<Vec<Frame>> {
         let address = self.address(offset)?;
         let symbol = || {
             let name = self.loader.find_symbol(address)?;
             Some(demangled(name))
         };
-        let (function, line) = self.frame(address).unwrap_or_default();
-        Some((function.or_else(symbol), line))
+        let mut frames = self.frames(address).unwrap_or_default();
+        if frames.is_empty() {
+            frames.push(Frame::default());
+        }
+        frames[0].function = frames[0].function.take().or_else(symbol);
+        Some(frames)
     }
 
-    /// The innermost function inlined at this address. Functions of the C++ library that wrap
-    /// mutexes do not count.
-    fn frame(&self, address: u64) -> Option<(Option<String>, Option<String>)> {
+    /// The functions inlined at this address, as the debug information has them. Functions of the C++
+    /// library that wrap mutexes do not count.
+    fn frames(&self, address: u64) -> Option<Vec<Frame>> {
         let mut frames = self.loader.find_frames(address).ok()?;
-        let mut found = None;
+        let mut found: Vec<Frame> = Vec::new();
+        let mut only_wrappers = true;
         while let Ok(Some(frame)) = frames.next() {
             let name = frame
                 .function
                 .as_ref()
                 .and_then(|name| name.demangle().ok());
-            let name = name.map(|name| name.into_owned());
+            let function = name.map(|name| name.into_owned());
             let line = frame.location.as_ref().and_then(|location| {
                 let file = Path::new(location.file?).file_name()?.to_string_lossy();
                 Some(format!("{file}:{}", location.line?))
             });
-            let wraps = name.as_deref().is_some_and(is_wrapper);
-            found = Some((name, line));
-            if !wraps {
-                break;
+            if only_wrappers {
+                found.clear();
             }
+            only_wrappers &= function.as_deref().is_some_and(is_wrapper);
+            found.push(Frame { function, line });
         }
-        found
+        Some(found)
     }
 }
 

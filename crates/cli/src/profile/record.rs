@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::layout::{self, Event, Lock, LockSite, Mode, Profile, Wait, lock_and_mode, table};
+use super::layout::{
+    self, Event, Lock, LockSite, Mode, Profile, Wait, What, lock_and_mode, table, what,
+};
 
 /// Why locks with these properties are left to glibc. An rwlock can have the first one only.
 pub const LEFT_TO_GLIBC: [(&str, &str); 4] = [
@@ -25,6 +27,9 @@ pub const LEFT_TO_GLIBC: [(&str, &str); 4] = [
 /// The bits of these properties in the kind of a lock, in the same order.
 const BITS: [u32; 4] = [128, 16, 32, 64];
 
+/// The state of a cause that another process has written completely.
+const COMPLETE: u32 = 2;
+
 /// The record of one process.
 pub struct Record {
     /// The number of the process.
@@ -37,6 +42,8 @@ pub struct Record {
     pub lost: u64,
     /// The contended ones among the lost acquisitions.
     pub lost_contended: u64,
+    /// Looks at what a holder does that had no room in the record.
+    pub lost_causes: u64,
     /// The executable and the libraries of the process.
     pub modules: Vec<Module>,
     /// The locks at each place where they were locked.
@@ -73,6 +80,23 @@ pub struct Site {
     pub counts: Counts,
     /// A bit for each thread, by its number modulo 256.
     pub threads: [u64; 4],
+    /// Why waits took long.
+    pub causes: Vec<Cause>,
+}
+
+/// Time that waits took long for one cause.
+pub struct Cause {
+    /// What the holder of the lock did.
+    pub what: What,
+    /// The system call, the address of the instruction or of the last byte of the call, or the error. It
+    /// depends on what the holder did.
+    pub detail: u64,
+    /// The address of the last byte of the call with which the holder locked it. None: it is not known.
+    pub held: Option<u64>,
+    /// The time, in nanoseconds.
+    pub ns: u64,
+    /// The number of waits that had this cause first.
+    pub waits: u64,
 }
 
 /// An acquisition of a lock, or a wait for it. Its times are in nanoseconds.
@@ -164,6 +188,8 @@ impl Record {
         let events = used(offset_of!(Profile, events), layout::LW_PROFILE_EVENTS)?;
         let ended = some(number(offset_of!(Profile, ended))?).unwrap_or(now);
 
+        let causes: Vec<layout::Cause> =
+            table(&file, offset_of!(Profile, cause), layout::LW_PROFILE_CAUSES)?;
         let waits: Vec<Wait> = table(&file, offset_of!(Profile, wait), layout::LW_PROFILE_WAITS)?;
         let modules = table(&file, offset_of!(Profile, module), modules)?;
         let locks: Vec<Lock> = table(&file, offset_of!(Profile, lock), layout::LW_PROFILE_LOCKS)?;
@@ -175,6 +201,7 @@ impl Record {
             nodes: number(offset_of!(Profile, nodes))?,
             lost: number(offset_of!(Profile, lost))?,
             lost_contended: number(offset_of!(Profile, lost_contended))?,
+            lost_causes: number(offset_of!(Profile, lost_causes))?,
             modules: modules.iter().map(Module::of).collect(),
             sites: Vec::new(),
             acquisitions: events.iter().filter_map(Acquisition::of_event).collect(),
@@ -196,26 +223,58 @@ impl Record {
             record.acquisitions.push(Acquisition::awaited(wait));
             record.add_wait(wait, ended.saturating_sub(wait.begun));
         }
+        for cause in causes.iter().filter(|cause| cause.state == COMPLETE) {
+            record.add_cause(cause);
+        }
         Ok(Some(record))
     }
 
     /// Adds a wait that was in progress when the process ended.
     fn add_wait(&mut self, wait: &Wait, waited_ns: u64) {
-        let (lock, mode) = lock_and_mode(wait.key);
+        let counts = Counts {
+            still_waiting: 1,
+            still_waiting_ns: waited_ns,
+            waited_ns,
+            waited_max_ns: waited_ns,
+            ..Counts::default()
+        };
+        self.add_site(wait.key, wait.caller.wrapping_sub(1), counts);
+    }
+
+    /// Adds a cause to the site of the waits, which may be new: timed waits that fail have none.
+    fn add_cause(&mut self, cause: &layout::Cause) {
+        let (lock, mode) = lock_and_mode(cause.key);
+        let call = cause.caller.wrapping_sub(1);
+        let is_here = |site: &Site| (site.lock, site.mode, site.call) == (lock, mode, call);
+        let at = self.sites.iter().position(is_here).unwrap_or_else(|| {
+            self.add_site(cause.key, call, Counts::default());
+            self.sites.len() - 1
+        });
+        let what = what(cause.what);
+        self.sites[at].causes.push(Cause {
+            what,
+            detail: match what {
+                What::Nested => cause.detail.wrapping_sub(1),
+                _ => cause.detail,
+            },
+            held: some(cause.holder).map(|caller| caller - 1),
+            // Time that moved to another cause is subtracted before it is added.
+            ns: cause.ns.cast_signed().max(0).cast_unsigned(),
+            waits: cause.waits,
+        });
+    }
+
+    fn add_site(&mut self, key: u64, call: u64, counts: Counts) {
+        let (lock, mode) = lock_and_mode(key);
         let known = self.sites.iter().find(|site| site.lock == lock);
         self.sites.push(Site {
             lock,
             mode,
-            call: wait.caller.wrapping_sub(1),
+            call,
             kind: known.map_or(0, |site| site.kind),
-            counts: Counts {
-                still_waiting: 1,
-                still_waiting_ns: waited_ns,
-                waited_ns,
-                waited_max_ns: waited_ns,
-                ..Counts::default()
-            },
+            counts,
             threads: [0; 4],
+            causes: Vec::new(),
         });
     }
 
@@ -318,6 +377,7 @@ impl Site {
                 from_other_node: site.from_other_node,
             },
             threads: site.threads,
+            causes: Vec::new(),
         })
     }
 }

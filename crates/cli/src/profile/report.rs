@@ -1,5 +1,6 @@
 //! The report on the profiles of all processes together, for people and as JSON.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -16,12 +17,14 @@ use super::deadlock::{self, Deadlocked};
 use super::hotspots::{ByMode, Hotspot, Sighting, hotspots, sightings};
 use super::places::{Place, Places};
 use super::record::{Counts, LEFT_TO_GLIBC, Record};
-use crate::figures::nanoseconds;
-use crate::figures::{counted, scaled};
+use crate::figures::{self, counted, nanoseconds, or_dash, scaled};
 use crate::preload::{self, Library};
 use crate::program::OtherLocks;
 use crate::table::Table;
 use crate::terminal;
+
+/// The least share of the slow waits at a place of a cause that tables show.
+const SHOWN: f64 = 0.01;
 
 /// The report, as JSON has it.
 #[derive(Serialize)]
@@ -43,6 +46,8 @@ pub struct ProfileReport {
     lost: u64,
     /// The contended ones among the lost acquisitions.
     lost_contended: u64,
+    /// Looks at what a holder does that are counted nowhere, because there was no room.
+    lost_causes: u64,
     /// Places in the code that lock mutexes, the hottest first.
     places: Vec<Hotspot>,
     /// Mutexes, the hottest first.
@@ -74,7 +79,7 @@ impl ProfileReport {
         let mut known = Places::default();
         let (of_mutexes, of_rwlocks) = sightings(records, &mut known);
         let mut by_lock = |sightings: &[Sighting]| {
-            let mut locks = hotspots(sightings, |(record, site, _)| (record.pid, site.lock));
+            let mut locks = hotspots(sightings, |one| (one.record.pid, one.site.lock));
             for lock in &mut locks {
                 let (process, address) = lock.locks[0];
                 let record = records.iter().find(|record| record.pid == process);
@@ -86,7 +91,7 @@ impl ProfileReport {
             locks
         };
         let (mutexes, rwlocks) = (by_lock(&of_mutexes), by_lock(&of_rwlocks));
-        let by_place = |sightings: &[Sighting]| hotspots(sightings, |(_, _, place)| place.clone());
+        let by_place = |sightings: &[Sighting]| hotspots(sightings, |one| one.place.clone());
         let deadlock = records
             .iter()
             .map(|record| deadlock::of(record, &mut known))
@@ -125,6 +130,7 @@ impl ProfileReport {
             threads: sum(|record| record.threads),
             lost: sum(|record| record.lost),
             lost_contended: sum(|record| record.lost_contended),
+            lost_causes: sum(|record| record.lost_causes),
             places: by_place(&of_mutexes),
             mutexes,
             rwlock_places: by_place(&of_rwlocks),
@@ -184,6 +190,16 @@ impl ProfileReport {
             text.push_str(&rwlock_table(
                 ["rwlock, hottest place", "places"],
                 rwlocks.take(top),
+            ));
+        }
+        let slow = self.places.iter().chain(&self.rwlock_places);
+        let slow = slow.filter(|row| row.slow.waited_ns > 0);
+        let slow = slow.sorted_by_key(|row| Reverse(row.slow.waited_ns));
+        text.push_str(&slow_table(slow.take(top)));
+        if self.lost_causes > 0 {
+            text.push_str(&format!(
+                "Lost, because there was no room: {} looks at what a holder did.\n",
+                self.lost_causes
             ));
         }
         if self.lost > 0 {
@@ -384,6 +400,41 @@ fn cells(counts: &Counts) -> [String; 6] {
         nanoseconds(counts.held_ns / times),
         nanoseconds(counts.held_max_ns),
     ]
+}
+
+/// A table of what holders did while threads waited long. A place has a line for each cause.
+fn slow_table<'a>(rows: impl Iterator<Item = &'a Hotspot>) -> String {
+    let mut table = Table::new(&[
+        "slow waits at",
+        "meanwhile",
+        "share",
+        "time",
+        "waits",
+        "holds it since",
+    ]);
+    for row in rows {
+        let causes = row.slow.causes.iter().enumerate();
+        for (_, cause) in causes.filter(|(at, cause)| *at == 0 || cause.share >= SHOWN) {
+            let held = cause.doing.held_at.as_ref();
+            table.add_row([
+                row.places[0].full_name(),
+                cause.meanwhile.clone(),
+                figures::percent(cause.share),
+                nanoseconds(cause.ns),
+                scaled(row.slow.waits as f64),
+                or_dash(held.map(Place::full_name)),
+            ]);
+        }
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    for column in [2, 3, 4] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    format!("{table}\n")
 }
 
 /// A table of rwlocks. Each has a line for its readers and one for its writers, if there were any.

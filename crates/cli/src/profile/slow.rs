@@ -1,0 +1,139 @@
+//! Why waits took long: what the holder of the lock did meanwhile.
+
+use std::cmp::Reverse;
+
+use nix::errno::Errno;
+use serde::Serialize;
+use syscalls::Sysno;
+
+use super::layout::What;
+use super::places::{Place, Places};
+use super::record::{self, Record};
+
+/// The slow waits for some locks.
+#[derive(Clone, Default, Serialize)]
+pub struct SlowWaits {
+    /// The number of slow waits.
+    pub waits: u64,
+    /// The time that they took, in nanoseconds.
+    pub waited_ns: u64,
+    /// What the holders did meanwhile, the longest first.
+    pub causes: Vec<Cause>,
+}
+
+/// What holders did for some time, while other threads waited.
+#[derive(Clone, Serialize)]
+pub struct Cause {
+    /// What they did.
+    #[serde(flatten)]
+    pub doing: Doing,
+    /// What they did, or the waiters, in words.
+    pub meanwhile: String,
+    /// The time, in nanoseconds.
+    pub ns: u64,
+    /// The share of the time of all slow waits.
+    pub share: f64,
+}
+
+/// What a holder does, and where.
+#[derive(Clone, Serialize, PartialEq)]
+pub struct Doing {
+    /// What it does.
+    pub what: What,
+    /// The system call that it sleeps in.
+    pub system_call: Option<String>,
+    /// The instruction that waits for a page, or the call that waits for another lock.
+    pub at: Option<Place>,
+    /// Why it is not known what it does.
+    pub error: Option<String>,
+    /// Where it locked the lock. None: it is not known.
+    pub held_at: Option<Place>,
+}
+
+impl SlowWaits {
+    /// The slow waits with these causes.
+    pub fn of(record: &Record, causes: &[record::Cause], places: &mut Places) -> Self {
+        let mut slow = Self::default();
+        for cause in causes {
+            slow.waits += cause.waits;
+            slow.add(&Doing::of(record, cause, places), cause.ns);
+        }
+        slow
+    }
+
+    /// What the holders did for at least half of the time, and for which share of it; the place and the
+    /// detail are those with the longest time. None: nothing took so long.
+    pub fn main_cause(&self) -> Option<(&Doing, f64)> {
+        let longest = self.causes.iter().map(|cause| {
+            let same = self
+                .causes
+                .iter()
+                .filter(|other| other.doing.what == cause.doing.what);
+            (&cause.doing, same.map(|cause| cause.share).sum())
+        });
+        let mut longest = longest.filter(|(_, share)| *share >= 0.5);
+        longest.next()
+    }
+
+    fn add(&mut self, doing: &Doing, ns: u64) {
+        self.waited_ns += ns;
+        match self.causes.iter_mut().find(|cause| cause.doing == *doing) {
+            Some(cause) => cause.ns += ns,
+            None => self.causes.push(Cause {
+                doing: doing.clone(),
+                meanwhile: doing.words(),
+                ns,
+                share: 0.0,
+            }),
+        }
+        self.causes.sort_by_key(|cause| Reverse(cause.ns));
+        for cause in &mut self.causes {
+            cause.share = cause.ns as f64 / self.waited_ns.max(1) as f64;
+        }
+    }
+}
+
+impl std::ops::AddAssign<&Self> for SlowWaits {
+    fn add_assign(&mut self, other: &Self) {
+        self.waits += other.waits;
+        for cause in &other.causes {
+            self.add(&cause.doing, cause.ns);
+        }
+    }
+}
+
+impl Doing {
+    fn of(record: &Record, cause: &record::Cause, places: &mut Places) -> Self {
+        let (what, detail) = (cause.what, cause.detail);
+        Self {
+            what,
+            system_call: (what == What::Slept).then(|| match Sysno::new(detail as usize) {
+                Some(call) => call.name().to_owned(),
+                None => format!("system call {detail}"),
+            }),
+            at: matches!(what, What::Faulted | What::Nested).then(|| places.of(record, detail)),
+            error: (what == What::Unseen).then(|| match detail {
+                0 => "another process may hold it".to_owned(),
+                error => Errno::from_raw(error as i32).desc().to_owned(),
+            }),
+            held_at: cause.held.map(|call| places.of(record, call)),
+        }
+    }
+
+    /// What it does, in words.
+    fn words(&self) -> String {
+        let at = || self.at.as_ref().map_or("?".to_owned(), Place::full_name);
+        let or = |detail: &Option<String>| detail.clone().unwrap_or_default();
+        match self.what {
+            What::Ran => "holder ran a long section".to_owned(),
+            What::Preempted => "holder was preempted".to_owned(),
+            What::Throttled => "holder was throttled".to_owned(),
+            What::Slept => format!("holder slept in {}", or(&self.system_call)),
+            What::Faulted => format!("holder waited for a page at {}", at()),
+            What::Nested => format!("holder waited for a lock at {}", at()),
+            What::InTurn => "holders took short turns".to_owned(),
+            What::Late => "lock was free, waiter had no CPU".to_owned(),
+            What::Unseen => format!("not known: {}", or(&self.error)),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the kernel says of a thread of this process: whether it runs, could run, or sleeps, and
+ * where. These functions allocate no memory, take no lock, are no cancellation points and leave
+ * errno as it is.
+ */
+#ifndef LW_PROFILE_HOLDER_H
+#define LW_PROFILE_HOLDER_H
+
+#include "record.h"
+
+/* What a thread does, and the detail of it, as in the table of causes. */
+struct lw_doing {
+	enum lw_profile_what what; /* ran, preempted, slept, faulted or unseen */
+	uint64_t detail;
+};
+
+/* Returns what the thread with this ID does. */
+struct lw_doing lw_profile_look(uint32_t tid);
+
+/* Returns the CPU time of the thread with this ID, in nanoseconds. 0: there is no such thread. */
+uint64_t lw_profile_cpu_time(uint32_t tid);
+
+/* Finds the control groups whose CPU quotas this process has, and how long they were throttled. */
+void lw_profile_find_quota(void);
+
+/*
+ * Returns the time for which these groups were throttled so far, in nanoseconds, as the sum of all
+ * CPUs. The kernel adds the time when it ends.
+ */
+uint64_t lw_profile_throttled(void);
+
+/* Returns what the last call of lw_profile_throttled() in this process has returned. */
+uint64_t lw_profile_throttled_before(void);
+
+#endif
