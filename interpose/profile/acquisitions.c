@@ -23,13 +23,13 @@ static inline void lw_add(struct lw_profile_counter *counter, uint64_t value, bo
 }
 
 /* Adds a time to a sum and to the longest time. */
-static void lw_add_time(uint64_t ns, struct lw_profile_counter *sum, struct lw_profile_counter *max,
-			bool is_shared)
+static void lw_add_time(uint64_t time, struct lw_profile_counter *sum,
+			struct lw_profile_counter *max, bool is_shared)
 {
 	uint64_t longest = lw_load(&max->n, relaxed);
 
-	lw_add(sum, ns, is_shared);
-	while (longest < ns && !lw_try_cmpxchg(&max->n, &longest, ns, relaxed)) {
+	lw_add(sum, time, is_shared);
+	while (longest < time && !lw_try_cmpxchg(&max->n, &longest, time, relaxed)) {
 	}
 }
 
@@ -143,7 +143,7 @@ static void lw_count(struct lw_profile_site *site, uint32_t self, enum lw_profil
 		lw_fetch_or(&threads->n, bit, relaxed);
 	if (how == LW_CONTENDED) {
 		lw_add(&site->contended, 1, is_shared);
-		lw_add_time(waited, &site->waited_ns, &site->waited_max_ns, is_shared);
+		lw_add_time(waited, &site->waited, &site->waited_max, is_shared);
 	} else if (how == LW_AFTER_CONDITION) {
 		lw_add(&site->after_condition, 1, is_shared);
 	}
@@ -186,7 +186,8 @@ static void lw_held(struct lw_profile *profile, uint64_t key, struct lw_profile_
 {
 	uint64_t now = lw_profile_now();
 
-	lw_add_time(now - since, &site->held_ns, &site->held_max_ns, lw_is_shared(key));
+	lw_add_time(lw_profile_elapsed(since, now), &site->held, &site->held_max,
+		    lw_is_shared(key));
 	if (lw_unlikely(lw_profile_own.has_events))
 		lw_add_event(profile, key, site->caller, begun, since, now);
 }
@@ -220,7 +221,7 @@ static void lw_acquired_alone(struct lw_profile *profile, uint64_t key, uint32_t
 	of->begun = begun;
 	lw_store(&of->since, since, relaxed);
 	lw_store(&of->hold, lw_hold(profile, site), relaxed);
-	lw_count(site, self, how, since - begun, false);
+	lw_count(site, self, how, lw_profile_elapsed(begun, since), false);
 	lw_count_hand_off(of, site, self);
 	of->holder = self;
 	of->depth = 1;
@@ -267,7 +268,7 @@ static void lw_acquired_shared(struct lw_profile *profile, uint64_t key, uint32_
 		lw_count_lost(profile, how);
 		return;
 	}
-	lw_count(site, lw_profile_self(profile), how, since - begun, true);
+	lw_count(site, lw_profile_self(profile), how, lw_profile_elapsed(begun, since), true);
 	/* Readers share the entry, so it is written only if that changes it. */
 	if (lw_load(&of->kind, relaxed) != kind)
 		lw_store(&of->kind, kind, relaxed);

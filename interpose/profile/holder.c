@@ -11,11 +11,7 @@
 
 #include "holder.h"
 
-/*
- * Reads the beginning of a file into `text`. Returns its length, or the negative error. The system
- * calls are made directly, because the functions of glibc for them are cancellation points.
- */
-static ssize_t lw_read_file(const char *path, char *text, size_t size)
+ssize_t lw_profile_read_file(const char *path, char *text, size_t size)
 {
 	int saved = errno, error = 0;
 	long got = 0, file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -56,7 +52,7 @@ struct lw_doing lw_profile_look(uint32_t tid)
 	long number;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%u/syscall", tid);
-	got = lw_read_file(path, text, sizeof(text));
+	got = lw_profile_read_file(path, text, sizeof(text));
 	if (got < 0)
 		return (struct lw_doing){LW_PROFILE_UNSEEN, (uint64_t)-got};
 	number = strtol(text, &end, 10);
@@ -107,7 +103,7 @@ void lw_profile_find_quota(void)
 	char text[4096], *next = text, *line;
 
 	lw_quota.mount = 0;
-	if (lw_read_file("/proc/self/cgroup", text, sizeof(text)) < 0)
+	if (lw_profile_read_file("/proc/self/cgroup", text, sizeof(text)) < 0)
 		return;
 	while ((line = strsep(&next, "\n"))) {
 		char *controllers = strchr(line, ':');
@@ -147,7 +143,7 @@ uint64_t lw_profile_throttled(void)
 		char path[sizeof(lw_quota.directory) + 16], text[512];
 
 		snprintf(path, sizeof(path), "%.*s/cpu.stat", (int)length, lw_quota.directory);
-		if (lw_read_file(path, text, sizeof(text)) > 0)
+		if (lw_profile_read_file(path, text, sizeof(text)) > 0)
 			throttled += lw_throttled_ns(text);
 		do {
 			length--;

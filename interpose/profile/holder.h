@@ -7,7 +7,16 @@
 #ifndef LW_PROFILE_HOLDER_H
 #define LW_PROFILE_HOLDER_H
 
+#include <sys/types.h>
+
 #include "record.h"
+
+/*
+ * Reads the beginning of a file into `text`, as a string. Returns its length, or the negative
+ * error. The system calls are made directly, because the functions of glibc for them are
+ * cancellation points.
+ */
+ssize_t lw_profile_read_file(const char *path, char *text, size_t size);
 
 /* What a thread does, and the detail of it, as in the table of causes. */
 struct lw_doing {

@@ -24,14 +24,6 @@
 struct lw_profile_own lw_profile_own;
 __thread uint32_t lw_profile_thread, lw_profile_tid;
 
-uint64_t lw_profile_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 uint32_t lw_profile_self(struct lw_profile *profile)
 {
 	if (lw_unlikely(!lw_profile_thread)) {
@@ -152,6 +144,18 @@ static uint64_t lw_slow_ns(void)
 	return ns ? ns : 100000;
 }
 
+/* Returns whether the kernel keeps time by the time stamp counter, which is the same on all CPUs.
+ */
+static bool lw_kernel_has_tsc(void)
+{
+	char text[8];
+
+	return lw_profile_read_file(
+		       "/sys/devices/system/clocksource/clocksource0/current_clocksource", text,
+		       sizeof(text)) > 0 &&
+	       !strcmp(text, "tsc\n");
+}
+
 static void lw_record_begin(void)
 {
 	const char *directory = secure_getenv("LOCKWORKS_PROFILE");
@@ -173,6 +177,10 @@ static void lw_record_begin(void)
 		errno = saved;
 		return;
 	}
+	lw_profile_own.has_tsc = lw_kernel_has_tsc();
+	profile->has_tsc = lw_profile_own.has_tsc;
+	profile->time = lw_profile_now();
+	profile->at_ns = lw_profile_clock_ns(CLOCK_MONOTONIC);
 	profile->size = sizeof(*profile);
 	profile->pid = (uint64_t)getpid();
 	profile->nodes = lw_topology_nodes();

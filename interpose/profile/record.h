@@ -17,6 +17,9 @@
  * A waiter that waits for long looks what the holder does, and adds the time to the entry of this
  * cause in the table of causes.
  *
+ * Times are those of lw_profile_now(). The record has one of them beside the time of
+ * CLOCK_MONOTONIC, so the command can convert them by such a pair of a later time.
+ *
  * If a timeline is asked for, each release adds an event to a ring, which so has the most recent
  * acquisitions.
  */
@@ -24,10 +27,11 @@
 #define LW_PROFILE_RECORD_H
 
 #include <stddef.h>
+#include <time.h>
 
 #include "operations.h"
 
-#define LW_PROFILE_MAGIC   0x356b6f4c
+#define LW_PROFILE_MAGIC   0x366b6f4c
 #define LW_PROFILE_LOCKS   65536
 #define LW_PROFILE_SITES   131072
 #define LW_PROFILE_MODULES 256
@@ -53,7 +57,7 @@ struct lw_profile_module {
 struct lw_profile_lock {
 	lw_atomic(uint64_t) key;	 /* 0: free */
 	lw_atomic(uint64_t) hold;	 /* the site, and the kernel's ID of the holder; 0: free */
-	lw_atomic(uint64_t) since;	 /* time of the acquisition, in nanoseconds */
+	lw_atomic(uint64_t) since;	 /* time of the acquisition */
 	uint64_t begun;			 /* when the holder began to wait; 0: it did not */
 	lw_atomic(uint32_t) first_site;	 /* number of a site, from 1; 0: none */
 	uint32_t holder, depth;		 /* depth 0: free, or held since before we recorded */
@@ -71,8 +75,8 @@ struct lw_profile_site {
 	uint32_t next_site;
 	uint64_t caller; /* return address of the call; 0: this site is not complete */
 	struct lw_profile_counter acquisitions, contended, after_condition;
-	struct lw_profile_counter waited_ns, waited_max_ns;
-	struct lw_profile_counter held_ns, held_max_ns;
+	struct lw_profile_counter waited, waited_max;
+	struct lw_profile_counter held, held_max;
 	uint64_t from_same_thread, from_same_node, from_other_node; /* not of readers */
 	/* A bit for each thread, by its number modulo 256. */
 	struct lw_profile_counter threads[4];
@@ -122,12 +126,15 @@ struct lw_profile_event {
 struct lw_profile {
 	uint64_t magic, size; /* size of this structure */
 	uint64_t pid, nodes;
+	uint64_t has_tsc; /* whether times are those of the time stamp counter */
+	/* The time of the start, by lw_profile_now() and by CLOCK_MONOTONIC. */
+	uint64_t time, at_ns;
 	lw_atomic(uint64_t) modules, sites;
 	lw_atomic(uint64_t) threads;		  /* that have acquired a lock */
 	lw_atomic(uint64_t) lost, lost_contended; /* acquisitions that did not fit */
 	lw_atomic(uint64_t) lost_causes;	  /* looks at holders that did not fit */
 	lw_atomic(uint64_t) events;		  /* that were added to the ring */
-	/* Time of the exit, in nanoseconds; 0: ended by exec or a signal. */
+	/* Time of the exit; 0: ended by exec or a signal. */
 	lw_atomic(uint64_t) ended;
 	struct lw_profile_wait wait[LW_PROFILE_WAITS];
 	struct lw_profile_cause cause[LW_PROFILE_CAUSES];
@@ -140,6 +147,7 @@ struct lw_profile {
 struct lw_profile_own {
 	lw_atomic(struct lw_profile *) record; /* of this process; NULL: it records nothing */
 	bool has_events;		       /* each release adds one */
+	bool has_tsc;			       /* times are those of the time stamp counter */
 	uint64_t slow_ns;		       /* a wait is slow from here on */
 };
 
@@ -162,8 +170,36 @@ static inline uint64_t lw_profile_key(const void *lock, enum lw_profile_mode mod
 	return (uint64_t)(uintptr_t)lock << LW_PROFILE_MODE_BITS | mode;
 }
 
-/* Returns the time, in nanoseconds. */
-uint64_t lw_profile_now(void);
+/* Returns the time by this clock, in nanoseconds. */
+static inline uint64_t lw_profile_clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * Returns the time: of the time stamp counter where the kernel keeps its own time by that, because
+ * it is read in less than half of the time; else in nanoseconds.
+ */
+static inline uint64_t lw_profile_now(void)
+{
+#ifdef __x86_64__
+	if (lw_profile_own.has_tsc)
+		return __builtin_ia32_rdtsc();
+#endif
+	return lw_profile_clock_ns(CLOCK_MONOTONIC);
+}
+
+/*
+ * Returns the time from `since` to `until`. They may be times of two CPUs, or read out of order,
+ * and so by some nanoseconds the wrong way round.
+ */
+static inline uint64_t lw_profile_elapsed(uint64_t since, uint64_t until)
+{
+	return until > since ? until - since : 0;
+}
 
 /* Adds the module that contains this address to the record, unless it is in the record already. */
 void lw_profile_add_module_of(struct lw_profile *profile, uint64_t address);

@@ -29,14 +29,6 @@ static int lw_acquire(void *lock, enum lw_profile_mode mode, clockid_t clock,
 	}
 }
 
-static uint64_t lw_clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * LW_SECOND + (uint64_t)now.tv_nsec;
-}
-
 /* Entries of waits in progress */
 
 /* Records that this thread begins to wait for a lock. NULL: there is no room. */
@@ -229,7 +221,8 @@ static bool lw_sleeps(enum lw_profile_what what)
 static uint64_t lw_held_ns(const struct lw_watch *watch, struct lw_hold hold)
 {
 	const uint64_t now = lw_profile_now();
-	const double part = (double)(now - hold.since) / (double)(now - watch->begun + 1);
+	const double part = (double)lw_profile_elapsed(hold.since, now) /
+			    (double)(lw_profile_elapsed(watch->begun, now) + 1);
 
 	return (uint64_t)(part * (double)(watch->looked - watch->began));
 }
@@ -261,7 +254,7 @@ static uint64_t lw_look_at(struct lw_watch *watch, struct lw_hold hold, bool is_
 /* Sets the time of the last look to the present. Returns the time since the look before. */
 static uint64_t lw_next_look(struct lw_watch *watch)
 {
-	const uint64_t now = lw_clock_ns(CLOCK_MONOTONIC), ns = now - watch->looked;
+	const uint64_t now = lw_profile_clock_ns(CLOCK_MONOTONIC), ns = now - watch->looked;
 
 	watch->looked = now;
 	watch->late = now > watch->due ? lw_lesser(now - watch->due, ns) : 0;
@@ -312,7 +305,7 @@ static struct lw_watch lw_watch_begin(struct lw_profile *profile, uint64_t key, 
 		.caller = caller,
 		.is_shared = is_shared,
 		.begun = begun,
-		.began = lw_clock_ns(CLOCK_MONOTONIC),
+		.began = lw_profile_clock_ns(CLOCK_MONOTONIC),
 		.doing = {LW_PROFILE_IN_TURN, 0},
 		.throttled = lw_profile_throttled_before(),
 	};
@@ -352,10 +345,10 @@ static int lw_step(struct lw_watch *watch, void *lock, clockid_t clock,
 {
 	const uint64_t part = (watch->looked - watch->began) / 4;
 	const uint64_t step = part < lw_profile_own.slow_ns ? lw_profile_own.slow_ns : part;
-	const uint64_t at = lw_clock_ns(clock) + step;
+	const uint64_t at = lw_profile_clock_ns(clock) + step;
 	const struct timespec look = {(time_t)(at / LW_SECOND), (long)(at % LW_SECOND)};
 
-	watch->due = clock == CLOCK_MONOTONIC ? at : lw_clock_ns(CLOCK_MONOTONIC) + step;
+	watch->due = clock == CLOCK_MONOTONIC ? at : lw_profile_clock_ns(CLOCK_MONOTONIC) + step;
 	*is_last = deadline &&
 		   (deadline->tv_sec < look.tv_sec ||
 		    (deadline->tv_sec == look.tv_sec && deadline->tv_nsec <= look.tv_nsec));

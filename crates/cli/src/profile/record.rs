@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use super::clock::{Clock, Now};
 use super::layout::{
     self, Event, Lock, LockSite, Mode, Profile, Wait, What, lock_and_mode, table, what,
 };
@@ -166,8 +167,8 @@ impl std::ops::AddAssign for Counts {
 
 impl Record {
     /// Reads the record in a file. None: the process ended before it began its record. Waits in
-    /// progress last until the process exits, or until `now`, a time in nanoseconds, if it does not.
-    pub fn read(path: &Path, now: u64) -> Result<Option<Self>> {
+    /// progress last until the process exits, or until `now` if it does not.
+    pub fn read(path: &Path, now: Now) -> Result<Option<Self>> {
         let file = File::open(path)?;
         let number = |at: usize| -> Result<u64> {
             let number = table(&file, at, 1);
@@ -186,7 +187,15 @@ impl Record {
         let modules = used(offset_of!(Profile, modules), layout::LW_PROFILE_MODULES)?;
         let sites = used(offset_of!(Profile, sites), layout::LW_PROFILE_SITES)?;
         let events = used(offset_of!(Profile, events), layout::LW_PROFILE_EVENTS)?;
-        let ended = some(number(offset_of!(Profile, ended))?).unwrap_or(now);
+        let clock = Clock::new(
+            number(offset_of!(Profile, has_tsc))? != 0,
+            number(offset_of!(Profile, time))?,
+            number(offset_of!(Profile, at_ns))?,
+            now,
+        );
+        let ended = clock
+            .at(number(offset_of!(Profile, ended))?)
+            .unwrap_or(now.ns);
 
         let causes: Vec<layout::Cause> =
             table(&file, offset_of!(Profile, cause), layout::LW_PROFILE_CAUSES)?;
@@ -204,24 +213,31 @@ impl Record {
             lost_causes: number(offset_of!(Profile, lost_causes))?,
             modules: modules.iter().map(Module::of).collect(),
             sites: Vec::new(),
-            acquisitions: events.iter().filter_map(Acquisition::of_event).collect(),
+            acquisitions: events
+                .iter()
+                .filter_map(|event| Acquisition::of_event(event, &clock))
+                .collect(),
             held: HashMap::new(),
             ended,
         };
         for lock in &locks {
             let site = sites.get((lock.first_site as usize).wrapping_sub(1));
             if let (Some(site), true) = (site, lock.depth != 0) {
-                let held = Acquisition::held(lock, site);
+                let held = Acquisition::held(lock, site, &clock);
                 record.held.extend(held.call.map(|call| (held.lock, call)));
                 record.acquisitions.push(held);
             }
         }
         let sites = sites.iter().filter(|site| site.caller != 0);
-        record.sites = sites.filter_map(|site| Site::of(site, &locks)).collect();
+        record.sites = sites
+            .filter_map(|site| Site::of(site, &locks, &clock))
+            .collect();
         // Without a key it is free, and without a time it has not begun.
         for wait in waits.iter().filter(|wait| wait.key != 0 && wait.begun != 0) {
-            record.acquisitions.push(Acquisition::awaited(wait));
-            record.add_wait(wait, ended.saturating_sub(wait.begun));
+            let awaited = Acquisition::awaited(wait, &clock);
+            let begun = awaited.begun.unwrap_or(ended);
+            record.add_wait(wait, ended.saturating_sub(begun));
+            record.acquisitions.push(awaited);
         }
         for cause in causes.iter().filter(|cause| cause.state == COMPLETE) {
             record.add_cause(cause);
@@ -290,39 +306,39 @@ impl Record {
 
 impl Acquisition {
     /// An entry of the ring. None: it is not complete.
-    fn of_event(event: &Event) -> Option<Self> {
+    fn of_event(event: &Event, clock: &Clock) -> Option<Self> {
         (event.thread != 0 && event.released != 0).then(|| Self {
             thread: event.thread.into(),
             node: Some(event.node),
             lock: lock_and_mode(event.key).0,
             call: Some(event.caller.wrapping_sub(1)),
-            begun: some(event.begun),
-            acquired: some(event.acquired),
-            released: some(event.released),
+            begun: clock.at(event.begun),
+            acquired: clock.at(event.acquired),
+            released: clock.at(event.released),
         })
     }
 
     /// That of the thread that holds a lock alone.
-    fn held(lock: &Lock, site: &LockSite) -> Self {
+    fn held(lock: &Lock, site: &LockSite, clock: &Clock) -> Self {
         Self {
             thread: lock.holder.into(),
             node: None,
             lock: lock_and_mode(lock.key).0,
             call: Some(site.caller.wrapping_sub(1)),
-            begun: some(lock.begun),
-            acquired: some(lock.since),
+            begun: clock.at(lock.begun),
+            acquired: clock.at(lock.since),
             released: None,
         }
     }
 
     /// That of a thread that still waited.
-    fn awaited(wait: &Wait) -> Self {
+    fn awaited(wait: &Wait, clock: &Clock) -> Self {
         Self {
             thread: wait.thread,
             node: None,
             lock: lock_and_mode(wait.key).0,
             call: some(wait.caller).map(|caller| caller - 1),
-            begun: some(wait.begun),
+            begun: clock.at(wait.begun),
             acquired: None,
             released: None,
         }
@@ -354,7 +370,7 @@ impl Site {
     }
 
     /// None: the record is damaged.
-    fn of(site: &LockSite, locks: &[Lock]) -> Option<Self> {
+    fn of(site: &LockSite, locks: &[Lock], clock: &Clock) -> Option<Self> {
         let of = locks.get(site.lock as usize)?;
         let (lock, mode) = lock_and_mode(of.key);
         Some(Self {
@@ -368,10 +384,10 @@ impl Site {
                 after_condition: site.after_condition,
                 still_waiting: 0,
                 still_waiting_ns: 0,
-                waited_ns: site.waited_ns,
-                waited_max_ns: site.waited_max_ns,
-                held_ns: site.held_ns,
-                held_max_ns: site.held_max_ns,
+                waited_ns: clock.span(site.waited),
+                waited_max_ns: clock.span(site.waited_max),
+                held_ns: clock.span(site.held),
+                held_max_ns: clock.span(site.held_max),
                 from_same_thread: site.from_same_thread,
                 from_same_node: site.from_same_node,
                 from_other_node: site.from_other_node,
