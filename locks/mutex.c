@@ -734,19 +734,36 @@ static bool lw_mutex_nodeless(struct lw_mutex *mutex, const struct lw_wait_limit
 	return true;
 }
 
+/*
+ * On arrival: acquire the mutex without a place in the queue. False: we have to queue. While it is
+ * open, who queues would sleep behind a head that does not run, so we compete for as long as we may
+ * spin.
+ */
+static bool lw_mutex_compete(union lw_word *word, uint32_t slot, uint32_t spin)
+{
+	uint32_t val = lw_load(&word->val, relaxed), spun = 0;
+
+	for (;;) {
+		if (lw_mutex_steal(word, &val, slot) || lw_mutex_pending(word, val, slot, spin))
+			return true;
+		if (!lw_waiters_park() || !(val & LW_OPEN) || spun >= spin)
+			return false;
+		spun += LW_MUTEX_ASLEEP_SPIN;
+		val = lw_await_ne_bounded(&word->val, LW_PENDING, LW_PENDING, LW_MUTEX_ASLEEP_SPIN);
+	}
+}
+
 /* Acquire a mutex that another thread had a moment ago. False if the wait limit was reached. */
 static bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
 {
 	union lw_word *word = &mutex->word;
 	struct lw_mutex_waiter me = {.word = word, .limit = limit};
 	enum lw_mutex_outcome outcome = LW_MUTEX_ACQUIRED;
-	uint32_t val = lw_load(&word->val, relaxed);
 	struct lw_node *nodes;
 
 	me.spin = lw_waiters_park() ? lw_spin_budget((uint32_t)lw_tunable(mutex_spin)) : UINT32_MAX;
 	me.slot = lw_slot_enter();
-	if (!me.slot || lw_mutex_steal(word, &val, me.slot) ||
-	    lw_mutex_pending(word, val, me.slot, me.spin)) {
+	if (!me.slot || lw_mutex_compete(word, me.slot, me.spin)) {
 		lw_slot_leave(me.slot);
 		return me.slot || lw_mutex_nodeless(mutex, limit);
 	}
