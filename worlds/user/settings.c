@@ -33,6 +33,9 @@ struct lw_user_settings lw_user_settings = {
 #include "tunables_list.h"
 };
 
+/* Here, not in slice.c, which needs thread slots: the profiler has settings, and no slots. */
+bool lw_slices_wanted;
+
 static const struct {
 	const char *name;
 	uint64_t maximum;

@@ -43,8 +43,6 @@
 /* More than Linux 7.2 uses, for kernels with more features. A power of 2. */
 #define LW_RSEQ_ROOM 128
 
-bool lw_slices_wanted;
-
 static __thread uint8_t lw_own_rseq[LW_RSEQ_ROOM]
 	__attribute__((aligned(LW_RSEQ_ROOM), tls_model("initial-exec")));
 
@@ -171,9 +169,4 @@ void lw_user_slice_end(void)
 		lw_user_count(LW_EVENT_slices_yielded, 1);
 	else
 		lw_user_count(LW_EVENT_slices_expired, 1);
-}
-
-void lw_user_set_slices(bool wanted)
-{
-	__atomic_store_n(&lw_slices_wanted, wanted, __ATOMIC_RELAXED);
 }

@@ -8,9 +8,12 @@
 #ifndef LW_USER_SLICE_H
 #define LW_USER_SLICE_H
 
-#include <stdbool.h>
+#include "world.h"
 
 /* Starts or stops the requests of all threads, which the tunable mutex_slice does. */
-void lw_user_set_slices(bool wanted) __attribute__((visibility("hidden")));
+static inline void lw_user_set_slices(bool wanted)
+{
+	__atomic_store_n(&lw_slices_wanted, wanted, __ATOMIC_RELAXED);
+}
 
 #endif
