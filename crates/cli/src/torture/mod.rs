@@ -88,8 +88,7 @@ pub struct TortureArgs {
     )]
     pin: Pin,
 
-    /// Share of the time of the CPUs that this process may use, in percent, as in a container with a
-    /// quota. Needs the right to make a control group
+    /// Quota: a share of the CPUs' time, as in a container; takes root
     #[arg(long, value_name = "PERCENT", value_parser = value_parser!(u32).range(1..=100))]
     quota: Option<u32>,
 
