@@ -735,21 +735,24 @@ static bool lw_mutex_nodeless(struct lw_mutex *mutex, const struct lw_wait_limit
 }
 
 /*
- * On arrival: acquire the mutex without a place in the queue. False: we have to queue. While it is
- * open, who queues would sleep behind a head that does not run, so we compete for as long as we may
- * spin.
+ * On arrival: acquire the mutex without a place in the queue. False: we have to queue. In the queue
+ * of an open mutex we would sleep behind a head that does not run, so we compete once more as often
+ * as our spin budget allows.
  */
-static bool lw_mutex_compete(union lw_word *word, uint32_t slot, uint32_t spin)
+static bool lw_mutex_compete(const struct lw_mutex_waiter *me)
 {
-	uint32_t val = lw_load(&word->val, relaxed), spun = 0;
+	uint32_t val = lw_load(&me->word->val, relaxed), spin = me->spin, spun = 0;
 
 	for (;;) {
-		if (lw_mutex_steal(word, &val, slot) || lw_mutex_pending(word, val, slot, spin))
+		if (lw_mutex_steal(me->word, &val, me->slot) ||
+		    lw_mutex_pending(me->word, val, me->slot, spin))
 			return true;
-		if (!lw_waiters_park() || !(val & LW_OPEN) || spun >= spin)
+		if (!lw_waiters_park() || !(val & LW_OPEN) || spun >= me->spin ||
+		    lw_limit_reached(me->limit))
 			return false;
-		spun += LW_MUTEX_ASLEEP_SPIN;
-		val = lw_await_ne_bounded(&word->val, LW_PENDING, LW_PENDING, LW_MUTEX_ASLEEP_SPIN);
+		spin = LW_MUTEX_ASLEEP_SPIN;
+		spun += spin;
+		val = lw_await_ne_bounded(&me->word->val, LW_PENDING, LW_PENDING, spin);
 	}
 }
 
@@ -763,7 +766,7 @@ static bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw_wait_limit 
 
 	me.spin = lw_waiters_park() ? lw_spin_budget((uint32_t)lw_tunable(mutex_spin)) : UINT32_MAX;
 	me.slot = lw_slot_enter();
-	if (!me.slot || lw_mutex_compete(word, me.slot, me.spin)) {
+	if (!me.slot || lw_mutex_compete(&me)) {
 		lw_slot_leave(me.slot);
 		return me.slot || lw_mutex_nodeless(mutex, limit);
 	}

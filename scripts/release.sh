@@ -19,8 +19,11 @@ tagged=$(git rev-parse --quiet --verify "v$version^{commit}" || true)
 	fail "Cargo.toml and python/pyproject.toml name different licences"
 cargo metadata --locked --format-version 1 >/dev/null
 [[ -n $tagged ]] || echo "release: this commit has no tag; its tag will be v$version"
-grep -Eq "^## $version - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md ||
-	echo "release: unreleased, as CHANGELOG.md has no line '## $version - YEAR-MONTH-DAY'"
+grep -Eq "^## $version - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md || {
+	undated="CHANGELOG.md has no line '## $version - YEAR-MONTH-DAY'"
+	[[ -z $tagged ]] || fail "v$version is tagged, but $undated"
+	echo "release: a trial, as $undated"
+}
 
 cargo install --quiet --locked --root build/cargo cargo-cyclonedx@0.5.9 cargo-deny@0.20.2
 export PATH=$PWD/build/cargo/bin:$PATH

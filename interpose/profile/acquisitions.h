@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Acquisitions and releases of locks, added to the record. This allocates no memory and takes no
- * lock. Its only system call is the clock, where that is one; except at a new site in a module that
- * is not known yet: then /proc/self/maps is read, under a lock that is only tried.
+ * lock. Its only system call is the clock, where that is one; except that a new site in a module
+ * that is not known yet reads /proc/self/maps, under a lock that is only tried, and that a
+ * contended wait looks at the holder (waits.h).
  */
 #ifndef LW_PROFILE_ACQUISITIONS_H
 #define LW_PROFILE_ACQUISITIONS_H

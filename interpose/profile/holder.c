@@ -79,8 +79,12 @@ static struct {
 	size_t mount;
 } lw_quota;
 
-/* The time for which these groups had been throttled at the last look. */
+/* The time for which these groups had been throttled when they were last read, and that moment. */
 static lw_atomic(uint64_t) lw_throttled;
+static lw_atomic(uint64_t) lw_throttled_read;
+
+/* A reading is recent for this time, in nanoseconds. */
+#define LW_RECENT 10000000
 
 /* Returns whether `names`, which commas separate, has `name`. */
 static bool lw_has_name(const char *names, const char *name)
@@ -121,7 +125,7 @@ void lw_profile_find_quota(void)
 			 strcmp(path, "/") ? path : "");
 		lw_quota.mount = strlen(mount);
 	}
-	lw_profile_throttled();
+	lw_profile_throttled(lw_profile_clock_ns(CLOCK_MONOTONIC));
 }
 
 /* Returns what cpu.stat says: microseconds in version 2, nanoseconds in version 1. */
@@ -134,10 +138,10 @@ static uint64_t lw_throttled_ns(const char *text)
 		    : 0;
 }
 
-uint64_t lw_profile_throttled(void)
+uint64_t lw_profile_throttled(uint64_t now)
 {
 	size_t length = lw_quota.mount ? strlen(lw_quota.directory) : 0;
-	uint64_t throttled = 0;
+	uint64_t throttled = 0, before = lw_load(&lw_throttled, relaxed);
 
 	while (length && length >= lw_quota.mount) {
 		char path[sizeof(lw_quota.directory) + 16], text[512];
@@ -149,11 +153,17 @@ uint64_t lw_profile_throttled(void)
 			length--;
 		} while (length && lw_quota.directory[length] != '/');
 	}
+	lw_store(&lw_throttled_read, now, relaxed);
+	/* It never falls, so a group could not be read. */
+	if (throttled < before)
+		return before;
 	lw_store(&lw_throttled, throttled, relaxed);
 	return throttled;
 }
 
-uint64_t lw_profile_throttled_before(void)
+uint64_t lw_profile_throttled_recently(uint64_t now)
 {
-	return lw_load(&lw_throttled, relaxed);
+	return now - lw_load(&lw_throttled_read, relaxed) < LW_RECENT
+		       ? lw_load(&lw_throttled, relaxed)
+		       : lw_profile_throttled(now);
 }

@@ -35,11 +35,11 @@ void lw_profile_find_quota(void);
 
 /*
  * Returns the time for which these groups were throttled so far, in nanoseconds, as the sum of all
- * CPUs. The kernel adds the time when it ends.
+ * CPUs. The kernel adds the time when it ends. `now` is the time of CLOCK_MONOTONIC.
  */
-uint64_t lw_profile_throttled(void);
+uint64_t lw_profile_throttled(uint64_t now);
 
-/* Returns what the last call of lw_profile_throttled() in this process has returned. */
-uint64_t lw_profile_throttled_before(void);
+/* The same, as a thread of this process has read it at most 10 ms ago. */
+uint64_t lw_profile_throttled_recently(uint64_t now);
 
 #endif

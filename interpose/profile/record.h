@@ -112,7 +112,7 @@ struct lw_profile_cause {
 	uint64_t holder;      /* the return address of the holder's call; 0: not known */
 	uint64_t detail;
 	lw_atomic(uint64_t) ns;
-	lw_atomic(uint64_t) waits; /* that had this cause first */
+	lw_atomic(uint64_t) waits; /* a wait counts at its first cause only */
 };
 
 /* An acquisition that has ended. */

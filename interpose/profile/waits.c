@@ -197,7 +197,8 @@ static uint64_t lw_lesser(uint64_t a, uint64_t b)
  */
 static void lw_blame_awake(struct lw_watch *watch, enum lw_profile_what what, uint64_t ns)
 {
-	const uint64_t throttled = lw_profile_throttled(), more = throttled - watch->throttled;
+	const uint64_t throttled = lw_profile_throttled(watch->looked),
+		       more = throttled - watch->throttled;
 	const uint64_t now = lw_lesser(more, ns), before = lw_lesser(more - now, watch->preempted);
 	const uint64_t late = what == LW_PROFILE_IN_TURN ? lw_lesser(watch->late, ns - now) : 0;
 
@@ -307,9 +308,9 @@ static struct lw_watch lw_watch_begin(struct lw_profile *profile, uint64_t key, 
 		.begun = begun,
 		.began = lw_profile_clock_ns(CLOCK_MONOTONIC),
 		.doing = {LW_PROFILE_IN_TURN, 0},
-		.throttled = lw_profile_throttled_before(),
 	};
 
+	watch.throttled = lw_profile_throttled_recently(watch.began);
 	watch.looked = watch.began;
 	watch.hold = lw_present_hold(&watch);
 	if (watch.hold.hold)

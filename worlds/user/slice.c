@@ -109,8 +109,8 @@ static volatile uint8_t *lw_slice_enable(const char **why)
 	return area;
 }
 
-/* Tries to let this thread ask. The first thread that cannot says why, and no thread tries again.
- */
+/* Tries to let this thread ask. The first thread that cannot says why, and ends the requests of
+ * all. */
 static lw_noinline void lw_slice_start(void)
 {
 	static lw_atomic(bool) is_reported;

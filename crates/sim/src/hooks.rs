@@ -267,6 +267,9 @@ extern "C" fn lw_sim_park(p: usize, value: u32, milliseconds: u64) -> bool {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_unpark(p: usize, _slot: u32) {
+    if with(|c| c.engine.call_ends_extension()) {
+        sleep(0.0);
+    }
     with(|c| c.engine.work(c.wake_call_ps));
     operate(Op {
         a: 1,

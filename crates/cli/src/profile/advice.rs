@@ -230,7 +230,7 @@ impl Advice {
             .filter(|(doing, _)| mostly_slow && doing.what == What::Late);
         let why = late.map_or(String::new(), |(_, share)| {
             format!(
-                " For {} of the slow waits the lock was free, but waiters that had slept had no CPU: fewer \
+                " For {} of the time of slow waits the lock was free, but waiters that had slept had no CPU: fewer \
                  threads may help as well.",
                 percent(share)
             )
@@ -244,14 +244,14 @@ impl Advice {
     }
 }
 
-/// What helps if holders do this for a share of the slow waits. None: a lock may help.
+/// What helps if holders do this for a share of the time of slow waits. None: a lock may help.
 fn remedy(doing: &Doing, share: f64) -> Option<String> {
     let section = match &doing.held_at {
         Some(place) => format!("the critical section that begins at {}", place.name()),
         None => "the critical section".to_owned(),
     };
     let at = || doing.at.as_ref().map_or("?".to_owned(), Place::name);
-    let share = format!("{} of the slow waits", percent(share));
+    let share = format!("{} of the time of slow waits", percent(share));
     Some(match doing.what {
         What::Ran => format!("Shorten {section}: its holder runs there for {share}."),
         What::Slept => {

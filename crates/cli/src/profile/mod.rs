@@ -103,7 +103,7 @@ else function or file and offset. If std::mutex is inlined, the place is the cod
 it is not (-O0), the place is std::mutex itself. mtx_lock() of C11 and glibc's own locks are not \
 measured. Trylocks and timed locks that fail are not counted. A process has room for 65,536 \
 locks, by address, in which readers and writers of an rwlock count as two; acquisitions of others are counted as lost. Measuring a lock and its unlock \
-takes some 20 ns, so very short critical sections look more contended than they are.
+takes some 20 ns, or 50 ns where the kernel does not keep time by the time stamp counter, so very short critical sections look more contended than they are.
 
 Examples:
   lockworks profile -- ./server --threads 8

@@ -274,7 +274,7 @@ impl Record {
                 _ => cause.detail,
             },
             held: some(cause.holder).map(|caller| caller - 1),
-            // Time that moved to another cause is subtracted before it is added.
+            // If the record was read while time moved to another cause, the sum may be negative.
             ns: cause.ns.cast_signed().max(0).cast_unsigned(),
             waits: cause.waits,
         });

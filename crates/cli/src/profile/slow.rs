@@ -61,18 +61,16 @@ impl SlowWaits {
         slow
     }
 
-    /// What the holders did for at least half of the time, and for which share of it; the place and the
-    /// detail are those with the longest time. None: nothing took so long.
+    /// What the holders did for at least half of the time, where they did it longest, and the share of
+    /// the time there. None: nothing took so long.
     pub fn main_cause(&self) -> Option<(&Doing, f64)> {
-        let longest = self.causes.iter().map(|cause| {
-            let same = self
-                .causes
-                .iter()
-                .filter(|other| other.doing.what == cause.doing.what);
-            (&cause.doing, same.map(|cause| cause.share).sum())
-        });
-        let mut longest = longest.filter(|(_, share)| *share >= 0.5);
-        longest.next()
+        let takes_half = |cause: &&Cause| {
+            let same = |other: &&Cause| other.doing.what == cause.doing.what;
+            let shares = self.causes.iter().filter(same).map(|cause| cause.share);
+            shares.sum::<f64>() >= 0.5
+        };
+        let longest = self.causes.iter().find(takes_half)?;
+        Some((&longest.doing, longest.share))
     }
 
     fn add(&mut self, doing: &Doing, ns: u64) {

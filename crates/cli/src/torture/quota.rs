@@ -160,11 +160,14 @@ fn make_in(parent: &Path, name: &str, quota: u64) -> io::Result<PathBuf> {
 /// The names of groups are this and the number of the process.
 const PREFIX: &str = "lockworks-quota-";
 
-/// Removes the groups of commands that were killed. A group that has a process cannot be removed.
+/// Removes the groups of commands that were killed.
 fn remove_left_over(parent: &Path) {
-    let ours = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+    let is_left = |name: &OsStr| {
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        process.is_some_and(|process| !Path::new("/proc").join(process).exists())
+    };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if ours(&entry.file_name()) {
+        if is_left(&entry.file_name()) {
             let _ = fs::remove_dir(entry.path());
         }
     }

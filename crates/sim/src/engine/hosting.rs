@@ -273,6 +273,21 @@ impl Engine {
         }
     }
 
+    /// Notes that the current runner makes a system call, which ends an extension. Returns whether the
+    /// runner must give back its CPU.
+    pub(crate) fn call_ends_extension(&mut self) -> bool {
+        let c = self.current;
+        let hosting = self.hosting.as_mut();
+        hosting.is_some_and(|hosting| {
+            let extension = &mut hosting.runners[c].extension;
+            let ends = *extension == Extension::Granted;
+            if ends {
+                *extension = Extension::Expired;
+            }
+            ends
+        })
+    }
+
     /// Ends the request of the current runner.
     pub(crate) fn end_extension(&mut self) -> Extended {
         let c = self.current;

@@ -148,11 +148,12 @@ fn a_holder_gets_an_extension_of_its_time_slice() {
     assert_eq!(slices(&without), [0, 0, 0]);
     assert!(without.sharing.unwrap().preempted_holder > 0);
 
-    // An extension as long as the critical section is always long enough.
+    // An extension longer than the critical section ends before the release only by a wake-up, and then
+    // the mutex is free.
     let with = run(&[asks], 5.0);
     let [granted, yielded, expired] = slices(&with);
     assert!(
-        granted > 0 && yielded == granted && expired == 0,
+        yielded > 0 && yielded + expired == granted,
         "{granted} {yielded} {expired}"
     );
     assert_eq!(with.sharing.unwrap().preempted_holder, 0);
