@@ -127,7 +127,7 @@ static lw_noinline void lw_slice_start(void)
 	errno = saved;
 }
 
-void lw_user_slice_request(void)
+void lw_slice_request_slow(void)
 {
 	if (lw_unlikely(!lw_slice.is_tried))
 		lw_slice_start();
@@ -148,7 +148,7 @@ static bool lw_slice_yield(void)
 	return in_time;
 }
 
-void lw_user_slice_end(void)
+void lw_slice_end_slow(void)
 {
 	bool granted, in_time = false;
 

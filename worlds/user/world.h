@@ -170,12 +170,12 @@ extern "C"
 extern
 #endif
 	__attribute__((visibility("default"))) bool lw_slices_wanted;
-LW_EXPORT void lw_user_slice_request(void);
-LW_EXPORT void lw_user_slice_end(void);
+LW_EXPORT void lw_slice_request_slow(void);
+LW_EXPORT void lw_slice_end_slow(void);
 #define LW_USER_IF_SLICES(call) \
 	(lw_unlikely(__atomic_load_n(&lw_slices_wanted, __ATOMIC_RELAXED)) ? (call) : (void)0)
-#define lw_slice_request() LW_USER_IF_SLICES(lw_user_slice_request())
-#define lw_slice_end()	   LW_USER_IF_SLICES(lw_user_slice_end())
+#define lw_slice_request() LW_USER_IF_SLICES(lw_slice_request_slow())
+#define lw_slice_end()	   LW_USER_IF_SLICES(lw_slice_end_slow())
 
 #define lw_plain_read(p)	 (*(p))
 #define lw_plain_write(p, value) ((void)(*(p) = (value)))
