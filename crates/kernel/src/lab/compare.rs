@@ -155,10 +155,8 @@ impl ComparisonPlan {
                 ("PARAMETERS", parameters),
                 ("ON_DISK", on_disk.to_owned()),
             ],
-            command: None,
-            files: Vec::new(),
             disk: self.disk.clone(),
-            monitor: None,
+            ..Task::default()
         })
     }
 }

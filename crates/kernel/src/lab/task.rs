@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::monitor::MonitorSocket;
 
 /// A task of a guest.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Task {
     /// The script of the guest that runs it.
     pub(crate) script: &'static str,
@@ -27,11 +27,7 @@ impl Task {
     pub fn shell() -> Self {
         Self {
             script: "shell",
-            plan: Vec::new(),
-            command: None,
-            files: Vec::new(),
-            disk: None,
-            monitor: None,
+            ..Self::default()
         }
     }
 
@@ -39,11 +35,8 @@ impl Task {
     pub fn command(script: &str) -> Self {
         Self {
             script: "command",
-            plan: Vec::new(),
             command: Some(script.to_owned()),
-            files: Vec::new(),
-            disk: None,
-            monitor: None,
+            ..Self::default()
         }
     }
 

@@ -83,10 +83,7 @@ impl LocktorturePlan {
                 ("LENGTH", self.seconds.to_string()),
                 ("PARAMETERS", self.parameters_for(&module, &built.release)?),
             ],
-            command: None,
-            files: Vec::new(),
-            disk: None,
-            monitor: None,
+            ..Task::default()
         })
     }
 

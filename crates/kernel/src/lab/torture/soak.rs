@@ -191,10 +191,8 @@ impl SoakPlan {
                 ("TESTED", self.tested().join(" ")),
                 ("SEED", self.seed.to_string()),
             ],
-            command: None,
-            files: Vec::new(),
-            disk: None,
             monitor: Some(monitor),
+            ..Task::default()
         })
     }
 }
