@@ -106,7 +106,9 @@ fn bindings() -> Bindings {
     .structure(
         "LitmusTest",
         "struct lw_litmus",
-        &["name", "summary", "weak", "sc", "threads"],
+        &[
+            "name", "summary", "c11", "sc", "threads", "arm", "kernel", "kernel62",
+        ],
     )
     .enumeration(
         "Mark",

@@ -13,11 +13,15 @@ struct lw_litmus {
 	/*
 	 * All allowed outcomes, with spaces between them, or the name of a violation. An outcome is
 	 * the digits of each thread, with commas between threads; threads that report nothing are
-	 * left out. sc is for sequentially consistent memory; NULL: the same as in weak memory.
+	 * left out. c11 is for C11's memory; the others, for the models of those names, are NULL if
+	 * they allow the same, and kernel62 if it allows the same as kernel.
 	 */
-	const char *weak;
+	const char *c11;
 	const char *sc;
 	void (*threads[LW_LITMUS_THREADS])(struct lw_litmus_memory *m);
+	const char *arm;
+	const char *kernel;
+	const char *kernel62;
 };
 
 /* The groups, one for each kind of test; ends with NULL. */

@@ -68,6 +68,8 @@ pub(crate) struct Local {
     context: Box<libc::ucontext_t>,
     stack: Box<[u8]>,
     next: Vec<(Answer, Next)>,
+    /// The search relies on it that the operation has no other results than those in `next`.
+    is_relied_on: bool,
     /// For each swap of two threads, the local state that this one becomes.
     images: Box<[LocalId]>,
     /// The local state that stands for this one and all its images.
@@ -114,6 +116,8 @@ pub(crate) struct Surroundings {
 pub(crate) struct Automata {
     pub(crate) locals: Vec<Local>,
     known: HashMap<Key, LocalId>,
+    /// An operation had a result that the search relied on it not to have.
+    surprised: bool,
     /// The threads that have behaved alike so far.
     pub(crate) symmetry: Rc<Symmetry>,
     /// The coroutine. It is boxed, since the lock code keeps pointers into it.
@@ -144,6 +148,7 @@ impl Automata {
         Self {
             locals: Vec::new(),
             known: HashMap::new(),
+            surprised: false,
             symmetry,
             machine: Box::new(Machine {
                 surroundings,
@@ -194,8 +199,32 @@ impl Automata {
         }
     }
 
+    /// The results that an operation has had so far.
+    pub(crate) fn results(&self, local: LocalId) -> impl Iterator<Item = u64> {
+        let answers = self.locals[local as usize].next.iter();
+        answers.filter_map(|(answer, _)| match answer {
+            Answer::Value(value) => Some(*value),
+            Answer::Interruption => None,
+        })
+    }
+
+    /// Notes that the search relies on it that the operation has no further results.
+    pub(crate) fn rely_on(&mut self, local: LocalId) {
+        self.locals[local as usize].is_relied_on = true;
+    }
+
+    /// Whether an operation had a result that the search relied on it not to have.
+    pub(crate) fn is_surprised(&self) -> bool {
+        self.surprised
+    }
+
+    /// Forgets the surprise: the search starts again with all results found.
+    pub(crate) fn forget_surprise(&mut self) {
+        self.surprised = false;
+    }
+
     #[inline]
-    fn known(&self, local: LocalId, answer: Answer) -> Option<&Next> {
+    pub(crate) fn known(&self, local: LocalId, answer: Answer) -> Option<&Next> {
         self.locals[local as usize]
             .next
             .iter()
@@ -208,9 +237,9 @@ impl Automata {
         self.machine
             .resume(thread, &self.locals[local as usize], answer);
         let next = self.arrive(thread);
-        self.locals[local as usize]
-            .next
-            .push((answer, next.clone()));
+        let state = &mut self.locals[local as usize];
+        self.surprised |= state.is_relied_on && matches!(answer, Answer::Value(_));
+        state.next.push((answer, next.clone()));
         #[cfg(test)]
         self.compare_twins(thread, local);
         next
@@ -248,6 +277,7 @@ impl Automata {
                 context: Box::new(context),
                 stack: stack.clone(),
                 next: Vec::new(),
+                is_relied_on: false,
                 images: Box::default(),
                 representative: *known,
             };
@@ -262,6 +292,7 @@ impl Automata {
                 context: Box::new(context),
                 stack,
                 next: Vec::new(),
+                is_relied_on: false,
                 images: vec![UNKNOWN; swaps].into(),
                 representative: number,
             });

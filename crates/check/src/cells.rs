@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::hooks::Request;
 use crate::layout::{self, Region};
-use crate::site::OperationKind;
+use crate::site::{OperationKind, Order};
 use crate::symmetry::{LockWord, Names, Renaming};
 
 /// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
@@ -74,6 +74,8 @@ pub(crate) struct Findings {
     together: BTreeSet<(usize, usize)>,
     /// A thread makes an acquire fence, so that the views of its earlier reads matter.
     pub(crate) acquire_fences: bool,
+    /// A thread makes a sequentially consistent load.
+    pub(crate) sc_loads: bool,
 }
 
 impl Findings {
@@ -159,6 +161,12 @@ impl Cells {
         let site = request.site;
         if site.kind == OperationKind::Fence && site.order.acquires() && !findings.acquire_fences {
             findings.acquire_fences = true;
+            return Err(Refusal::Restart);
+        }
+        let is_load = site.kind == OperationKind::Load || site.kind.waits();
+        let sc_load = is_load && site.order == Order::SeqCst;
+        if sc_load && !findings.sc_loads {
+            findings.sc_loads = true;
             return Err(Refusal::Restart);
         }
         if !site.kind.is_access() {

@@ -79,6 +79,8 @@ impl<'a> Check<'a> {
         Symmetry::new(config.threads, |one, other| {
             let alike = |of: &dyn Fn(usize) -> bool| of(one) == of(other);
             self.symmetric
+                // Operations that a thread has done ahead are not renamed.
+                && !config.memory.delays()
                 && config.threads <= MOST_SYMMETRIC
                 && config.node(one) == config.node(other)
                 && alike(&|thread| config.has_slot(thread))
@@ -128,8 +130,8 @@ impl<'a> Check<'a> {
     /// The first assumptions of a search.
     pub(crate) fn findings(&self) -> Findings {
         Findings::new(match self.config.memory {
-            Memory::Weak => VIEWS[0],
             Memory::Sc => 0,
+            _ => VIEWS[0],
         })
     }
 

@@ -134,9 +134,12 @@ include!(concat!(env!("OUT_DIR"), "/layout_Client.rs"));
 pub(crate) struct LitmusTest {
     pub(crate) name: *const c_char,
     pub(crate) summary: *const c_char,
-    pub(crate) weak: *const c_char,
+    pub(crate) c11: *const c_char,
     pub(crate) sc: *const c_char,
     pub(crate) threads: [Option<unsafe extern "C" fn(*mut c_void)>; LW_LITMUS_THREADS],
+    pub(crate) arm: *const c_char,
+    pub(crate) kernel: *const c_char,
+    pub(crate) kernel62: *const c_char,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_LitmusTest.rs"));

@@ -4,22 +4,23 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId};
+use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId, Next};
 use crate::cells::{
     Cell, CellId, CellNames, Cells, Findings, PARTS, Parts, Place, Refusal, RenamedCells, Sibling,
 };
-use crate::config::{Config, Memory, Subject};
+use crate::config::{Config, Subject};
 use crate::headers;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::mutation::{self, Change, Mutation};
 use crate::results::Step;
 use crate::site::{OperationKind, Order, Site};
-use crate::state::{State, Thread, UNINITIALISED};
+use crate::state::{Barrier, State, Thread, UNINITIALISED};
 use crate::symmetry::{Composed, LockWord, Renaming, Symmetry};
 use crate::violation::Violation;
 
 mod choices;
+mod delays;
 mod memory;
 mod promises;
 
@@ -46,13 +47,31 @@ pub(crate) enum Choice {
     Interruption,
     /// A parked thread wakes spuriously.
     Wake,
+    /// The thread's operation is delayed: later ones may be done first.
+    Delay,
+    /// A delayed operation is done, by its number in the window.
+    Late {
+        entry: u8,
+        picks: Picks,
+        newest: bool,
+    },
+    /// The thread's load reads its own delayed store, by that one's number in the window.
+    Forward { entry: u8 },
+    /// The full barrier before or after a read-modify-write of the kernel.
+    Barrier,
 }
 
 impl Choice {
     /// Whether the choice needs neither old values nor interruptions nor spurious wake-ups. A
     /// thread that waits for anything else may wait for ever.
     pub(crate) fn is_progress(self) -> bool {
-        matches!(self, Self::Operate { newest: true, .. })
+        matches!(
+            self,
+            Self::Operate { newest: true, .. }
+                | Self::Late { newest: true, .. }
+                | Self::Forward { .. }
+                | Self::Barrier
+        )
     }
 }
 
@@ -95,7 +114,7 @@ pub(crate) struct Model<'a, const N: usize> {
     renamed: (State<N>, Vec<u8>),
     /// A buffer for the parts of threads' states that renaming does not change.
     keys: Vec<Nameless>,
-    chosen: HashMap<LocalId, Vec<u8>>,
+    distinct: HashMap<LocalId, Vec<u8>>,
     /// The operations that were performed, by the number of their site.
     pub(crate) covered: Vec<bool>,
     /// The events that locks counted, one bit each: with an empty queue, and with a queue.
@@ -131,7 +150,7 @@ impl<'a, const N: usize> Model<'a, N> {
             shared: Vec::new(),
             private: Vec::new(),
             siblings: Rc::new([]),
-            chosen: HashMap::new(),
+            distinct: HashMap::new(),
             covered: vec![false; Site::all().len()],
             events: [0; 2],
             cut: false,
@@ -140,6 +159,7 @@ impl<'a, const N: usize> Model<'a, N> {
 
     /// The state in which all threads are about to begin.
     pub(crate) fn start(&mut self) -> Result<State<N>, Stop> {
+        self.automata.forget_surprise();
         let locals = self.automata.start();
         self.check_symmetry()?;
         let siblings = Rc::clone(&self.siblings);
@@ -254,12 +274,17 @@ impl<'a, const N: usize> Model<'a, N> {
 
     fn live(&self, state: &State<N>) -> u64 {
         (0..state.threads.len())
-            .filter(|t| self.current(state, *t).is_some())
+            .filter(|t| self.is_live(state, *t))
             .fold(0, |live, t| live | 1 << t)
     }
 
+    /// Whether a thread has something left to do.
+    fn is_live(&self, state: &State<N>, thread: usize) -> bool {
+        self.current(state, thread).is_some() || !state.threads[thread].window.is_empty()
+    }
+
     fn weak(&self) -> bool {
-        self.config.memory == Memory::Weak
+        self.config.memory.is_weak()
     }
 
     fn local(&self, local: LocalId) -> &Local {
@@ -282,15 +307,37 @@ impl<'a, const N: usize> Model<'a, N> {
             .and_then(|local| self.operation(local))
     }
 
+    /// The local state whose operation a choice is about.
+    pub(crate) fn chosen(&self, state: &State<N>, thread: usize, choice: Choice) -> LocalId {
+        match choice {
+            Choice::Late { entry, .. } => {
+                let window = &state.threads[thread].window;
+                let local = self.walk(window).nth(entry.into());
+                local.expect("it was delayed")
+            }
+            _ => self.current(state, thread).expect("a choice was made"),
+        }
+    }
+
     fn change(&self, request: &Request) -> Option<Change> {
         self.mutation.and_then(|m| m.change_of(request))
     }
 
     /// The memory order of an operation, which a mutant may have changed.
     pub(crate) fn order(&self, request: &Request) -> Order {
-        match self.change(request) {
+        let order = match self.change(request) {
             Some(Change::Order(order)) => order,
             _ => request.site.order,
+        };
+        match (self.kind(request), order) {
+            _ if !self.config.memory.is_kernel() => order,
+            // worlds/kernel/world.h: each fence is smp_mb(), and no load is stronger than
+            // smp_load_acquire().
+            (OperationKind::Fence, _) => Order::SeqCst,
+            (OperationKind::Park | OperationKind::Unpark | OperationKind::Store, _) => order,
+            (_, Order::SeqCst) if request.site.kind.is_read_modify_write() => Order::AcqRel,
+            (_, Order::SeqCst) => Order::Acquire,
+            _ => order,
         }
     }
 
@@ -305,7 +352,7 @@ impl<'a, const N: usize> Model<'a, N> {
     }
 
     /// The operation of a local state, whose values a mutant may have changed.
-    fn operation(&self, local: LocalId) -> Option<Request> {
+    pub(crate) fn operation(&self, local: LocalId) -> Option<Request> {
         let request = self.local(local).request?;
         Some(self.mutation.map_or(request, |m| m.apply(request)))
     }
@@ -440,8 +487,23 @@ impl<'a, const N: usize> Model<'a, N> {
         thread: usize,
         choice: Choice,
     ) -> Result<(), Stop> {
-        let local = self.current(state, thread).expect("a choice was made");
+        if choice == Choice::Barrier {
+            return self.barrier(state, thread);
+        }
+        let local = self.chosen(state, thread, choice);
         match choice {
+            Choice::Barrier => unreachable!("done above"),
+            Choice::Delay => self.delay(state, thread),
+            Choice::Forward { entry } => {
+                let answer = self.forwarded(state, thread, entry.into());
+                self.go_on(state, thread, answer)
+            }
+            Choice::Late { entry, picks, .. } => {
+                let request = self.operation(local).expect("it was delayed");
+                self.covered[request.site.number()] = true;
+                let result = self.operate(state, thread, local, &request, &picks)?;
+                self.done_late(state, thread, entry.into(), result.unwrap_or(0))
+            }
             Choice::Interruption => self.go_on(state, thread, Answer::Interruption),
             Choice::Wake => {
                 state.threads[thread].parked = false;
@@ -463,6 +525,11 @@ impl<'a, const N: usize> Model<'a, N> {
                 } else {
                     self.operate(state, thread, local, &request, &picks)?
                 };
+                state.threads[thread].barrier = match state.threads[thread].barrier {
+                    Barrier::Begun => Barrier::Owed,
+                    _ if self.is_store_with_barrier(&request) => Barrier::Owed,
+                    before => before,
+                };
                 match (answer, state.threads[thread].deferred) {
                     (_, Some((deferred, _))) if deferred == local => {
                         state.threads[thread].deferred = None;
@@ -480,10 +547,20 @@ impl<'a, const N: usize> Model<'a, N> {
 
     /// Gives the thread the result of its operation, and runs it up to its next operation.
     fn go_on(&mut self, state: &mut State<N>, thread: usize, answer: Answer) -> Result<(), Stop> {
-        let next = self
-            .automata
-            .step(thread, state.threads[thread].local, answer);
+        let now = &mut state.threads[thread];
+        let next = self.automata.step(thread, now.local, answer);
+        if let (false, Answer::Value(result)) = (now.window.is_empty(), answer) {
+            now.window.push(now.local, Some(result));
+        }
+        self.arrive(state, thread, next)
+    }
+
+    /// Lets the thread come to its next operation.
+    fn arrive(&mut self, state: &mut State<N>, thread: usize, next: Next) -> Result<(), Stop> {
         self.check_symmetry()?;
+        if self.automata.is_surprised() {
+            return Err(Stop::Restart);
+        }
         state.threads[thread].local = next.local;
         self.find_cells(thread, next.local)?;
         self.grow(state);

@@ -72,10 +72,104 @@ impl<const N: usize> Message<N> {
     }
 }
 
+/// The most operations between the first that a thread has delayed and its next one.
+pub(crate) const WINDOW: usize = 6;
+
+/// The operations of a thread from the first that it has delayed up to its next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// The local state of the first of these operations.
+    pub(crate) first: LocalId,
+    /// Their number. 0: the thread has delayed none.
+    pub(crate) len: u8,
+    /// Those that have not been done, one bit each.
+    delayed: u8,
+    /// The results of those that have.
+    results: [u64; WINDOW],
+}
+
+impl Window {
+    /// Whether an operation is still to be done.
+    pub(crate) fn is_delayed(&self, entry: usize) -> bool {
+        self.delayed & 1 << entry != 0
+    }
+
+    /// The result of an operation; None: it is still to be done.
+    pub(crate) fn result(&self, entry: usize) -> Option<u64> {
+        (!self.is_delayed(entry)).then_some(self.results[entry])
+    }
+
+    /// Whether all operations have been done.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        usize::from(self.len) == WINDOW
+    }
+
+    /// Appends an operation of the local state `at`; None: it is delayed.
+    pub(crate) fn push(&mut self, at: LocalId, result: Option<u64>) {
+        if self.len == 0 {
+            self.first = at;
+        }
+        let entry = usize::from(self.len);
+        self.len += 1;
+        self.results[entry] = result.unwrap_or(0);
+        self.delayed |= u8::from(result.is_none()) << entry;
+    }
+
+    /// Notes the result of a delayed operation.
+    pub(crate) fn set(&mut self, entry: usize, result: u64) {
+        self.delayed &= !(1 << entry);
+        self.results[entry] = result;
+    }
+
+    /// Takes the first operation off, if it has been done. `next`: the local state after it.
+    pub(crate) fn pop(&mut self, next: LocalId) {
+        self.first = next;
+        self.len -= 1;
+        self.delayed >>= 1;
+        self.results.copy_within(1.., 0);
+        self.results[WINDOW - 1] = 0;
+        if self.len == 0 {
+            *self = Self::default();
+        }
+    }
+
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.len);
+        if self.len > 0 {
+            number(bytes, self.first.into());
+            bytes.push(self.delayed);
+            for entry in 0..usize::from(self.len) {
+                number(bytes, self.results[entry]);
+            }
+        }
+    }
+}
+
+/// How far a thread is with an operation that is a full barrier in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Barrier {
+    /// Its next operation is none, or it has not begun.
+    #[default]
+    None,
+    /// The barrier before the operation is done.
+    Begun,
+    /// The operation is done, and the barrier after it is not.
+    Owed,
+}
+
 /// A thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thread<const N: usize> {
+    /// The local state at the thread's next operation. If the thread has delayed loads, the one for
+    /// certain results of these.
     pub(crate) local: LocalId,
+    pub(crate) window: Window,
+    pub(crate) barrier: Barrier,
     pub(crate) parked: bool,
     /// The thread's nodes that other threads may know of, one bit each.
     pub(crate) exposed: u16,
@@ -98,6 +192,8 @@ impl<const N: usize> Thread<N> {
     fn new(local: LocalId) -> Self {
         Self {
             local,
+            window: Window::default(),
+            barrier: Barrier::None,
             parked: false,
             exposed: 0,
             deferred: None,
@@ -193,6 +289,15 @@ impl<const N: usize> State<N> {
             .last()
             .expect("a cell has a value")
             .value
+    }
+
+    /// The newest writes of all cells.
+    pub(crate) fn snapshot(&self) -> View<N> {
+        let mut now = View::NONE;
+        for cell in 0..self.cells() {
+            now.0[cell] = (self.range(cell).len() - 1) as u8;
+        }
+        now
     }
 
     fn views(&mut self) -> impl Iterator<Item = &mut View<N>> {
@@ -477,6 +582,8 @@ impl<const N: usize> State<N> {
             number(bytes, deferred);
             number(bytes, thread.later);
             bytes.push(thread.bypassed);
+            thread.window.encode(bytes);
+            bytes.push(thread.barrier as u8);
             for view in [&thread.seen, &thread.read, &thread.fenced] {
                 self.encode_view(view, bytes);
             }
@@ -562,6 +669,12 @@ impl<const N: usize> State<N> {
                 .map(|local| (local as LocalId, due));
             thread.later = bytes.number();
             thread.bypassed = bytes.byte();
+            thread.window = bytes.window();
+            thread.barrier = match bytes.byte() {
+                0 => Barrier::None,
+                1 => Barrier::Begun,
+                _ => Barrier::Owed,
+            };
             thread.seen = bytes.view();
             thread.read = bytes.view();
             thread.fenced = bytes.view();
@@ -637,6 +750,21 @@ impl Bytes<'_> {
                 return value;
             }
         }
+    }
+
+    fn window(&mut self) -> Window {
+        let mut window = Window {
+            len: self.byte(),
+            ..Window::default()
+        };
+        if window.len > 0 {
+            window.first = self.number() as LocalId;
+            window.delayed = self.byte();
+            for entry in 0..usize::from(window.len) {
+                window.results[entry] = self.number();
+            }
+        }
+        window
     }
 
     fn view<const N: usize>(&mut self) -> View<N> {

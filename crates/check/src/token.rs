@@ -245,7 +245,7 @@ mod properties {
                 threads: threads.into(),
                 acquisitions: acquisitions.into(),
                 locks: locks.into(),
-                memory: [Memory::Weak, Memory::Sc][usize::from(choices.0)],
+                memory: [Memory::C11, Memory::Sc][usize::from(choices.0)],
                 staleness: bounds.0,
                 slots: bounds.1.map(usize::from),
                 nodes: nodes.into(),

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use lockworks::LockType;
 
+use crate::automaton::LocalId;
 use crate::cells::{Findings, Parts, Place};
 use crate::check::{Check, by_view};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
@@ -124,9 +125,44 @@ fn describe<const N: usize>(
     thread: usize,
     choice: Choice,
 ) -> TraceStep {
-    let request = &model.request(before, thread).expect("it has made a choice");
+    if choice == Choice::Barrier {
+        return TraceStep {
+            thread,
+            place: String::new(),
+            operation: "full barrier of a read-modify-write".to_owned(),
+            order: "",
+            effect: String::new(),
+            word: lock_words(model, after),
+            queue: queue(model, after),
+        };
+    }
+    let local = model.chosen(before, thread, choice);
+    let request = &model.operation(local).expect("it has made a choice");
     let site = request.site;
+    let name = format!("{}: {site}", site.function());
     let (operation, order, effect) = match choice {
+        Choice::Barrier => unreachable!("described above"),
+        Choice::Delay => (
+            name,
+            "",
+            "delayed, later operations may be done first".to_owned(),
+        ),
+        Choice::Forward { .. } => {
+            let order = model.order(request).name();
+            (
+                name,
+                order,
+                "reads the thread's own delayed store".to_owned(),
+            )
+        }
+        Choice::Late { picks, .. } => {
+            let effect = effect(model, before, local, request, &picks);
+            (
+                name,
+                model.order(request).name(),
+                format!("done late: {effect}"),
+            )
+        }
         Choice::Interruption => ("interruption".to_owned(), "", String::new()),
         Choice::Wake => ("wakes for no reason".to_owned(), "", String::new()),
         Choice::Operate { picks, .. } => {
@@ -139,12 +175,7 @@ fn describe<const N: usize>(
                 OperationKind::Park | OperationKind::Unpark => "",
                 _ => model.order(request).name(),
             };
-            let operation = format!("{}: {site}", site.function());
-            (
-                operation,
-                order,
-                effect(model, before, thread, request, &picks),
-            )
+            (name, order, effect(model, before, local, request, &picks))
         }
     };
     TraceStep {
@@ -161,14 +192,11 @@ fn describe<const N: usize>(
 fn effect<const N: usize>(
     model: &Model<N>,
     before: &State<N>,
-    thread: usize,
+    local: LocalId,
     request: &Request,
     picks: &Picks,
 ) -> String {
     let kind = model.kind(request);
-    let Some(local) = model.current(before, thread) else {
-        return String::new();
-    };
     let show = |value| value_at(model, request, value);
     match kind {
         OperationKind::Fence | OperationKind::Pause => String::new(),

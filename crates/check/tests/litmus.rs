@@ -5,19 +5,12 @@ use std::collections::BTreeSet;
 use lockworks_check::{Memory, litmus_tests};
 
 #[test]
-fn all_agree_in_weak_memory() {
-    all_agree(Memory::Weak);
-}
-
-#[test]
-fn all_agree_in_sequentially_consistent_memory() {
-    all_agree(Memory::Sc);
-}
-
-fn all_agree(memory: Memory) {
+fn all_agree_in_all_models() {
     for test in litmus_tests() {
-        let result = test.run(memory);
-        assert!(result.agrees(), "{} in {memory}: {result:?}", test.name());
+        for memory in Memory::ALL {
+            let result = test.run(memory);
+            assert!(result.agrees(), "{} in {memory}: {result:?}", test.name());
+        }
     }
 }
 

@@ -81,7 +81,7 @@ fn planted_mistakes_are_caught() {
         .collect();
     assert_eq!(broken.len(), 2);
     for lockref in broken {
-        for memory in [Memory::Weak, Memory::Sc] {
+        for memory in [Memory::C11, Memory::Sc] {
             let outcome = run(&config(lockref, |c| {
                 c.acquisitions = 3;
                 c.memory = memory;

@@ -199,7 +199,7 @@ const NEVER: u64 = 1000;
 
 #[test]
 fn hq_spinlock() {
-    let weak = |c: &mut Config| c.memory = Memory::Weak;
+    let weak = |c: &mut Config| c.memory = Memory::C11;
     let configs = [
         hq(2, weak),
         hq(2, |c| {
@@ -261,7 +261,7 @@ fn hq_spinlock() {
 
 #[test]
 fn hq_spinlock_of_three_threads_in_weak_memory() {
-    keeps(&[hq(3, |c| c.memory = Memory::Weak)]);
+    keeps(&[hq(3, |c| c.memory = Memory::C11)]);
 }
 
 /// A search of three threads found this in both queued locks, when only t0 had a slot:
@@ -778,7 +778,7 @@ fn every_lock_in_its_small_configurations() {
 
 #[test]
 fn the_broken_lock_fails() {
-    for memory in [Memory::Weak, Memory::Sc] {
+    for memory in [Memory::C11, Memory::Sc] {
         let outcome = run(&config("busted", |c| c.memory = memory));
         assert!(matches!(outcome.end, End::Broken(_)), "{memory}");
     }

@@ -70,7 +70,7 @@ fn json_has_it_all() {
     assert_eq!(cna["lock"], "cna");
     assert_eq!(cna["threads"], 3);
     assert_eq!(cna["acquisitions"], 1);
-    assert_eq!(cna["memory"], "weak");
+    assert_eq!(cna["memory"], "c11");
     assert_eq!(cna["nodes"], 2);
     assert_eq!(cna["complete"], true);
     assert_eq!(cna["violations"], 0);
@@ -264,7 +264,7 @@ fn an_hq_spinlock_says_what_happened() {
     assert_eq!(taken.map(|e| &e["queued"]), Some(&Value::Bool(true)));
     let shown = output(&args);
     let shown = text(&shown.stdout);
-    assert!(shown.contains("hq 2x2 weak, 2 locks, 2 nodes"), "{shown}");
+    assert!(shown.contains("hq 2x2 c11, 2 locks, 2 nodes"), "{shown}");
     assert!(shown.contains("happened: pending_acquisitions"), "{shown}");
 }
 
@@ -320,7 +320,10 @@ fn bad_input_is_refused() {
         &["--lock", "cond", "--nesting", "1"],
         &["ask for nesting 0"],
     );
-    assert_refused(&["--memory", "tso"], &["tso", "weak, sc"]);
+    assert_refused(
+        &["--memory", "tso"],
+        &["tso", "sc, c11, arm, lkmm, lkmm-6.2"],
+    );
     assert_refused(&["--time", "soon"], &["soon", "any, early, late"]);
     assert_refused(&["--numa", "maybe"], &["maybe", "on, off"]);
     assert_refused(&["--nesting", "3"], &["nesting 3", "0 to 2"]);
@@ -346,5 +349,5 @@ fn results_go_to_a_file() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(text(&output.stdout), "");
     let written = fs::read_to_string(path).unwrap();
-    assert!(written.starts_with("tas 2x2 weak: complete, no violation; "));
+    assert!(written.starts_with("tas 2x2 c11: complete, no violation; "));
 }

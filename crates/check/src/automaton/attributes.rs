@@ -62,6 +62,11 @@ impl Attributes {
         }
     }
 
+    /// These attributes without the result of a litmus test, which no operation depends on.
+    pub(crate) fn without_result(self) -> Self {
+        Self { result: 0, ..self }
+    }
+
     /// Notes that an interruption begins.
     pub(crate) fn interrupt(&mut self) {
         self.interrupted |= 1 << self.level;

@@ -2,11 +2,11 @@
 
 use crate::automaton::{Answer, LocalId, Next};
 use crate::cells::{CellId, Parts, Place};
-use crate::config::Time;
+use crate::config::{Memory, Time};
 use crate::hooks::Request;
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
-use crate::state::{State, View};
+use crate::state::{Barrier, State, View};
 
 use super::{Choice, Model, Picks, Stop, is_plain};
 
@@ -20,6 +20,26 @@ pub(super) struct PendingAccess<'a> {
     kind: OperationKind,
 }
 
+impl<'a> PendingAccess<'a> {
+    pub(super) fn new(
+        thread: usize,
+        request: &'a Request,
+        parts: Parts,
+        kind: OperationKind,
+    ) -> Self {
+        Self {
+            thread,
+            request,
+            parts,
+            kind,
+        }
+    }
+
+    pub(super) fn kind(&self) -> OperationKind {
+        self.kind
+    }
+}
+
 impl<const N: usize> Model<'_, N> {
     /// Whether `thread` may take its step before all others without a difference to them or to
     /// anything that is checked. Such a step commutes with all steps of others.
@@ -31,6 +51,15 @@ impl<const N: usize> Model<'_, N> {
         let order = self.order(&request);
         let kind = self.kind(&request);
         let now = self.local(state.threads[thread].local).attributes;
+        let delays = self.config.memory.delays();
+        if delays
+            && (!state.threads[thread].window.is_empty()
+                || state.threads[thread].barrier != Barrier::None
+                || self.is_full_barrier(local)
+                || self.is_store_with_barrier(&request))
+        {
+            return false;
+        }
         if self.config.bypass.is_some() && now.fresh && now.wanted & 1 != 0 {
             // Waiters see the moment at which an acquisition begins.
             return false;
@@ -40,12 +69,19 @@ impl<const N: usize> Model<'_, N> {
                 kind,
                 OperationKind::Pause | OperationKind::Clock | OperationKind::Choose
             )
-            || is_plain(kind)
         {
             return true;
         }
+        if is_plain(kind) {
+            // It may be delayed.
+            return self.config.memory != Memory::Arm;
+        }
         if kind == OperationKind::Fence {
-            return order != Order::SeqCst || !self.weak();
+            return match self.config.memory {
+                Memory::Sc => true,
+                Memory::Arm => order == Order::Acquire,
+                _ => order != Order::SeqCst,
+            };
         }
         if kind.waits()
             || matches!(kind, OperationKind::Park | OperationKind::Unpark)
@@ -63,19 +99,12 @@ impl<const N: usize> Model<'_, N> {
         };
         if kind == OperationKind::Store
             && self.weak()
+            && self.config.memory != Memory::Arm
             && !self.parts(local).cells().iter().any(foreign)
         {
             return true;
         }
-        let own = |id: &CellId| {
-            let cell = self.cell(*id);
-            match cell.place {
-                Place::Private { .. } => true,
-                Place::Shared { .. } => cell.region.node().is_some_and(|(owner, node)| {
-                    owner == thread && state.threads[thread].exposed & 1 << node == 0
-                }),
-            }
-        };
+        let own = |id: &CellId| self.is_own(state, thread, *id);
         self.parts(local).cells().iter().all(own)
     }
 
@@ -87,6 +116,17 @@ impl<const N: usize> Model<'_, N> {
         choices: &mut Vec<Choice>,
     ) -> Result<(), Stop> {
         choices.clear();
+        if !self.is_live(state, thread) {
+            return Ok(());
+        }
+        if self.config.memory.delays() && !state.threads[thread].parked {
+            self.reordered(state, thread, choices)?;
+            if !state.threads[thread].window.is_empty()
+                || state.threads[thread].barrier != Barrier::None
+            {
+                return Ok(());
+            }
+        }
         let Some(local) = self.current(state, thread) else {
             return Ok(());
         };
@@ -94,7 +134,7 @@ impl<const N: usize> Model<'_, N> {
             if state.spurious < self.config.spurious {
                 choices.push(Choice::Wake);
             }
-        } else {
+        } else if !self.config.memory.delays() {
             self.operations(state, thread, local, choices)?;
         }
         let attributes = self.local(local).attributes;
@@ -168,6 +208,7 @@ impl<const N: usize> Model<'_, N> {
                 self.accesses(state, &access, choices);
                 let reads = !kind.is_read_modify_write() && kind != OperationKind::Store;
                 if self.weak()
+                    && state.threads[thread].window.is_empty()
                     && (reads || kind == OperationKind::CompareExchange)
                     && choices.len() > 1
                 {
@@ -196,8 +237,6 @@ impl<const N: usize> Model<'_, N> {
             parts,
             kind,
         } = access;
-        let acquires = self.findings.acquire_fences
-            || self.order(request).acquires() && *kind != OperationKind::CompareExchange;
         let mut kept: Vec<(Option<Next>, View<N>, Choice)> = Vec::new();
         for choice in choices.drain(..) {
             let Choice::Operate { picks, newest } = choice else {
@@ -212,16 +251,13 @@ impl<const N: usize> Model<'_, N> {
                 let at = state.threads[*thread].local;
                 Some(self.automata.step(*thread, at, Answer::Value(value)))
             };
-            let mut seen = state.threads[*thread].seen;
-            for (id, pick) in parts.cells().iter().zip(&picks) {
-                if let Place::Shared { number } = self.cell(*id).place {
-                    let cell = usize::from(number);
-                    seen.0[cell] = seen.0[cell].max(*pick);
-                    if acquires {
-                        seen.join(&state.messages(cell)[usize::from(*pick)].view);
-                    }
-                }
-            }
+            // What the thread may come to see by a fence counts too.
+            let order = match (self.findings.acquire_fences, kind) {
+                (true, _) => Order::Acquire,
+                (false, OperationKind::CompareExchange) => Order::Relaxed,
+                _ => self.order(request),
+            };
+            let seen = self.seen_after(state, *thread, parts, &picks, order);
             let alike = |other: &Option<Next>| next.is_some() && *other == next;
             if let Some((_, _, dominant)) = kept
                 .iter_mut()
@@ -250,7 +286,7 @@ impl<const N: usize> Model<'_, N> {
         local: LocalId,
         n: u64,
     ) -> Result<Vec<u8>, Stop> {
-        if let Some(values) = self.chosen.get(&local) {
+        if let Some(values) = self.distinct.get(&local) {
             return Ok(values.clone());
         }
         if !(1..=256).contains(&n) {
@@ -265,7 +301,7 @@ impl<const N: usize> Model<'_, N> {
                 values.push(value as u8);
             }
         }
-        self.chosen.insert(local, values.clone());
+        self.distinct.insert(local, values.clone());
         Ok(values)
     }
 
@@ -309,13 +345,21 @@ impl<const N: usize> Model<'_, N> {
             }
             let mut oldest = state.threads[access.thread].seen.0[cell];
             // A compare-and-exchange that fails is relaxed.
-            if order == Order::SeqCst && kind != OperationKind::CompareExchange {
+            let is_sc = self.config.memory == Memory::C11 || kind == OperationKind::Park;
+            if is_sc && order == Order::SeqCst && kind != OperationKind::CompareExchange {
                 oldest = oldest.max(state.sc.0[cell]);
             }
-            *range = if kind == OperationKind::Store {
-                oldest + 1..count + 1
-            } else {
-                oldest..count
+            if self.config.memory == Memory::Arm
+                && order == Order::SeqCst
+                && kind != OperationKind::CompareExchange
+            {
+                oldest = oldest.max(state.threads[access.thread].fenced.0[cell]);
+            }
+            *range = match kind {
+                // The writes of all threads are in one order, the one in which they are done.
+                OperationKind::Store if self.config.memory == Memory::Arm => count..count + 1,
+                OperationKind::Store => oldest + 1..count + 1,
+                _ => oldest..count,
             };
         }
         let mut picks = Picks::default();
@@ -398,11 +442,14 @@ impl<const N: usize> Model<'_, N> {
             OperationKind::AwaitNotEqual => value & request.a != request.b,
             OperationKind::CompareExchange if value != request.a => true,
             OperationKind::CompareExchange
-                if self.weak()
+                if self.config.memory == Memory::C11
                     && self.order(request) == Order::SeqCst
                     && shared().any(|(cell, pick)| pick < usize::from(state.sc.0[cell])) =>
             {
                 false
+            }
+            _ if kind.is_read_modify_write() && self.config.memory == Memory::Arm => {
+                shared().all(|(cell, pick)| pick + 1 == state.messages(cell).len())
             }
             _ if kind.is_read_modify_write() => shared().all(|(cell, pick)| {
                 state

@@ -2,13 +2,15 @@
 //! threads.
 
 use crate::automaton::{Answer, LocalId};
-use crate::cells::{CellId, PARTS, Parts, Place};
-use crate::config::Time;
+use crate::cells::{Cell, CellId, PARTS, Parts, Place};
+use crate::config::{Memory, Time, queue_of_tail};
+use crate::headers;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
-use crate::state::{Message, State};
+use crate::state::{Barrier, Message, State, View};
+use crate::symmetry::{LockWord, Names};
 use crate::violation::Violation;
 
 use super::{EARLY, LATE, Model, Picks, Stop, bytes, has_owner, is_waiters, poison, woken};
@@ -33,6 +35,10 @@ impl<const N: usize> Model<'_, N> {
         let parts = self.parts(local);
         match kind {
             OperationKind::Fence => {
+                if self.config.memory.is_kernel() && !self.findings.acquire_fences {
+                    self.findings.acquire_fences = true;
+                    return Err(Stop::Restart);
+                }
                 if self.weak() {
                     self.fence(state, thread, order);
                 }
@@ -85,6 +91,11 @@ impl<const N: usize> Model<'_, N> {
                     let mut positions = *picks;
                     positions.iter_mut().for_each(|p| *p += 1);
                     self.write(state, thread, &parts, &positions, new, order, true)?;
+                    if self.config.memory == Memory::Arm && order.acquires() && order.releases() {
+                        // Earlier operations come before later ones.
+                        let now = state.snapshot();
+                        state.threads[thread].seen.join(&now);
+                    }
                 }
                 if kind == OperationKind::Park && old == request.a {
                     state.threads[thread].parked = true;
@@ -98,7 +109,35 @@ impl<const N: usize> Model<'_, N> {
         }
     }
 
+    /// Makes the full barrier before or after a read-modify-write of the kernel.
+    pub(super) fn barrier(&mut self, state: &mut State<N>, thread: usize) -> Result<(), Stop> {
+        if !self.findings.acquire_fences {
+            self.findings.acquire_fences = true;
+            return Err(Stop::Restart);
+        }
+        self.fence(state, thread, Order::SeqCst);
+        let barrier = &mut state.threads[thread].barrier;
+        *barrier = match *barrier {
+            Barrier::None => Barrier::Begun,
+            Barrier::Begun | Barrier::Owed => Barrier::None,
+        };
+        Ok(())
+    }
+
+    /// Whether an operation is a store with a full barrier after it in the kernel.
+    pub(super) fn is_store_with_barrier(&self, request: &Request) -> bool {
+        self.config.memory.is_kernel()
+            && self.kind(request) == OperationKind::Store
+            && self.order(request) == Order::SeqCst
+    }
+
     pub(super) fn fence(&self, state: &mut State<N>, thread: usize, order: Order) {
+        if self.config.memory == Memory::Arm && order != Order::Acquire {
+            // Later loads come after all that is done now.
+            let now = state.snapshot();
+            state.threads[thread].seen.join(&now);
+            return;
+        }
         let State { threads, sc, .. } = state;
         let thread = &mut threads[thread];
         if order.acquires() {
@@ -127,6 +166,7 @@ impl<const N: usize> Model<'_, N> {
         if !self.weak() {
             return;
         }
+        state.threads[thread].seen = self.seen_after(state, thread, parts, picks, order);
         for (id, pick) in parts.cells().iter().zip(picks) {
             let Place::Shared { number } = self.cell(*id).place else {
                 continue;
@@ -134,15 +174,72 @@ impl<const N: usize> Model<'_, N> {
             let cell = usize::from(number);
             let view = state.messages(cell)[usize::from(*pick)].view;
             let thread = &mut state.threads[thread];
-            thread.seen.0[cell] = thread.seen.0[cell].max(*pick);
-            if order.acquires() {
-                thread.seen.join(&view);
-            }
             if self.findings.acquire_fences {
                 thread.read.join(&view);
                 thread.read.0[cell] = thread.read.0[cell].max(*pick);
             }
         }
+    }
+
+    /// The writes that a thread has seen after it has read the picked ones.
+    pub(super) fn seen_after(
+        &self,
+        state: &State<N>,
+        thread: usize,
+        parts: &Parts,
+        picks: &Picks,
+        order: Order,
+    ) -> View<N> {
+        let before = &state.threads[thread];
+        let mut seen = before.seen;
+        let delays = self.config.memory.delays();
+        if delays && order == Order::SeqCst {
+            // In ARM's terms, a load that acquires comes after earlier stores that release.
+            seen.join(&before.fenced);
+        }
+        let acquires = order.acquires() && !(delays && order == Order::Dependency);
+        for (id, pick) in parts.cells().iter().zip(picks) {
+            let cell = self.cell(*id);
+            let Place::Shared { number } = cell.place else {
+                continue;
+            };
+            let number = usize::from(number);
+            let message = &state.messages(number)[usize::from(*pick)];
+            seen.0[number] = seen.0[number].max(*pick);
+            if acquires {
+                seen.join(&message.view);
+            } else if delays && let Some(region) = self.named(cell, message.value) {
+                // An address that was read comes before accesses there.
+                self.join_region(&mut seen, &message.view, region);
+            }
+        }
+        seen
+    }
+
+    fn join_region(&self, seen: &mut View<N>, view: &View<N>, region: Region) {
+        for cell in self.cells.cells.iter().filter(|cell| cell.region == region) {
+            if let Place::Shared { number } = cell.place {
+                let number = usize::from(number);
+                seen.0[number] = seen.0[number].max(view.0[number]);
+            }
+        }
+    }
+
+    /// The queue node, or other piece of memory, whose address a value is or names.
+    fn named(&self, cell: &Cell, value: u64) -> Option<Region> {
+        let threads = self.config.threads;
+        let word = LockWord::of(self.subject.lock());
+        let tail = match Names::at(cell.address, cell.size, threads, word) {
+            Names::None => return None,
+            Names::Address => return layout::resolve(value as usize, threads).map(|(r, _)| r),
+            Names::Tail { shift } | Names::TailAndOwner { shift } => value >> shift & 0xffff,
+        };
+        if let Some(node) = queue_of_tail(tail as u32) {
+            return Some(Region::Queue { node });
+        }
+        let (slot, index) = headers::slot_and_node(tail as usize);
+        let thread = slot.checked_sub(1).filter(|thread| *thread < threads)?;
+        Some(Region::Node { thread, index })
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -193,7 +290,7 @@ impl<const N: usize> Model<'_, N> {
                 let read = &mut state.threads[thread].read.0[number];
                 *read = (*read).max(position as u8);
             }
-            if order == Order::SeqCst {
+            if order == Order::SeqCst && self.config.memory == Memory::C11 {
                 state.sc.0[number] = state.sc.0[number].max(position as u8);
             }
         }
@@ -221,13 +318,17 @@ impl<const N: usize> Model<'_, N> {
         order: Order,
         attached: bool,
     ) {
-        let mut carried = if order.releases() {
-            state.threads[thread].seen
-        } else {
-            state.threads[thread].fenced
+        let mut carried = match self.config.memory {
+            Memory::Arm => state.snapshot(),
+            _ if order.releases() => state.threads[thread].seen,
+            _ => state.threads[thread].fenced,
         };
+        if self.config.memory == Memory::Arm && order.releases() && self.findings.sc_loads {
+            state.threads[thread].fenced.join(&carried);
+        }
         // A read-modify-write passes on the views of all writes that it read.
-        for (cell, position) in written.iter().filter(|_| attached) {
+        let passes_on = attached && self.config.memory != Memory::Lkmm62;
+        for (cell, position) in written.iter().filter(|_| passes_on) {
             carried.join(&state.messages(*cell)[position - 1].view);
         }
         for (cell, position) in written {
@@ -262,6 +363,11 @@ impl<const N: usize> Model<'_, N> {
             Place::Shared { number } => number.into(),
             Place::Private { .. } => unreachable!("plain data is shared from the start"),
         }
+    }
+
+    /// The value of the plain data that a local state's operation accesses.
+    pub(super) fn plain_value(&self, state: &State<N>, local: LocalId) -> u64 {
+        state.newest(self.shared_number(self.parts(local).cells()[0]))
     }
 
     pub(super) fn plain(

@@ -139,13 +139,13 @@ impl<const N: usize> Model<'_, N> {
 
     /// Whether all threads have ended.
     pub(crate) fn is_over(&self, state: &State<N>) -> bool {
-        (0..state.threads.len()).all(|t| self.current(state, t).is_none())
+        (0..state.threads.len()).all(|t| !self.is_live(state, t))
     }
 
     /// The violation when no thread can go on.
     pub(crate) fn deadlock(&self, state: &State<N>) -> Violation {
         let threads = (0..state.threads.len())
-            .filter(|t| self.current(state, *t).is_some())
+            .filter(|t| self.is_live(state, *t))
             .collect();
         Violation::Deadlock { threads }
     }

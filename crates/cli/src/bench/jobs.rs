@@ -26,8 +26,8 @@ const WORKLOAD: &str = "locktorture-old";
 
 /// The lock, threads and memory model of each check, and the most processor seconds it may take.
 const CHECKS: [(&str, usize, Memory, f64); 3] = [
-    ("qspinlock", 3, Memory::Weak, 10.0),
-    ("cna", 3, Memory::Weak, 10.0),
+    ("qspinlock", 3, Memory::C11, 10.0),
+    ("cna", 3, Memory::C11, 10.0),
     ("cna", 4, Memory::Sc, 30.0),
 ];
 /// The most memory that a check may take, in MiB.

@@ -84,7 +84,7 @@ pub fn command(args: &LitmusArgs) -> Result<ExitCode> {
         .filter(|test| {
             args.names.is_empty() || args.names.iter().any(|name| test.name().contains(name))
         })
-        .flat_map(|test| [Memory::Weak, Memory::Sc].map(|memory| LitmusRow::of(test, memory)))
+        .flat_map(|test| Memory::ALL.map(|memory| LitmusRow::of(test, memory)))
         .collect();
     let text = if args.json {
         output::json(&rows)?

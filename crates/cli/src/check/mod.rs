@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::ArgAction;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use lockworks::{LockType, Setting, Settings};
 use lockworks_check::mutants::configurations;
@@ -81,8 +81,8 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     locks: usize,
 
-    /// Memory model: that of C11 (weak), or sequential consistency (sc)
-    #[arg(short, long, value_name = "MODE", default_value = "weak", value_parser = memory(), hide_short_help = true)]
+    /// Memory model: C11, ARMv8 and RISC-V, the Linux kernel's, or sequential consistency
+    #[arg(short, long, value_name = "MODE", default_value = "c11", value_parser = memory(), hide_short_help = true)]
     memory: Memory,
 
     /// Limit reads to the newest write and the K writes before it [default: no limit]
@@ -260,9 +260,17 @@ Examples:
 const QUICK_STATES: usize = 200_000;
 
 fn memory() -> impl TypedValueParser<Value = Memory> {
-    PossibleValuesParser::new(["weak", "sc"]).map(|name| match name.as_str() {
-        "sc" => Memory::Sc,
-        _ => Memory::Weak,
+    let values = Memory::ALL.map(|memory| {
+        let value = PossibleValue::new(memory.name());
+        match memory {
+            // Its name before there were others.
+            Memory::C11 => value.alias("weak"),
+            _ => value,
+        }
+    });
+    PossibleValuesParser::new(values).map(|name| {
+        let named = |memory: &Memory| memory.name() == name;
+        Memory::ALL.into_iter().find(named).unwrap_or(Memory::C11)
     })
 }
 

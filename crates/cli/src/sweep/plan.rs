@@ -126,7 +126,7 @@ set.machine.rmw_cycles = [10, 20]
 kind = "check"
 locks = ["tas", "cond"]
 acquisitions = [1, 2]
-memory = ["weak", "sc"]
+memory = ["c11", "sc"]
 priority = [0]
 seconds = 5
 "#;

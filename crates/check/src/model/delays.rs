@@ -1,0 +1,521 @@
+//! Operations that a thread does in another order than that of its program.
+//!
+//! A thread may delay an operation and do later ones first, as processors do and compilers may, unless
+//! the later one must wait for it: by its memory order, a fence, the same memory, or a dependency.
+//!
+//! There is no list of dependencies. While a load is delayed, its result is open, and the thread is
+//! followed for every result that the load has ever had. It goes on only as long as its operations
+//! are the same for all of these. So an operation depends on a load if another result would have
+//! changed it, or would have led elsewhere. If a load later has a result that it never had before,
+//! the search starts again.
+
+use crate::automaton::{Answer, Effect, LocalId, Next};
+use crate::cells::{CellId, Parts, Place};
+use crate::config::Memory;
+use crate::site::{OperationKind, Order};
+use crate::state::{Barrier, State, WINDOW, Window};
+
+use super::choices::PendingAccess;
+use super::{Choice, Model, Stop};
+
+/// The most local states that a thread with delayed loads is followed through.
+const MOST_MEMBERS: usize = 64;
+
+/// The local states that a thread may be in, one for each combination of results of its delayed loads.
+type Members = Vec<LocalId>;
+
+/// Whether an operation must wait for an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wait {
+    No,
+    /// A compare-and-swap that fails need not.
+    UnlessItFails,
+    Always,
+}
+
+fn overlap(one: &Parts, other: &Parts) -> bool {
+    one.cells().iter().any(|cell| other.cells().contains(cell))
+}
+
+impl<const N: usize> Model<'_, N> {
+    /// The choices of a thread that may delay operations.
+    pub(super) fn reordered(
+        &mut self,
+        state: &State<N>,
+        thread: usize,
+        choices: &mut Vec<Choice>,
+    ) -> Result<(), Stop> {
+        let now = &state.threads[thread];
+        if now.barrier == Barrier::Owed {
+            choices.push(Choice::Barrier);
+            return Ok(());
+        }
+        let window = now.window;
+        let members = self.members(thread, &window, now.local)?;
+        let delayed = self.delayed(thread, &window);
+        for (i, (entry, local)) in delayed.iter().enumerate() {
+            let earlier = &delayed[..i];
+            if earlier
+                .iter()
+                .all(|(_, before)| self.wait(*local, *before) == Wait::No)
+            {
+                self.late(state, thread, *entry, *local, choices);
+            }
+        }
+        let Some(local) = self.current(state, thread) else {
+            return Ok(());
+        };
+        if !self.agree(&members) || window.is_full() {
+            return Ok(());
+        }
+        let forwarded = delayed
+            .iter()
+            .rev()
+            .find(|(_, store)| self.forwards(*store, local));
+        let others = delayed
+            .iter()
+            .filter(|(entry, _)| forwarded.is_none_or(|(store, _)| store != entry));
+        let wait = others
+            .map(|(_, earlier)| self.wait(local, *earlier))
+            .max()
+            .unwrap_or(Wait::No);
+        let begin = choices.len();
+        if wait == Wait::Always {
+            return Ok(());
+        } else if let Some((entry, _)) = forwarded {
+            choices.push(Choice::Forward {
+                entry: *entry as u8,
+            });
+        } else {
+            self.operations(state, thread, local, choices)?;
+            let begins_with_barrier = self.is_full_barrier(local) && now.barrier == Barrier::None;
+            if wait == Wait::UnlessItFails || begins_with_barrier {
+                self.keep_failures(state, local, choices, begin);
+            }
+            if wait == Wait::No && begins_with_barrier {
+                choices.push(Choice::Barrier);
+            }
+        }
+        if !window.is_empty() {
+            let mut kept = begin;
+            for i in begin..choices.len() {
+                let answer = self.answer(state, thread, local, choices[i]);
+                if self.ahead(thread, &members, answer).is_some() {
+                    choices[kept] = choices[i];
+                    kept += 1;
+                }
+            }
+            choices.truncate(kept);
+        }
+        if forwarded.is_none() && wait == Wait::No && now.barrier == Barrier::None {
+            let mut further = window;
+            if self.may_delay(state, thread, local)
+                && self.is_worth_delaying(state, thread, local, &members, &mut further)?
+            {
+                choices.push(Choice::Delay);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps, of the choices from `begin` on, those in which a compare-and-swap fails, which orders
+    /// nothing.
+    fn keep_failures(
+        &self,
+        state: &State<N>,
+        local: LocalId,
+        choices: &mut Vec<Choice>,
+        begin: usize,
+    ) {
+        let request = self.operation(local).expect("it has not ended");
+        let parts = self.parts(local);
+        let mut kept = begin;
+        for i in begin..choices.len() {
+            if let Choice::Operate { picks, .. } = choices[i]
+                && self.kind(&request) == OperationKind::CompareExchange
+                && self.value(state, &parts, &picks) != request.a
+            {
+                choices[kept] = choices[i];
+                kept += 1;
+            }
+        }
+        choices.truncate(kept);
+    }
+
+    /// The ways in which a delayed operation may be done now.
+    fn late(
+        &self,
+        state: &State<N>,
+        thread: usize,
+        entry: usize,
+        local: LocalId,
+        choices: &mut Vec<Choice>,
+    ) {
+        let request = self.operation(local).expect("it was delayed");
+        let access = PendingAccess::new(thread, &request, self.parts(local), self.kind(&request));
+        let begin = choices.len();
+        if super::is_plain(access.kind()) {
+            let picks = super::Picks::default();
+            choices.push(Choice::Operate {
+                picks,
+                newest: true,
+            });
+        } else {
+            self.accesses(state, &access, choices);
+        }
+        for choice in &mut choices[begin..] {
+            if let Choice::Operate { picks, newest } = *choice {
+                let entry = entry as u8;
+                *choice = Choice::Late {
+                    entry,
+                    picks,
+                    newest,
+                };
+            }
+        }
+    }
+
+    /// The answer that a choice at the next operation gives.
+    fn answer(&self, state: &State<N>, thread: usize, local: LocalId, choice: Choice) -> Answer {
+        let request = self.operation(local).expect("it has not ended");
+        let kind = self.kind(&request);
+        match choice {
+            Choice::Forward { entry } => self.forwarded(state, thread, entry.into()),
+            Choice::Operate { picks, .. }
+                if kind.is_access()
+                    && !matches!(kind, OperationKind::Store)
+                    && !super::is_plain(kind) =>
+            {
+                Answer::Value(self.value(state, &self.parts(local), &picks))
+            }
+            Choice::Operate { .. } if kind == OperationKind::PlainRead => {
+                Answer::Value(self.plain_value(state, local))
+            }
+            Choice::Operate { picks, .. } if kind == OperationKind::Choose => {
+                Answer::Value(picks[0].into())
+            }
+            _ => Answer::Value(0),
+        }
+    }
+
+    /// The result of a load that reads the thread's own delayed store.
+    pub(super) fn forwarded(&self, state: &State<N>, thread: usize, entry: usize) -> Answer {
+        let window = &state.threads[thread].window;
+        let store = self.walk(window).nth(entry).expect("it was delayed");
+        Answer::Value(self.operation(store).expect("it was delayed").a)
+    }
+
+    /// The local states at the operations of a window, where each delayed load has the first result
+    /// that it ever had.
+    pub(super) fn walk<'w>(&'w self, window: &'w Window) -> impl Iterator<Item = LocalId> + 'w {
+        let mut at = window.first;
+        (0..usize::from(window.len)).map(move |entry| {
+            let here = at;
+            let result = window
+                .result(entry)
+                .or_else(|| self.results_at(here).next());
+            let next = result.and_then(|r| self.automata.known(here, Answer::Value(r)));
+            at = next.map_or(here, |next| next.local);
+            here
+        })
+    }
+
+    /// The delayed operations of a window: the number of each, and its local state.
+    fn delayed(&self, _: usize, window: &Window) -> Vec<(usize, LocalId)> {
+        let entries = self.walk(window).enumerate();
+        entries
+            .filter(|(entry, _)| window.is_delayed(*entry))
+            .collect()
+    }
+
+    /// The results that a delayed operation may have: those that it ever had.
+    fn results_at(&self, local: LocalId) -> impl Iterator<Item = u64> {
+        let request = self.operation(local).expect("it was delayed");
+        let kind = self.kind(&request);
+        let is_store = matches!(kind, OperationKind::Store | OperationKind::PlainWrite);
+        is_store.then_some(0).into_iter().chain(
+            (!is_store)
+                .then(|| self.automata.results(local))
+                .into_iter()
+                .flatten(),
+        )
+    }
+
+    /// The local states after the operations of a window, for all results of its delayed loads.
+    fn members(&mut self, thread: usize, window: &Window, next: LocalId) -> Result<Members, Stop> {
+        if window.is_empty() {
+            return Ok(vec![next]);
+        }
+        let mut members = vec![window.first];
+        for entry in 0..usize::from(window.len) {
+            if !self.same_operation(&members) {
+                // An operation was done ahead although it depends on a result found since.
+                return Err(Stop::Restart);
+            }
+            members = match window.result(entry) {
+                Some(result) => {
+                    let answer = Answer::Value(result);
+                    self.follow(thread, &members, &[answer])
+                }
+                None => {
+                    let results = self.results_of(&members);
+                    self.follow(thread, &members, &results)
+                }
+            };
+        }
+        Ok(members)
+    }
+
+    fn results_of(&self, members: &[LocalId]) -> Vec<Answer> {
+        let mut results = Vec::new();
+        for result in members.iter().flat_map(|at| self.results_at(*at)) {
+            if !results.contains(&Answer::Value(result)) {
+                results.push(Answer::Value(result));
+            }
+        }
+        results
+    }
+
+    fn follow(&mut self, thread: usize, members: &[LocalId], answers: &[Answer]) -> Members {
+        let mut next = Members::new();
+        for at in members {
+            for answer in answers {
+                let local = self.automata.step(thread, *at, *answer).local;
+                if !next.contains(&local) {
+                    next.push(local);
+                }
+            }
+        }
+        next
+    }
+
+    /// Whether the next operation is the same in all these local states.
+    fn same_operation(&self, members: &[LocalId]) -> bool {
+        let first = self.operation(members[0]);
+        members[1..].iter().all(|at| self.operation(*at) == first)
+    }
+
+    /// Whether a thread that may be in any of these local states can go on.
+    fn agree(&self, members: &[LocalId]) -> bool {
+        let attributes = |at: LocalId| self.local(at).attributes.without_result();
+        let first = attributes(members[0]);
+        members.len() <= MOST_MEMBERS
+            && self.same_operation(members)
+            && members[1..].iter().all(|at| attributes(*at) == first)
+    }
+
+    /// Whether a thread that may be in any of these local states does the same up to its next
+    /// operation. No queue node is returned while an operation is delayed.
+    fn ahead(&mut self, thread: usize, members: &[LocalId], answer: Answer) -> Option<()> {
+        let first = self.automata.step(thread, members[0], answer);
+        if first
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::NodeFreed(_)))
+        {
+            return None;
+        }
+        let alike = |next: &Next| next.effects == first.effects && next.events == first.events;
+        members[1..]
+            .iter()
+            .all(|at| alike(&self.automata.step(thread, *at, answer)))
+            .then_some(())
+    }
+
+    /// Whether an operation may be delayed, and others may see that.
+    fn may_delay(&self, state: &State<N>, thread: usize, local: LocalId) -> bool {
+        let request = self.operation(local).expect("it has not ended");
+        let order = self.order(&request);
+        let kind = self.kind(&request);
+        let may = match kind {
+            OperationKind::Load => matches!(order, Order::Relaxed | Order::Dependency),
+            OperationKind::Store | OperationKind::PlainRead | OperationKind::PlainWrite => {
+                self.config.memory == Memory::Arm
+            }
+            _ if kind.is_read_modify_write() => matches!(order, Order::Relaxed | Order::Release),
+            _ => false,
+        };
+        may && !self.is_dropped(&request)
+            && self.change(&request) != Some(crate::mutation::Change::Defer)
+            && !self
+                .parts(local)
+                .cells()
+                .iter()
+                .all(|id| self.is_own(state, thread, *id))
+    }
+
+    /// Whether a thread can go on after it has delayed its next operation. Adds that to `window`.
+    fn is_worth_delaying(
+        &mut self,
+        state: &State<N>,
+        thread: usize,
+        local: LocalId,
+        members: &[LocalId],
+        window: &mut Window,
+    ) -> Result<bool, Stop> {
+        if usize::from(window.len) + 2 > WINDOW {
+            return Ok(false);
+        }
+        let request = self.operation(local).expect("it has not ended");
+        let parts = self.parts(local);
+        let kind = self.kind(&request);
+        if kind == OperationKind::PlainRead {
+            let value = Answer::Value(self.plain_value(state, local));
+            for at in members {
+                self.automata.step(thread, *at, value);
+            }
+        } else if kind != OperationKind::Store && kind != OperationKind::PlainWrite {
+            // What it may read now belongs to the results that it may have.
+            let access = PendingAccess::new(thread, &request, parts, kind);
+            let mut reads = Vec::new();
+            self.accesses(state, &access, &mut reads);
+            for read in reads {
+                if let Choice::Operate { picks, .. } = read
+                    && !self.is_uninitialised(state, &parts, &picks)
+                {
+                    let value = Answer::Value(self.value(state, &parts, &picks));
+                    for at in members {
+                        self.automata.step(thread, *at, value);
+                    }
+                }
+            }
+        }
+        let results = self.results_of(members);
+        let Some(first) = results.first() else {
+            return Ok(false);
+        };
+        let alike =
+            |one: &Next, other: &Next| one.effects == other.effects && one.events == other.events;
+        let known = self.automata.step(thread, members[0], *first);
+        if known
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::NodeFreed(_)))
+        {
+            return Ok(false);
+        }
+        for at in members {
+            for answer in &results {
+                let next = self.automata.step(thread, *at, *answer);
+                if !alike(&known, &next) {
+                    return Ok(false);
+                }
+            }
+        }
+        window.push(local, None);
+        let next = self.follow(thread, members, &results);
+        if !self.agree(&next) || self.operation(next[0]).is_none() {
+            return Ok(false);
+        }
+        self.find_cells(thread, next[0])?;
+        Ok(self.wait(next[0], local) != Wait::Always || self.forwards(local, next[0]))
+    }
+
+    /// Whether an operation must wait until an earlier one of the same thread is done.
+    fn wait(&self, local: LocalId, earlier: LocalId) -> Wait {
+        let request = self.operation(local).expect("it has not ended");
+        let before = self.operation(earlier).expect("it was delayed");
+        let (kind, order) = (self.kind(&request), self.order(&request));
+        let was_store = self.kind(&before) == OperationKind::Store;
+        match kind {
+            OperationKind::Pause | OperationKind::Clock | OperationKind::Choose => {
+                return Wait::No;
+            }
+            OperationKind::Park | OperationKind::Unpark => return Wait::Always,
+            // A fence that only acquires orders earlier loads, not stores.
+            OperationKind::Fence if was_store && order == Order::Acquire => return Wait::No,
+            OperationKind::Fence => return Wait::Always,
+            _ => {}
+        }
+        let writes = kind == OperationKind::Store || kind.is_read_modify_write();
+        let is_ordered = (writes && order.releases())
+            || self.is_full_barrier(local)
+            // A load that is sequentially consistent waits for earlier stores that release.
+            || (order == Order::SeqCst && was_store && self.order(&before).releases());
+        if overlap(&self.parts(local), &self.parts(earlier)) {
+            Wait::Always
+        } else if !is_ordered {
+            Wait::No
+        } else if kind == OperationKind::CompareExchange {
+            Wait::UnlessItFails
+        } else {
+            Wait::Always
+        }
+    }
+
+    /// Whether a load reads the whole of what an earlier delayed store of the same thread writes.
+    fn forwards(&self, store: LocalId, load: LocalId) -> bool {
+        let kind = |at| self.kind(&self.operation(at).expect("it has not ended"));
+        let order = self.order(&self.operation(load).expect("it has not ended"));
+        kind(store) == OperationKind::Store
+            && kind(load) == OperationKind::Load
+            && order != Order::SeqCst
+            && self.parts(store).cells() == self.parts(load).cells()
+    }
+
+    /// Whether only `thread` can know of a cell.
+    pub(super) fn is_own(&self, state: &State<N>, thread: usize, id: CellId) -> bool {
+        let cell = self.cell(id);
+        match cell.place {
+            Place::Private { .. } => true,
+            Place::Shared { .. } => cell.region.node().is_some_and(|(owner, node)| {
+                owner == thread && state.threads[thread].exposed & 1 << node == 0
+            }),
+        }
+    }
+
+    /// Whether an operation is a full barrier in the kernel: a read-modify-write whose name has no
+    /// suffix.
+    pub(super) fn is_full_barrier(&self, local: LocalId) -> bool {
+        let Some(request) = self.operation(local) else {
+            return false;
+        };
+        self.kind(&request).is_read_modify_write()
+            && matches!(self.order(&request), Order::AcqRel | Order::SeqCst)
+            && self.config.memory.is_kernel()
+    }
+
+    /// Delays a thread's next operation.
+    pub(super) fn delay(&mut self, state: &mut State<N>, thread: usize) -> Result<(), Stop> {
+        let local = state.threads[thread].local;
+        let before = state.threads[thread].window;
+        let members = self.members(thread, &before, local)?;
+        let results = self.results_of(&members);
+        for at in &members {
+            self.automata.rely_on(*at);
+        }
+        let next = self.automata.step(thread, members[0], results[0]);
+        state.threads[thread].window.push(local, None);
+        self.arrive(state, thread, next)
+    }
+
+    /// Gives a delayed operation its result.
+    pub(super) fn done_late(
+        &mut self,
+        state: &mut State<N>,
+        thread: usize,
+        entry: usize,
+        result: u64,
+    ) -> Result<(), Stop> {
+        let mut window = state.threads[thread].window;
+        window.set(entry, result);
+        while let Some(result) = (!window.is_empty()).then(|| window.result(0)).flatten() {
+            let next = self
+                .automata
+                .step(thread, window.first, Answer::Value(result));
+            window.pop(next.local);
+            if window.is_empty() {
+                state.threads[thread].local = next.local;
+            }
+        }
+        state.threads[thread].window = window;
+        let members = self.members(thread, &window, state.threads[thread].local)?;
+        state.threads[thread].local = members[0];
+        if self.automata.is_surprised() {
+            return Err(Stop::Restart);
+        }
+        self.find_cells(thread, members[0])?;
+        self.grow(state);
+        Ok(())
+    }
+}

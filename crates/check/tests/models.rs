@@ -1,0 +1,43 @@
+//! Locks in the memory models of processors and of the Linux kernel.
+
+use lockworks_check::{Check, CheckOutcome, Config, End, Limits, Memory, Violation};
+
+/// Explores a lock in a model: two threads that acquire it twice, or three that acquire it once.
+fn explore(lock: &str, memory: Memory, threads: usize) -> CheckOutcome {
+    let mut config = Config::new(lock);
+    config.memory = memory;
+    config.threads = threads;
+    config.acquisitions = if threads == 2 { 2 } else { 1 };
+    let check = Check::new(&config, None).expect("there is such a lock");
+    check.run(&Limits::NONE, &mut |_| {})
+}
+
+#[test]
+fn locks_of_the_kernel_keep_their_promises_in_its_model_and_on_arm() {
+    for lock in ["ticket", "mcs", "qspinlock", "cna", "hq"] {
+        for memory in [Memory::Arm, Memory::Lkmm] {
+            for threads in [2, 3] {
+                let outcome = explore(lock, memory, threads);
+                assert_eq!(outcome.end, End::Kept, "{lock} {threads} {memory}");
+            }
+        }
+    }
+    assert_eq!(explore("pv", Memory::Lkmm, 2).end, End::Kept);
+}
+
+/// The published finding (arXiv 2111.15240): before Linux 6.3 a read-modify-write between a release and
+/// an acquire broke the chain. ARM and the model since keep it.
+#[test]
+fn queued_locks_had_a_data_race_in_the_older_model() {
+    for lock in ["qspinlock", "cna", "hq"] {
+        let outcome = explore(lock, Memory::Lkmm62, 3);
+        let End::Broken(broken) = outcome.end else {
+            panic!("{lock}: {:?}", outcome.end);
+        };
+        assert!(
+            matches!(broken.violation, Violation::DataRace { .. }),
+            "{lock}: {:?}",
+            broken.violation
+        );
+    }
+}
