@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::headers;
 use crate::hooks;
 use crate::layout;
+use crate::variants::Variant;
 
 /// How memory behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -205,6 +206,9 @@ pub struct Config {
     pub tunables: Settings,
     /// The mode in which an HQ-spinlock starts.
     pub mode: Mode,
+    /// Other memory orders than those in the source.
+    #[serde(default)]
+    pub variant: Option<Variant>,
 }
 
 /// A configuration cannot be checked.
@@ -213,6 +217,12 @@ pub struct Config {
 pub enum ConfigError {
     #[error("no lock is called '{0}'")]
     UnknownLock(String),
+    #[error("variant '{variant}' is one of '{of}', not of '{lock}'; ask for --lock {of}")]
+    VariantOfOther {
+        variant: String,
+        of: String,
+        lock: String,
+    },
     #[error("{0} threads; ask for 1 to {max}", max = layout::THREADS)]
     Threads(usize),
     #[error(
@@ -284,6 +294,7 @@ impl Config {
             bypass: None,
             tunables: small_settings(),
             mode: Mode::Numa,
+            variant: None,
         }
     }
 
@@ -308,6 +319,15 @@ impl Config {
         };
         let has_limits = subject.lock().can_time_out();
         let has_readers = matches!(subject, Subject::Lock(lock) if lock.has_readers());
+        if let Some(variant) = &self.variant
+            && variant.lock != self.lock
+        {
+            return Err(ConfigError::VariantOfOther {
+                variant: variant.name.clone(),
+                of: variant.lock.clone(),
+                lock: self.lock.clone(),
+            });
+        }
         match subject {
             _ if self.cancel && self.never_park => Err(ConfigError::CancelNeverPark),
             _ if self.split_release && self.never_park => Err(ConfigError::SplitNeverPark),
@@ -478,6 +498,9 @@ impl fmt::Display for Config {
         }
         if self.mode == Mode::Plain {
             write!(f, ", plain at first")?;
+        }
+        if let Some(variant) = &self.variant {
+            write!(f, ", variant {}", variant.name)?;
         }
         Ok(())
     }

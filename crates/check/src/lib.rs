@@ -24,6 +24,7 @@ mod state;
 mod symmetry;
 mod token;
 mod trace;
+mod variants;
 mod violation;
 
 pub use check::Check;
@@ -38,4 +39,5 @@ pub use search::{LIMIT_OF_STATES, Limits};
 pub use site::{OperationKind, Order, Site};
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;
+pub use variants::{UnknownVariant, Variant};
 pub use violation::Violation;

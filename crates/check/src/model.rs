@@ -320,13 +320,20 @@ impl<'a, const N: usize> Model<'a, N> {
     }
 
     fn change(&self, request: &Request) -> Option<Change> {
-        self.mutation.and_then(|m| m.change_of(request))
+        let mutated = self.mutation.and_then(|m| m.change_of(request));
+        let orders = self.config.variant.iter().flat_map(|v| &v.orders);
+        mutated.or_else(|| {
+            orders
+                .into_iter()
+                .find_map(|order| order.change_of(request))
+        })
     }
 
     /// The memory order of an operation, which a mutant may have changed.
     pub(crate) fn order(&self, request: &Request) -> Order {
         let order = match self.change(request) {
             Some(Change::Order(order)) => order,
+            Some(Change::Wmb) => Order::Relaxed,
             _ => request.site.order,
         };
         match (self.kind(request), order) {

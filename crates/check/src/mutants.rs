@@ -16,6 +16,7 @@ use crate::mutation::{Change, Mutation, Target, UnknownChange};
 use crate::results::End;
 use crate::search::Limits;
 use crate::site::{OperationKind, Order, Site};
+use crate::violation::Violation;
 
 /// The directory of the lists, relative to the root of the repository.
 pub const DIRECTORY: &str = "crates/check/mutants";
@@ -37,7 +38,7 @@ pub struct ListError {
 
 /// The mistake in a list of mutants.
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+pub(crate) enum Problem {
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
     #[error("a configuration has no key '{0}'; `lockworks check --json` prints the keys")]
@@ -62,6 +63,19 @@ enum Problem {
     Ambiguous { at: String, count: usize },
     #[error("{0} is listed twice")]
     Twice(String),
+}
+
+/// No mutants can be made of a lock without a list.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum DeriveError {
+    #[error(transparent)]
+    List(#[from] ListError),
+    #[error(
+        "lock '{lock}' breaks a promise without a mistake: {violation}; see `lockworks check \
+         --lock {lock}`"
+    )]
+    Broken { lock: String, violation: Violation },
 }
 
 /// A lock with a mistake in it.
@@ -223,6 +237,53 @@ impl Mutants {
         };
         let parts = LISTS.get_dir("parts").expect("a directory of the tree");
         Self::parse(CONFIGURATIONS, &texts(&LISTS), &texts(parts))
+    }
+
+    /// The mutants of a lock that has no file: the [`mistakes`] of each operation that its
+    /// configurations reach, without a claim that any is caught.
+    ///
+    /// # Errors
+    /// See [`DeriveError`].
+    pub fn derived(lock: &str) -> Result<Self, DeriveError> {
+        let configurations = configurations(lock)?;
+        let limits = Limits {
+            states: Some(FEW_STATES),
+            ..Limits::NONE
+        };
+        let mut covered = vec![false; Site::all().len()];
+        for config in &configurations {
+            let checked = Check::new(config, None).map_err(|error| ListError {
+                file: format!("{DIRECTORY}/{lock}.toml"),
+                problem: error.into(),
+            })?;
+            let outcome = checked.run(&limits, &mut |_| {});
+            if let End::Broken(broken) = outcome.end {
+                return Err(DeriveError::Broken {
+                    lock: lock.to_owned(),
+                    violation: broken.violation,
+                });
+            }
+            covered
+                .iter_mut()
+                .zip(outcome.covered)
+                .for_each(|(all, now)| *all |= now);
+        }
+        let mut all = Self::default();
+        all.configurations.insert(lock.to_owned(), configurations);
+        let reached = Site::all().iter().filter(|site| covered[site.number()]);
+        for site in reached.filter(|site| !site.file().ends_with("client.c")) {
+            for change in mistakes(site) {
+                let mutation = Mutation::at(site, change);
+                let mutant = all.mutant(lock, Some(name_of(site)), mutation);
+                all.mutants.push(within(DIRECTORY, mutant)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether a lock has a list of mutants.
+    pub fn are_listed(lock: &str) -> bool {
+        LISTS.get_file(format!("{lock}.toml")).is_some()
     }
 
     /// Reads lists: `locks` are the files of locks, by the names of these, `parts` those of shared
@@ -431,7 +492,7 @@ fn alike(name: &str) -> Vec<&'static Site> {
 }
 
 /// The operation that `at` names: "function: kind operand", with #n where there are several alike.
-fn site(at: &str) -> Result<&'static Site, Problem> {
+pub(crate) fn site(at: &str) -> Result<&'static Site, Problem> {
     let (name, number) = match at.rsplit_once(" #") {
         Some((name, number)) => (name, number.parse::<usize>().ok()),
         None => (at, None),

@@ -16,6 +16,8 @@ use crate::site::{OperationKind, Order, Site};
 pub enum Change {
     /// The operation has another memory order.
     Order(Order),
+    /// The operation is relaxed, and comes after a barrier for stores, `smp_wmb()`.
+    Wmb,
     /// The operation is not done. One that waits, or reads and writes, becomes a single load.
     Drop,
     /// A store takes effect after the thread's next operation.
@@ -42,7 +44,7 @@ pub enum Change {
 /// The text names no change.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "'{0}' is no change; give an order, drop, defer, blind, clear BITS, VALUE instead of VALUE, \
+    "'{0}' is no change; give an order, wmb, drop, defer, blind, clear BITS, VALUE instead of VALUE, \
      invert_priority, conflate_locks or never_late"
 )]
 pub struct UnknownChange(String);
@@ -72,6 +74,7 @@ impl FromStr for Change {
         let words: Vec<&str> = text.split(' ').collect();
         match (order, words.as_slice()) {
             (Some(order), _) => Ok(Self::Order(order)),
+            (None, ["wmb"]) => Ok(Self::Wmb),
             (None, ["drop"]) => Ok(Self::Drop),
             (None, ["defer"]) => Ok(Self::Defer),
             (None, ["blind"]) => Ok(Self::Blind),
@@ -92,6 +95,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Order(order) => order.name(),
+            Self::Wmb => "wmb",
             Self::Drop => "drop",
             Self::Defer => "defer",
             Self::Blind => "blind",

@@ -1,10 +1,20 @@
 //! Locks in the memory models of processors and of the Linux kernel.
 
-use lockworks_check::{Check, CheckOutcome, Config, End, Limits, Memory, Violation};
+use lockworks_check::{Check, CheckOutcome, Config, End, Limits, Memory, Variant, Violation};
 
 /// Explores a lock in a model: two threads that acquire it twice, or three that acquire it once.
 fn explore(lock: &str, memory: Memory, threads: usize) -> CheckOutcome {
+    explore_variant(lock, None, memory, threads)
+}
+
+fn explore_variant(
+    lock: &str,
+    variant: Option<Variant>,
+    memory: Memory,
+    threads: usize,
+) -> CheckOutcome {
     let mut config = Config::new(lock);
+    config.variant = variant;
     config.memory = memory;
     config.threads = threads;
     config.acquisitions = if threads == 2 { 2 } else { 1 };
@@ -38,6 +48,39 @@ fn queued_locks_had_a_data_race_in_the_older_model() {
             matches!(broken.violation, Violation::DataRace { .. }),
             "{lock}: {:?}",
             broken.violation
+        );
+    }
+}
+
+/// The orders of Linux' queued spinlock, and of CNA's series, suffice in Linux' model and on ARM. In C11
+/// they do not, since an address that was read orders nothing there.
+#[test]
+fn the_orders_of_linux_suffice_where_addresses_order() {
+    for name in ["linux-qspinlock", "linux-cna13"] {
+        let variant = Variant::named(name).unwrap();
+        let explore = |memory, threads| {
+            let variant = Some(variant.clone());
+            explore_variant(
+                &variant.as_ref().unwrap().lock.clone(),
+                variant,
+                memory,
+                threads,
+            )
+            .end
+        };
+        for memory in [Memory::Arm, Memory::Lkmm] {
+            for threads in [2, 3] {
+                assert_eq!(
+                    explore(memory, threads),
+                    End::Kept,
+                    "{name} {threads} {memory}"
+                );
+            }
+        }
+        assert!(matches!(explore(Memory::C11, 2), End::Broken(_)), "{name}");
+        assert!(
+            matches!(explore(Memory::Lkmm62, 3), End::Broken(_)),
+            "{name}"
         );
     }
 }

@@ -86,3 +86,29 @@ fn mutants_are_caught_as_the_list_says() {
         .collect();
     assert!(unexpected.is_empty(), "{}", unexpected.join("\n"));
 }
+
+/// Of a lock without a list, each operation is changed. Its own files need not be known.
+#[test]
+fn mutants_of_a_lock_without_a_list_are_derived() {
+    assert!(!Mutants::are_listed("busted"));
+    let error = Mutants::derived("busted").unwrap_err().to_string();
+    assert!(
+        error.contains("breaks a promise without a mistake"),
+        "{error}"
+    );
+
+    // This one has a list, which says which mutants are caught.
+    let derived = Mutants::derived("ticket").unwrap().mutants;
+    let list = Mutants::all().unwrap();
+    let all: Vec<&Mutant> = derived.iter().collect();
+    assert!(all.len() >= 5, "{}", all.len());
+    for (mutant, verdict) in all.iter().zip(run(&all, &|_, _| {})) {
+        let same = |other: &&Mutant| other.lock == "ticket" && other.mutation == mutant.mutation;
+        let listed = list.mutants.iter().find(same).expect("the list has all");
+        assert_eq!(
+            listed.equivalent.is_some(),
+            verdict.is_unexpected(),
+            "{mutant}"
+        );
+    }
+}

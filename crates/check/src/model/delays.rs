@@ -12,6 +12,7 @@
 use crate::automaton::{Answer, Effect, LocalId, Next};
 use crate::cells::{CellId, Parts, Place};
 use crate::config::Memory;
+use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
 use crate::state::{Barrier, State, WINDOW, Window};
 
@@ -336,7 +337,7 @@ impl<const N: usize> Model<'_, N> {
             _ => false,
         };
         may && !self.is_dropped(&request)
-            && self.change(&request) != Some(crate::mutation::Change::Defer)
+            && self.change(&request) != Some(Change::Defer)
             && !self
                 .parts(local)
                 .cells()
@@ -429,6 +430,7 @@ impl<const N: usize> Model<'_, N> {
         }
         let writes = kind == OperationKind::Store || kind.is_read_modify_write();
         let is_ordered = (writes && order.releases())
+            || (was_store && self.change(&request) == Some(Change::Wmb))
             || self.is_full_barrier(local)
             // A load that is sequentially consistent waits for earlier stores that release.
             || (order == Order::SeqCst && was_store && self.order(&before).releases());

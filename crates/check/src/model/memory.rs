@@ -9,7 +9,7 @@ use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
-use crate::state::{Barrier, Message, State, View};
+use crate::state::{Barrier, Message, State, Thread, View};
 use crate::symmetry::{LockWord, Names};
 use crate::violation::Violation;
 
@@ -33,6 +33,9 @@ impl<const N: usize> Model<'_, N> {
         let kind = self.kind(request);
         let order = self.order(request);
         let parts = self.parts(local);
+        if self.change(request) == Some(Change::Wmb) {
+            self.barrier_for_stores(state, thread);
+        }
         match kind {
             OperationKind::Fence => {
                 if self.config.memory.is_kernel() && !self.findings.acquire_fences {
@@ -122,6 +125,19 @@ impl<const N: usize> Model<'_, N> {
             Barrier::Begun | Barrier::Owed => Barrier::None,
         };
         Ok(())
+    }
+
+    /// Lets later stores of a thread carry those that it has made to its own queue nodes.
+    fn barrier_for_stores(&self, state: &mut State<N>, thread: usize) {
+        let State { threads, .. } = state;
+        let Thread { seen, fenced, .. } = &mut threads[thread];
+        for cell in &self.cells.cells {
+            let is_own = cell.region.node().is_some_and(|(owner, _)| owner == thread);
+            if let (true, Place::Shared { number }) = (is_own, cell.place) {
+                let number = usize::from(number);
+                fenced.0[number] = fenced.0[number].max(seen.0[number]);
+            }
+        }
     }
 
     /// Whether an operation is a store with a full barrier after it in the kernel.

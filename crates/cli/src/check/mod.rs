@@ -16,7 +16,7 @@ use lockworks::{LockType, Setting, Settings};
 use lockworks_check::mutants::configurations;
 use lockworks_check::{
     COND, Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, RandomRuns, Time, Token,
-    lock_in_cond, lock_types, lockref_types, small_settings,
+    Variant, lock_in_cond, lock_types, lockref_types, small_settings,
 };
 
 use crate::names::{setting, unknown};
@@ -177,6 +177,11 @@ pub struct Options {
     #[arg(long, value_name = "MODE", default_value = "numa", value_parser = mode(), hide_short_help = true)]
     mode: Mode,
 
+    /// Check a lock with the memory orders of somebody else's version, a file in
+    /// crates/check/variants
+    #[arg(long, value_name = "NAME", value_parser = Variant::named, hide_short_help = true)]
+    variant: Option<Variant>,
+
     /// Stop the check of each lock after this time in seconds; with --quick, all its configurations
     /// share it [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -203,7 +208,8 @@ pub struct Options {
 }
 
 /// The options that configure a check.
-const CONFIGURED: [&str; 21] = [
+const CONFIGURED: [&str; 22] = [
+    "variant",
     "threads",
     "acquisitions",
     "locks",
@@ -228,8 +234,8 @@ const CONFIGURED: [&str; 21] = [
 ];
 
 /// The options whose values are in a token, and those that a replay does not need.
-const IN_TOKEN: [&str; 27] = {
-    let mut all = ["lock"; 27];
+const IN_TOKEN: [&str; 28] = {
+    let mut all = ["lock"; 28];
     all[1] = "quick";
     all[2] = "seconds";
     all[3] = "memory_limit";
@@ -357,6 +363,7 @@ impl Options {
             bypass: self.bypass,
             tunables: tunables(self.numa, !self.no_shuffle_reduction, &self.tune),
             mode: self.mode,
+            variant: self.variant.clone(),
         }
     }
 }
@@ -424,6 +431,9 @@ pub fn find_subject(name: &str) -> Result<(&'static str, &'static LockType)> {
 fn chosen(options: &Options) -> Result<Vec<(&'static str, &'static LockType)>> {
     if !options.lock.is_empty() {
         return options.lock.iter().map(|name| find_subject(name)).collect();
+    }
+    if let Some(variant) = &options.variant {
+        return Ok(vec![find_subject(&variant.lock)?]);
     }
     Ok(subjects()
         .filter(|(_, lock)| !lock.is_broken())

@@ -2,21 +2,31 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
-use lockworks_check::mutants::{self, DIRECTORY, Mutant, Mutants, Verdict};
+use anyhow::Result;
+use lockworks_check::mutants::{self, Mutant, Mutants, Verdict};
 use serde::Serialize;
 
+use super::find_subject;
 use crate::output;
 use crate::progress;
 
 /// Check mutants, that is, locks with one deliberate mistake each, and report which are caught.
 #[derive(clap::Args)]
 #[command(after_help = "\
+\
+The mutants of the library's locks are listed in crates/check/mutants, with the reason if one cannot \
+be caught. For a lock without a list each operation is changed in turn: its memory order weakened, or \
+the operation dropped. You judge those that are not caught: is the operation needed, or is the check \
+too small?
+
+Exit status: 1 if a listed mutant has another verdict than the list says.
+
 Examples:
-  lockworks check mutants              all
-  lockworks check mutants --lock cna   those of cna")]
+  lockworks check mutants               all that are listed
+  lockworks check mutants --lock cna    those of cna
+  lockworks check mutants --lock mine   each operation of a lock of your own")]
 pub struct MutantsArgs {
-    /// Check mutants of these locks only [default: all locks]
+    /// Check mutants of these locks only [default: all locks with a list]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
@@ -41,18 +51,28 @@ struct MutantResults {
     beyond: usize,
     /// Not caught without a listed reason, or caught against it.
     survived: usize,
+    /// Not caught, of a lock without a list: its author judges these.
+    unjudged: usize,
     rows: Vec<MutantRow>,
 }
 
 impl MutantResults {
     fn new(mutants: &[&Mutant], verdicts: Vec<Verdict>) -> Self {
         let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|v| is(v)).count();
+        let unexpected = |listed| {
+            let rows = mutants.iter().zip(&verdicts);
+            rows.filter(|(mutant, verdict)| {
+                verdict.is_unexpected() && Mutants::are_listed(&mutant.lock) == listed
+            })
+            .count()
+        };
         Self {
             mutants: verdicts.len(),
             caught: count(|v| matches!(v, Verdict::Caught { .. }) && !v.is_unexpected()),
             equivalent: count(|v| matches!(v, Verdict::Equivalent { .. })),
             beyond: count(|v| matches!(v, Verdict::Beyond { .. })),
-            survived: count(Verdict::is_unexpected),
+            survived: unexpected(true),
+            unjudged: unexpected(false),
             rows: mutants
                 .iter()
                 .zip(verdicts)
@@ -95,23 +115,29 @@ impl MutantResults {
             };
             table.add_row([&row.lock, &row.mutant, verdict, &steps, &place]);
         }
-        format!(
+        let mut text = format!(
             "{table}\n{} mutants: {} caught, {} equivalent, {} out of reach, {} unexpected\n",
             self.mutants, self.caught, self.equivalent, self.beyond, self.survived
-        )
+        );
+        if self.unjudged > 0 {
+            text += &format!(
+                "{} not caught, of locks without a list: for you to judge\n",
+                self.unjudged
+            );
+        }
+        text
     }
 }
 
 /// Runs the command.
 pub fn command(args: &MutantsArgs) -> Result<ExitCode> {
-    let list = Mutants::all()?;
+    let mut list = Mutants::all()?;
     for lock in &args.lock {
-        let known: Vec<&str> = list.configurations.keys().map(String::as_str).collect();
-        ensure!(
-            known.contains(&lock.as_str()),
-            "lock '{lock}' has no mutants; write {DIRECTORY}/{lock}.toml, or choose from {}",
-            known.join(", ")
-        );
+        if Mutants::are_listed(lock) {
+            continue;
+        }
+        find_subject(lock)?;
+        list.mutants.extend(Mutants::derived(lock)?.mutants);
     }
     let wanted: Vec<&Mutant> = list
         .mutants
