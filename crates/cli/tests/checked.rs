@@ -268,6 +268,41 @@ fn an_hq_spinlock_says_what_happened() {
     assert!(shown.contains("happened: pending_acquisitions"), "{shown}");
 }
 
+/// The orders of Linux do not suffice in C11, so that a queue is seen. A page has the steps in rows, the
+/// threads in columns, and the queue as a picture.
+#[test]
+fn a_broken_promise_is_written_as_a_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.html");
+    let args = [
+        "--variant",
+        "linux-qspinlock",
+        "--trace",
+        path.to_str().unwrap(),
+    ];
+    let check = json(&args, 1);
+    let steps = check["trace"].as_array().unwrap();
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(page.matches("<td class=\"step\">").count(), steps.len());
+    assert!(
+        page.contains("<th>thread 0</th><th>thread 1</th>"),
+        "{page}"
+    );
+    assert!(
+        page.contains("<svg") && page.contains("aria-label=\"t0 -&gt; t1\""),
+        "{page}"
+    );
+    assert!(page.contains("lockworks check --replay "), "{page}");
+    assert_refused(
+        &["--lock", "busted", "--trace", "run.txt"],
+        &["run.txt", ".html", ".pftrace"],
+    );
+    assert_refused(
+        &["--variant", "nobody"],
+        &["nobody", "linux-cna13, linux-qspinlock"],
+    );
+}
+
 #[test]
 fn waits_are_cancelled_where_locks_allow_it() {
     let checks = json(&["--cancel", "--acquisitions", "1"], 0);

@@ -53,7 +53,7 @@ impl<const N: usize> Model<'_, N> {
         }
         let window = now.window;
         let members = self.members(thread, &window, now.local)?;
-        let delayed = self.delayed(thread, &window);
+        let delayed = self.delayed(&window);
         for (i, (entry, local)) in delayed.iter().enumerate() {
             let earlier = &delayed[..i];
             if earlier
@@ -222,7 +222,7 @@ impl<const N: usize> Model<'_, N> {
     }
 
     /// The delayed operations of a window: the number of each, and its local state.
-    fn delayed(&self, _: usize, window: &Window) -> Vec<(usize, LocalId)> {
+    fn delayed(&self, window: &Window) -> Vec<(usize, LocalId)> {
         let entries = self.walk(window).enumerate();
         entries
             .filter(|(entry, _)| window.is_delayed(*entry))
@@ -516,7 +516,11 @@ impl<const N: usize> Model<'_, N> {
         if self.automata.is_surprised() {
             return Err(Stop::Restart);
         }
-        self.find_cells(thread, members[0])?;
+        // The result may have led to other local states at operations that are still delayed.
+        let delayed: Vec<LocalId> = self.walk(&window).collect();
+        for local in delayed.into_iter().chain([members[0]]) {
+            self.find_cells(thread, local)?;
+        }
         self.grow(state);
         Ok(())
     }

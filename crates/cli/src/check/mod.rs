@@ -2,9 +2,10 @@
 
 mod litmus;
 mod mutants;
+mod page;
 mod report;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -195,7 +196,7 @@ pub struct Options {
     #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN, allow_hyphen_values = true)]
     replay: Option<String>,
 
-    /// Write the run that breaks a promise in FILE, a .pftrace for ui.perfetto.dev
+    /// Write the run that breaks a promise in FILE: a .html page, or a .pftrace for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -370,7 +371,11 @@ impl Options {
 
 impl Options {
     fn check_trace(&self) -> Result<()> {
-        self.trace.as_deref().map_or(Ok(()), timeline::check)
+        match self.trace.as_deref() {
+            None => Ok(()),
+            Some(path) if is_page(path) => output::check_file(path),
+            Some(path) => timeline::check(path).context("a page ends in .html"),
+        }
     }
 
     /// Writes the runs that break a promise where the user asks for it.
@@ -381,10 +386,11 @@ impl Options {
         let Some(path) = &self.trace else {
             return Ok(());
         };
-        let runs: Vec<_> = found
-            .map(|(config, found)| {
-                let title = format!("{config}: {}", found.broken.violation);
-                (title, found.trace.as_slice())
+        let runs: Vec<page::Run> = found
+            .map(|(config, found)| page::Run {
+                title: format!("{config}: {}", found.broken.violation),
+                replay: found.replay(),
+                steps: &found.trace,
             })
             .collect();
         if runs.is_empty() {
@@ -394,8 +400,16 @@ impl Options {
             ));
             return Ok(());
         }
+        if is_page(path) {
+            return output::write_file(path, page::page(&runs).as_bytes());
+        }
+        let runs: Vec<_> = runs.into_iter().map(|run| (run.title, run.steps)).collect();
         timeline::write_counterexamples(path, &runs)
     }
+}
+
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == page::ENDING)
 }
 
 /// The number of NUMA nodes of a check that gives none.

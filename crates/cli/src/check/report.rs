@@ -65,6 +65,11 @@ pub struct Counterexample {
 }
 
 impl Counterexample {
+    /// The command that repeats the run.
+    pub fn replay(&self) -> String {
+        format!("lockworks check --replay {}", self.token)
+    }
+
     /// The run of a check that breaks a promise.
     pub fn new(check: &Check, broken: Broken) -> Self {
         Self {
@@ -403,10 +408,7 @@ fn run(found: &Counterexample) -> String {
         0 => String::new(),
         n => format!("The {n} steps before them: --json.\n"),
     };
-    format!(
-        "{table}\n{before}{shortest}\nreplay: lockworks check --replay {}\n",
-        found.token
-    )
+    format!("{table}\n{before}{shortest}\nreplay: {}\n", found.replay())
 }
 
 /// A number with commas between groups of three digits.
