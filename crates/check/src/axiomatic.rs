@@ -69,23 +69,26 @@ impl Model {
         matches!(self, Self::Lkmm | Self::Lkmm62)
     }
 
-    /// Whether an execution that the model allows has a data race, if that is asked.
-    fn judge(self, x: &Execution, races: bool) -> Result<bool, BrokenAxiom> {
+    /// What there is to report of an execution that the model allows; its flags only if they are
+    /// asked for.
+    fn judge(self, x: &Execution, flags: bool) -> Result<Flags, BrokenAxiom> {
+        let mut found = Flags::default();
         match self {
             Self::Sc => sc::check(x)?,
             Self::Arm => arm::check(x)?,
             Self::C11 => {
                 let c11 = c11::C11::of(x);
                 c11.check()?;
-                return Ok(races && c11.has_race());
+                found.race = flags && c11.has_race();
             }
             Self::Lkmm | Self::Lkmm62 => {
                 let lkmm = lkmm::Lkmm::of(x, self == Self::Lkmm);
                 lkmm.check()?;
-                return Ok(races && lkmm.has_race());
+                found.race = flags && lkmm.has_race();
+                found.mixed = flags && lkmm.has_mixed_accesses();
             }
         }
-        Ok(false)
+        Ok(found)
     }
 }
 
@@ -107,6 +110,13 @@ impl FromStr for Model {
     }
 }
 
+/// What is reported of allowed executions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flags {
+    race: bool,
+    mixed: bool,
+}
+
 /// Whether a model allows an execution; if not, an axiom that it breaks, with the events of a cycle.
 pub(crate) fn is_allowed(model: Model, x: &Execution) -> Result<(), BrokenAxiom> {
     model.judge(x, false).map(|_| ())
@@ -123,6 +133,18 @@ pub enum Verdict {
     Always,
     /// There is no final state: threads wait for ever, or a filter leaves nothing.
     Deadlock,
+}
+
+impl Verdict {
+    /// The verdict for so many final states in which a condition holds, and so many others.
+    pub fn of(satisfying: usize, others: usize) -> Self {
+        match (satisfying, others) {
+            (0, 0) => Self::Deadlock,
+            (0, _) => Self::Never,
+            (_, 0) => Self::Always,
+            (_, _) => Self::Sometimes,
+        }
+    }
 }
 
 impl fmt::Display for Verdict {
@@ -157,6 +179,8 @@ pub struct Allowed {
     pub others: usize,
     /// Whether plain accesses race.
     pub has_race: bool,
+    /// Whether a thread has plain writes and marked accesses of one variable without a barrier.
+    pub has_mixed_accesses: bool,
     /// An execution that ends in such a state.
     pub witness: Vec<WitnessRow>,
 }
@@ -177,12 +201,7 @@ pub struct WitnessRow {
 impl Allowed {
     /// How often the condition holds.
     pub fn verdict(&self) -> Verdict {
-        match (self.satisfying, self.others) {
-            (0, 0) => Verdict::Deadlock,
-            (0, _) => Verdict::Never,
-            (_, 0) => Verdict::Always,
-            (_, _) => Verdict::Sometimes,
-        }
+        Verdict::of(self.satisfying, self.others)
     }
 }
 

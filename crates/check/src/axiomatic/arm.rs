@@ -16,6 +16,7 @@
 //! | all others | LDR, STR |
 
 use super::execution::{Basics, BrokenAxiom, Execution, Fence, Mark, acyclic, empty};
+use super::relation::Set;
 
 pub(super) fn check(x: &Execution) -> Result<(), BrokenAxiom> {
     let b = Basics::of(x);
@@ -52,17 +53,20 @@ pub(super) fn check(x: &Execution) -> Result<(), BrokenAxiom> {
     let lrs = (&po_loc - &over_a_write).from(w).to(r);
     let lws = po_loc.to(w);
     // Dependency-ordered-before.
-    let dob = &x.addr | &x.data
+    let dob = &x.addr
+        | &x.data
         | x.ctrl.to(w)
         | x.addr.then(&x.po).to(w)
         | (&x.addr | &x.data).then(&lrs);
     // Atomic-ordered-before.
     let aob = &x.rmw | &x.rmw.then(&lrs).to(&a_or_q);
-    // Barrier-ordered-before. An atomic with both A and L is a full barrier.
+    // Barrier-ordered-before. An atomic with both A and L is a full barrier, also for its write.
     let barrier = |from, fence| x.po.from(from).to(fence).then(&x.po);
-    let both = x.rmw.from(&a).to(&l);
+    let both = Set::of(x.events.len(), |event| {
+        l.contains(event) && x.rmw.pairs().any(|(r, w)| w == event && a.contains(r))
+    });
     let bob = barrier(m, &dmb_full).to(m)
-        | x.po.then(&both).then(&x.po)
+        | x.po.from(&both).to(m)
         | x.po.from(&l).to(&a)
         | barrier(&(r - &noret), &dmb_ld).to(m)
         | barrier(w, &dmb_st).to(w)

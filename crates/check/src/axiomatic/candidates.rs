@@ -29,8 +29,12 @@ pub(super) trait Visitor {
     fn part(&mut self, part: &Execution) -> Step;
 
     /// A candidate, with the final values of all locations.
-    fn whole(&mut self, traces: &[&Trace], whole: &Execution, memory: &[i64])
-    -> Result<(), Refusal>;
+    fn whole(
+        &mut self,
+        traces: &[&Trace],
+        whole: &Execution,
+        memory: &[i64],
+    ) -> Result<(), Refusal>;
 }
 
 /// The traces of each thread.
@@ -245,11 +249,7 @@ impl Place {
         self.order.len() > 1 || !self.seen.is_empty()
     }
 
-    fn relations(
-        &self,
-        execution: &mut Execution,
-        change: impl Fn(&mut Relation, usize, usize),
-    ) {
+    fn relations(&self, execution: &mut Execution, change: impl Fn(&mut Relation, usize, usize)) {
         for (i, first) in self.order.iter().enumerate() {
             for second in &self.order[i + 1..] {
                 change(&mut execution.co, *first, *second);
@@ -336,7 +336,9 @@ impl Orders<'_> {
             let place = Place {
                 location: self.location,
                 order: self.order.clone(),
-                seen: pairs.map(|(place, read)| (self.order[*place], *read)).collect(),
+                seen: pairs
+                    .map(|(place, read)| (self.order[*place], *read))
+                    .collect(),
                 last: events[self.order[self.order.len() - 1]].value,
             };
             self.found.push(place);

@@ -12,11 +12,9 @@ pub(crate) enum Mark {
     /// An acquire; Arm: LDAR, which is ordered after an earlier release.
     Acquire,
     /// An acquire that is not ordered after an earlier release; Arm: LDAPR.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for runs of the search"))]
     AcquirePc,
     Release,
     /// A sequentially consistent access of C11.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for runs of the search"))]
     SeqCst,
     /// Part of a read-modify-write operation that is a full barrier if it writes.
     Mb,
@@ -176,7 +174,6 @@ impl Execution {
 pub(crate) struct BrokenAxiom {
     pub(crate) name: &'static str,
     /// The events of a cycle; two events where the axiom is that a relation is empty.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for runs of the search"))]
     pub(crate) cycle: Vec<usize>,
 }
 

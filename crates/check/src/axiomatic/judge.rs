@@ -37,7 +37,8 @@ pub(super) fn judge(test: &Test, model: Model) -> Result<Allowed, Refusal> {
         model,
         test,
         may_race: (model.is_lkmm() || model == Model::C11)
-            && events().any(|e| matches!(e.kind, Kind::Read(Mark::Plain) | Kind::Write(Mark::Plain))),
+            && events()
+                .any(|e| matches!(e.kind, Kind::Read(Mark::Plain) | Kind::Write(Mark::Plain))),
         filters_by_variables: !test.filter.as_ref().is_some_and(has_memory),
         observes_memory: has_memory(&test.condition),
         observed,
@@ -89,9 +90,16 @@ impl Judge<'_> {
         parts.map(|part| value(traces, memory, *part)).collect()
     }
 
+    /// Whether there may be flags that have not been seen.
+    fn asks_flags(&self) -> bool {
+        let allowed = &self.allowed;
+        let all = allowed.has_race && (allowed.has_mixed_accesses || !self.model.is_lkmm());
+        self.may_race && !all
+    }
+
     /// Whether one more candidate of an allowed state can tell anything new.
     fn is_settled(&self, state: &[i64]) -> bool {
-        (!self.may_race || self.allowed.has_race) && self.states.contains_key(state)
+        !self.asks_flags() && self.states.contains_key(state)
     }
 
     fn is_filtered(&self, traces: &[&Trace], memory: &[i64]) -> bool {
@@ -132,15 +140,18 @@ impl Visitor for Judge<'_> {
         if fault.is_none() && (self.is_filtered(traces, memory) || self.is_settled(&state)) {
             return Ok(());
         }
-        let races = self.may_race && !self.allowed.has_race;
-        let Ok(has_race) = self.model.judge(whole, races) else {
+        let Ok(flags) = self.model.judge(whole, self.asks_flags()) else {
             return Ok(());
         };
         if let Some(fault) = fault {
             return Err(fault.clone());
         }
-        self.allowed.has_race |= has_race;
-        let holds = self.test.condition.holds(&|part| value(traces, memory, part));
+        self.allowed.has_race |= flags.race;
+        self.allowed.has_mixed_accesses |= flags.mixed;
+        let holds = self
+            .test
+            .condition
+            .holds(&|part| value(traces, memory, part));
         if holds && self.allowed.witness.is_empty() {
             self.allowed.witness = witness(self.test, whole);
         }
@@ -157,16 +168,25 @@ fn witness(test: &Test, x: &Execution) -> Vec<super::WitnessRow> {
     };
     let rows = x.events.iter().enumerate().filter_map(|(i, event)| {
         let thread = event.thread?;
-        let location = event.location.map(|location| &test.locations[location].name);
+        let location = event
+            .location
+            .map(|location| &test.locations[location].name);
         let location = location.map_or("", String::as_str);
         let (text, is_read) = match event.kind {
-            Kind::Read(mark) => (format!("read {location} = {} ({mark})", name(event.value)), true),
-            Kind::Write(mark) => {
-                (format!("write {location} = {} ({mark})", name(event.value)), false)
-            }
+            Kind::Read(mark) => (
+                format!("read {location} = {} ({mark})", name(event.value)),
+                true,
+            ),
+            Kind::Write(mark) => (
+                format!("write {location} = {} ({mark})", name(event.value)),
+                false,
+            ),
             Kind::Fence(fence) => (format!("{fence} {location}").trim_end().to_owned(), false),
         };
-        let write = x.rf.pairs().find(|(_, read)| *read == i).map(|(write, _)| write);
+        let write =
+            x.rf.pairs()
+                .find(|(_, read)| *read == i)
+                .map(|(write, _)| write);
         let from = write.filter(|_| is_read).map(|write| &x.events[write]);
         let reads_from = from.map(|write| match write.thread {
             None => "initial value".to_owned(),

@@ -108,7 +108,10 @@ impl<'a> Lexer<'a> {
                 let start: String = heading.chars().take(20).collect();
                 return Err(Refusal::new(
                     first,
-                    format!("'{}' where 'C NAME' begins a litmus test in C", plain(&start)),
+                    format!(
+                        "'{}' where 'C NAME' begins a litmus test in C",
+                        plain(&start)
+                    ),
                 ));
             }
         };

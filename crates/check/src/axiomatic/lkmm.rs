@@ -5,9 +5,7 @@
 //! before what executes (`pb`), nor the same across grace periods (`rb`). Names are those of
 //! `tools/memory-model/linux-kernel.cat`, whose explanation.txt gives the reasons.
 
-use super::execution::{
-    Basics, BrokenAxiom, Execution, Fence, Mark, acyclic, empty, irreflexive,
-};
+use super::execution::{Basics, BrokenAxiom, Execution, Fence, Mark, acyclic, empty, irreflexive};
 use super::rcu;
 use super::relation::{Relation, Set};
 
@@ -115,9 +113,7 @@ impl<'a> Lkmm<'a> {
         // Preserved program order.
         let dep = &addr | &data;
         let overwrite = &x.co | &fr;
-        let to_w = (&dep | &ctrl).to(w)
-            | (&overwrite & &b.internal)
-            | addr.to(&plain).then(&wmb);
+        let to_w = (&dep | &ctrl).to(w) | (&overwrite & &b.internal) | addr.to(&plain).then(&wmb);
         let to_r = addr.to(r) | dep.to(&marked).then(&rfi);
         let ppo = to_r | to_w | (&(&fence | &po_unlock_lock_po) & &b.internal);
 

@@ -14,10 +14,36 @@ const DEPTH: usize = 100;
 
 /// Words that begin a declaration.
 const TYPES: [&str; 30] = [
-    "int", "unsigned", "signed", "long", "short", "char", "bool", "_Bool", "void", "volatile",
-    "const", "struct", "size_t", "intptr_t", "uintptr_t", "atomic_t", "atomic_int",
-    "atomic_long_t", "atomic64_t", "spinlock_t", "u8", "u16", "u32", "u64", "s8", "s16", "s32",
-    "s64", "int32_t", "uint32_t",
+    "int",
+    "unsigned",
+    "signed",
+    "long",
+    "short",
+    "char",
+    "bool",
+    "_Bool",
+    "void",
+    "volatile",
+    "const",
+    "struct",
+    "size_t",
+    "intptr_t",
+    "uintptr_t",
+    "atomic_t",
+    "atomic_int",
+    "atomic_long_t",
+    "atomic64_t",
+    "spinlock_t",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "int32_t",
+    "uint32_t",
 ];
 
 /// Statements of C that tests cannot have.
@@ -278,7 +304,7 @@ impl Parser {
             Some(name) => {
                 self.advance();
                 let location = self.location(&name);
-                        Ok(address(location))
+                Ok(address(location))
             }
             None if has_ampersand => self.refuse_token("where a variable is expected"),
             None => self.signed(),
@@ -315,7 +341,7 @@ impl Parser {
                 return self.refuse(format!("a second parameter '{name}'"));
             }
             let location = self.location(&name);
-                self.variables.push(Location {
+            self.variables.push(Location {
                 name,
                 initial: address(location),
             });
@@ -328,7 +354,9 @@ impl Parser {
         let thread = self.threads.len();
         let variables = &mut self.variables;
         self.initial.retain(|(of, name, value, _)| {
-            let found = variables.iter_mut().find(|v| *of == thread && v.name == *name);
+            let found = variables
+                .iter_mut()
+                .find(|v| *of == thread && v.name == *name);
             found.is_none_or(|variable| {
                 variable.initial = *value;
                 false
@@ -458,7 +486,9 @@ impl Parser {
     fn call_statement(&mut self, line: usize, into: &mut Vec<Statement>) -> Result<(), Refusal> {
         let name = self.word().unwrap_or_default().to_owned();
         let Some(primitive) = primitives::find(&name) else {
-            return self.refuse(format!("{name}(), which is no operation of the kernel's model"));
+            return self.refuse(format!(
+                "{name}(), which is no operation of the kernel's model"
+            ));
         };
         let mut push = |action| into.push(Statement { line, action });
         match primitive {
@@ -715,7 +745,10 @@ impl Parser {
         }
         let given = arguments.len();
         arguments.try_into().map_err(|_| {
-            Refusal::new(line, format!("{given} arguments of {name}(), which takes {N}"))
+            Refusal::new(
+                line,
+                format!("{given} arguments of {name}(), which takes {N}"),
+            )
         })
     }
 
@@ -723,7 +756,9 @@ impl Parser {
     fn dereferenced(&self, argument: Expression, of: &str) -> Result<Expression, Refusal> {
         match argument {
             Expression::Load(address, Mark::Plain) => Ok(*address),
-            _ => self.refuse(format!("an argument of {of}() that does not begin with '*'")),
+            _ => self.refuse(format!(
+                "an argument of {of}() that does not begin with '*'"
+            )),
         }
     }
 
@@ -760,10 +795,10 @@ impl Parser {
     fn observed_list(&mut self) -> Result<(), Refusal> {
         self.expect("[")?;
         while !self.accept("]") {
-            if !self.accept(";") {
-                self.observed()?;
-                // A format, as for pointers.
-                self.stars();
+            // They are only shown, so there is nothing that a test must have.
+            match self.token() {
+                Token::End => return self.refuse_token("where ']' is expected"),
+                _ => self.advance(),
             }
         }
         Ok(())
@@ -808,18 +843,29 @@ impl Parser {
         if !is_negated && !self.accept("==") {
             self.expect("=")?;
         }
+        let compared = self.compared(observed)?;
+        Ok(match is_negated {
+            true => Condition::Not(Box::new(compared)),
+            false => compared,
+        })
+    }
+
+    /// What something observed must be equal to: `1`, `x` for an address, or `1:r1`.
+    fn compared(&mut self, observed: Observed) -> Result<Condition, Refusal> {
+        if matches!(self.token_after(), Token::Symbol(":")) {
+            return Ok(Condition::Same(observed, self.observed()?));
+        }
         let line = self.line();
         let known = self.locations.len();
         let value = self.value()?;
         if self.locations.len() > known {
             let name = &self.locations[known].name;
-            return Err(Refusal::new(line, format!("'{name}', which the test does not have")));
+            return Err(Refusal::new(
+                line,
+                format!("'{name}', which the test does not have"),
+            ));
         }
-        let equal = Condition::Equal(observed, value);
-        Ok(match is_negated {
-            true => Condition::Not(Box::new(equal)),
-            false => equal,
-        })
+        Ok(Condition::Equal(observed, value))
     }
 
     /// `0:r1`, `x` or `[x]`.
@@ -848,7 +894,10 @@ impl Parser {
         }
         match self.locations.iter().position(|l| l.name == name) {
             Some(location) => Ok(Observed::Location(location)),
-            None => Err(Refusal::new(line, format!("'{name}', which the test does not have"))),
+            None => Err(Refusal::new(
+                line,
+                format!("'{name}', which the test does not have"),
+            )),
         }
     }
 }

@@ -73,12 +73,10 @@ impl Lkmm<'_> {
         let n = self.x.events.len();
         let from_marked = Relation::product(n, &self.marked, &b.writes);
         let to_marked = Relation::product(n, &b.writes, &self.marked);
-        let ww_nonrace =
-            &(&v.ww_vis & &(from_marked | &v.rw_xbstar)) & &(to_marked | &v.wr_vis);
+        let ww_nonrace = &(&v.ww_vis & &(from_marked | &v.rw_xbstar)) & &(to_marked | &v.wr_vis);
         let ww = (&v.pre_race & co) - &ww_nonrace;
-        let wr = (&v.pre_race & &co.optional().then(&self.x.rf))
-            - &v.wr_vis
-            - &v.rw_xbstar.inverse();
+        let wr =
+            (&v.pre_race & &co.optional().then(&self.x.rf)) - &v.wr_vis - &v.rw_xbstar.inverse();
         let rw = (&v.pre_race & &self.fr) - &v.rw_xbstar;
         !(ww | wr | rw).is_empty()
     }

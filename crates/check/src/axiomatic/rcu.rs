@@ -9,9 +9,7 @@ use super::relation::Relation;
 pub(super) fn fence(l: &Lkmm) -> Option<Relation> {
     let x = l.x;
     let n = x.events.len();
-    let of_kind = |kind| {
-        Relation::of(n, |a, b| a == b && x.events[a].kind == Kind::Fence(kind))
-    };
+    let of_kind = |kind| Relation::of(n, |a, b| a == b && x.events[a].kind == Kind::Fence(kind));
     let (rcu_gp, srcu_gp) = (of_kind(Fence::SyncRcu), of_kind(Fence::SyncSrcu));
     let po = &x.po;
     let sync = &rcu_gp | &srcu_gp;

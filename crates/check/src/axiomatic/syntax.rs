@@ -146,6 +146,8 @@ impl Binary {
 pub(super) enum Condition {
     True,
     Equal(Observed, i64),
+    /// Two parts are equal.
+    Same(Observed, Observed),
     Not(Box<Condition>),
     And(Box<Condition>, Box<Condition>),
     Or(Box<Condition>, Box<Condition>),
@@ -164,6 +166,7 @@ impl Condition {
         match self {
             Self::True => true,
             Self::Equal(observed, expected) => value(*observed) == *expected,
+            Self::Same(a, b) => value(*a) == value(*b),
             Self::Not(condition) => !condition.holds(value),
             Self::And(a, b) => a.holds(value) && b.holds(value),
             Self::Or(a, b) => a.holds(value) || b.holds(value),
@@ -175,6 +178,7 @@ impl Condition {
         match self {
             Self::True => {}
             Self::Equal(observed, _) => into.push(*observed),
+            Self::Same(a, b) => into.extend([*a, *b]),
             Self::Not(condition) => condition.observed(into),
             Self::And(a, b) | Self::Or(a, b) => {
                 a.observed(into);

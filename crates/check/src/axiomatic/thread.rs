@@ -193,7 +193,11 @@ impl<'a> Run<'a> {
             } => {
                 let condition = self.value(condition)?;
                 let ctrl = self.ctrl | condition.from;
-                let branch = if condition.value != 0 { then } else { otherwise };
+                let branch = if condition.value != 0 {
+                    then
+                } else {
+                    otherwise
+                };
                 self.statements(branch, ctrl)?;
             }
         }
@@ -214,13 +218,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn event(
-        &mut self,
-        kind: Kind,
-        location: Option<usize>,
-        value: i64,
-        of_rmw: bool,
-    ) -> usize {
+    fn event(&mut self, kind: Kind, location: Option<usize>, value: i64, of_rmw: bool) -> usize {
         self.events.push(Event {
             thread: Some(self.thread),
             kind,
@@ -258,7 +256,10 @@ impl<'a> Run<'a> {
         }
         let choice = self.choices[self.made].0;
         self.made += 1;
-        *values.iter().nth(choice).expect("each location has its initial value")
+        *values
+            .iter()
+            .nth(choice)
+            .expect("each location has its initial value")
     }
 
     fn write(
@@ -283,7 +284,11 @@ impl<'a> Run<'a> {
         if must && !is_free {
             return Ok((Tainted::constant(0), false));
         }
-        let mark = if is_free { Mark::LockRead } else { Mark::LockQuery };
+        let mark = if is_free {
+            Mark::LockRead
+        } else {
+            Mark::LockQuery
+        };
         let read = self.event(Kind::Read(mark), Some(location), value, false);
         self.dependencies[read].addr = address.from;
         if is_free {
@@ -350,12 +355,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn rmw(
-        &mut self,
-        address: &Expression,
-        update: &Update,
-        mark: Mark,
-    ) -> Result<Tainted, Stop> {
+    fn rmw(&mut self, address: &Expression, update: &Update, mark: Mark) -> Result<Tainted, Stop> {
         let address = self.value(address)?;
         let location = self.location(address)?;
         let mut operand = |value: &Expression| self.value(value);
@@ -379,7 +379,11 @@ impl<'a> Run<'a> {
                 let new = Tainted { value, from: both };
                 let is_fetch = matches!(update, Update::Fetch(..));
                 // What is written depends on the operand; the result, by herd7, on the read.
-                let result = if is_fetch { old } else { Tainted { value, ..old } };
+                let result = if is_fetch {
+                    old
+                } else {
+                    Tainted { value, ..old }
+                };
                 (Some(new), result)
             }
             Update::AddUnless(..) => {
