@@ -61,8 +61,13 @@ impl C11 {
 
         // A release sequence is a write and the read-modify-writes that read from it in a chain.
         let sequence = x.rf.then(&x.rmw).star().from(&(w & &atomic));
+        // A compare-and-swap that fails does not acquire.
+        let failed = Set::of(n, |event| {
+            x.events[event].of_rmw && x.rmw.after(event).next().is_none()
+        });
+        let acquire = &with(&acquires, r) - &failed;
         let release = id(&with(&releases, w)) | sb.from(&release_fences).to(w);
-        let acquire = id(&with(&acquires, r)) | sb.to(&acquire_fences).from(r);
+        let acquire = id(&acquire) | sb.to(&acquire_fences).from(r);
         let sw = release
             .then(&sequence)
             .then(&x.rf.to(&atomic))
