@@ -36,22 +36,23 @@ fn all_files_are_as_documented() {
     for (name, text) in files() {
         let test = LitmusFile::parse(&text, &name).unwrap();
         assert_eq!(test.name(), name);
-        let documented = |model: &Model| Some((*model, test.documented(*model)?));
-        let results: Vec<_> = Model::ALL.iter().filter_map(documented).collect();
-        // The kernel's model has grace periods; the others do not.
-        let has_rcu = text.contains("synchronize_") || text.contains("srcu");
-        assert_eq!(results.len(), if has_rcu { 2 } else { 5 }, "{name}");
-        for (model, documented) in results {
-            let allowed = test.judge(model).unwrap();
-            assert_eq!(
-                allowed.verdict(),
-                documented,
-                "{name} in {model}: {allowed:?}"
-            );
+        for model in Model::ALL {
+            let documented = test.documented(model);
+            let allowed = match test.judge(model) {
+                Ok(allowed) => allowed,
+                // Only the kernel's model has grace periods.
+                Err(error) => {
+                    assert_eq!(documented, None, "{error}");
+                    assert!(!model.is_lkmm() && name.contains("rcu") || name.contains("grace"));
+                    continue;
+                }
+            };
+            let verdict = Some(allowed.verdict());
+            assert_eq!(verdict, documented, "{name} in {model}: {allowed:?}");
             judged += 1;
         }
     }
-    assert!(judged > 250, "{judged}");
+    assert!(judged > 450, "{judged}");
 }
 
 /// A model that allows less has no execution that one does not have which allows more.
