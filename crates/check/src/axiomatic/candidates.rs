@@ -152,7 +152,7 @@ impl<V: Visitor> Search<'_, V> {
         let mut execution = without_memory(self.test, &self.chosen);
         let mut memory: Vec<i64> = self.test.locations.iter().map(|l| l.initial).collect();
         let mut places: Vec<Vec<Place>> = Vec::new();
-        for location in 0..self.test.locations.len() {
+        for (location, last) in memory.iter_mut().enumerate() {
             let all = Place::all(&execution, location);
             if all.is_empty() {
                 return Ok(());
@@ -160,7 +160,7 @@ impl<V: Visitor> Search<'_, V> {
             if all.len() > 1 || all[0].has_relations() {
                 places.push(all);
             } else {
-                memory[location] = all[0].last;
+                *last = all[0].last;
             }
         }
         // Those without a choice first, so that parts are judged early.

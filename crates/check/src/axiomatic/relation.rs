@@ -12,21 +12,14 @@ fn ones(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
     words.iter().enumerate().flat_map(|(i, &word)| {
         let mut rest = word;
         std::iter::from_fn(move || {
-            let bit = rest.checked_trailing_zeros()?;
+            if rest == 0 {
+                return None;
+            }
+            let bit = rest.trailing_zeros() as usize;
             rest &= rest - 1;
             Some(i * BITS + bit)
         })
     })
-}
-
-trait CheckedTrailingZeros {
-    fn checked_trailing_zeros(self) -> Option<usize>;
-}
-
-impl CheckedTrailingZeros for u64 {
-    fn checked_trailing_zeros(self) -> Option<usize> {
-        (self != 0).then(|| self.trailing_zeros() as usize)
-    }
 }
 
 /// A set of events.

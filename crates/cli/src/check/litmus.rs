@@ -16,13 +16,12 @@ use crate::{names, output};
 /// judge files with litmus tests of the Linux kernel by a memory model.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each built-in test lists exactly the outcomes that C11's memory model allows without load \
-buffering. A test fails if the checker finds another outcome, or misses one.
+A built-in test lists the outcomes that C11's memory model allows without load buffering. It fails \
+if the checker finds others, or misses one.
 
-A file is judged by the axioms of the models, as herd7 does. A file with `Result: Never`, \
-`Sometimes` or `Always` in a comment fails if the kernel's model says otherwise; \
-`Result: Never (arm: Sometimes)` also says what others do. The exit status is 1 if a test fails, \
-and 2 if a file cannot be read: one line says where and why.
+Files are judged by the axioms of the models, as by herd7. A file fails if a comment documents \
+another result: `Result: Never`, or `Result: Never (arm: Sometimes)`. The exit status is 1 if a test \
+fails, and 2 if a file is refused, in one line.
 
 Examples:
   lockworks check litmus            all built-in tests
