@@ -476,6 +476,7 @@ impl Parser {
                     Action::Evaluate(value)
                 }
                 value @ (Expression::Load(..) | Expression::IsLocked(_)) => Action::Evaluate(value),
+                _ if !self.is(";") => return self.refuse_token("where ';' is expected"),
                 _ => return self.refuse("an expression without effect"),
             }
         };
