@@ -5,6 +5,7 @@
 //! load buffering, allows. See docs/reference/checker.md for what that proves and what it does not.
 
 mod automaton;
+mod axiomatic;
 mod cells;
 mod check;
 mod config;
@@ -27,6 +28,7 @@ mod trace;
 mod variants;
 mod violation;
 
+pub use axiomatic::{Allowed, LitmusError, LitmusFile, Model, Verdict, WitnessRow};
 pub use check::Check;
 pub use config::{COND, Config, ConfigError, Memory, Mode, Time, small_settings};
 pub use hooks::{lock_in_cond, lock_types, lockref_types};

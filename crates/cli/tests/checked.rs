@@ -386,3 +386,95 @@ fn results_go_to_a_file() {
     let written = fs::read_to_string(path).unwrap();
     assert!(written.starts_with("tas 2x2 c11: complete, no violation; "));
 }
+
+/// A litmus file with a result, in a directory of its own.
+fn litmus_file(result: &str) -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sb.litmus");
+    let thread = |number, written, read| {
+        format!(
+            "P{number}(int *x, int *y) {{ WRITE_ONCE(*{written}, 1); int r0 = READ_ONCE(*{read}); }}\n"
+        )
+    };
+    let threads = thread(0, "x", "y") + &thread(1, "y", "x");
+    let head = format!("C sb\n(* Result: {result} *)\n{{}}\n");
+    fs::write(&path, head + &threads + "exists (0:r0=0 /\\ 1:r0=0)\n").unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (directory, path)
+}
+
+#[test]
+fn litmus_files_are_judged_by_memory_models() {
+    let (_directory, file) = litmus_file("Sometimes (arm: Sometimes, c11: Never)");
+    let one = json(&["litmus", &file], 0);
+    assert_eq!(one.as_array().unwrap().len(), 1);
+    assert_eq!(one[0]["memory"], "lkmm");
+    assert_eq!(one[0]["verdict"], "Sometimes");
+    assert_eq!(one[0]["satisfying"], 1);
+    assert_eq!(one[0]["others"], 3);
+    assert_eq!(one[0]["agrees"], true);
+    assert!(one[0].get("witness").is_none());
+
+    let models = ["litmus", &file, "--memory", "lkmm-6.2,arm,sc", "--show"];
+    let rows = json(&models, 0);
+    let of = |key| -> Vec<&Value> {
+        rows.as_array()
+            .unwrap()
+            .iter()
+            .map(|row| &row[key])
+            .collect()
+    };
+    assert_eq!(of("verdict"), ["Sometimes", "Sometimes", "Never"]);
+    assert_eq!(
+        of("agrees"),
+        [&Value::Bool(true), &Value::Bool(true), &Value::Null]
+    );
+    assert_eq!(rows[0]["witness"][1]["reads_from"], "initial value");
+
+    let differs = output(&["litmus", &file, "--memory", "c11"]);
+    assert_eq!(differs.status.code(), Some(1));
+    assert!(text(&differs.stdout).contains("DIFFERS: Never"));
+    let shown = output(&["litmus", &file, "--show"]);
+    assert!(text(&shown.stdout).contains("sb in lkmm: the condition holds"));
+}
+
+#[test]
+fn litmus_files_that_cannot_be_judged_are_named_with_their_line() {
+    let (directory, file) = litmus_file("Sometimes");
+    let bad = directory.path().join("bad.litmus");
+    fs::write(&bad, "C bad\n{}\nP0(int *x)\n{\n\tx++;\n}\nexists (x=1)\n").unwrap();
+    let bad = bad.to_str().unwrap();
+    assert_refused(&["litmus", bad], &[&format!("{bad}:5: "), "'++'"]);
+    // The others are judged.
+    let both = output(&["litmus", bad, &file]);
+    assert_eq!(both.status.code(), Some(2));
+    assert!(text(&both.stdout).contains("1 as documented"));
+    assert_refused(
+        &["litmus", "/no/such.litmus"],
+        &["/no/such.litmus", "cannot read"],
+    );
+    assert_refused(&["litmus", "sb", &file], &["'sb' is not a .litmus file"]);
+    assert_refused(
+        &["litmus", "sb", "--memory", "arm"],
+        &["--memory", ".litmus"],
+    );
+    assert_refused(&["litmus", &file, "--memory", "tso"], &["tso", "lkmm-6.2"]);
+}
+
+#[test]
+fn the_help_of_litmus_fits_a_screen() {
+    for help in ["--help", "--help-all"] {
+        let command = support::lockworks(&["check", "litmus", help]);
+        let printed = support::on_terminal(command, 80);
+        assert!(
+            printed.contains("Usage: lockworks check litmus"),
+            "{printed}"
+        );
+        let most = if help == "--help" { 45 } else { 60 };
+        assert!(printed.lines().count() <= most, "{printed}");
+        assert!(
+            printed.lines().all(|line| line.chars().count() <= 80),
+            "{printed}"
+        );
+    }
+}

@@ -492,6 +492,42 @@ mod quick {
         }
     }
 
+    /// The axioms of our models are those of the kernel's.
+    #[test]
+    #[ignore = "needs kernel sources; make test-kernel"]
+    fn the_kernels_litmus_tests_end_as_it_documents() {
+        for (version, config) in KERNELS {
+            let tree = sources(&build_directory(version, config));
+            let litmus = |directory: &str| -> Vec<PathBuf> {
+                // Linux 6.1 has fewer of these directories.
+                let Ok(entries) = fs::read_dir(tree.join(directory)) else {
+                    return Vec::new();
+                };
+                let paths = entries.map(|entry| entry.unwrap().path());
+                let is_litmus = |path: &PathBuf| path.extension().is_some_and(|e| e == "litmus");
+                paths.filter(is_litmus).collect()
+            };
+            let own = litmus("tools/memory-model/litmus-tests");
+            assert!(own.len() >= 34, "{} in {version}", own.len());
+            let mut files = own;
+            for part in ["atomic", "locking", "rcu"] {
+                files.extend(litmus(&format!("Documentation/litmus-tests/{part}")));
+            }
+            let output = Command::new(env!("CARGO_BIN_EXE_lockworks"))
+                .args(["check", "litmus", "--memory", "lkmm,lkmm-6.2", "--json"])
+                .args(&files)
+                .output()
+                .expect("the command runs");
+            let refused = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{version}: {refused}");
+            let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let rows = rows.as_array().unwrap();
+            assert_eq!(rows.len(), 2 * files.len());
+            let documented = rows.iter().filter(|row| row["agrees"] == true);
+            assert_eq!(documented.count(), rows.len(), "{version}");
+        }
+    }
+
     #[test]
     #[ignore = "needs kernel sources; make test-kernel"]
     fn applies_twice_and_reverts_to_the_byte() {

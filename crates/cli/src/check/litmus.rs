@@ -1,31 +1,53 @@
-//! `lockworks check litmus`: runs the litmus tests of the checker.
+//! `lockworks check litmus`: runs the litmus tests of the checker, and judges litmus files.
+
+mod files;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use lockworks_check::{Litmus, Memory, litmus_tests};
+use anyhow::{Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lockworks_check::{Litmus, Memory, Model, litmus_tests};
 use serde::Serialize;
 
 use crate::{names, output};
 
-/// Check the checker itself with litmus tests: small programs whose possible outcomes are known.
+/// Check the checker itself with litmus tests, small programs whose possible outcomes are known; or
+/// judge files with litmus tests of the Linux kernel by a memory model.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each test lists exactly the outcomes that C11's memory model allows without load buffering. A test \
-fails if the checker finds an outcome that is not listed, or misses an outcome that is listed. The \
-exit status is 1 if a test fails.
+A built-in test lists the outcomes that C11's memory model allows without load buffering. It fails \
+if the checker finds others, or misses one.
+
+Files are judged by the axioms of the models, as by herd7. A file fails if a comment documents \
+another result: `Result: Never`, or `Result: Never (arm: Sometimes)`. The exit status is 1 if a test \
+fails, and 2 if a file is refused, in one line.
 
 Examples:
-  lockworks check litmus            all
+  lockworks check litmus            all built-in tests
   lockworks check litmus sb iriw    those with sb or iriw in their names
-  lockworks check litmus --json     all, for programs")]
+  lockworks check litmus tools/memory-model/litmus-tests/*.litmus
+  lockworks check litmus --memory lkmm,arm --show mine.litmus")]
 pub struct LitmusArgs {
-    /// Run only tests whose name contains one of these [default: all tests]
+    /// Run only tests whose name contains one of these [default: all tests]; or judge these files,
+    /// whose names end in .litmus
+    #[arg(value_name = "NAME|FILE")]
     names: Vec<String>,
+    /// Judge files by these memory models: lkmm (the Linux kernel's), lkmm-6.2 (the same up to Linux
+    /// 6.2), arm (Armv8), c11 or sc [default: lkmm]
+    #[arg(short, long, value_name = "MODEL", value_delimiter = ',', value_parser = model(), hide_possible_values = true)]
+    memory: Vec<Model>,
+    /// Show, for each file, an execution for which its condition holds
+    #[arg(long)]
+    show: bool,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
+}
+
+fn model() -> impl TypedValueParser<Value = Model> {
+    let parse = |name: String| name.parse::<Model>();
+    PossibleValuesParser::new(Model::ALL.map(Model::name)).try_map(parse)
 }
 
 #[derive(Serialize)]
@@ -72,6 +94,25 @@ impl LitmusRow {
 
 /// Runs the command.
 pub fn command(args: &LitmusArgs) -> Result<ExitCode> {
+    let is_file = |name: &&String| name.ends_with(".litmus");
+    match args.names.iter().find(is_file) {
+        Some(file) => {
+            if let Some(name) = args.names.iter().find(|name| !is_file(name)) {
+                bail!(
+                    "'{name}' is not a .litmus file, and {file} is; give only files or only names"
+                );
+            }
+            let models = match &args.memory[..] {
+                [] => &[Model::Lkmm],
+                some => some,
+            };
+            return files::command(&args.names, models, args.show, args.json);
+        }
+        None if !args.memory.is_empty() || args.show => {
+            bail!("--memory and --show are for files that end in .litmus, and none is given");
+        }
+        None => {}
+    }
     if let Some(name) = args
         .names
         .iter()

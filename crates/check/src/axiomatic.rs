@@ -1,0 +1,268 @@
+//! Judges litmus tests by the axioms of memory models.
+//!
+//! A litmus test is a small program of a few threads, in a file. All its candidate executions are
+//! built: each read sees some write of its value, and the writes of each location have some order.
+//! A memory model is a set of axioms, which allow a candidate or do not. What the allowed ones end
+//! with is then compared with the condition of the test.
+
+mod arm;
+mod c11;
+mod candidates;
+mod error;
+mod execution;
+mod judge;
+mod lexer;
+mod lkmm;
+mod parser;
+mod plain;
+mod primitives;
+mod rcu;
+mod relation;
+mod sc;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use error::LitmusError;
+use execution::{BrokenAxiom, Execution};
+
+/// A memory model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub enum Model {
+    /// Sequential consistency.
+    #[serde(rename = "sc")]
+    Sc,
+    /// C11 as repaired by RC11, with the release sequences of C++20.
+    #[serde(rename = "c11")]
+    C11,
+    /// Armv8.
+    #[serde(rename = "arm")]
+    Arm,
+    /// The Linux kernel memory model.
+    #[serde(rename = "lkmm")]
+    Lkmm,
+    /// The Linux kernel memory model up to Linux 6.2.
+    #[serde(rename = "lkmm-6.2")]
+    Lkmm62,
+}
+
+impl Model {
+    /// All models.
+    pub const ALL: [Self; 5] = [Self::Lkmm, Self::Lkmm62, Self::Arm, Self::C11, Self::Sc];
+
+    /// The name of the model.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sc => "sc",
+            Self::C11 => "c11",
+            Self::Arm => "arm",
+            Self::Lkmm => "lkmm",
+            Self::Lkmm62 => "lkmm-6.2",
+        }
+    }
+
+    fn is_lkmm(self) -> bool {
+        matches!(self, Self::Lkmm | Self::Lkmm62)
+    }
+
+    /// What there is to report of an execution that the model allows; its flags only if they are
+    /// asked for.
+    fn judge(self, x: &Execution, flags: bool) -> Result<Flags, BrokenAxiom> {
+        let mut found = Flags::default();
+        match self {
+            Self::Sc => sc::check(x)?,
+            Self::Arm => arm::check(x)?,
+            Self::C11 => {
+                let c11 = c11::C11::of(x);
+                c11.check()?;
+                found.race = flags && c11.has_race();
+            }
+            Self::Lkmm | Self::Lkmm62 => {
+                let lkmm = lkmm::Lkmm::of(x, self == Self::Lkmm);
+                lkmm.check()?;
+                found.race = flags && lkmm.has_race();
+                found.mixed = flags && lkmm.has_mixed_accesses();
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Model {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|model| model.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("unknown memory model '{name}'; there are {names}")
+        })
+    }
+}
+
+/// What is reported of allowed executions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flags {
+    race: bool,
+    mixed: bool,
+}
+
+/// Whether a model allows an execution; if not, an axiom that it breaks, with the events of a cycle.
+pub(crate) fn is_allowed(model: Model, x: &Execution) -> Result<(), BrokenAxiom> {
+    model.judge(x, false).map(|_| ())
+}
+
+/// How often the condition of a test holds in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub enum Verdict {
+    /// In no final state.
+    Never,
+    /// In some.
+    Sometimes,
+    /// In all.
+    Always,
+    /// There is no final state: threads wait for ever, or a filter leaves nothing.
+    Deadlock,
+}
+
+impl Verdict {
+    /// The verdict for so many final states in which a condition holds, and so many others.
+    pub fn of(satisfying: usize, others: usize) -> Self {
+        match (satisfying, others) {
+            (0, 0) => Self::Deadlock,
+            (0, _) => Self::Never,
+            (_, 0) => Self::Always,
+            (_, _) => Self::Sometimes,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(match self {
+            Self::Never => "Never",
+            Self::Sometimes => "Sometimes",
+            Self::Always => "Always",
+            Self::Deadlock => "Deadlock",
+        })
+    }
+}
+
+impl FromStr for Verdict {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        let all = [Self::Never, Self::Sometimes, Self::Always, Self::Deadlock];
+        let mut found = all.into_iter();
+        found
+            .find(|verdict| verdict.to_string().eq_ignore_ascii_case(word))
+            .ok_or(())
+    }
+}
+
+/// What a model allows of a test.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Allowed {
+    /// The number of final states in which the condition holds.
+    pub satisfying: usize,
+    /// The number of other final states.
+    pub others: usize,
+    /// Whether plain accesses race.
+    pub has_race: bool,
+    /// Whether a thread has plain writes and marked accesses of one variable without a barrier.
+    pub has_mixed_accesses: bool,
+    /// An execution that ends in such a state.
+    pub witness: Vec<WitnessRow>,
+}
+
+/// An event of an execution.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct WitnessRow {
+    /// The number of its thread.
+    pub thread: usize,
+    /// Its line in the file.
+    pub line: usize,
+    /// What it does.
+    pub event: String,
+    /// The write that it reads from.
+    pub reads_from: Option<String>,
+}
+
+impl Allowed {
+    /// How often the condition holds.
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(self.satisfying, self.others)
+    }
+}
+
+/// A litmus test of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LitmusFile {
+    file: String,
+    test: syntax::Test,
+}
+
+impl LitmusFile {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// If something is not understood, in one line.
+    pub fn parse(text: &str, file: &str) -> Result<Self, LitmusError> {
+        match parser::parse(text) {
+            Ok(test) => Ok(Self {
+                file: file.to_owned(),
+                test,
+            }),
+            Err(refusal) => Err(error(file, refusal)),
+        }
+    }
+
+    /// The name of the test.
+    pub fn name(&self) -> &str {
+        &self.test.name
+    }
+
+    /// Builds all candidate executions, and judges them by a model.
+    ///
+    /// # Errors
+    /// If the model does not have all that the test has, the test has too many executions, or an
+    /// execution that the model allows has no meaning, as an access to no variable has none.
+    pub fn judge(&self, model: Model) -> Result<Allowed, LitmusError> {
+        judge::judge(&self.test, model).map_err(|refusal| error(&self.file, refusal))
+    }
+
+    /// The result that a comment documents: `Result: Never`, which is by the kernel's model, and
+    /// others in parentheses: `Result: Never (arm: Sometimes, sc: Never)`.
+    pub fn documented(&self, model: Model) -> Option<Verdict> {
+        let results = &self.test.results;
+        let (first, others) = results.split_once('(').unwrap_or((results, ""));
+        let others = others.split(')').next().unwrap_or_default();
+        let mut others = others.split(',').filter_map(|other| other.split_once(':'));
+        let found = others.find(|(name, _)| name.trim() == model.name());
+        let word = match found {
+            Some((_, verdict)) => verdict,
+            None if model.is_lkmm() => first,
+            None => return None,
+        };
+        let mut words = word.split(|c: char| !c.is_alphabetic());
+        words.find(|word| !word.is_empty())?.parse().ok()
+    }
+}
+
+fn error(file: &str, refusal: error::Refusal) -> LitmusError {
+    LitmusError {
+        file: file.to_owned(),
+        line: refusal.line,
+        what: lexer::plain(&refusal.what),
+    }
+}
