@@ -343,6 +343,7 @@ impl Cells {
             Region::Lock(_)
                 | Region::Wanted { .. }
                 | Region::Reads { .. }
+                | Region::Held { .. }
                 | Region::Queue { .. }
                 | Region::Table
                 | Region::Variables

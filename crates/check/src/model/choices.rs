@@ -4,6 +4,7 @@ use crate::automaton::{Answer, LocalId, Next};
 use crate::cells::{CellId, Parts, Place};
 use crate::config::Time;
 use crate::hooks::Request;
+use crate::layout::Region;
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
 use crate::state::{State, View};
@@ -71,6 +72,8 @@ impl<const N: usize> Model<'_, N> {
             let cell = self.cell(*id);
             match cell.place {
                 Place::Private { .. } => true,
+                // Only the slot's thread writes to its table of held locks.
+                Place::Shared { .. } if cell.region == (Region::Held { thread }) => true,
                 Place::Shared { .. } => cell.region.node().is_some_and(|(owner, node)| {
                     owner == thread && state.threads[thread].exposed & 1 << node == 0
                 }),
@@ -137,6 +140,11 @@ impl<const N: usize> Model<'_, N> {
             OperationKind::Clock => {
                 let time = match self.mutation {
                     Some(m) if m.change == Change::NeverLate => Time::Early,
+                    _ if self.subject.lock().is_resilient()
+                        && self.has_detectable_deadlock(state) =>
+                    {
+                        Time::Early
+                    }
                     _ => self.config.time,
                 };
                 if time != Time::Late {
