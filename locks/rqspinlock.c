@@ -11,7 +11,7 @@
  *   ABBA      the pending waiter and the queue head poll the word; from time to time they look for
  *             a thread that has the lock and waits for one of ours
  *   timeout   the same two waiters give up after `rqspinlock_timeout` milliseconds
- *   leave     whoever fails leaves the lock in the table; a holder does so after the unlock
+ *   remove    a thread that fails removes its entry; a holder does so after the release
  *
  * A waiter that fails takes back what it has put into the word:
  *
@@ -25,9 +25,13 @@
  *
  * A thread may be interrupted at any operation by code that acquires locks. If the thread has a
  * queue node in use, the interruption does not queue: it tries until the word is 0, and looks for
- * deadlocks. Otherwise it might wait behind a head that waits for the interrupted thread's role in
- * another queue, and no waiter behind a head looks for deadlocks. A thread without a node does the
- * same. Threads without a slot have no table, so only the timeout ends their deadlocks.
+ * deadlocks. Otherwise it might wait behind a head that waits for the interrupted code to play its
+ * part in another queue, and no waiter behind a head looks for deadlocks. A thread without a free
+ * node does the same. A thread without a slot has no table, so only the timeout ends its deadlocks.
+ *
+ * Limit: a waiter behind a head does not look either. If two threads wait for each other, each
+ * behind a head that has no other lock, the deadlock ends by the timeout of a head. That takes four
+ * threads.
  *
  * Promises: mutual exclusion; FIFO among queued waiters; no waiter waits for ever, if locks are
  * held for a bounded time; a thread that waits for itself fails at once; of two threads that wait
@@ -37,16 +41,19 @@
  * Why each AA is found: a lock is in the table from before the compare-and-swap that acquires it
  * until after the store that releases it, and from before a waiter shows in the word until after it
  * does not. An interruption therefore finds it. AA is also reported, if the lock is busy, to an
- * interruption between entering and the first operation on the word, or between the release and
- * leaving: the interrupted code has the entry, though not the lock.
+ * interruption between the entry and the first operation on the word, or between the release and
+ * the removal: the interrupted code has the entry, though not the lock.
  *
  * Why ABBA is found: both threads have entered both locks before they wait, and entries stay while
  * they wait. Of two threads that wait for each other, one looks last, and sees them. ABBA is also
  * reported if the other thread has given up or released a lock meanwhile, but never unless it
  * has tried to acquire one of ours while it had the lock that we want.
  *
- * Orders: as in qspinlock.c. A waiter that gives up publishes nothing, so its store or
- * compare-and-swap is relaxed. The tables decide only who fails: their orders are in held_locks.h.
+ * Orders: as in qspinlock.c, but the last waiter in the queue releases when it takes the tail out.
+ * Otherwise a thread that then acquires the free word might see the tail gone, but `locked` as it
+ * was before earlier heads held the lock, and would not see their accesses. A pending waiter that
+ * gives up need not release: since it set its bit, by an operation on the whole word, nobody has
+ * acquired the lock. The tables decide only who fails; held_locks.h has their orders.
  */
 #include "held_locks.h"
 #include "lock_type.h"
@@ -185,7 +192,7 @@ static int lw_rq_queue(struct lw_rqspinlock *lock, const struct lw_held *held, s
 			return LW_RQ_ACQUIRED;
 	}
 	/* (tail,*,*) -> (0,*,*), if we give up and are the last */
-	if (result != LW_RQ_ACQUIRED && lw_field_try_cmpxchg(word, tail, &last, 0, relaxed))
+	if (result != LW_RQ_ACQUIRED && lw_field_try_cmpxchg(word, tail, &last, 0, release))
 		return result;
 	next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
 	lw_mcs_handoff(next, result == LW_RQ_TIMEOUT ? LW_NODE_EXPIRED : LW_NODE_HEAD);

@@ -8,7 +8,7 @@
  *   [A, B]     has A, and holds B or tries to acquire it
  *   [A, B, A]  the same, and an interruption tries to acquire A too: that is a deadlock (AA)
  *
- * A thread enters a lock before it tries to acquire it, and leaves it after it has released it or
+ * A thread enters a lock before it tries to acquire it, and removes it after it has released it or
  * given up. So an interruption at any point finds each lock that the interrupted code may hold.
  *
  * Only the slot's thread writes to its table. Entries are used from the first one on, without gaps,
@@ -16,7 +16,7 @@
  * it may come between any two steps. A lock that finds no room in the table is not entered.
  *
  * Orders: an entry is entered by a release store and read by an acquire load. A thread that sees
- * the entry therefore sees which entries were left before.
+ * the entry therefore sees which entries were removed before.
  */
 #ifndef LW_HELD_LOCKS_H
 #define LW_HELD_LOCKS_H
@@ -42,7 +42,7 @@ static inline uint32_t lw_held_count(const struct lw_held *held)
 	return n;
 }
 
-/* Enter a lock in our own table, or in none. */
+/* Enter a lock in our own table. NULL: there is none. */
 static inline void lw_held_add(struct lw_held *held, const void *lock)
 {
 	uint32_t n = held ? lw_held_count(held) : LW_HELD_PER_SLOT;
@@ -54,7 +54,7 @@ static inline void lw_held_add(struct lw_held *held, const void *lock)
 	lw_barrier();
 }
 
-/* Leave a lock, whose last entry goes; those behind it move up. */
+/* Remove the last entry of a lock; those behind it move up. */
 static inline void lw_held_remove(struct lw_held *held, const void *lock)
 {
 	uint32_t n, at;
