@@ -121,6 +121,15 @@ fn bindings() -> Bindings {
             "LW_CHECK_RELEASED as Released",
         ],
     )
+    .enumeration(
+        "Had",
+        "enum lw_check_had",
+        &[
+            "LW_CHECK_NOTHING as Nothing",
+            "LW_CHECK_TRIES as Tries",
+            "LW_CHECK_HELD as Held",
+        ],
+    )
     .structure(
         "Site",
         "struct lw_check_site",

@@ -44,6 +44,7 @@ fn bindings() -> Bindings {
             "LW_TAIL_WORD",
             "LW_OWNER_WORD",
             "LW_HISTORIC",
+            "LW_RESILIENT",
             "LW_NUMA_AUTO",
             "LW_NUMA_ON",
             "LW_NUMA_OFF",

@@ -23,6 +23,7 @@ fn main() {
 fn locks() -> Bindings {
     Bindings::of(&[
         "events.h",
+        "held_locks.h",
         "tunables.h",
         "node_queue.h",
         "parked_heads.h",
@@ -34,6 +35,7 @@ fn locks() -> Bindings {
     .constant("EVENT_SLICES_YIELDED", "LW_EVENT_slices_yielded")
     .constant("EVENT_SLICES_EXPIRED", "LW_EVENT_slices_expired")
     .constant("NODE_SIZE", "sizeof(struct lw_node)")
+    .constant("HELD_SIZE", "sizeof(struct lw_held)")
     .constant(
         "PARKED_HEADS_SIZE",
         "sizeof(struct lw_parked_head) << LW_SIM_PARKED_HEADS_BITS",

@@ -21,7 +21,8 @@ enum lw_lock_trait {
 	 * may wait for the lock or hold it.
 	 */
 	LW_NOT_IN_HANDLERS = 32,
-	LW_HISTORIC = 64, /* kept for comparison: see locks/historic/ */
+	LW_HISTORIC = 64,   /* kept for comparison: see locks/historic/ */
+	LW_RESILIENT = 256, /* it has an acquisition that can fail: see resilience.h */
 };
 
 struct lw_wait_limit;

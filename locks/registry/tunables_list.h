@@ -15,6 +15,8 @@ LW_TUNABLE(rwlock_spread_after, 64, 64, 128,
 	   "reads in a row without a write before readers use their own slots; 0: never")
 LW_TUNABLE(rwlock_gather, 64, 64, UINT32_MAX,
 	   "of so many writes, one lets readers be counted in the lock again")
+LW_TUNABLE(rqspinlock_timeout, 1000, 250, 3600000,
+	   "milliseconds after which a waiter that polls the lock gives up; 0: never")
 #ifdef LW_WITH_HISTORIC
 #include <historic_tunables_list.h> /* only tools have it */
 #endif

@@ -49,6 +49,10 @@ void lw_check_thread(const struct lw_check_client *client, uint32_t thread)
 
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level)
 {
+	if (client->type->traits & LW_RESILIENT) {
+		lw_check_resilient_interruption(client, level);
+		return;
+	}
 	if (client->trylock && !(client->type->traits & LW_NOT_IN_HANDLERS))
 		one_acquisition(client, 0, LW_CHECK_LOCKS + level, ONLY_TRY);
 	one_acquisition(client, level, level, WAIT);

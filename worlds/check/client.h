@@ -49,6 +49,13 @@ enum lw_check_mark {
 };
 /* Report that this thread has reached `mark` with a lock, to which it lends a node. */
 void lw_check_note(enum lw_check_mark mark, uint32_t lock, uint32_t node);
+/* How far the code that this thread runs or has interrupted is with a lock. */
+enum lw_check_had {
+	LW_CHECK_NOTHING,
+	LW_CHECK_TRIES, /* it acquires the lock, or has just released it */
+	LW_CHECK_HELD,
+};
+uint32_t lw_check_had(uint32_t lock);
 /* Append a digit to this thread's result of a litmus test. */
 void lw_check_result(uint64_t digit);
 
@@ -63,6 +70,9 @@ void lw_check_lockref_thread(const struct lw_check_client *client, uint32_t thre
 void lw_check_cond_thread(const struct lw_check_client *client, uint32_t thread);
 /* Run a thread that uses the reader-writer lock. */
 void lw_check_rwlock_thread(const struct lw_check_client *client, uint32_t thread);
+/* Run a thread that uses a resilient lock, and an interruption of such a thread. */
+void lw_check_resilient_thread(const struct lw_check_client *client, uint32_t thread);
+void lw_check_resilient_interruption(const struct lw_check_client *client, uint32_t level);
 /* Run an interruption at a level, from 1. It may come before any operation of a thread. */
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level);
 

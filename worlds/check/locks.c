@@ -12,6 +12,8 @@
 /* These call lock functions that are static in this world. */
 #include "cond_client.c"
 #include "lockref_mutants.c"
+#include "resilient_client.c"
+#include "resilient_mutants.c"
 #include "rwlock_client.c"
 
 const struct lw_lock_type *const lw_check_lock_types[] = {

@@ -37,6 +37,7 @@
 #define LW_MUTEX_JOINS	       2
 #define LW_MUTEX_LINGER_RUN    1
 #define LW_READS_PER_SLOT      1
+#define LW_HELD_PER_SLOT       4
 
 #define lw_atomic(T)      \
 	struct {          \

@@ -9,6 +9,7 @@
 #include "world.h"
 
 struct lw_node;
+struct lw_held;
 struct lw_read;
 
 /* The events counted since the last operation, one bit for each event. */
@@ -20,6 +21,8 @@ struct lw_read *lw_check_own_reads(void);
 uint32_t lw_check_slots(void);
 struct lw_node *lw_check_slot_nodes(uint32_t slot);
 struct lw_read *lw_check_slot_reads(uint32_t slot);
+struct lw_held *lw_check_own_held(void);
+struct lw_held *lw_check_slot_held(uint32_t slot);
 void *lw_check_lent_node(uint32_t i);
 
 uint16_t lw_check_numa_node(void);
@@ -74,6 +77,8 @@ static inline void lw_check_slot_give_back(uint32_t number)
 #define lw_slots()		lw_check_slots()
 #define lw_slot_nodes(slot)	lw_check_slot_nodes(slot)
 #define lw_slot_reads(slot)	lw_check_slot_reads(slot)
+#define lw_own_held()		lw_check_own_held()
+#define lw_slot_held(slot)	lw_check_slot_held(slot)
 #define lw_numa_node()		lw_check_numa_node()
 #define lw_is_priority()	(lw_tunable(priority_waiters) && lw_check_is_priority())
 #define lw_clock()		LW_CHECK_OPERATE(CLOCK, "", 0, relaxed, 0, 0, 0)
@@ -104,6 +109,10 @@ static inline void lw_check_slot_give_back(uint32_t number)
 #define lw_is_forked()		   false
 #define lw_hint(p, n)		   ((void)(p), (n) > 1 ? lw_choose(n) : 0)
 #define lw_timestamp()		   lw_clock()
+/* The engine does not let deadlines pass while there is a deadlock that a thread can detect. */
+#define lw_deadline(ms)	     ((void)(ms), LW_CHECK_EARLY)
+#define lw_is_past(deadline) (lw_clock() > (deadline))
+#define LW_CHECK_EARLY	     ((uint64_t)1) /* the time at which clocks start */
 /* A table so small that locks share its entries. */
 #define lw_parked_heads()	   lw_check_parked_heads()
 #define lw_parked_heads_bits()	   1u

@@ -7,12 +7,14 @@
 #include "world.h"
 
 struct lw_node;
+struct lw_held;
 struct lw_read;
 
 uint32_t lw_sim_slot(void);
 uint32_t lw_sim_slots(void);
 struct lw_node *lw_sim_slot_nodes(uint32_t slot);
 struct lw_read *lw_sim_slot_reads(uint32_t slot);
+struct lw_held *lw_sim_slot_held(uint32_t slot);
 uint16_t lw_sim_numa_node(void);
 uint16_t lw_sim_slot_numa_node(uint32_t slot);
 bool lw_sim_is_priority(void);
@@ -30,6 +32,8 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_slots()		lw_sim_slots()
 #define lw_slot_nodes(slot)	lw_sim_slot_nodes(slot)
 #define lw_slot_reads(slot)	lw_sim_slot_reads(slot)
+#define lw_own_held()		lw_sim_slot_held(lw_sim_slot())
+#define lw_slot_held(slot)	lw_sim_slot_held(slot)
 #define lw_numa_node()		lw_sim_numa_node()
 #define lw_is_priority()	(lw_tunable(priority_waiters) && lw_sim_is_priority())
 #define lw_clock()		lw_sim_clock()

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "held_locks.h"
 #include "mutex.h"
 #include "parked_heads.h"
 #include "reader_slots.h"
@@ -35,6 +36,9 @@ struct lw_node *const lw_user_nodes = lw_slot_table;
 
 static struct lw_read lw_reads_table[(LW_MAX_SLOTS + 1) * LW_READS_PER_SLOT] lw_aligned(64);
 struct lw_read *const lw_user_reads = lw_reads_table;
+
+static struct lw_held lw_held_table[LW_MAX_SLOTS + 1] lw_aligned(64);
+struct lw_held *const lw_user_held = lw_held_table;
 
 static struct lw_parked_head lw_parked_heads_table[1 << LW_USER_PARKED_HEADS_BITS];
 struct lw_parked_head *const lw_user_parked_heads = lw_parked_heads_table;
@@ -116,9 +120,10 @@ void lw_user_look_up_class(void)
 /* The thread's slot has changed, or is attached now. */
 static void lw_user_slot_changed(void)
 {
-	lw_user_thread.reads = lw_user_thread.attached && lw_user_thread.slot
-				       ? lw_slot_reads(lw_user_thread.slot)
-				       : NULL;
+	bool keeps = lw_user_thread.attached && lw_user_thread.slot;
+
+	lw_user_thread.reads = keeps ? lw_slot_reads(lw_user_thread.slot) : NULL;
+	lw_user_thread.held = keeps ? lw_slot_held(lw_user_thread.slot) : NULL;
 }
 
 bool lw_user_slot_attach(bool may_allocate)
@@ -185,9 +190,16 @@ void lw_user_slot_abandoned(void)
 	lw_fetch_add(&lw_abandoned, 1, relaxed);
 }
 
+/* Does the thread read a lock, or has it entered one, so that it keeps its slot? */
+static bool lw_user_slot_is_needed(void)
+{
+	return !lw_reads_none(lw_slot_reads(lw_user_thread.slot)) ||
+	       lw_held_count(lw_slot_held(lw_user_thread.slot));
+}
+
 bool lw_user_slot_may_be_abandoned(void)
 {
-	if (!lw_reads_none(lw_slot_reads(lw_user_thread.slot)))
+	if (lw_user_slot_is_needed())
 		return false;
 	/* Otherwise cancelled waits could take all slots from the threads that still wait. */
 	return lw_load(&lw_abandoned, relaxed) < (int32_t)(LW_MAX_SLOTS / 2);
@@ -202,10 +214,11 @@ void lw_user_slot_reclaim(uint32_t slot)
 void lw_user_thread_exit(void)
 {
 	lw_user_thread.exiting = true;
-	/* A thread that still reads a lock keeps its slot for good. */
-	if (!lw_reads_none(lw_slot_reads(lw_user_thread.slot)))
+	/* A thread that still reads a lock, or has entered one, keeps its slot for good. */
+	if (lw_user_slot_is_needed())
 		return;
 	lw_user_thread.reads = NULL;
+	lw_user_thread.held = NULL;
 	lw_user_thread.attached = false;
 	/*
 	 * This returns the slot, unless the thread ended inside a slow path: other threads may
@@ -254,9 +267,11 @@ static void lw_empty_parked_heads(void)
 	}
 }
 
-/* In the child of a fork the slot's thread is gone, and reads no lock. */
+/* In the child of a fork the slot's thread is gone: it reads no lock and has none. */
 static void lw_end_reads(uint32_t slot)
 {
+	for (uint32_t i = 0; i < LW_HELD_PER_SLOT; i++)
+		lw_store(&lw_slot_held(slot)->locks[i], 0, relaxed);
 	for (uint32_t i = 0; i < LW_READS_PER_SLOT; i++)
 		lw_store(&lw_slot_reads(slot)[i].of, 0, relaxed);
 }

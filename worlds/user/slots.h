@@ -15,6 +15,7 @@
 #include "events.h"
 #include "operations.h"
 
+struct lw_held;
 struct lw_read;
 
 struct lw_user_thread {
@@ -30,6 +31,7 @@ struct lw_user_thread {
 	bool realtime;		/* its scheduling class, as far as it is known */
 	bool class_known;
 	struct lw_read *reads; /* those of the slot, if it is attached; else NULL */
+	struct lw_held *held;  /* likewise */
 };
 
 struct lw_user_counts {
@@ -44,6 +46,8 @@ extern __thread struct lw_user_thread lw_user_thread
 extern struct lw_node *const lw_user_nodes __attribute__((visibility("hidden")));
 /* LW_READS_PER_SLOT announcements of readers for each slot. */
 extern struct lw_read *const lw_user_reads __attribute__((visibility("hidden")));
+/* The table of held locks of each slot. */
+extern struct lw_held *const lw_user_held __attribute__((visibility("hidden")));
 /* The event counters of each slot; number 0 is shared by the threads that have no slot. */
 extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden")));
 
@@ -74,7 +78,7 @@ void lw_user_slot_restore(uint32_t slot);
 void lw_user_slot_abandoned(void);
 /*
  * Returns whether this thread's slot may be abandoned: not while half of all slots are, or while
- * the thread reads a reader-writer lock.
+ * the thread reads a reader-writer lock, or has a resilient lock.
  */
 bool lw_user_slot_may_be_abandoned(void);
 /* Returns an abandoned slot to the free list. */
@@ -109,6 +113,7 @@ static inline void lw_user_slot_leave(void)
 static inline void lw_user_slot_hide(void)
 {
 	lw_user_thread.reads = NULL;
+	lw_user_thread.held = NULL;
 	lw_user_thread.slot = 0;
 	lw_barrier();
 }

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use lockworks::Settings;
 
-use crate::headers::{Client, Mark};
+use crate::headers::{Client, Had, Mark};
 use crate::hooks::{self, Request};
 use crate::layout;
 use crate::liveness;
@@ -489,6 +489,17 @@ impl Machine {
                 self.effects.borrow_mut().push(freed);
             }
             Mark::Begin | Mark::Release => {}
+        }
+    }
+
+    /// How far the code that the thread runs or has interrupted is with a lock.
+    pub(crate) fn had(&self, lock: usize) -> Had {
+        let now = self.attributes.get();
+        // Each thread lends the node with the lock's number for the lock.
+        match 1 << lock {
+            bit if now.holding & bit != 0 => Had::Held,
+            bit if (now.wanted | now.lent) & bit != 0 => Had::Tries,
+            _ => Had::Nothing,
         }
     }
 

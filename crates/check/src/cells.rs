@@ -351,6 +351,7 @@ impl Cells {
             Region::Lock(_)
                 | Region::Wanted { .. }
                 | Region::Reads { .. }
+                | Region::Held { .. }
                 | Region::Queue { .. }
                 | Region::Table
                 | Region::Variables

@@ -63,6 +63,7 @@ impl<'a> Check<'a> {
             mutation,
             program: match subject {
                 Subject::Lock(lock) if lock.has_readers() => hooks::lw_check_rwlock_thread,
+                Subject::Lock(lock) if lock.is_resilient() => hooks::lw_check_resilient_thread,
                 Subject::Lock(_) => hooks::lw_check_thread,
                 Subject::Lockref(_) => hooks::lw_check_lockref_thread,
                 Subject::Cond(_) => hooks::lw_check_cond_thread,
@@ -86,8 +87,8 @@ impl<'a> Check<'a> {
                 && alike(&|thread| config.has_slot(thread))
                 && alike(&|thread| config.priority.contains(&thread))
                 && alike(&|thread| thread < config.threads - config.readers)
-                // Every other thread begins with a trylock.
-                && (!config.trylock || alike(&|thread| thread % 2 == 0))
+                // Every other thread begins with a trylock, or takes two resilient locks in another order.
+                && (!(config.trylock || self.subject.lock().is_resilient() && config.locks > 1) || alike(&|thread| thread % 2 == 0))
         })
     }
 

@@ -157,3 +157,14 @@ pub(crate) enum Mark {
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Mark.rs"));
+
+/// How far a thread is with a lock, `enum lw_check_had` in C.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Had {
+    Nothing,
+    Tries,
+    Held,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Had.rs"));

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_uint};
 use lockworks::{LockType, LockrefType, Settings, table};
 
 use crate::automaton::Machine;
-use crate::headers::{Client, LitmusTest, Mark};
+use crate::headers::{Client, Had, LitmusTest, Mark};
 use crate::layout;
 use crate::site::Site;
 
@@ -46,6 +46,7 @@ unsafe extern "C" {
     static lw_check_lock_types: [*const LockType; 1];
     static lw_check_lockref_types: [*const LockrefType; 1];
     static lw_lockref_mutant_types: [*const LockrefType; 1];
+    static lw_resilient_mutant_types: [*const LockType; 1];
     static lw_litmus_groups: [*const LitmusTest; 1];
     static lw_check_event_names: [*const c_char; 1];
     safe fn lw_check_take_events() -> u64;
@@ -59,16 +60,24 @@ unsafe extern "C" {
     pub(crate) fn lw_check_cond_thread(client: *const Client, thread: u32);
     /// Runs a thread of a check of the reader-writer lock.
     pub(crate) fn lw_check_rwlock_thread(client: *const Client, thread: u32);
+    /// Runs a thread of a check of a resilient lock.
+    pub(crate) fn lw_check_resilient_thread(client: *const Client, thread: u32);
     /// Runs an interruption within a thread of a check.
     pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
     /// Runs a thread of the client's litmus test.
     pub(crate) fn lw_litmus_thread(client: *const Client, thread: u32);
 }
 
-/// The locks, compiled for the model checker.
+/// The locks, compiled for the model checker, and after them the resilient locks with a deliberate
+/// mistake, which are marked as broken.
 pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
-    // SAFETY: a NULL-terminated table of pointers to constants.
-    unsafe { table((&raw const lw_check_lock_types).cast()).map(|entry: *const LockType| &*entry) }
+    let tables: [*const *const LockType; 2] = [
+        (&raw const lw_check_lock_types).cast(),
+        (&raw const lw_resilient_mutant_types).cast(),
+    ];
+    // SAFETY: NULL-terminated tables of pointers to constants.
+    let types = |first| unsafe { table(first).map(|entry| &*entry) };
+    tables.into_iter().flat_map(types)
 }
 
 /// The lockrefs, compiled for the model checker, and after them the lockrefs with a deliberate
@@ -232,6 +241,16 @@ extern "C" fn lw_check_slot_reads(slot: u32) -> usize {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn lw_check_slot_held(slot: u32) -> usize {
+    layout::slot_held(slot as usize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_own_held() -> usize {
+    with(|machine| machine.slot().map_or(0, layout::slot_held))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn lw_check_own_reads() -> usize {
     with(|machine| machine.slot().map_or(0, layout::slot_reads))
 }
@@ -326,6 +345,11 @@ extern "C" fn lw_check_note(mark: Mark, lock: c_uint, node: c_uint) {
 
 extern "C" fn note(mark: Mark, lock: c_uint, node: c_uint) {
     with(|machine| machine.note(mark, lock as usize, node as usize));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_had(lock: c_uint) -> Had {
+    with(|machine| machine.had(lock as usize))
 }
 
 #[unsafe(no_mangle)]

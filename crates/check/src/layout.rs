@@ -31,6 +31,7 @@ const QUEUE_BASE: usize = 0x1000_0000;
 const TABLE_BASE: usize = 0x60_0000;
 const WANTED_BASE: usize = 0x70_0000;
 const READS_BASE: usize = 0x80_0000;
+const HELD_BASE: usize = 0x90_0000;
 const STRIDE: usize = 0x100;
 
 /// A piece of memory of a check.
@@ -48,6 +49,8 @@ pub(crate) enum Region {
     Wanted { thread: usize },
     /// The announcements of a thread's slot as a reader.
     Reads { thread: usize },
+    /// The table of held locks of a thread's slot.
+    Held { thread: usize },
     /// The queues of a NUMA node.
     Queue { node: usize },
     /// The table of parked queue heads.
@@ -111,6 +114,11 @@ pub(crate) fn slot_reads(slot: usize) -> usize {
     READS_BASE + slot * STRIDE
 }
 
+/// The table of held locks of a slot, from 1.
+pub(crate) fn slot_held(slot: usize) -> usize {
+    HELD_BASE + slot * STRIDE
+}
+
 pub(crate) fn lent(thread: usize, i: usize) -> usize {
     LENT_BASE + (thread * LENT + i) * STRIDE
 }
@@ -135,6 +143,7 @@ pub(crate) fn class(address: usize, threads: usize) -> usize {
         Some((Region::Node { .. }, offset)) => slot_nodes(1) + offset,
         Some((Region::Lent { .. }, offset)) => lent(0, 0) + offset,
         Some((Region::Reads { .. }, offset)) => slot_reads(1) + offset,
+        Some((Region::Held { .. }, offset)) => slot_held(1) + offset,
         _ => address,
     }
 }
@@ -151,6 +160,7 @@ pub(crate) fn renamed(address: usize, to: &[u8]) -> usize {
     within(slot_nodes(1), slot)
         .or_else(|| within(LENT_BASE, LENT * STRIDE))
         .or_else(|| within(slot_reads(1), STRIDE))
+        .or_else(|| within(slot_held(1), STRIDE))
         .unwrap_or(address)
 }
 
@@ -180,6 +190,9 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
     }
     if let Some((thread, offset)) = within(slot_reads(1), STRIDE, threads) {
         return Some((Region::Reads { thread }, offset));
+    }
+    if let Some((thread, offset)) = within(slot_held(1), STRIDE, threads) {
+        return Some((Region::Held { thread }, offset));
     }
     if let Some((i, offset)) = within(QUEUE_BASE, size, NUMA_NODES * NODE_QUEUES_SIZE / size) {
         let node = i * size / NODE_QUEUES_SIZE;

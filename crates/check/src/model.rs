@@ -605,6 +605,7 @@ fn has_owner(cell: &Cell) -> bool {
         | Region::Data(_)
         | Region::Wanted { .. }
         | Region::Reads { .. }
+        | Region::Held { .. }
         | Region::Table
         | Region::Variables => false,
     }

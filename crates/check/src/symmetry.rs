@@ -168,7 +168,9 @@ impl Names {
             Region::Queue { .. } if offset % headers::NODE.size == headers::NODE.waiters => {
                 Self::Tail { shift: 0 }
             }
-            Region::Data(_) | Region::Variables | Region::Reads { .. } => Self::None,
+            Region::Data(_) | Region::Variables | Region::Reads { .. } | Region::Held { .. } => {
+                Self::None
+            }
             _ if size == size_of::<u64>() => Self::Address,
             Region::Node { .. } | Region::Lent { .. } | Region::Queue { .. }
                 if size == size_of::<u32>() =>

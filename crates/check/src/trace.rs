@@ -279,6 +279,9 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
             let field = ["of", "", "depth", "left"][offset / 4 % 4];
             format!("t{thread}.reads.{field}")
         }
+        Some((Region::Held { thread }, offset)) => {
+            format!("t{thread}.held[{}]", offset / size_of::<u64>())
+        }
         Some((Region::Queue { node }, offset)) if offset == headers::NODE.waiters => {
             format!("{}.waiters", queue_name(node))
         }

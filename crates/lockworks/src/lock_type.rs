@@ -2,7 +2,8 @@ use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::slice;
 
 use crate::constants::{
-    LW_BROKEN, LW_FIFO, LW_HISTORIC, LW_NUMA_AWARE, LW_OWNER_WORD, LW_SPINS, LW_TAIL_WORD,
+    LW_BROKEN, LW_FIFO, LW_HISTORIC, LW_NUMA_AWARE, LW_OWNER_WORD, LW_RESILIENT, LW_SPINS,
+    LW_TAIL_WORD,
 };
 #[cfg(feature = "std")]
 use std::time::Instant;
@@ -236,6 +237,12 @@ impl LockType {
     /// ```
     pub fn is_historic(&self) -> bool {
         self.has(LW_HISTORIC)
+    }
+
+    /// Whether the lock has an acquisition that can fail because of a deadlock or a timeout.
+    #[must_use]
+    pub fn is_resilient(&self) -> bool {
+        self.has(LW_RESILIENT)
     }
 
     /// Whether a wait may have a limit: a deadline or a cancellation. See

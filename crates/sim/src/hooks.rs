@@ -34,6 +34,8 @@ pub(crate) struct Context {
     pub(crate) slots_wanted: Option<usize>,
     /// The announcements of readers of each slot, which exist once somebody asks for them.
     pub(crate) slots_reads: Vec<Option<usize>>,
+    /// The tables of held locks of the slots that have used theirs.
+    pub(crate) slots_held: Vec<Option<usize>>,
     pub(crate) events: Vec<u64>,
     pub(crate) random: Vec<u64>,
     pub(crate) generators: Vec<Pcg32>,
@@ -369,6 +371,21 @@ extern "C" fn lw_sim_slot_reads(slot: u32) -> usize {
         *c.slots_reads[thread].get_or_insert_with(|| {
             let name = format!("announcements of readers of slot {slot}");
             c.engine.allocate(name, LINE, node)
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_slot_held(slot: u32) -> usize {
+    let thread = slot as usize - 1;
+    with(|c| {
+        if c.slots_held.is_empty() {
+            c.slots_held.resize(c.operations.len(), None);
+        }
+        let node = c.engine.model().node(thread);
+        *c.slots_held[thread].get_or_insert_with(|| {
+            let name = format!("table of held locks of slot {slot}");
+            c.engine.allocate(name, constants::HELD_SIZE, node)
         })
     })
 }

@@ -240,6 +240,7 @@ impl Run<'_> {
             parked_heads: None,
             slots_wanted: None,
             slots_reads: Vec::new(),
+            slots_held: Vec::new(),
             events: vec![0; hooks::event_names().count()],
             random: (0..self.threads as u64)
                 .map(|t| (self.seed + t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))

@@ -17,6 +17,8 @@ pub(crate) struct Attributes {
     leaving: u8,
     /// The locks being acquired, one bit each.
     pub(crate) wanted: u8,
+    /// The locks being acquired that the thread had before, one bit each.
+    pub(crate) again: u8,
     /// No operation has been done since the last acquisition began.
     pub(crate) fresh: bool,
     /// The number of interruptions that are running.
@@ -41,11 +43,13 @@ impl Attributes {
         match mark {
             Mark::Begin => {
                 self.lent |= 1 << node;
+                self.again |= (self.wanted | self.holding) & 1 << lock;
                 self.wanted |= 1 << lock;
                 self.fresh = true;
             }
             Mark::Acquired => {
                 self.wanted &= !(1 << lock);
+                self.again &= !(1 << lock);
                 self.holding |= 1 << lock;
             }
             Mark::Reads => {
@@ -57,6 +61,7 @@ impl Attributes {
                 self.holding &= !(1 << lock);
                 self.reading &= !(1 << lock);
                 self.wanted &= !(1 << lock);
+                self.again &= !(1 << lock);
                 self.lent &= !(1 << node);
             }
         }
@@ -83,5 +88,6 @@ impl Attributes {
         self.holding = before.holding;
         self.reading = before.reading;
         self.wanted = before.wanted;
+        self.again = before.again;
     }
 }

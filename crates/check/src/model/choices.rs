@@ -4,6 +4,7 @@ use crate::automaton::{Answer, LocalId, Next};
 use crate::cells::{CellId, Parts, Place};
 use crate::config::{Memory, Time};
 use crate::hooks::Request;
+use crate::layout::Region;
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
 use crate::state::{Barrier, State, View};
@@ -104,7 +105,11 @@ impl<const N: usize> Model<'_, N> {
         {
             return true;
         }
-        let own = |id: &CellId| self.is_own(state, thread, *id);
+        // Only the slot's thread writes to its table of held locks.
+        let own_table = |id: &CellId| {
+            kind == OperationKind::Load && self.cell(*id).region == (Region::Held { thread })
+        };
+        let own = |id: &CellId| self.is_own(state, thread, *id) || own_table(id);
         self.parts(local).cells().iter().all(own)
     }
 
@@ -177,6 +182,11 @@ impl<const N: usize> Model<'_, N> {
             OperationKind::Clock => {
                 let time = match self.mutation {
                     Some(m) if m.change == Change::NeverLate => Time::Early,
+                    _ if self.subject.lock().is_resilient()
+                        && self.has_detectable_deadlock(state) =>
+                    {
+                        Time::Early
+                    }
                     _ => self.config.time,
                 };
                 if time != Time::Late {

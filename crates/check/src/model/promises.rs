@@ -137,6 +137,21 @@ impl<const N: usize> Model<'_, N> {
         }
     }
 
+    /// Whether a thread waits for itself, or two threads wait for each other, and a resilient lock can
+    /// tell: all threads have slots, and with them tables of held locks.
+    pub(super) fn has_detectable_deadlock(&self, state: &State<N>) -> bool {
+        let attributes = |thread: usize| self.local(state.threads[thread].local).attributes;
+        let threads = || 0..state.threads.len();
+        let waits_for = |one: usize, other: usize| {
+            one != other && attributes(one).wanted & attributes(other).holding != 0
+        };
+        let waits_for_itself = |one: usize| attributes(one).again != 0;
+        let waits_for_waiter =
+            |one| threads().any(|other| waits_for(one, other) && waits_for(other, one));
+        threads().all(|one| self.config.has_slot(one))
+            && threads().any(|one| waits_for_itself(one) || waits_for_waiter(one))
+    }
+
     /// Whether all threads have ended.
     pub(crate) fn is_over(&self, state: &State<N>) -> bool {
         (0..state.threads.len()).all(|t| !self.is_live(state, t))
@@ -178,6 +193,7 @@ impl<const N: usize> Model<'_, N> {
                 Region::Node { .. } if self.is_count(cell) => "a queue node is still in use",
                 Region::Wanted { .. } => "a slot still waits for a lock",
                 Region::Reads { .. } if is_announcement(cell) => "a slot still reads a lock",
+                Region::Held { .. } => "a table of held locks is not empty",
                 Region::Queue { .. } if is_waiters(cell) => {
                     "the queue of a NUMA node is still in use"
                 }
