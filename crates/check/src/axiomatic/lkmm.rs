@@ -91,14 +91,14 @@ impl<'a> Lkmm<'a> {
             let after = between(&x.fences(&[fence]));
             po.optional().to(set).then(&after)
         };
-        let upto = |set: &Set, fence: Fence| {
+        let up_to = |set: &Set, fence: Fence| {
             let before = between(&x.fences(&[fence]));
             before.to(set).then(&po.optional())
         };
         let mb = between(&x.fences(&[Fence::Mb]))
             | po.to(&(&mb_accesses & r))
             | po.from(&(&mb_accesses & w))
-            | upto(&rmw, Fence::BeforeAtomic)
+            | up_to(&rmw, Fence::BeforeAtomic)
             | past(&rmw, Fence::AfterAtomic)
             | past(&lock_writes, Fence::AfterSpinlock)
             | po_unlock_lock_po
