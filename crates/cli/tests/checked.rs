@@ -289,7 +289,7 @@ fn a_broken_promise_is_written_as_a_page() {
         "{page}"
     );
     assert!(
-        page.contains("<svg") && page.contains("aria-label=\"t0 -&gt; t1\""),
+        page.contains("<svg") && page.contains("aria-label=\"t0; t1\""),
         "{page}"
     );
     assert!(page.contains("lockworks check --replay "), "{page}");
