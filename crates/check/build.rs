@@ -2,23 +2,23 @@
 
 use lockworks_build::{Bindings, compiler, include_lock_files, root, watch};
 
+include!("flags.rs");
+
 fn main() {
     watch("clients");
     // Embedded by `include_dir`, which does not tell Cargo about new files.
     watch("crates/check/mutants");
+    watch("crates/check/variants");
+    watch("crates/check/flags.rs");
     let mut build = compiler("worlds/check");
     build
         .warnings_into_errors(true)
         .opt_level(2)
-        // A thread's state is its stack, which must hold only what the code needs, at constant
-        // distances from the stack pointer.
         .force_frame_pointer(false)
-        .flag_if_supported("-fno-stack-protector")
-        .flag_if_supported("-fcf-protection=none")
-        // The address of an operation's site would be live from before a loop, but not on every path
-        // to it: two states that behave alike.
-        .flag_if_supported("-fno-move-loop-invariants")
         .include(root().join("clients"));
+    for flag in FLAGS {
+        build.flag_if_supported(flag);
+    }
     include_lock_files(&mut build);
     bindings().write("constants", &build);
     for file in [

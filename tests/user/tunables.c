@@ -197,6 +197,7 @@ static void check_calls_by_name(void)
 		{"mutex_slice", 0, 0, 1},
 		{"rwlock_spread_after", 64, 64, 128},
 		{"rwlock_gather", 64, 64, UINT32_MAX},
+		{"rqspinlock_timeout", 1000, 250, 3600000},
 #ifdef LW_WITH_HISTORIC
 		{"pv42_spin", 200, 32768, UINT32_MAX},
 		{"pvticket_spin", 200, 32768, UINT32_MAX},

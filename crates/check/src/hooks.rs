@@ -9,6 +9,7 @@ use crate::automaton::Machine;
 use crate::headers::{Client, Had, LitmusTest, Mark};
 use crate::layout;
 use crate::site::Site;
+use crate::source;
 
 /// The operation that a thread is about to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +70,7 @@ unsafe extern "C" {
 }
 
 /// The locks, compiled for the model checker, and after them the resilient locks with a deliberate
-/// mistake, which are marked as broken.
+/// mistake, which are marked as broken, and that of a source that was loaded.
 pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
     let tables: [*const *const LockType; 2] = [
         (&raw const lw_check_lock_types).cast(),
@@ -77,7 +78,10 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
     ];
     // SAFETY: NULL-terminated tables of pointers to constants.
     let types = |first| unsafe { table(first).map(|entry| &*entry) };
-    tables.into_iter().flat_map(types)
+    tables
+        .into_iter()
+        .flat_map(types)
+        .chain(source::lock_type())
 }
 
 /// The lockrefs, compiled for the model checker, and after them the lockrefs with a deliberate

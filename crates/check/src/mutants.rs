@@ -483,9 +483,12 @@ fn merge(table: &mut toml::Table, options: &toml::Table) {
     }
 }
 
-/// The operations called "function: kind operand", from the top of the file.
-fn alike(name: &str) -> Vec<&'static Site> {
-    let is_it = |site: &&Site| format!("{}: {site}", site.function()) == name;
+/// The operations called "function: kind operand", from the top of the file: of the locks that are built in,
+/// or of a source that was loaded.
+fn alike(name: &str, is_built_in: bool) -> Vec<&'static Site> {
+    let is_it = |site: &&Site| {
+        site.is_built_in() == is_built_in && format!("{}: {site}", site.function()) == name
+    };
     let mut found: Vec<&Site> = Site::all().iter().filter(is_it).collect();
     found.sort_by_key(|site| site.line);
     found
@@ -497,7 +500,7 @@ pub(crate) fn site(at: &str) -> Result<&'static Site, Problem> {
         Some((name, number)) => (name, number.parse::<usize>().ok()),
         None => (at, None),
     };
-    let found = alike(name);
+    let found = alike(name, true);
     match (number, found.as_slice()) {
         (None, [site]) => Ok(site),
         (None, [_, _, ..]) => Err(Problem::Ambiguous {
@@ -512,7 +515,7 @@ pub(crate) fn site(at: &str) -> Result<&'static Site, Problem> {
 /// The name by which [`site`] finds an operation.
 fn name_of(site: &Site) -> String {
     let name = format!("{}: {site}", site.function());
-    let found = alike(&name);
+    let found = alike(&name, site.is_built_in());
     match found
         .iter()
         .position(|other| other.number() == site.number())

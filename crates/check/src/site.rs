@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -135,6 +136,7 @@ impl Order {
 }
 
 /// An operation in the source, `struct lw_check_site` in C.
+#[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub struct Site {
     file: *const c_char,
@@ -164,18 +166,59 @@ unsafe extern "C" {
     static END: Site;
 }
 
+fn built_in() -> &'static [Site] {
+    let (first, end) = (&raw const FIRST, &raw const END);
+    // SAFETY: the linker has put the sites, and nothing else, between the two symbols.
+    unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) }
+}
+
+/// The operations of a source that was loaded.
+struct Added {
+    /// The sites that its code names.
+    own: &'static [Site],
+    /// Copies of all sites: those that are built in, and then these.
+    all: &'static [Site],
+}
+
+static ADDED: OnceLock<Added> = OnceLock::new();
+
+/// Adds the operations of a source to those of [`Site::all`].
+pub(crate) fn add(own: &'static [Site]) {
+    let all = [built_in(), own].concat().leak();
+    let first = ADDED.set(Added { own, all });
+    assert!(first.is_ok(), "one source is loaded");
+}
+
 impl Site {
-    /// All operations of all locks, clients and litmus tests.
-    pub fn all() -> &'static [Site] {
-        let (first, end) = (&raw const FIRST, &raw const END);
-        // SAFETY: the linker has put the sites, and nothing else, between the two symbols.
-        unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) }
+    /// All operations of all locks, clients and litmus tests, and of a source that was loaded.
+    pub fn all() -> &'static [Self] {
+        ADDED.get().map_or_else(built_in, |added| added.all)
     }
 
     /// The operation's index in [`all`](Self::all).
+    ///
+    /// # Panics
+    /// If it is none of them.
     pub fn number(&self) -> usize {
-        // SAFETY: `self` is one of the sites, there are no others.
-        unsafe { (&raw const *self).offset_from(&raw const FIRST) as usize }
+        let at = std::ptr::from_ref(self);
+        let within = |sites: &[Self]| {
+            let range = sites.as_ptr_range();
+            range
+                .contains(&at)
+                .then(|| (at.addr() - range.start.addr()) / size_of::<Self>())
+        };
+        let added = |added: &Added| {
+            let own = within(added.own).map(|number| built_in().len() + number);
+            own.or_else(|| within(added.all))
+        };
+        within(built_in())
+            .or_else(|| ADDED.get().and_then(added))
+            .expect("one of the sites")
+    }
+
+    /// Whether the operation is no part of a source that was loaded.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.number() < built_in().len()
     }
 
     /// The name of the source file, without its directory.
@@ -205,7 +248,7 @@ impl Site {
 
 impl PartialEq for Site {
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
+        std::ptr::eq(self, other) || self.number() == other.number()
     }
 }
 

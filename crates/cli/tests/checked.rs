@@ -303,6 +303,60 @@ fn a_broken_promise_is_written_as_a_page() {
     );
 }
 
+/// The example is complete; a relaxed acquire in it is found, and the run is repeated from its token.
+#[test]
+fn a_lock_in_a_source_is_compiled_and_checked() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/check/mylock.c");
+    let check = json(&["--source", example], 0);
+    assert_eq!(check["lock"], "mylock");
+    assert_eq!(check["complete"], true);
+
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, from: &str, to: &str| {
+        let source = fs::read_to_string(example).unwrap();
+        assert!(source.contains(from), "{from}");
+        let path = directory.path().join(format!("{name}.c"));
+        fs::write(&path, source.replace(from, to).replace("mylock", name)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let broken = write("unordered", "mine, acquire", "mine, relaxed");
+    let found = json(&["--source", &broken], 1);
+    assert_eq!(found["violation"]["name"], "data_race");
+    let token = found["token"].as_str().unwrap();
+    let again = json(&["--source", &broken, "--replay", token], 1);
+    assert_eq!(again["trace"], found["trace"]);
+    assert_refused(&["--replay", token], &["cannot replay"]);
+
+    let refused = output(&[
+        "--source",
+        &write("misspelt", "lw_fetch_add", "lw_fetch_ad"),
+    ]);
+    let lines = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        lines.contains("misspelt.c:16:") && !lines.contains("prelude"),
+        "{lines}"
+    );
+    let nameless = write(
+        "nameless",
+        "LW_DESCRIBE(mylock, struct lw_mylock",
+        "LW_DESCRIBE_OPS(other, int, , true, ",
+    );
+    assert_refused(&["--source", &nameless], &["describes no lock 'nameless'"]);
+    assert_refused(&["--source", "/none.c"], &["cannot read '/none.c'"]);
+    let taken = write("mcs", "mylock", "mcs");
+    assert_refused(&["--source", &taken], &["'mcs' is one of the library"]);
+}
+
+/// Each operation of the example is needed.
+#[test]
+fn mutants_of_a_source_are_derived_and_caught() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/check/mylock.c");
+    let found = json(&["mutants", "--source", example], 0);
+    assert_eq!(found["mutants"], 7);
+    assert_eq!(found["caught"], 7);
+}
+
 #[test]
 fn waits_are_cancelled_where_locks_allow_it() {
     let checks = json(&["--cancel", "--acquisitions", "1"], 0);

@@ -12,12 +12,11 @@ use serde::Serialize;
 
 use crate::{names, output};
 
-/// Check the checker itself with litmus tests, small programs whose possible outcomes are known; or
-/// judge files with litmus tests of the Linux kernel by a memory model.
+/// Check the checker with litmus tests, or judge litmus files by a memory model.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A built-in test lists the outcomes that C11's memory model allows without load buffering. It fails \
-if the checker finds others, or misses one.
+A built-in test lists the outcomes that each memory model allows. It fails if the search finds others, \
+or misses one.
 
 Files are judged by the axioms of the models, as by herd7. A file fails if a comment documents \
 another result: `Result: Never`, or `Result: Never (arm: Sometimes)`. The exit status is 1 if a test \

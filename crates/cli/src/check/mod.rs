@@ -17,7 +17,7 @@ use lockworks::{LockType, Setting, Settings};
 use lockworks_check::mutants::configurations;
 use lockworks_check::{
     COND, Check, Config, ConfigError, Coverage, End, Limits, Memory, Mode, RandomRuns, Time, Token,
-    Variant, lock_in_cond, lock_types, lockref_types, small_settings,
+    Variant, load_source, lock_in_cond, lock_types, lockref_types, small_settings,
 };
 
 use crate::names::{setting, unknown};
@@ -51,6 +51,11 @@ pub struct Options {
     /// broken; with --locks 2, locks only; with --cancel, locks with cancellation]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     pub lock: Vec<String>,
+
+    /// Compile and check the lock in FILE, a C file that uses the operations and ends with
+    /// LW_DESCRIBE()
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["lock", "variant"])]
+    source: Option<PathBuf>,
 
     /// Check only the few small configurations of each lock in crates/check/mutants/LOCK.toml, each
     /// up to 200,000 states; this tests a change in seconds
@@ -196,7 +201,7 @@ pub struct Options {
     #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN, allow_hyphen_values = true)]
     replay: Option<String>,
 
-    /// Write the run that breaks a promise in FILE: a .html page, or a .pftrace for ui.perfetto.dev
+    /// Draw the run in FILE: .html, or .pftrace for Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -261,7 +266,7 @@ Examples:
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks check --lock pv,unfair --threads 3 --acquisitions 1 --cancel
   lockworks check --lock hq --threads 12 --random 10000
-  lockworks check --lock busted";
+  lockworks check --source mylock.c";
 
 /// The most states of one configuration with --quick.
 const QUICK_STATES: usize = 200_000;
@@ -446,6 +451,9 @@ fn chosen(options: &Options) -> Result<Vec<(&'static str, &'static LockType)>> {
     if !options.lock.is_empty() {
         return options.lock.iter().map(|name| find_subject(name)).collect();
     }
+    if let Some(source) = &options.source {
+        return Ok(vec![find_subject(load_source(source)?)?]);
+    }
     if let Some(variant) = &options.variant {
         return Ok(vec![find_subject(&variant.lock)?]);
     }
@@ -619,6 +627,9 @@ fn half_of_available_memory() -> Option<usize> {
 fn replay(text: &str, options: &Options) -> Result<ExitCode> {
     options.destination.check()?;
     options.check_trace()?;
+    if let Some(source) = &options.source {
+        load_source(source)?;
+    }
     let token: Token = text.parse().context("cannot replay")?;
     let check = Check::new(&token.config, token.mutation).map_err(refused)?;
     let broken = token.replay(&check).context("cannot replay")?;

@@ -1,8 +1,10 @@
 //! `lockworks check mutants`: does the checker catch deliberate mistakes?
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use lockworks_check::load_source;
 use lockworks_check::mutants::{self, Mutant, Mutants, Verdict};
 use serde::Serialize;
 
@@ -29,6 +31,10 @@ pub struct MutantsArgs {
     /// Check mutants of these locks only [default: all locks with a list]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
+
+    /// Compile the lock in FILE, as for `lockworks check`, and change each of its operations
+    #[arg(long, value_name = "FILE", conflicts_with = "lock")]
+    source: Option<PathBuf>,
 
     /// Print JSON instead of a table
     #[arg(long)]
@@ -132,7 +138,11 @@ impl MutantResults {
 /// Runs the command.
 pub fn command(args: &MutantsArgs) -> Result<ExitCode> {
     let mut list = Mutants::all()?;
-    for lock in &args.lock {
+    let mut locks = args.lock.clone();
+    if let Some(source) = &args.source {
+        locks.push(load_source(source)?.to_owned());
+    }
+    for lock in &locks {
         if Mutants::are_listed(lock) {
             continue;
         }
@@ -142,7 +152,7 @@ pub fn command(args: &MutantsArgs) -> Result<ExitCode> {
     let wanted: Vec<&Mutant> = list
         .mutants
         .iter()
-        .filter(|mutant| args.lock.is_empty() || args.lock.contains(&mutant.lock))
+        .filter(|mutant| locks.is_empty() || locks.contains(&mutant.lock))
         .collect();
     let bar = progress::bar(wanted.len(), "{bar:30} {pos}/{len} mutants, {elapsed}");
     let verdicts = mutants::run(&wanted, &|mutant, _| {

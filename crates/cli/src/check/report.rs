@@ -5,7 +5,7 @@ use std::fmt;
 
 use lockworks_check::{
     Broken, Check, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, RandomOutcome,
-    RandomRuns, Site, Token, TraceStep,
+    RandomRuns, Site, Token, TraceStep, loaded_source,
 };
 use serde::{Serialize, Serializer};
 
@@ -67,7 +67,12 @@ pub struct Counterexample {
 impl Counterexample {
     /// The command that repeats the run.
     pub fn replay(&self) -> String {
-        format!("lockworks check --replay {}", self.token)
+        let source = loaded_source().map(|path| {
+            let path = path.to_string_lossy().into_owned();
+            format!("--source {} ", shlex::try_quote(&path).unwrap_or_default())
+        });
+        let source = source.unwrap_or_default();
+        format!("lockworks check {source}--replay {}", self.token)
     }
 
     /// The run of a check that breaks a promise.

@@ -1,0 +1,188 @@
+//! A lock of one's own, compiled from its source when the program runs.
+//!
+//! The source is a file as those in `locks/`: it includes `operations.h` and `lock_type.h`, and describes
+//! the lock by `LW_DESCRIBE()`. The headers are part of this program.
+
+use std::ffi::c_char;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use include_dir::{Dir, include_dir};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use lockworks::LockType;
+
+use crate::hooks;
+use crate::site::{self, Site};
+
+include!("../flags.rs");
+
+static LOCKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../locks");
+static WORLD: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../worlds/check");
+
+/// The source that was loaded, and the type of its lock.
+static LOADED: OnceLock<(PathBuf, &'static LockType)> = OnceLock::new();
+
+/// A source that cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SourceError {
+    #[error("cannot read '{path}': {error}")]
+    Read { path: String, error: io::Error },
+    #[error("'{0}' is no name of a lock in C; name the file as the lock, such as mylock.c")]
+    Name(String),
+    #[error("lock '{0}' is one of the library; give yours another name, and its file")]
+    Taken(String),
+    #[error("cannot run the compiler '{compiler}': {error}; install one, or set CC")]
+    Compiler { compiler: String, error: io::Error },
+    #[error("'{path}' does not compile:\n{lines}")]
+    Compile { path: String, lines: String },
+    #[error("cannot load what '{path}' was compiled to: {error}")]
+    Load {
+        path: String,
+        error: libloading::Error,
+    },
+    #[error("'{path}' describes no lock '{name}'; end it with LW_DESCRIBE({name}, ...)")]
+    NotDescribed { path: String, name: String },
+    #[error("cannot write the headers: {0}")]
+    Headers(io::Error),
+}
+
+/// What the compiled source has, `struct lw_check_source` of the prelude.
+#[repr(C)]
+struct Contents {
+    lock: *const LockType,
+    first: *const Site,
+    end: *const Site,
+}
+
+/// Compiles and loads a lock, and returns its name. At most one is loaded, before anything is checked.
+///
+/// # Errors
+/// See [`SourceError`].
+///
+/// # Panics
+/// If a source has been loaded before.
+pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
+    let shown = path.display().to_string();
+    let path = fs::canonicalize(path).map_err(|error| SourceError::Read {
+        path: shown.clone(),
+        error,
+    })?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(is_name) {
+        return Err(SourceError::Name(name.into_owned()));
+    }
+    if hooks::lock_types().any(|lock| lock.name() == name) {
+        return Err(SourceError::Taken(name.into_owned()));
+    }
+    let directory = tempfile::tempdir().map_err(SourceError::Headers)?;
+    let library = compile(&path, &shown, &name, directory.path())?;
+    // SAFETY: the library is lock code, whose initialisers are constants.
+    let library = unsafe { Library::open(Some(&library), RTLD_NOW | RTLD_LOCAL) };
+    // SAFETY: the prelude of the source defines this constant.
+    let contents = library.and_then(|library| unsafe {
+        let contents = library.get::<*const Contents>(b"lw_check_source\0")?;
+        let contents = contents.into_raw().cast::<Contents>();
+        // Its code and constants stay for as long as the program runs.
+        std::mem::forget(library);
+        Ok(&*contents)
+    });
+    let contents = contents.map_err(|error| SourceError::Load {
+        path: shown.clone(),
+        error,
+    })?;
+    // SAFETY: the type, whose first field is a pointer. The type is zero if nothing defines it.
+    let is_described = unsafe { !contents.lock.cast::<*const c_char>().read().is_null() };
+    if !is_described {
+        return Err(SourceError::NotDescribed {
+            path: shown,
+            name: name.into_owned(),
+        });
+    }
+    // SAFETY: a constant of the library.
+    let lock = unsafe { &*contents.lock };
+    site::add(match contents.first.is_null() {
+        // No operation, no section.
+        true => &[],
+        // SAFETY: the bounds of the section in which the linker has put the sites.
+        false => unsafe {
+            let count = contents.end.offset_from(contents.first) as usize;
+            std::slice::from_raw_parts(contents.first, count)
+        },
+    });
+    let first = LOADED.set((path.clone(), lock));
+    assert!(first.is_ok(), "one source is loaded");
+    Ok(lock.name())
+}
+
+/// The file of the source that was loaded.
+pub fn loaded_source() -> Option<&'static Path> {
+    LOADED.get().map(|(path, _)| path.as_path())
+}
+
+/// The type of its lock.
+pub(crate) fn lock_type() -> Option<&'static LockType> {
+    LOADED.get().map(|(_, lock)| *lock)
+}
+
+/// Compiles a source to a library in `directory`.
+fn compile(path: &Path, shown: &str, name: &str, directory: &Path) -> Result<PathBuf, SourceError> {
+    let prelude = directory.join("prelude.h");
+    // The type is defined at the end of the source.
+    let text = format!(
+        "#include \"lock_type.h\"\n\
+         #include \"surroundings.h\"\n\
+         static const struct lw_lock_type lw_{name}_type;\n\
+         extern const struct lw_check_site __start_lw_check_sites[] __attribute__((weak));\n\
+         extern const struct lw_check_site __stop_lw_check_sites[] __attribute__((weak));\n\
+         extern const struct lw_check_source {{\n\
+         \tconst struct lw_lock_type *lock;\n\
+         \tconst struct lw_check_site *first, *end;\n\
+         }} lw_check_source;\n\
+         const struct lw_check_source lw_check_source = {{\n\
+         \t&lw_{name}_type, __start_lw_check_sites, __stop_lw_check_sites}};\n"
+    );
+    let write = || -> io::Result<()> {
+        for (part, files) in [("locks", &LOCKS), ("worlds/check", &WORLD)] {
+            let to = directory.join(part);
+            fs::create_dir_all(&to)?;
+            files.extract(&to)?;
+        }
+        fs::write(&prelude, text)
+    };
+    write().map_err(SourceError::Headers)?;
+    let library = directory.join("source.so");
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let mut command = Command::new(&compiler);
+    command
+        .args(["-std=gnu17", "-O2", "-shared", "-fPIC", "-Wall"])
+        .args(FLAGS);
+    for part in [
+        "worlds/check",
+        "locks",
+        "locks/contract",
+        "locks/parts",
+        "locks/registry",
+    ] {
+        command.arg("-I").arg(directory.join(part));
+    }
+    command.arg("-include").arg(&prelude);
+    command.arg(path).arg("-o").arg(&library);
+    let Output { status, stderr, .. } =
+        command.output().map_err(|error| SourceError::Compiler {
+            compiler: compiler.clone(),
+            error,
+        })?;
+    let lines = String::from_utf8_lossy(&stderr);
+    if !status.success() {
+        return Err(SourceError::Compile {
+            path: shown.to_owned(),
+            lines: lines.trim_end().to_owned(),
+        });
+    }
+    Ok(library)
+}
