@@ -241,10 +241,9 @@ static inline struct lw_held *lw_rq_held(void)
 
 int lw_rqspinlock_acquire(struct lw_rqspinlock *lock)
 {
-	struct lw_held *held = lw_rq_held();
+	struct lw_held *held = lw_held_add(lw_rq_held(), lock);
 	uint32_t val = 0;
 
-	lw_held_add(held, lock);
 	/* (0,0,0) -> (0,0,1) */
 	if (lw_try_cmpxchg(&lock->word.val, &val, LW_LOCKED, acquire))
 		return LW_RQ_ACQUIRED;
@@ -259,9 +258,8 @@ void lw_rqspinlock_lock(struct lw_rqspinlock *lock)
 
 bool lw_rqspinlock_trylock(struct lw_rqspinlock *lock)
 {
-	struct lw_held *held = lw_rq_held();
+	struct lw_held *held = lw_held_add(lw_rq_held(), lock);
 
-	lw_held_add(held, lock);
 	if (lw_word_trylock(&lock->word))
 		return true;
 	lw_held_remove(held, lock);

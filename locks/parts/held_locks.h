@@ -42,16 +42,22 @@ static inline uint32_t lw_held_count(const struct lw_held *held)
 	return n;
 }
 
-/* Enter a lock in our own table. NULL: there is none. */
-static inline void lw_held_add(struct lw_held *held, const void *lock)
+/*
+ * Enter a lock in our own table, if there is one and it has room. Return the table, or NULL if the
+ * lock has no entry: then nothing is detected, and nothing must be removed.
+ */
+static inline struct lw_held *lw_held_add(struct lw_held *held, const void *lock)
 {
 	uint32_t n = held ? lw_held_count(held) : LW_HELD_PER_SLOT;
 
 	if (n < LW_HELD_PER_SLOT)
 		/* 0 -> lock */
 		lw_store(&held->locks[n], (uintptr_t)lock, release);
+	else
+		held = NULL;
 	/* From this point, an interruption must see that we may hold the lock. */
 	lw_barrier();
+	return held;
 }
 
 /* Remove the last entry of a lock; those behind it move up. */

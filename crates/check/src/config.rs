@@ -19,8 +19,8 @@ pub enum Memory {
     /// C11's orders as they are written, without load buffering.
     #[serde(rename = "c11", alias = "weak")]
     C11,
-    /// ARMv8 and RISC-V: all threads see a store at the same time, and later operations of a thread
-    /// may be done first.
+    /// ARMv8 with LSE: all threads see a store at the same time, and later operations of a thread may
+    /// be done first.
     #[serde(rename = "arm")]
     Arm,
     /// The Linux kernel's memory model, with the operations as the kernel's world compiles them.

@@ -1,6 +1,9 @@
 //! Locks in the memory models of processors and of the Linux kernel.
 
-use lockworks_check::{Check, CheckOutcome, Config, End, Limits, Memory, Variant, Violation};
+use lockworks_check::mutants::Mutants;
+use lockworks_check::{
+    Change, Check, CheckOutcome, Config, End, Limits, Memory, Order, Variant, Violation,
+};
 
 /// Explores a lock in a model: two threads that acquire it twice, or three that acquire it once.
 fn explore(lock: &str, memory: Memory, threads: usize) -> CheckOutcome {
@@ -68,13 +71,16 @@ fn the_orders_of_linux_suffice_where_addresses_order() {
             )
             .end
         };
-        for memory in [Memory::Arm, Memory::Lkmm] {
-            for threads in [2, 3] {
-                assert_eq!(
-                    explore(memory, threads),
-                    End::Kept,
-                    "{name} {threads} {memory}"
-                );
+        for (memory, threads) in [
+            (Memory::Arm, 2),
+            (Memory::Arm, 3),
+            (Memory::Lkmm, 2),
+            (Memory::Lkmm, 3),
+        ] {
+            // Takes minutes: it stores much into its nodes, and any store may be late on ARM.
+            if (name, memory, threads) != ("linux-cna13", Memory::Arm, 2) {
+                let end = explore(memory, threads);
+                assert_eq!(end, End::Kept, "{name} {threads} {memory}");
             }
         }
         assert!(matches!(explore(Memory::C11, 2), End::Broken(_)), "{name}");
@@ -83,4 +89,41 @@ fn the_orders_of_linux_suffice_where_addresses_order() {
             "{name}"
         );
     }
+}
+
+/// Weaker orders that C11 does not forgive are found on ARM and in Linux' model, too, unless a
+/// dependency takes their place: the address of the next waiter.
+#[test]
+fn weak_orders_are_found_in_all_models() {
+    let list = Mutants::all().unwrap();
+    let weakened = list.mutants.iter().filter(|mutant| {
+        let at = mutant.at.as_deref().unwrap_or_default();
+        ["tas", "ticket", "mcs", "qspinlock"].contains(&mutant.lock.as_str())
+            && mutant.mutation.change == Change::Order(Order::Relaxed)
+            && mutant.equivalent.is_none()
+            && !at.ends_with("->next")
+    });
+    let mut missed = Vec::new();
+    let mut tried = 0;
+    for mutant in weakened {
+        for memory in [Memory::C11, Memory::Arm, Memory::Lkmm] {
+            let is_caught = mutant.configurations.iter().any(|config| {
+                let mut config = config.clone();
+                config.memory = memory;
+                let runs = config.threads * config.acquisitions as usize;
+                let limits = Limits {
+                    states: Some(100_000),
+                    ..Limits::NONE
+                };
+                let check = Check::new(&config, Some(mutant.mutation)).unwrap();
+                runs <= 4 && matches!(check.run(&limits, &mut |_| {}).end, End::Broken(_))
+            });
+            if !is_caught {
+                missed.push(format!("{}: {mutant} in {memory}", mutant.lock));
+            }
+        }
+        tried += 1;
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+    assert!(tried >= 10, "{tried}");
 }

@@ -109,7 +109,11 @@ impl<const N: usize> Model<'_, N> {
         let own_table = |id: &CellId| {
             kind == OperationKind::Load && self.cell(*id).region == (Region::Held { thread })
         };
-        let own = |id: &CellId| self.is_own(state, thread, *id) || own_table(id);
+        // It may be delayed.
+        let may_be_late =
+            |id: &CellId| self.config.memory == Memory::Arm && self.is_shared_store(kind, *id);
+        let own =
+            |id: &CellId| (self.is_own(state, thread, *id) && !may_be_late(id)) || own_table(id);
         self.parts(local).cells().iter().all(own)
     }
 

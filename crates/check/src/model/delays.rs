@@ -82,7 +82,7 @@ impl<const N: usize> Model<'_, N> {
             .unwrap_or(Wait::No);
         let begin = choices.len();
         if wait == Wait::Always {
-            return Ok(());
+            // It may be delayed, as below.
         } else if let Some((entry, _)) = forwarded {
             choices.push(Choice::Forward {
                 entry: *entry as u8,
@@ -98,17 +98,18 @@ impl<const N: usize> Model<'_, N> {
             }
         }
         if !window.is_empty() {
+            let waiting: Vec<LocalId> = delayed.iter().map(|(_, local)| *local).collect();
             let mut kept = begin;
             for i in begin..choices.len() {
                 let answer = self.answer(state, thread, local, choices[i]);
-                if self.ahead(thread, &members, answer).is_some() {
+                if self.is_same_ahead(thread, &waiting, &members, &[answer]) {
                     choices[kept] = choices[i];
                     kept += 1;
                 }
             }
             choices.truncate(kept);
         }
-        if forwarded.is_none() && wait == Wait::No && now.barrier == Barrier::None {
+        if forwarded.is_none() && wait != Wait::UnlessItFails && now.barrier == Barrier::None {
             let mut further = window;
             if self.may_delay(state, thread, local)
                 && self.is_worth_delaying(state, thread, local, &members, &mut further)?
@@ -191,6 +192,9 @@ impl<const N: usize> Model<'_, N> {
             }
             Choice::Operate { .. } if kind == OperationKind::PlainRead => {
                 Answer::Value(self.plain_value(state, local))
+            }
+            Choice::Operate { picks, .. } if kind == OperationKind::Clock => {
+                Answer::Value(self.clock(&request, &picks))
             }
             Choice::Operate { picks, .. } if kind == OperationKind::Choose => {
                 Answer::Value(picks[0].into())
@@ -306,21 +310,42 @@ impl<const N: usize> Model<'_, N> {
     }
 
     /// Whether a thread that may be in any of these local states does the same up to its next
-    /// operation. No queue node is returned while an operation is delayed.
-    fn ahead(&mut self, thread: usize, members: &[LocalId], answer: Answer) -> Option<()> {
-        let first = self.automata.step(thread, members[0], answer);
-        if first
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::NodeFreed(_)))
-        {
-            return None;
+    /// operation, while the `delayed` ones are still to be done.
+    fn is_same_ahead(
+        &mut self,
+        thread: usize,
+        delayed: &[LocalId],
+        members: &[LocalId],
+        answers: &[Answer],
+    ) -> bool {
+        let mut first: Option<Next> = None;
+        for at in members {
+            for answer in answers {
+                let next = self.automata.step(thread, *at, *answer);
+                match &first {
+                    None if self.frees_a_node_of(thread, delayed, &next) => return false,
+                    None => first = Some(next),
+                    Some(known) => {
+                        if known.effects != next.effects || known.events != next.events {
+                            return false;
+                        }
+                    }
+                }
+            }
         }
-        let alike = |next: &Next| next.effects == first.effects && next.events == first.events;
-        members[1..]
-            .iter()
-            .all(|at| alike(&self.automata.step(thread, *at, answer)))
-            .then_some(())
+        true
+    }
+
+    /// Whether a step returns a queue node that a delayed operation accesses.
+    fn frees_a_node_of(&self, thread: usize, delayed: &[LocalId], next: &Next) -> bool {
+        next.effects.iter().any(|effect| match effect {
+            Effect::NodeFreed(node) => delayed.iter().any(|local| {
+                let parts = self.parts(*local);
+                let mut cells = parts.cells().iter();
+                cells.any(|id| self.cell(*id).region.node() == Some((thread, *node)))
+            }),
+            _ => false,
+        })
     }
 
     /// Whether an operation may be delayed, and others may see that.
@@ -342,7 +367,7 @@ impl<const N: usize> Model<'_, N> {
                 .parts(local)
                 .cells()
                 .iter()
-                .all(|id| self.is_own(state, thread, *id))
+                .all(|id| self.is_own(state, thread, *id) && !self.is_shared_store(kind, *id))
     }
 
     /// Whether a thread can go on after it has delayed its next operation. Adds that to `window`.
@@ -382,26 +407,8 @@ impl<const N: usize> Model<'_, N> {
             }
         }
         let results = self.results_of(members);
-        let Some(first) = results.first() else {
+        if results.is_empty() || !self.is_same_ahead(thread, &[local], members, &results) {
             return Ok(false);
-        };
-        let alike =
-            |one: &Next, other: &Next| one.effects == other.effects && one.events == other.events;
-        let known = self.automata.step(thread, members[0], *first);
-        if known
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::NodeFreed(_)))
-        {
-            return Ok(false);
-        }
-        for at in members {
-            for answer in &results {
-                let next = self.automata.step(thread, *at, *answer);
-                if !alike(&known, &next) {
-                    return Ok(false);
-                }
-            }
         }
         window.push(local, None);
         let next = self.follow(thread, members, &results);
@@ -409,7 +416,10 @@ impl<const N: usize> Model<'_, N> {
             return Ok(false);
         }
         self.find_cells(thread, next[0])?;
-        Ok(self.wait(next[0], local) != Wait::Always || self.forwards(local, next[0]))
+        // An operation that waits may itself be delayed, if later ones need not wait.
+        Ok(self.wait(next[0], local) != Wait::Always
+            || self.forwards(local, next[0])
+            || self.may_delay(state, thread, next[0]))
     }
 
     /// Whether an operation must wait until an earlier one of the same thread is done.
@@ -466,6 +476,11 @@ impl<const N: usize> Model<'_, N> {
         }
     }
 
+    /// Whether an operation is a store in memory that other threads may come to know.
+    pub(super) fn is_shared_store(&self, kind: OperationKind, id: CellId) -> bool {
+        kind == OperationKind::Store && matches!(self.cell(id).place, Place::Shared { .. })
+    }
+
     /// Whether an operation is a full barrier in the kernel: a read-modify-write whose name has no
     /// suffix.
     pub(super) fn is_full_barrier(&self, local: LocalId) -> bool {
@@ -487,6 +502,7 @@ impl<const N: usize> Model<'_, N> {
             self.automata.rely_on(*at);
         }
         let next = self.automata.step(thread, members[0], results[0]);
+        self.note_begin(state, thread);
         state.threads[thread].window.push(local, None);
         self.arrive(state, thread, next)
     }

@@ -48,12 +48,7 @@ impl<const N: usize> Model<'_, N> {
                 Ok(Some(0))
             }
             OperationKind::Pause => Ok(Some(0)),
-            OperationKind::Clock if picks[0] == 0 => Ok(Some(EARLY)),
-            // A time that one operation stored is long past for every other operation.
-            OperationKind::Clock if self.config.time == Time::Late => {
-                Ok(Some(LATE + ((request.site.number() as u64) << 44)))
-            }
-            OperationKind::Clock => Ok(Some(LATE)),
+            OperationKind::Clock => Ok(Some(self.clock(request, picks))),
             OperationKind::Choose => Ok(Some(picks[0].into())),
             OperationKind::PlainRead | OperationKind::PlainWrite => {
                 self.plain(state, thread, kind, &parts, request.a).map(Some)
@@ -109,6 +104,16 @@ impl<const N: usize> Model<'_, N> {
                     _ => old,
                 }))
             }
+        }
+    }
+
+    /// The time that a clock shows.
+    pub(super) fn clock(&self, request: &Request, picks: &Picks) -> u64 {
+        match self.config.time {
+            _ if picks[0] == 0 => EARLY,
+            // A time that one operation stored is long past for every other operation.
+            Time::Late => LATE + ((request.site.number() as u64) << 44),
+            _ => LATE,
         }
     }
 

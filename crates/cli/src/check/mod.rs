@@ -87,7 +87,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     locks: usize,
 
-    /// Memory model: C11, ARMv8 and RISC-V, the Linux kernel's, or sequential consistency
+    /// Memory model: C11, ARMv8, the Linux kernel's, or sequential consistency
     #[arg(short, long, value_name = "MODE", default_value = "c11", value_parser = memory(), hide_short_help = true)]
     memory: Memory,
 
