@@ -27,48 +27,12 @@ mod thread;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::config::Memory;
+
 pub use error::LitmusError;
 use execution::{BrokenAxiom, Execution};
 
-/// A memory model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-pub enum Model {
-    /// Sequential consistency.
-    #[serde(rename = "sc")]
-    Sc,
-    /// C11 as repaired by RC11, with the release sequences of C++20.
-    #[serde(rename = "c11")]
-    C11,
-    /// Armv8.
-    #[serde(rename = "arm")]
-    Arm,
-    /// The Linux kernel memory model.
-    #[serde(rename = "lkmm")]
-    Lkmm,
-    /// The Linux kernel memory model up to Linux 6.2.
-    #[serde(rename = "lkmm-6.2")]
-    Lkmm62,
-}
-
-impl Model {
-    /// All models.
-    pub const ALL: [Self; 5] = [Self::Lkmm, Self::Lkmm62, Self::Arm, Self::C11, Self::Sc];
-
-    /// The name of the model.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sc => "sc",
-            Self::C11 => "c11",
-            Self::Arm => "arm",
-            Self::Lkmm => "lkmm",
-            Self::Lkmm62 => "lkmm-6.2",
-        }
-    }
-
-    fn is_lkmm(self) -> bool {
-        matches!(self, Self::Lkmm | Self::Lkmm62)
-    }
-
+impl Memory {
     /// What there is to report of an execution that the model allows; its flags only if they are
     /// asked for.
     fn judge(self, x: &Execution, flags: bool) -> Result<Flags, BrokenAxiom> {
@@ -92,24 +56,6 @@ impl Model {
     }
 }
 
-impl fmt::Display for Model {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Model {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|model| model.name() == name);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("unknown memory model '{name}'; there are {names}")
-        })
-    }
-}
-
 /// What is reported of allowed executions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flags {
@@ -118,7 +64,7 @@ struct Flags {
 }
 
 /// Whether a model allows an execution; if not, an axiom that it breaks, with the events of a cycle.
-pub(crate) fn is_allowed(model: Model, x: &Execution) -> Result<(), BrokenAxiom> {
+pub(crate) fn is_allowed(model: Memory, x: &Execution) -> Result<(), BrokenAxiom> {
     model.judge(x, false).map(|_| ())
 }
 
@@ -237,13 +183,13 @@ impl LitmusFile {
     /// # Errors
     /// If the model does not have all that the test has, the test has too many executions, or an
     /// execution that the model allows has no meaning, as an access to no variable has none.
-    pub fn judge(&self, model: Model) -> Result<Allowed, LitmusError> {
+    pub fn judge(&self, model: Memory) -> Result<Allowed, LitmusError> {
         judge::judge(&self.test, model).map_err(|refusal| error(&self.file, refusal))
     }
 
     /// The result that a comment documents: `Result: Never`, which is by the kernel's model, and
     /// others in parentheses: `Result: Never (arm: Sometimes, sc: Never)`.
-    pub fn documented(&self, model: Model) -> Option<Verdict> {
+    pub fn documented(&self, model: Memory) -> Option<Verdict> {
         let results = &self.test.results;
         let (first, others) = results.split_once('(').unwrap_or((results, ""));
         let others = others.split(')').next().unwrap_or_default();
@@ -251,7 +197,7 @@ impl LitmusFile {
         let found = others.find(|(name, _)| name.trim() == model.name());
         let word = match found {
             Some((_, verdict)) => verdict,
-            None if model.is_lkmm() => first,
+            None if model.is_kernel() => first,
             None => return None,
         };
         let mut words = word.split(|c: char| !c.is_alphabetic());

@@ -1,6 +1,7 @@
 //! Configurations: the lock and the threads to check, and the bounds of the check.
 
 use std::fmt;
+use std::str::FromStr;
 
 use lockworks::{LockType, LockrefType, Setting, Settings, Tunable};
 use serde::{Deserialize, Serialize};
@@ -65,7 +66,19 @@ impl Memory {
 
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Memory {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|memory| memory.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("unknown memory model '{name}'; there are {names}")
+        })
     }
 }
 

@@ -29,7 +29,7 @@ mod trace;
 mod variants;
 mod violation;
 
-pub use axiomatic::{Allowed, LitmusError, LitmusFile, Model, Verdict, WitnessRow};
+pub use axiomatic::{Allowed, LitmusError, LitmusFile, Verdict, WitnessRow};
 pub use check::Check;
 pub use config::{COND, Config, ConfigError, Memory, Mode, Time, small_settings};
 pub use hooks::{lock_in_cond, lock_types, lockref_types};

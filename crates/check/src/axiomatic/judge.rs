@@ -7,16 +7,16 @@ use super::error::Refusal;
 use super::execution::{Event, Execution, Fence, Kind, Mark};
 use super::syntax::{Condition, Observed, Test, location_of};
 use super::thread::Trace;
-use super::{Allowed, Model, is_allowed};
+use super::{Allowed, Memory, is_allowed};
 
 /// Judges a test by a model.
-pub(super) fn judge(test: &Test, model: Model) -> Result<Allowed, Refusal> {
+pub(super) fn judge(test: &Test, model: Memory) -> Result<Allowed, Refusal> {
     let traces = candidates::traces(test)?;
     let events = || {
         let all = traces.iter().flatten();
         all.flat_map(|trace| &trace.events)
     };
-    if !model.is_lkmm()
+    if !model.is_kernel()
         && let Some(event) = events().find(|event| is_rcu(event))
     {
         return Err(Refusal::new(
@@ -36,7 +36,7 @@ pub(super) fn judge(test: &Test, model: Model) -> Result<Allowed, Refusal> {
     let mut judge = Judge {
         model,
         test,
-        may_race: (model.is_lkmm() || model == Model::C11)
+        may_race: (model.is_kernel() || model == Memory::C11)
             && events()
                 .any(|e| matches!(e.kind, Kind::Read(Mark::Plain) | Kind::Write(Mark::Plain))),
         filters_by_variables: !test.filter.as_ref().is_some_and(has_memory),
@@ -63,7 +63,7 @@ fn is_rcu(event: &Event) -> bool {
 }
 
 struct Judge<'a> {
-    model: Model,
+    model: Memory,
     test: &'a Test,
     /// Whether the test has plain accesses whose races the model reports.
     may_race: bool,
@@ -93,7 +93,7 @@ impl Judge<'_> {
     /// Whether there may be flags that have not been seen.
     fn asks_flags(&self) -> bool {
         let allowed = &self.allowed;
-        let all = allowed.has_race && (allowed.has_mixed_accesses || !self.model.is_lkmm());
+        let all = allowed.has_race && (allowed.has_mixed_accesses || !self.model.is_kernel());
         self.may_race && !all
     }
 

@@ -36,14 +36,14 @@ fn all_files_are_as_documented() {
     for (name, text) in files() {
         let test = LitmusFile::parse(&text, &name).unwrap();
         assert_eq!(test.name(), name);
-        for model in Model::ALL {
+        for model in Memory::ALL {
             let documented = test.documented(model);
             let allowed = match test.judge(model) {
                 Ok(allowed) => allowed,
                 // Only the kernel's model has grace periods.
                 Err(error) => {
                     assert_eq!(documented, None, "{error}");
-                    assert!(!model.is_lkmm() && name.contains("rcu") || name.contains("grace"));
+                    assert!(!model.is_kernel() && name.contains("rcu") || name.contains("grace"));
                     continue;
                 }
             };
@@ -60,10 +60,10 @@ fn all_files_are_as_documented() {
 fn all_models_allow_what_is_sequentially_consistent() {
     for (name, text) in files() {
         let test = LitmusFile::parse(&text, &name).unwrap();
-        let Ok(sc) = test.judge(Model::Sc) else {
+        let Ok(sc) = test.judge(Memory::Sc) else {
             continue;
         };
-        for model in Model::ALL {
+        for model in Memory::ALL {
             let allowed = test.judge(model).unwrap();
             assert!(allowed.satisfying >= sc.satisfying, "{name} in {model}");
             assert!(allowed.others >= sc.others, "{name} in {model}");
@@ -84,7 +84,7 @@ fn races_are_reported_by_models_that_have_them() {
             .map(|test| test.name().to_owned())
             .collect::<BTreeSet<_>>()
     };
-    for model in [Model::Lkmm, Model::Lkmm62, Model::C11] {
+    for model in [Memory::Lkmm, Memory::Lkmm62, Memory::C11] {
         let expected = BTreeSet::from([
             "mixed-accesses",
             "mixed-accesses+barrier",
@@ -100,14 +100,14 @@ fn races_are_reported_by_models_that_have_them() {
         let expected: BTreeSet<_> = expected.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(with_race(model), expected, "{model}");
     }
-    for model in [Model::Sc, Model::Arm] {
+    for model in [Memory::Sc, Memory::Arm] {
         assert_eq!(with_race(model), BTreeSet::new(), "{model}");
     }
 }
 
 #[test]
 fn a_witness_shows_what_each_read_sees() {
-    let allowed = file("sb").judge(Model::Lkmm).unwrap();
+    let allowed = file("sb").judge(Memory::Lkmm).unwrap();
     let rows: Vec<_> = allowed
         .witness
         .iter()
@@ -123,7 +123,7 @@ fn a_witness_shows_what_each_read_sees() {
     let from = |row: &WitnessRow| row.reads_from.clone();
     assert_eq!(from(&allowed.witness[0]), None);
     assert_eq!(from(&allowed.witness[1]).as_deref(), Some("initial value"));
-    assert_eq!(file("sb").judge(Model::Sc).unwrap().witness, []);
+    assert_eq!(file("sb").judge(Memory::Sc).unwrap().witness, []);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn plain_and_marked_accesses_without_a_barrier_are_reported() {
     for (name, text) in files() {
         let allowed = LitmusFile::parse(&text, &name)
             .unwrap()
-            .judge(Model::Lkmm)
+            .judge(Memory::Lkmm)
             .unwrap();
         assert_eq!(
             allowed.has_mixed_accesses,
@@ -188,11 +188,11 @@ fn all_models_have_coherence_and_atomicity() {
         coww.co.insert(first, second);
     }
     for x in [&corr, &corw, &coww] {
-        for model in Model::ALL {
+        for model in Memory::ALL {
             let expected = match model {
-                Model::Sc => "sequential-consistency",
-                Model::Arm => "internal",
-                Model::C11 | Model::Lkmm | Model::Lkmm62 => "coherence",
+                Memory::Sc => "sequential-consistency",
+                Memory::Arm => "internal",
+                Memory::C11 | Memory::Lkmm | Memory::Lkmm62 => "coherence",
             };
             assert_eq!(named(x, model), expected, "{model}");
         }
@@ -213,7 +213,7 @@ fn all_models_have_coherence_and_atomicity() {
         lost.rf.insert(0, read);
         lost.rmw.insert(read, read + 1);
     }
-    for model in Model::ALL {
+    for model in Memory::ALL {
         assert!(named(&lost, model).starts_with("atomic"), "{model}");
     }
 }
@@ -237,8 +237,8 @@ fn all_acquires_acquire() {
         for (write, read) in [(3, 4), (0, 5)] {
             x.rf.insert(write, read);
         }
-        for model in Model::ALL {
-            let expected = mark == Mark::Once && model != Model::Sc;
+        for model in Memory::ALL {
+            let expected = mark == Mark::Once && model != Memory::Sc;
             assert_eq!(is_allowed(model, &x).is_ok(), expected, "{mark} in {model}");
         }
     }
@@ -266,7 +266,7 @@ fn store_buffering(write: Mark, read: Mark) -> Execution {
 
 #[test]
 fn a_broken_axiom_has_a_name_and_a_cycle() {
-    let broken = is_allowed(Model::Sc, &store_buffering(Mark::Once, Mark::Once)).unwrap_err();
+    let broken = is_allowed(Memory::Sc, &store_buffering(Mark::Once, Mark::Once)).unwrap_err();
     assert_eq!(broken.name, "sequential-consistency");
     assert_eq!(broken.cycle, [2, 3, 4, 5]);
 }
@@ -276,11 +276,11 @@ fn a_broken_axiom_has_a_name_and_a_cycle() {
 fn sequentially_consistent_accesses_and_weak_acquires_are_judged() {
     let allowed = |model, write, read| is_allowed(model, &store_buffering(write, read)).is_ok();
     for (write, read, models) in [
-        (Mark::SeqCst, Mark::SeqCst, &[Model::Arm, Model::C11][..]),
-        (Mark::Release, Mark::Acquire, &[Model::Arm]),
+        (Mark::SeqCst, Mark::SeqCst, &[Memory::Arm, Memory::C11][..]),
+        (Mark::Release, Mark::Acquire, &[Memory::Arm]),
         (Mark::Release, Mark::AcquirePc, &[]),
     ] {
-        for model in [Model::Arm, Model::C11] {
+        for model in [Memory::Arm, Memory::C11] {
             let forbidden = models.contains(&model);
             assert_eq!(
                 !allowed(model, write, read),
@@ -296,7 +296,7 @@ fn refusal(rest: &str) -> String {
     let text = format!("C test\n\n{{}}\n{rest}");
     match LitmusFile::parse(&text, "test.litmus") {
         Err(error) => error.to_string(),
-        Ok(test) => match test.judge(Model::Lkmm) {
+        Ok(test) => match test.judge(Memory::Lkmm) {
             Err(error) => error.to_string(),
             Ok(allowed) => panic!("{rest}: {allowed:?}"),
         },
@@ -409,7 +409,7 @@ fn what_is_not_understood_is_refused_with_its_line() {
 
 #[test]
 fn grace_periods_are_refused_by_models_without_them() {
-    let error = file("rcu-grace-period").judge(Model::Arm).unwrap_err();
+    let error = file("rcu-grace-period").judge(Memory::Arm).unwrap_err();
     assert!(
         error
             .to_string()
@@ -455,15 +455,15 @@ forall (0:r0=1 /\ 0:r1=16 /\ 0:r2=x /\ p=&x /\ z=-2 /\ v=4 /\ w=4 /\ q=y /\ [y]=
         0:r3=2 /\ 0:r4=-3 /\ 0:r5=7 /\ ~(x=2 \/ false) /\ true /\ 0:r0=x /\ x != 5 /\ 0:r0 = 0:r0)
 ";
     let test = LitmusFile::parse(&text.replace(r" /\ 0:r0=x", ""), "forms").unwrap();
-    for model in Model::ALL {
+    for model in Memory::ALL {
         let allowed = test.judge(model).unwrap();
         assert_eq!(allowed.verdict(), Verdict::Always, "{model}: {allowed:?}");
     }
     // A name on the right is an address, as in the kernel's tests.
     let test = LitmusFile::parse(text, "forms").unwrap();
-    assert_eq!(test.judge(Model::Sc).unwrap().verdict(), Verdict::Never);
-    assert_eq!(test.documented(Model::Sc), Some(Verdict::Always));
-    assert_eq!(test.documented(Model::Arm), None);
+    assert_eq!(test.judge(Memory::Sc).unwrap().verdict(), Verdict::Never);
+    assert_eq!(test.documented(Memory::Sc), Some(Verdict::Always));
+    assert_eq!(test.documented(Memory::Arm), None);
 }
 
 mod properties {
@@ -475,7 +475,7 @@ mod properties {
     /// A text is refused in one line that names the place, or it can be judged, or there is a line
     /// that says why not.
     fn refused_or_judged(text: &str) -> Result<(), TestCaseError> {
-        let judged = LitmusFile::parse(text, "x.litmus").and_then(|test| test.judge(Model::Lkmm));
+        let judged = LitmusFile::parse(text, "x.litmus").and_then(|test| test.judge(Memory::Lkmm));
         match judged {
             Ok(_) => Ok(()),
             Err(error) => names_a_line(&error.to_string()),

@@ -109,13 +109,14 @@ impl<const N: usize> Model<'_, N> {
             }
             choices.truncate(kept);
         }
-        if forwarded.is_none() && wait != Wait::UnlessItFails && now.barrier == Barrier::None {
-            let mut further = window;
-            if self.may_delay(state, thread, local)
-                && self.is_worth_delaying(state, thread, local, &members, &mut further)?
-            {
-                choices.push(Choice::Delay);
-            }
+        if forwarded.is_none()
+            && wait != Wait::UnlessItFails
+            && now.barrier == Barrier::None
+            && usize::from(window.len) + 2 <= WINDOW
+            && self.may_delay(state, thread, local)
+            && self.is_worth_delaying(state, thread, local, &members)?
+        {
+            choices.push(Choice::Delay);
         }
         Ok(())
     }
@@ -370,18 +371,14 @@ impl<const N: usize> Model<'_, N> {
                 .all(|id| self.is_own(state, thread, *id) && !self.is_shared_store(kind, *id))
     }
 
-    /// Whether a thread can go on after it has delayed its next operation. Adds that to `window`.
+    /// Whether a thread can go on after it has delayed its next operation.
     fn is_worth_delaying(
         &mut self,
         state: &State<N>,
         thread: usize,
         local: LocalId,
         members: &[LocalId],
-        window: &mut Window,
     ) -> Result<bool, Stop> {
-        if usize::from(window.len) + 2 > WINDOW {
-            return Ok(false);
-        }
         let request = self.operation(local).expect("it has not ended");
         let parts = self.parts(local);
         let kind = self.kind(&request);
@@ -410,7 +407,6 @@ impl<const N: usize> Model<'_, N> {
         if results.is_empty() || !self.is_same_ahead(thread, &[local], members, &results) {
             return Ok(false);
         }
-        window.push(local, None);
         let next = self.follow(thread, members, &results);
         if !self.agree(&next) || self.operation(next[0]).is_none() {
             return Ok(false);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lockworks_check::{Litmus, Memory, Model, litmus_tests};
+use lockworks_check::{Litmus, Memory, litmus_tests};
 use serde::Serialize;
 
 use crate::{names, output};
@@ -35,7 +35,7 @@ pub struct LitmusArgs {
     /// Judge files by these memory models: lkmm (the Linux kernel's), lkmm-6.2 (the same up to Linux
     /// 6.2), arm (Armv8), c11 or sc [default: lkmm]
     #[arg(short, long, value_name = "MODEL", value_delimiter = ',', value_parser = model(), hide_possible_values = true)]
-    memory: Vec<Model>,
+    memory: Vec<Memory>,
     /// Show, for each file, an execution for which its condition holds
     #[arg(long)]
     show: bool,
@@ -44,9 +44,9 @@ pub struct LitmusArgs {
     json: bool,
 }
 
-fn model() -> impl TypedValueParser<Value = Model> {
-    let parse = |name: String| name.parse::<Model>();
-    PossibleValuesParser::new(Model::ALL.map(Model::name)).try_map(parse)
+fn model() -> impl TypedValueParser<Value = Memory> {
+    let parse = |name: String| name.parse::<Memory>();
+    PossibleValuesParser::new(Memory::ALL.map(Memory::name)).try_map(parse)
 }
 
 #[derive(Serialize)]
@@ -102,7 +102,7 @@ pub fn command(args: &LitmusArgs) -> Result<ExitCode> {
                 );
             }
             let models = match &args.memory[..] {
-                [] => &[Model::Lkmm],
+                [] => &[Memory::Lkmm],
                 some => some,
             };
             return files::command(&args.names, models, args.show, args.json);

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lockworks_check::{Allowed, LitmusError, LitmusFile, Model, Verdict, WitnessRow};
+use lockworks_check::{Allowed, LitmusError, LitmusFile, Memory, Verdict, WitnessRow};
 use serde::Serialize;
 
 use crate::output;
@@ -13,7 +13,7 @@ use crate::output;
 struct FileRow {
     file: String,
     name: String,
-    memory: Model,
+    memory: Memory,
     verdict: Verdict,
     /// The number of final states in which the condition holds, and of others.
     satisfying: usize,
@@ -28,7 +28,7 @@ struct FileRow {
 }
 
 impl FileRow {
-    fn of(file: &str, test: &LitmusFile, memory: Model, show: bool) -> Result<Self, LitmusError> {
+    fn of(file: &str, test: &LitmusFile, memory: Memory, show: bool) -> Result<Self, LitmusError> {
         let Allowed {
             satisfying,
             others,
@@ -78,7 +78,7 @@ impl FileRow {
 /// Judges files by models.
 pub(super) fn command(
     files: &[String],
-    models: &[Model],
+    models: &[Memory],
     show: bool,
     json: bool,
 ) -> Result<ExitCode> {
@@ -107,7 +107,7 @@ pub(super) fn command(
     }))
 }
 
-fn judge(file: &str, models: &[Model], show: bool) -> Result<Vec<FileRow>, String> {
+fn judge(file: &str, models: &[Memory], show: bool) -> Result<Vec<FileRow>, String> {
     let text = fs::read(file).map_err(|error| format!("{file}: cannot read it: {error}"))?;
     let text = String::from_utf8_lossy(&text);
     let test = LitmusFile::parse(&text, file).map_err(|error| error.to_string())?;
