@@ -10,14 +10,17 @@
 mod attributes;
 mod cycle;
 mod images;
+mod log;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use lockworks::Settings;
+use serde::{Deserialize, Serialize};
 
 use crate::headers::{Client, Had, Mark};
 use crate::hooks::{self, Request};
@@ -27,6 +30,7 @@ use crate::mutation::{self, Mutation};
 use crate::symmetry::{LockWord, Symmetry};
 
 pub(crate) use attributes::Attributes;
+pub(crate) use log::Log;
 
 #[cfg(test)]
 mod twins;
@@ -34,7 +38,7 @@ mod twins;
 const STACK: usize = 16 << 10;
 
 /// The event with which a thread goes on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// The operation is done, and this is its result.
     Value(u64),
@@ -62,6 +66,8 @@ const UNKNOWN: LocalId = LocalId::MAX;
 
 /// A local state.
 pub(crate) struct Local {
+    /// The thread whose state it is.
+    pub(crate) thread: u8,
     /// The operation that the thread is about to do; None: the thread has ended.
     pub(crate) request: Option<Request>,
     pub(crate) attributes: Attributes,
@@ -116,6 +122,10 @@ pub(crate) struct Surroundings {
 pub(crate) struct Automata {
     pub(crate) locals: Vec<Local>,
     known: HashMap<Key, LocalId>,
+    /// The steps learned, by these automata and by others of the same check.
+    log: Arc<Log>,
+    /// The number of those that these automata have learned.
+    learned: usize,
     /// An operation had a result that the search relied on it not to have.
     surprised: bool,
     /// The threads that have behaved alike so far.
@@ -144,10 +154,12 @@ pub(crate) struct Machine {
 }
 
 impl Automata {
-    pub(crate) fn new(surroundings: Surroundings, symmetry: Rc<Symmetry>) -> Self {
+    pub(crate) fn new(surroundings: Surroundings, symmetry: Rc<Symmetry>, log: Arc<Log>) -> Self {
         Self {
             locals: Vec::new(),
             known: HashMap::new(),
+            log,
+            learned: 0,
             surprised: false,
             symmetry,
             machine: Box::new(Machine {
@@ -191,11 +203,7 @@ impl Automata {
     pub(crate) fn step(&mut self, thread: usize, local: LocalId, answer: Answer) -> Next {
         match self.known(local, answer) {
             Some(next) => next.clone(),
-            None => {
-                let next = self.learn(thread, local, answer);
-                self.mirror(thread, local, answer, next.clone());
-                next
-            }
+            None => self.find_out(thread, local, answer),
         }
     }
 
@@ -272,6 +280,7 @@ impl Automata {
             && let Some(known) = self.known.get(&key)
         {
             let twin = Local {
+                thread: thread as u8,
                 request,
                 attributes,
                 context: Box::new(context),
@@ -287,6 +296,7 @@ impl Automata {
         let local = *self.known.entry(key).or_insert_with(|| {
             let number = self.locals.len() as LocalId;
             self.locals.push(Local {
+                thread: thread as u8,
                 request,
                 attributes,
                 context: Box::new(context),

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::site::{OperationKind, Order};
@@ -64,7 +66,7 @@ impl Parts {
 
 /// The findings of earlier attempts that a search relies on. An address stands for its class: a
 /// finding about the node of one thread holds for the nodes of all.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Findings {
     /// The number of entries of views, one of [`VIEWS`]; 0 where there are no views.
     pub(crate) view: usize,
@@ -79,6 +81,16 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Adds the findings of another model of the same check.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.view = self.view.max(other.view);
+        self.boundaries.extend(&other.boundaries);
+        self.shared.extend(&other.shared);
+        self.together.extend(&other.together);
+        self.acquire_fences |= other.acquire_fences;
+        self.sc_loads |= other.sc_loads;
+    }
+
     pub(crate) fn new(view: usize) -> Self {
         Self {
             view,

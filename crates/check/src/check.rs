@@ -1,9 +1,10 @@
 //! A check: a configuration and a mutation, as a model that a search can explore.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::automaton::{Automata, Surroundings};
+use crate::automaton::{Automata, Log, Surroundings};
 use crate::cells::{Findings, VIEWS};
 use crate::config::{Config, ConfigError, Memory, Subject};
 use crate::headers::{Client, LitmusTest};
@@ -13,7 +14,7 @@ use crate::model::{Model, Stop};
 use crate::mutation::{self, Change, Mutation};
 use crate::random::Run;
 use crate::results::{Broken, CheckOutcome, Coverage, End, Event};
-use crate::search::{Limits, Search, SearchPlan};
+use crate::search::{Limits, Origin, Search, SearchPlan};
 use crate::symmetry::{LockWord, Symmetry};
 
 /// The most random runs before a search.
@@ -75,7 +76,7 @@ impl<'a> Check<'a> {
     }
 
     /// The ways in which threads may change places.
-    fn symmetry(&self) -> Rc<Symmetry> {
+    pub(crate) fn symmetry(&self) -> Rc<Symmetry> {
         let config = self.config;
         Symmetry::new(config.threads, |one, other| {
             let alike = |of: &dyn Fn(usize) -> bool| of(one) == of(other);
@@ -95,7 +96,7 @@ impl<'a> Check<'a> {
     /// Makes random runs, which yield most of the findings that a search or a run relies on. None: views
     /// need more entries.
     pub(crate) fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
-        let mut automata = Automata::new(self.surroundings(), self.symmetry());
+        let mut automata = Automata::new(self.surroundings(), self.symmetry(), Log::of(Vec::new()));
         let mut runs = 0;
         let mut steps = 0;
         while runs < REHEARSALS && steps < REHEARSED_STEPS {
@@ -176,12 +177,12 @@ impl<'a> Check<'a> {
 
     /// Explores all states, and calls `progress` from time to time.
     pub fn run(&self, limits: &Limits, progress: &mut dyn FnMut(&Coverage)) -> CheckOutcome {
-        self.search(limits, true, &mut |_| {}, progress)
+        self.search(limits, true, progress).0
     }
 
     /// Searches for the shortest run that breaks a promise, where one that does is known.
     pub fn shorten(&self, limits: &Limits, broken: Broken) -> Broken {
-        let outcome = self.search(limits, false, &mut |_| {}, &mut |_| {});
+        let (outcome, _) = self.search(limits, false, &mut |_| {});
         match outcome.end {
             End::Broken(shorter) => Broken {
                 shortest: true,
@@ -191,26 +192,31 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// Explores all states. Returns the results of the threads at the ends of runs too.
     pub(crate) fn search(
         &self,
         limits: &Limits,
         reduce: bool,
-        ended: &mut dyn FnMut(Vec<u64>),
         progress: &mut dyn FnMut(&Coverage),
-    ) -> CheckOutcome {
+    ) -> (CheckOutcome, BTreeSet<Vec<u64>>) {
         let begin = Instant::now();
         let mut findings = self.findings();
         let mut plan = SearchPlan {
             limits,
             reduce,
+            origin: self.litmus.is_null().then_some(Origin {
+                config: self.config,
+                mutation: self.mutation,
+                symmetric: self.symmetric,
+            }),
             begin,
-            ended,
+            results: BTreeSet::new(),
             progress,
         };
         loop {
             let outcome = by_view!(findings.view, self.attempt(&mut findings, &mut plan));
             if let Some(outcome) = outcome {
-                return outcome;
+                return (outcome, plan.results);
             }
             findings = Findings::new(findings.view);
         }
@@ -224,17 +230,20 @@ impl<'a> Check<'a> {
     ) -> Option<CheckOutcome> {
         let mut automata = self.rehearse::<N>(findings)?;
         while findings.view == N {
+            automata.catch_up();
             let mut search = Search::new(self.model::<N>(findings, automata), plan.reduce);
             if let Some(end) = search.run(plan) {
+                let coverage = search.coverage();
+                let model = search.into_model();
                 return Some(CheckOutcome {
                     end,
-                    coverage: search.coverage(),
+                    coverage,
                     time: plan.begin.elapsed(),
-                    events: Event::of(search.model.events),
-                    covered: search.model.covered,
+                    events: Event::of(model.events),
+                    covered: model.covered,
                 });
             }
-            automata = search.model.automata;
+            automata = search.into_model().automata;
         }
         None
     }

@@ -92,9 +92,8 @@ impl Litmus {
             // Outcomes list results by thread.
             symmetric: false,
         };
-        let mut seen = BTreeSet::new();
-        let mut ended = |results: Vec<u64>| _ = seen.insert(outcome(&results));
-        let outcome = check.search(&Limits::NONE, reduce, &mut ended, &mut |_| {});
+        let (outcome, results) = check.search(&Limits::NONE, reduce, &mut |_| {});
+        let mut seen: BTreeSet<String> = results.iter().map(|r| digits_of(r)).collect();
         match &outcome.end {
             End::Kept => {}
             End::Broken(broken) => seen = [broken.violation.name().to_owned()].into(),
@@ -112,7 +111,7 @@ impl Litmus {
 }
 
 /// The outcome of a run: the digits of each thread that has any.
-fn outcome(results: &[u64]) -> String {
+fn digits_of(results: &[u64]) -> String {
     let digits = |result: u64| -> String {
         (0..u64::BITS / 4)
             .rev()

@@ -99,8 +99,11 @@ pub(crate) struct Model<'a, const N: usize> {
     mutation: Option<Mutation>,
     pub(crate) automata: Automata,
     pub(crate) cells: Cells,
-    findings: &'a mut Findings,
+    pub(crate) findings: &'a mut Findings,
     parts: Vec<Option<Parts>>,
+    /// Cells get their numbers in the order of local states, not in that of a run. The number of local
+    /// states whose cells are known. None: in that of a run, which then does not depend on others.
+    in_order: Option<usize>,
     /// The first values of shared and of private cells.
     pub(crate) shared: Vec<u64>,
     pub(crate) private: Vec<u64>,
@@ -141,12 +144,13 @@ impl<'a, const N: usize> Model<'a, N> {
             symmetry: Rc::clone(&automata.symmetry),
             renamed_cells: Vec::new(),
             names: CellNames::default(),
-            renamed: (State::new(std::iter::empty(), Rc::new([])), Vec::new()),
+            renamed: (State::empty(), Vec::new()),
             keys: Vec::new(),
             automata,
             cells: Cells::new(config.threads),
             findings,
             parts: Vec::new(),
+            in_order: None,
             shared: Vec::new(),
             private: Vec::new(),
             siblings: Rc::new([]),
@@ -169,6 +173,52 @@ impl<'a, const N: usize> Model<'a, N> {
         }
         self.grow(&mut state);
         Ok(state)
+    }
+
+    /// Adds what another model of the check has seen.
+    pub(crate) fn add_seen(&mut self, covered: &[bool], events: [u64; 2], cut: bool) {
+        for (all, other) in self.covered.iter_mut().zip(covered) {
+            *all |= other;
+        }
+        for (all, other) in self.events.iter_mut().zip(events) {
+            *all |= other;
+        }
+        self.cut |= cut;
+    }
+
+    /// Gives cells their numbers in the order of local states, so that the models of several OS threads
+    /// agree.
+    pub(crate) fn number_cells_in_order(&mut self) {
+        self.in_order = Some(0);
+    }
+
+    /// Learns what other models of the same check have learned.
+    pub(crate) fn catch_up(&mut self) -> Result<(), Stop> {
+        self.automata.catch_up();
+        self.check_symmetry()?;
+        if self.automata.is_surprised() {
+            return Err(Stop::Restart);
+        }
+        self.find_cells_in_order()
+    }
+
+    fn find_cells_in_order(&mut self) -> Result<(), Stop> {
+        while let Some(known) = self.in_order
+            && known < self.automata.locals.len()
+        {
+            let local = known as LocalId;
+            self.in_order = Some(known + 1);
+            if !self.automata.has_images(local) {
+                // No thread has come there in a run.
+                continue;
+            }
+            match self.find_cells_of_alike(self.local(local).thread.into(), local) {
+                // It breaks a promise only when a thread comes there.
+                Ok(()) | Err(Stop::Violation(_)) => {}
+                stop => return stop,
+            }
+        }
+        Ok(())
     }
 
     /// Decodes `bytes` into `state`.
@@ -364,9 +414,14 @@ impl<'a, const N: usize> Model<'a, N> {
         Some(self.mutation.map_or(request, |m| m.apply(request)))
     }
 
-    /// Finds out which cells the operation of a new local state touches, also for the threads that
-    /// behave alike.
+    /// Finds out which cells the operation of a local state touches.
     fn find_cells(&mut self, thread: usize, local: LocalId) -> Result<(), Stop> {
+        self.find_cells_in_order()?;
+        self.find_cells_of_alike(thread, local)
+    }
+
+    /// The same for the threads that behave alike.
+    fn find_cells_of_alike(&mut self, thread: usize, local: LocalId) -> Result<(), Stop> {
         let is_known = self.parts.get(local as usize).is_some_and(Option::is_some);
         if is_known || self.local(local).request.is_none() {
             return Ok(());

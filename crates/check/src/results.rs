@@ -52,6 +52,9 @@ pub struct Coverage {
     /// The most memory that the search used, in bytes, by its own count.
     #[serde(rename = "memory_bytes")]
     pub memory: usize,
+    /// What the search has on disk, in bytes.
+    #[serde(rename = "disk_bytes")]
+    pub disk: u64,
     /// The number of local states of threads.
     pub local_states: usize,
     /// The staleness bound may have left out reads.

@@ -1,50 +1,80 @@
 //! The search through all states of a check, breadth first.
 //!
-//! The search keeps each state as a 128-bit hash of its bytes, with the state it was first reached
-//! from. Only states that are still to be explored are kept whole.
+//! The search keeps each state as a 128-bit hash of its bytes. Only states that are still to be
+//! explored are kept whole. Several OS threads explore states, each with a model of its own; what they
+//! find is added in the order of the states, so that their number makes no difference. What does not
+//! fit into memory goes to disk.
 
+mod expand;
+mod known;
 mod livelock;
+mod progress;
+mod queue;
 mod run;
+mod tape;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-use std::rc::Rc;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-use xxhash_rust::xxh3::xxh3_128;
-
-use crate::model::{Choice, Model, Stop};
+use crate::automaton::{Automata, Log};
+use crate::cells::Findings;
+use crate::check::Check;
+use crate::config::Config;
+use crate::model::{Model, Stop};
+use crate::mutation::Mutation;
 use crate::results::{Broken, Coverage, End};
-use crate::state::State;
 use crate::violation::Violation;
 
-/// The most local steps in a row; a thread that takes more is assumed never to stop.
-const MOST_LOCAL_STEPS: usize = 1000;
+use expand::{Expander, Halt};
+use progress::{Finish, Job, Output, Progress, Shared};
 
 /// The limits at which a search ends before it has explored all states.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The longest time.
     pub time: Option<Duration>,
-    /// The most memory, in bytes, approximately.
+    /// The most memory, in bytes, approximately. What does not fit goes to disk, in the directory for
+    /// temporary files.
     pub memory: Option<usize>,
+    /// The most bytes on disk, approximately; 0: the search ends when memory is full.
+    pub disk: Option<u64>,
     /// The most states.
     pub states: Option<usize>,
+    /// The most OS threads that search.
+    pub threads: usize,
 }
 
 /// The reason of [`End::Unfinished`] at the limit of states.
 pub const LIMIT_OF_STATES: &str = "the limit of states is reached";
 
 impl Limits {
-    /// No limits.
+    /// No limits, and one OS thread.
     pub const NONE: Self = Self {
         time: None,
         memory: None,
+        disk: None,
         states: None,
+        threads: 1,
     };
+}
+
+/// The number of states from which on several OS threads search.
+const MANY: u32 = 20_000;
+
+/// The time between two calls of a search's callback.
+const BETWEEN_SHOWS: Duration = Duration::from_millis(100);
+
+/// What a search needs to make more models of the check.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) mutation: Option<Mutation>,
+    pub(crate) symmetric: bool,
 }
 
 /// The options and callbacks of a search.
@@ -52,328 +82,244 @@ pub(crate) struct SearchPlan<'a> {
     pub(crate) limits: &'a Limits,
     /// Take local steps at once, without a choice between threads.
     pub(crate) reduce: bool,
+    /// None: a single OS thread searches.
+    pub(crate) origin: Option<Origin<'a>>,
     pub(crate) begin: Instant,
-    /// Called with the results of each run's end.
-    pub(crate) ended: &'a mut dyn FnMut(Vec<u64>),
+    /// The results of each run's end.
+    pub(crate) results: BTreeSet<Vec<u64>>,
     /// Called from time to time.
     pub(crate) progress: &'a mut dyn FnMut(&Coverage),
 }
 
-/// The state from which a state was first reached.
-#[derive(Clone, Copy)]
-struct Origin {
-    state: u32,
-    /// The number of the state among that one's successors.
-    successor: u32,
+/// What an OS thread has seen.
+struct Seen {
+    covered: Vec<bool>,
+    events: [u64; 2],
+    cut: bool,
+    findings: Findings,
 }
-
-const START: u32 = u32::MAX;
-
-/// A thread, and its choice in a state.
-type Move = (u8, Choice);
-
-struct Successor<const N: usize> {
-    state: State<N>,
-    moves: Vec<Move>,
-    /// The moves need no old values, interruptions or spurious wake-ups.
-    is_progress: bool,
-}
-
-/// The reason why the expansion of a state stopped, and the moves up to there.
-type Halt = (Stop, Vec<Move>);
 
 pub(crate) struct Search<'a, const N: usize> {
-    pub(crate) model: Model<'a, N>,
+    expander: Expander<'a, N>,
     reduce: bool,
-    /// The hashes of the states, in the order in which they were found.
-    hashes: Vec<u128>,
-    /// The numbers of the states, by hash.
-    known: HashTable<u32>,
-    origins: Vec<Origin>,
-    /// The successors by progress of all explored states, those of one state after another.
-    edges: Vec<u32>,
-    /// The number of successors by progress of each state.
-    degrees: Vec<u32>,
-    /// States where all threads have ended.
-    ends: Vec<u32>,
-    waiting: VecDeque<Box<[u8]>>,
-    waiting_bytes: usize,
-    most_bytes: usize,
-    depth: usize,
-    transitions: usize,
-    buffer: Vec<u8>,
-    spare: Spare<N>,
-}
-
-/// Objects that are no longer needed, kept for their memory.
-#[derive(Default)]
-struct Spare<const N: usize> {
-    states: Vec<State<N>>,
-    moves: Vec<Vec<Move>>,
-    choices: Vec<Vec<Choice>>,
-    found: Vec<Successor<N>>,
-}
-
-impl<const N: usize> Spare<N> {
-    fn copy(&mut self, state: &State<N>) -> State<N> {
-        match self.states.pop() {
-            Some(mut copy) => {
-                copy.copy_from(state);
-                copy
-            }
-            None => state.clone(),
-        }
-    }
-
-    fn moves(&mut self, moves: &[Move]) -> Vec<Move> {
-        let mut copy = self.moves.pop().unwrap_or_default();
-        copy.clear();
-        copy.extend_from_slice(moves);
-        copy
-    }
+    progress: Progress,
 }
 
 impl<'a, const N: usize> Search<'a, N> {
-    pub(crate) fn new(model: Model<'a, N>, reduce: bool) -> Self {
+    pub(crate) fn new(mut model: Model<'a, N>, reduce: bool) -> Self {
+        model.number_cells_in_order();
         Self {
-            model,
+            expander: Expander::new(model, reduce),
             reduce,
-            hashes: Vec::new(),
-            known: HashTable::new(),
-            origins: Vec::new(),
-            edges: Vec::new(),
-            degrees: Vec::new(),
-            ends: Vec::new(),
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            most_bytes: 0,
-            depth: 0,
-            transitions: 0,
-            buffer: Vec::new(),
-            spare: Spare::default(),
+            progress: Progress::new(),
         }
+    }
+
+    pub(crate) fn model(&self) -> &Model<'a, N> {
+        &self.expander.model
+    }
+
+    pub(crate) fn into_model(self) -> Model<'a, N> {
+        self.expander.model
     }
 
     pub(crate) fn coverage(&self) -> Coverage {
-        Coverage {
-            states: self.origins.len(),
-            transitions: self.transitions,
-            waiting: self.waiting.len(),
-            depth: self.depth,
-            memory: self.most_bytes,
-            local_states: self.model.automata.locals.len(),
-            cut: self.model.cut,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.hashes.capacity() * size_of::<u128>()
-            + self.known.allocation_size()
-            + self.origins.capacity() * size_of::<Origin>()
-            + self.edges.capacity() * size_of::<u32>()
-            + self.degrees.capacity() * size_of::<u32>()
-            + self.waiting_bytes
+        completed(self.progress.coverage(), self.model())
     }
 
     /// Runs the search. None: an assumption failed, and the search must start again.
     pub(crate) fn run(&mut self, plan: &mut SearchPlan) -> Option<End> {
-        let mut level_end = 0;
-        let first = match self.model.start() {
-            Ok(state) => self.settled(state),
+        let first = match self.expander.model.start() {
+            Ok(state) => self.expander.settled(state),
             Err(stop) => Err((stop, Vec::new())),
         };
-        match first {
-            Ok(successors) => self.keep(START, successors),
-            Err(halt) => return self.halted(START, halt),
+        let finish = match first {
+            Err(halt) => Finish::Halt(None, halt),
+            Ok(successors) => {
+                let mut output = Output::default();
+                self.expander
+                    .encode(successors, &mut output.found, &mut output.bytes);
+                self.progress.begin(&output);
+                self.explore(plan)
+            }
+        };
+        plan.results.append(&mut self.progress.results);
+        match finish {
+            Finish::Restart => None,
+            Finish::Unfinished(reason) => Some(End::Unfinished(reason)),
+            Finish::Halt(number, halt) => self.halted(number, halt),
+            Finish::Complete => {
+                if !self.model().automata.has_cycle() {
+                    // Every run ends, and none in a deadlock.
+                    return Some(End::Kept);
+                }
+                match self.progress.stranded() {
+                    Ok(None) => Some(End::Kept),
+                    Ok(number) => self.halted(number, (Violation::Livelock.into(), Vec::new())),
+                    Err(error) => Some(End::Unfinished(reason(&error))),
+                }
+            }
         }
-        let mut state = State::new(std::iter::empty(), Rc::new([]));
-        while let Some(bytes) = self.waiting.pop_front() {
-            let number = self.degrees.len() as u32;
-            if number as usize == level_end {
-                level_end = self.origins.len();
-                self.depth += 1;
-            }
-            self.waiting_bytes -= bytes.len() + size_of::<Box<[u8]>>();
-            if number.is_multiple_of(4096) {
-                self.most_bytes = self.most_bytes.max(self.bytes());
-                (plan.progress)(&self.coverage());
-                if let Some(reason) = self.exceeded(plan) {
-                    return Some(End::Unfinished(reason));
+    }
+
+    /// Explores all states.
+    fn explore(&mut self, plan: &mut SearchPlan) -> Finish {
+        let progress = std::mem::replace(&mut self.progress, Progress::new());
+        let shared = Shared::new(progress, *plan.limits, plan.begin);
+        let others = thread::scope(|scope| {
+            let mut workers = Vec::new();
+            let mut output = Output::default();
+            let mut shown = plan.begin;
+            while let Some(job) = shared.next_job() {
+                if shown.elapsed() > BETWEEN_SHOWS {
+                    (plan.progress)(&completed(shared.coverage(), &self.expander.model));
+                    shown = Instant::now();
                 }
-            }
-            self.model.decode(&bytes, &mut state);
-            if self.model.is_over(&state) {
-                if let Err(violation) = self.model.check_end(&state) {
-                    return self.halted(number, (violation.into(), Vec::new()));
-                }
-                (plan.ended)(self.model.results(&state));
-                self.ends.push(number);
-                self.degrees.push(0);
-                continue;
-            }
-            match self.successors(&state) {
-                Ok(successors) => {
-                    if !successors.iter().any(|s| s.is_progress) {
-                        let deadlock = self.model.deadlock(&state);
-                        return self.halted(number, (deadlock.into(), Vec::new()));
+                let many = job.first > MANY;
+                output = match work(&mut self.expander, job, output) {
+                    Ok(output) => shared.add(output),
+                    Err(finish) => {
+                        shared.finish(finish);
+                        break;
                     }
-                    self.keep(number, successors);
+                };
+                if let Some(origin) = plan.origin
+                    && workers.is_empty()
+                    && many
+                {
+                    let model = &self.expander.model;
+                    let reduce = self.reduce;
+                    workers = (1..plan.limits.threads)
+                        .map(|_| {
+                            let log = Arc::clone(model.automata.log());
+                            let findings = model.findings.clone();
+                            let shared = &shared;
+                            scope.spawn(move || help::<N>(origin, reduce, log, findings, shared))
+                        })
+                        .collect();
                 }
-                Err(halt) => return self.halted(number, halt),
             }
-        }
-        self.most_bytes = self.most_bytes.max(self.bytes());
-        match self.stranded() {
-            Some(number) => self.halted(number, (Violation::Livelock.into(), Vec::new())),
-            None => Some(End::Kept),
-        }
-    }
-
-    fn exceeded(&self, plan: &SearchPlan) -> Option<&'static str> {
-        let limits = plan.limits;
-        if limits.time.is_some_and(|time| plan.begin.elapsed() > time) {
-            return Some("the time limit is reached");
-        }
-        if limits.memory.is_some_and(|memory| self.bytes() > memory) {
-            return Some("the memory limit is reached");
-        }
-        if limits
-            .states
-            .is_some_and(|states| self.origins.len() > states)
-            || self.origins.len() >= START as usize
-        {
-            return Some(LIMIT_OF_STATES);
-        }
-        None
-    }
-
-    /// Records the successors of a state, and queues those that are new.
-    fn keep(&mut self, from: u32, mut successors: Vec<Successor<N>>) {
-        let edges = self.edges.len();
-        for (i, mut successor) in successors.drain(..).enumerate() {
-            self.transitions += 1;
-            self.model.encode(&mut successor.state, &mut self.buffer);
-            let hash = xxh3_128(&self.buffer);
-            let hashes = &mut self.hashes;
-            let known = self.known.entry(
-                hash as u64,
-                |number| hashes[*number as usize] == hash,
-                |number| hashes[*number as usize] as u64,
-            );
-            let number = match known {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => {
-                    let number = self.origins.len() as u32;
-                    new.insert(number);
-                    hashes.push(hash);
-                    self.origins.push(Origin {
-                        state: from,
-                        successor: i as u32,
-                    });
-                    let bytes: Box<[u8]> = self.buffer.as_slice().into();
-                    self.waiting_bytes += bytes.len() + size_of::<Box<[u8]>>();
-                    self.waiting.push_back(bytes);
-                    number
-                }
-            };
-            if successor.is_progress && from != START {
-                self.edges.push(number);
-            }
-            self.spare.states.push(successor.state);
-            self.spare.moves.push(successor.moves);
-        }
-        self.spare.found = successors;
-        if from != START {
-            self.degrees.push((self.edges.len() - edges) as u32);
-        }
-    }
-
-    /// The states after one step of a thread and all local steps that follow.
-    fn successors(&mut self, state: &State<N>) -> Result<Vec<Successor<N>>, Halt> {
-        let mut found = std::mem::take(&mut self.spare.found);
-        let mut choices = self.spare.choices.pop().unwrap_or_default();
-        for thread in 0..state.threads.len() {
-            self.model
-                .choices(state, thread, &mut choices)
-                .map_err(|stop| (stop, Vec::new()))?;
-            for choice in &choices {
-                let moves = self.spare.moves(&[(thread as u8, *choice)]);
-                let mut next = self.spare.copy(state);
-                if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
-                    return Err((stop, moves));
-                }
-                let is_progress = choice.is_progress();
-                self.settle(next, moves, is_progress, &mut found)?;
-            }
-        }
-        self.spare.choices.push(choices);
-        Ok(found)
-    }
-
-    fn settled(&mut self, state: State<N>) -> Result<Vec<Successor<N>>, Halt> {
-        let mut found = Vec::new();
-        self.settle(state, Vec::new(), true, &mut found)?;
-        Ok(found)
-    }
-
-    /// Takes all local steps.
-    fn settle(
-        &mut self,
-        mut state: State<N>,
-        mut moves: Vec<Move>,
-        mut is_progress: bool,
-        found: &mut Vec<Successor<N>>,
-    ) -> Result<(), Halt> {
-        let mut choices = self.spare.choices.pop().unwrap_or_default();
-        while self.reduce
-            && let Some(thread) = (0..state.threads.len()).find(|t| self.model.is_local(&state, *t))
-        {
-            if moves.len() > MOST_LOCAL_STEPS {
-                let reason = "a thread that never touches what others do";
-                return Err((Stop::TooLarge(reason), moves));
-            }
-            if let Err(stop) = self.model.choices(&state, thread, &mut choices) {
-                return Err((stop, moves));
-            }
-            let last = choices.len() - 1;
-            for choice in &choices[..last] {
-                let mut next = self.spare.copy(&state);
-                let mut moves = self.spare.moves(&moves);
-                moves.push((thread as u8, *choice));
-                if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
-                    return Err((stop, moves));
-                }
-                let is_progress = is_progress && choice.is_progress();
-                self.settle(next, moves, is_progress, found)?;
-            }
-            is_progress &= choices[last].is_progress();
-            moves.push((thread as u8, choices[last]));
-            if let Err(stop) = self.model.apply(&mut state, thread, choices[last]) {
-                return Err((stop, moves));
-            }
-        }
-        self.spare.choices.push(choices);
-        found.push(Successor {
-            state,
-            moves,
-            is_progress,
+            workers.into_iter().map(joined).collect::<Vec<Seen>>()
         });
-        Ok(())
+        let model = &mut self.expander.model;
+        // Others may have learned something that this model relied on not to be.
+        if matches!(model.catch_up(), Err(Stop::Restart)) {
+            shared.finish(Finish::Restart);
+        }
+        for seen in others {
+            model.add_seen(&seen.covered, seen.events, seen.cut);
+            model.findings.add(&seen.findings);
+        }
+        let (progress, finish) = shared.into_parts();
+        self.progress = progress;
+        finish
     }
 
-    /// The end of the search that follows from a halt in state `number`.
-    fn halted(&mut self, number: u32, (stop, last): Halt) -> Option<End> {
+    /// The end of the search that follows from a halt in state `number`; None: before the first.
+    fn halted(&mut self, number: Option<u32>, (stop, last): Halt) -> Option<End> {
         match stop {
             Stop::Restart => None,
             Stop::TooLarge(reason) => Some(End::Unfinished(reason)),
-            Stop::Violation(found) => {
-                let (steps, violation) = self.run_to(number, &last, found);
-                Some(End::Broken(Broken {
+            Stop::Violation(found) => Some(match self.run_to(number, &last, found) {
+                Ok((steps, violation)) => End::Broken(Broken {
                     violation,
                     steps,
                     shortest: false,
-                }))
-            }
+                }),
+                Err(error) => End::Unfinished(reason(&error)),
+            }),
         }
+    }
+}
+
+/// A coverage with what the model knows.
+fn completed<const N: usize>(coverage: Coverage, model: &Model<N>) -> Coverage {
+    Coverage {
+        local_states: model.automata.locals.len(),
+        cut: model.cut,
+        ..coverage
+    }
+}
+
+/// The reason for which a search ends when the disk fails.
+fn reason(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "memory and disk are full; TMPDIR chooses another disk"
+        }
+        _ => "the directory for temporary files cannot be used; TMPDIR chooses another",
+    }
+}
+
+fn joined(worker: ScopedJoinHandle<'_, Seen>) -> Seen {
+    worker
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Explores the states of a job.
+fn work<const N: usize>(
+    expander: &mut Expander<N>,
+    job: Job,
+    mut output: Output,
+) -> Result<Output, Finish> {
+    expander.model.catch_up().map_err(|_| Finish::Restart)?;
+    output.clear(job.first);
+    for (state, known) in job.states() {
+        let expanded = match known {
+            Some(number) => expand::Expanded::Known(number),
+            None => expander.expand(state, &mut output.found, &mut output.bytes),
+        };
+        if matches!(expanded, expand::Expanded::Halt((Stop::Restart, _))) {
+            return Err(Finish::Restart);
+        }
+        let halts = matches!(expanded, expand::Expanded::Halt(_));
+        output.expanded.push(expanded);
+        if halts {
+            break;
+        }
+    }
+    Ok(output)
+}
+
+/// Explores states on another OS thread, with a model of its own.
+fn help<const N: usize>(
+    origin: Origin,
+    reduce: bool,
+    log: Arc<Log>,
+    mut findings: Findings,
+    shared: &Shared,
+) -> Seen {
+    let mut check = Check::new(origin.config, origin.mutation).expect("there is such a check");
+    check.symmetric = origin.symmetric;
+    let mut automata = Automata::new(check.surroundings(), check.symmetry(), log);
+    automata.start();
+    automata.catch_up();
+    let mut model = check.model::<N>(&mut findings, automata);
+    model.number_cells_in_order();
+    let begun = model.start();
+    let mut expander = Expander::new(model, reduce);
+    let mut output = Output::default();
+    if begun.is_err() {
+        shared.finish(Finish::Restart);
+    }
+    while let Some(job) = shared.next_job() {
+        output = match work(&mut expander, job, output) {
+            Ok(output) => shared.add(output),
+            Err(finish) => {
+                shared.finish(finish);
+                break;
+            }
+        };
+    }
+    let mut model = expander.model;
+    if matches!(model.catch_up(), Err(Stop::Restart)) {
+        shared.finish(Finish::Restart);
+    }
+    Seen {
+        covered: model.covered,
+        events: model.events,
+        cut: model.cut,
+        findings: model.findings.clone(),
     }
 }

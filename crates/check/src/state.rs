@@ -242,6 +242,11 @@ impl<const N: usize> State<N> {
         }
     }
 
+    /// A state of no threads and no memory.
+    pub(crate) fn empty() -> Self {
+        Self::new(std::iter::empty(), Rc::new([]))
+    }
+
     /// Copies `other` into this state without new allocations.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.threads.clone_from(&other.threads);
@@ -623,23 +628,21 @@ impl<const N: usize> State<N> {
 
     fn encode_message(&self, message: &Message<N>, bytes: &mut Vec<u8>) {
         number(bytes, message.value);
-        number(bytes, u64::from_le_bytes(message.floor));
-        bytes.push(message.attached.into());
+        let has_floor = message.floor != [0; WORD];
+        bytes.push(u8::from(message.attached) | u8::from(has_floor) << 1);
+        if has_floor {
+            bytes.extend_from_slice(&message.floor);
+        }
         self.encode_view(&message.view, bytes);
     }
 
+    /// Appends a view without the zeros at its end, eight entries at a time.
     fn encode_view(&self, view: &View<N>, bytes: &mut Vec<u8>) {
-        for (i, chunk) in view.0.chunks_exact(size_of::<u64>()).enumerate() {
-            let mut rest = u64::from_le_bytes(chunk.try_into().expect("so many bytes"));
-            while rest != 0 {
-                let byte = rest.trailing_zeros() / 8;
-                let cell = i * size_of::<u64>() + byte as usize;
-                number(bytes, cell as u64 + 1);
-                bytes.push((rest >> (8 * byte)) as u8);
-                rest &= !(0xff << (8 * byte));
-            }
-        }
-        bytes.push(0);
+        let (chunks, _) = view.0.as_chunks::<CHUNK>();
+        let used = chunks.iter().rposition(|chunk| *chunk != [0; CHUNK]);
+        let used = used.map_or(0, |last| last + 1);
+        bytes.push(used as u8);
+        bytes.extend_from_slice(chunks[..used].as_flattened());
     }
 
     /// Decodes the bytes of [`encode`](Self::encode).
@@ -694,12 +697,15 @@ impl<const N: usize> State<N> {
                 }
                 for _ in 0..count {
                     let value = bytes.number();
-                    let floor = bytes.number().to_le_bytes();
-                    let attached = bytes.byte() != 0;
+                    let flags = bytes.byte();
+                    let floor = match flags >> 1 {
+                        0 => [0; WORD],
+                        _ => *bytes.take(),
+                    };
                     self.messages.push(Message {
                         view: bytes.view(),
                         value,
-                        attached,
+                        attached: flags & 1 != 0,
                         floor,
                     });
                 }
@@ -721,6 +727,9 @@ fn live_threads<const N: usize>(
         .filter(move |(i, _)| live & 1 << i != 0)
 }
 
+/// The entries of a view are encoded so many at a time.
+const CHUNK: usize = 8;
+
 /// Appends a number, seven bits in each byte.
 fn number(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -732,7 +741,16 @@ fn number(bytes: &mut Vec<u8>, mut value: u64) {
 
 struct Bytes<'a>(&'a [u8]);
 
-impl Bytes<'_> {
+impl<'a> Bytes<'a> {
+    fn take<const COUNT: usize>(&mut self) -> &'a [u8; COUNT] {
+        let (first, rest) = self
+            .0
+            .split_first_chunk()
+            .expect("whole states are encoded");
+        self.0 = rest;
+        first
+    }
+
     fn byte(&mut self) -> u8 {
         let (first, rest) = self.0.split_first().expect("whole states are encoded");
         self.0 = rest;
@@ -769,8 +787,10 @@ impl Bytes<'_> {
 
     fn view<const N: usize>(&mut self) -> View<N> {
         let mut view = View::NONE;
-        while let Some(cell) = self.number().checked_sub(1) {
-            view.0[cell as usize] = self.byte();
+        let used = usize::from(self.byte());
+        let (chunks, _) = view.0.as_chunks_mut::<CHUNK>();
+        for chunk in &mut chunks[..used] {
+            *chunk = *self.take();
         }
         view
     }

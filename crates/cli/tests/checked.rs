@@ -158,14 +158,21 @@ fn one_broken_lock_among_others_counts() {
 fn limits_end_a_check() {
     let large = ["--lock", "cna", "--threads", "4", "--nodes", "2"];
     for (limit, why) in [
-        (["--seconds", "0.000001"], "the time limit is reached"),
-        (["--memory-limit", "0"], "the memory limit is reached"),
+        (&["--seconds", "0.000001"][..], "the time limit is reached"),
+        (
+            &["--memory-limit", "0", "--disk-limit", "0"],
+            "the memory limit is reached",
+        ),
+        (
+            &["--memory-limit", "0", "--disk-limit", "1"],
+            "the disk limit is reached",
+        ),
     ] {
-        let check = json(&[&large[..], &limit].concat(), 3);
+        let check = json(&[&large[..], limit].concat(), 3);
         assert_eq!(check["complete"], false);
         assert_eq!(check["violations"], 0);
         assert_eq!(check["limit"], why);
-        let shown = output(&[&large[..], &limit].concat());
+        let shown = output(&[&large[..], limit].concat());
         assert_eq!(shown.status.code(), Some(3));
         let shown = text(&shown.stdout);
         assert!(shown.contains(&format!("not complete: {why}")), "{shown}");

@@ -98,6 +98,11 @@ impl Automata {
         }
     }
 
+    /// Whether it is known what a local state becomes by each swap.
+    pub(crate) fn has_images(&self, local: LocalId) -> bool {
+        !self.locals[local as usize].images.contains(&UNKNOWN)
+    }
+
     /// The local state that another becomes by these swaps.
     pub(crate) fn image(&self, local: LocalId, swaps: &[usize]) -> LocalId {
         swaps.iter().fold(local, |local, swap| {

@@ -404,10 +404,32 @@ impl<const N: usize> Model<'_, N> {
         // The newest first, so that short traces come first.
         for pick in candidates[part].clone().rev() {
             picks[part] = pick;
+            if !self.fits(state, access, picks, part) {
+                continue;
+            }
             self.combine(state, access, candidates, picks, part + 1, choices);
         }
     }
 
+    /// Whether the write that is picked of a part fits those of the parts before it. Two writes to a word
+    /// have the same order in all of its parts. A read sees each of them whole or not at all.
+    fn fits(&self, state: &State<N>, access: &PendingAccess, picks: &Picks, part: usize) -> bool {
+        let before = usize::from(access.kind == OperationKind::Store);
+        let place = |part: usize| match self.cell(access.parts.cells()[part]).place {
+            Place::Shared { number } => {
+                Some((usize::from(number), usize::from(picks[part]) - before))
+            }
+            Place::Private { .. } => None,
+        };
+        let Some(own) = place(part) else {
+            return true;
+        };
+        (0..part)
+            .filter_map(place)
+            .all(|other| state.fit(own, other) && state.fit(other, own))
+    }
+
+    /// Whether an operation on memory can read and write in the picked way, whose parts fit.
     pub(super) fn is_possible(
         &self,
         state: &State<N>,
@@ -430,17 +452,6 @@ impl<const N: usize> Model<'_, N> {
                     }
                 })
             };
-        // Two writes to a word have the same order in all of its parts. A read sees each of them
-        // whole or not at all.
-        let before = usize::from(kind == OperationKind::Store);
-        let whole = shared().all(|(cell, pick)| {
-            shared().all(|(other, other_pick)| {
-                state.fit((cell, pick - before), (other, other_pick - before))
-            })
-        });
-        if !whole {
-            return false;
-        }
         if kind == OperationKind::Store {
             // No write comes between a read-modify-write and the write that it read.
             return shared().all(|(cell, position)| {

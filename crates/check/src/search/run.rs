@@ -1,12 +1,15 @@
 //! The run that leads to a state, made again from the states that the search has kept.
 
+use std::io;
+
 use crate::model::Stop;
 use crate::results::Step;
 use crate::state::State;
 use crate::symmetry::Renaming;
 use crate::violation::Violation;
 
-use super::{Move, START, Search};
+use super::Search;
+use super::expand::Move;
 
 /// A run in which each thread keeps its name.
 struct Run<const N: usize> {
@@ -21,19 +24,19 @@ impl<const N: usize> Search<'_, N> {
     /// the violation in terms of this run.
     pub(super) fn run_to(
         &mut self,
-        number: u32,
+        number: Option<u32>,
         last: &[Move],
         found: Violation,
-    ) -> (Vec<Step>, Violation) {
+    ) -> io::Result<(Vec<Step>, Violation)> {
         let mut way = Vec::new();
         let mut at = number;
-        while at != START {
-            let origin = self.origins[at as usize];
-            way.push(origin.successor as usize);
-            at = origin.state;
+        while let Some(number) = at {
+            let (from, successor) = self.progress.origin(number)?;
+            way.push(successor);
+            at = from;
         }
-        let Ok(start) = self.model.start() else {
-            return (Vec::new(), found);
+        let Ok(start) = self.expander.model.start() else {
+            return Ok((Vec::new(), found));
         };
         let mut run = Run {
             steps: Vec::new(),
@@ -43,8 +46,8 @@ impl<const N: usize> Search<'_, N> {
         let mut state = None;
         for i in way.into_iter().rev() {
             let successors = match state {
-                None => self.settled(start.clone()),
-                Some(ref state) => self.successors(state),
+                None => self.expander.settled(start.clone()),
+                Some(ref state) => self.expander.successors(state),
             };
             let Ok(successors) = successors else {
                 unreachable!("this state was passed before");
@@ -52,18 +55,21 @@ impl<const N: usize> Search<'_, N> {
             let mut next = successors.into_iter().nth(i).expect("it was found here");
             let broken = self.follow(&mut run, &next.moves);
             assert_eq!(broken, None, "this state was passed before");
-            let renaming = self.model.encode(&mut next.state, &mut self.buffer);
-            self.model.normalise(&mut run.state);
-            run.names = run.names.then(self.model.renaming(renaming));
-            self.model.decode(&self.buffer, &mut next.state);
+            let model = &mut self.expander.model;
+            let mut bytes = std::mem::take(&mut self.expander.buffer);
+            let renaming = model.encode(&mut next.state, &mut bytes);
+            model.normalise(&mut run.state);
+            run.names = run.names.then(model.renaming(renaming));
+            model.decode(&bytes, &mut next.state);
+            self.expander.buffer = bytes;
             state = Some(next.state);
         }
         let violation = match (self.follow(&mut run, last), found) {
             (Some(broken), _) => broken,
-            (None, Violation::Deadlock { .. }) => self.model.deadlock(&run.state),
+            (None, Violation::Deadlock { .. }) => self.expander.model.deadlock(&run.state),
             (None, found) => found,
         };
-        (run.steps, violation)
+        Ok((run.steps, violation))
     }
 
     /// Repeats moves in a run, up to a violation.
@@ -72,16 +78,15 @@ impl<const N: usize> Search<'_, N> {
         for (thread, choice) in moves {
             let thread = run.names.old(usize::from(*thread));
             let names = run.names.inverse();
-            let choice = self
-                .model
-                .renamed_choice(&run.state, thread, *choice, &names);
-            let listed = self.model.choices(&run.state, thread, &mut choices);
+            let model = &mut self.expander.model;
+            let choice = model.renamed_choice(&run.state, thread, *choice, &names);
+            let listed = model.choices(&run.state, thread, &mut choices);
             let step = choices.iter().position(|other| *other == choice);
             let (Ok(()), Some(step)) = (listed, step) else {
                 unreachable!("threads that do alike have the same choices");
             };
             run.steps.push((thread as u8, step as u16));
-            match self.model.apply(&mut run.state, thread, choice) {
+            match model.apply(&mut run.state, thread, choice) {
                 Ok(()) => {}
                 Err(Stop::Violation(violation)) => return Some(violation),
                 Err(_) => unreachable!("this step was made before"),

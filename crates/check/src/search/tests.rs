@@ -32,7 +32,7 @@ fn reduction_hides_no_violation() {
                 ..Limits::NONE
             };
             let [reduced, single] = [true, false].map(|reduce| {
-                let end = check.search(&limits, reduce, &mut |_| {}, &mut |_| {}).end;
+                let end = check.search(&limits, reduce, &mut |_| {}).0.end;
                 matches!(end, End::Broken(_))
             });
             assert_eq!(reduced, single, "{lock}: {mutation:?}");
@@ -187,4 +187,43 @@ fn threads_that_differ_are_found_out() {
     let [symmetric, all] = [true, false].map(|how| search(&config, None, how));
     assert_eq!(symmetric.end, all.end);
     assert_eq!(symmetric.coverage.states, all.coverage.states);
+}
+
+/// Neither several OS threads nor a memory that is too small changes what a search finds.
+#[test]
+fn threads_and_disk_change_nothing() {
+    let mut hq = Config::new("hq");
+    hq.threads = 3;
+    hq.nodes = 1;
+    let mut queued = three("qspinlock");
+    queued.acquisitions = 2;
+    let mut stores = Site::all()
+        .iter()
+        .filter(|site| site.file() == "pending_bit.h" && site.kind == OperationKind::Store);
+    let lost = Mutation::at(stores.next().expect("there is one"), Change::Drop);
+    for (config, mutation) in [(&hq, None), (&queued, None), (&queued, Some(lost))] {
+        let check = Check::new(config, mutation).expect("a lock that there is");
+        let with = |threads, memory| {
+            let limits = Limits {
+                memory,
+                threads,
+                ..Limits::NONE
+            };
+            check.run(&limits, &mut |_| {})
+        };
+        let plain = with(1, None);
+        assert_eq!(mutation.is_some(), matches!(plain.end, End::Broken(_)));
+        for (threads, memory) in [(3, None), (1, Some(1 << 16)), (3, Some(1 << 16))] {
+            let other = with(threads, memory);
+            assert_eq!(plain.end, other.end, "{config} {threads} {memory:?}");
+            assert_eq!(plain.covered, other.covered, "{config}");
+            assert_eq!(plain.events, other.events, "{config}");
+            if mutation.is_none() {
+                assert_eq!(plain.coverage.states, other.coverage.states, "{config}");
+                let transitions = [&plain, &other].map(|o| o.coverage.transitions);
+                assert_eq!(transitions[0], transitions[1], "{config}");
+                assert_eq!(memory.is_some(), other.coverage.disk > 0, "{config}");
+            }
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod mutants;
 mod page;
 mod report;
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -193,9 +194,20 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub seconds: Option<Duration>,
 
-    /// Stop when a check uses this much memory, in MiB [default: half of the available memory]
+    /// Keep to this much memory, in MiB; what does not fit goes to disk, into TMPDIR [default: half of
+    /// the available memory]
     #[arg(long, value_name = "MIB", hide_short_help = true)]
     pub memory_limit: Option<usize>,
+
+    /// Stop when a check has this much on disk, in MiB; 0: when memory is full [default: half of the
+    /// free space in TMPDIR]
+    #[arg(
+        long,
+        value_name = "MIB",
+        hide_short_help = true,
+        conflicts_with = "random"
+    )]
+    pub disk_limit: Option<u64>,
 
     /// Repeat the run of this token, which a broken promise prints, and show each step
     #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN, allow_hyphen_values = true)]
@@ -240,16 +252,17 @@ const CONFIGURED: [&str; 22] = [
 ];
 
 /// The options whose values are in a token, and those that a replay does not need.
-const IN_TOKEN: [&str; 28] = {
-    let mut all = ["lock"; 28];
+const IN_TOKEN: [&str; 29] = {
+    let mut all = ["lock"; 29];
     all[1] = "quick";
     all[2] = "seconds";
     all[3] = "memory_limit";
     all[4] = "random";
     all[5] = "seed";
+    all[6] = "disk_limit";
     let mut i = 0;
     while i < CONFIGURED.len() {
-        all[6 + i] = CONFIGURED[i];
+        all[7 + i] = CONFIGURED[i];
         i += 1;
     }
     all
@@ -483,7 +496,9 @@ fn check(options: &Options) -> Result<ExitCode> {
     let limits = Limits {
         time: None,
         memory: memory_limit(options.memory_limit, 1),
+        disk: disk_limit(options.disk_limit, 1),
         states: options.quick.then_some(QUICK_STATES),
+        threads: std::thread::available_parallelism().map_or(1, NonZero::get),
     };
 
     let mut reports = Vec::new();
@@ -614,6 +629,18 @@ pub fn memory_limit(mib: Option<usize>, checks: usize) -> Option<usize> {
     match mib {
         Some(mib) => Some(mib.saturating_mul(1 << 20)),
         None => half_of_available_memory().map(|bytes| bytes / checks.max(1)),
+    }
+}
+
+/// What each of `checks` checks at the same time may have on disk, in bytes: `mib` MiB if the user sets
+/// this limit, else its share of half of the free space.
+pub fn disk_limit(mib: Option<u64>, checks: usize) -> Option<u64> {
+    match mib {
+        Some(mib) => Some(mib.saturating_mul(1 << 20)),
+        None => {
+            let free = rustix::fs::statvfs(std::env::temp_dir()).ok()?;
+            Some(free.f_bavail * free.f_frsize / 2 / checks.max(1) as u64)
+        }
     }
 }
 

@@ -257,8 +257,12 @@ impl<'a> CheckReport<'a> {
                 None => format!("complete, no violation; {states} states"),
             },
         };
+        let disk = match coverage.disk {
+            0 => String::new(),
+            bytes => format!(", {} MiB on disk", bytes.div_ceil(1 << 20)),
+        };
         format!(
-            "{what}: {how}, {} transitions, {} MiB, {time}\n",
+            "{what}: {how}, {} transitions, {} MiB{disk}, {time}\n",
             rounded(coverage.transitions),
             coverage.memory.div_ceil(1 << 20),
         )
