@@ -13,6 +13,7 @@ mod headers;
 mod hooks;
 mod layout;
 mod litmus;
+mod litmus_files;
 mod liveness;
 mod model;
 pub mod mutants;
@@ -34,6 +35,7 @@ pub use check::Check;
 pub use config::{COND, Config, ConfigError, Memory, Mode, Time, small_settings};
 pub use hooks::{lock_in_cond, lock_types, lockref_types};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
+pub use litmus_files::{CompiledFiles, Searched};
 
 pub use mutation::{Change, Mutation, Target, UnknownChange};
 pub use random::{RandomOutcome, RandomRuns};
