@@ -32,7 +32,10 @@ use std::str::FromStr;
 use crate::config::Memory;
 
 pub use error::LitmusError;
-use execution::{BrokenAxiom, Execution};
+use execution::BrokenAxiom;
+pub(crate) use execution::Execution;
+#[cfg(test)]
+pub(crate) use execution::{Event, Fence, Kind, Mark};
 pub(crate) use in_c::InC;
 
 impl Memory {
@@ -69,6 +72,12 @@ struct Flags {
 /// Whether a model allows an execution; if not, an axiom that it breaks, with the events of a cycle.
 pub(crate) fn is_allowed(model: Memory, x: &Execution) -> Result<(), BrokenAxiom> {
     model.judge(x, false).map(|_| ())
+}
+
+/// Whether plain accesses of an execution race.
+#[cfg(test)]
+pub(crate) fn has_race(model: Memory, x: &Execution) -> bool {
+    model.judge(x, true).is_ok_and(|flags| flags.race)
 }
 
 /// How often the condition of a test holds in the end.

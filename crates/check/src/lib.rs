@@ -19,6 +19,8 @@ mod model;
 pub mod mutants;
 mod mutation;
 mod random;
+#[cfg(test)]
+mod recorded;
 mod results;
 mod search;
 mod site;
