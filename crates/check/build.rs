@@ -10,6 +10,8 @@ fn main() {
     watch("crates/check/mutants");
     watch("crates/check/variants");
     watch("crates/check/flags.rs");
+    // Code that is compiled when a test runs calls these.
+    println!("cargo::rustc-link-arg-tests=-Wl,--export-dynamic-symbol=lw_check_*");
     let mut build = compiler("worlds/check");
     build
         .warnings_into_errors(true)
@@ -107,7 +109,16 @@ fn bindings() -> Bindings {
         "LitmusTest",
         "struct lw_litmus",
         &[
-            "name", "summary", "c11", "sc", "threads", "arm", "kernel", "kernel62",
+            "name",
+            "summary",
+            "c11",
+            "sc",
+            "threads",
+            "arm",
+            "kernel",
+            "kernel62",
+            "initial",
+            "variables",
         ],
     )
     .enumeration(

@@ -5,7 +5,7 @@
 
 #include "client.h"
 
-#define LW_LITMUS_THREADS 4
+#define LW_LITMUS_THREADS 8
 
 struct lw_litmus {
 	const char *name; /* NULL ends a group */
@@ -22,6 +22,12 @@ struct lw_litmus {
 	const char *arm;
 	const char *kernel;
 	const char *kernel62;
+	/*
+	 * The initial values of so many variables of 8 bytes, whose final values are results too;
+	 * NULL: all variables are 0 at first, and only threads have results.
+	 */
+	const uint64_t *initial;
+	uint32_t variables;
 };
 
 /* The groups, one for each kind of test; ends with NULL. */

@@ -10,6 +10,7 @@ mod c11;
 mod candidates;
 mod error;
 mod execution;
+mod in_c;
 mod judge;
 mod lexer;
 mod lkmm;
@@ -24,13 +25,18 @@ mod syntax;
 mod tests;
 mod thread;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::config::Memory;
 
 pub use error::LitmusError;
-use execution::{BrokenAxiom, Execution};
+use execution::BrokenAxiom;
+pub(crate) use execution::Execution;
+#[cfg(test)]
+pub(crate) use execution::{Event, Fence, Kind, Mark};
+pub(crate) use in_c::InC;
 
 impl Memory {
     /// What there is to report of an execution that the model allows; its flags only if they are
@@ -66,6 +72,12 @@ struct Flags {
 /// Whether a model allows an execution; if not, an axiom that it breaks, with the events of a cycle.
 pub(crate) fn is_allowed(model: Memory, x: &Execution) -> Result<(), BrokenAxiom> {
     model.judge(x, false).map(|_| ())
+}
+
+/// Whether plain accesses of an execution race.
+#[cfg(test)]
+pub(crate) fn has_race(model: Memory, x: &Execution) -> bool {
+    model.judge(x, true).is_ok_and(|flags| flags.race)
 }
 
 /// How often the condition of a test holds in the end.
@@ -127,7 +139,9 @@ pub struct Allowed {
     pub has_race: bool,
     /// Whether a thread has plain writes and marked accesses of one variable without a barrier.
     pub has_mixed_accesses: bool,
-    /// An execution that ends in such a state.
+    /// The final states, by the values that the condition observes, and whether it holds.
+    pub(crate) states: BTreeMap<Vec<i64>, bool>,
+    /// An execution that ends in a state in which the condition holds.
     pub witness: Vec<WitnessRow>,
 }
 
@@ -173,6 +187,11 @@ impl LitmusFile {
         }
     }
 
+    /// The file, as it was given.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The name of the test.
     pub fn name(&self) -> &str {
         &self.test.name
@@ -185,6 +204,31 @@ impl LitmusFile {
     /// execution that the model allows has no meaning, as an access to no variable has none.
     pub fn judge(&self, model: Memory) -> Result<Allowed, LitmusError> {
         judge::judge(&self.test, model).map_err(|refusal| error(&self.file, refusal))
+    }
+
+    /// The test in C for the search in a model; if the search has not all that it takes, what not.
+    pub(crate) fn in_c(&self, model: Memory) -> Result<InC, &'static str> {
+        InC::of(&self.test, model)
+    }
+
+    /// The final state of a run of the search, by the values that the condition observes, and whether
+    /// the condition holds. None: the run does not count.
+    pub(crate) fn final_state(
+        &self,
+        in_c: &InC,
+        results: &[u64],
+    ) -> Result<Option<(Vec<i64>, bool)>, &'static str> {
+        let Some(state) = in_c.state(results)? else {
+            return Ok(None);
+        };
+        let value = |part| state.value(part);
+        let filter = self.test.filter.as_ref();
+        if filter.is_some_and(|filter| !filter.holds(&value)) {
+            return Ok(None);
+        }
+        let observed = self.test.observed();
+        let values = observed.into_iter().map(value).collect();
+        Ok(Some((values, self.test.condition.holds(&value))))
     }
 
     /// The result that a comment documents: `Result: Never`, which is by the kernel's model, and

@@ -126,7 +126,10 @@ impl<'a> Check<'a> {
     where
         'a: 'f,
     {
-        Model::new(self.config, self.subject, self.mutation, findings, automata)
+        let model = Model::new(self.config, self.subject, self.mutation, findings, automata);
+        // SAFETY: NULL or a constant.
+        let litmus = unsafe { self.litmus.as_ref() };
+        model.with_variables(litmus.map_or(&[], LitmusTest::variables))
     }
 
     /// The first assumptions of a search.

@@ -140,9 +140,23 @@ pub(crate) struct LitmusTest {
     pub(crate) arm: *const c_char,
     pub(crate) kernel: *const c_char,
     pub(crate) kernel62: *const c_char,
+    /// NULL: all variables are 0 at first, and their final values are no results.
+    pub(crate) initial: *const u64,
+    pub(crate) variables: u32,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_LitmusTest.rs"));
+
+impl LitmusTest {
+    /// The initial values of its variables, if it has any.
+    pub(crate) fn variables(&self) -> &'static [u64] {
+        match self.initial.is_null() {
+            true => &[],
+            // SAFETY: a constant with so many elements.
+            false => unsafe { std::slice::from_raw_parts(self.initial, self.variables as usize) },
+        }
+    }
+}
 
 /// A point in an acquisition, `enum lw_check_mark` in C.
 #[repr(u32)]

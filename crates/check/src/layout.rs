@@ -1,5 +1,6 @@
 //! The addresses of a check. They are names that the lock code computes with; no memory is there.
 
+use crate::cells::WORD;
 use crate::headers::{
     LW_CHECK_LENT_NODES, LW_CHECK_LOCKS, LW_CHECK_SECOND_LOCK, LW_NODES_PER_SLOT, NODE,
     NODE_QUEUES_SIZE,
@@ -135,6 +136,14 @@ pub(crate) fn parked_heads() -> usize {
 
 pub(crate) fn variables() -> usize {
     VARIABLE_BASE
+}
+
+/// The most variables of a litmus test from a file.
+pub(crate) const LITMUS_VARIABLES: usize = STRIDE / WORD;
+
+/// A variable of a litmus test from a file.
+pub(crate) fn litmus_variable(number: usize) -> usize {
+    VARIABLE_BASE + number * WORD
 }
 
 /// The address that stands for the same piece of the nodes of all threads.

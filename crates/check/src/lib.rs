@@ -13,11 +13,14 @@ mod headers;
 mod hooks;
 mod layout;
 mod litmus;
+mod litmus_files;
 mod liveness;
 mod model;
 pub mod mutants;
 mod mutation;
 mod random;
+#[cfg(test)]
+mod recorded;
 mod results;
 mod search;
 mod site;
@@ -34,6 +37,7 @@ pub use check::Check;
 pub use config::{COND, Config, ConfigError, Memory, Mode, Time, small_settings};
 pub use hooks::{lock_in_cond, lock_types, lockref_types};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
+pub use litmus_files::{CompiledFiles, Searched};
 
 pub use mutation::{Change, Mutation, Target, UnknownChange};
 pub use random::{RandomOutcome, RandomRuns};

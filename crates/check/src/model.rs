@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId, Next};
 use crate::cells::{
     Cell, CellId, CellNames, Cells, Findings, PARTS, Parts, Place, Refusal, RenamedCells, Sibling,
+    WORD,
 };
 use crate::config::{Config, Subject};
 use crate::headers;
@@ -124,6 +125,8 @@ pub(crate) struct Model<'a, const N: usize> {
     pub(crate) events: [u64; 2],
     /// The staleness bound may have left out reads.
     pub(crate) cut: bool,
+    /// The initial values of the variables of a litmus test from a file, whose final values are results.
+    variables: &'static [u64],
 }
 
 /// A part of a thread's state that renaming threads does not change.
@@ -158,7 +161,13 @@ impl<'a, const N: usize> Model<'a, N> {
             covered: vec![false; Site::all().len()],
             events: [0; 2],
             cut: false,
+            variables: &[],
         }
+    }
+
+    /// Gives the variables of a litmus test these initial values, and reports their final ones.
+    pub(crate) fn with_variables(self, variables: &'static [u64]) -> Self {
+        Self { variables, ..self }
     }
 
     /// The state in which all threads are about to begin.
@@ -457,9 +466,12 @@ impl<'a, const N: usize> Model<'a, N> {
                 self.parts[index] = Some(parts);
                 for cell in &self.cells.cells[self.shared.len() + self.private.len()..] {
                     match cell.place {
-                        Place::Shared { .. } => self
-                            .shared
-                            .push(initial(self.config.unlocked(self.subject.lock()), cell)),
+                        Place::Shared { .. } => {
+                            self.shared
+                                .push(initial_value(self.variables, cell).unwrap_or_else(|| {
+                                    initial(self.config.unlocked(self.subject.lock()), cell)
+                                }))
+                        }
                         Place::Private { .. } => self.private.push(0),
                     }
                 }
@@ -680,6 +692,14 @@ fn is_announcement(cell: &Cell) -> bool {
 /// Whether the cell says which lock an entry of the table of parked queue heads is for.
 fn is_parked_lock(cell: &Cell) -> bool {
     cell.region == Region::Table && cell.address.is_multiple_of(headers::PARKED_HEAD_SIZE)
+}
+
+/// The initial value of a variable of a litmus test that has initial values.
+fn initial_value(variables: &[u64], cell: &Cell) -> Option<u64> {
+    let offset = cell.address.checked_sub(layout::variables())?;
+    let number =
+        (cell.region == Region::Variables && offset % WORD == 0).then_some(offset / WORD)?;
+    variables.get(number).copied()
 }
 
 fn initial(unlocked: u32, cell: &Cell) -> u64 {

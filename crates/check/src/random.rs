@@ -99,7 +99,7 @@ impl Run {
     }
 
     /// The thread that goes on, and the number of its choice among its `choices`.
-    fn choose<const N: usize>(
+    pub(crate) fn choose<const N: usize>(
         &mut self,
         model: &mut Model<N>,
         state: &State<N>,

@@ -3,7 +3,7 @@
 //! The source is a file as those in `locks/`: it includes `operations.h` and `lock_type.h`, and describes
 //! the lock by `LW_DESCRIBE()`. The headers are part of this program.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,12 +50,27 @@ pub enum SourceError {
     Headers(io::Error),
 }
 
-/// What the compiled source has, `struct lw_check_source` of the prelude.
+/// What a compiled source has, `struct lw_check_source` in C.
 #[repr(C)]
 struct Contents {
-    lock: *const LockType,
+    /// What the source is loaded for: a lock's type, or litmus tests.
+    main: *const c_void,
     first: *const Site,
     end: *const Site,
+}
+
+/// The C text that defines what a source has.
+pub(crate) fn contents_in_c(main: &str) -> String {
+    format!(
+        "extern const struct lw_check_site __start_lw_check_sites[] __attribute__((weak));\n\
+         extern const struct lw_check_site __stop_lw_check_sites[] __attribute__((weak));\n\
+         extern const struct lw_check_source {{\n\
+         \tconst void *main;\n\
+         \tconst struct lw_check_site *first, *end;\n\
+         }} lw_check_source;\n\
+         const struct lw_check_source lw_check_source = {{\n\
+         \t{main}, __start_lw_check_sites, __stop_lw_check_sites}};\n"
+    )
 }
 
 /// Compiles and loads a lock, and returns its name. At most one is loaded, before anything is checked.
@@ -79,11 +94,40 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
     if hooks::lock_types().any(|lock| lock.name() == name) {
         return Err(SourceError::Taken(name.into_owned()));
     }
+    // The type is defined at the end of the source.
+    let prelude = format!(
+        "#include \"lock_type.h\"\n\
+         #include \"surroundings.h\"\n\
+         static const struct lw_lock_type lw_{name}_type;\n{}",
+        contents_in_c(&format!("&lw_{name}_type"))
+    );
+    let lock = load(&path, &shown, &prelude)?.cast::<LockType>();
+    // SAFETY: the type, whose first field is a pointer. The type is zero if nothing defines it.
+    let is_described = unsafe { !lock.cast::<*const c_char>().read().is_null() };
+    if !is_described {
+        return Err(SourceError::NotDescribed {
+            path: shown,
+            name: name.into_owned(),
+        });
+    }
+    // SAFETY: a constant of the library.
+    let lock = unsafe { &*lock };
+    let first = LOADED.set((path.clone(), lock));
+    assert!(first.is_ok(), "one source is loaded");
+    Ok(lock.name())
+}
+
+/// Compiles and loads a source behind a prelude, and returns the main part of what it has, which is a
+/// constant.
+///
+/// # Panics
+/// If a source has been loaded before.
+pub(crate) fn load(path: &Path, shown: &str, prelude: &str) -> Result<*const c_void, SourceError> {
     let directory = tempfile::tempdir().map_err(SourceError::Headers)?;
-    let library = compile(&path, &shown, &name, directory.path())?;
+    let library = compile(path, shown, prelude, directory.path())?;
     // SAFETY: the library is lock code, whose initialisers are constants.
     let library = unsafe { Library::open(Some(&library), RTLD_NOW | RTLD_LOCAL) };
-    // SAFETY: the prelude of the source defines this constant.
+    // SAFETY: the prelude or the source defines this constant.
     let contents = library.and_then(|library| unsafe {
         let contents = library.get::<*const Contents>(b"lw_check_source\0")?;
         let contents = contents.into_raw().cast::<Contents>();
@@ -92,19 +136,9 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
         Ok(&*contents)
     });
     let contents = contents.map_err(|error| SourceError::Load {
-        path: shown.clone(),
+        path: shown.to_owned(),
         error,
     })?;
-    // SAFETY: the type, whose first field is a pointer. The type is zero if nothing defines it.
-    let is_described = unsafe { !contents.lock.cast::<*const c_char>().read().is_null() };
-    if !is_described {
-        return Err(SourceError::NotDescribed {
-            path: shown,
-            name: name.into_owned(),
-        });
-    }
-    // SAFETY: a constant of the library.
-    let lock = unsafe { &*contents.lock };
     site::add(match contents.first.is_null() {
         // No operation, no section.
         true => &[],
@@ -114,9 +148,7 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
             std::slice::from_raw_parts(contents.first, count)
         },
     });
-    let first = LOADED.set((path.clone(), lock));
-    assert!(first.is_ok(), "one source is loaded");
-    Ok(lock.name())
+    Ok(contents.main)
 }
 
 /// The file of the source that was loaded.
@@ -130,22 +162,8 @@ pub(crate) fn lock_type() -> Option<&'static LockType> {
 }
 
 /// Compiles a source to a library in `directory`.
-fn compile(path: &Path, shown: &str, name: &str, directory: &Path) -> Result<PathBuf, SourceError> {
+fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<PathBuf, SourceError> {
     let prelude = directory.join("prelude.h");
-    // The type is defined at the end of the source.
-    let text = format!(
-        "#include \"lock_type.h\"\n\
-         #include \"surroundings.h\"\n\
-         static const struct lw_lock_type lw_{name}_type;\n\
-         extern const struct lw_check_site __start_lw_check_sites[] __attribute__((weak));\n\
-         extern const struct lw_check_site __stop_lw_check_sites[] __attribute__((weak));\n\
-         extern const struct lw_check_source {{\n\
-         \tconst struct lw_lock_type *lock;\n\
-         \tconst struct lw_check_site *first, *end;\n\
-         }} lw_check_source;\n\
-         const struct lw_check_source lw_check_source = {{\n\
-         \t&lw_{name}_type, __start_lw_check_sites, __stop_lw_check_sites}};\n"
-    );
     let write = || -> io::Result<()> {
         for (part, files) in [("locks", &LOCKS), ("worlds/check", &WORLD)] {
             let to = directory.join(part);

@@ -27,6 +27,11 @@ impl<const N: usize> View<N> {
         }
     }
 
+    /// What both views have seen.
+    pub(crate) fn common(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|cell| self.0[cell].min(other.0[cell])))
+    }
+
     fn is_none(&self) -> bool {
         self.0.iter().fold(0, |any, place| any | place) == 0
     }

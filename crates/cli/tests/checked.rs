@@ -500,6 +500,65 @@ fn litmus_files_are_judged_by_memory_models() {
 }
 
 #[test]
+fn litmus_files_are_searched_too() {
+    let (directory, sb) = litmus_file("Sometimes");
+    let write = |name: &str, body: &str| {
+        let path = directory.path().join(format!("{name}.litmus"));
+        fs::write(&path, format!("C {name}\n{{}}\n{body}\n")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let locked = write(
+        "locked",
+        "P0(spinlock_t *l, int *x) { spin_lock(l); *x = 1; spin_unlock(l); }\nexists (x=1)",
+    );
+    let searched = ["litmus", &sb, &locked, "--search", "--memory", "lkmm,c11"];
+    let rows = json(&searched, 0);
+    let of = |key| -> Vec<&Value> {
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| &row["search"][key]).collect()
+    };
+    assert_eq!(
+        of("verdict"),
+        [
+            &serde_json::json!("Sometimes"),
+            &serde_json::json!("Sometimes"),
+            &Value::Null,
+            &serde_json::json!("Always")
+        ]
+    );
+    assert_eq!(
+        of("agrees"),
+        [
+            &serde_json::json!(true),
+            &serde_json::json!(true),
+            &Value::Null,
+            &serde_json::json!(true)
+        ]
+    );
+    assert_eq!(of("refused")[2], "spin locks");
+    let searched = output(&searched);
+    let shown = text(&searched.stdout);
+    assert!(shown.contains("not run: spin locks"), "{shown}");
+    assert!(
+        shown.contains("4 searches: 3 agree with the axioms, 0 differ, 1 not run"),
+        "{shown}"
+    );
+
+    // The address is the same whatever is read.
+    let differs = write(
+        "differs",
+        "P0(int *x, int *y) { int r0 = READ_ONCE(*x); WRITE_ONCE(*(y + (r0 ^ r0)), 1); }\n\
+         P1(int *x, int *y) { int r0 = READ_ONCE(*y); smp_mb(); WRITE_ONCE(*x, 1); }\n\
+         exists (0:r0=1 /\\ 1:r0=1)",
+    );
+    let differs = output(&["litmus", &differs, "--search", "--memory", "arm"]);
+    assert_eq!(differs.status.code(), Some(1));
+    let shown = text(&differs.stdout);
+    assert!(shown.contains("Sometimes, DIFFERS: 1 more"), "{shown}");
+    assert_refused(&["litmus", "sb", "--search"], &["--search", ".litmus"]);
+}
+
+#[test]
 fn litmus_files_that_cannot_be_judged_are_named_with_their_line() {
     let (directory, file) = litmus_file("Sometimes");
     let bad = directory.path().join("bad.litmus");

@@ -514,7 +514,8 @@ mod quick {
                 files.extend(litmus(&format!("Documentation/litmus-tests/{part}")));
             }
             let output = Command::new(env!("CARGO_BIN_EXE_lockworks"))
-                .args(["check", "litmus", "--memory", "lkmm,lkmm-6.2", "--json"])
+                .args(["check", "litmus", "--memory", "lkmm,lkmm-6.2"])
+                .args(["--search", "--json"])
                 .args(&files)
                 .output()
                 .expect("the command runs");

@@ -24,10 +24,6 @@ pub(super) fn judge(test: &Test, model: Memory) -> Result<Allowed, Refusal> {
             format!("grace periods and SRCU, which only lkmm has; the model is {model}"),
         ));
     }
-    let mut observed = Vec::new();
-    test.condition.observed(&mut observed);
-    observed.sort_unstable();
-    observed.dedup();
     let has_memory = |condition: &Condition| {
         let mut all = Vec::new();
         condition.observed(&mut all);
@@ -41,7 +37,7 @@ pub(super) fn judge(test: &Test, model: Memory) -> Result<Allowed, Refusal> {
                 .any(|e| matches!(e.kind, Kind::Read(Mark::Plain) | Kind::Write(Mark::Plain))),
         filters_by_variables: !test.filter.as_ref().is_some_and(has_memory),
         observes_memory: has_memory(&test.condition),
-        observed,
+        observed: test.observed(),
         states: BTreeMap::new(),
         allowed: Allowed::default(),
     };
@@ -49,6 +45,7 @@ pub(super) fn judge(test: &Test, model: Memory) -> Result<Allowed, Refusal> {
     let mut allowed = judge.allowed;
     allowed.satisfying = judge.states.values().filter(|holds| **holds).count();
     allowed.others = judge.states.len() - allowed.satisfying;
+    allowed.states = judge.states;
     Ok(allowed)
 }
 

@@ -16,6 +16,17 @@ pub(super) struct Test {
     pub(super) condition: Condition,
 }
 
+impl Test {
+    /// What the condition observes, in order.
+    pub(super) fn observed(&self) -> Vec<Observed> {
+        let mut observed = Vec::new();
+        self.condition.observed(&mut observed);
+        observed.sort_unstable();
+        observed.dedup();
+        observed
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Location {
     pub(super) name: String,

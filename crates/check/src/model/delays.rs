@@ -523,6 +523,10 @@ impl<const N: usize> Model<'_, N> {
             }
         }
         state.threads[thread].window = window;
+        // After a result that is new, loads that are still delayed may have no results yet.
+        if self.automata.is_surprised() {
+            return Err(Stop::Restart);
+        }
         let members = self.members(thread, &window, state.threads[thread].local)?;
         state.threads[thread].local = members[0];
         if self.automata.is_surprised() {

@@ -341,6 +341,14 @@ impl<const N: usize> Model<'_, N> {
     ) {
         let mut carried = match self.config.memory {
             Memory::Arm => state.snapshot(),
+            Memory::Lkmm62 if attached && order.acquires() => {
+                // The barriers before and after a read-modify-write do not order what it reads before
+                // what it writes. But what came before any full barrier has reached all threads.
+                let thread = &state.threads[thread];
+                let mut carried = thread.seen.common(&state.sc);
+                carried.join(&thread.fenced);
+                carried
+            }
             _ if order.releases() => state.threads[thread].seen,
             _ => state.threads[thread].fenced,
         };

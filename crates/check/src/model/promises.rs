@@ -1,6 +1,6 @@
 //! The promises of locks, checked in each step and state.
 
-use crate::cells::{Cell, Parts, Place};
+use crate::cells::{Cell, Parts, Place, WORD};
 use crate::config::{LOCKREF_COUNT, Subject};
 use crate::headers;
 use crate::layout::{self, Region};
@@ -8,7 +8,7 @@ use crate::site::OperationKind;
 use crate::state::State;
 use crate::violation::Violation;
 
-use super::{Model, Stop, bytes, is_announcement, is_parked_lock, is_waiters};
+use super::{Model, Stop, bytes, initial_value, is_announcement, is_parked_lock, is_waiters};
 
 impl<const N: usize> Model<'_, N> {
     /// Checks that a thread touches a node of another thread only while that thread uses it.
@@ -213,12 +213,23 @@ impl<const N: usize> Model<'_, N> {
         Ok(())
     }
 
-    /// The result of each thread of a litmus test.
+    /// The result of each thread of a litmus test, and behind these the final values of its variables if
+    /// it has initial values.
     pub(crate) fn results(&self, state: &State<N>) -> Vec<u64> {
-        state
-            .threads
-            .iter()
+        let of_threads = state.threads.iter();
+        let mut results: Vec<u64> = of_threads
             .map(|t| self.local(t.local).attributes.result)
-            .collect()
+            .collect();
+        let threads = results.len();
+        results.extend(self.variables);
+        for cell in &self.cells.cells {
+            if let (Some(_), Place::Shared { number }) =
+                (initial_value(self.variables, cell), cell.place)
+            {
+                let variable = (cell.address - layout::variables()) / WORD;
+                results[threads + variable] = state.newest(usize::from(number));
+            }
+        }
+        results
     }
 }

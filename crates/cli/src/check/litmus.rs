@@ -26,7 +26,8 @@ Examples:
   lockworks check litmus            all built-in tests
   lockworks check litmus sb iriw    those with sb or iriw in their names
   lockworks check litmus tools/memory-model/litmus-tests/*.litmus
-  lockworks check litmus --memory lkmm,arm --show mine.litmus")]
+  lockworks check litmus --memory lkmm,arm --show mine.litmus
+  lockworks check litmus --memory c11,lkmm --search mine.litmus")]
 pub struct LitmusArgs {
     /// Run only tests whose name contains one of these [default: all tests]; or judge these files,
     /// whose names end in .litmus
@@ -36,6 +37,10 @@ pub struct LitmusArgs {
     /// 6.2), arm (Armv8), c11 or sc [default: lkmm]
     #[arg(short, long, value_name = "MODEL", value_delimiter = ',', value_parser = model(), hide_possible_values = true)]
     memory: Vec<Memory>,
+    /// Also compile the files, and explore all their runs as those of a lock; the exit status is 1 if
+    /// that finds other final states
+    #[arg(long)]
+    search: bool,
     /// Show, for each file, an execution for which its condition holds
     #[arg(long)]
     show: bool,
@@ -105,10 +110,17 @@ pub fn command(args: &LitmusArgs) -> Result<ExitCode> {
                 [] => &[Memory::Lkmm],
                 some => some,
             };
-            return files::command(&args.names, models, args.show, args.json);
+            let how = files::How {
+                models,
+                search: args.search,
+                show: args.show,
+            };
+            return files::command(&args.names, &how, args.json);
         }
-        None if !args.memory.is_empty() || args.show => {
-            bail!("--memory and --show are for files that end in .litmus, and none is given");
+        None if !args.memory.is_empty() || args.search || args.show => {
+            bail!(
+                "--memory, --search and --show are for files that end in .litmus, and none is given"
+            );
         }
         None => {}
     }

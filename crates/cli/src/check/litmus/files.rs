@@ -1,13 +1,72 @@
-//! `lockworks check litmus FILE.litmus...`: judges litmus files by the axioms of memory models.
+//! `lockworks check litmus FILE.litmus...`: judges litmus files by the axioms of memory models, and by
+//! the search.
 
 use std::fs;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lockworks_check::{Allowed, LitmusError, LitmusFile, Memory, Verdict, WitnessRow};
+use lockworks_check::{
+    Allowed, CompiledFiles, LitmusError, LitmusFile, Memory, Searched, Verdict, WitnessRow,
+};
 use serde::Serialize;
 
 use crate::output;
+
+/// How files are judged.
+pub(super) struct How<'a> {
+    pub(super) models: &'a [Memory],
+    /// Also by the search.
+    pub(super) search: bool,
+    /// Show an execution for which the condition holds.
+    pub(super) show: bool,
+}
+
+/// What the search finds of a file.
+#[derive(Serialize)]
+struct SearchRow {
+    /// None: there is a data race, or the search cannot run the file.
+    verdict: Option<Verdict>,
+    data_race: bool,
+    /// Why the search cannot run the file.
+    refused: Option<&'static str>,
+    /// The number of final states that only the search finds, and of those that only the axioms allow.
+    more: usize,
+    fewer: usize,
+    agrees: Option<bool>,
+}
+
+impl SearchRow {
+    fn of(searched: &Searched, allowed: &Allowed) -> Self {
+        let (more, fewer) = searched.differences(allowed);
+        Self {
+            verdict: searched.verdict(),
+            data_race: *searched == Searched::Race,
+            refused: match searched {
+                Searched::Refused(reason) => Some(reason),
+                _ => None,
+            },
+            more,
+            fewer,
+            agrees: searched.agrees(allowed),
+        }
+    }
+
+    fn text(&self) -> String {
+        if let Some(reason) = self.refused {
+            return format!("not run: {reason}");
+        }
+        let found = self
+            .verdict
+            .map_or("data race".to_owned(), |v| v.to_string());
+        match (self.agrees, self.more, self.fewer) {
+            (Some(false), 0, 0) => format!("{found}, DIFFERS"),
+            (Some(false), more, 0) => format!("{found}, DIFFERS: {more} more"),
+            (Some(false), 0, fewer) => format!("{found}, DIFFERS: {fewer} fewer"),
+            (Some(false), more, fewer) => format!("{found}, DIFFERS: {more} more, {fewer} fewer"),
+            _ => found,
+        }
+    }
+}
 
 #[derive(Serialize)]
 struct FileRow {
@@ -23,23 +82,33 @@ struct FileRow {
     agrees: Option<bool>,
     data_race: bool,
     mixed_accesses: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search: Option<SearchRow>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     witness: Vec<WitnessRow>,
 }
 
 impl FileRow {
-    fn of(file: &str, test: &LitmusFile, memory: Memory, show: bool) -> Result<Self, LitmusError> {
+    fn of(
+        test: &LitmusFile,
+        memory: Memory,
+        show: bool,
+        search: Option<&dyn Fn() -> Searched>,
+    ) -> Result<Self, LitmusError> {
+        let allowed = test.judge(memory)?;
+        let search = search.map(|search| SearchRow::of(&search(), &allowed));
         let Allowed {
             satisfying,
             others,
             has_race,
             has_mixed_accesses,
-            ref witness,
-        } = test.judge(memory)?;
+            witness,
+            ..
+        } = allowed;
         let verdict = Verdict::of(satisfying, others);
         let documented = test.documented(memory);
         Ok(Self {
-            file: file.to_owned(),
+            file: test.file().to_owned(),
             name: test.name().to_owned(),
             memory,
             verdict,
@@ -49,7 +118,8 @@ impl FileRow {
             agrees: documented.map(|documented| documented == verdict),
             data_race: has_race,
             mixed_accesses: has_mixed_accesses,
-            witness: if show { witness.clone() } else { Vec::new() },
+            search,
+            witness: if show { witness } else { Vec::new() },
         })
     }
 
@@ -76,21 +146,28 @@ impl FileRow {
 }
 
 /// Judges files by models.
-pub(super) fn command(
-    files: &[String],
-    models: &[Memory],
-    show: bool,
-    json: bool,
-) -> Result<ExitCode> {
-    let mut rows = Vec::new();
+pub(super) fn command(paths: &[String], how: &How, json: bool) -> Result<ExitCode> {
+    let mut files = Vec::new();
     let mut refused = 0;
-    for file in files {
-        match judge(file, models, show) {
+    let mut refuse = |refusal: String| {
+        refused += 1;
+        eprintln!("lockworks: {refusal}");
+    };
+    for path in paths {
+        match read(path) {
+            Ok(file) => files.push(file),
+            Err(refusal) => refuse(refusal),
+        }
+    }
+    let compiled = match how.search {
+        true => Some(CompiledFiles::compile(&files, how.models)?),
+        false => None,
+    };
+    let mut rows = Vec::new();
+    for (number, file) in files.iter().enumerate() {
+        match judge(file, number, compiled.as_ref(), how) {
             Ok(judged) => rows.extend(judged),
-            Err(refusal) => {
-                refused += 1;
-                eprintln!("lockworks: {refusal}");
-            }
+            Err(refusal) => refuse(refusal.to_string()),
         }
     }
     let text = match json {
@@ -99,32 +176,50 @@ pub(super) fn command(
         false => table(&rows) + &witnesses(&rows),
     };
     output::print(&text)?;
-    let agree = rows.iter().all(|row| row.agrees != Some(false));
-    Ok(ExitCode::from(match (refused, agree) {
+    let agrees = |row: &FileRow| {
+        let search = row.search.as_ref().and_then(|search| search.agrees);
+        row.agrees != Some(false) && search != Some(false)
+    };
+    Ok(ExitCode::from(match (refused, rows.iter().all(agrees)) {
         (0, true) => 0,
         (0, false) => 1,
         _ => 2,
     }))
 }
 
-fn judge(file: &str, models: &[Memory], show: bool) -> Result<Vec<FileRow>, String> {
-    let text = fs::read(file).map_err(|error| format!("{file}: cannot read it: {error}"))?;
+fn read(path: &str) -> Result<LitmusFile, String> {
+    let text = fs::read(path).map_err(|error| format!("{path}: cannot read it: {error}"))?;
     let text = String::from_utf8_lossy(&text);
-    let test = LitmusFile::parse(&text, file).map_err(|error| error.to_string())?;
-    models
-        .iter()
-        .map(|model| FileRow::of(file, &test, *model, show))
-        .collect::<Result<_, _>>()
-        .map_err(|error| error.to_string())
+    LitmusFile::parse(&text, path).map_err(|error| error.to_string())
+}
+
+fn judge(
+    file: &LitmusFile,
+    number: usize,
+    compiled: Option<&CompiledFiles>,
+    how: &How,
+) -> Result<Vec<FileRow>, LitmusError> {
+    let row = |model: &Memory| {
+        let search = compiled.map(|compiled| || compiled.search(number, *model));
+        let search = search
+            .as_ref()
+            .map(|search| search as &dyn Fn() -> Searched);
+        FileRow::of(file, *model, how.show, search)
+    };
+    how.models.iter().map(row).collect()
 }
 
 fn table(rows: &[FileRow]) -> String {
-    let header = [
+    let is_searched = rows.iter().any(|row| row.search.is_some());
+    let mut header = vec![
         "test", "memory", "verdict", "holds", "fails", "result", "flags",
     ];
+    if is_searched {
+        header.push("search");
+    }
     let mut table = output::table(&header);
     for row in rows {
-        table.add_row([
+        let mut cells = vec![
             row.name.clone(),
             row.memory.to_string(),
             row.verdict.to_string(),
@@ -132,16 +227,31 @@ fn table(rows: &[FileRow]) -> String {
             row.others.to_string(),
             row.documented(),
             row.flags(),
-        ]);
+        ];
+        cells.extend(row.search.as_ref().map(SearchRow::text));
+        table.add_row(cells);
     }
     let count = |agrees| rows.iter().filter(|row| row.agrees == agrees).count();
-    format!(
+    let mut text = format!(
         "{table}\n\n{} verdicts: {} as documented, {} differ, {} not documented\n",
         rows.len(),
         count(Some(true)),
         count(Some(false)),
         count(None)
-    )
+    );
+    if is_searched {
+        let searches = rows.iter().filter_map(|row| row.search.as_ref());
+        let agreements: Vec<_> = searches.map(|search| search.agrees).collect();
+        let count = |agrees| agreements.iter().filter(|of| **of == agrees).count();
+        text += &format!(
+            "{} searches: {} agree with the axioms, {} differ, {} not run\n",
+            agreements.len(),
+            count(Some(true)),
+            count(Some(false)),
+            count(None)
+        );
+    }
+    text
 }
 
 /// The events of an execution for which the condition of a test holds.
