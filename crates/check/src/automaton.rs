@@ -30,7 +30,7 @@ use crate::mutation::{self, Mutation};
 use crate::symmetry::{LockWord, Symmetry};
 
 pub(crate) use attributes::Attributes;
-pub(crate) use log::Log;
+pub(crate) use log::{Learned, Log};
 
 #[cfg(test)]
 mod twins;

@@ -1,7 +1,9 @@
 //! A check: a configuration and a mutation, as a model that a search can explore.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::automaton::{Automata, Log, Surroundings};
@@ -14,7 +16,7 @@ use crate::model::{Model, Stop};
 use crate::mutation::{self, Change, Mutation};
 use crate::random::Run;
 use crate::results::{Broken, CheckOutcome, Coverage, End, Event};
-use crate::search::{Limits, Origin, Search, SearchPlan};
+use crate::search::{Kept, KeptError, Limits, Origin, Search, SearchPlan};
 use crate::symmetry::{LockWord, Symmetry};
 
 /// The most random runs before a search.
@@ -76,7 +78,7 @@ impl<'a> Check<'a> {
     }
 
     /// The ways in which threads may change places.
-    pub(crate) fn symmetry(&self) -> Rc<Symmetry> {
+    fn symmetry(&self) -> Rc<Symmetry> {
         let config = self.config;
         Symmetry::new(config.threads, |one, other| {
             let alike = |of: &dyn Fn(usize) -> bool| of(one) == of(other);
@@ -91,6 +93,14 @@ impl<'a> Check<'a> {
                 // Every other thread begins with a trylock, or takes two resilient locks in another order.
                 && (!(config.trylock || self.subject.lock().is_resilient() && config.locks > 1) || alike(&|thread| thread % 2 == 0))
         })
+    }
+
+    /// Automata that have learned the steps of a log.
+    pub(crate) fn automata(&self, log: Arc<Log>) -> Automata {
+        let mut automata = Automata::new(self.surroundings(), self.symmetry(), log);
+        automata.start();
+        automata.catch_up();
+        automata
     }
 
     /// Makes random runs, which yield most of the findings that a search or a run relies on. None: views
@@ -183,6 +193,27 @@ impl<'a> Check<'a> {
         self.search(limits, true, progress).0
     }
 
+    /// Explores all states, and calls `progress` from time to time. If a limit ends the search, it is
+    /// kept in `file`. If the file exists, the search that it holds goes on. Once a search has ended
+    /// otherwise, the file is removed.
+    ///
+    /// # Errors
+    /// See [`KeptError`].
+    pub fn run_kept(
+        &self,
+        limits: &Limits,
+        file: &Path,
+        progress: &mut dyn FnMut(&Coverage),
+    ) -> Result<CheckOutcome, KeptError> {
+        let kept = Kept::load(file, self.config)?;
+        let mut plan = self.plan(limits, true, progress);
+        plan.kept = kept;
+        plan.keep = Some((file, Ok(())));
+        let outcome = self.search_by(&mut plan);
+        plan.keep.map_or(Ok(()), |(_, result)| result)?;
+        Ok(outcome)
+    }
+
     /// Searches for the shortest run that breaks a promise, where one that does is known.
     pub fn shorten(&self, limits: &Limits, broken: Broken) -> Broken {
         let (outcome, _) = self.search(limits, false, &mut |_| {});
@@ -202,9 +233,18 @@ impl<'a> Check<'a> {
         reduce: bool,
         progress: &mut dyn FnMut(&Coverage),
     ) -> (CheckOutcome, BTreeSet<Vec<u64>>) {
-        let begin = Instant::now();
-        let mut findings = self.findings();
-        let mut plan = SearchPlan {
+        let mut plan = self.plan(limits, reduce, progress);
+        let outcome = self.search_by(&mut plan);
+        (outcome, plan.results)
+    }
+
+    fn plan<'p>(
+        &'p self,
+        limits: &'p Limits,
+        reduce: bool,
+        progress: &'p mut dyn FnMut(&Coverage),
+    ) -> SearchPlan<'p> {
+        SearchPlan {
             limits,
             reduce,
             origin: self.litmus.is_null().then_some(Origin {
@@ -212,14 +252,21 @@ impl<'a> Check<'a> {
                 mutation: self.mutation,
                 symmetric: self.symmetric,
             }),
-            begin,
+            begin: Instant::now(),
+            kept: None,
+            keep: None,
             results: BTreeSet::new(),
             progress,
-        };
+        }
+    }
+
+    fn search_by(&self, plan: &mut SearchPlan) -> CheckOutcome {
+        let kept = plan.kept.as_ref();
+        let mut findings = kept.map_or_else(|| self.findings(), |kept| kept.findings.clone());
         loop {
-            let outcome = by_view!(findings.view, self.attempt(&mut findings, &mut plan));
+            let outcome = by_view!(findings.view, self.attempt(&mut findings, plan));
             if let Some(outcome) = outcome {
-                return (outcome, plan.results);
+                return outcome;
             }
             findings = Findings::new(findings.view);
         }
@@ -231,11 +278,20 @@ impl<'a> Check<'a> {
         findings: &mut Findings,
         plan: &mut SearchPlan,
     ) -> Option<CheckOutcome> {
-        let mut automata = self.rehearse::<N>(findings)?;
+        let mut automata = match &mut plan.kept {
+            Some(kept) => self.automata(Log::of(std::mem::take(&mut kept.steps))),
+            None => self.rehearse::<N>(findings)?,
+        };
         while findings.view == N {
             automata.catch_up();
             let mut search = Search::new(self.model::<N>(findings, automata), plan.reduce);
+            if let Some(kept) = plan.kept.take() {
+                search.go_on_with(kept);
+            }
             if let Some(end) = search.run(plan) {
+                if let Some((path, result)) = &mut plan.keep {
+                    *result = search.keep(path);
+                }
                 let coverage = search.coverage();
                 let model = search.into_model();
                 return Some(CheckOutcome {

@@ -42,7 +42,7 @@ pub use litmus_files::{CompiledFiles, Searched};
 pub use mutation::{Change, Mutation, Target, UnknownChange};
 pub use random::{RandomOutcome, RandomRuns};
 pub use results::{Broken, CheckOutcome, Coverage, End, Event};
-pub use search::{LIMIT_OF_STATES, Limits};
+pub use search::{KeptError, LIMIT_OF_STATES, Limits};
 pub use site::{OperationKind, Order, Site};
 pub use source::{SourceError, load_source, loaded_source};
 pub use token::{Token, TokenError};

@@ -6,6 +6,7 @@
 //! fit into memory goes to disk.
 
 mod expand;
+mod kept;
 mod known;
 mod livelock;
 mod progress;
@@ -17,11 +18,13 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::automaton::{Automata, Log};
+use crate::automaton::Log;
 use crate::cells::Findings;
 use crate::check::Check;
 use crate::config::Config;
@@ -31,6 +34,8 @@ use crate::results::{Broken, Coverage, End};
 use crate::violation::Violation;
 
 use expand::{Expander, Halt};
+pub(crate) use kept::Kept;
+pub use kept::KeptError;
 use progress::{Finish, Job, Output, Progress, Shared};
 
 /// The limits at which a search ends before it has explored all states.
@@ -47,6 +52,8 @@ pub struct Limits {
     pub states: Option<usize>,
     /// The most OS threads that search.
     pub threads: usize,
+    /// The search ends soon after this is true.
+    pub stop: Option<&'static AtomicBool>,
 }
 
 /// The reason of [`End::Unfinished`] at the limit of states.
@@ -60,6 +67,7 @@ impl Limits {
         disk: None,
         states: None,
         threads: 1,
+        stop: None,
     };
 }
 
@@ -85,6 +93,10 @@ pub(crate) struct SearchPlan<'a> {
     /// None: a single OS thread searches.
     pub(crate) origin: Option<Origin<'a>>,
     pub(crate) begin: Instant,
+    /// A search to go on with.
+    pub(crate) kept: Option<Kept>,
+    /// Where to keep the search, and how that went.
+    pub(crate) keep: Option<(&'a Path, Result<(), KeptError>)>,
     /// The results of each run's end.
     pub(crate) results: BTreeSet<Vec<u64>>,
     /// Called from time to time.
@@ -103,6 +115,8 @@ pub(crate) struct Search<'a, const N: usize> {
     expander: Expander<'a, N>,
     reduce: bool,
     progress: Progress,
+    /// A limit ended the search, so that it can go on.
+    is_limited: bool,
 }
 
 impl<'a, const N: usize> Search<'a, N> {
@@ -112,6 +126,26 @@ impl<'a, const N: usize> Search<'a, N> {
             expander: Expander::new(model, reduce),
             reduce,
             progress: Progress::new(),
+            is_limited: false,
+        }
+    }
+
+    /// Goes on with a search.
+    pub(crate) fn go_on_with(&mut self, kept: Kept) {
+        self.expander
+            .model
+            .add_seen(&kept.covered, kept.events, kept.cut);
+        self.progress = kept.progress;
+    }
+
+    /// Keeps the search in a file if it can go on. Removes the file if not.
+    pub(crate) fn keep(&mut self, path: &Path) -> Result<(), KeptError> {
+        if self.is_limited {
+            return kept::save(&mut self.progress, &self.expander.model, path);
+        }
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
         }
     }
 
@@ -135,6 +169,7 @@ impl<'a, const N: usize> Search<'a, N> {
         };
         let finish = match first {
             Err(halt) => Finish::Halt(None, halt),
+            Ok(_) if !self.progress.is_new() => self.explore(plan),
             Ok(successors) => {
                 let mut output = Output::default();
                 self.expander
@@ -143,7 +178,8 @@ impl<'a, const N: usize> Search<'a, N> {
                 self.explore(plan)
             }
         };
-        plan.results.append(&mut self.progress.results);
+        plan.results.extend(self.progress.results.iter().cloned());
+        self.is_limited = matches!(finish, Finish::Unfinished(_));
         match finish {
             Finish::Restart => None,
             Finish::Unfinished(reason) => Some(End::Unfinished(reason)),
@@ -292,10 +328,7 @@ fn help<const N: usize>(
 ) -> Seen {
     let mut check = Check::new(origin.config, origin.mutation).expect("there is such a check");
     check.symmetric = origin.symmetric;
-    let mut automata = Automata::new(check.surroundings(), check.symmetry(), log);
-    automata.start();
-    automata.catch_up();
-    let mut model = check.model::<N>(&mut findings, automata);
+    let mut model = check.model::<N>(&mut findings, check.automata(log));
     model.number_cells_in_order();
     let begun = model.start();
     let mut expander = Expander::new(model, reduce);

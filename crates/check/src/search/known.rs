@@ -4,7 +4,7 @@
 //! is new in memory may be on disk. So before such states are explored, all of them are compared with
 //! all parts in one pass.
 
-use std::io;
+use std::io::{self, Read, Write};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -100,7 +100,10 @@ impl Known {
 
     /// Returns the number of a state that is known, or gives it `number`.
     pub(super) fn find_or_add(&mut self, hash: u128, number: u32) -> Option<u32> {
-        let state = State::new(hash, number);
+        self.add(State::new(hash, number))
+    }
+
+    fn add(&mut self, state: State) -> Option<u32> {
         let shard = &mut self.shards[state.hash[0] as usize % SHARDS];
         let entry = shard.entry(
             State::place(&state.hash),
@@ -165,6 +168,29 @@ impl Known {
             .into_iter()
             .map(|(state, number)| (state.number, number))
             .collect())
+    }
+
+    /// Writes all states to a file. Those in memory must have been compared.
+    pub(super) fn write(&self, file: &mut impl Write) -> io::Result<()> {
+        for part in &self.parts {
+            part.write(0, file)?;
+        }
+        let all = self.shards.iter().flatten();
+        for state in all.filter(|state| state.number >= self.first) {
+            file.write_all(&state.to_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Reads so many states from a file.
+    pub(super) fn read(count: u32, file: &mut impl Read) -> io::Result<Self> {
+        let mut known = Self::new();
+        let mut bytes = [0; State::BYTES];
+        for _ in 0..count {
+            file.read_exact(&mut bytes)?;
+            known.add(State::from_bytes(&bytes));
+        }
+        Ok(known)
     }
 
     /// Moves all states to disk. Those in memory must have been compared.

@@ -1,9 +1,12 @@
 //! How far a search is, and the OS threads that take it further.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
+use std::io::{self, Read, Write};
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
 
 use crate::results::Coverage;
 
@@ -22,6 +25,26 @@ const ROUND: u32 = 4096;
 const FEW: usize = 1000;
 /// In place of a state: the state before the first step.
 const START: u32 = u32::MAX;
+
+/// The number of bytes of an origin.
+const ORIGIN: usize = 2 * size_of::<u32>();
+
+/// The numbers of a search.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Counts {
+    found: u32,
+    explored: u32,
+    level_end: u32,
+    depth: usize,
+    transitions: usize,
+    known_before: Vec<(u32, u32)>,
+    known: u32,
+    twice: u32,
+    waiting: usize,
+    waiting_bytes: u64,
+    /// The bytes of the edges.
+    edges: u64,
+}
 
 /// How a search ended.
 pub(super) enum Finish {
@@ -150,6 +173,68 @@ impl Progress {
             + self.origins.on_disk()
     }
 
+    /// Whether the search has not begun.
+    pub(super) fn is_new(&self) -> bool {
+        self.found == 0
+    }
+
+    /// The numbers that [`read`](Self::read) needs. All states are compared with those on disk.
+    pub(super) fn counts(&mut self) -> io::Result<Counts> {
+        self.compare()?;
+        Ok(Counts {
+            found: self.found,
+            explored: self.explored,
+            level_end: self.level_end,
+            depth: self.depth,
+            transitions: self.transitions,
+            known_before: self.known_before.iter().map(|(a, b)| (*a, *b)).collect(),
+            known: self.found - self.twice,
+            twice: self.twice,
+            waiting: self.queue.len(),
+            waiting_bytes: self.queue.bytes(),
+            edges: self.edges.0.len(),
+        })
+    }
+
+    /// Writes the states, the edges and the origins to a file.
+    pub(super) fn write(&self, file: &mut impl Write) -> io::Result<()> {
+        self.known.write(file)?;
+        self.queue.write(file)?;
+        self.edges.0.write(0, file)?;
+        self.origins.write(0, file)
+    }
+
+    /// Reads what [`write`](Self::write) has written.
+    pub(super) fn read(
+        counts: Counts,
+        results: BTreeSet<Vec<u64>>,
+        file: &mut impl Read,
+    ) -> io::Result<Self> {
+        let known = Known::read(counts.known, file)?;
+        let queue = Queue::read(counts.waiting, counts.waiting_bytes, file)?;
+        let mut edges = Edges(Tape::default());
+        edges.0.push_from(counts.edges, file)?;
+        let mut origins = Tape::default();
+        origins.push_from(u64::from(counts.found) * ORIGIN as u64, file)?;
+        Ok(Self {
+            known,
+            queue,
+            edges,
+            origins,
+            found: counts.found,
+            twice: counts.twice,
+            known_before: counts.known_before.into_iter().collect(),
+            given: counts.explored,
+            explored: counts.explored,
+            level_end: counts.level_end,
+            depth: counts.depth,
+            transitions: counts.transitions,
+            most_bytes: 0,
+            results,
+            early: BTreeMap::new(),
+        })
+    }
+
     /// Adds the states with which the search begins.
     pub(super) fn begin(&mut self, output: &Output) {
         self.add_successors(START, &output.found, 0, &output.bytes);
@@ -158,7 +243,7 @@ impl Progress {
     /// The state from which another was first reached, and the number among its successors; None for
     /// the first state: the number among the first states.
     pub(super) fn origin(&self, number: u32) -> io::Result<(Option<u32>, usize)> {
-        let mut bytes = [0; 2 * size_of::<u32>()];
+        let mut bytes = [0; ORIGIN];
         self.origins
             .read(u64::from(number) * bytes.len() as u64, &mut bytes)?;
         let number = |i: usize| u32::from_le_bytes(bytes[4 * i..][..4].try_into().expect("four"));
@@ -313,6 +398,9 @@ impl Progress {
         if limits.disk.is_some_and(|most| self.on_disk() > most) {
             return Err(Finish::Unfinished("the disk limit is reached"));
         }
+        if limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Finish::Unfinished("it was interrupted"));
+        }
         if limits.time.is_some_and(|time| begin.elapsed() > time) {
             return Err(Finish::Unfinished("the time limit is reached"));
         }
@@ -391,7 +479,8 @@ impl Shared {
     /// Adds what states lead to. Returns an output whose memory can be used again.
     pub(super) fn add(&self, output: Output) -> Output {
         let mut inner = self.lock();
-        if inner.finish.is_some() {
+        // A limit does not lose what others have found out meanwhile.
+        if !matches!(inner.finish, None | Some(Finish::Unfinished(_))) {
             return Output::default();
         }
         let added = inner.progress.add(output);

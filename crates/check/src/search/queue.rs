@@ -1,7 +1,7 @@
 //! The states that wait to be explored, whole, in the order in which they were found.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Read, Write};
 
 use super::tape::Tape;
 
@@ -40,6 +40,31 @@ impl Queue {
     /// The number of bytes in memory.
     pub(super) fn memory(&self) -> usize {
         self.tapes.iter().map(Tape::memory).sum::<usize>() + self.block.capacity()
+    }
+
+    /// The number of bytes of all states.
+    pub(super) fn bytes(&self) -> u64 {
+        let tapes = self.tapes.iter().map(Tape::len).sum::<u64>() - self.read;
+        (self.block.len() - self.next) as u64 + tapes
+    }
+
+    /// Writes the states to a file.
+    pub(super) fn write(&self, file: &mut impl Write) -> io::Result<()> {
+        file.write_all(&self.block[self.next..])?;
+        let mut start = self.read;
+        for tape in &self.tapes {
+            tape.write(start, file)?;
+            start = 0;
+        }
+        Ok(())
+    }
+
+    /// Reads so many states from a file.
+    pub(super) fn read(count: usize, bytes: u64, file: &mut impl Read) -> io::Result<Self> {
+        let mut queue = Self::new();
+        queue.tapes[0].push_from(bytes, file)?;
+        queue.count = count;
+        Ok(queue)
     }
 
     /// The number of bytes on disk.

@@ -1,8 +1,11 @@
 //! Bytes that are written at the end and read anywhere, in a file once memory is full.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
+
+/// The number of bytes that are copied at once.
+const BLOCK: u64 = 1 << 20;
 
 /// A sequence of bytes. The first ones may be in a temporary file, which the system removes.
 #[derive(Debug, Default)]
@@ -53,6 +56,27 @@ impl Tape {
         self.filed += self.tail.len() as u64;
         self.tail = Vec::new();
         Ok(())
+    }
+
+    /// Writes the bytes from `start` on to a file.
+    pub(super) fn write(&self, mut start: u64, file: &mut impl Write) -> io::Result<()> {
+        let mut block = vec![0; BLOCK as usize];
+        while start < self.len() {
+            let bytes = (self.len() - start).min(BLOCK);
+            block.truncate(bytes as usize);
+            self.read(start, &mut block)?;
+            file.write_all(&block)?;
+            start += bytes;
+        }
+        Ok(())
+    }
+
+    /// Appends the next bytes of a file.
+    pub(super) fn push_from(&mut self, bytes: u64, file: &mut impl Read) -> io::Result<()> {
+        match file.take(bytes).read_to_end(&mut self.tail)? as u64 == bytes {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Reads `bytes.len()` bytes from `start` on.

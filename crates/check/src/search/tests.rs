@@ -6,7 +6,7 @@ use crate::mutation::{Change, Mutation};
 use crate::results::{CheckOutcome, End};
 use crate::site::{OperationKind, Order, Site};
 
-use super::Limits;
+use super::{KeptError, Limits};
 
 /// Taking local steps at once finds a violation exactly where single steps do.
 #[test]
@@ -226,4 +226,59 @@ fn threads_and_disk_change_nothing() {
             }
         }
     }
+}
+
+/// A search that is ended again and again finds in the end what one without an end finds.
+#[test]
+fn a_search_that_is_kept_goes_on() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("search");
+    let mut config = three("qspinlock");
+    config.acquisitions = 2;
+    let check = Check::new(&config, None).expect("a lock that there is");
+    let whole = check.run(&Limits::NONE, &mut |_| {});
+    assert_eq!(whole.end, End::Kept);
+    for memory in [None, Some(1 << 16)] {
+        let mut states = 0;
+        let mut ended = 0;
+        let last = loop {
+            states += 6000;
+            let limits = Limits {
+                states: Some(states),
+                memory,
+                threads: 2,
+                ..Limits::NONE
+            };
+            let outcome = check
+                .run_kept(&limits, &file, &mut |_| {})
+                .expect("a file that can be written");
+            assert_eq!(outcome.end != End::Kept, file.exists());
+            if outcome.end == End::Kept {
+                break outcome;
+            }
+            ended += 1;
+        };
+        assert!(ended > 1);
+        assert_eq!(last.coverage.states, whole.coverage.states);
+        assert_eq!(last.coverage.transitions, whole.coverage.transitions);
+        assert_eq!(last.coverage.depth, whole.coverage.depth);
+        assert_eq!(last.covered, whole.covered);
+        assert_eq!(last.events, whole.events);
+    }
+    // Another check does not go on with it, and what is no search stays as it is.
+    let limits = Limits {
+        states: Some(10),
+        ..Limits::NONE
+    };
+    check
+        .run_kept(&limits, &file, &mut |_| {})
+        .expect("a file that can be written");
+    let other = three("mcs");
+    let other = Check::new(&other, None).expect("a lock that there is");
+    let refused = other.run_kept(&limits, &file, &mut |_| {});
+    assert!(matches!(refused, Err(KeptError::OtherCheck)));
+    std::fs::write(&file, "a diary").expect("a file that can be written");
+    let refused = check.run_kept(&limits, &file, &mut |_| {});
+    assert!(matches!(refused, Err(KeptError::Other)));
+    assert_eq!(std::fs::read(&file).expect("it is there"), b"a diary");
 }

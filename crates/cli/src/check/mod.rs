@@ -8,9 +8,10 @@ mod report;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::ArgAction;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
@@ -21,12 +22,16 @@ use lockworks_check::{
     Variant, load_source, lock_in_cond, lock_types, lockref_types, small_settings,
 };
 
+use crate::interruption;
 use crate::names::{setting, unknown};
 use crate::output::{self, Destination};
 use crate::progress;
 use crate::terminal;
 use crate::timeline;
 use report::{CheckReport, Counterexample};
+
+/// A search that is kept is to end.
+static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Explore every run that the real lock code can make in weak memory.
 #[derive(clap::Args)]
@@ -209,6 +214,10 @@ pub struct Options {
     )]
     pub disk_limit: Option<u64>,
 
+    /// Keep the search in FILE if a limit or ^C ends it, and go on with the search that FILE holds
+    #[arg(long, value_name = "FILE", hide_short_help = true, conflicts_with_all = ["quick", "random"])]
+    keep: Option<PathBuf>,
+
     /// Repeat the run of this token, which a broken promise prints, and show each step
     #[arg(long, value_name = "TOKEN", conflicts_with_all = IN_TOKEN, allow_hyphen_values = true)]
     replay: Option<String>,
@@ -252,17 +261,18 @@ const CONFIGURED: [&str; 22] = [
 ];
 
 /// The options whose values are in a token, and those that a replay does not need.
-const IN_TOKEN: [&str; 29] = {
-    let mut all = ["lock"; 29];
+const IN_TOKEN: [&str; 30] = {
+    let mut all = ["lock"; 30];
     all[1] = "quick";
     all[2] = "seconds";
     all[3] = "memory_limit";
     all[4] = "random";
     all[5] = "seed";
     all[6] = "disk_limit";
+    all[7] = "keep";
     let mut i = 0;
     while i < CONFIGURED.len() {
-        all[7 + i] = CONFIGURED[i];
+        all[8 + i] = CONFIGURED[i];
         i += 1;
     }
     all
@@ -493,7 +503,17 @@ fn check(options: &Options) -> Result<ExitCode> {
         .iter()
         .map(|config| Ok((config, Check::new(config, None).map_err(refused)?)))
         .collect::<Result<_>>()?;
+    if options.keep.is_some() {
+        ensure!(
+            checks.len() == 1,
+            "--keep is for one lock; choose it with --lock"
+        );
+        interruption::before_exit(|| STOPPED.store(true, Ordering::Relaxed));
+    }
+    // An interruption waits until the search is kept.
+    let _whole = options.keep.as_ref().map(|_| interruption::put_off());
     let limits = Limits {
+        stop: options.keep.as_ref().map(|_| &STOPPED),
         time: None,
         memory: memory_limit(options.memory_limit, 1),
         disk: disk_limit(options.disk_limit, 1),
@@ -513,7 +533,7 @@ fn check(options: &Options) -> Result<ExitCode> {
             };
             let report = match options.random {
                 Some(runs) => random(check, config, runs, options.seed, limits.time),
-                None => run(check, config, &limits),
+                None => run(check, config, &limits, options.keep.as_deref())?,
             };
             if !options.json {
                 let lines = match options.quick {
@@ -558,10 +578,21 @@ fn share(all: Duration, spent: Duration, left: usize) -> Duration {
     all.saturating_sub(spent).div_f64(left as f64)
 }
 
-fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> CheckReport<'a> {
+fn run<'a>(
+    check: &Check,
+    config: &'a Config,
+    limits: &Limits,
+    keep: Option<&Path>,
+) -> Result<CheckReport<'a>> {
     let bar = progress_line(config);
     let begin = Instant::now();
-    let outcome = check.run(limits, &mut |coverage| show(&bar, begin, coverage));
+    let show = &mut |coverage: &Coverage| show(&bar, begin, coverage);
+    let outcome = match keep {
+        Some(file) => check
+            .run_kept(limits, file, show)
+            .with_context(|| format!("cannot keep the search in {}", file.display()))?,
+        None => check.run(limits, show),
+    };
     let seconds = outcome.time.as_secs_f64();
     tracing::info!(%config, states = outcome.coverage.states, seconds, "searched");
     let counterexample = match &outcome.end {
@@ -580,7 +611,7 @@ fn run<'a>(check: &Check, config: &'a Config, limits: &Limits) -> CheckReport<'a
         _ => None,
     };
     bar.finish_and_clear();
-    CheckReport::new(config, outcome, counterexample)
+    Ok(CheckReport::new(config, outcome, counterexample))
 }
 
 /// Makes random runs.

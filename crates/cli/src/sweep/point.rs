@@ -252,6 +252,7 @@ impl Point {
             states: None,
             // The points of a sweep run beside each other.
             threads: 1,
+            stop: None,
         };
         let outcome = check.run(&limits, &mut |_| {});
         let mut result = object(&outcome.coverage);
