@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use lockworks_check::mutants::{DIRECTORY, FEW_STATES, Mutant, Mutants, mistakes, run};
+use lockworks_check::mutants::{
+    DIRECTORY, FEW_STATES, Mutant, Mutants, RandomTrial, mistakes, run,
+};
 use lockworks_check::{COND, Check, Limits, Site};
 
 #[test]
@@ -85,6 +87,29 @@ fn mutants_are_caught_as_the_list_says() {
         .map(|(mutant, verdict)| format!("{}: {mutant}: {verdict:?}", mutant.lock))
         .collect();
     assert!(unexpected.is_empty(), "{}", unexpected.join("\n"));
+}
+
+/// A random run that breaks a promise shows a mistake only if the lock without it keeps all promises.
+#[test]
+fn locks_without_a_mistake_keep_their_promises_in_the_random_runs() {
+    let list = Mutants::all().unwrap();
+    let mut trials: Vec<&RandomTrial> = Vec::new();
+    for trial in list
+        .mutants
+        .iter()
+        .filter_map(|mutant| mutant.random.as_ref())
+    {
+        if !trials.contains(&trial) {
+            trials.push(trial);
+        }
+    }
+    assert!(trials.len() >= 5, "{}", trials.len());
+    for trial in trials {
+        let outcome = trial.run(None);
+        let broken = outcome.broken.map(|broken| broken.violation);
+        assert_eq!(broken, None, "{trial}");
+        assert_eq!((outcome.runs, outcome.cut), (trial.runs, 0), "{trial}");
+    }
 }
 
 /// Of a lock without a list, each operation is changed. Its own files need not be known.
