@@ -97,8 +97,6 @@ pub struct Mutant {
     pub mutation: Mutation,
     /// The reason why no check can observe the change, if none can.
     pub equivalent: Option<String>,
-    /// The requirements of a check that catches the mutant, if they exceed what can be searched.
-    pub beyond: Option<String>,
     /// The random runs in which to look for a broken promise first, if there are any.
     pub random: Option<RandomTrial>,
     /// The configurations in which to search for a broken promise, the likeliest first.
@@ -125,11 +123,6 @@ pub enum Verdict {
         /// The reason why no check can observe the change.
         reason: String,
     },
-    /// The mutant was not caught, as the list says: all configurations are too small.
-    Beyond {
-        /// The requirements of a check that catches the mutant.
-        needs: String,
-    },
     /// The mutant was not caught, and the list gives no reason.
     Survived {
         /// No configuration reached the operation.
@@ -142,7 +135,7 @@ impl Verdict {
     pub fn is_unexpected(&self) -> bool {
         match self {
             Self::Caught { against, .. } => against.is_some(),
-            Self::Equivalent { .. } | Self::Beyond { .. } => false,
+            Self::Equivalent { .. } => false,
             Self::Survived { .. } => true,
         }
     }
@@ -210,7 +203,6 @@ struct Entry {
     at: Option<Places>,
     change: String,
     equivalent: Option<String>,
-    beyond: Option<String>,
     on: Option<Target>,
     caught_by: Option<String>,
 }
@@ -373,7 +365,6 @@ impl Mutants {
                     }
                 }
                 mutant.equivalent.clone_from(&entry.equivalent);
-                mutant.beyond.clone_from(&entry.beyond);
                 if self.has(lock, mutation) {
                     return Err(Problem::Twice(format!("{lock}, {mutant}")));
                 }
@@ -421,7 +412,6 @@ impl Mutants {
             at,
             mutation,
             equivalent: None,
-            beyond: None,
             random: None,
             configurations: configurations
                 .ok_or_else(|| Problem::NoFile(lock.to_owned()))?
@@ -522,23 +512,18 @@ impl fmt::Display for Mutant {
 }
 
 impl Mutant {
-    /// The reason why the list says that the mutant cannot be caught, if it does.
-    fn claim(&self) -> Option<&String> {
-        self.equivalent.as_ref().or(self.beyond.as_ref())
-    }
-
     fn caught_in(&self, configuration: &dyn fmt::Display, broken: &Broken) -> Verdict {
         Verdict::Caught {
             configuration: configuration.to_string(),
             violation: broken.violation.name().to_owned(),
             steps: broken.steps(),
-            against: self.claim().cloned(),
+            against: self.equivalent.clone(),
         }
     }
 
     /// Looks in the mutant's random runs and configurations for a promise that it breaks.
     pub fn run(&self) -> Verdict {
-        let states = match self.claim() {
+        let states = match self.equivalent {
             Some(_) => FEW_STATES,
             None => MOST_STATES,
         };
@@ -571,12 +556,9 @@ impl Mutant {
             }
             reached |= self.mutation.site.is_some_and(|site| outcome.covered[site]);
         }
-        match (&self.equivalent, &self.beyond) {
-            (Some(reason), _) if reached => Verdict::Equivalent {
+        match &self.equivalent {
+            Some(reason) if reached => Verdict::Equivalent {
                 reason: reason.clone(),
-            },
-            (_, Some(needs)) => Verdict::Beyond {
-                needs: needs.clone(),
             },
             _ => Verdict::Survived {
                 unreached: !reached,
