@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lockworks_check::mutants::{
     DIRECTORY, FEW_STATES, Mutant, Mutants, RandomTrial, mistakes, run,
 };
-use lockworks_check::{COND, Check, Limits, Site};
+use lockworks_check::{COND, Check, Config, End, Limits, Site};
 
 #[test]
 fn every_operation_of_a_lock_has_its_mistakes_listed() {
@@ -108,6 +108,34 @@ fn locks_without_a_mistake_keep_their_promises_in_the_random_runs() {
         let broken = outcome.broken.map(|broken| broken.violation);
         assert_eq!(broken, None, "{trial}");
         assert_eq!((outcome.runs, outcome.cut), (trial.runs, 0), "{trial}");
+    }
+}
+
+/// The same of searches, where a mutant asks for one that is not among those of its lock.
+#[test]
+fn locks_without_a_mistake_keep_their_promises_in_the_searches_of_single_mutants() {
+    let list = Mutants::all().unwrap();
+    let mut searches: Vec<&Config> = Vec::new();
+    for mutant in &list.mutants {
+        let usual = &list.configurations[&mutant.lock];
+        for config in &mutant.configurations {
+            if !usual.contains(config) && !searches.contains(&config) {
+                searches.push(config);
+            }
+        }
+    }
+    assert!(searches.len() >= 2, "{}", searches.len());
+    let limits = Limits {
+        states: Some(FEW_STATES),
+        ..Limits::NONE
+    };
+    for config in searches {
+        let outcome = Check::new(config, None).unwrap().run(&limits, &mut |_| {});
+        assert!(
+            matches!(outcome.end, End::Kept | End::Unfinished(_)),
+            "{config}: {:?}",
+            outcome.end
+        );
     }
 }
 
