@@ -9,7 +9,7 @@ use crate::cells::{
     Cell, CellId, CellNames, Cells, Findings, Mortal, PARTS, Parts, Place, Refusal, RenamedCells,
     Sibling,
 };
-use crate::config::{Config, Subject};
+use crate::config::{Config, Memory, Subject};
 use crate::headers;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
@@ -588,10 +588,11 @@ impl<'a, const N: usize> Model<'a, N> {
     }
 }
 
-/// The memory of a check that ends while threads run.
+/// The memory of a check that ends while threads run. Only in C11's memory: in the models of processors and
+/// of the kernel a dependency orders that end too, which views do not show.
 fn mortal(config: &Config, subject: Subject) -> Mortal {
     match subject {
-        _ if !config.memory.is_weak() => Mortal::Nothing,
+        _ if config.memory != Memory::C11 => Mortal::Nothing,
         Subject::Cond(_) => Mortal::LentAndLock(headers::LW_CHECK_COND),
         Subject::Lock(lock) if lock.node_size() > 0 => Mortal::Lent,
         Subject::Lock(_) | Subject::Lockref(_) => Mortal::Nothing,
