@@ -49,6 +49,8 @@ fn bindings() -> Bindings {
     .constants(&[
         "LW_CHECK_LOCKS",
         "LW_CHECK_SECOND_LOCK",
+        "LW_CHECK_THIRD_LOCK",
+        "LW_CHECK_COND",
         "LW_CHECK_LENT_NODES",
         "LW_LITMUS_THREADS",
         "LW_NODES_PER_SLOT",
@@ -96,7 +98,7 @@ fn bindings() -> Bindings {
             "threads",
             "acquisitions",
             "readers",
-            "two_locks",
+            "lock_count",
             "trylock",
             "cancel",
             "lockref",
@@ -130,6 +132,7 @@ fn bindings() -> Bindings {
             "LW_CHECK_READS as Reads",
             "LW_CHECK_RELEASE as Release",
             "LW_CHECK_RELEASED as Released",
+            "LW_CHECK_DESTROYED as Destroyed",
         ],
     )
     .enumeration(

@@ -43,8 +43,9 @@ static enum how how_to_acquire(const struct lw_check_client *client, uint32_t n)
 void lw_check_thread(const struct lw_check_client *client, uint32_t thread)
 {
 	for (uint32_t i = 0; i < client->acquisitions; i++)
-		one_acquisition(client, client->two_locks && i % 2 != 0 ? LW_CHECK_SECOND_LOCK : 0,
-				0, how_to_acquire(client, thread + i));
+		one_acquisition(client,
+				client->lock_count > 1 && i % 2 != 0 ? LW_CHECK_SECOND_LOCK : 0, 0,
+				how_to_acquire(client, thread + i));
 }
 
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level)

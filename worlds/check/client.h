@@ -6,9 +6,15 @@
 #include "lockref_type.h"
 #include "operations.h"
 
-/* The first lock of threads, one lock for each level of interruption, their second lock. */
+/*
+ * The first lock of threads, one lock for each level of interruption, their second lock. Their
+ * third one is that of the deepest level.
+ */
 #define LW_CHECK_LOCKS	     4
 #define LW_CHECK_SECOND_LOCK (LW_CHECK_LOCKS - 1)
+#define LW_CHECK_THIRD_LOCK  (LW_CHECK_LOCKS - 2)
+/* The place of a condition variable among the locks. */
+#define LW_CHECK_COND 1
 
 struct lw_check_client {
 	const struct lw_lock_type *type;
@@ -16,8 +22,8 @@ struct lw_check_client {
 	uint32_t *data[LW_CHECK_LOCKS]; /* the data that each lock protects */
 	uint32_t threads;
 	uint32_t acquisitions;
-	uint32_t readers; /* the last threads acquire as readers */
-	bool two_locks;	  /* threads take both locks in turns, instead of the first one only */
+	uint32_t readers;    /* the last threads acquire as readers */
+	uint32_t lock_count; /* the locks that threads take, in turns or together */
 	bool trylock; /* every other acquisition, and those in interruptions, begin with a trylock
 		       */
 	bool cancel;  /* any wait may be cancelled at any moment */
@@ -41,11 +47,12 @@ extern const struct lw_wait_limit lw_check_wait_limit;
 void *lw_check_lent_node(uint32_t i);
 
 enum lw_check_mark {
-	LW_CHECK_BEGIN,	   /* the thread is about to acquire the lock, and lends the node */
-	LW_CHECK_ACQUIRED, /* the thread holds the lock */
-	LW_CHECK_READS,	   /* the thread holds the lock, perhaps with other readers */
-	LW_CHECK_RELEASE,  /* the thread is about to release the lock */
-	LW_CHECK_RELEASED, /* released, or never acquired; the lock no longer uses the node */
+	LW_CHECK_BEGIN,	    /* the thread is about to acquire the lock, and lends the node */
+	LW_CHECK_ACQUIRED,  /* the thread holds the lock */
+	LW_CHECK_READS,	    /* the thread holds the lock, perhaps with other readers */
+	LW_CHECK_RELEASE,   /* the thread is about to release the lock */
+	LW_CHECK_RELEASED,  /* released, or never acquired; the lock no longer uses the node */
+	LW_CHECK_DESTROYED, /* the thread is about to reuse the memory of the lock */
 };
 /* Report that this thread has reached `mark` with a lock, to which it lends a node. */
 void lw_check_note(enum lw_check_mark mark, uint32_t lock, uint32_t node);

@@ -42,9 +42,10 @@ static bool leave(const struct lw_check_client *client)
 
 static void destroy(const struct lw_check_client *client)
 {
-	struct lw_cond *cond = client->locks[1];
+	struct lw_cond *cond = client->locks[LW_CHECK_COND];
 
 	lw_cond_destroy(cond);
+	lw_check_note(LW_CHECK_DESTROYED, LW_CHECK_COND, 0);
 	lw_field_store(&cond->lock.word, locked, LW_LOCKED, relaxed);
 	if (lw_load(&cond->lock.word.val, relaxed) != LW_LOCKED)
 		lw_check_broken("a thread changes the memory of a destroyed condition variable");
@@ -66,9 +67,9 @@ static void provide(const struct lw_check_client *client)
 		last = leave(client);
 	release(client);
 	if (how == SIGNAL)
-		lw_cond_signal(client->locks[1]);
+		lw_cond_signal(client->locks[LW_CHECK_COND]);
 	else
-		lw_cond_broadcast(client->locks[1]);
+		lw_cond_broadcast(client->locks[LW_CHECK_COND]);
 	/* Cancelled waiters may have left the queue without having returned: destroying waits. */
 	if (all_wait && client->cancel && how == BROADCAST) {
 		destroy(client);
@@ -88,12 +89,12 @@ static bool wait(const struct lw_check_client *client)
 	struct lw_cond_waiter *waiter = lw_check_lent_node(0);
 	bool signalled;
 
-	lw_check_note(LW_CHECK_BEGIN, 1, 0);
-	lw_cond_begin(client->locks[1], waiter);
+	lw_check_note(LW_CHECK_BEGIN, LW_CHECK_COND, 0);
+	lw_cond_begin(client->locks[LW_CHECK_COND], waiter);
 	release(client);
 	lw_cond_sleep(waiter, client->cancel ? &lw_check_wait_limit : NULL);
-	signalled = lw_cond_end(client->locks[1], waiter);
-	lw_check_note(LW_CHECK_RELEASED, 1, 0);
+	signalled = lw_cond_end(client->locks[LW_CHECK_COND], waiter);
+	lw_check_note(LW_CHECK_RELEASED, LW_CHECK_COND, 0);
 	acquire(client);
 	return signalled;
 }
@@ -110,7 +111,7 @@ static void obtain(const struct lw_check_client *client)
 			break;
 	release(client);
 	if (how == SIGNAL)
-		lw_cond_signal(client->locks[1]);
+		lw_cond_signal(client->locks[LW_CHECK_COND]);
 	acquire(client);
 	last = leave(client);
 	release(client);

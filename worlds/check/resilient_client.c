@@ -11,7 +11,8 @@
  *
  * With one lock, every other acquisition tries to acquire the lock a second time. With two locks,
  * threads take both, in opposite orders; every other time they release the first one first. With
- * trylock, all threads take them in the same order.
+ * trylock, all threads take them in the same order. With three locks they take one or two of them,
+ * always in the same order, so that no two threads wait for each other.
  */
 #include "client.h"
 #include "resilience.h"
@@ -41,7 +42,7 @@ static void judge(const struct lw_check_client *client, int result, uint32_t had
 		lw_check_broken("a thread that holds the lock is not told so");
 	if (!had && result == LW_RQ_AA)
 		lw_check_broken("a thread is told that it holds a lock, and does not");
-	if (result == LW_RQ_ABBA && (!client->two_locks || client->trylock || !had_other))
+	if (result == LW_RQ_ABBA && (client->lock_count != 2 || client->trylock || !had_other))
 		lw_check_broken("a deadlock of two threads is reported that is none");
 }
 
@@ -80,10 +81,9 @@ static void take_one(const struct lw_check_client *client, bool try, bool twice)
 	give_back(client, 0, 0);
 }
 
-static void take_both(const struct lw_check_client *client, uint32_t first, bool try, bool in_order)
+static void take_both(const struct lw_check_client *client, uint32_t first, uint32_t second,
+		      bool try, bool in_order)
 {
-	uint32_t second = other_lock(first);
-
 	if (!take(client, first, first, try))
 		return;
 	if (take(client, second, second, false)) {
@@ -94,23 +94,38 @@ static void take_both(const struct lw_check_client *client, uint32_t first, bool
 	}
 }
 
+/* The third lock comes before the second, and that one before the first. */
+static void take_of_three(const struct lw_check_client *client, uint32_t thread, bool try, bool odd)
+{
+	if (thread % 2 != 0)
+		take_both(client, LW_CHECK_SECOND_LOCK, 0, try, false);
+	else if (!odd)
+		take_both(client, LW_CHECK_THIRD_LOCK, LW_CHECK_SECOND_LOCK, try, false);
+	else if (lw_choose(2))
+		take_both(client, LW_CHECK_THIRD_LOCK, 0, try, true);
+	else
+		take_one(client, try, false);
+}
+
 void lw_check_resilient_thread(const struct lw_check_client *client, uint32_t thread)
 {
 	for (uint32_t i = 0; i < client->acquisitions; i++) {
 		bool odd = i % 2 != 0, try = client->trylock && (thread + i) % 2 != 0;
 
-		if (!client->two_locks)
+		uint32_t first = thread % 2 == 0 || client->trylock ? 0 : LW_CHECK_SECOND_LOCK;
+
+		if (client->lock_count == 1)
 			take_one(client, try, odd);
+		else if (client->lock_count == 2)
+			take_both(client, first, other_lock(first), try, odd && !client->trylock);
 		else
-			take_both(client,
-				  thread % 2 == 0 || client->trylock ? 0 : LW_CHECK_SECOND_LOCK,
-				  try, odd && !client->trylock);
+			take_of_three(client, thread, try, odd);
 	}
 }
 
 void lw_check_resilient_interruption(const struct lw_check_client *client, uint32_t level)
 {
-	uint32_t lock = client->two_locks && lw_choose(2) ? LW_CHECK_SECOND_LOCK : 0;
+	uint32_t lock = client->lock_count > 1 && lw_choose(2) ? LW_CHECK_SECOND_LOCK : 0;
 
 	if (take(client, lock, LW_CHECK_LOCKS + level, client->trylock))
 		give_back(client, lock, LW_CHECK_LOCKS + level);

@@ -10,103 +10,107 @@
 #include "rwlock.h"
 #include "surroundings.h"
 
-static struct lw_rwlock *rwlock(const struct lw_check_client *client)
+/* The lock of an acquisition: one, or two in turns. */
+struct subject {
+	const struct lw_check_client *client;
+	struct lw_rwlock *lock;
+	uint32_t number;
+};
+
+static void holds_alone(const struct subject *on)
 {
-	return client->locks[0];
+	lw_check_note(LW_CHECK_ACQUIRED, on->number, 0);
+	lw_plain_write(on->client->data[on->number], 0);
+	lw_check_note(LW_CHECK_RELEASE, on->number, 0);
 }
 
-static void holds_alone(const struct lw_check_client *client)
+static void reads(const struct subject *on)
 {
-	lw_check_note(LW_CHECK_ACQUIRED, 0, 0);
-	lw_plain_write(client->data[0], 0);
-	lw_check_note(LW_CHECK_RELEASE, 0, 0);
+	lw_check_note(LW_CHECK_READS, on->number, 0);
+	(void)lw_plain_read(on->client->data[on->number]);
 }
 
-static void reads(const struct lw_check_client *client)
+static void write_at_once(const struct subject *on, bool try)
 {
-	lw_check_note(LW_CHECK_READS, 0, 0);
-	(void)lw_plain_read(client->data[0]);
-}
-
-static void write_at_once(const struct lw_check_client *client, bool try)
-{
-	if (client->cancel) {
-		if (!lw_rwlock_lock_limited(rwlock(client), &lw_check_wait_limit))
+	if (on->client->cancel) {
+		if (!lw_rwlock_lock_limited(on->lock, &lw_check_wait_limit))
 			return;
-	} else if (!try || !lw_rwlock_trylock(rwlock(client))) {
-		lw_rwlock_lock(rwlock(client));
+	} else if (!try || !lw_rwlock_trylock(on->lock)) {
+		lw_rwlock_lock(on->lock);
 	}
-	holds_alone(client);
-	lw_rwlock_unlock(rwlock(client));
+	holds_alone(on);
+	lw_rwlock_unlock(on->lock);
 }
 
-static void write_by_upgrade(const struct lw_check_client *client, bool try)
+static void write_by_upgrade(const struct subject *on, bool try)
 {
-	if (!try || !lw_rwlock_upgradable_trylock(rwlock(client)))
-		lw_rwlock_upgradable_lock(rwlock(client));
-	reads(client);
-	if (!try || !lw_rwlock_try_upgrade(rwlock(client))) {
+	if (!try || !lw_rwlock_upgradable_trylock(on->lock))
+		lw_rwlock_upgradable_lock(on->lock);
+	reads(on);
+	if (!try || !lw_rwlock_try_upgrade(on->lock)) {
 		if (try) {
-			lw_check_note(LW_CHECK_RELEASE, 0, 0);
-			lw_rwlock_upgradable_unlock(rwlock(client));
+			lw_check_note(LW_CHECK_RELEASE, on->number, 0);
+			lw_rwlock_upgradable_unlock(on->lock);
 			return;
 		}
-		lw_rwlock_upgrade(rwlock(client));
+		lw_rwlock_upgrade(on->lock);
 	}
-	holds_alone(client);
-	lw_rwlock_downgrade(rwlock(client));
-	reads(client);
-	lw_check_note(LW_CHECK_RELEASE, 0, 0);
-	lw_rwlock_read_unlock(rwlock(client));
+	holds_alone(on);
+	lw_rwlock_downgrade(on->lock);
+	reads(on);
+	lw_check_note(LW_CHECK_RELEASE, on->number, 0);
+	lw_rwlock_read_unlock(on->lock);
 }
 
-static void read_by_downgrade(const struct lw_check_client *client)
+static void read_by_downgrade(const struct subject *on)
 {
-	lw_rwlock_upgradable_lock(rwlock(client));
-	lw_rwlock_upgradable_downgrade(rwlock(client));
-	reads(client);
-	lw_check_note(LW_CHECK_RELEASE, 0, 0);
-	lw_rwlock_read_unlock(rwlock(client));
+	lw_rwlock_upgradable_lock(on->lock);
+	lw_rwlock_upgradable_downgrade(on->lock);
+	reads(on);
+	lw_check_note(LW_CHECK_RELEASE, on->number, 0);
+	lw_rwlock_read_unlock(on->lock);
 }
 
 /* A thread that reads the lock already is never stopped. */
-static void read_again(const struct lw_check_client *client)
+static void read_again(const struct subject *on)
 {
-	if (lw_rwlock_read_trylock(rwlock(client)))
-		lw_rwlock_read_unlock(rwlock(client));
+	if (lw_rwlock_read_trylock(on->lock))
+		lw_rwlock_read_unlock(on->lock);
 	else if (lw_own_reads())
 		lw_check_broken("a thread that reads a lock cannot read it again");
 }
 
-static void read_once_or_twice(const struct lw_check_client *client, bool try, bool twice)
+static void read_once_or_twice(const struct subject *on, bool try, bool twice)
 {
-	if (client->cancel) {
-		if (!lw_rwlock_read_lock_limited(rwlock(client), &lw_check_wait_limit))
+	if (on->client->cancel) {
+		if (!lw_rwlock_read_lock_limited(on->lock, &lw_check_wait_limit))
 			return;
-	} else if (!try || !lw_rwlock_read_trylock(rwlock(client))) {
-		lw_rwlock_read_lock(rwlock(client));
+	} else if (!try || !lw_rwlock_read_trylock(on->lock)) {
+		lw_rwlock_read_lock(on->lock);
 	}
-	reads(client);
+	reads(on);
 	if (twice)
-		read_again(client);
-	lw_check_note(LW_CHECK_RELEASE, 0, 0);
-	lw_rwlock_read_unlock(rwlock(client));
+		read_again(on);
+	lw_check_note(LW_CHECK_RELEASE, on->number, 0);
+	lw_rwlock_read_unlock(on->lock);
 }
 
 void lw_check_rwlock_thread(const struct lw_check_client *client, uint32_t thread)
 {
 	for (uint32_t i = 0; i < client->acquisitions; i++) {
 		bool odd = i % 2 != 0, try = client->trylock && (thread + i) % 2 != 0;
+		uint32_t number = client->lock_count > 1 && odd ? LW_CHECK_SECOND_LOCK : 0;
+		struct subject on = {client, client->locks[number], number};
 
-		lw_check_note(LW_CHECK_BEGIN, 0, 0);
+		lw_check_note(LW_CHECK_BEGIN, number, 0);
 		if (thread >= client->threads - client->readers)
-			read_once_or_twice(client, try, odd);
+			read_once_or_twice(&on, try, odd);
 		else if (odd && client->cancel)
-			read_by_downgrade(client);
+			read_by_downgrade(&on);
 		else if (odd)
-			write_by_upgrade(client, try);
+			write_by_upgrade(&on, try);
 		else
-			write_at_once(client, try);
-		lw_check_note(LW_CHECK_RELEASED, 0, 0);
+			write_at_once(&on, try);
+		lw_check_note(LW_CHECK_RELEASED, number, 0);
 	}
 }

@@ -55,6 +55,8 @@ pub(crate) enum Effect {
     Reads(usize),
     /// The thread no longer uses a node. Slot nodes are numbered first, then lent nodes.
     NodeFreed(usize),
+    /// The thread is about to reuse the memory of a lock.
+    Destroyed(usize),
     /// The thread has seen a broken promise.
     Broken(&'static str),
 }
@@ -498,6 +500,7 @@ impl Machine {
                 let freed = Effect::NodeFreed(layout::NODES + node);
                 self.effects.borrow_mut().push(freed);
             }
+            Mark::Destroyed => self.effects.borrow_mut().push(Effect::Destroyed(lock)),
             Mark::Begin | Mark::Release => {}
         }
     }

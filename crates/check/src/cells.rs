@@ -20,8 +20,11 @@ pub(crate) const PARTS: usize = 4;
 
 /// The size of the largest word in bytes.
 pub(crate) const WORD: usize = 8;
-/// The bits of an address from here on are the number of a thread, plus 1, that reads plain data there.
+/// The bits of an address from here on are the number of a thread, plus 1, that reads plain data there, or
+/// uses memory there that ends.
 const READS_SHIFT: usize = 40;
+/// The offset in a region of the cells for its uses. No operation touches it.
+const USES: usize = layout::STRIDE - 1;
 
 pub(crate) type CellId = u16;
 
@@ -33,6 +36,13 @@ pub(crate) struct Cell {
     pub(crate) region: Region,
     /// The place of the cell's value.
     pub(crate) place: Place,
+}
+
+impl Cell {
+    /// Whether the cell stands for accesses of a thread, not for memory.
+    pub(crate) fn is_record(&self) -> bool {
+        self.address >> READS_SHIFT != 0
+    }
 }
 
 /// The place of a cell's value in a state.
@@ -123,6 +133,33 @@ pub(crate) struct Cells {
     pub(crate) siblings: Vec<Vec<Sibling>>,
     /// Cells of plain data, each with the cell for the reads of a thread that reads there.
     readers: Vec<(CellId, CellId)>,
+    /// The memory that ends while threads run.
+    mortal: Mortal,
+    /// Regions of such memory, each with a thread that uses it and the cell for its uses.
+    uses: Vec<(Region, usize, CellId)>,
+}
+
+/// The memory that ends while threads run: then its owner, or the thread that destroys it, may use it for
+/// something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mortal {
+    Nothing,
+    /// The nodes that threads lend.
+    Lent,
+    /// These nodes, and a lock.
+    LentAndLock(usize),
+}
+
+impl Mortal {
+    /// Whether the uses of a region by a thread matter. A thread knows its own.
+    fn includes(self, region: Region, thread: usize) -> bool {
+        match (self, region) {
+            (Self::Nothing, _) => false,
+            (_, Region::Lent { thread: owner, .. }) => owner != thread,
+            (Self::LentAndLock(mortal), Region::Lock(lock)) => lock == mortal,
+            _ => false,
+        }
+    }
 }
 
 /// A cell of the same word as another.
@@ -151,9 +188,11 @@ pub(crate) struct CellNames {
 }
 
 impl Cells {
-    pub(crate) fn new(threads: usize) -> Self {
+    pub(crate) fn new(threads: usize, mortal: Mortal) -> Self {
         Self {
             threads,
+            mortal,
+            uses: Vec::new(),
             cells: Vec::new(),
             by_address: BTreeMap::new(),
             shared: 0,
@@ -207,7 +246,44 @@ impl Cells {
             at = next;
         }
         self.note_siblings(findings, &parts)?;
+        if site.kind != OperationKind::Unpark {
+            self.find_uses(findings, thread, start, region)?;
+        }
         Ok(parts)
+    }
+
+    /// Makes a cell for the uses of memory that ends.
+    fn find_uses(
+        &mut self,
+        findings: &mut Findings,
+        thread: usize,
+        address: usize,
+        region: Region,
+    ) -> Result<(), Refusal> {
+        if !self.mortal.includes(region, thread) || self.use_of(region, thread).is_some() {
+            return Ok(());
+        }
+        let begin = address / layout::STRIDE * layout::STRIDE;
+        let uses = begin + USES + ((thread + 1) << READS_SHIFT);
+        findings.shared.insert(layout::class(uses, self.threads));
+        let cell = self.cell(findings, thread, uses, 1, region)?;
+        self.uses.push((region, thread, cell));
+        Ok(())
+    }
+
+    /// The cell for the uses of a region by a thread, if they matter.
+    pub(crate) fn use_of(&self, region: Region, thread: usize) -> Option<CellId> {
+        let found = self
+            .uses
+            .iter()
+            .find(|(of, by, _)| (*of, *by) == (region, thread));
+        found.map(|(.., cell)| *cell)
+    }
+
+    /// The cells for the uses of a region by all threads.
+    pub(crate) fn uses_of(&self, region: Region) -> impl Iterator<Item = CellId> {
+        let uses = self.uses.iter().filter(move |(of, ..)| *of == region);
+        uses.map(|(.., cell)| *cell)
     }
 
     /// The cells that cells become when threads are renamed. The cells of all renamed threads must be

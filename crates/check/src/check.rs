@@ -163,7 +163,7 @@ impl<'a> Check<'a> {
                 threads: config.threads as u32,
                 acquisitions: config.acquisitions,
                 readers: config.readers as u32,
-                two_locks: config.locks == 2,
+                lock_count: config.locks as u32,
                 trylock: config.trylock,
                 cancel: config.cancel,
                 lockref: match self.subject {

@@ -186,8 +186,8 @@ pub struct Config {
     /// readers.
     #[serde(default)]
     pub readers: usize,
-    /// The number of locks that threads take in turns, 1 or 2. The locks share the queues of NUMA
-    /// nodes.
+    /// The number of locks that threads take: 1, 2 in turns, or 3 of a resilient lock, one or two at a
+    /// time. The locks share the queues of NUMA nodes.
     pub locks: usize,
     /// The memory model.
     pub memory: Memory,
@@ -246,8 +246,10 @@ pub enum ConfigError {
     Readers { readers: usize, threads: usize },
     #[error("'{0}' has no readers; ask for 0")]
     NoReaders(String),
-    #[error("{0} locks; ask for 1 or 2")]
+    #[error("{0} locks; ask for 1 or 2, or for 3 of a lock that detects deadlocks")]
     Locks(usize),
+    #[error("the third lock is that of interruptions at level 2; ask for nesting 0 or 1")]
+    LocksNesting,
     #[error("a lockref or condition variable is checked alone; ask for 1 lock")]
     LockrefLocks,
     #[error("waits for '{0}' cannot be cancelled; ask for {locks}", locks = locks_with_wait_limits())]
@@ -344,6 +346,9 @@ impl Config {
         match subject {
             _ if self.cancel && self.never_park => Err(ConfigError::CancelNeverPark),
             _ if self.split_release && self.never_park => Err(ConfigError::SplitNeverPark),
+            Subject::Lock(lock) if self.locks > 2 && !lock.is_resilient() => {
+                Err(ConfigError::Locks(self.locks))
+            }
             _ if self.readers > 0 && !has_readers => Err(ConfigError::NoReaders(self.lock.clone())),
             Subject::Lockref(_) | Subject::Cond(_) if self.locks > 1 => {
                 Err(ConfigError::LockrefLocks)
@@ -369,8 +374,11 @@ impl Config {
                 threads: self.threads,
             });
         }
-        if !(1..=2).contains(&self.locks) {
+        if !(1..=3).contains(&self.locks) {
             return Err(ConfigError::Locks(self.locks));
+        }
+        if self.locks == 3 && usize::from(self.nesting) == layout::LEVELS {
+            return Err(ConfigError::LocksNesting);
         }
         if usize::from(self.nesting) > layout::LEVELS {
             return Err(ConfigError::Nesting(self.nesting));

@@ -118,7 +118,7 @@ pub(crate) struct Client {
     pub(crate) threads: u32,
     pub(crate) acquisitions: u32,
     pub(crate) readers: u32,
-    pub(crate) two_locks: bool,
+    pub(crate) lock_count: u32,
     pub(crate) trylock: bool,
     pub(crate) cancel: bool,
     pub(crate) lockref: *const LockrefType,
@@ -168,6 +168,7 @@ pub(crate) enum Mark {
     Reads,
     Release,
     Released,
+    Destroyed,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Mark.rs"));

@@ -2,8 +2,8 @@
 
 use crate::cells::WORD;
 use crate::headers::{
-    LW_CHECK_LENT_NODES, LW_CHECK_LOCKS, LW_CHECK_SECOND_LOCK, LW_NODES_PER_SLOT, NODE,
-    NODE_QUEUES_SIZE,
+    LW_CHECK_LENT_NODES, LW_CHECK_LOCKS, LW_CHECK_SECOND_LOCK, LW_CHECK_THIRD_LOCK,
+    LW_NODES_PER_SLOT, NODE, NODE_QUEUES_SIZE,
 };
 
 /// The number of locks of a check: the threads' first lock, one for each level of interruption, and
@@ -11,6 +11,8 @@ use crate::headers::{
 pub(crate) const LOCKS: usize = LW_CHECK_LOCKS;
 /// The number of the threads' second lock.
 pub(crate) const SECOND_LOCK: usize = LW_CHECK_SECOND_LOCK;
+/// The number of the threads' third lock, which is that of interruptions at the deepest level.
+pub(crate) const THIRD_LOCK: usize = LW_CHECK_THIRD_LOCK;
 /// The deepest level of interruptions.
 pub(crate) const LEVELS: usize = LOCKS - 2;
 /// The number of queue nodes of a slot.
@@ -33,7 +35,8 @@ const TABLE_BASE: usize = 0x60_0000;
 const WANTED_BASE: usize = 0x70_0000;
 const READS_BASE: usize = 0x80_0000;
 const HELD_BASE: usize = 0x90_0000;
-const STRIDE: usize = 0x100;
+/// The distance of regions that have no size of their own.
+pub(crate) const STRIDE: usize = 0x100;
 
 /// A piece of memory of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

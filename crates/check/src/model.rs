@@ -6,10 +6,10 @@ use hashbrown::HashMap;
 
 use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId, Next};
 use crate::cells::{
-    Cell, CellId, CellNames, Cells, Findings, PARTS, Parts, Place, Refusal, RenamedCells, Sibling,
-    WORD,
+    Cell, CellId, CellNames, Cells, Findings, Mortal, PARTS, Parts, Place, Refusal, RenamedCells,
+    Sibling, WORD,
 };
-use crate::config::{Config, Subject};
+use crate::config::{Config, Memory, Subject};
 use crate::headers;
 use crate::hooks::Request;
 use crate::layout::{self, Region};
@@ -150,7 +150,7 @@ impl<'a, const N: usize> Model<'a, N> {
             renamed: (State::empty(), Vec::new()),
             keys: Vec::new(),
             automata,
-            cells: Cells::new(config.threads),
+            cells: Cells::new(config.threads, mortal(config, subject)),
             findings,
             parts: Vec::new(),
             in_order: None,
@@ -643,13 +643,25 @@ impl<'a, const N: usize> Model<'a, N> {
         }
         for effect in next.effects.iter() {
             match *effect {
-                Effect::NodeFreed(node) => self.free_node(state, thread, node),
+                Effect::NodeFreed(node) => self.free_node(state, thread, node)?,
+                Effect::Destroyed(lock) => self.end_uses(state, thread, Region::Lock(lock))?,
                 Effect::Acquired(lock) => self.acquired(state, thread, lock, false)?,
                 Effect::Reads(lock) => self.acquired(state, thread, lock, true)?,
                 Effect::Broken(what) => return Err(Violation::Promise { thread, what }.into()),
             }
         }
         Ok(())
+    }
+}
+
+/// The memory of a check that ends while threads run. Only in C11's memory: in the models of processors and
+/// of the kernel a dependency orders that end too, which views do not show.
+fn mortal(config: &Config, subject: Subject) -> Mortal {
+    match subject {
+        _ if config.memory != Memory::C11 => Mortal::Nothing,
+        Subject::Cond(_) => Mortal::LentAndLock(headers::LW_CHECK_COND),
+        Subject::Lock(lock) if lock.node_size() > 0 => Mortal::Lent,
+        Subject::Lock(_) | Subject::Lockref(_) => Mortal::Nothing,
     }
 }
 
@@ -666,7 +678,7 @@ fn has_owner(cell: &Cell) -> bool {
     match cell.region {
         // The number of a slot's nodes in use stays known when it is 0.
         Region::Node { .. } => cell.address % headers::NODE.size != headers::NODE.count,
-        Region::Lent { .. } => true,
+        Region::Lent { .. } => !cell.is_record(),
         Region::Queue { .. } => !is_waiters(cell),
         Region::Lock(_)
         | Region::Data(_)

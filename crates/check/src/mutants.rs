@@ -13,10 +13,16 @@ use serde::{Deserialize, Serialize};
 use crate::check::Check;
 use crate::config::{Config, ConfigError};
 use crate::mutation::{Change, Mutation, Target, UnknownChange};
-use crate::results::End;
+use crate::results::{Broken, End};
 use crate::search::Limits;
 use crate::site::{OperationKind, Order, Site};
 use crate::violation::Violation;
+
+mod trials;
+
+use trials::{Configurations, Trial};
+
+pub use trials::RandomTrial;
 
 /// The directory of the lists, relative to the root of the repository.
 pub const DIRECTORY: &str = "crates/check/mutants";
@@ -45,6 +51,8 @@ pub(crate) enum Problem {
     UnknownKey(String),
     #[error("no configuration is called '{0}'; add it to crates/check/configurations.toml")]
     UnknownConfiguration(String),
+    #[error("configuration '{0}' is one of random runs, which only `caught_by` may name")]
+    RandomSearch(String),
     #[error("lock '{0}' has no file in crates/check/mutants")]
     NoFile(String),
     #[error("`locks` is for files in parts/; mutants in this file are of this lock")]
@@ -89,8 +97,8 @@ pub struct Mutant {
     pub mutation: Mutation,
     /// The reason why no check can observe the change, if none can.
     pub equivalent: Option<String>,
-    /// The requirements of a check that catches the mutant, if they exceed what can be searched.
-    pub beyond: Option<String>,
+    /// The random runs in which to look for a broken promise first, if there are any.
+    pub random: Option<RandomTrial>,
     /// The configurations in which to search for a broken promise, the likeliest first.
     pub configurations: Vec<Config>,
 }
@@ -115,11 +123,6 @@ pub enum Verdict {
         /// The reason why no check can observe the change.
         reason: String,
     },
-    /// The mutant was not caught, as the list says: all configurations are too small.
-    Beyond {
-        /// The requirements of a check that catches the mutant.
-        needs: String,
-    },
     /// The mutant was not caught, and the list gives no reason.
     Survived {
         /// No configuration reached the operation.
@@ -132,7 +135,7 @@ impl Verdict {
     pub fn is_unexpected(&self) -> bool {
         match self {
             Self::Caught { against, .. } => against.is_some(),
-            Self::Equivalent { .. } | Self::Beyond { .. } => false,
+            Self::Equivalent { .. } => false,
             Self::Survived { .. } => true,
         }
     }
@@ -173,9 +176,6 @@ fn known_configurations(text: &str) -> Result<Configurations, ListError> {
     )
 }
 
-/// The configurations that files refer to by name.
-type Configurations = BTreeMap<String, toml::Table>;
-
 /// A file of `crates/check/mutants`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -203,7 +203,6 @@ struct Entry {
     at: Option<Places>,
     change: String,
     equivalent: Option<String>,
-    beyond: Option<String>,
     on: Option<Target>,
     caught_by: Option<String>,
 }
@@ -329,7 +328,7 @@ impl Mutants {
         let configurations: Result<Vec<_>, _> = list
             .configurations
             .iter()
-            .map(|name| configuration(known, lock, name))
+            .map(|name| trials::search(known, lock, name))
             .collect();
         self.configurations.insert(lock.to_owned(), configurations?);
         Ok(list)
@@ -357,12 +356,15 @@ impl Mutants {
             for lock in locks(lock, &entry.locks)? {
                 let mut mutant = self.mutant(lock, at.cloned(), mutation)?;
                 if let Some(name) = &entry.caught_by {
-                    let first = configuration(known, lock, name)?;
-                    mutant.configurations.retain(|other| *other != first);
-                    mutant.configurations.insert(0, first);
+                    match trials::trial(known, lock, name)? {
+                        Trial::Random(random) => mutant.random = Some(random),
+                        Trial::Search(first) => {
+                            mutant.configurations.retain(|other| *other != first);
+                            mutant.configurations.insert(0, first);
+                        }
+                    }
                 }
                 mutant.equivalent.clone_from(&entry.equivalent);
-                mutant.beyond.clone_from(&entry.beyond);
                 if self.has(lock, mutation) {
                     return Err(Problem::Twice(format!("{lock}, {mutant}")));
                 }
@@ -410,7 +412,7 @@ impl Mutants {
             at,
             mutation,
             equivalent: None,
-            beyond: None,
+            random: None,
             configurations: configurations
                 .ok_or_else(|| Problem::NoFile(lock.to_owned()))?
                 .clone(),
@@ -452,35 +454,6 @@ fn within<T>(file: &str, result: Result<T, Problem>) -> Result<T, ListError> {
         file: file.to_owned(),
         problem,
     })
-}
-
-/// The configuration of a lock that has this name.
-fn configuration(known: &Configurations, lock: &str, name: &str) -> Result<Config, Problem> {
-    let options = known
-        .get(name)
-        .ok_or_else(|| Problem::UnknownConfiguration(name.to_owned()))?;
-    let table = |config: &Config| toml::Table::try_from(config).expect("a config is a table");
-    let mut merged = table(&Config::new(lock));
-    merge(&mut merged, options);
-    let config: Config = merged.try_into()?;
-    let keys = table(&config);
-    if let Some(unknown) = options.keys().find(|key| !keys.contains_key(*key)) {
-        return Err(Problem::UnknownKey(unknown.clone()));
-    }
-    config.validate()?;
-    Ok(config)
-}
-
-/// Puts `options` into a table; a table within it is merged, not replaced.
-fn merge(table: &mut toml::Table, options: &toml::Table) {
-    for (key, value) in options {
-        match (table.get_mut(key), value) {
-            (Some(toml::Value::Table(inner)), toml::Value::Table(options)) => {
-                merge(inner, options);
-            }
-            _ => _ = table.insert(key.clone(), value.clone()),
-        }
-    }
 }
 
 /// The operations called "function: kind operand", from the top of the file: of the locks that are built in,
@@ -539,14 +512,29 @@ impl fmt::Display for Mutant {
 }
 
 impl Mutant {
-    /// Searches the mutant's configurations for a promise that it breaks.
+    fn caught_in(&self, configuration: &dyn fmt::Display, broken: &Broken) -> Verdict {
+        Verdict::Caught {
+            configuration: configuration.to_string(),
+            violation: broken.violation.name().to_owned(),
+            steps: broken.steps(),
+            against: self.equivalent.clone(),
+        }
+    }
+
+    /// Looks in the mutant's random runs and configurations for a promise that it breaks.
     pub fn run(&self) -> Verdict {
-        let claim = self.equivalent.as_ref().or(self.beyond.as_ref());
-        let states = match claim {
+        let states = match self.equivalent {
             Some(_) => FEW_STATES,
             None => MOST_STATES,
         };
         let mut reached = self.mutation.site.is_none();
+        if let Some(random) = &self.random {
+            let outcome = random.run(Some(self.mutation));
+            if let Some(broken) = outcome.broken {
+                return self.caught_in(random, &broken);
+            }
+            reached |= self.mutation.site.is_some_and(|site| outcome.covered[site]);
+        }
         let searches = self.configurations.iter().map(|config| (config, states));
         // Until one reaches the operation, nothing is known about it.
         let deeper = self
@@ -564,21 +552,13 @@ impl Mutant {
             let check = Check::new(config, Some(self.mutation)).expect("validated before");
             let outcome = check.run(&limits, &mut |_| {});
             if let End::Broken(broken) = outcome.end {
-                return Verdict::Caught {
-                    configuration: config.to_string(),
-                    violation: broken.violation.name().to_owned(),
-                    steps: broken.steps(),
-                    against: claim.cloned(),
-                };
+                return self.caught_in(config, &broken);
             }
             reached |= self.mutation.site.is_some_and(|site| outcome.covered[site]);
         }
-        match (&self.equivalent, &self.beyond) {
-            (Some(reason), _) if reached => Verdict::Equivalent {
+        match &self.equivalent {
+            Some(reason) if reached => Verdict::Equivalent {
                 reason: reason.clone(),
-            },
-            (_, Some(needs)) => Verdict::Beyond {
-                needs: needs.clone(),
             },
             _ => Verdict::Survived {
                 unreached: !reached,
@@ -628,9 +608,14 @@ mod tests {
 
     fn parse(locks: &str, parts: &str) -> Result<usize, String> {
         let named = |name: &str, text| vec![(name.to_owned(), text)];
-        Mutants::parse("a = {}", &named("tas", locks), &named("shared", parts))
-            .map(|all| all.mutants.len())
-            .map_err(|error| error.to_string())
+        let configurations = "a = {}\nr = { random = 7 }";
+        Mutants::parse(
+            configurations,
+            &named("tas", locks),
+            &named("shared", parts),
+        )
+        .map(|all| all.mutants.len())
+        .map_err(|error| error.to_string())
     }
 
     fn entry(at: &str, change: &str) -> String {
@@ -675,6 +660,24 @@ mod tests {
         let entry = entry("lw_tas_unlock: store lock->locked", "drop");
         assert_eq!(of_tas(&format!("{unlock}{entry}")), Ok(2));
         assert_refused(of_tas(&functions("lw_tas")), "no function");
+    }
+
+    #[test]
+    fn only_a_mutant_asks_for_random_runs() {
+        let good = entry("lw_tas_unlock: store lock->locked", "drop");
+        let list = format!("configurations = [\"a\"]\n{good}caught_by = \"r\"\n");
+        let file = [("tas".to_owned(), list.as_str())];
+        let all =
+            |random: &str| Mutants::parse(&format!("a = {{}}\nr = {{ {random} }}"), &file, &[]);
+        let mutant = all("random = 7").unwrap().mutants.remove(0);
+        assert_eq!(mutant.configurations, [Config::new("tas")]);
+        let runs = mutant.random.expect("the list asks for them");
+        assert_eq!((runs.runs, runs.config), (7, Config::new("tas")));
+        assert!(all("random = true").is_err());
+        assert_refused(
+            parse("configurations = [\"a\", \"r\"]", ""),
+            "'r' is one of random runs",
+        );
     }
 
     #[test]

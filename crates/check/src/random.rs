@@ -159,7 +159,37 @@ struct Shared<'a> {
     progress: &'a (dyn Fn(&RandomOutcome) + Sync),
 }
 
-impl Shared<'_> {
+impl<'a> Shared<'a> {
+    fn new(plan: &'a RandomRuns, progress: &'a (dyn Fn(&RandomOutcome) + Sync)) -> Self {
+        let nothing = RandomOutcome {
+            broken: None,
+            runs: 0,
+            cut: 0,
+            steps: 0,
+            time: Duration::ZERO,
+            covered: vec![false; Site::all().len()],
+            events: Vec::new(),
+        };
+        Self {
+            plan,
+            begin: Instant::now(),
+            next: AtomicU64::new(0),
+            first_broken: AtomicU64::new(u64::MAX),
+            sum: Mutex::new((nothing, [0; 2])),
+            progress,
+        }
+    }
+
+    /// The result, once all runs have been made.
+    fn outcome(self) -> RandomOutcome {
+        let (sum, events) = self.sum.into_inner().expect("no run panics");
+        RandomOutcome {
+            time: self.begin.elapsed(),
+            events: Event::of(events),
+            ..sum
+        }
+    }
+
     /// The next run that is to be made. Runs after one that breaks a promise are not.
     fn next(&self) -> Option<(u64, Run)> {
         let late = self
@@ -213,34 +243,19 @@ impl Check<'_> {
         progress: &(dyn Fn(&RandomOutcome) + Sync),
     ) -> RandomOutcome {
         let (config, mutation) = (self.config, self.mutation);
-        let begin = Instant::now();
-        let nothing = RandomOutcome {
-            broken: None,
-            runs: 0,
-            cut: 0,
-            steps: 0,
-            time: Duration::ZERO,
-            covered: vec![false; Site::all().len()],
-            events: Vec::new(),
-        };
-        let shared = Shared {
-            plan,
-            begin,
-            next: AtomicU64::new(0),
-            first_broken: AtomicU64::new(u64::MAX),
-            sum: Mutex::new((nothing, [0; 2])),
-            progress,
-        };
+        let shared = Shared::new(plan, progress);
         rayon::broadcast(|_| {
             let check = Check::new(config, mutation).expect("there is such a check");
             check.some_runs(&shared);
         });
-        let (sum, events) = shared.sum.into_inner().expect("no run panics");
-        RandomOutcome {
-            time: begin.elapsed(),
-            events: Event::of(events),
-            ..sum
-        }
+        shared.outcome()
+    }
+
+    /// Makes the same runs, one after another on this CPU.
+    pub(crate) fn random_alone(&self, plan: &RandomRuns) -> RandomOutcome {
+        let shared = Shared::new(plan, &|_| {});
+        self.some_runs(&shared);
+        shared.outcome()
     }
 
     /// Makes runs until all have been made.

@@ -477,7 +477,7 @@ fn newest<const N: usize>(
 }
 
 fn lock_words<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
-    let locks = [0, layout::SECOND_LOCK];
+    let locks = [0, layout::SECOND_LOCK, layout::THIRD_LOCK];
     locks[..model.config.locks]
         .iter()
         .map(|lock| lock_word(model, state, *lock))

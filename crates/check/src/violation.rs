@@ -31,6 +31,11 @@ pub enum Violation {
         /// The thread that touched the node.
         thread: usize,
     },
+    /// A thread reuses memory, and nothing orders that after another thread's access.
+    MemoryReused {
+        /// The thread that reuses it.
+        thread: usize,
+    },
     /// A queue node was read before its owner's initialisation was visible.
     Uninitialised {
         /// The thread that read it.
@@ -80,6 +85,7 @@ impl Violation {
             Self::Deadlock { .. } => "deadlock",
             Self::Livelock => "livelock",
             Self::NodeReleased { .. } => "node_released",
+            Self::MemoryReused { .. } => "memory_reused",
             Self::Uninitialised { .. } => "uninitialised",
             Self::NoMemory { .. } => "no_memory",
             Self::OutOfRange { .. } => "out_of_range",
@@ -113,6 +119,10 @@ impl fmt::Display for Violation {
             Self::NodeReleased { owner, thread } => write!(
                 f,
                 "node use: thread {thread} touches a queue node that its owner, thread {owner}, does not use"
+            ),
+            Self::MemoryReused { thread } => write!(
+                f,
+                "memory reuse: nothing orders the end of the memory's use by thread {thread} after another thread's access to it"
             ),
             Self::Uninitialised { thread } => write!(
                 f,

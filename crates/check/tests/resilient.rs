@@ -47,6 +47,16 @@ fn threads_that_wait_for_each_other_are_told() {
     });
 }
 
+/// Of three locks, which all threads take in the same order, so that no two wait for each other.
+#[test]
+fn an_order_of_three_locks_is_not_taken_for_a_deadlock() {
+    keeps(|c| c.locks = 3);
+    keeps(|c| {
+        c.locks = 3;
+        c.time = Time::Early;
+    });
+}
+
 /// No deadline ever passes here, so all deadlocks end by detection.
 #[test]
 fn deadlocks_end_without_timeouts() {

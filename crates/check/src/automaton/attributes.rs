@@ -64,6 +64,7 @@ impl Attributes {
                 self.again &= !(1 << lock);
                 self.lent &= !(1 << node);
             }
+            Mark::Destroyed => {}
         }
     }
 

@@ -68,11 +68,13 @@ impl<const N: usize> Model<'_, N> {
             }
             OperationKind::Store => {
                 self.check_nodes(state, thread, &parts)?;
+                self.note_use(state, thread, &parts);
                 self.write(state, thread, &parts, picks, request.a, order, false)?;
                 Ok(Some(0))
             }
             _ => {
                 self.check_nodes(state, thread, &parts)?;
+                self.note_use(state, thread, &parts);
                 let old = self.value(state, &parts, picks);
                 if self.is_uninitialised(state, &parts, picks) {
                     return Err(Violation::Uninitialised { thread }.into());
@@ -450,8 +452,42 @@ impl<const N: usize> Model<'_, N> {
         })
     }
 
+    /// Notes that a thread uses memory that ends.
+    fn note_use(&self, state: &mut State<N>, thread: usize, parts: &Parts) {
+        let region = self.cell(parts.cells()[0]).region;
+        if let Some(cell) = self.cells.use_of(region, thread) {
+            state.event(self.shared_number(cell), thread, 0);
+        }
+    }
+
+    /// Ends the use of memory. All accesses by other threads must come before that.
+    pub(super) fn end_uses(
+        &self,
+        state: &mut State<N>,
+        thread: usize,
+        region: Region,
+    ) -> Result<(), Stop> {
+        for cell in self.cells.uses_of(region) {
+            let number = self.shared_number(cell);
+            let known = usize::from(state.threads[thread].seen.0[number]);
+            if known + 1 != state.messages(number).len() {
+                return Err(Violation::MemoryReused { thread }.into());
+            }
+            state.reset(number, 0);
+        }
+        Ok(())
+    }
+
     /// Resets a node whose owner no longer uses it: the next use may be for another lock.
-    pub(super) fn free_node(&self, state: &mut State<N>, thread: usize, node: usize) {
+    pub(super) fn free_node(
+        &self,
+        state: &mut State<N>,
+        thread: usize,
+        node: usize,
+    ) -> Result<(), Stop> {
+        if let Some(index) = node.checked_sub(layout::NODES) {
+            self.end_uses(state, thread, Region::Lent { thread, index })?;
+        }
         state.threads[thread].exposed &= !(1 << node);
         for cell in &self.cells.cells {
             if let (Some(owned), Place::Shared { number }) = (cell.region.node(), cell.place)
@@ -465,6 +501,7 @@ impl<const N: usize> Model<'_, N> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Resets the queue of a NUMA node whose lock no longer uses it. The reset is one more store, and

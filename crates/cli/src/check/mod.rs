@@ -88,8 +88,8 @@ pub struct Options {
     #[arg(long, value_name = "N", hide_short_help = true)]
     readers: Option<usize>,
 
-    /// Number of locks, 1 or 2; threads acquire them in turns, and they share the queues of NUMA
-    /// nodes
+    /// Number of locks, 1 or 2, or 3 of rqspinlock; threads acquire them in turns, and they share the
+    /// queues of NUMA nodes
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     locks: usize,
 

@@ -54,7 +54,6 @@ struct MutantResults {
     mutants: usize,
     caught: usize,
     equivalent: usize,
-    beyond: usize,
     /// Not caught without a listed reason, or caught against it.
     survived: usize,
     /// Not caught, of a lock without a list: its author judges these.
@@ -76,7 +75,6 @@ impl MutantResults {
             mutants: verdicts.len(),
             caught: count(|v| matches!(v, Verdict::Caught { .. }) && !v.is_unexpected()),
             equivalent: count(|v| matches!(v, Verdict::Equivalent { .. })),
-            beyond: count(|v| matches!(v, Verdict::Beyond { .. })),
             survived: unexpected(true),
             unjudged: unexpected(false),
             rows: mutants
@@ -109,7 +107,6 @@ impl MutantResults {
                     (violation.as_str(), steps.to_string(), place)
                 }
                 Verdict::Equivalent { reason } => ("equivalent", String::new(), reason.clone()),
-                Verdict::Beyond { needs } => ("out of reach", String::new(), needs.clone()),
                 Verdict::Survived { unreached } => {
                     let place = if *unreached {
                         "no configuration reaches it"
@@ -122,8 +119,8 @@ impl MutantResults {
             table.add_row([&row.lock, &row.mutant, verdict, &steps, &place]);
         }
         let mut text = format!(
-            "{table}\n{} mutants: {} caught, {} equivalent, {} out of reach, {} unexpected\n",
-            self.mutants, self.caught, self.equivalent, self.beyond, self.survived
+            "{table}\n{} mutants: {} caught, {} equivalent, {} unexpected\n",
+            self.mutants, self.caught, self.equivalent, self.survived
         );
         if self.unjudged > 0 {
             text += &format!(
