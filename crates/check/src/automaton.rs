@@ -223,6 +223,13 @@ impl Automata {
         self.locals[local as usize].is_relied_on = true;
     }
 
+    /// The local states at whose operations the search relies on it that there are no further results.
+    pub(crate) fn relied_on(&self) -> Vec<LocalId> {
+        (0..self.locals.len() as LocalId)
+            .filter(|local| self.locals[*local as usize].is_relied_on)
+            .collect()
+    }
+
     /// Whether an operation had a result that the search relied on it not to have.
     pub(crate) fn is_surprised(&self) -> bool {
         self.surprised

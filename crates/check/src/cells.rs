@@ -387,7 +387,14 @@ impl Cells {
         let reads = address + ((thread + 1) << READS_SHIFT);
         let mut parts = Parts::default();
         for address in [address, reads] {
-            findings.shared.insert(layout::class(address, self.threads));
+            let class = layout::class(address, self.threads);
+            let is_private = |cell: &Cell| {
+                layout::class(cell.address, self.threads) == class
+                    && matches!(cell.place, Place::Private { .. })
+            };
+            if findings.shared.insert(class) && self.cells.iter().any(is_private) {
+                return Err(Refusal::Restart);
+            }
         }
         let data = self.cell(findings, thread, address, size, region)?;
         parts.push(data)?;

@@ -16,7 +16,7 @@ use crate::model::{Model, Stop};
 use crate::mutation::{self, Change, Mutation};
 use crate::random::Run;
 use crate::results::{Broken, CheckOutcome, Coverage, End, Event};
-use crate::search::{Kept, KeptError, Limits, Origin, Search, SearchPlan};
+use crate::search::{Keeper, Kept, KeptError, Limits, Origin, Search, SearchPlan};
 use crate::symmetry::{LockWord, Symmetry};
 
 /// The most random runs before a search.
@@ -205,13 +205,17 @@ impl<'a> Check<'a> {
         file: &Path,
         progress: &mut dyn FnMut(&Coverage),
     ) -> Result<CheckOutcome, KeptError> {
-        let kept = Kept::load(file, self.config)?;
+        let keeper = Keeper::new(file, self.config, self.mutation)?;
+        let kept = Kept::load(&keeper, limits.memory)?;
         let mut plan = self.plan(limits, true, progress);
         plan.kept = kept;
-        plan.keep = Some((file, Ok(())));
+        plan.keep = Some((keeper, Ok(())));
         let outcome = self.search_by(&mut plan);
-        plan.keep.map_or(Ok(()), |(_, result)| result)?;
-        Ok(outcome)
+        match (&outcome.end, plan.keep) {
+            // What was not kept is lost, and so is nothing else.
+            (End::Unfinished(_), Some((_, Err(error)))) => Err(error),
+            _ => Ok(outcome),
+        }
     }
 
     /// Searches for the shortest run that breaks a promise, where one that does is known.
@@ -289,8 +293,8 @@ impl<'a> Check<'a> {
                 search.go_on_with(kept);
             }
             if let Some(end) = search.run(plan) {
-                if let Some((path, result)) = &mut plan.keep {
-                    *result = search.keep(path);
+                if let Some((keeper, result)) = &mut plan.keep {
+                    *result = search.keep(keeper, &end);
                 }
                 let coverage = search.coverage();
                 let model = search.into_model();

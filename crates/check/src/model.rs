@@ -103,7 +103,7 @@ pub(crate) struct Model<'a, const N: usize> {
     pub(crate) findings: &'a mut Findings,
     parts: Vec<Option<Parts>>,
     /// Cells get their numbers in the order of local states, not in that of a run. The number of local
-    /// states whose cells are known. None: in that of a run, which then does not depend on others.
+    /// states that were looked at. None: in that of a run, which then does not depend on others.
     in_order: Option<usize>,
     /// The first values of shared and of private cells.
     pub(crate) shared: Vec<u64>,
@@ -218,7 +218,7 @@ impl<'a, const N: usize> Model<'a, N> {
             let local = known as LocalId;
             self.in_order = Some(known + 1);
             if !self.automata.has_images(local) {
-                // No thread has come there in a run.
+                // Only a test of the automata has come there.
                 continue;
             }
             match self.find_cells_of_alike(self.local(local).thread.into(), local) {

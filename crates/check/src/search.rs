@@ -2,8 +2,9 @@
 //!
 //! The search keeps each state as a 128-bit hash of its bytes. Only states that are still to be
 //! explored are kept whole. Several OS threads explore states, each with a model of its own; what they
-//! find is added in the order of the states, so that their number makes no difference. What does not
-//! fit into memory goes to disk.
+//! find is added in the order of the states. So their number does not change the states of a search
+//! that comes to its end. Which of the shortest violations is found first may change. What does not fit
+//! into memory goes to disk.
 
 mod expand;
 mod kept;
@@ -18,13 +19,12 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::automaton::Log;
+use crate::automaton::{LocalId, Log};
 use crate::cells::Findings;
 use crate::check::Check;
 use crate::config::Config;
@@ -34,8 +34,8 @@ use crate::results::{Broken, Coverage, End};
 use crate::violation::Violation;
 
 use expand::{Expander, Halt};
-pub(crate) use kept::Kept;
 pub use kept::KeptError;
+pub(crate) use kept::{Keeper, Kept};
 use progress::{Finish, Job, Output, Progress, Shared};
 
 /// The limits at which a search ends before it has explored all states.
@@ -72,7 +72,7 @@ impl Limits {
 }
 
 /// The number of states from which on several OS threads search.
-const MANY: u32 = 20_000;
+const MANY: u32 = if cfg!(test) { 100 } else { 20_000 };
 
 /// The time between two calls of a search's callback.
 const BETWEEN_SHOWS: Duration = Duration::from_millis(100);
@@ -96,7 +96,7 @@ pub(crate) struct SearchPlan<'a> {
     /// A search to go on with.
     pub(crate) kept: Option<Kept>,
     /// Where to keep the search, and how that went.
-    pub(crate) keep: Option<(&'a Path, Result<(), KeptError>)>,
+    pub(crate) keep: Option<(Keeper<'a>, Result<(), KeptError>)>,
     /// The results of each run's end.
     pub(crate) results: BTreeSet<Vec<u64>>,
     /// Called from time to time.
@@ -108,6 +108,7 @@ struct Seen {
     covered: Vec<bool>,
     events: [u64; 2],
     cut: bool,
+    relied_on: Vec<LocalId>,
     findings: Findings,
 }
 
@@ -115,8 +116,8 @@ pub(crate) struct Search<'a, const N: usize> {
     expander: Expander<'a, N>,
     reduce: bool,
     progress: Progress,
-    /// A limit ended the search, so that it can go on.
-    is_limited: bool,
+    /// The search can go on: a limit ended it, and no state was lost.
+    can_go_on: bool,
 }
 
 impl<'a, const N: usize> Search<'a, N> {
@@ -126,7 +127,7 @@ impl<'a, const N: usize> Search<'a, N> {
             expander: Expander::new(model, reduce),
             reduce,
             progress: Progress::new(),
-            is_limited: false,
+            can_go_on: false,
         }
     }
 
@@ -135,17 +136,21 @@ impl<'a, const N: usize> Search<'a, N> {
         self.expander
             .model
             .add_seen(&kept.covered, kept.events, kept.cut);
+        for local in kept.relied_on {
+            self.expander.model.automata.rely_on(local);
+        }
         self.progress = kept.progress;
     }
 
-    /// Keeps the search in a file if it can go on. Removes the file if not.
-    pub(crate) fn keep(&mut self, path: &Path) -> Result<(), KeptError> {
-        if self.is_limited {
-            return kept::save(&mut self.progress, &self.expander.model, path);
-        }
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
-            _ => Ok(()),
+    /// Keeps the search in a file if it can go on. Removes the file if it has come to its end.
+    pub(crate) fn keep(&mut self, keeper: &Keeper, end: &End) -> Result<(), KeptError> {
+        match end {
+            End::Unfinished(_) if self.can_go_on => {
+                kept::save(&mut self.progress, &self.expander.model, keeper)
+            }
+            // An older state of the search, if one was kept, is better than none.
+            End::Unfinished(_) => Ok(()),
+            End::Kept | End::Broken(_) => keeper.remove(),
         }
     }
 
@@ -179,7 +184,7 @@ impl<'a, const N: usize> Search<'a, N> {
             }
         };
         plan.results.extend(self.progress.results.iter().cloned());
-        self.is_limited = matches!(finish, Finish::Unfinished(_));
+        self.can_go_on = matches!(finish, Finish::Unfinished(_)) && self.progress.is_whole();
         match finish {
             Finish::Restart => None,
             Finish::Unfinished(reason) => Some(End::Unfinished(reason)),
@@ -203,6 +208,7 @@ impl<'a, const N: usize> Search<'a, N> {
         let progress = std::mem::replace(&mut self.progress, Progress::new());
         let shared = Shared::new(progress, *plan.limits, plan.begin);
         let others = thread::scope(|scope| {
+            let _guard = shared.end_on_panic();
             let mut workers = Vec::new();
             let mut output = Output::default();
             let mut shown = plan.begin;
@@ -245,6 +251,9 @@ impl<'a, const N: usize> Search<'a, N> {
         for seen in others {
             model.add_seen(&seen.covered, seen.events, seen.cut);
             model.findings.add(&seen.findings);
+            for local in seen.relied_on {
+                model.automata.rely_on(local);
+            }
         }
         let (progress, finish) = shared.into_parts();
         self.progress = progress;
@@ -299,7 +308,10 @@ fn work<const N: usize>(
     job: Job,
     mut output: Output,
 ) -> Result<Output, Finish> {
-    expander.model.catch_up().map_err(|_| Finish::Restart)?;
+    expander.model.catch_up().map_err(|stop| match stop {
+        Stop::TooLarge(reason) => Finish::Unfinished(reason),
+        _ => Finish::Restart,
+    })?;
     output.clear(job.first);
     for (state, known) in job.states() {
         let expanded = match known {
@@ -326,6 +338,7 @@ fn help<const N: usize>(
     mut findings: Findings,
     shared: &Shared,
 ) -> Seen {
+    let _guard = shared.end_on_panic();
     let mut check = Check::new(origin.config, origin.mutation).expect("there is such a check");
     check.symmetric = origin.symmetric;
     let mut model = check.model::<N>(&mut findings, check.automata(log));
@@ -353,6 +366,7 @@ fn help<const N: usize>(
         covered: model.covered,
         events: model.events,
         cut: model.cut,
+        relied_on: model.automata.relied_on(),
         findings: model.findings.clone(),
     }
 }

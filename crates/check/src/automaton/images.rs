@@ -98,9 +98,10 @@ impl Automata {
         }
     }
 
-    /// Whether it is known what a local state becomes by each swap.
+    /// Whether it is known what a local state becomes by each swap that there still is.
     pub(crate) fn has_images(&self, local: LocalId) -> bool {
-        !self.locals[local as usize].images.contains(&UNKNOWN)
+        let images = &self.locals[local as usize].images;
+        !images[..self.symmetry.swaps.len()].contains(&UNKNOWN)
     }
 
     /// The local state that another becomes by these swaps.

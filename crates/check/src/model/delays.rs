@@ -116,6 +116,10 @@ impl<const N: usize> Model<'_, N> {
             && self.may_delay(state, thread, local)
             && self.is_worth_delaying(state, thread, local, &members)?
         {
+            // From here on, since what other choices teach may be news for the delayed operation.
+            for at in &members {
+                self.automata.rely_on(*at);
+            }
             choices.push(Choice::Delay);
         }
         Ok(())
@@ -494,9 +498,6 @@ impl<const N: usize> Model<'_, N> {
         let before = state.threads[thread].window;
         let members = self.members(thread, &before, local)?;
         let results = self.results_of(&members);
-        for at in &members {
-            self.automata.rely_on(*at);
-        }
         let next = self.automata.step(thread, members[0], results[0]);
         self.note_begin(state, thread);
         state.threads[thread].window.push(local, None);

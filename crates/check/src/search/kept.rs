@@ -9,13 +9,15 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::automaton::Learned;
+use crate::automaton::{Learned, LocalId};
 use crate::cells::Findings;
 use crate::config::Config;
 use crate::model::Model;
+use crate::mutation::Mutation;
 use crate::source::loaded_source;
 
 use super::progress::{Counts, Progress};
@@ -45,6 +47,7 @@ struct Header {
     identity: u128,
     findings: Findings,
     steps: Vec<Learned>,
+    relied_on: Vec<LocalId>,
     covered: Vec<bool>,
     events: [u64; 2],
     cut: bool,
@@ -56,27 +59,63 @@ struct Header {
 pub(crate) struct Kept {
     pub(crate) findings: Findings,
     pub(crate) steps: Vec<Learned>,
+    pub(super) relied_on: Vec<LocalId>,
     pub(super) covered: Vec<bool>,
     pub(super) events: [u64; 2],
     pub(super) cut: bool,
     pub(super) progress: Progress,
 }
 
-/// What a search depends on: the check, and the code that was compiled.
-fn identity(config: &Config) -> Result<u128, KeptError> {
-    let mut hash = Xxh3::new();
-    hash.update(&fs::read(std::env::current_exe()?)?);
-    if let Some(source) = loaded_source() {
-        hash.update(&fs::read(source)?);
+/// A file in which a search is kept, and what the search depends on.
+pub(crate) struct Keeper<'a> {
+    path: &'a Path,
+    /// A hash of the check, of this program, and of the source that it has loaded.
+    identity: u128,
+}
+
+impl<'a> Keeper<'a> {
+    /// # Errors
+    /// The directory of the file cannot be written, or the program cannot be read.
+    pub(crate) fn new(
+        path: &'a Path,
+        config: &Config,
+        mutation: Option<Mutation>,
+    ) -> Result<Self, KeptError> {
+        let mut hash = Xxh3::new();
+        hash.update(&fs::read("/proc/self/exe")?);
+        if let Some(source) = loaded_source() {
+            hash.update(&fs::read(source)?);
+        }
+        hash.update(&postcard::to_stdvec(&(config, mutation)).map_err(io::Error::other)?);
+        let keeper = Self {
+            path,
+            identity: hash.digest128(),
+        };
+        keeper.new_file()?;
+        Ok(keeper)
     }
-    hash.update(&postcard::to_stdvec(config).map_err(io::Error::other)?);
-    Ok(hash.digest128())
+
+    /// A file beside the kept one, which is to take its place.
+    fn new_file(&self) -> io::Result<NamedTempFile> {
+        let directory = self.path.parent().filter(|path| *path != Path::new(""));
+        NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))
+    }
+
+    /// Removes the file, if there is one.
+    pub(super) fn remove(&self) -> Result<(), KeptError> {
+        match fs::remove_file(self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Kept {
     /// The search in a file; None: there is no such file.
-    pub(crate) fn load(path: &Path, config: &Config) -> Result<Option<Self>, KeptError> {
-        let file = match File::open(path) {
+    ///
+    /// States are read onto disk if they do not fit into `memory` bytes.
+    pub(crate) fn load(keeper: &Keeper, memory: Option<usize>) -> Result<Option<Self>, KeptError> {
+        let file = match File::open(keeper.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
@@ -93,16 +132,17 @@ impl Kept {
         let mut header = vec![0; u64::from_le_bytes(bytes) as usize];
         file.read_exact(&mut header)?;
         let header: Header = postcard::from_bytes(&header).map_err(|_| KeptError::Other)?;
-        if header.identity != identity(config)? {
+        if header.identity != keeper.identity {
             return Err(KeptError::OtherCheck);
         }
         Ok(Some(Self {
             findings: header.findings,
             steps: header.steps,
+            relied_on: header.relied_on,
             covered: header.covered,
             events: header.events,
             cut: header.cut,
-            progress: Progress::read(header.counts, header.results, &mut file)?,
+            progress: Progress::read(header.counts, header.results, memory, &mut file)?,
         }))
     }
 }
@@ -111,12 +151,13 @@ impl Kept {
 pub(super) fn save<const N: usize>(
     progress: &mut Progress,
     model: &Model<N>,
-    path: &Path,
+    keeper: &Keeper,
 ) -> Result<(), KeptError> {
     let header = Header {
-        identity: identity(model.config)?,
+        identity: keeper.identity,
         findings: model.findings.clone(),
         steps: model.automata.log().steps().clone(),
+        relied_on: model.automata.relied_on(),
         covered: model.covered.clone(),
         events: model.events,
         cut: model.cut,
@@ -124,8 +165,7 @@ pub(super) fn save<const N: usize>(
         counts: progress.counts()?,
     };
     let header = postcard::to_stdvec(&header).map_err(io::Error::other)?;
-    let directory = path.parent().filter(|parent| *parent != Path::new(""));
-    let new = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
+    let new = keeper.new_file()?;
     let mut file = BufWriter::new(new.as_file());
     file.write_all(KIND)?;
     file.write_all(&(header.len() as u64).to_le_bytes())?;
@@ -133,6 +173,6 @@ pub(super) fn save<const N: usize>(
     progress.write(&mut file)?;
     file.flush()?;
     drop(file);
-    new.persist(path).map_err(|error| error.error)?;
+    new.persist(keeper.path).map_err(|error| error.error)?;
     Ok(())
 }

@@ -11,10 +11,10 @@ use hashbrown::hash_table::Entry;
 
 use super::tape::Tape;
 
-/// The tables in memory. They grow one at a time.
+/// The tables in memory, in the order of hashes. They grow, and are sorted, one at a time.
 const SHARDS: usize = 64;
-/// The number of bytes that are written at once.
-const PIECE: usize = 16 << 20;
+/// The most bytes that a state takes in memory.
+const IN_MEMORY: u64 = 48;
 /// The number of states on disk that are read at once.
 const BLOCK: usize = 1 << 16;
 
@@ -35,6 +35,11 @@ impl State {
             hash: std::array::from_fn(piece),
             number,
         }
+    }
+
+    /// The number of the state's table.
+    fn shard(&self) -> usize {
+        (self.hash[0] >> (u32::BITS - SHARDS.trailing_zeros())) as usize
     }
 
     /// The bits of the hash for the place in a table; those before chose the table.
@@ -104,7 +109,7 @@ impl Known {
     }
 
     fn add(&mut self, state: State) -> Option<u32> {
-        let shard = &mut self.shards[state.hash[0] as usize % SHARDS];
+        let shard = &mut self.shards[state.shard()];
         let entry = shard.entry(
             State::place(&state.hash),
             |other| other.hash == state.hash,
@@ -142,16 +147,22 @@ impl Known {
     /// number that it had before.
     pub(super) fn compare(&mut self, end: u32) -> io::Result<Vec<(u32, u32)>> {
         let mut twice = Vec::new();
-        if !self.parts.is_empty() {
-            let new = self.sorted(self.compared);
-            for part in &self.parts {
-                let mut on_disk = Reader::new(part);
-                let mut next = on_disk.next()?;
+        let mut on_disk = Vec::new();
+        for part in &self.parts {
+            let mut part = Reader::new(part);
+            on_disk.push((part.next()?, part));
+        }
+        for shard in &self.shards {
+            if on_disk.is_empty() {
+                break;
+            }
+            let new = sorted(shard, self.compared);
+            for (next, part) in &mut on_disk {
                 for state in &new {
-                    while let Some(old) = next
+                    while let Some(old) = *next
                         && old.hash < state.hash
                     {
-                        next = on_disk.next()?;
+                        *next = part.next()?;
                     }
                     if let Some(old) = next.filter(|old| old.hash == state.hash) {
                         twice.push((*state, old.number));
@@ -170,61 +181,90 @@ impl Known {
             .collect())
     }
 
-    /// Writes all states to a file. Those in memory must have been compared.
+    /// The numbers of states in the parts that [`write`](Self::write) writes.
+    pub(super) fn parts(&self) -> Vec<u64> {
+        let in_memory = self.shards.iter().flatten();
+        let new = in_memory.filter(|state| state.number >= self.first);
+        let parts = self
+            .parts
+            .iter()
+            .map(|part| part.len() / State::BYTES as u64);
+        parts.chain([new.count() as u64]).collect()
+    }
+
+    /// Writes all states to a file, in sorted parts. Those in memory must have been compared.
     pub(super) fn write(&self, file: &mut impl Write) -> io::Result<()> {
         for part in &self.parts {
             part.write(0, file)?;
         }
-        let all = self.shards.iter().flatten();
-        for state in all.filter(|state| state.number >= self.first) {
-            file.write_all(&state.to_bytes())?;
+        for shard in &self.shards {
+            for state in sorted(shard, self.first) {
+                file.write_all(&state.to_bytes())?;
+            }
         }
         Ok(())
     }
 
-    /// Reads so many states from a file.
-    pub(super) fn read(count: u32, file: &mut impl Read) -> io::Result<Self> {
+    /// Reads parts of so many states from a file, of which all have numbers below `end`: into memory if
+    /// they fit into so many bytes, else onto disk.
+    pub(super) fn read(
+        parts: &[u64],
+        end: u32,
+        most: Option<usize>,
+        file: &mut impl Read,
+    ) -> io::Result<Self> {
         let mut known = Self::new();
-        let mut bytes = [0; State::BYTES];
-        for _ in 0..count {
-            file.read_exact(&mut bytes)?;
-            known.add(State::from_bytes(&bytes));
+        let all: u64 = parts.iter().sum();
+        if most.is_some_and(|most| all * IN_MEMORY > most as u64) {
+            for states in parts {
+                let mut part = Tape::default();
+                part.push_from(states * State::BYTES as u64, file)?;
+                part.leave_memory()?;
+                known.parts.push(part);
+            }
+            known.first = end;
+        } else {
+            let mut bytes = [0; State::BYTES];
+            for _ in 0..all {
+                file.read_exact(&mut bytes)?;
+                known.add(State::from_bytes(&bytes));
+            }
         }
+        known.compared = end;
         Ok(known)
     }
 
     /// Moves all states to disk. Those in memory must have been compared.
     pub(super) fn clear_memory(&mut self) -> io::Result<()> {
         let mut part = Tape::default();
-        for state in self.sorted(self.first) {
-            part.push(&state.to_bytes());
-            if part.memory() >= PIECE {
-                part.leave_memory()?;
+        for shard in &self.shards {
+            for state in sorted(shard, self.first) {
+                part.push(&state.to_bytes());
             }
+            part.leave_memory()?;
         }
-        part.leave_memory()?;
         self.parts.push(part);
         self.first = self.compared;
-        self.shards
-            .iter_mut()
-            .for_each(|shard| *shard = HashTable::new());
+        for shard in &mut self.shards {
+            *shard = HashTable::new();
+        }
         self.count = 0;
         Ok(())
     }
 
-    /// The states in memory with this number or a higher one, sorted.
-    fn sorted(&self, first: u32) -> Vec<State> {
-        let all = self.shards.iter().flatten().copied();
-        let mut states: Vec<State> = all.filter(|state| state.number >= first).collect();
-        states.sort_unstable();
-        states
-    }
-
     fn rename(&mut self, state: State, number: u32) {
-        let shard = &mut self.shards[state.hash[0] as usize % SHARDS];
+        let shard = &mut self.shards[state.shard()];
         let known = shard.find_mut(State::place(&state.hash), |other| other.hash == state.hash);
         known.expect("it is in memory").number = number;
     }
+}
+
+/// The states of a table with this number or a higher one, sorted.
+fn sorted(shard: &HashTable<State>, first: u32) -> Vec<State> {
+    let all = shard.iter().copied();
+    let mut states: Vec<State> = all.filter(|state| state.number >= first).collect();
+    states.sort_unstable();
+    states
 }
 
 /// Reads the states of a part in their order.

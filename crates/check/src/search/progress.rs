@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,8 @@ pub(super) struct Counts {
     depth: usize,
     transitions: usize,
     known_before: Vec<(u32, u32)>,
-    known: u32,
+    /// The numbers of known states in sorted parts.
+    known: Vec<u64>,
     twice: u32,
     waiting: usize,
     waiting_bytes: u64,
@@ -178,6 +179,11 @@ impl Progress {
         self.found == 0
     }
 
+    /// Whether no state was lost, as when a disk fails.
+    pub(super) fn is_whole(&self) -> bool {
+        self.early.is_empty() && self.queue.len() == (self.found - self.explored) as usize
+    }
+
     /// The numbers that [`read`](Self::read) needs. All states are compared with those on disk.
     pub(super) fn counts(&mut self) -> io::Result<Counts> {
         self.compare()?;
@@ -188,7 +194,7 @@ impl Progress {
             depth: self.depth,
             transitions: self.transitions,
             known_before: self.known_before.iter().map(|(a, b)| (*a, *b)).collect(),
-            known: self.found - self.twice,
+            known: self.known.parts(),
             twice: self.twice,
             waiting: self.queue.len(),
             waiting_bytes: self.queue.bytes(),
@@ -208,9 +214,10 @@ impl Progress {
     pub(super) fn read(
         counts: Counts,
         results: BTreeSet<Vec<u64>>,
+        memory: Option<usize>,
         file: &mut impl Read,
     ) -> io::Result<Self> {
-        let known = Known::read(counts.known, file)?;
+        let known = Known::read(&counts.known, counts.found, memory, file)?;
         let queue = Queue::read(counts.waiting, counts.waiting_bytes, file)?;
         let mut edges = Edges(Tape::default());
         edges.0.push_from(counts.edges, file)?;
@@ -317,7 +324,7 @@ impl Progress {
         let mut start = 0;
         for expanded in output.expanded.drain(..) {
             let number = self.explored;
-            if number == self.level_end {
+            if number >= self.level_end && !matches!(expanded, Expanded::Known(_)) {
                 self.level_end = self.found;
                 self.depth += 1;
             }
@@ -405,7 +412,7 @@ impl Progress {
             return Err(Finish::Unfinished("the time limit is reached"));
         }
         let states = self.found - self.twice;
-        if limits.states.is_some_and(|most| states as usize > most) || self.found > START - ROUND {
+        if limits.states.is_some_and(|most| states as usize > most) || self.found > START / 2 {
             return Err(Finish::Unfinished(LIMIT_OF_STATES));
         }
         Ok(())
@@ -440,7 +447,20 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().expect("no OS thread of a search panics")
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the search when the OS thread that holds the guard panics, so that none waits for it.
+    pub(super) fn end_on_panic(&self) -> impl Drop + use<'_> {
+        struct Guard<'a>(&'a Shared);
+        impl Drop for Guard<'_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.finish(Finish::Unfinished("an OS thread panicked"));
+                }
+            }
+        }
+        Guard(self)
     }
 
     pub(super) fn coverage(&self) -> Coverage {
@@ -460,13 +480,16 @@ impl Shared {
             {
                 *finish = Some(limit);
             } else {
-                match progress.next_job(self.limits.threads as u32) {
+                match progress.next_job(self.limits.threads.max(1) as u32) {
                     Ok(Some(job)) => return Some(job),
                     Ok(None) if progress.given == progress.explored => {
                         *finish = Some(Finish::Complete);
                     }
                     Ok(None) => {
-                        inner = self.more.wait(inner).expect("no OS thread panics");
+                        inner = self
+                            .more
+                            .wait(inner)
+                            .unwrap_or_else(PoisonError::into_inner);
                         continue;
                     }
                     Err(error) => *finish = Some(Finish::Unfinished(reason(&error))),

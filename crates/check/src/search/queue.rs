@@ -124,7 +124,10 @@ impl Queue {
         let left = self.tapes[0].len() - self.read;
         let bytes = left.min(BLOCK.max(wanted) as u64) as usize;
         self.block.resize(rest + bytes, 0);
-        self.tapes[0].read(self.read, &mut self.block[rest..])?;
+        if let Err(error) = self.tapes[0].read(self.read, &mut self.block[rest..]) {
+            self.block.truncate(rest);
+            return Err(error);
+        }
         self.read += bytes as u64;
         if self.tapes.len() == 1 && self.read == self.tapes[0].len() {
             // All of the only tape has been read: begin anew.

@@ -7,6 +7,9 @@ use std::os::unix::fs::FileExt;
 /// The number of bytes that are copied at once.
 const BLOCK: u64 = 1 << 20;
 
+/// The most bytes of a file that are read into memory.
+const PIECE: u64 = 64 << 20;
+
 /// A sequence of bytes. The first ones may be in a temporary file, which the system removes.
 #[derive(Debug, Default)]
 pub(super) struct Tape {
@@ -73,10 +76,18 @@ impl Tape {
 
     /// Appends the next bytes of a file.
     pub(super) fn push_from(&mut self, bytes: u64, file: &mut impl Read) -> io::Result<()> {
-        match file.take(bytes).read_to_end(&mut self.tail)? as u64 == bytes {
-            true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        let mut left = bytes;
+        while left > 0 {
+            let start = self.tail.len();
+            let piece = left.min(PIECE);
+            self.tail.resize(start + piece as usize, 0);
+            file.read_exact(&mut self.tail[start..])?;
+            left -= piece;
+            if left > 0 {
+                self.leave_memory()?;
+            }
         }
+        Ok(())
     }
 
     /// Reads `bytes.len()` bytes from `start` on.

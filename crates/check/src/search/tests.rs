@@ -187,6 +187,15 @@ fn threads_that_differ_are_found_out() {
     let [symmetric, all] = [true, false].map(|how| search(&config, None, how));
     assert_eq!(symmetric.end, all.end);
     assert_eq!(symmetric.coverage.states, all.coverage.states);
+    let mut check = Check::new(&config, None).expect("a lock that there is");
+    check.symmetric = true;
+    let limits = Limits {
+        threads: 3,
+        ..Limits::NONE
+    };
+    let by_several = check.run(&limits, &mut |_| {});
+    assert_eq!(by_several.end, all.end);
+    assert_eq!(by_several.coverage.states, all.coverage.states);
 }
 
 /// Neither several OS threads nor a memory that is too small changes what a search finds.
@@ -222,6 +231,7 @@ fn threads_and_disk_change_nothing() {
                 assert_eq!(plain.coverage.states, other.coverage.states, "{config}");
                 let transitions = [&plain, &other].map(|o| o.coverage.transitions);
                 assert_eq!(transitions[0], transitions[1], "{config}");
+                assert_eq!(plain.coverage.depth, other.coverage.depth, "{config}");
                 assert_eq!(memory.is_some(), other.coverage.disk > 0, "{config}");
             }
         }
@@ -233,43 +243,49 @@ fn threads_and_disk_change_nothing() {
 fn a_search_that_is_kept_goes_on() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("search");
-    let mut config = three("qspinlock");
-    config.acquisitions = 2;
-    let check = Check::new(&config, None).expect("a lock that there is");
-    let whole = check.run(&Limits::NONE, &mut |_| {});
-    assert_eq!(whole.end, End::Kept);
-    for memory in [None, Some(1 << 16)] {
-        let mut states = 0;
-        let mut ended = 0;
-        let last = loop {
-            states += 6000;
-            let limits = Limits {
-                states: Some(states),
-                memory,
-                threads: 2,
-                ..Limits::NONE
+    let mut queued = three("qspinlock");
+    queued.acquisitions = 2;
+    let mut arm = Config::new("cna");
+    arm.memory = Memory::Arm;
+    for config in [&queued, &arm] {
+        let check = Check::new(config, None).expect("a lock that there is");
+        let whole = check.run(&Limits::NONE, &mut |_| {});
+        assert_eq!(whole.end, End::Kept);
+        for memory in [None, Some(1 << 16)] {
+            let mut states = 0;
+            let mut ended = 0;
+            let last = loop {
+                states += 6000;
+                let limits = Limits {
+                    states: Some(states),
+                    memory,
+                    threads: 2,
+                    ..Limits::NONE
+                };
+                let outcome = check
+                    .run_kept(&limits, &file, &mut |_| {})
+                    .expect("a file that can be written");
+                assert_eq!(outcome.end != End::Kept, file.exists());
+                if outcome.end == End::Kept {
+                    break outcome;
+                }
+                ended += 1;
             };
-            let outcome = check
-                .run_kept(&limits, &file, &mut |_| {})
-                .expect("a file that can be written");
-            assert_eq!(outcome.end != End::Kept, file.exists());
-            if outcome.end == End::Kept {
-                break outcome;
-            }
-            ended += 1;
-        };
-        assert!(ended > 1);
-        assert_eq!(last.coverage.states, whole.coverage.states);
-        assert_eq!(last.coverage.transitions, whole.coverage.transitions);
-        assert_eq!(last.coverage.depth, whole.coverage.depth);
-        assert_eq!(last.covered, whole.covered);
-        assert_eq!(last.events, whole.events);
+            assert!(ended > 1, "{config}");
+            assert_eq!(last.coverage.states, whole.coverage.states, "{config}");
+            let transitions = [&last, &whole].map(|o| o.coverage.transitions);
+            assert_eq!(transitions[0], transitions[1], "{config}");
+            assert_eq!(last.coverage.depth, whole.coverage.depth, "{config}");
+            assert_eq!(last.covered, whole.covered, "{config}");
+            assert_eq!(last.events, whole.events, "{config}");
+        }
     }
     // Another check does not go on with it, and what is no search stays as it is.
     let limits = Limits {
         states: Some(10),
         ..Limits::NONE
     };
+    let check = Check::new(&queued, None).expect("a lock that there is");
     check
         .run_kept(&limits, &file, &mut |_| {})
         .expect("a file that can be written");
