@@ -516,7 +516,7 @@ fn check(options: &Options) -> Result<ExitCode> {
         stop: options.keep.as_ref().map(|_| &STOPPED),
         time: None,
         memory: memory_limit(options.memory_limit, 1),
-        disk: disk_limit(options.disk_limit, 1),
+        disk: disk_limit(options.disk_limit),
         states: options.quick.then_some(QUICK_STATES),
         threads: std::thread::available_parallelism().map_or(1, NonZero::get),
     };
@@ -663,14 +663,14 @@ pub fn memory_limit(mib: Option<usize>, checks: usize) -> Option<usize> {
     }
 }
 
-/// What each of `checks` checks at the same time may have on disk, in bytes: `mib` MiB if the user sets
-/// this limit, else its share of half of the free space.
-pub fn disk_limit(mib: Option<u64>, checks: usize) -> Option<u64> {
+/// What a check may have on disk, in bytes: `mib` MiB if the user sets this limit, else half of the free
+/// space.
+fn disk_limit(mib: Option<u64>) -> Option<u64> {
     match mib {
         Some(mib) => Some(mib.saturating_mul(1 << 20)),
         None => {
             let free = rustix::fs::statvfs(std::env::temp_dir()).ok()?;
-            Some(free.f_bavail * free.f_frsize / 2 / checks.max(1) as u64)
+            Some(free.f_bavail * free.f_frsize / 2)
         }
     }
 }

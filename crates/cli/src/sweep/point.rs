@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::check::{self, disk_limit, find_subject, memory_limit, refused};
+use crate::check::{self, find_subject, memory_limit, refused};
 use crate::sim::SimOptions;
 use crate::sim::runs::simulate;
 use crate::usage::with_negative_numbers;
@@ -248,9 +248,9 @@ impl Point {
         let limits = Limits {
             time: options.seconds,
             memory: memory_limit(options.memory_limit.or(limit), jobs),
-            disk: disk_limit(options.disk_limit, jobs),
+            // The points of a sweep run beside each other: without a limit of its own, none goes to disk.
+            disk: Some(options.disk_limit.unwrap_or(0).saturating_mul(1 << 20)),
             states: None,
-            // The points of a sweep run beside each other.
             threads: 1,
             stop: None,
         };
