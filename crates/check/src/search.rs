@@ -218,13 +218,7 @@ impl<'a, const N: usize> Search<'a, N> {
                     shown = Instant::now();
                 }
                 let many = job.first > MANY;
-                output = match work(&mut self.expander, job, output) {
-                    Ok(output) => shared.add(output),
-                    Err(finish) => {
-                        shared.finish(finish);
-                        break;
-                    }
-                };
+                output = work(&mut self.expander, job, output, &shared);
                 if let Some(origin) = plan.origin
                     && workers.is_empty()
                     && many
@@ -302,8 +296,25 @@ fn joined(worker: ScopedJoinHandle<'_, Seen>) -> Seen {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Explores the states of a job.
+/// Explores the states of a job, and adds what they lead to. Returns an output whose memory can be used
+/// again.
 fn work<const N: usize>(
+    expander: &mut Expander<N>,
+    job: Job,
+    output: Output,
+    shared: &Shared,
+) -> Output {
+    explored(expander, job, output).map_or_else(
+        |finish| {
+            shared.finish(finish);
+            Output::default()
+        },
+        |output| shared.add(output),
+    )
+}
+
+/// What the states of a job lead to.
+fn explored<const N: usize>(
     expander: &mut Expander<N>,
     job: Job,
     mut output: Output,
@@ -350,13 +361,7 @@ fn help<const N: usize>(
         shared.finish(Finish::Restart);
     }
     while let Some(job) = shared.next_job() {
-        output = match work(&mut expander, job, output) {
-            Ok(output) => shared.add(output),
-            Err(finish) => {
-                shared.finish(finish);
-                break;
-            }
-        };
+        output = work(&mut expander, job, output, shared);
     }
     let mut model = expander.model;
     if matches!(model.catch_up(), Err(Stop::Restart)) {

@@ -301,6 +301,11 @@ impl<const N: usize> State<N> {
             .value
     }
 
+    /// Whether a thread has seen the newest write of a cell.
+    pub(crate) fn knows(&self, thread: usize, cell: usize) -> bool {
+        usize::from(self.threads[thread].seen.0[cell]) + 1 == self.messages(cell).len()
+    }
+
     /// The newest writes of all cells.
     pub(crate) fn snapshot(&self) -> View<N> {
         let mut now = View::NONE;

@@ -417,10 +417,7 @@ impl<const N: usize> Model<'_, N> {
             }
             return Ok(old);
         }
-        let knows = |state: &State<N>, cell: usize| {
-            usize::from(state.threads[thread].seen.0[cell]) + 1 == state.messages(cell).len()
-        };
-        if !knows(state, cell(0)) {
+        if !state.knows(thread, cell(0)) {
             return Err(Violation::DataRace { thread }.into());
         }
         if kind == OperationKind::PlainRead {
@@ -430,7 +427,7 @@ impl<const N: usize> Model<'_, N> {
         self.grow(state);
         for reads in self.cells.reads_of(parts.cells()[0]) {
             let reads = self.shared_number(reads);
-            if !knows(state, reads) {
+            if !state.knows(thread, reads) {
                 return Err(Violation::DataRace { thread }.into());
             }
             state.reset(reads, 0);
@@ -469,8 +466,7 @@ impl<const N: usize> Model<'_, N> {
     ) -> Result<(), Stop> {
         for cell in self.cells.uses_of(region) {
             let number = self.shared_number(cell);
-            let known = usize::from(state.threads[thread].seen.0[number]);
-            if known + 1 != state.messages(number).len() {
+            if !state.knows(thread, number) {
                 return Err(Violation::MemoryReused { thread }.into());
             }
             state.reset(number, 0);
