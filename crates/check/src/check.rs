@@ -16,7 +16,7 @@ use crate::model::{Model, Stop};
 use crate::mutation::{self, Change, Mutation};
 use crate::random::Run;
 use crate::results::{Broken, CheckOutcome, Coverage, End, Event};
-use crate::search::{Keeper, Kept, KeptError, Limits, Origin, Search, SearchPlan};
+use crate::search::{BEFORE_PROOF, Keeper, Kept, KeptError, Limits, Origin, Search, SearchPlan};
 use crate::symmetry::{LockWord, Symmetry};
 
 /// The most random runs before a search.
@@ -230,6 +230,15 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// Tries a proof after a few states.
+    #[cfg(test)]
+    pub(crate) fn prove(&self, few: usize, limits: &Limits) -> CheckOutcome {
+        let mut progress = |_: &Coverage| {};
+        let mut plan = self.plan(limits, true, &mut progress);
+        plan.few = few;
+        self.search_by(&mut plan)
+    }
+
     /// Explores all states. Returns the results of the threads at the ends of runs too.
     pub(crate) fn search(
         &self,
@@ -256,6 +265,7 @@ impl<'a> Check<'a> {
                 mutation: self.mutation,
                 symmetric: self.symmetric,
             }),
+            few: BEFORE_PROOF,
             begin: Instant::now(),
             kept: None,
             keep: None,

@@ -16,7 +16,7 @@ use crate::layout::{self, Region};
 use crate::mutation::{self, Change, Mutation};
 use crate::results::Step;
 use crate::site::{OperationKind, Order, Site};
-use crate::state::{Barrier, State, Thread, UNINITIALISED};
+use crate::state::{Barrier, Histories, State, Thread, UNINITIALISED};
 use crate::symmetry::{Composed, LockWord, Renaming, Symmetry};
 use crate::violation::Violation;
 
@@ -125,6 +125,8 @@ pub(crate) struct Model<'a, const N: usize> {
     pub(crate) events: [u64; 2],
     /// The staleness bound may have left out reads.
     pub(crate) cut: bool,
+    /// How states keep older writes.
+    pub(crate) histories: Histories,
     /// The initial values of the variables of a litmus test from a file, whose final values are results.
     variables: &'static [u64],
 }
@@ -161,6 +163,7 @@ impl<'a, const N: usize> Model<'a, N> {
             covered: vec![false; Site::all().len()],
             events: [0; 2],
             cut: false,
+            histories: Histories::Ordered,
             variables: &[],
         }
     }
@@ -177,6 +180,7 @@ impl<'a, const N: usize> Model<'a, N> {
         self.check_symmetry()?;
         let siblings = Rc::clone(&self.siblings);
         let mut state = State::new(locals.iter().copied(), siblings);
+        state.histories = self.histories;
         for (thread, local) in locals.into_iter().enumerate() {
             self.find_cells(thread, local)?;
         }
@@ -233,7 +237,10 @@ impl<'a, const N: usize> Model<'a, N> {
     /// Decodes `bytes` into `state`.
     pub(crate) fn decode(&self, bytes: &[u8], state: &mut State<N>) {
         let threads = self.config.threads;
-        state.decode(threads, &self.shared, &self.siblings, bytes);
+        match self.histories {
+            Histories::Ordered => state.decode(threads, &self.shared, &self.siblings, bytes),
+            Histories::Merged => state.decode_merged(threads, &self.shared, &self.siblings, bytes),
+        }
         self.grow(state);
     }
 
@@ -331,7 +338,7 @@ impl<'a, const N: usize> Model<'a, N> {
         }
     }
 
-    fn live(&self, state: &State<N>) -> u64 {
+    pub(crate) fn live(&self, state: &State<N>) -> u64 {
         (0..state.threads.len())
             .filter(|t| self.is_live(state, *t))
             .fold(0, |live, t| live | 1 << t)

@@ -59,6 +59,8 @@ pub struct Coverage {
     pub local_states: usize,
     /// The staleness bound may have left out reads.
     pub cut: bool,
+    /// The states have merged histories: each stands for many, and may stand for some that no run reaches.
+    pub merged: bool,
 }
 
 /// The result of a search.

@@ -11,6 +11,7 @@ mod kept;
 mod known;
 mod livelock;
 mod progress;
+mod proof;
 mod queue;
 mod run;
 mod tape;
@@ -27,16 +28,18 @@ use std::time::{Duration, Instant};
 use crate::automaton::{LocalId, Log};
 use crate::cells::Findings;
 use crate::check::Check;
-use crate::config::Config;
+use crate::config::{Config, Memory};
 use crate::model::{Model, Stop};
 use crate::mutation::Mutation;
 use crate::results::{Broken, Coverage, End};
+use crate::state::Histories;
 use crate::violation::Violation;
 
 use expand::{Expander, Halt};
 pub use kept::KeptError;
 pub(crate) use kept::{Keeper, Kept};
 use progress::{Finish, Job, Output, Progress, Shared};
+use proof::{Outcome, Proof};
 
 /// The limits at which a search ends before it has explored all states.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +74,9 @@ impl Limits {
     };
 }
 
+/// The number of states after which a search tries a proof by states with merged histories.
+pub(crate) const BEFORE_PROOF: usize = 1_000_000;
+
 /// The number of states from which on several OS threads search.
 const MANY: u32 = if cfg!(test) { 100 } else { 20_000 };
 
@@ -92,6 +98,8 @@ pub(crate) struct SearchPlan<'a> {
     pub(crate) reduce: bool,
     /// None: a single OS thread searches.
     pub(crate) origin: Option<Origin<'a>>,
+    /// The number of states after which it tries a proof.
+    pub(crate) few: usize,
     pub(crate) begin: Instant,
     /// A search to go on with.
     pub(crate) kept: Option<Kept>,
@@ -110,6 +118,8 @@ struct Seen {
     cut: bool,
     relied_on: Vec<LocalId>,
     findings: Findings,
+    /// An assumption failed.
+    restart: bool,
 }
 
 pub(crate) struct Search<'a, const N: usize> {
@@ -118,6 +128,8 @@ pub(crate) struct Search<'a, const N: usize> {
     progress: Progress,
     /// The search can go on: a limit ended it, and no state was lost.
     can_go_on: bool,
+    /// The extent of a proof that has ended the search.
+    proof: Option<Coverage>,
 }
 
 impl<'a, const N: usize> Search<'a, N> {
@@ -128,6 +140,7 @@ impl<'a, const N: usize> Search<'a, N> {
             reduce,
             progress: Progress::new(),
             can_go_on: false,
+            proof: None,
         }
     }
 
@@ -163,7 +176,8 @@ impl<'a, const N: usize> Search<'a, N> {
     }
 
     pub(crate) fn coverage(&self) -> Coverage {
-        completed(self.progress.coverage(), self.model())
+        let coverage = self.proof.unwrap_or_else(|| self.progress.coverage());
+        completed(coverage, self.model())
     }
 
     /// Runs the search. None: an assumption failed, and the search must start again.
@@ -174,13 +188,13 @@ impl<'a, const N: usize> Search<'a, N> {
         };
         let finish = match first {
             Err(halt) => Finish::Halt(None, halt),
-            Ok(_) if !self.progress.is_new() => self.explore(plan),
+            Ok(_) if !self.progress.is_new() => self.explore_and_prove(plan),
             Ok(successors) => {
                 let mut output = Output::default();
                 self.expander
                     .encode(successors, &mut output.found, &mut output.bytes);
                 self.progress.begin(&output);
-                self.explore(plan)
+                self.explore_and_prove(plan)
             }
         };
         plan.results.extend(self.progress.results.iter().cloned());
@@ -190,7 +204,7 @@ impl<'a, const N: usize> Search<'a, N> {
             Finish::Unfinished(reason) => Some(End::Unfinished(reason)),
             Finish::Halt(number, halt) => self.halted(number, halt),
             Finish::Complete => {
-                if !self.model().automata.has_cycle() {
+                if self.proof.is_some() || !self.model().automata.has_cycle() {
                     // Every run ends, and none in a deadlock.
                     return Some(End::Kept);
                 }
@@ -203,10 +217,101 @@ impl<'a, const N: usize> Search<'a, N> {
         }
     }
 
+    /// Explores all states. If there are many, tries a proof.
+    fn explore_and_prove(&mut self, plan: &mut SearchPlan) -> Finish {
+        let most = plan.limits.states.unwrap_or(usize::MAX);
+        let few = Limits {
+            states: Some(most.min(plan.few)),
+            ..*plan.limits
+        };
+        let finish = self.explore(plan, few);
+        if !matches!(finish, Finish::Unfinished(LIMIT_OF_STATES)) || most <= plan.few {
+            return finish;
+        }
+        match self.prove(plan) {
+            Outcome::Proven => Finish::Complete,
+            Outcome::Open => self.explore(plan, *plan.limits),
+            Outcome::Restart => Finish::Restart,
+        }
+    }
+
+    /// Tries to prove with merged histories that no run breaks a promise.
+    fn prove(&mut self, plan: &mut SearchPlan) -> Outcome {
+        let model = &mut self.expander.model;
+        let Some(origin) = plan.origin else {
+            return Outcome::Open;
+        };
+        if model.config.memory != Memory::C11 || model.config.staleness.is_some() || !self.reduce {
+            return Outcome::Open;
+        }
+        let happened = model.events;
+        model.histories = Histories::Merged;
+        let proof = Proof::new(plan.limits, plan.begin);
+        let expander = &mut self.expander;
+        let others = thread::scope(|scope| {
+            proof.begin(expander);
+            let workers: Vec<_> = (1..plan.limits.threads)
+                .map(|_| {
+                    let log = Arc::clone(expander.model.automata.log());
+                    let findings = expander.model.findings.clone();
+                    let proof = &proof;
+                    scope.spawn(move || {
+                        let seen = help::<N>(origin, true, log, findings, |expander| {
+                            expander.model.histories = Histories::Merged;
+                            proof.work(expander, &mut || {});
+                        });
+                        if seen.restart {
+                            proof.finish(Outcome::Restart);
+                        }
+                        seen
+                    })
+                })
+                .collect();
+            let mut shown = Instant::now();
+            let local_states = expander.model.automata.locals.len();
+            proof.work(expander, &mut || {
+                if shown.elapsed() > BETWEEN_SHOWS {
+                    (plan.progress)(&Coverage {
+                        local_states,
+                        ..proof.coverage()
+                    });
+                    shown = Instant::now();
+                }
+            });
+            workers.into_iter().map(joined).collect::<Vec<Seen>>()
+        });
+        self.expander.model.histories = Histories::Ordered;
+        if self.learn_from(others) {
+            return Outcome::Restart;
+        }
+        // States stand for more than runs reach.
+        self.expander.model.events = happened;
+        let coverage = proof.coverage();
+        let outcome = proof.outcome();
+        self.proof = (outcome == Outcome::Proven).then_some(coverage);
+        outcome
+    }
+
+    /// Adds what others have seen, and returns whether an assumption failed.
+    fn learn_from(&mut self, others: Vec<Seen>) -> bool {
+        let model = &mut self.expander.model;
+        // Others may have learned something that this model relied on not to be.
+        let mut restart = matches!(model.catch_up(), Err(Stop::Restart));
+        for seen in others {
+            restart |= seen.restart;
+            model.add_seen(&seen.covered, seen.events, seen.cut);
+            model.findings.add(&seen.findings);
+            for local in seen.relied_on {
+                model.automata.rely_on(local);
+            }
+        }
+        restart
+    }
+
     /// Explores all states.
-    fn explore(&mut self, plan: &mut SearchPlan) -> Finish {
+    fn explore(&mut self, plan: &mut SearchPlan, limits: Limits) -> Finish {
         let progress = std::mem::replace(&mut self.progress, Progress::new());
-        let shared = Shared::new(progress, *plan.limits, plan.begin);
+        let shared = Shared::new(progress, limits, plan.begin);
         let others = thread::scope(|scope| {
             let _guard = shared.end_on_panic();
             let mut workers = Vec::new();
@@ -230,24 +335,27 @@ impl<'a, const N: usize> Search<'a, N> {
                             let log = Arc::clone(model.automata.log());
                             let findings = model.findings.clone();
                             let shared = &shared;
-                            scope.spawn(move || help::<N>(origin, reduce, log, findings, shared))
+                            scope.spawn(move || {
+                                let _guard = shared.end_on_panic();
+                                let seen = help::<N>(origin, reduce, log, findings, |expander| {
+                                    let mut output = Output::default();
+                                    while let Some(job) = shared.next_job() {
+                                        output = work(expander, job, output, shared);
+                                    }
+                                });
+                                if seen.restart {
+                                    shared.finish(Finish::Restart);
+                                }
+                                seen
+                            })
                         })
                         .collect();
                 }
             }
             workers.into_iter().map(joined).collect::<Vec<Seen>>()
         });
-        let model = &mut self.expander.model;
-        // Others may have learned something that this model relied on not to be.
-        if matches!(model.catch_up(), Err(Stop::Restart)) {
+        if self.learn_from(others) {
             shared.finish(Finish::Restart);
-        }
-        for seen in others {
-            model.add_seen(&seen.covered, seen.events, seen.cut);
-            model.findings.add(&seen.findings);
-            for local in seen.relied_on {
-                model.automata.rely_on(local);
-            }
         }
         let (progress, finish) = shared.into_parts();
         self.progress = progress;
@@ -341,33 +449,27 @@ fn explored<const N: usize>(
     Ok(output)
 }
 
-/// Explores states on another OS thread, with a model of its own.
+/// Does `work` on another OS thread, with a model of its own.
 fn help<const N: usize>(
     origin: Origin,
     reduce: bool,
     log: Arc<Log>,
     mut findings: Findings,
-    shared: &Shared,
+    work: impl FnOnce(&mut Expander<N>),
 ) -> Seen {
-    let _guard = shared.end_on_panic();
     let mut check = Check::new(origin.config, origin.mutation).expect("there is such a check");
     check.symmetric = origin.symmetric;
     let mut model = check.model::<N>(&mut findings, check.automata(log));
     model.number_cells_in_order();
     let begun = model.start();
     let mut expander = Expander::new(model, reduce);
-    let mut output = Output::default();
-    if begun.is_err() {
-        shared.finish(Finish::Restart);
-    }
-    while let Some(job) = shared.next_job() {
-        output = work(&mut expander, job, output, shared);
+    if begun.is_ok() {
+        work(&mut expander);
     }
     let mut model = expander.model;
-    if matches!(model.catch_up(), Err(Stop::Restart)) {
-        shared.finish(Finish::Restart);
-    }
+    let restart = begun.is_err() || matches!(model.catch_up(), Err(Stop::Restart));
     Seen {
+        restart,
         covered: model.covered,
         events: model.events,
         cut: model.cut,

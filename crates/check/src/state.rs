@@ -11,6 +11,29 @@ use crate::automaton::LocalId;
 use crate::cells::{CellNames, RenamedCells, Sibling, WORD};
 use crate::symmetry::Renaming;
 
+pub(crate) mod merged;
+
+/// How a state keeps the writes of a cell that came before its newest one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Histories {
+    /// In modification order. A view holds the place of the oldest write that may still be read.
+    Ordered,
+    /// Without an order, and those of one value as one. A view holds a bit for each that may no
+    /// longer be read. Such a state stands for many, see [`merged`]. Only in C11's memory.
+    Merged,
+}
+
+impl Histories {
+    /// The entry of a view that has seen what two have.
+    #[inline]
+    pub(crate) fn later(self, one: u8, other: u8) -> u8 {
+        match self {
+            Self::Ordered => one.max(other),
+            Self::Merged => one | other,
+        }
+    }
+}
+
 /// For each shared cell, the place of a write in its modification order. N is the number of cells
 /// that fit; 0 where memory is sequentially consistent and there are no views.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,9 +44,9 @@ impl<const N: usize> View<N> {
     pub(crate) const NONE: Self = Self([0; N]);
 
     #[inline]
-    pub(crate) fn join(&mut self, other: &Self) {
+    pub(crate) fn join(&mut self, other: &Self, histories: Histories) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
-            *a = (*a).max(*b);
+            *a = histories.later(*a, *b);
         }
     }
 
@@ -48,8 +71,9 @@ impl<const N: usize> View<N> {
     }
 
     /// Whether `other` has seen everything that this view has.
-    pub(crate) fn is_within(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).all(|(a, b)| a <= b)
+    pub(crate) fn is_within(&self, other: &Self, histories: Histories) -> bool {
+        let mut entries = self.0.iter().zip(&other.0);
+        entries.all(|(a, b)| histories.later(*a, *b) == *b)
     }
 }
 
@@ -58,8 +82,11 @@ impl<const N: usize> View<N> {
 pub(crate) struct Message<const N: usize> {
     pub(crate) view: View<N>,
     pub(crate) value: u64,
-    /// The write is part of a read-modify-write: no write comes between it and the one before.
+    /// The write is part of a read-modify-write: no write comes between it and the one before. In merged
+    /// histories only the one before tells.
     pub(crate) attached: bool,
+    /// In merged histories: a read-modify-write follows, so no other write comes right after this one.
+    pub(crate) sealed: bool,
     /// For each other cell of the word, by its place in the word: the last write there that belongs to
     /// this write or to an earlier one of this cell, or that one of these has released. A read of
     /// the whole word that sees this write sees no older one there.
@@ -72,6 +99,7 @@ impl<const N: usize> Message<N> {
             view: View::NONE,
             value,
             attached: false,
+            sealed: false,
             floor: [0; WORD],
         }
     }
@@ -232,6 +260,7 @@ pub(crate) struct State<const N: usize> {
     starts: Vec<u16>,
     /// For each shared cell, the others of its word.
     siblings: Rc<[Vec<Sibling>]>,
+    pub(crate) histories: Histories,
 }
 
 impl<const N: usize> State<N> {
@@ -244,6 +273,7 @@ impl<const N: usize> State<N> {
             messages: Vec::new(),
             starts: vec![0],
             siblings,
+            histories: Histories::Ordered,
         }
     }
 
@@ -261,6 +291,7 @@ impl<const N: usize> State<N> {
         self.messages.clone_from(&other.messages);
         self.starts.clone_from(&other.starts);
         self.siblings.clone_from(&other.siblings);
+        self.histories = other.histories;
     }
 
     /// Makes room for cells found since the state was made, or decoded.
@@ -288,7 +319,7 @@ impl<const N: usize> State<N> {
         &self.messages[self.range(cell)]
     }
 
-    pub(crate) fn message_mut(&mut self, cell: usize, position: usize) -> &mut Message<N> {
+    fn message_mut(&mut self, cell: usize, position: usize) -> &mut Message<N> {
         let range = self.range(cell);
         &mut self.messages[range][position]
     }
@@ -303,7 +334,46 @@ impl<const N: usize> State<N> {
 
     /// Whether a thread has seen the newest write of a cell.
     pub(crate) fn knows(&self, thread: usize, cell: usize) -> bool {
-        usize::from(self.threads[thread].seen.0[cell]) + 1 == self.messages(cell).len()
+        self.threads[thread].seen.0[cell] == self.place(cell, self.messages(cell).len() - 1)
+    }
+
+    /// The entry of a view that has seen a cell's write at `position`.
+    #[inline]
+    pub(crate) fn place(&self, cell: usize, position: usize) -> u8 {
+        match self.histories {
+            Histories::Ordered => position as u8,
+            Histories::Merged if position + 1 == self.range(cell).len() => merged::newest(position),
+            Histories::Merged => self.messages(cell)[position].view.0[cell],
+        }
+    }
+
+    /// Whether one who has seen `view` may read a cell's write at `position`.
+    pub(crate) fn is_readable(&self, view: &View<N>, cell: usize, position: usize) -> bool {
+        let seen = view.0[cell];
+        match self.histories {
+            Histories::Ordered => position >= usize::from(seen),
+            Histories::Merged => merged::may_read(seen, position),
+        }
+    }
+
+    /// What a read-modify-write that is at `position` passes on of the write that it has read.
+    pub(crate) fn passed_on(&self, cell: usize, position: usize) -> &View<N> {
+        match self.histories {
+            Histories::Ordered => &self.messages(cell)[position - 1].view,
+            Histories::Merged => self.inherited(cell, position),
+        }
+    }
+
+    /// Sets the view that a write carries.
+    pub(crate) fn carry(&mut self, cell: usize, position: usize, view: View<N>) {
+        match self.histories {
+            Histories::Ordered => self.message_mut(cell, position).view = view,
+            Histories::Merged if position + 1 == self.messages(cell).len() => {
+                self.message_mut(cell, position).view = view;
+            }
+            // An older write got its view when it was inserted.
+            Histories::Merged => {}
+        }
     }
 
     /// The newest writes of all cells.
@@ -339,11 +409,21 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Inserts a write at `position` in a cell's modification order; false if the cell is full.
-    pub(crate) fn insert(&mut self, cell: usize, position: usize, message: Message<N>) -> bool {
+    /// Inserts a write at `position` in a cell's modification order, and returns the position that it
+    /// has then; None if the cell is full. `by`: the thread, and whether it releases.
+    pub(crate) fn insert(
+        &mut self,
+        cell: usize,
+        position: usize,
+        message: Message<N>,
+        by: (usize, bool),
+    ) -> Option<usize> {
+        if self.histories == Histories::Merged {
+            return self.insert_merged(cell, position, message, by);
+        }
         let Range { start, end } = self.range(cell);
         if end - start == MOST_WRITES {
-            return false;
+            return None;
         }
         if start + position < end {
             for view in self.views() {
@@ -354,11 +434,16 @@ impl<const N: usize> State<N> {
                 *floor += u8::from(usize::from(*floor) >= position);
             });
         }
+        self.insert_message(cell, position, message);
+        Some(position)
+    }
+
+    fn insert_message(&mut self, cell: usize, position: usize, message: Message<N>) {
+        let start = self.range(cell).start;
         self.messages.insert(start + position, message);
         for start in &mut self.starts[cell + 1..] {
             *start += 1;
         }
-        true
     }
 
     /// Overwrites the only value of a cell, in a memory without views.
@@ -385,6 +470,10 @@ impl<const N: usize> State<N> {
     /// it comes after all writes to the word that are in `carried`.
     pub(crate) fn join_floors(&mut self, written: &[(usize, usize)], carried: &View<N>) {
         let siblings = Rc::clone(&self.siblings);
+        if self.histories == Histories::Merged {
+            self.join_floors_merged(&siblings, written, carried);
+            return;
+        }
         for (cell, position) in written {
             let here = self.range(*cell);
             let mut floor = self.messages[here.start + position - 1].floor;
@@ -412,7 +501,10 @@ impl<const N: usize> State<N> {
             .find(|s| usize::from(s.number) == other)
             .is_none_or(|sibling| {
                 let floor = self.messages(cell)[place].floor[usize::from(sibling.offset)];
-                usize::from(floor) <= other_place
+                match self.histories {
+                    Histories::Ordered => usize::from(floor) <= other_place,
+                    Histories::Merged => merged::may_read(floor, other_place),
+                }
             })
     }
 
@@ -420,9 +512,10 @@ impl<const N: usize> State<N> {
     pub(crate) fn event(&mut self, cell: usize, thread: usize, value: u64) {
         self.reset(cell, value);
         let message = self.messages(cell)[0];
-        self.insert(cell, 1, message);
-        self.threads[thread].seen.0[cell] = 1;
-        self.threads[thread].read.0[cell] = 1;
+        self.insert(cell, 1, message, (thread, false));
+        let place = self.place(cell, 1);
+        self.threads[thread].seen.0[cell] = place;
+        self.threads[thread].read.0[cell] = place;
     }
 
     /// Forgets everything that no longer affects a later step, so that equivalent states are equal.
@@ -434,6 +527,10 @@ impl<const N: usize> State<N> {
                 thread.read = View::NONE;
                 thread.fenced = View::NONE;
             }
+        }
+        if self.histories == Histories::Merged {
+            self.normalise_merged(live);
+            return;
         }
         self.drop_unreadable(live);
         self.drop_known(live);
@@ -579,41 +676,27 @@ impl<const N: usize> State<N> {
             self.starts.push(self.messages.len() as u16);
         }
         self.siblings.clone_from(&other.siblings);
+        self.histories = other.histories;
+        if self.histories == Histories::Merged {
+            self.sort_merged();
+        }
     }
 
     /// Encodes the state; equivalent states get the same bytes.
     pub(crate) fn encode(&self, initial: &[u64], bytes: &mut Vec<u8>) {
         bytes.clear();
-        bytes.push(self.spurious);
+        if self.histories == Histories::Merged {
+            self.encode_merged(initial, bytes);
+            return;
+        }
+        self.encode_threads(bytes);
         for thread in &self.threads {
-            number(bytes, thread.local.into());
-            number(
-                bytes,
-                u64::from(thread.exposed) << 1 | u64::from(thread.parked),
-            );
-            let deferred = thread.deferred.map_or(0, |(local, due)| {
-                (u64::from(local) + 1) << 1 | u64::from(due)
-            });
-            number(bytes, deferred);
-            number(bytes, thread.later);
-            bytes.push(thread.bypassed);
-            thread.window.encode(bytes);
-            bytes.push(thread.barrier as u8);
             for view in [&thread.seen, &thread.read, &thread.fenced] {
                 self.encode_view(view, bytes);
             }
         }
         self.encode_view(&self.sc, bytes);
-        // Cells at the end that have their first value are left out: they may be new.
-        let used = self
-            .private
-            .iter()
-            .rposition(|v| *v != 0)
-            .map_or(0, |i| i + 1);
-        number(bytes, used as u64);
-        for value in &self.private[..used] {
-            number(bytes, *value);
-        }
+        self.encode_private(bytes);
         for (cell, initial) in initial[..self.cells()].iter().enumerate() {
             let messages = self.messages(cell);
             let plain = |m: &Message<N>| m.view.is_none() && m.floor == [0; WORD];
@@ -636,10 +719,46 @@ impl<const N: usize> State<N> {
         bytes.push(0);
     }
 
+    /// Appends all of the threads but what they have seen.
+    fn encode_threads(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.spurious);
+        for thread in &self.threads {
+            number(bytes, thread.local.into());
+            number(
+                bytes,
+                u64::from(thread.exposed) << 1 | u64::from(thread.parked),
+            );
+            let deferred = thread.deferred.map_or(0, |(local, due)| {
+                (u64::from(local) + 1) << 1 | u64::from(due)
+            });
+            number(bytes, deferred);
+            number(bytes, thread.later);
+            bytes.push(thread.bypassed);
+            thread.window.encode(bytes);
+            bytes.push(thread.barrier as u8);
+        }
+    }
+
+    /// Appends the values of private cells.
+    fn encode_private(&self, bytes: &mut Vec<u8>) {
+        // Cells at the end that have their first value are left out: they may be new.
+        let used = self
+            .private
+            .iter()
+            .rposition(|v| *v != 0)
+            .map_or(0, |i| i + 1);
+        number(bytes, used as u64);
+        for value in &self.private[..used] {
+            number(bytes, *value);
+        }
+    }
+
     fn encode_message(&self, message: &Message<N>, bytes: &mut Vec<u8>) {
         number(bytes, message.value);
         let has_floor = message.floor != [0; WORD];
-        bytes.push(u8::from(message.attached) | u8::from(has_floor) << 1);
+        bytes.push(
+            u8::from(message.attached) | u8::from(has_floor) << 1 | u8::from(message.sealed) << 2,
+        );
         if has_floor {
             bytes.extend_from_slice(&message.floor);
         }
@@ -667,8 +786,35 @@ impl<const N: usize> State<N> {
         self.threads.resize(threads, Thread::new(0));
         self.messages.clear();
         self.starts.truncate(1);
-        self.private.clear();
         self.siblings.clone_from(siblings);
+        self.histories = Histories::Ordered;
+        self.decode_threads(&mut bytes);
+        for thread in &mut self.threads {
+            thread.seen = bytes.view();
+            thread.read = bytes.view();
+            thread.fenced = bytes.view();
+        }
+        self.sc = bytes.view();
+        self.decode_private(&mut bytes);
+        let mut next = bytes.number();
+        for (cell, value) in initial.iter().enumerate() {
+            if next != cell as u64 + 1 {
+                self.messages.push(Message::new(*value));
+            } else {
+                let count = bytes.byte();
+                if count == 0 {
+                    self.messages.push(Message::new(bytes.number()));
+                }
+                for _ in 0..count {
+                    self.messages.push(bytes.message());
+                }
+                next = bytes.number();
+            }
+            self.starts.push(self.messages.len() as u16);
+        }
+    }
+
+    fn decode_threads(&mut self, bytes: &mut Bytes) {
         self.spurious = bytes.byte();
         for thread in &mut self.threads {
             thread.local = bytes.number() as LocalId;
@@ -688,40 +834,13 @@ impl<const N: usize> State<N> {
                 1 => Barrier::Begun,
                 _ => Barrier::Owed,
             };
-            thread.seen = bytes.view();
-            thread.read = bytes.view();
-            thread.fenced = bytes.view();
         }
-        self.sc = bytes.view();
+    }
+
+    fn decode_private(&mut self, bytes: &mut Bytes) {
+        self.private.clear();
         for _ in 0..bytes.number() {
             self.private.push(bytes.number());
-        }
-        let mut next = bytes.number();
-        for (cell, value) in initial.iter().enumerate() {
-            if next != cell as u64 + 1 {
-                self.messages.push(Message::new(*value));
-            } else {
-                let count = bytes.byte();
-                if count == 0 {
-                    self.messages.push(Message::new(bytes.number()));
-                }
-                for _ in 0..count {
-                    let value = bytes.number();
-                    let flags = bytes.byte();
-                    let floor = match flags >> 1 {
-                        0 => [0; WORD],
-                        _ => *bytes.take(),
-                    };
-                    self.messages.push(Message {
-                        view: bytes.view(),
-                        value,
-                        attached: flags & 1 != 0,
-                        floor,
-                    });
-                }
-                next = bytes.number();
-            }
-            self.starts.push(self.messages.len() as u16);
         }
     }
 }
@@ -793,6 +912,22 @@ impl<'a> Bytes<'a> {
             }
         }
         window
+    }
+
+    fn message<const N: usize>(&mut self) -> Message<N> {
+        let value = self.number();
+        let flags = self.byte();
+        let floor = match flags & 2 {
+            0 => [0; WORD],
+            _ => *self.take(),
+        };
+        Message {
+            view: self.view(),
+            value,
+            attached: flags & 1 != 0,
+            sealed: flags & 4 != 0,
+            floor,
+        }
     }
 
     fn view<const N: usize>(&mut self) -> View<N> {

@@ -1,13 +1,13 @@
 //! The choices of a thread in a state, and the choices that need not be explored.
 
 use crate::automaton::{Answer, LocalId, Next};
-use crate::cells::{CellId, Parts, Place};
+use crate::cells::{CellId, PARTS, Parts, Place};
 use crate::config::{Memory, Time};
 use crate::hooks::Request;
 use crate::layout::Region;
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
-use crate::state::{Barrier, State, View};
+use crate::state::{Barrier, Histories, State, View, merged};
 
 use super::{Choice, Model, Picks, Stop, is_plain};
 
@@ -19,6 +19,23 @@ pub(super) struct PendingAccess<'a> {
     parts: Parts,
     /// The kind of the operation, which a mutant may have changed.
     kind: OperationKind,
+}
+
+/// What an access may pick of a cell.
+#[derive(Clone, Default)]
+pub(super) struct Candidates {
+    range: std::ops::Range<u8>,
+    /// Those of the range that it may not, one bit each.
+    but: u16,
+}
+
+impl Candidates {
+    /// The picks, the newest first.
+    fn picks(&self) -> impl Iterator<Item = u8> + use<> {
+        let but = self.but;
+        let picks = self.range.clone().rev();
+        picks.filter(move |pick| but.checked_shr(u32::from(*pick)).unwrap_or(0) & 1 == 0)
+    }
 }
 
 impl<'a> PendingAccess<'a> {
@@ -275,7 +292,7 @@ impl<const N: usize> Model<'_, N> {
             let alike = |other: &Option<Next>| next.is_some() && *other == next;
             if let Some((_, _, dominant)) = kept
                 .iter_mut()
-                .find(|(other, less, _)| alike(other) && less.is_within(&seen))
+                .find(|(other, less, _)| alike(other) && less.is_within(&seen, state.histories))
             {
                 if let Choice::Operate { newest: n, .. } = dominant {
                     *n |= newest;
@@ -284,7 +301,7 @@ impl<const N: usize> Model<'_, N> {
             }
             let mut newest = newest;
             kept.retain(|(other, more, dominated)| {
-                let keep = !(alike(other) && seen.is_within(more));
+                let keep = !(alike(other) && seen.is_within(more, state.histories));
                 newest |= !keep && matches!(dominated, Choice::Operate { newest: true, .. });
                 keep
             });
@@ -342,8 +359,9 @@ impl<const N: usize> Model<'_, N> {
     ) {
         let kind = access.kind;
         let order = self.order(access.request);
-        let mut candidates: [std::ops::Range<u8>; 4] = Default::default();
-        for (range, id) in candidates.iter_mut().zip(access.parts.cells()) {
+        let mut candidates: [Candidates; PARTS] = Default::default();
+        for (candidates, id) in candidates.iter_mut().zip(access.parts.cells()) {
+            let range = &mut candidates.range;
             let Place::Shared { number } = self.cell(*id).place else {
                 *range = 0..1;
                 continue;
@@ -361,7 +379,22 @@ impl<const N: usize> Model<'_, N> {
             // A compare-and-exchange that fails is relaxed.
             let is_sc = self.config.memory == Memory::C11 || kind == OperationKind::Park;
             if is_sc && order == Order::SeqCst && kind != OperationKind::CompareExchange {
-                oldest = oldest.max(state.sc.0[cell]);
+                oldest = state.histories.later(oldest, state.sc.0[cell]);
+            }
+            if state.histories == Histories::Merged {
+                *candidates = match kind {
+                    OperationKind::Store => Candidates {
+                        range: 0..count + 1,
+                        but: (1 << count)
+                            - 1
+                            - u16::from(state.may_write_before_newest(cell, oldest)),
+                    },
+                    _ => Candidates {
+                        range: 0..count,
+                        but: merged::unreadable(oldest).into(),
+                    },
+                };
+                continue;
             }
             if self.config.memory == Memory::Arm
                 && order == Order::SeqCst
@@ -384,7 +417,7 @@ impl<const N: usize> Model<'_, N> {
         &self,
         state: &State<N>,
         access: &PendingAccess,
-        candidates: &[std::ops::Range<u8>; 4],
+        candidates: &[Candidates; PARTS],
         picks: &mut Picks,
         part: usize,
         choices: &mut Vec<Choice>,
@@ -392,7 +425,7 @@ impl<const N: usize> Model<'_, N> {
         if part == access.parts.cells().len() {
             let newest = candidates
                 .each_ref()
-                .map(|range| range.end.saturating_sub(1));
+                .map(|candidates| candidates.range.end.saturating_sub(1));
             if self.is_possible(state, access, picks) {
                 choices.push(Choice::Operate {
                     picks: *picks,
@@ -402,7 +435,7 @@ impl<const N: usize> Model<'_, N> {
             return;
         }
         // The newest first, so that short traces come first.
-        for pick in candidates[part].clone().rev() {
+        for pick in candidates[part].picks() {
             picks[part] = pick;
             if !self.fits(state, access, picks, part) {
                 continue;
@@ -414,10 +447,12 @@ impl<const N: usize> Model<'_, N> {
     /// Whether the write that is picked of a part fits those of the parts before it. Two writes to a word
     /// have the same order in all of its parts. A read sees each of them whole or not at all.
     fn fits(&self, state: &State<N>, access: &PendingAccess, picks: &Picks, part: usize) -> bool {
-        let before = usize::from(access.kind == OperationKind::Store);
+        let before = u8::from(access.kind == OperationKind::Store);
         let place = |part: usize| match self.cell(access.parts.cells()[part]).place {
             Place::Shared { number } => {
-                Some((usize::from(number), usize::from(picks[part]) - before))
+                // In merged histories a store before the newest has no place.
+                let pick = picks[part].checked_sub(before)?;
+                Some((usize::from(number), usize::from(pick)))
             }
             Place::Private { .. } => None,
         };
@@ -454,12 +489,8 @@ impl<const N: usize> Model<'_, N> {
             };
         if kind == OperationKind::Store {
             // No write comes between a read-modify-write and the write that it read.
-            return shared().all(|(cell, position)| {
-                state
-                    .messages(cell)
-                    .get(position)
-                    .is_none_or(|after| !after.attached)
-            });
+            return shared()
+                .all(|(cell, position)| position == 0 || !state.is_sealed(cell, position - 1));
         }
         let value = self.value(state, parts, picks);
         match kind {
@@ -469,19 +500,19 @@ impl<const N: usize> Model<'_, N> {
             OperationKind::CompareExchange
                 if self.config.memory == Memory::C11
                     && self.order(request) == Order::SeqCst
-                    && shared().any(|(cell, pick)| pick < usize::from(state.sc.0[cell])) =>
+                    && shared().any(|(cell, pick)| !state.is_readable(&state.sc, cell, pick)) =>
             {
                 false
             }
             _ if kind.is_read_modify_write() && self.config.memory == Memory::Arm => {
                 shared().all(|(cell, pick)| pick + 1 == state.messages(cell).len())
             }
-            _ if kind.is_read_modify_write() => shared().all(|(cell, pick)| {
-                state
-                    .messages(cell)
-                    .get(pick + 1)
-                    .is_none_or(|after| !after.attached)
-            }),
+            _ if kind.is_read_modify_write() => {
+                let seen = &state.threads[access.thread].seen;
+                shared().all(|(cell, pick)| {
+                    !state.is_sealed(cell, pick) && state.may_follow(seen, cell, pick)
+                })
+            }
             _ => true,
         }
     }

@@ -58,7 +58,8 @@ impl<const N: usize> Model<'_, N> {
                     && self.weak()
                 {
                     let cell = usize::from(number);
-                    state.sc.0[cell] = state.sc.0[cell].max(state.threads[thread].seen.0[cell]);
+                    let seen = state.threads[thread].seen.0[cell];
+                    state.sc.0[cell] = state.histories.later(state.sc.0[cell], seen);
                 }
                 if let Some(woken) = woken(picks) {
                     state.threads[woken].parked = false;
@@ -94,7 +95,7 @@ impl<const N: usize> Model<'_, N> {
                     if self.config.memory == Memory::Arm && order.acquires() && order.releases() {
                         // Earlier operations come before later ones.
                         let now = state.snapshot();
-                        state.threads[thread].seen.join(&now);
+                        state.threads[thread].seen.join(&now, state.histories);
                     }
                 }
                 if kind == OperationKind::Park && old == request.a {
@@ -158,23 +159,29 @@ impl<const N: usize> Model<'_, N> {
         if self.config.memory == Memory::Arm && order != Order::Acquire {
             // Later loads come after all that is done now.
             let now = state.snapshot();
-            state.threads[thread].seen.join(&now);
+            state.threads[thread].seen.join(&now, state.histories);
             return;
         }
-        let State { threads, sc, .. } = state;
+        let State {
+            threads,
+            sc,
+            histories,
+            ..
+        } = state;
+        let histories = *histories;
         let thread = &mut threads[thread];
         if order.acquires() {
-            thread.seen.join(&thread.read);
+            thread.seen.join(&thread.read, histories);
         }
         if order == Order::SeqCst {
-            thread.seen.join(sc);
-            sc.join(&thread.seen);
+            thread.seen.join(sc, histories);
+            sc.join(&thread.seen, histories);
         }
         if order.releases() {
             thread.fenced = thread.seen;
         }
         if self.findings.acquire_fences {
-            thread.read.join(&thread.seen);
+            thread.read.join(&thread.seen, histories);
         }
     }
 
@@ -196,10 +203,11 @@ impl<const N: usize> Model<'_, N> {
             };
             let cell = usize::from(number);
             let view = state.messages(cell)[usize::from(*pick)].view;
+            let place = state.place(cell, usize::from(*pick));
             let thread = &mut state.threads[thread];
             if self.findings.acquire_fences {
-                thread.read.join(&view);
-                thread.read.0[cell] = thread.read.0[cell].max(*pick);
+                thread.read.join(&view, state.histories);
+                thread.read.0[cell] = state.histories.later(thread.read.0[cell], place);
             }
         }
     }
@@ -218,7 +226,7 @@ impl<const N: usize> Model<'_, N> {
         let delays = self.config.memory.delays();
         if delays && order == Order::SeqCst {
             // In ARM's terms, a load that acquires comes after earlier stores that release.
-            seen.join(&before.fenced);
+            seen.join(&before.fenced, state.histories);
         }
         let acquires = order.acquires() && !(delays && order == Order::Dependency);
         for (id, pick) in parts.cells().iter().zip(picks) {
@@ -228,9 +236,10 @@ impl<const N: usize> Model<'_, N> {
             };
             let number = usize::from(number);
             let message = &state.messages(number)[usize::from(*pick)];
-            seen.0[number] = seen.0[number].max(*pick);
+            let place = state.place(number, usize::from(*pick));
+            seen.0[number] = state.histories.later(seen.0[number], place);
             if acquires {
-                seen.join(&message.view);
+                seen.join(&message.view, state.histories);
             } else if delays && let Some(region) = self.named(cell, message.value) {
                 // An address that was read comes before accesses there.
                 self.join_region(&mut seen, &message.view, region);
@@ -294,27 +303,28 @@ impl<const N: usize> Model<'_, N> {
                 }
                 Place::Shared { number } => usize::from(number),
             };
-            written[count] = (number, usize::from(*position));
             count += 1;
             if !self.weak() {
                 state.set(number, value);
                 continue;
             }
-            let position = usize::from(*position);
             let message = Message {
                 attached,
                 ..Message::new(value)
             };
-            if !state.insert(number, position, message) {
+            let by = (thread, order.releases());
+            let Some(position) = state.insert(number, usize::from(*position), message, by) else {
                 return Err(Stop::TooLarge("more writes than a view can count"));
-            }
-            state.threads[thread].seen.0[number] = position as u8;
+            };
+            written[count - 1] = (number, position);
+            let place = state.place(number, position);
+            let later = |entry: &mut u8| *entry = state.histories.later(*entry, place);
+            later(&mut state.threads[thread].seen.0[number]);
             if self.findings.acquire_fences {
-                let read = &mut state.threads[thread].read.0[number];
-                *read = (*read).max(position as u8);
+                later(&mut state.threads[thread].read.0[number]);
             }
             if order == Order::SeqCst && self.config.memory == Memory::C11 {
-                state.sc.0[number] = state.sc.0[number].max(position as u8);
+                later(&mut state.sc.0[number]);
             }
         }
         if count > 0 {
@@ -348,28 +358,29 @@ impl<const N: usize> Model<'_, N> {
                 // what it writes. But what came before any full barrier has reached all threads.
                 let thread = &state.threads[thread];
                 let mut carried = thread.seen.common(&state.sc);
-                carried.join(&thread.fenced);
+                carried.join(&thread.fenced, state.histories);
                 carried
             }
             _ if order.releases() => state.threads[thread].seen,
             _ => state.threads[thread].fenced,
         };
         if self.config.memory == Memory::Arm && order.releases() && self.findings.sc_loads {
-            state.threads[thread].fenced.join(&carried);
+            state.threads[thread].fenced.join(&carried, state.histories);
         }
         // A read-modify-write passes on the views of all writes that it read.
         let passes_on = attached && self.config.memory != Memory::Lkmm62;
         for (cell, position) in written.iter().filter(|_| passes_on) {
-            carried.join(&state.messages(*cell)[position - 1].view);
+            carried.join(state.passed_on(*cell, *position), state.histories);
         }
         for (cell, position) in written {
-            carried.0[*cell] = *position as u8;
+            let place = state.place(*cell, *position);
+            carried.0[*cell] = state.histories.later(carried.0[*cell], place);
         }
         for (cell, position) in written {
             let mut view = carried;
             // A reader of the write knows the write's own place.
             view.0[*cell] = 0;
-            state.message_mut(*cell, *position).view = view;
+            state.carry(*cell, *position, view);
         }
         state.join_floors(written, &carried);
     }
@@ -521,10 +532,11 @@ impl<const N: usize> Model<'_, N> {
                 continue;
             }
             let last = state.messages(number).len();
-            if !state.insert(number, last, Message::new(poison(cell.size))) {
+            let message = Message::new(poison(cell.size));
+            let Some(last) = state.insert(number, last, message, (thread, false)) else {
                 return Err(Stop::TooLarge("more writes than a view can count"));
-            }
-            state.threads[thread].seen.0[number] = last as u8;
+            };
+            state.threads[thread].seen.0[number] = state.place(number, last);
         }
         Ok(())
     }

@@ -159,6 +159,7 @@ impl Progress {
             disk: self.on_disk(),
             local_states: 0,
             cut: false,
+            merged: false,
         }
     }
 

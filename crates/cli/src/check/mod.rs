@@ -646,8 +646,9 @@ fn show(bar: &ProgressBar, begin: Instant, coverage: &Coverage) {
     }
     let rate = coverage.states as f64 / begin.elapsed().as_secs_f64().max(0.001);
     bar.set_message(format!(
-        "{} states, {} a second, {} waiting, {} MiB",
+        "{} {}states, {} a second, {} waiting, {} MiB",
         report::grouped(coverage.states),
+        if coverage.merged { "merged " } else { "" },
         report::grouped(rate as usize),
         report::grouped(coverage.waiting),
         coverage.memory >> 20,

@@ -242,7 +242,8 @@ impl<'a> CheckReport<'a> {
                 );
             }
         };
-        let states = grouped(coverage.states);
+        let merged = if coverage.merged { "merged " } else { "" };
+        let states = format!("{} {merged}states", grouped(coverage.states));
         let how = match self.limit {
             Some(why) => format!(
                 "not complete: {why}; {} states explored, {} waiting, depth {}",
@@ -252,9 +253,9 @@ impl<'a> CheckReport<'a> {
             ),
             None => match self.config.staleness.filter(|_| coverage.cut) {
                 Some(bound) => {
-                    format!("complete within staleness {bound}, no violation; {states} states")
+                    format!("complete within staleness {bound}, no violation; {states}")
                 }
-                None => format!("complete, no violation; {states} states"),
+                None => format!("complete, no violation; {states}"),
             },
         };
         let disk = match coverage.disk {

@@ -1,0 +1,181 @@
+//! Tests of proofs: the states with merged histories stand for all states that runs reach.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use super::{Expanded, Expander, Outcome, Proof};
+use crate::check::Check;
+use crate::config::Config;
+use crate::model::Stop;
+use crate::mutation::{Change, Mutation};
+use crate::results::End;
+use crate::search::Limits;
+use crate::site::{OperationKind, Order, Site};
+use crate::state::{Histories, State};
+
+/// The entries of views.
+const N: usize = 32;
+
+fn check(config: &Config, mutation: Option<Mutation>) -> Check<'_> {
+    let mut check = Check::new(config, mutation).expect("a lock that there is");
+    check.symmetric = false;
+    check
+}
+
+/// The states of a proof by all of their key but who has seen what, and whether it proved anything. None: an
+/// assumption failed.
+type ByNewest = BTreeMap<Vec<u8>, Vec<Box<[u8]>>>;
+
+fn proven(expander: &mut Expander<N>) -> Option<(ByNewest, Outcome)> {
+    expander.model.histories = Histories::Merged;
+    let proof = Proof::new(&Limits::NONE, std::time::Instant::now());
+    proof.begin(expander);
+    proof.work(expander, &mut || {});
+    let states = std::mem::take(&mut proof.lock().states);
+    let outcome = proof.outcome();
+    let mut by_newest = ByNewest::new();
+    let mut state = State::empty();
+    for found in states {
+        expander.model.decode(&found.bytes, &mut state);
+        let newest = state.newest_bytes(&expander.model.shared);
+        by_newest.entry(newest).or_default().push(found.bytes);
+    }
+    expander.model.histories = Histories::Ordered;
+    (outcome != Outcome::Restart).then_some((by_newest, outcome))
+}
+
+/// All states that runs reach, as bytes. None: an assumption failed.
+fn reached(expander: &mut Expander<N>) -> Option<HashSet<Vec<u8>>> {
+    let mut known = HashSet::new();
+    let mut waiting = VecDeque::new();
+    let (mut found, mut bytes) = (Vec::new(), Vec::new());
+    let state = expander.model.start().ok()?;
+    let first = expander.settled(state).ok()?;
+    expander.encode(first, &mut found, &mut bytes);
+    loop {
+        let mut start = 0;
+        for successor in &found {
+            let state = &bytes[start..successor.end];
+            if known.insert(state.to_vec()) {
+                waiting.push_back(state.to_vec());
+            }
+            start = successor.end;
+        }
+        let Some(next) = waiting.pop_front() else {
+            return Some(known);
+        };
+        found.clear();
+        bytes.clear();
+        if let Expanded::Halt((stop, _)) = expander.expand(&next, &mut found, &mut bytes) {
+            assert!(matches!(stop, Stop::Restart), "{stop:?}");
+            return None;
+        }
+    }
+}
+
+/// Every state that a run reaches is within a state of the proof.
+#[test]
+fn proofs_leave_out_no_state() {
+    for (lock, threads, acquisitions) in [
+        ("tas", 3, 1),
+        ("mcs", 3, 1),
+        ("byte", 3, 1),
+        ("qspinlock", 2, 2),
+        ("qspinlock", 3, 1),
+        ("cna", 2, 2),
+        ("hq", 2, 2),
+        ("cna", 3, 1),
+        ("hq", 3, 1),
+        ("pv", 2, 1),
+        ("pv", 2, 2),
+        ("mutex", 2, 1),
+        ("mutex", 2, 2),
+        ("rwlock", 2, 1),
+    ] {
+        let config = Config {
+            threads,
+            acquisitions,
+            ..Config::new(lock)
+        };
+        let check = check(&config, None);
+        let mut findings = check.findings();
+        findings.view = N;
+        let (states, covered) = loop {
+            let automata = check.rehearse::<N>(&mut findings).expect("views are large");
+            let mut model = check.model::<N>(&mut findings, automata);
+            model.number_cells_in_order();
+            let mut expander = Expander::new(model, true);
+            let Some((by_newest, outcome)) = proven(&mut expander) else {
+                continue;
+            };
+            assert_eq!(outcome, Outcome::Proven, "{config}");
+            let Some(states) = reached(&mut expander) else {
+                continue;
+            };
+            let mut ordered = Vec::new();
+            for bytes in &states {
+                let mut state = State::empty();
+                expander.model.decode(bytes, &mut state);
+                ordered.push(state);
+            }
+            expander.model.histories = Histories::Merged;
+            let model = &expander.model;
+            let is_within = |one: &State<N>, bytes: &[u8]| {
+                let mut known = State::empty();
+                model.decode(bytes, &mut known);
+                let mut united = Vec::new();
+                let fits = known.unite(&mut one.clone());
+                known.encode(&model.shared, &mut united);
+                fits && united == bytes
+            };
+            let is_covered = |state: &&State<N>| {
+                let known = by_newest.get(&state.newest_bytes(&model.shared));
+                (0..1 << state.sealed()).any(|open| {
+                    let merged = state.merged(model.live(state), open);
+                    let mut known = known.into_iter().flatten();
+                    known.any(|bytes| is_within(&merged, bytes))
+                })
+            };
+            let covered = ordered.iter().filter(is_covered).count();
+            break (states.len(), covered);
+        };
+        assert_eq!(covered, states, "{config}");
+    }
+}
+
+/// No proof is found for a lock with a mistake that the search finds.
+#[test]
+fn no_mistake_is_proven() {
+    let mut proofs = 0;
+    for (lock, file) in [
+        ("tas", "tas.h"),
+        ("mcs", "mcs.h"),
+        ("qspinlock", "qspinlock.h"),
+        ("qspinlock", "pending_bit.h"),
+    ] {
+        let config = Config {
+            trylock: true,
+            ..Config::new(lock)
+        };
+        let sites = Site::all().iter().filter(|site| site.file() == file);
+        let mutations = sites.flat_map(|site| {
+            let mut changes = vec![Change::Drop, Change::Order(Order::Relaxed)];
+            changes.extend((site.kind == OperationKind::CompareExchange).then_some(Change::Blind));
+            changes.extend((site.kind == OperationKind::Store).then_some(Change::Defer));
+            changes
+                .into_iter()
+                .map(move |change| Mutation::at(site, change))
+        });
+        for mutation in mutations.map(Some).chain([None]) {
+            let check = Check::new(&config, mutation).expect("a lock that there is");
+            let exact = check.run(&Limits::NONE, &mut |_| {});
+            let proof = check.prove(0, &Limits::NONE);
+            assert_eq!(
+                matches!(proof.end, End::Kept),
+                matches!(exact.end, End::Kept),
+                "{lock}: {mutation:?}"
+            );
+            proofs += usize::from(proof.coverage.merged);
+        }
+    }
+    assert!(proofs > 4, "only {proofs} of the checks were proven");
+}
