@@ -16,16 +16,7 @@ fn reduction_hides_no_violation() {
             trylock: true,
             ..Config::new(lock)
         };
-        let sites = Site::all().iter().filter(|site| site.file() == file);
-        let changes = sites.flat_map(|site| {
-            let mut changes = vec![Change::Drop, Change::Order(Order::Relaxed)];
-            changes.extend((site.kind == OperationKind::CompareExchange).then_some(Change::Blind));
-            changes.extend((site.kind == OperationKind::Store).then_some(Change::Defer));
-            changes
-                .into_iter()
-                .map(move |change| Mutation::at(site, change))
-        });
-        for mutation in changes.map(Some).chain([None]) {
+        for mutation in mutations(file).map(Some).chain([None]) {
             let check = Check::new(&config, mutation).expect("a lock that there is");
             let limits = Limits {
                 states: Some(50_000),
@@ -38,6 +29,19 @@ fn reduction_hides_no_violation() {
             assert_eq!(reduced, single, "{lock}: {mutation:?}");
         }
     }
+}
+
+/// Some mistakes in each operation of a file.
+pub(super) fn mutations(file: &str) -> impl Iterator<Item = Mutation> {
+    let sites = Site::all().iter().filter(move |site| site.file() == file);
+    sites.flat_map(|site| {
+        let mut changes = vec![Change::Drop, Change::Order(Order::Relaxed)];
+        changes.extend((site.kind == OperationKind::CompareExchange).then_some(Change::Blind));
+        changes.extend((site.kind == OperationKind::Store).then_some(Change::Defer));
+        changes
+            .into_iter()
+            .map(move |change| Mutation::at(site, change))
+    })
 }
 
 fn search(config: &Config, mutation: Option<Mutation>, symmetric: bool) -> CheckOutcome {

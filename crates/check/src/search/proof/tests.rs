@@ -6,10 +6,10 @@ use super::{Expanded, Expander, Outcome, Proof};
 use crate::check::Check;
 use crate::config::Config;
 use crate::model::Stop;
-use crate::mutation::{Change, Mutation};
+use crate::mutation::Mutation;
 use crate::results::End;
 use crate::search::Limits;
-use crate::site::{OperationKind, Order, Site};
+use crate::search::tests::mutations;
 use crate::state::{Histories, State};
 
 /// The entries of views.
@@ -156,16 +156,7 @@ fn no_mistake_is_proven() {
             trylock: true,
             ..Config::new(lock)
         };
-        let sites = Site::all().iter().filter(|site| site.file() == file);
-        let mutations = sites.flat_map(|site| {
-            let mut changes = vec![Change::Drop, Change::Order(Order::Relaxed)];
-            changes.extend((site.kind == OperationKind::CompareExchange).then_some(Change::Blind));
-            changes.extend((site.kind == OperationKind::Store).then_some(Change::Defer));
-            changes
-                .into_iter()
-                .map(move |change| Mutation::at(site, change))
-        });
-        for mutation in mutations.map(Some).chain([None]) {
+        for mutation in mutations(file).map(Some).chain([None]) {
             let check = Check::new(&config, mutation).expect("a lock that there is");
             let exact = check.run(&Limits::NONE, &mut |_| {});
             let proof = check.prove(0, &Limits::NONE);
