@@ -57,6 +57,8 @@ fn bindings() -> Bindings {
         "LW_NODE_QUEUES",
         "LW_HQ",
         "LW_HQ_NUMA",
+        "LW_NODE_HEAD",
+        "LW_NODE_PARKED_HEAD",
         "LW_SERVICE_MASK",
         "LW_UNLOCKING",
         "LW_LOCKED_MASK",

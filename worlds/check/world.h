@@ -145,12 +145,12 @@ bool lw_check_waiters_park(void);
 #define lw_await_ne_backoff(p, mask, value, budget) lw_await_ne_bounded(p, mask, value, budget)
 #define lw_pause_long()				    lw_pause(1)
 #define lw_pause(n)				    ((void)(n), (void)LW_CHECK_OPERATE(PAUSE, "", 0, relaxed, 0, 0, 0))
-#define lw_park(p, value, limit)		    ((void)(limit), (void)LW_CHECK_ACCESS(PARK, p, value, 0, seq_cst))
-#define lw_park_bounded(p, value, limit, nth)                                        \
-	((void)(nth),                                                                \
-	 lw_check_release_is_split() ? (void)lw_await_ne_bounded(p, ~0u, value, nth) \
-				     : lw_park(p, value, limit),                     \
-	 false)
+/* The second operand of PARK: does the sleep end by time? */
+#define lw_park(p, value, limit) \
+	((void)(limit), (void)LW_CHECK_ACCESS(PARK, p, value, false, seq_cst))
+#define lw_park_bounded(p, value, limit, nth) \
+	((void)(limit), (void)(nth),          \
+	 (void)LW_CHECK_ACCESS(PARK, p, value, lw_check_release_is_split(), seq_cst), false)
 #define lw_unpark(p, slot)   ((void)(slot), (void)LW_CHECK_ACCESS(UNPARK, p, 0, 0, seq_cst))
 #define lw_prefetch(p)	     ((void)(p))
 #define lw_prefetch_write(p) ((void)(p))

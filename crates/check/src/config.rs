@@ -215,6 +215,9 @@ pub struct Config {
     pub time: Time,
     /// The bypass bound: how often threads that arrived later may acquire the lock before a waiter.
     pub bypass: Option<u8>,
+    /// The bound on idleness: the most operations while the lock is free and its queue head asleep.
+    #[serde(default)]
+    pub idle: Option<u8>,
     /// The tunables of the locks.
     pub tunables: Settings,
     /// The mode in which an HQ-spinlock starts.
@@ -262,6 +265,8 @@ pub enum ConfigError {
     CancelNeverPark,
     #[error("a release in two steps is for waiters that park; ask for one of the two")]
     SplitNeverPark,
+    #[error("'{0}' promises nothing about an idle lock; ask for {locks}", locks = locks_whose_heads_park())]
+    Idle(String),
     #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
     Nesting(u8),
     #[error("{0} nodes; ask for 1 to {max}", max = layout::NUMA_NODES)]
@@ -273,6 +278,18 @@ pub enum ConfigError {
 /// The names of the locks whose waits can be cancelled.
 fn locks_with_wait_limits() -> String {
     let locks = hooks::lock_types().filter(|lock| lock.can_time_out());
+    let names: Vec<&str> = locks.map(LockType::name).collect();
+    names.join(" or ")
+}
+
+/// Whether a lock, which has no readers, has a queue whose head parks.
+fn has_parking_head(lock: &LockType) -> bool {
+    lock.has_tail_word() && lock.can_time_out() && !lock.has_readers()
+}
+
+/// The names of the locks whose queue heads park.
+fn locks_whose_heads_park() -> String {
+    let locks = hooks::lock_types().filter(|lock| has_parking_head(lock));
     let names: Vec<&str> = locks.map(LockType::name).collect();
     names.join(" or ")
 }
@@ -307,6 +324,7 @@ impl Config {
             priority: Vec::new(),
             time: Time::Any,
             bypass: None,
+            idle: None,
             tunables: small_settings(),
             mode: Mode::Numa,
             variant: None,
@@ -343,7 +361,9 @@ impl Config {
                 lock: self.lock.clone(),
             });
         }
+        let head_parks = matches!(subject, Subject::Lock(lock) if has_parking_head(lock));
         match subject {
+            _ if self.idle.is_some() && !head_parks => Err(ConfigError::Idle(self.lock.clone())),
             _ if self.cancel && self.never_park => Err(ConfigError::CancelNeverPark),
             _ if self.split_release && self.never_park => Err(ConfigError::SplitNeverPark),
             Subject::Lock(lock) if self.locks > 2 && !lock.is_resilient() => {
@@ -503,6 +523,9 @@ impl fmt::Display for Config {
         }
         if let Some(bound) = self.bypass {
             write!(f, ", bypass bound {bound}")?;
+        }
+        if let Some(bound) = self.idle {
+            write!(f, ", idle bound {bound}")?;
         }
         if !self.tunables.numa_aware {
             write!(f, ", numa off")?;

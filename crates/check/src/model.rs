@@ -48,6 +48,8 @@ pub(crate) enum Choice {
     Interruption,
     /// A parked thread wakes spuriously.
     Wake,
+    /// The sleep of a parked thread ends by time.
+    TimeOut,
     /// The thread's operation is delayed: later ones may be done first.
     Delay,
     /// A delayed operation is done, by its number in the window.
@@ -72,6 +74,7 @@ impl Choice {
                 | Self::Late { newest: true, .. }
                 | Self::Forward { .. }
                 | Self::Barrier
+                | Self::TimeOut
         )
     }
 }
@@ -549,6 +552,22 @@ impl<'a, const N: usize> Model<'a, N> {
         self.local(state.threads[thread].local).attributes
     }
 
+    /// The newest value at an address. None: nothing is known of that memory.
+    pub(crate) fn newest(&self, state: &State<N>, address: usize, size: usize) -> Option<u64> {
+        let mut value = 0;
+        let mut at = address;
+        while at < address + size {
+            let cell = self.cells.cells.iter().find(|cell| cell.address == at)?;
+            let part = match cell.place {
+                Place::Private { number, .. } => *state.private.get(usize::from(number))?,
+                Place::Shared { number } => state.newest(usize::from(number)),
+            };
+            value |= part << (8 * (at - address));
+            at += cell.size;
+        }
+        Some(value)
+    }
+
     pub(crate) fn has_tail_word(&self) -> bool {
         self.subject.lock().has_tail_word()
     }
@@ -568,6 +587,17 @@ impl<'a, const N: usize> Model<'a, N> {
         thread: usize,
         choice: Choice,
     ) -> Result<(), Stop> {
+        match self.config.idle {
+            None => self.make(state, thread, choice),
+            Some(bound) => {
+                let counts = self.counts_as_idle(state, thread, choice);
+                self.make(state, thread, choice)?;
+                self.note_idle(state, counts, bound)
+            }
+        }
+    }
+
+    fn make(&mut self, state: &mut State<N>, thread: usize, choice: Choice) -> Result<(), Stop> {
         if choice == Choice::Barrier {
             return self.barrier(state, thread);
         }
@@ -586,9 +616,9 @@ impl<'a, const N: usize> Model<'a, N> {
                 self.done_late(state, thread, entry.into(), result.unwrap_or(0))
             }
             Choice::Interruption => self.go_on(state, thread, Answer::Interruption),
-            Choice::Wake => {
+            Choice::Wake | Choice::TimeOut => {
                 state.threads[thread].parked = false;
-                state.spurious += 1;
+                state.spurious += u8::from(choice == Choice::Wake);
                 self.go_on(state, thread, Answer::Value(0))
             }
             Choice::Operate { picks, .. } => {

@@ -250,6 +250,8 @@ pub(crate) struct State<const N: usize> {
     pub(crate) threads: Vec<Thread<N>>,
     /// The number of spurious wake-ups so far.
     pub(crate) spurious: u8,
+    /// With a bound on idleness: the operations done since the lock is idle.
+    pub(crate) idle: u8,
     /// The view that sequentially consistent fences and writes share.
     pub(crate) sc: View<N>,
     /// The values of cells that only one thread uses.
@@ -268,6 +270,7 @@ impl<const N: usize> State<N> {
         Self {
             threads: locals.map(Thread::new).collect(),
             spurious: 0,
+            idle: 0,
             sc: View::NONE,
             private: Vec::new(),
             messages: Vec::new(),
@@ -286,6 +289,7 @@ impl<const N: usize> State<N> {
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.threads.clone_from(&other.threads);
         self.spurious = other.spurious;
+        self.idle = other.idle;
         self.sc = other.sc;
         self.private.clone_from(&other.private);
         self.messages.clone_from(&other.messages);
@@ -656,6 +660,7 @@ impl<const N: usize> State<N> {
             };
         }
         self.spurious = other.spurious;
+        self.idle = other.idle;
         self.sc = other.sc.renumbered(&cells.shared);
         self.private.resize(other.private.len(), 0);
         for ((value, number), names) in other.private.iter().zip(&cells.private).zip(&names.private)
@@ -722,6 +727,7 @@ impl<const N: usize> State<N> {
     /// Appends all of the threads but what they have seen.
     fn encode_threads(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.spurious);
+        bytes.push(self.idle);
         for thread in &self.threads {
             number(bytes, thread.local.into());
             number(
@@ -816,6 +822,7 @@ impl<const N: usize> State<N> {
 
     fn decode_threads(&mut self, bytes: &mut Bytes) {
         self.spurious = bytes.byte();
+        self.idle = bytes.byte();
         for thread in &mut self.threads {
             thread.local = bytes.number() as LocalId;
             let flags = bytes.number();

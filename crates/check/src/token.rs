@@ -234,7 +234,7 @@ mod properties {
             lock in "[a-z0-9-]{0,12}",
             numbers in any::<[u8; 6]>(),
             (trylock, cancel, split_release, never_park, shortest) in any::<(bool, bool, bool, bool, bool)>(),
-            bounds in any::<(Option<u8>, Option<u8>, Option<u8>)>(),
+            bounds in any::<(Option<u8>, Option<u8>, Option<u8>, Option<u8>)>(),
             priority in prop::collection::vec(0..8usize, 0..4),
             choices in (0..2u8, 0..3u8, 0..2u8),
             violation in ".{0,20}",
@@ -258,6 +258,7 @@ mod properties {
                 priority,
                 time: [Time::Any, Time::Early, Time::Late][usize::from(choices.1)],
                 bypass: bounds.2,
+                idle: bounds.3,
                 mode: [Mode::Plain, Mode::Numa][usize::from(choices.2)],
                 ..Config::new(&lock)
             };

@@ -165,6 +165,7 @@ fn describe<const N: usize>(
         }
         Choice::Interruption => ("interruption".to_owned(), "", String::new()),
         Choice::Wake => ("wakes for no reason".to_owned(), "", String::new()),
+        Choice::TimeOut => ("its sleep ends by time".to_owned(), "", String::new()),
         Choice::Operate { picks, .. } => {
             let order = match site.kind {
                 OperationKind::Pause
@@ -455,27 +456,6 @@ fn waiters(value: u64) -> String {
     }
 }
 
-/// The newest value at an address.
-fn newest<const N: usize>(
-    model: &Model<N>,
-    state: &State<N>,
-    address: usize,
-    size: usize,
-) -> Option<u64> {
-    let mut value = 0;
-    let mut at = address;
-    while at < address + size {
-        let cell = model.cells.cells.iter().find(|cell| cell.address == at)?;
-        let part = match cell.place {
-            Place::Private { number, .. } => *state.private.get(usize::from(number))?,
-            Place::Shared { number } => state.newest(usize::from(number)),
-        };
-        value |= part << (8 * (at - address));
-        at += cell.size;
-    }
-    Some(value)
-}
-
 fn lock_words<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
     let locks = [0, layout::SECOND_LOCK, layout::THIRD_LOCK];
     locks[..model.config.locks]
@@ -487,7 +467,7 @@ fn lock_words<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
 
 fn lock_word<const N: usize>(model: &Model<N>, state: &State<N>, lock: usize) -> String {
     let size = model.subject().size().min(8);
-    match newest(model, state, layout::lock(lock), size) {
+    match model.newest(state, layout::lock(lock), size) {
         Some(value) if matches!(model.subject(), Subject::Lockref(_)) => lockref(model, value),
         Some(value) if model.has_tail_word() => {
             word(model.subject().lock(), value & u64::from(u32::MAX))
@@ -518,12 +498,16 @@ fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
     }
     for node in 0..model.config.nodes {
         let queue = layout::node_queues(node);
-        if newest(model, state, queue + layout.waiters, 8).is_some_and(|waiters| waiters != 0) {
+        if model
+            .newest(state, queue + layout.waiters, 8)
+            .is_some_and(|waiters| waiters != 0)
+        {
             nodes.push((queue, layout.next));
         }
     }
     let next = |(node, offset): (usize, usize)| {
-        newest(model, state, node + offset, 8)
+        model
+            .newest(state, node + offset, 8)
             .and_then(|next| nodes.iter().find(|n| n.0 as u64 == next).copied())
     };
     let chain = |first: (usize, usize)| {
@@ -539,11 +523,14 @@ fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
     let linked: Vec<usize> = nodes.iter().filter_map(|n| next(*n)).map(|n| n.0).collect();
     let mut text = Vec::new();
     for node in nodes.iter().filter(|n| !linked.contains(&n.0)) {
-        if newest(model, state, node.0 + node.1, 8).is_none_or(|value| value == UNINITIALISED) {
+        if model
+            .newest(state, node.0 + node.1, 8)
+            .is_none_or(|value| value == UNINITIALISED)
+        {
             continue;
         }
         let mut queue = chain(*node);
-        let locked = newest(model, state, node.0 + layout.locked, 4).unwrap_or(0);
+        let locked = model.newest(state, node.0 + layout.locked, 4).unwrap_or(0);
         let (slot, index) = slot_and_node(locked);
         if node.1 == layout.next
             && node.0 < layout::lent(0, 0)
@@ -551,7 +538,7 @@ fn queue<const N: usize>(model: &Model<N>, state: &State<N>) -> String {
             && locked != UNINITIALISED & u64::from(u32::MAX)
         {
             let last = layout::slot_nodes(slot) + index * size;
-            if let Some(first) = newest(model, state, last + layout.secondary_head, 8)
+            if let Some(first) = model.newest(state, last + layout.secondary_head, 8)
                 && let Some(first) = nodes.iter().find(|n| n.0 as u64 == first)
             {
                 _ = write!(queue, " [{}]", chain(*first));

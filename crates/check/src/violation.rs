@@ -69,6 +69,13 @@ pub enum Violation {
         /// The number of acquisitions by threads that arrived after the waiter.
         times: u8,
     },
+    /// The lock is free and its queue head asleep for longer than it promises.
+    Idle {
+        /// The queue head.
+        thread: usize,
+        /// The number of operations of all threads meanwhile; None: it sleeps for ever.
+        operations: Option<u8>,
+    },
     /// All threads have ended, but something is not as at the start.
     LeftBehind {
         /// The thing that is not.
@@ -91,6 +98,7 @@ impl Violation {
             Self::OutOfRange { .. } => "out_of_range",
             Self::Promise { .. } => "promise",
             Self::Bypassed { .. } => "bypassed",
+            Self::Idle { .. } => "idle",
             Self::LeftBehind { .. } => "left_behind",
         }
     }
@@ -140,6 +148,16 @@ impl fmt::Display for Violation {
                 f,
                 "order: acquisitions by later arrivals while thread {thread} waited: {times}"
             ),
+            Self::Idle { thread, operations } => {
+                write!(
+                    f,
+                    "idle: the lock is free and thread {thread}, its queue head, asleep "
+                )?;
+                match operations {
+                    Some(operations) => write!(f, "after {operations} operations"),
+                    None => f.write_str("for ever"),
+                }
+            }
             Self::LeftBehind { what } => {
                 write!(f, "left behind: all threads have ended, but {what}")
             }

@@ -157,7 +157,11 @@ impl<const N: usize> Model<'_, N> {
             return Ok(());
         };
         if state.threads[thread].parked {
-            if state.spurious < self.config.spurious {
+            if self.ends_by_time(local) {
+                if !self.is_idle_until_woken(state, thread) {
+                    choices.push(Choice::TimeOut);
+                }
+            } else if state.spurious < self.config.spurious {
                 choices.push(Choice::Wake);
             }
         } else if !self.config.memory.delays() {

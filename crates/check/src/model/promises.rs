@@ -1,5 +1,6 @@
 //! The promises of locks, checked in each step and state.
 
+use crate::automaton::LocalId;
 use crate::cells::{Cell, Parts, Place, WORD};
 use crate::config::{LOCKREF_COUNT, Subject};
 use crate::headers;
@@ -8,7 +9,14 @@ use crate::site::OperationKind;
 use crate::state::State;
 use crate::violation::Violation;
 
-use super::{Model, Stop, bytes, initial_value, is_announcement, is_parked_lock, is_waiters};
+use super::{
+    Choice, Model, Stop, bytes, initial_value, is_announcement, is_parked_lock, is_waiters,
+};
+
+/// The states of a queue node, in its lowest byte, whose waiter is queue head.
+const NODE_STATE: u64 = 0xff;
+const HEAD: u64 = headers::LW_NODE_HEAD as u64;
+const PARKED_HEAD: u64 = headers::LW_NODE_PARKED_HEAD as u64;
 
 impl<const N: usize> Model<'_, N> {
     /// Checks that a thread touches a node of another thread only while that thread uses it.
@@ -137,6 +145,86 @@ impl<const N: usize> Model<'_, N> {
         }
     }
 
+    /// Whether a sleep of a thread at this operation ends by time.
+    pub(super) fn ends_by_time(&self, local: LocalId) -> bool {
+        self.local(local)
+            .request
+            .is_some_and(|r| r.site.kind == OperationKind::Park && r.b != 0)
+    }
+
+    /// The state of a thread's queue node, if the thread sleeps there as the head of the first lock's queue.
+    fn head_asleep(&self, state: &State<N>, thread: usize) -> Option<u64> {
+        let local = state.threads[thread].local;
+        // Such a thread acquires no other lock.
+        if !state.threads[thread].parked || self.local(local).attributes.wanted != 1 {
+            return None;
+        }
+        let request = self.local(local).request?;
+        self.newest(state, request.address, request.site.size.into())
+            .map(|state| state & NODE_STATE)
+            .filter(|state| [HEAD, PARKED_HEAD].contains(state))
+    }
+
+    /// Whether a bound on idleness is checked, and a thread is a queue head that another thread is about to
+    /// wake. Then no time passes until it is woken.
+    pub(super) fn is_idle_until_woken(&self, state: &State<N>, thread: usize) -> bool {
+        self.config.idle.is_some() && self.head_asleep(state, thread) == Some(HEAD)
+    }
+
+    /// The queue head, if the first lock is free and its queue head asleep. Where a release may miss a head
+    /// that is in the table of parked heads, that sleep ends by time, and does not count.
+    fn idle_head(&self, state: &State<N>) -> Option<usize> {
+        let word = self.newest(state, layout::lock(0), 1).unwrap_or(0);
+        if word & u64::from(headers::WORD.locked_mask) != 0 {
+            return None;
+        }
+        (0..state.threads.len()).find(|thread| match self.head_asleep(state, *thread) {
+            Some(PARKED_HEAD) => !self.ends_by_time(state.threads[*thread].local),
+            asleep => asleep.is_some(),
+        })
+    }
+
+    /// Whether a step counts as an operation that is done while the lock is idle: one in which threads
+    /// notice each other, and that reads the newest value.
+    pub(super) fn counts_as_idle(&self, state: &State<N>, thread: usize, choice: Choice) -> bool {
+        let (Choice::Operate { newest: true, .. } | Choice::Late { newest: true, .. }) = choice
+        else {
+            return false;
+        };
+        let request = self.operation(self.chosen(state, thread, choice));
+        let kind = self.kind(&request.expect("a choice was made"));
+        let only_writes = matches!(
+            kind,
+            OperationKind::Store
+                | OperationKind::Fence
+                | OperationKind::PlainRead
+                | OperationKind::PlainWrite
+        );
+        !only_writes && !self.is_local(state, thread) && self.idle_head(state).is_some()
+    }
+
+    /// Counts an operation that was done while the lock was idle, if it `counts` and the lock still is.
+    pub(super) fn note_idle(
+        &self,
+        state: &mut State<N>,
+        counts: bool,
+        bound: u8,
+    ) -> Result<(), Stop> {
+        let Some(thread) = self.idle_head(state) else {
+            state.idle = 0;
+            return Ok(());
+        };
+        state.idle += u8::from(counts);
+        match state.idle > bound {
+            true => Err(Violation::Idle {
+                thread,
+                operations: Some(state.idle),
+            }
+            .into()),
+            false => Ok(()),
+        }
+    }
+
     /// Whether a thread waits for itself, or two threads wait for each other, and a resilient lock can
     /// tell: all threads have slots, and with them tables of held locks.
     pub(super) fn has_detectable_deadlock(&self, state: &State<N>) -> bool {
@@ -159,6 +247,12 @@ impl<const N: usize> Model<'_, N> {
 
     /// The violation when no thread can go on.
     pub(crate) fn deadlock(&self, state: &State<N>) -> Violation {
+        if let (Some(_), Some(thread)) = (self.config.idle, self.idle_head(state)) {
+            return Violation::Idle {
+                thread,
+                operations: None,
+            };
+        }
         let threads = (0..state.threads.len())
             .filter(|t| self.is_live(state, *t))
             .collect();

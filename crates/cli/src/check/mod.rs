@@ -156,6 +156,11 @@ pub struct Options {
     #[arg(long, value_name = "N", hide_short_help = true)]
     bypass: Option<u8>,
 
+    /// Check also a bound on idleness, of pv, unfair and the mutex: while the lock is free and its
+    /// queue head sleeps, threads do at most N operations [default: not checked]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    idle: Option<u8>,
+
     /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
     #[arg(long, hide_short_help = true)]
     no_shuffle_reduction: bool,
@@ -235,7 +240,7 @@ pub struct Options {
 }
 
 /// The options that configure a check.
-const CONFIGURED: [&str; 22] = [
+const CONFIGURED: [&str; 23] = [
     "variant",
     "threads",
     "acquisitions",
@@ -250,6 +255,7 @@ const CONFIGURED: [&str; 22] = [
     "priority",
     "time",
     "bypass",
+    "idle",
     "no_shuffle_reduction",
     "spurious",
     "cancel",
@@ -261,8 +267,8 @@ const CONFIGURED: [&str; 22] = [
 ];
 
 /// The options whose values are in a token, and those that a replay does not need.
-const IN_TOKEN: [&str; 30] = {
-    let mut all = ["lock"; 30];
+const IN_TOKEN: [&str; 31] = {
+    let mut all = ["lock"; 31];
     all[1] = "quick";
     all[2] = "seconds";
     all[3] = "memory_limit";
@@ -390,6 +396,7 @@ impl Options {
             priority: self.priority.clone(),
             time: self.time,
             bypass: self.bypass,
+            idle: self.idle,
             tunables: tunables(self.numa, !self.no_shuffle_reduction, &self.tune),
             mode: self.mode,
             variant: self.variant.clone(),
