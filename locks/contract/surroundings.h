@@ -39,10 +39,10 @@ struct lw_wait_limit;
  *	Return an abandoned slot.
  * lw_is_dead(node)
  *	Is this the queue node of a thread that did not survive a fork? Only ever true in user
- *	space.
+ *	space, and in a check of forks.
  * lw_is_forked()
  *	Is this the child of a fork, where bits of a lock word may be those of threads that did not
- *	survive? Only ever true in user space.
+ *	survive? Only ever true in user space, and in a check of forks.
  */
 #if !defined(lw_slot_enter) || !defined(lw_slot_leave) || !defined(lw_slot_nodes) || \
 	!defined(lw_own_reads) || !defined(lw_slots) || !defined(lw_slot_reads) ||   \

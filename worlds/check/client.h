@@ -82,5 +82,8 @@ void lw_check_resilient_thread(const struct lw_check_client *client, uint32_t th
 void lw_check_resilient_interruption(const struct lw_check_client *client, uint32_t level);
 /* Run an interruption at a level, from 1. It may come before any operation of a thread. */
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level);
+/* Run the child of a fork up to the point where its other threads begin. The thread has this slot.
+ */
+void lw_check_forked_child(uint32_t slot);
 
 #endif

@@ -11,6 +11,7 @@
 
 /* These call lock functions that are static in this world. */
 #include "cond_client.c"
+#include "forked_child.c"
 #include "lockref_mutants.c"
 #include "resilient_client.c"
 #include "resilient_mutants.c"

@@ -28,10 +28,19 @@ void *lw_check_lent_node(uint32_t i);
 uint16_t lw_check_numa_node(void);
 bool lw_check_is_priority(void);
 const struct lw_tunables *lw_check_tunables(void);
+/* NULL after lw_check_node_queues_end(). */
 struct lw_node *lw_check_node_queues(uint32_t numa_node);
+void lw_check_node_queues_end(void);
 /* The number that stands for a lock's address; all locks share the queue of each NUMA node. */
 uint64_t lw_check_identity(uintptr_t p);
 struct lw_parked_head *lw_check_parked_heads(void);
+
+/* May a thread fork in this check? */
+bool lw_check_forks(void);
+/* Is the running thread in the child of a fork? */
+bool lw_check_is_forked(void);
+/* In that child the slot is free: a new thread gets it. */
+void lw_check_slot_free(uint32_t slot);
 
 /*
  * A thread that abandons its slot is also the slot's next owner, once another thread has reclaimed
@@ -105,8 +114,8 @@ static inline void lw_check_slot_give_back(uint32_t number)
 	})
 #define lw_slot_may_be_abandoned() true
 #define lw_slot_reclaim(slot)	   lw_check_slot_give_back(slot)
-#define lw_is_dead(node)	   false
-#define lw_is_forked()		   false
+#define lw_is_dead(node)	   (lw_check_forks() && lw_load(&(node)->locked, relaxed) == LW_NODE_DEAD)
+#define lw_is_forked()		   lw_check_is_forked()
 #define lw_hint(p, n)		   ((void)(p), (n) > 1 ? lw_choose(n) : 0)
 #define lw_timestamp()		   lw_clock()
 /* The engine does not let deadlines pass while there is a deadlock that a thread can detect. */

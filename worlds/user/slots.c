@@ -18,10 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "held_locks.h"
-#include "mutex.h"
-#include "parked_heads.h"
-#include "reader_slots.h"
+#include "forked_child.h"
 
 _Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
 _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");
@@ -229,54 +226,6 @@ void lw_user_thread_exit(void)
 }
 
 /*
- * Retires a slot whose queue nodes were in a queue at the fork, and returns whether it was such a
- * slot. Its thread is gone, but lock words may still name its nodes. So no thread gets the slot
- * again, in this process or in its children.
- */
-static bool lw_slot_retire(uint32_t slot)
-{
-	struct lw_node *nodes = lw_slot_nodes(slot);
-
-	if (lw_load(&nodes->count, relaxed) == 0)
-		return false;
-	for (unsigned int i = 0; i < LW_NODES_PER_SLOT; i++)
-		lw_store(&nodes[i].locked, LW_NODE_DEAD, relaxed);
-	return true;
-}
-
-/*
- * Empties the table of parked heads: in the child of a fork no thread is parked, so a holder need
- * not search the table when it releases its lock. The entry of the forking thread stays: it may
- * have forked in a signal handler that interrupted its wait.
- */
-static void lw_empty_parked_heads(void)
-{
-	struct lw_node *own = lw_slot_nodes(lw_user_thread.slot);
-
-	for (uint32_t i = 0; i < 1u << LW_USER_PARKED_HEADS_BITS; i++) {
-		struct lw_parked_head *entry = &lw_parked_heads_table[i];
-		union lw_word *lock = (union lw_word *)lw_load(&entry->lock, relaxed);
-		struct lw_node *node = lw_load(&entry->node, relaxed);
-
-		if (!lock ||
-		    (lw_user_thread.depth != 0 && node >= own && node < own + LW_NODES_PER_SLOT))
-			continue;
-		lw_store(&entry->lock, 0, relaxed);
-		/* parked: 1 -> 0; of a mutex, ASLEEP and OPEN: 1 -> 0 */
-		lw_fetch_and(&lock->val, ~(LW_PARKED | LW_ASLEEP_OPEN), relaxed);
-	}
-}
-
-/* In the child of a fork the slot's thread is gone: it reads no lock and has none. */
-static void lw_end_reads(uint32_t slot)
-{
-	for (uint32_t i = 0; i < LW_HELD_PER_SLOT; i++)
-		lw_store(&lw_slot_held(slot)->locks[i], 0, relaxed);
-	for (uint32_t i = 0; i < LW_READS_PER_SLOT; i++)
-		lw_store(&lw_slot_reads(slot)[i].of, 0, relaxed);
-}
-
-/*
  * In the child of a fork only the forking thread is left, so all slots but its own are free or
  * retired. No slot becomes free if the thread forked in a signal handler that interrupted a slow
  * path: a slot may then be neither on the list nor the thread's. Abandoned slots are in queues, so
@@ -285,24 +234,16 @@ static void lw_end_reads(uint32_t slot)
 static void lw_fork_child(void)
 {
 	uint32_t used = lw_list_used(lw_load(&lw_slot_list, relaxed));
-	bool idle = lw_user_thread.depth == 0, retired = false;
+	bool idle = lw_user_thread.depth == 0, retired;
 
 	lw_user_is_forked = true;
 	if (idle)
 		lw_store(&lw_slot_list, lw_list_make(0, 0, used), relaxed);
-	for (uint32_t slot = used; slot > 0; slot--) {
-		if (slot == lw_user_thread.slot)
-			continue;
-		lw_end_reads(slot);
-		if (lw_slot_retire(slot))
-			retired = true;
-		else if (idle)
-			lw_slot_push(slot);
-	}
+	retired = lw_forked_slots(used, lw_user_thread.slot, idle ? lw_slot_push : NULL);
 	lw_store(&lw_abandoned, 0, relaxed);
 	if (retired) {
 		lw_user_node_queues_end();
-		lw_empty_parked_heads();
+		lw_forked_empty_parked_heads(idle ? NULL : lw_slot_nodes(lw_user_thread.slot));
 	}
 }
 

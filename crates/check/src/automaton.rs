@@ -44,6 +44,8 @@ pub(crate) enum Answer {
     Value(u64),
     /// An interruption begins before the operation.
     Interruption,
+    /// The thread forks before the operation.
+    Fork,
 }
 
 /// Something that a thread did between two operations.
@@ -59,6 +61,8 @@ pub(crate) enum Effect {
     Destroyed(usize),
     /// The thread has seen a broken promise.
     Broken(&'static str),
+    /// In the child of a fork new threads begin, in these slots.
+    ChildBegins { free: u64 },
 }
 
 /// The number of a local state.
@@ -114,6 +118,8 @@ pub(crate) struct Surroundings {
     pub(crate) tunables: Settings,
     pub(crate) split_release: bool,
     pub(crate) never_park: bool,
+    /// A thread may fork.
+    pub(crate) forks: bool,
     pub(crate) mutation: Option<Mutation>,
     pub(crate) word: LockWord,
     /// The function that each thread runs, with the client and the thread's number.
@@ -132,6 +138,10 @@ pub(crate) struct Automata {
     surprised: bool,
     /// The threads that have behaved alike so far.
     pub(crate) symmetry: Rc<Symmetry>,
+    /// If a thread may fork: the first local states of threads in the child, with queues of NUMA nodes and
+    /// without, and those of threads that are not in the child.
+    child: [Vec<LocalId>; 2],
+    dead: Vec<LocalId>,
     /// The coroutine. It is boxed, since the lock code keeps pointers into it.
     machine: Box<Machine>,
     #[cfg(test)]
@@ -150,6 +160,7 @@ pub(crate) struct Machine {
     frames: Cell<usize>,
     /// The answer for the thread, in two cells, so that no copy of it remains on the stack.
     interrupted: Cell<bool>,
+    forks: Cell<bool>,
     value: Cell<u64>,
     attributes: Cell<Attributes>,
     effects: RefCell<Vec<Effect>>,
@@ -164,6 +175,8 @@ impl Automata {
             learned: 0,
             surprised: false,
             symmetry,
+            child: Default::default(),
+            dead: Vec::new(),
             machine: Box::new(Machine {
                 surroundings,
                 stack: (0..STACK).map(|_| UnsafeCell::new(0)).collect(),
@@ -173,6 +186,7 @@ impl Automata {
                 request: Cell::new(None),
                 frames: Cell::new(0),
                 interrupted: Cell::new(false),
+                forks: Cell::new(false),
                 value: Cell::new(0),
                 attributes: Cell::default(),
                 effects: RefCell::default(),
@@ -187,10 +201,13 @@ impl Automata {
         let threads = self.machine.surroundings.has_slot.len();
         let starts: Vec<Next> = (0..threads)
             .map(|thread| {
-                self.machine.start(thread);
+                self.machine.start(thread, Attributes::default());
                 self.arrive(thread)
             })
             .collect();
+        if self.machine.surroundings.forks {
+            self.find_threads_after_fork(threads);
+        }
         let symmetry = Rc::clone(&self.symmetry);
         let mut pairs = starts.iter().enumerate().flat_map(|(thread, start)| {
             let swaps = symmetry.swaps.iter().enumerate();
@@ -198,6 +215,33 @@ impl Automata {
         });
         pairs.all(|(number, start, image)| self.pair(number, start, &starts[image]));
         starts.iter().map(|start| start.local).collect()
+    }
+
+    fn find_threads_after_fork(&mut self, threads: usize) {
+        for queues_ended in [false, true] {
+            let local = |thread| {
+                self.machine
+                    .start(thread, Attributes::of_child(queues_ended));
+                self.arrive(thread).local
+            };
+            self.child[usize::from(queues_ended)] = (0..threads).map(local).collect();
+        }
+        let local = |thread| {
+            self.machine.request.set(None);
+            self.machine.attributes.set(Attributes::of_dead());
+            self.arrive(thread).local
+        };
+        self.dead = (0..threads).map(local).collect();
+    }
+
+    /// The first local state of a thread in the child of a fork.
+    pub(crate) fn in_child(&self, thread: usize, queues_ended: bool) -> LocalId {
+        self.child[usize::from(queues_ended)][thread]
+    }
+
+    /// The local state of a thread that is not in the child of a fork.
+    pub(crate) fn dead(&self, thread: usize) -> LocalId {
+        self.dead[thread]
     }
 
     /// The step of `thread` from `local` with `answer`.
@@ -214,7 +258,7 @@ impl Automata {
         let answers = self.locals[local as usize].next.iter();
         answers.filter_map(|(answer, _)| match answer {
             Answer::Value(value) => Some(*value),
-            Answer::Interruption => None,
+            Answer::Interruption | Answer::Fork => None,
         })
     }
 
@@ -331,9 +375,9 @@ impl Machine {
         (base, (base + self.stack.len()) & !15)
     }
 
-    fn start(&self, thread: usize) {
+    fn start(&self, thread: usize, attributes: Attributes) {
         let (base, top) = self.stack_bounds();
-        self.attributes.set(Attributes::default());
+        self.attributes.set(attributes);
         // SAFETY: the stack is ours and no thread runs on it.
         unsafe {
             ptr::write_bytes(base as *mut u8, 0, top - base);
@@ -352,13 +396,11 @@ impl Machine {
         let (base, top) = self.stack_bounds();
         let used = local.stack.len();
         self.attributes.set(local.attributes);
-        match answer {
-            Answer::Interruption => self.interrupted.set(true),
-            Answer::Value(value) => {
-                self.interrupted.set(false);
-                self.value.set(value);
-                self.change(Attributes::go_on);
-            }
+        self.interrupted.set(answer == Answer::Interruption);
+        self.forks.set(answer == Answer::Fork);
+        if let Answer::Value(value) = answer {
+            self.value.set(value);
+            self.change(Attributes::go_on);
         }
         // SAFETY: the stack is ours and no thread runs on it; the frames go back to where they were.
         // Below them zeros, so that what is left over never tells equal states apart.
@@ -424,10 +466,13 @@ impl Machine {
             self.frames.set(frames);
             self.request.set(Some(request));
             self.leave();
-            if !self.interrupted.get() {
+            if self.interrupted.get() {
+                self.interrupt();
+            } else if self.forks.get() {
+                self.fork();
+            } else {
                 return self.value.get();
             }
-            self.interrupt();
         }
     }
 
@@ -529,6 +574,48 @@ impl Machine {
 
     pub(crate) fn broken(&self, promise: &'static str) {
         self.effects.borrow_mut().push(Effect::Broken(promise));
+    }
+
+    /// Whether a thread may fork in this check.
+    pub(crate) fn may_fork(&self) -> bool {
+        self.surroundings.forks
+    }
+
+    /// Whether the running thread is in the child of a fork.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.attributes.get().forked
+    }
+
+    /// The queues of a NUMA node.
+    pub(crate) fn node_queues(&self, node: usize) -> usize {
+        match self.attributes.get().queues_ended {
+            true => 0,
+            false => layout::node_queues(node),
+        }
+    }
+
+    pub(crate) fn node_queues_end(&self) {
+        self.change(|now| now.queues_ended = true);
+    }
+
+    pub(crate) fn slot_free(&self, slot: usize) {
+        self.change(|now| now.free |= 1 << (slot - 1));
+    }
+
+    /// Runs the child of a fork up to the point where its other threads begin.
+    fn fork(&self) {
+        let before = self.attributes.get();
+        self.change(Attributes::fork);
+        let slot = self.slot().unwrap_or(0);
+        // SAFETY: it calls the hooks of this check only.
+        unsafe { hooks::lw_check_forked_child(slot as u32) };
+        let free = self.attributes.get().free;
+        self.effects.borrow_mut().push(Effect::ChildBegins { free });
+        self.change(|now| {
+            now.resume(&before);
+            now.alone = false;
+            now.free = 0;
+        });
     }
 
     fn interrupt(&self) {

@@ -85,6 +85,8 @@ impl<'a> Check<'a> {
             self.symmetric
                 // Operations that a thread has done ahead are not renamed.
                 && !config.memory.delays()
+                // The child looks at slots in the order of their numbers.
+                && !config.fork
                 && config.threads <= MOST_SYMMETRIC
                 && config.node(one) == config.node(other)
                 && alike(&|thread| config.has_slot(thread))
@@ -180,8 +182,10 @@ impl<'a> Check<'a> {
                 .map(|t| config.priority.contains(&t) != inverted)
                 .collect(),
             tunables: mutation::tunables(self.mutation, config.tunables),
-            split_release: config.split_release,
+            // Only programs fork.
+            split_release: config.split_release || config.fork,
             never_park: config.never_park,
+            forks: config.fork,
             mutation: self.mutation,
             word: LockWord::of(self.subject.lock()),
             program: self.program,

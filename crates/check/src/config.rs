@@ -218,6 +218,9 @@ pub struct Config {
     /// The bound on idleness: the most operations while the lock is free and its queue head asleep.
     #[serde(default)]
     pub idle: Option<u8>,
+    /// A thread may fork, once in a run. The run goes on in the child.
+    #[serde(default)]
+    pub fork: bool,
     /// The tunables of the locks.
     pub tunables: Settings,
     /// The mode in which an HQ-spinlock starts.
@@ -267,6 +270,12 @@ pub enum ConfigError {
     SplitNeverPark,
     #[error("'{0}' promises nothing about an idle lock; ask for {locks}", locks = locks_whose_heads_park())]
     Idle(String),
+    #[error("nothing is promised of '{0}' after a fork; ask for {locks}", locks = locks_after_fork())]
+    Fork(String),
+    #[error(
+        "a fork is checked with one lock, without interruptions, with a slot for each thread, with waiters that park, and in the memory models sc and c11"
+    )]
+    ForkOptions,
     #[error("nesting {0} is too deep; ask for 0 to {max}", max = layout::LEVELS)]
     Nesting(u8),
     #[error("{0} nodes; ask for 1 to {max}", max = layout::NUMA_NODES)]
@@ -292,6 +301,18 @@ fn locks_whose_heads_park() -> String {
     let locks = hooks::lock_types().filter(|lock| has_parking_head(lock));
     let names: Vec<&str> = locks.map(LockType::name).collect();
     names.join(" or ")
+}
+
+/// Whether a lock goes on in the child of a fork after others have waited for it.
+fn survives_fork(lock: &LockType) -> bool {
+    lock.has_tail_word() && !lock.is_historic() && !lock.is_resilient() && !lock.has_readers()
+}
+
+/// The names of the locks that go on in the child of a fork.
+fn locks_after_fork() -> String {
+    let locks = hooks::lock_types().filter(|lock| survives_fork(lock));
+    let names: Vec<&str> = locks.map(LockType::name).collect();
+    names.join(", ")
 }
 
 /// The NUMA node whose queue a tail stands for, in the slots that no thread has; None: a thread's.
@@ -325,6 +346,7 @@ impl Config {
             time: Time::Any,
             bypass: None,
             idle: None,
+            fork: false,
             tunables: small_settings(),
             mode: Mode::Numa,
             variant: None,
@@ -364,6 +386,18 @@ impl Config {
         let head_parks = matches!(subject, Subject::Lock(lock) if has_parking_head(lock));
         match subject {
             _ if self.idle.is_some() && !head_parks => Err(ConfigError::Idle(self.lock.clone())),
+            _ if self.fork
+                && (self.nesting > 0
+                    || self.locks > 1
+                    || self.never_park
+                    || self.slots.is_some()
+                    || self.memory.delays()) =>
+            {
+                Err(ConfigError::ForkOptions)
+            }
+            _ if self.fork && !matches!(subject, Subject::Lock(lock) if survives_fork(lock)) => {
+                Err(ConfigError::Fork(self.lock.clone()))
+            }
             _ if self.cancel && self.never_park => Err(ConfigError::CancelNeverPark),
             _ if self.split_release && self.never_park => Err(ConfigError::SplitNeverPark),
             Subject::Lock(lock) if self.locks > 2 && !lock.is_resilient() => {
@@ -526,6 +560,9 @@ impl fmt::Display for Config {
         }
         if let Some(bound) = self.idle {
             write!(f, ", idle bound {bound}")?;
+        }
+        if self.fork {
+            write!(f, ", fork")?;
         }
         if !self.tunables.numa_aware {
             write!(f, ", numa off")?;

@@ -65,6 +65,8 @@ unsafe extern "C" {
     pub(crate) fn lw_check_resilient_thread(client: *const Client, thread: u32);
     /// Runs an interruption within a thread of a check.
     pub(crate) fn lw_check_interruption(client: *const Client, level: u32);
+    /// Runs the child of a fork, whose thread has this slot, up to where its other threads begin.
+    pub(crate) fn lw_check_forked_child(slot: u32);
     /// Runs a thread of the client's litmus test.
     pub(crate) fn lw_litmus_thread(client: *const Client, thread: u32);
 }
@@ -281,7 +283,27 @@ extern "C" fn lw_check_numa_node() -> u16 {
 
 #[unsafe(no_mangle)]
 extern "C" fn lw_check_node_queues(numa_node: u32) -> usize {
-    layout::node_queues(numa_node as usize)
+    with(|machine| machine.node_queues(numa_node as usize))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_node_queues_end() {
+    with(|machine| machine.node_queues_end());
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_forks() -> bool {
+    with(|machine| machine.may_fork())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_is_forked() -> bool {
+    with(|machine| machine.is_forked())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn lw_check_slot_free(slot: u32) {
+    with(|machine| machine.slot_free(slot as usize));
 }
 
 #[unsafe(no_mangle)]

@@ -22,6 +22,7 @@ use crate::violation::Violation;
 
 mod choices;
 mod delays;
+mod fork;
 mod memory;
 mod promises;
 
@@ -46,6 +47,8 @@ pub(crate) enum Choice {
     Operate { picks: Picks, newest: bool },
     /// An interruption before the thread's operation.
     Interruption,
+    /// The thread forks before its operation, and goes on in the child.
+    Fork,
     /// A parked thread wakes spuriously.
     Wake,
     /// The sleep of a parked thread ends by time.
@@ -616,6 +619,10 @@ impl<'a, const N: usize> Model<'a, N> {
                 self.done_late(state, thread, entry.into(), result.unwrap_or(0))
             }
             Choice::Interruption => self.go_on(state, thread, Answer::Interruption),
+            Choice::Fork => {
+                self.fork(state, thread);
+                self.go_on(state, thread, Answer::Fork)
+            }
             Choice::Wake | Choice::TimeOut => {
                 state.threads[thread].parked = false;
                 state.spurious += u8::from(choice == Choice::Wake);
@@ -684,6 +691,7 @@ impl<'a, const N: usize> Model<'a, N> {
                 Effect::Destroyed(lock) => self.end_uses(state, thread, Region::Lock(lock))?,
                 Effect::Acquired(lock) => self.acquired(state, thread, lock, false)?,
                 Effect::Reads(lock) => self.acquired(state, thread, lock, true)?,
+                Effect::ChildBegins { free } => self.begin_child(state, thread, free)?,
                 Effect::Broken(what) => return Err(Violation::Promise { thread, what }.into()),
             }
         }

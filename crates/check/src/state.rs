@@ -222,7 +222,7 @@ pub(crate) struct Thread<const N: usize> {
 }
 
 impl<const N: usize> Thread<N> {
-    fn new(local: LocalId) -> Self {
+    pub(crate) fn new(local: LocalId) -> Self {
         Self {
             local,
             window: Window::default(),
@@ -384,7 +384,7 @@ impl<const N: usize> State<N> {
     pub(crate) fn snapshot(&self) -> View<N> {
         let mut now = View::NONE;
         for cell in 0..self.cells() {
-            now.0[cell] = (self.range(cell).len() - 1) as u8;
+            now.0[cell] = self.place(cell, self.range(cell).len() - 1);
         }
         now
     }

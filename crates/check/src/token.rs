@@ -233,7 +233,7 @@ mod properties {
         fn tokens()(
             lock in "[a-z0-9-]{0,12}",
             numbers in any::<[u8; 6]>(),
-            (trylock, cancel, split_release, never_park, shortest) in any::<(bool, bool, bool, bool, bool)>(),
+            (trylock, cancel, split_release, never_park, fork, shortest) in any::<(bool, bool, bool, bool, bool, bool)>(),
             bounds in any::<(Option<u8>, Option<u8>, Option<u8>, Option<u8>)>(),
             priority in prop::collection::vec(0..8usize, 0..4),
             choices in (0..2u8, 0..3u8, 0..2u8),
@@ -254,6 +254,7 @@ mod properties {
                 cancel,
                 split_release,
                 never_park,
+                fork,
                 nesting,
                 priority,
                 time: [Time::Any, Time::Early, Time::Late][usize::from(choices.1)],

@@ -164,6 +164,7 @@ fn describe<const N: usize>(
             )
         }
         Choice::Interruption => ("interruption".to_owned(), "", String::new()),
+        Choice::Fork => ("fork".to_owned(), "", "goes on in the child".to_owned()),
         Choice::Wake => ("wakes for no reason".to_owned(), "", String::new()),
         Choice::TimeOut => ("its sleep ends by time".to_owned(), "", String::new()),
         Choice::Operate { picks, .. } => {

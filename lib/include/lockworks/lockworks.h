@@ -64,12 +64,13 @@
  *
  * In the child of a fork only the forking thread goes on. It still holds the locks that it held. A
  * lock that another thread held at the fork must be initialised again in the child before it is
- * used there. So must a lock for which another thread waited, except a struct lw_mutex, struct
- * lw_pv or struct lw_unfair. (A struct lw_unfair must, if a thread was leaving its queue at that
- * moment, which takes some nanoseconds.) A struct lw_cond must if other threads waited for it,
- * because its queue was on their stacks.
+ * used there. So must a struct lw_mcs, union lw_ticket or struct lw_rwlock for which another thread
+ * waited, and a struct lw_unfair, if a thread was leaving its queue at that moment, which takes
+ * some nanoseconds. A struct lw_cond must if other threads waited for it, because its queue was on
+ * their stacks.
  *
- * A signal handler may fork while its thread waits for a lock. Then initialising a struct lw_hq
+ * A signal handler may fork while its thread waits for a lock, or releases it. That lock must be
+ * initialised again. If its thread waited, then initialising a struct lw_hq
  * again does not suffice in the child: call lw_set_numa_spinlock(LW_NUMA_OFF) there before other
  * locks of that type are contended.
  */

@@ -25,6 +25,16 @@ pub(crate) struct Attributes {
     pub(crate) level: u8,
     /// The levels at which an interruption has begun, one bit each.
     pub(crate) interrupted: u8,
+    /// The thread is in the child of a fork.
+    pub(crate) forked: bool,
+    /// The child of a fork has begun, but not its other threads.
+    pub(crate) alone: bool,
+    /// Meanwhile: the slots, by the number of their threads, that are free, one bit each.
+    pub(crate) free: u64,
+    /// There are no queues of NUMA nodes any more.
+    pub(crate) queues_ended: bool,
+    /// The thread did not survive a fork.
+    pub(crate) dead: bool,
     /// The result of a litmus test so far: its digits plus 1, four bits each.
     pub(crate) result: u64,
 }
@@ -77,6 +87,31 @@ impl Attributes {
     pub(crate) fn interrupt(&mut self) {
         self.interrupted |= 1 << self.level;
         self.level += 1;
+        self.fresh = false;
+        self.leaving = 0;
+    }
+
+    /// The attributes with which a thread of the child of a fork begins.
+    pub(crate) fn of_child(queues_ended: bool) -> Self {
+        Self {
+            forked: true,
+            queues_ended,
+            ..Self::default()
+        }
+    }
+
+    /// The attributes of a thread that is not in the child of a fork.
+    pub(crate) fn of_dead() -> Self {
+        Self {
+            dead: true,
+            ..Self::default()
+        }
+    }
+
+    /// Notes that the thread forks.
+    pub(crate) fn fork(&mut self) {
+        self.forked = true;
+        self.alone = true;
         self.fresh = false;
         self.leaving = 0;
     }

@@ -69,6 +69,9 @@ impl<const N: usize> Model<'_, N> {
         let order = self.order(&request);
         let kind = self.kind(&request);
         let now = self.local(state.threads[thread].local).attributes;
+        if now.alone {
+            return true;
+        }
         let delays = self.config.memory.delays();
         if delays
             && (!state.threads[thread].window.is_empty()
@@ -105,6 +108,10 @@ impl<const N: usize> Model<'_, N> {
             || matches!(kind, OperationKind::Park | OperationKind::Unpark)
             || (order == Order::SeqCst && self.weak())
         {
+            return false;
+        }
+        // The child of another thread's fork finds in memory what this one has written.
+        if self.may_still_fork(now) && self.is_seen_after_fork(kind, self.parts(local).cells()) {
             return false;
         }
         // In a view machine a write takes no value away from readers. A write to the node of
@@ -175,6 +182,9 @@ impl<const N: usize> Model<'_, N> {
             && !state.threads[thread].parked
         {
             choices.push(Choice::Interruption);
+        }
+        if self.may_fork(state, thread, local) {
+            choices.push(Choice::Fork);
         }
         Ok(())
     }

@@ -68,13 +68,13 @@ impl<const N: usize> Model<'_, N> {
                 Ok(Some(0))
             }
             OperationKind::Store => {
-                self.check_nodes(state, thread, &parts)?;
+                self.check_nodes(state, thread, &parts, kind)?;
                 self.note_use(state, thread, &parts);
                 self.write(state, thread, &parts, picks, request.a, order, false)?;
                 Ok(Some(0))
             }
             _ => {
-                self.check_nodes(state, thread, &parts)?;
+                self.check_nodes(state, thread, &parts, kind)?;
                 self.note_use(state, thread, &parts);
                 let old = self.value(state, &parts, picks);
                 if self.is_uninitialised(state, &parts, picks) {

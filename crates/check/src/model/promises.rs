@@ -25,12 +25,24 @@ impl<const N: usize> Model<'_, N> {
         state: &State<N>,
         thread: usize,
         parts: &Parts,
+        kind: OperationKind,
     ) -> Result<(), Stop> {
+        if self.local(state.threads[thread].local).attributes.alone {
+            return Ok(());
+        }
         for id in parts.cells() {
-            let Some((owner, node)) = self.cell(*id).region.node() else {
+            let cell = self.cell(*id);
+            let Some((owner, node)) = cell.region.node() else {
                 continue;
             };
             let now = self.local(state.threads[owner].local).attributes;
+            // A thread may find out that the node of another one is dead.
+            if now.dead
+                && kind == OperationKind::Load
+                && cell.address % headers::NODE.size == headers::NODE.locked
+            {
+                continue;
+            }
             let used = match node.checked_sub(layout::NODES) {
                 None => usize::from(now.depth) > node,
                 Some(lent) => now.lent & 1 << lent != 0,
@@ -263,14 +275,22 @@ impl<const N: usize> Model<'_, N> {
     pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
         // Such a lock has no service bits, but may name its last holder.
         let service = match self.subject.lock().has_owner_word() {
+            _ if self.is_forked(state) => !headers::WORD.locked_mask,
             true => headers::WORD.owner | headers::WORD.retaken,
             false => headers::WORD.service,
         };
+        let forked = self.is_forked(state);
         for cell in &self.cells.cells {
             let value = match cell.place {
                 Place::Private { number, .. } => state.private[usize::from(number)],
                 Place::Shared { number } => state.newest(usize::from(number)),
             };
+            // In the child of a fork a lock that nobody has acquired since may still name dead threads.
+            match cell.region {
+                Region::Queue { .. } if forked => continue,
+                Region::Node { thread, .. } if self.is_dead(state, thread) => continue,
+                _ => {}
+            }
             let what = match cell.region {
                 Region::Lock(i) if cell.address >= layout::lock(i) + LOCKREF_COUNT => {
                     match self.subject {

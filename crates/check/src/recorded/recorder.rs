@@ -80,7 +80,11 @@ impl Recorder {
         choice: Choice,
     ) {
         match choice {
-            Choice::Barrier | Choice::Interruption | Choice::Wake | Choice::TimeOut => {}
+            Choice::Barrier
+            | Choice::Interruption
+            | Choice::Fork
+            | Choice::Wake
+            | Choice::TimeOut => {}
             Choice::Delay => {
                 let request = model.request(state, thread).expect("a choice was made");
                 let operation = self.begin(thread, &request);

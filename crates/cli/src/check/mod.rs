@@ -161,6 +161,11 @@ pub struct Options {
     #[arg(long, value_name = "N", hide_short_help = true)]
     idle: Option<u8>,
 
+    /// Let a thread fork, once in a run, which goes on in the child; the lock is released as with
+    /// --split-release
+    #[arg(long, hide_short_help = true)]
+    fork: bool,
+
     /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
     #[arg(long, hide_short_help = true)]
     no_shuffle_reduction: bool,
@@ -240,7 +245,7 @@ pub struct Options {
 }
 
 /// The options that configure a check.
-const CONFIGURED: [&str; 23] = [
+const CONFIGURED: [&str; 24] = [
     "variant",
     "threads",
     "acquisitions",
@@ -256,6 +261,7 @@ const CONFIGURED: [&str; 23] = [
     "time",
     "bypass",
     "idle",
+    "fork",
     "no_shuffle_reduction",
     "spurious",
     "cancel",
@@ -267,8 +273,8 @@ const CONFIGURED: [&str; 23] = [
 ];
 
 /// The options whose values are in a token, and those that a replay does not need.
-const IN_TOKEN: [&str; 31] = {
-    let mut all = ["lock"; 31];
+const IN_TOKEN: [&str; 32] = {
+    let mut all = ["lock"; 32];
     all[1] = "quick";
     all[2] = "seconds";
     all[3] = "memory_limit";
@@ -397,6 +403,7 @@ impl Options {
             time: self.time,
             bypass: self.bypass,
             idle: self.idle,
+            fork: self.fork,
             tunables: tunables(self.numa, !self.no_shuffle_reduction, &self.tune),
             mode: self.mode,
             variant: self.variant.clone(),

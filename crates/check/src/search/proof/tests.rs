@@ -75,7 +75,16 @@ fn reached(expander: &mut Expander<N>) -> Option<HashSet<Vec<u8>>> {
 /// Every state that a run reaches is within a state of the proof.
 #[test]
 fn proofs_leave_out_no_state() {
-    for (lock, threads, acquisitions) in [
+    let fork = Config {
+        fork: true,
+        acquisitions: 1,
+        ..Config::new("qspinlock")
+    };
+    let idle = Config {
+        idle: Some(0),
+        ..Config::new("pv")
+    };
+    let others = [
         ("tas", 3, 1),
         ("mcs", 3, 1),
         ("byte", 3, 1),
@@ -90,12 +99,13 @@ fn proofs_leave_out_no_state() {
         ("mutex", 2, 1),
         ("mutex", 2, 2),
         ("rwlock", 2, 1),
-    ] {
-        let config = Config {
-            threads,
-            acquisitions,
-            ..Config::new(lock)
-        };
+    ];
+    let others = others.map(|(lock, threads, acquisitions)| Config {
+        threads,
+        acquisitions,
+        ..Config::new(lock)
+    });
+    for config in others.into_iter().chain([fork, idle]) {
         let check = check(&config, None);
         let mut findings = check.findings();
         findings.view = N;
