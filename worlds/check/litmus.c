@@ -520,6 +520,10 @@ static const struct lw_litmus sc_order[] = {
 /* Read-modify-writes. */
 
 THREAD(seq_xchg, swap(y, 2, relaxed));
+THREAD(seq_xchg_3, swap(y, 3, relaxed));
+THREAD(seq_own, swap(y, 2, relaxed), get(y, acquire), get(x, relaxed));
+THREAD(seq_own_add, add(y, 2, relaxed), get(y, acquire), get(x, relaxed));
+THREAD(seq_own_fence, swap(y, 2, relaxed), lw_fence(seq_cst), get(x, relaxed));
 THREAD(seq_same_thread, put(x, 1, relaxed), put(y, 1, release), put(y, 2, relaxed));
 THREAD(seq_fence, put(x, 1, relaxed), lw_fence(release), put(y, 1, relaxed), put(y, 2, relaxed));
 THREAD(add_x, add(x, 1, relaxed));
@@ -542,6 +546,33 @@ static const struct lw_litmus read_modify_writes[] = {
 	 "00 01 11 21",
 	 {seq_same_thread, mp_get_acquire},
 	 .arm = "00 01 11 21"},
+	{"release-sequence+own",
+	 "an acquire of what its own thread passes on: in the kernel, it orders nothing",
+	 "011 020 021 121",
+	 NULL,
+	 {mp_put_release, seq_own},
+	 .kernel = "011 020 021 120 121"},
+	{"release-sequence+own+add",
+	 "unless its value depends on what was released; 6.2 orders that too, the engine does not",
+	 "011 020 021 131",
+	 NULL,
+	 {mp_put_release, seq_own_add},
+	 .kernel62 = "011 020 021 130 131"},
+	{"release-sequence+own+fence",
+	 "a full fence does",
+	 "00 01 11",
+	 NULL,
+	 {mp_put_release, seq_own_fence}},
+	{"release-sequence+own+other",
+	 "an acquire of what another thread passes on does, even if its own did before",
+	 "011,1 011,2 020,1 020,2 021,1 021,2 030,2 031,1 031,2 121,0 121,2 131,2 311,0 320,0 "
+	 "321,0 321,1",
+	 NULL,
+	 {mp_put_release, seq_own, seq_xchg_3},
+	 .kernel = "011,1 011,2 020,1 020,2 021,1 021,2 030,2 031,1 031,2 120,0 120,2 121,0 121,2 "
+		   "131,2 311,0 320,0 320,1 321,0 321,1",
+	 .kernel62 = "011,1 011,2 020,1 020,2 021,1 021,2 030,1 030,2 031,1 031,2 120,0 120,2 "
+		     "121,0 121,2 130,2 131,2 311,0 320,0 320,1 321,0 321,1"},
 	{"release-sequence+fence",
 	 "a fence is for all stores that follow",
 	 "00 01 11 21",

@@ -91,6 +91,10 @@ pub(crate) struct Message<const N: usize> {
     /// this write or to an earlier one of this cell, or that one of these has released. A read of
     /// the whole word that sees this write sees no older one there.
     pub(crate) floor: [u8; WORD],
+    /// In the kernel's model, the thread that wrote it: it learns nothing from its own writes, not even
+    /// from one that passes on what others have released. None where the view has nothing that it has
+    /// not seen, and where the value depends on the one before, so that it learns from that.
+    pub(crate) author: Option<u8>,
 }
 
 impl<const N: usize> Message<N> {
@@ -101,7 +105,13 @@ impl<const N: usize> Message<N> {
             attached: false,
             sealed: false,
             floor: [0; WORD],
+            author: None,
         }
+    }
+
+    /// Whether this thread wrote it, and learns nothing from it.
+    pub(crate) fn is_by(&self, thread: usize) -> bool {
+        self.author.map(usize::from) == Some(thread)
     }
 }
 
@@ -369,9 +379,19 @@ impl<const N: usize> State<N> {
     }
 
     /// Sets the view that a write carries.
-    pub(crate) fn carry(&mut self, cell: usize, position: usize, view: View<N>) {
+    pub(crate) fn carry(
+        &mut self,
+        cell: usize,
+        position: usize,
+        view: View<N>,
+        author: Option<u8>,
+    ) {
         match self.histories {
-            Histories::Ordered => self.message_mut(cell, position).view = view,
+            Histories::Ordered => {
+                let message = self.message_mut(cell, position);
+                message.view = view;
+                message.author = author;
+            }
             Histories::Merged if position + 1 == self.messages(cell).len() => {
                 self.message_mut(cell, position).view = view;
             }
@@ -614,17 +634,19 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Forgets the part of a write's view that every possible reader has seen already.
+    /// Forgets the part of a write's view that every possible reader has seen already, and the write's
+    /// author where that makes no difference.
     fn drop_known(&mut self, live: u64) {
         for cell in 0..self.cells() {
             let range = self.range(cell);
             for (k, message) in self.messages[range].iter_mut().enumerate() {
                 if message.view.is_none() {
+                    message.author = None;
                     continue;
                 }
                 let mut known = View([u8::MAX; N]);
-                for (_, thread) in live_threads(&self.threads, live) {
-                    if usize::from(thread.seen.0[cell]) <= k {
+                for (number, thread) in live_threads(&self.threads, live) {
+                    if usize::from(thread.seen.0[cell]) <= k && !message.is_by(number) {
                         for (a, b) in known.0.iter_mut().zip(&thread.seen.0) {
                             *a = (*a).min(*b);
                         }
@@ -633,6 +655,11 @@ impl<const N: usize> State<N> {
                 for (a, b) in message.view.0.iter_mut().zip(&known.0) {
                     *a = if *a <= *b { 0 } else { *a };
                 }
+                message.author = message.author.filter(|author| {
+                    let seen = &self.threads[usize::from(*author)].seen;
+                    let reads_it = live & 1 << author != 0 && usize::from(seen.0[cell]) <= k;
+                    reads_it && !message.view.is_within(seen, Histories::Ordered)
+                });
             }
         }
     }
@@ -675,6 +702,7 @@ impl<const N: usize> State<N> {
             let renamed = other.messages(old).iter().map(|message| Message {
                 view: message.view.renumbered(&cells.shared),
                 value: renaming.value(names, message.value),
+                author: message.author.map(|old| renaming.thread(old.into()) as u8),
                 ..*message
             });
             self.messages.extend(renamed);
@@ -762,8 +790,13 @@ impl<const N: usize> State<N> {
     fn encode_message(&self, message: &Message<N>, bytes: &mut Vec<u8>) {
         number(bytes, message.value);
         let has_floor = message.floor != [0; WORD];
-        bytes.push(
-            u8::from(message.attached) | u8::from(has_floor) << 1 | u8::from(message.sealed) << 2,
+        let author = message.author.map_or(0, |author| u64::from(author) + 1);
+        number(
+            bytes,
+            u64::from(message.attached)
+                | u64::from(has_floor) << 1
+                | u64::from(message.sealed) << 2
+                | author << 3,
         );
         if has_floor {
             bytes.extend_from_slice(&message.floor);
@@ -923,7 +956,7 @@ impl<'a> Bytes<'a> {
 
     fn message<const N: usize>(&mut self) -> Message<N> {
         let value = self.number();
-        let flags = self.byte();
+        let flags = self.number();
         let floor = match flags & 2 {
             0 => [0; WORD],
             _ => *self.take(),
@@ -934,6 +967,7 @@ impl<'a> Bytes<'a> {
             attached: flags & 1 != 0,
             sealed: flags & 4 != 0,
             floor,
+            author: (flags >> 3).checked_sub(1).map(|author| author as u8),
         }
     }
 

@@ -70,7 +70,7 @@ impl<const N: usize> Model<'_, N> {
             OperationKind::Store => {
                 self.check_nodes(state, thread, &parts, kind)?;
                 self.note_use(state, thread, &parts);
-                self.write(state, thread, &parts, picks, request.a, order, false)?;
+                self.write(state, thread, &parts, picks, request.a, order, kind)?;
                 Ok(Some(0))
             }
             _ => {
@@ -91,7 +91,7 @@ impl<const N: usize> Model<'_, N> {
                 if let Some(new) = new {
                     let mut positions = *picks;
                     positions.iter_mut().for_each(|p| *p += 1);
-                    self.write(state, thread, &parts, &positions, new, order, true)?;
+                    self.write(state, thread, &parts, &positions, new, order, kind)?;
                     if self.config.memory == Memory::Arm && order.acquires() && order.releases() {
                         // Earlier operations come before later ones.
                         let now = state.snapshot();
@@ -238,7 +238,9 @@ impl<const N: usize> Model<'_, N> {
             let message = &state.messages(number)[usize::from(*pick)];
             let place = state.place(number, usize::from(*pick));
             seen.0[number] = state.histories.later(seen.0[number], place);
-            if acquires {
+            if message.is_by(thread) {
+                // The kernel's model orders nothing behind a read of what the thread itself wrote.
+            } else if acquires {
                 seen.join(&message.view, state.histories);
             } else if delays && let Some(region) = self.named(cell, message.value) {
                 // An address that was read comes before accesses there.
@@ -283,7 +285,7 @@ impl<const N: usize> Model<'_, N> {
         positions: &Picks,
         value: u64,
         order: Order,
-        attached: bool,
+        kind: OperationKind,
     ) -> Result<(), Stop> {
         if value == 0 && is_waiters(self.cell(parts.cells()[0])) {
             self.free_queue(state, thread, self.cell(parts.cells()[0]).region)?;
@@ -309,7 +311,7 @@ impl<const N: usize> Model<'_, N> {
                 continue;
             }
             let message = Message {
-                attached,
+                attached: kind.is_read_modify_write(),
                 ..Message::new(value)
             };
             let by = (thread, order.releases());
@@ -331,7 +333,7 @@ impl<const N: usize> Model<'_, N> {
             self.note_exposure(state, thread, parts);
         }
         if self.weak() {
-            self.publish(state, thread, &written[..count], order, attached);
+            self.publish(state, thread, &written[..count], order, kind);
             if let Some(bound) = self.config.staleness {
                 let live = self.live(state);
                 for (cell, _) in &written[..count] {
@@ -349,8 +351,9 @@ impl<const N: usize> Model<'_, N> {
         thread: usize,
         written: &[(usize, usize)],
         order: Order,
-        attached: bool,
+        kind: OperationKind,
     ) {
+        let attached = kind.is_read_modify_write();
         let mut carried = match self.config.memory {
             Memory::Arm => state.snapshot(),
             Memory::Lkmm62 if attached && order.acquires() => {
@@ -376,11 +379,18 @@ impl<const N: usize> Model<'_, N> {
             let place = state.place(*cell, *position);
             carried.0[*cell] = state.histories.later(carried.0[*cell], place);
         }
+        // Where the value depends on what was read, so does a later read of it by the thread.
+        let depends = !matches!(
+            kind,
+            OperationKind::Exchange | OperationKind::CompareExchange
+        );
+        let is_internal = passes_on && !depends && self.config.memory == Memory::Lkmm;
+        let author = is_internal.then_some(thread as u8);
         for (cell, position) in written {
             let mut view = carried;
             // A reader of the write knows the write's own place.
             view.0[*cell] = 0;
-            state.carry(*cell, *position, view);
+            state.carry(*cell, *position, view, author);
         }
         state.join_floors(written, &carried);
     }
