@@ -269,18 +269,28 @@ static void counts_are_kept(void *arg, unsigned int threads, unsigned int rounds
 	free(shared.subject.ref);
 }
 
-/* A lock that counts its acquisitions, with a word that other threads change all the time. */
+/*
+ * A lock that an operation may only acquire as a last resort: it found the lock held, or lost as
+ * many races for the word as it may.
+ */
 struct lw_probe {
 	struct lw_tas tas;
 };
 
-static unsigned int taken;
-static union lw_lockref *disturbed;
+/* The operation that a thread is about: its looks at the lock, and whether the last found it free.
+ */
+static _Thread_local unsigned int looks;
+static _Thread_local bool found_free;
+static _Thread_local unsigned int taken;
+/* The number of races that this thread's operations are still to lose, for `disturbed`. */
+static _Thread_local unsigned int disturbances;
+static _Thread_local union lw_lockref *disturbed;
 
 static void lw_probe_lock(struct lw_probe *lock)
 {
+	CHECK(looks == LW_LOCKREF_TRIES || !found_free);
 	lw_tas_lock(&lock->tas);
-	__atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+	taken++;
 }
 
 static bool lw_probe_trylock(struct lw_probe *lock)
@@ -296,26 +306,56 @@ static void lw_probe_unlock(struct lw_probe *lock)
 /* Another thread changes the count between the load of the word and the compare-and-swap. */
 static bool is_free(uint32_t val)
 {
-	if (disturbed)
+	looks++;
+	found_free = val == 0;
+	if (disturbances) {
+		disturbances--;
 		lw_fetch_add(&disturbed->count, 1, relaxed);
-	return val == 0;
+	}
+	return found_free;
 }
 
 LW_DEFINE_LOCKREF(probe, struct lw_probe, 0, is_free(val))
 
-static void *get_and_put(void *arg)
+static bool get(union lw_lockref_probe *ref)
 {
-	union lw_lockref_probe *ref = arg;
+	lw_lockref_probe_get(ref);
+	return true;
+}
 
+static bool put_return(union lw_lockref_probe *ref)
+{
+	return lw_lockref_probe_put_return(ref) >= 0;
+}
+
+static const struct {
+	bool (*operate)(union lw_lockref_probe *ref);
+	int32_t change;
+	bool never_locks;
+} probe_operations[] = {
+	{get, 1, false},
+	{lw_lockref_probe_get_not_zero, 1, false},
+	{lw_lockref_probe_get_not_dead, 1, false},
+	{lw_lockref_probe_put_or_lock, -1, false},
+	{lw_lockref_probe_put_not_zero, -1, false},
+	{put_return, -1, true},
+};
+#define PROBE_OPERATIONS (sizeof(probe_operations) / sizeof(*probe_operations))
+
+static bool operate_probe(unsigned int number, union lw_lockref_probe *ref)
+{
+	looks = 0;
+	return probe_operations[number].operate(ref);
+}
+
+static void *get_and_put(void *ref)
+{
 	for (int i = 0; i < 100000; i++) {
-		lw_lockref_probe_get(ref);
-		CHECK(lw_lockref_probe_get_not_zero(ref));
-		CHECK(lw_lockref_probe_get_not_dead(ref));
-		CHECK(lw_lockref_probe_put_or_lock(ref));
-		CHECK(lw_lockref_probe_put_not_zero(ref));
-		/* The lock is free, but other threads may be faster a hundred times. */
-		while (lw_lockref_probe_put_return(ref) < 0)
-			;
+		for (unsigned int number = 0; number < PROBE_OPERATIONS; number++) {
+			/* Other threads may be faster too often, or hold the lock. */
+			while (!operate_probe(number, ref))
+				CHECK(probe_operations[number].never_locks);
+		}
 	}
 	return NULL;
 }
@@ -324,7 +364,6 @@ static void the_lock_is_a_last_resort(void)
 {
 	static union lw_lockref_probe ref = LW_LOCKREF_INIT(1);
 	pthread_t threads[2];
-	int32_t before;
 
 	get_and_put(&ref);
 	CHECK(taken == 0);
@@ -334,20 +373,28 @@ static void the_lock_is_a_last_resort(void)
 	for (int i = 0; i < 2; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 	CHECK(lw_lockref_probe_count(&ref) == 1);
-	CHECK(taken < 100);
 
-	taken = 0;
 	disturbed = &ref.ref;
-	before = lw_lockref_probe_count(&ref);
-	lw_lockref_probe_get(&ref);
-	CHECK(taken == 1);
-	CHECK(lw_lockref_probe_count(&ref) == before + LW_LOCKREF_TRIES + 1);
-	CHECK(lw_lockref_probe_put_return(&ref) == -1);
-	CHECK(taken == 1);
-	CHECK(lw_lockref_probe_put_or_lock(&ref));
-	CHECK(taken == 2);
-	CHECK(lw_lockref_probe_count(&ref) == before + 3 * LW_LOCKREF_TRIES);
-	disturbed = NULL;
+	for (unsigned int number = 0; number < PROBE_OPERATIONS; number++) {
+		bool never_locks = probe_operations[number].never_locks;
+		int32_t change = probe_operations[number].change;
+		int32_t before = lw_lockref_probe_count(&ref);
+
+		/* It wins the last race that it may run. */
+		disturbances = LW_LOCKREF_TRIES - 1;
+		CHECK(operate_probe(number, &ref));
+		CHECK(disturbances == 0 && taken == 0);
+		before += LW_LOCKREF_TRIES - 1 + change;
+		CHECK(lw_lockref_probe_count(&ref) == before);
+
+		/* It loses that one too. */
+		disturbances = LW_LOCKREF_TRIES;
+		CHECK(operate_probe(number, &ref) == !never_locks);
+		CHECK(disturbances == 0 && taken == !never_locks);
+		before += LW_LOCKREF_TRIES + (never_locks ? 0 : change);
+		CHECK(lw_lockref_probe_count(&ref) == before);
+		taken = 0;
+	}
 	CHECK(lw_lockref_probe_trylock(&ref));
 	lw_lockref_probe_unlock(&ref);
 }
