@@ -80,7 +80,8 @@ pub(crate) struct Local {
     context: Box<libc::ucontext_t>,
     stack: Box<[u8]>,
     next: Vec<(Answer, Next)>,
-    /// The search relies on it that the operation has no other results than those in `next`.
+    /// The search relies on it that the operation, and those of the local states that this one stands for,
+    /// have no other results than those in `next`.
     is_relied_on: bool,
     /// For each swap of two threads, the local state that this one becomes.
     images: Box<[LocalId]>,
@@ -262,9 +263,11 @@ impl Automata {
         })
     }
 
-    /// Notes that the search relies on it that the operation has no further results.
+    /// Notes that the search relies on it that the operation has no further results, and neither have those
+    /// of the threads that behave alike.
     pub(crate) fn rely_on(&mut self, local: LocalId) {
-        self.locals[local as usize].is_relied_on = true;
+        let representative = self.locals[local as usize].representative;
+        self.locals[representative as usize].is_relied_on = true;
     }
 
     /// The local states at whose operations the search relies on it that there are no further results.
@@ -299,8 +302,9 @@ impl Automata {
             .resume(thread, &self.locals[local as usize], answer);
         let next = self.arrive(thread);
         let state = &mut self.locals[local as usize];
-        self.surprised |= state.is_relied_on && matches!(answer, Answer::Value(_));
         state.next.push((answer, next.clone()));
+        let all_alike = &self.locals[self.locals[local as usize].representative as usize];
+        self.surprised |= all_alike.is_relied_on && matches!(answer, Answer::Value(_));
         #[cfg(test)]
         self.compare_twins(thread, local);
         next

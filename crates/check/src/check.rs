@@ -83,8 +83,6 @@ impl<'a> Check<'a> {
         Symmetry::new(config.threads, |one, other| {
             let alike = |of: &dyn Fn(usize) -> bool| of(one) == of(other);
             self.symmetric
-                // Operations that a thread has done ahead are not renamed.
-                && !config.memory.delays()
                 // The child looks at slots in the order of their numbers.
                 && !config.fork
                 && config.threads <= MOST_SYMMETRIC

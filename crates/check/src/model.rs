@@ -16,7 +16,7 @@ use crate::layout::{self, Region};
 use crate::mutation::{self, Change, Mutation};
 use crate::results::Step;
 use crate::site::{OperationKind, Order, Site};
-use crate::state::{Barrier, Histories, State, Thread, UNINITIALISED};
+use crate::state::{Barrier, Histories, State, Thread, UNINITIALISED, Window};
 use crate::symmetry::{Composed, LockWord, Renaming, Symmetry};
 use crate::violation::Violation;
 
@@ -122,6 +122,8 @@ pub(crate) struct Model<'a, const N: usize> {
     names: CellNames,
     /// A buffer for a renamed state and its bytes.
     renamed: (State<N>, Vec<u8>),
+    /// A buffer for the windows of threads after a renaming, in the old order of threads.
+    windows: Vec<Window>,
     /// A buffer for the parts of threads' states that renaming does not change.
     keys: Vec<Nameless>,
     distinct: HashMap<LocalId, Vec<u8>>,
@@ -156,6 +158,7 @@ impl<'a, const N: usize> Model<'a, N> {
             renamed_cells: Vec::new(),
             names: CellNames::default(),
             renamed: (State::empty(), Vec::new()),
+            windows: Vec::new(),
             keys: Vec::new(),
             automata,
             cells: Cells::new(config.threads, mortal(config, subject)),
@@ -247,6 +250,11 @@ impl<'a, const N: usize> Model<'a, N> {
             Histories::Ordered => state.decode(threads, &self.shared, &self.siblings, bytes),
             Histories::Merged => state.decode_merged(threads, &self.shared, &self.siblings, bytes),
         }
+        for thread in &mut state.threads {
+            if !thread.window.is_empty() {
+                thread.local = self.standing(&thread.window);
+            }
+        }
         self.grow(state);
     }
 
@@ -300,13 +308,23 @@ impl<'a, const N: usize> Model<'a, N> {
             state.encode(&self.shared, bytes);
             return;
         }
+        let mut windows = std::mem::take(&mut self.windows);
+        windows.clear();
+        windows.extend(
+            state
+                .threads
+                .iter()
+                .map(|thread| self.renamed_window(&thread.window, composed)),
+        );
         self.renamed.0.rename_from(
             state,
             &composed.renaming,
             &self.renamed_cells[number],
             &self.names,
             |local| self.automata.image(local, &composed.swaps),
+            &windows,
         );
+        self.windows = windows;
         self.renamed.0.encode(&self.shared, bytes);
     }
 
@@ -675,12 +693,20 @@ impl<'a, const N: usize> Model<'a, N> {
 
     /// Lets the thread come to its next operation.
     fn arrive(&mut self, state: &mut State<N>, thread: usize, next: Next) -> Result<(), Stop> {
+        let window = state.threads[thread].window;
+        if !window.is_empty() {
+            self.members(thread, &window)?;
+        }
         self.check_symmetry()?;
         if self.automata.is_surprised() {
             return Err(Stop::Restart);
         }
-        state.threads[thread].local = next.local;
-        self.find_cells(thread, next.local)?;
+        let local = match window.is_empty() {
+            true => next.local,
+            false => self.standing(&window),
+        };
+        state.threads[thread].local = local;
+        self.find_cells(thread, local)?;
         self.grow(state);
         if next.events != 0 {
             self.events[usize::from(self.is_queued(state))] |= next.events;

@@ -208,8 +208,8 @@ pub(crate) enum Barrier {
 /// A thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thread<const N: usize> {
-    /// The local state at the thread's next operation. If the thread has delayed loads, the one for
-    /// certain results of these.
+    /// The local state at the thread's next operation. If the thread has delayed operations, one of those
+    /// that it may be in, as the window says.
     pub(crate) local: LocalId,
     pub(crate) window: Window,
     pub(crate) barrier: Barrier,
@@ -664,7 +664,8 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Copies `other` with its threads renamed. `image` gives the new local state of a thread.
+    /// Copies `other` with its threads renamed. `image` gives the new local state of a thread, `windows` the
+    /// new window of each thread by its old name.
     pub(crate) fn rename_from(
         &mut self,
         other: &Self,
@@ -672,12 +673,14 @@ impl<const N: usize> State<N> {
         cells: &RenamedCells,
         names: &CellNames,
         image: impl Fn(LocalId) -> LocalId,
+        windows: &[Window],
     ) {
         self.threads.resize(other.threads.len(), Thread::new(0));
         for (new, thread) in self.threads.iter_mut().enumerate() {
             let old = &other.threads[renaming.old(new)];
             *thread = Thread {
                 local: image(old.local),
+                window: windows[renaming.old(new)],
                 deferred: old.deferred.map(|(local, due)| (image(local), due)),
                 later: renaming.set(old.later),
                 seen: old.seen.renumbered(&cells.shared),
@@ -757,7 +760,10 @@ impl<const N: usize> State<N> {
         bytes.push(self.spurious);
         bytes.push(self.idle);
         for thread in &self.threads {
-            number(bytes, thread.local.into());
+            thread.window.encode(bytes);
+            if thread.window.is_empty() {
+                number(bytes, thread.local.into());
+            }
             number(
                 bytes,
                 u64::from(thread.exposed) << 1 | u64::from(thread.parked),
@@ -768,7 +774,6 @@ impl<const N: usize> State<N> {
             number(bytes, deferred);
             number(bytes, thread.later);
             bytes.push(thread.bypassed);
-            thread.window.encode(bytes);
             bytes.push(thread.barrier as u8);
         }
     }
@@ -813,7 +818,7 @@ impl<const N: usize> State<N> {
         bytes.extend_from_slice(chunks[..used].as_flattened());
     }
 
-    /// Decodes the bytes of [`encode`](Self::encode).
+    /// Decodes the bytes of [`encode`](Self::encode), but not the local states of threads with windows.
     pub(crate) fn decode(
         &mut self,
         threads: usize,
@@ -857,7 +862,10 @@ impl<const N: usize> State<N> {
         self.spurious = bytes.byte();
         self.idle = bytes.byte();
         for thread in &mut self.threads {
-            thread.local = bytes.number() as LocalId;
+            thread.window = bytes.window();
+            if thread.window.is_empty() {
+                thread.local = bytes.number() as LocalId;
+            }
             let flags = bytes.number();
             thread.parked = flags & 1 != 0;
             thread.exposed = (flags >> 1) as u16;
@@ -868,7 +876,6 @@ impl<const N: usize> State<N> {
                 .map(|local| (local as LocalId, due));
             thread.later = bytes.number();
             thread.bypassed = bytes.byte();
-            thread.window = bytes.window();
             thread.barrier = match bytes.byte() {
                 0 => Barrier::None,
                 1 => Barrier::Begun,
@@ -979,5 +986,37 @@ impl<'a> Bytes<'a> {
             *chunk = *self.take();
         }
         view
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symmetry::{Names, Symmetry};
+
+    /// The windows and the authors of writes change their names as well as their places.
+    #[test]
+    fn all_that_belongs_to_a_thread_changes_its_name() {
+        let swap = &Symmetry::new(2, |_, _| true).swaps[0];
+        let siblings: Rc<[Vec<Sibling>]> = Rc::new([Vec::new()]);
+        let mut state = State::<32>::new([0, 1].into_iter(), Rc::clone(&siblings));
+        state.grow(&[7], &[], &siblings);
+        state.message_mut(0, 0).author = Some(1);
+        let mut windows = [Window::default(); 2];
+        windows[1].push(5, Some(3));
+        let cells = RenamedCells {
+            shared: vec![0],
+            shared_before: vec![0],
+            private: Vec::new(),
+        };
+        let names = CellNames {
+            shared: vec![Names::None],
+            private: Vec::new(),
+        };
+        let mut renamed = State::empty();
+        renamed.rename_from(&state, swap, &cells, &names, |local| 1 - local, &windows);
+        assert_eq!(renamed.messages(0)[0].author, Some(0));
+        assert_eq!(renamed.threads[0].window, windows[1]);
+        assert!(renamed.threads[1].window.is_empty());
     }
 }

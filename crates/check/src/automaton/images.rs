@@ -90,11 +90,19 @@ impl Automata {
     }
 
     fn renamed_answer(&self, swap: &Renaming, local: LocalId, answer: Answer) -> Answer {
-        match (answer, self.locals[local as usize].request) {
-            (Answer::Value(value), Some(request)) if request.site.kind.is_access() => {
-                Answer::Value(swap.value(self.names(&request), value))
+        match answer {
+            Answer::Value(value) => Answer::Value(self.renamed_result(swap, local, value)),
+            Answer::Interruption | Answer::Fork => answer,
+        }
+    }
+
+    /// The result of a local state's operation when threads are renamed.
+    pub(crate) fn renamed_result(&self, by: &Renaming, local: LocalId, result: u64) -> u64 {
+        match self.locals[local as usize].request {
+            Some(request) if request.site.kind.is_access() => {
+                by.value(self.names(&request), result)
             }
-            _ => answer,
+            _ => result,
         }
     }
 

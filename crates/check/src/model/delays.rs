@@ -8,6 +8,10 @@
 //! are the same for all of these. So an operation depends on a load if another result would have
 //! changed it, or would have led elsewhere. If a load later has a result that it never had before,
 //! the search starts again.
+//!
+//! So a thread with delayed loads may be in several local states. They follow from its window, whatever
+//! the order in which results were found. Threads that behave alike can therefore change places: their
+//! windows get the names that their other values get.
 
 use crate::automaton::{Answer, Effect, LocalId, Next};
 use crate::cells::{CellId, Parts, Place};
@@ -15,6 +19,7 @@ use crate::config::Memory;
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
 use crate::state::{Barrier, State, WINDOW, Window};
+use crate::symmetry::Composed;
 
 use super::choices::PendingAccess;
 use super::{Choice, Model, Stop};
@@ -38,6 +43,25 @@ fn overlap(one: &Parts, other: &Parts) -> bool {
     one.cells().iter().any(|cell| other.cells().contains(cell))
 }
 
+/// The local states after each of these answers in each of these local states.
+fn follow(
+    members: &[LocalId],
+    answers: &[Answer],
+    mut step: impl FnMut(LocalId, Answer) -> Option<LocalId>,
+) -> Members {
+    let mut next = Members::new();
+    for at in members {
+        for answer in answers {
+            if let Some(local) = step(*at, *answer)
+                && !next.contains(&local)
+            {
+                next.push(local);
+            }
+        }
+    }
+    next
+}
+
 impl<const N: usize> Model<'_, N> {
     /// The choices of a thread that may delay operations.
     pub(super) fn reordered(
@@ -52,7 +76,7 @@ impl<const N: usize> Model<'_, N> {
             return Ok(());
         }
         let window = now.window;
-        let members = self.members(thread, &window, now.local)?;
+        let members = self.places(thread, &window, now.local)?;
         let delayed = self.delayed(&window);
         for (i, (entry, local)) in delayed.iter().enumerate() {
             let earlier = &delayed[..i];
@@ -215,19 +239,50 @@ impl<const N: usize> Model<'_, N> {
         Answer::Value(self.operation(store).expect("it was delayed").a)
     }
 
-    /// The local states at the operations of a window, where each delayed load has the first result
-    /// that it ever had.
+    /// The local states at the operations of a window, and after the last: of all that the thread may be in,
+    /// the one that stands for these.
     pub(super) fn walk<'w>(&'w self, window: &'w Window) -> impl Iterator<Item = LocalId> + 'w {
-        let mut at = window.first;
-        (0..usize::from(window.len)).map(move |entry| {
-            let here = at;
-            let result = window
-                .result(entry)
-                .or_else(|| self.results_at(here).next());
-            let next = result.and_then(|r| self.automata.known(here, Answer::Value(r)));
-            at = next.map_or(here, |next| next.local);
+        let mut members = vec![window.first];
+        (0..=usize::from(window.len)).map(move |entry| {
+            let here = self.chief(&members);
+            if entry < usize::from(window.len) {
+                let results = self.results_in(window, entry, &members);
+                let known = |at, answer| self.automata.known(at, answer).map(|next| next.local);
+                members = follow(&members, &results, known);
+            }
             here
         })
+    }
+
+    /// The local state that stands for all that a thread may be in. When threads change places, the one
+    /// that stands for the renamed states differs from it in names only.
+    fn chief(&self, members: &[LocalId]) -> LocalId {
+        let rank = |at: &&LocalId| (self.local(**at).representative, **at);
+        *members.iter().min_by_key(rank).expect("it is somewhere")
+    }
+
+    /// The local state that stands for all that a thread may be in after the operations of a window.
+    pub(super) fn standing(&self, window: &Window) -> LocalId {
+        let last = self.walk(window).last();
+        last.expect("it is somewhere")
+    }
+
+    /// A window after threads were renamed by these swaps.
+    pub(super) fn renamed_window(&self, window: &Window, composed: &Composed) -> Window {
+        if window.is_empty() {
+            return *window;
+        }
+        let mut renamed = *window;
+        renamed.first = self.automata.image(window.first, &composed.swaps);
+        for (entry, local) in (0..window.len.into()).zip(self.walk(window)) {
+            if let Some(result) = window.result(entry) {
+                let result = self
+                    .automata
+                    .renamed_result(&composed.renaming, local, result);
+                renamed.set(entry, result);
+            }
+        }
+        renamed
     }
 
     /// The delayed operations of a window: the number of each, and its local state.
@@ -251,27 +306,32 @@ impl<const N: usize> Model<'_, N> {
         )
     }
 
-    /// The local states after the operations of a window, for all results of its delayed loads.
-    fn members(&mut self, thread: usize, window: &Window, next: LocalId) -> Result<Members, Stop> {
-        if window.is_empty() {
-            return Ok(vec![next]);
+    /// The results of an operation of a window at these local states.
+    fn results_in(&self, window: &Window, entry: usize, members: &[LocalId]) -> Vec<Answer> {
+        match window.result(entry) {
+            Some(result) => vec![Answer::Value(result)],
+            None => self.results_of(members),
         }
+    }
+
+    /// The local states that a thread may be in; without a window, the one that it is in.
+    fn places(&mut self, thread: usize, window: &Window, local: LocalId) -> Result<Members, Stop> {
+        match window.is_empty() {
+            true => Ok(vec![local]),
+            false => self.members(thread, window),
+        }
+    }
+
+    /// The local states after the operations of a window, for all results of its delayed loads.
+    pub(super) fn members(&mut self, thread: usize, window: &Window) -> Result<Members, Stop> {
         let mut members = vec![window.first];
         for entry in 0..usize::from(window.len) {
             if !self.same_operation(&members) {
                 // An operation was done ahead although it depends on a result found since.
                 return Err(Stop::Restart);
             }
-            members = match window.result(entry) {
-                Some(result) => {
-                    let answer = Answer::Value(result);
-                    self.follow(thread, &members, &[answer])
-                }
-                None => {
-                    let results = self.results_of(&members);
-                    self.follow(thread, &members, &results)
-                }
-            };
+            let results = self.results_in(window, entry, &members);
+            members = self.follow(thread, &members, &results);
         }
         Ok(members)
     }
@@ -287,16 +347,9 @@ impl<const N: usize> Model<'_, N> {
     }
 
     fn follow(&mut self, thread: usize, members: &[LocalId], answers: &[Answer]) -> Members {
-        let mut next = Members::new();
-        for at in members {
-            for answer in answers {
-                let local = self.automata.step(thread, *at, *answer).local;
-                if !next.contains(&local) {
-                    next.push(local);
-                }
-            }
-        }
-        next
+        follow(members, answers, |at, answer| {
+            Some(self.automata.step(thread, at, answer).local)
+        })
     }
 
     /// Whether the next operation is the same in all these local states.
@@ -496,7 +549,7 @@ impl<const N: usize> Model<'_, N> {
     pub(super) fn delay(&mut self, state: &mut State<N>, thread: usize) -> Result<(), Stop> {
         let local = state.threads[thread].local;
         let before = state.threads[thread].window;
-        let members = self.members(thread, &before, local)?;
+        let members = self.places(thread, &before, local)?;
         let results = self.results_of(&members);
         let next = self.automata.step(thread, members[0], results[0]);
         self.note_begin(state, thread);
@@ -528,15 +581,18 @@ impl<const N: usize> Model<'_, N> {
         if self.automata.is_surprised() {
             return Err(Stop::Restart);
         }
-        let members = self.members(thread, &window, state.threads[thread].local)?;
-        state.threads[thread].local = members[0];
-        if self.automata.is_surprised() {
-            return Err(Stop::Restart);
-        }
-        // The result may have led to other local states at operations that are still delayed.
-        let delayed: Vec<LocalId> = self.walk(&window).collect();
-        for local in delayed.into_iter().chain([members[0]]) {
-            self.find_cells(thread, local)?;
+        if window.is_empty() {
+            self.find_cells(thread, state.threads[thread].local)?;
+        } else {
+            // The result may have led to other local states at operations that are still delayed.
+            self.members(thread, &window)?;
+            if self.automata.is_surprised() {
+                return Err(Stop::Restart);
+            }
+            for local in self.walk(&window).collect::<Vec<_>>() {
+                self.find_cells(thread, local)?;
+            }
+            state.threads[thread].local = self.standing(&window);
         }
         self.grow(state);
         Ok(())

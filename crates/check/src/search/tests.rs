@@ -48,7 +48,7 @@ fn search(config: &Config, mutation: Option<Mutation>, symmetric: bool) -> Check
     let mut check = Check::new(config, mutation).expect("a lock that there is");
     check.symmetric = symmetric;
     let limits = Limits {
-        states: mutation.map(|_| 30_000),
+        states: (mutation.is_some() || config.memory.delays()).then_some(30_000),
         ..Limits::NONE
     };
     let outcome = check.run(&limits, &mut |_| {});
@@ -123,6 +123,56 @@ fn threads_that_change_places_do_all_that_they_did() {
     }
 }
 
+/// In models in which threads delay operations too, of which the results may name threads.
+#[test]
+fn threads_that_delay_operations_change_places() {
+    let mut compared = 0;
+    for lock in crate::lock_types().filter(|lock| lock.name() != "busted") {
+        for memory in [Memory::Arm, Memory::Lkmm] {
+            for (threads, acquisitions, renamings) in [(2, 2, 2), (3, 1, 6)] {
+                let config = Config {
+                    memory,
+                    threads,
+                    acquisitions,
+                    nodes: 1,
+                    ..three(lock.name())
+                };
+                let [symmetric, all] = [true, false].map(|how| search(&config, None, how));
+                match (&symmetric.end, &all.end) {
+                    (End::Kept, End::Kept) => {}
+                    (End::Broken(one), End::Broken(other)) => {
+                        assert_eq!(one.violation.name(), other.violation.name(), "{config}");
+                        continue;
+                    }
+                    // Too many states for this test.
+                    (_, End::Unfinished(_)) => continue,
+                    ends => panic!("{config}: {ends:?}"),
+                }
+                assert_eq!(symmetric.covered, all.covered, "{config}");
+                assert_eq!(symmetric.events, all.events, "{config}");
+                let [fewer, states] = [symmetric, all].map(|outcome| outcome.coverage.states);
+                if lock.name() == "pvticket" {
+                    // Its threads poll different slots first.
+                    assert_eq!(fewer, states, "{config}");
+                    continue;
+                }
+                // A few states are the same after some of the renamings: all if there are few.
+                let all_renamed = fewer * renamings;
+                let most = match threads {
+                    2 => states + 16,
+                    _ => states.max(400) * 3 / 2,
+                };
+                assert!(
+                    fewer < states && (states..most).contains(&all_renamed),
+                    "{config}: {fewer} of {states}"
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared >= 33, "{compared}");
+}
+
 /// A search in which threads change places finds a violation exactly where another does.
 #[test]
 fn symmetry_hides_no_violation() {
@@ -139,8 +189,18 @@ fn symmetry_hides_no_violation() {
         ];
         files.contains(&site.file())
     };
-    for lock in ["mcs", "qspinlock", "pv42"] {
-        let config = three(lock);
+    for (lock, memory) in [
+        ("mcs", Memory::C11),
+        ("mcs", Memory::Lkmm),
+        ("qspinlock", Memory::C11),
+        ("qspinlock", Memory::Arm),
+        ("qspinlock", Memory::Lkmm),
+        ("pv42", Memory::C11),
+    ] {
+        let config = Config {
+            memory,
+            ..three(lock)
+        };
         let covered = search(&config, None, true).covered;
         let sites = Site::all()
             .iter()
@@ -150,7 +210,7 @@ fn symmetry_hides_no_violation() {
                 let mutation = Mutation::at(site, change);
                 let [symmetric, all] =
                     [true, false].map(|how| search(&config, Some(mutation), how).end);
-                let what = format!("{lock}: {mutation:?}: {symmetric:?}, {all:?}");
+                let what = format!("{config}: {mutation:?}: {symmetric:?}, {all:?}");
                 match (symmetric, all) {
                     (End::Broken(_), End::Broken(_)) | (End::Kept, End::Kept) => {}
                     // Too many states for this test.
@@ -214,7 +274,14 @@ fn threads_and_disk_change_nothing() {
         .iter()
         .filter(|site| site.file() == "pending_bit.h" && site.kind == OperationKind::Store);
     let lost = Mutation::at(stores.next().expect("there is one"), Change::Drop);
-    for (config, mutation) in [(&hq, None), (&queued, None), (&queued, Some(lost))] {
+    let mut delayed = Config::new("mcs");
+    delayed.memory = Memory::Arm;
+    for (config, mutation) in [
+        (&hq, None),
+        (&queued, None),
+        (&queued, Some(lost)),
+        (&delayed, None),
+    ] {
         let check = Check::new(config, mutation).expect("a lock that there is");
         let with = |threads, memory| {
             let limits = Limits {
