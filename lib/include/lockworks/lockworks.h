@@ -70,9 +70,8 @@
  * their stacks.
  *
  * A signal handler may fork while its thread waits for a lock, or releases it. That lock must be
- * initialised again. If its thread waited, then initialising a struct lw_hq
- * again does not suffice in the child: call lw_set_numa_spinlock(LW_NUMA_OFF) there before other
- * locks of that type are contended.
+ * initialised again in the child. If the thread waited for a struct lw_hq, that does not suffice:
+ * call lw_set_numa_spinlock(LW_NUMA_OFF) there before other locks of that type are contended.
  */
 #ifndef LOCKWORKS_H
 #define LOCKWORKS_H
