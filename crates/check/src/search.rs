@@ -188,7 +188,7 @@ impl<'a, const N: usize> Search<'a, N> {
         };
         let finish = match first {
             Err(halt) => Finish::Halt(None, halt),
-            Ok(_) if !self.progress.is_new() => self.explore_and_prove(plan),
+            Ok(_) if !self.progress.is_new() => self.explore(plan, *plan.limits),
             Ok(successors) => {
                 let mut output = Output::default();
                 self.expander
@@ -244,9 +244,10 @@ impl<'a, const N: usize> Search<'a, N> {
         if model.config.memory != Memory::C11 || model.config.staleness.is_some() || !self.reduce {
             return Outcome::Open;
         }
-        let happened = model.events;
+        let happened = (model.events, model.covered.clone());
         model.histories = Histories::Merged;
-        let proof = Proof::new(plan.limits, plan.begin);
+        let used = self.progress.coverage().memory;
+        let proof = Proof::new(plan.limits, used, plan.begin);
         let expander = &mut self.expander;
         let others = thread::scope(|scope| {
             proof.begin(expander);
@@ -284,11 +285,19 @@ impl<'a, const N: usize> Search<'a, N> {
         if self.learn_from(others) {
             return Outcome::Restart;
         }
-        // States stand for more than runs reach.
-        self.expander.model.events = happened;
         let coverage = proof.coverage();
         let outcome = proof.outcome();
-        self.proof = (outcome == Outcome::Proven).then_some(coverage);
+        // States stand for more than runs reach: of what they do, only what none does is sure.
+        let model = &mut self.expander.model;
+        model.events = happened.0;
+        if outcome == Outcome::Proven {
+            self.proof = Some(Coverage {
+                memory: coverage.memory + used,
+                ..coverage
+            });
+        } else {
+            model.covered = happened.1;
+        }
         outcome
     }
 
@@ -467,7 +476,9 @@ fn help<const N: usize>(
         work(&mut expander);
     }
     let mut model = expander.model;
-    let restart = begun.is_err() || matches!(model.catch_up(), Err(Stop::Restart));
+    let restart = [begun.map(|_| ()), model.catch_up()]
+        .iter()
+        .any(|end| matches!(end, Err(Stop::Restart)));
     Seen {
         restart,
         covered: model.covered,

@@ -374,8 +374,13 @@ impl<const N: usize> State<N> {
     pub(crate) fn passed_on(&self, cell: usize, position: usize) -> &View<N> {
         match self.histories {
             Histories::Ordered => &self.messages(cell)[position - 1].view,
-            Histories::Merged => self.inherited(cell, position),
+            Histories::Merged => &self.messages(cell)[position].view,
         }
+    }
+
+    /// Lets a read of the word that sees a write see any write to its other cells.
+    pub(crate) fn forget_floor(&mut self, cell: usize, position: usize) {
+        self.message_mut(cell, position).floor = [0; WORD];
     }
 
     /// Sets the view that a write carries.

@@ -137,13 +137,13 @@ impl<const N: usize> Model<'_, N> {
 
     /// Lets later stores of a thread carry those that it has made to its own queue nodes.
     fn barrier_for_stores(&self, state: &mut State<N>, thread: usize) {
-        let State { threads, .. } = state;
-        let Thread { seen, fenced, .. } = &mut threads[thread];
+        let histories = state.histories;
+        let Thread { seen, fenced, .. } = &mut state.threads[thread];
         for cell in &self.cells.cells {
             let is_own = cell.region.node().is_some_and(|(owner, _)| owner == thread);
             if let (true, Place::Shared { number }) = (is_own, cell.place) {
                 let number = usize::from(number);
-                fenced.0[number] = fenced.0[number].max(seen.0[number]);
+                fenced.0[number] = histories.later(fenced.0[number], seen.0[number]);
             }
         }
     }
@@ -546,6 +546,7 @@ impl<const N: usize> Model<'_, N> {
             let Some(last) = state.insert(number, last, message, (thread, false)) else {
                 return Err(Stop::TooLarge("more writes than a view can count"));
             };
+            state.forget_floor(number, last);
             state.threads[thread].seen.0[number] = state.place(number, last);
         }
         Ok(())

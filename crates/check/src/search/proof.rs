@@ -48,10 +48,10 @@ struct Merged {
     is_new: bool,
 }
 
-/// States to be explored.
+/// States to be explored, each with whether it was not explored before.
 struct Job {
     number: u64,
-    states: Vec<(u32, Box<[u8]>, bool)>,
+    states: Vec<(Box<[u8]>, bool)>,
 }
 
 /// A proof that OS threads work on.
@@ -60,6 +60,8 @@ pub(super) struct Proof<'a> {
     /// There are more states, it is another job's turn, or the proof has ended.
     more: Condvar,
     limits: &'a Limits,
+    /// The most memory, in bytes, and the latest end.
+    memory: Option<usize>,
     end: Option<Instant>,
 }
 
@@ -86,8 +88,9 @@ struct Workshop<const N: usize> {
 }
 
 impl<'a> Proof<'a> {
-    /// A proof that takes at most half of the memory, and of the time that is left.
-    pub(super) fn new(limits: &'a Limits, begin: Instant) -> Self {
+    /// A proof that takes at most the memory, of which so many bytes are `used`, and half of the time that
+    /// is left.
+    pub(super) fn new(limits: &'a Limits, used: usize, begin: Instant) -> Self {
         let left = |time: Duration| time.saturating_sub(begin.elapsed());
         Self {
             inner: Mutex::new(Inner {
@@ -104,6 +107,7 @@ impl<'a> Proof<'a> {
             }),
             more: Condvar::new(),
             limits,
+            memory: limits.memory.map(|most| most.saturating_sub(used)),
             end: limits.time.map(|time| Instant::now() + left(time) / 2),
         }
     }
@@ -167,8 +171,13 @@ impl<'a> Proof<'a> {
                 let mut inner = self.lock();
                 let mut start = 0;
                 for Encoded { end, .. } in found {
-                    let added = inner.add(&bytes[start..end], &mut expander.model, &mut workshop);
-                    added.expect("there are no older writes");
+                    let state = &bytes[start..end];
+                    if inner
+                        .add(state, &mut expander.model, &mut workshop)
+                        .is_none()
+                    {
+                        inner.outcome = Some(Outcome::Open);
+                    }
                     start = end;
                 }
             }
@@ -188,7 +197,7 @@ impl<'a> Proof<'a> {
             bytes.clear();
             let mut expanded = Vec::with_capacity(job.states.len());
             if caught_up.is_ok() {
-                for (_, state, _) in &job.states {
+                for (state, _) in &job.states {
                     expanded.push(expander.expand(state, &mut found, &mut bytes));
                 }
             }
@@ -214,11 +223,11 @@ impl<'a> Proof<'a> {
                     )
                 });
             inner.added += 1;
-            drop(inner);
-            match added {
-                Ok(()) => self.more.notify_all(),
-                Err(outcome) => self.finish(outcome),
+            if let Err(outcome) = added {
+                inner.outcome = Some(outcome);
             }
+            drop(inner);
+            self.more.notify_all();
         }
     }
 
@@ -252,7 +261,7 @@ impl<'a> Proof<'a> {
     fn limit(&self, inner: &mut Inner) -> Option<Outcome> {
         inner.most_bytes = inner.most_bytes.max(inner.memory());
         let limits = self.limits;
-        let is_reached = limits.memory.is_some_and(|most| inner.memory() > most / 2)
+        let is_reached = self.memory.is_some_and(|most| inner.memory() > most)
             || limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
             || self.end.is_some_and(|end| Instant::now() > end)
             || inner.states.len() > u32::MAX as usize / 2;
@@ -284,7 +293,7 @@ impl Inner {
             let state = &mut self.states[number as usize];
             state.waits = false;
             let is_new = std::mem::take(&mut state.is_new);
-            (number, state.bytes.clone(), is_new)
+            (state.bytes.clone(), is_new)
         });
         let states = states.collect();
         self.given += 1;
@@ -307,7 +316,7 @@ impl Inner {
         let mut found = found.iter();
         let mut start = 0;
         let mut edges = Vec::new();
-        for (expanded, (_, _, is_new)) in expanded.into_iter().zip(&job.states) {
+        for (expanded, (_, is_new)) in expanded.into_iter().zip(&job.states) {
             edges.clear();
             match expanded {
                 Expanded::Known(_) => unreachable!("only a search knows states"),
@@ -322,7 +331,7 @@ impl Inner {
                         start = successor.end;
                     }
                     self.transitions += count;
-                    // Progress depends on the key only.
+                    // Progress is about newest values, which are the same when the state has grown.
                     if *is_new {
                         self.edges.push(&edges);
                     }

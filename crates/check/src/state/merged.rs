@@ -120,6 +120,7 @@ impl<const N: usize> State<N> {
             self.entries(cell, |seen| seen & !GAP);
         }
         let count = self.old(cell).len();
+        // Until it gets its own view, it has the one that it passes on, see `State::passed_on`.
         *self.message_mut(cell, count) = Message {
             view: match message.attached {
                 true => former.view,
@@ -200,10 +201,6 @@ impl<const N: usize> State<N> {
     fn find(&self, cell: usize, write: &Message<N>) -> Result<usize, usize> {
         self.old(cell)
             .binary_search_by_key(&write.name(), Message::name)
-    }
-
-    pub(super) fn inherited(&self, cell: usize, position: usize) -> &View<N> {
-        &self.messages(cell)[position].view
     }
 
     pub(super) fn join_floors_merged(

@@ -21,13 +21,13 @@ fn check(config: &Config, mutation: Option<Mutation>) -> Check<'_> {
     check
 }
 
-/// The states of a proof by all of their key but who has seen what, and whether it proved anything. None: an
-/// assumption failed.
+/// States of a proof, by all of their key but who has seen what.
 type ByNewest = BTreeMap<Vec<u8>, Vec<Box<[u8]>>>;
 
+/// The states of a proof, and whether it proved anything. None: an assumption failed.
 fn proven(expander: &mut Expander<N>) -> Option<(ByNewest, Outcome)> {
     expander.model.histories = Histories::Merged;
-    let proof = Proof::new(&Limits::NONE, std::time::Instant::now());
+    let proof = Proof::new(&Limits::NONE, 0, std::time::Instant::now());
     proof.begin(expander);
     proof.work(expander, &mut || {});
     let states = std::mem::take(&mut proof.lock().states);
@@ -155,28 +155,39 @@ fn proofs_leave_out_no_state() {
 /// No proof is found for a lock with a mistake that the search finds.
 #[test]
 fn no_mistake_is_proven() {
+    let two = |lock| Config {
+        trylock: true,
+        ..Config::new(lock)
+    };
+    let three = |lock| Config {
+        threads: 3,
+        acquisitions: 1,
+        ..Config::new(lock)
+    };
+    let limits = Limits {
+        threads: 2,
+        ..Limits::NONE
+    };
     let mut proofs = 0;
-    for (lock, file) in [
-        ("tas", "tas.h"),
-        ("mcs", "mcs.h"),
-        ("qspinlock", "qspinlock.h"),
-        ("qspinlock", "pending_bit.h"),
+    for (config, file) in [
+        (two("tas"), "tas.h"),
+        (two("mcs"), "mcs.h"),
+        (two("qspinlock"), "qspinlock.h"),
+        (two("qspinlock"), "pending_bit.h"),
+        (three("mcs"), "mcs.h"),
+        (three("qspinlock"), "qspinlock.h"),
     ] {
-        let config = Config {
-            trylock: true,
-            ..Config::new(lock)
-        };
         for mutation in mutations(file).map(Some).chain([None]) {
             let check = Check::new(&config, mutation).expect("a lock that there is");
             let exact = check.run(&Limits::NONE, &mut |_| {});
-            let proof = check.prove(0, &Limits::NONE);
+            let proof = check.prove(0, &limits);
             assert_eq!(
                 matches!(proof.end, End::Kept),
                 matches!(exact.end, End::Kept),
-                "{lock}: {mutation:?}"
+                "{config}: {mutation:?}"
             );
             proofs += usize::from(proof.coverage.merged);
         }
     }
-    assert!(proofs > 4, "only {proofs} of the checks were proven");
+    assert!(proofs > 10, "only {proofs} of the checks were proven");
 }
