@@ -19,7 +19,7 @@ const SOURCES: [&str; 21] = [
     "crates/build/src",
     "crates/check/build.rs",
     "crates/check/src",
-    "crates/cli/src/check/mod.rs",
+    "crates/cli/src/check/options.rs",
     "crates/cli/src/sim/mod.rs",
     "crates/cli/src/sim/runs.rs",
     "crates/cli/src/sweep/point.rs",

@@ -1,8 +1,8 @@
 //! Configurations: the lock and the threads to check, and the bounds of the check.
 
 use std::fmt;
-use std::str::FromStr;
 
+use clap::{Args, Command, FromArgMatches, ValueEnum};
 use lockworks::{LockType, LockrefType, Setting, Settings, Tunable};
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,15 @@ use crate::layout;
 use crate::variants::Variant;
 
 /// How memory behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 pub enum Memory {
     /// One operation after another; orders mean nothing.
     #[serde(rename = "sc")]
     Sc,
     /// C11's orders as they are written, without load buffering.
+    // Its name before there were others is still read.
     #[serde(rename = "c11", alias = "weak")]
+    #[value(alias = "weak")]
     C11,
     /// ARMv8 with LSE: all threads see a store at the same time, and later operations of a thread may
     /// be done first.
@@ -30,6 +32,7 @@ pub enum Memory {
     /// The same before Linux 6.3: a read-modify-write does not carry on what the write before it has
     /// released.
     #[serde(rename = "lkmm-6.2")]
+    #[value(name = "lkmm-6.2")]
     Lkmm62,
 }
 
@@ -70,20 +73,8 @@ impl fmt::Display for Memory {
     }
 }
 
-impl FromStr for Memory {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|memory| memory.name() == name);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("unknown memory model '{name}'; there are {names}")
-        })
-    }
-}
-
 /// Whether clocks reach the time thresholds of locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Time {
     /// At every poll, both are explored: the threshold is reached, and it is not.
@@ -95,7 +86,7 @@ pub enum Time {
 }
 
 /// The mode of an HQ-spinlock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// All waiters are in one queue.
@@ -174,58 +165,142 @@ impl Subject {
 }
 
 /// The configuration of a check: the lock or lockref, its threads, and the memory model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// The fields are the options of `lockworks check`, the keys of its JSON and of the lists of mutants,
+/// and, in this order, the bytes of a [`Token`](crate::Token). Options that have another default for
+/// each lock are not read here: `lockworks check` sets their fields.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Args)]
 pub struct Config {
     /// The name of the lock or lockref.
+    #[arg(skip)]
     pub lock: String,
-    /// The number of threads.
+
+    /// Number of threads, 1 to 64; more than 3 or 4 have too many states for anything but --random
+    #[arg(short, long, value_name = "N", default_value_t = 2)]
     pub threads: usize,
-    /// How often each thread acquires the lock, or gets a reference.
+
+    /// Number of times that each thread acquires the lock or gets a reference, 1 to 16; cond
+    /// ignores it
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        default_value_t = 2,
+        hide_short_help = true
+    )]
     pub acquisitions: u32,
+
     /// The number of threads that acquire the lock as readers, the last ones; 0 for a lock without
     /// readers.
+    #[arg(skip)]
     #[serde(default)]
     pub readers: usize,
-    /// The number of locks that threads take: 1, 2 in turns, or 3 of a resilient lock, one or two at a
-    /// time. The locks share the queues of NUMA nodes.
+
+    /// Number of locks, 1 or 2, or 3 of rqspinlock; threads acquire them in turns, and they share the
+    /// queues of NUMA nodes
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub locks: usize,
-    /// The memory model.
+
+    /// Memory model
+    #[arg(
+        short,
+        long,
+        value_name = "MODE",
+        default_value = "c11",
+        hide_short_help = true
+    )]
     pub memory: Memory,
-    /// The most writes that a read may be behind the newest one; None: no limit.
+
+    /// Limit reads to the newest write and the K writes before it [default: no limit]
+    #[arg(long, value_name = "K", hide_short_help = true)]
     pub staleness: Option<u8>,
-    /// The number of threads that have a slot of queue nodes; None: all.
+
+    /// Number of threads that have a slot of queue nodes [default: all]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub slots: Option<usize>,
+
     /// The number of NUMA nodes. Threads are spread over them in turn.
+    #[arg(skip = 1_usize)]
     pub nodes: usize,
-    /// Every other acquisition begins with a trylock.
+
+    /// Begin every other acquisition with a trylock
+    #[arg(long, hide_short_help = true)]
     pub trylock: bool,
-    /// How often parked threads may wake without a reason, all together.
+
+    /// Number of spurious wake-ups of parked threads, of all threads together
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub spurious: u8,
-    /// Any wait may be cancelled at any moment.
+
+    /// Let any wait be cancelled at any moment; not with --nesting
+    #[arg(long, hide_short_help = true)]
     pub cancel: bool,
-    /// Locks whose waiters park are released as in user space, by a load and a store, not in one step.
+
+    /// Release a lock whose waiters park by a load and a store, as in programs, not in one step as
+    /// in a kernel
+    #[arg(long, hide_short_help = true)]
     pub split_release: bool,
-    /// Waiters of the mutex never park, as in a kernel and in programs with a CPU for each thread.
+
+    /// Let the waiters of the mutex spin and never park, as in a kernel; not with --cancel
+    /// or --split-release
+    #[arg(long, hide_short_help = true)]
     pub never_park: bool,
-    /// The nesting depth of interruptions. Each thread has one at each level, before any operation.
+
+    /// Nesting depth of interruptions, 0 to 2; each thread is interrupted once at each level,
+    /// before any operation
+    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
     pub nesting: u8,
-    /// Threads that wait with priority.
+
+    /// Threads that have priority, counted from 0 [default: none]
+    #[arg(
+        long,
+        value_name = "THREAD",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub priority: Vec<usize>,
-    /// Whether time thresholds are reached.
+
+    /// Whether time thresholds have been reached
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "any",
+        hide_short_help = true
+    )]
     pub time: Time,
-    /// The bypass bound: how often threads that arrived later may acquire the lock before a waiter.
+
+    /// Check also a bypass bound: of the acquisitions that begin while a thread waits, at most N
+    /// complete before that thread's; 0: none [default: not checked]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub bypass: Option<u8>,
-    /// The bound on idleness: the most operations while the lock is free and its queue head asleep.
+
+    /// Check also a bound on idleness, of pv, unfair and the mutex: while the lock is free and its
+    /// queue head sleeps, threads do at most N operations [default: not checked]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     #[serde(default)]
     pub idle: Option<u8>,
-    /// A thread may fork, once in a run. The run goes on in the child.
+
+    /// Let a thread fork, once in a run, which goes on in the child; the lock is released as with
+    /// --split-release
+    #[arg(long, hide_short_help = true)]
     #[serde(default)]
     pub fork: bool,
+
     /// The tunables of the locks.
+    #[arg(skip = small_settings())]
     pub tunables: Settings,
-    /// The mode in which an HQ-spinlock starts.
+
+    /// Mode in which an HQ-spinlock starts
+    #[arg(
+        long,
+        value_name = "MODE",
+        default_value = "numa",
+        hide_short_help = true
+    )]
     pub mode: Mode,
-    /// Other memory orders than those in the source.
+
+    /// Check a lock with the memory orders of somebody else's version, a file in
+    /// crates/check/variants
+    #[arg(long, value_name = "NAME", value_parser = Variant::named, hide_short_help = true)]
     #[serde(default)]
     pub variant: Option<Variant>,
 }
@@ -324,32 +399,15 @@ pub(crate) fn queue_of_tail(tail: u32) -> Option<usize> {
 const MOST_ACQUISITIONS: u32 = 16;
 
 impl Config {
-    /// The configuration of two threads that acquire a lock twice in weak memory.
+    /// The configuration of two threads that acquire a lock twice in weak memory, with the defaults of
+    /// all other options.
     pub fn new(lock: &str) -> Self {
+        let command = Self::augment_args(Command::new("check").no_binary_name(true));
+        let matches = command.try_get_matches_from::<_, &str>([]);
+        let read = matches.and_then(|matches| Self::from_arg_matches(&matches));
         Self {
             lock: lock.to_owned(),
-            threads: 2,
-            acquisitions: 2,
-            readers: 0,
-            locks: 1,
-            memory: Memory::C11,
-            staleness: None,
-            slots: None,
-            nodes: 1,
-            trylock: false,
-            spurious: 1,
-            cancel: false,
-            split_release: false,
-            never_park: false,
-            nesting: 0,
-            priority: Vec::new(),
-            time: Time::Any,
-            bypass: None,
-            idle: None,
-            fork: false,
-            tunables: small_settings(),
-            mode: Mode::Numa,
-            variant: None,
+            ..read.expect("every option has a default")
         }
     }
 

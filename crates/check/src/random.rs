@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand::seq::{IteratorRandom, SliceRandom};
 use rand_pcg::Pcg64;
+use serde::Serialize;
 
 use crate::cells::Findings;
 use crate::check::{Check, by_view};
@@ -37,21 +38,26 @@ pub struct RandomRuns {
 }
 
 /// The result of random runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct RandomOutcome {
     /// The promise that a run broke: the first such run by number.
+    #[serde(skip)]
     pub broken: Option<Broken>,
     /// The number of runs that were made.
     pub runs: u64,
     /// The number of those that were cut, because they had not ended after the most steps.
+    #[serde(rename = "cut_runs")]
     pub cut: u64,
     /// The number of steps of all runs.
     pub steps: u64,
     /// The duration.
+    #[serde(skip)]
     pub time: Duration,
     /// For each operation, by the number of its site: whether any run performed it.
+    #[serde(skip)]
     pub covered: Vec<bool>,
     /// The events that the lock counted.
+    #[serde(skip)]
     pub events: Vec<Event>,
 }
 
@@ -251,8 +257,9 @@ impl Check<'_> {
         shared.outcome()
     }
 
-    /// Makes the same runs, one after another on this CPU.
-    pub(crate) fn random_alone(&self, plan: &RandomRuns) -> RandomOutcome {
+    /// Makes the same runs, one after another on this CPU. So the number of runs before one that breaks a
+    /// promise is the same each time.
+    pub fn random_alone(&self, plan: &RandomRuns) -> RandomOutcome {
         let shared = Shared::new(plan, &|_| {});
         self.some_runs(&shared);
         shared.outcome()

@@ -20,10 +20,13 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::num::ParseIntError;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
+
+use clap::Args;
 
 use crate::automaton::{LocalId, Log};
 use crate::cells::Findings;
@@ -41,22 +44,65 @@ pub(crate) use kept::{Keeper, Kept};
 use progress::{Finish, Job, Output, Progress, Shared};
 use proof::{Outcome, Proof};
 
-/// The limits at which a search ends before it has explored all states.
-#[derive(Clone, Copy, Debug)]
+/// The limits at which a search ends before it has explored all states. They are also options of
+/// `lockworks check`.
+#[derive(Clone, Copy, Debug, Args)]
 pub struct Limits {
-    /// The longest time.
+    /// Stop the check of each lock after this time in seconds; with --quick, all its configurations
+    /// share it [default: no limit]
+    #[arg(id = "seconds", long, value_name = "SECONDS", value_parser = seconds)]
     pub time: Option<Duration>,
-    /// The most memory, in bytes, approximately. What does not fit goes to disk, in the directory for
-    /// temporary files.
+
+    // In bytes, approximately, as is the disk.
+    /// Keep to this much memory, in MiB; what does not fit goes to disk, into TMPDIR [default: half of
+    /// the available memory]
+    #[arg(
+        id = "memory_limit",
+        long = "memory-limit",
+        value_name = "MIB",
+        value_parser = mib,
+        hide_short_help = true
+    )]
     pub memory: Option<usize>,
-    /// The most bytes on disk, approximately; 0: the search ends when memory is full.
+
+    /// Stop when a check has this much on disk, in MiB; 0: when memory is full [default: half of the
+    /// free space in TMPDIR]
+    #[arg(
+        id = "disk_limit",
+        long = "disk-limit",
+        value_name = "MIB",
+        value_parser = disk_mib,
+        hide_short_help = true
+    )]
     pub disk: Option<u64>,
+
     /// The most states.
+    #[arg(skip)]
     pub states: Option<usize>,
+
     /// The most OS threads that search.
+    #[arg(skip = 1_usize)]
     pub threads: usize,
+
     /// The search ends soon after this is true.
+    #[arg(skip)]
     pub stop: Option<&'static AtomicBool>,
+}
+
+fn seconds(text: &str) -> Result<Duration, &'static str> {
+    match text.parse() {
+        Ok(seconds) if 0.0 < seconds && seconds <= 1e9 => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("give a number above 0, up to 1000000000"),
+    }
+}
+
+/// Bytes, of which the text has the number in MiB.
+fn mib(text: &str) -> Result<usize, ParseIntError> {
+    Ok(text.parse::<usize>()?.saturating_mul(1 << 20))
+}
+
+fn disk_mib(text: &str) -> Result<u64, ParseIntError> {
+    Ok(mib(text)? as u64)
 }
 
 /// The reason of [`End::Unfinished`] at the limit of states.

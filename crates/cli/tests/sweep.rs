@@ -439,6 +439,60 @@ fn a_check_that_ends_at_a_limit_is_a_failure_until_the_limit_is_raised() {
     assert_eq!(counts(&sweep.summary(&["--retry"])), [1, 0, 1, 0]);
 }
 
+/// A check at random is no search, and its seed is one of its arguments. A limit makes no other point.
+#[test]
+fn random_runs_are_points_and_limits_are_not() {
+    let plan = "[[sweep]]\nkind = \"check\"\nlocks = \"tas\"\nthreads = 6\nrandom = 100\nseeds = \"1..2\"\n";
+    let sweep = Sweep::new(plan);
+    let summary = sweep.summary(&["--output", "results.json"]);
+    assert_eq!(counts(&summary), [2, 0, 2, 0]);
+    let results: Value = serde_json::from_slice(&sweep.read("results.json")).unwrap();
+    for (result, seed) in results.as_array().unwrap().iter().zip([1, 2]) {
+        assert_eq!(
+            (&result["random"], &result["seed"]),
+            (&100.into(), &seed.into())
+        );
+        assert_eq!(
+            (&result["runs"], &result["complete"]),
+            (&100.into(), &false.into())
+        );
+        let alone = output(&[
+            "check",
+            "--lock",
+            "tas",
+            "--threads",
+            "6",
+            "--random",
+            "100",
+            "--seed",
+            &seed.to_string(),
+            "--json",
+        ]);
+        assert_eq!(result["steps"], json(&alone)["steps"]);
+    }
+    assert_ne!(results[0]["steps"], results[1]["steps"]);
+    sweep.write("plan.toml", &format!("{plan}seconds = 1000\n"));
+    assert_eq!(counts(&sweep.summary(&[])), [2, 2, 0, 0]);
+    sweep.write(
+        "plan.toml",
+        &format!("{plan}seconds = 0.000001\n").replace("100", "1000000"),
+    );
+    let ended = sweep.run(&["plan.toml"]);
+    let failures = text(&ended.stderr);
+    assert!(
+        failures.contains("not complete: the time limit is reached"),
+        "{failures}"
+    );
+
+    sweep.write("plan.toml", &plan.replace("tas", "busted"));
+    let ended = sweep.run(&["plan.toml"]);
+    assert!(
+        text(&ended.stderr).contains("VIOLATION: "),
+        "{}",
+        text(&ended.stderr)
+    );
+}
+
 /// The rows of a CSV file.
 fn csv_rows(bytes: &[u8]) -> Vec<csv::StringRecord> {
     csv::Reader::from_reader(bytes)
@@ -580,6 +634,22 @@ fn mistakes_in_a_plan_are_named_with_their_line() {
         (
             "[[sweep]]\nthreads = 1\n\n[[sweep]]\nvcpus = 2\nguests = 4000\n",
             &["plan.toml:6: ", "8000 threads are too many"],
+        ),
+        (
+            "[[sweep]]\nkind = \"check\"\nkeep = \"search\"\n",
+            &[
+                "plan.toml:3: ",
+                "`keep` does not say what a point is; remove it",
+                "`lockworks check`",
+            ],
+        ),
+        (
+            "[[sweep]]\nkind = \"check\"\nseeds = 3\n",
+            &["plan.toml:3: ", "--random <N>"],
+        ),
+        (
+            "[[sweep]]\nkind = \"check\"\nseconds = [1, 2]\n",
+            &["plan.toml:3: ", "--seconds is a limit", "give one value"],
         ),
         ("[[sweep]]\nkind = 3\n", &["plan.toml:2: ", "\"check\""]),
         ("[sweep]\n", &["plan.toml:1: ", "[[sweep]]"]),

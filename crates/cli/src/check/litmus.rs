@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockworks_check::{Litmus, Memory, litmus_tests};
 use serde::Serialize;
 
@@ -35,7 +34,13 @@ pub struct LitmusArgs {
     names: Vec<String>,
     /// Judge files by these memory models: lkmm (the Linux kernel's), lkmm-6.2 (the same up to Linux
     /// 6.2), arm (Armv8), c11 or sc [default: lkmm]
-    #[arg(short, long, value_name = "MODEL", value_delimiter = ',', value_parser = model(), hide_possible_values = true)]
+    #[arg(
+        short,
+        long,
+        value_name = "MODEL",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
     memory: Vec<Memory>,
     /// Also compile the files, and explore all their runs as those of a lock; the exit status is 1 if
     /// that finds other final states
@@ -47,11 +52,6 @@ pub struct LitmusArgs {
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-}
-
-fn model() -> impl TypedValueParser<Value = Memory> {
-    let parse = |name: String| name.parse::<Memory>();
-    PossibleValuesParser::new(Memory::ALL.map(Memory::name)).try_map(parse)
 }
 
 #[derive(Serialize)]

@@ -39,7 +39,7 @@ pub fn print(points: &[&(String, Point)]) -> Result<()> {
 
 /// Runs the points of a file, or of standard input if it is `-`. Prints the outcome of each when it
 /// ends. None is run if one of them is not of this version.
-pub fn run(file: &Path, jobs: usize, memory_limit: Option<usize>) -> Result<()> {
+pub fn run(file: &Path, jobs: usize, memory: Option<usize>) -> Result<()> {
     let mut points = Vec::new();
     for (number, line) in (1..).zip(open(file)?.lines()) {
         let task: Task = serde_json::from_str(&line?)
@@ -48,7 +48,7 @@ pub fn run(file: &Path, jobs: usize, memory_limit: Option<usize>) -> Result<()> 
         points.push((task.key, task.point));
     }
     let points: Vec<&(String, Point)> = points.iter().collect();
-    super::run("points", &points, jobs, memory_limit, |outcome| {
+    super::run("points", &points, jobs, memory, |outcome| {
         let line = serde_json::to_string(outcome)? + "\n";
         let mut stdout = io::stdout().lock();
         let written = stdout.write_all(line.as_bytes());

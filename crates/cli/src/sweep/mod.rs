@@ -166,7 +166,8 @@ pub fn command(args: &SweepArgs) -> Result<ExitCode> {
     let jobs = args.jobs.map_or(0, usize::from);
     let Some(plan_path) = &args.plan else {
         let points = args.points.as_ref().expect("a plan or points");
-        lines::run(points, jobs, args.memory_limit)?;
+        let memory = args.memory_limit.map(|mib| mib.saturating_mul(1 << 20));
+        lines::run(points, jobs, memory)?;
         return Ok(ExitCode::SUCCESS);
     };
     ensure!(
@@ -245,12 +246,12 @@ pub fn command(args: &SweepArgs) -> Result<ExitCode> {
 }
 
 /// Runs points, `jobs` at the same time (0: one on each CPU), and gives each outcome to `add`. A check
-/// that sets no limit may use `memory_limit` MiB, or its share of the memory.
+/// that sets no limit may use `memory` bytes, or its share of the memory.
 pub fn run(
     what: &str,
     points: &[&(String, Point)],
     jobs: usize,
-    memory_limit: Option<usize>,
+    memory: Option<usize>,
     add: impl FnMut(&Outcome) -> Result<()> + Send,
 ) -> Result<()> {
     let bar = progress::runs(points.len(), what);
@@ -259,7 +260,7 @@ pub fn run(
     pool.install(|| {
         points.iter().par_bridge().try_for_each(|(key, point)| {
             let outcome = Outcome::of(key, point, |point| {
-                point.run(pool.current_num_threads(), memory_limit)
+                point.run(pool.current_num_threads(), memory)
             });
             tracing::debug!(key, seconds = outcome.seconds, "done");
             bar.inc(1);

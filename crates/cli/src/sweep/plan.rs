@@ -106,6 +106,95 @@ pub fn fault(span: &Range<usize>, message: impl ToString) -> Fault {
 }
 
 #[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::point::Kind;
+    use crate::sweep::table::key_of;
+
+    /// Each option takes one of these.
+    const VALUES: [&str; 18] = [
+        "true",
+        "false",
+        "0",
+        "1",
+        "2",
+        "3",
+        "50.5",
+        "[0]",
+        "\"sc\"",
+        "\"late\"",
+        "\"plain\"",
+        "\"linux-qspinlock\"",
+        "\"epyc-9654-nps4\"",
+        "\"readers\"",
+        "\"spread\"",
+        "\"tas\"",
+        "{ mutex_spin = 7 }",
+        "{ machine.rmw_cycles = 77 }",
+    ];
+
+    /// Plans, to one of which the value of each option makes a difference.
+    const PLANS: [(Kind, &str); 8] = [
+        (Kind::Check, "locks = \"mutex\""),
+        (Kind::Check, "locks = \"rwlock\""),
+        (Kind::Check, "locks = \"qspinlock\""),
+        (Kind::Check, "locks = \"mutex\"\nrandom = 10"),
+        (Kind::Check, "acquisitions = 1"),
+        (Kind::Sim, "locks = \"cna\"\nthreads = 2"),
+        (Kind::Sim, "locks = \"cna\"\nvcpus = 2"),
+        (Kind::Sim, "placements = \"compact\""),
+    ];
+
+    /// The keys of a plan's points, and what these run; or why the plan is refused.
+    fn runs(plan: &str) -> Result<(Vec<String>, Vec<String>), String> {
+        let points = parse(plan, Path::new("")).map_err(|fault| fault.message)?;
+        let keys = points.iter().map(|point| point.key().unwrap()).collect();
+        let runs = points
+            .iter()
+            .map(|point| point.planned().unwrap())
+            .collect();
+        Ok((keys, runs))
+    }
+
+    /// Whether a plan with this value of an option runs something else. Its points are others then, unless
+    /// the option is a limit. None: the plan is refused, as options are that say nothing of a point.
+    fn obeys(kind: Kind, option: &str, plan: &str, value: &str) -> Option<bool> {
+        let plan = format!("[[sweep]]\nkind = \"{}\"\n{plan}\n", kind.name());
+        match runs(&format!("{plan}{} = {value}\n", key_of(option))) {
+            Ok((keys, planned)) => {
+                let (keys_without, without) = runs(&plan).unwrap();
+                let is_obeyed = planned != without;
+                if is_obeyed {
+                    assert_eq!(
+                        keys == keys_without,
+                        kind.is_limit(option),
+                        "{option} = {value}"
+                    );
+                }
+                Some(is_obeyed)
+            }
+            Err(why) if why.contains("remove it") && why.contains(option) => None,
+            Err(_) => Some(false),
+        }
+    }
+
+    /// Options that a command will have are tried too. For a value of another kind, add it above.
+    #[test]
+    fn every_option_of_a_command_is_obeyed_or_refused() {
+        for kind in [Kind::Sim, Kind::Check] {
+            let plans = || PLANS.iter().filter(|(of, _)| *of == kind);
+            for option in kind.all_options() {
+                let tried = plans().flat_map(|(_, plan)| VALUES.map(|value| (plan, value)));
+                let mut tried = tried.map(|(plan, value)| obeys(kind, option, plan, value));
+                let is_refused = tried.clone().all(|obeyed| obeyed.is_none());
+                let is_obeyed = tried.any(|obeyed| obeyed == Some(true));
+                assert!(is_obeyed || is_refused, "{} ignores {option}", kind.name());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
 mod properties {
     use lockworks_properties::{names_a_line, nearly};
     use proptest::prelude::*;

@@ -8,16 +8,17 @@ use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Command, FromArgMatches};
-use lockworks_check::{Check, End, Limits, Token};
+use lockworks_check::{Check, Config, End, Limits, RandomRuns, Token};
 use lockworks_machine::{Library, MACHINES, Machine};
 use lockworks_sim::WORKLOADS;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::check::{self, find_subject, memory_limit, refused};
-use crate::sim::SimOptions;
+use crate::check::options::Checked;
+use crate::check::{self, find_subject, free_memory, refused};
 use crate::sim::runs::simulate;
+use crate::sim::{SimArgs, SimOptions};
 use crate::usage::with_negative_numbers;
 
 /// The version that results are stored under: that of the package, and a hash of the sources and
@@ -34,11 +35,31 @@ pub enum Kind {
     Check,
 }
 
-/// Options of `lockworks check` that do not describe a check.
-const NO_POINT: [&str; 5] = ["help", "quick", "replay", "json", "output"];
+/// The options of a command, as a plan tells them apart.
+struct Options {
+    /// All options.
+    all: Command,
+    /// Those that a point may have.
+    point: Command,
+    /// Those of a point that can end it, but not change its result. They are not in its key.
+    limits: Command,
+}
 
-/// Options that can end a point, but not change its result.
-const LIMITS: [&str; 2] = ["seconds", "memory-limit"];
+impl Options {
+    fn new<All: Args, Described: Args>(name: &'static str, limits: Command) -> Self {
+        let point = Described::augment_args(Command::new(name)).args(limits.get_arguments());
+        Self {
+            all: All::augment_args(Command::new(name)),
+            point: with_negative_numbers(point),
+            limits,
+        }
+    }
+}
+
+/// The long names of options.
+fn names(options: &'static Command) -> impl Iterator<Item = &'static str> {
+    options.get_arguments().filter_map(clap::Arg::get_long)
+}
 
 impl Kind {
     /// The name of the command.
@@ -49,12 +70,12 @@ impl Kind {
         }
     }
 
-    /// The options that describe a point of this kind.
-    fn command(self) -> &'static Command {
-        static SIM: LazyLock<Command> =
-            LazyLock::new(|| with_negative_numbers(SimOptions::augment_args(Command::new("sim"))));
-        static CHECK: LazyLock<Command> = LazyLock::new(|| {
-            with_negative_numbers(check::Options::augment_args(Command::new("check")))
+    fn parts(self) -> &'static Options {
+        static SIM: LazyLock<Options> =
+            LazyLock::new(|| Options::new::<SimArgs, SimOptions>("sim", Command::new("limits")));
+        static CHECK: LazyLock<Options> = LazyLock::new(|| {
+            let limits = Limits::augment_args(Command::new("limits"));
+            Options::new::<check::options::Options, Checked>("check", limits)
         });
         match self {
             Self::Sim => &SIM,
@@ -62,18 +83,24 @@ impl Kind {
         }
     }
 
-    /// The names of these options.
+    /// The names of all options of the command.
+    pub fn all_options(self) -> impl Iterator<Item = &'static str> {
+        names(&self.parts().all)
+    }
+
+    /// The names of those that a point may have.
     pub fn options(self) -> impl Iterator<Item = &'static str> {
-        let names = self
-            .command()
-            .get_arguments()
-            .filter_map(clap::Arg::get_long);
-        names.filter(|name| !NO_POINT.contains(name))
+        names(&self.parts().point)
+    }
+
+    /// Whether an option can end a point, but not change its result.
+    pub fn is_limit(self, option: &str) -> bool {
+        names(&self.parts().limits).any(|name| name == option)
     }
 
     /// The default of an option, if it has one.
     pub fn default(self, option: &str) -> Option<Value> {
-        let arguments = &mut self.command().get_arguments();
+        let arguments = &mut self.parts().point.get_arguments();
         let argument = arguments.find(|argument| argument.get_long() == Some(option))?;
         if !argument.get_action().takes_values() {
             return Some(false.into());
@@ -140,7 +167,7 @@ impl Point {
     }
 
     fn parse<T: FromArgMatches>(&self) -> Result<T> {
-        let command = self.kind.command().clone().no_binary_name(true);
+        let command = self.kind.parts().point.clone().no_binary_name(true);
         let matches = command.try_get_matches_from(self.words());
         let parsed = matches.and_then(|matches| T::from_arg_matches(&matches));
         parsed.map_err(|error| anyhow::Error::msg(crate::usage::in_one_line(&error)))
@@ -165,9 +192,9 @@ impl Point {
         match self.kind {
             Kind::Sim => self.parse::<SimOptions>()?.plan(1).map(drop),
             Kind::Check => {
-                let options: check::Options = self.parse()?;
-                options.lock.iter().try_for_each(|lock| {
-                    let config = options.config(find_subject(lock)?);
+                let checked: Checked = self.parse()?;
+                checked.lock.iter().try_for_each(|lock| {
+                    let config = checked.config(find_subject(lock)?);
                     config.validate().map_err(refused)
                 })
             }
@@ -179,7 +206,7 @@ impl Point {
         let mut identity = self.clone();
         identity
             .options
-            .retain(|option, _| !LIMITS.contains(&option.as_str()));
+            .retain(|option, _| !self.kind.is_limit(option));
         let file = |library: Library, name: &Value| -> Result<Option<String>> {
             let name = name.as_str().unwrap_or_default();
             let (text, origin) = library.open(name, Path::new(""))?;
@@ -204,11 +231,11 @@ impl Point {
     }
 
     /// Runs the point, one of `jobs` that run at the same time and share the memory. A check that sets
-    /// no limit may use `memory_limit` MiB, or its share of the memory.
-    pub fn run(&self, jobs: usize, memory_limit: Option<usize>) -> Result<Judged> {
+    /// no limit may use `memory` bytes, or its share of the memory.
+    pub fn run(&self, jobs: usize, memory: Option<usize>) -> Result<Judged> {
         match self.kind {
             Kind::Sim => self.simulate(),
-            Kind::Check => self.check(jobs, memory_limit),
+            Kind::Check => self.check(jobs, memory),
         }
     }
 
@@ -240,33 +267,67 @@ impl Point {
         Ok((result, failure))
     }
 
-    fn check(&self, jobs: usize, limit: Option<usize>) -> Result<Judged> {
-        let options: check::Options = self.parse()?;
-        ensure!(options.lock.len() == 1, "a point has one lock");
-        let config = options.config(find_subject(&options.lock[0])?);
+    /// What the point runs, as a text that differs if a run does.
+    #[cfg(test)]
+    pub fn planned(&self) -> Result<String> {
+        Ok(match self.kind {
+            Kind::Sim => {
+                let plan = self.parse::<SimOptions>()?.plan(1)?;
+                let (scenario, host) = (&plan.scenario, &plan.host);
+                let workload = (&scenario.workload.name, plan.seed, plan.ms);
+                let machine = (&scenario.machine.name, scenario.values(), &plan.placement);
+                let host = (host.cpus, host.guests, host.pinned);
+                let lock = (plan.locks[0].name(), plan.tunables, plan.odd_priority);
+                format!("{:?}", (workload, machine, host, lock, plan.threads))
+            }
+            Kind::Check => format!("{:?}", self.planned_check()?),
+        })
+    }
+
+    /// What is checked, in random runs if there are any, and its limits.
+    fn planned_check(&self) -> Result<(Config, Option<RandomRuns>, Limits)> {
+        let (checked, limits): (Checked, Limits) = (self.parse()?, self.parse()?);
+        let [lock] = checked.lock.as_slice() else {
+            bail!("a point has one lock");
+        };
+        let config = checked.config(find_subject(lock)?);
+        Ok((config, checked.random(limits.time), limits))
+    }
+
+    fn check(&self, jobs: usize, memory: Option<usize>) -> Result<Judged> {
+        let (config, random, limits) = self.planned_check()?;
         let check = Check::new(&config, None).map_err(refused)?;
         let limits = Limits {
-            time: options.seconds,
-            memory: memory_limit(options.memory_limit.or(limit), jobs),
+            memory: limits.memory.or(memory).or_else(|| free_memory(jobs)),
             // The points of a sweep run beside each other: without a limit of its own, none goes to disk.
-            disk: Some(options.disk_limit.unwrap_or(0).saturating_mul(1 << 20)),
-            states: None,
-            threads: 1,
-            stop: None,
+            disk: Some(limits.disk.unwrap_or(0)),
+            ..limits
         };
-        let outcome = check.run(&limits, &mut |_| {});
-        let mut result = object(&outcome.coverage);
-        result.insert("complete".to_owned(), (outcome.end == End::Kept).into());
-        match &outcome.end {
-            End::Kept => Ok((result, None)),
-            End::Unfinished(why) => bail!("not complete: {why}"),
-            End::Broken(broken) => {
-                let token = Token::new(&check, broken).to_string();
-                result.insert("violation".to_owned(), broken.violation.name().into());
-                result.insert("token".to_owned(), token.into());
-                Ok((result, Some(format!("VIOLATION: {}", broken.violation))))
+        let (mut result, complete, broken) = match random {
+            None => {
+                let outcome = check.run(&limits, &mut |_| {});
+                let broken = match outcome.end {
+                    End::Kept => None,
+                    End::Broken(broken) => Some(broken),
+                    End::Unfinished(why) => bail!("not complete: {why}"),
+                };
+                (object(&outcome.coverage), broken.is_none(), broken)
             }
-        }
+            Some(plan) => {
+                let outcome = check.random_alone(&plan);
+                let is_whole = outcome.broken.is_some() || outcome.runs == plan.runs;
+                ensure!(is_whole, "not complete: the time limit is reached");
+                (object(&outcome), false, outcome.broken)
+            }
+        };
+        result.insert("complete".to_owned(), complete.into());
+        let Some(broken) = broken else {
+            return Ok((result, None));
+        };
+        let token = Token::new(&check, &broken).to_string();
+        result.insert("violation".to_owned(), broken.violation.name().into());
+        result.insert("token".to_owned(), token.into());
+        Ok((result, Some(format!("VIOLATION: {}", broken.violation))))
     }
 }
 

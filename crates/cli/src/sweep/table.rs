@@ -101,10 +101,13 @@ impl Table {
         if self.kind.options().any(|known| known == option) {
             return Ok(option);
         }
-        let key_of = |option: &str| {
-            let renamed = KEYS.iter().find(|(_, renamed)| *renamed == option);
-            renamed.map_or_else(|| option.replace('-', "_"), |(key, _)| (*key).to_owned())
-        };
+        if self.kind.all_options().any(|known| known == option) {
+            let command = self.kind.name();
+            let message = format!(
+                "`{given}` does not say what a point is; remove it, and give --{option} to `lockworks {command}`"
+            );
+            return Err(Fault::at(key, message));
+        }
         let keys: Vec<String> = self.kind.options().map(key_of).collect();
         let meant = nearest(given, keys.iter().map(String::as_str));
         let allowed = || format!("the keys here are {}", keys.join(", "));
@@ -154,6 +157,13 @@ impl Table {
                 };
                 all.push((span.clone(), value));
             }
+        }
+        if let [_, (second, _), ..] = all.as_slice()
+            && self.kind.is_limit(&option)
+        {
+            let message =
+                format!("--{option} is a limit, which makes no other point; give one value");
+            return Err(fault(second, message));
         }
         self.options.push(Choices {
             option,
@@ -296,6 +306,12 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// The key of an option.
+pub fn key_of(option: &str) -> String {
+    let renamed = KEYS.iter().find(|(_, renamed)| *renamed == option);
+    renamed.map_or_else(|| option.replace('-', "_"), |(key, _)| (*key).to_owned())
 }
 
 /// The values that one value of a plan stands for: itself, or the numbers of a range such as
