@@ -20,6 +20,10 @@ export RUNNER
 endif
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# How Cargo builds: release, as the command is installed, or dev, for work and tests, which compiles only
+# what has changed.
+PROFILE ?= release
+COMMAND = $(TARGET)/$(PROFILE:dev=debug)/lockworks
 INSTALL ?= install
 CFLAGS ?= -O2 -g
 DESTDIR ?=
@@ -81,7 +85,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	$(PREFIX)/share/bash-completion/completions/lockworks $(PREFIX)/share/zsh/site-functions/_lockworks \
 	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
 
-.PHONY: all lib cargo programs quick setup setup-kernel setup-programs setup-cross setup-crate test test-format test-c test-historic \
+.PHONY: all lib cargo dev programs quick setup setup-kernel setup-programs setup-cross setup-crate test test-all test-wide test-tutorials test-format test-c test-historic \
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
@@ -107,7 +111,11 @@ lib: $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so \
 	$(if $(HAS_GLIBC),$(BUILD)/liblockworks-preload.so $(BUILD)/liblockworks-profile.so)
 
 cargo:
-	$(CARGO) build --release --workspace --exclude lockworks-properties
+	$(CARGO) build --profile $(PROFILE) $(if $(filter dev,$(PROFILE)),--workspace,-p lockworks-cli)
+
+# After each change: the library, the preload library, and the command, target/debug/lockworks.
+dev: PROFILE := dev
+dev: lib cargo
 
 setup:
 	@scripts/setup.sh
@@ -181,9 +189,16 @@ $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
 # Each stage ends before the next begins; its targets are made two or more at a time.
 STAGES := setup setup-programs test-format test-c test-historic test-preload test-installed test-sanitizers \
-	test-cross test-cargo test-clippy test-python test-docs test-kernel-quick
+	test-cargo test-clippy test-python test-docs
+# Those that repeat the promises of STAGES wider, with the minutes that they take on two CPUs: all mutants, other
+# processors, all kernels, and documents that build a copy of the repository.
+WIDE := test-cross:8 test-crate:3 test-wide:30 test-tutorials:6 test-kernel:60
 test:
 	@MAKE='$(MAKE)' scripts/stages.sh $(STAGES)
+
+# What has passed with the same files is not tested again.
+test-all:
+	@MAKE='$(MAKE)' scripts/stages.sh --resume $(STAGES) $(WIDE)
 
 # Test whether a change is sound: that of the working tree, or of LOCK.
 quick:
@@ -293,18 +308,25 @@ $(SITE_SCRIPTS):
 # The documentation as a site. It contains references that are made from the help of the command, from
 # the headers, from the crate and from the Python package.
 docs: cargo build/mkdocs/complete $(SITE_SCRIPTS)
-	LOCKWORKS=$(TARGET)/release/lockworks NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict
+	LOCKWORKS=$(COMMAND) NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict
 	@mkdir -p build/site/api
 	@# Functions and types without a comment are mistakes.
 	! doxygen scripts/docs/Doxyfile 2>&1 | grep -v '(variable)\|(macro definition)'
-	$(CARGO) doc --quiet --release --no-deps -p lockworks
+	$(CARGO) doc --quiet --profile $(PROFILE) --no-deps -p lockworks
 	cp -R $(TARGET)/doc build/site/api/rust
 	@echo 'build/site/index.html'
 
 # The site, and the commands and programs of the documents, and their links; DOCUMENTS=docs/guides for a part.
+# But for the tutorials.
+test-docs: PROFILE := dev
 test-docs: stage cargo docs
-	@LOCKWORKS=$(TARGET)/release/lockworks STAGE=$(STAGE) \
+	@LOCKWORKS=$(COMMAND) STAGE=$(STAGE) \
 		/usr/bin/python3 scripts/docs/documents.py $(DOCUMENTS)
+
+# Those that build a copy of the repository.
+test-tutorials: PROFILE := dev
+test-tutorials: stage cargo
+	@LOCKWORKS=$(COMMAND) STAGE=$(STAGE) /usr/bin/python3 scripts/docs/documents.py --tutorials $(DOCUMENTS)
 
 # The installed headers as users get them: by pkg-config, in each language, without a warning.
 STAGE := $(CURDIR)/$(BUILD)/stage
@@ -315,7 +337,7 @@ stage: lib
 	@mkdir -p $(BUILD)/tests
 	@$(MAKE) --no-print-directory install-lib PREFIX=$(STAGE) DESTDIR=
 
-test-installed: test-headers test-install test-examples test-crate
+test-installed: test-headers test-install test-examples
 
 test-headers: stage
 	@for use in c:c11:c c:c17:c c++:c++17:c c++:c++17:cpp; do \
@@ -351,7 +373,7 @@ test-examples: stage
 		LD_LIBRARY_PATH=$(STAGE)/lib examples/$$example || exit 1; \
 	done
 	@echo 'test examples/rust/hits'
-	@$(CARGO) run --quiet --release -p lockworks --example hits
+	@$(CARGO) run --quiet --example hits
 
 # The crate for others: by itself, and with the oldest Rust that it promises, with and without std. Where
 # there is no operating system, there is no std that it could use by mistake.
@@ -407,20 +429,25 @@ fuzz: fuzz-rust
 	build/fuzz/topology -max_total_time=$(FUZZ_SECONDS) build/fuzz/corpus/topology
 
 test-cargo: lib programs
-	$(CARGO) test --release --workspace
+	$(CARGO) test --workspace
+
+# The tests that repeat others wider, but those of kernels.
+test-wide: lib programs
+	$(CARGO) test --workspace --lib --bins --test '[!k]*' -- --ignored
 
 test-clippy:
-	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 # The Python package: its wheel, installed in an environment of its own, and its tests. Then the pages of
 # `lockworks report`, in a browser that Python drives.
+test-python: PROFILE := dev
 test-python: cargo wheel
 	build/python/bin/pip install --quiet --no-deps --force-reinstall build/dist/*.whl
 	$(UNSET) build/python/bin/python -m pytest --quiet --override-ini pythonpath= python/tests
 	$(UNSET) build/python/bin/python -m pytest --quiet tests/report
 
 # Kernels built and booted, two guests at a time; the sources and builds are kept in the cache.
-KERNEL_TEST := $(CARGO) test --release -p lockworks-cli --test kernel -- --ignored --test-threads 2
+KERNEL_TEST := $(CARGO) test -p lockworks-cli --test kernel -- --ignored --test-threads 2
 
 test-kernel-quick: setup-kernel
 	$(KERNEL_TEST) quick
@@ -431,14 +458,14 @@ test-kernel: setup-kernel
 
 demo: setup all
 	@mkdir -p demo
-	$(TARGET)/release/lockworks report --quick -o demo/report.html --data demo
+	$(COMMAND) report --quick -o demo/report.html --data demo
 
 bench: setup-programs all programs
-	$(TARGET)/release/lockworks bench
+	$(COMMAND) bench
 
 install: install-lib cargo
-	$(INSTALL) -D $(TARGET)/release/lockworks $(DESTDIR)$(PREFIX)/bin/lockworks
-	$(TARGET)/release/lockworks share $(DESTDIR)$(PREFIX)/share
+	$(INSTALL) -D $(COMMAND) $(DESTDIR)$(PREFIX)/bin/lockworks
+	$(COMMAND) share $(DESTDIR)$(PREFIX)/share
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that the loader finds the library
 
 install-lib: lib
@@ -468,7 +495,7 @@ abi: stage
 # The Python package in build/dist, for this machine and those like it. It has the command.
 wheel: build/python/complete
 	rm -rf build/dist
-	cd python && ../build/python/bin/maturin build --quiet --release --locked --out ../build/dist
+	cd python && ../build/python/bin/maturin build --quiet --profile $(PROFILE) --locked --out ../build/dist
 
 # Debian packages in build/deb; test-deb judges them, and installs, uses and removes them in a new Debian.
 deb: setup
@@ -498,8 +525,10 @@ help:
 	@echo 'make demo            which lock should I use? a report with measurements and predictions'
 	@echo 'make setup           test whether the tools are installed; as root, install those missing'
 	@echo 'make setup-programs  the same, with the programs that tests and benchmarks run'
+	@echo 'make dev             the same in seconds after a change (target/debug/)'
 	@echo 'make quick           test what has changed, in minutes; LOCK=NAME: test this lock'
-	@echo 'make test            run all tests, except those of an hour'
+	@echo 'make test            run the tests, in 10 minutes; 20 where nothing is built yet'
+	@echo 'make test-all        run all tests; it says how long that takes, and goes on where it was'
 	@echo 'make test-c          run the tests of the C library; ANNOTATE=address|undefined: under a sanitizer'
 	@echo 'make test-historic   run those that concern the historic locks, in a build with them'
 	@echo 'make test-preload    run the tests of programs under the preload library and the profiler'
@@ -511,7 +540,9 @@ help:
 	@echo 'make docs            write the documentation as a site, build/site/index.html'
 	@echo 'make tables          write the tables of documents that are made from lists in locks/'
 	@echo 'make test-docs       run the commands and programs of the documents; DOCUMENTS=PATH: a part'
-	@echo 'make test-kernel     run all tests of kernels, an hour; make test runs some'
+	@echo 'make test-tutorials  the same of documents that build a copy of the repository'
+	@echo 'make test-wide       run the Rust tests that repeat others wider: all mutants, more threads'
+	@echo 'make test-kernel     run all tests of kernels, an hour; ONLY=NAME: a part'
 	@echo 'make fuzz            feed random texts to all parsers; FUZZ_SECONDS=60 for each language. Needs clang'
 	@echo 'make fuzz-rust       the same for those in Rust, without clang'
 	@echo 'make bench           measure the locks beside their peers on this machine'

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 export RUST_BACKTRACE=0
 only=${1-}
-lockworks=${CARGO_TARGET_DIR:-target}/quick/lockworks
+lockworks=${CARGO_TARGET_DIR:-target}/debug/lockworks
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failures=()
@@ -136,7 +136,7 @@ try_lock() {
 
 build_tools() {
 	limit=900 step 'build: the C library and its conformance tests' make -j2 HISTORIC=1 build/historic/tests/conformance &&
-		limit=900 step 'build: the lockworks command' cargo build --profile quick -p lockworks-cli
+		limit=900 step 'build: the lockworks command' cargo build
 }
 
 mapfile -t files < <(if [[ $only ]]; then find locks -name "$only.[ch]"; else changed; fi)
@@ -176,7 +176,7 @@ else
 	step 'format: everything' make --no-print-directory test-format || true
 fi
 if ((${#crates[@]})); then
-	limit=900 step 'clippy: all crates' cargo clippy --quiet --profile quick --workspace --all-targets -- \
+	limit=900 step 'clippy: all crates' cargo clippy --quiet --workspace --all-targets -- \
 		-D warnings || true
 fi
 for crate in "${crates[@]}"; do
@@ -188,7 +188,7 @@ for crate in "${crates[@]}"; do
 	*) tests=() ;;
 	esac
 	[[ -e crates/$crate/src/lib.rs ]] || tests=("${tests[@]/--lib/--bins}")
-	limit=900 step "tests: $package ${tests[*]}" cargo test --quiet --profile quick -p "$package" \
+	limit=900 step "tests: $package ${tests[*]}" cargo test --quiet -p "$package" \
 		"${tests[@]}" || true
 done
 if ((${#of_locks[@]} + ${#tools[@]})) || [[ $only ]]; then
@@ -214,7 +214,7 @@ if [[ $test_preload ]]; then
 fi
 if [[ $only ]] || ((${#c[@]})); then
 	limit=900 step 'registration: what programs need of public locks' cargo test --quiet \
-		--profile quick -p lockworks-cli --test cli registration || true
+		-p lockworks-cli --test cli registration || true
 fi
 
 if ((${#untested[@]})); then

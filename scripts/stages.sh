@@ -1,8 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# stages.sh TARGET...: make each target, one after the other, also after one has failed. As many recipes of
-# a target run at the same time as there are CPUs. At the end, print how long each target took.
+# stages.sh [--resume] TARGET...: make each target, one after the other, also after one has failed. As many
+# recipes of a target run at the same time as there are CPUs. At the end, print how long each target took.
+#
+# With --resume, a target may have the minutes that it takes on two CPUs behind its name, as in test-c:2. The
+# sum is printed first. A target that has passed with the same files is not made again.
 set -uo pipefail
+
+passed=
+if [[ ${1-} = --resume ]]; then
+	shift
+	passed=build/passed/$({
+		git rev-parse HEAD
+		git diff HEAD
+	} | sha1sum | cut -c1-16)
+	mkdir -p "$passed"
+	left=() minutes=0
+	for stage in "$@"; do
+		[[ ! -e $passed/${stage%:*} ]] || continue
+		left+=("$stage")
+		[[ $stage != *:* ]] || minutes=$((minutes + ${stage#*:}))
+	done
+	printf '%d of %d stages are left, which take about %d minutes on two CPUs\n' ${#left[@]} $# $minutes
+	set -- "${left[@]}"
+fi
 
 times=() failed=0
 report() {
@@ -13,8 +34,13 @@ report() {
 trap report EXIT
 
 for stage in "$@"; do
+	stage=${stage%:*}
 	begin=$SECONDS verdict=
-	"${MAKE:-make}" --no-print-directory --jobs="$(nproc)" --output-sync=line "$stage" || verdict=' FAILED' failed=1
+	if "${MAKE:-make}" --no-print-directory --jobs="$(nproc)" --output-sync=line "$stage"; then
+		[[ -z $passed ]] || touch "$passed/$stage"
+	else
+		verdict=' FAILED' failed=1
+	fi
 	took=$((SECONDS - begin))
 	times+=("$(printf '%-20s %d:%02d%s' "$stage" $((took / 60)) $((took % 60)) "$verdict")")
 done

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Run what the documents say: commands, programs, links. See "Documents" in CONTRIBUTING.md.
 
-Usage: documents.py [--links | --write] [DOCUMENT]...    Without documents, all that git knows.
+Usage: documents.py [--links | --tutorials | --write] [DOCUMENT]...
+    Without documents, all that git knows.
     --links checks annotations, links and generated tables only, and runs nothing.
+    --tutorials runs the documents that have a copy of the repository, in place of the others.
     --write writes the generated tables (generated.py), and checks nothing.
 
 The word behind a fence's language says what is done with the block:
@@ -17,9 +19,9 @@ The word behind a fence's language says what is done with the block:
     ```LANGUAGE file=PATH         written to PATH in the document's directory
 
 `toml` and `json` without more must parse; `text` and `mermaid` are pictures. Every other fence
-needs an annotation. A document with the line
-`<!-- documents: checkout -->` has a copy of the repository
-as its directory, which keeps what is built there for the next run.
+needs an annotation. A tutorial, a document with the line
+`<!-- documents: checkout -->`, has a copy of the repository as its directory, which keeps what is
+built there for the next run.
 The environment: LOCKWORKS is the command, STAGE where the library is staged.
 """
 
@@ -228,15 +230,13 @@ class Runner:
             "SOURCE": str(Path.cwd()),
         }
 
-    def run_documents(self, documents: list[Document]) -> list[DocumentError]:
-        failures: list[DocumentError] = []
-        for document in documents:
-            began = time.monotonic()
-            failures += self.run_document(document)
-            print(f"document {document.path}: {time.monotonic() - began:.1f} s", flush=True)
+    def run_document(self, document: Document) -> list[DocumentError]:
+        began = time.monotonic()
+        failures = list(self.failures_of(document))
+        print(f"document {document.path}: {time.monotonic() - began:.1f} s", flush=True)
         return failures
 
-    def run_document(self, document: Document) -> Iterator[DocumentError]:
+    def failures_of(self, document: Document) -> Iterator[DocumentError]:
         for line, text in document.commands:
             for offset, command in lockworks_commands(text):
                 if error := self.reject(command):
@@ -449,7 +449,8 @@ def check_operations() -> Iterator[DocumentError]:
 def main(arguments: list[str]) -> int:
     only_links = "--links" in arguments
     write = "--write" in arguments
-    names = [argument for argument in arguments if argument not in ("--links", "--write")]
+    tutorials = "--tutorials" in arguments
+    names = [a for a in arguments if a not in ("--links", "--tutorials", "--write")]
     if any(name.startswith("-") for name in names):
         print(__doc__)
         return 2
@@ -467,17 +468,17 @@ def main(arguments: list[str]) -> int:
     if not names:
         failures += [*check_mentions(), *check_operations()]
     if not only_links and not failures:
-        command = Path(os.environ.get("LOCKWORKS", "target/release/lockworks")).resolve()
+        command = Path(os.environ.get("LOCKWORKS", "target/debug/lockworks")).resolve()
         if not command.exists():
-            print(f"{command} is not built: make cargo", file=sys.stderr)
+            print(f"{command} is not built: make dev", file=sys.stderr)
             return 2
         runner = Runner(command, Path(os.environ.get("STAGE", "build/stage")).resolve())
         documents = [read(path) for path in paths]
-        # Those in the checkout share it.
-        in_checkout = [document for document in documents if document.in_checkout]
-        others = [[document] for document in documents if not document.in_checkout]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for failed in pool.map(runner.run_documents, [in_checkout, *others]):
+        documents = [document for document in documents if document.in_checkout == tutorials]
+        # Tutorials share the copy of the repository.
+        workers = 1 if tutorials else os.cpu_count()
+        with ThreadPoolExecutor(workers) as pool:
+            for failed in pool.map(runner.run_document, documents):
                 failures += failed
     for failure in failures:
         print(failure, file=sys.stderr)

@@ -21,7 +21,7 @@ from pygments.lexers import find_lexer_class_for_filename
 
 DOCS = Path("docs").resolve()
 ROOT = DOCS.parent
-COMMAND = os.environ.get("LOCKWORKS", "target/release/lockworks")
+COMMAND = os.environ.get("LOCKWORKS", "target/debug/lockworks")
 SCRIPTS = Path("build/site-scripts").resolve()
 # The target of a link or picture of Markdown, without its fragment.
 TARGET = re.compile(r"(?<=\]\()(?!\w+:)([^)\s#]+)(?=(?:#[^)\s]*)?\))")

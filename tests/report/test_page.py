@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-LOCKWORKS = Path(__file__).parents[2] / "target/release/lockworks"
+LOCKWORKS = Path(__file__).parents[2] / "target/debug/lockworks"
 BEGIN = '<script id="data" type="application/json">'
 # A figure of the kind that only a page about this machine has, which takes a minute to make.
 PAIRS = {

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
-LOCKWORKS = Path(__file__).parents[2] / "target/release/lockworks"
+LOCKWORKS = Path(__file__).parents[2] / "target/debug/lockworks"
 SIMULATION = ["sim", "--machine", "haswell-ex-4", "--seeds", "1", "--ms"]
 
 

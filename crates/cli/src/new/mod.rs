@@ -96,13 +96,13 @@ After each change, in minutes:
   make quick LOCK={name}
 
 Or tool by tool:
-  cargo build --profile quick -p lockworks-cli
-  target/quick/lockworks check --lock {name}
-  target/quick/lockworks torture --lock {name} --threads 2
-  target/quick/lockworks sim --machine kunpeng-920 --lock {name} --threads 2,48 --ms 5
+  cargo build
+  target/debug/lockworks check --lock {name}
+  target/debug/lockworks torture --lock {name} --threads 2
+  target/debug/lockworks sim --machine kunpeng-920 --lock {name} --threads 2,48 --ms 5
 
 The lock is experimental until lib/include/lockworks/lockworks.h includes {name}.h. Then
-  cargo test --profile quick -p lockworks-cli --test cli registration
+  cargo test -p lockworks-cli --test cli registration
 names what programs still miss, and in which file to add it. docs/guides/new-lock.md has an example.
 "
     ))?;
