@@ -13,7 +13,6 @@ use super::cache::{Cache, Progress};
 use super::config;
 use super::error::{Attempt, Error, Result, is_about_space};
 use super::file_lock::FileLock;
-use super::kconfig::Kconfig;
 use super::source::Tree;
 use super::variant::Variant;
 use super::version::Version;
@@ -136,7 +135,7 @@ pub fn build(
     make(&[&allconfig, "allnoconfig"])?;
     let config = directory.join(".config");
     let got = fs::read_to_string(&config).attempt_on("read", &config)?;
-    config::check(&requested, &got, || Kconfig::read(&tree.path, arch))?;
+    config::check(&requested, &got, &tree.path)?;
 
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let image = arch.image().rsplit('/').next().unwrap_or_default();

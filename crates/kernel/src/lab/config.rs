@@ -1,10 +1,14 @@
 //! Kernel configurations: the options that are requested, and a check that the kernel's rules allow them.
 
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
 use include_dir::{Dir, include_dir};
+use walkdir::WalkDir;
 
 use super::arch::Arch;
 use super::error::{Error, Result};
-use super::kconfig::{Kconfig, Values};
 use super::variant::Variant;
 use super::version::Version;
 
@@ -33,45 +37,62 @@ pub(crate) fn requested(
     .collect()
 }
 
-/// Checks that each requested option has its value in the configuration that the kernel made. `rules`
-/// reads the Kconfig files that it was made by.
-pub(crate) fn check(requested: &str, config: &str, rules: impl FnOnce() -> Kconfig) -> Result<()> {
-    let got: Values = settings(config)
-        .filter_map(|(symbol, value)| Some((symbol.strip_prefix("CONFIG_")?, value)))
+/// Checks that each requested option has its value in the configuration that the kernel made in `tree`.
+pub(crate) fn check(requested: &str, config: &str, tree: &Path) -> Result<()> {
+    let got: HashMap<&str, &str> = settings(config).collect();
+    let refusals: Vec<String> = settings(requested)
+        .map(|(name, wanted)| (name, wanted, got.get(name).copied().unwrap_or("n")))
+        .filter(|(_, wanted, got)| got != wanted)
+        .map(|(name, wanted, got)| format!("{name}={wanted} became {got} ({})", rule(tree, name)))
         .collect();
-    let of = |symbol: &str| got.get(symbol).copied().unwrap_or("n");
-    let unmet: Vec<(&str, &str)> = settings(requested)
-        .filter_map(|(symbol, wanted)| Some((symbol.strip_prefix("CONFIG_")?, wanted)))
-        .filter(|(symbol, wanted)| of(symbol) != *wanted)
-        .collect();
-    if unmet.is_empty() {
+    if refusals.is_empty() {
         return Ok(());
-    }
-    let rules = rules();
-    let names: Vec<&str> = unmet.iter().map(|(symbol, _)| *symbol).collect();
-    let (following, first): (Vec<_>, Vec<_>) = unmet
-        .into_iter()
-        .partition(|(symbol, wanted)| rules.follows(symbol, wanted, &got, &names));
-    let mut refusals: Vec<String> = first
-        .into_iter()
-        .map(|(symbol, wanted)| {
-            let why = rules.reason(symbol, wanted, &got);
-            let why = why.map_or(String::new(), |why| format!(" ({why})"));
-            format!("CONFIG_{symbol}={wanted} became {}{why}", of(symbol))
-        })
-        .collect();
-    if !following.is_empty() {
-        let names = following
-            .iter()
-            .map(|(symbol, _)| format!("CONFIG_{symbol}"));
-        let names: Vec<String> = names.collect();
-        refusals.push(format!("what needs these is off too: {}", names.join(", ")));
     }
     Err(Error::Refused(format!(
         "the Kconfig rules of the tree do not allow the configuration of the guests: {}; change these rules, \
          or give another --config or --tree",
         refusals.join("; ")
     )))
+}
+
+/// The place in a tree where Kconfig defines an option, and what the option depends on there.
+fn rule(tree: &Path, name: &str) -> String {
+    let symbol = name.trim_start_matches("CONFIG_");
+    let defines = |line: &str| {
+        let mut words = line.split_whitespace();
+        matches!(words.next(), Some("config" | "menuconfig")) && words.next() == Some(symbol)
+    };
+    let files = WalkDir::new(tree).into_iter().filter_map(|entry| {
+        let path = entry.ok()?.into_path();
+        let is_kconfig = path.file_name()?.to_str()?.starts_with("Kconfig");
+        is_kconfig.then_some(path)
+    });
+    let found = files.filter_map(|path| Some((fs::read_to_string(&path).ok()?, path)));
+    let rules = found.filter_map(|(text, path)| {
+        let line = text.lines().position(defines)?;
+        let properties = text.lines().skip(line + 1);
+        let properties =
+            properties.take_while(|line| line.is_empty() || line.starts_with([' ', '\t']));
+        let properties = properties
+            .collect::<Vec<_>>()
+            .join("\n")
+            .replace("\\\n", " ");
+        let needs: Vec<String> = properties
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("depends on "))
+            .map(|needs| needs.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        let path = path.strip_prefix(tree).unwrap_or(&path).display();
+        Some(match needs.is_empty() {
+            true => format!("{path}:{} has its rules", line + 1),
+            false => format!("{path}:{}: it depends on {}", line + 1, needs.join(" && ")),
+        })
+    });
+    let rules: Vec<String> = rules.collect();
+    match rules.is_empty() {
+        true => "this tree has no such option".to_owned(),
+        false => rules.join(", "),
+    }
 }
 
 fn settings(config: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -89,49 +110,41 @@ mod tests {
     fn every_symbol_is_looked_at() {
         let requested = "# why\nCONFIG_A=y\nCONFIG_B=n\nCONFIG_C=256\nCONFIG_D=m\n";
         let good = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=256\nCONFIG_D=m\nCONFIG_E=y\n";
-        let no_rules = || panic!("they are read for nothing");
-        check(requested, good, no_rules).unwrap();
-        check(
-            requested,
-            &good.replace("# CONFIG_B is not set\n", ""),
-            no_rules,
-        )
-        .unwrap();
+        let tree = tempfile::tempdir().unwrap();
+        check(requested, good, tree.path()).unwrap();
+        let absent = good.replace("# CONFIG_B is not set\n", "");
+        check(requested, &absent, tree.path()).unwrap();
 
         let bad = "CONFIG_A=y\nCONFIG_B=y\nCONFIG_D=y\n";
-        let none = check(requested, bad, Kconfig::default)
-            .unwrap_err()
-            .to_string();
+        let said = check(requested, bad, tree.path()).unwrap_err().to_string();
         for part in [
-            "CONFIG_B=n became y (this tree has no such symbol); ",
+            "CONFIG_B=n became y (this tree has no such option); ",
             "CONFIG_C=256 became n",
             "CONFIG_D=m became y",
         ] {
-            assert!(none.contains(part), "{none}");
+            assert!(said.contains(part), "{said}");
         }
     }
 
     #[test]
-    fn the_excluding_symbol_is_named() {
+    fn the_rule_of_a_refused_option_is_named() {
         let tree = tempfile::tempdir().unwrap();
-        std::fs::write(
-            tree.path().join("Kconfig"),
-            "config NUMA_AWARE_SPINLOCKS\n\tbool \"x\"\n\tdepends on NUMA && !OTHER_SPINLOCKS\n\
-             config HQSPINLOCKS\n\tbool \"x\"\n\tdepends on NUMA_AWARE_SPINLOCKS\n",
+        fs::create_dir(tree.path().join("kernel")).unwrap();
+        fs::write(
+            tree.path().join("kernel/Kconfig.locks"),
+            "config NUMA_AWARE\n\tbool \"x\"\n\n\tdepends on NUMA && \\\n\t\t!OTHER\n\thelp\n\t  A\n\
+             config NUMA_AWARE_HQ\n\tbool \"x\"\n\tdepends on NUMA_AWARE\n",
         )
         .unwrap();
-        let said = check(
-            "CONFIG_HQSPINLOCKS=y\nCONFIG_NUMA_AWARE_SPINLOCKS=y\n",
-            "CONFIG_NUMA=y\nCONFIG_OTHER_SPINLOCKS=y\n",
-            || Kconfig::read(tree.path(), Arch::X86_64),
-        )
-        .unwrap_err()
-        .to_string();
+        let requested = "CONFIG_NUMA_AWARE_HQ=y\nCONFIG_NUMA_AWARE=y\n";
+        let got = "CONFIG_NUMA=y\nCONFIG_OTHER=y\n";
+        let said = check(requested, got, tree.path()).unwrap_err().to_string();
         assert_eq!(
             said,
             "the Kconfig rules of the tree do not allow the configuration of the guests: \
-             CONFIG_NUMA_AWARE_SPINLOCKS=y became n (it needs !OTHER_SPINLOCKS, but \
-             CONFIG_OTHER_SPINLOCKS=y); what needs these is off too: CONFIG_HQSPINLOCKS; change these rules, or give another --config or --tree"
+             CONFIG_NUMA_AWARE_HQ=y became n (kernel/Kconfig.locks:8: it depends on NUMA_AWARE); \
+             CONFIG_NUMA_AWARE=y became n (kernel/Kconfig.locks:1: it depends on NUMA && !OTHER); \
+             change these rules, or give another --config or --tree"
         );
     }
 

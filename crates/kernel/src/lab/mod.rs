@@ -17,7 +17,6 @@ mod file_lock;
 mod guest;
 mod guest_state;
 mod initramfs;
-mod kconfig;
 mod lock;
 mod locktorture;
 mod machine;
