@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::hooks::Request;
-use crate::layout::{self, Region};
-use crate::site::{OperationKind, Order};
+use crate::layout::{self, Region, WORD};
+use crate::site::{OperationKind, Order, Request};
 use crate::symmetry::{LockWord, Names, Renaming};
 
 /// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
@@ -18,8 +17,6 @@ pub(crate) const VIEWS: [usize; 5] = [32, 64, 128, 256, 1024];
 /// The most cells of one operation.
 pub(crate) const PARTS: usize = 4;
 
-/// The size of the largest word in bytes.
-pub(crate) const WORD: usize = 8;
 /// The bits of an address from here on are the number of a thread, plus 1, that reads plain data there, or
 /// uses memory there that ends.
 const READS_SHIFT: usize = 40;

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::automaton::{Automata, Log, Surroundings};
+use crate::automaton::{Automata, Log};
 use crate::cells::{Findings, VIEWS};
 use crate::config::{Config, ConfigError, Memory, Subject};
 use crate::headers::{Client, LitmusTest};
-use crate::hooks;
 use crate::layout;
+use crate::locks;
+use crate::machine::Surroundings;
 use crate::model::{Model, Stop};
 use crate::mutation::{self, Change, Mutation};
 use crate::random::Run;
@@ -65,11 +66,11 @@ impl<'a> Check<'a> {
             subject,
             mutation,
             program: match subject {
-                Subject::Lock(lock) if lock.has_readers() => hooks::lw_check_rwlock_thread,
-                Subject::Lock(lock) if lock.is_resilient() => hooks::lw_check_resilient_thread,
-                Subject::Lock(_) => hooks::lw_check_thread,
-                Subject::Lockref(_) => hooks::lw_check_lockref_thread,
-                Subject::Cond(_) => hooks::lw_check_cond_thread,
+                Subject::Lock(lock) if lock.has_readers() => locks::lw_check_rwlock_thread,
+                Subject::Lock(lock) if lock.is_resilient() => locks::lw_check_resilient_thread,
+                Subject::Lock(_) => locks::lw_check_thread,
+                Subject::Lockref(_) => locks::lw_check_lockref_thread,
+                Subject::Cond(_) => locks::lw_check_cond_thread,
             },
             litmus: std::ptr::null(),
             // The threads of a lockref, and of a condition variable, behave differently.

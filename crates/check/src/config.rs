@@ -7,8 +7,8 @@ use lockworks::{LockType, LockrefType, Setting, Settings, Tunable};
 use serde::{Deserialize, Serialize};
 
 use crate::headers;
-use crate::hooks;
 use crate::layout;
+use crate::locks;
 use crate::variants::Variant;
 
 /// How memory behaves.
@@ -361,7 +361,7 @@ pub enum ConfigError {
 
 /// The names of the locks whose waits can be cancelled.
 fn locks_with_wait_limits() -> String {
-    let locks = hooks::lock_types().filter(|lock| lock.can_time_out());
+    let locks = locks::lock_types().filter(|lock| lock.can_time_out());
     let names: Vec<&str> = locks.map(LockType::name).collect();
     names.join(" or ")
 }
@@ -373,7 +373,7 @@ fn has_parking_head(lock: &LockType) -> bool {
 
 /// The names of the locks whose queue heads park.
 fn locks_whose_heads_park() -> String {
-    let locks = hooks::lock_types().filter(|lock| has_parking_head(lock));
+    let locks = locks::lock_types().filter(|lock| has_parking_head(lock));
     let names: Vec<&str> = locks.map(LockType::name).collect();
     names.join(" or ")
 }
@@ -385,14 +385,14 @@ fn survives_fork(lock: &LockType) -> bool {
 
 /// The names of the locks that go on in the child of a fork.
 fn locks_after_fork() -> String {
-    let locks = hooks::lock_types().filter(|lock| survives_fork(lock));
+    let locks = locks::lock_types().filter(|lock| survives_fork(lock));
     let names: Vec<&str> = locks.map(LockType::name).collect();
     names.join(", ")
 }
 
 /// The NUMA node whose queue a tail stands for, in the slots that no thread has; None: a thread's.
 pub(crate) fn queue_of_tail(tail: u32) -> Option<usize> {
-    let first = hooks::first_queue_tail() >> headers::WORD.tail_shift;
+    let first = locks::first_queue_tail() >> headers::WORD.tail_shift;
     tail.checked_sub(first).map(|node| node as usize)
 }
 
@@ -422,9 +422,9 @@ impl Config {
     /// The object under check.
     pub(crate) fn subject(&self) -> Result<Subject, ConfigError> {
         self.validate_numbers()?;
-        let lockref = || hooks::lockref_types().find(|lockref| lockref.name() == self.lock);
+        let lockref = || locks::lockref_types().find(|lockref| lockref.name() == self.lock);
         let subject = if self.lock == COND {
-            Subject::Cond(hooks::lock_in_cond())
+            Subject::Cond(locks::lock_in_cond())
         } else {
             self.find_lock()
                 .map(Subject::Lock)
@@ -505,7 +505,7 @@ impl Config {
     }
 
     fn find_lock(&self) -> Result<&'static LockType, ConfigError> {
-        hooks::lock_types()
+        locks::lock_types()
             .find(|lock| lock.name() == self.lock)
             .ok_or_else(|| ConfigError::UnknownLock(self.lock.clone()))
     }

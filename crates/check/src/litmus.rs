@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char};
 use crate::check::Check;
 use crate::config::{Config, Memory, Subject};
 use crate::headers::LitmusTest;
-use crate::hooks;
+use crate::locks;
 use crate::mutation::Mutation;
 use crate::results::{CheckOutcome, End};
 use crate::search::Limits;
@@ -19,7 +19,7 @@ pub struct Litmus(&'static LitmusTest);
 
 /// All litmus tests.
 pub fn litmus_tests() -> impl Iterator<Item = Litmus> {
-    hooks::litmus_tests().map(Litmus)
+    locks::litmus_tests().map(Litmus)
 }
 
 /// The result of a litmus test.
@@ -77,7 +77,7 @@ impl Litmus {
         mutation: Option<Mutation>,
         reduce: bool,
     ) -> (LitmusResult, CheckOutcome) {
-        let lock = hooks::lock_types().next().expect("there are locks");
+        let lock = locks::lock_types().next().expect("there are locks");
         let config = Config {
             threads: self.0.threads.iter().flatten().count(),
             memory,
@@ -87,7 +87,7 @@ impl Litmus {
             config: &config,
             subject: Subject::Lock(lock),
             mutation,
-            program: hooks::lw_litmus_thread,
+            program: locks::lw_litmus_thread,
             litmus: self.0,
             // Outcomes list results by thread.
             symmetric: false,

@@ -10,7 +10,7 @@ use crate::axiomatic::{Allowed, InC, LitmusFile, Verdict};
 use crate::check::Check;
 use crate::config::{Config, Memory, Subject};
 use crate::headers::LitmusTest;
-use crate::hooks;
+use crate::locks;
 use crate::results::End;
 use crate::search::Limits;
 use crate::source::{self, SourceError};
@@ -187,7 +187,7 @@ fn load(tests: &[InC]) -> Result<&'static [LitmusTest], SourceError> {
 }
 
 fn search(file: &LitmusFile, in_c: &InC, test: &LitmusTest, memory: Memory) -> Searched {
-    let lock = hooks::lock_types().next().expect("there are locks");
+    let lock = locks::lock_types().next().expect("there are locks");
     let config = Config {
         threads: in_c.threads.len(),
         memory,
@@ -197,7 +197,7 @@ fn search(file: &LitmusFile, in_c: &InC, test: &LitmusTest, memory: Memory) -> S
         config: &config,
         subject: Subject::Lock(lock),
         mutation: None,
-        program: hooks::lw_litmus_thread,
+        program: locks::lw_litmus_thread,
         litmus: test,
         symmetric: false,
     };

@@ -4,18 +4,19 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::automaton::{Answer, Attributes, Automata, Effect, Local, LocalId, Next};
+use crate::automaton::{Automata, Local, LocalId, Next};
 use crate::cells::{
     Cell, CellId, CellNames, Cells, Findings, Mortal, PARTS, Parts, Place, Refusal, RenamedCells,
-    Sibling, WORD,
+    Sibling,
 };
 use crate::config::{Config, Memory, Subject};
 use crate::headers;
-use crate::hooks::Request;
+use crate::layout::WORD;
 use crate::layout::{self, Region};
+use crate::machine::{Answer, Attributes, Effect};
 use crate::mutation::{self, Change, Mutation};
 use crate::results::Step;
-use crate::site::{OperationKind, Order, Site};
+use crate::site::{OperationKind, Order, Request, Site};
 use crate::state::{Barrier, Histories, State, Thread, UNINITIALISED, Window};
 use crate::symmetry::{Composed, LockWord, Renaming, Symmetry};
 use crate::violation::Violation;

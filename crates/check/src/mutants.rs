@@ -11,15 +11,17 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Check;
-use crate::config::{Config, ConfigError};
-use crate::mutation::{Change, Mutation, Target, UnknownChange};
+use crate::config::Config;
+use crate::mutation::{Change, Mutation, Target};
 use crate::results::{Broken, End};
 use crate::search::Limits;
 use crate::site::{OperationKind, Order, Site};
 use crate::violation::Violation;
 
+mod problem;
 mod trials;
 
+use problem::Problem;
 use trials::{Configurations, Trial};
 
 pub use trials::RandomTrial;
@@ -40,37 +42,6 @@ pub const FEW_STATES: usize = 80_000;
 pub struct ListError {
     file: String,
     problem: Problem,
-}
-
-/// The mistake in a list of mutants.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Problem {
-    #[error("{0}")]
-    Toml(#[from] toml::de::Error),
-    #[error("a configuration has no key '{0}'; `lockworks check --json` prints the keys")]
-    UnknownKey(String),
-    #[error("no configuration is called '{0}'; add it to crates/check/configurations.toml")]
-    UnknownConfiguration(String),
-    #[error("configuration '{0}' is one of random runs, which only `caught_by` may name")]
-    RandomSearch(String),
-    #[error("lock '{0}' has no file in crates/check/mutants")]
-    NoFile(String),
-    #[error("`locks` is for files in parts/; mutants in this file are of this lock")]
-    Locks,
-    #[error("mutants in parts/ need `locks`")]
-    NoLocks,
-    #[error(transparent)]
-    Configuration(#[from] ConfigError),
-    #[error(transparent)]
-    Change(#[from] UnknownChange),
-    #[error("no operation is '{0}'")]
-    NoSite(String),
-    #[error("no function with operations is called '{0}'")]
-    NoFunction(String),
-    #[error("{count} operations are '{at}'; add #1 to #{count}")]
-    Ambiguous { at: String, count: usize },
-    #[error("{0} is listed twice")]
-    Twice(String),
 }
 
 /// No mutants can be made of a lock without a list.
@@ -273,7 +244,7 @@ impl Mutants {
         for site in reached.filter(|site| !site.file().ends_with("client.c")) {
             for change in mistakes(site) {
                 let mutation = Mutation::at(site, change);
-                let mutant = all.mutant(lock, Some(name_of(site)), mutation);
+                let mutant = all.mutant(lock, Some(site.name()), mutation);
                 all.mutants.push(within(DIRECTORY, mutant)?);
             }
         }
@@ -349,7 +320,7 @@ impl Mutants {
         let change = entry.change.parse()?;
         for at in places {
             let mutation = Mutation {
-                site: at.map(|at| site(at)).transpose()?.map(Site::number),
+                site: at.map(|at| Site::named(at)).transpose()?.map(Site::number),
                 target: entry.on,
                 change,
             };
@@ -390,7 +361,7 @@ impl Mutants {
                 for lock in &locks {
                     if !self.has_mistake(lock, site, change) {
                         let mutation = Mutation::at(site, change);
-                        let mutant = self.mutant(lock, Some(name_of(site)), mutation)?;
+                        let mutant = self.mutant(lock, Some(site.name()), mutation)?;
                         self.mutants.push(mutant);
                     }
                 }
@@ -454,48 +425,6 @@ fn within<T>(file: &str, result: Result<T, Problem>) -> Result<T, ListError> {
         file: file.to_owned(),
         problem,
     })
-}
-
-/// The operations called "function: kind operand", from the top of the file: of the locks that are built in,
-/// or of a source that was loaded.
-fn alike(name: &str, is_built_in: bool) -> Vec<&'static Site> {
-    let is_it = |site: &&Site| {
-        site.is_built_in() == is_built_in && format!("{}: {site}", site.function()) == name
-    };
-    let mut found: Vec<&Site> = Site::all().iter().filter(is_it).collect();
-    found.sort_by_key(|site| site.line);
-    found
-}
-
-/// The operation that `at` names: "function: kind operand", with #n where there are several alike.
-pub(crate) fn site(at: &str) -> Result<&'static Site, Problem> {
-    let (name, number) = match at.rsplit_once(" #") {
-        Some((name, number)) => (name, number.parse::<usize>().ok()),
-        None => (at, None),
-    };
-    let found = alike(name, true);
-    match (number, found.as_slice()) {
-        (None, [site]) => Ok(site),
-        (None, [_, _, ..]) => Err(Problem::Ambiguous {
-            at: at.to_owned(),
-            count: found.len(),
-        }),
-        (Some(number), [_, _, ..]) if (1..=found.len()).contains(&number) => Ok(found[number - 1]),
-        _ => Err(Problem::NoSite(at.to_owned())),
-    }
-}
-
-/// The name by which [`site`] finds an operation.
-fn name_of(site: &Site) -> String {
-    let name = format!("{}: {site}", site.function());
-    let found = alike(&name, site.is_built_in());
-    match found
-        .iter()
-        .position(|other| other.number() == site.number())
-    {
-        Some(place) if found.len() > 1 => format!("{name} #{}", place + 1),
-        _ => name,
-    }
 }
 
 impl fmt::Display for Mutant {

@@ -6,9 +6,8 @@ use std::str::FromStr;
 use lockworks::{Setting, Settings, Tunable};
 use serde::{Deserialize, Serialize};
 
-use crate::hooks::Request;
 use crate::layout::{self, Region};
-use crate::site::{OperationKind, Order, Site};
+use crate::site::{OperationKind, Order, Request, Site};
 
 /// A change to an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::hooks;
+use crate::locks;
 use crate::violation::Violation;
 
 /// A step: which thread, and which of its choices.
@@ -91,7 +91,7 @@ pub struct Event {
 
 impl Event {
     pub(crate) fn of([empty, queued]: [u64; 2]) -> Vec<Self> {
-        hooks::event_names()
+        locks::event_names()
             .enumerate()
             .map(|(i, name)| Self {
                 name,

@@ -159,6 +159,15 @@ unsafe impl Sync for Site {}
 // SAFETY: as above.
 unsafe impl Send for Site {}
 
+/// The operation that a thread is about to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) site: &'static Site,
+    pub(crate) address: usize,
+    pub(crate) a: u64,
+    pub(crate) b: u64,
+}
+
 unsafe extern "C" {
     #[link_name = "__start_lw_check_sites"]
     static FIRST: Site;
@@ -170,6 +179,15 @@ fn built_in() -> &'static [Site] {
     let (first, end) = (&raw const FIRST, &raw const END);
     // SAFETY: the linker has put the sites, and nothing else, between the two symbols.
     unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) }
+}
+
+/// No operation, or more than one, has a name.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnknownSite {
+    #[error("no operation is '{0}'")]
+    None(String),
+    #[error("{count} operations are '{at}'; add #1 to #{count}")]
+    Ambiguous { at: String, count: usize },
 }
 
 /// The operations of a source that was loaded.
@@ -216,8 +234,50 @@ impl Site {
             .expect("one of the sites")
     }
 
+    /// The operation that `at` names: "function: kind operand", with #n where there are several alike.
+    pub(crate) fn named(at: &str) -> Result<&'static Self, UnknownSite> {
+        let (name, number) = match at.rsplit_once(" #") {
+            Some((name, number)) => (name, number.parse::<usize>().ok()),
+            None => (at, None),
+        };
+        let found = Self::alike(name, true);
+        match (number, found.as_slice()) {
+            (None, [site]) => Ok(site),
+            (None, [_, _, ..]) => Err(UnknownSite::Ambiguous {
+                at: at.to_owned(),
+                count: found.len(),
+            }),
+            (Some(number), [_, _, ..]) if (1..=found.len()).contains(&number) => {
+                Ok(found[number - 1])
+            }
+            _ => Err(UnknownSite::None(at.to_owned())),
+        }
+    }
+
+    /// The name by which [`named`](Self::named) finds the operation.
+    pub(crate) fn name(&self) -> String {
+        let name = format!("{}: {self}", self.function());
+        let found = Self::alike(&name, self.is_built_in());
+        let mut numbers = found.iter().map(|other| other.number());
+        match numbers.position(|number| number == self.number()) {
+            Some(place) if found.len() > 1 => format!("{name} #{}", place + 1),
+            _ => name,
+        }
+    }
+
+    /// The operations called "function: kind operand", from the top of the file: of the locks that are built
+    /// in, or of a source that was loaded.
+    fn alike(name: &str, is_built_in: bool) -> Vec<&'static Self> {
+        let is_it = |site: &&Self| {
+            site.is_built_in() == is_built_in && format!("{}: {site}", site.function()) == name
+        };
+        let mut found: Vec<&Self> = Self::all().iter().filter(is_it).collect();
+        found.sort_by_key(|site| site.line);
+        found
+    }
+
     /// Whether the operation is no part of a source that was loaded.
-    pub(crate) fn is_built_in(&self) -> bool {
+    fn is_built_in(&self) -> bool {
         self.number() < built_in().len()
     }
 

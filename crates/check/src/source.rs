@@ -14,7 +14,7 @@ use include_dir::{Dir, include_dir};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use lockworks::LockType;
 
-use crate::hooks;
+use crate::locks;
 use crate::site::{self, Site};
 
 include!("../flags.rs");
@@ -22,8 +22,8 @@ include!("../flags.rs");
 static LOCKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../locks");
 static WORLD: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../worlds/check");
 
-/// The source that was loaded, and the type of its lock.
-static LOADED: OnceLock<(PathBuf, &'static LockType)> = OnceLock::new();
+/// The source that was loaded.
+static LOADED: OnceLock<PathBuf> = OnceLock::new();
 
 /// A source that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +91,7 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
     if name.is_empty() || !name.chars().all(is_name) {
         return Err(SourceError::Name(name.into_owned()));
     }
-    if hooks::lock_types().any(|lock| lock.name() == name) {
+    if locks::lock_types().any(|lock| lock.name() == name) {
         return Err(SourceError::Taken(name.into_owned()));
     }
     // The type is defined at the end of the source.
@@ -112,8 +112,8 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
     }
     // SAFETY: a constant of the library.
     let lock = unsafe { &*lock };
-    let first = LOADED.set((path.clone(), lock));
-    assert!(first.is_ok(), "one source is loaded");
+    locks::add(lock);
+    LOADED.set(path).expect("one source is loaded");
     Ok(lock.name())
 }
 
@@ -153,12 +153,7 @@ pub(crate) fn load(path: &Path, shown: &str, prelude: &str) -> Result<*const c_v
 
 /// The file of the source that was loaded.
 pub fn loaded_source() -> Option<&'static Path> {
-    LOADED.get().map(|(path, _)| path.as_path())
-}
-
-/// The type of its lock.
-pub(crate) fn lock_type() -> Option<&'static LockType> {
-    LOADED.get().map(|(_, lock)| *lock)
+    LOADED.get().map(PathBuf::as_path)
 }
 
 /// Compiles a source to a library in `directory`.

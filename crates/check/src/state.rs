@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::automaton::LocalId;
-use crate::cells::{CellNames, RenamedCells, Sibling, WORD};
+use crate::cells::{CellNames, RenamedCells, Sibling};
+use crate::layout::WORD;
 use crate::symmetry::Renaming;
 
 pub(crate) mod merged;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use lockworks::LockType;
 
 use crate::headers;
-use crate::hooks::Request;
 use crate::layout::{self, Region};
+use crate::site::Request;
 
 /// The most swaps, so that there are at most 120 renamings.
 const MOST_SWAPS: usize = 4;

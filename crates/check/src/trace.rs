@@ -9,11 +9,10 @@ use crate::cells::{Findings, Parts, Place};
 use crate::check::{Check, by_view};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
 use crate::headers::{self, NodeLayout};
-use crate::hooks::Request;
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Picks, Stop, woken};
 use crate::results::{Broken, Step};
-use crate::site::OperationKind;
+use crate::site::{OperationKind, Request};
 use crate::state::{State, UNINITIALISED};
 use crate::violation::Violation;
 

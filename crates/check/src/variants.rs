@@ -5,8 +5,8 @@
 use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Serialize};
 
-use crate::mutants;
 use crate::mutation::{Change, Mutation};
+use crate::site::Site;
 
 static FILES: Dir = include_dir!("$CARGO_MANIFEST_DIR/variants");
 
@@ -83,7 +83,7 @@ impl Variant {
                 return Err(format!("'{order}' is no order"));
             }
             for place in at {
-                let site = mutants::site(place).map_err(|error| error.to_string())?;
+                let site = Site::named(place).map_err(|error| error.to_string())?;
                 orders.push(Mutation::at(site, change));
             }
         }

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::hooks::Request;
+use crate::machine::Answer;
+use crate::site::Request;
 use crate::symmetry::{Names, Renaming, Symmetry};
 
-use super::{Answer, Automata, LocalId, Next, UNKNOWN};
+use super::{Automata, LocalId, Next, UNKNOWN};
 
 impl Automata {
     /// Learns the same step for all threads that behave alike.

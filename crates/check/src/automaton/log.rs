@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Automata, LocalId, Next};
+use crate::machine::Answer;
+
+use super::{Automata, LocalId, Next};
 
 /// A step that was not known before.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -50,7 +50,7 @@ impl Automata {
             let steps = self.locals[local as usize].next.len();
             for step in done..steps {
                 let (answer, known) = self.locals[local as usize].next[step].clone();
-                self.machine.resume(thread, &twin, answer);
+                twin.resume_in(&self.machine, answer);
                 let alike = self.arrive(thread) == known;
                 counts[usize::from(!alike)] += 1;
             }

@@ -161,7 +161,8 @@ impl<'a> Lkmm<'a> {
             x,
             b,
         };
-        if let Some(rcu_fence) = rcu::fence(&lkmm) {
+        let before = hb_star.then(&lkmm.pb.star());
+        if let Some(rcu_fence) = rcu::fence(x, &lkmm.b, &before, &lkmm.prop) {
             // As pb orders events, so does rb.
             lkmm.rb = (lkmm.prop.then(&rcu_fence).then(&hb_star))
                 .then(&lkmm.pb.star())

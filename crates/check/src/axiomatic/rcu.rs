@@ -1,13 +1,17 @@
 //! RCU and SRCU in the Linux kernel memory model: a sequence of grace periods and critical
 //! sections, with at least as many grace periods, orders as a strong fence does.
 
-use super::execution::{Fence, Kind, Mark};
-use super::lkmm::Lkmm;
+use super::execution::{Basics, Execution, Fence, Kind, Mark};
 use super::relation::Relation;
 
-/// `rcu-fence`, or nothing where there is no grace period.
-pub(super) fn fence(l: &Lkmm) -> Option<Relation> {
-    let x = l.x;
+/// `rcu-fence`, or nothing where there is no grace period. `before` orders events before a grace period or a
+/// critical section, and `prop` follows.
+pub(super) fn fence(
+    x: &Execution,
+    b: &Basics,
+    before: &Relation,
+    prop: &Relation,
+) -> Option<Relation> {
     let n = x.events.len();
     let of_kind = |kind| Relation::of(n, |a, b| a == b && x.events[a].kind == Kind::Fence(kind));
     let (rcu_gp, srcu_gp) = (of_kind(Fence::SyncRcu), of_kind(Fence::SyncSrcu));
@@ -17,15 +21,10 @@ pub(super) fn fence(l: &Lkmm) -> Option<Relation> {
         return None;
     }
     // From the end of each critical section to its beginning.
-    let rcu_section = sections(l).inverse();
-    let srcu_section = srcu_sections(l).inverse();
-    let same_domain = l.b.same_location.optional();
-    let link = po
-        .optional()
-        .then(&l.hb.star())
-        .then(&l.pb.star())
-        .then(&l.prop)
-        .then(po);
+    let rcu_section = sections(x).inverse();
+    let srcu_section = srcu_sections(x, b).inverse();
+    let same_domain = b.same_location.optional();
+    let link = po.optional().then(before).then(prop).then(po);
     let mut order = sync;
     loop {
         // Grace periods and sections, joined directly or by what is ordered already.
@@ -46,8 +45,8 @@ pub(super) fn fence(l: &Lkmm) -> Option<Relation> {
 }
 
 /// From each outermost rcu_read_lock() to its rcu_read_unlock(), and the inner ones likewise.
-fn sections(l: &Lkmm) -> Relation {
-    let events = &l.x.events;
+fn sections(x: &Execution) -> Relation {
+    let events = &x.events;
     let mut sections = Relation::empty(events.len());
     let mut open: Vec<usize> = Vec::new();
     for (i, event) in events.iter().enumerate() {
@@ -66,11 +65,10 @@ fn sections(l: &Lkmm) -> Relation {
 }
 
 /// From each srcu_read_lock() to the srcu_read_unlock() that has its result.
-fn srcu_sections(l: &Lkmm) -> Relation {
-    let x = l.x;
+fn srcu_sections(x: &Execution, b: &Basics) -> Relation {
     let unlocks = x.marked(Mark::SrcuUnlock);
     let others = x.set(|event| event.kind != Kind::Write(Mark::SrcuUnlock));
     let carried = x.data.to(&others).then(&x.rf).star();
     let pairs = carried.then(&x.data).from(&x.marked(Mark::SrcuLock));
-    pairs.to(&unlocks) & &l.b.same_location
+    pairs.to(&unlocks) & &b.same_location
 }

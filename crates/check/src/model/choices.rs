@@ -1,12 +1,12 @@
 //! The choices of a thread in a state, and the choices that need not be explored.
 
-use crate::automaton::{Answer, LocalId, Next};
+use crate::automaton::{LocalId, Next};
 use crate::cells::{CellId, PARTS, Parts, Place};
 use crate::config::{Memory, Time};
-use crate::hooks::Request;
 use crate::layout::Region;
+use crate::machine::Answer;
 use crate::mutation::Change;
-use crate::site::{OperationKind, Order};
+use crate::site::{OperationKind, Order, Request};
 use crate::state::{Barrier, Histories, State, View, merged};
 
 use super::{Choice, Model, Picks, Stop, is_plain};

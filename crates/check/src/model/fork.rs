@@ -1,9 +1,10 @@
 //! Forks: a thread goes on in a child that has a copy of the memory, and no other thread.
 
-use crate::automaton::{Attributes, LocalId};
+use crate::automaton::LocalId;
 use crate::cells::{Cell, CellId, Place};
 use crate::headers;
 use crate::layout::{self, Region};
+use crate::machine::Attributes;
 use crate::site::OperationKind;
 use crate::state::{State, Thread};
 

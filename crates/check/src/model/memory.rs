@@ -1,14 +1,14 @@
 //! The effect of operations on memory: the values read, and the writes that become visible to other
 //! threads.
 
-use crate::automaton::{Answer, LocalId};
+use crate::automaton::LocalId;
 use crate::cells::{Cell, CellId, PARTS, Parts, Place};
 use crate::config::{Memory, Time, queue_of_tail};
 use crate::headers;
-use crate::hooks::Request;
 use crate::layout::{self, Region};
+use crate::machine::Answer;
 use crate::mutation::Change;
-use crate::site::{OperationKind, Order};
+use crate::site::{OperationKind, Order, Request};
 use crate::state::{Barrier, Message, State, Thread, View};
 use crate::symmetry::{LockWord, Names};
 use crate::violation::Violation;

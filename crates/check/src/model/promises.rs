@@ -1,9 +1,10 @@
 //! The promises of locks, checked in each step and state.
 
 use crate::automaton::LocalId;
-use crate::cells::{Cell, Parts, Place, WORD};
+use crate::cells::{Cell, Parts, Place};
 use crate::config::{LOCKREF_COUNT, Subject};
 use crate::headers;
+use crate::layout::WORD;
 use crate::layout::{self, Region};
 use crate::site::OperationKind;
 use crate::state::State;

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::mutation::Mutation;
 use crate::random::{RandomOutcome, RandomRuns};
 
-use super::Problem;
+use super::problem::Problem;
 
 /// The key of a configuration that asks for random runs, and says how many.
 const RANDOM: &str = "random";

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use crate::cells::{CellId, Place};
 use crate::config::Memory;
-use crate::hooks::Request;
 use crate::model::{Choice, Model, Picks};
-use crate::site::{OperationKind, Order};
+use crate::site::{OperationKind, Order, Request};
 use crate::state::State;
 
 /// A write of a run.

@@ -3,7 +3,7 @@ use super::*;
 use crate::axiomatic::{has_race, is_allowed};
 use crate::config::{Config, Memory, Subject};
 use crate::headers::LitmusTest;
-use crate::hooks;
+use crate::locks;
 use crate::mutation::{Change, Mutation};
 use crate::search::Limits;
 use crate::site::{Order, Site};
@@ -20,16 +20,16 @@ fn litmus_check<'a>(
 ) -> Check<'a> {
     Check {
         config,
-        subject: Subject::Lock(hooks::lock_types().next().unwrap()),
+        subject: Subject::Lock(locks::lock_types().next().unwrap()),
         mutation,
-        program: hooks::lw_litmus_thread,
+        program: locks::lw_litmus_thread,
         litmus: test,
         symmetric: false,
     }
 }
 
 fn litmus_config(test: &LitmusTest, memory: Memory) -> Config {
-    let lock = hooks::lock_types().next().unwrap();
+    let lock = locks::lock_types().next().unwrap();
     Config {
         threads: test.threads.iter().flatten().count(),
         memory,
@@ -67,7 +67,7 @@ fn assert_allowed(memory: Memory, x: &Execution, what: &str) {
 fn runs_of_litmus_tests_are_allowed() {
     let mut judged = 0;
     for memory in Memory::ALL {
-        for test in hooks::litmus_tests().filter(|test| is_recorded(test)) {
+        for test in locks::litmus_tests().filter(|test| is_recorded(test)) {
             let config = litmus_config(test, memory);
             let check = litmus_check(test, &config, None);
             record(&check, RUNS_OF_A_TEST, |x| {
@@ -116,7 +116,7 @@ fn a_weakened_search_is_noticed() {
         "isa2+rel+acq",
         "2+2w+sc",
     ] {
-        let mut tests = hooks::litmus_tests();
+        let mut tests = locks::litmus_tests();
         let test = tests.find(|test| name(test) == wanted).unwrap();
         let config = litmus_config(test, Memory::C11);
         let check = litmus_check(test, &config, None);

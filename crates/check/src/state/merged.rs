@@ -20,7 +20,8 @@
 
 use std::rc::Rc;
 
-use crate::cells::{Sibling, WORD};
+use crate::cells::Sibling;
+use crate::layout::WORD;
 
 use super::{Bytes, Histories, Message, State, Thread, View, live_threads, number};
 
