@@ -15,19 +15,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use lockworks_explore::{LocalId, Symmetry};
 
 use crate::liveness;
 use crate::machine::{Answer, Attributes, Effect, Machine, Stopped, Surroundings};
 use crate::site::Request;
-use crate::symmetry::Symmetry;
 
 pub(crate) use log::{Learned, Log};
 
 #[cfg(test)]
 mod twins;
-
-/// The number of a local state.
-pub(crate) type LocalId = u32;
 
 const UNKNOWN: LocalId = LocalId::MAX;
 

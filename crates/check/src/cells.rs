@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lockworks_explore::{CellNames, RenamedCells, Renaming, Sibling, WORD};
 use serde::{Deserialize, Serialize};
 
-use crate::layout::{self, Region, WORD};
+use crate::layout::{self, Region};
+use crate::names::{self, LockWord, Names};
 use crate::site::{OperationKind, Order, Request};
-use crate::symmetry::{LockWord, Names, Renaming};
 
 /// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
 pub(crate) const VIEWS: [usize; 5] = [32, 64, 128, 256, 1024];
@@ -159,31 +160,6 @@ impl Mortal {
     }
 }
 
-/// A cell of the same word as another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sibling {
-    /// The cell's number among the shared cells.
-    pub(crate) number: u16,
-    /// The cell's offset in the word.
-    pub(crate) offset: u8,
-}
-
-/// For each cell, by its number, the number of the cell that it becomes when threads are renamed.
-#[derive(Debug)]
-pub(crate) struct RenamedCells {
-    pub(crate) shared: Vec<u16>,
-    /// The inverse of `shared`.
-    pub(crate) shared_before: Vec<u16>,
-    pub(crate) private: Vec<u16>,
-}
-
-/// For each cell, by its number, the way in which its value names threads.
-#[derive(Debug, Default)]
-pub(crate) struct CellNames {
-    pub(crate) shared: Vec<Names>,
-    pub(crate) private: Vec<Names>,
-}
-
 impl Cells {
     pub(crate) fn new(threads: usize, mortal: Mortal) -> Self {
         Self {
@@ -292,7 +268,7 @@ impl Cells {
             private: vec![0; self.private],
         };
         for cell in &self.cells {
-            let data = renaming.address(cell.address % (1 << READS_SHIFT));
+            let data = names::address(renaming, cell.address % (1 << READS_SHIFT));
             let address = match cell.address >> READS_SHIFT {
                 0 => data,
                 reader => data + ((renaming.thread(reader - 1) + 1) << READS_SHIFT),
@@ -312,8 +288,11 @@ impl Cells {
         renamed
     }
 
-    pub(crate) fn names(&self, word: LockWord) -> CellNames {
-        let mut names = CellNames::default();
+    pub(crate) fn names(&self, word: LockWord) -> CellNames<Names> {
+        let mut names = CellNames {
+            shared: Vec::new(),
+            private: Vec::new(),
+        };
         for cell in &self.cells {
             let of_place = match cell.place {
                 Place::Shared { .. } => &mut names.shared,

@@ -1,24 +1,39 @@
 //! A check: a configuration and a mutation, as a model that a search can explore.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::automaton::{Automata, Log};
+use lockworks_explore::{
+    Coverage, Keeper, Kept, KeptError, Limits, Run, Search, SearchPlan, Symmetry,
+};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::automaton::{Automata, Learned, Log};
 use crate::cells::{Findings, VIEWS};
 use crate::config::{Config, ConfigError, Memory, Subject};
 use crate::headers::{Client, LitmusTest};
 use crate::layout;
 use crate::locks;
 use crate::machine::Surroundings;
-use crate::model::{Model, Stop};
+use crate::model::{Model, Seen, Stop};
 use crate::mutation::{self, Change, Mutation};
-use crate::random::Run;
-use crate::results::{Broken, CheckOutcome, Coverage, End, Event};
-use crate::search::{BEFORE_PROOF, Keeper, Kept, KeptError, Limits, Origin, Search, SearchPlan};
-use crate::symmetry::{LockWord, Symmetry};
+use crate::names::LockWord;
+use crate::results::{Broken, CheckOutcome, End, Event};
+use crate::source::loaded_source;
+
+/// The number of states after which a search tries a proof by states with merged histories.
+const BEFORE_PROOF: usize = 1_000_000;
+
+/// The number of states from which on several OS threads search.
+const MANY: u32 = if cfg!(test) { 100 } else { 20_000 };
+
+/// The most steps of a random run for each acquisition of each thread.
+const MOST_STEPS: usize = 1000;
 
 /// The most random runs before a search.
 const REHEARSALS: u64 = 1000;
@@ -108,19 +123,20 @@ impl<'a> Check<'a> {
     /// need more entries.
     pub(crate) fn rehearse<const N: usize>(&self, findings: &mut Findings) -> Option<Automata> {
         let mut automata = Automata::new(self.surroundings(), self.symmetry(), Log::of(Vec::new()));
+        let most = self.most_steps();
         let mut runs = 0;
         let mut steps = 0;
         while runs < REHEARSALS && steps < REHEARSED_STEPS {
-            let mut model = self.model::<N>(findings, automata);
+            let mut model = self.model::<N>(std::mem::take(findings), automata);
             let mut restart = false;
             while !restart && runs < REHEARSALS && steps < REHEARSED_STEPS {
                 let mut run = Run::new(REHEARSALS, runs);
                 // Violations do not matter here.
-                restart = matches!(run.make(&mut model), Err(Stop::Restart));
+                restart = matches!(run.make(&mut model, most), Err(Stop::Restart));
                 runs += 1;
                 steps += run.steps.len();
             }
-            automata = model.automata;
+            (*findings, automata) = (model.findings, model.automata);
             if findings.view != N {
                 return None;
             }
@@ -128,15 +144,17 @@ impl<'a> Check<'a> {
         Some(automata)
     }
 
+    /// The most steps of a random run.
+    pub(crate) fn most_steps(&self) -> usize {
+        MOST_STEPS * self.config.threads * self.config.acquisitions as usize
+    }
+
     /// The check's model, on automata of this check.
-    pub(crate) fn model<'f, const N: usize>(
+    pub(crate) fn model<const N: usize>(
         &self,
-        findings: &'f mut Findings,
+        findings: Findings,
         automata: Automata,
-    ) -> Model<'f, N>
-    where
-        'a: 'f,
-    {
+    ) -> Model<'a, N> {
         let model = Model::new(self.config, self.subject, self.mutation, findings, automata);
         // SAFETY: NULL or a constant.
         let litmus = unsafe { self.litmus.as_ref() };
@@ -208,17 +226,32 @@ impl<'a> Check<'a> {
         file: &Path,
         progress: &mut dyn FnMut(&Coverage),
     ) -> Result<CheckOutcome, KeptError> {
-        let keeper = Keeper::new(file, self.config, self.mutation)?;
+        let keeper = Keeper::new(file, self.identity()?)?;
         let kept = Kept::load(&keeper, limits.memory)?;
         let mut plan = self.plan(limits, true, progress);
-        plan.kept = kept;
-        plan.keep = Some((keeper, Ok(())));
-        let outcome = self.search_by(&mut plan);
-        match (&outcome.end, plan.keep) {
+        let mut keep = Keep {
+            keeper,
+            kept,
+            result: Ok(()),
+        };
+        let outcome = self.search_by(&mut plan, Some(&mut keep));
+        match (&outcome.end, keep.result) {
             // What was not kept is lost, and so is nothing else.
-            (End::Unfinished(_), Some((_, Err(error)))) => Err(error),
+            (End::Unfinished(_), Err(error)) => Err(error),
             _ => Ok(outcome),
         }
+    }
+
+    /// A hash of the check, of this program, and of the source that it has loaded.
+    fn identity(&self) -> io::Result<u128> {
+        let mut hash = Xxh3::new();
+        hash.update(&fs::read("/proc/self/exe")?);
+        if let Some(source) = loaded_source() {
+            hash.update(&fs::read(source)?);
+        }
+        let check = postcard::to_stdvec(&(self.config, self.mutation));
+        hash.update(&check.map_err(io::Error::other)?);
+        Ok(hash.digest128())
     }
 
     /// Searches for the shortest run that breaks a promise, where one that does is known.
@@ -235,11 +268,11 @@ impl<'a> Check<'a> {
 
     /// Tries a proof after a few states.
     #[cfg(test)]
-    pub(crate) fn prove(&self, few: usize, limits: &Limits) -> CheckOutcome {
+    fn prove(&self, few: usize, limits: &Limits) -> CheckOutcome {
         let mut progress = |_: &Coverage| {};
         let mut plan = self.plan(limits, true, &mut progress);
         plan.few = few;
-        self.search_by(&mut plan)
+        self.search_by(&mut plan, None)
     }
 
     /// Explores all states. Returns the results of the threads at the ends of runs too.
@@ -250,7 +283,7 @@ impl<'a> Check<'a> {
         progress: &mut dyn FnMut(&Coverage),
     ) -> (CheckOutcome, BTreeSet<Vec<u64>>) {
         let mut plan = self.plan(limits, reduce, progress);
-        let outcome = self.search_by(&mut plan);
+        let outcome = self.search_by(&mut plan, None);
         (outcome, plan.results)
     }
 
@@ -263,25 +296,22 @@ impl<'a> Check<'a> {
         SearchPlan {
             limits,
             reduce,
-            origin: self.litmus.is_null().then_some(Origin {
-                config: self.config,
-                mutation: self.mutation,
-                symmetric: self.symmetric,
-            }),
             few: BEFORE_PROOF,
+            many: MANY,
             begin: Instant::now(),
-            kept: None,
-            keep: None,
             results: BTreeSet::new(),
             progress,
         }
     }
 
-    fn search_by(&self, plan: &mut SearchPlan) -> CheckOutcome {
-        let kept = plan.kept.as_ref();
-        let mut findings = kept.map_or_else(|| self.findings(), |kept| kept.findings.clone());
+    fn search_by(&self, plan: &mut SearchPlan, mut keep: Option<&mut Keep>) -> CheckOutcome {
+        let kept = keep.as_ref().and_then(|keep| keep.kept.as_ref());
+        let mut findings = kept.map_or_else(|| self.findings(), |kept| kept.seen.findings.clone());
         loop {
-            let outcome = by_view!(findings.view, self.attempt(&mut findings, plan));
+            let outcome = by_view!(
+                findings.view,
+                self.attempt(&mut findings, plan, keep.as_deref_mut())
+            );
             if let Some(outcome) = outcome {
                 return outcome;
             }
@@ -294,23 +324,39 @@ impl<'a> Check<'a> {
         &self,
         findings: &mut Findings,
         plan: &mut SearchPlan,
+        mut keep: Option<&mut Keep>,
     ) -> Option<CheckOutcome> {
-        let mut automata = match &mut plan.kept {
+        let mut kept = keep.as_mut().and_then(|keep| keep.kept.take());
+        let mut automata = match &mut kept {
             Some(kept) => self.automata(Log::of(std::mem::take(&mut kept.steps))),
             None => self.rehearse::<N>(findings)?,
         };
+        let (config, mutation, symmetric) = (self.config, self.mutation, self.symmetric);
+        let another = move |(log, findings): (Arc<Log>, Findings)| {
+            let check = Check {
+                symmetric,
+                ..Check::new(config, mutation).expect("there is such a check")
+            };
+            let mut model = check.model::<N>(findings, check.automata(log));
+            model.number_cells_in_order();
+            model
+        };
+        let more = self.litmus.is_null().then_some(&another as _);
         while findings.view == N {
             automata.catch_up();
-            let mut search = Search::new(self.model::<N>(findings, automata), plan.reduce);
-            if let Some(kept) = plan.kept.take() {
+            let mut model = self.model::<N>(std::mem::take(findings), automata);
+            model.number_cells_in_order();
+            let mut search = Search::new(model, plan.reduce);
+            if let Some(kept) = kept.take() {
                 search.go_on_with(kept);
             }
-            if let Some(end) = search.run(plan) {
-                if let Some((keeper, result)) = &mut plan.keep {
-                    *result = search.keep(keeper, &end);
-                }
-                let coverage = search.coverage();
-                let model = search.into_model();
+            let end = search.run(plan, more);
+            if let (Some(end), Some(keep)) = (&end, keep.as_mut()) {
+                keep.result = search.keep(&keep.keeper, end);
+            }
+            let coverage = search.coverage();
+            let model = search.into_model();
+            if let Some(end) = end {
                 return Some(CheckOutcome {
                     end,
                     coverage,
@@ -319,8 +365,22 @@ impl<'a> Check<'a> {
                     covered: model.covered,
                 });
             }
-            automata = search.into_model().automata;
+            (*findings, automata) = (model.findings, model.automata);
         }
         None
     }
 }
+
+/// A search that is kept in a file, and goes on from there.
+struct Keep<'a> {
+    keeper: Keeper<'a>,
+    /// The search to go on with.
+    kept: Option<Kept<Seen, Vec<Learned>>>,
+    /// How it went to keep the search.
+    result: Result<(), KeptError>,
+}
+
+#[cfg(test)]
+mod proof_tests;
+#[cfg(test)]
+mod tests;

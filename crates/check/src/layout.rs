@@ -1,12 +1,12 @@
 //! The addresses of a check. They are names that the lock code computes with; no memory is there.
 
+use lockworks_explore::WORD;
+
 use crate::headers::{
     LW_CHECK_LENT_NODES, LW_CHECK_LOCKS, LW_CHECK_SECOND_LOCK, LW_CHECK_THIRD_LOCK,
     LW_NODES_PER_SLOT, NODE, NODE_QUEUES_SIZE,
 };
 
-/// The size of the largest word in bytes.
-pub(crate) const WORD: usize = 8;
 /// The number of locks of a check: the threads' first lock, one for each level of interruption, and
 /// the threads' second lock.
 pub(crate) const LOCKS: usize = LW_CHECK_LOCKS;

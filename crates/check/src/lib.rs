@@ -20,19 +20,19 @@ mod machine;
 mod model;
 pub mod mutants;
 mod mutation;
+mod names;
 mod random;
 #[cfg(test)]
 mod recorded;
 mod results;
-mod search;
 mod site;
 mod source;
-mod state;
-mod symmetry;
 mod token;
 mod trace;
 mod variants;
 mod violation;
+
+pub use lockworks_explore::{Coverage, KeptError, LIMIT_OF_STATES, Limits};
 
 pub use axiomatic::{Allowed, LitmusError, LitmusFile, Verdict, WitnessRow};
 pub use check::Check;
@@ -43,8 +43,7 @@ pub use locks::{lock_in_cond, lock_types, lockref_types};
 
 pub use mutation::{Change, Mutation, Target, UnknownChange};
 pub use random::{RandomOutcome, RandomRuns};
-pub use results::{Broken, CheckOutcome, Coverage, End, Event};
-pub use search::{KeptError, LIMIT_OF_STATES, Limits};
+pub use results::{Broken, CheckOutcome, End, Event};
 pub use site::{OperationKind, Order, Site};
 pub use source::{SourceError, load_source, loaded_source};
 pub use token::{Token, TokenError};

@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
 
+use lockworks_explore::Limits;
+
 use crate::check::Check;
 use crate::config::{Config, Memory, Subject};
 use crate::headers::LitmusTest;
 use crate::locks;
 use crate::mutation::Mutation;
 use crate::results::{CheckOutcome, End};
-use crate::search::Limits;
 
 /// A litmus test.
 #[derive(Clone, Copy)]

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
+use lockworks_explore::Limits;
+
 use crate::axiomatic::{Allowed, InC, LitmusFile, Verdict};
 use crate::check::Check;
 use crate::config::{Config, Memory, Subject};
 use crate::headers::LitmusTest;
 use crate::locks;
 use crate::results::End;
-use crate::search::Limits;
 use crate::source::{self, SourceError};
 use crate::violation::Violation;
 

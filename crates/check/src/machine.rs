@@ -12,8 +12,8 @@ use crate::headers::{Client, Had, Mark};
 use crate::layout;
 use crate::locks;
 use crate::mutation::{self, Mutation};
+use crate::names::LockWord;
 use crate::site::Request;
-use crate::symmetry::LockWord;
 
 mod attributes;
 

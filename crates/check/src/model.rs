@@ -4,25 +4,26 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::automaton::{Automata, Local, LocalId, Next};
-use crate::cells::{
-    Cell, CellId, CellNames, Cells, Findings, Mortal, PARTS, Parts, Place, Refusal, RenamedCells,
-    Sibling,
+use lockworks_explore::{
+    Barrier, CellNames, Composed, Histories, LocalId, RenamedCells, Sibling, State, Symmetry,
+    UNINITIALISED, WORD, Window,
 };
+use serde::{Deserialize, Serialize};
+
+use crate::automaton::{Automata, Local, Next};
+use crate::cells::{Cell, CellId, Cells, Findings, Mortal, PARTS, Parts, Place, Refusal};
 use crate::config::{Config, Memory, Subject};
 use crate::headers;
-use crate::layout::WORD;
 use crate::layout::{self, Region};
 use crate::machine::{Answer, Attributes, Effect};
 use crate::mutation::{self, Change, Mutation};
-use crate::results::Step;
+use crate::names::{LockWord, Names};
 use crate::site::{OperationKind, Order, Request, Site};
-use crate::state::{Barrier, Histories, State, Thread, UNINITIALISED, Window};
-use crate::symmetry::{Composed, LockWord, Renaming, Symmetry};
 use crate::violation::Violation;
 
 mod choices;
 mod delays;
+mod explored;
 mod fork;
 mod memory;
 mod promises;
@@ -68,36 +69,17 @@ pub(crate) enum Choice {
     Barrier,
 }
 
-impl Choice {
-    /// Whether the choice needs neither old values nor interruptions nor spurious wake-ups. A
-    /// thread that waits for anything else may wait for ever.
-    pub(crate) fn is_progress(self) -> bool {
-        matches!(
-            self,
-            Self::Operate { newest: true, .. }
-                | Self::Late { newest: true, .. }
-                | Self::Forward { .. }
-                | Self::Barrier
-                | Self::TimeOut
-        )
-    }
-}
-
 /// The reason why a step was not completed.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    /// A promise was broken.
-    Violation(Violation),
-    /// An assumption of the search failed: the search must start again.
-    Restart,
-    /// The state encoding has no room for the step's result.
-    TooLarge(&'static str),
-}
+pub(crate) type Stop = lockworks_explore::Stop<Violation>;
 
-impl From<Violation> for Stop {
-    fn from(violation: Violation) -> Self {
-        Self::Violation(violation)
-    }
+/// What a model has seen and found, for another model of the same check.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Seen {
+    pub(crate) findings: Findings,
+    relied_on: Vec<LocalId>,
+    covered: Vec<bool>,
+    events: [u64; 2],
+    cut: bool,
 }
 
 /// The threads and the memory of a check, and the findings of the search about them.
@@ -107,7 +89,7 @@ pub(crate) struct Model<'a, const N: usize> {
     mutation: Option<Mutation>,
     pub(crate) automata: Automata,
     pub(crate) cells: Cells,
-    pub(crate) findings: &'a mut Findings,
+    pub(crate) findings: Findings,
     parts: Vec<Option<Parts>>,
     /// Cells get their numbers in the order of local states, not in that of a run. The number of local
     /// states that were looked at. None: in that of a run, which then does not depend on others.
@@ -120,7 +102,7 @@ pub(crate) struct Model<'a, const N: usize> {
     symmetry: Rc<Symmetry>,
     /// For each renaming of threads, the cells that cells become.
     renamed_cells: Vec<RenamedCells>,
-    names: CellNames,
+    names: CellNames<Names>,
     /// A buffer for a renamed state and its bytes.
     renamed: (State<N>, Vec<u8>),
     /// A buffer for the windows of threads after a renaming, in the old order of threads.
@@ -148,7 +130,7 @@ impl<'a, const N: usize> Model<'a, N> {
         config: &'a Config,
         subject: Subject,
         mutation: Option<Mutation>,
-        findings: &'a mut Findings,
+        findings: Findings,
         automata: Automata,
     ) -> Self {
         Self {
@@ -157,7 +139,10 @@ impl<'a, const N: usize> Model<'a, N> {
             mutation,
             symmetry: Rc::clone(&automata.symmetry),
             renamed_cells: Vec::new(),
-            names: CellNames::default(),
+            names: CellNames {
+                shared: Vec::new(),
+                private: Vec::new(),
+            },
             renamed: (State::empty(), Vec::new()),
             windows: Vec::new(),
             keys: Vec::new(),
@@ -183,46 +168,10 @@ impl<'a, const N: usize> Model<'a, N> {
         Self { variables, ..self }
     }
 
-    /// The state in which all threads are about to begin.
-    pub(crate) fn start(&mut self) -> Result<State<N>, Stop> {
-        self.automata.forget_surprise();
-        let locals = self.automata.start();
-        self.check_symmetry()?;
-        let siblings = Rc::clone(&self.siblings);
-        let mut state = State::new(locals.iter().copied(), siblings);
-        state.histories = self.histories;
-        for (thread, local) in locals.into_iter().enumerate() {
-            self.find_cells(thread, local)?;
-        }
-        self.grow(&mut state);
-        Ok(state)
-    }
-
-    /// Adds what another model of the check has seen.
-    pub(crate) fn add_seen(&mut self, covered: &[bool], events: [u64; 2], cut: bool) {
-        for (all, other) in self.covered.iter_mut().zip(covered) {
-            *all |= other;
-        }
-        for (all, other) in self.events.iter_mut().zip(events) {
-            *all |= other;
-        }
-        self.cut |= cut;
-    }
-
     /// Gives cells their numbers in the order of local states, so that the models of several OS threads
     /// agree.
     pub(crate) fn number_cells_in_order(&mut self) {
         self.in_order = Some(0);
-    }
-
-    /// Learns what other models of the same check have learned.
-    pub(crate) fn catch_up(&mut self) -> Result<(), Stop> {
-        self.automata.catch_up();
-        self.check_symmetry()?;
-        if self.automata.is_surprised() {
-            return Err(Stop::Restart);
-        }
-        self.find_cells_in_order()
     }
 
     fn find_cells_in_order(&mut self) -> Result<(), Stop> {
@@ -242,117 +191,6 @@ impl<'a, const N: usize> Model<'a, N> {
             }
         }
         Ok(())
-    }
-
-    /// Decodes `bytes` into `state`.
-    pub(crate) fn decode(&self, bytes: &[u8], state: &mut State<N>) {
-        let threads = self.config.threads;
-        match self.histories {
-            Histories::Ordered => state.decode(threads, &self.shared, &self.siblings, bytes),
-            Histories::Merged => state.decode_merged(threads, &self.shared, &self.siblings, bytes),
-        }
-        for thread in &mut state.threads {
-            if !thread.window.is_empty() {
-                thread.local = self.standing(&thread.window);
-            }
-        }
-        self.grow(state);
-    }
-
-    /// Encodes a state, normalised, under the renaming of threads that gives the least bytes, and
-    /// returns that renaming's number. States that differ by a renaming only get the same bytes.
-    pub(crate) fn encode(&mut self, state: &mut State<N>, bytes: &mut Vec<u8>) -> usize {
-        self.normalise(state);
-        let symmetry = Rc::clone(&self.symmetry);
-        let mut keys = std::mem::take(&mut self.keys);
-        keys.clear();
-        keys.extend(state.threads.iter().map(|thread| self.nameless(thread)));
-        let mut sorting = symmetry.sorting(&keys);
-        let mut best = sorting.next().expect("threads can be sorted");
-        self.encode_renamed(state, best, bytes);
-        for other in sorting {
-            let mut trial = std::mem::take(&mut self.renamed.1);
-            self.encode_renamed(state, other, &mut trial);
-            if trial < *bytes {
-                std::mem::swap(&mut trial, bytes);
-                best = other;
-            }
-            self.renamed.1 = trial;
-        }
-        self.keys = keys;
-        best
-    }
-
-    pub(crate) fn normalise(&self, state: &mut State<N>) {
-        self.grow(state);
-        if self.weak() {
-            state.normalise(self.live(state));
-        }
-    }
-
-    fn nameless(&self, thread: &Thread<N>) -> Nameless {
-        let representative = |local: LocalId| self.local(local).representative;
-        (
-            representative(thread.local),
-            thread.parked,
-            thread.exposed,
-            thread
-                .deferred
-                .map(|(local, due)| (representative(local), due)),
-            thread.bypassed,
-        )
-    }
-
-    fn encode_renamed(&mut self, state: &State<N>, number: usize, bytes: &mut Vec<u8>) {
-        let composed = &self.symmetry.renamings[number];
-        if composed.swaps.is_empty() {
-            state.encode(&self.shared, bytes);
-            return;
-        }
-        let mut windows = std::mem::take(&mut self.windows);
-        windows.clear();
-        windows.extend(
-            state
-                .threads
-                .iter()
-                .map(|thread| self.renamed_window(&thread.window, composed)),
-        );
-        self.renamed.0.rename_from(
-            state,
-            &composed.renaming,
-            &self.renamed_cells[number],
-            &self.names,
-            |local| self.automata.image(local, &composed.swaps),
-            &windows,
-        );
-        self.windows = windows;
-        self.renamed.0.encode(&self.shared, bytes);
-    }
-
-    pub(crate) fn renaming(&self, number: usize) -> &Renaming {
-        &self.symmetry.renamings[number].renaming
-    }
-
-    /// The choice that a thread's choice becomes when threads are renamed.
-    pub(crate) fn renamed_choice(
-        &self,
-        state: &State<N>,
-        thread: usize,
-        choice: Choice,
-        renaming: &Renaming,
-    ) -> Choice {
-        let request = self.request(state, thread);
-        match choice {
-            Choice::Operate { mut picks, newest }
-                if request.is_some_and(|r| self.kind(&r) == OperationKind::Unpark) =>
-            {
-                if let Some(woken) = woken(&picks) {
-                    picks[0] = renaming.thread(woken) as u8 + 1;
-                }
-                Choice::Operate { picks, newest }
-            }
-            _ => choice,
-        }
     }
 
     /// Threads are assumed to behave alike until one does not.
@@ -493,7 +331,7 @@ impl<'a, const N: usize> Model<'a, N> {
             return Ok(());
         }
         let request = self.local(local).request.expect("it has not ended");
-        match self.cells.touch(self.findings, thread, &request) {
+        match self.cells.touch(&mut self.findings, thread, &request) {
             Ok(parts) => {
                 self.parts[index] = Some(parts);
                 for cell in &self.cells.cells[self.shared.len() + self.private.len()..] {
@@ -524,37 +362,6 @@ impl<'a, const N: usize> Model<'a, N> {
                 address: request.address,
             })),
         }
-    }
-
-    /// The choice that a step of a run makes, one of `choices`. None: there is no such choice.
-    pub(crate) fn choice(
-        &mut self,
-        state: &State<N>,
-        (thread, number): Step,
-        choices: &mut Vec<Choice>,
-    ) -> Result<Option<Choice>, Stop> {
-        let thread = usize::from(thread);
-        if thread >= state.threads.len() {
-            return Ok(None);
-        }
-        self.choices(state, thread, choices)?;
-        Ok(choices.get(usize::from(number)).copied())
-    }
-
-    /// Takes a step of a run. The state stays small, however long the run is.
-    pub(crate) fn step(
-        &mut self,
-        state: &mut State<N>,
-        thread: usize,
-        choice: Choice,
-    ) -> Result<(), Stop> {
-        self.apply(state, thread, choice)?;
-        if self.weak() && state.is_crowded() {
-            let live = self.live(state);
-            state.forget_half_of_full_cells(live);
-            state.normalise(live);
-        }
-        Ok(())
     }
 
     fn grow(&self, state: &mut State<N>) {
@@ -600,23 +407,6 @@ impl<'a, const N: usize> Model<'a, N> {
 
     fn parts(&self, local: LocalId) -> Parts {
         self.parts[local as usize].expect("found with the local state")
-    }
-
-    /// Takes a step: `thread` makes `choice`.
-    pub(crate) fn apply(
-        &mut self,
-        state: &mut State<N>,
-        thread: usize,
-        choice: Choice,
-    ) -> Result<(), Stop> {
-        match self.config.idle {
-            None => self.make(state, thread, choice),
-            Some(bound) => {
-                let counts = self.counts_as_idle(state, thread, choice);
-                self.make(state, thread, choice)?;
-                self.note_idle(state, counts, bound)
-            }
-        }
     }
 
     fn make(&mut self, state: &mut State<N>, thread: usize, choice: Choice) -> Result<(), Stop> {

@@ -10,11 +10,12 @@ use include_dir::{Dir, include_dir};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use lockworks_explore::Limits;
+
 use crate::check::Check;
 use crate::config::Config;
 use crate::mutation::{Change, Mutation, Target};
 use crate::results::{Broken, End};
-use crate::search::Limits;
 use crate::site::{OperationKind, Order, Site};
 use crate::violation::Violation;
 

@@ -1,30 +1,17 @@
 //! Random runs of a check, for more threads than a search can explore.
-//!
-//! A run takes one of the steps that a search explores in each state: first each thread that can go on
-//! has the same chance, then each of its choices. The promises are those of a search, except that a
-//! livelock cannot be told from a run that is long. Runs that keep all promises prove nothing.
-//!
-//! Schedules with few preemptions, and with few old values, were tried too. They found the mistakes of
-//! the queued spinlock, MCS, CNA and HQ no sooner.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rand::RngExt;
-use rand::seq::{IteratorRandom, SliceRandom};
-use rand_pcg::Pcg64;
+use lockworks_explore::Run;
 use serde::Serialize;
 
 use crate::cells::Findings;
 use crate::check::{Check, by_view};
-use crate::model::{Choice, Model, Stop};
-use crate::results::{Broken, Event, Step};
+use crate::model::{Model, Stop};
+use crate::results::{Broken, Event};
 use crate::site::Site;
-use crate::state::State;
-
-/// The most steps of a run for each acquisition of each thread.
-const MOST_STEPS: usize = 1000;
 
 /// The number and the seed of random runs.
 #[derive(Clone, Copy, Debug)]
@@ -59,97 +46,6 @@ pub struct RandomOutcome {
     /// The events that the lock counted.
     #[serde(skip)]
     pub events: Vec<Event>,
-}
-
-/// The probability of an old value, an interruption or a spurious wake-up, where there is one.
-const RARE: f64 = 0.5;
-
-/// A run: its steps so far, and the source of those that follow.
-pub(crate) struct Run {
-    pub(crate) steps: Vec<Step>,
-    random: Pcg64,
-}
-
-impl Run {
-    pub(crate) fn new(seed: u64, number: u64) -> Self {
-        Self {
-            steps: Vec::new(),
-            random: Pcg64::new(seed.into(), number.into()),
-        }
-    }
-
-    /// Makes the run, beginning with the steps that it has already. Returns whether all threads have
-    /// ended.
-    pub(crate) fn make<const N: usize>(&mut self, model: &mut Model<N>) -> Result<bool, Stop> {
-        let config = model.config;
-        let most = MOST_STEPS * config.threads * config.acquisitions as usize;
-        let mut state = model.start()?;
-        let mut choices = Vec::new();
-        for step in &self.steps {
-            match model.choice(&state, *step, &mut choices)? {
-                Some(choice) => model.step(&mut state, step.0.into(), choice)?,
-                // The steps mean something else since an assumption has failed.
-                None => return Ok(false),
-            }
-        }
-        while !model.is_over(&state) {
-            if self.steps.len() >= most {
-                return Ok(false);
-            }
-            let (thread, number) = self.choose(model, &state, &mut choices)?;
-            self.steps.push((thread as u8, number as u16));
-            model.step(&mut state, thread, choices[number])?;
-        }
-        model.check_end(&state)?;
-        Ok(true)
-    }
-
-    /// The thread that goes on, and the number of its choice among its `choices`.
-    pub(crate) fn choose<const N: usize>(
-        &mut self,
-        model: &mut Model<N>,
-        state: &State<N>,
-        choices: &mut Vec<Choice>,
-    ) -> Result<(usize, usize), Stop> {
-        let mut order: Vec<usize> = (0..state.threads.len()).collect();
-        order.shuffle(&mut self.random);
-        // A thread that can go on only by a rare choice. It does so only if another one could go on
-        // without: else this is a deadlock.
-        let mut rare = None;
-        for thread in order {
-            model.choices(state, thread, choices)?;
-            match self.pick(choices) {
-                Some(number) if choices[number].is_progress() => {
-                    return match rare {
-                        None => Ok((thread, number)),
-                        Some((thread, number)) => {
-                            model.choices(state, thread, choices)?;
-                            Ok((thread, number))
-                        }
-                    };
-                }
-                Some(number) if choices.iter().any(|choice| choice.is_progress()) => {
-                    return Ok((thread, number));
-                }
-                Some(number) => rare = rare.or(Some((thread, number))),
-                None => {}
-            }
-        }
-        Err(model.deadlock(state).into())
-    }
-
-    /// The number of one of a thread's choices. None: it does not go on now.
-    fn pick(&mut self, choices: &[Choice]) -> Option<usize> {
-        let rare = self.random.random_bool(RARE);
-        let mut one_of = |progress: bool| {
-            let numbers = 0..choices.len();
-            numbers
-                .filter(|number| choices[*number].is_progress() == progress)
-                .choose(&mut self.random)
-        };
-        let first = if rare { one_of(false) } else { None };
-        first.or_else(|| one_of(true))
-    }
 }
 
 /// What the threads that make runs share.
@@ -218,7 +114,7 @@ impl<'a> Shared<'a> {
                 if self.first_broken.fetch_min(number, Ordering::Relaxed) > number {
                     sum.broken = Some(Broken {
                         violation,
-                        steps: run.steps,
+                        run: run.steps,
                         shortest: false,
                     });
                 }
@@ -294,9 +190,9 @@ impl Check<'_> {
         let mut known = findings.clone();
         let mut again = false;
         while next.is_some() && known.view == N {
-            let mut model = self.model::<N>(&mut known, automata);
+            let mut model = self.model::<N>(known, automata);
             while let Some((number, mut run)) = next.take() {
-                let end = run.make(&mut model);
+                let end = run.make(&mut model, self.most_steps());
                 if matches!(end, Err(Stop::Restart)) {
                     *next = Some((number, run));
                     again = true;
@@ -309,7 +205,7 @@ impl Check<'_> {
                 }
             }
             shared.add_seen(&model);
-            automata = model.automata;
+            (known, automata) = (model.findings, model.automata);
             if !again {
                 known = findings.clone();
             }

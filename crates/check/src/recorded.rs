@@ -12,11 +12,12 @@ mod execution;
 mod recorder;
 mod tests;
 
+use lockworks_explore::{Model as _, Run};
+
 use crate::axiomatic::Execution;
 use crate::cells::Findings;
 use crate::check::{Check, by_view};
 use crate::model::{Model, Stop};
-use crate::random::Run;
 
 use recorder::Recorder;
 
@@ -50,7 +51,7 @@ impl Check<'_> {
             return;
         };
         while *next < runs && findings.view == N {
-            let mut model = self.model::<N>(findings, automata);
+            let mut model = self.model::<N>(std::mem::take(findings), automata);
             while *next < runs {
                 match recorded(&mut model, *next) {
                     Ok(Some(execution)) => judge(execution),
@@ -60,7 +61,7 @@ impl Check<'_> {
                 }
                 *next += 1;
             }
-            automata = model.automata;
+            (*findings, automata) = (model.findings, model.automata);
         }
     }
 }

@@ -1,67 +1,18 @@
-//! The results of a search.
+//! The results of a check.
 
 use std::time::Duration;
 
+use lockworks_explore::Coverage;
 use serde::Serialize;
 
 use crate::locks;
 use crate::violation::Violation;
 
-/// A step: which thread, and which of its choices.
-pub(crate) type Step = (u8, u16);
-
 /// How a search ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum End {
-    /// All states were explored, and no promise is broken in any.
-    Kept,
-    /// A promise was broken.
-    Broken(Broken),
-    /// Not all states were explored, for this reason: a limit, or a state that cannot be encoded.
-    Unfinished(&'static str),
-}
+pub type End = lockworks_explore::End<Violation>;
 
 /// A broken promise, and the run that breaks it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Broken {
-    /// The promise.
-    pub violation: Violation,
-    pub(crate) steps: Vec<Step>,
-    /// No shorter run breaks a promise.
-    pub shortest: bool,
-}
-
-impl Broken {
-    /// The number of operations and interruptions up to the violation.
-    pub fn steps(&self) -> usize {
-        self.steps.len()
-    }
-}
-
-/// The extent of a search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Coverage {
-    /// The number of different states.
-    pub states: usize,
-    /// The number of transitions between states.
-    pub transitions: usize,
-    /// The number of states found but not explored.
-    pub waiting: usize,
-    /// The greatest distance of a state from the start, in states.
-    pub depth: usize,
-    /// The most memory that the search used, in bytes, by its own count.
-    #[serde(rename = "memory_bytes")]
-    pub memory: usize,
-    /// What the search has on disk, in bytes.
-    #[serde(rename = "disk_bytes")]
-    pub disk: u64,
-    /// The number of local states of threads.
-    pub local_states: usize,
-    /// The staleness bound may have left out reads.
-    pub cut: bool,
-    /// The states have merged histories: each stands for many, and may stand for some that no run reaches.
-    pub merged: bool,
-}
+pub type Broken = lockworks_explore::Broken<Violation>;
 
 /// The result of a search.
 #[derive(Clone, Debug)]

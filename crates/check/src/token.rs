@@ -8,10 +8,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use lockworks_explore::Step;
+
 use crate::check::Check;
 use crate::config::Config;
 use crate::mutation::Mutation;
-use crate::results::{Broken, Step};
+use crate::results::Broken;
 use crate::site::Site;
 
 /// A check, and a run of it that breaks a promise.
@@ -46,7 +48,7 @@ impl Token {
             mutation: check.mutation,
             violation: broken.violation.name().to_owned(),
             shortest: broken.shortest,
-            steps: broken.steps.clone(),
+            steps: broken.run.clone(),
         }
     }
 
@@ -61,7 +63,7 @@ impl Token {
             .ok_or(TokenError::Stale)?;
         Ok(Broken {
             violation,
-            steps: self.steps.clone(),
+            run: self.steps.clone(),
             shortest: self.shortest,
         })
     }
@@ -127,9 +129,9 @@ mod tests {
     use super::*;
     use crate::mutation::Change;
     use crate::results::End;
-    use crate::search::Limits;
     use crate::site::Order;
     use lockworks::Tunable;
+    use lockworks_explore::Limits;
 
     fn broken_by(config: &Config, mutation: Option<Mutation>) -> Token {
         let check = Check::new(config, mutation).unwrap();

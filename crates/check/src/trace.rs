@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 
 use lockworks::LockType;
 
-use crate::automaton::LocalId;
+use lockworks_explore::{LocalId, Model as _, State, Step, UNINITIALISED};
+
 use crate::cells::{Findings, Parts, Place};
 use crate::check::{Check, by_view};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
 use crate::headers::{self, NodeLayout};
 use crate::layout::{self, Region};
 use crate::model::{Choice, Model, Picks, Stop, woken};
-use crate::results::{Broken, Step};
+use crate::results::Broken;
 use crate::site::{OperationKind, Request};
-use crate::state::{State, UNINITIALISED};
 use crate::violation::Violation;
 
 /// The lowest bit of the tail in a lock's word.
@@ -44,7 +44,7 @@ impl Check<'_> {
     /// # Panics
     /// If the run is not one of this check.
     pub fn trace(&self, broken: &Broken) -> Vec<TraceStep> {
-        let (trace, _) = self.replay(&broken.steps).expect("a run of this check");
+        let (trace, _) = self.replay(&broken.run).expect("a run of this check");
         trace
     }
 
@@ -70,11 +70,11 @@ impl Check<'_> {
         let mut automata = self.rehearse::<N>(findings)?;
         while findings.view == N {
             let mut trace = Vec::new();
-            let mut model = self.model::<N>(findings, automata);
+            let mut model = self.model::<N>(std::mem::take(findings), automata);
             match replay(&mut model, steps, &mut trace) {
                 Ok(violation) => return Some(violation.map(|violation| (trace, violation))),
                 Err(Stop::Violation(violation)) => return Some(Some((trace, violation))),
-                Err(Stop::Restart) => automata = model.automata,
+                Err(Stop::Restart) => (*findings, automata) = (model.findings, model.automata),
                 Err(Stop::TooLarge(_)) => return Some(None),
             }
         }
@@ -109,7 +109,9 @@ fn replay<const N: usize>(
     let mut can_go_on = false;
     for thread in 0..state.threads.len() {
         model.choices(&state, thread, &mut choices)?;
-        can_go_on |= choices.iter().any(|choice| choice.is_progress());
+        can_go_on |= choices
+            .iter()
+            .any(|choice| Model::<N>::is_progress(*choice));
     }
     Ok(Some(match can_go_on {
         true => Violation::Livelock,

@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 
-use crate::machine::Answer;
-use crate::site::Request;
-use crate::symmetry::{Names, Renaming, Symmetry};
+use lockworks_explore::{LocalId, Naming, Renaming, Symmetry};
 
-use super::{Automata, LocalId, Next, UNKNOWN};
+use crate::machine::Answer;
+use crate::names::{self, Names};
+use crate::site::Request;
+
+use super::{Automata, Next, UNKNOWN};
 
 impl Automata {
     /// Learns the same step for all threads that behave alike.
@@ -71,7 +73,7 @@ impl Automata {
         one.attributes == other.attributes
             && match (one.request, other.request) {
                 (Some(a), Some(b)) => {
-                    let renamed = |request| swap.request(self.names(&a), request);
+                    let renamed = |request| names::request(swap, self.names(&a), request);
                     renamed(a) == b && renamed(mutated(a)) == mutated(b)
                 }
                 (None, None) => true,
@@ -101,7 +103,7 @@ impl Automata {
     pub(crate) fn renamed_result(&self, by: &Renaming, local: LocalId, result: u64) -> u64 {
         match self.locals[local as usize].request {
             Some(request) if request.site.kind.is_access() => {
-                by.value(self.names(&request), result)
+                self.names(&request).renamed(by, result)
             }
             _ => result,
         }

@@ -6,11 +6,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use lockworks_explore::LocalId;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Answer;
 
-use super::{Automata, LocalId, Next};
+use super::{Automata, Next};
 
 /// A step that was not known before.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -3,8 +3,9 @@
 use std::cell::Cell;
 
 use hashbrown::HashMap;
+use lockworks_explore::LocalId;
 
-use super::{Automata, Local, LocalId};
+use super::{Automata, Local};
 use crate::config::{Config, Memory};
 use crate::{Check, Limits};
 

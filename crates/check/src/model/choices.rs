@@ -1,13 +1,14 @@
 //! The choices of a thread in a state, and the choices that need not be explored.
 
-use crate::automaton::{LocalId, Next};
+use lockworks_explore::{Barrier, Histories, LocalId, State, View, merged};
+
+use crate::automaton::Next;
 use crate::cells::{CellId, PARTS, Parts, Place};
 use crate::config::{Memory, Time};
 use crate::layout::Region;
 use crate::machine::Answer;
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order, Request};
-use crate::state::{Barrier, Histories, State, View, merged};
 
 use super::{Choice, Model, Picks, Stop, is_plain};
 
@@ -61,7 +62,7 @@ impl<'a> PendingAccess<'a> {
 impl<const N: usize> Model<'_, N> {
     /// Whether `thread` may take its step before all others without a difference to them or to
     /// anything that is checked. Such a step commutes with all steps of others.
-    pub(crate) fn is_local(&self, state: &State<N>, thread: usize) -> bool {
+    pub(super) fn is_local_step(&self, state: &State<N>, thread: usize) -> bool {
         let Some(local) = self.current(state, thread) else {
             return false;
         };
@@ -142,7 +143,7 @@ impl<const N: usize> Model<'_, N> {
     }
 
     /// The choices of `thread`, the newest values first; none if the thread waits or has ended.
-    pub(crate) fn choices(
+    pub(super) fn find_choices(
         &mut self,
         state: &State<N>,
         thread: usize,

@@ -13,14 +13,14 @@
 //! the order in which results were found. Threads that behave alike can therefore change places: their
 //! windows get the names that their other values get.
 
-use crate::automaton::{LocalId, Next};
+use lockworks_explore::{Barrier, Composed, LocalId, State, WINDOW, Window};
+
+use crate::automaton::Next;
 use crate::cells::{CellId, Parts, Place};
 use crate::config::Memory;
 use crate::machine::{Answer, Effect};
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
-use crate::state::{Barrier, State, WINDOW, Window};
-use crate::symmetry::Composed;
 
 use super::choices::PendingAccess;
 use super::{Choice, Model, Stop};

@@ -1,12 +1,12 @@
 //! Forks: a thread goes on in a child that has a copy of the memory, and no other thread.
 
-use crate::automaton::LocalId;
+use lockworks_explore::{LocalId, State, Thread};
+
 use crate::cells::{Cell, CellId, Place};
 use crate::headers;
 use crate::layout::{self, Region};
 use crate::machine::Attributes;
 use crate::site::OperationKind;
-use crate::state::{State, Thread};
 
 use super::{Model, Stop, initial};
 

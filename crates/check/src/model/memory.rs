@@ -1,16 +1,16 @@
 //! The effect of operations on memory: the values read, and the writes that become visible to other
 //! threads.
 
-use crate::automaton::LocalId;
+use lockworks_explore::{Barrier, LocalId, Message, State, Thread, View};
+
 use crate::cells::{Cell, CellId, PARTS, Parts, Place};
 use crate::config::{Memory, Time, queue_of_tail};
 use crate::headers;
 use crate::layout::{self, Region};
 use crate::machine::Answer;
 use crate::mutation::Change;
+use crate::names::{LockWord, Names};
 use crate::site::{OperationKind, Order, Request};
-use crate::state::{Barrier, Message, State, Thread, View};
-use crate::symmetry::{LockWord, Names};
 use crate::violation::Violation;
 
 use super::{EARLY, LATE, Model, Picks, Stop, bytes, has_owner, is_waiters, poison, woken};

@@ -1,13 +1,12 @@
 //! The promises of locks, checked in each step and state.
 
-use crate::automaton::LocalId;
+use lockworks_explore::{LocalId, State, WORD};
+
 use crate::cells::{Cell, Parts, Place};
 use crate::config::{LOCKREF_COUNT, Subject};
 use crate::headers;
-use crate::layout::WORD;
 use crate::layout::{self, Region};
 use crate::site::OperationKind;
-use crate::state::State;
 use crate::violation::Violation;
 
 use super::{
@@ -186,7 +185,7 @@ impl<const N: usize> Model<'_, N> {
 
     /// The queue head, if the first lock is free and its queue head asleep. Where a release may miss a head
     /// that is in the table of parked heads, that sleep ends by time, and does not count.
-    fn idle_head(&self, state: &State<N>) -> Option<usize> {
+    pub(super) fn idle_head(&self, state: &State<N>) -> Option<usize> {
         let word = self.newest(state, layout::lock(0), 1).unwrap_or(0);
         if word & u64::from(headers::WORD.locked_mask) != 0 {
             return None;
@@ -213,7 +212,7 @@ impl<const N: usize> Model<'_, N> {
                 | OperationKind::PlainRead
                 | OperationKind::PlainWrite
         );
-        !only_writes && !self.is_local(state, thread) && self.idle_head(state).is_some()
+        !only_writes && !self.is_local_step(state, thread) && self.idle_head(state).is_some()
     }
 
     /// Counts an operation that was done while the lock was idle, if it `counts` and the lock still is.
@@ -253,27 +252,8 @@ impl<const N: usize> Model<'_, N> {
             && threads().any(|one| waits_for_itself(one) || waits_for_waiter(one))
     }
 
-    /// Whether all threads have ended.
-    pub(crate) fn is_over(&self, state: &State<N>) -> bool {
-        (0..state.threads.len()).all(|t| !self.is_live(state, t))
-    }
-
-    /// The violation when no thread can go on.
-    pub(crate) fn deadlock(&self, state: &State<N>) -> Violation {
-        if let (Some(_), Some(thread)) = (self.config.idle, self.idle_head(state)) {
-            return Violation::Idle {
-                thread,
-                operations: None,
-            };
-        }
-        let threads = (0..state.threads.len())
-            .filter(|t| self.is_live(state, *t))
-            .collect();
-        Violation::Deadlock { threads }
-    }
-
     /// Checks, when all threads have ended, that everything is as it was at the start.
-    pub(crate) fn check_end(&self, state: &State<N>) -> Result<(), Violation> {
+    pub(super) fn check_nothing_is_left(&self, state: &State<N>) -> Result<(), Violation> {
         // Such a lock has no service bits, but may name its last holder.
         let service = match self.subject.lock().has_owner_word() {
             _ if self.is_forked(state) => !headers::WORD.locked_mask,
@@ -330,7 +310,7 @@ impl<const N: usize> Model<'_, N> {
 
     /// The result of each thread of a litmus test, and behind these the final values of its variables if
     /// it has initial values.
-    pub(crate) fn results(&self, state: &State<N>) -> Vec<u64> {
+    pub(super) fn final_results(&self, state: &State<N>) -> Vec<u64> {
         let of_threads = state.threads.iter();
         let mut results: Vec<u64> = of_threads
             .map(|t| self.local(t.local).attributes.result)

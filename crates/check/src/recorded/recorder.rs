@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use lockworks_explore::State;
+
 use crate::cells::{CellId, Place};
 use crate::config::Memory;
 use crate::model::{Choice, Model, Picks};
 use crate::site::{OperationKind, Order, Request};
-use crate::state::State;
 
 /// A write of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,11 +1,12 @@
 use super::*;
 
+use lockworks_explore::Limits;
+
 use crate::axiomatic::{has_race, is_allowed};
 use crate::config::{Config, Memory, Subject};
 use crate::headers::LitmusTest;
 use crate::locks;
 use crate::mutation::{Change, Mutation};
-use crate::search::Limits;
 use crate::site::{Order, Site};
 
 /// The runs of each litmus test, and of each lock.

@@ -2,75 +2,76 @@
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::model::{Choice, Model, Stop};
-use crate::state::State;
+use crate::model::{Model, Stop};
 
 /// The most local steps in a row; a thread that takes more is assumed never to stop.
 const MOST_LOCAL_STEPS: usize = 1000;
 
 /// A thread, and its choice in a state.
-pub(super) type Move = (u8, Choice);
+pub(super) type Move<M> = (u8, <M as Model>::Choice);
 
-pub(super) struct Successor<const N: usize> {
-    pub(super) state: State<N>,
-    pub(super) moves: Vec<Move>,
+/// A state after one step of a thread and all local steps that follow.
+pub struct Successor<M: Model> {
+    pub(super) state: M::State,
+    pub(super) moves: Vec<Move<M>>,
     /// The moves need no old values, interruptions or spurious wake-ups.
     pub(super) is_progress: bool,
 }
 
 /// The reason why the expansion of a state stopped, and the moves up to there.
-pub(super) type Halt = (Stop, Vec<Move>);
+pub type Halt<M> = (Stop<<M as Model>::Violation>, Vec<Move<M>>);
 
 /// A successor as bytes.
-pub(super) struct Encoded {
+pub struct Encoded {
     pub(super) hash: u128,
     /// Its bytes end here, and begin where those of the one before end.
-    pub(super) end: usize,
+    pub end: usize,
     pub(super) is_progress: bool,
 }
 
 /// What a state leads to.
-pub(super) enum Expanded {
+pub enum Expanded<H> {
     /// It was known under this number.
     Known(u32),
     /// All threads have ended, with these results.
     End(Vec<u64>),
     /// So many successors.
     Successors(usize),
-    Halt(Halt),
+    /// The expansion stopped.
+    Halt(H),
 }
 
 /// Finds the successors of states.
-pub(super) struct Expander<'a, const N: usize> {
-    pub(super) model: Model<'a, N>,
+pub struct Expander<M: Model> {
+    /// The model of the states.
+    pub model: M,
     /// Take local steps at once, without a choice between threads.
     reduce: bool,
-    state: Option<State<N>>,
+    state: Option<M::State>,
     pub(super) buffer: Vec<u8>,
-    spare: Spare<N>,
+    spare: Spare<M>,
 }
 
 /// Objects that are no longer needed, kept for their memory.
-#[derive(Default)]
-struct Spare<const N: usize> {
-    states: Vec<State<N>>,
-    moves: Vec<Vec<Move>>,
-    choices: Vec<Vec<Choice>>,
-    found: Vec<Successor<N>>,
+struct Spare<M: Model> {
+    states: Vec<M::State>,
+    moves: Vec<Vec<Move<M>>>,
+    choices: Vec<Vec<M::Choice>>,
+    found: Vec<Successor<M>>,
 }
 
-impl<const N: usize> Spare<N> {
-    fn copy(&mut self, state: &State<N>) -> State<N> {
+impl<M: Model> Spare<M> {
+    fn copy(&mut self, state: &M::State) -> M::State {
         match self.states.pop() {
             Some(mut copy) => {
-                copy.copy_from(state);
+                copy.clone_from(state);
                 copy
             }
             None => state.clone(),
         }
     }
 
-    fn moves(&mut self, moves: &[Move]) -> Vec<Move> {
+    fn moves(&mut self, moves: &[Move<M>]) -> Vec<Move<M>> {
         let mut copy = self.moves.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(moves);
@@ -78,25 +79,31 @@ impl<const N: usize> Spare<N> {
     }
 }
 
-impl<'a, const N: usize> Expander<'a, N> {
-    pub(super) fn new(model: Model<'a, N>, reduce: bool) -> Self {
+impl<M: Model> Expander<M> {
+    /// `reduce`: take local steps at once, without a choice between threads.
+    pub fn new(model: M, reduce: bool) -> Self {
         Self {
             model,
             reduce,
             state: None,
             buffer: Vec::new(),
-            spare: Spare::default(),
+            spare: Spare {
+                states: Vec::new(),
+                moves: Vec::new(),
+                choices: Vec::new(),
+                found: Vec::new(),
+            },
         }
     }
 
     /// Finds out what a state leads to, and appends its successors to `found` and their bytes to `bytes`.
-    pub(super) fn expand(
+    pub fn expand(
         &mut self,
         state: &[u8],
         found: &mut Vec<Encoded>,
         bytes: &mut Vec<u8>,
-    ) -> Expanded {
-        let mut decoded = self.state.take().unwrap_or_else(State::empty);
+    ) -> Expanded<Halt<M>> {
+        let mut decoded = self.state.take().unwrap_or_else(M::empty);
         self.model.decode(state, &mut decoded);
         let expanded = self.expand_decoded(&decoded, found, bytes);
         self.state = Some(decoded);
@@ -105,10 +112,10 @@ impl<'a, const N: usize> Expander<'a, N> {
 
     fn expand_decoded(
         &mut self,
-        state: &State<N>,
+        state: &M::State,
         found: &mut Vec<Encoded>,
         bytes: &mut Vec<u8>,
-    ) -> Expanded {
+    ) -> Expanded<Halt<M>> {
         if self.model.is_over(state) {
             return match self.model.check_end(state) {
                 Ok(()) => Expanded::End(self.model.results(state)),
@@ -127,9 +134,9 @@ impl<'a, const N: usize> Expander<'a, N> {
     }
 
     /// Appends successors to `found`, and their bytes to `bytes`.
-    pub(super) fn encode(
+    pub fn encode(
         &mut self,
-        mut successors: Vec<Successor<N>>,
+        mut successors: Vec<Successor<M>>,
         found: &mut Vec<Encoded>,
         bytes: &mut Vec<u8>,
     ) {
@@ -148,10 +155,10 @@ impl<'a, const N: usize> Expander<'a, N> {
     }
 
     /// The states after one step of a thread and all local steps that follow.
-    pub(super) fn successors(&mut self, state: &State<N>) -> Result<Vec<Successor<N>>, Halt> {
+    pub(super) fn successors(&mut self, state: &M::State) -> Result<Vec<Successor<M>>, Halt<M>> {
         let mut found = std::mem::take(&mut self.spare.found);
         let mut choices = self.spare.choices.pop().unwrap_or_default();
-        for thread in 0..state.threads.len() {
+        for thread in 0..self.model.threads() {
             self.model
                 .choices(state, thread, &mut choices)
                 .map_err(|stop| (stop, Vec::new()))?;
@@ -161,7 +168,7 @@ impl<'a, const N: usize> Expander<'a, N> {
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
                     return Err((stop, moves));
                 }
-                let is_progress = choice.is_progress();
+                let is_progress = M::is_progress(*choice);
                 self.settle(next, moves, is_progress, &mut found)?;
             }
         }
@@ -170,7 +177,7 @@ impl<'a, const N: usize> Expander<'a, N> {
     }
 
     /// The states after all local steps that `state` begins with.
-    pub(super) fn settled(&mut self, state: State<N>) -> Result<Vec<Successor<N>>, Halt> {
+    pub fn settled(&mut self, state: M::State) -> Result<Vec<Successor<M>>, Halt<M>> {
         let mut found = Vec::new();
         self.settle(state, Vec::new(), true, &mut found)?;
         Ok(found)
@@ -179,14 +186,15 @@ impl<'a, const N: usize> Expander<'a, N> {
     /// Takes all local steps.
     fn settle(
         &mut self,
-        mut state: State<N>,
-        mut moves: Vec<Move>,
+        mut state: M::State,
+        mut moves: Vec<Move<M>>,
         mut is_progress: bool,
-        found: &mut Vec<Successor<N>>,
-    ) -> Result<(), Halt> {
+        found: &mut Vec<Successor<M>>,
+    ) -> Result<(), Halt<M>> {
         let mut choices = self.spare.choices.pop().unwrap_or_default();
         while self.reduce
-            && let Some(thread) = (0..state.threads.len()).find(|t| self.model.is_local(&state, *t))
+            && let Some(thread) =
+                (0..self.model.threads()).find(|t| self.model.is_local(&state, *t))
         {
             if moves.len() > MOST_LOCAL_STEPS {
                 let reason = "a thread that never touches what others do";
@@ -203,10 +211,10 @@ impl<'a, const N: usize> Expander<'a, N> {
                 if let Err(stop) = self.model.apply(&mut next, thread, *choice) {
                     return Err((stop, moves));
                 }
-                let is_progress = is_progress && choice.is_progress();
+                let is_progress = is_progress && M::is_progress(*choice);
                 self.settle(next, moves, is_progress, found)?;
             }
-            is_progress &= choices[last].is_progress();
+            is_progress &= M::is_progress(choices[last]);
             moves.push((thread as u8, choices[last]));
             if let Err(stop) = self.model.apply(&mut state, thread, choices[last]) {
                 return Err((stop, moves));

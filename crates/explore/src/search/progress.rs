@@ -8,14 +8,14 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{LIMIT_OF_STATES, Limits, reason};
 use crate::results::Coverage;
 
-use super::expand::{Encoded, Expanded, Halt};
+use super::expand::{Encoded, Expanded};
 use super::known::Known;
 use super::livelock::Edges;
 use super::queue::Queue;
 use super::tape::Tape;
-use super::{LIMIT_OF_STATES, Limits, reason};
 
 /// The most states of a job.
 const JOB: u32 = 256;
@@ -48,12 +48,12 @@ pub(super) struct Counts {
 }
 
 /// How a search ended.
-pub(super) enum Finish {
+pub(super) enum Finish<H> {
     /// All states are explored.
     Complete,
     Unfinished(&'static str),
     /// A step from this state stopped. None: before the first state.
-    Halt(Option<u32>, Halt),
+    Halt(Option<u32>, H),
     /// An assumption failed.
     Restart,
 }
@@ -83,15 +83,25 @@ impl Job {
 }
 
 /// What the states of a job lead to.
-#[derive(Default)]
-pub(super) struct Output {
+pub(super) struct Output<H> {
     first: u32,
-    pub(super) expanded: Vec<Expanded>,
+    pub(super) expanded: Vec<Expanded<H>>,
     pub(super) found: Vec<Encoded>,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Output {
+impl<H> Default for Output<H> {
+    fn default() -> Self {
+        Self {
+            first: 0,
+            expanded: Vec::new(),
+            found: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+}
+
+impl<H> Output<H> {
     /// Makes this the output of the job that begins with `first`.
     pub(super) fn clear(&mut self, first: u32) {
         self.first = first;
@@ -124,8 +134,6 @@ pub(super) struct Progress {
     transitions: usize,
     most_bytes: usize,
     pub(super) results: BTreeSet<Vec<u64>>,
-    /// The outputs of jobs that had others before them.
-    early: BTreeMap<u32, Output>,
 }
 
 impl Progress {
@@ -145,7 +153,6 @@ impl Progress {
             transitions: 0,
             most_bytes: 0,
             results: BTreeSet::new(),
-            early: BTreeMap::new(),
         }
     }
 
@@ -182,7 +189,7 @@ impl Progress {
 
     /// Whether no state was lost, as when a disk fails.
     pub(super) fn is_whole(&self) -> bool {
-        self.early.is_empty() && self.queue.len() == (self.found - self.explored) as usize
+        self.queue.len() == (self.found - self.explored) as usize
     }
 
     /// The numbers that [`read`](Self::read) needs. All states are compared with those on disk.
@@ -239,13 +246,12 @@ impl Progress {
             transitions: counts.transitions,
             most_bytes: 0,
             results,
-            early: BTreeMap::new(),
         })
     }
 
     /// Adds the states with which the search begins.
-    pub(super) fn begin(&mut self, output: &Output) {
-        self.add_successors(START, &output.found, 0, &output.bytes);
+    pub(super) fn begin(&mut self, found: &[Encoded], bytes: &[u8]) {
+        self.add_successors(START, found, 0, bytes);
     }
 
     /// The state from which another was first reached, and the number among its successors; None for
@@ -306,21 +312,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Adds the output of a job, or keeps it until those before it have been added.
-    fn add(&mut self, output: Output) -> Result<Option<Output>, Finish> {
-        let mut spare = None;
-        self.early.insert(output.first, output);
-        while let Some(next) = self.early.first_entry()
-            && *next.key() == self.explored
-        {
-            let mut output = next.remove();
-            self.add_next(&mut output)?;
-            spare = Some(output);
-        }
-        Ok(spare)
-    }
-
-    fn add_next(&mut self, output: &mut Output) -> Result<(), Finish> {
+    /// Adds the output of the next job.
+    fn add<H>(&mut self, output: &mut Output<H>) -> Result<(), Finish<H>> {
         let mut found = output.found.as_slice();
         let mut start = 0;
         for expanded in output.expanded.drain(..) {
@@ -394,7 +387,7 @@ impl Progress {
     }
 
     /// Makes room if memory is full. Returns the reason if a limit is reached.
-    fn keep_limits(&mut self, limits: &Limits, begin: Instant) -> Result<(), Finish> {
+    fn keep_limits<H>(&mut self, limits: &Limits, begin: Instant) -> Result<(), Finish<H>> {
         self.most_bytes = self.most_bytes.max(self.memory());
         let failed = |error: io::Error| Finish::Unfinished(reason(&error));
         if limits.memory.is_some_and(|memory| self.memory() > memory) {
@@ -421,24 +414,43 @@ impl Progress {
 }
 
 /// A search that OS threads take further.
-pub(super) struct Shared {
-    inner: Mutex<Inner>,
+pub(super) struct Shared<H> {
+    inner: Mutex<Inner<H>>,
     /// There are more states, or the search has ended.
     more: Condvar,
     limits: Limits,
     begin: Instant,
 }
 
-struct Inner {
+struct Inner<H> {
     progress: Progress,
-    finish: Option<Finish>,
+    /// The outputs of jobs that had others before them.
+    early: BTreeMap<u32, Output<H>>,
+    finish: Option<Finish<H>>,
 }
 
-impl Shared {
+impl<H> Inner<H> {
+    /// Adds the output of a job, or keeps it until those before it have been added.
+    fn add(&mut self, output: Output<H>) -> Result<Option<Output<H>>, Finish<H>> {
+        let mut spare = None;
+        self.early.insert(output.first, output);
+        while let Some(next) = self.early.first_entry()
+            && *next.key() == self.progress.explored
+        {
+            let mut output = next.remove();
+            self.progress.add(&mut output)?;
+            spare = Some(output);
+        }
+        Ok(spare)
+    }
+}
+
+impl<H> Shared<H> {
     pub(super) fn new(progress: Progress, limits: Limits, begin: Instant) -> Self {
         Self {
             inner: Mutex::new(Inner {
                 progress,
+                early: BTreeMap::new(),
                 finish: None,
             }),
             more: Condvar::new(),
@@ -447,14 +459,14 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Inner<H>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the search when the OS thread that holds the guard panics, so that none waits for it.
-    pub(super) fn end_on_panic(&self) -> impl Drop + use<'_> {
-        struct Guard<'a>(&'a Shared);
-        impl Drop for Guard<'_> {
+    pub(super) fn end_on_panic(&self) -> impl Drop + use<'_, H> {
+        struct Guard<'a, H>(&'a Shared<H>);
+        impl<H> Drop for Guard<'_, H> {
             fn drop(&mut self) {
                 if std::thread::panicking() {
                     self.0.finish(Finish::Unfinished("an OS thread panicked"));
@@ -475,7 +487,9 @@ impl Shared {
             if inner.finish.is_some() {
                 return None;
             }
-            let Inner { progress, finish } = &mut *inner;
+            let Inner {
+                progress, finish, ..
+            } = &mut *inner;
             if progress.given.is_multiple_of(ROUND)
                 && let Err(limit) = progress.keep_limits(&self.limits, self.begin)
             {
@@ -501,13 +515,13 @@ impl Shared {
     }
 
     /// Adds what states lead to. Returns an output whose memory can be used again.
-    pub(super) fn add(&self, output: Output) -> Output {
+    pub(super) fn add(&self, output: Output<H>) -> Output<H> {
         let mut inner = self.lock();
         // A limit does not lose what others have found out meanwhile.
         if !matches!(inner.finish, None | Some(Finish::Unfinished(_))) {
             return Output::default();
         }
-        let added = inner.progress.add(output);
+        let added = inner.add(output);
         self.more.notify_all();
         added
             .unwrap_or_else(|finish| {
@@ -518,12 +532,12 @@ impl Shared {
     }
 
     /// Ends the search. An assumption that failed counts more than any other end.
-    pub(super) fn finish(&self, finish: Finish) {
+    pub(super) fn finish(&self, finish: Finish<H>) {
         self.lock().finish = Some(finish);
         self.more.notify_all();
     }
 
-    pub(super) fn into_parts(self) -> (Progress, Finish) {
+    pub(super) fn into_parts(self) -> (Progress, Finish<H>) {
         let inner = self.inner.into_inner().expect("no OS thread panics");
         let finish = inner.finish.expect("the search has ended");
         (inner.progress, finish)

@@ -7,16 +7,48 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::automaton::LocalId;
-use crate::cells::{CellNames, RenamedCells, Sibling};
-use crate::layout::WORD;
-use crate::symmetry::Renaming;
+use crate::symmetry::{Naming, Renaming};
 
-pub(crate) mod merged;
+pub mod merged;
+
+/// The number of a local state of a thread.
+pub type LocalId = u32;
+
+/// The size of the largest word in bytes.
+pub const WORD: usize = 8;
+
+/// A cell of the same word as another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sibling {
+    /// The cell's number among the shared cells.
+    pub number: u16,
+    /// The cell's offset in the word.
+    pub offset: u8,
+}
+
+/// For each cell, by its number, the number of the cell that it becomes when threads are renamed.
+#[derive(Debug)]
+pub struct RenamedCells {
+    /// Of shared cells.
+    pub shared: Vec<u16>,
+    /// The inverse of `shared`.
+    pub shared_before: Vec<u16>,
+    /// Of private cells.
+    pub private: Vec<u16>,
+}
+
+/// For each cell, by its number, the way in which its value names threads.
+#[derive(Debug)]
+pub struct CellNames<T> {
+    /// Of shared cells.
+    pub shared: Vec<T>,
+    /// Of private cells.
+    pub private: Vec<T>,
+}
 
 /// How a state keeps the writes of a cell that came before its newest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Histories {
+pub enum Histories {
     /// In modification order. A view holds the place of the oldest write that may still be read.
     Ordered,
     /// Without an order, and those of one value as one. A view holds a bit for each that may no
@@ -27,7 +59,7 @@ pub(crate) enum Histories {
 impl Histories {
     /// The entry of a view that has seen what two have.
     #[inline]
-    pub(crate) fn later(self, one: u8, other: u8) -> u8 {
+    pub fn later(self, one: u8, other: u8) -> u8 {
         match self {
             Self::Ordered => one.max(other),
             Self::Merged => one | other,
@@ -39,20 +71,22 @@ impl Histories {
 /// that fit; 0 where memory is sequentially consistent and there are no views.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(16))]
-pub(crate) struct View<const N: usize>(pub(crate) [u8; N]);
+pub struct View<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> View<N> {
-    pub(crate) const NONE: Self = Self([0; N]);
+    /// The view of a thread that has seen nothing.
+    pub const NONE: Self = Self([0; N]);
 
+    /// Adds what `other` has seen.
     #[inline]
-    pub(crate) fn join(&mut self, other: &Self, histories: Histories) {
+    pub fn join(&mut self, other: &Self, histories: Histories) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             *a = histories.later(*a, *b);
         }
     }
 
     /// What both views have seen.
-    pub(crate) fn common(&self, other: &Self) -> Self {
+    pub fn common(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|cell| self.0[cell].min(other.0[cell])))
     }
 
@@ -72,7 +106,7 @@ impl<const N: usize> View<N> {
     }
 
     /// Whether `other` has seen everything that this view has.
-    pub(crate) fn is_within(&self, other: &Self, histories: Histories) -> bool {
+    pub fn is_within(&self, other: &Self, histories: Histories) -> bool {
         let mut entries = self.0.iter().zip(&other.0);
         entries.all(|(a, b)| histories.later(*a, *b) == *b)
     }
@@ -80,26 +114,29 @@ impl<const N: usize> View<N> {
 
 /// A write to a cell.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Message<const N: usize> {
-    pub(crate) view: View<N>,
-    pub(crate) value: u64,
+pub struct Message<const N: usize> {
+    /// What a read with acquire adds to the view of its thread.
+    pub view: View<N>,
+    /// The value that was written.
+    pub value: u64,
     /// The write is part of a read-modify-write: no write comes between it and the one before. In merged
     /// histories only the one before tells.
-    pub(crate) attached: bool,
+    pub attached: bool,
     /// In merged histories: a read-modify-write follows, so no other write comes right after this one.
-    pub(crate) sealed: bool,
+    pub sealed: bool,
     /// For each other cell of the word, by its place in the word: the last write there that belongs to
     /// this write or to an earlier one of this cell, or that one of these has released. A read of
     /// the whole word that sees this write sees no older one there.
-    pub(crate) floor: [u8; WORD],
+    pub floor: [u8; WORD],
     /// In the kernel's model, the thread that wrote it: it learns nothing from its own writes, not even
     /// from one that passes on what others have released. None where the view has nothing that it has
     /// not seen, and where the value depends on the one before, so that it learns from that.
-    pub(crate) author: Option<u8>,
+    pub author: Option<u8>,
 }
 
 impl<const N: usize> Message<N> {
-    pub(crate) fn new(value: u64) -> Self {
+    /// A write that carries no view.
+    pub fn new(value: u64) -> Self {
         Self {
             view: View::NONE,
             value,
@@ -111,21 +148,21 @@ impl<const N: usize> Message<N> {
     }
 
     /// Whether this thread wrote it, and learns nothing from it.
-    pub(crate) fn is_by(&self, thread: usize) -> bool {
+    pub fn is_by(&self, thread: usize) -> bool {
         self.author.map(usize::from) == Some(thread)
     }
 }
 
 /// The most operations between the first that a thread has delayed and its next one.
-pub(crate) const WINDOW: usize = 6;
+pub const WINDOW: usize = 6;
 
 /// The operations of a thread from the first that it has delayed up to its next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Window {
+pub struct Window {
     /// The local state of the first of these operations.
-    pub(crate) first: LocalId,
+    pub first: LocalId,
     /// Their number. 0: the thread has delayed none.
-    pub(crate) len: u8,
+    pub len: u8,
     /// Those that have not been done, one bit each.
     delayed: u8,
     /// The results of those that have.
@@ -134,26 +171,32 @@ pub(crate) struct Window {
 
 impl Window {
     /// Whether an operation is still to be done.
-    pub(crate) fn is_delayed(&self, entry: usize) -> bool {
+    #[inline]
+    pub fn is_delayed(&self, entry: usize) -> bool {
         self.delayed & 1 << entry != 0
     }
 
     /// The result of an operation; None: it is still to be done.
-    pub(crate) fn result(&self, entry: usize) -> Option<u64> {
+    #[inline]
+    pub fn result(&self, entry: usize) -> Option<u64> {
         (!self.is_delayed(entry)).then_some(self.results[entry])
     }
 
     /// Whether all operations have been done.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether there is no room for another operation.
+    #[inline]
+    pub fn is_full(&self) -> bool {
         usize::from(self.len) == WINDOW
     }
 
     /// Appends an operation of the local state `at`; None: it is delayed.
-    pub(crate) fn push(&mut self, at: LocalId, result: Option<u64>) {
+    #[inline]
+    pub fn push(&mut self, at: LocalId, result: Option<u64>) {
         if self.len == 0 {
             self.first = at;
         }
@@ -164,13 +207,14 @@ impl Window {
     }
 
     /// Notes the result of a delayed operation.
-    pub(crate) fn set(&mut self, entry: usize, result: u64) {
+    pub fn set(&mut self, entry: usize, result: u64) {
         self.delayed &= !(1 << entry);
         self.results[entry] = result;
     }
 
     /// Takes the first operation off, if it has been done. `next`: the local state after it.
-    pub(crate) fn pop(&mut self, next: LocalId) {
+    #[inline]
+    pub fn pop(&mut self, next: LocalId) {
         self.first = next;
         self.len -= 1;
         self.delayed >>= 1;
@@ -181,6 +225,7 @@ impl Window {
         }
     }
 
+    #[inline]
     fn encode(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.len);
         if self.len > 0 {
@@ -196,7 +241,7 @@ impl Window {
 /// How far a thread is with an operation that is a full barrier in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Barrier {
+pub enum Barrier {
     /// Its next operation is none, or it has not begun.
     #[default]
     None,
@@ -208,32 +253,36 @@ pub(crate) enum Barrier {
 
 /// A thread.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Thread<const N: usize> {
+pub struct Thread<const N: usize> {
     /// The local state at the thread's next operation. If the thread has delayed operations, one of those
     /// that it may be in, as the window says.
-    pub(crate) local: LocalId,
-    pub(crate) window: Window,
-    pub(crate) barrier: Barrier,
-    pub(crate) parked: bool,
+    pub local: LocalId,
+    /// The operations from the first that it has delayed.
+    pub window: Window,
+    /// How far it is with a full barrier.
+    pub barrier: Barrier,
+    /// It sleeps until another thread wakes it.
+    pub parked: bool,
     /// The thread's nodes that other threads may know of, one bit each.
-    pub(crate) exposed: u16,
+    pub exposed: u16,
     /// The local state whose store a mutant has deferred, and whether the store is due.
-    pub(crate) deferred: Option<(LocalId, bool)>,
+    pub deferred: Option<(LocalId, bool)>,
     /// The threads that began to acquire after this one began to wait, one bit each.
-    pub(crate) later: u64,
+    pub later: u64,
     /// How often threads that arrived later acquired the lock before this one.
-    pub(crate) bypassed: u8,
+    pub bypassed: u8,
     /// The writes that the thread has seen.
-    pub(crate) seen: View<N>,
+    pub seen: View<N>,
     /// The writes that the thread would have seen if all its reads were acquires. Only kept if
     /// there are acquire fences.
-    pub(crate) read: View<N>,
+    pub read: View<N>,
     /// The writes that the thread had seen at its last release fence.
-    pub(crate) fenced: View<N>,
+    pub fenced: View<N>,
 }
 
 impl<const N: usize> Thread<N> {
-    pub(crate) fn new(local: LocalId) -> Self {
+    /// A thread that has seen nothing.
+    pub fn new(local: LocalId) -> Self {
         Self {
             local,
             window: Window::default(),
@@ -254,30 +303,60 @@ impl<const N: usize> Thread<N> {
 const MOST_WRITES: usize = u8::MAX as usize - 1;
 
 /// A value of a node's cell that its owner has not initialised.
-pub(crate) const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
+pub const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
 
-#[derive(Clone, Debug)]
-pub(crate) struct State<const N: usize> {
-    pub(crate) threads: Vec<Thread<N>>,
+/// The state of all threads and of the memory.
+#[derive(Debug)]
+pub struct State<const N: usize> {
+    /// The threads.
+    pub threads: Vec<Thread<N>>,
     /// The number of spurious wake-ups so far.
-    pub(crate) spurious: u8,
+    pub spurious: u8,
     /// With a bound on idleness: the operations done since the lock is idle.
-    pub(crate) idle: u8,
+    pub idle: u8,
     /// The view that sequentially consistent fences and writes share.
-    pub(crate) sc: View<N>,
+    pub sc: View<N>,
     /// The values of cells that only one thread uses.
-    pub(crate) private: Vec<u64>,
+    pub private: Vec<u64>,
     /// Writes of all shared cells, those of one after those of another; `starts` says where those
     /// of each begin, and where the last ones end.
     messages: Vec<Message<N>>,
     starts: Vec<u16>,
     /// For each shared cell, the others of its word.
     siblings: Rc<[Vec<Sibling>]>,
-    pub(crate) histories: Histories,
+    /// How the state keeps older writes.
+    pub histories: Histories,
+}
+
+impl<const N: usize> Clone for State<N> {
+    fn clone(&self) -> Self {
+        Self {
+            threads: self.threads.clone(),
+            private: self.private.clone(),
+            messages: self.messages.clone(),
+            starts: self.starts.clone(),
+            siblings: Rc::clone(&self.siblings),
+            ..*self
+        }
+    }
+
+    /// Makes no new allocations where there is room.
+    fn clone_from(&mut self, other: &Self) {
+        self.threads.clone_from(&other.threads);
+        self.spurious = other.spurious;
+        self.idle = other.idle;
+        self.sc = other.sc;
+        self.private.clone_from(&other.private);
+        self.messages.clone_from(&other.messages);
+        self.starts.clone_from(&other.starts);
+        self.siblings.clone_from(&other.siblings);
+        self.histories = other.histories;
+    }
 }
 
 impl<const N: usize> State<N> {
-    pub(crate) fn new(locals: impl Iterator<Item = LocalId>, siblings: Rc<[Vec<Sibling>]>) -> Self {
+    /// The state of threads at these local states, without memory.
+    pub fn new(locals: impl Iterator<Item = LocalId>, siblings: Rc<[Vec<Sibling>]>) -> Self {
         Self {
             threads: locals.map(Thread::new).collect(),
             spurious: 0,
@@ -292,25 +371,12 @@ impl<const N: usize> State<N> {
     }
 
     /// A state of no threads and no memory.
-    pub(crate) fn empty() -> Self {
+    pub fn empty() -> Self {
         Self::new(std::iter::empty(), Rc::new([]))
     }
 
-    /// Copies `other` into this state without new allocations.
-    pub(crate) fn copy_from(&mut self, other: &Self) {
-        self.threads.clone_from(&other.threads);
-        self.spurious = other.spurious;
-        self.idle = other.idle;
-        self.sc = other.sc;
-        self.private.clone_from(&other.private);
-        self.messages.clone_from(&other.messages);
-        self.starts.clone_from(&other.starts);
-        self.siblings.clone_from(&other.siblings);
-        self.histories = other.histories;
-    }
-
     /// Makes room for cells found since the state was made, or decoded.
-    pub(crate) fn grow(&mut self, shared: &[u64], private: &[u64], siblings: &Rc<[Vec<Sibling>]>) {
+    pub fn grow(&mut self, shared: &[u64], private: &[u64], siblings: &Rc<[Vec<Sibling>]>) {
         for value in &shared[self.cells()..] {
             self.messages.push(Message::new(*value));
             self.starts.push(self.messages.len() as u16);
@@ -330,7 +396,7 @@ impl<const N: usize> State<N> {
 
     /// A cell's writes in modification order.
     #[inline]
-    pub(crate) fn messages(&self, cell: usize) -> &[Message<N>] {
+    pub fn messages(&self, cell: usize) -> &[Message<N>] {
         &self.messages[self.range(cell)]
     }
 
@@ -340,7 +406,7 @@ impl<const N: usize> State<N> {
     }
 
     /// The newest value of a cell.
-    pub(crate) fn newest(&self, cell: usize) -> u64 {
+    pub fn newest(&self, cell: usize) -> u64 {
         self.messages(cell)
             .last()
             .expect("a cell has a value")
@@ -348,13 +414,13 @@ impl<const N: usize> State<N> {
     }
 
     /// Whether a thread has seen the newest write of a cell.
-    pub(crate) fn knows(&self, thread: usize, cell: usize) -> bool {
+    pub fn knows(&self, thread: usize, cell: usize) -> bool {
         self.threads[thread].seen.0[cell] == self.place(cell, self.messages(cell).len() - 1)
     }
 
     /// The entry of a view that has seen a cell's write at `position`.
     #[inline]
-    pub(crate) fn place(&self, cell: usize, position: usize) -> u8 {
+    pub fn place(&self, cell: usize, position: usize) -> u8 {
         match self.histories {
             Histories::Ordered => position as u8,
             Histories::Merged if position + 1 == self.range(cell).len() => merged::newest(position),
@@ -363,7 +429,7 @@ impl<const N: usize> State<N> {
     }
 
     /// Whether one who has seen `view` may read a cell's write at `position`.
-    pub(crate) fn is_readable(&self, view: &View<N>, cell: usize, position: usize) -> bool {
+    pub fn is_readable(&self, view: &View<N>, cell: usize, position: usize) -> bool {
         let seen = view.0[cell];
         match self.histories {
             Histories::Ordered => position >= usize::from(seen),
@@ -372,7 +438,7 @@ impl<const N: usize> State<N> {
     }
 
     /// What a read-modify-write that is at `position` passes on of the write that it has read.
-    pub(crate) fn passed_on(&self, cell: usize, position: usize) -> &View<N> {
+    pub fn passed_on(&self, cell: usize, position: usize) -> &View<N> {
         match self.histories {
             Histories::Ordered => &self.messages(cell)[position - 1].view,
             Histories::Merged => &self.messages(cell)[position].view,
@@ -380,18 +446,12 @@ impl<const N: usize> State<N> {
     }
 
     /// Lets a read of the word that sees a write see any write to its other cells.
-    pub(crate) fn forget_floor(&mut self, cell: usize, position: usize) {
+    pub fn forget_floor(&mut self, cell: usize, position: usize) {
         self.message_mut(cell, position).floor = [0; WORD];
     }
 
     /// Sets the view that a write carries.
-    pub(crate) fn carry(
-        &mut self,
-        cell: usize,
-        position: usize,
-        view: View<N>,
-        author: Option<u8>,
-    ) {
+    pub fn carry(&mut self, cell: usize, position: usize, view: View<N>, author: Option<u8>) {
         match self.histories {
             Histories::Ordered => {
                 let message = self.message_mut(cell, position);
@@ -407,7 +467,7 @@ impl<const N: usize> State<N> {
     }
 
     /// The newest writes of all cells.
-    pub(crate) fn snapshot(&self) -> View<N> {
+    pub fn snapshot(&self) -> View<N> {
         let mut now = View::NONE;
         for cell in 0..self.cells() {
             now.0[cell] = self.place(cell, self.range(cell).len() - 1);
@@ -441,7 +501,7 @@ impl<const N: usize> State<N> {
 
     /// Inserts a write at `position` in a cell's modification order, and returns the position that it
     /// has then; None if the cell is full. `by`: the thread, and whether it releases.
-    pub(crate) fn insert(
+    pub fn insert(
         &mut self,
         cell: usize,
         position: usize,
@@ -477,12 +537,12 @@ impl<const N: usize> State<N> {
     }
 
     /// Overwrites the only value of a cell, in a memory without views.
-    pub(crate) fn set(&mut self, cell: usize, value: u64) {
+    pub fn set(&mut self, cell: usize, value: u64) {
         self.message_mut(cell, 0).value = value;
     }
 
     /// Makes `value` the only value of a cell, and lets every thread have seen it.
-    pub(crate) fn reset(&mut self, cell: usize, value: u64) {
+    pub fn reset(&mut self, cell: usize, value: u64) {
         let Range { start, end } = self.range(cell);
         self.messages.drain(start + 1..end);
         let gone = (end - start - 1) as u16;
@@ -498,7 +558,7 @@ impl<const N: usize> State<N> {
 
     /// Notes that the writes at `written`, cells and positions in one word, are one write, and that
     /// it comes after all writes to the word that are in `carried`.
-    pub(crate) fn join_floors(&mut self, written: &[(usize, usize)], carried: &View<N>) {
+    pub fn join_floors(&mut self, written: &[(usize, usize)], carried: &View<N>) {
         let siblings = Rc::clone(&self.siblings);
         if self.histories == Histories::Merged {
             self.join_floors_merged(&siblings, written, carried);
@@ -520,11 +580,7 @@ impl<const N: usize> State<N> {
     }
 
     /// Whether a read of a word can see the writes at these places in two of its cells.
-    pub(crate) fn fit(
-        &self,
-        (cell, place): (usize, usize),
-        (other, other_place): (usize, usize),
-    ) -> bool {
+    pub fn fit(&self, (cell, place): (usize, usize), (other, other_place): (usize, usize)) -> bool {
         let siblings = &self.siblings[cell];
         siblings
             .iter()
@@ -539,7 +595,7 @@ impl<const N: usize> State<N> {
     }
 
     /// Records an access to plain data, which only `thread` has seen.
-    pub(crate) fn event(&mut self, cell: usize, thread: usize, value: u64) {
+    pub fn event(&mut self, cell: usize, thread: usize, value: u64) {
         self.reset(cell, value);
         let message = self.messages(cell)[0];
         self.insert(cell, 1, message, (thread, false));
@@ -550,7 +606,7 @@ impl<const N: usize> State<N> {
 
     /// Forgets everything that no longer affects a later step, so that equivalent states are equal.
     /// `live`: the threads that have not ended, one bit each.
-    pub(crate) fn normalise(&mut self, live: u64) {
+    pub fn normalise(&mut self, live: u64) {
         for (i, thread) in self.threads.iter_mut().enumerate() {
             if live & 1 << i == 0 {
                 thread.seen = View::NONE;
@@ -568,7 +624,7 @@ impl<const N: usize> State<N> {
 
     /// Prevents reads of writes that are more than `bound` behind a cell's newest; true if a thread
     /// could have read one.
-    pub(crate) fn forget_older(&mut self, cell: usize, bound: u8, live: u64) -> bool {
+    pub fn forget_older(&mut self, cell: usize, bound: u8, live: u64) -> bool {
         let newest = self.range(cell).len() - 1;
         let oldest = newest.saturating_sub(bound.into()) as u8;
         let mut forgot = false;
@@ -583,14 +639,14 @@ impl<const N: usize> State<N> {
     }
 
     /// Whether cells have many writes, so that it is time to forget some.
-    pub(crate) fn is_crowded(&self) -> bool {
+    pub fn is_crowded(&self) -> bool {
         let cells = self.cells();
         self.messages.len() > 2 * cells + 64
             || (0..cells).any(|cell| self.range(cell).len() == MOST_WRITES)
     }
 
     /// Prevents reads of the older half of the writes of cells that have no room for more.
-    pub(crate) fn forget_half_of_full_cells(&mut self, live: u64) {
+    pub fn forget_half_of_full_cells(&mut self, live: u64) {
         for cell in 0..self.cells() {
             if self.range(cell).len() == MOST_WRITES {
                 self.forget_older(cell, (MOST_WRITES / 2) as u8, live);
@@ -672,12 +728,12 @@ impl<const N: usize> State<N> {
 
     /// Copies `other` with its threads renamed. `image` gives the new local state of a thread, `windows` the
     /// new window of each thread by its old name.
-    pub(crate) fn rename_from(
+    pub fn rename_from<T: Naming>(
         &mut self,
         other: &Self,
         renaming: &Renaming,
         cells: &RenamedCells,
-        names: &CellNames,
+        names: &CellNames<T>,
         image: impl Fn(LocalId) -> LocalId,
         windows: &[Window],
     ) {
@@ -701,7 +757,7 @@ impl<const N: usize> State<N> {
         self.private.resize(other.private.len(), 0);
         for ((value, number), names) in other.private.iter().zip(&cells.private).zip(&names.private)
         {
-            self.private[usize::from(*number)] = renaming.value(*names, *value);
+            self.private[usize::from(*number)] = names.renamed(renaming, *value);
         }
         self.messages.clear();
         self.starts.clear();
@@ -710,7 +766,7 @@ impl<const N: usize> State<N> {
             let names = names.shared[old];
             let renamed = other.messages(old).iter().map(|message| Message {
                 view: message.view.renumbered(&cells.shared),
-                value: renaming.value(names, message.value),
+                value: names.renamed(renaming, message.value),
                 author: message.author.map(|old| renaming.thread(old.into()) as u8),
                 ..*message
             });
@@ -725,7 +781,7 @@ impl<const N: usize> State<N> {
     }
 
     /// Encodes the state; equivalent states get the same bytes.
-    pub(crate) fn encode(&self, initial: &[u64], bytes: &mut Vec<u8>) {
+    pub fn encode(&self, initial: &[u64], bytes: &mut Vec<u8>) {
         bytes.clear();
         if self.histories == Histories::Merged {
             self.encode_merged(initial, bytes);
@@ -825,7 +881,7 @@ impl<const N: usize> State<N> {
     }
 
     /// Decodes the bytes of [`encode`](Self::encode), but not the local states of threads with windows.
-    pub(crate) fn decode(
+    pub fn decode(
         &mut self,
         threads: usize,
         initial: &[u64],
@@ -913,6 +969,7 @@ fn live_threads<const N: usize>(
 const CHUNK: usize = 8;
 
 /// Appends a number, seven bits in each byte.
+#[inline]
 fn number(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -933,12 +990,14 @@ impl<'a> Bytes<'a> {
         first
     }
 
+    #[inline]
     fn byte(&mut self) -> u8 {
         let (first, rest) = self.0.split_first().expect("whole states are encoded");
         self.0 = rest;
         *first
     }
 
+    #[inline]
     fn number(&mut self) -> u64 {
         let mut value = 0;
         let mut shift = 0;
@@ -952,6 +1011,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
+    #[inline]
     fn window(&mut self) -> Window {
         let mut window = Window {
             len: self.byte(),
@@ -998,7 +1058,17 @@ impl<'a> Bytes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symmetry::{Names, Symmetry};
+    use crate::symmetry::Symmetry;
+
+    /// Values that name no thread.
+    #[derive(Clone, Copy)]
+    struct Nameless;
+
+    impl Naming for Nameless {
+        fn renamed(self, _: &Renaming, value: u64) -> u64 {
+            value
+        }
+    }
 
     /// The windows and the authors of writes change their names as well as their places.
     #[test]
@@ -1016,7 +1086,7 @@ mod tests {
             private: Vec::new(),
         };
         let names = CellNames {
-            shared: vec![Names::None],
+            shared: vec![Nameless],
             private: Vec::new(),
         };
         let mut renamed = State::empty();

@@ -12,18 +12,13 @@ use std::time::{Duration, Instant};
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::limits::Limits;
 use crate::model::{Model, Stop};
 use crate::results::Coverage;
-use crate::state::State;
-use crate::state::merged::key;
 
-use super::Limits;
-use super::expand::{Encoded, Expanded, Expander};
+use super::expand::{Encoded, Expanded, Expander, Halt};
 use super::livelock::Edges;
 use super::tape::Tape;
-
-#[cfg(test)]
-mod tests;
 
 /// The most states of a job.
 const JOB: usize = 64;
@@ -32,7 +27,7 @@ const BESIDE: usize = 64;
 
 /// How a proof ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// No run breaks a promise.
     Proven,
     /// A state breaks a promise, or there are too many.
@@ -55,7 +50,7 @@ struct Job {
 }
 
 /// A proof that OS threads work on.
-pub(super) struct Proof<'a> {
+pub struct Proof<'a> {
     inner: Mutex<Inner>,
     /// There are more states, it is another job's turn, or the proof has ended.
     more: Condvar,
@@ -81,16 +76,16 @@ struct Inner {
 }
 
 /// What an OS thread needs to unite states.
-struct Workshop<const N: usize> {
-    one: State<N>,
-    other: State<N>,
+struct Workshop<M: Model> {
+    one: M::State,
+    other: M::State,
     bytes: Vec<u8>,
 }
 
 impl<'a> Proof<'a> {
     /// A proof that takes at most the memory, of which so many bytes are `used`, and half of the time that
     /// is left.
-    pub(super) fn new(limits: &'a Limits, used: usize, begin: Instant) -> Self {
+    pub fn new(limits: &'a Limits, used: usize, begin: Instant) -> Self {
         let left = |time: Duration| time.saturating_sub(begin.elapsed());
         Self {
             inner: Mutex::new(Inner {
@@ -158,7 +153,7 @@ impl<'a> Proof<'a> {
     }
 
     /// Finds the states that a run begins with.
-    pub(super) fn begin<const N: usize>(&self, expander: &mut Expander<N>) {
+    pub fn begin<M: Model>(&self, expander: &mut Expander<M>) {
         let successors = match expander.model.start() {
             Ok(state) => expander.settled(state).map_err(|(stop, _)| stop),
             Err(stop) => Err(stop),
@@ -167,15 +162,12 @@ impl<'a> Proof<'a> {
             Ok(successors) => {
                 let (mut found, mut bytes) = (Vec::new(), Vec::new());
                 expander.encode(successors, &mut found, &mut bytes);
-                let mut workshop = Workshop::new();
+                let mut workshop = Workshop::<M>::new();
                 let mut inner = self.lock();
                 let mut start = 0;
                 for Encoded { end, .. } in found {
                     let state = &bytes[start..end];
-                    if inner
-                        .add(state, &mut expander.model, &mut workshop)
-                        .is_none()
-                    {
+                    if inner.add(state, &expander.model, &mut workshop).is_none() {
                         inner.outcome = Some(Outcome::Open);
                     }
                     start = end;
@@ -186,9 +178,9 @@ impl<'a> Proof<'a> {
     }
 
     /// Explores states until the proof has ended. `show` is called between jobs.
-    pub(super) fn work<const N: usize>(&self, expander: &mut Expander<N>, show: &mut dyn FnMut()) {
+    pub fn work<M: Model>(&self, expander: &mut Expander<M>, show: &mut dyn FnMut()) {
         let _guard = self.end_on_panic();
-        let mut workshop = Workshop::new();
+        let mut workshop = Workshop::<M>::new();
         let (mut found, mut bytes) = (Vec::new(), Vec::new());
         while let Some(job) = self.next_job() {
             show();
@@ -218,7 +210,7 @@ impl<'a> Proof<'a> {
                         expanded,
                         &found,
                         &bytes,
-                        &mut expander.model,
+                        &expander.model,
                         &mut workshop,
                     )
                 });
@@ -268,14 +260,25 @@ impl<'a> Proof<'a> {
         is_reached.then_some(Outcome::Open)
     }
 
-    pub(super) fn outcome(self) -> Outcome {
+    /// The states that were found, as bytes.
+    pub fn states(&self) -> Vec<Box<[u8]>> {
+        let inner = self.lock();
+        inner
+            .states
+            .iter()
+            .map(|state| state.bytes.clone())
+            .collect()
+    }
+
+    /// How the proof has ended.
+    pub fn outcome(self) -> Outcome {
         let inner = self.inner.into_inner().expect("no OS thread panics");
         inner.outcome.expect("the proof has ended")
     }
 }
 
 /// The outcome of a proof after a step that was not completed.
-fn after(stop: &Stop) -> Outcome {
+fn after<V>(stop: &Stop<V>) -> Outcome {
     match stop {
         Stop::Restart => Outcome::Restart,
         Stop::Violation(_) | Stop::TooLarge(_) => Outcome::Open,
@@ -304,14 +307,14 @@ impl Inner {
     }
 
     /// Adds what the states of a job lead to.
-    fn add_all<const N: usize>(
+    fn add_all<M: Model>(
         &mut self,
         job: &Job,
-        expanded: Vec<Expanded>,
+        expanded: Vec<Expanded<Halt<M>>>,
         found: &[Encoded],
         bytes: &[u8],
-        model: &mut Model<N>,
-        workshop: &mut Workshop<N>,
+        model: &M,
+        workshop: &mut Workshop<M>,
     ) -> Result<(), Outcome> {
         let mut found = found.iter();
         let mut start = 0;
@@ -343,14 +346,14 @@ impl Inner {
 
     /// Unites a state with the known one of its key, and returns the number; None: there are too many
     /// older writes.
-    fn add<const N: usize>(
+    fn add<M: Model>(
         &mut self,
         bytes: &[u8],
-        model: &mut Model<N>,
-        workshop: &mut Workshop<N>,
+        model: &M,
+        workshop: &mut Workshop<M>,
     ) -> Option<u32> {
-        let hash = xxh3_64(key(bytes));
-        let same = |number: &u32| key(&self.states[*number as usize].bytes) == key(bytes);
+        let hash = xxh3_64(M::key(bytes));
+        let same = |number: &u32| M::key(&self.states[*number as usize].bytes) == M::key(bytes);
         if let Some(number) = self.known.find(hash, same).copied() {
             let known = &mut self.states[number as usize];
             if *known.bytes != *bytes && workshop.unite(&known.bytes, bytes, model)? {
@@ -372,31 +375,29 @@ impl Inner {
             is_new: true,
         });
         let states = &self.states;
-        let hash_of = |number: &u32| xxh3_64(key(&states[*number as usize].bytes));
+        let hash_of = |number: &u32| xxh3_64(M::key(&states[*number as usize].bytes));
         self.known.insert_unique(hash, number, hash_of);
         self.waiting.push_back(number);
         Some(number)
     }
 }
 
-impl<const N: usize> Workshop<N> {
+impl<M: Model> Workshop<M> {
     fn new() -> Self {
         Self {
-            one: State::empty(),
-            other: State::empty(),
+            one: M::empty(),
+            other: M::empty(),
             bytes: Vec::new(),
         }
     }
 
     /// Unites two states of one key, and returns whether that is more than the first; None: there are too
     /// many older writes.
-    fn unite(&mut self, one: &[u8], other: &[u8], model: &mut Model<N>) -> Option<bool> {
+    fn unite(&mut self, one: &[u8], other: &[u8], model: &M) -> Option<bool> {
         model.decode(one, &mut self.one);
         model.decode(other, &mut self.other);
-        if !self.one.unite(&mut self.other) {
-            return None;
-        }
-        self.one.encode(&model.shared, &mut self.bytes);
-        Some(*one != *self.bytes)
+        model
+            .unite(&mut self.one, &mut self.other, &mut self.bytes)
+            .then(|| *one != *self.bytes)
     }
 }

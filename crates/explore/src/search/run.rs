@@ -2,32 +2,30 @@
 
 use std::io;
 
-use crate::model::Stop;
+use crate::model::{Model, Stop};
 use crate::results::Step;
-use crate::state::State;
 use crate::symmetry::Renaming;
-use crate::violation::Violation;
 
 use super::Search;
 use super::expand::Move;
 
 /// A run in which each thread keeps its name.
-struct Run<const N: usize> {
+struct Run<M: Model> {
     steps: Vec<Step>,
-    state: State<N>,
+    state: M::State,
     /// The names of its threads in the state of the search.
     names: Renaming,
 }
 
-impl<const N: usize> Search<'_, N> {
+impl<M: Model> Search<M> {
     /// The run that first reached a state, followed by the `last` moves, which break a promise; and
     /// the violation in terms of this run.
     pub(super) fn run_to(
         &mut self,
         number: Option<u32>,
-        last: &[Move],
-        found: Violation,
-    ) -> io::Result<(Vec<Step>, Violation)> {
+        last: &[Move<M>],
+        found: M::Violation,
+    ) -> io::Result<(Vec<Step>, M::Violation)> {
         let mut way = Vec::new();
         let mut at = number;
         while let Some(number) = at {
@@ -40,7 +38,7 @@ impl<const N: usize> Search<'_, N> {
         };
         let mut run = Run {
             steps: Vec::new(),
-            names: Renaming::identity(start.threads.len()),
+            names: Renaming::identity(self.expander.model.threads()),
             state: start.clone(),
         };
         let mut state = None;
@@ -54,7 +52,7 @@ impl<const N: usize> Search<'_, N> {
             };
             let mut next = successors.into_iter().nth(i).expect("it was found here");
             let broken = self.follow(&mut run, &next.moves);
-            assert_eq!(broken, None, "this state was passed before");
+            assert!(broken.is_none(), "this state was passed before");
             let model = &mut self.expander.model;
             let mut bytes = std::mem::take(&mut self.expander.buffer);
             let renaming = model.encode(&mut next.state, &mut bytes);
@@ -64,16 +62,15 @@ impl<const N: usize> Search<'_, N> {
             self.expander.buffer = bytes;
             state = Some(next.state);
         }
-        let violation = match (self.follow(&mut run, last), found) {
-            (Some(broken), _) => broken,
-            (None, Violation::Deadlock { .. }) => self.expander.model.deadlock(&run.state),
-            (None, found) => found,
+        let violation = match self.follow(&mut run, last) {
+            Some(broken) => broken,
+            None => self.expander.model.in_run(found, &run.state),
         };
         Ok((run.steps, violation))
     }
 
     /// Repeats moves in a run, up to a violation.
-    fn follow(&mut self, run: &mut Run<N>, moves: &[Move]) -> Option<Violation> {
+    fn follow(&mut self, run: &mut Run<M>, moves: &[Move<M>]) -> Option<M::Violation> {
         let mut choices = Vec::new();
         for (thread, choice) in moves {
             let thread = run.names.old(usize::from(*thread));

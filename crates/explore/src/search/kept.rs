@@ -8,17 +8,12 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use thiserror::Error;
-use xxhash_rust::xxh3::Xxh3;
 
-use crate::automaton::{Learned, LocalId};
-use crate::cells::Findings;
-use crate::config::Config;
 use crate::model::Model;
-use crate::mutation::Mutation;
-use crate::source::loaded_source;
 
 use super::progress::{Counts, Progress};
 
@@ -42,55 +37,37 @@ pub enum KeptError {
 
 /// All of a search but its many states.
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct Header<S, T> {
     /// The check and the program.
     identity: u128,
-    findings: Findings,
-    steps: Vec<Learned>,
-    relied_on: Vec<LocalId>,
-    covered: Vec<bool>,
-    events: [u64; 2],
-    cut: bool,
+    seen: S,
+    steps: T,
     results: BTreeSet<Vec<u64>>,
     counts: Counts,
 }
 
 /// A search that goes on.
-pub(crate) struct Kept {
-    pub(crate) findings: Findings,
-    pub(crate) steps: Vec<Learned>,
-    pub(super) relied_on: Vec<LocalId>,
-    pub(super) covered: Vec<bool>,
-    pub(super) events: [u64; 2],
-    pub(super) cut: bool,
+pub struct Kept<S, T> {
+    /// What its model had seen.
+    pub seen: S,
+    /// The steps that its model had learned.
+    pub steps: T,
     pub(super) progress: Progress,
 }
 
 /// A file in which a search is kept, and what the search depends on.
-pub(crate) struct Keeper<'a> {
+pub struct Keeper<'a> {
     path: &'a Path,
-    /// A hash of the check, of this program, and of the source that it has loaded.
     identity: u128,
 }
 
 impl<'a> Keeper<'a> {
+    /// `identity`: a hash of the check and of the program.
+    ///
     /// # Errors
-    /// The directory of the file cannot be written, or the program cannot be read.
-    pub(crate) fn new(
-        path: &'a Path,
-        config: &Config,
-        mutation: Option<Mutation>,
-    ) -> Result<Self, KeptError> {
-        let mut hash = Xxh3::new();
-        hash.update(&fs::read("/proc/self/exe")?);
-        if let Some(source) = loaded_source() {
-            hash.update(&fs::read(source)?);
-        }
-        hash.update(&postcard::to_stdvec(&(config, mutation)).map_err(io::Error::other)?);
-        let keeper = Self {
-            path,
-            identity: hash.digest128(),
-        };
+    /// The directory of the file cannot be written.
+    pub fn new(path: &'a Path, identity: u128) -> io::Result<Self> {
+        let keeper = Self { path, identity };
         keeper.new_file()?;
         Ok(keeper)
     }
@@ -110,11 +87,11 @@ impl<'a> Keeper<'a> {
     }
 }
 
-impl Kept {
+impl<S: DeserializeOwned, T: DeserializeOwned> Kept<S, T> {
     /// The search in a file; None: there is no such file.
     ///
     /// States are read onto disk if they do not fit into `memory` bytes.
-    pub(crate) fn load(keeper: &Keeper, memory: Option<usize>) -> Result<Option<Self>, KeptError> {
+    pub fn load(keeper: &Keeper, memory: Option<usize>) -> Result<Option<Self>, KeptError> {
         let file = match File::open(keeper.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
@@ -131,36 +108,28 @@ impl Kept {
         }
         let mut header = vec![0; u64::from_le_bytes(bytes) as usize];
         file.read_exact(&mut header)?;
-        let header: Header = postcard::from_bytes(&header).map_err(|_| KeptError::Other)?;
+        let header: Header<S, T> = postcard::from_bytes(&header).map_err(|_| KeptError::Other)?;
         if header.identity != keeper.identity {
             return Err(KeptError::OtherCheck);
         }
         Ok(Some(Self {
-            findings: header.findings,
+            seen: header.seen,
             steps: header.steps,
-            relied_on: header.relied_on,
-            covered: header.covered,
-            events: header.events,
-            cut: header.cut,
             progress: Progress::read(header.counts, header.results, memory, &mut file)?,
         }))
     }
 }
 
 /// Keeps a search in a file. The file is replaced once all has been written.
-pub(super) fn save<const N: usize>(
+pub(super) fn save<M: Model>(
     progress: &mut Progress,
-    model: &Model<N>,
+    model: &M,
     keeper: &Keeper,
 ) -> Result<(), KeptError> {
     let header = Header {
         identity: keeper.identity,
-        findings: model.findings.clone(),
-        steps: model.automata.log().steps().clone(),
-        relied_on: model.automata.relied_on(),
-        covered: model.covered.clone(),
-        events: model.events,
-        cut: model.cut,
+        seen: model.seen(),
+        steps: model.steps(),
         results: progress.results.clone(),
         counts: progress.counts()?,
     };

@@ -20,10 +20,7 @@
 
 use std::rc::Rc;
 
-use crate::cells::Sibling;
-use crate::layout::WORD;
-
-use super::{Bytes, Histories, Message, State, Thread, View, live_threads, number};
+use super::{Bytes, Histories, Message, Sibling, State, Thread, View, WORD, live_threads, number};
 
 /// The bit of a view's entry that says that its thread has seen the last write which is not attached to
 /// the one before. Then it can no longer write before the newest. The other bits are for older writes.
@@ -36,6 +33,7 @@ const MOST_OLD: usize = GAP.trailing_zeros() as usize;
 const LENGTH: usize = size_of::<u16>();
 
 /// The entry of a view that has seen the newest write of a cell, with so many older ones.
+#[inline]
 pub(super) fn newest(old: usize) -> u8 {
     match old {
         0 => 0,
@@ -44,16 +42,19 @@ pub(super) fn newest(old: usize) -> u8 {
 }
 
 /// Whether one who has seen `seen` may read the write at `position`.
+#[inline]
 pub(super) fn may_read(seen: u8, position: usize) -> bool {
     u16::from(seen & !GAP) & 1 << position == 0
 }
 
 /// The writes that one who has seen `seen` may not read.
-pub(crate) fn unreadable(seen: u8) -> u8 {
+#[inline]
+pub fn unreadable(seen: u8) -> u8 {
     seen & !GAP
 }
 
 /// The bits of the first older writes.
+#[inline]
 fn below(at: usize) -> u8 {
     (1 << at) - 1
 }
@@ -71,7 +72,7 @@ fn closed(entry: u8, at: usize) -> u8 {
 }
 
 /// The part of a state's bytes that is its key: all but what is known of older writes.
-pub(crate) fn key(bytes: &[u8]) -> &[u8] {
+pub fn key(bytes: &[u8]) -> &[u8] {
     let (length, rest) = bytes.split_first_chunk().expect("whole states are encoded");
     &rest[..u16::from_be_bytes(*length).into()]
 }
@@ -222,19 +223,19 @@ impl<const N: usize> State<N> {
     }
 
     /// Whether one who has seen `seen` of a cell may write before its newest write.
-    pub(crate) fn may_write_before_newest(&self, cell: usize, seen: u8) -> bool {
+    pub fn may_write_before_newest(&self, cell: usize, seen: u8) -> bool {
         !self.old(cell).is_empty() && seen & GAP == 0
     }
 
     /// Whether one who has seen `view` may write right after the write at `position`.
-    pub(crate) fn may_follow(&self, view: &View<N>, cell: usize, position: usize) -> bool {
+    pub fn may_follow(&self, view: &View<N>, cell: usize, position: usize) -> bool {
         self.histories == Histories::Ordered
             || position + 1 == self.messages(cell).len()
             || (self.messages(cell)[position].view.0[cell] | view.0[cell]) & GAP == 0
     }
 
     /// Whether no write can come right after one, because a read-modify-write does.
-    pub(crate) fn is_sealed(&self, cell: usize, position: usize) -> bool {
+    pub fn is_sealed(&self, cell: usize, position: usize) -> bool {
         let messages = self.messages(cell);
         match self.histories {
             Histories::Ordered => messages
@@ -309,7 +310,7 @@ impl<const N: usize> State<N> {
     }
 
     /// Unites this state with another one of the same key; false if a cell has too many older writes.
-    pub(crate) fn unite(&mut self, other: &mut Self) -> bool {
+    pub fn unite(&mut self, other: &mut Self) -> bool {
         for cell in 0..self.cells() {
             let mut at = 0;
             loop {
@@ -424,7 +425,7 @@ impl<const N: usize> State<N> {
     }
 
     /// Decodes the bytes of a state with merged histories.
-    pub(crate) fn decode_merged(
+    pub fn decode_merged(
         &mut self,
         threads: usize,
         initial: &[u64],
@@ -471,11 +472,10 @@ impl<const N: usize> State<N> {
     }
 }
 
-#[cfg(test)]
 impl<const N: usize> State<N> {
     /// A state of ordered histories with merged ones, by their definition. `open`: the writes before
     /// read-modify-writes that count as if another write could follow, one bit each.
-    pub(crate) fn merged(&self, live: u64, open: u64) -> Self {
+    pub fn merged(&self, live: u64, open: u64) -> Self {
         let mut merged = self.clone();
         merged.histories = Histories::Merged;
         // The names of older writes, of all of them and each once.
@@ -563,13 +563,13 @@ impl<const N: usize> State<N> {
     }
 
     /// The number of writes before read-modify-writes.
-    pub(crate) fn sealed(&self) -> u32 {
+    pub fn sealed(&self) -> u32 {
         let cells = (0..self.cells()).map(|cell| &self.messages(cell)[1..]);
         cells.flatten().map(|write| u32::from(write.attached)).sum()
     }
 
     /// The bytes of a state's key without what says who has seen the newest writes.
-    pub(crate) fn newest_bytes(&self, initial: &[u64]) -> Vec<u8> {
+    pub fn newest_bytes(&self, initial: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.encode_newest(initial, &mut bytes);
         bytes

@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use super::{Expanded, Expander, Outcome, Proof};
+use lockworks_explore::{Expanded, Expander, Histories, Limits, Model as _, Outcome, Proof, State};
+
+use super::tests::mutations;
 use crate::check::Check;
 use crate::config::Config;
-use crate::model::Stop;
+use crate::model::{Model, Stop};
 use crate::mutation::Mutation;
 use crate::results::End;
-use crate::search::Limits;
-use crate::search::tests::mutations;
-use crate::state::{Histories, State};
 
 /// The entries of views.
 const N: usize = 32;
@@ -25,26 +24,26 @@ fn check(config: &Config, mutation: Option<Mutation>) -> Check<'_> {
 type ByNewest = BTreeMap<Vec<u8>, Vec<Box<[u8]>>>;
 
 /// The states of a proof, and whether it proved anything. None: an assumption failed.
-fn proven(expander: &mut Expander<N>) -> Option<(ByNewest, Outcome)> {
+fn proven(expander: &mut Expander<Model<N>>) -> Option<(ByNewest, Outcome)> {
     expander.model.histories = Histories::Merged;
     let proof = Proof::new(&Limits::NONE, 0, std::time::Instant::now());
     proof.begin(expander);
     proof.work(expander, &mut || {});
-    let states = std::mem::take(&mut proof.lock().states);
+    let states = proof.states();
     let outcome = proof.outcome();
     let mut by_newest = ByNewest::new();
     let mut state = State::empty();
     for found in states {
-        expander.model.decode(&found.bytes, &mut state);
+        expander.model.decode(&found, &mut state);
         let newest = state.newest_bytes(&expander.model.shared);
-        by_newest.entry(newest).or_default().push(found.bytes);
+        by_newest.entry(newest).or_default().push(found);
     }
     expander.model.histories = Histories::Ordered;
     (outcome != Outcome::Restart).then_some((by_newest, outcome))
 }
 
 /// All states that runs reach, as bytes. None: an assumption failed.
-fn reached(expander: &mut Expander<N>) -> Option<HashSet<Vec<u8>>> {
+fn reached(expander: &mut Expander<Model<N>>) -> Option<HashSet<Vec<u8>>> {
     let mut known = HashSet::new();
     let mut waiting = VecDeque::new();
     let (mut found, mut bytes) = (Vec::new(), Vec::new());
@@ -111,14 +110,16 @@ fn proofs_leave_out_no_state() {
         findings.view = N;
         let (states, covered) = loop {
             let automata = check.rehearse::<N>(&mut findings).expect("views are large");
-            let mut model = check.model::<N>(&mut findings, automata);
+            let mut model = check.model::<N>(std::mem::take(&mut findings), automata);
             model.number_cells_in_order();
             let mut expander = Expander::new(model, true);
             let Some((by_newest, outcome)) = proven(&mut expander) else {
+                findings = expander.model.findings;
                 continue;
             };
             assert_eq!(outcome, Outcome::Proven, "{config}");
             let Some(states) = reached(&mut expander) else {
+                findings = expander.model.findings;
                 continue;
             };
             let mut ordered = Vec::new();

@@ -1,12 +1,12 @@
 //! Tests of checks: the reductions of the search hide nothing.
 
+use lockworks_explore::{KeptError, Limits};
+
 use crate::check::Check;
 use crate::config::{Config, Memory};
 use crate::mutation::{Change, Mutation};
 use crate::results::{CheckOutcome, End};
 use crate::site::{OperationKind, Order, Site};
-
-use super::{KeptError, Limits};
 
 /// Taking local steps at once finds a violation exactly where single steps do.
 #[test]
@@ -53,7 +53,7 @@ fn search(config: &Config, mutation: Option<Mutation>, symmetric: bool) -> Check
     };
     let outcome = check.run(&limits, &mut |_| {});
     if let End::Broken(broken) = &outcome.end {
-        let violation = check.replay(&broken.steps).map(|(_, violation)| violation);
+        let violation = check.replay(&broken.run).map(|(_, violation)| violation);
         assert_eq!(violation, Some(broken.violation.clone()), "{config}");
     }
     outcome
