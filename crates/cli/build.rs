@@ -12,7 +12,7 @@ use lockworks_build::{Bindings, compiler, root, watch};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The files and directories that the results of simulations and checks depend on.
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 23] = [
     "Cargo.lock",
     "Cargo.toml",
     "clients",
@@ -24,6 +24,7 @@ const SOURCES: [&str; 22] = [
     "crates/cli/src/sim/runs.rs",
     "crates/cli/src/sweep/point.rs",
     "crates/explore/src",
+    "crates/litmus/src",
     "crates/lockworks/build.rs",
     "crates/lockworks/src",
     "crates/machine/src",

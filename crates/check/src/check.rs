@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::automaton::{Automata, Learned, Log};
 use crate::cells::{Findings, VIEWS};
-use crate::config::{Config, ConfigError, Memory, Subject};
+use crate::config::{Config, ConfigError, Subject};
 use crate::headers::{Client, LitmusTest};
 use crate::layout;
 use crate::locks;
@@ -25,6 +25,7 @@ use crate::mutation::{self, Change, Mutation};
 use crate::names::LockWord;
 use crate::results::{Broken, CheckOutcome, End, Event};
 use crate::source::loaded_source;
+use lockworks_litmus::Memory;
 
 /// The number of states after which a search tries a proof by states with merged histories.
 const BEFORE_PROOF: usize = 1_000_000;

@@ -4,74 +4,13 @@ use std::fmt;
 
 use clap::{Args, Command, FromArgMatches, ValueEnum};
 use lockworks::{LockType, LockrefType, Setting, Settings, Tunable};
+use lockworks_litmus::Memory;
 use serde::{Deserialize, Serialize};
 
 use crate::headers;
 use crate::layout;
 use crate::locks;
 use crate::variants::Variant;
-
-/// How memory behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
-pub enum Memory {
-    /// One operation after another; orders mean nothing.
-    #[serde(rename = "sc")]
-    Sc,
-    /// C11's orders as they are written, without load buffering.
-    // Its name before there were others is still read.
-    #[serde(rename = "c11", alias = "weak")]
-    #[value(alias = "weak")]
-    C11,
-    /// ARMv8 with LSE: all threads see a store at the same time, and later operations of a thread may
-    /// be done first.
-    #[serde(rename = "arm")]
-    Arm,
-    /// The Linux kernel's memory model, with the operations as the kernel's world compiles them.
-    #[serde(rename = "lkmm")]
-    Lkmm,
-    /// The same before Linux 6.3: a read-modify-write does not carry on what the write before it has
-    /// released.
-    #[serde(rename = "lkmm-6.2")]
-    #[value(name = "lkmm-6.2")]
-    Lkmm62,
-}
-
-impl Memory {
-    /// All models.
-    pub const ALL: [Self; 5] = [Self::Sc, Self::C11, Self::Arm, Self::Lkmm, Self::Lkmm62];
-
-    /// The model's name, as `--memory` takes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sc => "sc",
-            Self::C11 => "c11",
-            Self::Arm => "arm",
-            Self::Lkmm => "lkmm",
-            Self::Lkmm62 => "lkmm-6.2",
-        }
-    }
-
-    /// Whether threads may read old values.
-    pub(crate) fn is_weak(self) -> bool {
-        self != Self::Sc
-    }
-
-    /// Whether a thread may do an operation before an earlier load that it does not depend on.
-    pub(crate) fn delays(self) -> bool {
-        matches!(self, Self::Arm | Self::Lkmm | Self::Lkmm62)
-    }
-
-    /// Whether operations mean what the kernel's world compiles them to.
-    pub(crate) fn is_kernel(self) -> bool {
-        matches!(self, Self::Lkmm | Self::Lkmm62)
-    }
-}
-
-impl fmt::Display for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// Whether clocks reach the time thresholds of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]

@@ -138,17 +138,12 @@ pub(crate) fn parked_heads() -> usize {
     TABLE_BASE
 }
 
-pub(crate) fn variables() -> usize {
+pub(crate) const fn variables() -> usize {
     VARIABLE_BASE
 }
 
 /// The most variables of a litmus test from a file.
 pub(crate) const LITMUS_VARIABLES: usize = STRIDE / WORD;
-
-/// A variable of a litmus test from a file.
-pub(crate) fn litmus_variable(number: usize) -> usize {
-    VARIABLE_BASE + number * WORD
-}
 
 /// The address that stands for the same piece of the nodes of all threads.
 pub(crate) fn class(address: usize, threads: usize) -> usize {

@@ -5,7 +5,6 @@
 //! load buffering, allows. See docs/reference/checker.md for what that proves and what it does not.
 
 mod automaton;
-mod axiomatic;
 mod cells;
 mod check;
 mod config;
@@ -34,12 +33,12 @@ mod violation;
 
 pub use lockworks_explore::{Coverage, KeptError, LIMIT_OF_STATES, Limits};
 
-pub use axiomatic::{Allowed, LitmusError, LitmusFile, Verdict, WitnessRow};
 pub use check::Check;
-pub use config::{COND, Config, ConfigError, Memory, Mode, Time, small_settings};
+pub use config::{COND, Config, ConfigError, Mode, Time, small_settings};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
 pub use litmus_files::{CompiledFiles, Searched};
 pub use locks::{lock_in_cond, lock_types, lockref_types};
+pub use lockworks_litmus::{Allowed, LitmusError, LitmusFile, Memory, Verdict, WitnessRow};
 
 pub use mutation::{Change, Mutation, Target, UnknownChange};
 pub use random::{RandomOutcome, RandomRuns};

@@ -8,11 +8,12 @@ use std::ffi::{CStr, c_char};
 use lockworks_explore::Limits;
 
 use crate::check::Check;
-use crate::config::{Config, Memory, Subject};
+use crate::config::{Config, Subject};
 use crate::headers::LitmusTest;
 use crate::locks;
 use crate::mutation::Mutation;
 use crate::results::{CheckOutcome, End};
+use lockworks_litmus::Memory;
 
 /// A litmus test.
 #[derive(Clone, Copy)]

@@ -8,17 +8,26 @@ use std::fs;
 
 use lockworks_explore::Limits;
 
-use crate::axiomatic::{Allowed, InC, LitmusFile, Verdict};
 use crate::check::Check;
-use crate::config::{Config, Memory, Subject};
-use crate::headers::LitmusTest;
+use crate::config::{Config, Subject};
+use crate::headers::{LW_LITMUS_THREADS, LitmusTest};
+use crate::layout;
 use crate::locks;
 use crate::results::End;
 use crate::source::{self, SourceError};
 use crate::violation::Violation;
+use lockworks_litmus::Memory;
+use lockworks_litmus::{Allowed, InC, LitmusFile, Room, Verdict};
 
 /// A search of more states ends unfinished. Files are small: most have a few hundred.
 const MOST_STATES: usize = 2_000_000;
+
+/// What the search has room for.
+const ROOM: Room = Room {
+    threads: LW_LITMUS_THREADS,
+    variables: layout::LITMUS_VARIABLES,
+    address: layout::variables(),
+};
 
 /// Litmus files that the search can run, in each of some models.
 pub struct CompiledFiles<'a> {
@@ -95,7 +104,7 @@ impl<'a> CompiledFiles<'a> {
         for (number, file) in files.iter().enumerate() {
             let first = distinct.len();
             for model in models {
-                let translation = file.in_c(*model).map(|in_c| {
+                let translation = file.in_c(*model, ROOM).map(|in_c| {
                     let mut known = distinct.iter().skip(first);
                     let known = known.position(|other| *other == in_c);
                     let test = known.map_or(distinct.len(), |known| first + known);
@@ -179,7 +188,7 @@ fn load(tests: &[InC]) -> Result<&'static [LitmusTest], SourceError> {
     fs::write(&path, text).map_err(SourceError::Headers)?;
     let prelude = format!(
         "{}extern const struct lw_litmus lw_files[];\n{}",
-        InC::prelude(),
+        InC::prelude(ROOM),
         source::contents_in_c("lw_files")
     );
     let first = source::load(&path, "the C of litmus files", &prelude)?;

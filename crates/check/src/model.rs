@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::automaton::{Automata, Local, Next};
 use crate::cells::{Cell, CellId, Cells, Findings, Mortal, PARTS, Parts, Place, Refusal};
-use crate::config::{Config, Memory, Subject};
+use crate::config::{Config, Subject};
 use crate::headers;
 use crate::layout::{self, Region};
 use crate::machine::{Answer, Attributes, Effect};
@@ -20,6 +20,7 @@ use crate::mutation::{self, Change, Mutation};
 use crate::names::{LockWord, Names};
 use crate::site::{OperationKind, Order, Request, Site};
 use crate::violation::Violation;
+use lockworks_litmus::Memory;
 
 mod choices;
 mod delays;

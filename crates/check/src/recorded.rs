@@ -14,10 +14,10 @@ mod tests;
 
 use lockworks_explore::{Model as _, Run};
 
-use crate::axiomatic::Execution;
 use crate::cells::Findings;
 use crate::check::{Check, by_view};
 use crate::model::{Model, Stop};
+use lockworks_litmus::Execution;
 
 use recorder::Recorder;
 

@@ -228,7 +228,8 @@ mod properties {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::{Memory, Mode, Time};
+    use crate::config::{Mode, Time};
+    use lockworks_litmus::Memory;
 
     prop_compose! {
         /// A token as no check may have made it: any configuration, violation and steps.

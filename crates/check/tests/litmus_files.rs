@@ -5,9 +5,9 @@ use std::path::Path;
 
 use lockworks_check::{CompiledFiles, LitmusFile, Memory, Searched};
 
-/// The files of crates/check/litmus.
+/// The files of crates/litmus/files.
 fn files() -> Vec<LitmusFile> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("litmus");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../litmus/files");
     let entries = fs::read_dir(directory).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();

@@ -6,8 +6,9 @@ use hashbrown::HashMap;
 use lockworks_explore::LocalId;
 
 use super::{Automata, Local};
-use crate::config::{Config, Memory};
+use crate::config::Config;
 use crate::{Check, Limits};
+use lockworks_litmus::Memory;
 
 /// The most twins that are kept of a local state.
 const MOST: usize = 3;

@@ -4,11 +4,12 @@ use lockworks_explore::{Barrier, Histories, LocalId, State, View, merged};
 
 use crate::automaton::Next;
 use crate::cells::{CellId, PARTS, Parts, Place};
-use crate::config::{Memory, Time};
+use crate::config::Time;
 use crate::layout::Region;
 use crate::machine::Answer;
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order, Request};
+use lockworks_litmus::Memory;
 
 use super::{Choice, Model, Picks, Stop, is_plain};
 

@@ -17,10 +17,10 @@ use lockworks_explore::{Barrier, Composed, LocalId, State, WINDOW, Window};
 
 use crate::automaton::Next;
 use crate::cells::{CellId, Parts, Place};
-use crate::config::Memory;
 use crate::machine::{Answer, Effect};
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
+use lockworks_litmus::Memory;
 
 use super::choices::PendingAccess;
 use super::{Choice, Model, Stop};

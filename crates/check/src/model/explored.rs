@@ -7,9 +7,9 @@ use lockworks_explore::{Histories, LocalId, Model as Explored, Renaming, State, 
 
 use crate::automaton::{Learned, Log};
 use crate::cells::Findings;
-use crate::config::Memory;
 use crate::site::OperationKind;
 use crate::violation::Violation;
+use lockworks_litmus::Memory;
 
 use super::{Choice, Model, Nameless, Seen, Stop, woken};
 

@@ -4,7 +4,7 @@
 use lockworks_explore::{Barrier, LocalId, Message, State, Thread, View};
 
 use crate::cells::{Cell, CellId, PARTS, Parts, Place};
-use crate::config::{Memory, Time, queue_of_tail};
+use crate::config::{Time, queue_of_tail};
 use crate::headers;
 use crate::layout::{self, Region};
 use crate::machine::Answer;
@@ -12,6 +12,7 @@ use crate::mutation::Change;
 use crate::names::{LockWord, Names};
 use crate::site::{OperationKind, Order, Request};
 use crate::violation::Violation;
+use lockworks_litmus::Memory;
 
 use super::{EARLY, LATE, Model, Picks, Stop, bytes, has_owner, is_waiters, poison, woken};
 

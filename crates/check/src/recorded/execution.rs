@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::axiomatic::{Event, Execution, Fence, Kind, Mark};
-use crate::config::Memory;
 use crate::site::{OperationKind, Order};
+use lockworks_litmus::Memory;
+use lockworks_litmus::{Event, Execution, Fence, Kind, Mark};
 
 use super::recorder::{Operation, Recorder, Source};
 

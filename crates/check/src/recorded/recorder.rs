@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use lockworks_explore::State;
 
 use crate::cells::{CellId, Place};
-use crate::config::Memory;
 use crate::model::{Choice, Model, Picks};
 use crate::site::{OperationKind, Order, Request};
+use lockworks_litmus::Memory;
 
 /// A write of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use super::relation::{Relation, Set};
 
 /// The mark of an access, in the words of the Linux kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub enum Mark {
     /// An access that the compiler may treat as it likes; C11: not atomic.
     Plain,
     /// READ_ONCE(), WRITE_ONCE() and relaxed operations.
@@ -13,6 +13,7 @@ pub(crate) enum Mark {
     Acquire,
     /// An acquire that is not ordered after an earlier release; Arm: LDAPR.
     AcquirePc,
+    /// A release.
     Release,
     /// A sequentially consistent access of C11.
     SeqCst,
@@ -36,63 +37,82 @@ pub(crate) enum Mark {
 
 /// A fence, in the words of the Linux kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fence {
+pub enum Fence {
+    /// smp_mb().
     Mb,
+    /// smp_rmb().
     Rmb,
+    /// smp_wmb().
     Wmb,
     /// A barrier for the compiler.
     Barrier,
+    /// smp_mb__before_atomic().
     BeforeAtomic,
+    /// smp_mb__after_atomic().
     AfterAtomic,
+    /// smp_mb__after_spinlock().
     AfterSpinlock,
+    /// smp_mb__after_unlock_lock().
     AfterUnlockLock,
+    /// smp_mb__after_srcu_read_unlock().
     AfterSrcuReadUnlock,
+    /// rcu_read_lock().
     RcuLock,
+    /// rcu_read_unlock().
     RcuUnlock,
+    /// synchronize_rcu().
     SyncRcu,
     /// synchronize_srcu(), whose event has the location of the domain.
     SyncSrcu,
 }
 
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A read.
     Read(Mark),
+    /// A write.
     Write(Mark),
+    /// A fence.
     Fence(Fence),
 }
 
+/// An event of an execution.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Event {
+pub struct Event {
     /// None for a write of an initial value.
-    pub(crate) thread: Option<usize>,
-    pub(crate) kind: Kind,
-    pub(crate) location: Option<usize>,
+    pub thread: Option<usize>,
+    /// Its kind.
+    pub kind: Kind,
+    /// The place in memory, if it accesses one.
+    pub location: Option<usize>,
     /// The value that is read or written.
-    pub(crate) value: i64,
+    pub value: i64,
     /// Whether it is part of a read-modify-write operation, even of one that fails.
-    pub(crate) of_rmw: bool,
+    pub of_rmw: bool,
     /// The line in the file, or 0.
-    pub(crate) line: usize,
+    pub line: usize,
 }
 
 /// A candidate execution. Events of a thread stand in their order.
 #[derive(Clone, Debug)]
-pub(crate) struct Execution {
-    pub(crate) events: Vec<Event>,
+pub struct Execution {
+    /// The events.
+    pub events: Vec<Event>,
     /// Program order, transitive.
-    pub(crate) po: Relation,
+    pub po: Relation,
     /// From a write to each read of its value.
-    pub(crate) rf: Relation,
+    pub rf: Relation,
     /// Coherence order, transitive; first the initial values.
-    pub(crate) co: Relation,
+    pub co: Relation,
     /// From the read to the write of a read-modify-write operation.
-    pub(crate) rmw: Relation,
+    pub rmw: Relation,
     /// From reads to accesses of which they give the address.
-    pub(crate) addr: Relation,
+    pub addr: Relation,
     /// From reads to writes of which they give the value.
-    pub(crate) data: Relation,
+    pub data: Relation,
     /// From reads to the events in the branches of conditions on them.
-    pub(crate) ctrl: Relation,
+    pub ctrl: Relation,
 }
 
 /// What the models have in common.
@@ -131,7 +151,7 @@ impl Basics {
 
 impl Execution {
     /// Events without any relation but program order.
-    pub(crate) fn new(events: Vec<Event>) -> Self {
+    pub fn new(events: Vec<Event>) -> Self {
         let empty = Relation::empty(events.len());
         let po = Relation::of(events.len(), |a, b| {
             a < b && events[a].thread.is_some() && events[a].thread == events[b].thread
@@ -171,10 +191,11 @@ impl Execution {
 
 /// An axiom of a model that an execution breaks.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct BrokenAxiom {
-    pub(crate) name: &'static str,
+pub struct BrokenAxiom {
+    /// The name of the axiom.
+    pub name: &'static str,
     /// The events of a cycle; two events where the axiom is that a relation is empty.
-    pub(crate) cycle: Vec<usize>,
+    pub cycle: Vec<usize>,
 }
 
 /// Requires that a relation has no cycle.

@@ -14,6 +14,7 @@ mod in_c;
 mod judge;
 mod lexer;
 mod lkmm;
+mod memory;
 mod parser;
 mod plain;
 mod primitives;
@@ -29,14 +30,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::config::Memory;
-
 pub use error::LitmusError;
-use execution::BrokenAxiom;
-pub(crate) use execution::Execution;
-#[cfg(test)]
-pub(crate) use execution::{Event, Fence, Kind, Mark};
-pub(crate) use in_c::InC;
+pub use execution::{BrokenAxiom, Event, Execution, Fence, Kind, Mark};
+pub use in_c::{InC, Room};
+pub use memory::Memory;
+pub use relation::Relation;
 
 impl Memory {
     /// What there is to report of an execution that the model allows; its flags only if they are
@@ -69,14 +67,16 @@ struct Flags {
     mixed: bool,
 }
 
-/// Whether a model allows an execution; if not, an axiom that it breaks, with the events of a cycle.
-pub(crate) fn is_allowed(model: Memory, x: &Execution) -> Result<(), BrokenAxiom> {
+/// Whether a model allows an execution.
+///
+/// # Errors
+/// An axiom that it breaks, with the events of a cycle.
+pub fn is_allowed(model: Memory, x: &Execution) -> Result<(), BrokenAxiom> {
     model.judge(x, false).map(|_| ())
 }
 
 /// Whether plain accesses of an execution race.
-#[cfg(test)]
-pub(crate) fn has_race(model: Memory, x: &Execution) -> bool {
+pub fn has_race(model: Memory, x: &Execution) -> bool {
     model.judge(x, true).is_ok_and(|flags| flags.race)
 }
 
@@ -140,7 +140,7 @@ pub struct Allowed {
     /// Whether a thread has plain writes and marked accesses of one variable without a barrier.
     pub has_mixed_accesses: bool,
     /// The final states, by the values that the condition observes, and whether it holds.
-    pub(crate) states: BTreeMap<Vec<i64>, bool>,
+    pub states: BTreeMap<Vec<i64>, bool>,
     /// An execution that ends in a state in which the condition holds.
     pub witness: Vec<WitnessRow>,
 }
@@ -206,14 +206,20 @@ impl LitmusFile {
         judge::judge(&self.test, model).map_err(|refusal| error(&self.file, refusal))
     }
 
-    /// The test in C for the search in a model; if the search has not all that it takes, what not.
-    pub(crate) fn in_c(&self, model: Memory) -> Result<InC, &'static str> {
-        InC::of(&self.test, model)
+    /// The test in C for the search in a model.
+    ///
+    /// # Errors
+    /// The search has not all that it takes: what not.
+    pub fn in_c(&self, model: Memory, room: Room) -> Result<InC, &'static str> {
+        InC::of(&self.test, model, room)
     }
 
     /// The final state of a run of the search, by the values that the condition observes, and whether
     /// the condition holds. None: the run does not count.
-    pub(crate) fn final_state(
+    ///
+    /// # Errors
+    /// The run ends with what cannot be reported.
+    pub fn final_state(
         &self,
         in_c: &InC,
         results: &[u64],

@@ -1,4 +1,4 @@
-//! Judges the litmus tests of crates/check/litmus by all models.
+//! Judges the litmus tests of crates/litmus/files by all models.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use super::*;
 
 /// The name and the text of each file.
 fn files() -> Vec<(String, String)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("litmus");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("files");
     let entries = fs::read_dir(directory).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     let litmus = paths.filter(|path| path.extension().is_some_and(|of| of == "litmus"));

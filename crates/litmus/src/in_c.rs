@@ -14,18 +14,63 @@ use super::candidates;
 use super::execution::{Fence, Kind, Mark};
 use super::syntax::{Action, Binary, Expression, Observed, Statement, Test, Unary, Update};
 use super::syntax::{address, location_of};
-use crate::config::Memory;
-use crate::headers::LW_LITMUS_THREADS;
-use crate::layout;
+use crate::Memory;
 
 /// Why the search cannot run a test, in a word or two.
 pub(super) type Word = &'static str;
 
-/// A test in C: the bodies of its threads.
+/// What the search has room for, and where it has the variables of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Room {
+    /// The most threads.
+    pub threads: usize,
+    /// The most variables.
+    pub variables: usize,
+    /// The address of the first of them. Each has eight bytes.
+    pub address: usize,
+}
+
+impl Room {
+    /// The address of a variable in the search, if it has room for it.
+    fn variable(self, location: usize) -> Option<i64> {
+        (location < self.variables).then(|| (self.address + 8 * location) as i64)
+    }
+
+    /// A value as memory has it in the search: addresses are those of the search.
+    fn in_memory(self, value: i64) -> i64 {
+        let location = location_of(value);
+        location
+            .and_then(|location| self.variable(location))
+            .unwrap_or(value)
+    }
+
+    /// The value that a value in the memory of the search stands for.
+    fn value_of(self, value: u64) -> i64 {
+        let mut variables = 0..self.variables;
+        let location = variables.find(|location| self.variable(*location) == Some(value as i64));
+        location.map_or(value as i64, address)
+    }
+
+    /// A number of a test; numbers are addresses where they are those of variables.
+    fn number_in_c(self, number: i64) -> String {
+        match location_of(number) {
+            Some(location) if location < self.variables => {
+                format!("(int64_t)(uintptr_t)&m->v[{location}]")
+            }
+            _ if number == i64::MIN => "INT64_MIN".to_owned(),
+            _ => format!("INT64_C({number})"),
+        }
+    }
+}
+
+/// A test in C.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct InC {
-    pub(crate) threads: Vec<String>,
-    pub(crate) initial: Vec<i64>,
+pub struct InC {
+    /// The bodies of its threads.
+    pub threads: Vec<String>,
+    /// The initial values of its variables, as the search has them.
+    pub initial: Vec<i64>,
+    room: Room,
     /// The variables that each thread reports.
     reported: Vec<Vec<usize>>,
 }
@@ -43,7 +88,7 @@ const GIVEN_UP: u64 = 1 << 62;
 
 impl InC {
     /// What comes before all tests: types, and how threads report.
-    pub(crate) fn prelude() -> String {
+    pub fn prelude(room: Room) -> String {
         format!(
             "#include \"litmus.h\"\n#include \"surroundings.h\"\n\
          typedef lw_atomic(uint64_t) variable;\n\
@@ -59,17 +104,17 @@ impl InC {
          \tuint64_t offset = (uint64_t)value - (uintptr_t)m;\n\n\
          \tif (value >= -{SMALL} && value < {SMALL})\n\t\treturn (uint64_t)(value + {SMALL});\n\
          \treturn offset < sizeof(*m) && offset % 8 == 0 ? {} + offset / 8 : {OTHER};\n}}\n",
-            layout::LITMUS_VARIABLES,
+            room.variables,
             2 * SMALL,
         )
     }
 
     /// Translates a test for a model.
-    pub(super) fn of(test: &Test, model: Memory) -> Result<Self, Word> {
-        if test.threads.len() > LW_LITMUS_THREADS {
+    pub(super) fn of(test: &Test, model: Memory, room: Room) -> Result<Self, Word> {
+        if test.threads.len() > room.threads {
             return Err("too many threads");
         }
-        if test.locations.len() > layout::LITMUS_VARIABLES {
+        if test.locations.len() > room.variables {
             return Err("too many variables");
         }
         let values = written_values(test, model)?;
@@ -93,6 +138,7 @@ impl InC {
             }
             let mut body = Body {
                 model,
+                room,
                 values: &values,
                 text: String::new(),
                 temporaries: 0,
@@ -101,7 +147,7 @@ impl InC {
                 has_noreturn: false,
             };
             for (i, variable) in thread.variables.iter().enumerate() {
-                let initial = number_in_c(variable.initial);
+                let initial = room.number_in_c(variable.initial);
                 body.line(&format!("int64_t r{i} = {initial};"));
             }
             body.statements(&thread.body)?;
@@ -118,7 +164,8 @@ impl InC {
         let initial = test.locations.iter().map(|location| location.initial);
         Ok(Self {
             threads,
-            initial: initial.map(in_memory).collect(),
+            initial: initial.map(|value| room.in_memory(value)).collect(),
+            room,
             reported,
         })
     }
@@ -144,7 +191,10 @@ impl InC {
         }
         Ok(Some(FinalState {
             variables,
-            memory: memory.iter().map(|value| from_memory(*value)).collect(),
+            memory: memory
+                .iter()
+                .map(|value| self.room.value_of(*value))
+                .collect(),
         }))
     }
 }
@@ -164,35 +214,6 @@ impl FinalState {
                 found.next().expect("it is reported").1
             }
         }
-    }
-}
-
-/// A value as memory has it in the search: addresses are those of the search.
-fn in_memory(value: i64) -> i64 {
-    match location_of(value) {
-        Some(location) if location < layout::LITMUS_VARIABLES => {
-            layout::litmus_variable(location) as i64
-        }
-        _ => value,
-    }
-}
-
-fn from_memory(value: u64) -> i64 {
-    let variables = 0..layout::LITMUS_VARIABLES;
-    let location = variables
-        .clone()
-        .find(|location| layout::litmus_variable(*location) as u64 == value);
-    location.map_or(value as i64, address)
-}
-
-/// A number of a test; numbers are addresses where they are those of variables.
-fn number_in_c(number: i64) -> String {
-    match location_of(number) {
-        Some(location) if location < layout::LITMUS_VARIABLES => {
-            format!("(int64_t)(uintptr_t)&m->v[{location}]")
-        }
-        _ if number == i64::MIN => "INT64_MIN".to_owned(),
-        _ => format!("INT64_C({number})"),
     }
 }
 
@@ -292,6 +313,7 @@ fn is_pure(expression: &Expression) -> bool {
 /// The body of a thread that is being written.
 struct Body<'a> {
     model: Memory,
+    room: Room,
     /// The values that the variables of the test may have.
     values: &'a BTreeSet<i64>,
     text: String,
@@ -442,7 +464,7 @@ impl Body<'_> {
     /// Evaluates an expression, and returns a text that has its value and accesses nothing.
     fn value(&mut self, expression: &Expression) -> Result<String, Word> {
         Ok(match expression {
-            Expression::Number(number) => number_in_c(*number),
+            Expression::Number(number) => self.room.number_in_c(*number),
             Expression::Variable(variable) => format!("r{variable}"),
             Expression::Load(address, mark) => {
                 let address = self.value(address)?;
@@ -590,7 +612,7 @@ impl Body<'_> {
         let values: Vec<String> = self
             .values
             .iter()
-            .map(|value| number_in_c(*value))
+            .map(|value| self.room.number_in_c(*value))
             .collect();
         let old = self.keep(&values[0]);
         let guess = self.keep(&format!("lw_choose({})", values.len()));

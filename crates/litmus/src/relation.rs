@@ -78,7 +78,7 @@ impl Sub for &Set {
 
 /// A relation between events: row `a` has the events that `a` is related to.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Relation {
+pub struct Relation {
     events: usize,
     /// The number of words of a row.
     width: usize,
@@ -115,11 +115,13 @@ impl Relation {
         relation
     }
 
-    pub(crate) fn insert(&mut self, a: usize, b: usize) {
+    /// Adds a pair.
+    pub fn insert(&mut self, a: usize, b: usize) {
         self.words[a * self.width + b / BITS] |= 1 << (b % BITS);
     }
 
-    pub(crate) fn remove(&mut self, a: usize, b: usize) {
+    /// Removes a pair.
+    pub fn remove(&mut self, a: usize, b: usize) {
         self.words[a * self.width + b / BITS] &= !(1 << (b % BITS));
     }
 
@@ -140,7 +142,8 @@ impl Relation {
         ones(self.row(a))
     }
 
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+    /// All pairs.
+    pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.events).flat_map(|a| self.after(a).map(move |b| (a, b)))
     }
 
