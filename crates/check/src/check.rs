@@ -11,9 +11,10 @@ use std::time::Instant;
 use lockworks_explore::{
     Coverage, Keeper, Kept, KeptError, Limits, Run, Search, SearchPlan, Symmetry,
 };
+use lockworks_litmus::Memory;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::automaton::{Automata, Learned, Log};
+use crate::automaton::{Automata, Log};
 use crate::cells::{Findings, VIEWS};
 use crate::config::{Config, ConfigError, Subject};
 use crate::headers::{Client, LitmusTest};
@@ -25,7 +26,6 @@ use crate::mutation::{self, Change, Mutation};
 use crate::names::LockWord;
 use crate::results::{Broken, CheckOutcome, End, Event};
 use crate::source::loaded_source;
-use lockworks_litmus::Memory;
 
 /// The number of states after which a search tries a proof by states with merged histories.
 const BEFORE_PROOF: usize = 1_000_000;
@@ -329,7 +329,7 @@ impl<'a> Check<'a> {
     ) -> Option<CheckOutcome> {
         let mut kept = keep.as_mut().and_then(|keep| keep.kept.take());
         let mut automata = match &mut kept {
-            Some(kept) => self.automata(Log::of(std::mem::take(&mut kept.steps))),
+            Some(kept) => self.automata(Log::of(std::mem::take(&mut kept.seen.steps))),
             None => self.rehearse::<N>(findings)?,
         };
         let (config, mutation, symmetric) = (self.config, self.mutation, self.symmetric);
@@ -376,7 +376,7 @@ impl<'a> Check<'a> {
 struct Keep<'a> {
     keeper: Keeper<'a>,
     /// The search to go on with.
-    kept: Option<Kept<Seen, Vec<Learned>>>,
+    kept: Option<Kept<Seen>>,
     /// How it went to keep the search.
     result: Result<(), KeptError>,
 }

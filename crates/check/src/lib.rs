@@ -32,14 +32,13 @@ mod variants;
 mod violation;
 
 pub use lockworks_explore::{Coverage, KeptError, LIMIT_OF_STATES, Limits};
+pub use lockworks_litmus::{Allowed, LitmusError, LitmusFile, Memory, Verdict, WitnessRow};
 
 pub use check::Check;
 pub use config::{COND, Config, ConfigError, Mode, Time, small_settings};
 pub use litmus::{Litmus, LitmusResult, litmus_tests};
 pub use litmus_files::{CompiledFiles, Searched};
 pub use locks::{lock_in_cond, lock_types, lockref_types};
-pub use lockworks_litmus::{Allowed, LitmusError, LitmusFile, Memory, Verdict, WitnessRow};
-
 pub use mutation::{Change, Mutation, Target, UnknownChange};
 pub use random::{RandomOutcome, RandomRuns};
 pub use results::{Broken, CheckOutcome, End, Event};

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
 
 use lockworks_explore::Limits;
+use lockworks_litmus::Memory;
 
 use crate::check::Check;
 use crate::config::{Config, Subject};
@@ -13,7 +14,6 @@ use crate::headers::LitmusTest;
 use crate::locks;
 use crate::mutation::Mutation;
 use crate::results::{CheckOutcome, End};
-use lockworks_litmus::Memory;
 
 /// A litmus test.
 #[derive(Clone, Copy)]

@@ -7,6 +7,8 @@ use std::fmt::Write;
 use std::fs;
 
 use lockworks_explore::Limits;
+use lockworks_litmus::Memory;
+use lockworks_litmus::{Allowed, InC, LitmusFile, Room, Verdict};
 
 use crate::check::Check;
 use crate::config::{Config, Subject};
@@ -16,8 +18,6 @@ use crate::locks;
 use crate::results::End;
 use crate::source::{self, SourceError};
 use crate::violation::Violation;
-use lockworks_litmus::Memory;
-use lockworks_litmus::{Allowed, InC, LitmusFile, Room, Verdict};
 
 /// A search of more states ends unfinished. Files are small: most have a few hundred.
 const MOST_STATES: usize = 2_000_000;

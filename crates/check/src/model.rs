@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use hashbrown::HashMap;
-
 use lockworks_explore::{
     Barrier, CellNames, Composed, Histories, LocalId, RenamedCells, Sibling, State, Symmetry,
     UNINITIALISED, WORD, Window,
 };
+use lockworks_litmus::Memory;
 use serde::{Deserialize, Serialize};
 
-use crate::automaton::{Automata, Local, Next};
+use crate::automaton::{Automata, Learned, Local, Next};
 use crate::cells::{Cell, CellId, Cells, Findings, Mortal, PARTS, Parts, Place, Refusal};
 use crate::config::{Config, Subject};
 use crate::headers;
@@ -20,7 +20,6 @@ use crate::mutation::{self, Change, Mutation};
 use crate::names::{LockWord, Names};
 use crate::site::{OperationKind, Order, Request, Site};
 use crate::violation::Violation;
-use lockworks_litmus::Memory;
 
 mod choices;
 mod delays;
@@ -77,6 +76,8 @@ pub(crate) type Stop = lockworks_explore::Stop<Violation>;
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) findings: Findings,
+    /// The steps of threads that were learned.
+    pub(crate) steps: Vec<Learned>,
     relied_on: Vec<LocalId>,
     covered: Vec<bool>,
     events: [u64; 2],

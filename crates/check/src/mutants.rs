@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use include_dir::{Dir, include_dir};
+use lockworks_explore::Limits;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-
-use lockworks_explore::Limits;
 
 use crate::check::Check;
 use crate::config::Config;

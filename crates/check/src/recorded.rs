@@ -13,13 +13,12 @@ mod recorder;
 mod tests;
 
 use lockworks_explore::{Model as _, Run};
+use lockworks_litmus::Execution;
+use recorder::Recorder;
 
 use crate::cells::Findings;
 use crate::check::{Check, by_view};
 use crate::model::{Model, Stop};
-use lockworks_litmus::Execution;
-
-use recorder::Recorder;
 
 /// The seed of all runs.
 const SEED: u64 = 1;

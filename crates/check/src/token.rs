@@ -5,10 +5,9 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use lockworks_explore::Step;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-
-use lockworks_explore::Step;
 
 use crate::check::Check;
 use crate::config::Config;

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use lockworks::LockType;
-
 use lockworks_explore::{LocalId, Model as _, State, Step, UNINITIALISED};
 
 use crate::cells::{Findings, Parts, Place};

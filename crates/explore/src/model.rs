@@ -38,8 +38,6 @@ pub trait Model {
     type Violation: Send;
     /// What a model has seen and found, for another model of the same check.
     type Seen: Send + Serialize + DeserializeOwned;
-    /// The steps of threads that a model has learned.
-    type Steps: Serialize + DeserializeOwned;
     /// What another OS thread needs to make a model of the same check.
     type Seed: Send;
 
@@ -153,9 +151,6 @@ pub trait Model {
 
     /// Adds what another model of the check has seen.
     fn add_seen(&mut self, seen: Self::Seen);
-
-    /// The steps of threads that the model has learned.
-    fn steps(&self) -> Self::Steps;
 
     /// The number of local states of threads.
     fn local_states(&self) -> usize;

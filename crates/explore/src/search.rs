@@ -80,7 +80,7 @@ impl<M: Model> Search<M> {
     }
 
     /// Goes on with a search.
-    pub fn go_on_with(&mut self, kept: Kept<M::Seen, M::Steps>) {
+    pub fn go_on_with(&mut self, kept: Kept<M::Seen>) {
         self.expander.model.add_seen(kept.seen);
         self.progress = kept.progress;
     }

@@ -10,11 +10,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use crate::Memory;
+
 use super::candidates;
 use super::execution::{Fence, Kind, Mark};
 use super::syntax::{Action, Binary, Expression, Observed, Statement, Test, Unary, Update};
 use super::syntax::{address, location_of};
-use crate::Memory;
 
 /// Why the search cannot run a test, in a word or two.
 pub(super) type Word = &'static str;

@@ -4,11 +4,12 @@ use std::cell::Cell;
 
 use hashbrown::HashMap;
 use lockworks_explore::LocalId;
+use lockworks_litmus::Memory;
 
-use super::{Automata, Local};
 use crate::config::Config;
 use crate::{Check, Limits};
-use lockworks_litmus::Memory;
+
+use super::{Automata, Local};
 
 /// The most twins that are kept of a local state.
 const MOST: usize = 3;

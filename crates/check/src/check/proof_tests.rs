@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use lockworks_explore::{Expanded, Expander, Histories, Limits, Model as _, Outcome, Proof, State};
 
-use super::tests::mutations;
 use crate::check::Check;
 use crate::config::Config;
 use crate::model::{Model, Stop};
 use crate::mutation::Mutation;
 use crate::results::End;
+
+use super::tests::mutations;
 
 /// The entries of views.
 const N: usize = 32;

@@ -1,13 +1,13 @@
 //! Tests of checks: the reductions of the search hide nothing.
 
 use lockworks_explore::{KeptError, Limits};
+use lockworks_litmus::Memory;
 
 use crate::check::Check;
 use crate::config::Config;
 use crate::mutation::{Change, Mutation};
 use crate::results::{CheckOutcome, End};
 use crate::site::{OperationKind, Order, Site};
-use lockworks_litmus::Memory;
 
 /// Taking local steps at once finds a violation exactly where single steps do.
 #[test]

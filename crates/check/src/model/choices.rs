@@ -1,6 +1,7 @@
 //! The choices of a thread in a state, and the choices that need not be explored.
 
 use lockworks_explore::{Barrier, Histories, LocalId, State, View, merged};
+use lockworks_litmus::Memory;
 
 use crate::automaton::Next;
 use crate::cells::{CellId, PARTS, Parts, Place};
@@ -9,7 +10,6 @@ use crate::layout::Region;
 use crate::machine::Answer;
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order, Request};
-use lockworks_litmus::Memory;
 
 use super::{Choice, Model, Picks, Stop, is_plain};
 

@@ -14,13 +14,13 @@
 //! windows get the names that their other values get.
 
 use lockworks_explore::{Barrier, Composed, LocalId, State, WINDOW, Window};
+use lockworks_litmus::Memory;
 
 use crate::automaton::Next;
 use crate::cells::{CellId, Parts, Place};
 use crate::machine::{Answer, Effect};
 use crate::mutation::Change;
 use crate::site::{OperationKind, Order};
-use lockworks_litmus::Memory;
 
 use super::choices::PendingAccess;
 use super::{Choice, Model, Stop};

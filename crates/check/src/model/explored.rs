@@ -4,12 +4,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use lockworks_explore::{Histories, LocalId, Model as Explored, Renaming, State, Thread, merged};
+use lockworks_litmus::Memory;
 
-use crate::automaton::{Learned, Log};
+use crate::automaton::Log;
 use crate::cells::Findings;
 use crate::site::OperationKind;
 use crate::violation::Violation;
-use lockworks_litmus::Memory;
 
 use super::{Choice, Model, Nameless, Seen, Stop, woken};
 
@@ -18,7 +18,6 @@ impl<const N: usize> Explored for Model<'_, N> {
     type Choice = Choice;
     type Violation = Violation;
     type Seen = Seen;
-    type Steps = Vec<Learned>;
     type Seed = (Arc<Log>, Findings);
 
     fn threads(&self) -> usize {
@@ -212,6 +211,7 @@ impl<const N: usize> Explored for Model<'_, N> {
     fn seen(&self) -> Seen {
         Seen {
             findings: self.findings.clone(),
+            steps: self.automata.log().steps().clone(),
             relied_on: self.automata.relied_on(),
             covered: self.covered.clone(),
             events: self.events,
@@ -231,10 +231,6 @@ impl<const N: usize> Explored for Model<'_, N> {
         for local in seen.relied_on {
             self.automata.rely_on(local);
         }
-    }
-
-    fn steps(&self) -> Vec<Learned> {
-        self.automata.log().steps().clone()
     }
 
     fn local_states(&self) -> usize {

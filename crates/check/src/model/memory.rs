@@ -2,6 +2,7 @@
 //! threads.
 
 use lockworks_explore::{Barrier, LocalId, Message, State, Thread, View};
+use lockworks_litmus::Memory;
 
 use crate::cells::{Cell, CellId, PARTS, Parts, Place};
 use crate::config::{Time, queue_of_tail};
@@ -12,7 +13,6 @@ use crate::mutation::Change;
 use crate::names::{LockWord, Names};
 use crate::site::{OperationKind, Order, Request};
 use crate::violation::Violation;
-use lockworks_litmus::Memory;
 
 use super::{EARLY, LATE, Model, Picks, Stop, bytes, has_owner, is_waiters, poison, woken};
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::site::{OperationKind, Order};
 use lockworks_litmus::Memory;
 use lockworks_litmus::{Event, Execution, Fence, Kind, Mark};
+
+use crate::site::{OperationKind, Order};
 
 use super::recorder::{Operation, Recorder, Source};
 

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use lockworks_explore::State;
+use lockworks_litmus::Memory;
 
 use crate::cells::{CellId, Place};
 use crate::model::{Choice, Model, Picks};
 use crate::site::{OperationKind, Order, Request};
-use lockworks_litmus::Memory;
 
 /// A write of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

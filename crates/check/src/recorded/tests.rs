@@ -1,14 +1,14 @@
-use super::*;
-
 use lockworks_explore::Limits;
+use lockworks_litmus::Memory;
+use lockworks_litmus::{has_race, is_allowed};
 
 use crate::config::{Config, Subject};
 use crate::headers::LitmusTest;
 use crate::locks;
 use crate::mutation::{Change, Mutation};
 use crate::site::{Order, Site};
-use lockworks_litmus::Memory;
-use lockworks_litmus::{has_race, is_allowed};
+
+use super::*;
 
 /// The runs of each litmus test, and of each lock.
 const RUNS_OF_A_TEST: u64 = 40;

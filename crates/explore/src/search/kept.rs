@@ -37,21 +37,18 @@ pub enum KeptError {
 
 /// All of a search but its many states.
 #[derive(Serialize, Deserialize)]
-struct Header<S, T> {
+struct Header<S> {
     /// The check and the program.
     identity: u128,
     seen: S,
-    steps: T,
     results: BTreeSet<Vec<u64>>,
     counts: Counts,
 }
 
 /// A search that goes on.
-pub struct Kept<S, T> {
+pub struct Kept<S> {
     /// What its model had seen.
     pub seen: S,
-    /// The steps that its model had learned.
-    pub steps: T,
     pub(super) progress: Progress,
 }
 
@@ -87,7 +84,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-impl<S: DeserializeOwned, T: DeserializeOwned> Kept<S, T> {
+impl<S: DeserializeOwned> Kept<S> {
     /// The search in a file; None: there is no such file.
     ///
     /// States are read onto disk if they do not fit into `memory` bytes.
@@ -108,13 +105,12 @@ impl<S: DeserializeOwned, T: DeserializeOwned> Kept<S, T> {
         }
         let mut header = vec![0; u64::from_le_bytes(bytes) as usize];
         file.read_exact(&mut header)?;
-        let header: Header<S, T> = postcard::from_bytes(&header).map_err(|_| KeptError::Other)?;
+        let header: Header<S> = postcard::from_bytes(&header).map_err(|_| KeptError::Other)?;
         if header.identity != keeper.identity {
             return Err(KeptError::OtherCheck);
         }
         Ok(Some(Self {
             seen: header.seen,
-            steps: header.steps,
             progress: Progress::read(header.counts, header.results, memory, &mut file)?,
         }))
     }
@@ -129,7 +125,6 @@ pub(super) fn save<M: Model>(
     let header = Header {
         identity: keeper.identity,
         seen: model.seen(),
-        steps: model.steps(),
         results: progress.results.clone(),
         counts: progress.counts()?,
     };
