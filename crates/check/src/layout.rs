@@ -39,6 +39,9 @@ const HELD_BASE: usize = 0x90_0000;
 /// The distance of regions that have no size of their own.
 pub(crate) const STRIDE: usize = 0x100;
 
+/// A value of a node's cell that its owner has not initialised.
+pub(crate) const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
+
 /// A piece of memory of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Region {

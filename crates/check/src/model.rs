@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 use lockworks_explore::{
-    Barrier, CellNames, Composed, Histories, LocalId, RenamedCells, Sibling, State, Symmetry,
-    UNINITIALISED, WORD, Window,
+    Barrier, CellNames, Composed, Histories, LocalId, RenamedCells, Sibling, State, Symmetry, WORD,
+    Window,
 };
 use lockworks_litmus::Memory;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::automaton::{Automata, Learned, Local, Next};
 use crate::cells::{Cell, CellId, Cells, Findings, Mortal, PARTS, Parts, Place, Refusal};
 use crate::config::{Config, Subject};
 use crate::headers;
-use crate::layout::{self, Region};
+use crate::layout::{self, Region, UNINITIALISED};
 use crate::machine::{Answer, Attributes, Effect};
 use crate::mutation::{self, Change, Mutation};
 use crate::names::{LockWord, Names};

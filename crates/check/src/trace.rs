@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use lockworks::LockType;
-use lockworks_explore::{LocalId, Model as _, State, Step, UNINITIALISED};
+use lockworks_explore::{LocalId, Model as _, State, Step};
 
 use crate::cells::{Findings, Parts, Place};
 use crate::check::{Check, by_view};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
 use crate::headers::{self, NodeLayout};
-use crate::layout::{self, Region};
+use crate::layout::{self, Region, UNINITIALISED};
 use crate::model::{Choice, Model, Picks, Stop, woken};
 use crate::results::Broken;
 use crate::site::{OperationKind, Request};

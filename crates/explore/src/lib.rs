@@ -21,7 +21,7 @@ pub use search::{
     SearchPlan,
 };
 pub use state::{
-    Barrier, CellNames, Histories, LocalId, Message, RenamedCells, Sibling, State, Thread,
-    UNINITIALISED, View, WINDOW, WORD, Window, merged,
+    Barrier, CellNames, Histories, LocalId, Message, RenamedCells, Sibling, State, Thread, View,
+    WINDOW, WORD, Window, merged,
 };
 pub use symmetry::{Composed, Naming, Renaming, Symmetry};

@@ -302,9 +302,6 @@ impl<const N: usize> Thread<N> {
 /// The most writes of a cell. The place after them must fit into a view too.
 const MOST_WRITES: usize = u8::MAX as usize - 1;
 
-/// A value of a node's cell that its owner has not initialised.
-pub const UNINITIALISED: u64 = 0x5a5a_5a5a_5a5a_5a5a;
-
 /// The state of all threads and of the memory.
 #[derive(Debug)]
 pub struct State<const N: usize> {
