@@ -59,7 +59,6 @@ type Helped<M> = (<M as Model>::Seen, bool);
 /// A search through all states of a model.
 pub struct Search<M: Model> {
     expander: Expander<M>,
-    reduce: bool,
     progress: Progress,
     /// The search can go on: a limit ended it, and no state was lost.
     can_go_on: bool,
@@ -72,7 +71,6 @@ impl<M: Model> Search<M> {
     pub fn new(model: M, reduce: bool) -> Self {
         Self {
             expander: Expander::new(model, reduce),
-            reduce,
             progress: Progress::new(),
             can_go_on: false,
             proof: None,
@@ -170,7 +168,7 @@ impl<M: Model> Search<M> {
         let Some(more) = more else {
             return Outcome::Open;
         };
-        if !self.expander.model.can_merge() || !self.reduce {
+        if !self.expander.model.can_merge() || !plan.reduce {
             return Outcome::Open;
         }
         let before = self.expander.model.seen();
@@ -257,7 +255,7 @@ impl<M: Model> Search<M> {
                     && many
                 {
                     let model = &self.expander.model;
-                    let reduce = self.reduce;
+                    let reduce = plan.reduce;
                     workers = (1..plan.limits.threads)
                         .map(|_| {
                             let seed = model.seed();
