@@ -110,7 +110,7 @@ pub(crate) struct Model<'a, const N: usize> {
     /// A buffer for the windows of threads after a renaming, in the old order of threads.
     windows: Vec<Window>,
     /// A buffer for the parts of threads' states that renaming does not change.
-    keys: Vec<Nameless>,
+    keys: Vec<ThreadKey>,
     distinct: HashMap<LocalId, Vec<u8>>,
     /// The operations that were performed, by the number of their site.
     pub(crate) covered: Vec<bool>,
@@ -125,7 +125,7 @@ pub(crate) struct Model<'a, const N: usize> {
 }
 
 /// A part of a thread's state that renaming threads does not change.
-type Nameless = (LocalId, bool, u16, Option<(LocalId, bool)>, u8);
+type ThreadKey = (LocalId, bool, u16, Option<(LocalId, bool)>, u8);
 
 impl<'a, const N: usize> Model<'a, N> {
     pub(crate) fn new(

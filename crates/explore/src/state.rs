@@ -1059,9 +1059,9 @@ mod tests {
 
     /// Values that name no thread.
     #[derive(Clone, Copy)]
-    struct Nameless;
+    struct Unnamed;
 
-    impl Naming for Nameless {
+    impl Naming for Unnamed {
         fn renamed(self, _: &Renaming, value: u64) -> u64 {
             value
         }
@@ -1083,7 +1083,7 @@ mod tests {
             private: Vec::new(),
         };
         let names = CellNames {
-            shared: vec![Nameless],
+            shared: vec![Unnamed],
             private: Vec::new(),
         };
         let mut renamed = State::empty();

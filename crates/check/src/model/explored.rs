@@ -11,7 +11,7 @@ use crate::cells::Findings;
 use crate::site::OperationKind;
 use crate::violation::Violation;
 
-use super::{Choice, Model, Nameless, Seen, Stop, woken};
+use super::{Choice, Model, Seen, Stop, ThreadKey, woken};
 
 impl<const N: usize> Explored for Model<'_, N> {
     type State = State<N>;
@@ -146,7 +146,7 @@ impl<const N: usize> Explored for Model<'_, N> {
         let symmetry = Rc::clone(&self.symmetry);
         let mut keys = std::mem::take(&mut self.keys);
         keys.clear();
-        keys.extend(state.threads.iter().map(|thread| self.nameless(thread)));
+        keys.extend(state.threads.iter().map(|thread| self.thread_key(thread)));
         let mut sorting = symmetry.sorting(&keys);
         let mut best = sorting.next().expect("threads can be sorted");
         self.encode_renamed(state, best, bytes);
@@ -271,7 +271,7 @@ impl<const N: usize> Explored for Model<'_, N> {
 }
 
 impl<const N: usize> Model<'_, N> {
-    fn nameless(&self, thread: &Thread<N>) -> Nameless {
+    fn thread_key(&self, thread: &Thread<N>) -> ThreadKey {
         let representative = |local: LocalId| self.local(local).representative;
         (
             representative(thread.local),
