@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use indicatif::ProgressBar;
 use lockworks_machine::{Machine, Mark, Value, builtin, measure};
 use serde_json::{Value as Json, json};
 
 use crate::output::{Destination, table};
+use crate::progress;
 use crate::terminal;
 
 /// List machine descriptions, show one, or measure this machine.
@@ -32,7 +32,7 @@ pub struct MachinesArgs {
     json: bool,
 
     #[command(flatten)]
-    destination: Destination,
+    pub destination: Destination,
 }
 
 /// Runs the subcommand.
@@ -64,7 +64,7 @@ pub fn run(args: &MachinesArgs) -> anyhow::Result<ExitCode> {
 /// Measures this machine. A bar on a terminal shows the progress.
 pub fn measure_with_progress() -> anyhow::Result<measure::Measured> {
     // The bar draws nothing unless standard error is a terminal.
-    let bar = ProgressBar::new(0);
+    let bar = progress::bar(0, "{wide_bar} {pos}/{len}");
     let measured = measure::this_machine(|done, total| {
         tracing::debug!(done, total, "measured");
         bar.set_length(total as u64);

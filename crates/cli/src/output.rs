@@ -46,6 +46,14 @@ pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
+/// The values as JSON, indented: an object for one, an array for several.
+pub fn one_or_more(values: &[impl Serialize]) -> Result<String> {
+    match values {
+        [one] => json(one),
+        several => json(&several),
+    }
+}
+
 /// Prints to standard output. A reader that has closed its end, as `head -1` does, is no error.
 pub fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();

@@ -1,8 +1,12 @@
 //! Progress bars and lines on standard error, shown on a terminal only.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// All bars and lines, each below those that were there before.
+static ALL: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// How often a line that shows the time is drawn again.
 const TICK: Duration = Duration::from_millis(200);
@@ -13,7 +17,7 @@ fn style(template: &str) -> ProgressStyle {
 
 /// A bar for a number of steps.
 pub fn bar(steps: usize, template: &str) -> ProgressBar {
-    ProgressBar::new(steps as u64).with_style(style(template))
+    ALL.add(ProgressBar::new(steps as u64).with_style(style(template)))
 }
 
 /// A bar for a number of simulations of `what`.
@@ -23,7 +27,7 @@ pub fn runs(runs: usize, what: &str) -> ProgressBar {
 
 /// A line that shows what is done now.
 pub fn line(template: &str) -> ProgressBar {
-    let line = ProgressBar::new_spinner().with_style(style(template));
+    let line = ALL.add(ProgressBar::new_spinner().with_style(style(template)));
     line.enable_steady_tick(TICK);
     line
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use comfy_table::CellAlignment;
+use itertools::Itertools;
 use lockworks_experiments::{
     ComparedFigure, FittedReproduction, JudgedOn, PublishedTable, Reproduction, Speedup, reproduce,
 };
@@ -15,6 +16,7 @@ use serde::Serialize;
 use crate::interruption;
 use crate::output::{self, Destination};
 use crate::plot;
+use crate::plot::figure::{Bar, Chart, Column, Data, Draw, Figure, MOST_SERIES, series};
 use crate::progress;
 use crate::published;
 use crate::sim::arguments;
@@ -63,17 +65,10 @@ pub struct ReproduceArgs {
 pub fn command(args: &ReproduceArgs) -> Result<ExitCode> {
     args.destination.check()?;
     plot::check(args.plot.as_deref())?;
-    let tables = match args.table.as_deref() {
-        None => return list(args),
-        Some("all") => PublishedTable::all()?,
-        Some(name) => vec![published::find(name)?],
-    };
-    for table in &tables {
-        let settings = args.set.iter().map(|(key, value)| (key.as_str(), *value));
-        published::check_settings(table, settings)?;
+    if args.table.is_none() {
+        return list(args);
     }
-    let runs = tables.iter().map(PublishedTable::runs_to_reproduce).sum();
-    let bar = progress::runs(runs, "simulating");
+    let tables = args.tables()?;
     let finished = Arc::new(Mutex::new(Vec::new()));
     let on_interruption = (Arc::clone(&finished), args.json, tables.len());
     interruption::before_exit(move || {
@@ -87,34 +82,58 @@ pub fn command(args: &ReproduceArgs) -> Result<ExitCode> {
             finished.len()
         );
     });
-    for table in &tables {
-        let seconds = args.ms.map_or(table.seconds(), |ms| ms / 1e3);
-        tracing::info!(
-            table = table.name(),
-            runs = table.runs_to_reproduce(),
-            "begins"
-        );
-        let reproduction = reproduce(table, &args.set, seconds, &|| bar.inc(1))?;
+    args.simulate(&tables, |reproduction| {
         let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
         finished.push(reproduction);
-    }
-    bar.finish_and_clear();
+    })?;
 
     let finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
     let text = results(&finished, args.json)?;
     if let Some(path) = &args.plot {
-        plot::results(path, "published", &*finished)?;
+        plot::draw(path, &*finished)?;
     }
     drop(finished);
     args.destination.write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
+impl ReproduceArgs {
+    /// The tables that are named.
+    pub fn tables(&self) -> Result<Vec<PublishedTable>> {
+        let tables = match self.table.as_deref() {
+            None | Some("all") => PublishedTable::all()?,
+            Some(name) => vec![published::find(name)?],
+        };
+        for table in &tables {
+            let settings = self.set.iter().map(|(key, value)| (key.as_str(), *value));
+            published::check_settings(table, settings)?;
+        }
+        Ok(tables)
+    }
+
+    /// Simulates tables, and gives each to `finish`.
+    pub fn simulate(
+        &self,
+        tables: &[PublishedTable],
+        mut finish: impl FnMut(Reproduction),
+    ) -> Result<()> {
+        let runs = tables.iter().map(PublishedTable::runs_to_reproduce).sum();
+        let bar = progress::runs(runs, "simulating");
+        for table in tables {
+            let seconds = self.ms.map_or(table.seconds(), |ms| ms / 1e3);
+            let runs = table.runs_to_reproduce();
+            tracing::info!(table = table.name(), runs, "begins");
+            finish(reproduce(table, &self.set, seconds, &|| bar.inc(1))?);
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+}
+
 /// The tables as the command prints them.
 fn results(reproductions: &[Reproduction], as_json: bool) -> Result<String> {
     match (as_json, reproductions) {
-        (true, [one]) => output::json(one),
-        (true, several) => output::json(&several),
+        (true, all) => output::one_or_more(all),
         (false, [one]) => Ok(text(one)),
         (false, several) => {
             let texts = several.iter().map(text).chain([summary(several)]);
@@ -351,4 +370,114 @@ fn fit_text(r: &Reproduction, fitted: &FittedReproduction) -> String {
         }
     }
     text
+}
+
+/// A figure of each table, below one of their errors.
+impl Draw for Vec<Reproduction> {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let each = self.iter().flat_map(|table| table.figures(command));
+        [drawn_errors(self, command)]
+            .into_iter()
+            .chain(each)
+            .collect()
+    }
+}
+
+/// How far all tables are off.
+fn drawn_errors(tables: &[Reproduction], command: &str) -> Figure {
+    let bar = |table: &Reproduction| Bar::exact(&table.table, table.judged_error_percent);
+    Figure {
+        id: "published".to_owned(),
+        title: "Published tables and their simulation".to_owned(),
+        text: "Mean error of the simulated figures, table by table. Where values were fitted, points \
+               of the fit do not count. Percentages and shares are compared as ratios. A figure for \
+               each table is below."
+            .to_owned(),
+        command: command.to_owned(),
+        chart: Some(Chart::Bars {
+            unit: "%",
+            alike: true,
+            bars: tables.iter().map(bar).collect(),
+        }),
+        data: Data::of(
+            tables,
+            &[
+                ("table", &|table| table.table.as_str().into()),
+                ("machine", &|table| table.machines.join(", ").into()),
+                ("points", &|table| table.rows.len().into()),
+                ("judged on", &|table| judged_on(table).into()),
+                ("mean error %", &|table| {
+                    ((10.0 * table.judged_error_percent).round() / 10.0).into()
+                }),
+                ("source", &|table| table.source.as_str().into()),
+            ],
+        ),
+    }
+}
+
+fn judged_on(table: &Reproduction) -> &'static str {
+    match table.judged_on {
+        JudgedOn::AllPoints => "all points",
+        JudgedOn::PointsOfOwnValues => "points of own values",
+        JudgedOn::PointsNotFitted => "points not fitted",
+    }
+}
+
+/// The published figures of a table, and the simulated ones.
+impl Draw for Reproduction {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let all = &self.rows;
+        let names: [Column<ComparedFigure>; 3] = [
+            ("column", &|row| row.column.as_str().into()),
+            ("circumstances", &|row| row.circumstances.as_deref().into()),
+            ("machine", &|row| row.machine.as_str().into()),
+        ];
+        let is_distinct = |(of, name): &Column<ComparedFigure>| {
+            *of == "column" || !all.iter().map(name).all_equal()
+        };
+        let names: Vec<_> = names.into_iter().filter(is_distinct).collect();
+        let points = |what: &'static str, value: fn(&ComparedFigure) -> [f64; 2]| {
+            let names = &names;
+            all.iter().map(move |row| {
+                let names = names.iter().map(|(_, name)| name(row));
+                let column = names.map(|name| name.as_str().unwrap_or_default().to_owned());
+                let [value, deviation] = value(row);
+                let [low, high] = [value - deviation, value + deviation];
+                let point = [row.threads as f64, value, low, high];
+                (column.chain([what.to_owned()]).join(", "), point)
+            })
+        };
+        let published = points("published", |row| {
+            [row.published, row.published_sd.unwrap_or(0.0)]
+        });
+        let lines = series(published.chain(points("simulated", |row| [row.simulated, 0.0])));
+        // A table of other things than threads has no lines, and many columns have too many.
+        let drawn =
+            lines.len() <= 2 * MOST_SERIES && lines.iter().any(|line| line.points.len() > 2);
+        let figures: [Column<ComparedFigure>; 4] = [
+            ("threads", &|row| row.threads.into()),
+            ("published", &|row| row.published.into()),
+            ("simulated", &|row| row.simulated.into()),
+            ("error %", &|row| row.error_percent.into()),
+        ];
+        vec![Figure {
+            id: format!("published-{}", self.table.replace('_', "-")),
+            title: format!("Published and simulated: {}", self.table),
+            text: format!(
+                "{} on {}. {}. Mean error {:.1} % on {}. `lockworks reproduce all` compares all tables.",
+                self.title,
+                all.first().map_or("", |row| &row.machine),
+                self.source,
+                self.judged_error_percent,
+                judged_on(self),
+            ),
+            command: command.replacen("reproduce all", &format!("reproduce {}", self.table), 1),
+            chart: drawn.then(|| Chart::Lines {
+                y: self.unit.clone(),
+                log: false,
+                series: lines,
+            }),
+            data: Data::of(all, &[&names[..], &figures].concat()),
+        }]
+    }
 }

@@ -28,7 +28,8 @@ use crate::progress;
 use crate::terminal;
 use crate::timeline;
 use options::{Options, Output};
-use report::{CheckReport, Counterexample};
+pub use report::CheckReport;
+use report::Counterexample;
 
 /// A search that is kept is to end.
 static STOPPED: AtomicBool = AtomicBool::new(false);
@@ -154,8 +155,50 @@ pub fn find_subject(name: &str) -> Result<(&'static str, &'static LockType)> {
 }
 
 fn check(options: &Options) -> Result<ExitCode> {
-    options.output.destination.check()?;
-    options.output.check_trace()?;
+    let output = &options.output;
+    output.destination.check()?;
+    output.check_trace()?;
+    let mut text = String::new();
+    let reports = run_all(options, |report| {
+        if output.json {
+            return Ok(());
+        }
+        let lines = match options.quick {
+            true => report.in_short(),
+            false => report.to_string(),
+        };
+        match output.destination.output {
+            Some(_) => text += &lines,
+            // At once, since the next check may take long.
+            None => output::print(&lines)?,
+        }
+        Ok(())
+    })?;
+    if output.json {
+        text = output::one_or_more(&reports)?;
+    }
+    if output.json || output.destination.output.is_some() {
+        output.destination.write(&text)?;
+    }
+    output.write_trace(reports.iter().filter_map(|report| {
+        let found = report.counterexample.as_ref()?;
+        Some((report.config(), found))
+    }))?;
+    let status = if reports.iter().any(|report| report.counterexample.is_some()) {
+        BROKEN
+    } else if reports.iter().any(CheckReport::is_cut) {
+        UNFINISHED
+    } else {
+        0
+    };
+    Ok(ExitCode::from(status))
+}
+
+/// Makes all checks that the options ask for, and gives each report to `show`.
+pub fn run_all(
+    options: &Options,
+    mut show: impl FnMut(&CheckReport) -> Result<()>,
+) -> Result<Vec<CheckReport>> {
     let mut configs = Vec::new();
     for subject in options.subjects()? {
         match options.quick {
@@ -190,7 +233,6 @@ fn check(options: &Options) -> Result<ExitCode> {
     };
 
     let mut reports = Vec::new();
-    let mut text = String::new();
     for of_lock in checks.chunk_by(|(one, _), (other, _)| one.lock == other.lock) {
         let begin = Instant::now();
         for (i, (config, check)) in of_lock.iter().enumerate() {
@@ -203,43 +245,11 @@ fn check(options: &Options) -> Result<ExitCode> {
                 Some(plan) => random(check, config, &plan),
                 None => run(check, config, &limits, options.output.keep.as_deref())?,
             };
-            if !options.output.json {
-                let lines = match options.quick {
-                    true => report.in_short(),
-                    false => report.to_string(),
-                };
-                match options.output.destination.output {
-                    Some(_) => text += &lines,
-                    // At once, since the next check may take long.
-                    None => output::print(&lines)?,
-                }
-            }
+            show(&report)?;
             reports.push(report);
         }
     }
-    if options.output.json {
-        text = match reports.as_slice() {
-            [report] => output::json(report)?,
-            all => output::json(&all)?,
-        };
-    }
-    if options.output.json || options.output.destination.output.is_some() {
-        options.output.destination.write(&text)?;
-    }
-    options
-        .output
-        .write_trace(reports.iter().filter_map(|report| {
-            let found = report.counterexample.as_ref()?;
-            Some((report.config(), found))
-        }))?;
-    let status = if reports.iter().any(|report| report.counterexample.is_some()) {
-        BROKEN
-    } else if reports.iter().any(CheckReport::is_cut) {
-        UNFINISHED
-    } else {
-        0
-    };
-    Ok(ExitCode::from(status))
+    Ok(reports)
 }
 
 /// The time for the next of `left` checks, if all checks of a lock may take `all` and those before
@@ -248,12 +258,12 @@ fn share(all: Duration, spent: Duration, left: usize) -> Duration {
     all.saturating_sub(spent).div_f64(left as f64)
 }
 
-fn run<'a>(
+fn run(
     check: &Check,
-    config: &'a Config,
+    config: &Config,
     limits: &Limits,
     keep: Option<&Path>,
-) -> Result<CheckReport<'a>> {
+) -> Result<CheckReport> {
     let bar = progress_line(config);
     let begin = Instant::now();
     let show = &mut |coverage: &Coverage| show(&bar, begin, coverage);
@@ -285,7 +295,7 @@ fn run<'a>(
 }
 
 /// Makes random runs.
-fn random<'a>(check: &Check, config: &'a Config, plan: &RandomRuns) -> CheckReport<'a> {
+fn random(check: &Check, config: &Config, plan: &RandomRuns) -> CheckReport {
     let bar = progress::runs(plan.runs as usize, &config.to_string());
     let outcome = check.random(plan, &|so_far| bar.set_position(so_far.runs));
     bar.finish_and_clear();

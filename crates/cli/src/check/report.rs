@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use itertools::Itertools;
 use lockworks_check::{
     Broken, Check, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, RandomOutcome,
     RandomRuns, Site, Token, TraceStep, loaded_source,
@@ -10,13 +11,14 @@ use lockworks_check::{
 use serde::{Serialize, Serializer};
 
 use crate::output;
+use crate::plot::figure::{Data, Draw, Figure};
 use crate::terminal::fitted;
 
 /// The result of a check.
 #[derive(Serialize)]
-pub struct CheckReport<'a> {
+pub struct CheckReport {
     #[serde(flatten)]
-    config: &'a Config,
+    config: Config,
     /// All states were explored.
     pub complete: bool,
     /// The limit that ended the check; none if a promise is broken.
@@ -131,15 +133,15 @@ struct Uncovered {
     operation: String,
 }
 
-impl<'a> CheckReport<'a> {
+impl CheckReport {
     /// The report on a search, and on the run that breaks a promise if the search found one.
     pub fn new(
-        config: &'a Config,
+        config: &Config,
         outcome: CheckOutcome,
         counterexample: Option<Counterexample>,
     ) -> Self {
         Self {
-            config,
+            config: config.clone(),
             complete: outcome.end == End::Kept,
             limit: match outcome.end {
                 End::Unfinished(why) => Some(why),
@@ -148,28 +150,32 @@ impl<'a> CheckReport<'a> {
             extent: Extent::Search(outcome.coverage),
             seconds: outcome.time.as_secs_f64(),
             violations: usize::from(counterexample.is_some()),
-            uncovered: match counterexample {
-                Some(_) => Vec::new(),
-                None => uncovered(&outcome.covered),
-            },
-            events: match counterexample {
-                Some(_) => Vec::new(),
-                None => outcome.events,
-            },
+            uncovered: uncovered(&outcome.covered),
+            events: outcome.events,
             counterexample,
         }
+        .unless_broken()
+    }
+
+    /// The report without what it says of locks that keep their promises, if this one does not.
+    fn unless_broken(mut self) -> Self {
+        if self.counterexample.is_some() {
+            self.uncovered.clear();
+            self.events.clear();
+        }
+        self
     }
 
     /// The report on random runs, and on the one that breaks a promise.
     pub fn of_random_runs(
-        config: &'a Config,
+        config: &Config,
         plan: &RandomRuns,
         outcome: RandomOutcome,
         counterexample: Option<Counterexample>,
     ) -> Self {
         let is_broken = counterexample.is_some();
         Self {
-            config,
+            config: config.clone(),
             complete: false,
             limit: (!is_broken && outcome.runs < plan.runs).then_some("the time limit is reached"),
             extent: Extent::Random {
@@ -181,28 +187,35 @@ impl<'a> CheckReport<'a> {
             },
             seconds: outcome.time.as_secs_f64(),
             violations: usize::from(is_broken),
-            uncovered: if is_broken {
-                Vec::new()
-            } else {
-                uncovered(&outcome.covered)
-            },
-            events: if is_broken {
-                Vec::new()
-            } else {
-                outcome.events
-            },
+            uncovered: uncovered(&outcome.covered),
+            events: outcome.events,
             counterexample,
         }
+        .unless_broken()
     }
 
     /// What was checked.
     pub fn config(&self) -> &Config {
-        self.config
+        &self.config
+    }
+
+    /// The number of states that a search found.
+    fn states(&self) -> usize {
+        match &self.extent {
+            Extent::Search(coverage) => coverage.states,
+            Extent::Random { .. } => 0,
+        }
     }
 
     /// Whether a limit ended the check, other than the limit of states, which `--quick` sets.
     pub fn is_cut(&self) -> bool {
         self.limit.is_some_and(|limit| limit != LIMIT_OF_STATES)
+    }
+
+    /// The verdict, if a promise is broken or a limit ended the check.
+    pub fn failure(&self) -> Option<String> {
+        let failed = self.counterexample.is_some() || self.is_cut();
+        failed.then(|| self.verdict().trim_end().to_owned())
     }
 
     /// Only the verdict, if no promise is broken.
@@ -218,7 +231,7 @@ impl<'a> CheckReport<'a> {
         if let Some(found) = &self.counterexample {
             return format!("{}: VIOLATION: {}\n", self.config, found.broken.violation);
         }
-        let (what, time) = (self.config, duration(self.seconds));
+        let (what, time) = (&self.config, duration(self.seconds));
         let coverage = match &self.extent {
             Extent::Search(coverage) => coverage,
             Extent::Random {
@@ -270,6 +283,44 @@ impl<'a> CheckReport<'a> {
     }
 }
 
+/// What the model checker went through: a row for each lock and size of search.
+impl Draw for Vec<CheckReport> {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let size = |search: &&CheckReport| {
+            let of = &search.config;
+            (of.lock.clone(), of.threads, of.acquisitions, of.memory)
+        };
+        let sizes = self.iter().map(|search| size(&search)).unique();
+        let same = |of| self.iter().filter(|search| size(search) == of).collect();
+        let rows: Vec<Vec<&CheckReport>> = sizes.map(same).collect();
+        vec![Figure {
+            id: "checked".to_owned(),
+            title: "Checked while this page was made".to_owned(),
+            text: "The model checker ran the locks' code in small cases: each search is one number of \
+                   threads and acquisitions, with an option such as trylock or cancellation. A complete \
+                   search went through every interleaving, and in weak memory every reordering that C11 \
+                   allows, except load buffering (a load that sees a later store). Larger searches and \
+                   planted mistakes: `lockworks check --help` and `lockworks check mutants`."
+                .to_owned(),
+            command: command.to_owned(),
+            chart: None,
+            data: Data::of(
+                &rows,
+                &[
+                    ("lock", &|those| those[0].config.lock.as_str().into()),
+                    ("threads", &|those| those[0].config.threads.into()),
+                    ("acquisitions", &|those| those[0].config.acquisitions.into()),
+                    ("memory", &|those| those[0].config.memory.name().into()),
+                    ("searches", &|those| those.len().into()),
+                    ("complete", &|those| those.iter().filter(|one| one.complete).count().into()),
+                    ("states", &|those| those.iter().map(|one| one.states()).sum::<usize>().into()),
+                    ("violations", &|those| those.iter().map(|one| one.violations).sum::<usize>().into()),
+                ],
+            ),
+        }]
+    }
+}
+
 /// An event, and whether waiters were queued after it.
 fn counted(event: &Event) -> String {
     let queue = match (event.queued, event.empty) {
@@ -305,7 +356,7 @@ fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
     found
 }
 
-impl fmt::Display for CheckReport<'_> {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&fitted(&self.verdict()))?;
         if let Some(found) = &self.counterexample {

@@ -26,7 +26,8 @@ use crate::plot;
 use crate::preload::{self, Library, preloadable, preloadables};
 use crate::program::Program;
 use crate::progress;
-use results::Comparison;
+pub use report::ComparisonReport;
+pub use results::Comparison;
 use runs::{Contestant, Measure, RunOutcome, run};
 
 /// Run a program under several locks and glibc in turns, and say which served it best.
@@ -109,25 +110,14 @@ Examples:
 
 /// No run is given up before this time.
 const LEAST_LIMIT: Duration = Duration::from_secs(10);
-/// The exit status if the program failed under a lock.
-const FAILED: u8 = 1;
 
 /// Runs the command.
 pub fn command(args: &CompareArgs) -> Result<ExitCode> {
-    let contestants = args.contestants()?;
-    let measure = args.measure()?;
-    ensure!(
-        !Library::is_loaded(preload::LIBRARY),
-        "LD_PRELOAD has {} already, so no run would have glibc's locks; unset it",
-        preload::LIBRARY
-    );
-    let library = Library::find(preload::LIBRARY)?;
-    let program = Program::find(&args.command)?;
+    let (program, library, results) = args.prepare()?;
     args.destination.check()?;
     plot::check(args.plot.as_deref())?;
     program.warn_of_runtime();
 
-    let results = Comparison::new(args.rounds, measure.clone(), contestants.clone());
     let results = Arc::new(Mutex::new(results));
     interruption::before_exit({
         let (results, json, destination) =
@@ -141,41 +131,18 @@ pub fn command(args: &CompareArgs) -> Result<ExitCode> {
             }
         }
     });
-
-    let mut slowest = None;
-    let bar = progress_bar(contestants.len() * (args.warmup + args.rounds) as usize);
-    for number in 0..args.warmup + args.rounds {
-        let mut round = Vec::new();
-        for turn in turns(contestants.len(), number as usize) {
-            let contestant = contestants[turn];
-            if !lock(&results).has_failed(turn) {
-                bar.set_message(contestant.name());
-                let is_glibc = matches!(contestant, Contestant::Glibc);
-                let limit = slowest
-                    .filter(|_| !is_glibc)
-                    .map(|slowest| args.limit(slowest));
-                let outcome = run(&program, &library, contestant, &measure, limit)?;
-                if let (true, RunOutcome::Ended(run)) = (is_glibc, &outcome) {
-                    slowest = Some(slowest.unwrap_or_default().max(run.wall_s));
-                }
-                if let (Contestant::Glibc, RunOutcome::Failed(failure)) = (contestant, &outcome) {
-                    bar.finish_and_clear();
-                    return Err(failure.under_glibc());
-                }
-                round.push((turn, outcome));
-            }
-            bar.inc(1);
-        }
-        lock(&results).add_round(round, number >= args.warmup);
-    }
-    bar.finish_and_clear();
+    args.compare(&program, &library, &results)?;
     let results = lock(&results);
     if let Some(path) = &args.plot {
-        plot::results(path, "compare", &results.report())?;
+        plot::draw(path, &*results)?;
     }
     give(&results, args.json, &args.destination)?;
     interruption::before_exit(|| {});
-    Ok(verdict(&results))
+    for failure in results.failures() {
+        eprintln!("lockworks: {failure}");
+    }
+    let has_failed = results.failures().next().is_some();
+    Ok(ExitCode::from(u8::from(has_failed)))
 }
 
 fn lock(results: &Mutex<Comparison>) -> MutexGuard<'_, Comparison> {
@@ -189,18 +156,62 @@ fn give(results: &Comparison, json: bool, destination: &Destination) -> Result<(
     })
 }
 
-fn verdict(results: &Comparison) -> ExitCode {
-    let mut status = ExitCode::SUCCESS;
-    for runs in &results.runs {
-        if let Some(failure) = &runs.failure {
-            eprintln!("lockworks: FAIL: {}: {failure}", runs.contestant.name());
-            status = ExitCode::from(FAILED);
-        }
-    }
-    status
-}
-
 impl CompareArgs {
+    /// The program, the library that serves its locks, and a comparison without runs.
+    pub fn prepare(&self) -> Result<(Program<'_>, Library, Comparison)> {
+        let contestants = self.contestants()?;
+        let measure = self.measure()?;
+        ensure!(
+            !Library::is_loaded(preload::LIBRARY),
+            "LD_PRELOAD has {} already, so no run would have glibc's locks; unset it",
+            preload::LIBRARY
+        );
+        let library = Library::find(preload::LIBRARY)?;
+        let program = Program::find(&self.command)?;
+        let comparison = Comparison::new(self.rounds, measure, contestants);
+        Ok((program, library, comparison))
+    }
+
+    /// Makes the runs of all rounds.
+    pub fn compare(
+        &self,
+        program: &Program,
+        library: &Library,
+        results: &Mutex<Comparison>,
+    ) -> Result<()> {
+        let contestants: Vec<Contestant> = lock(results).contestants().collect();
+        let measure = lock(results).measure.clone();
+        let mut slowest = None;
+        let bar = progress_bar(contestants.len() * (self.warmup + self.rounds) as usize);
+        for number in 0..self.warmup + self.rounds {
+            let mut round = Vec::new();
+            for turn in turns(contestants.len(), number as usize) {
+                let contestant = contestants[turn];
+                if !lock(results).has_failed(turn) {
+                    bar.set_message(contestant.name());
+                    let is_glibc = matches!(contestant, Contestant::Glibc);
+                    let limit = slowest
+                        .filter(|_| !is_glibc)
+                        .map(|slowest| self.limit(slowest));
+                    let outcome = run(program, library, contestant, &measure, limit)?;
+                    if let (true, RunOutcome::Ended(run)) = (is_glibc, &outcome) {
+                        slowest = Some(slowest.unwrap_or_default().max(run.wall_s));
+                    }
+                    if let (Contestant::Glibc, RunOutcome::Failed(failure)) = (contestant, &outcome)
+                    {
+                        bar.finish_and_clear();
+                        return Err(failure.under_glibc());
+                    }
+                    round.push((turn, outcome));
+                }
+                bar.inc(1);
+            }
+            lock(results).add_round(round, number >= self.warmup);
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
     /// glibc, which the locks are compared with, then the locks.
     fn contestants(&self) -> Result<Vec<Contestant>> {
         // glibc is always compared, so naming it adds nothing.

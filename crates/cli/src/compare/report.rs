@@ -4,10 +4,13 @@ use comfy_table::CellAlignment;
 use itertools::Itertools;
 use lockworks_measurements::{Range, median, sorted};
 use serde::Serialize;
+use serde_json::json;
 
+use super::results::Comparison;
 use super::runs::{Contestant, ProgramRun};
 use super::significance::{Beside, Ratio, rounds_needed};
 use crate::figures::{or_dash, scaled};
+use crate::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use crate::table::Table;
 use crate::terminal;
 
@@ -152,6 +155,52 @@ impl ComparisonReport<'_> {
                 worse.join(", ")
             ),
         }
+    }
+}
+
+impl Draw for Comparison {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let report = self.report();
+        let bars = report.locks.iter().filter_map(|row| {
+            let Ratio { median, interval } = row.ratio?;
+            let [low, high] = interval.unwrap_or([median; 2]);
+            Some(Bar {
+                name: row.lock.to_owned(),
+                low,
+                middle: median,
+                high,
+            })
+        });
+        let better = match report.lower_is_better {
+            true => "lower",
+            false => "higher",
+        };
+        vec![Figure {
+            id: "compare".to_owned(),
+            title: "The program with other locks".to_owned(),
+            text: format!(
+                "{}, divided by that with glibc in the same round; {better} is better. Bars are 95 % \
+                 intervals. {}",
+                report.measure, report.verdict
+            ),
+            command: command.to_owned(),
+            chart: Some(Chart::Intervals {
+                unit: "of glibc".to_owned(),
+                bars: bars.collect(),
+            }),
+            data: Data::of(
+                &report.locks,
+                &[
+                    ("lock", &|row| row.lock.into()),
+                    ("value", &|row| row.value.map(|value| value.median).into()),
+                    ("of glibc", &|row| {
+                        row.ratio.map(|ratio| ratio.median).into()
+                    }),
+                    ("verdict", &|row| json!(row.beside_glibc)),
+                    ("failed", &|row| row.failed.as_deref().into()),
+                ],
+            ),
+        }]
     }
 }
 

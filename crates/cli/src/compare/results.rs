@@ -13,15 +13,14 @@ pub struct Comparison {
     /// The value that is compared.
     pub measure: Measure,
     /// The runs of each contestant, glibc first.
-    pub runs: Vec<ContestantRuns>,
+    runs: Vec<ContestantRuns>,
 }
 
 /// The runs of one contestant.
-pub struct ContestantRuns {
-    /// The contestant.
-    pub contestant: Contestant,
+struct ContestantRuns {
+    contestant: Contestant,
     /// The failed run of the contestant, which was its last run.
-    pub failure: Option<Failure>,
+    failure: Option<Failure>,
     /// The runs that count, in the order of rounds.
     runs: Vec<ProgramRun>,
     /// The warning of the preload library.
@@ -70,6 +69,19 @@ impl Comparison {
                 RunOutcome::Failed(failure) => row.failure = Some(failure),
             }
         }
+    }
+
+    /// The contestants, glibc first.
+    pub fn contestants(&self) -> impl Iterator<Item = Contestant> {
+        self.runs.iter().map(|runs| runs.contestant)
+    }
+
+    /// The contestants that failed, each with why.
+    pub fn failures(&self) -> impl Iterator<Item = String> {
+        self.runs.iter().filter_map(|runs| {
+            let failure = runs.failure.as_ref()?;
+            Some(format!("FAIL: {}: {failure}", runs.contestant.name()))
+        })
     }
 
     /// Whether a round is complete.

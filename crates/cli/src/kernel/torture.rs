@@ -21,6 +21,7 @@ use crate::figures::scaled;
 use crate::names::by_name;
 use crate::output::{self, Destination};
 use crate::plot;
+use crate::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use crate::terminal::fitted;
 
 /// Torture spinlocks in a guest with the kernel's locktorture module.
@@ -207,13 +208,10 @@ pub fn command(args: &GuestTortureArgs) -> Result<ExitCode> {
         })
         .collect();
     if let Some(path) = &args.plot {
-        plot::results(path, "locktorture", &reports)?;
+        plot::draw(path, &reports)?;
     }
     args.destination.write(&if args.json {
-        match reports.as_slice() {
-            [report] => output::json(report)?,
-            all => output::json(&all)?,
-        }
+        output::one_or_more(&reports)?
     } else {
         table(&reports)
     })?;
@@ -328,6 +326,51 @@ impl TortureReport {
             command: std::env::args().collect(),
             ..Self::default()
         }
+    }
+}
+
+impl Draw for Vec<TortureReport> {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let bars = self.iter().filter_map(|row| {
+            let rounds = || {
+                row.rounds
+                    .iter()
+                    .map(|round| round.figures.operations as f64)
+            };
+            Some(Bar {
+                name: row.lock.to_owned(),
+                low: rounds().reduce(f64::min)?,
+                middle: row.operations? as f64,
+                high: rounds().reduce(f64::max)?,
+            })
+        });
+        vec![Figure {
+            id: "locktorture".to_owned(),
+            title: format!(
+                "locktorture in a guest, Linux {}, {} CPUs",
+                self[0].version, self[0].cpus
+            ),
+            text:
+                "Acquisitions in a round: the median; lines show the lowest and the highest round. \
+                   Emulation has no NUMA cost, so compare the locks of one guest only."
+                    .to_owned(),
+            command: command.to_owned(),
+            chart: Some(Chart::Bars {
+                unit: "acquisitions in a round",
+                alike: false,
+                bars: bars.collect(),
+            }),
+            data: Data::of(
+                self,
+                &[
+                    ("lock", &|row| row.lock.into()),
+                    ("operations", &|row| row.operations.into()),
+                    ("fairness", &|row| row.fairness.into()),
+                    ("fail", &|row| row.fail.into()),
+                    ("verdict", &|row| row.verdict.into()),
+                ],
+            ),
+        }]
     }
 }
 

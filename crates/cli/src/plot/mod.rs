@@ -1,5 +1,5 @@
-//! Pictures of results, for `--plot` and for `lockworks report`. A figure is made from the JSON of a
-//! command. ECharts draws it, in the browser that shows a page, or here for an SVG.
+//! Pictures of results, for `--plot` and for `lockworks report`. Results make their figures. ECharts
+//! draws them, in the browser that shows a page, or here for an SVG.
 
 pub mod figure;
 pub mod page;
@@ -9,11 +9,10 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use itertools::Itertools;
 use rquickjs::{Context, Function, Runtime};
-use serde::Serialize;
 
 use crate::output;
 
-use figure::{Figure, Results};
+use figure::{Draw, Figure};
 use page::Heading;
 
 /// Apache ECharts 5.6.0, as its authors distribute it (Apache-2.0). It draws lines, heat maps and
@@ -39,17 +38,9 @@ pub fn check(path: Option<&Path>) -> Result<()> {
     output::check_file(path)
 }
 
-/// Draws the results of this command. `kind` names the figures, as in [`figure::of`].
-pub fn results(path: &Path, kind: &'static str, results: &impl Serialize) -> Result<()> {
-    write(
-        path,
-        &figure::of(&Results {
-            kind,
-            command: this_command(),
-            json: serde_json::to_value(results)?,
-            csv: Vec::new(),
-        }),
-    )
+/// Draws the results of this command.
+pub fn draw(path: &Path, results: &impl Draw) -> Result<()> {
+    write(path, &results.figures(&this_command()))
 }
 
 /// This command as a user would type it.

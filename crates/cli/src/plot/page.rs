@@ -12,7 +12,7 @@ const TEMPLATE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 
 /// What stands above the figures.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct Heading {
     /// The title of the page.
     pub title: String,
@@ -33,10 +33,8 @@ impl Heading {
             title: figures
                 .first()
                 .map_or_else(String::new, |figure| figure.title.clone()),
-            what: String::new(),
-            how_sure: String::new(),
             lock: "mutex".to_owned(),
-            failures: Vec::new(),
+            ..Self::default()
         }
     }
 }

@@ -18,7 +18,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitCode, ExitStatus};
+use std::process::{Child, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::Instant;
 
@@ -67,6 +67,10 @@ pub struct ProfileArgs {
 
     #[command(flatten)]
     destination: Destination,
+
+    /// Whether the program is part of something else: nobody sees what it prints, and ^C ends all.
+    #[arg(skip)]
+    pub is_part: bool,
 
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
@@ -134,37 +138,12 @@ const ROOM: u64 = 512 << 20;
 
 /// Runs the command.
 pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
-    let library = Library::find(LIBRARY)?;
-    let program = Program::find(&args.command)?;
     args.destination.check()?;
     plot::check(args.plot.as_deref())?;
     args.trace.as_deref().map_or(Ok(()), file::check)?;
-    let directory = directory().context(
-        "cannot make a directory for the records; set TMPDIR to one that you may write to",
-    )?;
-
-    tracing::info!(directory = %directory.path().display(), "records");
-    let mut command = program.command_with(&library);
-    command.env(DIRECTORY, directory.path());
-    command.env(SLOW, (args.slow * 1000).to_string());
-    if args.trace.is_some() {
-        command.env(EVENTS, "1");
-    }
-    if std::env::var_os(NEAR).is_none() && lockworks::topology::nodes() < 2 {
-        command.env(NEAR, "llc");
-    }
-    if args.json && args.destination.output.is_none() {
-        command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
-    }
-    let begin = Instant::now();
-    let child = command.spawn();
-    let status = wait(child.map_err(|error| program.not_started(error))?)?;
-    let wall = begin.elapsed();
-
-    let records = read(directory.path(), Now::get()?)?;
-    let report = ProfileReport::new(&records, &args.command, wall, status, program.other_locks());
+    let (report, records, status) = args.profile()?;
     if let Some(path) = &args.plot
-        && let Err(error) = plot::results(path, "profile", &report)
+        && let Err(error) = plot::draw(path, &report)
     {
         terminal::warn(&format!("{error:#}"));
     }
@@ -190,6 +169,46 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     Ok(exit_code(status))
 }
 
+impl ProfileArgs {
+    /// Runs the program. Returns the report, the records of its processes, and how it ended.
+    pub fn profile(&self) -> Result<(ProfileReport, Vec<Record>, ExitStatus)> {
+        let library = Library::find(LIBRARY)?;
+        let program = Program::find(&self.command)?;
+        let directory = directory().context(
+            "cannot make a directory for the records; set TMPDIR to one that you may write to",
+        )?;
+        tracing::info!(directory = %directory.path().display(), "records");
+        let mut command = program.command_with(&library);
+        command.env(DIRECTORY, directory.path());
+        command.env(SLOW, (self.slow * 1000).to_string());
+        if self.trace.is_some() {
+            command.env(EVENTS, "1");
+        }
+        if std::env::var_os(NEAR).is_none() && lockworks::topology::nodes() < 2 {
+            command.env(NEAR, "llc");
+        }
+        if self.is_part {
+            let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+            command.stderr(Stdio::null());
+        } else if self.json && self.destination.output.is_none() {
+            command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
+        }
+        let begin = Instant::now();
+        let mut child = command
+            .spawn()
+            .map_err(|error| program.not_started(error))?;
+        if !self.is_part {
+            end_with(&child);
+        }
+        let status = child.wait()?;
+        let wall = begin.elapsed();
+        let records = read(directory.path(), Now::get()?)?;
+        let other_locks = program.other_locks();
+        let report = ProfileReport::new(&records, &self.command, wall, status, other_locks);
+        Ok((report, records, status))
+    }
+}
+
 /// Makes a directory for the records that only this user can enter, in memory if there is enough
 /// room. A process that runs out of room is killed (SIGBUS), and containers often have little room
 /// in memory.
@@ -203,8 +222,8 @@ fn directory() -> std::io::Result<TempDir> {
     }
 }
 
-/// Waits for the program to end. ^C ends the program, not this process, which has yet to report.
-fn wait(mut child: Child) -> Result<ExitStatus> {
+/// Has ^C end the program, not this process, which has yet to report.
+fn end_with(child: &Child) {
     let program = Pid::from_raw(child.id().cast_signed());
     // A terminal signals the program too; kill(1) signals this process alone.
     let pass_on = !std::io::stdin().is_terminal();
@@ -217,7 +236,6 @@ fn wait(mut child: Child) -> Result<ExitStatus> {
             thread::park();
         }
     });
-    Ok(child.wait()?)
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -17,7 +18,9 @@ use super::deadlock::{self, Deadlocked};
 use super::hotspots::{ByMode, Hotspot, Sighting, hotspots, sightings};
 use super::places::{Place, Places};
 use super::record::{Counts, LEFT_TO_GLIBC, Record};
+use super::slow::Cause;
 use crate::figures::{self, counted, nanoseconds, or_dash, scaled};
+use crate::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use crate::preload::{self, Library};
 use crate::program::OtherLocks;
 use crate::table::Table;
@@ -382,6 +385,135 @@ impl ProfileReport {
             column.set_cell_alignment(CellAlignment::Right);
         }
         format!("{table}\n")
+    }
+}
+
+impl Draw for ProfileReport {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let slow = self.drawn_slow_waits(command);
+        [self.drawn_locks(command)]
+            .into_iter()
+            .chain(slow)
+            .collect()
+    }
+}
+
+/// A place in the code of a program, as figures name it.
+fn place_name(place: &Place) -> String {
+    match (&place.function, &place.line) {
+        (Some(function), Some(line)) => format!("{function} ({line})"),
+        (Some(function), None) => function.clone(),
+        _ => {
+            let module = place.module.as_deref().and_then(Path::file_name);
+            let module = module.unwrap_or_default().to_string_lossy();
+            format!("{module}+{:#x}", place.offset)
+        }
+    }
+}
+
+impl ProfileReport {
+    /// The hottest locks.
+    fn drawn_locks(&self, command: &str) -> Figure {
+        let name = |row: &Hotspot| {
+            let shown = row.places.iter().take(2).map(place_name).join(", ");
+            match row.places.len() {
+                0..=2 => shown,
+                several => format!("{shown} and {} more", several - 2),
+            }
+        };
+        let heat = |row: &&Hotspot| Reverse((row.counts.waited_ns, row.counts.acquisitions));
+        let locks: Vec<&Hotspot> = self.locks().sorted_by_key(heat).take(10).collect();
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let each = |counts: &Counts, sum: u64| sum as f64 / counts.acquisitions.max(1) as f64;
+        let hot = locks.iter().filter(|row| row.counts.waited_ns > 0);
+        let text = format!(
+            "The ten locks that threads waited for the longest, by the places where they are locked. {}",
+            self.advice.text
+        );
+        let data = Data::of(
+            &locks,
+            &[
+                ("locked in", &|row| name(row).into()),
+                ("kind", &|row| row.kind().into()),
+                ("threads", &|row| row.threads.into()),
+                ("locked", &|row| row.counts.acquisitions.into()),
+                ("contended %", &|row| {
+                    ((1000.0 * each(&row.counts, row.counts.contended)).round() / 10.0).into()
+                }),
+                ("waited ms", &|row| ms(row.counts.waited_ns).round().into()),
+                ("held ns on average", &|row| {
+                    each(&row.counts, row.counts.held_ns).round().into()
+                }),
+            ],
+        );
+        let bars = hot.map(|row| Bar::exact(name(row), ms(row.counts.waited_ns)));
+        waits(
+            "hot",
+            "The program's mutexes and rwlocks",
+            text,
+            command,
+            bars.collect(),
+            data,
+        )
+    }
+
+    /// What holders did during slow waits. None: no wait was slow.
+    fn drawn_slow_waits(&self, command: &str) -> Option<Figure> {
+        let places = self.places.iter().chain(&self.rwlock_places);
+        let causes = places.flat_map(|row| {
+            let at = &row.places[0];
+            row.slow
+                .causes
+                .iter()
+                .map(move |cause| (place_name(at), cause))
+        });
+        let longest = causes
+            .sorted_by_key(|(_, cause)| Reverse(cause.ns))
+            .take(10);
+        let causes: Vec<(String, &Cause)> = longest.collect();
+        let bars = causes.iter().map(|(place, cause)| {
+            Bar::exact(
+                format!("{place}: {}", cause.meanwhile),
+                cause.ns as f64 / 1e6,
+            )
+        });
+        let text = "What the holder of the lock did while other threads waited long for it, by the \
+                    places where they waited. Share is that of the slow waits at the place.";
+        let data = Data::of(
+            &causes,
+            &[
+                ("waited in", &|(place, _)| place.as_str().into()),
+                ("meanwhile", &|(_, cause)| cause.meanwhile.as_str().into()),
+                ("share %", &|(_, cause)| {
+                    (100.0 * cause.share).round().into()
+                }),
+                ("waited ms", &|(_, cause)| {
+                    ((cause.ns as f64 / 1e4).round() / 100.0).into()
+                }),
+                ("locked in", &|(_, cause)| {
+                    cause.doing.held_at.as_ref().map(place_name).into()
+                }),
+            ],
+        );
+        let bars: Vec<Bar> = bars.collect();
+        let title = "Why waits took long";
+        (!causes.is_empty()).then(|| waits("slow", title, text.to_owned(), command, bars, data))
+    }
+}
+
+/// A figure of the time that threads waited.
+fn waits(id: &str, title: &str, text: String, command: &str, bars: Vec<Bar>, data: Data) -> Figure {
+    Figure {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        text,
+        command: command.to_owned(),
+        chart: (!bars.is_empty()).then_some(Chart::Bars {
+            unit: "milliseconds that threads waited, in all",
+            alike: true,
+            bars,
+        }),
+        data,
     }
 }
 

@@ -2,6 +2,7 @@
 //! numbers of threads. Each simulation is a point of a sweep, so it is stored and never runs twice.
 
 mod cells;
+mod figures;
 mod report;
 mod verdict;
 
@@ -14,14 +15,15 @@ use clap::value_parser;
 use itertools::Itertools;
 use lockworks_machine::{MACHINES, Machine};
 
-use self::cells::{Cell, Measured, Plan, PlannedCell};
-use self::report::RegretReport;
+use self::cells::{Cell, Plan, PlannedCell};
+pub use self::report::RegretReport;
 use crate::output::{self, Destination};
-use crate::plot::{self, figure};
+use crate::plot;
+use crate::plot::figure::Draw;
 use crate::sim::arguments::{find_lock, milliseconds};
 use crate::sim::runs::{LONGER, doubled};
 use crate::sweep::point::{Kind, Point};
-use crate::sweep::store::{Results, Store};
+use crate::sweep::store::Store;
 use crate::sweep::table::{located, whole};
 use crate::{interruption, sweep};
 
@@ -98,7 +100,7 @@ pub struct RegretArgs {
         default_value = "regret.results.jsonl",
         hide_short_help = true
     )]
-    store: PathBuf,
+    pub store: PathBuf,
 
     /// Number of simulations that run at the same time [default: the CPUs of this machine]
     #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), hide_short_help = true)]
@@ -212,7 +214,7 @@ impl RegretArgs {
     }
 
     /// All points, by cell and lock.
-    fn plan(&self) -> Result<Plan> {
+    pub fn plan(&self) -> Result<Plan> {
         let names = self.lock.iter().chain(&self.against).unique();
         let locks: Vec<&'static str> = names
             .map(|name| Ok(find_lock(name)?.name()))
@@ -247,6 +249,18 @@ impl RegretArgs {
             listed: self.cells,
         })
     }
+
+    /// Runs the points of a plan that the store does not have.
+    pub fn simulate(&self, plan: Plan) -> Result<RegretReport> {
+        let (mut store, results) = Store::open(&self.store)?;
+        let is_pending = |key: &str| !results.has(key) || results.failed(key);
+        let points = plan.cells.iter().flat_map(PlannedCell::points);
+        let pending: Vec<_> = points.filter(|(key, _)| is_pending(key)).collect();
+        let jobs = self.jobs.map_or(0, usize::from);
+        sweep::run("regret", &pending, jobs, None, |outcome| store.add(outcome))?;
+        drop(store);
+        RegretReport::read(plan, &self.store)
+    }
 }
 
 /// Runs the command.
@@ -257,45 +271,28 @@ pub fn command(args: &RegretArgs) -> Result<ExitCode> {
         output::check_file(file)?;
     }
     let plan = args.plan()?;
-    let (mut store, results) = Store::open(&args.store)?;
-    let is_pending = |key: &str| !results.has(key) || results.failed(key);
-    let points = plan.cells.iter().flat_map(PlannedCell::points);
-    let pending: Vec<_> = points.filter(|(key, _)| is_pending(key)).collect();
     let on_interruption = (plan.clone(), args.store.clone());
     interruption::before_exit(move || {
         let (plan, path) = on_interruption;
         // What is finished is shown as far as it can be.
-        if let Ok(measured) = Results::read(&path).and_then(|results| plan.measured(&results)) {
-            let _ = output::print(&RegretReport::new(&plan, &measured, &path).text());
+        if let Ok(report) = RegretReport::read(plan, &path) {
+            let _ = output::print(&report.text());
         }
         eprintln!("lockworks: interrupted; results are kept, and the same command goes on");
     });
-    let jobs = args.jobs.map_or(0, usize::from);
-    sweep::run("regret", &pending, jobs, None, |outcome| store.add(outcome))?;
-    drop(store);
-
-    let results = Results::read(&args.store)?;
-    let measured: Vec<Measured> = plan.measured(&results)?;
-    let failures = plan.failures(&results)?;
-    let report = RegretReport::new(&plan, &measured, &args.store);
+    let report = args.simulate(plan)?;
     if let Some(path) = &args.csv {
-        output::write_file(path, &report::csv(&plan, &measured)?)?;
+        output::write_file(path, &report.csv()?)?;
     }
     if let Some(path) = &args.plot {
-        let figures = figure::of(&figure::Results {
-            kind: "predicted",
-            command: plot::this_command(),
-            json: serde_json::to_value(&report)?,
-            csv: report::rows(&plan, &measured),
-        });
-        plot::write(path, &figures[..1])?;
+        plot::write(path, &report.figures(&plot::this_command())[..1])?;
     }
     args.destination.write(&match args.json {
         true => output::json(&report)?,
         false => report.text(),
     })?;
-    for (command, error) in &failures {
+    for (command, error) in &report.failures {
         eprintln!("lockworks: {error}\n  {command}");
     }
-    Ok(ExitCode::from(u8::from(!failures.is_empty())))
+    Ok(ExitCode::from(u8::from(!report.failures.is_empty())))
 }

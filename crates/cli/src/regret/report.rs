@@ -1,6 +1,6 @@
 //! The report: a table of locks, their worst cells, and which lock to take.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
@@ -10,13 +10,14 @@ use super::verdict::{Verdict, best};
 use crate::figures::{or_dash, percent};
 use crate::output;
 use crate::sweep::point::VERSION;
+use crate::sweep::store::Results;
 use crate::terminal;
 
-/// All that the command reports.
+/// All that the command reports: on the cells of a plan that are finished.
 #[derive(Serialize)]
-pub struct RegretReport<'a> {
+pub struct RegretReport {
     version: &'static str,
-    store: &'a Path,
+    store: PathBuf,
     /// The greatest fairness factor of a fair lock.
     fair: f64,
     /// The number of cells that are finished.
@@ -24,30 +25,65 @@ pub struct RegretReport<'a> {
     /// The number of cells that were asked for.
     planned: usize,
     locks: Vec<Verdict>,
-    answer: String,
-    /// The number of worst cells to list.
+    /// Which lock to take, in words.
+    pub answer: String,
     #[serde(skip)]
-    listed: usize,
+    pub(super) plan: Plan,
+    #[serde(skip)]
+    pub(super) measured: Vec<Measured>,
+    /// The points that failed: the command of each, and why.
+    #[serde(skip)]
+    pub failures: Vec<(String, String)>,
 }
 
-impl<'a> RegretReport<'a> {
-    /// The report on the cells that are finished.
-    pub fn new(plan: &Plan, measured: &[Measured], store: &'a Path) -> Self {
-        let verdicts = plan
-            .judged
-            .iter()
-            .filter_map(|lock| Verdict::on(lock, plan, measured));
-        let locks: Vec<Verdict> = verdicts.collect();
-        Self {
+impl RegretReport {
+    /// The report on the results that a store has of a plan.
+    pub fn read(plan: Plan, store: &Path) -> Result<Self> {
+        let results = Results::read(store)?;
+        let measured = plan.measured(&results)?;
+        let verdict = |lock: &String| Verdict::on(lock, &plan, &measured);
+        let locks: Vec<Verdict> = plan.judged.iter().filter_map(verdict).collect();
+        Ok(Self {
             version: VERSION,
-            store,
+            store: store.to_owned(),
             fair: plan.fair,
             cells: measured.len(),
             planned: plan.cells.len(),
             answer: answer(&locks, measured.len()),
             locks,
-            listed: plan.listed,
+            failures: plan.failures(&results)?,
+            plan,
+            measured,
+        })
+    }
+
+    /// The lock to take. None: no lock is fair enough.
+    pub fn taken(&self) -> Option<&str> {
+        best(&self.locks).map(|verdict| verdict.lock.as_str())
+    }
+
+    /// A CSV with a line for each cell and lock.
+    pub fn csv(&self) -> Result<Vec<u8>> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let header = "machine,workload,threads,cpus,lock,operations_per_second,fairness,share,best";
+        writer.write_record(header.split(','))?;
+        for measured in &self.measured {
+            let cell = &measured.cell;
+            for (lock, figures) in measured.figures.iter().enumerate() {
+                writer.write_record([
+                    &cell.machine,
+                    &cell.workload,
+                    &cell.threads.to_string(),
+                    &cell.cpus.map(|cpus| cpus.to_string()).unwrap_or_default(),
+                    self.plan.locks[lock],
+                    &figures.operations_per_second.to_string(),
+                    &figures.fairness.to_string(),
+                    &measured.share(lock).to_string(),
+                    self.plan.locks[measured.best],
+                ])?;
+            }
         }
+        writer.into_inner().map_err(|error| anyhow!("{error}"))
     }
 
     /// The report as text.
@@ -77,7 +113,7 @@ impl<'a> RegretReport<'a> {
             ]);
         }
         let mut text = format!("{}\n", table.trim_fmt());
-        if self.listed > 0 {
+        if self.plan.listed > 0 {
             text.push_str(&format!("{}\n", self.worst_cells()));
         }
         let cells = match self.planned - self.cells {
@@ -131,46 +167,4 @@ fn answer(locks: &[Verdict], cells: usize) -> String {
         ));
     }
     text
-}
-
-/// A header, and a line for each cell and lock.
-pub fn rows(plan: &Plan, measured: &[Measured]) -> Vec<Vec<String>> {
-    let header = [
-        "machine",
-        "workload",
-        "threads",
-        "cpus",
-        "lock",
-        "operations_per_second",
-        "fairness",
-        "share",
-        "best",
-    ];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for measured in measured {
-        let cell = &measured.cell;
-        for (lock, figures) in measured.figures.iter().enumerate() {
-            rows.push(vec![
-                cell.machine.clone(),
-                cell.workload.clone(),
-                cell.threads.to_string(),
-                cell.cpus.map(|cpus| cpus.to_string()).unwrap_or_default(),
-                plan.locks[lock].to_owned(),
-                figures.operations_per_second.to_string(),
-                figures.fairness.to_string(),
-                measured.share(lock).to_string(),
-                plan.locks[measured.best].to_owned(),
-            ]);
-        }
-    }
-    rows
-}
-
-/// The rows as CSV.
-pub fn csv(plan: &Plan, measured: &[Measured]) -> Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    for row in rows(plan, measured) {
-        writer.write_record(row)?;
-    }
-    writer.into_inner().map_err(|error| anyhow!("{error}"))
 }

@@ -3,141 +3,100 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use serde_json::Value;
-
-use super::step::Evidence;
+use crate::compare::ComparisonReport;
 use crate::plot::page::Heading;
+use crate::regret::RegretReport;
+use crate::torture::{Host, TortureResults};
+use crate::validate::TrustReport;
 
-/// The answer that this evidence gives.
-pub fn of(evidence: &[Evidence], machine: Option<&str>, program: &[OsString]) -> Heading {
-    let json = |name: &str| {
-        let part = evidence.iter().find(|part| part.results.kind == name);
-        part.map_or(&Value::Null, |part| &part.results.json)
-    };
-    let failures = evidence
-        .iter()
-        .filter_map(|part| {
-            Some(format!(
-                "{}: {}",
-                part.results.command,
-                part.failure.as_ref()?
-            ))
-        })
-        .collect();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (title, (what, how_sure, lock)) = if !program.is_empty() {
-        let name = Path::new(&program[0]).file_name().unwrap_or(&program[0]);
-        let name = name.to_string_lossy();
-        (
-            format!("Which lock for {name}?"),
-            for_program(json("compare")),
-        )
-    } else if let Some(machine) = machine {
-        let how_sure = format!(
-            "This is predicted: nothing was measured on {machine}. {}",
-            "`lockworks reproduce all` shows how far predictions of published tables are off, and \
-             `lockworks validate` those for the machine it runs on."
-        );
-        let answer = text(&json("predicted")["answer"]);
-        let lock = recommended(&answer);
-        (
-            format!("Which lock on {machine}?"),
-            (answer, how_sure, lock),
-        )
-    } else {
-        let measured = json("measured");
-        let title = format!(
-            "Which lock on {} CPUs ({})?",
-            measured["machine"]["cpus"],
-            measured["machine"]["model"]
-                .as_str()
-                .unwrap_or("this machine")
-        );
-        (title, here(measured, json("validated")))
-    };
+fn heading(title: String, what: String, how_sure: String, lock: &str) -> Heading {
     Heading {
         title,
         what,
         how_sure,
-        lock,
-        failures,
+        lock: lock.to_owned(),
+        ..Heading::default()
     }
 }
 
-/// The lock that `lockworks regret` recommends.
-fn recommended(answer: &str) -> String {
-    let after = answer
-        .split_once("take one lock, take ")
-        .map(|(_, after)| after);
-    let name = after.and_then(|after| after.split(':').next());
-    name.unwrap_or("mutex").to_owned()
+/// For another machine: what `lockworks regret` recommends.
+pub fn for_machine(machine: &str, predicted: Option<&RegretReport>) -> Heading {
+    let how_sure = format!(
+        "This is predicted: nothing was measured on {machine}. `lockworks reproduce all` shows how far \
+         predictions of published tables are off, and `lockworks validate` those for the machine it \
+         runs on."
+    );
+    let answer = predicted.map_or_else(String::new, |report| report.answer.clone());
+    let taken = predicted.and_then(RegretReport::taken).unwrap_or("mutex");
+    heading(format!("Which lock on {machine}?"), answer, how_sure, taken)
 }
 
 /// For a program: what `lockworks compare` found.
-fn for_program(compared: &Value) -> (String, String, String) {
-    let Some(verdict) = compared["verdict"].as_str() else {
+pub fn for_program(program: &[OsString], compared: Option<&ComparisonReport>) -> Heading {
+    let name = Path::new(&program[0]).file_name().unwrap_or(&program[0]);
+    let title = format!("Which lock for {}?", name.to_string_lossy());
+    let Some(report) = compared else {
         let failed = "The comparison failed, so no lock can be named.".to_owned();
-        return (failed, String::new(), String::new());
+        return heading(title, failed, String::new(), "");
     };
-    let best = compared["best"].as_str();
-    let verdict = match best {
-        Some(_) => verdict.to_owned(),
-        None => format!("Keep glibc's mutex. {verdict}"),
+    let verdict = match report.best {
+        Some(_) => report.verdict.clone(),
+        None => format!("Keep glibc's mutex. {}", report.verdict),
     };
-    let lock = best.unwrap_or("glibc").to_owned();
     let how_sure = format!(
         "Each lock ran {} times, in turns; a difference counts if its 95 % interval excludes 1.",
-        compared["rounds_made"].as_u64().unwrap_or(0)
+        report.rounds_made
     );
-    (verdict, how_sure, lock)
+    heading(title, verdict, how_sure, report.best.unwrap_or("glibc"))
 }
 
 /// The locks whose waiters park, so that programs can take them whatever their threads.
 const PARKING: [&str; 4] = ["mutex", "pv", "unfair", "pthread_mutex"];
 
 /// For this machine: the parking lock that is nearest to the best one over all numbers of threads.
-fn here(measured: &Value, validated: &Value) -> (String, String, String) {
-    let none = Vec::new();
-    let rows = measured["rows"].as_array().unwrap_or(&none);
-    let rate = |lock: &str, threads: u64, key: &str| {
-        let row = rows
-            .iter()
-            .find(|row| row["lock"] == lock && row["threads"] == threads)?;
-        row[key].as_f64()
+pub fn for_this_machine(
+    host: &Host,
+    measured: Option<&TortureResults>,
+    validated: Option<&TrustReport>,
+) -> Heading {
+    let title = format!(
+        "Which lock on {} CPUs ({})?",
+        host.cpus,
+        host.model.as_deref().unwrap_or("this machine")
+    );
+    let rows = measured.map_or(&[][..], |results| &results.rows);
+    let row = |lock: &str, threads: usize| {
+        let mut rows = rows.iter();
+        rows.find(|row| row.lock == lock && row.threads == threads)
     };
-    let of_lock = |lock: &str| {
-        rows.iter()
-            .filter(|row| row["lock"] == lock)
-            .filter_map(|row| row["threads"].as_u64())
-            .collect::<Vec<_>>()
-    };
-    let threads = of_lock(PARKING[0]);
-    let key = "operations_per_second";
+    let rate = |lock: &str, threads| Some(row(lock, threads)?.operations_per_second);
+    let own = rows.iter().filter(|row| row.lock == PARKING[0]);
+    let threads: Vec<usize> = own.map(|row| row.threads).collect();
     let share = |lock: &str| {
         let shares = threads.iter().filter_map(|&n| {
-            let best = PARKING
-                .iter()
-                .filter_map(|other| rate(other, n, key))
-                .reduce(f64::max)?;
-            Some((rate(lock, n, key)? / best).ln())
+            let rates = PARKING.iter().filter_map(|other| rate(other, n));
+            Some((rate(lock, n)? / rates.reduce(f64::max)?).ln())
         });
         let shares: Vec<f64> = shares.collect();
         (shares.iter().sum::<f64>() / shares.len().max(1) as f64).exp()
     };
-    let best = PARKING
-        .iter()
-        .max_by(|a, b| share(a).total_cmp(&share(b)))
-        .expect("four locks");
-    let Some(&most) = threads.last() else {
+    let (Some(results), Some(&most)) = (measured, threads.last()) else {
         let none = "Nothing could be measured.".to_owned();
-        return (none, "Not at all.".to_owned(), "mutex".to_owned());
+        return heading(title, none, "Not at all.".to_owned(), "mutex");
     };
-    let ratio = |n: u64| Some(rate(best, n, key)? / rate("pthread_mutex", n, key)?);
-    let times = |n: u64| ratio(n).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
-    let apart = (|| {
-        let low = rate(best, most, "operations_per_second_min")?;
-        Some(low > rate("pthread_mutex", most, "operations_per_second_max")?)
-    })();
+    let best = PARKING
+        .into_iter()
+        .max_by(|a, b| share(a).total_cmp(&share(b)));
+    let best = best.expect("four locks");
+    let glibc = "pthread_mutex";
+    let times = |n: usize| match (rate(best, n), rate(glibc, n)) {
+        (Some(rate), Some(of_glibc)) => format!("{:.2}", rate / of_glibc),
+        _ => "-".to_owned(),
+    };
+    let apart = row(best, most).zip(row(glibc, most));
+    let apart = apart.is_some_and(|(best, glibc)| {
+        best.operations_per_second_min > glibc.operations_per_second_max
+    });
     let what = format!(
         "Take {best}: with 1 to {most} threads it makes {:.0} % of what the best lock for programs makes \
          here, in geometric mean, and with {most} threads {} times what pthread_mutex makes (with one \
@@ -148,13 +107,9 @@ fn here(measured: &Value, validated: &Value) -> (String, String, String) {
     );
     let how_sure = format!(
         "Measured on two counters under one lock; the ranges of {} rounds {} with {most} threads. {}",
-        measured["rounds"],
-        if apart == Some(true) {
-            "do not overlap"
-        } else {
-            "overlap"
-        },
-        validated["here"].as_str().unwrap_or_default(),
+        results.rounds,
+        if apart { "do not overlap" } else { "overlap" },
+        validated.map_or("", |report| &report.here),
     );
-    (what, how_sure, (*best).to_owned())
+    heading(title, what, how_sure, best)
 }

@@ -1,25 +1,35 @@
 //! `lockworks report`: which lock to take, with the evidence, as one HTML file. The evidence is what
-//! other subcommands print with `--json`; each runs as a process of its own.
+//! other subcommands find.
 
 mod answer;
-mod step;
+mod evidence;
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 use anyhow::{Context, Result, ensure};
-use indicatif::ProgressBar;
+use lockworks_experiments::Reproduction;
 use lockworks_machine::Machine;
+use serde::Serialize;
 
-use self::step::{Evidence, Step};
+use self::evidence::{Evidence, Found, Part};
+use crate::check;
+use crate::check::options::Options as CheckOptions;
+use crate::compare::{CompareArgs, Comparison};
+use crate::machines::{MachinesArgs, measure_with_progress};
 use crate::output;
-use crate::plot::figure::{self, Figure};
-use crate::plot::page;
+use crate::plot::figure::Figure;
+use crate::plot::page::{self, Heading};
+use crate::profile::ProfileArgs;
 use crate::program::Program;
-use crate::progress;
+use crate::regret::{RegretArgs, RegretReport};
+use crate::reproduce::ReproduceArgs;
 use crate::terminal::prose;
+use crate::torture::{self, Host, TortureArgs, TortureResults};
+use crate::validate::ValidateArgs;
 
 /// Which lock should I use? Measure, predict, and write the answer and its evidence as a web page
 #[derive(clap::Args)]
@@ -50,6 +60,9 @@ pub struct ReportArgs {
 
 /// A machine of four sockets, which shows what changes on bigger ones.
 const BIGGER: &str = "oracle-x5-4";
+
+/// The locks that are measured and predicted.
+const LOCKS: &str = "pthread_mutex,mutex,pv,unfair,hq,cna,qspinlock,tas";
 
 const HELP: &str = "\
 The page begins with the answer in two sentences. Below are the figures, each with the command that \
@@ -88,141 +101,172 @@ pub fn command(args: &ReportArgs) -> Result<ExitCode> {
     }
 
     let directory = tempfile::tempdir().context("cannot create a directory for data")?;
-    let steps = args.steps(directory.path());
-    let bar = progress::bar(
-        steps.len(),
-        "{msg} [{wide_bar}] {pos}/{len} parts, {elapsed}",
-    );
-    let mut evidence = Vec::new();
-    for step in &steps {
-        show(&bar, step);
-        evidence.push(step.run(directory.path())?);
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-
-    let figures: Vec<Figure> = evidence
-        .iter()
-        .flat_map(|part| figure::of(&part.results))
-        .collect();
-    let answer = answer::of(&evidence, args.machine.as_deref(), &args.program);
-    output::write_file(&args.output, page::html(&answer, &figures)?.as_bytes())?;
+    let directory = directory.path();
+    let (answer, parts) = match &args.machine {
+        _ if !args.program.is_empty() => args.for_program(directory)?,
+        Some(machine) => args.for_machine(machine, directory)?,
+        None => args.for_this_machine(directory)?,
+    };
     if let Some(directory) = &args.data {
-        write_data(directory, &evidence, &figures)?;
+        write_data(directory, &parts)?;
     }
+    let failed = |part: &Part| Some(format!("{}: {}", part.command, part.failure.as_ref()?));
+    let answer = Heading {
+        failures: parts.iter().filter_map(failed).collect(),
+        ..answer
+    };
+    let figures: Vec<Figure> = parts.into_iter().flat_map(|part| part.figures).collect();
+    output::write_file(&args.output, page::html(&answer, &figures)?.as_bytes())?;
     output::print(&prose(&format!(
         "{}\n{}\nWritten: {}\n",
         answer.what,
         answer.how_sure,
         args.output.display()
     )))?;
-    let mut failed = evidence
-        .iter()
-        .filter_map(|part| Some((part, part.failure.as_ref()?)));
-    for (part, failure) in failed.by_ref() {
-        eprintln!("lockworks: {}: {failure}", part.results.command);
+    for failure in &answer.failures {
+        eprintln!("lockworks: {failure}");
     }
-    let whole = evidence.iter().all(|part| part.failure.is_none());
-    Ok(ExitCode::from(u8::from(!whole)))
+    Ok(ExitCode::from(u8::from(!answer.failures.is_empty())))
 }
 
-fn show(bar: &ProgressBar, step: &Step) {
-    bar.set_message(step.what);
-    bar.tick();
-    tracing::info!(part = step.what, "begins");
-}
-
-fn write_data(directory: &Path, evidence: &[Evidence], figures: &[Figure]) -> Result<()> {
-    for part in evidence {
-        match &part.text {
-            Some(text) => output::write_file(&directory.join(part.results.kind), text.as_bytes())?,
-            None => {
-                let file = directory.join(format!("{}.json", part.results.kind));
-                output::write_file(&file, output::json(&part.results.json)?.as_bytes())?;
-            }
+fn write_data(directory: &Path, parts: &[Part]) -> Result<()> {
+    for part in parts {
+        if let Some((file, text)) = &part.data {
+            output::write_file(&directory.join(file), text.as_bytes())?;
         }
-    }
-    for figure in figures {
-        output::write_file(
-            &directory.join(format!("{}.csv", figure.id)),
-            &figure.csv()?,
-        )?;
+        for figure in &part.figures {
+            let file = directory.join(format!("{}.csv", figure.id));
+            output::write_file(&file, &figure.csv()?)?;
+        }
     }
     Ok(())
 }
 
+/// The results of a command, and why it failed in spite of them.
+fn found<R: Serialize>(results: R, failure: Option<String>) -> Result<Found<R>> {
+    let json = output::json(&results)?;
+    Ok((results, json, failure))
+}
+
 impl ReportArgs {
-    /// The commands whose results are the evidence.
-    fn steps(&self, directory: &Path) -> Vec<Step> {
-        if !self.program.is_empty() {
-            return vec![
-                Step::new("profile", "finding hot mutexes", &["profile"]).with(&self.program),
-                Step::new(
-                    "compare",
-                    "running the program with other locks",
-                    &["compare", "--lock", "mutex,pv,unfair", "--rounds", "7"],
-                )
-                .with(&self.program),
-            ];
-        }
-        let table = match self.quick {
-            true => "cna_locktorture",
-            false => "all",
-        };
-        let published = Step::new(
-            "published",
-            "simulating published tables",
-            &["reproduce", table],
-        );
-        let check: &[&str] = match self.quick {
-            true => &["check", "--lock", "mutex"],
-            false => &[
-                "check",
-                "--quick",
-                "--lock",
-                "mutex,qspinlock,cna,hq,pv,unfair",
-            ],
-        };
-        let checked = Step::new("checked", "checking", check);
-        if let Some(machine) = &self.machine {
-            return vec![Step::regret(machine, "5"), checked, published];
-        }
-        let here = directory.join("here.toml");
-        let here = here.to_str().unwrap_or("here.toml");
-        let locks = "pthread_mutex,mutex,pv,unfair,hq,cna,qspinlock,tas";
-        vec![
-            Step::text("here.toml", "measuring this machine", &["machines", "this"]),
-            Step::new(
-                "measured",
-                "measuring locks",
-                &[
-                    "torture",
-                    "--lock",
-                    locks,
-                    "--seconds",
-                    "0.15",
-                    "--rounds",
-                    "5",
-                ],
-            ),
-            Step::new(
-                "validated",
-                "predicting what was measured",
-                &[
-                    "validate",
-                    "--machine",
-                    here,
-                    "--lock",
-                    locks,
-                    "--seconds",
-                    "0.1",
-                    "--ms",
-                    "10",
-                ],
-            ),
-            Step::regret(&format!("{here},{BIGGER}"), "5"),
-            checked,
-            published,
-        ]
+    /// Which lock a program should take.
+    fn for_program(&self, directory: &Path) -> Result<(Heading, Vec<Part>)> {
+        let mut evidence = Evidence::new(directory, &self.program, 2);
+        let hot = "finding hot mutexes";
+        evidence.add("profile.json", hot, "profile", |mut args: ProfileArgs| {
+            args.is_part = true;
+            let (report, _, status) = args.profile()?;
+            let failure = (!status.success()).then(|| format!("it ended with {status}"));
+            found(report, failure)
+        });
+        let command = "compare --lock mutex,pv,unfair --rounds 7";
+        let turns = "running the program with other locks";
+        let compared = evidence.add("compare.json", turns, command, |args: CompareArgs| {
+            let (program, library, comparison) = args.prepare()?;
+            let results = Mutex::new(comparison);
+            args.compare(&program, &library, &results)?;
+            let results = results.into_inner().expect("nobody panicked with it");
+            let failure = results.failures().last();
+            let json = output::json(&results.report())?;
+            Ok((results, json, failure))
+        });
+        let report = compared.as_ref().map(Comparison::report);
+        let answer = answer::for_program(&self.program, report.as_ref());
+        Ok((answer, evidence.parts))
     }
+
+    /// Which lock to take on another machine.
+    fn for_machine(&self, machine: &str, directory: &Path) -> Result<(Heading, Vec<Part>)> {
+        let mut evidence = Evidence::new(directory, &[], 3);
+        let predicted = predict(&mut evidence, &shlex::try_quote(machine)?);
+        self.check_and_reproduce(&mut evidence);
+        let answer = answer::for_machine(machine, predicted.as_ref());
+        Ok((answer, evidence.parts))
+    }
+
+    /// Which lock to take on this machine.
+    fn for_this_machine(&self, directory: &Path) -> Result<(Heading, Vec<Part>)> {
+        let mut evidence = Evidence::new(directory, &[], 6);
+        let here = directory.join("here.toml").display().to_string();
+        let here = shlex::try_quote(&here)?;
+        let command = format!("machines this -o {here}");
+        let measuring = "measuring this machine";
+        evidence.add("here.toml", measuring, &command, |args: MachinesArgs| {
+            let text = measure_with_progress()?.machine.to_toml();
+            args.destination.write(&text)?;
+            Ok(((), text, None))
+        });
+        let command = format!("torture --lock {LOCKS} --seconds 0.15 --rounds 5");
+        let measuring = "measuring locks";
+        let measured = evidence.add("measured.json", measuring, &command, |args: TortureArgs| {
+            let results = torture::run(&args.plan()?)?;
+            let violation = results.violations().last();
+            found(results, violation)
+        });
+        let command = format!("validate --machine {here} --lock {LOCKS} --seconds 0.1 --ms 10");
+        let predicting = "predicting what was measured";
+        let validated = evidence.add(
+            "validated.json",
+            predicting,
+            &command,
+            |args: ValidateArgs| {
+                let (report, measured) = args.validate()?;
+                let violations = measured.iter().flat_map(TortureResults::violations);
+                found(report, violations.last())
+            },
+        );
+        predict(&mut evidence, &format!("{here},{BIGGER}"));
+        self.check_and_reproduce(&mut evidence);
+        let host = Host::look()?;
+        let answer = answer::for_this_machine(&host, measured.as_ref(), validated.as_ref());
+        Ok((answer, evidence.parts))
+    }
+
+    /// Checks locks, and simulates published tables.
+    fn check_and_reproduce(&self, evidence: &mut Evidence) {
+        let (check, reproduce) = match self.quick {
+            true => ("check --lock mutex", "reproduce cna_locktorture"),
+            false => (
+                "check --quick --lock mutex,qspinlock,cna,hq,pv,unfair",
+                "reproduce all",
+            ),
+        };
+        evidence.add(
+            "checked.json",
+            "checking",
+            check,
+            |options: CheckOptions| {
+                let reports = check::run_all(&options, |_| Ok(()))?;
+                let failure = reports.iter().find_map(check::CheckReport::failure);
+                let json = output::one_or_more(&reports)?;
+                Ok((reports, json, failure))
+            },
+        );
+        let published = "simulating published tables";
+        let simulate = |args: ReproduceArgs| -> Result<Vec<Reproduction>> {
+            let mut tables = Vec::new();
+            args.simulate(&args.tables()?, |table| tables.push(table))?;
+            Ok(tables)
+        };
+        if self.quick {
+            let one = |args| found(simulate(args)?.remove(0), None);
+            evidence.add("published.json", published, reproduce, one);
+        } else {
+            let all = |args| found(simulate(args)?, None);
+            evidence.add("published.json", published, reproduce, all);
+        }
+    }
+}
+
+/// All locks on machines, with every number of threads.
+fn predict(evidence: &mut Evidence, machines: &str) -> Option<RegretReport> {
+    let store = evidence.directory.join("cells.jsonl");
+    let command = format!("regret --machine {machines} --ms 5 --oversubscribed");
+    let add = |mut args: RegretArgs| {
+        args.store = store;
+        let report = args.simulate(args.plan()?)?;
+        let failure = report.failures.last().map(|(_, error)| error.clone());
+        found(report, failure)
+    };
+    evidence.add("predicted.json", "predicting", &command, add)
 }

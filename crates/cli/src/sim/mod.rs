@@ -470,7 +470,7 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
     }
     let results = results(&plan, reference, rows);
     if let Some(path) = &args.plot {
-        plot::results(path, "simulated", &results)?;
+        plot::draw(path, &results)?;
     }
     args.destination
         .write(&printed(&plan, &results, args.json)?)?;

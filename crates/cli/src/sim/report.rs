@@ -7,6 +7,7 @@ use super::arguments::inferred;
 use super::runs::{SharedCpus, SimulationRow};
 use crate::figures::{nanoseconds, or_dash, three_digits};
 use crate::output;
+use crate::plot::figure::{Chart, Data, Draw, FAIRNESS, Figure, few_series};
 use crate::terminal;
 use crate::waiters::node_queues;
 
@@ -134,4 +135,47 @@ fn shared_text(row: &SimulationRow, s: &SharedCpus) -> String {
         s.steal_percent,
         s.preempted_holder_percent
     )
+}
+
+impl Draw for SimulationResults {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let figure = |id: &str, text: String, y: String, log, series| Figure {
+            id: id.to_owned(),
+            title: format!("Simulated {id}, {} on {}", self.workload, self.machine),
+            text,
+            command: command.to_owned(),
+            chart: Some(Chart::Lines { y, log, series }),
+            data: Data::of(
+                &self.rows,
+                &[
+                    ("lock", &|row| row.lock.into()),
+                    ("threads", &|row| row.threads.into()),
+                    ("operations a second", &|row| {
+                        row.operations_per_second.into()
+                    }),
+                    ("fairness factor", &|row| row.fairness.into()),
+                ],
+            ),
+        };
+        let points = |point: fn(&SimulationRow) -> [f64; 3]| {
+            let points = self
+                .rows
+                .iter()
+                .map(|row| (row.lock, row.threads, point(row)));
+            few_series(command, points)
+        };
+        let (rates, left_out) = points(|row| {
+            let seeds = row.operations_per_second_by_seed.iter().copied();
+            let low = seeds.clone().fold(f64::INFINITY, f64::min);
+            [row.operations_per_second, low, seeds.fold(0.0, f64::max)]
+        });
+        let (fairness, _) = points(|row| [row.fairness.unwrap_or(f64::NAN); 3]);
+        let text =
+            format!("The median over the seeds; bars show the lowest and the highest.{left_out}");
+        let [rate, factor] = ["operations a second", "fairness factor"].map(str::to_owned);
+        vec![
+            figure("throughput", text, rate, true, rates),
+            figure("fairness", FAIRNESS.to_owned(), factor, false, fairness),
+        ]
+    }
 }

@@ -208,7 +208,7 @@ pub fn command(args: &TortureArgs) -> Result<ExitCode> {
 
     let results = run(&plan)?;
     if let Some(path) = &args.plot {
-        plot::results(path, "measured", &results)?;
+        plot::draw(path, &results)?;
     }
     if let Some(path) = &args.trace {
         let timelines = results.rows.iter().map(|row| {
@@ -227,18 +227,15 @@ pub fn command(args: &TortureArgs) -> Result<ExitCode> {
 
 /// Reports every violation. The exit status is 1 if there was one.
 pub fn verdict(results: &TortureResults) -> ExitCode {
-    for row in results.rows.iter().filter(|row| row.violations > 0) {
-        eprintln!(
-            "lockworks: VIOLATION: {} with {} threads failed to exclude {} times",
-            row.lock, row.threads, row.violations
-        );
+    for violation in results.violations() {
+        eprintln!("lockworks: {violation}");
     }
-    let violated = results.rows.iter().any(|row| row.violations > 0);
-    ExitCode::from(u8::from(violated))
+    ExitCode::from(u8::from(results.violations().next().is_some()))
 }
 
 impl TortureArgs {
-    fn plan(&self) -> Result<TorturePlan> {
+    /// The plan that the options describe.
+    pub fn plan(&self) -> Result<TorturePlan> {
         let mut named: Vec<Contender> = match self.lock.as_slice() {
             [] => Contender::usual().collect(),
             names => names

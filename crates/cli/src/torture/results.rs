@@ -13,6 +13,7 @@ use super::host::{Host, Pin, Withheld};
 use super::quota::Throttling;
 use super::round::{Handoffs, RunOutcome};
 use super::workload::Preset;
+use crate::plot::figure::{Chart, Column, Data, Draw, FAIRNESS, Figure, few_series};
 
 /// The results, as JSON has them.
 #[derive(Clone, Debug, Serialize)]
@@ -116,6 +117,19 @@ pub struct RoundFigures {
     pub latency_ns: Option<Latency>,
 }
 
+impl TortureResults {
+    /// The failures of mutual exclusion, in words.
+    pub fn violations(&self) -> impl Iterator<Item = String> {
+        let broken = self.rows.iter().filter(|row| row.violations > 0);
+        broken.map(|row| {
+            format!(
+                "VIOLATION: {} with {} threads failed to exclude {} times",
+                row.lock, row.threads, row.violations
+            )
+        })
+    }
+}
+
 /// The runs of all rounds so far.
 pub struct Collected<'a> {
     plan: &'a TorturePlan,
@@ -187,6 +201,81 @@ impl<'a> Collected<'a> {
             warnings,
             rows,
         })
+    }
+}
+
+impl Draw for TortureResults {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        type Row = TortureRow;
+        type Point<'a> = &'a dyn Fn(&Row) -> [f64; 3];
+        let figure = |id: &str, what, text, (y, log): (&str, _), point: Point, columns: &[_]| {
+            let point = |row: &Row| (row.lock, row.threads, point(row));
+            let (series, left_out) = few_series(command, self.rows.iter().map(point));
+            let y = y.to_owned();
+            Figure {
+                id: id.to_owned(),
+                title: format!("{what}, measured here"),
+                text: format!("{text}{left_out}"),
+                command: command.to_owned(),
+                chart: Some(Chart::Lines { y, log, series }),
+                data: Data::of(&self.rows, columns),
+            }
+        };
+        let lock: Column<Row> = ("lock", &|row| row.lock.into());
+        let threads: Column<Row> = ("threads", &|row| row.threads.into());
+        let wait = |row: &Row, of: fn(Latency) -> u64| row.latency_ns.map(of).into();
+        vec![
+            figure(
+                "throughput",
+                "Throughput",
+                format!(
+                    "Threads take one lock in a loop and increment two counters, on {} CPUs and {} \
+                     NUMA node(s). Median of {} rounds; bars show the lowest and the highest round.",
+                    self.machine.cpus, self.machine.nodes, self.rounds
+                ),
+                ("operations a second", true),
+                &|row| {
+                    let (low, high) =
+                        (row.operations_per_second_min, row.operations_per_second_max);
+                    [row.operations_per_second, low, high]
+                },
+                &[
+                    lock,
+                    threads,
+                    ("operations a second", &|row| {
+                        row.operations_per_second.into()
+                    }),
+                    ("lowest", &|row| row.operations_per_second_min.into()),
+                    ("highest", &|row| row.operations_per_second_max.into()),
+                ],
+            ),
+            figure(
+                "fairness",
+                "Fairness",
+                format!("{FAIRNESS} The same runs."),
+                ("fairness factor", false),
+                &|row| [row.fairness.unwrap_or(f64::NAN); 3],
+                &[
+                    lock,
+                    threads,
+                    ("fairness factor", &|row| row.fairness.into()),
+                ],
+            ),
+            figure(
+                "waits",
+                "Long waits",
+                "One wait in a thousand is longer than this. The same runs.".to_owned(),
+                ("wait in ns, 99.9th percentile", true),
+                &|row| [row.latency_ns.map_or(1.0, |wait| wait.p999.max(1) as f64); 3],
+                &[
+                    lock,
+                    threads,
+                    ("median ns", &|row| wait(row, |wait| wait.p50)),
+                    ("99.9th percentile ns", &|row| wait(row, |wait| wait.p999)),
+                    ("longest ns", &|row| wait(row, |wait| wait.max)),
+                ],
+            ),
+        ]
     }
 }
 

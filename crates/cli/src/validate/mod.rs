@@ -15,7 +15,8 @@ use lockworks_machine::Machine;
 use lockworks_sim::{Placement, Run, Scenario, Sharing, Workload};
 use rayon::prelude::*;
 
-use self::report::{TrustReport, ValidatedCell};
+pub use self::report::TrustReport;
+use self::report::ValidatedCell;
 use crate::machines::measure_with_progress;
 use crate::output::{self, Destination};
 use crate::progress;
@@ -89,36 +90,8 @@ const GLIBC: &str = "pthread_mutex";
 
 /// Runs the command.
 pub fn command(args: &ValidateArgs) -> Result<ExitCode> {
-    let contenders = args.contenders()?;
     args.destination.check()?;
-    let host = Host::look()?;
-    ensure!(
-        host.cpus > 1,
-        "it takes two CPUs to validate; this process may use one"
-    );
-    let (machine, warnings) = args.machine(&host)?;
-
-    let mut scenario = Scenario::new(machine, Workload::find("torture")?);
-    for (key, call) in [
-        ("workload.futex_wait_ns", "futex_wait_ns"),
-        ("workload.futex_wake_ns", "futex_wake_ns"),
-    ] {
-        if let Some(value) = scenario.machine.cost(call).cloned() {
-            scenario.describe(key, value.value, value.mark, &value.source)?;
-        }
-    }
-    let loop_ns = args.fit_loop(&mut scenario)?;
-    let measured = args.measure(&contenders, host.cpus)?;
-    let cells = args.cells(&scenario, &measured)?;
-    let tables = PublishedTable::all()?;
-
-    let warnings = measured
-        .iter()
-        .flat_map(|results| results.warnings.iter().cloned())
-        .chain(warnings)
-        .unique()
-        .collect();
-    let report = TrustReport::new(&host, &scenario, loop_ns, warnings, cells, &tables);
+    let (report, measured) = args.validate()?;
     args.destination.write(&if args.json {
         output::json(&report)?
     } else {
@@ -131,6 +104,40 @@ pub fn command(args: &ValidateArgs) -> Result<ExitCode> {
 }
 
 impl ValidateArgs {
+    /// Predicts and measures locks. Returns the report, and the measurements.
+    pub fn validate(&self) -> Result<(TrustReport, Vec<TortureResults>)> {
+        let contenders = self.contenders()?;
+        let host = Host::look()?;
+        ensure!(
+            host.cpus > 1,
+            "it takes two CPUs to validate; this process may use one"
+        );
+        let (machine, warnings) = self.machine(&host)?;
+
+        let mut scenario = Scenario::new(machine, Workload::find("torture")?);
+        for (key, call) in [
+            ("workload.futex_wait_ns", "futex_wait_ns"),
+            ("workload.futex_wake_ns", "futex_wake_ns"),
+        ] {
+            if let Some(value) = scenario.machine.cost(call).cloned() {
+                scenario.describe(key, value.value, value.mark, &value.source)?;
+            }
+        }
+        let loop_ns = self.fit_loop(&mut scenario)?;
+        let measured = self.measure(&contenders, host.cpus)?;
+        let cells = self.cells(&scenario, &measured)?;
+        let tables = PublishedTable::all()?;
+
+        let warnings = measured
+            .iter()
+            .flat_map(|results| results.warnings.iter().cloned())
+            .chain(warnings)
+            .unique()
+            .collect();
+        let report = TrustReport::new(&host, &scenario, loop_ns, warnings, cells, &tables);
+        Ok((report, measured))
+    }
+
     fn contenders(&self) -> Result<Vec<Contender>> {
         let named = |name: &String| {
             let contender = Contender::find(name)?;

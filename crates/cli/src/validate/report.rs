@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::FITTED_ON;
 use crate::figures::scaled;
 use crate::output;
+use crate::plot::figure::{Chart, Data, Draw, Figure, series};
 use crate::terminal::{fitted, prose};
 use crate::torture::{Host, TortureRow};
 
@@ -106,7 +107,8 @@ pub struct TrustReport {
     warnings: Vec<String>,
     cells: Vec<ValidatedCell>,
     errors: Vec<Errors>,
-    here: String,
+    /// How far to trust predictions for this machine, in a sentence.
+    pub here: String,
     bigger: String,
     values: Vec<ScenarioValue>,
 }
@@ -224,6 +226,40 @@ impl TrustReport {
                 warnings.collect::<String>()
             ))
         )
+    }
+}
+
+impl Draw for TrustReport {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let points = self.cells.iter().map(|cell| {
+            let pair = [cell.measured, cell.predicted, cell.threads as f64, 0.0];
+            (cell.lock, pair)
+        });
+        vec![Figure {
+            id: "validated".to_owned(),
+            title: "Prediction beside measurement".to_owned(),
+            text: format!(
+                "Each point is a lock with a number of threads. On the diagonal the prediction is \
+                 right. {}",
+                self.here
+            ),
+            command: command.to_owned(),
+            chart: Some(Chart::Pairs {
+                unit: "operations a second",
+                series: series(points),
+            }),
+            data: Data::of(
+                &self.cells,
+                &[
+                    ("lock", &|cell| cell.lock.into()),
+                    ("threads", &|cell| cell.threads.into()),
+                    ("measured", &|cell| cell.measured.into()),
+                    ("predicted", &|cell| cell.predicted.into()),
+                    ("error %", &|cell| cell.error_percent.into()),
+                    ("measured beside other work", &|cell| cell.busy.into()),
+                ],
+            ),
+        }]
     }
 }
 

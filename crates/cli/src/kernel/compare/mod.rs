@@ -208,7 +208,7 @@ pub fn command(args: &GuestCompareArgs) -> Result<ExitCode> {
     if compared.is_ok() || !results.runs.is_empty() {
         give(&results)?;
         if let Some(path) = &args.plot {
-            plot::results(path, "guests", &results.report())?;
+            plot::draw(path, &results)?;
         }
     }
     interruption::before_exit(|| {});

@@ -12,10 +12,11 @@ use serde::Serialize;
 use crate::figures::scaled;
 use crate::kernel::guest::FAILED;
 use crate::output;
+use crate::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use crate::terminal::fitted;
 
 /// The results of all guests.
-#[derive(Clone)]
+#[derive(Clone, Serialize)]
 pub struct GuestComparisonResults {
     /// The version of Linux that was asked for.
     pub version: &'static str,
@@ -34,25 +35,21 @@ pub struct GuestComparisonResults {
     /// The mode by whose rates the others are divided.
     pub reference: &'static str,
     /// The compared locks.
+    #[serde(skip)]
     pub modes: Vec<&'static str>,
     /// The workloads of each guest.
+    #[serde(skip)]
     pub workloads: Vec<Workload>,
     /// The guests that have ended.
+    #[serde(skip)]
     pub runs: Vec<GuestRun>,
 }
 
 /// The JSON output.
 #[derive(Serialize)]
 struct GuestComparisonReport<'a> {
-    version: &'a str,
-    release: &'a str,
-    guest_cpus: u32,
-    /// CPUs of this machine.
-    cpus: usize,
-    seconds: u32,
-    rounds: u32,
-    interrupted: bool,
-    reference: &'a str,
+    #[serde(flatten)]
+    results: &'a GuestComparisonResults,
     rows: Vec<GuestComparisonRow>,
     runs: &'a [GuestRun],
     command: Vec<String>,
@@ -120,27 +117,15 @@ impl GuestComparisonResults {
             .collect()
     }
 
-    /// The results as JSON has them.
-    pub fn report(&self) -> impl Serialize + '_ {
-        GuestComparisonReport {
-            version: self.version,
-            release: &self.release,
-            guest_cpus: self.guest_cpus,
-            cpus: self.cpus,
-            seconds: self.seconds,
-            rounds: self.rounds,
-            interrupted: self.interrupted,
-            reference: self.reference,
-            rows: self.rows(),
-            runs: &self.runs,
-            command: std::env::args().collect(),
-        }
-    }
-
     /// The table, or JSON.
     pub fn text(&self, json: bool) -> Result<String> {
         match json {
-            true => output::json(&self.report()),
+            true => output::json(&GuestComparisonReport {
+                results: self,
+                rows: self.rows(),
+                runs: &self.runs,
+                command: std::env::args().collect(),
+            }),
             false => Ok(self.table()),
         }
     }
@@ -203,6 +188,59 @@ impl GuestComparisonResults {
             status = ExitCode::from(FAILED);
         }
         status
+    }
+}
+
+/// A figure for each workload.
+impl Draw for GuestComparisonResults {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let figure = |workload: &Workload| {
+            let rows: Vec<_> = self
+                .modes
+                .iter()
+                .map(|mode| self.row(*workload, mode))
+                .collect();
+            let bars = rows.iter().filter_map(|row| {
+                let Range { median, min, max } = row.ratio?;
+                Some(Bar {
+                    name: row.mode.to_owned(),
+                    low: min,
+                    middle: median,
+                    high: max,
+                })
+            });
+            Figure {
+                id: "guests".to_owned(),
+                title: format!(
+                    "{}, {} virtual CPUs on {}",
+                    workload.name(),
+                    self.guest_cpus,
+                    self.cpus
+                ),
+                text: format!(
+                    "The rate divided by that of {} in the same round: the median; lines show the \
+                     lowest and the highest.",
+                    self.reference
+                ),
+                command: command.to_owned(),
+                chart: Some(Chart::Intervals {
+                    unit: format!("of {}", self.reference),
+                    bars: bars.collect(),
+                }),
+                data: Data::of(
+                    &rows,
+                    &[
+                        ("mode", &|row| row.mode.into()),
+                        ("rate", &|row| row.rate.into()),
+                        ("min", &|row| row.min.into()),
+                        ("max", &|row| row.max.into()),
+                        ("unit", &|row| row.unit.into()),
+                        ("missing", &|row| row.missing.into()),
+                    ],
+                ),
+            }
+        };
+        self.workloads.iter().map(figure).collect()
     }
 }
 

@@ -1,0 +1,109 @@
+//! The evidence: what commands find, with its figures.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{Context, Error, Result};
+use clap::{Args, Command};
+use indicatif::ProgressBar;
+
+use crate::plot::figure::{Draw, Figure};
+use crate::progress;
+
+/// A part of the evidence.
+pub struct Part {
+    /// The command, as a user would type it.
+    pub command: String,
+    /// The figures of its results.
+    pub figures: Vec<Figure>,
+    /// The name of a file, and the results as it has them. None: there are no results.
+    pub data: Option<(String, String)>,
+    /// Why it failed, in a line.
+    pub failure: Option<String>,
+}
+
+/// The results of a command, as figures and as a text, and why it counts as failed if it does.
+pub type Found<R> = (R, String, Option<String>);
+
+/// The parts that are complete, and what those that follow need.
+pub struct Evidence<'a> {
+    /// The directory for files that later commands read.
+    pub directory: &'a Path,
+    /// The program that is judged, with its arguments. Empty: none is.
+    program: &'a [OsString],
+    bar: ProgressBar,
+    /// The parts.
+    pub parts: Vec<Part>,
+}
+
+impl<'a> Evidence<'a> {
+    /// No evidence yet, but `parts` parts to come.
+    pub fn new(directory: &'a Path, program: &'a [OsString], parts: usize) -> Self {
+        let template = "{msg} [{wide_bar}] {pos}/{len} parts, {elapsed}";
+        Self {
+            directory,
+            program,
+            bar: progress::bar(parts, template),
+            parts: Vec::new(),
+        }
+    }
+
+    /// The results of a command, which `file` is to have as a text. None: there are none.
+    pub fn add<Options: Args, Results: Draw>(
+        &mut self,
+        file: &str,
+        what: &'static str,
+        command: &str,
+        run: impl FnOnce(Options) -> Result<Found<Results>>,
+    ) -> Option<Results> {
+        self.bar.set_message(what);
+        self.bar.tick();
+        tracing::info!(part = what, "begins");
+        let (results, data, failure) = match self.parse(command).and_then(run) {
+            Ok((results, text, failure)) => (Some(results), Some((file.to_owned(), text)), failure),
+            Err(error) => (None, None, Some(last_line(&error))),
+        };
+        let command = self.shown(command);
+        let figures = results.as_ref().map(|results| results.figures(&command));
+        self.parts.push(Part {
+            command,
+            figures: figures.unwrap_or_default(),
+            data,
+            failure,
+        });
+        self.bar.inc(1);
+        results
+    }
+
+    fn parse<Options: Args>(&self, command: &str) -> Result<Options> {
+        let words = shlex::split(command).context("the command ends within quotes")?;
+        let separator = self.program.first().map(|_| OsString::from("--"));
+        let words = words.into_iter().map(OsString::from).chain(separator);
+        let options = Options::augment_args(Command::new("lockworks"));
+        let matches = options.try_get_matches_from(words.chain(self.program.iter().cloned()))?;
+        Ok(Options::from_arg_matches(&matches)?)
+    }
+
+    /// The command as a user would type it: without the directory for files of this run.
+    fn shown(&self, command: &str) -> String {
+        let directory = format!("{}/", self.directory.display());
+        let command = format!("lockworks {}", command.replace(&directory, ""));
+        if self.program.is_empty() {
+            return command;
+        }
+        let words = self.program.iter().map(|word| word.to_string_lossy());
+        let words: Vec<_> = words.collect();
+        let quoted = shlex::try_join(words.iter().map(AsRef::as_ref));
+        format!(
+            "{command} -- {}",
+            quoted.unwrap_or_else(|_| words.join(" "))
+        )
+    }
+}
+
+/// The last line of an error's message.
+fn last_line(error: &Error) -> String {
+    let text = format!("{error:#}");
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.next_back().unwrap_or_default().to_owned()
+}
