@@ -36,7 +36,8 @@ unsafe extern "C" {
 }
 
 /// The locks, compiled for the model checker, and after them the resilient locks with a deliberate
-/// mistake, which are marked as broken, and that of a source that was loaded.
+/// mistake, which are marked as broken, and that of a source that was loaded. It takes the place of the
+/// lock that has its name.
 pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
     let tables: [*const *const LockType; 2] = [
         (&raw const lw_check_lock_types).cast(),
@@ -44,21 +45,22 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
     ];
     // SAFETY: NULL-terminated tables of pointers to constants.
     let types = |first| unsafe { table(first).map(|entry| &*entry) };
-    tables
-        .into_iter()
-        .flat_map(types)
-        .chain(ADDED.get().copied())
+    let loaded = LOADED.get().copied();
+    let compiled = tables.into_iter().flat_map(types);
+    compiled
+        .filter(move |lock| loaded.is_none_or(|loaded| loaded.name() != lock.name()))
+        .chain(loaded)
 }
 
 /// The lock of a source that was loaded.
-static ADDED: OnceLock<&LockType> = OnceLock::new();
+static LOADED: OnceLock<&LockType> = OnceLock::new();
 
 /// Adds the lock of a source to [`lock_types`].
 ///
 /// # Panics
 /// If one has been added before.
 pub(crate) fn add(lock: &'static LockType) {
-    assert!(ADDED.set(lock).is_ok(), "one source is loaded");
+    assert!(LOADED.set(lock).is_ok(), "one source is loaded");
 }
 
 /// The lockrefs, compiled for the model checker, and after them the lockrefs with a deliberate

@@ -1,7 +1,8 @@
 //! A lock of one's own, compiled from its source when the program runs.
 //!
 //! The source is a file as those in `locks/`: it includes `operations.h` and `lock_type.h`, and describes
-//! the lock by `LW_DESCRIBE()`. The headers are part of this program.
+//! the lock by `LW_DESCRIBE()`. Its headers are those of the checkout that it is in, or else part of this
+//! program.
 
 use std::ffi::{c_char, c_void};
 use std::fs;
@@ -33,8 +34,10 @@ pub enum SourceError {
     Read { path: String, error: io::Error },
     #[error("'{0}' is no name of a lock in C; name the file as the lock, such as mylock.c")]
     Name(String),
-    #[error("lock '{0}' is one of the library; give yours another name, and its file")]
-    Taken(String),
+    #[error(
+        "the threads that check '{0}' are compiled with the lock; build the command, and give --lock {0}"
+    )]
+    HasOwnThreads(String),
     #[error("cannot run the compiler '{compiler}': {error}; install one, or set CC")]
     Compiler { compiler: String, error: io::Error },
     #[error("'{path}' does not compile:\n{lines}")]
@@ -91,8 +94,9 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
     if name.is_empty() || !name.chars().all(is_name) {
         return Err(SourceError::Name(name.into_owned()));
     }
-    if locks::lock_types().any(|lock| lock.name() == name) {
-        return Err(SourceError::Taken(name.into_owned()));
+    let has_own_threads = |lock: &LockType| lock.has_readers() || lock.is_resilient();
+    if locks::lock_types().any(|lock| lock.name() == name && has_own_threads(lock)) {
+        return Err(SourceError::HasOwnThreads(name.into_owned()));
     }
     // The type is defined at the end of the source.
     let prelude = format!(
@@ -112,6 +116,9 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
     }
     // SAFETY: a constant of the library.
     let lock = unsafe { &*lock };
+    if has_own_threads(lock) {
+        return Err(SourceError::HasOwnThreads(name.into_owned()));
+    }
     locks::add(lock);
     LOADED.set(path).expect("one source is loaded");
     Ok(lock.name())
@@ -159,11 +166,15 @@ pub fn loaded_source() -> Option<&'static Path> {
 /// Compiles a source to a library in `directory`.
 fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<PathBuf, SourceError> {
     let prelude = directory.join("prelude.h");
+    // A lock of a checkout is compiled with the headers that are there.
+    let is_root = |root: &&Path| root.join("locks/contract/operations.h").exists();
+    let root = path.ancestors().find(is_root).unwrap_or(directory);
     let write = || -> io::Result<()> {
         for (part, files) in [("locks", &LOCKS), ("worlds/check", &WORLD)] {
-            let to = directory.join(part);
-            fs::create_dir_all(&to)?;
-            files.extract(&to)?;
+            if root == directory {
+                fs::create_dir_all(root.join(part))?;
+                files.extract(root.join(part))?;
+            }
         }
         fs::write(&prelude, text)
     };
@@ -181,7 +192,7 @@ fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<Pat
         "locks/parts",
         "locks/registry",
     ] {
-        command.arg("-I").arg(directory.join(part));
+        command.arg("-I").arg(root.join(part));
     }
     command.arg("-include").arg(&prelude);
     command.arg(path).arg("-o").arg(&library);

@@ -1,7 +1,8 @@
 //! `lockworks check` from outside.
 
 use std::fs;
-use std::process::Output;
+use std::path::Path;
+use std::process::{Command, Output};
 
 use crate::support::{self, text};
 use serde_json::Value;
@@ -351,8 +352,39 @@ fn a_lock_in_a_source_is_compiled_and_checked() {
     );
     assert_refused(&["--source", &nameless], &["describes no lock 'nameless'"]);
     assert_refused(&["--source", "/none.c"], &["cannot read '/none.c'"]);
-    let taken = write("mcs", "mylock", "mcs");
-    assert_refused(&["--source", &taken], &["'mcs' is one of the library"]);
+}
+
+/// It is compiled with the headers of the checkout, and takes the place of the built one.
+#[test]
+fn a_lock_of_a_checkout_is_checked_without_a_build() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let copy = tempfile::tempdir().unwrap();
+    for part in ["locks", "worlds/check"] {
+        let to = copy.path().join(part);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        let copied = Command::new("cp")
+            .arg("-R")
+            .arg(root.join(part))
+            .arg(&to)
+            .status();
+        assert!(copied.unwrap().success());
+    }
+    let source = copy.path().join("locks/tas.c").display().to_string();
+    let found = json(&["--source", &source], 0);
+    assert_eq!(
+        (&found["lock"], &found["complete"]),
+        (&"tas".into(), &true.into())
+    );
+
+    let header = copy.path().join("locks/tas.h");
+    let text = fs::read_to_string(&header).unwrap();
+    assert!(text.contains("0, release"), "{text}");
+    fs::write(&header, text.replace("0, release", "0, relaxed")).unwrap();
+    let found = json(&["--source", &source], 1);
+    assert_eq!(found["lock"], "tas");
+
+    let rwlock = copy.path().join("locks/rwlock.c").display().to_string();
+    assert_refused(&["--source", &rwlock], &["give --lock rwlock"]);
 }
 
 /// Each operation of the example is needed.
