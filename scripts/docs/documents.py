@@ -446,6 +446,26 @@ def check_operations() -> Iterator[DocumentError]:
                 yield DocumentError(page, 1, f"{name} of {source} is not explained")
 
 
+def check_floors() -> Iterator[DocumentError]:
+    """Each crate stands on a floor of the map, above all crates that it depends on."""
+    page = Path("ARCHITECTURE.md")
+    floors: dict[str, int] = {}
+    for text in page.read_text().splitlines():
+        if match := re.fullmatch(r"floor (\d+) +([\w ]+)", text):
+            floors |= dict.fromkeys(match.group(2).split(), int(match.group(1)))
+    for manifest in tracked("crates/*/Cargo.toml"):
+        name = manifest.parent.name
+        if name not in floors:
+            yield DocumentError(page, 1, f"{manifest.parent} stands on no floor")
+            continue
+        crate = tomllib.loads(manifest.read_text())
+        for dependency in [*crate.get("dependencies", {}), *crate.get("build-dependencies", {})]:
+            below = dependency.removeprefix("lockworks-")
+            if dependency.startswith("lockworks") and floors.get(below, 0) >= floors[name]:
+                message = f"{dependency} stands on floor {floors.get(below)}, not below {floors[name]}"
+                yield DocumentError(manifest, 1, message)
+
+
 def main(arguments: list[str]) -> int:
     only_links = "--links" in arguments
     write = "--write" in arguments
@@ -466,7 +486,7 @@ def main(arguments: list[str]) -> int:
         for failure in check(read(path))
     ]
     if not names:
-        failures += [*check_mentions(), *check_operations()]
+        failures += [*check_mentions(), *check_operations(), *check_floors()]
     if not only_links and not failures:
         command = Path(os.environ.get("LOCKWORKS", "target/debug/lockworks")).resolve()
         if not command.exists():
