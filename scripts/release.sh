@@ -44,7 +44,7 @@ tar --extract --file "$out/$name.tar.gz" --directory "$unpacked"
 cargo cyclonedx --quiet --format json --spec-version 1.5 --target all \
 	--manifest-path "$unpacked/$name/crates/cli/Cargo.toml"
 # Cargo names crates by paths, which are no part of a bill of materials, and it does not know the script.
-echarts=$(grep -oE 'version="[0-9.]+"' crates/cli/src/plot/echarts.min.js | head -1 | cut -d'"' -f2)
+echarts=$(grep -oE 'version="[0-9.]+"' crates/ui/src/plot/echarts.min.js | head -1 | cut -d'"' -f2)
 sed "s|$unpacked/$name/||g" "$unpacked/$name/crates/cli/lockworks-cli.cdx.json" |
 	jq --arg purl "pkg:npm/echarts@$echarts" '.components += [{
 		type: "library", name: "echarts", version: $purl | split("@")[1], purl: $purl, "bom-ref": $purl,

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lockworks_experiments::{Candidates, FitPlan, FitResult, fit};
 
-use crate::output::Destination;
-use crate::progress;
 use crate::published;
 use crate::sim::arguments;
+use lockworks_ui::output::Destination;
+use lockworks_ui::progress;
 
 /// Fit values of machine, workload or model to a few points of a published table
 #[derive(clap::Args)]

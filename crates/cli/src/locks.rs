@@ -7,7 +7,7 @@ use itertools::Itertools;
 use lockworks::{LockType, LockrefType, Setting};
 use serde::Serialize;
 
-use crate::{names, output, terminal};
+use lockworks_ui::{names, output, terminal};
 
 /// List the locks and lockrefs, or describe one.
 #[derive(clap::Args)]

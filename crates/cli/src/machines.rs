@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use lockworks_machine::{Machine, Mark, Value, builtin, measure};
 use serde_json::{Value as Json, json};
 
-use crate::output::{Destination, table};
-use crate::progress;
-use crate::terminal;
+use lockworks_ui::output::{Destination, table};
+use lockworks_ui::progress;
+use lockworks_ui::terminal;
 
 /// List machine descriptions, show one, or measure this machine.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, ensure};
 use lockworks::LockType;
 
-use crate::names;
+use lockworks_ui::names;
 
 /// The file name of the library that puts locks of Lockworks into mutexes.
 pub const LIBRARY: &str = "liblockworks-preload.so";

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use lockworks_experiments::PublishedTable;
 
-use crate::names::unknown;
+use lockworks_ui::names::unknown;
 
 /// The table of this name.
 ///

@@ -1,5 +1,6 @@
 //! `lockworks reproduce`: simulates a published table and shows both side by side.
 
+use std::iter;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,15 +14,15 @@ use lockworks_experiments::{
 use lockworks_machine::Mark;
 use serde::Serialize;
 
-use crate::interruption;
-use crate::output::{self, Destination};
-use crate::plot;
-use crate::plot::figure::{Bar, Chart, Column, Data, Draw, Figure, MOST_SERIES, series};
-use crate::progress;
 use crate::published;
 use crate::sim::arguments;
-use crate::table::Table;
-use crate::terminal::fitted;
+use lockworks_ui::interruption;
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::plot;
+use lockworks_ui::plot::figure::{Bar, Chart, Column, Data, Draw, Figure, MOST_SERIES, series};
+use lockworks_ui::progress;
+use lockworks_ui::table::Table;
+use lockworks_ui::terminal::fitted;
 
 /// Simulate a published table and compare every figure
 #[derive(clap::Args)]
@@ -90,7 +91,7 @@ pub fn command(args: &ReproduceArgs) -> Result<ExitCode> {
     let finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
     let text = results(&finished, args.json)?;
     if let Some(path) = &args.plot {
-        plot::draw(path, &*finished)?;
+        plot::write(path, &drawn(&finished, &plot::this_command()))?;
     }
     drop(finished);
     args.destination.write(&text)?;
@@ -372,15 +373,34 @@ fn fit_text(r: &Reproduction, fitted: &FittedReproduction) -> String {
     text
 }
 
-/// A figure of each table, below one of their errors.
-impl Draw for Vec<Reproduction> {
+/// Several tables of a report.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub struct Tables(pub Vec<Reproduction>);
+
+impl Draw for Tables {
     fn figures(&self, command: &str) -> Vec<Figure> {
-        let each = self.iter().flat_map(|table| table.figures(command));
-        [drawn_errors(self, command)]
-            .into_iter()
-            .chain(each)
-            .collect()
+        drawn(&self.0, command)
     }
+}
+
+/// The only table of a report.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub struct OneTable(pub Reproduction);
+
+impl Draw for OneTable {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        vec![figure(&self.0, command)]
+    }
+}
+
+/// A figure of each table, below one of their errors.
+fn drawn(tables: &[Reproduction], command: &str) -> Vec<Figure> {
+    let each = tables.iter().map(|table| figure(table, command));
+    iter::once(drawn_errors(tables, command))
+        .chain(each)
+        .collect()
 }
 
 /// How far all tables are off.
@@ -424,60 +444,56 @@ fn judged_on(table: &Reproduction) -> &'static str {
 }
 
 /// The published figures of a table, and the simulated ones.
-impl Draw for Reproduction {
-    fn figures(&self, command: &str) -> Vec<Figure> {
-        let all = &self.rows;
-        let names: [Column<ComparedFigure>; 3] = [
-            ("column", &|row| row.column.as_str().into()),
-            ("circumstances", &|row| row.circumstances.as_deref().into()),
-            ("machine", &|row| row.machine.as_str().into()),
-        ];
-        let is_distinct = |(of, name): &Column<ComparedFigure>| {
-            *of == "column" || !all.iter().map(name).all_equal()
-        };
-        let names: Vec<_> = names.into_iter().filter(is_distinct).collect();
-        let points = |what: &'static str, value: fn(&ComparedFigure) -> [f64; 2]| {
-            let names = &names;
-            all.iter().map(move |row| {
-                let names = names.iter().map(|(_, name)| name(row));
-                let column = names.map(|name| name.as_str().unwrap_or_default().to_owned());
-                let [value, deviation] = value(row);
-                let [low, high] = [value - deviation, value + deviation];
-                let point = [row.threads as f64, value, low, high];
-                (column.chain([what.to_owned()]).join(", "), point)
-            })
-        };
-        let published = points("published", |row| {
-            [row.published, row.published_sd.unwrap_or(0.0)]
-        });
-        let lines = series(published.chain(points("simulated", |row| [row.simulated, 0.0])));
-        // A table of other things than threads has no lines, and many columns have too many.
-        let drawn =
-            lines.len() <= 2 * MOST_SERIES && lines.iter().any(|line| line.points.len() > 2);
-        let figures: [Column<ComparedFigure>; 4] = [
-            ("threads", &|row| row.threads.into()),
-            ("published", &|row| row.published.into()),
-            ("simulated", &|row| row.simulated.into()),
-            ("error %", &|row| row.error_percent.into()),
-        ];
-        vec![Figure {
-            id: format!("published-{}", self.table.replace('_', "-")),
-            title: format!("Published and simulated: {}", self.table),
-            text: format!(
-                "{} on {}. {}. Mean error {:.1} % on {}. `lockworks reproduce all` compares all tables.",
-                self.title,
-                all.first().map_or("", |row| &row.machine),
-                self.source,
-                self.judged_error_percent,
-                judged_on(self),
-            ),
-            command: command.replacen("reproduce all", &format!("reproduce {}", self.table), 1),
-            chart: drawn.then(|| Chart::Lines {
-                y: self.unit.clone(),
-                log: false,
-                series: lines,
-            }),
-            data: Data::of(all, &[&names[..], &figures].concat()),
-        }]
+fn figure(table: &Reproduction, command: &str) -> Figure {
+    let all = &table.rows;
+    let names: [Column<ComparedFigure>; 3] = [
+        ("column", &|row| row.column.as_str().into()),
+        ("circumstances", &|row| row.circumstances.as_deref().into()),
+        ("machine", &|row| row.machine.as_str().into()),
+    ];
+    let is_distinct =
+        |(of, name): &Column<ComparedFigure>| *of == "column" || !all.iter().map(name).all_equal();
+    let names: Vec<_> = names.into_iter().filter(is_distinct).collect();
+    let points = |what: &'static str, value: fn(&ComparedFigure) -> [f64; 2]| {
+        let names = &names;
+        all.iter().map(move |row| {
+            let names = names.iter().map(|(_, name)| name(row));
+            let column = names.map(|name| name.as_str().unwrap_or_default().to_owned());
+            let [value, deviation] = value(row);
+            let [low, high] = [value - deviation, value + deviation];
+            let point = [row.threads as f64, value, low, high];
+            (column.chain([what.to_owned()]).join(", "), point)
+        })
+    };
+    let published = points("published", |row| {
+        [row.published, row.published_sd.unwrap_or(0.0)]
+    });
+    let lines = series(published.chain(points("simulated", |row| [row.simulated, 0.0])));
+    // A table of other things than threads has no lines, and many columns have too many.
+    let drawn = lines.len() <= 2 * MOST_SERIES && lines.iter().any(|line| line.points.len() > 2);
+    let figures: [Column<ComparedFigure>; 4] = [
+        ("threads", &|row| row.threads.into()),
+        ("published", &|row| row.published.into()),
+        ("simulated", &|row| row.simulated.into()),
+        ("error %", &|row| row.error_percent.into()),
+    ];
+    Figure {
+        id: format!("published-{}", table.table.replace('_', "-")),
+        title: format!("Published and simulated: {}", table.table),
+        text: format!(
+            "{} on {}. {}. Mean error {:.1} % on {}. `lockworks reproduce all` compares all tables.",
+            table.title,
+            all.first().map_or("", |row| &row.machine),
+            table.source,
+            table.judged_error_percent,
+            judged_on(table),
+        ),
+        command: command.replacen("reproduce all", &format!("reproduce {}", table.table), 1),
+        chart: drawn.then(|| Chart::Lines {
+            y: table.unit.clone(),
+            log: false,
+            series: lines,
+        }),
+        data: Data::of(all, &[&names[..], &figures].concat()),
     }
 }

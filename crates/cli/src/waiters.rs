@@ -1,6 +1,6 @@
 //! Sentences about the events that locks have counted.
 
-use crate::figures::{counted, nanoseconds};
+use lockworks_ui::figures::{counted, nanoseconds};
 
 /// How often a lock queued its waiters by NUMA node, from its counts of events. None: never.
 pub fn node_queues(lock: &str, threads: u64, count: impl Fn(&str) -> u64) -> Option<String> {

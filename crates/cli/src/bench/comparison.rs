@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::lock::Lock;
 use super::rows::{align_right, figure, ratio};
-use crate::output;
+use lockworks_ui::output;
 
 /// The figures of a lock in one round.
 #[derive(Clone, Copy, Debug, Default)]

@@ -16,12 +16,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::output::{self, Destination};
-use crate::progress;
 use crate::published;
 use crate::torture::{Host, allowed_cpus};
 use comparison::Comparison;
 use jobs::{CheckedConfig, Simulation};
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::progress;
 use programs::ProgramUnderLock;
 use reproduction::Reproduction;
 use rows::{Row, write_rows};

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use comfy_table::CellAlignment;
 
-use crate::output;
-use crate::table::Table;
+use lockworks_ui::output;
+use lockworks_ui::table::Table;
 
 /// A result that is one row of a table.
 pub trait Row {

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use lockworks_check::{Litmus, Memory, litmus_tests};
 use serde::Serialize;
 
-use crate::{names, output};
+use lockworks_ui::{names, output};
 
 /// Check the checker with litmus tests, or judge litmus files by a memory model.
 #[derive(clap::Args)]

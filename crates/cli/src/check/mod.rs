@@ -21,15 +21,15 @@ use lockworks_check::{
     lock_in_cond, lock_types, lockref_types,
 };
 
-use crate::interruption;
-use crate::names::unknown;
-use crate::output;
-use crate::progress;
-use crate::terminal;
-use crate::timeline;
+use lockworks_ui::interruption;
+use lockworks_ui::names::unknown;
+use lockworks_ui::output;
+use lockworks_ui::progress;
+use lockworks_ui::terminal;
+use lockworks_ui::timeline;
 use options::{Options, Output};
-pub use report::CheckReport;
 use report::Counterexample;
+pub use report::{CheckReport, CheckReports};
 
 /// A search that is kept is to end.
 static STOPPED: AtomicBool = AtomicBool::new(false);

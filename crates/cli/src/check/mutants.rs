@@ -9,8 +9,8 @@ use lockworks_check::mutants::{self, Mutant, Mutants, Verdict};
 use serde::Serialize;
 
 use super::find_subject;
-use crate::output;
-use crate::progress;
+use lockworks_ui::output;
+use lockworks_ui::progress;
 
 /// Check mutants, that is, locks with one deliberate mistake each, and report which are caught.
 #[derive(clap::Args)]

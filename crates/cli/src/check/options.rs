@@ -13,8 +13,8 @@ use lockworks::{LockType, Setting, Settings};
 use lockworks_check::{COND, Config, Limits, RandomRuns, load_source, small_settings};
 
 use super::{find_subject, subjects};
-use crate::names::setting;
-use crate::output::Destination;
+use lockworks_ui::names::setting;
+use lockworks_ui::output::Destination;
 
 /// The options of a check.
 #[derive(Args)]

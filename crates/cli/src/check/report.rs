@@ -10,9 +10,9 @@ use lockworks_check::{
 };
 use serde::{Serialize, Serializer};
 
-use crate::output;
-use crate::plot::figure::{Data, Draw, Figure};
-use crate::terminal::fitted;
+use lockworks_ui::output;
+use lockworks_ui::plot::figure::{Data, Draw, Figure};
+use lockworks_ui::terminal::fitted;
 
 /// The result of a check.
 #[derive(Serialize)]
@@ -283,15 +283,18 @@ impl CheckReport {
     }
 }
 
+/// The reports of several checks.
+pub struct CheckReports(pub Vec<CheckReport>);
+
 /// What the model checker went through: a row for each lock and size of search.
-impl Draw for Vec<CheckReport> {
+impl Draw for CheckReports {
     fn figures(&self, command: &str) -> Vec<Figure> {
         let size = |search: &&CheckReport| {
             let of = &search.config;
             (of.lock.clone(), of.threads, of.acquisitions, of.memory)
         };
-        let sizes = self.iter().map(|search| size(&search)).unique();
-        let same = |of| self.iter().filter(|search| size(search) == of).collect();
+        let sizes = self.0.iter().map(|search| size(&search)).unique();
+        let same = |of| self.0.iter().filter(|search| size(search) == of).collect();
         let rows: Vec<Vec<&CheckReport>> = sizes.map(same).collect();
         vec![Figure {
             id: "checked".to_owned(),

@@ -20,12 +20,12 @@ use lockworks::LockType;
 use lockworks_measurements::turns;
 use regex::Regex;
 
-use crate::interruption;
-use crate::output::{self, Destination};
-use crate::plot;
 use crate::preload::{self, Library, preloadable, preloadables};
 use crate::program::Program;
-use crate::progress;
+use lockworks_ui::interruption;
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::plot;
+use lockworks_ui::progress;
 pub use report::ComparisonReport;
 pub use results::Comparison;
 use runs::{Contestant, Measure, RunOutcome, run};

@@ -9,10 +9,10 @@ use serde_json::json;
 use super::results::Comparison;
 use super::runs::{Contestant, ProgramRun};
 use super::significance::{Beside, Ratio, rounds_needed};
-use crate::figures::{or_dash, scaled};
-use crate::plot::figure::{Bar, Chart, Data, Draw, Figure};
-use crate::table::Table;
-use crate::terminal;
+use lockworks_ui::figures::{or_dash, scaled};
+use lockworks_ui::plot::figure::{Bar, Chart, Data, Draw, Figure};
+use lockworks_ui::table::Table;
+use lockworks_ui::terminal;
 
 /// The report, as JSON has it.
 #[derive(Serialize)]

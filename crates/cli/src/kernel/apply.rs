@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lockworks_kernel::{FileKind, Series, Tree, status};
 
-use crate::{interruption, output};
+use lockworks_ui::{interruption, output};
 
 /// Apply Lockworks to a kernel's source tree.
 #[derive(clap::Args)]

@@ -6,7 +6,7 @@ use anyhow::Result;
 use lockworks_kernel::lab::Cache;
 
 use super::guest::{Source, Steps};
-use crate::output;
+use lockworks_ui::output;
 
 /// Build a kernel with Lockworks in it, and print its path.
 #[derive(clap::Args)]

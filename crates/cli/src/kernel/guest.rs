@@ -13,8 +13,8 @@ use lockworks_kernel::lab::{
     Tree, Tuning, Variant, Version, WaitLimits,
 };
 
-use crate::names::by_name;
-use crate::progress;
+use lockworks_ui::names::by_name;
+use lockworks_ui::progress;
 
 /// The sources of a kernel.
 #[derive(clap::Args)]
@@ -171,7 +171,7 @@ impl Steps {
 
     /// Prints a text above the line.
     pub fn print(&self, text: &str) -> Result<()> {
-        self.0.suspend(|| crate::output::print(text))
+        self.0.suspend(|| lockworks_ui::output::print(text))
     }
 
     pub fn end(&self) {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use lockworks_kernel::{Author, Series, Tree, patches, write_patches};
 
 use super::figures;
-use crate::{interruption, output, terminal};
+use lockworks_ui::{interruption, output, terminal};
 
 /// Write Lockworks as a patch series to a kernel's source tree.
 #[derive(clap::Args)]

@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::guest::{Steps, complain};
 use super::torture::{GuestTortureArgs, KINDS};
-use crate::figures::{counted, scaled};
-use crate::interruption;
-use crate::output::{self, Destination};
-use crate::terminal::fitted;
+use lockworks_ui::figures::{counted, scaled};
+use lockworks_ui::interruption;
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::terminal::fitted;
 
 /// Soaks the locks of a plan. `lock` is the lock that the guest boots with.
 pub fn command(

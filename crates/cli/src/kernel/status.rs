@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lockworks_kernel::{FileKind, Series, State, Status, Tree};
 
-use crate::output;
-use crate::terminal::fitted;
+use lockworks_ui::output;
+use lockworks_ui::terminal::fitted;
 
 /// Show whether Lockworks is in a kernel's source tree.
 #[derive(clap::Args)]

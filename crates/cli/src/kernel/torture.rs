@@ -17,12 +17,12 @@ use serde::Serialize;
 
 use super::guest::{Machine, Source, Steps, verdict};
 use super::soak;
-use crate::figures::scaled;
-use crate::names::by_name;
-use crate::output::{self, Destination};
-use crate::plot;
-use crate::plot::figure::{Bar, Chart, Data, Draw, Figure};
-use crate::terminal::fitted;
+use lockworks_ui::figures::scaled;
+use lockworks_ui::names::by_name;
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::plot;
+use lockworks_ui::plot::figure::{Bar, Chart, Data, Figure};
+use lockworks_ui::terminal::fitted;
 
 /// Torture spinlocks in a guest with the kernel's locktorture module.
 #[derive(clap::Args)]
@@ -208,7 +208,7 @@ pub fn command(args: &GuestTortureArgs) -> Result<ExitCode> {
         })
         .collect();
     if let Some(path) = &args.plot {
-        plot::draw(path, &reports)?;
+        plot::write(path, &figures(&reports, &plot::this_command()))?;
     }
     args.destination.write(&if args.json {
         output::one_or_more(&reports)?
@@ -329,49 +329,47 @@ impl TortureReport {
     }
 }
 
-impl Draw for Vec<TortureReport> {
-    fn figures(&self, command: &str) -> Vec<Figure> {
-        let bars = self.iter().filter_map(|row| {
-            let rounds = || {
-                row.rounds
-                    .iter()
-                    .map(|round| round.figures.operations as f64)
-            };
-            Some(Bar {
-                name: row.lock.to_owned(),
-                low: rounds().reduce(f64::min)?,
-                middle: row.operations? as f64,
-                high: rounds().reduce(f64::max)?,
-            })
-        });
-        vec![Figure {
-            id: "locktorture".to_owned(),
-            title: format!(
-                "locktorture in a guest, Linux {}, {} CPUs",
-                self[0].version, self[0].cpus
-            ),
-            text:
-                "Acquisitions in a round: the median; lines show the lowest and the highest round. \
+/// The acquisitions of each lock.
+fn figures(reports: &[TortureReport], command: &str) -> Vec<Figure> {
+    let bars = reports.iter().filter_map(|row| {
+        let rounds = || {
+            row.rounds
+                .iter()
+                .map(|round| round.figures.operations as f64)
+        };
+        Some(Bar {
+            name: row.lock.to_owned(),
+            low: rounds().reduce(f64::min)?,
+            middle: row.operations? as f64,
+            high: rounds().reduce(f64::max)?,
+        })
+    });
+    vec![Figure {
+        id: "locktorture".to_owned(),
+        title: format!(
+            "locktorture in a guest, Linux {}, {} CPUs",
+            reports[0].version, reports[0].cpus
+        ),
+        text: "Acquisitions in a round: the median; lines show the lowest and the highest round. \
                    Emulation has no NUMA cost, so compare the locks of one guest only."
-                    .to_owned(),
-            command: command.to_owned(),
-            chart: Some(Chart::Bars {
-                unit: "acquisitions in a round",
-                alike: false,
-                bars: bars.collect(),
-            }),
-            data: Data::of(
-                self,
-                &[
-                    ("lock", &|row| row.lock.into()),
-                    ("operations", &|row| row.operations.into()),
-                    ("fairness", &|row| row.fairness.into()),
-                    ("fail", &|row| row.fail.into()),
-                    ("verdict", &|row| row.verdict.into()),
-                ],
-            ),
-        }]
-    }
+            .to_owned(),
+        command: command.to_owned(),
+        chart: Some(Chart::Bars {
+            unit: "acquisitions in a round",
+            alike: false,
+            bars: bars.collect(),
+        }),
+        data: Data::of(
+            reports,
+            &[
+                ("lock", &|row| row.lock.into()),
+                ("operations", &|row| row.operations.into()),
+                ("fairness", &|row| row.fairness.into()),
+                ("fail", &|row| row.fail.into()),
+                ("verdict", &|row| row.verdict.into()),
+            ],
+        ),
+    }]
 }
 
 /// The share of hand-offs to another node among all that the kernel counted.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use regex::Regex;
 
-use crate::output;
+use lockworks_ui::output;
 
 /// Write the files of a new lock into a checkout of Lockworks
 #[derive(clap::Args)]

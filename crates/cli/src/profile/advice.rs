@@ -8,7 +8,7 @@ use super::hotspots::Hotspot;
 use super::layout::What;
 use super::places::Place;
 use super::slow::Doing;
-use crate::figures::{nanoseconds, percent, scaled};
+use lockworks_ui::figures::{nanoseconds, percent, scaled};
 
 /// The least waiting for locks that is worth advice, as a share of one thread's time.
 const WORTHWHILE: f64 = 0.01;

@@ -29,14 +29,14 @@ use nix::sys::statvfs::{Statvfs, statvfs};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::interruption;
-use crate::output::{self, Destination};
-use crate::plot;
 use crate::preload::Library;
 use crate::program::Program;
-use crate::terminal;
-use crate::timeline as file;
 use clock::Now;
+use lockworks_ui::interruption;
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::plot;
+use lockworks_ui::terminal;
+use lockworks_ui::timeline as file;
 use record::Record;
 use report::ProfileReport;
 

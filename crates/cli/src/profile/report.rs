@@ -19,12 +19,12 @@ use super::hotspots::{ByMode, Hotspot, Sighting, hotspots, sightings};
 use super::places::{Place, Places};
 use super::record::{Counts, LEFT_TO_GLIBC, Record};
 use super::slow::Cause;
-use crate::figures::{self, counted, nanoseconds, or_dash, scaled};
-use crate::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use crate::preload::{self, Library};
 use crate::program::OtherLocks;
-use crate::table::Table;
-use crate::terminal;
+use lockworks_ui::figures::{self, counted, nanoseconds, or_dash, scaled};
+use lockworks_ui::plot::figure::{Bar, Chart, Data, Draw, Figure};
+use lockworks_ui::table::Table;
+use lockworks_ui::terminal;
 
 /// The least share of the slow waits at a place of a cause that tables show.
 const SHOWN: f64 = 0.01;

@@ -4,7 +4,7 @@ use itertools::Itertools;
 
 use super::RegretReport;
 use super::cells::{Cell, Measured};
-use crate::plot::figure::{Chart, Data, Draw, Figure, Panel, series};
+use lockworks_ui::plot::figure::{Chart, Data, Draw, Figure, Panel, series};
 
 impl Draw for RegretReport {
     fn figures(&self, command: &str) -> Vec<Figure> {

@@ -17,15 +17,16 @@ use lockworks_machine::{MACHINES, Machine};
 
 use self::cells::{Cell, Plan, PlannedCell};
 pub use self::report::RegretReport;
-use crate::output::{self, Destination};
-use crate::plot;
-use crate::plot::figure::Draw;
 use crate::sim::arguments::{find_lock, milliseconds};
 use crate::sim::runs::{LONGER, doubled};
+use crate::sweep;
 use crate::sweep::point::{Kind, Point};
 use crate::sweep::store::Store;
 use crate::sweep::table::{located, whole};
-use crate::{interruption, sweep};
+use lockworks_ui::interruption;
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::plot;
+use lockworks_ui::plot::figure::Draw;
 
 /// Show how far each lock is from the best fair lock, and which one to take.
 #[derive(clap::Args)]

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::cells::{Measured, Plan};
 use super::verdict::{Verdict, best};
-use crate::figures::{or_dash, percent};
-use crate::output;
 use crate::sweep::point::VERSION;
 use crate::sweep::store::Results;
-use crate::terminal;
+use lockworks_ui::figures::{or_dash, percent};
+use lockworks_ui::output;
+use lockworks_ui::terminal;
 
 /// All that the command reports: on the cells of a plan that are finished.
 #[derive(Serialize)]

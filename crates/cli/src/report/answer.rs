@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::compare::ComparisonReport;
-use crate::plot::page::Heading;
 use crate::regret::RegretReport;
 use crate::torture::{Host, TortureResults};
 use crate::validate::TrustReport;
+use lockworks_ui::plot::page::Heading;
 
 fn heading(title: String, what: String, how_sure: String, lock: &str) -> Heading {
     Heading {

@@ -7,8 +7,8 @@ use anyhow::{Context, Error, Result};
 use clap::{Args, Command};
 use indicatif::ProgressBar;
 
-use crate::plot::figure::{Draw, Figure};
-use crate::progress;
+use lockworks_ui::plot::figure::{Draw, Figure};
+use lockworks_ui::progress;
 
 /// A part of the evidence.
 pub struct Part {

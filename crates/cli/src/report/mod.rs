@@ -16,20 +16,20 @@ use lockworks_machine::Machine;
 use serde::Serialize;
 
 use self::evidence::{Evidence, Found, Part};
-use crate::check;
 use crate::check::options::Options as CheckOptions;
+use crate::check::{self, CheckReport, CheckReports};
 use crate::compare::{CompareArgs, Comparison};
 use crate::machines::{MachinesArgs, measure_with_progress};
-use crate::output;
-use crate::plot::figure::Figure;
-use crate::plot::page::{self, Heading};
 use crate::profile::ProfileArgs;
 use crate::program::Program;
 use crate::regret::{RegretArgs, RegretReport};
-use crate::reproduce::ReproduceArgs;
-use crate::terminal::prose;
+use crate::reproduce::{OneTable, ReproduceArgs, Tables};
 use crate::torture::{self, Host, TortureArgs, TortureResults};
 use crate::validate::ValidateArgs;
+use lockworks_ui::output;
+use lockworks_ui::plot::figure::Figure;
+use lockworks_ui::plot::page::{self, Heading};
+use lockworks_ui::terminal::prose;
 
 /// Which lock should I use? Measure, predict, and write the answer and its evidence as a web page
 #[derive(clap::Args)]
@@ -237,9 +237,9 @@ impl ReportArgs {
             check,
             |options: CheckOptions| {
                 let reports = check::run_all(&options, |_| Ok(()))?;
-                let failure = reports.iter().find_map(check::CheckReport::failure);
+                let failure = reports.iter().find_map(CheckReport::failure);
                 let json = output::one_or_more(&reports)?;
-                Ok((reports, json, failure))
+                Ok((CheckReports(reports), json, failure))
             },
         );
         let published = "simulating published tables";
@@ -249,10 +249,10 @@ impl ReportArgs {
             Ok(tables)
         };
         if self.quick {
-            let one = |args| found(simulate(args)?.remove(0), None);
+            let one = |args| found(OneTable(simulate(args)?.remove(0)), None);
             evidence.add("published.json", published, reproduce, one);
         } else {
-            let all = |args| found(simulate(args)?, None);
+            let all = |args| found(Tables(simulate(args)?), None);
             evidence.add("published.json", published, reproduce, all);
         }
     }

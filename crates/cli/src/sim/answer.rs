@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::runs::SimulationRow;
-use crate::figures::{counted, three_digits};
+use lockworks_ui::figures::{counted, three_digits};
 
 /// The answer over all rows.
 #[derive(Serialize)]

@@ -15,12 +15,12 @@ use lockworks_machine::Machine;
 use lockworks_sim::{Placement, Scenario, ScenarioValue, Workload};
 use serde::Serialize;
 
-use crate::interruption;
-use crate::names;
-use crate::output::{self, Destination};
-use crate::plot;
-use crate::timeline;
 use crate::torture::percent;
+use lockworks_ui::interruption;
+use lockworks_ui::names;
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::plot;
+use lockworks_ui::timeline;
 
 use self::answer::Answer;
 use self::arguments::{

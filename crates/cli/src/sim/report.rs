@@ -5,11 +5,11 @@ use lockworks_sim::Scenario;
 use super::SimulationResults;
 use super::arguments::inferred;
 use super::runs::{SharedCpus, SimulationRow};
-use crate::figures::{nanoseconds, or_dash, three_digits};
-use crate::output;
-use crate::plot::figure::{Chart, Data, Draw, FAIRNESS, Figure, few_series};
-use crate::terminal;
 use crate::waiters::node_queues;
+use lockworks_ui::figures::{nanoseconds, or_dash, three_digits};
+use lockworks_ui::output;
+use lockworks_ui::plot::figure::{Chart, Data, Draw, FAIRNESS, Figure, few_series};
+use lockworks_ui::terminal;
 
 /// The machine and the workload, the table, the answer, and the counts that the table has not.
 pub fn text(scenario: &Scenario, results: &SimulationResults) -> String {
@@ -36,7 +36,7 @@ pub fn text(scenario: &Scenario, results: &SimulationResults) -> String {
     )
 }
 
-fn table(results: &SimulationResults) -> crate::table::Table {
+fn table(results: &SimulationResults) -> lockworks_ui::table::Table {
     let of_reference = format!("of {}", results.reference);
     let mut header = vec![
         "threads",

@@ -9,8 +9,8 @@ use lockworks_sim::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::progress;
-use crate::timeline::RECORDED_EVENTS;
+use lockworks_ui::progress;
+use lockworks_ui::timeline::RECORDED_EVENTS;
 
 /// The most threads of a run. Each thread needs a slot for queue nodes, and there are this many.
 pub const MOST_THREADS: usize = 4096;

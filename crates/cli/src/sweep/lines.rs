@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::Plan;
 use super::point::{Outcome, Point, VERSION};
 use super::store::{Results, Store};
-use crate::output;
+use lockworks_ui::output;
 
 /// A point that is to be run.
 #[derive(Serialize, Deserialize)]

@@ -20,7 +20,7 @@ use anyhow::{Result, ensure};
 use clap::{ValueEnum, value_parser};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 
-use crate::{interruption, output, progress};
+use lockworks_ui::{interruption, output, progress};
 use plan::Plan;
 use point::{Outcome, Point};
 use report::SweepReport;

@@ -19,7 +19,7 @@ use crate::check::options::Checked;
 use crate::check::{self, find_subject, free_memory, refused};
 use crate::sim::runs::simulate;
 use crate::sim::{SimArgs, SimOptions};
-use crate::usage::with_negative_numbers;
+use lockworks_ui::usage::with_negative_numbers;
 
 /// The version that results are stored under: that of the package, and a hash of the sources and
 /// of the compilers that results depend on.
@@ -170,7 +170,7 @@ impl Point {
         let command = self.kind.parts().point.clone().no_binary_name(true);
         let matches = command.try_get_matches_from(self.words());
         let parsed = matches.and_then(|matches| T::from_arg_matches(&matches));
-        parsed.map_err(|error| anyhow::Error::msg(crate::usage::in_one_line(&error)))
+        parsed.map_err(|error| anyhow::Error::msg(lockworks_ui::usage::in_one_line(&error)))
     }
 
     /// The value of an option as text: what was given, or the default.

@@ -6,9 +6,9 @@ use itertools::Itertools;
 use serde::Serialize;
 
 use super::point::{Kind, Outcome, VERSION};
-use crate::figures::scaled;
-use crate::output;
-use crate::terminal;
+use lockworks_ui::figures::scaled;
+use lockworks_ui::output;
+use lockworks_ui::terminal;
 
 /// The most failures that are listed as text.
 const LISTED: usize = 20;
@@ -173,7 +173,7 @@ impl Group {
     }
 }
 
-fn table(kind: Kind, groups: &[&Group]) -> crate::table::Table {
+fn table(kind: Kind, groups: &[&Group]) -> lockworks_ui::table::Table {
     let mut table = output::table(match kind {
         Kind::Sim => &[
             "lock", "machine", "workload", "points", "failed", "ops/s", "fairness",

@@ -8,7 +8,7 @@ use itertools::Itertools;
 use serde_json::{Map, Value};
 
 use super::point::{Outcome, Point};
-use crate::output;
+use lockworks_ui::output;
 
 /// A file for results, in the format that the end of its name says.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use super::point::Outcome;
-use crate::interruption;
+use lockworks_ui::interruption;
 
 /// The results of a store.
 #[derive(Default)]

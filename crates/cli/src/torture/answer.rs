@@ -3,7 +3,7 @@
 use itertools::Itertools;
 
 use super::results::{TortureResults, TortureRow};
-use crate::figures::{counted, percent};
+use lockworks_ui::figures::{counted, percent};
 
 /// Locks whose means differ by less than this are level.
 const LEVEL: f64 = 0.05;

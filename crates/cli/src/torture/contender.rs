@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow};
 use lockworks::{LockType, Node, RawLock};
 use lockworks_peers::{LIBRARIES, Loan, Order, Peer, PeerLock};
 
-use crate::names;
+use lockworks_ui::names;
 
 /// A lock to torture.
 #[derive(Clone, Copy, Debug)]

@@ -19,12 +19,12 @@ use clap::{ValueEnum, value_parser};
 use lockworks::Setting;
 use lockworks::tunables::{self, NumaMode};
 
-use crate::names::setting;
-use crate::output::{self, Destination};
-use crate::plot;
-use crate::timeline;
 pub use contender::Contender;
 pub use host::{Host, Pin, allowed_cpus, involuntary_switches, pin_to};
+use lockworks_ui::names::setting;
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::plot;
+use lockworks_ui::timeline;
 pub use plan::{TorturePlan, run, usual_reference, usual_threads};
 pub use report::table;
 pub use results::{TortureResults, TortureRow};

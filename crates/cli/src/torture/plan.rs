@@ -13,8 +13,8 @@ use super::quota::Quota;
 use super::results::{Collected, TortureResults};
 use super::round;
 use super::workload::Workload;
-use crate::progress;
-use crate::terminal;
+use lockworks_ui::progress;
+use lockworks_ui::terminal;
 
 /// The measurements to make.
 #[derive(Clone, Debug)]

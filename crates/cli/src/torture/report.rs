@@ -8,10 +8,10 @@ use super::contender::Contender;
 use super::quota::Throttling;
 use super::results::{TortureResults, TortureRow};
 use super::workload::Preset;
-use crate::figures::{counted, nanoseconds, or_dash, percent, scaled, three_digits};
-use crate::table::Table;
-use crate::terminal;
 use crate::waiters::{halting, node_queues};
+use lockworks_ui::figures::{counted, nanoseconds, or_dash, percent, scaled, three_digits};
+use lockworks_ui::table::Table;
+use lockworks_ui::terminal;
 
 /// A table of all rows, with notes on how to read it.
 pub fn table(results: &TortureResults) -> String {

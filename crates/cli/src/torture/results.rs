@@ -13,7 +13,7 @@ use super::host::{Host, Pin, Withheld};
 use super::quota::Throttling;
 use super::round::{Handoffs, RunOutcome};
 use super::workload::Preset;
-use crate::plot::figure::{Chart, Column, Data, Draw, FAIRNESS, Figure, few_series};
+use lockworks_ui::plot::figure::{Chart, Column, Data, Draw, FAIRNESS, Figure, few_series};
 
 /// The results, as JSON has them.
 #[derive(Clone, Debug, Serialize)]

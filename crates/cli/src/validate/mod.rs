@@ -18,11 +18,11 @@ use rayon::prelude::*;
 pub use self::report::TrustReport;
 use self::report::ValidatedCell;
 use crate::machines::measure_with_progress;
-use crate::output::{self, Destination};
-use crate::progress;
 use crate::sim::arguments::{find_lock, milliseconds, set};
 use crate::sim::runs::LONGER;
 use crate::torture::{self, Contender, Host, Pin, Preset, TorturePlan, TortureResults};
+use lockworks_ui::output::{self, Destination};
+use lockworks_ui::progress;
 
 /// Predict torture on this machine, run it, and say how far to trust predictions.
 #[derive(clap::Args)]

@@ -9,11 +9,11 @@ use lockworks_sim::{Scenario, ScenarioValue};
 use serde::Serialize;
 
 use super::FITTED_ON;
-use crate::figures::scaled;
-use crate::output;
-use crate::plot::figure::{Chart, Data, Draw, Figure, series};
-use crate::terminal::{fitted, prose};
 use crate::torture::{Host, TortureRow};
+use lockworks_ui::figures::scaled;
+use lockworks_ui::output;
+use lockworks_ui::plot::figure::{Chart, Data, Draw, Figure, series};
+use lockworks_ui::terminal::{fitted, prose};
 
 /// The share of the time for which threads may wait for a CPU although each has one of its own.
 const BEARABLE: f64 = 0.05;

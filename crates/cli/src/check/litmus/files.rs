@@ -10,7 +10,7 @@ use lockworks_check::{
 };
 use serde::Serialize;
 
-use crate::output;
+use lockworks_ui::output;
 
 /// How files are judged.
 pub(super) struct How<'a> {

@@ -17,10 +17,10 @@ use lockworks_kernel::lab::{
 
 use self::results::GuestComparisonResults;
 use super::guest::{Boot, Sources, Steps};
-use crate::interruption;
-use crate::names::by_name;
-use crate::output::Destination;
-use crate::plot;
+use lockworks_ui::interruption;
+use lockworks_ui::names::by_name;
+use lockworks_ui::output::Destination;
+use lockworks_ui::plot;
 
 /// Compare the locks for guests, in guests with more CPUs than this machine has.
 #[derive(clap::Args)]

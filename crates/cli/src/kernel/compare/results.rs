@@ -9,11 +9,11 @@ use lockworks_kernel::lab::compare::{GuestRun, Workload};
 use lockworks_measurements::Range;
 use serde::Serialize;
 
-use crate::figures::scaled;
 use crate::kernel::guest::FAILED;
-use crate::output;
-use crate::plot::figure::{Bar, Chart, Data, Draw, Figure};
-use crate::terminal::fitted;
+use lockworks_ui::figures::scaled;
+use lockworks_ui::output;
+use lockworks_ui::plot::figure::{Bar, Chart, Data, Draw, Figure};
+use lockworks_ui::terminal::fitted;
 
 /// The results of all guests.
 #[derive(Clone, Serialize)]

@@ -55,27 +55,43 @@ impl Data {
 pub enum Chart {
     /// A line for each lock, over numbers of threads.
     Lines {
+        /// What the lines show.
         y: String,
+        /// Whether the axis is logarithmic.
         log: bool,
+        /// The lines.
         series: Vec<Series>,
     },
     /// A share of the best for each lock, workload and number of threads.
     Heat {
+        /// The names of the columns.
         columns: Vec<String>,
+        /// The names of the rows.
         rows: Vec<String>,
+        /// A map for each lock.
         panels: Vec<Panel>,
     },
     /// Predicted over measured.
     Pairs {
+        /// The unit of both.
         unit: &'static str,
+        /// The points of each lock.
         series: Vec<Series>,
     },
     /// A ratio with its interval for each lock.
-    Intervals { unit: String, bars: Vec<Bar> },
+    Intervals {
+        /// What the ratios are of.
+        unit: String,
+        /// The locks.
+        bars: Vec<Bar>,
+    },
     /// An amount with its spread for each name. Names that are no locks look alike.
     Bars {
+        /// The unit of the amounts.
         unit: &'static str,
+        /// Whether all bars look alike.
         alike: bool,
+        /// The names with their amounts.
         bars: Vec<Bar>,
     },
 }

@@ -1,0 +1,12 @@
+//! How the commands talk to a person: the words they take and the results they show.
+
+pub mod figures;
+pub mod interruption;
+pub mod names;
+pub mod output;
+pub mod plot;
+pub mod progress;
+pub mod table;
+pub mod terminal;
+pub mod timeline;
+pub mod usage;
