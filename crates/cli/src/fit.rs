@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lockworks_experiments::{Candidates, FitPlan, FitResult, fit};
 
-use crate::published;
-use crate::sim::arguments;
 use lockworks_ui::output::Destination;
 use lockworks_ui::progress;
+use lockworks_ui::published;
+use lockworks_ui::simulations;
 
 /// Fit values of machine, workload or model to a few points of a published table
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ pub struct FitArgs {
     evaluations: usize,
 
     /// Virtual time of each run, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = arguments::milliseconds)]
+    #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = simulations::milliseconds)]
     ms: f64,
 
     #[command(flatten)]

@@ -7,6 +7,7 @@ use itertools::Itertools;
 use lockworks::{LockType, LockrefType, Setting};
 use serde::Serialize;
 
+use lockworks_ui::waiters::COLLAPSE;
 use lockworks_ui::{names, output, terminal};
 
 /// List the locks and lockrefs, or describe one.
@@ -24,12 +25,6 @@ pub struct LocksArgs {
     #[arg(long)]
     json: bool,
 }
-
-/// The collapse of a spinning FIFO lock when threads outnumber CPUs.
-pub const COLLAPSE: &str = "\
-Waiters that spin never park. Once threads outnumber CPUs, the next waiter in the queue is often \
-preempted, and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. \
-Use mutex there: its waiters park.";
 
 /// Which commands take lockrefs.
 const LOCKREFS: &str = "\

@@ -11,7 +11,6 @@ mod new;
 mod preload;
 mod profile;
 mod program;
-mod published;
 mod regret;
 mod report;
 mod reproduce;
@@ -21,7 +20,6 @@ mod sim;
 mod sweep;
 mod torture;
 mod validate;
-mod waiters;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};

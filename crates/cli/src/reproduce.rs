@@ -14,13 +14,13 @@ use lockworks_experiments::{
 use lockworks_machine::Mark;
 use serde::Serialize;
 
-use crate::published;
-use crate::sim::arguments;
 use lockworks_ui::interruption;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::plot::figure::{Bar, Chart, Column, Data, Draw, Figure, MOST_SERIES, series};
 use lockworks_ui::progress;
+use lockworks_ui::published;
+use lockworks_ui::simulations;
 use lockworks_ui::table::Table;
 use lockworks_ui::terminal::fitted;
 
@@ -43,11 +43,11 @@ pub struct ReproduceArgs {
     table: Option<String>,
 
     /// Virtual time of each run, in milliseconds [default: that of the table, mostly 5]
-    #[arg(long, value_name = "MS", value_parser = arguments::milliseconds)]
+    #[arg(long, value_name = "MS", value_parser = simulations::milliseconds)]
     ms: Option<f64>,
 
     /// Change a value of machine, workload or model, to see its effect
-    #[arg(long, value_name = "KEY=VALUE", value_parser = arguments::setting)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = simulations::setting)]
     set: Vec<(String, f64)>,
 
     /// Print JSON instead of tables
@@ -255,7 +255,7 @@ fn text(r: &Reproduction) -> String {
         marked(Mark::R),
         marked(Mark::I)
     ));
-    text.push_str(&format!("{}\n", arguments::inferred(&r.values)));
+    text.push_str(&format!("{}\n", simulations::inferred(&r.values)));
     for assumption in &r.assumptions {
         text.push_str(&format!("Assumed (I): {assumption}.\n"));
     }

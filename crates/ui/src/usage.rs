@@ -1,8 +1,24 @@
-//! Help, and mistakes on the command line, as clap words them.
+//! Values of options, help, and mistakes on the command line as clap words them.
 
 use clap::error::Error;
 use clap::{Arg, ArgAction, Command};
 use itertools::Itertools;
+
+/// The length of a run in seconds.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("give a number from 0.001 to 86400".to_owned()),
+    }
+}
+
+/// A share in percent.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("give a number from 0 to 100".to_owned()),
+    }
+}
 
 /// Lets options take negative numbers. A negative number is then refused as out of range, not as an
 /// unknown option.

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 
 use super::arena::Arena;
 use super::lock::Lock;
-use crate::torture::{involuntary_switches, pin_to};
+use lockworks_torture::{involuntary_switches, pin_to};
 
 /// The result of a burst: a time during which threads contended for a lock.
 pub struct Burst {

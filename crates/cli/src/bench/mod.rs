@@ -16,12 +16,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::published;
-use crate::torture::{Host, allowed_cpus};
 use comparison::Comparison;
 use jobs::{CheckedConfig, Simulation};
+use lockworks_torture::{Host, allowed_cpus};
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::progress;
+use lockworks_ui::published;
 use programs::ProgramUnderLock;
 use reproduction::Reproduction;
 use rows::{Row, write_rows};

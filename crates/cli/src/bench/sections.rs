@@ -11,7 +11,7 @@ use super::burst::{self, Burst};
 use super::comparison::{Comparison, Figure, Requirement};
 use super::lock::{self, BARE, Lock, OURS, is_ours};
 use super::{Part, Scale, order};
-use crate::torture::pin_to;
+use lockworks_torture::pin_to;
 
 /// The least ratio of the queued spinlocks to the bare compare-and-swap and store.
 const OF_BARE: f64 = 0.95;

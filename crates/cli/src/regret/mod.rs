@@ -17,7 +17,6 @@ use lockworks_machine::{MACHINES, Machine};
 
 use self::cells::{Cell, Plan, PlannedCell};
 pub use self::report::RegretReport;
-use crate::sim::arguments::{find_lock, milliseconds};
 use crate::sim::runs::{LONGER, doubled};
 use crate::sweep;
 use crate::sweep::point::{Kind, Point};
@@ -27,6 +26,7 @@ use lockworks_ui::interruption;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::plot::figure::Draw;
+use lockworks_ui::simulations::{find_lock, milliseconds};
 
 /// Show how far each lock is from the best fair lock, and which one to take.
 #[derive(clap::Args)]

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::compare::ComparisonReport;
 use crate::regret::RegretReport;
-use crate::torture::{Host, TortureResults};
 use crate::validate::TrustReport;
+use lockworks_torture::{Host, TortureResults};
 use lockworks_ui::plot::page::Heading;
 
 fn heading(title: String, what: String, how_sure: String, lock: &str) -> Heading {

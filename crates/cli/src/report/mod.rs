@@ -24,8 +24,9 @@ use crate::profile::ProfileArgs;
 use crate::program::Program;
 use crate::regret::{RegretArgs, RegretReport};
 use crate::reproduce::{OneTable, ReproduceArgs, Tables};
-use crate::torture::{self, Host, TortureArgs, TortureResults};
+use crate::torture::TortureArgs;
 use crate::validate::ValidateArgs;
+use lockworks_torture::{Host, TortureResults};
 use lockworks_ui::output;
 use lockworks_ui::plot::figure::Figure;
 use lockworks_ui::plot::page::{self, Heading};
@@ -199,7 +200,7 @@ impl ReportArgs {
         let command = format!("torture --lock {LOCKS} --seconds 0.15 --rounds 5");
         let measuring = "measuring locks";
         let measured = evidence.add("measured.json", measuring, &command, |args: TortureArgs| {
-            let results = torture::run(&args.plan()?)?;
+            let results = lockworks_torture::run(&args.plan()?)?;
             let violation = results.violations().last();
             found(results, violation)
         });

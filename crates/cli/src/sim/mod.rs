@@ -1,7 +1,6 @@
 //! `lockworks sim`: locks on a simulated machine.
 
 mod answer;
-pub(crate) mod arguments;
 mod report;
 pub(crate) mod runs;
 
@@ -15,19 +14,19 @@ use lockworks_machine::Machine;
 use lockworks_sim::{Placement, Scenario, ScenarioValue, Workload};
 use serde::Serialize;
 
-use crate::torture::percent;
 use lockworks_ui::interruption;
 use lockworks_ui::names;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::timeline;
+use lockworks_ui::usage::percent;
 
 use self::answer::Answer;
-use self::arguments::{
+use self::runs::{MOST_THREADS, SimulatedHost, SimulationPlan, SimulationRow};
+use lockworks_ui::simulations::{
     DEFAULT_MACHINE, DEFAULT_THRESHOLD, DEFAULT_WORKLOAD, THRESHOLDS, find_lock, milliseconds, set,
     setting,
 };
-use self::runs::{MOST_THREADS, SimulatedHost, SimulationPlan, SimulationRow};
 
 /// Run the real lock code on a simulated machine, in virtual time.
 #[derive(clap::Args)]

@@ -3,13 +3,13 @@
 use lockworks_sim::Scenario;
 
 use super::SimulationResults;
-use super::arguments::inferred;
 use super::runs::{SharedCpus, SimulationRow};
-use crate::waiters::node_queues;
 use lockworks_ui::figures::{nanoseconds, or_dash, three_digits};
 use lockworks_ui::output;
 use lockworks_ui::plot::figure::{Chart, Data, Draw, FAIRNESS, Figure, few_series};
+use lockworks_ui::simulations::inferred;
 use lockworks_ui::terminal;
+use lockworks_ui::waiters::node_queues;
 
 /// The machine and the workload, the table, the answer, and the counts that the table has not.
 pub fn text(scenario: &Scenario, results: &SimulationResults) -> String {

@@ -2,7 +2,7 @@
 
 use itertools::Itertools;
 
-use super::results::{TortureResults, TortureRow};
+use lockworks_torture::{TortureResults, TortureRow};
 use lockworks_ui::figures::{counted, percent};
 
 /// Locks whose means differ by less than this are level.

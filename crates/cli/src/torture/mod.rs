@@ -1,14 +1,7 @@
 //! `lockworks torture`: real threads on this machine take locks over and over.
 
 mod answer;
-mod contender;
-mod host;
-mod plan;
-mod quota;
 mod report;
-mod results;
-mod round;
-mod workload;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,16 +12,16 @@ use clap::{ValueEnum, value_parser};
 use lockworks::Setting;
 use lockworks::tunables::{self, NumaMode};
 
-pub use contender::Contender;
-pub use host::{Host, Pin, allowed_cpus, involuntary_switches, pin_to};
+use lockworks_torture::{
+    Contender, Host, Pin, Preset, TorturePlan, TortureResults, Workload, run, usual_reference,
+    usual_threads,
+};
 use lockworks_ui::names::setting;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::timeline;
-pub use plan::{TorturePlan, run, usual_reference, usual_threads};
+use lockworks_ui::usage::{percent, seconds};
 pub use report::table;
-pub use results::{TortureResults, TortureRow};
-pub use workload::{Preset, Workload};
 
 /// Torture locks with real threads on this machine and compare them.
 #[derive(clap::Args)]
@@ -180,22 +173,6 @@ enum Numa {
     On,
     /// Never
     Off,
-}
-
-/// The length of a run in seconds.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("give a number from 0.001 to 86400".to_owned()),
-    }
-}
-
-/// A share in percent.
-pub fn percent(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("give a number from 0 to 100".to_owned()),
-    }
 }
 
 /// Runs the command.

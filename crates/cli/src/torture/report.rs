@@ -2,16 +2,13 @@
 
 use comfy_table::CellAlignment;
 use lockworks_measurements::Latency;
+use lockworks_torture::{Contender, Preset, Throttling, TortureResults, TortureRow};
 
 use super::answer::answer;
-use super::contender::Contender;
-use super::quota::Throttling;
-use super::results::{TortureResults, TortureRow};
-use super::workload::Preset;
-use crate::waiters::{halting, node_queues};
 use lockworks_ui::figures::{counted, nanoseconds, or_dash, percent, scaled, three_digits};
 use lockworks_ui::table::Table;
 use lockworks_ui::terminal;
+use lockworks_ui::waiters::{COLLAPSE, halting, node_queues};
 
 /// A table of all rows, with notes on how to read it.
 pub fn table(results: &TortureResults) -> String {
@@ -54,7 +51,7 @@ pub fn table(results: &TortureResults) -> String {
         .iter()
         .any(|row| row.threads > machine.cpus && collapses(row.lock));
     if collapsed {
-        text.push_str(&format!("\n{}\n", terminal::prose(crate::locks::COLLAPSE)));
+        text.push_str(&format!("\n{}\n", terminal::prose(COLLAPSE)));
     }
     text
 }

@@ -18,11 +18,13 @@ use rayon::prelude::*;
 pub use self::report::TrustReport;
 use self::report::ValidatedCell;
 use crate::machines::measure_with_progress;
-use crate::sim::arguments::{find_lock, milliseconds, set};
 use crate::sim::runs::LONGER;
-use crate::torture::{self, Contender, Host, Pin, Preset, TorturePlan, TortureResults};
+use crate::torture;
+use lockworks_torture::{Contender, Host, Pin, Preset, TorturePlan, TortureResults};
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::progress;
+use lockworks_ui::simulations::{find_lock, milliseconds, set};
+use lockworks_ui::usage::seconds;
 
 /// Predict torture on this machine, run it, and say how far to trust predictions.
 #[derive(clap::Args)]
@@ -38,7 +40,7 @@ pub struct ValidateArgs {
     machine: Option<String>,
 
     /// Length of each measured run in seconds
-    #[arg(short, long, value_name = "S", default_value = "0.3", value_parser = torture::seconds)]
+    #[arg(short, long, value_name = "S", default_value = "0.3", value_parser = seconds)]
     seconds: f64,
 
     /// Number of rounds; each round measures every lock once
@@ -174,13 +176,13 @@ impl ValidateArgs {
         threads: Vec<usize>,
         pin: Pin,
     ) -> Result<TortureResults> {
-        torture::run(&TorturePlan {
+        lockworks_torture::run(&TorturePlan {
             contenders: locks.to_vec(),
             reference: locks[0],
             threads,
             duration: Duration::from_secs_f64(self.seconds),
             rounds: self.rounds as usize,
-            workload: torture::Workload {
+            workload: lockworks_torture::Workload {
                 preset: Preset::Plain,
                 critical_ns: 0,
                 think_ns: 0,

@@ -9,7 +9,7 @@ use lockworks_sim::{Scenario, ScenarioValue};
 use serde::Serialize;
 
 use super::FITTED_ON;
-use crate::torture::{Host, TortureRow};
+use lockworks_torture::{Host, TortureRow};
 use lockworks_ui::figures::scaled;
 use lockworks_ui::output;
 use lockworks_ui::plot::figure::{Chart, Data, Draw, Figure, series};

@@ -17,9 +17,9 @@ use lockworks_measurements::{
 };
 use lockworks_peers::PeerLock;
 
-use super::contender::{Contender, Exclusion};
-use super::host::{Withheld, pin_to, steal_ticks};
-use super::workload::{Handoff, Part, Protected, Workload};
+use crate::contender::{Contender, Exclusion};
+use crate::host::{Withheld, pin_to, steal_ticks};
+use crate::workload::{Handoff, Part, Protected, Workload};
 
 /// One acquisition in this many is timed in the warm-up.
 const TIMED_WARM: u64 = 16;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use lockworks_experiments::PublishedTable;
 
-use lockworks_ui::names::unknown;
+use crate::names::unknown;
 
 /// The table of this name.
 ///
@@ -37,5 +37,5 @@ pub fn check_settings<'a>(
     let mut scenario = table.scenario(table.machine())?;
     settings
         .into_iter()
-        .try_for_each(|(key, value)| crate::sim::arguments::set(&mut scenario, key, value))
+        .try_for_each(|(key, value)| crate::simulations::set(&mut scenario, key, value))
 }

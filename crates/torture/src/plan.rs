@@ -7,12 +7,12 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 use lockworks_measurements::turns;
 
-use super::contender::Contender;
-use super::host::{Host, Pin};
-use super::quota::Quota;
-use super::results::{Collected, TortureResults};
-use super::round;
-use super::workload::Workload;
+use crate::contender::Contender;
+use crate::host::{Host, Pin};
+use crate::quota::Quota;
+use crate::results::{Collected, TortureResults};
+use crate::round;
+use crate::workload::Workload;
 use lockworks_ui::progress;
 use lockworks_ui::terminal;
 

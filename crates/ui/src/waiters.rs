@@ -1,6 +1,12 @@
-//! Sentences about the events that locks have counted.
+//! Sentences about waiters, and about the events that locks have counted.
 
-use lockworks_ui::figures::{counted, nanoseconds};
+use crate::figures::{counted, nanoseconds};
+
+/// The collapse of a spinning FIFO lock when threads outnumber CPUs.
+pub const COLLAPSE: &str = "\
+Waiters that spin never park. Once threads outnumber CPUs, the next waiter in the queue is often \
+preempted, and a FIFO lock has to wait for it: throughput collapses, often a hundredfold and more. \
+Use mutex there: its waiters park.";
 
 /// How often a lock queued its waiters by NUMA node, from its counts of events. None: never.
 pub fn node_queues(lock: &str, threads: u64, count: impl Fn(&str) -> u64) -> Option<String> {

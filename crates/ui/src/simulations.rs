@@ -7,7 +7,7 @@ use lockworks::LockType;
 use lockworks_machine::Mark;
 use lockworks_sim::{Scenario, ScenarioValue, SetError};
 
-use lockworks_ui::names::unknown;
+use crate::names::unknown;
 
 /// The machine of simulations that name none.
 pub const DEFAULT_MACHINE: &str = "oracle-x5-4";

@@ -7,12 +7,12 @@ use lockworks::{Statistics, Tunable, fairness, topology, tunables};
 use lockworks_measurements::{Latency, Range, Timeline, median, sorted};
 use serde::Serialize;
 
-use super::TorturePlan;
-use super::contender::Contender;
-use super::host::{Host, Pin, Withheld};
-use super::quota::Throttling;
-use super::round::{Handoffs, RunOutcome};
-use super::workload::Preset;
+use crate::contender::Contender;
+use crate::host::{Host, Pin, Withheld};
+use crate::plan::TorturePlan;
+use crate::quota::Throttling;
+use crate::round::{Handoffs, RunOutcome};
+use crate::workload::Preset;
 use lockworks_ui::plot::figure::{Chart, Column, Data, Draw, FAIRNESS, Figure, few_series};
 
 /// The results, as JSON has them.
