@@ -461,7 +461,7 @@ demo: setup all
 	$(COMMAND) report --quick -o demo/report.html --data demo
 
 bench: setup-programs all programs
-	$(COMMAND) bench
+	$(CARGO) run --profile $(PROFILE) -p lockworks-maintain -- bench
 
 install: install-lib cargo
 	$(INSTALL) -D $(COMMAND) $(DESTDIR)$(PREFIX)/bin/lockworks

@@ -30,7 +30,7 @@ test -e /usr/share/man/man1/lockworks.1.gz
 dpkg --purge lockworks liblockworks-dev liblockworks0
 ! find / -xdev -path /packages -prune -o -path /tmp -prune -o -path /proc -prune -o -name '*lockworks*' -print | grep .
 END
-mmdebstrap --quiet --variant=apt --include=gcc,libc6-dev,pkg-config,libabsl20220623,libnsync1 \
+mmdebstrap --quiet --variant=apt --include=gcc,libc6-dev,pkg-config \
 	--customize-hook='mkdir "$1/packages"' \
 	--customize-hook="copy-in ${packages[*]} /packages" \
 	--customize-hook='chroot "$1" sh -c "dpkg --install /packages/*.deb"' \

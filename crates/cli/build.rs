@@ -1,4 +1,4 @@
-//! Compiles the loops that `lockworks bench` measures. Takes the layout of profiles from C. Computes the version of results, under which
+//! Takes the layout of profiles from C. Computes the version of results, under which
 //! `lockworks sweep` stores them: a hash of all sources that results depend on, and of the compilers
 //! and the target.
 
@@ -41,30 +41,8 @@ const SOURCES: [&str; 23] = [
 fn main() {
     // A lock that is compiled when the command runs calls these.
     println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol=lw_check_*");
-    compile_loops();
     take_layout_of_profiles();
     hash_sources();
-}
-
-/// Compiles the loops of `lockworks bench`, into which the locks are inlined from the C headers.
-fn compile_loops() {
-    const LOOPS: &str = "src/bench/c";
-
-    let mut build = compiler("worlds/user");
-    build
-        .opt_level(2)
-        .force_frame_pointer(false)
-        // The address of a loop must not influence its speed.
-        .flag_if_supported("-falign-loops=64");
-    for directory in ["lib/include", "crates/peers/c"] {
-        watch(directory);
-        build.include(root().join(directory));
-    }
-    for file in ["bare.c", "ours.c", "references.c"] {
-        build.file(Path::new(LOOPS).join(file));
-    }
-    println!("cargo::rerun-if-changed={LOOPS}");
-    build.compile("lockworks_bench");
 }
 
 /// The structures that `lockworks profile` reads, and that its library in C writes.

@@ -4,22 +4,25 @@
 
 use std::process::{Command, Stdio};
 
-use lockworks_build::Bindings;
+/// The headers of all peers.
+const SHARED: &str = "../torture/c";
 
 fn main() {
     println!("cargo::rerun-if-changed=c");
+    println!("cargo::rerun-if-changed={SHARED}");
     let mut c = loops();
-    c.std("gnu17").include("c");
-    bindings().write("constants", &c);
-    c.file("c/posix.c");
-    if has("ck", "ck_spinlock.h") {
+    c.std("gnu17");
+    let ck = has("ck", "ck_spinlock.h");
+    if ck {
         c.file("c/ck.c");
     }
     let nsync = has("nsync", "nsync.h");
     if nsync {
         c.file("c/nsync.c");
     }
-    c.compile("lockworks_peers");
+    if ck || nsync {
+        c.compile("lockworks_peers");
+    }
     if nsync {
         println!("cargo::rustc-link-lib=nsync");
     }
@@ -36,49 +39,11 @@ fn main() {
     }
 }
 
-/// The declarations of the C headers that this crate repeats.
-fn bindings() -> Bindings {
-    Bindings::of(&["peer.h"])
-        .enumeration(
-            "Order",
-            "enum bench_order",
-            &[
-                "BENCH_UNFAIR as Unfair",
-                "BENCH_FIFO as Fifo",
-                "BENCH_BOUNDED as Bounded",
-            ],
-        )
-        .structure(
-            "Counters",
-            "struct bench_counters",
-            &["first", "unused", "second"],
-        )
-        .structure(
-            "Bench",
-            "struct bench_lock",
-            &[
-                "name",
-                "origin",
-                "order",
-                "state_size",
-                "thread_size",
-                "init",
-                "pure",
-                "counted",
-                "contended",
-            ],
-        )
-        .structure(
-            "Peer",
-            "struct peer",
-            &["bench", "lock", "unlock", "read_lock", "read_unlock"],
-        )
-}
-
 /// The compiler settings of all code that is measured.
 fn loops() -> cc::Build {
     let mut build = cc::Build::new();
     build
+        .include(SHARED)
         .warnings(true)
         .extra_warnings(true)
         .opt_level(2)

@@ -1,9 +1,7 @@
 //! The `lockworks` command.
 
-mod bench;
 mod check;
 mod compare;
-mod fit;
 mod kernel;
 mod locks;
 mod machines;
@@ -27,8 +25,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand as MissingSubcommand;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use itertools::Itertools;
 use lockworks_ui::{interruption, usage};
 use tracing_subscriber::filter::Targets;
@@ -105,8 +102,6 @@ enum Command {
     Check(Box<check::CheckArgs>),
     Kernel(kernel::KernelArgs),
     Sweep(Box<sweep::SweepArgs>),
-    Fit(fit::FitArgs),
-    Bench(bench::BenchArgs),
     New(new::NewArgs),
     #[command(hide = true)]
     Share(share::ShareArgs),
@@ -114,7 +109,7 @@ enum Command {
 
 /// The command line.
 fn command() -> clap::Command {
-    usage::with_help_on_a_screen(usage::with_negative_numbers(Cli::command()), "")
+    usage::refined(Cli::command())
 }
 
 fn main() -> ExitCode {
@@ -123,15 +118,9 @@ fn main() -> ExitCode {
         print!("{FIRST_STEPS}");
         return ExitCode::SUCCESS;
     }
-    let mut command = command();
-    let parsed = command.try_get_matches_from_mut(&arguments);
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli: Cli = match usage::parse(command(), &arguments) {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() && error.kind() != MissingSubcommand => {
-            eprintln!("lockworks: {}", usage::in_one_line(&error));
-            return ExitCode::from(2);
-        }
-        Err(help) => help.exit(),
+        Err(status) => return status,
     };
     if cli.verbose {
         log_to_standard_error();
@@ -181,7 +170,6 @@ fn run(command: &Command) -> Result<ExitCode> {
     })?;
     match command {
         Command::Torture(args) => torture::command(args),
-        Command::Bench(args) => bench::command(args),
         Command::Locks(args) => locks::command(args),
         Command::Machines(args) => machines::run(args),
         Command::Check(args) => check::command(args),
@@ -194,7 +182,6 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),
         Command::Profile(args) => profile::command(args),
-        Command::Fit(args) => fit::command(args),
         Command::Report(args) => report::command(args),
         Command::New(args) => new::command(args),
         Command::Share(args) => share::command(args, Cli::command(), self::command()),

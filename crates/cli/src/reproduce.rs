@@ -28,7 +28,7 @@ use lockworks_ui::terminal::fitted;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Without a table, lists all tables. A table is simulated with its values as described. If a saved \
-fit holds for it, it is simulated again with the fitted values (see `lockworks fit`). A fit is \
+fit holds for it, it is simulated again with the fitted values (by the tool `lockworks-maintain fit`). A fit is \
 judged by the error on the points that it has not seen; points that it has seen are marked *. \
 Errors are those of the speedup over the baseline, where there is one. Published figures have a \
 spread of their own, shown as a standard deviation.

@@ -1,7 +1,6 @@
 //! The `lockworks` command from outside. One program has all of these tests, so that two of them run at
 //! any time until the last.
 
-mod bench;
 mod checked;
 mod command;
 mod compare;
@@ -18,3 +17,6 @@ mod sweep;
 mod terminal;
 mod validate;
 mod workloads;
+
+/// The command that these tests start.
+const COMMAND: &str = env!("CARGO_BIN_EXE_lockworks");

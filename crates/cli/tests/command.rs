@@ -100,7 +100,6 @@ fn bad_options_are_refused() {
 fn help_fits_the_terminal() {
     let commands = [
         "torture",
-        "bench",
         "locks",
         "machines",
         "check",
@@ -113,7 +112,6 @@ fn help_fits_the_terminal() {
         "run",
         "compare",
         "profile",
-        "fit",
         "report",
         "new",
     ];
@@ -315,16 +313,10 @@ fn peers_and_ratios() {
 }
 
 #[test]
-fn libraries_that_were_not_there_are_named() {
-    for library in &lockworks_peers::LIBRARIES {
-        for lock in library.locks {
-            let output = torture(&["--lock", lock, "--threads", "1"]);
-            if library.built {
-                assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-            } else {
-                assert_refused(&output, &[lock, library.package, "build again"]);
-            }
-        }
+fn a_lock_that_only_the_benchmark_has_is_refused() {
+    for lock in lockworks_torture::ELSEWHERE {
+        let output = torture(&["--lock", lock, "--threads", "1"]);
+        assert_refused(&output, &[lock, "`make bench`"]);
     }
 }
 

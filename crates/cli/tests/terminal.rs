@@ -63,7 +63,7 @@ const TABLES: [(&str, &[&str]); 20] = [
 ];
 
 /// Commands of which no table is printed here.
-const OTHERS: [(&str, &str); 11] = [
+const OTHERS: [(&str, &str); 9] = [
     ("profile", "in tests/profile.rs"),
     ("sweep", "in tests/sweep.rs"),
     ("regret", "in tests/regret.rs"),
@@ -71,8 +71,6 @@ const OTHERS: [(&str, &str); 11] = [
     ("kernel", "needs a kernel's source and guests"),
     ("report", "prints no table"),
     ("run", "prints no table"),
-    ("fit", "prints TOML"),
-    ("bench", "prints wide tables, in tests/bench.rs"),
     ("new", "prints no table"),
     ("help", "prints no table"),
 ];

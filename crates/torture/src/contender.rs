@@ -2,8 +2,8 @@
 
 use anyhow::{Result, anyhow};
 use lockworks::{LockType, Node, RawLock};
-use lockworks_peers::{LIBRARIES, Loan, Order, Peer, PeerLock};
 
+use crate::peers::{self, Loan, Order, Peer, PeerLock};
 use lockworks_ui::names;
 
 /// A lock to torture.
@@ -23,6 +23,8 @@ impl PartialEq for Contender {
 
 /// Other names of locks, each with the lock's own name.
 const ALIASES: [(&str, &str); 1] = [("pthread", "pthread_mutex")];
+/// The peers that only `make bench` measures.
+pub const ELSEWHERE: [&str; 6] = ["ck_mcs", "ck_ticket", "ck_clh", "ck_fas", "nsync", "abseil"];
 /// The peers that every program has from its C library.
 const USUAL_PEERS: [&str; 2] = ["pthread_mutex", "pthread_spin"];
 
@@ -30,7 +32,8 @@ impl Contender {
     /// All locks of the library, then the peers.
     pub fn all() -> impl Iterator<Item = Self> {
         let locks = lockworks::lock_types().iter().copied().map(Self::Lock);
-        locks.chain(lockworks_peers::all().map(Self::Peer))
+        let peers = peers::of_c_library().chain(peers::of_crates());
+        locks.chain(peers.map(Self::Peer))
     }
 
     /// The locks that are tortured by default: all that are not broken, and the usual peers.
@@ -48,18 +51,12 @@ impl Contender {
         if let Some(contender) = Self::all().find(|contender| contender.name() == name) {
             return Ok(contender);
         }
-        Err(
-            match LIBRARIES
-                .iter()
-                .find(|library| library.locks.contains(&name))
-            {
-                Some(library) => anyhow!(
-                    "built without {name}; install {} and build again",
-                    library.package
-                ),
-                None => names::unknown("lock", name, Self::all().map(|s| s.name())),
-            },
-        )
+        Err(match ELSEWHERE.contains(&name) {
+            true => anyhow!(
+                "{name} is of a library that is not on every machine; `make bench` measures it"
+            ),
+            false => names::unknown("lock", name, Self::all().map(|s| s.name())),
+        })
     }
 
     /// The name of the lock.

@@ -2,13 +2,14 @@
 
 mod contender;
 mod host;
+pub mod peers;
 mod plan;
 mod quota;
 mod results;
 mod round;
 mod workload;
 
-pub use contender::Contender;
+pub use contender::{Contender, ELSEWHERE};
 pub use host::{Host, Pin, allowed_cpus, involuntary_switches, pin_to};
 pub use plan::{TorturePlan, run, usual_reference, usual_threads};
 pub use quota::Throttling;

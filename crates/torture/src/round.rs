@@ -15,10 +15,10 @@ use lockworks::{RawLock, Statistics, restart_maxima, statistics, thread_attach, 
 use lockworks_measurements::{
     Activity, Histogram, Timeline, TimelineEvent, TimelineThread, latencies,
 };
-use lockworks_peers::PeerLock;
 
 use crate::contender::{Contender, Exclusion};
 use crate::host::{Withheld, pin_to, steal_ticks};
+use crate::peers::PeerLock;
 use crate::workload::{Handoff, Part, Protected, Workload};
 
 /// One acquisition in this many is timed in the warm-up.

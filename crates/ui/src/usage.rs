@@ -1,7 +1,11 @@
 //! Values of options, help, and mistakes on the command line as clap words them.
 
+use std::ffi::OsString;
+use std::process::ExitCode;
+
 use clap::error::Error;
-use clap::{Arg, ArgAction, Command};
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand as MissingSubcommand;
+use clap::{Arg, ArgAction, Command, FromArgMatches};
 use itertools::Itertools;
 
 /// The length of a run in seconds.
@@ -17,6 +21,31 @@ pub fn percent(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
         _ => Err("give a number from 0 to 100".to_owned()),
+    }
+}
+
+/// The command with what all commands have in common.
+pub fn refined(command: Command) -> Command {
+    with_help_on_a_screen(with_negative_numbers(command), "")
+}
+
+/// The options that these words give a command. Prints help and exits where that is asked for; a
+/// mistake is printed in one line.
+///
+/// # Errors
+/// There is a mistake. It has the status with which the command ends.
+pub fn parse<Options: FromArgMatches>(
+    mut command: Command,
+    words: &[OsString],
+) -> Result<Options, ExitCode> {
+    let parsed = command.try_get_matches_from_mut(words);
+    match parsed.and_then(|matches| Options::from_arg_matches(&matches)) {
+        Ok(options) => Ok(options),
+        Err(error) if error.use_stderr() && error.kind() != MissingSubcommand => {
+            eprintln!("{}: {}", command.get_name(), in_one_line(&error));
+            Err(ExitCode::from(2))
+        }
+        Err(help) => help.exit(),
     }
 }
 
@@ -37,7 +66,7 @@ const EXAMPLES: &str = "\nExample";
 /// Gives a command and those below it two helps. `--help` begins with the examples and fits a screen.
 /// `--help-all` also has the rare options, and says what figures mean. A command's help is written
 /// with the examples at its end; `above` are the words that call the command above it.
-pub fn with_help_on_a_screen(command: Command, above: &str) -> Command {
+fn with_help_on_a_screen(command: Command, above: &str) -> Command {
     let text = command.get_after_help().map(ToString::to_string);
     let text = format!("\n{}", text.unwrap_or_default());
     let (details, examples) = text.split_at(text.find(EXAMPLES).unwrap_or(text.len()));

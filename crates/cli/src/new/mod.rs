@@ -8,6 +8,8 @@ use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use regex::Regex;
 
+use lockworks_torture::ELSEWHERE;
+use lockworks_torture::peers::{of_c_library, of_crates};
 use lockworks_ui::output;
 
 /// Write the files of a new lock into a checkout of Lockworks
@@ -118,8 +120,9 @@ fn check(name: &str, root: &Path) -> Result<()> {
          and begins with a letter, but not with lw_",
         name.escape_debug()
     );
+    let mut peers = of_c_library().chain(of_crates()).map(|p| p.bench.name());
     ensure!(
-        lockworks_peers::all().all(|peer| peer.bench.name() != name),
+        !peers.any(|peer| peer == name) && !ELSEWHERE.contains(&name),
         "'{name}' is a lock that Lockworks is compared with; choose another name"
     );
     let word = Regex::new(&format!(r"\bLW_LOCK\({name}\)|\blw_{name}\b"))?;

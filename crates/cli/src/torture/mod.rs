@@ -32,8 +32,7 @@ pub struct TortureArgs {
     ///
     /// Other locks than those of `lockworks locks` can be named too. The C library has
     /// pthread_mutex (or pthread), pthread_adaptive, pthread_spin and pthread_rwlock. Rust crates have
-    /// parking_lot, parking_lot_rwlock, spin and spin_ticket. If they were installed when this was built, there are also nsync,
-    /// abseil, and ck_mcs, ck_ticket, ck_clh and ck_fas of Concurrency Kit.
+    /// parking_lot, parking_lot_rwlock, spin and spin_ticket.
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
@@ -155,7 +154,7 @@ runs vary. locktorture-old is the loop of kernels up to 6.4: 2 us with probabili
 
 Examples:
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
-  lockworks torture --lock tas,nsync,abseil --threads 4,16 --reference abseil
+  lockworks torture --lock tas,parking_lot --threads 4,16 --reference parking_lot
   lockworks torture --lock rwlock,pthread_rwlock --readers 99
   lockworks torture --preset locktorture-new --seconds 10 --json -o torture.json
   lockworks torture --lock mutex,pthread_mutex --quota 50

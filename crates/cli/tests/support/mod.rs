@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The command with these arguments. Settings of Lockworks in the environment of the test run do not
 /// reach it.
 pub fn lockworks(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockworks"));
+    let mut command = Command::new(crate::COMMAND);
     command.args(args);
     for (name, _) in std::env::vars_os() {
         let ours = name.to_string_lossy().starts_with("LOCKWORKS_");

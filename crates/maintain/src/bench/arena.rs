@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::AtomicU32;
 
-use lockworks_peers::{Counters, Pieces};
+use lockworks_torture::peers::{Counters, Pieces};
 
 use super::lock::Lock;
 

@@ -1,4 +1,4 @@
-//! `lockworks bench`: Lockworks beside its peers. All ratios are between measurements of one run.
+//! `lockworks-maintain bench`: Lockworks beside its peers. All ratios are between measurements of one run.
 
 mod arena;
 mod burst;
@@ -33,8 +33,8 @@ Every round measures every lock, in a different order. Ratios are taken within a
 show their medians. A run takes a few minutes; the machine should do nothing else.
 
 Examples:
-  lockworks bench
-  lockworks bench --only uncontended,two-threads --json")]
+  lockworks-maintain bench
+  lockworks-maintain bench --only uncontended,two-threads --json")]
 pub struct BenchArgs {
     /// Measure only these parts
     #[arg(long, value_delimiter = ',', value_name = "PART")]
@@ -181,7 +181,7 @@ pub fn command(args: &BenchArgs) -> Result<ExitCode> {
     let report = match measure(args) {
         Ok(report) => report,
         Err(error) => {
-            eprintln!("lockworks: {error:#}");
+            eprintln!("lockworks-maintain: {error:#}");
             return Ok(ExitCode::FAILURE);
         }
     };

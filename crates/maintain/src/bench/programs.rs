@@ -77,7 +77,9 @@ pub fn measure(
     loads: &[(&'static dyn Program, usize)],
     step: &dyn Fn(&str),
 ) -> Result<Vec<ProgramUnderLock>> {
-    let lockworks = std::env::current_exe().context("cannot find this program")?;
+    let this = std::env::current_exe().context("cannot find this program")?;
+    // The command that is shipped is built beside this one.
+    let lockworks = this.with_file_name("lockworks");
     let mut figures = vec![vec![Vec::new(); LOCKS.len()]; loads.len()];
     let mut results = HashMap::new();
     for round in 0..scale.rounds_programs {

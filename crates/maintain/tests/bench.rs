@@ -1,4 +1,4 @@
-//! Tests of `lockworks bench --quick`: its JSON, its tables, its files and its errors.
+//! Tests of `lockworks-maintain bench --quick`: its JSON, its tables, its files and its errors.
 
 use std::process::Output;
 

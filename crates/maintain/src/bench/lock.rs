@@ -1,9 +1,9 @@
 //! The locks that are compared: those of Lockworks and its peers.
 
-use lockworks_peers::{Table, entries};
+use lockworks_torture::peers::{Bench, Table, entries};
 
 /// One lock and the loops around it.
-pub type Lock = lockworks_peers::Bench;
+pub type Lock = Bench;
 
 unsafe extern "C" {
     static bench_bare_locks: Table<Lock>;

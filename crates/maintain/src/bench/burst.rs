@@ -88,7 +88,7 @@ mod tests {
     use std::ffi::c_void;
 
     use super::*;
-    use lockworks_peers::{Counters, Order};
+    use lockworks_torture::peers::{Counters, Order};
 
     unsafe extern "C" fn init(_state: *mut c_void) {}
     unsafe extern "C" fn pure(_state: *mut c_void, _thread: *mut c_void, _n: u64) {}

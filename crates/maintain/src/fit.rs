@@ -1,4 +1,4 @@
-//! `lockworks fit`: finds the values with which the simulation comes closest to published points.
+//! `lockworks-maintain fit`: finds the values with which the simulation comes closest to published points.
 
 use std::process::ExitCode;
 
@@ -23,9 +23,9 @@ tried. The output is TOML. `lockworks reproduce` uses it once it is saved in exp
 built in.
 
 Examples:
-  lockworks fit cna_locktorture --points 8,32,108 \\
+  lockworks-maintain fit cna_locktorture --points 8,32,108 \\
       --value workload.division_cycles=32..96
-  lockworks fit hq_locktorture_kunpeng920_gain_percent --points 8,16 \\
+  lockworks-maintain fit hq_locktorture_kunpeng920_gain_percent --points 8,16 \\
       --value workload.gather_threads=1,2,4,8")]
 pub struct FitArgs {
     /// The tables to fit to, all of one workload
@@ -105,7 +105,7 @@ pub fn command(args: &FitArgs) -> Result<ExitCode> {
     bar.finish_and_clear();
     let command: Vec<String> = std::env::args().skip(1).collect();
     args.destination.write(&format!(
-        "# By: lockworks {}\n# Objective: {objective:.2} %\n{}",
+        "# By: lockworks-maintain {}\n# Objective: {objective:.2} %\n{}",
         command.join(" "),
         toml::to_string(&fit)?
     ))?;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use lockworks_peers::Order;
+use lockworks_torture::peers::Order;
 
 use super::arena::Arena;
 use super::burst::{self, Burst};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use parking_lot::lock_api::{GuardNoSend, RawMutex, RawRwLock};
 
-use crate::{Bench, Counters, Order, Peer};
+use super::{Bench, Counters, Order, Peer};
 
 /// The locks of Rust crates, described as those of C libraries are.
 pub static ALL: [Peer; 4] = [
