@@ -30,10 +30,23 @@ fn keeps(config: &Config) -> CheckOutcome {
 }
 
 #[test]
+fn locks_go_on_in_the_child_in_sequential_consistency() {
+    go_on_in_the_child(Memory::Sc);
+}
+
+#[test]
+#[ignore = "wide"]
 fn locks_go_on_in_the_child() {
+    go_on_in_the_child(Memory::C11);
+}
+
+fn go_on_in_the_child(memory: Memory) {
     for lock in LOCKS {
         let is_numa_aware = ["cna", "hq"].contains(&lock);
-        let outcome = keeps(&forks(lock, |c| c.nodes = 1 + usize::from(is_numa_aware)));
+        let outcome = keeps(&forks(lock, |c| {
+            c.nodes = 1 + usize::from(is_numa_aware);
+            c.memory = memory;
+        }));
         let done = |function: &str| {
             let mut sites = Site::all().iter();
             sites.any(|site| site.function() == function && outcome.covered[site.number()])
