@@ -12,7 +12,9 @@ use lockworks_ui::simulations;
 
 /// Fit values of machine, workload or model to a few points of a published table
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "lockworks-maintain fit [OPTIONS] --points <N> --value <VALUE> <TABLE>...",
+    after_help = "\
 The fit minimises the mean of the tables' errors. The error of a table is the mean absolute error \
 of the headline column's speedups at the given points. Half of the mean absolute error of the \
 baseline's figures is added, if they are published. In a table without a headline column, all \
@@ -26,7 +28,8 @@ Examples:
   lockworks-maintain fit cna_locktorture --points 8,32,108 \\
       --value workload.division_cycles=32..96
   lockworks-maintain fit hq_locktorture_kunpeng920_gain_percent --points 8,16 \\
-      --value workload.gather_threads=1,2,4,8")]
+      --value workload.gather_threads=1,2,4,8"
+)]
 pub struct FitArgs {
     /// The tables to fit to, all of one workload
     #[arg(value_name = "TABLE", required = true)]
