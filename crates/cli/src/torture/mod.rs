@@ -154,7 +154,7 @@ runs vary. locktorture-old is the loop of kernels up to 6.4: 2 us with probabili
 
 Examples:
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
-  lockworks torture --lock tas,parking_lot --threads 4,16 --reference parking_lot
+  lockworks torture --lock tas,spin,parking_lot --threads 4,16 --reference spin
   lockworks torture --lock rwlock,pthread_rwlock --readers 99
   lockworks torture --preset locktorture-new --seconds 10 --json -o torture.json
   lockworks torture --lock mutex,pthread_mutex --quota 50
