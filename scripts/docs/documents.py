@@ -462,8 +462,7 @@ def check_floors() -> Iterator[DocumentError]:
         for dependency in [*crate.get("dependencies", {}), *crate.get("build-dependencies", {})]:
             below = dependency.removeprefix("lockworks-")
             if dependency.startswith("lockworks") and floors.get(below, 0) >= floors[name]:
-                message = f"{dependency} stands on floor {floors.get(below)}, not below {floors[name]}"
-                yield DocumentError(manifest, 1, message)
+                yield DocumentError(manifest, 1, f"{dependency} stands on no lower floor")
 
 
 def main(arguments: list[str]) -> int:
