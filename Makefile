@@ -353,6 +353,7 @@ test-headers: stage
 		done; \
 	done
 
+test-install: export PROFILE := dev
 test-install: stage
 	$(INSTALLED_TESTS)/exports.sh $(STAGE)/lib/liblockworks.so lib/lockworks.map \
 		"$$($(PKG_CONFIG) --cflags lockworks)"
