@@ -68,7 +68,7 @@ def help_of(words: list[str]) -> str:
     done.check_returncode()
     level = "#" * (len(words) + 1)
     page = f"{level} {' '.join(['lockworks', *words])}\n\n```text\n{done.stdout}```\n\n"
-    commands = re.search(r"^Commands:\n((?:  .*\n)+)", done.stdout, re.MULTILINE)
+    commands = re.search(r"^Commands:\n((?:.+\n)+)", done.stdout, re.MULTILINE)
     for name in re.findall(r"^  (\w+)", commands[1] if commands else "", re.MULTILINE):
         if name != "help":
             page += help_of([*words, name])

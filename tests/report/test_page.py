@@ -17,7 +17,7 @@ PAIRS = {
     "id": "validated",
     "title": "Prediction beside measurement",
     "text": "A test.",
-    "command": "lockworks validate",
+    "command": "lockworks machines validate",
     "chart": {
         "kind": "pairs",
         "unit": "operations a second",

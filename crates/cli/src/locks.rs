@@ -7,23 +7,36 @@ use itertools::Itertools;
 use lockworks::{LockType, LockrefType, Setting};
 use serde::Serialize;
 
+use crate::new::{self, NewArgs};
 use lockworks_ui::waiters::COLLAPSE;
 use lockworks_ui::{names, output, terminal};
 
-/// List the locks and lockrefs, or describe one.
+/// List the locks and lockrefs, describe one, or write a new one.
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   lockworks locks              a table of all
   lockworks locks hq           one lock in detail, with its tunables
   lockworks locks lockref-hq   that lock with a count of references
-  lockworks locks --json       all, for programs")]
+  lockworks locks --json       all, for programs"
+)]
 pub struct LocksArgs {
+    #[command(subcommand)]
+    command: Option<LocksCommand>,
+
     /// The lock or lockref to describe in detail
     name: Option<String>,
     /// Print JSON: one object for NAME, else an array
     #[arg(long)]
     json: bool,
+}
+
+/// What else can be done with locks.
+#[derive(clap::Subcommand)]
+enum LocksCommand {
+    New(NewArgs),
 }
 
 /// Which commands take lockrefs.
@@ -181,6 +194,9 @@ fn descriptions() -> Vec<LockDescription> {
 
 /// Runs the command.
 pub fn command(args: &LocksArgs) -> Result<ExitCode> {
+    if let Some(LocksCommand::New(args)) = &args.command {
+        return new::command(args);
+    }
     let all = descriptions();
     let text = match &args.name {
         Some(name) => {

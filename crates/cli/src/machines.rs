@@ -5,13 +5,16 @@ use std::process::ExitCode;
 use lockworks_machine::{Machine, Mark, Value, builtin, measure};
 use serde_json::{Value as Json, json};
 
+use crate::validate::{self, ValidateArgs};
 use lockworks_ui::output::{Destination, table};
-use lockworks_ui::progress;
+use lockworks_ui::progress::measure_with_progress;
 use lockworks_ui::terminal;
 
 /// List machine descriptions, show one, or measure this machine.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   lockworks machines                     the machines that can be simulated
   lockworks machines epyc-9654-nps4      its topology and values, with sources
@@ -20,8 +23,12 @@ Examples:
 `this` takes up to a minute; nothing else should run meanwhile. You can edit the file that it \
 writes, and give its path to every option that takes a machine. Lockworks cannot measure at which \
 place requests for a cache line are ordered (`directory`), so it chooses the usual place of the \
-CPU's vendor.")]
+CPU's vendor."
+)]
 pub struct MachinesArgs {
+    #[command(subcommand)]
+    pub command: Option<MachinesCommand>,
+
     /// A machine from the list, the path of a TOML file, or `this` to measure this machine
     /// [default: list the machines]
     #[arg(value_name = "NAME|PATH|this")]
@@ -35,8 +42,17 @@ pub struct MachinesArgs {
     pub destination: Destination,
 }
 
+/// What else can be done with a machine.
+#[derive(clap::Subcommand)]
+pub enum MachinesCommand {
+    Validate(ValidateArgs),
+}
+
 /// Runs the subcommand.
 pub fn run(args: &MachinesArgs) -> anyhow::Result<ExitCode> {
+    if let Some(MachinesCommand::Validate(args)) = &args.command {
+        return validate::command(args);
+    }
     args.destination.check()?;
     let text = match (args.machine.as_deref(), args.json) {
         (None, false) => list()?,
@@ -59,19 +75,6 @@ pub fn run(args: &MachinesArgs) -> anyhow::Result<ExitCode> {
     };
     args.destination.write(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Measures this machine. A bar on a terminal shows the progress.
-pub fn measure_with_progress() -> anyhow::Result<measure::Measured> {
-    // The bar draws nothing unless standard error is a terminal.
-    let bar = progress::bar(0, "{wide_bar} {pos}/{len}");
-    let measured = measure::this_machine(|done, total| {
-        tracing::debug!(done, total, "measured");
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    });
-    bar.finish_and_clear();
-    Ok(measured?)
 }
 
 fn pretty(json: &Json) -> String {
@@ -270,6 +273,7 @@ mod tests {
 
     fn args(machine: Option<&str>, json: bool, output: &Path) -> MachinesArgs {
         MachinesArgs {
+            command: None,
             machine: machine.map(str::to_owned),
             json,
             destination: Destination {

@@ -63,28 +63,87 @@ Examples:
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks --verbose machines this -o here.toml";
 
-/// What the command says without arguments.
-const FIRST_STEPS: &str = "\
-Lockworks: scalable locks, and the tools that judge them. What do you have?
+/// What somebody has who asks, and the commands that answer: how each is typed, and what it shows.
+type Group = (&'static str, &'static [(&'static str, &'static str)]);
 
-a program that waits for its locks
-  lockworks profile -- PROGRAM              where threads wait, and what would help
-  lockworks compare -- PROGRAM              which lock serves the program best
-  lockworks run -- PROGRAM                  the program with that lock, unchanged
-this machine, and a colleague to convince
-  lockworks report -o report.html           which lock to take, with the evidence
-a machine that is not here
-  lockworks machines                        those that are described
-  lockworks sim --machine kunpeng-920       the locks on one of them
-a kernel
-  lockworks kernel series --version 6.12    patches for Linux
-  lockworks kernel torture --lock cna       build, boot and judge it
-a lock of your own
-  lockworks new lock NAME                   files to begin from
-  lockworks check --lock NAME               can threads break it?
+/// All commands that help shows.
+const GROUPS: [Group; 4] = [
+    (
+        "a program that waits for its locks",
+        &[
+            (
+                "profile -- PROGRAM",
+                "where threads wait, and what would help",
+            ),
+            ("compare -- PROGRAM", "which lock serves the program best"),
+            ("run -- PROGRAM", "the program with that lock, unchanged"),
+        ],
+    ),
+    (
+        "a machine, this one or another",
+        &[
+            (
+                "report -o report.html",
+                "which lock to take, with the evidence",
+            ),
+            ("torture --lock cna,mutex", "locks here, with real threads"),
+            ("machines", "machines that are described; measures this one"),
+            (
+                "sim --machine kunpeng-920",
+                "locks on one of them, in virtual time",
+            ),
+            (
+                "regret --machine kunpeng-920",
+                "what each lock loses to the best there",
+            ),
+            (
+                "reproduce cna_locktorture",
+                "published tables, and their simulation",
+            ),
+            (
+                "sweep plan.toml",
+                "many simulations or checks; keeps results",
+            ),
+        ],
+    ),
+    (
+        "a kernel",
+        &[(
+            "kernel series --version 6.12",
+            "patches for Linux; builds, boots, judges it",
+        )],
+    ),
+    (
+        "a lock of your own",
+        &[
+            ("locks new NAME", "files to begin from; lists all locks"),
+            ("check --lock NAME", "can threads break it?"),
+        ],
+    ),
+];
 
-`lockworks --help` lists all commands, `lockworks COMMAND --help` has examples.
-";
+/// The commands in their groups, each as `line` writes it.
+fn groups(line: impl Fn(&str, &str) -> String) -> String {
+    let group = |(asked, commands): &Group| {
+        let lines = commands.iter().map(|(typed, shows)| line(typed, shows));
+        format!("{asked}\n{}", lines.collect::<String>())
+    };
+    GROUPS.iter().map(group).collect()
+}
+
+/// The name of a command that is typed like this.
+fn name(typed: &str) -> &str {
+    typed.split(' ').next().unwrap_or(typed)
+}
+
+/// Prints what the command says without arguments.
+fn print_first_steps() {
+    println!(
+        "Lockworks: scalable locks, and the tools that judge them. What do you have?\n\n{}\n\
+         `lockworks --help` has options and exit statuses, `lockworks COMMAND --help` has examples.",
+        groups(|typed, shows| format!("  lockworks {typed:<30} {shows}\n"))
+    );
+}
 
 #[derive(Subcommand)]
 enum Command {
@@ -97,25 +156,27 @@ enum Command {
     Machines(machines::MachinesArgs),
     Locks(locks::LocksArgs),
     Regret(regret::RegretArgs),
-    Validate(validate::ValidateArgs),
     Reproduce(reproduce::ReproduceArgs),
     Check(Box<check::CheckArgs>),
     Kernel(kernel::KernelArgs),
     Sweep(Box<sweep::SweepArgs>),
-    New(new::NewArgs),
     #[command(hide = true)]
     Share(share::ShareArgs),
 }
 
 /// The command line.
 fn command() -> clap::Command {
-    usage::refined(Cli::command())
+    let groups = groups(|typed, shows| format!("  {:<10} {shows}\n", name(typed)));
+    usage::refined(Cli::command()).help_template(format!(
+        "{{about-with-newline}}\n{{before-help}}{{usage-heading}} {{usage}}\n\nCommands:\n{groups}\n\
+         Options:\n{{options}}{{after-help}}"
+    ))
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.len() < 2 {
-        print!("{FIRST_STEPS}");
+        print_first_steps();
         return ExitCode::SUCCESS;
     }
     let cli: Cli = match usage::parse(command(), &arguments) {
@@ -178,26 +239,42 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Sweep(args) => sweep::command(args),
         Command::Regret(args) => regret::command(args),
         Command::Reproduce(args) => reproduce::command(args),
-        Command::Validate(args) => validate::command(args),
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),
         Command::Profile(args) => profile::command(args),
         Command::Report(args) => report::command(args),
-        Command::New(args) => new::command(args),
         Command::Share(args) => share::command(args, Cli::command(), self::command()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    /// Every subcommand that has no subcommands of its own, with the words that call it.
+    /// Every subcommand that does something, with the words that call it.
     fn subcommands(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
         let path = format!("{path} {}", command.get_name()).trim().to_owned();
-        if !command.has_subcommands() {
-            return vec![(path, command.clone())];
-        }
         let below = command.get_subcommands();
-        below.flat_map(|below| subcommands(below, &path)).collect()
+        let below = below.flat_map(|below| subcommands(below, &path));
+        // Some commands do something by themselves, too.
+        match command.get_positionals().next().is_some() || !command.has_subcommands() {
+            true => below.chain([(path.clone(), command.clone())]).collect(),
+            false => below.collect(),
+        }
+    }
+
+    #[test]
+    fn every_visible_command_is_in_one_group() {
+        let mut visible = Vec::new();
+        for command in super::command().get_subcommands() {
+            if !command.is_hide_set() {
+                visible.push(command.get_name().to_owned());
+            }
+        }
+        let grouped = super::GROUPS.iter().flat_map(|(_, commands)| *commands);
+        let mut grouped: Vec<_> = grouped.map(|(typed, _)| super::name(typed)).collect();
+        grouped.sort_unstable();
+        visible.sort_unstable();
+        assert_eq!(visible, grouped);
+        assert!(visible.len() <= 13, "{visible:?}");
     }
 
     #[test]

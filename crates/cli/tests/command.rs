@@ -107,13 +107,11 @@ fn help_fits_the_terminal() {
         "sim",
         "sweep",
         "regret",
-        "validate",
         "reproduce",
         "run",
         "compare",
         "profile",
         "report",
-        "new",
     ];
     for command in commands {
         for help in ["--help", "--help-all"] {

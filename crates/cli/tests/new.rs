@@ -1,4 +1,4 @@
-//! `lockworks new`: the files that it writes into a checkout, and the names that it refuses.
+//! `lockworks locks new`: the files that it writes into a checkout, and the names that it refuses.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +48,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 fn new_lock(directory: &Path, name: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lockworks"))
-        .args(["new", "lock", "--", name])
+        .args(["locks", "new", "--", name])
         .current_dir(directory)
         .output()
         .expect("the command")

@@ -63,16 +63,13 @@ const TABLES: [(&str, &[&str]); 20] = [
 ];
 
 /// Commands of which no table is printed here.
-const OTHERS: [(&str, &str); 9] = [
+const OTHERS: [(&str, &str); 6] = [
     ("profile", "in tests/profile.rs"),
     ("sweep", "in tests/sweep.rs"),
     ("regret", "in tests/regret.rs"),
-    ("validate", "prints a table like that of torture"),
     ("kernel", "needs a kernel's source and guests"),
     ("report", "prints no table"),
     ("run", "prints no table"),
-    ("new", "prints no table"),
-    ("help", "prints no table"),
 ];
 
 #[test]

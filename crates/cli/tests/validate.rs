@@ -1,9 +1,10 @@
-//! `lockworks validate` from outside.
+//! `lockworks machines validate` from outside.
 
 use crate::support::{assert_refused, json, output, text};
 
 fn validate(more: &[&str]) -> std::process::Output {
     let short = [
+        "machines",
         "validate",
         "--seconds",
         "0.02",

@@ -11,11 +11,16 @@ use lockworks_ui::{interruption, usage};
 
 /// Measure Lockworks beside its peers, and fit the simulator to published tables.
 #[derive(Parser)]
-#[command(name = "lockworks-maintain", version)]
+#[command(name = "lockworks-maintain", version, after_help = HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const HELP: &str = "\
+Examples:
+  lockworks-maintain bench --only uncontended
+  lockworks-maintain fit cna_locktorture --points 8,32,108 --value workload.division_cycles=32..96";
 
 #[derive(Subcommand)]
 enum Command {

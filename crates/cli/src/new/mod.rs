@@ -1,31 +1,17 @@
-//! `lockworks new`: writes the files of a new lock into a checkout.
+//! `lockworks locks new`: writes the files of a new lock into a checkout.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
-use clap::Subcommand;
 use regex::Regex;
 
 use lockworks_torture::ELSEWHERE;
 use lockworks_torture::peers::{of_c_library, of_crates};
 use lockworks_ui::output;
 
-/// Write the files of a new lock into a checkout of Lockworks
-#[derive(clap::Args)]
-pub struct NewArgs {
-    #[command(subcommand)]
-    part: Part,
-}
-
-/// The things that `lockworks new` can write.
-#[derive(Subcommand)]
-enum Part {
-    Lock(NewLockArgs),
-}
-
-/// Write a new lock that works, and add it to the list of locks
+/// Write a new lock that works into a checkout, and add it to the list of locks
 ///
 /// The files are locks/NAME.h and locks/NAME.c, a test-and-test-and-set lock to begin from. The lock
 /// is in every command after the next build. It is experimental: no other file names it until
@@ -33,8 +19,8 @@ enum Part {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
-  lockworks new lock mylock   a lock that works, for `make quick LOCK=mylock`")]
-pub struct NewLockArgs {
+  lockworks locks new mylock   a lock that works, for `make quick LOCK=mylock`")]
+pub struct NewArgs {
     /// Name of the lock: lower-case letters, digits and _
     name: String,
 }
@@ -48,7 +34,7 @@ const LONGEST: usize = 40;
 
 /// Runs the command.
 pub fn command(args: &NewArgs) -> Result<ExitCode> {
-    let Part::Lock(NewLockArgs { name }) = &args.part;
+    let NewArgs { name } = args;
     let here = std::env::current_dir().context("cannot tell the current directory")?;
     let root = here
         .ancestors()

@@ -23,7 +23,7 @@ fn heading(title: String, what: String, how_sure: String, lock: &str) -> Heading
 pub fn for_machine(machine: &str, predicted: Option<&RegretReport>) -> Heading {
     let how_sure = format!(
         "This is predicted: nothing was measured on {machine}. `lockworks reproduce all` shows how far \
-         predictions of published tables are off, and `lockworks validate` those for the machine it \
+         predictions of published tables are off, and `lockworks machines validate` those for the machine it \
          runs on."
     );
     let answer = predicted.map_or_else(String::new, |report| report.answer.clone());

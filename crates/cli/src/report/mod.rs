@@ -19,17 +19,17 @@ use self::evidence::{Evidence, Found, Part};
 use crate::check::options::Options as CheckOptions;
 use crate::check::{self, CheckReport, CheckReports};
 use crate::compare::{CompareArgs, Comparison};
-use crate::machines::{MachinesArgs, measure_with_progress};
+use crate::machines::{MachinesArgs, MachinesCommand};
 use crate::profile::ProfileArgs;
 use crate::program::Program;
 use crate::regret::{RegretArgs, RegretReport};
 use crate::reproduce::{OneTable, ReproduceArgs, Tables};
 use crate::torture::TortureArgs;
-use crate::validate::ValidateArgs;
 use lockworks_torture::{Host, TortureResults};
 use lockworks_ui::output;
 use lockworks_ui::plot::figure::Figure;
 use lockworks_ui::plot::page::{self, Heading};
+use lockworks_ui::progress::measure_with_progress;
 use lockworks_ui::terminal::prose;
 
 /// Which lock should I use? Measure, predict, and write the answer and its evidence as a web page
@@ -204,13 +204,17 @@ impl ReportArgs {
             let violation = results.violations().last();
             found(results, violation)
         });
-        let command = format!("validate --machine {here} --lock {LOCKS} --seconds 0.1 --ms 10");
+        let command =
+            format!("machines validate --machine {here} --lock {LOCKS} --seconds 0.1 --ms 10");
         let predicting = "predicting what was measured";
         let validated = evidence.add(
             "validated.json",
             predicting,
             &command,
-            |args: ValidateArgs| {
+            |args: MachinesArgs| {
+                let Some(MachinesCommand::Validate(args)) = args.command else {
+                    unreachable!("the command is validate");
+                };
                 let (report, measured) = args.validate()?;
                 let violations = measured.iter().flat_map(TortureResults::violations);
                 found(report, violations.last())

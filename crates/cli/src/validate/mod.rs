@@ -1,4 +1,4 @@
-//! `lockworks validate`: how far predictions can be trusted on this machine. Measures the machine,
+//! `lockworks machines validate`: how far predictions can be trusted on this machine. Measures the machine,
 //! predicts `lockworks torture` on it, runs torture, and shows both.
 
 mod report;
@@ -17,12 +17,11 @@ use rayon::prelude::*;
 
 pub use self::report::TrustReport;
 use self::report::ValidatedCell;
-use crate::machines::measure_with_progress;
 use crate::sim::runs::LONGER;
 use crate::torture;
 use lockworks_torture::{Contender, Host, Pin, Preset, TorturePlan, TortureResults};
 use lockworks_ui::output::{self, Destination};
-use lockworks_ui::progress;
+use lockworks_ui::progress::{self, measure_with_progress};
 use lockworks_ui::simulations::{find_lock, milliseconds, set};
 use lockworks_ui::usage::seconds;
 
@@ -81,9 +80,9 @@ What is said about bigger machines are the limits to which this version's tests 
 tables; `lockworks reproduce all` shows their errors.
 
 Examples:
-  lockworks validate
-  lockworks validate --lock tas,mutex,pthread_mutex --json
-  lockworks machines this -o here.toml && lockworks validate --machine here.toml";
+  lockworks machines validate
+  lockworks machines validate --lock tas,mutex,pthread_mutex --json
+  lockworks machines this -o here.toml && lockworks machines validate --machine here.toml";
 
 /// The lock on which the loop's own time is fitted, with one thread.
 pub const FITTED_ON: &str = "tas";

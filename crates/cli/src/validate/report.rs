@@ -1,4 +1,4 @@
-//! What `lockworks validate` prints.
+//! What `lockworks machines validate` prints.
 
 use comfy_table::CellAlignment;
 use itertools::Itertools;
