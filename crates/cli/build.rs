@@ -12,7 +12,7 @@ use lockworks_build::{Bindings, compiler, root, watch};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The files and directories that the results of simulations and checks depend on.
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 22] = [
     "Cargo.lock",
     "Cargo.toml",
     "clients",
@@ -21,7 +21,6 @@ const SOURCES: [&str; 23] = [
     "crates/check/src",
     "crates/cli/src/check/options.rs",
     "crates/cli/src/sim/mod.rs",
-    "crates/cli/src/sim/runs.rs",
     "crates/cli/src/sweep/point.rs",
     "crates/explore/src",
     "crates/litmus/src",

@@ -17,11 +17,11 @@ use lockworks_machine::{MACHINES, Machine};
 
 use self::cells::{Cell, Plan, PlannedCell};
 pub use self::report::RegretReport;
-use crate::sim::runs::{LONGER, doubled};
 use crate::sweep;
 use crate::sweep::point::{Kind, Point};
 use crate::sweep::store::Store;
 use crate::sweep::table::{located, whole};
+use lockworks_sim::comparison::{LONGER, doubled};
 use lockworks_ui::interruption;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::runs::SimulationRow;
+use lockworks_sim::comparison::SimulationRow;
 use lockworks_ui::figures::{counted, three_digits};
 
 /// The answer over all rows.

@@ -2,7 +2,6 @@
 
 mod answer;
 mod report;
-pub(crate) mod runs;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,11 +17,12 @@ use lockworks_ui::interruption;
 use lockworks_ui::names;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
+use lockworks_ui::progress;
 use lockworks_ui::timeline;
 use lockworks_ui::usage::percent;
 
 use self::answer::Answer;
-use self::runs::{MOST_THREADS, SimulatedHost, SimulationPlan, SimulationRow};
+use lockworks_sim::comparison::{self, MOST_THREADS, SimulatedHost, SimulationPlan, SimulationRow};
 use lockworks_ui::simulations::{
     DEFAULT_MACHINE, DEFAULT_THRESHOLD, DEFAULT_WORKLOAD, THRESHOLDS, find_lock, milliseconds, set,
     setting,
@@ -322,7 +322,7 @@ impl SimOptions {
             host.cpus
         );
         let threads = match (self.threads.as_slice(), self.vcpus.as_slice()) {
-            ([], []) => runs::doubled(host.cpus),
+            ([], []) => comparison::doubled(host.cpus),
             ([], some) | (some, _) => some.to_vec(),
         };
         ensure!(self.guests > 0, "no guests to run; ask for at least 1");
@@ -348,7 +348,7 @@ impl SimOptions {
             placement,
             ms: self
                 .ms
-                .unwrap_or(if share { runs::LONGER * MS } else { MS }),
+                .unwrap_or(if share { comparison::LONGER * MS } else { MS }),
             tunables: Settings {
                 numa_aware,
                 numa_threshold_ms: self.threshold,
@@ -359,7 +359,7 @@ impl SimOptions {
             odd_priority: self.odd_priority,
             seed: self.seed,
             seeds,
-            timelines: false,
+            recorded: 0,
         })
     }
 }
@@ -370,7 +370,7 @@ fn results(
     reference: &'static str,
     mut rows: Vec<SimulationRow>,
 ) -> SimulationResults {
-    runs::compare_with(reference, &mut rows);
+    comparison::compare_with(reference, &mut rows);
     let scenario = &plan.scenario;
     let answer = Answer::of(&rows, reference, scenario.machine.nodes(), plan.ms);
     SimulationResults {
@@ -410,7 +410,7 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let plan = Arc::new(SimulationPlan {
-        timelines: args.trace.is_some(),
+        recorded: args.trace.as_ref().map_or(0, |_| timeline::RECORDED_EVENTS),
         ..args.options.plan(args.seeds)?
     });
     let reference = reference(args.reference.as_deref(), &plan.locks)?;
@@ -439,11 +439,17 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         );
     });
     let mut failed = false;
-    let on_row = |row: &SimulationRow| {
-        let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
-        finished.push(row.clone());
+    let bar = progress::runs(plan.points().len(), &plan.scenario.machine.name);
+    let on_row = |row: &Result<SimulationRow>| {
+        if let Ok(row) = row {
+            let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+            finished.push(row.clone());
+        }
+        bar.inc(1);
     };
-    let rows: Vec<SimulationRow> = runs::run(&plan, on_row)
+    let rows = comparison::run(&plan, on_row);
+    bar.finish_and_clear();
+    let rows: Vec<SimulationRow> = rows
         .into_iter()
         .filter_map(|row| {
             row.inspect_err(|error| {

@@ -3,7 +3,7 @@
 use lockworks_sim::Scenario;
 
 use super::SimulationResults;
-use super::runs::{SharedCpus, SimulationRow};
+use lockworks_sim::comparison::{SharedCpus, SimulationRow};
 use lockworks_ui::figures::{nanoseconds, or_dash, three_digits};
 use lockworks_ui::output;
 use lockworks_ui::plot::figure::{Chart, Data, Draw, FAIRNESS, Figure, few_series};

@@ -17,8 +17,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::check::options::Checked;
 use crate::check::{self, find_subject, free_memory, refused};
-use crate::sim::runs::simulate;
 use crate::sim::{SimArgs, SimOptions};
+use lockworks_sim::comparison::simulate;
 use lockworks_ui::usage::with_negative_numbers;
 
 /// The version that results are stored under: that of the package, and a hash of the sources and

@@ -17,8 +17,8 @@ use rayon::prelude::*;
 
 pub use self::report::TrustReport;
 use self::report::ValidatedCell;
-use crate::sim::runs::LONGER;
 use crate::torture;
+use lockworks_sim::comparison::LONGER;
 use lockworks_torture::{Contender, Host, Pin, Preset, TorturePlan, TortureResults};
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::progress::{self, measure_with_progress};
@@ -211,7 +211,7 @@ impl ValidateArgs {
 
     /// Torture with a CPU for each thread, and with more threads than CPUs.
     fn measure(&self, contenders: &[Contender], cpus: usize) -> Result<Vec<TortureResults>> {
-        let threads = crate::sim::runs::doubled(cpus);
+        let threads = lockworks_sim::comparison::doubled(cpus);
         let mut measured = vec![self.torture(contenders, threads, Pin::Compact)?];
         let sturdy: Vec<_> = contenders
             .iter()

@@ -1,16 +1,11 @@
 //! Simulations of several locks with several numbers of threads.
 
+use crate::{EngineCounts, Placement, Run, Scenario, Sharing, SharingCounts, SimulationOutcome};
 use anyhow::{Context, Result};
 use lockworks::{LockType, Settings, fairness};
 use lockworks_measurements::{Latency, Range, Timeline};
-use lockworks_sim::{
-    EngineCounts, Placement, Run, Scenario, Sharing, SharingCounts, SimulationOutcome,
-};
 use rayon::prelude::*;
 use serde::Serialize;
-
-use lockworks_ui::progress;
-use lockworks_ui::timeline::RECORDED_EVENTS;
 
 /// The most threads of a run. Each thread needs a slot for queue nodes, and there are this many.
 pub const MOST_THREADS: usize = 4096;
@@ -181,8 +176,8 @@ pub struct SimulationPlan {
     pub seed: u64,
     /// The number of seeds. Each lock runs with each; a random placement differs, too.
     pub seeds: u64,
-    /// Whether rows have a timeline.
-    pub timelines: bool,
+    /// The number of events in the timeline of a row. 0: rows have none.
+    pub recorded: usize,
 }
 
 /// Gives each row its ratio to the row of the reference lock with as many threads.
@@ -238,24 +233,19 @@ impl SimulationPlan {
     }
 }
 
-/// Runs the plan on all CPUs of this machine. Rows are in the order of its points; `on_row` sees each
-/// when it is finished.
+/// Runs the plan on all CPUs of this machine. Rows are in the order of its points; `finished` sees
+/// each.
 pub fn run(
     plan: &SimulationPlan,
-    on_row: impl Fn(&SimulationRow) + Sync,
+    finished: impl Fn(&Result<SimulationRow>) + Sync,
 ) -> Vec<Result<SimulationRow>> {
     let points = plan.points();
-    let bar = progress::runs(points.len(), &plan.scenario.machine.name);
-    let rows = points
-        .par_iter()
-        .map(|&(threads, lock)| {
-            let row = simulate(plan, lock, threads).inspect(&on_row);
-            bar.inc(1);
-            row
-        })
-        .collect();
-    bar.finish_and_clear();
-    rows
+    let rows = points.par_iter().map(|&(threads, lock)| {
+        let row = simulate(plan, lock, threads);
+        finished(&row);
+        row
+    });
+    rows.collect()
 }
 
 /// Runs one lock with one number of threads as the plan says.
@@ -281,10 +271,7 @@ pub fn simulate(
             odd_threads_have_priority: plan.odd_priority,
             seed: plan.seed.wrapping_add(by),
         };
-        let recorded = match plan.timelines && by == 0 {
-            true => RECORDED_EVENTS,
-            false => 0,
-        };
+        let recorded = if by == 0 { plan.recorded } else { 0 };
         let outcome = run.record(recorded);
         tracing::debug!(lock = lock.name(), threads, by, "simulated");
         outcome
@@ -294,7 +281,7 @@ pub fn simulate(
         .map(|outcomes| {
             let (outcomes, mut timelines): (_, Vec<_>) = outcomes.into_iter().unzip();
             SimulationRow {
-                timeline: plan.timelines.then(|| timelines.swap_remove(0)),
+                timeline: (plan.recorded > 0).then(|| timelines.swap_remove(0)),
                 ..row(lock, threads, sharing, job, outcomes)
             }
         })
