@@ -786,7 +786,7 @@ fn mutex_of_glibc() {
     assert_counted(&events, &["halts_in_queue", "kicks_at_unlock"]);
 }
 
-/// Also locks that have no test of their own, as one that `lockworks new lock` has written.
+/// Also locks that have no test of their own, as one that `lockworks locks new` has written.
 #[test]
 fn every_lock_in_its_small_configurations() {
     let limits = Limits {
