@@ -12,12 +12,13 @@ use lockworks_build::{Bindings, compiler, root, watch};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The files and directories that the results of simulations and checks depend on.
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 23] = [
     "Cargo.lock",
     "Cargo.toml",
     "clients",
     "crates/build/src",
     "crates/check/build.rs",
+    "crates/check/flags.rs",
     "crates/check/src",
     "crates/cli/src/check/options.rs",
     "crates/cli/src/sim/mod.rs",

@@ -25,7 +25,7 @@ use crate::model::{Model, Seen, Stop};
 use crate::mutation::{self, Change, Mutation};
 use crate::names::LockWord;
 use crate::results::{Broken, CheckOutcome, End, Event};
-use crate::source::loaded_source;
+use crate::source::loaded_files;
 
 /// The number of states after which a search tries a proof by states with merged histories.
 const BEFORE_PROOF: usize = 1_000_000;
@@ -247,8 +247,8 @@ impl<'a> Check<'a> {
     fn identity(&self) -> io::Result<u128> {
         let mut hash = Xxh3::new();
         hash.update(&fs::read("/proc/self/exe")?);
-        if let Some(source) = loaded_source() {
-            hash.update(&fs::read(source)?);
+        for file in loaded_files() {
+            hash.update(&fs::read(file)?);
         }
         let check = postcard::to_stdvec(&(self.config, self.mutation));
         hash.update(&check.map_err(io::Error::other)?);

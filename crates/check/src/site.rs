@@ -277,7 +277,7 @@ impl Site {
     }
 
     /// Whether the operation is no part of a source that was loaded.
-    fn is_built_in(&self) -> bool {
+    pub fn is_built_in(&self) -> bool {
         self.number() < built_in().len()
     }
 

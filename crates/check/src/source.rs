@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, File, include_dir};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use lockworks::LockType;
 
@@ -35,9 +35,11 @@ pub enum SourceError {
     #[error("'{0}' is no name of a lock in C; name the file as the lock, such as mylock.c")]
     Name(String),
     #[error(
-        "the threads that check '{0}' are compiled with the lock; build the command, and give --lock {0}"
+        "--source cannot check '{0}', whose threads are built with it; build the command, and give --lock {0}"
     )]
     HasOwnThreads(String),
+    #[error("'{0}' is not as it was when this command was built; build the command again")]
+    Differs(String),
     #[error("cannot run the compiler '{compiler}': {error}; install one, or set CC")]
     Compiler { compiler: String, error: io::Error },
     #[error("'{path}' does not compile:\n{lines}")]
@@ -163,12 +165,72 @@ pub fn loaded_source() -> Option<&'static Path> {
     LOADED.get().map(PathBuf::as_path)
 }
 
+/// The files that a check of the loaded source depends on: the source and, in a checkout, the headers there.
+pub(crate) fn loaded_files() -> Vec<PathBuf> {
+    let Some(source) = LOADED.get() else {
+        return Vec::new();
+    };
+    let mut files = vec![source.clone()];
+    if let Some(root) = checkout(source) {
+        let headers = files_in(&LOCKS).map(|file| root.join("locks").join(file.path()));
+        files.extend(headers.filter(|path| path.extension().is_some_and(|end| end == "h")));
+    }
+    files
+}
+
+/// The root of the checkout that a file is in.
+fn checkout(path: &Path) -> Option<&Path> {
+    path.ancestors()
+        .find(|root| root.join("locks/contract/operations.h").exists())
+}
+
+fn files_in(directory: &'static Dir) -> impl Iterator<Item = &'static File<'static>> {
+    let mut left = vec![directory];
+    let directories = std::iter::from_fn(move || {
+        let next = left.pop()?;
+        left.extend(next.dirs());
+        Some(next)
+    });
+    directories.flat_map(Dir::files)
+}
+
+/// What this program knows too: the world, the contract, the lists, and the layouts of words and nodes.
+const SHARED: [&str; 8] = [
+    "contract",
+    "registry",
+    "parts/held_locks.h",
+    "parts/lock_word.h",
+    "parts/node_queue.h",
+    "parts/parked_heads.h",
+    "parts/queue_node.h",
+    "parts/reader_slots.h",
+];
+
+/// Fails if a file of the checkout that this program shares with a lock is not as it was when the program
+/// was built.
+fn compare(root: &Path) -> Result<(), SourceError> {
+    let is_shared = |file: &&File| SHARED.iter().any(|shared| file.path().starts_with(shared));
+    let of_locks = files_in(&LOCKS)
+        .filter(is_shared)
+        .map(|file| ("locks", file));
+    let of_world = files_in(&WORLD).map(|file| ("worlds/check", file));
+    for (part, file) in of_locks.chain(of_world) {
+        let path = root.join(part).join(file.path());
+        if fs::read(&path).ok().as_deref() != Some(file.contents()) {
+            return Err(SourceError::Differs(path.display().to_string()));
+        }
+    }
+    Ok(())
+}
+
 /// Compiles a source to a library in `directory`.
 fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<PathBuf, SourceError> {
     let prelude = directory.join("prelude.h");
     // A lock of a checkout is compiled with the headers that are there.
-    let is_root = |root: &&Path| root.join("locks/contract/operations.h").exists();
-    let root = path.ancestors().find(is_root).unwrap_or(directory);
+    let root = checkout(path).unwrap_or(directory);
+    if root != directory {
+        compare(root)?;
+    }
     let write = || -> io::Result<()> {
         for (part, files) in [("locks", &LOCKS), ("worlds/check", &WORLD)] {
             if root == directory {
@@ -193,6 +255,10 @@ fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<Pat
         "locks/registry",
     ] {
         command.arg("-I").arg(root.join(part));
+    }
+    let historic = root.join("locks/historic");
+    if path.starts_with(&historic) {
+        command.arg("-DLW_WITH_HISTORIC").arg("-I").arg(historic);
     }
     command.arg("-include").arg(&prelude);
     command.arg(path).arg("-o").arg(&library);

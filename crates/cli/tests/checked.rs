@@ -387,6 +387,14 @@ fn a_lock_of_a_checkout_is_checked_without_a_build() {
         (&"tas".into(), &true.into())
     );
 
+    assert_eq!(
+        found["uncovered"].as_array().map(Vec::len),
+        Some(0),
+        "{found}"
+    );
+    let mutants = json(&["mutants", "--source", &source], 0);
+    assert!(mutants["caught"].as_u64() >= Some(2), "{mutants}");
+
     let header = copy.path().join("locks/tas.h");
     let text = fs::read_to_string(&header).unwrap();
     assert!(text.contains("0, release"), "{text}");
@@ -396,6 +404,10 @@ fn a_lock_of_a_checkout_is_checked_without_a_build() {
 
     let rwlock = copy.path().join("locks/rwlock.c").display().to_string();
     assert_refused(&["--source", &rwlock], &["give --lock rwlock"]);
+    let layout = copy.path().join("locks/parts/queue_node.h");
+    let text = fs::read_to_string(&layout).unwrap();
+    fs::write(&layout, text + "/* changed */\n").unwrap();
+    assert_refused(&["--source", &source], &["queue_node.h' is not as it was"]);
 }
 
 /// Each operation of the example is needed.

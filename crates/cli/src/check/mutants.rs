@@ -136,11 +136,16 @@ impl MutantResults {
 pub fn command(args: &MutantsArgs) -> Result<ExitCode> {
     let mut list = Mutants::all()?;
     let mut locks = args.lock.clone();
+    let mut loaded = None;
     if let Some(source) = &args.source {
-        locks.push(load_source(source)?.to_owned());
+        let lock = load_source(source)?;
+        // The mutants that a list has are those of the built lock.
+        list.mutants.retain(|mutant| mutant.lock != lock);
+        loaded = Some(lock);
+        locks.push(lock.to_owned());
     }
     for lock in &locks {
-        if Mutants::are_listed(lock) {
+        if Mutants::are_listed(lock) && loaded != Some(lock.as_str()) {
             continue;
         }
         find_subject(lock)?;

@@ -24,7 +24,7 @@ pub struct Options {
 
     /// Compile and check the lock in FILE, a C file that uses the operations and ends with
     /// LW_DESCRIBE()
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["lock", "variant"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["lock", "variant", "fork"])]
     pub source: Option<PathBuf>,
 
     /// Check only the few small configurations of each lock in crates/check/mutants/LOCK.toml, each

@@ -337,7 +337,8 @@ fn counted(event: &Event) -> String {
 /// The file with the threads of a check, which is no part of a lock.
 const CLIENT: &str = "client.c";
 
-/// Operations that no run reached, in files of which a run reached another: those of this lock.
+/// Operations that no run reached, in files of which a run reached another: those of this lock. A lock that
+/// was loaded from a source has no operations that are built in.
 fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
     let is_covered = |site: &Site| covered[site.number()];
     let files: BTreeSet<_> = Site::all()
@@ -348,6 +349,7 @@ fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
     let mut found: Vec<_> = Site::all()
         .iter()
         .filter(|site| !is_covered(site) && files.contains(site.file()))
+        .filter(|site| loaded_source().is_none() || !site.is_built_in())
         .map(|site| Uncovered {
             file: site.file(),
             line: site.line,
