@@ -190,6 +190,7 @@ $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 # Each stage ends before the next begins; its targets are made two or more at a time.
 STAGES := setup setup-programs test-format test-c test-historic test-preload test-installed test-sanitizers \
 	test-cargo test-clippy test-python test-docs
+MINUTES := 20
 # Those that repeat the promises of STAGES wider, with the minutes that they take on two CPUs: all mutants, other
 # processors, all kernels, and documents that build a copy of the repository.
 WIDE := test-cross:8 test-crate:3 test-wide:30 test-tutorials:6 test-kernel:60
@@ -198,7 +199,7 @@ test:
 
 # What has passed with the same files is not tested again.
 test-all:
-	@MAKE='$(MAKE)' scripts/stages.sh --resume $(STAGES) $(WIDE)
+	@MAKE='$(MAKE)' scripts/stages.sh --resume $(STAGES:test-cargo=test-cargo:$(MINUTES)) $(WIDE)
 
 # Test whether a change is sound: that of the working tree, or of LOCK.
 quick:
@@ -520,13 +521,13 @@ clean:
 	$(CARGO) clean
 
 help:
-	@echo 'make                 build the C library (build/) and the commands (target/release/)'
+	@echo 'make                 build the C library (build/) and the command (target/release/)'
 	@echo 'make lib             build the C library only (build/); HOST=aarch64-linux-gnu: for that processor,'
 	@echo '                     CC=clang BUILD_DIR=DIR: with that compiler. RUNNER=EMULATOR: what runs its tests'
+	@echo 'make dev             library and command for work, in half a minute after a change (target/debug/)'
 	@echo 'make demo            which lock should I use? a report with measurements and predictions'
 	@echo 'make setup           test whether the tools are installed; as root, install those missing'
 	@echo 'make setup-programs  the same, with the programs that tests and benchmarks run'
-	@echo 'make dev             the same in seconds after a change (target/debug/)'
 	@echo 'make quick           test what has changed, in minutes; LOCK=NAME: test this lock'
 	@echo 'make test            run the tests, in 10 minutes; 20 where nothing is built yet'
 	@echo 'make test-all        run all tests; it says how long that takes, and goes on where it was'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # quick.sh [LOCK]: test a change within minutes. With an argument, test the lock LOCK. Without one,
 # test all files that differ from upstream; if none do, the files of the last commit.
-# `make test` tests everything.
+# `make test` tests every promise.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -226,4 +226,4 @@ if ((${#failures[@]})); then
 	printf '  %s\n' "${failures[@]}"
 	exit 1
 fi
-printf 'quick: %d s, nothing found. make test tests everything.\n' $((SECONDS - started))
+printf 'quick: %d s, nothing found. make test tests every promise.\n' $((SECONDS - started))

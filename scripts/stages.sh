@@ -8,16 +8,23 @@
 set -uo pipefail
 
 passed=
+# What prepares the machine is made each time.
+is_passed() {
+	[[ $1 != setup* && -e $passed/${1%:*} ]]
+}
+
 if [[ ${1-} = --resume ]]; then
 	shift
-	passed=build/passed/$({
-		git rev-parse HEAD
-		git diff HEAD
-	} | sha1sum | cut -c1-16)
+	files=$(
+		git rev-parse HEAD && git diff HEAD &&
+			git ls-files --others --exclude-standard -z | xargs -0 -r sha1sum &&
+			echo "${CC-} ${CFLAGS-} ${HOST-}"
+	) || exit
+	passed=build/passed/$(sha1sum <<<"$files" | cut -c1-16)
 	mkdir -p "$passed"
 	left=() minutes=0
 	for stage in "$@"; do
-		[[ ! -e $passed/${stage%:*} ]] || continue
+		! is_passed "$stage" || continue
 		left+=("$stage")
 		[[ $stage != *:* ]] || minutes=$((minutes + ${stage#*:}))
 	done

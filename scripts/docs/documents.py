@@ -494,6 +494,9 @@ def main(arguments: list[str]) -> int:
         runner = Runner(command, Path(os.environ.get("STAGE", "build/stage")).resolve())
         documents = [read(path) for path in paths]
         documents = [document for document in documents if document.in_checkout == tutorials]
+        if names and not documents:
+            print("nothing here to run: make test-tutorials runs tutorials, make test-docs the others")
+            return 2
         # Tutorials share the copy of the repository.
         workers = 1 if tutorials else os.cpu_count()
         with ThreadPoolExecutor(workers) as pool:

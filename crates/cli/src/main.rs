@@ -76,7 +76,7 @@ const GROUPS: [Group; 4] = [
                 "where threads wait, and what would help",
             ),
             ("compare -- PROGRAM", "which lock serves the program best"),
-            ("run -- PROGRAM", "the program with that lock, unchanged"),
+            ("run -- PROGRAM", "the program with a lock of Lockworks, unchanged"),
         ],
     ),
     (
@@ -116,7 +116,7 @@ const GROUPS: [Group; 4] = [
     (
         "a lock of your own",
         &[
-            ("locks new NAME", "files to begin from; lists all locks"),
+            ("locks new NAME", "files to begin from; `locks` lists all locks"),
             ("check --lock NAME", "can threads break it?"),
         ],
     ),
