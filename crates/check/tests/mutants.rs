@@ -106,6 +106,7 @@ fn assert_caught(mutants: &[&Mutant]) {
 
 /// A random run that breaks a promise shows a mistake only if the lock without it keeps all promises.
 #[test]
+#[ignore = "wide"]
 fn locks_without_a_mistake_keep_their_promises_in_the_random_runs() {
     let list = Mutants::all().unwrap();
     let mut trials: Vec<&RandomTrial> = Vec::new();
@@ -129,6 +130,7 @@ fn locks_without_a_mistake_keep_their_promises_in_the_random_runs() {
 
 /// The same of searches, where a mutant asks for one that is not among those of its lock.
 #[test]
+#[ignore = "wide"]
 fn locks_without_a_mistake_keep_their_promises_in_the_searches_of_single_mutants() {
     let list = Mutants::all().unwrap();
     let mut searches: Vec<&Config> = Vec::new();
