@@ -76,7 +76,10 @@ const GROUPS: [Group; 4] = [
                 "where threads wait, and what would help",
             ),
             ("compare -- PROGRAM", "which lock serves the program best"),
-            ("run -- PROGRAM", "the program with a lock of Lockworks, unchanged"),
+            (
+                "run -- PROGRAM",
+                "the program with a lock of Lockworks, unchanged",
+            ),
         ],
     ),
     (
@@ -116,7 +119,10 @@ const GROUPS: [Group; 4] = [
     (
         "a lock of your own",
         &[
-            ("locks new NAME", "files to begin from; `locks` lists all locks"),
+            (
+                "locks new NAME",
+                "files to begin from; `locks` lists all locks",
+            ),
             ("check --lock NAME", "can threads break it?"),
         ],
     ),
