@@ -495,7 +495,7 @@ def main(arguments: list[str]) -> int:
         documents = [read(path) for path in paths]
         documents = [document for document in documents if document.in_checkout == tutorials]
         if names and not documents:
-            print("nothing here to run: make test-tutorials runs tutorials, make test-docs the others")
+            print("nothing to run: make test-tutorials has tutorials, make test-docs the others")
             return 2
         # Tutorials share the copy of the repository.
         workers = 1 if tutorials else os.cpu_count()
