@@ -529,7 +529,7 @@ help:
 	@echo 'make setup           test whether the tools are installed; as root, install those missing'
 	@echo 'make setup-programs  the same, with the programs that tests and benchmarks run'
 	@echo 'make quick           test what has changed, in minutes; LOCK=NAME: test this lock'
-	@echo 'make test            run the tests, in 10 minutes; 20 where nothing is built yet'
+	@echo 'make test            run a test of each promise; it prints how long each stage took'
 	@echo 'make test-all        run all tests; it says how long that takes, and goes on where it was'
 	@echo 'make test-c          run the tests of the C library; ANNOTATE=address|undefined: under a sanitizer'
 	@echo 'make test-historic   run those that concern the historic locks, in a build with them'
