@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The record that a process under `lockworks profile` writes. It is a file in shared memory, so it
- * remains however the process ends. crates/cli/src/profile/record.rs reads it.
+ * remains however the process ends. crates/profile/src/record.rs reads it.
  *
  * The table of locks is a hash table by address and mode; entries are never removed. An rwlock has
  * two entries, one for its readers and one for its writers. Each entry has a list of sites: the

@@ -1,14 +1,10 @@
 //! The `lockworks` command.
 
 mod check;
-mod compare;
 mod kernel;
 mod locks;
 mod machines;
 mod new;
-mod preload;
-mod profile;
-mod program;
 mod regret;
 mod report;
 mod reproduce;
@@ -27,6 +23,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use itertools::Itertools;
+use lockworks_preload::compare;
 use lockworks_ui::{interruption, usage};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -154,7 +151,7 @@ fn print_first_steps() {
 #[derive(Subcommand)]
 enum Command {
     Report(report::ReportArgs),
-    Profile(profile::ProfileArgs),
+    Profile(lockworks_profile::ProfileArgs),
     Compare(compare::CompareArgs),
     Run(run::RunArgs),
     Torture(torture::TortureArgs),
@@ -206,7 +203,7 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("lockworks: {error:#}");
             let refusal = error.downcast_ref();
-            ExitCode::from(refusal.map_or(2, program::Refusal::status))
+            ExitCode::from(refusal.map_or(2, lockworks_preload::Refusal::status))
         }
     }
 }
@@ -247,7 +244,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Reproduce(args) => reproduce::command(args),
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),
-        Command::Profile(args) => profile::command(args),
+        Command::Profile(args) => lockworks_profile::command(args),
         Command::Report(args) => report::command(args),
         Command::Share(args) => share::command(args, Cli::command(), self::command()),
     }

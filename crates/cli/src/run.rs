@@ -8,8 +8,7 @@ use anyhow::{Result, ensure};
 use lockworks::Setting;
 
 use crate::locks::check_settings;
-use crate::preload::{DEFAULT, LIBRARY, LOCK, Library, preloadable};
-use crate::program::Program;
+use lockworks_preload::{DEFAULT, LIBRARY, LOCK, Library, Program, preloadable};
 use lockworks_ui::names::setting;
 
 /// Run a program with a lock of Lockworks in its pthread mutexes, condition variables and C11

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::compare::ComparisonReport;
 use crate::regret::RegretReport;
 use crate::validate::TrustReport;
+use lockworks_preload::compare::ComparisonReport;
 use lockworks_torture::{Host, TortureResults};
 use lockworks_ui::plot::page::Heading;
 

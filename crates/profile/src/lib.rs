@@ -29,9 +29,8 @@ use nix::sys::statvfs::{Statvfs, statvfs};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::preload::Library;
-use crate::program::Program;
 use clock::Now;
+use lockworks_preload::{Library, Program};
 use lockworks_ui::interruption;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;

@@ -11,7 +11,7 @@ use itertools::Itertools;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use serde::Serialize;
 
-use super::record::Record;
+use crate::record::Record;
 
 /// A place in the code.
 #[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::hotspots::Hotspot;
-use super::layout::What;
-use super::places::Place;
-use super::slow::Doing;
+use crate::hotspots::Hotspot;
+use crate::layout::What;
+use crate::places::Place;
+use crate::slow::Doing;
 use lockworks_ui::figures::{nanoseconds, percent, scaled};
 
 /// The least waiting for locks that is worth advice, as a share of one thread's time.
@@ -299,10 +299,10 @@ fn share_of_reads(row: &Hotspot) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hotspots::ByMode;
-    use super::super::record::Counts;
-    use super::super::slow::Cause;
     use super::*;
+    use crate::hotspots::ByMode;
+    use crate::record::Counts;
+    use crate::slow::Cause;
 
     fn hotspot(held_ns: u64, remote: u64, threads: u64, waited_ns: u64) -> Hotspot {
         Hotspot {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::places::Places;
-use super::record::{Acquisition, Record};
+use crate::places::Places;
+use crate::record::{Acquisition, Record};
 
 /// A thread of a deadlock. The next one holds the lock that it waits for: a mutex, or an rwlock
 /// alone.

@@ -15,8 +15,7 @@ use nix::sys::time::TimeValLike;
 use regex::Regex;
 use serde::Serialize;
 
-use crate::preload::{LOCK, Library};
-use crate::program::Program;
+use crate::{LOCK, Library, Program};
 
 /// The locks that a program is run with.
 #[derive(Clone, Copy)]

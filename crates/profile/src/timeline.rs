@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use lockworks_measurements::{Activity, Timeline, TimelineEvent, TimelineThread};
 
-use super::places::Places;
-use super::record::{Acquisition, Record};
+use crate::places::Places;
+use crate::record::{Acquisition, Record};
 
 /// A timeline of each process that has locked anything, under its title. Their times begin together.
 pub fn of(records: &[Record]) -> Vec<(String, Timeline)> {

@@ -15,7 +15,7 @@ use object::elf::{FileHeader64, Machine};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSection, ObjectSymbol, ReadCache};
 
-use crate::preload::{Library, OTHER_LOCKS};
+use crate::library::{Library, OTHER_LOCKS};
 use lockworks_ui::terminal;
 
 type ElfFile<'a> = object::read::elf::ElfFile64<'a, Endianness, &'a ReadCache<File>>;

@@ -13,14 +13,13 @@ use itertools::Itertools;
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
-use super::advice::Advice;
-use super::deadlock::{self, Deadlocked};
-use super::hotspots::{ByMode, Hotspot, Sighting, hotspots, sightings};
-use super::places::{Place, Places};
-use super::record::{Counts, LEFT_TO_GLIBC, Record};
-use super::slow::Cause;
-use crate::preload::{self, Library};
-use crate::program::OtherLocks;
+use crate::advice::Advice;
+use crate::deadlock::{self, Deadlocked};
+use crate::hotspots::{ByMode, Hotspot, Sighting, hotspots, sightings};
+use crate::places::{Place, Places};
+use crate::record::{Counts, LEFT_TO_GLIBC, Record};
+use crate::slow::Cause;
+use lockworks_preload::{LIBRARY, Library, OtherLocks};
 use lockworks_ui::figures::{self, counted, nanoseconds, or_dash, scaled};
 use lockworks_ui::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use lockworks_ui::table::Table;
@@ -116,7 +115,7 @@ impl ProfileReport {
             .iter()
             .map(|word| word.to_string_lossy().into_owned())
             .collect();
-        let preloaded = Library::is_loaded(preload::LIBRARY);
+        let preloaded = Library::is_loaded(LIBRARY);
         let words = shlex::try_join(command.iter().map(String::as_str));
         Self {
             wall_s: wall.as_secs_f64(),
@@ -244,7 +243,7 @@ impl ProfileReport {
         if self.preloaded {
             text.push_str(&format!(
                 "Measured with {} in place of glibc's locks.\n",
-                preload::LIBRARY
+                LIBRARY
             ));
         }
         text

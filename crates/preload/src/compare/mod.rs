@@ -20,8 +20,7 @@ use lockworks::LockType;
 use lockworks_measurements::turns;
 use regex::Regex;
 
-use crate::preload::{self, Library, preloadable, preloadables};
-use crate::program::Program;
+use crate::{DEFAULT, LIBRARY, Library, Program, preloadable, preloadables};
 use lockworks_ui::interruption;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
@@ -162,11 +161,11 @@ impl CompareArgs {
         let contestants = self.contestants()?;
         let measure = self.measure()?;
         ensure!(
-            !Library::is_loaded(preload::LIBRARY),
+            !Library::is_loaded(LIBRARY),
             "LD_PRELOAD has {} already, so no run would have glibc's locks; unset it",
-            preload::LIBRARY
+            LIBRARY
         );
-        let library = Library::find(preload::LIBRARY)?;
+        let library = Library::find(LIBRARY)?;
         let program = Program::find(&self.command)?;
         let comparison = Comparison::new(self.rounds, measure, contestants);
         Ok((program, library, comparison))
@@ -225,7 +224,7 @@ impl CompareArgs {
             );
             // Locks that hand over in strict order collapse under programs with many threads.
             locks.extend(preloadables().filter(|lock| !lock.spins() && !lock.is_fifo()));
-            locks.sort_by_key(|lock| lock.name() != preload::DEFAULT);
+            locks.sort_by_key(|lock| lock.name() != DEFAULT);
         }
         let locks = locks.into_iter().map(Contestant::Lock);
         Ok([Contestant::Glibc].into_iter().chain(locks).collect())

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::clock::{Clock, Now};
-use super::layout::{
+use crate::clock::{Clock, Now};
+use crate::layout::{
     self, Event, Lock, LockSite, Mode, Profile, Wait, What, lock_and_mode, table, what,
 };
 

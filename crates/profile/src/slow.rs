@@ -6,9 +6,9 @@ use nix::errno::Errno;
 use serde::Serialize;
 use syscalls::Sysno;
 
-use super::layout::What;
-use super::places::{Place, Places};
-use super::record::{self, Record};
+use crate::layout::What;
+use crate::places::{Place, Places};
+use crate::record::{self, Record};
 
 /// The slow waits for some locks.
 #[derive(Clone, Default, Serialize)]

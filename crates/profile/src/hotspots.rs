@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::layout::Mode;
-use super::places::{Place, Places};
-use super::record::{Counts, Record, Site};
-use super::slow::SlowWaits;
+use crate::layout::Mode;
+use crate::places::{Place, Places};
+use crate::record::{Counts, Record, Site};
+use crate::slow::SlowWaits;
 
 /// A place with all locks that were acquired there, or a lock with all places where it was acquired.
 #[derive(Clone, Default, Serialize)]
