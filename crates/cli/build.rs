@@ -11,7 +11,7 @@ use lockworks_build::{compiler, root, watch};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The files and directories that the results of simulations and checks depend on.
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 24] = [
     "Cargo.lock",
     "Cargo.toml",
     "clients",
@@ -27,6 +27,7 @@ const SOURCES: [&str; 23] = [
     "crates/lockworks/build.rs",
     "crates/lockworks/src",
     "crates/machine/src",
+    "crates/names/src",
     "crates/measurements/src",
     "crates/sim/build.rs",
     "crates/sim/src",

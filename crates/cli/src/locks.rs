@@ -8,8 +8,9 @@ use lockworks::{LockType, LockrefType, Setting};
 use serde::Serialize;
 
 use crate::new::{self, NewArgs};
+use lockworks_names::command_line as names;
 use lockworks_ui::waiters::COLLAPSE;
-use lockworks_ui::{names, output, terminal};
+use lockworks_ui::{output, terminal};
 
 /// List the locks and lockrefs, describe one, or write a new one.
 #[derive(clap::Args)]

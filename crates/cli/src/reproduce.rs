@@ -14,13 +14,13 @@ use lockworks_experiments::{
 use lockworks_machine::Mark;
 use serde::Serialize;
 
+use lockworks_experiments::command_line as published;
+use lockworks_sim::command_line as simulations;
 use lockworks_ui::interruption;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::plot::figure::{Bar, Chart, Column, Data, Draw, Figure, MOST_SERIES, series};
 use lockworks_ui::progress;
-use lockworks_ui::published;
-use lockworks_ui::simulations;
 use lockworks_ui::table::Table;
 use lockworks_ui::terminal::fitted;
 

@@ -8,8 +8,8 @@ use anyhow::{Result, ensure};
 use lockworks::Setting;
 
 use crate::locks::check_settings;
+use lockworks_names::command_line::setting;
 use lockworks_preload::{DEFAULT, LIBRARY, LOCK, Library, Program, preloadable};
-use lockworks_ui::names::setting;
 
 /// Run a program with a lock of Lockworks in its pthread mutexes, condition variables and C11
 /// mutexes.

@@ -8,6 +8,7 @@
 //! [`PublishedTable`] reads them, [`reproduce`] simulates a table and compares it with what was
 //! published, and [`fit`] searches values of the simulation that bring it closest to a few rows.
 
+pub mod command_line;
 mod comparison;
 mod description;
 mod embedded;

@@ -16,7 +16,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use toml::Spanned;
 
 use crate::Error;
-use crate::names::nearest;
+use lockworks_names::nearest;
 
 /// A description that is part of Lockworks.
 #[derive(Debug, Clone, Copy)]

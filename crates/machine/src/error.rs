@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::names::unknown;
+use lockworks_names::unknown;
 
 /// Why there is no [`Machine`](crate::Machine), or nothing else that a file describes. Always one
 /// line.

@@ -12,9 +12,9 @@ use toml::Spanned;
 
 use crate::description::{Fault, table};
 use crate::machine::{CoreType, Costs, Hops};
-use crate::names::{nearest, unknown};
 use crate::units::Units;
 use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Value};
+use lockworks_names::{nearest, unknown};
 
 use relations::relations;
 use sources::Sources;

@@ -19,7 +19,6 @@ mod error;
 mod file;
 mod machine;
 pub mod measure;
-pub mod names;
 mod units;
 mod value;
 

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use lockworks_experiments::{Candidates, FitPlan, FitResult, fit};
 
+use lockworks_experiments::command_line as published;
+use lockworks_sim::command_line as simulations;
 use lockworks_ui::output::Destination;
 use lockworks_ui::progress;
-use lockworks_ui::published;
-use lockworks_ui::simulations;
 
 /// Fit values of machine, workload or model to a few points of a published table
 #[derive(clap::Args)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, ensure};
 use lockworks::LockType;
 
-use lockworks_ui::names;
+use lockworks_names::command_line as names;
 
 /// The file name of the library that puts locks of Lockworks into mutexes.
 pub const LIBRARY: &str = "liblockworks-preload.so";

@@ -5,6 +5,7 @@
 //! cache lines, and one event queue. The same description of a run gives the same outcome, to the
 //! bit.
 
+pub mod command_line;
 pub mod comparison;
 mod engine;
 mod event_queue;

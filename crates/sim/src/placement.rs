@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use lockworks_machine::Machine;
-use lockworks_machine::names::{nearest, unknown};
+use lockworks_names::{nearest, unknown};
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg32;
 

@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow};
 use lockworks::{LockType, Node, RawLock};
 
 use crate::peers::{self, Loan, Order, Peer, PeerLock};
-use lockworks_ui::names;
+use lockworks_names::command_line as names;
 
 /// A lock to torture.
 #[derive(Clone, Copy, Debug)]

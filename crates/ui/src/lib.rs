@@ -2,12 +2,9 @@
 
 pub mod figures;
 pub mod interruption;
-pub mod names;
 pub mod output;
 pub mod plot;
 pub mod progress;
-pub mod published;
-pub mod simulations;
 pub mod table;
 pub mod terminal;
 pub mod timeline;

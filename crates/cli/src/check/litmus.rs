@@ -9,7 +9,8 @@ use anyhow::{Result, bail};
 use lockworks_check::{Litmus, Memory, litmus_tests};
 use serde::Serialize;
 
-use lockworks_ui::{names, output};
+use lockworks_names::command_line as names;
+use lockworks_ui::output;
 
 /// Check the checker with litmus tests, or judge litmus files by a memory model.
 #[derive(clap::Args)]

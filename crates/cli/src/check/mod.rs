@@ -17,12 +17,12 @@ use indicatif::ProgressBar;
 use lockworks::LockType;
 use lockworks_check::mutants::configurations;
 use lockworks_check::{
-    COND, Check, Config, ConfigError, Coverage, End, Limits, RandomRuns, Token, load_source,
-    lock_in_cond, lock_types, lockref_types,
+    COND, Check, Config, ConfigError, Coverage, End, Limits, RandomRuns, Token, TraceStep,
+    load_source, lock_in_cond, lock_types, lockref_types,
 };
 
+use lockworks_names::command_line::unknown;
 use lockworks_ui::interruption;
-use lockworks_ui::names::unknown;
 use lockworks_ui::output;
 use lockworks_ui::progress;
 use lockworks_ui::terminal;
@@ -131,8 +131,24 @@ impl Output {
         if is_page(path) {
             return output::write_file(path, page::page(&runs).as_bytes());
         }
-        let runs: Vec<_> = runs.into_iter().map(|run| (run.title, run.steps)).collect();
-        timeline::write_counterexamples(path, &runs)
+        let steps = |steps: &[TraceStep]| steps.iter().map(timeline_step).collect();
+        let runs = runs.into_iter().map(|run| (run.title, steps(run.steps)));
+        timeline::write_counterexamples(path, runs)
+    }
+}
+
+fn timeline_step(step: &TraceStep) -> timeline::Step {
+    let details = vec![
+        ("place", step.place.clone()),
+        ("order", step.order.to_owned()),
+        ("effect", step.effect.clone()),
+        ("lock", step.word.clone()),
+        ("queue", step.queue.clone()),
+    ];
+    timeline::Step {
+        thread: step.thread,
+        name: step.operation.clone(),
+        details,
     }
 }
 

@@ -13,7 +13,7 @@ use lockworks::{LockType, Setting, Settings};
 use lockworks_check::{COND, Config, Limits, RandomRuns, load_source, small_settings};
 
 use super::{find_subject, subjects};
-use lockworks_ui::names::setting;
+use lockworks_names::command_line::setting;
 use lockworks_ui::output::Destination;
 
 /// The options of a check.

@@ -13,7 +13,7 @@ use lockworks_kernel::lab::{
     Tree, Tuning, Variant, Version, WaitLimits,
 };
 
-use lockworks_ui::names::by_name;
+use lockworks_names::command_line::by_name;
 use lockworks_ui::progress;
 
 /// The sources of a kernel.

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use super::guest::{Machine, Source, Steps, verdict};
 use super::soak;
+use lockworks_names::command_line::by_name;
 use lockworks_ui::figures::scaled;
-use lockworks_ui::names::by_name;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::plot::figure::{Bar, Chart, Data, Figure};

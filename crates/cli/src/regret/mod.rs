@@ -21,12 +21,12 @@ use crate::sweep;
 use crate::sweep::point::{Kind, Point};
 use crate::sweep::store::Store;
 use crate::sweep::table::{located, whole};
+use lockworks_sim::command_line::{find_lock, milliseconds};
 use lockworks_sim::comparison::{LONGER, doubled};
 use lockworks_ui::interruption;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::plot::figure::Draw;
-use lockworks_ui::simulations::{find_lock, milliseconds};
 
 /// Show how far each lock is from the best fair lock, and which one to take.
 #[derive(clap::Args)]

@@ -13,8 +13,8 @@ use lockworks_machine::Machine;
 use lockworks_sim::{Placement, Scenario, ScenarioValue, Workload};
 use serde::Serialize;
 
+use lockworks_names::command_line as names;
 use lockworks_ui::interruption;
-use lockworks_ui::names;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::progress;
@@ -22,11 +22,11 @@ use lockworks_ui::timeline;
 use lockworks_ui::usage::percent;
 
 use self::answer::Answer;
-use lockworks_sim::comparison::{self, MOST_THREADS, SimulatedHost, SimulationPlan, SimulationRow};
-use lockworks_ui::simulations::{
+use lockworks_sim::command_line::{
     DEFAULT_MACHINE, DEFAULT_THRESHOLD, DEFAULT_WORKLOAD, THRESHOLDS, find_lock, milliseconds, set,
     setting,
 };
+use lockworks_sim::comparison::{self, MOST_THREADS, SimulatedHost, SimulationPlan, SimulationRow};
 
 /// Run the real lock code on a simulated machine, in virtual time.
 #[derive(clap::Args)]

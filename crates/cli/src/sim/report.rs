@@ -3,11 +3,11 @@
 use lockworks_sim::Scenario;
 
 use super::SimulationResults;
+use lockworks_sim::command_line::inferred;
 use lockworks_sim::comparison::{SharedCpus, SimulationRow};
 use lockworks_ui::figures::{nanoseconds, or_dash, three_digits};
 use lockworks_ui::output;
 use lockworks_ui::plot::figure::{Chart, Data, Draw, FAIRNESS, Figure, few_series};
-use lockworks_ui::simulations::inferred;
 use lockworks_ui::terminal;
 use lockworks_ui::waiters::node_queues;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use lockworks_machine::description::Fault;
-use lockworks_machine::names::{nearest, unknown};
+use lockworks_names::{nearest, unknown};
 use toml::de::{DeTable, DeValue};
 
 use super::point::Point;

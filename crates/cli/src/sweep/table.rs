@@ -6,8 +6,8 @@ use std::path::{Path, absolute};
 
 use itertools::Itertools;
 use lockworks_machine::description::Fault;
-use lockworks_machine::names::{nearest, unknown};
 use lockworks_machine::{Library, MACHINES, Machine};
+use lockworks_names::{nearest, unknown};
 use lockworks_sim::WORKLOADS;
 use serde::Deserialize;
 use serde_json::Value;

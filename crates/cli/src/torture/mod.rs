@@ -12,11 +12,11 @@ use clap::{ValueEnum, value_parser};
 use lockworks::Setting;
 use lockworks::tunables::{self, NumaMode};
 
+use lockworks_names::command_line::setting;
 use lockworks_torture::{
     Contender, Host, Pin, Preset, TorturePlan, TortureResults, Workload, run, usual_reference,
     usual_threads,
 };
-use lockworks_ui::names::setting;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::timeline;

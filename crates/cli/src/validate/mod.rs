@@ -18,11 +18,11 @@ use rayon::prelude::*;
 pub use self::report::TrustReport;
 use self::report::ValidatedCell;
 use crate::torture;
+use lockworks_sim::command_line::{find_lock, milliseconds, set};
 use lockworks_sim::comparison::LONGER;
 use lockworks_torture::{Contender, Host, Pin, Preset, TorturePlan, TortureResults};
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::progress::{self, measure_with_progress};
-use lockworks_ui::simulations::{find_lock, milliseconds, set};
 use lockworks_ui::usage::seconds;
 
 /// Predict torture on this machine, run it, and say how far to trust predictions.

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Scale;
 use super::rows::{Row, verdict};
+use lockworks_sim::command_line::find_lock;
 use lockworks_torture::pin_to;
-use lockworks_ui::simulations::find_lock;
 
 /// The machine, threads and lock of each simulation, and what is required of the simulator.
 const SIMULATIONS: [(&str, usize, &str, Required); 4] = [

@@ -18,10 +18,10 @@ use serde::Serialize;
 
 use comparison::Comparison;
 use jobs::{CheckedConfig, Simulation};
+use lockworks_experiments::command_line as published;
 use lockworks_torture::{Host, allowed_cpus};
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::progress;
-use lockworks_ui::published;
 use programs::ProgramUnderLock;
 use reproduction::Reproduction;
 use rows::{Row, write_rows};

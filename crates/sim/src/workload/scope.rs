@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use lockworks_machine::description::Fault;
-use lockworks_machine::names::{self, nearest};
 use lockworks_machine::{Machine, Value};
+use lockworks_names::{self as names, nearest};
 use toml::Spanned;
 
 use super::amount::Amount;

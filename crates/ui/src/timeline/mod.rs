@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use lockworks_check::TraceStep;
 use lockworks_measurements::{Activity, Timeline};
 use prost::Message;
 
@@ -52,11 +51,24 @@ pub fn write_runs<'a>(
     file.write(path)
 }
 
+/// A step of a thread, without a time of its own.
+pub struct Step {
+    /// The number of the thread.
+    pub thread: usize,
+    /// The name of its slice.
+    pub name: String,
+    /// The names and values of its annotations. Empty values are left out.
+    pub details: Vec<(&'static str, String)>,
+}
+
 /// Writes runs that break a promise, each under its title: a step a microsecond.
-pub fn write_counterexamples(path: &Path, runs: &[(String, &[TraceStep])]) -> Result<()> {
+pub fn write_counterexamples(
+    path: &Path,
+    runs: impl IntoIterator<Item = (String, Vec<Step>)>,
+) -> Result<()> {
     let mut file = File::default();
     for (title, steps) in runs {
-        file.counterexample(title, steps);
+        file.counterexample(&title, steps);
     }
     file.write(path)
 }
@@ -211,7 +223,7 @@ impl File {
         }
     }
 
-    fn counterexample(&mut self, title: &str, steps: &[TraceStep]) {
+    fn counterexample(&mut self, title: &str, steps: Vec<Step>) {
         let group = self.track(title, None);
         let threads = steps.iter().map(|step| step.thread).max().unwrap_or(0);
         let tracks: Vec<u64> = (0..=threads)
@@ -221,17 +233,13 @@ impl File {
         for (number, step) in (1..).zip(steps) {
             let (track, begin) = (tracks[step.thread], (number - 1) * STEP_NS);
             end = begin + STEP_NS;
-            let details = [
-                ("step", number.to_string()),
-                ("place", step.place.clone()),
-                ("order", step.order.to_owned()),
-                ("effect", step.effect.clone()),
-                ("lock", step.word.clone()),
-                ("queue", step.queue.clone()),
-            ];
-            let details = details.into_iter().filter(|(_, text)| !text.is_empty());
+            let number = ("step", number.to_string());
+            let details = [number]
+                .into_iter()
+                .chain(step.details)
+                .filter(|(_, text)| !text.is_empty());
             let event = TrackEvent {
-                name: Some(step.operation.clone()),
+                name: Some(step.name),
                 debug_annotations: details.map(annotation).collect(),
                 ..event(EventType::SliceBegin, track)
             };

@@ -17,8 +17,8 @@ use lockworks_kernel::lab::{
 
 use self::results::GuestComparisonResults;
 use super::guest::{Boot, Sources, Steps};
+use lockworks_names::command_line::by_name;
 use lockworks_ui::interruption;
-use lockworks_ui::names::by_name;
 use lockworks_ui::output::Destination;
 use lockworks_ui::plot;
 

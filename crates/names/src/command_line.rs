@@ -1,9 +1,9 @@
 //! Finds things by their names on the command line, and suggests the nearest name for an unknown
 //! one.
 
+use crate::nearest;
 use itertools::Itertools;
 use lockworks::{Setting, SettingError, Tunable};
-use lockworks_machine::names::{self, nearest};
 
 /// The candidate that the user probably meant. In this order: the same name in another spelling,
 /// the only one that contains the given letters, the longest one that the given name begins with,
@@ -48,7 +48,7 @@ pub fn unknown<'a>(
     }
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let meant = meant(given, &candidates);
-    anyhow::Error::msg(names::unknown(kind, given, '\'', meant, || {
+    anyhow::Error::msg(crate::unknown(kind, given, '\'', meant, || {
         format!("choose from {}", candidates.join(", "))
     }))
 }

@@ -2,12 +2,12 @@
 
 use std::ops::RangeInclusive;
 
+use crate::{Scenario, ScenarioValue, SetError};
 use anyhow::Result;
 use lockworks::LockType;
 use lockworks_machine::Mark;
-use lockworks_sim::{Scenario, ScenarioValue, SetError};
 
-use crate::names::unknown;
+use lockworks_names::command_line::unknown;
 
 /// The machine of simulations that name none.
 pub const DEFAULT_MACHINE: &str = "oracle-x5-4";
@@ -47,15 +47,9 @@ const GLIBC: [&str; 2] = ["glibc", "pthread_mutex"];
 /// A lock of the simulated world.
 pub fn find_lock(name: &str) -> Result<&'static LockType> {
     let name = if GLIBC.contains(&name) { "futex" } else { name };
-    lockworks_sim::lock_types()
+    crate::lock_types()
         .find(|lock| lock.name() == name)
-        .ok_or_else(|| {
-            unknown(
-                "lock",
-                name,
-                lockworks_sim::lock_types().map(LockType::name),
-            )
-        })
+        .ok_or_else(|| unknown("lock", name, crate::lock_types().map(LockType::name)))
 }
 
 /// Changes a value of the scenario.

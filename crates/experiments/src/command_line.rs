@@ -1,9 +1,9 @@
 //! Published tables, as the command line names them.
 
+use crate::PublishedTable;
 use anyhow::Result;
-use lockworks_experiments::PublishedTable;
 
-use crate::names::unknown;
+use lockworks_names::command_line::unknown;
 
 /// The table of this name.
 ///
@@ -37,5 +37,5 @@ pub fn check_settings<'a>(
     let mut scenario = table.scenario(table.machine())?;
     settings
         .into_iter()
-        .try_for_each(|(key, value)| crate::simulations::set(&mut scenario, key, value))
+        .try_for_each(|(key, value)| lockworks_sim::command_line::set(&mut scenario, key, value))
 }

@@ -1,5 +1,7 @@
 //! Names that are unknown: the name that was probably meant, and the message.
 
+pub mod command_line;
+
 use std::fmt::Display;
 
 /// The least Jaro-Winkler similarity of a name that is suggested, from 0 to 1.
