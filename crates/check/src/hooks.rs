@@ -11,8 +11,9 @@ use crate::site::{Request, Site};
 
 /// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
 /// The caller's later steps depend only on its registers and frames. Then sets the stack below them
-/// to zero, so that the hook's own frames do not show in frames that come later. This is
-/// `lw_check_operate` of world.h.
+/// to zero, and so the registers that a call does not preserve: neither the hook's own frames nor its
+/// values may show in what the caller keeps later, and it keeps the upper bytes of a register of which
+/// it has set one (SETcc). This is `lw_check_operate` of world.h.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -37,10 +38,56 @@ pub(crate) extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _:
         "pop r12",
         "pop rbp",
         "pop rbx",
-        "ret",
+        "jmp {registers}",
         operate = sym operate,
         clear = sym clear_stack,
+        registers = sym clear_registers,
     )
+}
+
+/// Sets the registers to zero that neither hold a result nor are preserved by a call.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+extern "C" fn clear_registers() {
+    std::arch::naked_asm!(
+        "xor ecx, ecx",
+        "xor edx, edx",
+        "xor esi, esi",
+        "xor edi, edi",
+        "xor r8d, r8d",
+        "xor r9d, r9d",
+        "xor r10d, r10d",
+        "xor r11d, r11d",
+        "ret",
+    )
+}
+
+/// Defines functions that C calls, which leave no values of their own in registers, as `lw_check_operate`
+/// does. A result of less than 32 bits in C is a whole register here for the same reason.
+macro_rules! hooks {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block)*) => {$(
+        #[cfg(target_arch = "aarch64")]
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($argument: $type),*) $(-> $result)? $body
+
+        #[cfg(target_arch = "x86_64")]
+        const _: () = {
+            extern "C" fn hook($($argument: $type),*) $(-> $result)? $body
+
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            extern "C" fn $name($(_: $type),*) $(-> $result)? {
+                std::arch::naked_asm!(
+                    "sub rsp, 8",
+                    "call {hook}",
+                    "add rsp, 8",
+                    "jmp {registers}",
+                    hook = sym hook,
+                    registers = sym clear_registers,
+                )
+            }
+        };
+    )*};
 }
 
 /// Sets the unused part of the stack to zero, down to its end.
@@ -108,120 +155,114 @@ extern "C" fn operate(site: &'static Site, address: usize, a: u64, b: u64, frame
     with(|machine| machine.operate(request, frames))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_slots() -> u32 {
-    with(|machine| machine.slots())
-}
+hooks! {
+    fn lw_check_slots() -> u32 {
+        with(|machine| machine.slots())
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_slot_wanted(slot: u32) -> usize {
-    layout::slot_wanted(slot as usize)
-}
+    fn lw_check_slot_wanted(slot: u32) -> usize {
+        layout::slot_wanted(slot as usize)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_slot_reads(slot: u32) -> usize {
-    layout::slot_reads(slot as usize)
-}
+    fn lw_check_slot_reads(slot: u32) -> usize {
+        layout::slot_reads(slot as usize)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_slot_held(slot: u32) -> usize {
-    layout::slot_held(slot as usize)
-}
+    fn lw_check_slot_held(slot: u32) -> usize {
+        layout::slot_held(slot as usize)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_own_held() -> usize {
-    with(|machine| machine.slot().map_or(0, layout::slot_held))
-}
+    fn lw_check_own_held() -> usize {
+        with(|machine| machine.slot().map_or(0, layout::slot_held))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_own_reads() -> usize {
-    with(|machine| machine.slot().map_or(0, layout::slot_reads))
-}
+    fn lw_check_own_reads() -> usize {
+        with(|machine| machine.slot().map_or(0, layout::slot_reads))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_slot_enter() -> u32 {
-    with(|machine| machine.slot_enter())
-}
+    fn lw_check_slot_enter() -> u32 {
+        with(|machine| machine.slot_enter())
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_slot_leave(slot: u32) {
-    with(|machine| machine.slot_leave(slot));
-}
+    fn lw_check_slot_leave(slot: u32) {
+        with(|machine| machine.slot_leave(slot));
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_slot_nodes(slot: u32) -> usize {
-    layout::slot_nodes(slot as usize)
-}
+    fn lw_check_slot_nodes(slot: u32) -> usize {
+        layout::slot_nodes(slot as usize)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_numa_node() -> u16 {
-    with(|machine| machine.numa_node())
-}
+    fn lw_check_numa_node() -> u64 {
+        with(|machine| u64::from(machine.numa_node()))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_node_queues(numa_node: u32) -> usize {
-    with(|machine| machine.node_queues(numa_node as usize))
-}
+    fn lw_check_node_queues(numa_node: u32) -> usize {
+        with(|machine| machine.node_queues(numa_node as usize))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_node_queues_end() {
-    with(|machine| machine.node_queues_end());
-}
+    fn lw_check_node_queues_end() {
+        with(|machine| machine.node_queues_end());
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_forks() -> bool {
-    with(|machine| machine.may_fork())
-}
+    fn lw_check_forks() -> u64 {
+        with(|machine| u64::from(machine.may_fork()))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_is_forked() -> bool {
-    with(|machine| machine.is_forked())
-}
+    fn lw_check_is_forked() -> u64 {
+        with(|machine| u64::from(machine.is_forked()))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_slot_free(slot: u32) {
-    with(|machine| machine.slot_free(slot as usize));
-}
+    fn lw_check_slot_free(slot: u32) {
+        with(|machine| machine.slot_free(slot as usize));
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_parked_heads() -> usize {
-    layout::parked_heads()
-}
+    fn lw_check_parked_heads() -> usize {
+        layout::parked_heads()
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_identity(address: usize) -> u64 {
-    with(|machine| machine.identity(address))
-}
+    fn lw_check_identity(address: usize) -> u64 {
+        with(|machine| machine.identity(address))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_is_priority() -> bool {
-    with(|machine| machine.is_priority())
-}
+    fn lw_check_is_priority() -> u64 {
+        with(|machine| u64::from(machine.is_priority()))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_release_is_split() -> bool {
-    with(|machine| machine.release_is_split())
-}
+    fn lw_check_release_is_split() -> u64 {
+        with(|machine| u64::from(machine.release_is_split()))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_waiters_park() -> bool {
-    with(|machine| machine.waiters_park())
-}
+    fn lw_check_waiters_park() -> u64 {
+        with(|machine| u64::from(machine.waiters_park()))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_tunables() -> *const Settings {
-    with(|machine| machine.tunables())
-}
+    fn lw_check_tunables() -> *const Settings {
+        with(|machine| machine.tunables())
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_lent_node(i: u32) -> usize {
-    with(|machine| layout::lent(machine.thread(), i as usize))
-}
+    fn lw_check_lent_node(i: u32) -> usize {
+        with(|machine| layout::lent(machine.thread(), i as usize))
+    }
 
-/// The `struct lw_check_slot` of a slot, from 1. It lies in the first node that the thread lends.
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_slot(slot: u32) -> usize {
-    layout::lent(slot as usize - 1, 0)
+    // The `struct lw_check_slot` of a slot, from 1. It lies in the first node that the thread lends.
+    fn lw_check_slot(slot: u32) -> usize {
+        layout::lent(slot as usize - 1, 0)
+    }
+
+    fn lw_check_had(lock: c_uint) -> Had {
+        with(|machine| machine.had(lock as usize))
+    }
+
+    fn lw_check_result(digit: u64) {
+        with(|machine| machine.result(digit));
+    }
+
+    fn lw_check_broken(promise: *const c_char) {
+        // SAFETY: the client's string literal.
+        let promise = unsafe { CStr::from_ptr(promise) };
+        let promise = promise.to_str().expect("source text is ASCII");
+        with(|machine| machine.broken(promise));
+    }
 }
 
 /// `lw_check_note` of client.h. Values that a lock function leaves on the stack must not show in the
@@ -233,10 +274,12 @@ extern "C" fn lw_check_note(_: Mark, _: c_uint, _: c_uint) {
     std::arch::naked_asm!(
         "sub rsp, 8",
         "call {note}",
+        "call {clear}",
         "add rsp, 8",
-        "jmp {clear}",
+        "jmp {registers}",
         note = sym note,
         clear = sym clear_stack,
+        registers = sym clear_registers,
     )
 }
 
@@ -248,22 +291,4 @@ extern "C" fn lw_check_note(mark: Mark, lock: c_uint, node: c_uint) {
 
 extern "C" fn note(mark: Mark, lock: c_uint, node: c_uint) {
     with(|machine| machine.note(mark, lock as usize, node as usize));
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_had(lock: c_uint) -> Had {
-    with(|machine| machine.had(lock as usize))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_result(digit: u64) {
-    with(|machine| machine.result(digit));
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn lw_check_broken(promise: *const c_char) {
-    // SAFETY: the client's string literal.
-    let promise = unsafe { CStr::from_ptr(promise) };
-    let promise = promise.to_str().expect("source text is ASCII");
-    with(|machine| machine.broken(promise));
 }

@@ -19,6 +19,8 @@ pub(crate) struct Learned {
     thread: u8,
     local: LocalId,
     answer: Answer,
+    /// The number of local states that are known after it.
+    known: usize,
 }
 
 /// The steps learned so far.
@@ -54,14 +56,16 @@ impl Automata {
         if let Some(next) = self.known(local, answer) {
             return next.clone();
         }
+        let next = self.learn_for_all_alike(thread, local, answer);
         steps.push(Learned {
             thread: thread as u8,
             local,
             answer,
+            known: self.locals.len(),
         });
         self.learned = steps.len();
         log.count.store(steps.len(), Ordering::Release);
-        self.learn_for_all_alike(thread, local, answer)
+        next
     }
 
     /// Learns the steps that other automata have learned.
@@ -80,6 +84,8 @@ impl Automata {
         while let Some(step) = steps.get(self.learned) {
             self.learned += 1;
             self.learn_for_all_alike(step.thread.into(), step.local, step.answer);
+            // Otherwise local states have values that lock code has not put there.
+            assert_eq!(self.locals.len(), step.known, "automata differ");
         }
     }
 
