@@ -89,7 +89,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
-	bench abi wheel deb test-deb test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
+	bench wheel deb test-deb test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -358,8 +358,6 @@ test-install: export PROFILE := dev
 test-install: stage
 	$(INSTALLED_TESTS)/exports.sh $(STAGE)/lib/liblockworks.so lib/lockworks.map \
 		"$$($(PKG_CONFIG) --cflags lockworks)"
-	@echo 'test that symbols and layouts are those of lib/liblockworks.abi; make abi records others'
-	@[ "$$(uname -m)" != x86_64 ] || abidiff lib/liblockworks.abi $(STAGE)/lib/liblockworks.so.0
 	@echo 'test that no memory of a library is both writable and executable'
 	@for library in $(STAGE)/lib/*.so $(STAGE)/lib/lockworks/*.so; do \
 		readelf --segments --wide $$library | grep -q 'GNU_STACK.* RW ' && \
@@ -489,11 +487,6 @@ uninstall:
 			rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$directory/lockworks; \
 	done
 
-# Records the symbols of the library and the layouts of its public types, on x86-64.
-abi: stage
-	abidw --no-corpus-path --no-comp-dir-path --no-show-locs --out-file lib/liblockworks.abi \
-		$(STAGE)/lib/liblockworks.so.0
-
 # The Python package in build/dist, for this machine and those like it. It has the command.
 wheel: build/python/complete
 	rm -rf build/dist
@@ -552,7 +545,6 @@ help:
 	@echo 'make install         PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'
 	@echo '                     ANNOTATE=valgrind|thread: for programs that these tools watch'
 	@echo 'make install-lib     the same without the command, which is the only part in Rust'
-	@echo 'make abi             record symbols and layouts of the library, which a test compares'
 	@echo 'make deb             build Debian packages in build/deb; make test-deb tests them in a chroot'
 	@echo 'make wheel           build the Python package in build/dist, which make test-python installs and tests'
 	@echo 'make test-container  build the image of packaging/Containerfile, and use it'

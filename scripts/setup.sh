@@ -27,7 +27,6 @@ want python3-venv /usr/bin/python3 -c 'import ensurepip'
 want curl command -v curl
 want doxygen command -v doxygen
 want python3-markdown-it /usr/bin/python3 -c 'import markdown_it'
-want abigail-tools command -v abidiff
 want libck-dev test -e /usr/include/ck_spinlock.h
 want libnsync-dev test -e /usr/include/nsync.h
 want libabsl-dev test -e /usr/include/absl/synchronization/mutex.h
