@@ -597,7 +597,7 @@ mod tests {
             );
             toml::from_str::<Settings>(&text).map_err(|error| error.message().to_owned())
         };
-        let set = "fairness_threshold=7".parse().unwrap();
+        let set = "hqlock_fairness_threshold=7".parse().unwrap();
         let expected = Settings::kernel().with(&[set]);
         assert_ne!(expected, Settings::kernel());
         assert_eq!(

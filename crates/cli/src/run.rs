@@ -22,7 +22,7 @@ pub struct RunArgs {
 
     /// Set a tunable of the lock, such as mutex_spin=1000; `lockworks locks mutex` lists those of
     /// mutex
-    #[arg(long, visible_alias = "tunable", value_name = "NAME=VALUE", value_parser = setting)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     tune: Vec<Setting>,
 
     /// Ask the kernel for a few microseconds more when the time slice of a thread ends while it holds

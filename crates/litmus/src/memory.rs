@@ -12,9 +12,7 @@ pub enum Memory {
     #[serde(rename = "sc")]
     Sc,
     /// C11's orders as they are written, without load buffering.
-    // Its name before there were others is still read.
-    #[serde(rename = "c11", alias = "weak")]
-    #[value(alias = "weak")]
+    #[serde(rename = "c11")]
     C11,
     /// ARMv8 with LSE: all threads see a store at the same time, and later operations of a thread may
     /// be done first.

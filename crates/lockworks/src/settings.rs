@@ -108,12 +108,12 @@ impl Tunable {
 
 /// A tunable and a value that it may have.
 ///
-/// As text it is `NAME=VALUE`. A text may leave out the `hqlock_` at the beginning of a name.
+/// As text it is `NAME=VALUE`.
 ///
 /// ```
 /// use lockworks::{Setting, Tunable};
 ///
-/// let setting: Setting = "fairness_threshold=10".parse().unwrap();
+/// let setting: Setting = "hqlock_fairness_threshold=10".parse().unwrap();
 /// setting.apply();
 /// assert_eq!(Tunable::find("hqlock_fairness_threshold").unwrap().get(), 10);
 /// ```
@@ -128,7 +128,7 @@ pub struct Setting {
 /// ```
 /// use lockworks::{Setting, SettingError};
 ///
-/// assert_eq!("fairness_threshold".parse::<Setting>(), Err(SettingError::Malformed));
+/// assert_eq!("hqlock_fairness_threshold".parse::<Setting>(), Err(SettingError::Malformed));
 /// println!("{}", "no_such_tunable=1".parse::<Setting>().unwrap_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,8 +224,7 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, value) = text.split_once('=').ok_or(SettingError::Malformed)?;
-        let tunable = Tunable::find(name)
-            .or_else(|unknown| Tunable::find(&format!("hqlock_{name}")).map_err(|_| unknown))?;
+        let tunable = Tunable::find(name)?;
         let out_of_range = |_| SettingError::OutOfRange {
             tunable,
             value: value.to_owned(),
@@ -242,7 +241,7 @@ impl FromStr for Setting {
 /// ```
 /// use lockworks::{Settings, Tunable};
 ///
-/// let settings = Settings::kernel().with(&["fairness_threshold=10".parse().unwrap()]);
+/// let settings = Settings::kernel().with(&["hqlock_fairness_threshold=10".parse().unwrap()]);
 /// assert_eq!(settings.get(Tunable::find("hqlock_fairness_threshold").unwrap()), 10);
 /// ```
 #[repr(C)]

@@ -21,8 +21,6 @@ impl PartialEq for Contender {
     }
 }
 
-/// Other names of locks, each with the lock's own name.
-const ALIASES: [(&str, &str); 1] = [("pthread", "pthread_mutex")];
 /// The peers that only `make bench` measures.
 pub const ELSEWHERE: [&str; 6] = ["ck_mcs", "ck_ticket", "ck_clh", "ck_fas", "nsync", "abseil"];
 /// The peers that every program has from its C library.
@@ -46,8 +44,6 @@ impl Contender {
 
     /// The lock of that name.
     pub fn find(name: &str) -> Result<Self> {
-        let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
-        let name = alias.map_or(name, |(_, name)| name);
         if let Some(contender) = Self::all().find(|contender| contender.name() == name) {
             return Ok(contender);
         }

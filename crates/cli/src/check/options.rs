@@ -75,7 +75,7 @@ pub struct Checked {
 
     /// Set a tunable, such as hqlock_fairness_threshold=0 [default: small values; --json prints
     /// them]
-    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting, hide_short_help = true)]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting, hide_short_help = true)]
     tune: Vec<Setting>,
 
     /// Make this number of random runs instead of exploring all; this finds mistakes that need many

@@ -143,7 +143,7 @@ pub struct SimOptions {
 
     /// Set a tunable of a lock, such as hqlock_fairness_threshold=100; `lockworks locks hq` lists
     /// those of hq
-    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = names::setting, hide_short_help = true)]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = names::setting, hide_short_help = true)]
     tune: Vec<Setting>,
 
     /// Give threads with an odd number priority, so that CNA never passes over them

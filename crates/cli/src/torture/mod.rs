@@ -31,8 +31,8 @@ pub struct TortureArgs {
     /// pthread_mutex and pthread_spin]
     ///
     /// Other locks than those of `lockworks locks` can be named too. The C library has
-    /// pthread_mutex (or pthread), pthread_adaptive, pthread_spin and pthread_rwlock. Rust crates have
-    /// parking_lot, parking_lot_rwlock, spin and spin_ticket.
+    /// pthread_mutex, pthread_adaptive, pthread_spin and pthread_rwlock. Rust crates have parking_lot,
+    /// parking_lot_rwlock, spin and spin_ticket.
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
 
@@ -98,7 +98,7 @@ pub struct TortureArgs {
 
     /// Set a tunable of a lock, such as hqlock_fairness_threshold=100; `lockworks locks hq` lists
     /// those of hq
-    #[arg(long, alias = "hqlock", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting, hide_short_help = true)]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting, hide_short_help = true)]
     tune: Vec<Setting>,
 
     /// Print JSON instead of a table
