@@ -93,28 +93,27 @@
 #include "parked_heads.h"
 #include "queue_slot.h"
 
-/* Spin counts mean nothing to the checker, whose world defines one of each. */
-#ifndef LW_MUTEX_WINDOW_POLLS
 /* Polls of the word in a window in which the last holder may retake the mutex. */
-#define LW_MUTEX_WINDOW_POLLS 2
+#define LW_MUTEX_WINDOW_POLLS lw_constant(2, 1)
 /*
  * Pauses between them: a window is as long as ten to thirty short critical sections. In programs it
  * is longer, since a hand-over between threads that may park costs more.
  */
-#define LW_MUTEX_WINDOW_PAUSES (lw_waiters_park() ? 1024 : 256)
+#define LW_MUTEX_WINDOW_PAUSES lw_constant(lw_waiters_park() ? 1024 : 256, 0)
 /*
  * Pauses for which a free mutex is left to the last holder, and between polls until it has retaken:
  * a hand-over's time. In programs it is shorter, since a holder may do long work in between.
  */
-#define LW_MUTEX_GRACE_PAUSES (lw_waiters_park() ? 8 : 48)
+#define LW_MUTEX_GRACE_PAUSES lw_constant(lw_waiters_park() ? 8 : 48, 0)
 /* The most hand-overs in a row within a NUMA node; one with a window counts as many. */
-#define LW_MUTEX_RUN	    256
-#define LW_MUTEX_RUN_WINDOW 32
-/* Attempts to join the queue of a NUMA node. */
-#define LW_MUTEX_JOINS 3
-/* After this number of hand-overs within a NUMA node its head waits for one more waiter there... */
-#define LW_MUTEX_LINGER_RUN 8
+#ifndef LW_MUTEX_RUN
+#define LW_MUTEX_RUN	    lw_constant(256, 2)
+#define LW_MUTEX_RUN_WINDOW lw_constant(32, 1)
 #endif
+/* Attempts to join the queue of a NUMA node. */
+#define LW_MUTEX_JOINS lw_constant(3, 2)
+/* After this number of hand-overs within a NUMA node its head waits for one more waiter there... */
+#define LW_MUTEX_LINGER_RUN lw_constant(8, 1)
 
 /* ...for this number of polls: a hand-over to another node takes longer. */
 #define LW_MUTEX_LINGER 64

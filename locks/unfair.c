@@ -42,10 +42,8 @@
  * Each further waiter polls the lock half as often as the one before it, up to this number of
  * places. So the lock is polled about as often with a long queue as with a short one.
  */
-#define LW_UNFAIR_CHECK 64
-#ifndef LW_UNFAIR_PLACES
-#define LW_UNFAIR_PLACES 16
-#endif
+#define LW_UNFAIR_CHECK	 64
+#define LW_UNFAIR_PLACES lw_constant(16, 1)
 
 /* With a limit of 0, no thread may steal from a queue head. */
 static inline bool lw_unfair_is_strict(void)

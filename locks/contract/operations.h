@@ -26,6 +26,15 @@
 #include "world.h"
 
 /*
+ * lw_constant(value, checked)
+ *	A constant of a lock. check: `checked`, which is low, so that a check has few states. A
+ *number of polls is 1 or 0 there, because any poll may be the last.
+ */
+#if !defined(lw_constant)
+#error "world.h lacks constants"
+#endif
+
+/*
  * Memory
  *
  * lw_load(p, order)

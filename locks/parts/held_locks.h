@@ -23,10 +23,8 @@
 
 #include "resilience.h"
 
-/* The locks that a table has room for. check: a few. */
-#ifndef LW_HELD_PER_SLOT
-#define LW_HELD_PER_SLOT 31
-#endif
+/* The locks that a table has room for. */
+#define LW_HELD_PER_SLOT lw_constant(31, 4)
 
 struct lw_held {
 	lw_atomic(uintptr_t) locks[LW_HELD_PER_SLOT]; /* addresses; 0 behind the last */

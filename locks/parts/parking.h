@@ -79,9 +79,7 @@
 /* Polls after which a release by another CPU has, in practice, become visible. */
 #define LW_SETTLE 32
 /* The number of times that the head sees the lock free, but is too late, which is one defeat. */
-#ifndef LW_RACES
-#define LW_RACES 1024
-#endif
+#define LW_RACES lw_constant(1024, 1)
 /* A number of defeats: the queue head never disables stealing. */
 #define LW_NO_STARVATION_LIMIT UINT32_MAX
 

@@ -22,9 +22,7 @@
 #include "surroundings.h"
 
 /* The locks that a slot can have announcements for; further ones are counted by the locks. */
-#ifndef LW_READS_PER_SLOT
-#define LW_READS_PER_SLOT 4
-#endif
+#define LW_READS_PER_SLOT lw_constant(4, 1)
 
 #define LW_READ_AWAITED	   UINT64_C(1)
 #define LW_READ_COUNTED	   UINT64_C(2)

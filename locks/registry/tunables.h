@@ -10,10 +10,8 @@
 #define LW_NUMA_THRESHOLD_DEFAULT_MS 10
 
 #define LW_TUNABLE_MAX INT64_MAX
-/* The greatest number of hand-overs that locks count. check: a lower one. */
-#ifndef LW_HANDOFFS_MAX
-#define LW_HANDOFFS_MAX UINT16_MAX
-#endif
+/* The greatest number of hand-overs that locks count. */
+#define LW_HANDOFFS_MAX lw_constant(UINT16_MAX, 2)
 
 /* The settings that have names, in the order of tunables_list.h. */
 enum lw_tunable_id {

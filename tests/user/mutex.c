@@ -7,13 +7,8 @@
 #include "order.h"
 
 /* Fewer hand-overs within a NUMA node than in the library. */
-#define LW_MUTEX_WINDOW_POLLS  2
-#define LW_MUTEX_WINDOW_PAUSES 256
-#define LW_MUTEX_GRACE_PAUSES  48
-#define LW_MUTEX_RUN	       2
-#define LW_MUTEX_RUN_WINDOW    1
-#define LW_MUTEX_JOINS	       3
-#define LW_MUTEX_LINGER_RUN    8
+#define LW_MUTEX_RUN	    2
+#define LW_MUTEX_RUN_WINDOW 1
 #include "../../locks/mutex.c"
 
 #define TURNS 100

@@ -24,20 +24,8 @@
 #define lw_noinline	 __attribute__((noinline))
 #define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 (x)
-/* The highest count of hand-offs. It is small so that a check has few states. */
-#define LW_HANDOFFS_MAX 2
-/* One of each, since spin counts mean nothing here: any poll may be the last. */
-#define LW_UNFAIR_PLACES       1
-#define LW_RACES	       1
-#define LW_MUTEX_WINDOW_POLLS  1
-#define LW_MUTEX_WINDOW_PAUSES 0
-#define LW_MUTEX_GRACE_PAUSES  0
-#define LW_MUTEX_RUN	       2
-#define LW_MUTEX_RUN_WINDOW    1
-#define LW_MUTEX_JOINS	       2
-#define LW_MUTEX_LINGER_RUN    1
-#define LW_READS_PER_SLOT      1
-#define LW_HELD_PER_SLOT       4
+
+#define lw_constant(value, checked) (checked)
 
 #define lw_atomic(T)      \
 	struct {          \

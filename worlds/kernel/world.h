@@ -28,6 +28,8 @@
 #define lw_aligned(n)	 __aligned(n)
 #define lw_unlikely(x)	 unlikely(x)
 
+#define lw_constant(value, checked) (value)
+
 #define lw_atomic(T)      \
 	struct {          \
 		T lw_raw; \

@@ -23,6 +23,8 @@
 #define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 (x)
 
+#define lw_constant(value, checked) (value)
+
 #define lw_atomic(T)      \
 	struct {          \
 		T lw_raw; \

@@ -21,6 +21,8 @@
 #define lw_aligned(n)	 __attribute__((aligned(n)))
 #define lw_unlikely(x)	 __builtin_expect(!!(x), 0)
 
+#define lw_constant(value, checked) (value)
+
 #define lw_atomic(T)      \
 	struct {          \
 		T lw_raw; \
