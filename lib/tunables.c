@@ -7,7 +7,8 @@
 #include "settings.h"
 
 const struct lw_tunable_description lw_tunables[] = {
-#define LW_TUNABLE(name, ...) {#name, __VA_ARGS__},
+#define LW_TUNABLE(name, default, kernel_default, maximum, checked, meaning) \
+	{#name, default, kernel_default, maximum, meaning},
 #include "tunables_list.h"
 };
 

@@ -66,7 +66,7 @@ def event(macro: str, name: str, meaning: str) -> list[str]:
 
 
 def tunable(_macro: str, name: str, *rest: str) -> list[str]:
-    *values, meaning = rest
+    *values, _checked, meaning = rest
     return [f"`{name}`", *(LIMITS.get(value, value) for value in values), meaning]
 
 

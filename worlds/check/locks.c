@@ -29,6 +29,12 @@ const struct lw_lockref_type *const lw_check_lockref_types[] = {
 	NULL,
 };
 
+const struct lw_tunables lw_check_small_tunables = {
+	LW_TUNABLES_DEFAULT,
+#define LW_TUNABLE(name, default, kernel_default, maximum, checked, ...) .name = (checked),
+#include "tunables_list.h"
+};
+
 const struct lw_lock_type *const lw_check_cond_lock = &lw_mutex_type;
 
 /* The tail that stands for the queue of the first NUMA node. Its macro is in no header. */

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::{Args, Command, FromArgMatches, ValueEnum};
-use lockworks::{LockType, LockrefType, Setting, Settings, Tunable};
+use lockworks::{LockType, LockrefType, Settings, Tunable};
 use lockworks_litmus::Memory;
 use serde::{Deserialize, Serialize};
 
@@ -34,39 +34,17 @@ pub enum Mode {
     Numa,
 }
 
-/// Settings small enough to matter to a few threads.
+unsafe extern "C" {
+    safe static lw_check_small_tunables: Settings;
+}
+
+/// Settings small enough to matter to a few threads, from the lists of tunables.
 ///
 /// An HQ-spinlock changes its mode at every opportunity, and no NUMA node has more than two turns in
 /// a row. Waiters park at their first opportunity and disable stealing at their second, and one
 /// waiter is kicked ahead of its turn.
 pub fn small_settings() -> Settings {
-    let small = [
-        ("hqlock_fairness_threshold", 1),
-        ("hqlock_general_handoffs_turn_numa", 0),
-        ("hqlock_remote_handoffs_turn_numa", 0),
-        ("hqlock_local_handoffs_to_increase_remotes", 0),
-        ("pvticket_spin", 1),
-        ("mutex37_spin", 1),
-        ("pv_arrival_spin", 0),
-        ("pv_spin", 1),
-        ("pv42_spin", 1),
-        ("pv_starvation_limit", 1),
-        ("pv_kick_ahead", 1),
-        ("mutex_spin", 1),
-        ("mutex_trials", 0),
-        ("rwlock_spread_after", 1),
-        ("rwlock_gather", 2),
-        ("unfair_park", 1),
-        ("unfair_spin", 1),
-        ("unfair_arrival_spin", 0),
-        ("unfair_starvation_limit", 1),
-    ];
-    let small = small.map(|(name, value)| {
-        Tunable::find(name)
-            .and_then(|tunable| Setting::new(tunable, value))
-            .expect("a tunable and one of its values")
-    });
-    Settings::kernel().with(&small)
+    lw_check_small_tunables
 }
 
 /// The object under check.
