@@ -112,7 +112,7 @@ fn text(number: u64) -> String {
 /// The tests in which the search finds other final states than the axioms allow: the number of the test,
 /// and how many states are found in addition, and how many are not. docs/reference/checker.md has the
 /// reasons.
-const DIFFERENCES: [(usize, &[Memory], (usize, usize)); 6] = {
+const DIFFERENCES: [(u64, &[Memory], (usize, usize)); 6] = {
     use Memory::{Arm, Lkmm, Lkmm62};
     [
         // The value of a store, and with it the store, depends on a load that does not acquire.
@@ -131,34 +131,46 @@ const DIFFERENCES: [(usize, &[Memory], (usize, usize)); 6] = {
 };
 
 #[test]
+fn the_search_finds_what_the_axioms_allow_in_some_tests() {
+    let agree = compare((0..TESTS).step_by(4));
+    assert!(agree > 430, "{agree}");
+}
+
+#[test]
+#[ignore = "wide"]
 fn the_search_finds_what_the_axioms_allow() {
-    let texts: Vec<String> = (0..TESTS).map(text).collect();
+    let agree = compare(0..TESTS);
+    assert!(agree > 1750, "{agree}");
+}
+
+/// Compares both ways of judging the tests of these numbers. Returns how often they agree.
+fn compare(numbers: impl Iterator<Item = u64>) -> usize {
+    let texts: Vec<(u64, String)> = numbers.map(|number| (number, text(number))).collect();
     let files: Vec<LitmusFile> = texts
         .iter()
-        .map(|text| LitmusFile::parse(text, "random").unwrap())
+        .map(|(_, text)| LitmusFile::parse(text, "random").unwrap())
         .collect();
     let compiled = CompiledFiles::compile(&files, &Memory::ALL).unwrap();
     let (mut agree, mut refused) = (0, 0);
-    for (number, file) in files.iter().enumerate() {
+    for (index, (file, (number, text))) in files.iter().zip(&texts).enumerate() {
         for model in Memory::ALL {
             let allowed = file.judge(model).unwrap();
-            let searched = compiled.search(number, model);
+            let searched = compiled.search(index, model);
             let mut known = DIFFERENCES.iter();
-            let known = known.find(|(of, models, _)| *of == number && models.contains(&model));
+            let known = known.find(|(of, models, _)| of == number && models.contains(&model));
             match (searched.agrees(&allowed), known) {
                 // smp_rmb(), smp_wmb()
                 (None, None) => refused += 1,
                 (Some(true), None) => agree += 1,
                 (Some(false), Some((_, _, known))) => {
-                    assert_eq!(searched.differences(&allowed), *known, "{}", texts[number]);
+                    assert_eq!(searched.differences(&allowed), *known, "{text}");
                 }
-                (_, known) => panic!(
-                    "{} in {model}: {searched:?}, {known:?}; {allowed:?}",
-                    texts[number]
-                ),
+                (_, known) => {
+                    panic!("{text} in {model}: {searched:?}, {known:?}; {allowed:?}")
+                }
             }
         }
     }
     println!("{agree} agree, {refused} refused");
-    assert!(agree > 1750, "{agree}");
+    agree
 }

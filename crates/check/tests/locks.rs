@@ -185,6 +185,7 @@ fn cna() {
 }
 
 #[test]
+#[ignore = "wide"]
 fn cna_as_it_was_published() {
     assert_eq!(keeps(&cna_with("cna13")), [""; 0]);
 }
@@ -278,6 +279,7 @@ fn hq_spinlock() {
 }
 
 #[test]
+#[ignore = "wide"]
 fn hq_spinlock_of_three_threads_in_weak_memory() {
     keeps(&[hq(3, |c| c.memory = Memory::C11)]);
 }
@@ -586,7 +588,6 @@ fn mutex() {
         three(1, |_| {}),
         three(2, |_| {}),
         three(3, |_| {}),
-        three(1, |c| set(c, &RETAKES)),
         three(1, |c| c.split_release = true),
         three(1, |c| c.cancel = true),
         three(2, |c| c.tunables.numa_aware = false),
@@ -596,13 +597,6 @@ fn mutex() {
         c.acquisitions = 1;
         c.nesting = 1;
         c.spurious = 0;
-    }));
-    configs.push(config("mutex", |c| {
-        c.acquisitions = 1;
-        c.nesting = 1;
-        c.spurious = 0;
-        c.memory = Memory::Sc;
-        c.trylock = true;
     }));
     configs.extend(cancelled("mutex"));
     configs.extend(mutex_that_never_parks());
@@ -633,6 +627,24 @@ fn mutex() {
             "waits_cancelled",
         ],
     );
+}
+
+#[test]
+#[ignore = "wide"]
+fn mutex_in_its_largest_configurations() {
+    keeps(&[
+        three_once("mutex", |c| {
+            c.memory = Memory::Sc;
+            set(c, &RETAKES);
+        }),
+        config("mutex", |c| {
+            c.acquisitions = 1;
+            c.nesting = 1;
+            c.spurious = 0;
+            c.memory = Memory::Sc;
+            c.trylock = true;
+        }),
+    ]);
 }
 
 /// The configurations of the mutex in kernels.
@@ -704,10 +716,9 @@ fn a_mutex_that_never_parks_has_no_wait_limit_and_no_split_release() {
     );
 }
 
-#[test]
-fn condition_variable() {
+fn condition_variables() -> Vec<Config> {
     let of = |change: &dyn Fn(&mut Config)| config(COND, change);
-    let configs = [
+    vec![
         of(&|_| {}),
         of(&|c| c.cancel = true),
         of(&|c| c.split_release = true),
@@ -715,13 +726,25 @@ fn condition_variable() {
             c.threads = 3;
             c.memory = Memory::Sc;
         }),
-        of(&|c| {
-            c.threads = 3;
-            c.memory = Memory::Sc;
-            c.cancel = true;
-            c.spurious = 0;
-        }),
-    ];
+    ]
+}
+
+#[test]
+fn condition_variable() {
+    keeps(&condition_variables());
+}
+
+/// Some operations are done only where two of three threads wait and cancel.
+#[test]
+#[ignore = "wide"]
+fn all_of_a_condition_variable() {
+    let mut configs = condition_variables();
+    configs.push(config(COND, |c| {
+        c.threads = 3;
+        c.memory = Memory::Sc;
+        c.cancel = true;
+        c.spurious = 0;
+    }));
     let (missing, _) = keeps_and_counts(&configs);
     let of_cond = |site: &String| site.starts_with("lw_cond_");
     assert_eq!(missing.into_iter().filter(of_cond).count(), 0);
