@@ -6,7 +6,7 @@ override PREFIX := $(abspath $(PREFIX))
 LIBDIR ?= $(PREFIX)/lib
 # The processor and system to build for, as its tools name it (aarch64-linux-gnu). Empty: this machine's.
 HOST ?=
-# What runs a program of HOST here: an emulator and its options.
+# The emulator, with its options, that runs a program of HOST here.
 RUNNER ?=
 ifneq ($(HOST),)
 CC := $(HOST)-gcc
@@ -197,7 +197,7 @@ WIDE := test-cross:8 test-crate:3 test-wide:30 test-tutorials:6 test-kernel:60
 test:
 	@MAKE='$(MAKE)' scripts/stages.sh $(STAGES)
 
-# What has passed with the same files is not tested again.
+# Stages that have passed with the same files are not tested again.
 test-all:
 	@MAKE='$(MAKE)' scripts/stages.sh --resume $(STAGES:test-cargo=test-cargo:$(MINUTES)) $(WIDE)
 

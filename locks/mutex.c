@@ -105,9 +105,10 @@
  * a hand-over's time. In programs it is shorter, since a holder may do long work in between.
  */
 #define LW_MUTEX_GRACE_PAUSES lw_constant(lw_waiters_park() ? 8 : 48, 0)
-/* The most hand-overs in a row within a NUMA node; one with a window counts as many. */
 #ifndef LW_MUTEX_RUN
-#define LW_MUTEX_RUN	    lw_constant(256, 2)
+/* The most hand-overs in a row within a NUMA node. */
+#define LW_MUTEX_RUN lw_constant(256, 2)
+/* The number of hand-overs for which one counts after which the holder had a window. */
 #define LW_MUTEX_RUN_WINDOW lw_constant(32, 1)
 #endif
 /* Attempts to join the queue of a NUMA node. */

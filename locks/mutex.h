@@ -19,7 +19,7 @@
 #define LW_RETAKEN     0x4000u /* the last holder has retaken the mutex */
 #define LW_HEAD_ASLEEP 0x8000u /* the queue head sleeps */
 #define LW_ASLEEP_OPEN (LW_HEAD_ASLEEP | LW_OPEN)
-/* What the word knows of the last holder. */
+/* The last holder, as far as the word knows it. */
 #define LW_LAST_HOLDER (LW_OWNER_MASK | LW_RETAKEN)
 
 struct lw_mutex {

@@ -3,7 +3,7 @@
  * The resilient queued spinlock: the queued spinlock, whose acquisitions can fail. It is for code
  * of which nobody knows how it nests its locks, such as programs that a kernel loads. Such code may
  * wait for itself (AA), or two threads may wait for each other (ABBA). The word is that of
- * qspinlock.c. What differs:
+ * qspinlock.c. The differences:
  *
  *   enter     a thread enters the lock in its table of held locks (held_locks.h), and tries the
  *             fast path

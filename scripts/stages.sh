@@ -8,7 +8,7 @@
 set -uo pipefail
 
 passed=
-# What prepares the machine is made each time.
+# Targets that prepare the machine are made each time.
 is_passed() {
 	[[ $1 != setup* && -e $passed/${1%:*} ]]
 }

@@ -74,7 +74,7 @@ fn hash_sources() {
     println!("cargo::rustc-env=LOCKWORKS_SOURCES={:016x}", hash.digest());
 }
 
-/// What a compiler prints about its version.
+/// The version that a compiler prints.
 fn version(mut compiler: Command) -> Vec<u8> {
     let printed = compiler.arg("--version").output();
     printed

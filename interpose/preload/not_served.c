@@ -37,7 +37,7 @@ void lw_count_left(const pthread_mutex_t *mutex)
 	lw_fetch_add(&lw_not_served.left[left], 1, relaxed);
 }
 
-/* What the command says that has started this process; empty in all other processes. */
+/* The notice of the command that has started this process; empty in all other processes. */
 static char lw_other_locks[256];
 
 /* As LOCKWORKS_VERBOSE says. At the exit, the environment may be another. */

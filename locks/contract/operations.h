@@ -28,7 +28,7 @@
 /*
  * lw_constant(value, checked)
  *	A constant of a lock. check: `checked`, which is low, so that a check has few states. A
- *number of polls is 1 or 0 there, because any poll may be the last.
+ *	number of polls is 1 or 0 there, because any poll may be the last.
  */
 #if !defined(lw_constant)
 #error "world.h lacks constants"
@@ -107,7 +107,8 @@
  * lw_pause(n)
  *	`n` pauses between two attempts at something that cannot be awaited. user, kernel: loads
  *	that follow begin after them, even those that the processor makes ahead while it guesses
- *	that the pauses are over. Such a load would take the cache line from who uses it.
+ *	that the pauses are over. Such a load would take the cache line from the thread
+ *	that uses it.
  * lw_pause_long()
  *	One pause, for a thread that has made many attempts. user: sleeps for 50 microseconds.
  * lw_park(p, value, limit)

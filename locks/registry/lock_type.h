@@ -8,7 +8,7 @@
 
 #include "world.h"
 
-/* What a lock is like. */
+/* Properties of a lock. */
 enum lw_lock_trait {
 	LW_FIFO = 1,	     /* waiters are served in the order in which they came */
 	LW_SPINS = 2,	     /* waiters never park: collapses when threads outnumber CPUs */

@@ -4,5 +4,5 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-# What `make dev` builds, where no wheel is installed.
+# The command that `make dev` builds, where no wheel is installed.
 os.environ.setdefault("LOCKWORKS", str(TARGET / "debug/lockworks"))

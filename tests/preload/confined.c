@@ -58,7 +58,7 @@ static void contend(void)
 		join(threads[i]);
 }
 
-/* What confines a child. False where this process may not do that. */
+/* Confines a child. False where this process may not do that. */
 
 static bool hide_files(void)
 {

@@ -28,7 +28,7 @@ static void *attempt(void *arg)
 	return (void *)(intptr_t)error;
 }
 
-/* What another thread gets, which releases what it has acquired. */
+/* The result of a trylock of another thread, which then releases the lock. */
 static int another(take *take, pthread_rwlock_t *rwlock)
 {
 	struct attempt with = {take, rwlock};

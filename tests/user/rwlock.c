@@ -14,7 +14,7 @@ static uint32_t readers(void)
 	return lw_load(&lock.readers, acquire);
 }
 
-/* What another thread gets at once. */
+/* The result of a trylock of another thread. */
 struct attempt {
 	bool reads, writes, upgradable;
 };

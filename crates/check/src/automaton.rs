@@ -84,7 +84,7 @@ pub(crate) struct Automata {
     log: Arc<Log>,
     /// The number of those that these automata have learned.
     learned: usize,
-    /// An operation had a result that the search relied on it not to have.
+    /// The search took it that an operation has no further result, and then it had one.
     surprised: bool,
     /// The threads that have behaved alike so far.
     pub(crate) symmetry: Rc<Symmetry>,

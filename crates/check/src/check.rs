@@ -237,7 +237,7 @@ impl<'a> Check<'a> {
         };
         let outcome = self.search_by(&mut plan, Some(&mut keep));
         match (&outcome.end, keep.result) {
-            // What was not kept is lost, and so is nothing else.
+            // Only states that were not kept are lost.
             (End::Unfinished(_), Err(error)) => Err(error),
             _ => Ok(outcome),
         }

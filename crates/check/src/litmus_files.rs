@@ -22,7 +22,7 @@ use crate::violation::Violation;
 /// A search of more states ends unfinished. Files are small: most have a few hundred.
 const MOST_STATES: usize = 2_000_000;
 
-/// What the search has room for.
+/// The most variables and values that the search has room for.
 const ROOM: Room = Room {
     threads: LW_LITMUS_THREADS,
     variables: layout::LITMUS_VARIABLES,
@@ -44,7 +44,7 @@ struct Program {
     translation: Result<(InC, usize), &'static str>,
 }
 
-/// What the search finds of a file.
+/// The final states that the search finds of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Searched {
     /// The final states, by the values that the condition observes, and whether it holds.

@@ -72,7 +72,7 @@ pub(crate) enum Choice {
 /// The reason why a step was not completed.
 pub(crate) type Stop = lockworks_explore::Stop<Violation>;
 
-/// What a model has seen and found, for another model of the same check.
+/// The findings of a model, for another model of the same check.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) findings: Findings,

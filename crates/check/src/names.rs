@@ -44,7 +44,7 @@ const TAIL: u32 = headers::WORD.tail_shift;
 /// The name of the last holder, moved to bit 0.
 const OWNER: u32 = headers::WORD.owner >> headers::WORD.owner_shift;
 
-/// What the word of a lock names.
+/// The parts of a lock's word that name threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockWord {
     Other,

@@ -48,7 +48,7 @@ pub struct RandomOutcome {
     pub events: Vec<Event>,
 }
 
-/// What the threads that make runs share.
+/// State that the threads that make runs share.
 struct Shared<'a> {
     plan: &'a RandomRuns,
     begin: Instant,

@@ -55,7 +55,7 @@ pub enum SourceError {
     Headers(io::Error),
 }
 
-/// What a compiled source has, `struct lw_check_source` in C.
+/// The contents of a compiled source, `struct lw_check_source` in C.
 #[repr(C)]
 struct Contents {
     /// What the source is loaded for: a lock's type, or litmus tests.

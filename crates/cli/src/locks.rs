@@ -34,7 +34,7 @@ pub struct LocksArgs {
     json: bool,
 }
 
-/// What else can be done with locks.
+/// Further commands about locks.
 #[derive(clap::Subcommand)]
 enum LocksCommand {
     New(NewArgs),

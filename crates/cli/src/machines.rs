@@ -42,7 +42,7 @@ pub struct MachinesArgs {
     pub destination: Destination,
 }
 
-/// What else can be done with a machine.
+/// Further commands about a machine.
 #[derive(clap::Subcommand)]
 pub enum MachinesCommand {
     Validate(ValidateArgs),

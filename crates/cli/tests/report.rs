@@ -32,7 +32,7 @@ share = "machine"
 cache_to_cache_ns = { value = 120, mark = "I", source = "a test" }
 "#;
 
-/// What the page shows.
+/// The contents of the page.
 fn contents(page: &Path) -> Value {
     let page = fs::read_to_string(page).expect("a page");
     let begin = "<script id=\"data\" type=\"application/json\">";

@@ -36,9 +36,9 @@ pub trait Model {
     type Choice: Copy + PartialEq + Send;
     /// A promise that was broken.
     type Violation: Send;
-    /// What a model has seen and found, for another model of the same check.
+    /// The findings of a model, for another model of the same check.
     type Seen: Send + Serialize + DeserializeOwned;
-    /// What another OS thread needs to make a model of the same check.
+    /// The parts from which another OS thread makes a model of the same check.
     type Seed: Send;
 
     /// The number of threads.
@@ -143,10 +143,10 @@ pub trait Model {
     /// Learns what other models of the same check have learned.
     fn catch_up(&mut self) -> Stops<(), Self>;
 
-    /// What another OS thread needs to make a model of the same check.
+    /// The parts from which another OS thread makes a model of the same check.
     fn seed(&self) -> Self::Seed;
 
-    /// What the model has seen and found.
+    /// The findings of the model.
     fn seen(&self) -> Self::Seen;
 
     /// Adds what another model of the check has seen.

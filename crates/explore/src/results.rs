@@ -48,7 +48,7 @@ pub struct Coverage {
     /// The most memory that the search used, in bytes, by its own count.
     #[serde(rename = "memory_bytes")]
     pub memory: usize,
-    /// What the search has on disk, in bytes.
+    /// The size of the search's data on disk, in bytes.
     #[serde(rename = "disk_bytes")]
     pub disk: u64,
     /// The number of local states of threads.

@@ -53,7 +53,7 @@ pub struct SearchPlan<'a> {
 /// Makes another model of the check, on another OS thread. None: a single OS thread searches.
 pub type More<'a, M> = Option<&'a (dyn Fn(<M as Model>::Seed) -> M + Sync)>;
 
-/// What an OS thread has seen, and whether an assumption failed.
+/// The findings of an OS thread, and whether an assumption failed.
 type Helped<M> = (<M as Model>::Seen, bool);
 
 /// A search through all states of a model.
@@ -336,7 +336,7 @@ fn work<M: Model>(
     )
 }
 
-/// What the states of a job lead to.
+/// The states to which those of a job lead.
 fn explored<M: Model>(
     expander: &mut Expander<M>,
     job: Job,

@@ -85,7 +85,7 @@ impl<const N: usize> View<N> {
         }
     }
 
-    /// What both views have seen.
+    /// The writes that both views have seen.
     pub fn common(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|cell| self.0[cell].min(other.0[cell])))
     }
@@ -115,7 +115,7 @@ impl<const N: usize> View<N> {
 /// A write to a cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<const N: usize> {
-    /// What a read with acquire adds to the view of its thread.
+    /// The view that a read with acquire adds to that of its thread.
     pub view: View<N>,
     /// The value that was written.
     pub value: u64,

@@ -36,7 +36,7 @@ struct SeriesData {
     patch: Vec<PatchData>,
 }
 
-/// What other series for the same place leave in a tree.
+/// Traces that other series for the same place leave in a tree.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rivals {
@@ -49,7 +49,7 @@ pub(crate) struct Rivals {
 }
 
 impl Rivals {
-    /// What a tree has of other series, in words.
+    /// The other series that a tree has, in words.
     pub fn found(&self, tree: &Tree) -> Result<Vec<String>, Error> {
         let mut found = Vec::new();
         for file in &self.files {
@@ -76,11 +76,11 @@ impl Rivals {
 pub(crate) struct Cover {
     /// Its subject.
     pub title: String,
-    /// What the series does, and why.
+    /// The purpose of the series.
     pub text: String,
     /// How it was tested.
     pub tested: String,
-    /// What has changed since the last version.
+    /// The changes since the last version.
     pub changes: String,
 }
 

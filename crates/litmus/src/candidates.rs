@@ -19,7 +19,7 @@ pub(super) enum Step {
     Back,
 }
 
-/// What judges candidates.
+/// A judge of candidates.
 pub(super) trait Visitor {
     /// Whether candidates with these traces can be of interest.
     fn traces(&mut self, traces: &[&Trace]) -> Step;

@@ -1,6 +1,6 @@
 //! Why a litmus test cannot be judged.
 
-/// What was not understood, and its line.
+/// The text that was not understood, and its line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refusal {
     pub(super) line: usize,
@@ -24,6 +24,6 @@ pub struct LitmusError {
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// What was not understood, or cannot be judged.
+    /// The text that was not understood, or cannot be judged.
     pub what: String,
 }

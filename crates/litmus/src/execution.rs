@@ -115,7 +115,7 @@ pub struct Execution {
     pub ctrl: Relation,
 }
 
-/// What the models have in common.
+/// The part that the models have in common.
 pub(crate) struct Basics {
     pub(crate) reads: Set,
     pub(crate) writes: Set,

@@ -84,7 +84,7 @@ const MOST_REPORTED: usize = 6;
 const SMALL: i64 = 256;
 /// A value that is neither.
 const OTHER: u64 = (1 << BITS) - 1;
-/// What a thread reports that gives its run up.
+/// The report of a thread that gives its run up.
 const GIVEN_UP: u64 = 1 << 62;
 
 impl InC {
@@ -200,7 +200,7 @@ impl InC {
     }
 }
 
-/// What a run ends with.
+/// The end of a run.
 pub(super) struct FinalState {
     variables: Vec<(Observed, i64)>,
     memory: Vec<i64>,

@@ -60,7 +60,7 @@ impl Memory {
     }
 }
 
-/// What is reported of allowed executions.
+/// The parts of allowed executions that are reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flags {
     race: bool,
@@ -128,7 +128,7 @@ impl FromStr for Verdict {
     }
 }
 
-/// What a model allows of a test.
+/// The final states of a test that a model allows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allowed {
     /// The number of final states in which the condition holds.
@@ -152,7 +152,7 @@ pub struct WitnessRow {
     pub thread: usize,
     /// Its line in the file.
     pub line: usize,
-    /// What it does.
+    /// Its action.
     pub event: String,
     /// The write that it reads from.
     pub reads_from: Option<String>,

@@ -185,7 +185,7 @@ impl<'a> Lkmm<'a> {
         self.check_plain()
     }
 
-    /// What the compiler must not move plain accesses across.
+    /// The operations across which the compiler must not move plain accesses.
     pub(super) fn barrier(&self) -> Relation {
         use Fence::{AfterAtomic, Barrier, BeforeAtomic, Mb, RcuLock, RcuUnlock, Rmb, Wmb};
         let (x, po) = (self.x, &self.x.po);

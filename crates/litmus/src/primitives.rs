@@ -35,7 +35,7 @@ pub(super) enum Primitive {
     SyncSrcu,
 }
 
-/// What an atomic operation results in.
+/// The result of an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Nothing,

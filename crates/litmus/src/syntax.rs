@@ -1,4 +1,4 @@
-//! What a litmus test consists of.
+//! The parts of a litmus test.
 
 use super::execution::{Fence, Mark};
 
@@ -6,7 +6,7 @@ use super::execution::{Fence, Mark};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Test {
     pub(super) name: String,
-    /// What follows `Result:` in a comment.
+    /// The text after `Result:` in a comment.
     pub(super) results: String,
     /// The shared variables.
     pub(super) locations: Vec<Location>,
@@ -17,7 +17,7 @@ pub(super) struct Test {
 }
 
 impl Test {
-    /// What the condition observes, in order.
+    /// The places that the condition observes, in order.
     pub(super) fn observed(&self) -> Vec<Observed> {
         let mut observed = Vec::new();
         self.condition.observed(&mut observed);
@@ -82,7 +82,7 @@ pub(super) enum Expression {
     IsLocked(Box<Expression>),
 }
 
-/// What a read-modify-write operation does, and what it results in.
+/// The effect and the result of a read-modify-write operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Update {
     Exchange(Box<Expression>),
@@ -152,7 +152,7 @@ impl Binary {
     }
 }
 
-/// What a final state may fulfil.
+/// A condition of final states.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Condition {
     True,

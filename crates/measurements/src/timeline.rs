@@ -1,4 +1,4 @@
-//! What threads did with locks, event by event.
+//! The events of threads that use locks, in order.
 
 /// A record of a part of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct TimelineEvent {
     pub ns: u64,
     /// The number of the thread.
     pub thread: u32,
-    /// What the thread does from now on.
+    /// The activity of the thread from now on.
     pub what: Activity,
     /// The number of the place in the code. `None`: not known.
     pub place: Option<u32>,

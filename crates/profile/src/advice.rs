@@ -278,7 +278,7 @@ fn remedy(doing: &Doing, share: f64) -> Option<String> {
     })
 }
 
-/// What serves rwlocks, and how to try it.
+/// The lock that serves rwlocks, and how to try it.
 const SERVED: &str = "`lockworks run` serves rwlocks by the lock rwlock, whose readers use cache lines \
                       of their own: try it, with mutex for the mutexes.";
 

@@ -207,7 +207,7 @@ pub fn table<T: Numbers>(file: &File, at: usize, length: usize) -> std::io::Resu
     Ok(entries.map(entry).collect())
 }
 
-/// What a number in a cause stands for.
+/// The meaning of a number in a cause.
 pub fn what(number: u32) -> What {
     let all = [
         What::Ran,

@@ -87,7 +87,7 @@ pub struct Site {
 
 /// Time that waits took long for one cause.
 pub struct Cause {
-    /// What the holder of the lock did.
+    /// The activity of the lock's holder.
     pub what: What,
     /// The system call, the address of the instruction or of the last byte of the call, or the error. It
     /// depends on what the holder did.

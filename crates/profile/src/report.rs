@@ -456,7 +456,7 @@ impl ProfileReport {
         )
     }
 
-    /// What holders did during slow waits. None: no wait was slow.
+    /// The activity of holders during slow waits. None: no wait was slow.
     fn drawn_slow_waits(&self, command: &str) -> Option<Figure> {
         let places = self.places.iter().chain(&self.rwlock_places);
         let causes = places.flat_map(|row| {

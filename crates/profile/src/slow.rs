@@ -17,17 +17,17 @@ pub struct SlowWaits {
     pub waits: u64,
     /// The time that they took, in nanoseconds.
     pub waited_ns: u64,
-    /// What the holders did meanwhile, the longest first.
+    /// The activities of the holders meanwhile, the longest first.
     pub causes: Vec<Cause>,
 }
 
-/// What holders did for some time, while other threads waited.
+/// An activity of holders while other threads waited.
 #[derive(Clone, Serialize)]
 pub struct Cause {
-    /// What they did.
+    /// The activity.
     #[serde(flatten)]
     pub doing: Doing,
-    /// What they did, or the waiters, in words.
+    /// The activity, or that of the waiters, in words.
     pub meanwhile: String,
     /// The time, in nanoseconds.
     pub ns: u64,
@@ -35,10 +35,10 @@ pub struct Cause {
     pub share: f64,
 }
 
-/// What a holder does, and where.
+/// An activity of a holder, and its place.
 #[derive(Clone, Serialize, PartialEq)]
 pub struct Doing {
-    /// What it does.
+    /// Its action.
     pub what: What,
     /// The system call that it sleeps in.
     pub system_call: Option<String>,
@@ -118,7 +118,7 @@ impl Doing {
         }
     }
 
-    /// What it does, in words.
+    /// The activity, in words.
     fn words(&self) -> String {
         let at = || self.at.as_ref().map_or("?".to_owned(), Place::full_name);
         let or = |detail: &Option<String>| detail.clone().unwrap_or_default();

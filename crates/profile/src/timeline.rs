@@ -64,7 +64,7 @@ fn timeline(record: &Record, begin: u64, places: &mut Places) -> Timeline {
     timeline
 }
 
-/// What the thread did, and when.
+/// The activity of the thread, and its time.
 fn activities(one: &Acquisition, ended: u64) -> impl Iterator<Item = (u64, Activity)> {
     let lock = one.lock as usize;
     let waits = one.begun.map(|at| (at, Activity::Waits(lock)));

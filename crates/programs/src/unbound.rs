@@ -18,7 +18,7 @@ const NAMES: usize = 500;
 
 const SERVER: &str = "/usr/sbin/unbound";
 
-/// What the load counts that must be the same under every lock.
+/// A count of the load that must be the same under every lock.
 const COUNTS: [&str; 4] = [
     "Queries sent:",
     "Queries completed:",

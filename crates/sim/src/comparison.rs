@@ -73,7 +73,7 @@ pub struct SimulationRow {
     /// Counts of the sharing. None: each thread has a CPU of its own.
     pub sharing: Option<SharedCpus>,
     engine: EngineWork,
-    /// What threads did at the beginning of the run with the first seed, if the plan asks for it.
+    /// The events of threads at the beginning of the run with the first seed, if the plan asks for them.
     #[serde(skip)]
     pub timeline: Option<Timeline>,
 }

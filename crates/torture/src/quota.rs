@@ -11,7 +11,7 @@ use serde::Serialize;
 /// The period in which a group may use its quota, in microseconds: the default of Linux.
 const PERIOD: u64 = 100_000;
 
-/// What the kernel says of a quota when it was over.
+/// The counts that the kernel gave for a quota when it was over.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Throttling {
     /// The share of all CPUs' time, in percent.
@@ -54,7 +54,7 @@ impl Quota {
         Ok(quota)
     }
 
-    /// What the kernel has counted.
+    /// The counts of the kernel.
     pub fn throttling(&self) -> Result<Throttling> {
         let path = self.group.join("cpu.stat");
         let text = fs::read_to_string(&path);

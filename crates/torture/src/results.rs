@@ -103,7 +103,7 @@ pub struct TortureRow {
     pub steal_ticks: Option<u64>,
     /// The figures of each round, of which medians are taken.
     pub by_round: Vec<RoundFigures>,
-    /// What threads did at the beginning of the first round, if the plan asks for it.
+    /// The events of threads at the beginning of the first round, if the plan asks for them.
     #[serde(skip)]
     pub timeline: Timeline,
 }

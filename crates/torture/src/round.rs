@@ -103,7 +103,7 @@ pub struct RunOutcome {
     pub steal_ticks: Option<u64>,
     /// The events that the lock counted.
     pub events: Statistics,
-    /// What threads did at the beginning of the measured part.
+    /// The events of threads at the beginning of the measured part.
     pub timeline: Timeline,
 }
 
@@ -336,7 +336,7 @@ const EVENTS_OF_ACQUISITION: usize = 3;
 /// The number of the one lock in a timeline.
 const THE_LOCK: usize = 0;
 
-/// What the threads recorded, from `start` on.
+/// The records of the threads, from `start` on.
 fn timeline(start: Instant, tallies: &[Tally]) -> Timeline {
     const ACTIVITIES: [Activity; EVENTS_OF_ACQUISITION] = [
         Activity::Waits(THE_LOCK),

@@ -104,7 +104,7 @@ def run(words: Sequence[str], *, progress: bool | None = None, good: Sequence[in
     lines = [line.decode() for line in re.findall(rb"lockworks: ([^\r\n\x1b]+)", messages)]
     errors = [line for line in lines if not line.startswith("warning: ")]
     if status not in good:
-        # What is wrong comes last.
+        # The error comes last.
         raise Error(errors[-1] if errors else f"lockworks ended with status {status}", status)
     for line in lines:
         if line not in errors and not show:

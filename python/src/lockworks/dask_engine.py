@@ -315,7 +315,7 @@ def main() -> int:
     for option in ("--retry", "--json"):
         parser.add_argument(option, action="store_true")
     args = parser.parse_args()
-    # What goes wrong is said in one line.
+    # An error takes one line.
     logging.disable()
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGTERM, signal.default_int_handler)

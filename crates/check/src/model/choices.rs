@@ -23,7 +23,7 @@ pub(super) struct PendingAccess<'a> {
     kind: OperationKind,
 }
 
-/// What an access may pick of a cell.
+/// The writes of a cell that an access may pick.
 #[derive(Clone, Default)]
 pub(super) struct Candidates {
     range: std::ops::Range<u8>,

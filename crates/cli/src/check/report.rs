@@ -194,7 +194,7 @@ impl CheckReport {
         .unless_broken()
     }
 
-    /// What was checked.
+    /// The configuration that was checked.
     pub fn config(&self) -> &Config {
         &self.config
     }

@@ -64,7 +64,7 @@ pub struct SweepArgs {
     #[arg(long)]
     json: bool,
 
-    /// What runs the points
+    /// The engine that runs the points
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t = Engine::Local)]
     engine: Engine,
 
@@ -108,7 +108,7 @@ pub struct SweepArgs {
     import: Option<PathBuf>,
 }
 
-/// What runs the points of a sweep.
+/// The engine that runs the points of a sweep.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Engine {
     /// The CPUs of this machine

@@ -267,7 +267,7 @@ impl Point {
         Ok((result, failure))
     }
 
-    /// What the point runs, as a text that differs if a run does.
+    /// The run of the point, as a text that differs if a run does.
     #[cfg(test)]
     pub fn planned(&self) -> Result<String> {
         Ok(match self.kind {

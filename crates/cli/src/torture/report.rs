@@ -56,7 +56,7 @@ pub fn table(results: &TortureResults) -> String {
     text
 }
 
-/// What a quota of these CPUs did, in a line.
+/// The effect of a quota of these CPUs, in a line.
 fn throttled(quota: Throttling, cpus: usize) -> String {
     format!(
         "Quota: {} % of {}. It was used up in {} of {} periods, and then CPUs were withheld for {:.1} s.\n",

@@ -29,7 +29,7 @@ pub struct Encoded {
     pub(super) is_progress: bool,
 }
 
-/// What a state leads to.
+/// The states that a state leads to.
 pub enum Expanded<H> {
     /// It was known under this number.
     Known(u32),

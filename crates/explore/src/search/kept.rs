@@ -47,7 +47,7 @@ struct Header<S> {
 
 /// A search that goes on.
 pub struct Kept<S> {
-    /// What its model had seen.
+    /// The findings of its model.
     pub seen: S,
     pub(super) progress: Progress,
 }

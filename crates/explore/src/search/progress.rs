@@ -82,7 +82,7 @@ impl Job {
     }
 }
 
-/// What the states of a job lead to.
+/// The states that those of a job lead to.
 pub(super) struct Output<H> {
     first: u32,
     pub(super) expanded: Vec<Expanded<H>>,

@@ -75,7 +75,7 @@ struct Inner {
     outcome: Option<Outcome>,
 }
 
-/// What an OS thread needs to unite states.
+/// Buffers in which an OS thread unites states.
 struct Workshop<M: Model> {
     one: M::State,
     other: M::State,

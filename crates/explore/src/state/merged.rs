@@ -585,14 +585,14 @@ impl<const N: usize> Message<N> {
         }
     }
 
-    /// What tells apart the older writes of a cell.
+    /// The properties by which the older writes of a cell differ.
     fn name(&self) -> (u64, bool) {
         (self.value, self.sealed)
     }
 }
 
 impl<const N: usize> View<N> {
-    /// What two views of merged histories have both seen.
+    /// The writes that two views of merged histories have both seen.
     fn meet(&mut self, other: &Self) {
         for (one, two) in self.0.iter_mut().zip(&other.0) {
             *one &= two;

@@ -52,7 +52,7 @@ pub enum Error {
 /// Megabytes that a kernel takes in the cache: source, one native, one paravirt and one debug build.
 pub(crate) const NEEDED_MB: u64 = 2900;
 
-/// What the system and programs say about a full device, or a user who may not use more of it.
+/// Messages of the system and of programs about a full device, or a user who may not use more of it.
 const FULL: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 
 /// Whether a program complains that a device is full.

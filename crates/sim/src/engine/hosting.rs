@@ -88,7 +88,7 @@ enum Extension {
     Expired,
 }
 
-/// What became of a request for an extension, when the lock was released.
+/// The outcome of a request for an extension, when the lock was released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extended {
     /// The slice did not end while the runner held the lock.

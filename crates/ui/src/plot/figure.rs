@@ -17,11 +17,11 @@ pub struct Figure {
     pub id: String,
     /// The title above it.
     pub title: String,
-    /// What it shows, and what to see in it.
+    /// The text below the title: the data that it shows, and the point to see in it.
     pub text: String,
     /// The command that made it.
     pub command: String,
-    /// What is drawn, if anything is.
+    /// The drawing, if there is one.
     pub chart: Option<Chart>,
     /// The data that it shows.
     #[serde(flatten)]
@@ -49,13 +49,13 @@ impl Data {
     }
 }
 
-/// What is drawn.
+/// The kind of drawing.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Chart {
     /// A line for each lock, over numbers of threads.
     Lines {
-        /// What the lines show.
+        /// The quantity that the lines show.
         y: String,
         /// Whether the axis is logarithmic.
         log: bool,
@@ -80,7 +80,7 @@ pub enum Chart {
     },
     /// A ratio with its interval for each lock.
     Intervals {
-        /// What the ratios are of.
+        /// The quantity of which the ratios are.
         unit: String,
         /// The locks.
         bars: Vec<Bar>,
@@ -116,7 +116,7 @@ pub struct Panel {
 /// A value with its spread.
 #[derive(Serialize)]
 pub struct Bar {
-    /// What has this value.
+    /// The name of the lock, or of another thing, that has this value.
     pub name: String,
     /// The lowest value.
     pub low: f64,

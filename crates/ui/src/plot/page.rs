@@ -11,7 +11,7 @@ use super::{CHARTS, ECHARTS};
 const TEMPLATE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What stands above the figures.
+/// The text above the figures.
 #[derive(Default, Serialize)]
 pub struct Heading {
     /// The title of the page.

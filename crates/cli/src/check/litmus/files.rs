@@ -21,7 +21,7 @@ pub(super) struct How<'a> {
     pub(super) show: bool,
 }
 
-/// What the search finds of a file.
+/// The final states that the search finds of a file.
 #[derive(Serialize)]
 struct SearchRow {
     /// None: there is a data race, or the search cannot run the file.

@@ -36,7 +36,7 @@ pub struct SoakPlan {
     pub seed: u32,
 }
 
-/// What a soak has covered so far.
+/// The part of a soak that is done so far.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Soaked {
     /// The release of the guest's kernel.
