@@ -11,8 +11,8 @@ refuse() {
 
 mapfile -t lines < <(git stripspace --strip-comments <"$1")
 subject=${lines[0]-}
-# git makes these subjects; a fixup is squashed before it lands.
-[[ $subject != 'Revert "'* && $subject != 'fixup! '* ]] || exit 0
+# git makes these subjects; the last three are squashed before they land.
+[[ ! $subject =~ ^(Revert\ \"|fixup!|squash!|amend!) ]] || exit 0
 
 [[ $subject =~ ^[a-zA-Z0-9_.,/\ -]+:\  ]] ||
 	refuse "no area in '$subject'; write one, as in 'locks/mutex: bound the wait'"

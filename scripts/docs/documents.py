@@ -459,10 +459,11 @@ def check_floors() -> Iterator[DocumentError]:
             yield DocumentError(page, 1, f"{manifest.parent} stands on no floor")
             continue
         crate = tomllib.loads(manifest.read_text())
-        for dependency in [*crate.get("dependencies", {}), *crate.get("build-dependencies", {})]:
-            below = dependency.removeprefix("lockworks-")
-            if dependency.startswith("lockworks") and floors.get(below, 0) >= floors[name]:
-                yield DocumentError(manifest, 1, f"{dependency} stands on no lower floor")
+        for part in [crate, *crate.get("target", {}).values()]:
+            for dependency in [*part.get("dependencies", {}), *part.get("build-dependencies", {})]:
+                below = dependency.removeprefix("lockworks-")
+                if dependency.startswith("lockworks") and floors.get(below, 0) >= floors[name]:
+                    yield DocumentError(manifest, 1, f"{dependency} stands on no lower floor")
 
 
 def main(arguments: list[str]) -> int:
