@@ -38,10 +38,9 @@ pub(crate) extern "C" fn lw_check_operate(_: &'static Site, _: usize, _: u64, _:
         "pop r12",
         "pop rbp",
         "pop rbx",
-        "jmp {registers}",
+        "ret",
         operate = sym operate,
-        clear = sym clear_stack,
-        registers = sym clear_registers,
+        clear = sym clear,
     )
 }
 
@@ -90,10 +89,10 @@ macro_rules! hooks {
     )*};
 }
 
-/// Sets the unused part of the stack to zero, down to its end.
+/// Sets the unused part of the stack to zero, down to its end, and registers as [`clear_registers`] does.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
-extern "C" fn clear_stack() {
+extern "C" fn clear() {
     std::arch::naked_asm!(
         "sub rsp, 8",
         "call {stack_end}",
@@ -103,8 +102,9 @@ extern "C" fn clear_stack() {
         "xor eax, eax",
         "rep stosb",
         "add rsp, 8",
-        "ret",
+        "jmp {registers}",
         stack_end = sym stack_end,
+        registers = sym clear_registers,
     )
 }
 
@@ -274,12 +274,10 @@ extern "C" fn lw_check_note(_: Mark, _: c_uint, _: c_uint) {
     std::arch::naked_asm!(
         "sub rsp, 8",
         "call {note}",
-        "call {clear}",
         "add rsp, 8",
-        "jmp {registers}",
+        "jmp {clear}",
         note = sym note,
-        clear = sym clear_stack,
-        registers = sym clear_registers,
+        clear = sym clear,
     )
 }
 
