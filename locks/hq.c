@@ -511,5 +511,5 @@ acquired:
 
 LW_DESCRIBE(
 	hq, struct lw_hq, .summary = "hierarchical queued spinlock, a queue for each NUMA node",
-	.unlocked = LW_HQ, .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD,
+	.unlocked = LW_HQ, .traits = LW_SPINS | LW_NUMA_AWARE | LW_TAIL_WORD, .tunables = "hqlock_",
 	.origin = "HQ-spinlock, RFC v1 to v3 against Linux 7.0, not merged; cohort locks of 2012");

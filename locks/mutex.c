@@ -836,5 +836,5 @@ void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 
 LW_DESCRIBE_LIMITED(mutex, struct lw_mutex,
 		    .summary = "the mutex: spins, parks, and keeps to NUMA nodes; take this one",
-		    .traits = LW_TAIL_WORD | LW_OWNER_WORD | LW_NUMA_AWARE,
+		    .traits = LW_TAIL_WORD | LW_OWNER_WORD | LW_NUMA_AWARE, .tunables = "mutex_",
 		    .origin = "Lockworks; cohort locks of 2012, HQ-spinlock, Long's pvqspinlock");

@@ -245,5 +245,5 @@ void lw_pv_unlock_slow(struct lw_pv *pv)
 
 LW_DESCRIBE_LIMITED(pv, struct lw_pv,
 		    .summary = "paravirt queued spinlock: waiters halt, arrivals may steal",
-		    .traits = LW_TAIL_WORD,
+		    .traits = LW_TAIL_WORD, .tunables = "pv_",
 		    .origin = "Long, pvqspinlock enhancements of 2014 and 2015");

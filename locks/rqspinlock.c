@@ -277,5 +277,5 @@ void lw_rqspinlock_unlock(struct lw_rqspinlock *lock)
 
 LW_DESCRIBE(rqspinlock, struct lw_rqspinlock,
 	    .summary = "queued spinlock that detects deadlocks and whose waits end",
-	    .traits = LW_FIFO | LW_SPINS | LW_TAIL_WORD | LW_RESILIENT,
+	    .traits = LW_FIFO | LW_SPINS | LW_TAIL_WORD | LW_RESILIENT, .tunables = "rqspinlock_",
 	    .origin = "Dwivedi, Linux 6.15; written anew");

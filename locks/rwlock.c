@@ -429,4 +429,5 @@ LW_DESCRIBE_LIMITED(rwlock, struct lw_rwlock,
 		    .read_trylock = lw_rwlock_type_read_trylock,
 		    .read_unlock = lw_rwlock_type_read_unlock,
 		    .read_lock_limited = lw_rwlock_type_read_lock_limited,
+		    .tunables = "rwlock_ mutex_spin",
 		    .origin = "Lockworks; BRAVO (Dice and Kogan, USENIX ATC 2019)");

@@ -286,5 +286,5 @@ void lw_unfair_unlock_slow(struct lw_unfair *lock)
 
 LW_DESCRIBE_LIMITED(unfair, struct lw_unfair,
 		    .summary = "queued unfair lock: arrivals and waiters may steal",
-		    .traits = LW_TAIL_WORD,
+		    .traits = LW_TAIL_WORD, .tunables = "unfair_ pv_latencies",
 		    .origin = "Long, queued unfair lock, pvqspinlock series of 2014 and 2015");

@@ -61,6 +61,7 @@ fn bindings() -> Bindings {
                 "name",
                 "summary",
                 "origin",
+                "tunables",
                 "size",
                 "node_size",
                 "traits",

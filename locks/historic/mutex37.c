@@ -246,9 +246,10 @@ void lw_mutex310_unlock(struct lw_mutex310 *lock)
 
 LW_DESCRIBE(mutex37, struct lw_mutex37, .unlocked = LW_MUTEX_FREE,
 	    .summary = "sleeping mutex that counts, as it was in Linux 3.7",
-	    .traits = LW_NOT_IN_HANDLERS | LW_HISTORIC,
+	    .traits = LW_NOT_IN_HANDLERS | LW_HISTORIC, .tunables = "mutex37_",
 	    .origin = "Molnar 2005; Zijlstra 2009 (spinning), Linux 3.7");
 
 LW_DESCRIBE(mutex310, struct lw_mutex310, .unlocked = LW_MUTEX_FREE,
 	    .summary = "mutex37 that reads before it writes, as in Linux 3.10",
-	    .traits = LW_NOT_IN_HANDLERS | LW_HISTORIC, .origin = "Long 2013, Linux 3.10");
+	    .traits = LW_NOT_IN_HANDLERS | LW_HISTORIC, .tunables = "mutex37_",
+	    .origin = "Long 2013, Linux 3.10");

@@ -66,5 +66,5 @@ void lw_pv42_unlock_slow(struct lw_pv42 *pv42)
 }
 
 LW_DESCRIBE(pv42, struct lw_pv42, .summary = "paravirt queued spinlock as it was in Linux 4.2",
-	    .traits = LW_FIFO | LW_TAIL_WORD | LW_HISTORIC,
+	    .traits = LW_FIFO | LW_TAIL_WORD | LW_HISTORIC, .tunables = "pv42_ pv_latencies",
 	    .origin = "Long and Zijlstra, Linux 4.2");

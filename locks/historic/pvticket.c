@@ -72,5 +72,5 @@ void lw_pvticket_unlock_slow(struct lw_pvticket *lock, uint32_t serving)
 }
 
 LW_DESCRIBE(pvticket, struct lw_pvticket, .summary = "paravirt ticket lock as it was in Linux 4.1",
-	    .traits = LW_FIFO | LW_HISTORIC,
+	    .traits = LW_FIFO | LW_HISTORIC, .tunables = "pvticket_",
 	    .origin = "Fitzhardinge 2008; Raghavendra and others, Linux 3.12 to 4.1");

@@ -32,7 +32,9 @@ struct lw_lock_type {
 	const char *name;
 	const char *summary;
 	const char *origin; /* where the algorithm comes from */
-	size_t size;	    /* bytes of the lock */
+	/* how the names of its tunables begin, with spaces between; NULL: it has none */
+	const char *tunables;
+	size_t size; /* bytes of the lock */
 	/* bytes that the caller lends from lock to unlock, 64-aligned; may be 0 */
 	size_t node_size;
 	unsigned int traits;

@@ -2,8 +2,9 @@
 /*
  * The settings of single locks, by name: LW_TUNABLE(name, default, kernel_default, maximum,
  * checked, meaning), which the including file defines. A name begins with the name of its lock and
- * `_`. The least value of each setting is 0. kernel_default is for kernels and for simulations of
- * them. `checked` is for the checker: so low that it matters to a few threads, in few states.
+ * `_`; the lock's description says which it reads. The least value of each setting is 0.
+ * kernel_default is for kernels and for simulations of them. `checked` is for the checker: so low
+ * that it matters to a few threads, in few states.
  */
 #include "hqlock_tunables_list.h"
 #include "guest_tunables_list.h"

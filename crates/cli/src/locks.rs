@@ -117,7 +117,7 @@ impl LockDescription {
             broken: lock.is_broken(),
             historic: lock.is_historic(),
             unlocked: lock.unlocked,
-            tunables: tunables_of(lock.name()),
+            tunables: tunables_of(lock.name()).collect(),
         }
     }
 
@@ -132,24 +132,6 @@ impl LockDescription {
             ..Self::of(lock)
         }
     }
-}
-
-/// Tunables that more locks read than the one they are named after.
-const SHARED: [(&str, &[&str]); 3] = [
-    ("mutex_spin", &["rwlock"]),
-    ("mutex37_spin", &["mutex310"]),
-    ("pv_latencies", &["unfair", "pv42"]),
-];
-
-/// The lock that a tunable is named after: the longest name of a lock with which the tunable's
-/// name begins. The tunables of HQ begin with `hqlock`, as in its published series.
-fn namesake<'a>(tunable: &str, locks: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let begins_with = |lock: &&str| {
-        let prefix = if *lock == "hq" { "hqlock" } else { lock };
-        let rest = tunable.strip_prefix(prefix);
-        rest.is_some_and(|rest| rest.starts_with('_'))
-    };
-    locks.filter(begins_with).max_by_key(|lock| lock.len())
 }
 
 /// Fails if no lock among these reads one of the settings.
@@ -171,16 +153,11 @@ pub fn check_settings(settings: &[Setting], locks: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn tunables_of(lock: &str) -> Vec<TunableDescription> {
-    let locks = || lockworks::lock_types().iter().map(|known| known.name());
-    let is_shared = |tunable: &str| {
-        let shared = SHARED.iter().find(|(name, _)| *name == tunable);
-        shared.is_some_and(|(_, others)| others.contains(&lock))
-    };
+fn tunables_of(lock: &str) -> impl Iterator<Item = TunableDescription> {
+    let lock = lockworks::find(lock);
+    let reads = move |tunable: &&lockworks::Tunable| lock.is_some_and(|l| l.reads(tunable.name));
     let all = lockworks::Tunable::all().iter();
-    all.filter(|tunable| namesake(tunable.name, locks()) == Some(lock) || is_shared(tunable.name))
-        .map(TunableDescription::of)
-        .collect()
+    all.filter(reads).map(TunableDescription::of)
 }
 
 fn descriptions() -> Vec<LockDescription> {
@@ -311,21 +288,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tunable_belongs_to_the_lock_with_the_longest_name_that_it_begins_with() {
-        let locks = ["my", "my_lock", "hq", "mutex", "mutex37"];
-        for (tunable, lock) in [
-            ("my_spin", Some("my")),
-            ("my_lock_spin", Some("my_lock")),
-            ("hqlock_spin", Some("hq")),
-            ("hq_spin", None),
-            ("mutex37_spin", Some("mutex37")),
-            ("mutex3_spin", None),
-        ] {
-            assert_eq!(namesake(tunable, locks.into_iter()), lock, "{tunable}");
-        }
-    }
-
-    #[test]
     fn every_lock_shows_the_tunables_that_its_file_and_its_parts_read() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../locks");
         let reads = Regex::new(r"lw_tunable\((\w+)\)").unwrap();
@@ -362,9 +324,9 @@ mod tests {
         }
         assert!(files >= 5, "{files}");
         for lock in ["mutex37", "mutex310"] {
-            let names: Vec<&str> = tunables_of(lock).iter().map(|t| t.name).collect();
+            let names: Vec<&str> = tunables_of(lock).map(|t| t.name).collect();
             assert_eq!(names, ["mutex37_spin"], "{lock}");
         }
-        assert!(tunables_of("pv42").iter().any(|t| t.name == "pv_latencies"));
+        assert!(tunables_of("pv42").any(|t| t.name == "pv_latencies"));
     }
 }

@@ -95,6 +95,9 @@ pub struct LockType {
     pub summary: *const c_char,
     /// The origin of the algorithm; a C string that lives as long as the program.
     pub origin: *const c_char,
+    /// How the names of the lock's tunables begin, a C string that lives as long as the program, with
+    /// spaces between them; null if the lock has none.
+    pub tunables: *const c_char,
     /// The size of the lock in bytes.
     pub size: usize,
     /// The size of the queue node in bytes; 0 if callers lend none.
@@ -159,6 +162,19 @@ impl LockType {
     pub fn origin(&self) -> &'static str {
         // SAFETY: as for `name`.
         unsafe { text(self.origin) }
+    }
+
+    /// Whether the lock reads the tunable with this name.
+    ///
+    /// ```
+    /// let rwlock = lockworks::find("rwlock").unwrap();
+    /// assert!(rwlock.reads("rwlock_gather") && rwlock.reads("mutex_spin"));
+    /// assert!(!rwlock.reads("mutex_slice"));
+    /// ```
+    pub fn reads(&self, tunable: &str) -> bool {
+        // SAFETY: as for `name`.
+        let read = |beginnings| unsafe { text(beginnings) }.split(' ');
+        !self.tunables.is_null() && read(self.tunables).any(|begin| tunable.starts_with(begin))
     }
 
     /// The size of the lock in bytes.

@@ -84,6 +84,7 @@ static MCS: LockType = LockType {
     name: c"mcs in Rust".as_ptr(),
     summary: c"the queue lock of 1991".as_ptr(),
     origin: c"Mellor-Crummey and Scott".as_ptr(),
+    tunables: ptr::null(),
     size: size_of::<Tail>(),
     node_size: size_of::<McsNode>(),
     traits: 0,

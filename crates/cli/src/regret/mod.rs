@@ -28,6 +28,10 @@ use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::plot::figure::Draw;
 
+/// The locks that are judged unless the user names others: a choice of this command, whose table has this
+/// order. It leaves out the plain queues, of which qspinlock is the better one.
+const LOCKS: &str = "mutex,hq,cna,qspinlock,pv,unfair,tas";
+
 /// Show how far each lock is from the best fair lock, and which one to take.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
@@ -38,7 +42,7 @@ pub struct RegretArgs {
         long,
         value_name = "LOCK",
         value_delimiter = ',',
-        default_value = "mutex,hq,cna,qspinlock,pv,unfair,tas"
+        default_value = LOCKS
     )]
     lock: Vec<String>,
 
@@ -47,7 +51,7 @@ pub struct RegretArgs {
         long,
         value_name = "LOCK",
         value_delimiter = ',',
-        default_value = "mutex,hq,cna,qspinlock,pv,unfair,tas",
+        default_value = LOCKS,
         hide_short_help = true
     )]
     against: Vec<String>,

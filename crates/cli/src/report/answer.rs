@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::{GLIBC, parking};
 use crate::regret::RegretReport;
 use crate::validate::TrustReport;
 use lockworks_preload::compare::ComparisonReport;
@@ -50,9 +51,6 @@ pub fn for_program(program: &[OsString], compared: Option<&ComparisonReport>) ->
     heading(title, verdict, how_sure, report.best.unwrap_or("glibc"))
 }
 
-/// The locks whose waiters park, so that programs can take them whatever their threads.
-const PARKING: [&str; 4] = ["mutex", "pv", "unfair", "pthread_mutex"];
-
 /// For this machine: the parking lock that is nearest to the best one over all numbers of threads.
 pub fn for_this_machine(
     host: &Host,
@@ -70,11 +68,11 @@ pub fn for_this_machine(
         rows.find(|row| row.lock == lock && row.threads == threads)
     };
     let rate = |lock: &str, threads| Some(row(lock, threads)?.operations_per_second);
-    let own = rows.iter().filter(|row| row.lock == PARKING[0]);
+    let own = rows.iter().filter(|row| row.lock == GLIBC);
     let threads: Vec<usize> = own.map(|row| row.threads).collect();
     let share = |lock: &str| {
         let shares = threads.iter().filter_map(|&n| {
-            let rates = PARKING.iter().filter_map(|other| rate(other, n));
+            let rates = parking().filter_map(|other| rate(other, n));
             Some((rate(lock, n)? / rates.reduce(f64::max)?).ln())
         });
         let shares: Vec<f64> = shares.collect();
@@ -84,16 +82,13 @@ pub fn for_this_machine(
         let none = "Nothing could be measured.".to_owned();
         return heading(title, none, "Not at all.".to_owned(), "mutex");
     };
-    let best = PARKING
-        .into_iter()
-        .max_by(|a, b| share(a).total_cmp(&share(b)));
-    let best = best.expect("four locks");
-    let glibc = "pthread_mutex";
-    let times = |n: usize| match (rate(best, n), rate(glibc, n)) {
+    let best = parking().max_by(|a, b| share(a).total_cmp(&share(b)));
+    let best = best.expect("glibc's mutex parks");
+    let times = |n: usize| match (rate(best, n), rate(GLIBC, n)) {
         (Some(rate), Some(of_glibc)) => format!("{:.2}", rate / of_glibc),
         _ => "-".to_owned(),
     };
-    let apart = row(best, most).zip(row(glibc, most));
+    let apart = row(best, most).zip(row(GLIBC, most));
     let apart = apart.is_some_and(|(best, glibc)| {
         best.operations_per_second_min > glibc.operations_per_second_max
     });

@@ -1,6 +1,7 @@
 //! Broken locks with one mistake each, which tests must find.
 
 use std::ffi::{CStr, c_void};
+use std::ptr;
 
 use lockworks::LockType;
 
@@ -23,6 +24,7 @@ const fn made_up(name: &'static CStr, lock: Act, try_lock: Try, unlock: Act) -> 
         name: name.as_ptr(),
         summary: name.as_ptr(),
         origin: name.as_ptr(),
+        tunables: ptr::null(),
         size: 4,
         node_size: 0,
         traits: 0,

@@ -4,8 +4,8 @@
 // heat maps the panel and the size of a cell.
 "use strict";
 
-// Colours that colour-blind people can tell apart (Okabe and Ito; Tol). A lock has the same colour and
-// symbol in every picture.
+// Colours that colour-blind people can tell apart (Okabe and Ito; Tol). These locks have the same colour and
+// symbol in every picture. Any other takes the next of OTHERS, so a new lock needs no entry.
 const LOOKS = {
   mutex: ["#0072b2", "circle"], pthread_mutex: ["#d55e00", "rect"], cna: ["#009e73", "triangle"], hq: ["#cc79a7", "diamond"],
   pv: ["#b07d00", "emptyTriangle"], qspinlock: ["#3a9bd1", "emptyCircle"], tas: ["#7f7f7f", "roundRect"], unfair: ["#8c564b", "emptyRect"],

@@ -190,7 +190,8 @@ pub fn series<Name: Into<String>>(points: impl Iterator<Item = (Name, [f64; 4])>
 /// The most series of a figure, unless the user names more locks.
 pub const MOST_SERIES: usize = 8;
 
-/// The locks that a figure shows if there are too many.
+/// The locks that a figure shows first if there are too many: a choice of figures. Others follow in the order
+/// of the results.
 const BEST_KNOWN: [&str; 9] = [
     "mutex",
     "pthread_mutex",
