@@ -91,7 +91,8 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 .PHONY: all lib cargo dev programs quick setup setup-kernel setup-programs setup-cross setup-crate test test-all test-wide test-tutorials test-format test-c test-historic \
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
-	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-kernel test-kernel-quick fuzz fuzz-rust demo \
+	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
+	test-python-pages test-kernel test-kernel-quick fuzz fuzz-rust demo \
 	bench wheel deb test-deb test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
@@ -444,11 +445,14 @@ test-clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 # The Python package: its wheel, installed in an environment of its own, and its tests. Then the pages of
-# `lockworks report`, in a browser that Python drives.
-test-python: PROFILE := dev
-test-python: cargo wheel
+# `lockworks report`, in a browser that Python drives. Each runs on one core.
+test-python: test-python-package test-python-pages
+test-python-package test-python-pages: PROFILE := dev
+test-python-package: cargo wheel
 	build/python/bin/pip install --quiet --no-deps --force-reinstall build/dist/*.whl
 	$(UNSET) build/python/bin/python -m pytest --quiet --override-ini pythonpath= python/tests
+
+test-python-pages: cargo build/python/complete
 	$(UNSET) build/python/bin/python -m pytest --quiet tests/report
 
 # Kernels built and booted, two guests at a time; the sources and builds are kept in the cache.

@@ -36,8 +36,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A page about a machine and one about a program."""
     directory = tmp_path_factory.mktemp("report")
     machine, program = directory / "machine.html", directory / "program.html"
-    small = ["--quick", "--machine", "core-i9-14900k"]
-    subprocess.run([LOCKWORKS, "report", *small, "-o", machine], check=True)
+    small = (Path(__file__).parent / "small.toml").read_text()
+    ten_cpus = directory / "ten.toml"
+    ten_cpus.write_text(small.replace('"core", count = 2', '"core", count = 5'))
+    options = ["--quick", "--machine", ten_cpus]
+    subprocess.run([LOCKWORKS, "report", *options, "-o", machine], check=True)
     command = ["--", "python3", "-c", "import threading"]
     subprocess.run([LOCKWORKS, "report", "-o", program, *command], check=True)
     before, after = machine.read_text().split(BEGIN)

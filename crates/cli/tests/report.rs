@@ -6,31 +6,8 @@ use std::path::Path;
 use crate::support::{assert_fails, assert_refused, lockworks, output, text};
 use serde_json::Value;
 
-/// The smallest built-in machine that has two NUMA nodes would take a while; this one has 4 CPUs.
-const SMALL: &str = r#"
-name = "small"
-title = "four CPUs"
-memory_order = "tso"
-directory = "llc"
-clock_ghz = { value = 2, mark = "I", source = "a test" }
-[topology]
-levels = [{ name = "socket", count = 2 }, { name = "core", count = 2 }]
-numa = "socket"
-llc = "socket"
-[costs]
-l1_cycles = { value = 4, mark = "I", source = "a test" }
-l2_cycles = { value = 12, mark = "I", source = "a test" }
-llc_cycles = { value = 40, mark = "I", source = "a test" }
-rmw_cycles = { value = 20, mark = "I", source = "a test" }
-dram_local_ns = { value = 90, mark = "I", source = "a test" }
-dram_remote_ns = { value = 140, mark = "I", source = "a test" }
-[[relation]]
-share = "socket"
-cache_to_cache_ns = { value = 50, mark = "I", source = "a test" }
-[[relation]]
-share = "machine"
-cache_to_cache_ns = { value = 120, mark = "I", source = "a test" }
-"#;
+/// A machine of 4 CPUs.
+const SMALL: &str = include_str!("../../../tests/report/small.toml");
 
 /// The contents of the page.
 fn contents(page: &Path) -> Value {
