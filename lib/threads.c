@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* What a thread can set for itself: its slot and its priority. And how we learn that it exits. */
+/* The slot and the priority of a thread, which it can set itself. And how we learn that it exits.
+ */
 #include <errno.h>
 #include <pthread.h>
 

@@ -165,7 +165,7 @@ static lw_always_inline void lw_cna_pass(struct lw_node *head, struct lw_node *n
 	/* Not read where nothing is counted: it takes a transfer. */
 	lw_count_pass(lw_load(&next->real_numa_node, relaxed),
 		      lw_load(&head->real_numa_node, relaxed));
-	lw_mcs_handoff(next, value);
+	lw_mcs_hand_over(next, value);
 }
 
 /*

@@ -214,10 +214,10 @@ static lw_always_inline void lw_hq_receive(struct lw_hq_waiter *me)
 }
 
 /* Hand over the head's role. */
-static lw_always_inline void lw_hq_pass(const union lw_hq_history *h, struct lw_node *next)
+static lw_always_inline void lw_hq_hand_over(const union lw_hq_history *h, struct lw_node *next)
 {
 	lw_store(&lw_hq_part(next)->history, h->packed, relaxed);
-	lw_mcs_handoff(next, LW_NODE_HEAD);
+	lw_mcs_hand_over(next, LW_NODE_HEAD);
 }
 
 static inline bool lw_hq_has_seen_enough(const union lw_hq_history *h)
@@ -324,7 +324,7 @@ static lw_always_inline void lw_hq_leave(struct lw_hq_waiter *me, struct lw_node
 		return;
 	if (!next)
 		next = lw_await_ne(&me->node->next, ~(uintptr_t)0, 0, dependency);
-	lw_mcs_handoff(next, LW_HQ_LEADER);
+	lw_mcs_hand_over(next, LW_HQ_LEADER);
 }
 
 /*
@@ -345,7 +345,7 @@ static lw_always_inline bool lw_hq_go_on(union lw_word *lock, struct lw_node *no
 	lw_field_store(lock, locked, LW_LOCKED, relaxed);
 	lw_count(local_handoffs);
 	h.left--;
-	lw_hq_pass(&h, next);
+	lw_hq_hand_over(&h, next);
 	return true;
 }
 
@@ -381,7 +381,7 @@ static lw_noinline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter *me,
 		if (next && (last || !me->history.numa_mode || me->history.left)) {
 			lw_hq_take(lock, val, &me->history);
 			lw_hq_count_local(&me->history);
-			lw_hq_pass(&me->history, next);
+			lw_hq_hand_over(&me->history, next);
 			return;
 		}
 		if (!last)
@@ -400,7 +400,7 @@ static lw_noinline void lw_hq_head(union lw_word *lock, struct lw_hq_waiter *me,
 	lw_hq_take(lock, val, &me->history);
 	if (!after)
 		after = lw_await_ne(&me->place->next, ~(uintptr_t)0, 0, dependency);
-	lw_hq_pass(&me->history, after);
+	lw_hq_hand_over(&me->history, after);
 	lw_hq_leave(me, next);
 }
 

@@ -77,7 +77,7 @@ void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 	lw_field_store(word, locked, LW_LOCKED, relaxed);
 	if (!next)
 		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
-	lw_mcs_handoff(next, LW_NODE_HEAD);
+	lw_mcs_hand_over(next, LW_NODE_HEAD);
 acquired:
 	lw_node_return(nodes, tail);
 }

@@ -195,7 +195,7 @@ static int lw_rq_queue(struct lw_rqspinlock *lock, const struct lw_held *held, s
 	if (result != LW_RQ_ACQUIRED && lw_field_try_cmpxchg(word, tail, &last, 0, release))
 		return result;
 	next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
-	lw_mcs_handoff(next, result == LW_RQ_TIMEOUT ? LW_NODE_EXPIRED : LW_NODE_HEAD);
+	lw_mcs_hand_over(next, result == LW_RQ_TIMEOUT ? LW_NODE_EXPIRED : LW_NODE_HEAD);
 	return result;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the chosen lock did not serve in this process. The process reports it when it exits. */
+/* The locks that were not served in this process. The process reports them when it exits. */
 #ifndef LW_PRELOAD_NOT_SERVED_H
 #define LW_PRELOAD_NOT_SERVED_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the kernel says of a thread of this process: whether it runs, could run, or sleeps, and
+ * The kernel's view of a thread of this process: whether it runs, could run, or sleeps, and
  * where. These functions allocate no memory, take no lock, are no cancellation points and leave
  * errno as it is.
  */
@@ -18,7 +18,7 @@
  */
 ssize_t lw_profile_read_file(const char *path, char *text, size_t size);
 
-/* What a thread does, and the detail of it, as in the table of causes. */
+/* The occupation of a thread, and the detail of it, as in the table of causes. */
 struct lw_doing {
 	enum lw_profile_what what; /* ran, preempted, slept, faulted or unseen */
 	uint64_t detail;

@@ -91,7 +91,7 @@ struct lw_profile_wait {
 	lw_atomic(uint64_t) tid;    /* the kernel's ID of it */
 };
 
-/* What the holder of a lock did while another thread waited for it, or the waiter. */
+/* The occupation of a lock's holder while another thread waited for the lock, or of the waiter. */
 enum lw_profile_what {
 	LW_PROFILE_RAN,	      /* in a long section */
 	LW_PROFILE_PREEMPTED, /* could run, but had no CPU */

@@ -140,7 +140,7 @@ static inline void lw_cna13_pass(struct lw_node *head, struct lw_node *next, uin
 		lw_count(local_handoffs);
 	else
 		lw_count(remote_handoffs);
-	lw_mcs_handoff(next, value);
+	lw_mcs_hand_over(next, value);
 }
 
 /*

@@ -319,7 +319,7 @@ static inline bool lw_make_head(union lw_word *lock, struct lw_node *node, enum 
 	uint32_t state = LW_NODE_WAITING;
 
 	if (waking == LW_WAKE_NOBODY) {
-		lw_mcs_handoff(node, LW_NODE_HEAD);
+		lw_mcs_hand_over(node, LW_NODE_HEAD);
 		return true;
 	}
 	while (state != LW_NODE_ABANDONED) {

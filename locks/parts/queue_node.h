@@ -67,7 +67,7 @@ static inline uint32_t lw_mcs_wait(struct lw_node *node)
 }
 
 /* Hand over the head's role, with `value`, which is not LW_NODE_WAITING. */
-static inline void lw_mcs_handoff(struct lw_node *next, uint32_t value)
+static inline void lw_mcs_hand_over(struct lw_node *next, uint32_t value)
 {
 	lw_store(&next->locked, value, release);
 }

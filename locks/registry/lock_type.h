@@ -10,19 +10,19 @@
 
 /* Properties of a lock. */
 enum lw_lock_trait {
-	LW_FIFO = 1,	     /* waiters are served in the order in which they came */
-	LW_SPINS = 2,	     /* waiters never park: collapses when threads outnumber CPUs */
-	LW_NUMA_AWARE = 4,   /* prefers waiters of the holder's NUMA node, within a bound */
-	LW_BROKEN = 8,	     /* does not exclude: shows that a tool catches such a lock */
-	LW_TAIL_WORD = 16,   /* its first four bytes are a union lw_word */
-	LW_OWNER_WORD = 128, /* that word has the name of a slot in LW_OWNER_MASK (mutex.h) */
+	LW_FIFO = 1,	     /* it serves waiters in the order of their arrival */
+	LW_SPINS = 2,	     /* its waiters never park: slow with more threads than CPUs */
+	LW_NUMA_AWARE = 4,   /* it prefers waiters of the holder's NUMA node, within a bound */
+	LW_BROKEN = 8,	     /* it does not exclude, so every tool must report it */
+	LW_TAIL_WORD = 16,   /* its first four bytes are a union lw_word (lock_word.h) */
+	LW_OWNER_WORD = 128, /* LW_OWNER_MASK of that word has the last holder's slot (mutex.h) */
 	/*
-	 * An interrupt or signal handler may not even try the lock if the code that it interrupts
-	 * may wait for the lock or hold it.
+	 * Not even a trylock is allowed in an interrupt or signal handler if the interrupted code
+	 * may hold the lock or wait for it.
 	 */
 	LW_NOT_IN_HANDLERS = 32,
-	LW_HISTORIC = 64,   /* kept for comparison: see locks/historic/ */
-	LW_RESILIENT = 256, /* it has an acquisition that can fail: see resilience.h */
+	LW_HISTORIC = 64,   /* it is kept for comparison (locks/historic/) */
+	LW_RESILIENT = 256, /* one of its acquisitions can fail (resilience.h) */
 };
 
 struct lw_wait_limit;

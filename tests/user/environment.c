@@ -91,7 +91,7 @@ static void check_any_values(const char *program)
 	CHECK(refused > RUNS / 4 && refused < 2 * RUNS);
 }
 
-/* What the process sees that this test starts: no setting is out of bounds. */
+/* The process that this test starts sees no setting that is out of bounds. */
 static int started(void)
 {
 	for (unsigned int i = 0; i < LW_TUNABLE_COUNT; i++)

@@ -143,7 +143,7 @@ static void take_turns(const char *numa_nodes)
 			lw_hq_take(&lock->word, val, &me.history);
 			if (within)
 				lw_hq_count_local(&me.history);
-			lw_hq_pass(&me.history, &place);
+			lw_hq_hand_over(&me.history, &place);
 		} else {
 			uint32_t service = lw_hq_service(val, &me.history, true);
 

@@ -143,7 +143,7 @@ static void __init choose_paravirt(void)
 }
 #endif
 
-/* What numa_spinlock= asks for is stronger than the choice of a guest, by anybody. */
+/* The lock that numa_spinlock= asks for goes before the choice of a guest, by anybody. */
 static void __init give_way(void)
 {
 	if (guest_spinlock > GUEST_SPINLOCK_NATIVE)

@@ -23,8 +23,8 @@
 #endif
 
 /*
- * What an initialiser in running code makes: if waiters of HQ-spinlocks do not queue by NUMA node,
- * an ordinary spinlock, whose fast path needs one compare-and-swap less.
+ * An initialiser in running code makes an ordinary spinlock if waiters of HQ-spinlocks do not queue
+ * by NUMA node. Its fast path needs one compare-and-swap less.
  */
 #ifdef CONFIG_HQSPINLOCKS
 #include <linux/compiler.h>

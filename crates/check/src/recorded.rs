@@ -4,7 +4,7 @@
 //! memory order that stands in the source, the writes that reads have seen, and the order of the writes
 //! of each place in memory. The axioms of the same model must allow that, or one of the two is wrong.
 //!
-//! What is recorded is weaker than the run, so the axioms may allow what the search should not have
+//! The record is weaker than the run, so the axioms may allow what the search should not have
 //! done. Dependencies are not recorded. The pieces of a word are places of their own, which one
 //! operation reads one after the other and then writes. A queue node is another place after each release.
 

@@ -58,7 +58,7 @@ pub enum SourceError {
 /// The contents of a compiled source, `struct lw_check_source` in C.
 #[repr(C)]
 struct Contents {
-    /// What the source is loaded for: a lock's type, or litmus tests.
+    /// The part of the source that is used: a lock's type, or litmus tests.
     main: *const c_void,
     first: *const Site,
     end: *const Site,
@@ -194,7 +194,8 @@ fn files_in(directory: &'static Dir) -> impl Iterator<Item = &'static File<'stat
     directories.flat_map(Dir::files)
 }
 
-/// What this program knows too: the world, the contract, the lists, and the layouts of words and nodes.
+/// Files on which this program depends too: the world, the contract, the lists, and the layouts of words and
+/// nodes.
 const SHARED: [&str; 8] = [
     "contract",
     "registry",

@@ -100,7 +100,7 @@ fn forks(lock: &'static str) -> Config {
     })
 }
 
-/// What the child of a fork does only for locks whose queue heads park.
+/// Operations that the child of a fork needs only for locks whose queue heads park.
 const ONLY_PARKED: [&str; 2] = [
     "lw_forked_empty_parked_heads: fetch_and lock->val",
     "lw_forked_empty_parked_heads: store entry->lock",

@@ -113,8 +113,18 @@ fn planted_mistakes_are_caught() {
             "await_ne node->locked",
             Change::Drop,
         ),
-        ("qspinlock", "lw_mcs_handoff", "store next->locked", relaxed),
-        ("cna", "lw_mcs_handoff", "store next->locked", Change::Drop),
+        (
+            "qspinlock",
+            "lw_mcs_hand_over",
+            "store next->locked",
+            relaxed,
+        ),
+        (
+            "cna",
+            "lw_mcs_hand_over",
+            "store next->locked",
+            Change::Drop,
+        ),
         ("mcs", "lw_mcs_lock", "store prev->next", Change::Defer),
         (
             "cna",

@@ -60,7 +60,8 @@ Examples:
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks --verbose machines this -o here.toml";
 
-/// What somebody has who asks, and the commands that answer: how each is typed, and what it shows.
+/// A group of commands: the thing that a user has, and the commands about it. Each is as it is typed, with
+/// the words that say what it shows.
 type Group = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// All commands that help shows.

@@ -1,4 +1,4 @@
-//! What a search explores: a model of threads that share memory.
+//! The subject of a search: a model of threads that share memory.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -434,7 +434,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// What a read-modify-write that is at `position` passes on of the write that it has read.
+    /// The view that a read-modify-write at `position` passes on of the write that it has read.
     pub fn passed_on(&self, cell: usize, position: usize) -> &View<N> {
         match self.histories {
             Histories::Ordered => &self.messages(cell)[position - 1].view,

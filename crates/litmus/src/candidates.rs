@@ -79,7 +79,7 @@ pub(super) fn visit(
     traces: &[Vec<Trace>],
     visitor: &mut impl Visitor,
 ) -> Result<(), Refusal> {
-    // What each thread and those after it can write at all.
+    // All values that each thread and those after it can write.
     let mut later: Vec<BTreeSet<(usize, i64)>> = vec![BTreeSet::new()];
     for of_thread in traces.iter().rev() {
         let mut writes = later.last().cloned().unwrap_or_default();
@@ -118,7 +118,7 @@ struct Search<'a, V> {
     later: Vec<BTreeSet<(usize, i64)>>,
     visitor: &'a mut V,
     chosen: Vec<&'a Trace>,
-    /// What the chosen traces read and write, with the initial values.
+    /// The values that the chosen traces read and write, with the initial ones.
     read: Vec<(usize, i64)>,
     written: Vec<(usize, i64)>,
 }

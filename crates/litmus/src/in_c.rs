@@ -20,7 +20,7 @@ use super::syntax::{address, location_of};
 /// Why the search cannot run a test, in a word or two.
 pub(super) type Word = &'static str;
 
-/// What the search has room for, and where it has the variables of a test.
+/// The limits of the search, and the addresses that it gives to the variables of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Room {
     /// The most threads.
@@ -88,7 +88,7 @@ const OTHER: u64 = (1 << BITS) - 1;
 const GIVEN_UP: u64 = 1 << 62;
 
 impl InC {
-    /// What comes before all tests: types, and how threads report.
+    /// The text before all tests: types, and how threads report.
     pub fn prelude(room: Room) -> String {
         format!(
             "#include \"litmus.h\"\n#include \"surroundings.h\"\n\

@@ -37,8 +37,7 @@ pub use memory::Memory;
 pub use relation::Relation;
 
 impl Memory {
-    /// What there is to report of an execution that the model allows; its flags only if they are
-    /// asked for.
+    /// The findings in an execution that the model allows; its flags only if they are asked for.
     fn judge(self, x: &Execution, flags: bool) -> Result<Flags, BrokenAxiom> {
         let mut found = Flags::default();
         match self {

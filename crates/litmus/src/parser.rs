@@ -851,7 +851,7 @@ impl Parser {
         })
     }
 
-    /// What something observed must be equal to: `1`, `x` for an address, or `1:r1`.
+    /// The right side of a comparison with something observed: `1`, `x` for an address, or `1:r1`.
     fn compared(&mut self, observed: Observed) -> Result<Condition, Refusal> {
         if matches!(self.token_after(), Token::Symbol(":")) {
             return Ok(Condition::Same(observed, self.observed()?));

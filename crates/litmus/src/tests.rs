@@ -153,8 +153,8 @@ fn event(thread: Option<usize>, kind: Kind, location: usize, value: i64) -> Even
     }
 }
 
-/// What no model allows, whatever the marks: the builder of candidates leaves it out, but a run of
-/// the search may have it.
+/// No model allows these executions, whatever the marks. The builder of candidates leaves them out, but a
+/// run of the search may be one.
 #[test]
 fn all_models_have_coherence_and_atomicity() {
     let (read, write) = (Kind::Read(Mark::Once), Kind::Write(Mark::Once));

@@ -1,4 +1,4 @@
-//! What a thread may do: its sequences of events, for values that its reads may have.
+//! The traces of a thread: its sequences of events, for values that its reads may have.
 
 use std::collections::BTreeSet;
 
@@ -378,7 +378,7 @@ impl<'a> Run<'a> {
                 };
                 let new = Tainted { value, from: both };
                 let is_fetch = matches!(update, Update::Fetch(..));
-                // What is written depends on the operand; the result, by herd7, on the read.
+                // The value written depends on the operand; the result, by herd7, on the read.
                 let result = if is_fetch {
                     old
                 } else {

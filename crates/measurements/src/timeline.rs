@@ -33,7 +33,7 @@ pub struct TimelineEvent {
     pub place: Option<u32>,
 }
 
-/// What a thread begins or ends. A lock is named by its address.
+/// An activity that a thread begins or ends. A lock is named by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// It asks for the lock.

@@ -32,8 +32,8 @@ const LINE_TRANSFER_NS: u64 = 50;
 pub struct Advice {
     /// The rule that applied.
     pub rule: Rule,
-    /// What the holder did for most of the time that threads waited. None: that differs, or threads did not
-    /// wait for long.
+    /// The occupation of the holder for most of the time that threads waited. None: that differs, or threads
+    /// did not wait for long.
     pub cause: Option<What>,
     /// The advice in words, with its figures.
     pub text: String,
@@ -244,7 +244,7 @@ impl Advice {
     }
 }
 
-/// What helps if holders do this for a share of the time of slow waits. None: a lock may help.
+/// A remedy if holders do this for a share of the time of slow waits. None: a lock may help.
 fn remedy(doing: &Doing, share: f64) -> Option<String> {
     let section = match &doing.held_at {
         Some(place) => format!("the critical section that begins at {}", place.name()),

@@ -25,7 +25,7 @@ pub enum Mode {
 
 include!(concat!(env!("OUT_DIR"), "/layout_Mode.rs"));
 
-/// What the holder of a lock did while another thread waited for it, or the waiter.
+/// The occupation of a lock's holder while another thread waited for the lock, or of the waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {

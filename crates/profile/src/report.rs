@@ -284,7 +284,7 @@ impl ProfileReport {
         (name, row.places.len(), row)
     }
 
-    /// What no lock of Lockworks serves, and waits that did not end, each in a line.
+    /// The locks that no lock of Lockworks serves, and waits that did not end, each in a line.
     fn not_served(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let (Some(locks), false) = (self.other_locks.runtime, self.locks().next().is_none()) {

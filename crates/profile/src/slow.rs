@@ -61,8 +61,8 @@ impl SlowWaits {
         slow
     }
 
-    /// What the holders did for at least half of the time, where they did it longest, and the share of
-    /// the time there. None: nothing took so long.
+    /// The occupation of the holders for at least half of the time, with the place where it took longest,
+    /// and the share of the time there. None: nothing took so long.
     pub fn main_cause(&self) -> Option<(&Doing, f64)> {
         let takes_half = |cause: &&Cause| {
             let same = |other: &&Cause| other.doing.what == cause.doing.what;

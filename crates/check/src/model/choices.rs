@@ -298,7 +298,7 @@ impl<const N: usize> Model<'_, N> {
                 let at = state.threads[*thread].local;
                 Some(self.automata.step(*thread, at, Answer::Value(value)))
             };
-            // What the thread may come to see by a fence counts too.
+            // The writes that the thread may come to see by a fence count too.
             let order = match (self.findings.acquire_fences, kind) {
                 (true, _) => Order::Acquire,
                 (false, OperationKind::CompareExchange) => Order::Relaxed,

@@ -446,7 +446,7 @@ impl<const N: usize> Model<'_, N> {
                 self.automata.step(thread, *at, value);
             }
         } else if kind != OperationKind::Store && kind != OperationKind::PlainWrite {
-            // What it may read now belongs to the results that it may have.
+            // The values that it may read now belong to the results that it may have.
             let access = PendingAccess::new(thread, &request, parts, kind);
             let mut reads = Vec::new();
             self.accesses(state, &access, &mut reads);

@@ -1,4 +1,4 @@
-//! What a torture says about the locks, in a few sentences.
+//! The answer of a torture about the locks, in a few sentences.
 
 use itertools::Itertools;
 

@@ -1,4 +1,4 @@
-//! What `lockworks machines validate` prints.
+//! The text and the figures of `lockworks machines validate`.
 
 use comfy_table::CellAlignment;
 use itertools::Itertools;

@@ -1,15 +1,16 @@
 //! States with merged histories, each of which stands for many states.
 //!
-//! A search spends most of its states on old values: on which of them each thread may still read, and in
-//! which order they were written. Merged, the older writes of a cell are a set, in which those of one name
-//! are one: of one value, and alike in whether a read-modify-write follows. A view holds a bit for
-//! each that is past, that is, all of whose writes come before what was seen. The own entry of an older write's view
-//! says the same of those that come before itself. Two states that differ in nothing but old values can
-//! then be united: past is what is past in both.
+//! Most states of a search differ in old values only: which of them each thread may still read, and the order
+//! in which they were written. A merged state has no such order. The older writes of a cell are a set of
+//! *names*. Writes have one name if their value is the same, and a read-modify-write follows either all of
+//! them or none. A view has a bit for each name. The bit is set if the name is *past*: all writes of
+//! that name come before the write that was seen, so the thread can no longer read them. An older write
+//! carries a view too. In the entry of its own cell, the names are past that come before the write itself.
 //!
-//! A united state can do all that the states can for which it stands, and more. So what it cannot do, none
-//! of them can. What is newest stays exact, for deadlocks and livelocks are about reads of the newest
-//! values.
+//! Two states that differ in nothing but old values are united. In the united state, a name is past if it is
+//! past in both. So the united state can do all that either can, and more. If it cannot do something, none
+//! of the states can for which it stands. The newest values stay exact, because deadlocks and livelocks are
+//! about reads of them.
 //!
 //! These do more than in ordered histories, never less:
 //! - a write that comes before the newest comes anywhere where it is not excluded: right after one that
@@ -166,8 +167,8 @@ impl<const N: usize> State<N> {
                 ..message
             },
         )?;
-        // Who has seen the last write that is not attached has seen this one, and so has who has seen what
-        // came after the one that this one is attached to.
+        // A thread has seen this write if it has seen the last write that is not attached, or one that came
+        // after the write to which this one is attached.
         let mut after = GAP;
         if message.attached {
             let read = position - 1;
@@ -496,7 +497,7 @@ impl<const N: usize> State<N> {
             names.sort_unstable();
             names.dedup();
         }
-        // What has seen a place in the order: all instances of a name that come before, and the gap.
+        // A view that has seen a place in the order: all instances of a name that come before, and the gap.
         let entry = |cell: usize, place: u8| {
             let place = usize::from(place);
             let mut past = 0;

@@ -172,7 +172,7 @@ impl Monitor {
     }
 }
 
-/// What a line of QEMU says of the command: its value, or why it failed; `None` if it is an event or
+/// QEMU's answer to the command in a line: its value, or why it failed; `None` if it is an event or
 /// the greeting.
 fn answer(line: &str) -> Option<std::result::Result<Value, String>> {
     let said: Value = match serde_json::from_str(line) {
