@@ -97,30 +97,39 @@ def test_torture(tmp_path: Path) -> None:
 
 PROGRAM = """
 #include <pthread.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 static pthread_mutex_t hot = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t start;
+static int turns[2];
+static bool ends_early;
 
 static void *work(void *argument)
 {
-	for (int i = 0; i < 100; i++) {
+	int *own = argument;
+
+	pthread_barrier_wait(&start);
+	while (ends_early || *own < 100) {
 		pthread_mutex_lock(&hot);
 		usleep(100);
+		++*own;
+		if (ends_early && turns[0] >= 10 && turns[1] >= 10)
+			_exit(0);
 		pthread_mutex_unlock(&hot);
+		usleep(100);
 	}
-	return argument;
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	pthread_t threads[2];
 
+	ends_early = argc > 1;
+	pthread_barrier_init(&start, NULL, 2);
 	for (int i = 0; i < 2; i++)
-		pthread_create(&threads[i], NULL, work, NULL);
-	if (argc > 1) {
-		usleep(1000);
-		_exit(0);
-	}
+		pthread_create(&threads[i], NULL, work, &turns[i]);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	return 0;
@@ -143,10 +152,10 @@ def test_profile(tmp_path: Path) -> None:
         for one in packet.track_event.debug_annotations
         if one.name == "place"
     }
-    assert details == {"work program.c:10"}
-    # A program that ends at once leaves a thread that waits and one that holds the mutex.
-    found = slices(timeline(tmp_path / "t.pftrace", "profile", "--", str(program), "x"))
-    assert found["holds"] < 100
+    assert details == {"work program.c:17"}
+    # A program that ends early leaves a thread that holds the mutex, and maybe one that waits.
+    found = slices(timeline(tmp_path / "t.pftrace", "profile", "--", str(program), "early"))
+    assert found["holds"] >= 20
     assert found["waits"] > 0
 
 
