@@ -6,73 +6,28 @@
 
 #include "park.h"
 
-/* The result of a wait with a limit that has been reached. */
-static int lw_why_ended(struct lw_cancel *cancel)
-{
-	return cancel && lw_load(&cancel->cancelled, acquire) ? ECANCELED : ETIMEDOUT;
-}
+/* `op` is empty or read_. A free lock is acquired before the arguments are checked. */
+#define LW_LOCK_UNTIL(type, op)                                                                \
+	int lw_##type##_##op##lock_until(struct lw_##type *lock, clockid_t clock,              \
+					 const struct timespec *deadline,                      \
+					 struct lw_cancel *cancel)                             \
+	{                                                                                      \
+		const struct lw_wait_limit limit = {deadline, cancel, clock};                  \
+                                                                                               \
+		if (lw_##type##_##op##trylock(lock))                                           \
+			return 0;                                                              \
+		if (!lw_user_is_deadline(clock, deadline))                                     \
+			return EINVAL;                                                         \
+		if (lw_##type##_##op##lock_limited(lock, &limit))                              \
+			return 0;                                                              \
+		return cancel && lw_load(&cancel->cancelled, acquire) ? ECANCELED : ETIMEDOUT; \
+	}
 
-/* In all of these, a free lock is acquired before the arguments are checked. */
-
-int lw_mutex_lock_until(struct lw_mutex *mutex, clockid_t clock, const struct timespec *deadline,
-			struct lw_cancel *cancel)
-{
-	const struct lw_wait_limit limit = {deadline, cancel, clock};
-
-	if (lw_mutex_trylock(mutex))
-		return 0;
-	if (!lw_user_is_deadline(clock, deadline))
-		return EINVAL;
-	return lw_mutex_lock_limited(mutex, &limit) ? 0 : lw_why_ended(cancel);
-}
-
-int lw_pv_lock_until(struct lw_pv *lock, clockid_t clock, const struct timespec *deadline,
-		     struct lw_cancel *cancel)
-{
-	const struct lw_wait_limit limit = {deadline, cancel, clock};
-
-	if (lw_pv_trylock(lock))
-		return 0;
-	if (!lw_user_is_deadline(clock, deadline))
-		return EINVAL;
-	return lw_pv_lock_limited(lock, &limit) ? 0 : lw_why_ended(cancel);
-}
-
-int lw_unfair_lock_until(struct lw_unfair *lock, clockid_t clock, const struct timespec *deadline,
-			 struct lw_cancel *cancel)
-{
-	const struct lw_wait_limit limit = {deadline, cancel, clock};
-
-	if (lw_unfair_trylock(lock))
-		return 0;
-	if (!lw_user_is_deadline(clock, deadline))
-		return EINVAL;
-	return lw_unfair_lock_limited(lock, &limit) ? 0 : lw_why_ended(cancel);
-}
-
-int lw_rwlock_lock_until(struct lw_rwlock *lock, clockid_t clock, const struct timespec *deadline,
-			 struct lw_cancel *cancel)
-{
-	const struct lw_wait_limit limit = {deadline, cancel, clock};
-
-	if (lw_rwlock_trylock(lock))
-		return 0;
-	if (!lw_user_is_deadline(clock, deadline))
-		return EINVAL;
-	return lw_rwlock_lock_limited(lock, &limit) ? 0 : lw_why_ended(cancel);
-}
-
-int lw_rwlock_read_lock_until(struct lw_rwlock *lock, clockid_t clock,
-			      const struct timespec *deadline, struct lw_cancel *cancel)
-{
-	const struct lw_wait_limit limit = {deadline, cancel, clock};
-
-	if (lw_rwlock_read_trylock(lock))
-		return 0;
-	if (!lw_user_is_deadline(clock, deadline))
-		return EINVAL;
-	return lw_rwlock_read_lock_limited(lock, &limit) ? 0 : lw_why_ended(cancel);
-}
+LW_LOCK_UNTIL(mutex, )
+LW_LOCK_UNTIL(pv, )
+LW_LOCK_UNTIL(unfair, )
+LW_LOCK_UNTIL(rwlock, )
+LW_LOCK_UNTIL(rwlock, read_)
 
 void lw_cancel(struct lw_cancel *cancel)
 {
