@@ -274,7 +274,13 @@ fn json_has_it_all() {
 /// Peers are tortured as the library's locks are. A peer that is named twice is one row.
 #[test]
 fn peers_and_ratios() {
-    let peers = ["pthread_mutex", "pthread_mutex", "parking_lot", "spin"];
+    let peers = [
+        "pthread_mutex",
+        "pthread_mutex",
+        "std_mutex",
+        "parking_lot",
+        "spin",
+    ];
     let list = format!("tas,{}", peers.join(","));
     let brief = "torture --seconds 0.05 --rounds 2 --threads 1,3 --reference pthread_spin --json";
     let args: Vec<&str> = brief.split(' ').chain(["--lock", &list]).collect();
@@ -290,6 +296,7 @@ fn peers_and_ratios() {
     let once = [
         "tas",
         "pthread_mutex",
+        "std_mutex",
         "parking_lot",
         "spin",
         "pthread_spin",

@@ -43,6 +43,7 @@ fn quick_run_has_all_rows() {
         "lw_mcs",
         "pthread_spin",
         "pthread_mutex",
+        "std_mutex",
         "parking_lot",
         "spin",
     ] {

@@ -23,7 +23,7 @@ const PEERS: [&str; 4] = ["pthread_spin", "pthread_mutex", "ck_mcs", "ck_ticket"
 /// Threads for each CPU, where there are more threads than CPUs.
 const FACTORS: [usize; 2] = [2, 4];
 /// The locks that are measured there: enough to show which ones collapse.
-const OVERSUBSCRIBED: [&str; 16] = [
+const OVERSUBSCRIBED: [&str; 17] = [
     "lw_qspinlock",
     "lw_cna",
     "lw_hq",
@@ -39,6 +39,7 @@ const OVERSUBSCRIBED: [&str; 16] = [
     "pthread_adaptive",
     "nsync",
     "abseil",
+    "std_mutex",
     "parking_lot",
 ];
 

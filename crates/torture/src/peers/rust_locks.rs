@@ -1,14 +1,17 @@
 //! Locks of Rust crates, in the loops of `c/bench.h`.
 
+use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use parking_lot::lock_api::{GuardNoSend, RawMutex, RawRwLock};
 
 use super::{Bench, Counters, Order, Peer};
 
 /// The locks of Rust crates, described as those of C libraries are.
-pub static ALL: [Peer; 4] = [
+pub static ALL: [Peer; 5] = [
+    peer::<Std>(&STD_MUTEX),
     peer::<parking_lot::RawMutex>(&PARKING_LOT),
     Peer {
         read_lock: Some(read_lock),
@@ -19,6 +22,7 @@ pub static ALL: [Peer; 4] = [
     peer::<spin::mutex::TicketMutex<()>>(&SPIN_TICKET),
 ];
 
+static STD_MUTEX: Bench = bench::<Std>(c"std_mutex", c"Rust's standard library", Order::Unfair);
 static PARKING_LOT: Bench =
     bench::<parking_lot::RawMutex>(c"parking_lot", c"Rust crate parking_lot", Order::Unfair);
 static PARKING_LOT_RWLOCK: Bench = bench::<Writer>(
@@ -38,6 +42,43 @@ const fn peer<R: RawMutex>(bench: &'static Bench) -> Peer {
         unlock: unlock::<R>,
         read_lock: None,
         read_unlock: None,
+    }
+}
+
+/// `std::sync::Mutex`, with the guard of the thread that holds it, which alone unlocks it.
+struct Std {
+    mutex: Mutex<()>,
+    guard: UnsafeCell<Option<MutexGuard<'static, ()>>>,
+}
+
+// SAFETY: as for the mutex in it.
+unsafe impl RawMutex for Std {
+    const INIT: Self = Self {
+        mutex: Mutex::new(()),
+        guard: UnsafeCell::new(None),
+    };
+    type GuardMarker = GuardNoSend;
+
+    #[inline]
+    fn lock(&self) {
+        let mutex = &raw const self.mutex;
+        // SAFETY: the guard is dropped before the mutex, by `unlock`.
+        let mutex: &'static Mutex<()> = unsafe { &*mutex };
+        let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: this thread holds the mutex, which protects the guard.
+        unsafe { *self.guard.get() = Some(guard) };
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        unreachable!("no loop tries to lock")
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        // SAFETY: this thread holds the mutex, which protects the guard.
+        let guard = unsafe { &mut *self.guard.get() }.take();
+        drop(guard);
     }
 }
 
