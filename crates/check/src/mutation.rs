@@ -38,13 +38,15 @@ pub enum Change {
     ConflateLocks,
     /// No threshold of time or of local hand-offs in a row is ever reached.
     NeverLate,
+    /// A read-modify-write leaves these bits as they are.
+    Keep(u64),
 }
 
 /// The text names no change.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "'{0}' is no change; give an order, wmb, drop, defer, blind, clear BITS, VALUE instead of VALUE, \
-     invert_priority, conflate_locks or never_late"
+    "'{0}' is no change; give an order, wmb, drop, defer, blind, clear BITS, keep BITS, \
+     VALUE instead of VALUE, invert_priority, conflate_locks or never_late"
 )]
 pub struct UnknownChange(String);
 
@@ -78,6 +80,7 @@ impl FromStr for Change {
             (None, ["defer"]) => Ok(Self::Defer),
             (None, ["blind"]) => Ok(Self::Blind),
             (None, ["clear", bits]) => Ok(Self::Clear(number(bits)?)),
+            (None, ["keep", bits]) => Ok(Self::Keep(number(bits)?)),
             (None, [by, "instead", "of", of]) => Ok(Self::Instead {
                 of: number(of)?,
                 by: number(by)?,
@@ -99,6 +102,7 @@ impl fmt::Display for Change {
             Self::Defer => "defer",
             Self::Blind => "blind",
             Self::Clear(bits) => return write!(f, "clear {bits:#x}"),
+            Self::Keep(bits) => return write!(f, "keep {bits:#x}"),
             Self::Instead { of, by } => return write!(f, "{by} instead of {of}"),
             Self::InvertPriority => "invert_priority",
             Self::ConflateLocks => "conflate_locks",
@@ -169,11 +173,14 @@ impl Mutation {
     /// The operation with its changed values.
     pub(crate) fn apply(&self, mut request: Request) -> Request {
         let change = self.change_of(&request);
-        let written = match request.site.kind {
-            OperationKind::CompareExchange => &mut request.b,
-            _ => &mut request.a,
+        let expected = request.a;
+        let (written, unchanged) = match request.site.kind {
+            OperationKind::CompareExchange => (&mut request.b, expected),
+            OperationKind::And => (&mut request.a, u64::MAX),
+            _ => (&mut request.a, 0),
         };
         match change {
+            Some(Change::Keep(bits)) => *written = *written & !bits | unchanged & bits,
             Some(Change::Clear(bits)) => *written &= !bits,
             Some(Change::Instead { of, by }) if *written == of => *written = by,
             Some(Change::Blind) => request.a = request.b,
