@@ -7,6 +7,7 @@
 mod automaton;
 mod cells;
 mod check;
+pub mod command_line;
 mod config;
 mod headers;
 mod hooks;

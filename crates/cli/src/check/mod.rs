@@ -14,14 +14,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
-use lockworks::LockType;
+use lockworks_check::command_line::{free_memory, refused};
 use lockworks_check::mutants::configurations;
 use lockworks_check::{
-    COND, Check, Config, ConfigError, Coverage, End, Limits, RandomRuns, Token, TraceStep,
-    load_source, lock_in_cond, lock_types, lockref_types,
+    Check, Config, Coverage, End, Limits, RandomRuns, Token, TraceStep, load_source,
 };
 
-use lockworks_names::command_line::unknown;
 use lockworks_ui::interruption;
 use lockworks_ui::output;
 use lockworks_ui::progress;
@@ -66,24 +64,6 @@ Examples:
 
 /// The most states of one configuration with --quick.
 const QUICK_STATES: usize = 200_000;
-
-/// Everything that can be checked: its name, and the lock that it is or contains.
-pub fn subjects() -> impl Iterator<Item = (&'static str, &'static LockType)> {
-    let lockrefs = lockref_types().map(|lockref| (lockref.name(), lockref.lock()));
-    lock_types()
-        .map(|lock| (lock.name(), lock))
-        .chain(lockrefs)
-        .chain([(COND, lock_in_cond())])
-}
-
-/// The error for a configuration that cannot be checked; an unknown lock comes with the nearest
-/// name.
-pub fn refused(error: ConfigError) -> anyhow::Error {
-    match error {
-        ConfigError::UnknownLock(name) => unknown("lock", &name, subjects().map(|(name, _)| name)),
-        other => other.into(),
-    }
-}
 
 /// Runs the command.
 pub fn command(args: &CheckArgs) -> Result<ExitCode> {
@@ -162,13 +142,6 @@ const BROKEN: u8 = 1;
 const UNFINISHED: u8 = 3;
 /// The longest time spent on making a run shorter.
 const SHORTENING: Duration = Duration::from_secs(30);
-
-/// The lock, lockref or condition variable of this name, and the lock that it is or contains.
-pub fn find_subject(name: &str) -> Result<(&'static str, &'static LockType)> {
-    subjects()
-        .find(|(known, _)| *known == name)
-        .ok_or_else(|| refused(ConfigError::UnknownLock(name.to_owned())))
-}
 
 fn check(options: &Options) -> Result<ExitCode> {
     let output = &options.output;
@@ -342,15 +315,6 @@ fn show(bar: &ProgressBar, begin: Instant, coverage: &Coverage) {
         report::grouped(coverage.waiting),
         coverage.memory >> 20,
     ));
-}
-
-/// The memory that each of `checks` checks at the same time may use if no limit says so, in bytes: its
-/// share of half of the available memory.
-pub fn free_memory(checks: usize) -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
-    let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib * 1024 / 2 / checks.max(1))
 }
 
 /// The most bytes that a check may have on disk if no limit says so: half of the free space.

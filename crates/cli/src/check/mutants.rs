@@ -8,7 +8,7 @@ use lockworks_check::load_source;
 use lockworks_check::mutants::{self, Mutant, Mutants, Verdict};
 use serde::Serialize;
 
-use super::find_subject;
+use lockworks_check::command_line::find_subject;
 use lockworks_ui::output;
 use lockworks_ui::progress;
 

@@ -4,16 +4,12 @@
 //! and in its key, a limit is obeyed and in no key, and any other option is refused.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Command, Id};
-use lockworks::{LockType, Setting, Settings};
-use lockworks_check::{COND, Config, Limits, RandomRuns, load_source, small_settings};
-
-use super::{find_subject, subjects};
-use lockworks_names::command_line::setting;
+use clap::{Args, Command, Id};
+use lockworks::LockType;
+use lockworks_check::command_line::{Checked, find_subject, subjects};
+use lockworks_check::{COND, Limits, load_source};
 use lockworks_ui::output::Destination;
 
 /// The options of a check.
@@ -42,57 +38,6 @@ pub struct Options {
 
     #[command(flatten)]
     pub output: Output,
-}
-
-/// What is checked: these locks, each with a configuration.
-#[derive(Args)]
-pub struct Checked {
-    /// Locks and lockrefs to check, or cond for the condition variable [default: all that are not
-    /// broken; with --locks 2, locks only; with --cancel, locks with cancellation]
-    #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
-    pub lock: Vec<String>,
-
-    #[command(flatten)]
-    config: Config,
-
-    /// Number of threads that acquire the lock as readers [default: all but one, if the lock has
-    /// readers]
-    #[arg(long, value_name = "N", hide_short_help = true)]
-    readers: Option<usize>,
-
-    /// Number of NUMA nodes, 1 to 8; threads are spread over them in turn [default: 2 for a
-    /// NUMA-aware lock, else 1]
-    #[arg(long, value_name = "N")]
-    nodes: Option<usize>,
-
-    /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]
-    #[arg(long, hide_short_help = true)]
-    no_shuffle_reduction: bool,
-
-    /// Whether CNA and HQ prefer waiters of one NUMA node
-    #[arg(long, value_name = "MODE", default_value = "on", value_parser = numa(), action = ArgAction::Set, hide_short_help = true)]
-    numa: bool,
-
-    /// Set a tunable, such as hqlock_fairness_threshold=0 [default: small values; --json prints
-    /// them]
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting, hide_short_help = true)]
-    tune: Vec<Setting>,
-
-    /// Make this number of random runs instead of exploring all; this finds mistakes that need many
-    /// threads, and proves nothing
-    #[arg(long, value_name = "N", conflicts_with_all = ["memory_limit", "disk_limit"],
-          value_parser = clap::value_parser!(u64).range(1..))]
-    random: Option<u64>,
-
-    /// Seed of all random choices of --random; the same seed makes the same runs
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        requires = "random",
-        hide_short_help = true
-    )]
-    seed: u64,
 }
 
 /// Where the results go.
@@ -124,10 +69,6 @@ fn ids<Part: Args>() -> impl Iterator<Item = Id> {
     ids.into_iter()
 }
 
-fn numa() -> impl TypedValueParser<Value = bool> {
-    PossibleValuesParser::new(["on", "off"]).map(|name| name == "on")
-}
-
 impl Options {
     /// The locks to check, lockrefs and condition variable included.
     pub fn subjects(&self) -> Result<Vec<(&'static str, &'static LockType)>> {
@@ -148,36 +89,5 @@ impl Options {
             .filter(|(name, _)| config.nesting == 0 || *name != COND)
             .filter(|(name, lock)| !config.cancel || (lock.can_time_out() && *name == lock.name()))
             .collect())
-    }
-}
-
-impl Checked {
-    /// The configuration of the check of this lock, lockref or condition variable.
-    pub fn config(&self, (name, lock): (&str, &LockType)) -> Config {
-        let default_readers = match lock.has_readers() {
-            true => self.config.threads.saturating_sub(1),
-            false => 0,
-        };
-        let default_nodes = 1 + usize::from(lock.is_numa_aware());
-        let tunables = Settings {
-            numa_aware: self.numa,
-            shuffle_reduction: !self.no_shuffle_reduction,
-            ..small_settings()
-        };
-        Config {
-            lock: name.to_owned(),
-            readers: self.readers.unwrap_or(default_readers),
-            nodes: self.nodes.unwrap_or(default_nodes),
-            // Those that are not set are small.
-            tunables: tunables.with(&self.tune),
-            ..self.config.clone()
-        }
-    }
-
-    /// The random runs that take the place of a search, if they are asked for. None begins after this
-    /// time.
-    pub fn random(&self, time: Option<Duration>) -> Option<RandomRuns> {
-        let (runs, seed) = (self.random?, self.seed);
-        Some(RandomRuns { runs, seed, time })
     }
 }

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Command, FromArgMatches};
+use lockworks_check::command_line::{Checked, find_subject, free_memory, refused};
 use lockworks_check::{Check, Config, End, Limits, RandomRuns, Token};
 use lockworks_machine::{Library, MACHINES, Machine};
 use lockworks_sim::WORKLOADS;
@@ -15,8 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::check::options::Checked;
-use crate::check::{self, find_subject, free_memory, refused};
+use crate::check;
 use crate::sim::{SimArgs, SimOptions};
 use lockworks_sim::comparison::simulate;
 use lockworks_ui::usage::with_negative_numbers;

@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::plan::{MOST_POINTS, fault};
 use super::point::{Kind, Point};
-use crate::check::subjects;
+use lockworks_check::command_line::subjects;
 use lockworks_sim::comparison::doubled;
 
 /// Keys that have another name than their option. The option `--locks` of a check is a number.
