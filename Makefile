@@ -456,7 +456,7 @@ test-python-pages: cargo build/python/complete
 	$(UNSET) build/python/bin/python -m pytest --quiet tests/report
 
 # Kernels built and booted, two guests at a time; the sources and builds are kept in the cache.
-KERNEL_TEST := $(CARGO) test -p lockworks-cli --test kernel -- --ignored --test-threads 2
+KERNEL_TEST := $(CARGO) test -p lockworks-lab -p lockworks-cli --test kernel -- --ignored --test-threads 2
 
 test-kernel-quick: setup-kernel
 	$(KERNEL_TEST) quick

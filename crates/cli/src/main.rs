@@ -229,7 +229,7 @@ fn run(command: &Command) -> Result<ExitCode> {
             // The terminal may be gone.
             let _ = writeln!(stderr);
         }
-        lockworks_kernel::lab::restore_terminal();
+        lockworks_lab::restore_terminal();
         lockworks_programs::children::stop_all();
         interruption::exit_between_files(130);
     })?;

@@ -1,8 +1,7 @@
-//! Lockworks in the Linux kernel: the patch series, and kernels that are built, booted and judged.
-
-pub mod lab;
+//! Lockworks in the Linux kernel: the patch series, its application to a tree, and its commands.
 
 mod apply;
+mod command;
 mod edit;
 mod error;
 mod files;
@@ -14,6 +13,7 @@ mod tree;
 mod version;
 
 pub use apply::{apply, refresh, refresh_to, revert};
+pub use command::{SeriesCommand, remote_share};
 pub use error::{Error, SeriesError};
 pub use inspection::{FileKind, FileStatus, State, Status, status};
 pub use patches::{Author, PatchFile, patches, write_patches};
