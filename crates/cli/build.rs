@@ -11,7 +11,7 @@ use lockworks_build::{compiler, root, watch};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The files and directories that the results of simulations and checks depend on.
-const SOURCES: [&str; 24] = [
+const SOURCES: [&str; 22] = [
     "Cargo.lock",
     "Cargo.toml",
     "clients",
@@ -19,8 +19,6 @@ const SOURCES: [&str; 24] = [
     "crates/check/build.rs",
     "crates/check/flags.rs",
     "crates/check/src",
-    "crates/cli/src/check/options.rs",
-    "crates/cli/src/sim/mod.rs",
     "crates/cli/src/sweep/point.rs",
     "crates/explore/src",
     "crates/litmus/src",

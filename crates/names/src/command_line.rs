@@ -77,6 +77,14 @@ pub fn setting(text: &str) -> anyhow::Result<Setting> {
     })
 }
 
+/// A share in percent.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("give a number from 0 to 100".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{meant, unknown};

@@ -16,14 +16,6 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A share in percent.
-pub fn percent(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("give a number from 0 to 100".to_owned()),
-    }
-}
-
 /// The command with what all commands have in common.
 pub fn refined(command: Command) -> Command {
     with_help_on_a_screen(with_negative_numbers(command), "")

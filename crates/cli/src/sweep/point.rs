@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::check;
-use crate::sim::{SimArgs, SimOptions};
+use crate::sim::SimArgs;
+use lockworks_sim::command_line::SimOptions;
 use lockworks_sim::comparison::simulate;
 use lockworks_ui::usage::with_negative_numbers;
 

@@ -12,7 +12,7 @@ use clap::{ValueEnum, value_parser};
 use lockworks::Setting;
 use lockworks::tunables::{self, NumaMode};
 
-use lockworks_names::command_line::setting;
+use lockworks_names::command_line::{percent, setting};
 use lockworks_torture::{
     Contender, Host, Pin, Preset, TorturePlan, TortureResults, Workload, run, usual_reference,
     usual_threads,
@@ -20,7 +20,7 @@ use lockworks_torture::{
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::timeline;
-use lockworks_ui::usage::{percent, seconds};
+use lockworks_ui::usage::seconds;
 pub use report::table;
 
 /// Torture locks with real threads on this machine and compare them.
