@@ -5,13 +5,11 @@ mod kernel;
 mod locks;
 mod machines;
 mod new;
-mod regret;
 mod report;
 mod reproduce;
 mod run;
 mod share;
 mod sim;
-mod sweep;
 mod torture;
 mod validate;
 
@@ -24,6 +22,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use itertools::Itertools;
 use lockworks_preload::compare;
+use lockworks_sweep::regret;
 use lockworks_ui::{interruption, usage};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -31,7 +30,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// Scalable NUMA-aware locks: run, compare, simulate and check them.
 #[derive(Parser)]
-#[command(name = "lockworks", version = sweep::point::VERSION, after_help = HELP)]
+#[command(name = "lockworks", version = lockworks_sweep::VERSION, after_help = HELP)]
 struct Cli {
     /// Report on standard error what is run, where files are and how long it takes
     #[arg(long, global = true)]
@@ -163,7 +162,7 @@ enum Command {
     Reproduce(reproduce::ReproduceArgs),
     Check(Box<check::CheckArgs>),
     Kernel(kernel::KernelArgs),
-    Sweep(Box<sweep::SweepArgs>),
+    Sweep(Box<lockworks_sweep::SweepArgs>),
     #[command(hide = true)]
     Share(share::ShareArgs),
 }
@@ -240,7 +239,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Check(args) => check::command(args),
         Command::Kernel(args) => kernel::command(args),
         Command::Sim(args) => sim::command(args),
-        Command::Sweep(args) => sweep::command(args),
+        Command::Sweep(args) => lockworks_sweep::command(args, &Cli::command()),
         Command::Regret(args) => regret::command(args),
         Command::Reproduce(args) => reproduce::command(args),
         Command::Run(args) => run::command(args),
@@ -253,6 +252,8 @@ fn run(command: &Command) -> Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     /// Every subcommand that does something, with the words that call it.
     fn subcommands(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
         let path = format!("{path} {}", command.get_name()).trim().to_owned();
@@ -279,6 +280,25 @@ mod tests {
         visible.sort_unstable();
         assert_eq!(visible, grouped);
         assert!(visible.len() <= 13, "{visible:?}");
+    }
+
+    /// None is ignored: it says what a point is, or is refused as one that does not. `sweep` tests that
+    /// the former are obeyed.
+    #[test]
+    fn a_plan_knows_every_option_of_its_commands() {
+        let lockworks = super::Cli::command();
+        for kind in ["sim", "check"] {
+            let command = lockworks.find_subcommand(kind).expect("a command");
+            for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+                let plan = tempfile::NamedTempFile::new().expect("a file");
+                let key = option.replace('-', "_");
+                let table = format!("[[sweep]]\nkind = \"{kind}\"\n{key} = \"x\"\n");
+                std::fs::write(plan.path(), table).expect("a file");
+                let read = lockworks_sweep::Plan::read(plan.path(), &lockworks);
+                let said = read.map_or_else(|error| error.to_string(), |_| String::new());
+                assert!(!said.contains("unknown key"), "{said}");
+            }
+        }
     }
 
     #[test]

@@ -727,7 +727,7 @@ fn a_store_of_100000_results_is_opened() {
 #[test]
 fn results_depend_on_all_crates_of_simulator_and_checker() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let hashed = fs::read_to_string(crates.join("cli/build.rs")).expect("a file");
+    let hashed = fs::read_to_string(crates.join("sweep/build.rs")).expect("a file");
     for name in ["sim", "check", "lockworks", "machine", "measurements"] {
         let manifest = fs::read_to_string(crates.join(name).join("Cargo.toml")).expect("a file");
         let manifest: toml::Table = manifest.parse().expect("TOML");

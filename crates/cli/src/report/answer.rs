@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::{GLIBC, parking};
-use crate::regret::RegretReport;
 use crate::validate::TrustReport;
 use lockworks_preload::compare::ComparisonReport;
+use lockworks_sweep::regret::RegretReport;
 use lockworks_torture::{Host, TortureResults};
 use lockworks_ui::plot::page::Heading;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::sweep::point::Point;
-use crate::sweep::store::Results;
+use crate::point::Point;
+use crate::store::Results;
 
 /// A machine, a workload and a number of threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -162,11 +162,10 @@ impl Plan {
 fn median(points: &[(String, Point)], results: &Results) -> Result<Figures> {
     let mut figures = Vec::new();
     for (key, _) in points {
-        let result = results.outcome(key)?.result.unwrap_or_default();
-        let number = |name: &str| result.get(name).and_then(serde_json::Value::as_f64);
+        let found = results.outcome(key)?.figures();
         figures.push(Figures {
-            operations_per_second: number("operations_per_second").unwrap_or(0.0),
-            fairness: number("fairness").unwrap_or(1.0),
+            operations_per_second: found.operations_per_second.unwrap_or(0.0),
+            fairness: found.fairness.unwrap_or(1.0),
         });
     }
     figures.sort_by(|a, b| a.operations_per_second.total_cmp(&b.operations_per_second));

@@ -16,8 +16,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::check;
-use crate::sim::SimArgs;
 use lockworks_sim::command_line::SimOptions;
 use lockworks_sim::comparison::simulate;
 use lockworks_ui::usage::with_negative_numbers;
@@ -38,8 +36,6 @@ pub enum Kind {
 
 /// The options of a command, as a plan tells them apart.
 struct Options {
-    /// All options.
-    all: Command,
     /// Those that a point may have.
     point: Command,
     /// Those of a point that can end it, but not change its result. They are not in its key.
@@ -47,10 +43,9 @@ struct Options {
 }
 
 impl Options {
-    fn new<All: Args, Described: Args>(name: &'static str, limits: Command) -> Self {
+    fn new<Described: Args>(name: &'static str, limits: Command) -> Self {
         let point = Described::augment_args(Command::new(name)).args(limits.get_arguments());
         Self {
-            all: All::augment_args(Command::new(name)),
             point: with_negative_numbers(point),
             limits,
         }
@@ -58,7 +53,7 @@ impl Options {
 }
 
 /// The long names of options.
-fn names(options: &'static Command) -> impl Iterator<Item = &'static str> {
+pub fn names(options: &Command) -> impl Iterator<Item = &str> {
     options.get_arguments().filter_map(clap::Arg::get_long)
 }
 
@@ -73,10 +68,10 @@ impl Kind {
 
     fn parts(self) -> &'static Options {
         static SIM: LazyLock<Options> =
-            LazyLock::new(|| Options::new::<SimArgs, SimOptions>("sim", Command::new("limits")));
+            LazyLock::new(|| Options::new::<SimOptions>("sim", Command::new("limits")));
         static CHECK: LazyLock<Options> = LazyLock::new(|| {
             let limits = Limits::augment_args(Command::new("limits"));
-            Options::new::<check::options::Options, Checked>("check", limits)
+            Options::new::<Checked>("check", limits)
         });
         match self {
             Self::Sim => &SIM,
@@ -84,12 +79,7 @@ impl Kind {
         }
     }
 
-    /// The names of all options of the command.
-    pub fn all_options(self) -> impl Iterator<Item = &'static str> {
-        names(&self.parts().all)
-    }
-
-    /// The names of those that a point may have.
+    /// The names of the options that a point may have.
     pub fn options(self) -> impl Iterator<Item = &'static str> {
         names(&self.parts().point)
     }
@@ -340,6 +330,15 @@ fn object(value: &impl Serialize) -> Map<String, Value> {
     }
 }
 
+/// The figures that summaries are made of: those of a simulation, and the states of a check.
+#[derive(Default, Deserialize)]
+pub struct Figures {
+    pub operations_per_second: Option<f64>,
+    /// None if there was no operation.
+    pub fairness: Option<f64>,
+    pub states: Option<u64>,
+}
+
 /// The outcome of a point: a line of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -391,6 +390,12 @@ impl Outcome {
             error,
             seconds: begin.elapsed().as_secs_f64(),
         }
+    }
+
+    /// The figures of the result, as far as it has them.
+    pub fn figures(&self) -> Figures {
+        let figures = self.result.as_ref().map(Figures::deserialize);
+        figures.and_then(Result::ok).unwrap_or_default()
     }
 
     /// The outcome in a line of a store.

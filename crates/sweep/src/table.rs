@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, absolute};
 
+use clap::Command;
 use itertools::Itertools;
 use lockworks_machine::description::Fault;
 use lockworks_machine::{Library, MACHINES, Machine};
@@ -14,8 +15,8 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use super::plan::{MOST_POINTS, fault};
-use super::point::{Kind, Point};
+use crate::plan::{MOST_POINTS, fault};
+use crate::point::{Kind, Point, names};
 use lockworks_check::command_line::subjects;
 use lockworks_sim::comparison::doubled;
 
@@ -68,7 +69,12 @@ impl Choices {
 
 impl Table {
     /// Reads the table at `span` of the plan. Paths are relative to `directory`.
-    pub fn read(span: Range<usize>, mut table: DeTable, directory: &Path) -> Result<Self, Fault> {
+    pub fn read(
+        span: Range<usize>,
+        mut table: DeTable,
+        directory: &Path,
+        lockworks: &Command,
+    ) -> Result<Self, Fault> {
         let kind = match table.remove("kind") {
             None => Kind::Sim,
             Some(kind) => {
@@ -83,7 +89,7 @@ impl Table {
             options: Vec::new(),
         };
         for (key, value) in table {
-            let option = read.option(&key)?;
+            let option = read.option(&key, lockworks)?;
             read.add(option, value, directory)?;
         }
         // The table has them in the order of their names, the file in that of their places.
@@ -94,15 +100,20 @@ impl Table {
     }
 
     /// The option of a key.
-    fn option(&self, key: &Spanned<std::borrow::Cow<str>>) -> Result<String, Fault> {
+    fn option(
+        &self,
+        key: &Spanned<std::borrow::Cow<str>>,
+        lockworks: &Command,
+    ) -> Result<String, Fault> {
         let given = key.get_ref().as_ref();
         let renamed = KEYS.iter().find(|(known, _)| *known == given);
         let option = renamed.map_or_else(|| given.replace('_', "-"), |(_, o)| (*o).to_owned());
         if self.kind.options().any(|known| known == option) {
             return Ok(option);
         }
-        if self.kind.all_options().any(|known| known == option) {
-            let command = self.kind.name();
+        let command = self.kind.name();
+        let mut all = lockworks.find_subcommand(command).into_iter();
+        if all.any(|all| names(all).any(|known| known == option)) {
             let message = format!(
                 "`{given}` does not say what a point is; remove it, and give --{option} to `lockworks {command}`"
             );

@@ -17,10 +17,9 @@ use lockworks_machine::{MACHINES, Machine};
 
 use self::cells::{Cell, Plan, PlannedCell};
 pub use self::report::RegretReport;
-use crate::sweep;
-use crate::sweep::point::{Kind, Point};
-use crate::sweep::store::Store;
-use crate::sweep::table::{located, whole};
+use crate::point::{Kind, Point};
+use crate::store::Store;
+use crate::table::{located, whole};
 use lockworks_sim::command_line::{find_lock, milliseconds};
 use lockworks_sim::comparison::{LONGER, doubled};
 use lockworks_ui::interruption;
@@ -262,7 +261,7 @@ impl RegretArgs {
         let points = plan.cells.iter().flat_map(PlannedCell::points);
         let pending: Vec<_> = points.filter(|(key, _)| is_pending(key)).collect();
         let jobs = self.jobs.map_or(0, usize::from);
-        sweep::run("regret", &pending, jobs, None, |outcome| store.add(outcome))?;
+        crate::run("regret", &pending, jobs, None, |outcome| store.add(outcome))?;
         drop(store);
         RegretReport::read(plan, &self.store)
     }

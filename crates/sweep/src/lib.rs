@@ -4,11 +4,12 @@
 mod dask;
 mod lines;
 mod plan;
-pub mod point;
+mod point;
+pub mod regret;
 mod report;
 mod results;
-pub mod store;
-pub mod table;
+mod store;
+mod table;
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -21,7 +22,8 @@ use clap::{ValueEnum, value_parser};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 
 use lockworks_ui::{interruption, output, progress};
-use plan::Plan;
+pub use plan::Plan;
+pub use point::VERSION;
 use point::{Outcome, Point};
 use report::SweepReport;
 use results::ResultFile;
@@ -161,8 +163,9 @@ Examples:
   lockworks sweep plan.toml --pending | ssh other lockworks sweep --points - > results.jsonl
   lockworks sweep plan.toml --import results.jsonl";
 
-/// Runs the command.
-pub fn command(args: &SweepArgs) -> Result<ExitCode> {
+/// Runs the command. `lockworks` is the whole command line: a plan cannot have every option of its
+/// commands.
+pub fn command(args: &SweepArgs, lockworks: &clap::Command) -> Result<ExitCode> {
     let jobs = args.jobs.map_or(0, usize::from);
     let Some(plan_path) = &args.plan else {
         let points = args.points.as_ref().expect("a plan or points");
@@ -174,7 +177,7 @@ pub fn command(args: &SweepArgs) -> Result<ExitCode> {
         args.scheduler.is_none() || args.engine == Engine::Dask,
         "--scheduler is an option of the engine dask; add --engine dask"
     );
-    let mut plan = Plan::read(plan_path)?;
+    let mut plan = Plan::read(plan_path, lockworks)?;
     if let Some(Part { part, parts }) = args.part {
         plan.keep_part(part, parts);
     }
@@ -247,7 +250,7 @@ pub fn command(args: &SweepArgs) -> Result<ExitCode> {
 
 /// Runs points, `jobs` at the same time (0: one on each CPU), and gives each outcome to `add`. A check
 /// that sets no limit may use `memory` bytes, or its share of the memory.
-pub fn run(
+fn run(
     what: &str,
     points: &[&(String, Point)],
     jobs: usize,

@@ -8,9 +8,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::plan::Plan;
-use super::point::{Outcome, Point, VERSION};
-use super::store::{Results, Store};
+use crate::plan::Plan;
+use crate::point::{Outcome, Point, VERSION};
+use crate::store::{Results, Store};
 use lockworks_ui::output;
 
 /// A point that is to be run.

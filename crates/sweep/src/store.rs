@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::point::Outcome;
+use crate::point::Outcome;
 use lockworks_ui::interruption;
 
 /// The results of a store.

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use itertools::Itertools;
 use serde_json::{Map, Value};
 
-use super::point::{Outcome, Point};
+use crate::point::{Outcome, Point};
 use lockworks_ui::output;
 
 /// A file for results, in the format that the end of its name says.

@@ -5,7 +5,7 @@ use std::path::Path;
 use itertools::Itertools;
 use serde::Serialize;
 
-use super::point::{Kind, Outcome, VERSION};
+use crate::point::{Kind, Outcome, VERSION};
 use lockworks_ui::figures::scaled;
 use lockworks_ui::output;
 use lockworks_ui::terminal;
@@ -147,18 +147,11 @@ fn groups(outcomes: &[Outcome]) -> Vec<Group> {
 
 impl Group {
     fn new((kind, [machine, workload, lock]): (Kind, [String; 3]), outcomes: &[&Outcome]) -> Self {
-        let numbers = |key: &str| {
-            let results = outcomes
-                .iter()
-                .filter_map(|outcome| outcome.result.as_ref());
-            let numbers = results.filter_map(|result| result.get(key)?.as_f64());
-            numbers.collect::<Vec<f64>>()
-        };
+        let figures = || outcomes.iter().map(|outcome| outcome.figures());
         let mean = |values: Vec<f64>| {
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
-        let mut rates = numbers("operations_per_second");
-        rates.retain(|rate| *rate > 0.0);
+        let rates = figures().filter_map(|figures| figures.operations_per_second);
         Self {
             kind,
             machine,
@@ -166,9 +159,10 @@ impl Group {
             lock,
             points: outcomes.len(),
             failed: outcomes.iter().filter(|o| o.error.is_some()).count(),
-            operations_per_second: mean(rates.iter().map(|r| r.ln()).collect()).map(f64::exp),
-            fairness: mean(numbers("fairness")),
-            states: numbers("states").iter().sum::<f64>() as u64,
+            operations_per_second: mean(rates.filter(|r| *r > 0.0).map(f64::ln).collect())
+                .map(f64::exp),
+            fairness: mean(figures().filter_map(|figures| figures.fairness).collect()),
+            states: figures().filter_map(|figures| figures.states).sum(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::SweepArgs;
+use crate::SweepArgs;
 
 /// A program that fails if the engine is not installed.
 const PROBE: &str = "import importlib.util, sys; \

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::cells::{Measured, Plan};
 use super::verdict::{Verdict, best};
-use crate::sweep::point::VERSION;
-use crate::sweep::store::Results;
+use crate::point::VERSION;
+use crate::store::Results;
 use lockworks_ui::figures::{or_dash, percent};
 use lockworks_ui::output;
 use lockworks_ui::terminal;
