@@ -12,7 +12,7 @@ mod store;
 mod table;
 
 use std::fmt::{self, Display};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ use lockworks_ui::{interruption, output, progress};
 pub use plan::Plan;
 pub use point::VERSION;
 use point::{Outcome, Point};
-use report::SweepReport;
+pub use report::SweepReport;
 use results::ResultFile;
 use store::{Results, Store};
 
@@ -166,86 +166,112 @@ Examples:
 /// Runs the command. `lockworks` is the whole command line: a plan cannot have every option of its
 /// commands.
 pub fn command(args: &SweepArgs, lockworks: &clap::Command) -> Result<ExitCode> {
-    let jobs = args.jobs.map_or(0, usize::from);
-    let Some(plan_path) = &args.plan else {
-        let points = args.points.as_ref().expect("a plan or points");
+    if let Some(points) = &args.points {
         let memory = args.memory_limit.map(|mib| mib.saturating_mul(1 << 20));
-        lines::run(points, jobs, memory)?;
-        return Ok(ExitCode::SUCCESS);
-    };
-    ensure!(
-        args.scheduler.is_none() || args.engine == Engine::Dask,
-        "--scheduler is an option of the engine dask; add --engine dask"
-    );
-    let mut plan = Plan::read(plan_path, lockworks)?;
-    if let Some(Part { part, parts }) = args.part {
-        plan.keep_part(part, parts);
-    }
-    let default = || plan_path.with_extension("results.jsonl");
-    let path = args.store.clone().unwrap_or_else(default);
-    let (mut store, results) = match args.dry_run || args.pending {
-        true => (None, Results::read(&path)?),
-        false => {
-            if let Some(file) = &args.output {
-                output::check_file(&file.path)?;
-            }
-            let (store, results) = Store::open(&path)?;
-            (Some(store), results)
-        }
-    };
-    if let (Some(file), Some(store)) = (&args.import, &mut store) {
-        lines::import(file, &plan, store, results)?;
+        lines::run(points, args.jobs(), memory)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let is_pending = |key: &str| !results.has(key) || args.retry && results.failed(key);
-    let pending = plan.points.iter().filter(|(key, _)| is_pending(key));
-    let pending: Vec<&(String, Point)> = pending.collect();
     if args.pending {
-        lines::print(&pending)?;
+        let (plan, path) = args.planned(lockworks)?;
+        lines::print(&args.to_run(&plan, &Results::read(&path)?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let points = plan.points.len();
-    let sizes = [points, points - pending.len(), pending.len()];
-
-    let Some(mut store) = store else {
-        let mut report = SweepReport::new(&path, sizes, &[]);
-        report.failed = plan
-            .points
-            .iter()
-            .filter(|(key, _)| results.failed(key))
-            .count();
-        output::print(&match args.json {
-            true => output::json(&report)?,
-            false => report.intent(args.retry),
-        })?;
+    if let Some(file) = &args.import {
+        let (plan, path) = args.planned(lockworks)?;
+        let (mut store, results) = Store::open(&path)?;
+        lines::import(file, &plan, &mut store, results)?;
         return Ok(ExitCode::SUCCESS);
-    };
-    interruption::before_exit(|| {
-        eprintln!("lockworks: interrupted; results are kept, and the same command goes on");
-    });
-    if args.engine == Engine::Dask && !pending.is_empty() {
-        drop(store);
-        match dask::exec(args, plan_path, &path)? {}
     }
-    run("sweep", &pending, jobs, None, |outcome| store.add(outcome))?;
-    drop(store);
-    // As other processes will read them.
-    let results = Results::read(&path)?;
-    let outcomes = plan.points.iter().map(|(key, _)| results.outcome(key));
-    let outcomes: Vec<Outcome> = outcomes.collect::<Result<_>>()?;
-    let report = SweepReport::new(&path, sizes, &outcomes);
-    if let Some(file) = &args.output {
-        file.write(&outcomes)?;
-    }
+    let report = args.report(lockworks)?;
     if args.json {
         output::print(&output::json(&report)?)?;
+    } else if args.dry_run {
+        output::print(&report.intent(args.retry))?;
     } else {
         if args.output.is_none() {
             output::print(&report.text())?;
         }
         eprint!("{}", report.failures());
     }
-    Ok(ExitCode::from(u8::from(report.failed > 0)))
+    let failed = !args.dry_run && report.failed > 0;
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+impl SweepArgs {
+    /// The points that run at the same time; 0: one on each CPU.
+    fn jobs(&self) -> usize {
+        self.jobs.map_or(0, usize::from)
+    }
+
+    /// The file of the plan, which is given unless points are.
+    fn file(&self) -> &Path {
+        self.plan.as_deref().expect("a plan or points")
+    }
+
+    /// The plan, and the path of its store.
+    fn planned(&self, lockworks: &clap::Command) -> Result<(Plan, PathBuf)> {
+        ensure!(
+            self.scheduler.is_none() || self.engine == Engine::Dask,
+            "--scheduler is an option of the engine dask; add --engine dask"
+        );
+        let mut plan = Plan::read(self.file(), lockworks)?;
+        if let Some(Part { part, parts }) = self.part {
+            plan.keep_part(part, parts);
+        }
+        let default = || self.file().with_extension("results.jsonl");
+        Ok((plan, self.store.clone().unwrap_or_else(default)))
+    }
+
+    /// The points that are to be run, because the store does not have their results.
+    fn to_run<'a>(&self, plan: &'a Plan, results: &Results) -> Vec<&'a (String, Point)> {
+        let is_pending = |key: &str| !results.has(key) || self.retry && results.failed(key);
+        let points = plan.points.iter();
+        points.filter(|(key, _)| is_pending(key)).collect()
+    }
+
+    /// Runs the points of the plan that the store does not have, and writes the results where the user
+    /// asks for them. A dry run only counts them.
+    ///
+    /// # Errors
+    ///
+    /// If plan or store are wrong, or a file cannot be written. A point that fails is in the report.
+    pub fn report(&self, lockworks: &clap::Command) -> Result<SweepReport> {
+        let (plan, path) = self.planned(lockworks)?;
+        let points = plan.points.len();
+        let sizes = |run: usize| [points, points - run, run];
+        if self.dry_run {
+            let results = Results::read(&path)?;
+            let to_run = self.to_run(&plan, &results).len();
+            let mut report = SweepReport::new(path, sizes(to_run), &[]);
+            let failed = plan.points.iter().filter(|(key, _)| results.failed(key));
+            report.failed = failed.count();
+            return Ok(report);
+        }
+        if let Some(file) = &self.output {
+            output::check_file(&file.path)?;
+        }
+        let (mut store, results) = Store::open(&path)?;
+        let to_run = self.to_run(&plan, &results);
+        interruption::before_exit(|| {
+            eprintln!("lockworks: interrupted; results are kept, and the same command goes on");
+        });
+        if self.engine == Engine::Dask && !to_run.is_empty() {
+            drop(store);
+            match dask::exec(self, self.file(), &path)? {}
+        }
+        run("sweep", &to_run, self.jobs(), None, |outcome| {
+            store.add(outcome)
+        })?;
+        drop(store);
+        // As other processes will read them.
+        let results = Results::read(&path)?;
+        let outcomes = plan.points.iter().map(|(key, _)| results.outcome(key));
+        let outcomes: Vec<Outcome> = outcomes.collect::<Result<_>>()?;
+        if let Some(file) = &self.output {
+            file.write(&outcomes)?;
+        }
+        Ok(SweepReport::new(path, sizes(to_run.len()), &outcomes))
+    }
 }
 
 /// Runs points, `jobs` at the same time (0: one on each CPU), and gives each outcome to `add`. A check

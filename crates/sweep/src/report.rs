@@ -1,6 +1,6 @@
 //! The report at the end of a sweep: a summary, failures, and the state of the store.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use itertools::Itertools;
 use serde::Serialize;
@@ -15,9 +15,9 @@ const LISTED: usize = 20;
 
 /// The state of a sweep.
 #[derive(Serialize)]
-pub struct SweepReport<'a> {
+pub struct SweepReport {
     version: &'static str,
-    store: &'a Path,
+    store: PathBuf,
     /// The number of points in the plan.
     pub points: usize,
     /// The number of points that were in the store already.
@@ -54,9 +54,13 @@ struct Group {
     states: u64,
 }
 
-impl<'a> SweepReport<'a> {
+impl SweepReport {
     /// The report on a plan of `points` points, of which `stored` were in the store before.
-    pub fn new(store: &'a Path, [points, stored, run]: [usize; 3], outcomes: &[Outcome]) -> Self {
+    pub(crate) fn new(
+        store: PathBuf,
+        [points, stored, run]: [usize; 3],
+        outcomes: &[Outcome],
+    ) -> Self {
         let failures: Vec<Failure> = outcomes.iter().filter_map(failure).collect();
         Self {
             version: VERSION,
