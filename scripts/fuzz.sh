@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-properties=("${CARGO:-cargo}" test --quiet --lib --bins -p lockworks-machine -p lockworks-sim
+properties=("${CARGO:-cargo}" test --quiet --lib -p lockworks-machine -p lockworks-sim
 	-p lockworks-litmus -p lockworks-check -p lockworks-lab -p lockworks-sweep)
 "${properties[@]}" --no-run
 end=$((SECONDS + $1))

@@ -184,7 +184,7 @@ for crate in "${crates[@]}"; do
 	[[ $crate != lockworks ]] || package=lockworks
 	# The integration tests of these crates take minutes, so only their unit tests run.
 	case $crate in
-	check | cli | kernel | maintain | sim) tests=(--lib) ;;
+	check | cli | maintain | sim | sweep) tests=(--lib) ;;
 	*) tests=() ;;
 	esac
 	[[ -e crates/$crate/src/lib.rs ]] || tests=("${tests[@]/--lib/--bins}")
