@@ -4,23 +4,17 @@
 //! The tests take minutes and need QEMU: `make test-kernel` runs all of them, `make test` the
 //! module `quick`.
 
+#[path = "../../lab/tests/kernels/mod.rs"]
+mod kernels;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
+use kernels::{KERNELS, NATIVE, PARAVIRT, succeeds, text};
 use serde_json::Value;
-
-/// Each version with the configuration in which the quick tests boot it. To build a kernel takes
-/// minutes, so there are no others.
-const KERNELS: [(&str, &str); 2] = [(NATIVE, "native"), (PARAVIRT, "paravirt")];
-
-/// The version whose native kernel the quick tests boot.
-const NATIVE: &str = "7.2";
-
-/// The version whose paravirt kernel the quick tests boot.
-const PARAVIRT: &str = "6.1";
 
 fn lockworks(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lockworks"))
@@ -28,19 +22,6 @@ fn lockworks(args: &[&str]) -> Output {
         .args(args)
         .output()
         .expect("the command runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Runs a program that must succeed; returns its output.
-#[track_caller]
-fn succeeds(command: &mut Command) -> String {
-    let output = command.output().expect("it starts");
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{command:?}\n{out}{err}");
-    out
 }
 
 /// Waits for a value. The limit only ends a test that hangs, so it is far beyond what a loaded

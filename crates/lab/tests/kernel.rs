@@ -3,27 +3,20 @@
 //! The tests take minutes and need QEMU: `make test-kernel` runs all of them, `make test` the
 //! module `quick`.
 
+mod kernels;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
+use kernels::{KERNELS, NATIVE, PARAVIRT, succeeds, text};
 use lockworks_kernel::{Series, SeriesCommand, State, Tree};
 use lockworks_lab::GuestCommand;
 use serde_json::Value;
 
 const VERSIONS: [&str; 3] = ["7.2", "6.12", "6.1"];
-
-/// Each version with the configuration in which the quick tests boot it. To build a kernel takes
-/// minutes, so there are no others.
-const KERNELS: [(&str, &str); 2] = [(NATIVE, "native"), (PARAVIRT, "paravirt")];
-
-/// The version whose native kernel the quick tests boot.
-const NATIVE: &str = "7.2";
-
-/// The version whose paravirt kernel the quick tests boot.
-const PARAVIRT: &str = "6.1";
 
 /// The commands of `lockworks kernel`.
 #[derive(Parser)]
@@ -87,19 +80,6 @@ fn task(args: &[&str], is_well: bool) -> String {
 #[track_caller]
 fn printed(args: &[&str]) -> String {
     task(args, true)
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Runs a program that must succeed; returns its output.
-#[track_caller]
-fn succeeds(command: &mut Command) -> String {
-    let output = command.output().expect("it starts");
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{command:?}\n{out}{err}");
-    out
 }
 
 /// Tortures locks; returns a report for each.
