@@ -1,7 +1,9 @@
 //! `lockworks sweep` from outside. crates/sweep tests what functions show.
 
+#[path = "../../sweep/tests/planned/mod.rs"]
+mod planned;
+
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -9,34 +11,10 @@ use std::time::Duration;
 use crate::support::{assert_fits_terminals, assert_refused, json, lockworks, output, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use planned::{SMALL, Sweep};
 use serde_json::Value;
-use tempfile::TempDir;
-
-/// A directory with a plan and its store.
-struct Sweep {
-    directory: TempDir,
-}
 
 impl Sweep {
-    fn new(plan: &str) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let sweep = Self { directory };
-        sweep.write("plan.toml", plan);
-        sweep
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).expect("a file");
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).expect("a file")
-    }
-
     fn command(&self, more: &[&str]) -> std::process::Command {
         let mut command = lockworks(&[&["sweep"], more].concat());
         command.current_dir(&self.directory);
@@ -56,27 +34,6 @@ impl Sweep {
         json(&ended)
     }
 }
-
-/// Six short simulations and two checks.
-const SMALL: &str = r#"
-[[sweep]]
-machines = ["oracle-x5-4"]
-locks = ["qspinlock", "cna"]
-threads = [1, 4]
-seeds = 1
-ms = 0.2
-
-[[sweep]]
-locks = "cna"
-threads = 4
-ms = 0.2
-tune.hqlock_fairness_threshold = 10
-set.machine.rmw_cycles = [10, 30]
-
-[[sweep]]
-kind = "check"
-locks = ["tas", "ticket"]
-"#;
 
 fn counts(summary: &Value) -> [u64; 4] {
     ["points", "stored", "run", "failed"].map(|key| summary[key].as_u64().expect("a number"))

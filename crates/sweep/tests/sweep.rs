@@ -1,15 +1,17 @@
 //! Plans, their results and their store.
 
+mod planned;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::from_utf8;
 
 use anyhow::{Error, Result};
 use clap::{Arg, Parser};
 use lockworks_sweep::{SweepArgs, SweepReport};
 use lockworks_ui::usage;
+use planned::{SMALL, Sweep};
 use serde_json::Value;
-use tempfile::TempDir;
 
 #[derive(Parser)]
 struct Command {
@@ -17,31 +19,7 @@ struct Command {
     args: SweepArgs,
 }
 
-/// A directory with a plan and its store.
-struct Sweep {
-    directory: TempDir,
-}
-
 impl Sweep {
-    fn new(plan: &str) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let sweep = Self { directory };
-        sweep.write("plan.toml", plan);
-        sweep
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).expect("a file");
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).expect("a file")
-    }
-
     /// The report of a sweep with these arguments. A word with a dot is a file of the directory.
     fn report(&self, words: &[&str]) -> Result<SweepReport> {
         let word = |word: &&str| match word.contains('.') {
@@ -79,27 +57,6 @@ impl Sweep {
 fn text(bytes: &[u8]) -> &str {
     from_utf8(bytes).expect("UTF-8")
 }
-
-/// Six short simulations and two checks.
-const SMALL: &str = r#"
-[[sweep]]
-machines = ["oracle-x5-4"]
-locks = ["qspinlock", "cna"]
-threads = [1, 4]
-seeds = 1
-ms = 0.2
-
-[[sweep]]
-locks = "cna"
-threads = 4
-ms = 0.2
-tune.hqlock_fairness_threshold = 10
-set.machine.rmw_cycles = [10, 30]
-
-[[sweep]]
-kind = "check"
-locks = ["tas", "ticket"]
-"#;
 
 fn counts(report: &SweepReport) -> [usize; 4] {
     [report.points, report.stored, report.run, report.failed]
