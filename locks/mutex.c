@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The mutex. A free mutex is taken by whoever comes first. Waiters queue, by NUMA node if there
- * are several. The queue head polls the word; all others poll their own node, and then park.
+ * The mutex. A thread that runs and finds it free takes it, but within a bound. Waiters queue, by
+ * NUMA node if there are several. The queue head polls the word; all others poll their own node,
+ * and then park.
  *
  *   free     (0,0,0) -- any thread: compare-and-swap -----------------> held (0,0,1)
  *   pending  (0,0,1) -- second contender sets the bit, and polls -----> (0,1,1) --> (0,0,1)
  *   queue    (p,*,*) -- further contenders join ----------------------> (n,*,*)
  *            (n,0,0) -- the queue head acquires, and hands its role on > (n,0,1)
- *   retaken  (n,0,0) with OWNER -- the last holder, within its window -> (n,0,1) with RETAKEN
+ *   retaken  (n,*,0) -- the last holder comes back first --------------> (n,*,1) with RETAKEN
  *   asleep   (n,0,1) with ASLEEP -- unlock ----------------------------> (n,0,0), the head is woken
+ *   open     (n,0,0) with OPEN -- any thread, until the head runs -----> (n,0,1)
+ *   starved  (n,*,0) with STARVED -- the head or pending waiter -------> (n,0,1)
  *
- * Four ideas make it fast, each where another lock fails:
+ * Five ideas make it fast, each where another lock fails:
  *
  *   - The last holder again. In a loop that locks again at once, it is fastest if the last holder
  *     retakes the mutex: word and data are in its cache. In a loop with other work in between, the
- *     mutex would be idle meanwhile. So a thread that acquires names itself in the word (OWNER)
- *     only if it has seen the holder before it retake the mutex (RETAKEN), or as a trial now and
- *     then. The waiters then poll less often, and let it retake for one window. After that they
- *     remove its name.
+ *     mutex would be idle meanwhile. So the word keeps the last holder's CPU after the release, and
+ *     a thread on that CPU may retake it (in kernels any that arrives, while the word is open). It
+ *     marks that (RETAKEN), and only where waiters see the mark do they poll less often, for one
+ *     window; then they set STARVED.
  *   - A queue for each NUMA node, as in hq.c: the word's queue has places, and a place belongs to a
  *     waiter or to the queue of a NUMA node. The mutex is handed over within a node up to
  *     LW_MUTEX_RUN times. A waiter that could not join after three attempts takes a place of its
@@ -25,33 +28,46 @@
  *   - Parked waiters do not hold up the mutex. A parked waiter that becomes queue head is woken by
  *     the next unlock, not before: it would take the holder's CPU. While the head sleeps or wakes
  *     up, any thread that runs may take the mutex.
+ *   - Nobody waits for who does not run. A waiter that finds the holder's mark to be that of its
+ *     own CPU knows that the holder lost it. It parks, and tells the others (OFF_CPU). This is the
+ *     rule of FlexGuard (SOSP 2025) without a probe in the kernel. And a head that does not get a
+ *     CPU for LW_MUTEX_STARVES_AFTER has STARVED set for it by a thread that keeps passing over it.
  *   - Waiters that can all run do not park, and need no read-modify-write to be handed the mutex.
  *     lw_waiters_park() is false there: in kernels, and for threads with a CPU each.
  *
  * The word (lock_word.h), beside the tail:
  *
- * | piece   | set by                         | cleared by                     | may stay clear    |
- * |---------|--------------------------------|--------------------------------|-------------------|
- * | locked  | who acquires                   | the holder                     | no                |
- * | PENDING | an arriving thread that polls, | the same, when it acquires or  | yes: then only    |
- * |         | while nobody queues or the     | gives up; a head that it keeps | speed is lost     |
- * |         | mutex is open                  | waiting (parking form)         |                   |
- * | ASLEEP  | the head before it parks; the  | who unlocks and wakes the      | no                |
- * |         | holder that makes a parked     | head; the head, if it wakes    |                   |
- * |         | waiter head                    | early                          |                   |
- * | OPEN    | the same, with ASLEEP, until   | the head, when it runs         | yes: then nobody  |
- * |         | the head has slept for         |                                | steals meanwhile  |
- * |         | LW_MUTEX_OPEN_FOR              |                                |                   |
- * | OWNER   | who acquires as pending waiter | who acquires next; a waiter,   | yes: then nobody  |
- * |         | or head                        | after the window               | retakes           |
- * | RETAKEN | the last holder, named as      | the same                       | the same          |
- * |         | OWNER, as it acquires again    |                                |                   |
- * |         | while others wait              |                                |                   |
+ * | piece    | set by                         | cleared by                     | may stay clear   |
+ * |----------|--------------------------------|--------------------------------|------------------|
+ * | locked   | who acquires: its CPU's mark,  | the holder: bit 0 only         | no               |
+ * |          | whose bit 0 is 1               |                                |                  |
+ * | PENDING  | an arriving thread that polls, | the same, when it acquires or  | yes: then only   |
+ * |          | while nobody queues or the     | gives up; a head that it keeps | speed is lost    |
+ * |          | mutex is open                  | waiting (parking form)         |                  |
+ * | STARVED  | a waiter that polls, after a   | who acquires as queue head, or | yes: then others |
+ * |          | window of retakes; a head, or  | as pending waiter while nobody | go on taking the |
+ * |          | for it who passes over it,     | queues; who has found the free | mutex            |
+ * |          | after LW_MUTEX_STARVES_AFTER.  | mutex left alone for           |                  |
+ * |          | Below its greatest value it    | LW_MUTEX_RESERVED_FOR; any     |                  |
+ * |          | counts those who have passed   | thread, when nobody waits      |                  |
+ * |          | over the head, again and again |                                |                  |
+ * | OPEN     | with ASLEEP, unless the head   | the head, when it runs         | yes: then nobody |
+ * |          | starves. Where waiters do not  |                                | steals meanwhile |
+ * |          | park: who acquires, and may    | the next waiter that acquires  |                  |
+ * |          | come back soon                 |                                |                  |
+ * | RETAKEN  | the last holder, as it         | a waiter that has seen it; who | yes: then the    |
+ * |          | acquires while others wait     | acquires after waiting         | waiters poll     |
+ * | ASLEEP   | the head before it parks; the  | who unlocks and wakes the      | no               |
+ * |          | holder that makes a parked     | head; the head, if it wakes    |                  |
+ * |          | waiter head                    | early                          |                  |
  *
- * In the spinning form a queue head, or a pending waiter, acquires by a store where no flag lets
- * another thread acquire. In the parking form all acquire by a compare-and-swap, so a free mutex is
- * open to lw_mutex_trylock() whatever the flags are, and to a thread that has seen it free for
- * LW_MUTEX_REFUSAL polls: the one that should take it does not run.
+ * A mutex that nobody holds or waits for may have a mark and any of LW_MAY_STAY set.
+ *
+ * In the spinning form a queue head, or a pending waiter, acquires by a store where OPEN is not
+ * set, since then no other thread acquires. In the parking form all acquire by a compare-and-swap.
+ * So a free mutex is open to lw_mutex_trylock() whatever the flags are, except STARVED, and to a
+ * thread that has seen it free for LW_MUTEX_REFUSAL polls: the one that should take it does not
+ * run. A starved one is open only after LW_MUTEX_RESERVED_FOR.
  *
  * `locked` of a queue node, with the run of hand-overs within its NUMA node above bit 8:
  *
@@ -66,9 +82,14 @@
  *                              removes the node and returns its slot
  *   DEAD                       user space: its thread did not survive a fork
  *
- * Promises: mutual exclusion; no waiter is lost; no waiter starves: a place is passed over only by
- * one window of retakes, by LW_MUTEX_RUN hand-overs for each place before it, and by stealing until
- * its waiter has slept for LW_MUTEX_OPEN_FOR as head. Correct without a free queue node.
+ * Promises: mutual exclusion; no waiter is lost; no waiter starves. A place is passed over by
+ * LW_MUTEX_RUN hand-overs for each place before it. Its waiter, as head, is passed over for
+ * LW_MUTEX_STARVES_AFTER at most from the time that it first was too late, and, if it does not get
+ * a CPU, by 6 * LW_MUTEX_BYPASS_TIMES acquisitions more on average: then STARVED is set, and the
+ * mutex is left to it. Then come only threads that had seen the word before, one pending waiter,
+ * and, if it has no CPU for LW_MUTEX_RESERVED_FOR either, others for another
+ * LW_MUTEX_STARVES_AFTER. Mutexes that share an entry of the table of times may delay each other's.
+ * Correct without a free queue node.
  *
  * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
  * store after a fence that acquires. The release is a store or compare-and-swap that releases.
@@ -84,8 +105,7 @@
  *   - enter and join of the queue of a NUMA node: see hq.c.
  *   - ABANDONED is stored by a release. A fence that acquires follows its reading, so the slot is
  *     returned after all that its waiter did to it.
- *   - PENDING, OPEN, OWNER and RETAKEN are advice, or are followed by an acquisition:
- *     relaxed.
+ *   - All other flags and OFF_CPU are advice, or are followed by an acquisition: relaxed.
  */
 #include "lock_type.h"
 #include "mutex.h"
@@ -93,22 +113,22 @@
 #include "parked_heads.h"
 #include "queue_slot.h"
 
-/* Polls of the word in a window in which the last holder may retake the mutex. */
-#define LW_MUTEX_WINDOW_POLLS lw_constant(2, 1)
 /*
- * Pauses between them: a window is as long as ten to thirty short critical sections. In programs it
- * is longer, since a hand-over between threads that may park costs more.
+ * While the last holder retakes the mutex, a waiter polls after so many pauses, then after twice as
+ * many, and so on...
  */
-#define LW_MUTEX_WINDOW_PAUSES lw_constant(lw_waiters_park() ? 1024 : 256, 0)
+#define LW_MUTEX_RETAKE_PAUSES lw_constant(64, 1)
+/* ...until it has paused for so many in all, and sets STARVED. */
+#define LW_MUTEX_RETAKE_WINDOW lw_constant(1024, 1)
 /*
- * Pauses for which a free mutex is left to the last holder, and between polls until it has retaken:
- * a hand-over's time. In programs it is shorter, since a holder may do long work in between.
+ * Pauses for which a free mutex is left to the last holder, where waiters do not park and it may
+ * come back soon: a hand-over's time.
  */
-#define LW_MUTEX_GRACE_PAUSES lw_constant(lw_waiters_park() ? 8 : 48, 0)
+#define LW_MUTEX_GRACE_PAUSES lw_constant(48, 1)
 #ifndef LW_MUTEX_RUN
 /* The most hand-overs in a row within a NUMA node. */
 #define LW_MUTEX_RUN lw_constant(256, 2)
-/* The number of hand-overs for which one counts after which the holder had a window. */
+/* The number of hand-overs for which one counts that retakes have delayed. */
 #define LW_MUTEX_RUN_WINDOW lw_constant(32, 1)
 #endif
 /* Attempts to join the queue of a NUMA node. */
@@ -118,16 +138,22 @@
 
 /* ...for this number of polls: a hand-over to another node takes longer. */
 #define LW_MUTEX_LINGER 64
-/* The last holder forgets that it is named in one of so many acquisitions without waiters. */
-#define LW_MUTEX_FORGET 16
 /* Polls after which a release by another CPU has, in practice, become visible. */
 #define LW_MUTEX_SETTLE 32
-/* Polls of an arriving thread before it queues behind a sleeping head. */
-#define LW_MUTEX_ASLEEP_SPIN 100
-/* Polls for which a free mutex is left to the queue head or the pending waiter. */
-#define LW_MUTEX_REFUSAL 512
-/* Nanoseconds after its first sleep when a head disables stealing: it no longer sets OPEN. */
-#define LW_MUTEX_OPEN_FOR 1000000
+/* Polls of an arriving thread before it queues behind a head that does not run. */
+#define LW_MUTEX_OPEN_POLLS 100
+/* Polls for which a free mutex is left to a waiter that polls: after that, it may not run. */
+#define LW_MUTEX_REFUSAL 24
+/* Polls after which a waiter checks again that the holder runs. */
+#define LW_MUTEX_HOLDER_POLLS 128
+/* The unlock wakes the head in one of so many cases in which a pending waiter takes the mutex. */
+#define LW_MUTEX_PASSES 256
+/* Who passes over the head as the last before STARVED looks at the time in one of so many cases. */
+#define LW_MUTEX_BYPASS_TIMES lw_constant(4, 1)
+/* Nanoseconds that a head waits before STARVED is set for it. */
+#define LW_MUTEX_STARVES_AFTER 150000
+/* Nanoseconds for which a free mutex is left to a head that starves, but does not come. */
+#define LW_MUTEX_RESERVED_FOR 25000
 
 /* `locked` of a queue node: its state, and above it the run of hand-overs that led to this head. */
 #define LW_NODE_STATE	  0xffu
@@ -156,59 +182,66 @@ struct lw_mutex_waiter {
 	struct lw_node *after; /* the place behind it, if known */
 	struct lw_node *at;    /* the node that we poll, and park on */
 	uint32_t spin;	       /* polls before we park */
-	uint32_t retakes_seen; /* polls that saw the mutex retaken by its last holder */
+	bool retakes_seen;     /* by its last holder, while we polled as head */
 	uint32_t run;	       /* hand-overs within the NUMA node that led to us */
 	bool parked;	       /* at least once */
-	uint32_t trial;	       /* OWNER with which we acquire, if no retake was seen */
+	uint32_t opens;	       /* OPEN, if we acquire with it where waiters do not park */
 };
 
 /*
- * The last holder
+ * Polling
  */
 
-/* The slot's name as OWNER, one of 7. Names may collide: then another retakes. */
-static inline uint32_t lw_mutex_name(uint32_t slot)
+/* Is the holder known not to run? Then the other waiters shall know it too. */
+static bool lw_mutex_holder_waits(union lw_word *word, uint32_t val)
 {
-	return (slot % 7 + 1) << LW_OWNER_SHIFT;
-}
+	uint8_t holder = (uint8_t)val;
 
-/* OWNER of a thread that has no evidence whether it will retake the mutex: a trial now and then. */
-static inline uint32_t lw_mutex_trial(uint32_t slot)
-{
-	return lw_chance(lw_tunable(mutex_trials), 10000) ? lw_mutex_name(slot) : 0;
+	if (!lw_waiters_park() || lw_may_run(holder))
+		return false;
+	/* (*,*,mark) -> (*,*,OFF_CPU) */
+	if (holder != LW_OFF_CPU)
+		lw_field_try_cmpxchg(word, locked, &holder, LW_OFF_CPU, relaxed);
+	return true;
 }
 
 /*
- * Poll until the mutex is free, for `spin` pauses at most. Returns the word of the last poll. While
- * the last holder is named, it may be about to retake: poll less often, since each poll takes the
- * cache line from it. Once it has, let it for a window, and then remove its name.
+ * Poll until the mutex is free, or for `spin` pauses. Returns the word of the last poll. While the
+ * last holder retakes it, poll ever less often, since each poll takes the cache line from it.
  */
-static uint32_t lw_mutex_poll(union lw_word *word, uint32_t spin, uint32_t *retakes_seen)
+static uint32_t lw_mutex_poll(union lw_word *word, uint32_t spin, bool *retakes_seen)
 {
-	uint32_t val = lw_load(&word->val, relaxed), spun = 0;
-	bool waited = *retakes_seen;
+	uint32_t val = lw_load(&word->val, relaxed), pauses = LW_MUTEX_RETAKE_PAUSES, spun = 0;
+	uint32_t window = 0;
 
-	while ((val & LW_OWNER_MASK) && spun < spin) {
-		bool retaken = val & LW_RETAKEN;
-		uint32_t pauses = retaken && (val & LW_LOCKED_MASK) ? LW_MUTEX_WINDOW_PAUSES
-								    : LW_MUTEX_GRACE_PAUSES;
+	while (spun < spin) {
+		uint32_t polls = lw_waiters_park() ? LW_MUTEX_HOLDER_POLLS : UINT32_MAX / 2;
 
-		/* It has had a part of its window, or does other work in between. */
-		if (!(val & LW_LOCKED_MASK) && (retaken ? *retakes_seen : waited))
+		if ((val & LW_RETAKEN) && !lw_mutex_is_starved(val)) {
+			*retakes_seen = true;
+			if (window >= LW_MUTEX_RETAKE_WINDOW) {
+				/* STARVED: 0 -> 1 */
+				val = lw_fetch_or(&word->val, LW_STARVED, relaxed) | LW_STARVED;
+				continue;
+			}
+			/* RETAKEN: 1 -> 0 */
+			lw_fetch_and(&word->val, ~LW_RETAKEN, relaxed);
+			lw_pause(pauses);
+			window += pauses;
+			polls = pauses;
+			pauses *= 2;
+			val = lw_load(&word->val, relaxed);
+		} else if (!(val & LW_LOCKED) && (val & LW_OPEN) && !lw_waiters_park() && !window) {
+			lw_pause(LW_MUTEX_GRACE_PAUSES);
+			window += LW_MUTEX_GRACE_PAUSES;
+			val = lw_load(&word->val, relaxed);
+		} else if (!(val & LW_LOCKED) || lw_mutex_holder_waits(word, val)) {
 			return val;
-		if (*retakes_seen == LW_MUTEX_WINDOW_POLLS) {
-			/* OWNER: name -> 0, RETAKEN: 1 -> 0 */
-			val = lw_fetch_and(&word->val, ~LW_LAST_HOLDER, relaxed) & ~LW_LAST_HOLDER;
-			break;
+		} else {
+			val = lw_await_ne_backoff(&word->val, LW_LOCKED, LW_LOCKED, polls);
 		}
-		*retakes_seen += retaken;
-		lw_pause(pauses);
-		spun += pauses;
-		waited = true;
-		val = lw_load(&word->val, relaxed);
+		spun += lw_waiters_park() ? polls : 0;
 	}
-	if ((val & LW_LOCKED_MASK) && spun < spin)
-		val = lw_await_ne_backoff(&word->val, LW_LOCKED_MASK, LW_LOCKED, spin - spun);
 	return val;
 }
 
@@ -220,59 +253,87 @@ static uint32_t lw_mutex_poll(union lw_word *word, uint32_t spin, uint32_t *reta
 static inline bool lw_mutex_acquire(union lw_word *word, uint32_t val, uint32_t less, uint32_t more)
 {
 	uint16_t seen = (uint16_t)val;
+	uint32_t next = (val & ~(less | LW_LOCKED_MASK)) | more | lw_cpu_mark();
 
-	return lw_field_try_cmpxchg(word, locked_pending, &seen,
-				    (uint16_t)((val & ~less) | more | LW_LOCKED), acquire);
+	return lw_field_try_cmpxchg(word, locked_pending, &seen, (uint16_t)next, acquire);
 }
 
-/* May an arriving thread join those that poll the word? Nobody queues, or the head sleeps. */
+/* May an arriving thread join those that poll the word? Nobody queues, or the head does not run. */
 static inline bool lw_mutex_is_open(uint32_t val)
 {
-	return !(val & LW_TAIL_MASK) || (val & LW_OPEN);
+	return (!(val & LW_TAIL_MASK) || (lw_waiters_park() && (val & LW_OPEN))) &&
+	       !lw_mutex_is_starved(val);
 }
 
-/* On arrival: acquire the mutex if it is free and open to us. `*val` was seen. */
-static bool lw_mutex_steal(union lw_word *word, uint32_t *val, uint32_t slot)
+/* Has more time gone by since the time that was noted for this mutex? */
+static inline bool lw_mutex_waits_longer(union lw_word *word, uint64_t nanoseconds)
 {
-	while (!(*val & LW_LOCKED_MASK)) {
-		uint32_t owner = *val & LW_OWNER_MASK;
-		bool waiters = *val & (LW_TAIL_MASK | LW_PENDING);
-		uint16_t seen = (uint16_t)*val;
+	return lw_has_passed(lw_noted_time(lw_parked_since(word)), nanoseconds);
+}
 
-		/* We are the last holder. While nobody waits, forget that in the end. */
-		if (owner == lw_mutex_name(slot) && (waiters || !lw_chance(1, LW_MUTEX_FORGET))) {
-			uint16_t retaken = waiters ? LW_RETAKEN : 0;
+/* On arrival: acquire the mutex if it is free and open to us. */
+static bool lw_mutex_steal(union lw_word *word)
+{
+	uint32_t val = lw_load(&word->val, relaxed);
 
-			/* (*,*,0) -> (*,*,1), RETAKEN: 0 -> 1 if others wait */
-			if (lw_field_try_cmpxchg(word, locked_pending, &seen,
-						 seen | retaken | LW_LOCKED, acquire)) {
-				lw_count(retakes);
+	while (!(val & LW_LOCKED)) {
+		uint16_t seen = (uint16_t)val;
+		uint32_t next = lw_mutex_next(val, val & LW_TAIL_MASK);
+
+		if (next && !(next & ~LW_LOCKED_MASK)) {
+			/* (0,0,0) -> (0,0,1) */
+			if (lw_try_cmpxchg(&word->val, &val, next, acquire))
 				return true;
-			}
-			*val = lw_load(&word->val, relaxed);
-		} else if (!lw_mutex_is_open(*val) || (*val & LW_PENDING)) {
-			if (!lw_waiters_park())
-				return false;
-			/* The one that should take it may not run. */
-			*val = lw_await_ne_bounded(&word->val, LW_LOCKED_MASK, 0, LW_MUTEX_REFUSAL);
-			return !(*val & LW_LOCKED_MASK) &&
-			       lw_mutex_acquire(word, *val, LW_LAST_HOLDER, 0);
-		} else if (owner && owner != lw_mutex_name(slot)) {
-			/* Another is the last holder: wait for it as the pending waiter. */
+			continue;
+		}
+		if (!next && !lw_waiters_park())
 			return false;
-		} else if (lw_try_cmpxchg(&word->val, val, (*val & ~LW_LAST_HOLDER) | LW_LOCKED,
-					  acquire)) {
-			lw_count(steals_on_arrival);
+		if (!next && !lw_mutex_is_starved(val)) {
+			/* It would be ours, but for the number of those who have passed over the
+			 * head? */
+			next = lw_mutex_next(val & ~LW_STARVED, 1);
+			if (next && lw_chance(1, LW_MUTEX_BYPASS_TIMES) &&
+			    lw_mutex_waits_longer(word, LW_MUTEX_STARVES_AFTER)) {
+				lw_note_time(lw_parked_since(word), lw_timestamp());
+				val = lw_fetch_or(&word->val, LW_STARVED, relaxed) | LW_STARVED;
+				continue;
+			}
+		}
+		if (!next) {
+			/* A waiter should take it, but may not run. */
+			val = lw_await_ne_bounded(&word->val, LW_LOCKED, 0, LW_MUTEX_REFUSAL);
+			if ((val & LW_LOCKED) ||
+			    (lw_mutex_is_starved(val) &&
+			     !lw_mutex_waits_longer(word, LW_MUTEX_RESERVED_FOR)))
+				return false;
+			return lw_mutex_acquire(word, val, LW_STARVED, 0);
+		}
+		/* (*,*,0) -> (*,*,1) */
+		if (lw_field_try_cmpxchg(word, locked_pending, &seen, (uint16_t)next, acquire)) {
+			if (next & LW_RETAKEN)
+				lw_count(retakes);
+			else
+				lw_count(steals_on_arrival);
 			return true;
 		}
+		val = lw_load(&word->val, relaxed);
 	}
 	return false;
 }
 
-/* Compete for the mutex as the pending waiter. False: we have to queue. `val` was seen. */
-static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, uint32_t spin)
+/* Where waiters do not park: OPEN, if the next holder is likely to retake the mutex. */
+static inline uint32_t lw_mutex_opens(bool retakes_seen)
 {
-	uint32_t owner, retakes_seen = 0;
+	if (lw_waiters_park())
+		return 0;
+	return retakes_seen || lw_chance(lw_tunable(mutex_trials), 10000) ? LW_OPEN : 0;
+}
+
+/* Compete for the mutex as the pending waiter. False: we have to queue. */
+static bool lw_mutex_pending(union lw_word *word, uint32_t spin)
+{
+	uint32_t val = lw_load(&word->val, relaxed);
+	bool retakes_seen = false;
 
 	if ((val & LW_PENDING) || !lw_mutex_is_open(val))
 		return false;
@@ -281,30 +342,32 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
 	if (val & LW_PENDING)
 		return false;
 	if (lw_mutex_is_open(val)) {
-		if ((val & LW_HEAD_ASLEEP) && spin > LW_MUTEX_ASLEEP_SPIN)
-			spin = LW_MUTEX_ASLEEP_SPIN;
-		owner = lw_mutex_trial(slot);
-		do {
+		if (lw_waiters_park() && (val & LW_OPEN) && spin > LW_MUTEX_OPEN_POLLS)
+			spin = LW_MUTEX_OPEN_POLLS;
+		for (;;) {
+			/* STARVED is the queue head's, if there is one. */
+			uint32_t less = LW_PENDING | LW_RETAKEN, opens;
+
 			val = lw_mutex_poll(word, spin, &retakes_seen);
-			if (val & LW_LOCKED_MASK) {
-				lw_spin_report(false);
+			if (val & LW_LOCKED)
 				break;
-			}
-			if (retakes_seen)
-				owner = lw_mutex_name(slot);
-			if (!lw_waiters_park() && !(val & LW_LAST_HOLDER)) {
+			less |= val & LW_TAIL_MASK ? 0 : LW_STARVED;
+			opens = lw_mutex_opens(retakes_seen);
+			if (!lw_waiters_park() && !(val & LW_OPEN)) {
 				/* (*,1,0) -> (*,0,1): no other thread acquires now */
 				lw_fence(acquire);
-				lw_field_store(word, locked_pending, (uint16_t)(owner | LW_LOCKED),
-					       relaxed);
-			} else if (!lw_mutex_acquire(word, val, LW_PENDING | LW_LAST_HOLDER,
-						     owner)) {
+				lw_field_store(word, locked_pending,
+					       (uint16_t)(opens | lw_cpu_mark()), relaxed);
+			} else if (!lw_mutex_acquire(word, val,
+						     lw_waiters_park() ? less : less | LW_OPEN,
+						     opens)) {
 				continue;
 			}
 			lw_count(pending_acquisitions);
 			lw_spin_report(true);
 			return true;
-		} while (true);
+		}
+		lw_spin_report(false);
 	}
 	/* (*,1,*) -> (*,0,*) */
 	val = lw_fetch_and(&word->val, ~LW_PENDING, relaxed) & ~LW_PENDING;
@@ -312,8 +375,9 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t val, uint32_t slot, u
 	 * An unlock that saw us pending has woken nobody, so a free mutex is ours to take. Where
 	 * waiters do not park, it is the queue head's or the next pending waiter's, by a store.
 	 */
-	while (lw_waiters_park() && !(val & LW_LOCKED_MASK)) {
-		if (lw_mutex_acquire(word, val, LW_LAST_HOLDER, 0))
+	while (lw_waiters_park() && !(val & LW_LOCKED)) {
+		if (lw_mutex_acquire(word, val, LW_RETAKEN | (val & LW_TAIL_MASK ? 0 : LW_STARVED),
+				     0))
 			return true;
 		val = lw_load(&word->val, relaxed);
 	}
@@ -345,7 +409,7 @@ static bool lw_mutex_enter_table(union lw_word *word, struct lw_node *at, uint16
 	/* HEAD -> PARKED_HEAD */
 	lw_store(&at->locked, LW_NODE_PARKED_HEAD, relaxed);
 	do {
-		if (!(seen & LW_LOCKED_MASK)) {
+		if (!(seen & LW_LOCKED)) {
 			lw_store(&at->locked, LW_NODE_HEAD, relaxed);
 			lw_parked_remove(entry);
 			return false;
@@ -354,8 +418,7 @@ static bool lw_mutex_enter_table(union lw_word *word, struct lw_node *at, uint16
 	} while (!lw_field_try_cmpxchg(word, locked_pending, &seen, seen | flags, release));
 	/* A release in two steps may have missed that we sleep. Then the mutex is free. */
 	if (!lw_release_is_split() ||
-	    (lw_await_ne_bounded(&word->val, LW_LOCKED_MASK, LW_LOCKED, LW_MUTEX_SETTLE) &
-	     LW_LOCKED_MASK) ||
+	    (lw_await_ne_bounded(&word->val, LW_LOCKED, LW_LOCKED, LW_MUTEX_SETTLE) & LW_LOCKED) ||
 	    !lw_mutex_leave_table(word))
 		return true;
 	lw_store(&at->locked, LW_NODE_HEAD, relaxed);
@@ -394,7 +457,7 @@ static bool lw_mutex_head_sleep(const struct lw_mutex_waiter *me)
 		if (lw_limit_reached(me->limit))
 			return true;
 		parks += lw_park_bounded(&me->at->locked, state, me->limit, parks);
-	} while (!lw_release_is_split() || (lw_load(&me->word->val, relaxed) & LW_LOCKED_MASK));
+	} while (!lw_release_is_split() || (lw_load(&me->word->val, relaxed) & LW_LOCKED));
 	return false;
 }
 
@@ -421,6 +484,7 @@ static bool lw_mutex_make_head(union lw_word *word, struct lw_node *node, uint32
 			entry = lw_parked_insert(word, node);
 		if (entry) {
 			/* ASLEEP, OPEN: 0 -> 1 */
+			lw_note_time(lw_parked_since(word), lw_timestamp());
 			lw_field_fetch_or(word, pending, LW_ASLEEP_OPEN >> 8, relaxed);
 			/* PARKED -> PARKED_HEAD */
 			if (lw_try_cmpxchg(&node->locked, &state, head ^ LW_NODE_TO_HEAD, release))
@@ -496,9 +560,10 @@ static void lw_mutex_leave_queue(const struct lw_mutex_waiter *me, struct lw_nod
 static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
 {
 	union lw_word *word = me->word;
-	uint32_t less = LW_PENDING | LW_LAST_HOLDER;
+	uint32_t less = LW_PENDING | LW_MAY_STAY;
+	uint32_t opens = me->retakes_seen ? lw_mutex_opens(true) : me->opens;
+	uint32_t mark = lw_release_is_split() || opens ? lw_cpu_mark() | opens : LW_LOCKED;
 	struct lw_node *next = me->queue ? lw_load(&me->node->next, dependency) : NULL;
-	uint32_t owner = me->retakes_seen ? lw_mutex_name(me->slot) : me->trial;
 	bool last = (val & LW_TAIL_MASK) == me->place_tail;
 
 	if (me->queue && !next && !last && me->run >= LW_MUTEX_LINGER_RUN &&
@@ -509,16 +574,16 @@ static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
 
 	/* (place,*,0) -> (0,0,1): nobody else queues */
 	if (last && !next) {
-		if (!lw_try_cmpxchg(&word->val, &val, owner | LW_LOCKED, acq_rel))
+		if (!lw_try_cmpxchg(&word->val, &val, mark, acq_rel))
 			return false;
 		lw_mutex_leave_queue(me, NULL);
 		return true;
 	}
-	if (!lw_waiters_park() && !owner && !(val & LW_LAST_HOLDER)) {
+	if (!lw_waiters_park() && !(val & LW_OPEN) && !opens) {
 		/* (*,0,0) -> (*,0,1): no other thread acquires now */
 		lw_fence(acquire);
-		lw_field_store(word, locked, LW_LOCKED, relaxed);
-	} else if (!lw_mutex_acquire(word, val, less, owner)) {
+		lw_field_store(word, locked, (uint8_t)lw_cpu_mark(), relaxed);
+	} else if (!lw_mutex_acquire(word, val, less, opens)) {
 		return false;
 	}
 	if (next && (last || me->run < LW_MUTEX_RUN)) {
@@ -540,37 +605,48 @@ static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
 static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 {
 	union lw_word *word = me->word;
-	uint64_t slept_since = 0;
-	bool limit_reached = false, open;
+	uint64_t since = 0; /* when the mutex was first not ours */
+	bool limit_reached = false, starved = false;
+
+	if (lw_waiters_park())
+		lw_note_time(lw_parked_since(word), lw_timestamp());
 
 	for (;;) {
 		uint32_t val = lw_mutex_poll(word, me->spin, &me->retakes_seen);
 
-		if (!(val & LW_LOCKED_MASK)) {
+		if (!(val & LW_LOCKED)) {
 			/* The pending waiter came before us. */
-			if ((val & LW_PENDING) && lw_waiters_park())
+			if ((val & LW_PENDING) && !lw_waiters_park())
+				val = lw_await_ne(&word->val, LW_PENDING, LW_PENDING, relaxed);
+			else if ((val & LW_PENDING) && !starved)
 				val = lw_await_ne_bounded(&word->val, LW_PENDING, LW_PENDING,
 							  LW_MUTEX_REFUSAL);
-			else if (val & LW_PENDING)
-				val = lw_await_ne(&word->val, LW_PENDING, LW_PENDING, relaxed);
-			if (!(val & LW_LOCKED_MASK) && lw_mutex_take_over(me, val))
+			if (!(val & LW_LOCKED) && lw_mutex_take_over(me, val))
 				return LW_MUTEX_ACQUIRED;
+		}
+		if (!lw_waiters_park())
+			continue;
+		if (!since)
+			since = lw_timestamp();
+		else if (!starved)
+			starved = lw_has_passed(since, LW_MUTEX_STARVES_AFTER);
+		if (!(val & LW_LOCKED)) {
+			/* STARVED: 0 -> 1 */
+			if (starved && !lw_mutex_is_starved(val))
+				lw_fetch_or(&word->val, LW_STARVED, relaxed);
 			continue;
 		}
 		if (limit_reached || lw_limit_reached(me->limit)) {
 			lw_mutex_next_head(me, false);
 			return LW_MUTEX_LEFT;
 		}
-		if (!lw_waiters_park())
-			continue;
-		open = !slept_since || lw_timestamp() - slept_since <= LW_MUTEX_OPEN_FOR;
-		if (!lw_mutex_enter_table(word, me->at, open ? LW_ASLEEP_OPEN : LW_HEAD_ASLEEP))
+		lw_note_time(lw_parked_since(word), since);
+		if (!lw_mutex_enter_table(word, me->at,
+					  starved ? LW_HEAD_ASLEEP | LW_STARVED : LW_ASLEEP_OPEN))
 			continue;
 		lw_count(halts_at_head);
 		lw_spin_report(false);
 		me->parked = true;
-		if (!slept_since)
-			slept_since = lw_timestamp();
 		limit_reached = lw_mutex_head_sleep(me);
 		lw_mutex_awake(word, me->at);
 	}
@@ -694,7 +770,7 @@ static enum lw_mutex_outcome lw_mutex_queue(struct lw_mutex_waiter *me)
 
 	lw_node_init(me->node);
 	lw_store(&me->node->tail, me->tail, relaxed);
-	me->trial = lw_mutex_trial(me->slot);
+	me->opens = lw_mutex_opens(false);
 	/* A waiter with a wait limit may leave, so it has a place of its own. */
 	if (!me->limit && lw_numa_aware(mutex))
 		me->queue = lw_node_queue_of(me->word, numa_node);
@@ -736,28 +812,37 @@ static bool lw_mutex_nodeless(struct lw_mutex *mutex, const struct lw_wait_limit
 
 /*
  * On arrival: acquire the mutex without a place in the queue. False: we have to queue. In the queue
- * of an open mutex we would sleep behind a head that does not run, so we compete once more as often
- * as our spin budget allows.
+ * of an open mutex we would sleep behind a head that sleeps, so we compete once more as often as
+ * our spin budget allows.
  */
-static bool lw_mutex_compete(const struct lw_mutex_waiter *me)
+static bool lw_mutex_compete(struct lw_mutex_waiter *me)
 {
-	uint32_t val = lw_load(&me->word->val, relaxed), spin = me->spin, spun = 0;
+	uint32_t val, spin = me->spin, spun = 0;
 
-	for (;;) {
-		if (lw_mutex_steal(me->word, &val, me->slot) ||
-		    lw_mutex_pending(me->word, val, me->slot, spin))
+	do {
+		if (lw_mutex_pending(me->word, spin))
 			return true;
-		if (!lw_waiters_park() || !(val & LW_OPEN) || spun >= me->spin ||
-		    lw_limit_reached(me->limit))
+		if (!lw_waiters_park())
 			return false;
-		spin = LW_MUTEX_ASLEEP_SPIN;
+		val = lw_load(&me->word->val, relaxed);
+		if (!(val & LW_LOCKED) && !lw_mutex_is_starved(val) && lw_mutex_steal(me->word))
+			return true;
+		if ((val & LW_ASLEEP_OPEN) != LW_ASLEEP_OPEN || spun >= me->spin ||
+		    lw_limit_reached(me->limit)) {
+			/* There are more threads than CPUs, and the head needs one. */
+			if ((val & LW_OPEN) || lw_mutex_is_starved(val))
+				me->spin = 0;
+			return false;
+		}
+		spin = LW_MUTEX_OPEN_POLLS;
 		spun += spin;
-		val = lw_await_ne_bounded(&me->word->val, LW_PENDING, LW_PENDING, spin);
-	}
+		lw_await_ne_bounded(&me->word->val, LW_PENDING, LW_PENDING, spin);
+	} while (!lw_mutex_steal(me->word));
+	return true;
 }
 
 /* Acquire a mutex that another thread had a moment ago. False if the wait limit was reached. */
-static bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
+static lw_noinline bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
 {
 	union lw_word *word = &mutex->word;
 	struct lw_mutex_waiter me = {.word = word, .limit = limit};
@@ -786,22 +871,30 @@ static bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw_wait_limit 
 
 bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
 {
-	bool acquired = lw_mutex_contend(mutex, limit);
+	bool acquired = lw_mutex_steal(&mutex->word) || lw_mutex_contend(mutex, limit);
 
 	if (acquired)
 		lw_slice_request();
 	return acquired;
 }
 
+bool lw_mutex_is_stale(void)
+{
+	return lw_is_forked();
+}
+
 void lw_mutex_lock_slow(struct lw_mutex *mutex)
 {
-	lw_mutex_contend(mutex, NULL);
+	if (!lw_mutex_steal(&mutex->word))
+		lw_mutex_contend(mutex, NULL);
 }
 
 /*
- * The queue head sleeps. Wake it, unless a pending waiter runs, which takes the mutex. The head is
- * taken out of the table before the release, because mutex and node may be gone after it. If the
- * head wakes by itself and falls asleep again meanwhile, it is in the table once more.
+ * The queue head sleeps. Wake it, unless a pending waiter runs, which takes the mutex. But a head
+ * that starves, or one in LW_MUTEX_PASSES, is woken all the same. In the child of a fork the
+ * pending waiter may be one that did not survive. The head is taken out of the table
+ * before the release, because mutex and node may be gone after it. If the head wakes by itself and
+ * falls asleep again meanwhile, it is in the table once more.
  */
 void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 {
@@ -811,8 +904,10 @@ void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 	uint32_t slot = 0;
 
 	for (;;) {
-		bool wake = (seen & LW_HEAD_ASLEEP) && (!(seen & LW_PENDING) || !(seen & LW_OPEN));
-		uint16_t next = (uint16_t)(seen & ~(wake ? LW_HEAD_ASLEEP : LW_LOCKED_MASK));
+		bool wake = (seen & LW_HEAD_ASLEEP) &&
+			    (!(seen & LW_PENDING) || lw_mutex_is_starved(seen) || lw_is_forked() ||
+			     lw_chance(1, LW_MUTEX_PASSES));
+		uint16_t next = (uint16_t)(seen & ~(wake ? LW_HEAD_ASLEEP : LW_LOCKED));
 		struct lw_node *found;
 
 		/* ASLEEP: 1 -> 0; or (*,*,1) -> (*,*,0) */
@@ -820,6 +915,8 @@ void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 			continue;
 		if (!wake)
 			break;
+		if (lw_mutex_is_starved(seen))
+			lw_note_time(lw_parked_since(word), lw_timestamp());
 		seen = next;
 		found = lw_parked_take(word);
 		if (!found)
@@ -836,5 +933,5 @@ void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 
 LW_DESCRIBE_LIMITED(mutex, struct lw_mutex,
 		    .summary = "the mutex: spins, parks, and keeps to NUMA nodes; take this one",
-		    .traits = LW_TAIL_WORD | LW_OWNER_WORD | LW_NUMA_AWARE, .tunables = "mutex_",
+		    .traits = LW_TAIL_WORD | LW_MUTEX_WORD | LW_NUMA_AWARE, .tunables = "mutex_",
 		    .origin = "Lockworks; cohort locks of 2012, HQ-spinlock, Long's pvqspinlock");

@@ -424,7 +424,7 @@ static bool lw_rwlock_type_read_lock_limited(void *lock, const struct lw_wait_li
 
 LW_DESCRIBE_LIMITED(rwlock, struct lw_rwlock,
 		    .summary = "reader-writer lock: the mutex, and readers in their own slots",
-		    .traits = LW_TAIL_WORD | LW_OWNER_WORD | LW_NUMA_AWARE,
+		    .traits = LW_TAIL_WORD | LW_MUTEX_WORD | LW_NUMA_AWARE,
 		    .read_lock = lw_rwlock_type_read_lock,
 		    .read_trylock = lw_rwlock_type_read_trylock,
 		    .read_unlock = lw_rwlock_type_read_unlock,

@@ -42,7 +42,7 @@ fn bindings() -> Bindings {
             "LW_NUMA_AWARE",
             "LW_BROKEN",
             "LW_TAIL_WORD",
-            "LW_OWNER_WORD",
+            "LW_MUTEX_WORD",
             "LW_HISTORIC",
             "LW_RESILIENT",
             "LW_NUMA_AUTO",

@@ -68,7 +68,8 @@ static inline void lw_release(pthread_mutex_t *mutex)
 
 /*
  * Returns whether a thread holds the mutex. A word may have other bits of threads that wait or that
- * were not in the child of a fork, and trylock may fail for them.
+ * were not in the child of a fork, and trylock may fail for them. A free lw_mutex keeps the mark of
+ * its last holder's CPU.
  */
 static bool lw_is_held(pthread_mutex_t *mutex)
 {
@@ -76,7 +77,8 @@ static bool lw_is_held(pthread_mutex_t *mutex)
 	union lw_word *word = (union lw_word *)&mutex->__data.__lock;
 
 	if (type && type->traits & LW_TAIL_WORD)
-		return lw_field_load(word, locked, acquire) != 0;
+		return lw_field_load(word, locked, acquire) &
+		       (type->traits & LW_MUTEX_WORD ? LW_LOCKED : LW_LOCKED_MASK);
 	return !lw_try(mutex);
 }
 

@@ -121,6 +121,14 @@
  *	split.
  * lw_unpark(p, slot)
  *	Wake one thread that is parked on p; kernel: the CPU of `slot`. Does not access *p.
+ * lw_cpu_mark()
+ *	A mark of the CPU that runs this thread: an odd number from 1 to 253, which few CPUs share.
+ *	user: if the C library does not register rseq, a mark of the thread. kernel, check: 1.
+ * lw_was_here(mark)
+ *	Is `mark` that of this CPU, without its bit 0? kernel: yes. check: both answers.
+ * lw_may_run(mark)
+ *	May the thread run that took `mark` a while ago? user, sim: not if this thread runs on that
+ *	CPU, or if it is LW_CPU_MARK_NONE. kernel: yes. check: both answers.
  * lw_slice_request()
  *	This thread has acquired a lock. Ask the scheduler that it leaves the CPU to this thread for
  *	some microseconds more if the time slice ends before lw_slice_end(). Does nothing if that is
@@ -134,6 +142,10 @@
 	!defined(lw_await_ne_backoff)
 #error "world.h lacks an operation that awaits a value"
 #endif
+#if !defined(lw_cpu_mark) || !defined(lw_was_here) || !defined(lw_may_run)
+#error "world.h lacks an operation on marks of CPUs"
+#endif
+#define LW_CPU_MARK_NONE 0xffu /* no CPU has it */
 #if !defined(lw_pause) || !defined(lw_pause_long) || !defined(lw_park) ||                 \
 	!defined(lw_park_bounded) || !defined(lw_unpark) || !defined(lw_slice_request) || \
 	!defined(lw_slice_end)

@@ -89,7 +89,12 @@ struct lw_wait_limit;
  *	Nanoseconds of a coarse monotonic clock, never 0. kernel: jiffies. sim: virtual time. check:
  *	each reading may be early or late, before or after any threshold; it is not monotonic there.
  * lw_timestamp()
- *	Nanoseconds of a precise clock, which costs more to read. check: as lw_clock().
+ *	Nanoseconds of a precise clock, which costs more to read. check: 1.
+ * lw_has_passed(since, nanoseconds)
+ *	Have they passed since that timestamp? check: both answers.
+ * lw_note_time(p, time), lw_noted_time(p)
+ *	Note a time in memory that several locks share, and read the last one. Advice. check: that
+ *	of reading is always early.
  * lw_choose(n)
  *	A number from 0 to n - 1. user, kernel, sim: pseudo-random. check: every one is explored.
  * lw_chance(times, of)
@@ -103,8 +108,12 @@ struct lw_wait_limit;
  * lw_limits_exist()
  *	Can any lock have a wait limit? user: yes. check: where waiters may park.
  */
-#if !defined(lw_clock) || !defined(lw_timestamp) || !defined(lw_choose) || !defined(lw_chance)
+#if !defined(lw_clock) || !defined(lw_timestamp) || !defined(lw_note_time) || \
+	!defined(lw_noted_time) || !defined(lw_choose) || !defined(lw_chance)
 #error "world_surroundings.h lacks an operation on time or chance"
+#endif
+#ifndef lw_has_passed
+#define lw_has_passed(since, nanoseconds) (lw_timestamp() - (since) > (nanoseconds))
 #endif
 #if !defined(lw_tunable) || !defined(lw_limit_reached) || !defined(lw_limits_exist)
 #error "world_surroundings.h lacks an operation on settings or wait limits"

@@ -2,13 +2,14 @@
 /*
  * The 4-byte word of the queued locks, written (tail, pending, locked), with * for any value:
  *
- *   bits  0-7   locked   1 while the lock is held
+ *   bits  0-7   locked   1 while the lock is held; in a mutex the mark of the holder's CPU, which
+ *                        is odd (mutex.h)
  *   bit   8     pending  the second contender waits here, without a queue node
  *   bits  9-15           of one lock or family of locks; 0 in all others:
  *     hq          bits  9-13  service  the kind of the lock (hq.h)
  *     pv, unfair  bit  14     queue    the queue is locked (unfair.c)
  *                 bit  15     parked   the queue head is parked (parking.h)
- *     mutex       bits 10-12  owner    the last holder, if it may retake the mutex (mutex.c)
+ *     mutex       bits 10-12  starved  only waiters acquire, or a number of bypasses (mutex.c)
  *                 bits 13-15  flags    OPEN, RETAKEN and ASLEEP (mutex.c)
  *   bits 16-17  tail     nesting index of the last waiter's queue node
  *   bits 18-31  tail     slot of the last waiter; 0 when nobody queues
@@ -36,8 +37,9 @@
  * and no other thread changes them meanwhile: it would need a compare-and-swap of the byte with the
  * pending bit clear.
  *
- * The word of an unlocked lock is zero except for its service bits, and the owner of a mutex. The
- * highest slots are reserved: as tails they stand for the queues of NUMA nodes (node_queue.h).
+ * The word of an unlocked lock is zero except for its service bits. That of a mutex may keep the
+ * mark of the last holder's CPU, and flags (LW_MAY_STAY). The highest slots are reserved: as
+ * tails they stand for the queues of NUMA nodes (node_queue.h).
  */
 #ifndef LW_LOCK_WORD_H
 #define LW_LOCK_WORD_H

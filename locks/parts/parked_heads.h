@@ -23,6 +23,8 @@
 struct lw_parked_head {
 	lw_atomic(uintptr_t) lock; /* 0: free */
 	lw_atomic(struct lw_node *) node;
+	/* Of any lock that is looked for here first: since when its head waits. Advice. */
+	lw_atomic(uint64_t) since;
 };
 
 /* The entry that the search for `lock` examines after `nth` others. */
@@ -32,6 +34,12 @@ static inline struct lw_parked_head *lw_parked_probe(union lw_word *lock, uint32
 
 	return &lw_parked_heads()[((lw_scattered(lock) >> (64 - bits)) + nth) &
 				  (((uint32_t)1 << bits) - 1)];
+}
+
+/* The time since which the head of this lock waits, or that of another lock with this entry. */
+static inline __typeof__(((struct lw_parked_head *)0)->since) *lw_parked_since(union lw_word *lock)
+{
+	return &lw_parked_probe(lock, 0)->since;
 }
 
 /* Insert an entry for a lock. NULL if the table is full. */

@@ -15,7 +15,7 @@ enum lw_lock_trait {
 	LW_NUMA_AWARE = 4,   /* it prefers waiters of the holder's NUMA node, within a bound */
 	LW_BROKEN = 8,	     /* it does not exclude, so every tool must report it */
 	LW_TAIL_WORD = 16,   /* its first four bytes are a union lw_word (lock_word.h) */
-	LW_OWNER_WORD = 128, /* LW_OWNER_MASK of that word has the last holder's slot (mutex.h) */
+	LW_MUTEX_WORD = 128, /* that word has the flags of a mutex (mutex.h) */
 	/*
 	 * Not even a trylock is allowed in an interrupt or signal handler if the interrupted code
 	 * may hold the lock or wait for it.

@@ -154,7 +154,9 @@ static long switches(void)
 	return all.ru_nvcsw - mine.ru_nvcsw;
 }
 
-/* A thread is preempted in the middle of a release. The waiter must yield the CPU: it cannot park.
+/*
+ * A thread is preempted in the middle of a release. The waiter must yield the CPU: it cannot park.
+ * The mutex has no such state. There the release misses that the waiter parks.
  */
 static void check_stopped_unlock(const struct subject *subject)
 {
@@ -163,7 +165,7 @@ static void check_stopped_unlock(const struct subject *subject)
 
 	watch(subject->name);
 	acquired = 0;
-	lw_store(&subject->word->val, LW_UNLOCKING, relaxed);
+	lw_store(&subject->word->val, subject->unlocked ? LW_LOCKED : LW_UNLOCKING, relaxed);
 	thread_start(&thread, 0, lock_once, (void *)subject);
 	while (switches() < before + 10)
 		usleep(200);

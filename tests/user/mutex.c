@@ -93,8 +93,6 @@ static void child(void *arg)
 
 int main(void)
 {
-	CHECK(lw_set_tunable(LW_TUNABLE_mutex_trials, 0) == 0);
-
 	/* Waiters of a node acquire the mutex in a row; nodes come in the order of their first. */
 	check_order("01010", "02413");
 	CHECK_COUNTED(node_queues_taken, 2);

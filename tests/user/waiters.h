@@ -18,7 +18,7 @@ struct subject {
 	void (*lock)(void);
 	bool (*trylock)(void);
 	void (*unlock)(void);
-	uint32_t owner; /* bits that the unlocked word may have */
+	uint32_t unlocked; /* bits that the unlocked word may have */
 	/* NULL if its waits have no limit. */
 	int (*lock_until)(const struct timespec *deadline, struct lw_cancel *cancel);
 };
@@ -60,7 +60,8 @@ SUBJECT(pv42)
 static const struct subject subjects[] = {
 	{SUBJECT_ROW(pv), .lock_until = pv_lock_until},
 	{SUBJECT_ROW(unfair), .lock_until = unfair_lock_until},
-	{SUBJECT_ROW(mutex), .owner = LW_LAST_HOLDER, .lock_until = mutex_lock_until},
+	{SUBJECT_ROW(mutex), .unlocked = LW_MAY_STAY | (LW_LOCKED_MASK ^ LW_LOCKED),
+	 .lock_until = mutex_lock_until},
 #ifdef LW_WITH_HISTORIC
 	{SUBJECT_ROW(pv42)},
 #endif
@@ -184,10 +185,10 @@ static inline void await_halts(uint64_t before, unsigned int n)
 /* Checks that no thread holds the lock or waits for it, and that it can be acquired. */
 static inline void check_free(const struct subject *subject)
 {
-	CHECK(!(lw_load(&subject->word->val, relaxed) & ~subject->owner));
+	CHECK(!(lw_load(&subject->word->val, relaxed) & ~subject->unlocked));
 	CHECK(subject->trylock());
 	subject->unlock();
-	CHECK(!(lw_load(&subject->word->val, relaxed) & ~subject->owner));
+	CHECK(!(lw_load(&subject->word->val, relaxed) & ~subject->unlocked));
 }
 
 #endif

@@ -117,11 +117,16 @@ bool lw_check_waiters_park(void);
 		*(expected) = LW_CHECK_ACCESS(CMPXCHG, p, lw_want, value, order); \
 		*(expected) == lw_want;                                           \
 	})
-#define lw_release_is_split()		   lw_check_release_is_split()
-#define lw_waiters_park()		   lw_check_waiters_park()
-#define lw_writers_park()		   lw_check_waiters_park()
-#define lw_fence(order)			   ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
-#define lw_barrier()			   ((void)0) /* an interruption may come before every operation */
+#define lw_release_is_split() lw_check_release_is_split()
+#define lw_waiters_park()     lw_check_waiters_park()
+#define lw_writers_park()     lw_check_waiters_park()
+#define lw_fence(order)	      ((void)LW_CHECK_OPERATE(FENCE, "", 0, order, 0, 0, 0))
+#define lw_barrier()	      ((void)0) /* an interruption may come before every operation */
+#define lw_cpu_mark()	      1u
+#define lw_was_here(mark)     ((void)(mark), LW_CHECK_OPERATE(CHOOSE, "", 0, relaxed, 0, 2, 0))
+/* A waiter that polls once at most learns as much from a bounded await. */
+#define lw_may_run(mark) \
+	(lw_check_tunables()->mutex_spin == 1 || ((mark) != LW_CPU_MARK_NONE && lw_was_here(mark)))
 #define lw_slice_request()		   ((void)0) /* the search does not know of time */
 #define lw_slice_end()			   ((void)0)
 #define lw_await_eq(p, mask, value, order) LW_CHECK_ACCESS(AWAIT_EQ, p, mask, value, order)

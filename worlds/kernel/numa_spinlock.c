@@ -56,8 +56,8 @@ static_assert(MAX_NUMNODES <= LW_MAX_NUMA_NODES);
 #endif
 #ifdef CONFIG_LOCKWORKS_MUTEX
 /* Stock code ignores the bits that stay in an unlocked word, and no bit is that of HQ. */
-static_assert(!(LW_LAST_HOLDER & ~_Q_SERVICE_MASK));
-static_assert(!((LW_LAST_HOLDER | LW_ASLEEP_OPEN) & _Q_HQ_VAL));
+static_assert(!(LW_MAY_STAY & ~_Q_SERVICE_MASK));
+static_assert(!((LW_MAY_STAY | LW_ASLEEP_OPEN) & _Q_HQ_VAL));
 /* Bits of HQ never look like a halted queue head to the unlock of pv-mutex. */
 static_assert(!(LW_SERVICE_MASK & LW_HEAD_ASLEEP));
 #endif
@@ -93,15 +93,15 @@ const char *const numa_spinlock_names[NUMA_SPINLOCK_PATHS] = {
 };
 
 #ifdef CONFIG_LOCKWORKS_MUTEX
-/* The mutex leaves the last holder's name in free locks. Other slow paths do not know it. */
-static u32 forget_last_holder(struct qspinlock *lock, u32 val)
+/* The mutex leaves flags in free locks. Other slow paths do not know them. */
+static u32 clear_left_flags(struct qspinlock *lock, u32 val)
 {
-	if (val & LW_LAST_HOLDER)
-		atomic_andnot(LW_LAST_HOLDER, &lock->val);
-	return val & ~LW_LAST_HOLDER;
+	if (val & LW_MAY_STAY)
+		atomic_andnot(LW_MAY_STAY, &lock->val);
+	return val & ~LW_MAY_STAY;
 }
 #else
-static u32 forget_last_holder(struct qspinlock *lock, u32 val)
+static u32 clear_left_flags(struct qspinlock *lock, u32 val)
 {
 	return val;
 }
@@ -111,7 +111,7 @@ static u32 forget_last_holder(struct qspinlock *lock, u32 val)
 static noinline void other_slowpath(struct qspinlock *lock, u32 val, unsigned int chosen)
 {
 	if (NUMA_SPINLOCK_AFTER_MUTEX(chosen))
-		val = forget_last_holder(lock, val);
+		val = clear_left_flags(lock, val);
 
 	switch (NUMA_SPINLOCK_PATH(chosen)) {
 	case NUMA_SPINLOCK_STOCK:

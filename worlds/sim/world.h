@@ -60,6 +60,7 @@ void lw_sim_pause(void);
 /* Parks for `milliseconds` at most, or until woken if that is 0. True if that time has passed. */
 bool lw_sim_park(const void *p, uint32_t value, uint64_t milliseconds);
 void lw_sim_unpark(const void *p, uint32_t slot);
+uint8_t lw_sim_cpu_mark(void);
 void lw_sim_slice_request(void);
 void lw_sim_slice_end(void);
 void lw_sim_prefetch(const void *p, bool to_write);
@@ -127,6 +128,9 @@ void lw_sim_plain_write(void *p, uint32_t size, uint64_t value);
 #define lw_park_bounded(p, value, limit, nth) \
 	((void)(limit), lw_sim_park(p, value, lw_release_is_split() ? 1ull << (nth) : 0))
 #define lw_unpark(p, slot)	 lw_sim_unpark(p, slot)
+#define lw_cpu_mark()		 lw_sim_cpu_mark()
+#define lw_was_here(mark)	 (((mark)&0xff) == (lw_sim_cpu_mark() ^ 1))
+#define lw_may_run(mark)	 ((mark) != LW_CPU_MARK_NONE && (mark) != lw_sim_cpu_mark())
 #define lw_slice_request()	 lw_sim_slice_request()
 #define lw_slice_end()		 lw_sim_slice_end()
 #define lw_prefetch(p)		 lw_sim_prefetch(p, false)

@@ -39,6 +39,8 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_clock()		lw_sim_clock()
 #define lw_spin_budget(most)	(most)
 #define lw_spin_report(success) ((void)(success))
+#define lw_note_time(p, time)	lw_store(p, time, relaxed)
+#define lw_noted_time(p)	lw_load(p, relaxed)
 #define lw_choose(n)		lw_sim_choose(n)
 #define lw_chance(times, of)	(lw_choose(of) < (times))
 #define lw_tunable(name)	(lw_sim_tunables()->name)

@@ -35,6 +35,17 @@ struct lw_user_settings lw_user_settings = {
 
 /* Here, not in slice.c, which needs thread slots: the profiler has settings, and no slots. */
 bool lw_slices_wanted;
+ptrdiff_t lw_rseq_offset;
+
+/* glibc 2.35 and later. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+static __attribute__((constructor)) void lw_find_rseq(void)
+{
+	if (&__rseq_size && __rseq_size)
+		lw_rseq_offset = __rseq_offset;
+}
 
 static const struct {
 	const char *name;

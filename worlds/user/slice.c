@@ -54,21 +54,7 @@ struct lw_slice {
 static __thread struct lw_slice lw_slice __attribute__((tls_model("initial-exec")));
 
 /* glibc 2.35 and later. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
-
-static uint8_t *lw_thread_pointer(void)
-{
-#if defined(__x86_64__)
-	uint8_t *self;
-
-	/* The ABI keeps the pointer there. Older compilers lack the function. */
-	__asm__("mov %%fs:0, %0" : "=r"(self));
-	return self;
-#else
-	return __builtin_thread_pointer();
-#endif
-}
 
 /* Finds or registers the area of this thread. Returns NULL and sets `why` if there can be none. */
 static volatile uint8_t *lw_rseq_area(const char **why)
@@ -77,7 +63,7 @@ static volatile uint8_t *lw_rseq_area(const char **why)
 	const unsigned int registered = &__rseq_size ? __rseq_size : 0;
 
 	if (registered > LW_RSEQ_OLD_SIZE)
-		return lw_thread_pointer() + __rseq_offset;
+		return (volatile uint8_t *)lw_user_thread_pointer() + lw_rseq_offset;
 	if (registered) {
 		*why = "the C library has registered rseq as kernels before 7.0 have it; set "
 		       "GLIBC_TUNABLES=glibc.pthread.rseq=0";

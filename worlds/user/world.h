@@ -152,6 +152,42 @@ void lw_user_pause_long(void) __attribute__((visibility("hidden")));
 
 #define lw_await_ne_backoff(p, mask, value, budget) LW_AWAIT_NE_BACKOFF(p, mask, value, budget, 128)
 
+/* Where a thread's rseq is, from its thread pointer; 0 if the C library does not register it. */
+#ifdef __cplusplus
+extern "C"
+#else
+extern
+#endif
+	__attribute__((visibility("default"))) ptrdiff_t lw_rseq_offset;
+
+static inline char *lw_user_thread_pointer(void)
+{
+#if defined(__x86_64__)
+	char *self;
+
+	/* The ABI keeps the pointer there. Older compilers lack the function. */
+	__asm__("mov %%fs:0, %0" : "=r"(self));
+	return self;
+#else
+	return (char *)__builtin_thread_pointer();
+#endif
+}
+
+static inline uint32_t lw_user_cpu_mark(void)
+{
+	char *self = lw_user_thread_pointer();
+	uint32_t number = (uint32_t)((uintptr_t)self >> 12);
+
+	/* The kernel keeps the number of the CPU there. */
+	if (!lw_unlikely(!lw_rseq_offset))
+		number = *(volatile uint32_t *)(void *)(self + lw_rseq_offset + 4);
+	return 1 | (number % 126 + 1) << 1;
+}
+
+#define lw_cpu_mark()	  lw_user_cpu_mark()
+#define lw_was_here(mark) (((mark)&0xff) == (lw_cpu_mark() ^ 1))
+#define lw_may_run(mark)  ((mark) != LW_CPU_MARK_NONE && (mark) != lw_cpu_mark())
+
 struct lw_wait_limit;
 /* Parks while *word is `value`. Returns true if the deadline of `limit` came. */
 bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_wait_limit *limit)

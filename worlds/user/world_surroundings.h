@@ -41,6 +41,8 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_clock()		(lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)
 #define lw_spin_budget(most)	lw_user_spin_budget(most)
 #define lw_spin_report(success) lw_user_spin_report(success)
+#define lw_note_time(p, time)	lw_store(p, time, relaxed)
+#define lw_noted_time(p)	lw_load(p, relaxed)
 #define lw_choose(n)		lw_user_choose(n)
 #define lw_chance(times, of)	(lw_choose(of) < (times))
 #define lw_tunable(name)	lw_load(&lw_user_settings.name, relaxed)

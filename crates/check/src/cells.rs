@@ -10,7 +10,7 @@ use lockworks_explore::{CellNames, RenamedCells, Renaming, Sibling, WORD};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::{self, Region};
-use crate::names::{self, LockWord, Names};
+use crate::names::{self, Names};
 use crate::site::{OperationKind, Order, Request};
 
 /// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
@@ -288,7 +288,7 @@ impl Cells {
         renamed
     }
 
-    pub(crate) fn names(&self, word: LockWord) -> CellNames<Names> {
+    pub(crate) fn names(&self, has_tail_word: bool) -> CellNames<Names> {
         let mut names = CellNames {
             shared: Vec::new(),
             private: Vec::new(),
@@ -298,7 +298,12 @@ impl Cells {
                 Place::Shared { .. } => &mut names.shared,
                 Place::Private { .. } => &mut names.private,
             };
-            of_place.push(Names::at(cell.address, cell.size, self.threads, word));
+            of_place.push(Names::at(
+                cell.address,
+                cell.size,
+                self.threads,
+                has_tail_word,
+            ));
         }
         names
     }

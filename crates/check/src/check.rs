@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use lockworks_explore::{
@@ -20,10 +20,9 @@ use crate::config::{Config, ConfigError, Subject};
 use crate::headers::{Client, LitmusTest};
 use crate::layout;
 use crate::locks;
-use crate::machine::Surroundings;
+use crate::machine::{Shared, Surroundings};
 use crate::model::{Model, Seen, Stop};
 use crate::mutation::{self, Change, Mutation};
-use crate::names::LockWord;
 use crate::results::{Broken, CheckOutcome, End, Event};
 use crate::source::loaded_files;
 
@@ -64,6 +63,8 @@ pub struct Check<'a> {
     pub(crate) subject: Subject,
     pub(crate) mutation: Option<Mutation>,
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
+    /// Set by the first automata.
+    pub(crate) shared: Arc<OnceLock<Shared>>,
     /// NULL if the check is no litmus test.
     pub(crate) litmus: *const LitmusTest,
     /// Threads that behave alike may change places.
@@ -88,6 +89,7 @@ impl<'a> Check<'a> {
                 Subject::Lockref(_) => locks::lw_check_lockref_thread,
                 Subject::Cond(_) => locks::lw_check_cond_thread,
             },
+            shared: Arc::default(),
             litmus: std::ptr::null(),
             // The threads of a lockref, and of a condition variable, behave differently.
             symmetric: matches!(subject, Subject::Lock(_)),
@@ -175,7 +177,7 @@ impl<'a> Check<'a> {
         let inverted = self
             .mutation
             .is_some_and(|m| m.change == Change::InvertPriority);
-        Surroundings {
+        self.shared.get_or_init(|| Shared {
             client: Client {
                 lock: self.subject.lock(),
                 locks: std::array::from_fn(layout::lock),
@@ -194,18 +196,21 @@ impl<'a> Check<'a> {
                 litmus: self.litmus,
                 variables: layout::variables(),
             },
+            tunables: mutation::tunables(self.mutation, config.tunables),
+        });
+        Surroundings {
+            shared: Arc::clone(&self.shared),
             has_slot: (0..config.threads).map(|t| config.has_slot(t)).collect(),
             numa_nodes: (0..config.threads).map(|t| config.node(t)).collect(),
             priority: (0..config.threads)
                 .map(|t| config.priority.contains(&t) != inverted)
                 .collect(),
-            tunables: mutation::tunables(self.mutation, config.tunables),
             // Only programs fork.
             split_release: config.split_release || config.fork,
             never_park: config.never_park,
             forks: config.fork,
             mutation: self.mutation,
-            word: LockWord::of(self.subject.lock()),
+            has_tail_word: self.subject.lock().has_tail_word(),
             program: self.program,
         }
     }
@@ -333,8 +338,10 @@ impl<'a> Check<'a> {
             None => self.rehearse::<N>(findings)?,
         };
         let (config, mutation, symmetric) = (self.config, self.mutation, self.symmetric);
+        let shared = &self.shared;
         let another = move |(log, findings): (Arc<Log>, Findings)| {
             let check = Check {
+                shared: Arc::clone(shared),
                 symmetric,
                 ..Check::new(config, mutation).expect("there is such a check")
             };

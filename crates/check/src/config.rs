@@ -458,17 +458,19 @@ impl Config {
         let is_tail = tail == 0
             || (1..=self.threads).contains(&slot)
             || lock.is_numa_aware() && queue_of_tail(tail).is_some_and(|node| node < self.nodes);
-        // The last holder is named in place of service bits, which describe a lock and never change.
-        let owner = (word & pieces.owner) >> pieces.owner_shift;
-        let is_owner =
-            owner == 0 || headers::slot_of_name(owner).is_some_and(|slot| slot <= self.threads);
+        // The mark of a thread here, or of one that does not run; a release clears bit 0.
+        let is_locked = match lock.has_mutex_word() {
+            true => locked == 0 || [1, pieces.off_cpu].contains(&(locked | 1)),
+            false => locked <= pieces.locked,
+        };
+        // A mutex has flags in place of service bits, which describe a lock and never change.
         let is_service = match lock.unlocked & service_mask & mask {
-            _ if lock.has_owner_word() => is_owner,
+            _ if lock.has_mutex_word() => true,
             0 => service == 0,
             life_long => service & life_long == life_long,
         };
         let wrong = [
-            ("locked", locked, locked > pieces.locked),
+            ("locked", locked, !is_locked),
             ("service", service, !is_service),
             ("tail", tail, !is_tail),
         ];

@@ -54,14 +54,16 @@ pub(crate) struct WordLayout {
     /// The tail, that is, the last waiter: all bits from `tail_shift` on.
     pub(crate) tail: u32,
     pub(crate) tail_shift: u32,
-    /// The flags of locks whose word names the last holder: the queue head sleeps, and any thread may
-    /// acquire.
+    /// The flags of a mutex' word: the queue head sleeps, any thread may acquire, the last holder has
+    /// acquired again, and, if all its bits are set, only a waiter may acquire: fewer count those who have passed over the head.
     pub(crate) head_asleep: u32,
     pub(crate) open: u32,
-    /// The name of the last holder, in locks that have one, and whether it has retaken the lock.
-    pub(crate) owner: u32,
-    pub(crate) owner_shift: u32,
     pub(crate) retaken: u32,
+    pub(crate) starved: u32,
+    /// What may stay in a mutex' word when nobody holds the mutex or waits for it.
+    pub(crate) left: u32,
+    /// The greatest value of `locked_mask` in a mutex' word.
+    pub(crate) off_cpu: u32,
 }
 
 /// The bits of a lock's word, as `locks/parts/lock_word.h` has them.
@@ -78,9 +80,10 @@ pub(crate) const WORD: WordLayout = WordLayout {
     tail_shift: LW_TAIL_SHIFT as u32,
     head_asleep: LW_HEAD_ASLEEP as u32,
     open: LW_OPEN as u32,
-    owner: LW_OWNER_MASK as u32,
-    owner_shift: LW_OWNER_SHIFT as u32,
     retaken: LW_RETAKEN as u32,
+    starved: LW_STARVED as u32,
+    left: (LW_MAY_STAY | LW_LOCKED_MASK ^ LW_LOCKED) as u32,
+    off_cpu: LW_OFF_CPU as u32,
 };
 
 /// The bits of a reader-writer lock's second word that are 0 while nobody holds it.
@@ -90,23 +93,6 @@ pub(crate) const READERS: u64 = (LW_RWLOCK_COUNT | LW_RWLOCK_WRITER) as u64;
 pub(crate) fn slot_and_node(tail: usize) -> (usize, usize) {
     const { assert!(LW_NODES_PER_SLOT == 1 << (LW_TAIL_SLOT_SHIFT - LW_TAIL_SHIFT)) }
     (tail / LW_NODES_PER_SLOT, tail % LW_NODES_PER_SLOT)
-}
-
-/// The number of names of last holders. Symmetry needs a name for each slot of a check.
-pub(crate) const NAMES: usize = 7;
-
-/// The name of a slot as the last holder (`lw_mutex_name()`).
-pub(crate) fn name_of_slot(slot: usize) -> u32 {
-    (slot % NAMES + 1) as u32
-}
-
-/// The first slot, from 1, that has this name, if it is one.
-pub(crate) fn slot_of_name(name: u32) -> Option<usize> {
-    match name as usize {
-        0 => None,
-        1 => Some(NAMES),
-        name => Some(name - 1),
-    }
 }
 
 /// The client of a check, `struct lw_check_client` in C.
@@ -128,6 +114,11 @@ pub(crate) struct Client {
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Client.rs"));
+
+// SAFETY: nobody writes to a client, and its pointers are to constants.
+unsafe impl Send for Client {}
+// SAFETY: as above.
+unsafe impl Sync for Client {}
 
 /// A litmus test, `struct lw_litmus` in C.
 #[repr(C)]

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
+use std::sync::Arc;
 
 use lockworks_explore::Limits;
 use lockworks_litmus::Memory;
@@ -86,6 +87,7 @@ impl Litmus {
             ..Config::new(lock.name())
         };
         let check = Check {
+            shared: Arc::default(),
             config: &config,
             subject: Subject::Lock(lock),
             mutation,

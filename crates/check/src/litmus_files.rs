@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
+use std::sync::Arc;
 
 use lockworks_explore::Limits;
 use lockworks_litmus::Memory;
@@ -204,6 +205,7 @@ fn search(file: &LitmusFile, in_c: &InC, test: &LitmusTest, memory: Memory) -> S
         ..Config::new(lock.name())
     };
     let check = Check {
+        shared: Arc::default(),
         config: &config,
         subject: Subject::Lock(lock),
         mutation: None,

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 
 use lockworks::Settings;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,6 @@ use crate::headers::{Client, Had, Mark};
 use crate::layout;
 use crate::locks;
 use crate::mutation::{self, Mutation};
-use crate::names::LockWord;
 use crate::site::Request;
 
 mod attributes;
@@ -20,6 +20,9 @@ mod attributes;
 pub(crate) use attributes::Attributes;
 
 const STACK: usize = 16 << 10;
+/// A stack ends at a multiple of this. A variable of 16 bits that is kept in a register may leave the
+/// upper bits of an address there. With this they are the same for all addresses in a stack.
+const STACK_ALIGNED: usize = 64 << 10;
 
 /// The event with which a thread goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -49,21 +52,32 @@ pub(crate) enum Effect {
     ChildBegins { free: u64 },
 }
 
+/// At one address for all OS threads that explore a check, since lock code has the address in its frames.
+pub(crate) struct Shared {
+    pub(crate) client: Client,
+    pub(crate) tunables: Settings,
+}
+
 /// The surroundings of the threads of a check.
 pub(crate) struct Surroundings {
-    pub(crate) client: Client,
+    pub(crate) shared: Arc<OnceLock<Shared>>,
     pub(crate) has_slot: Vec<bool>,
     pub(crate) numa_nodes: Vec<u16>,
     pub(crate) priority: Vec<bool>,
-    pub(crate) tunables: Settings,
     pub(crate) split_release: bool,
     pub(crate) never_park: bool,
     /// A thread may fork.
     pub(crate) forks: bool,
     pub(crate) mutation: Option<Mutation>,
-    pub(crate) word: LockWord,
+    pub(crate) has_tail_word: bool,
     /// The function that each thread runs, with the client and the thread's number.
     pub(crate) program: unsafe extern "C" fn(*const Client, u32),
+}
+
+impl Surroundings {
+    fn shared(&self) -> &Shared {
+        self.shared.get().expect("the check has set it")
+    }
 }
 
 /// The coroutine in which threads run.
@@ -126,7 +140,9 @@ impl Machine {
     pub(crate) fn new(surroundings: Surroundings) -> Self {
         Self {
             surroundings,
-            stack: (0..STACK).map(|_| UnsafeCell::new(0)).collect(),
+            stack: (0..STACK + STACK_ALIGNED)
+                .map(|_| UnsafeCell::new(0))
+                .collect(),
             engine: UnsafeCell::new(MaybeUninit::zeroed()),
             thread: UnsafeCell::new(MaybeUninit::zeroed()),
             number: Cell::new(0),
@@ -171,8 +187,9 @@ impl Machine {
     }
 
     fn stack_bounds(&self) -> (usize, usize) {
-        let base = self.stack.as_ptr() as usize;
-        (base, (base + self.stack.len()) & !15)
+        let end = self.stack.as_ptr() as usize + self.stack.len();
+        let top = end & !(STACK_ALIGNED - 1);
+        (top - STACK, top)
     }
 
     pub(crate) fn start(&self, thread: usize, attributes: Attributes) {
@@ -257,12 +274,86 @@ impl Machine {
 extern "C" fn main() {
     with(|machine| {
         let surroundings = &machine.surroundings;
-        // SAFETY: the client's lock type and addresses are those of this check.
-        unsafe { (surroundings.program)(&surroundings.client, machine.thread() as u32) };
+        run_program(
+            surroundings.program,
+            &surroundings.shared().client,
+            machine.thread() as u32,
+        );
         machine.request.set(None);
         machine.leave();
     });
     unreachable!("a thread that has ended is not resumed");
+}
+
+/// Calls `program` without values of the caller in the registers that a call preserves: lock code
+/// saves them in its frames, where they would tell the local states of two OS threads apart.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+extern "C" fn run_program(_: unsafe extern "C" fn(*const Client, u32), _: *const Client, _: u32) {
+    std::arch::naked_asm!(
+        "push rbx",
+        "push rbp",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "sub rsp, 8",
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov esi, edx",
+        "xor edx, edx",
+        "xor ebx, ebx",
+        "xor ebp, ebp",
+        "xor r12d, r12d",
+        "xor r13d, r13d",
+        "xor r14d, r14d",
+        "xor r15d, r15d",
+        "call rax",
+        "add rsp, 8",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
+        "ret",
+    )
+}
+
+/// The same: x19 to x28, and the frame's address.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+extern "C" fn run_program(_: unsafe extern "C" fn(*const Client, u32), _: *const Client, _: u32) {
+    std::arch::naked_asm!(
+        "stp x29, x30, [sp, #-96]!",
+        "stp x19, x20, [sp, #16]",
+        "stp x21, x22, [sp, #32]",
+        "stp x23, x24, [sp, #48]",
+        "stp x25, x26, [sp, #64]",
+        "stp x27, x28, [sp, #80]",
+        "mov x9, x0",
+        "mov x0, x1",
+        "mov w1, w2",
+        "mov x19, xzr",
+        "mov x20, xzr",
+        "mov x21, xzr",
+        "mov x22, xzr",
+        "mov x23, xzr",
+        "mov x24, xzr",
+        "mov x25, xzr",
+        "mov x26, xzr",
+        "mov x27, xzr",
+        "mov x28, xzr",
+        "mov x29, xzr",
+        "blr x9",
+        "ldp x27, x28, [sp, #80]",
+        "ldp x25, x26, [sp, #64]",
+        "ldp x23, x24, [sp, #48]",
+        "ldp x21, x22, [sp, #32]",
+        "ldp x19, x20, [sp, #16]",
+        "ldp x29, x30, [sp], #96",
+        "ret",
+    )
 }
 
 /// The answers to the hooks. They take `&self`, since a thread may be suspended in one.
@@ -305,7 +396,7 @@ impl Machine {
     }
 
     pub(crate) fn tunables(&self) -> *const Settings {
-        &self.surroundings.tunables
+        &self.surroundings.shared().tunables
     }
 
     pub(crate) fn release_is_split(&self) -> bool {
@@ -431,7 +522,7 @@ impl Machine {
         self.change(Attributes::interrupt);
         let level = self.attributes.get().level;
         // SAFETY: the client's lock type and addresses are those of this check.
-        unsafe { locks::lw_check_interruption(&self.surroundings.client, level.into()) };
+        unsafe { locks::lw_check_interruption(&self.surroundings.shared().client, level.into()) };
         self.change(|now| now.resume(&before));
     }
 }

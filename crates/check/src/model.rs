@@ -17,7 +17,7 @@ use crate::headers;
 use crate::layout::{self, Region, UNINITIALISED};
 use crate::machine::{Answer, Attributes, Effect};
 use crate::mutation::{self, Change, Mutation};
-use crate::names::{LockWord, Names};
+use crate::names::Names;
 use crate::site::{OperationKind, Order, Request, Site};
 use crate::violation::Violation;
 
@@ -314,7 +314,7 @@ impl<'a, const N: usize> Model<'a, N> {
             self.find_cells_of(renaming.thread(thread), image)?;
         }
         if self.cells.cells.len() > cells {
-            self.names = self.cells.names(LockWord::of(self.subject.lock()));
+            self.names = self.cells.names(self.subject.lock().has_tail_word());
             self.renamed_cells = symmetry
                 .renamings
                 .iter()

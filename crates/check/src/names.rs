@@ -1,6 +1,5 @@
 //! The ways in which addresses and values name threads, and what they become when threads are renamed.
 
-use lockworks::LockType;
 use lockworks_explore::{Naming, Renaming};
 
 use crate::headers;
@@ -32,51 +31,21 @@ pub(crate) enum Names {
     Tail {
         shift: u32,
     },
-    /// The same, and by the name of the last holder.
-    TailAndOwner {
-        shift: u32,
-    },
 }
 
 /// The place of the tail in a lock's word.
 const TAIL: u32 = headers::WORD.tail_shift;
 
-/// The name of the last holder, moved to bit 0.
-const OWNER: u32 = headers::WORD.owner >> headers::WORD.owner_shift;
-
-/// The parts of a lock's word that name threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LockWord {
-    Other,
-    Tail,
-    TailAndOwner,
-}
-
-impl LockWord {
-    pub(crate) fn of(lock: &LockType) -> Self {
-        match (lock.has_tail_word(), lock.has_owner_word()) {
-            (true, true) => Self::TailAndOwner,
-            (true, false) => Self::Tail,
-            _ => Self::Other,
-        }
-    }
-}
-
 impl Names {
     /// The names in `size` bytes at an address.
-    pub(crate) fn at(address: usize, size: usize, threads: usize, word: LockWord) -> Self {
+    pub(crate) fn at(address: usize, size: usize, threads: usize, has_tail_word: bool) -> Self {
         let Some((region, offset)) = layout::resolve(address, threads) else {
             return Self::None;
         };
         match region {
-            Region::Lock(_) if word != LockWord::Other => match TAIL.checked_sub(8 * offset as u32)
-            {
-                Some(shift) if word == LockWord::TailAndOwner && offset <= 1 => {
-                    Self::TailAndOwner { shift }
-                }
-                Some(shift) => Self::Tail { shift },
-                None => Self::None,
-            },
+            Region::Lock(_) if has_tail_word => TAIL
+                .checked_sub(8 * offset as u32)
+                .map_or(Self::None, |shift| Self::Tail { shift }),
             Region::Queue { .. } if offset % headers::NODE.size == headers::NODE.waiters => {
                 Self::Tail { shift: 0 }
             }
@@ -100,18 +69,6 @@ impl Naming for Names {
         match self {
             Self::None => old,
             Self::Address => address(renaming, old as usize) as u64,
-            Self::TailAndOwner { shift } => {
-                let renamed = Self::Tail { shift }.renamed(renaming, old);
-                let owner_shift = shift - TAIL + headers::WORD.owner_shift;
-                let name = (old >> owner_shift) as u32 & OWNER;
-                match headers::slot_of_name(name).and_then(|slot| new_name(slot - 1)) {
-                    Some(new) => {
-                        let new = headers::name_of_slot(new + 1);
-                        renamed ^ u64::from(name ^ new) << owner_shift
-                    }
-                    None => renamed,
-                }
-            }
             Self::Tail { shift } => {
                 let tail = usize::from((old >> shift) as u16);
                 let (slot, node) = headers::slot_and_node(tail);

@@ -400,7 +400,7 @@ fn pieces(lock: &LockType, value: u64) -> String {
     )
 }
 
-/// The pending bit, the names of the bits above it that are set, and the last holder.
+/// The pending bit, and the names of the bits above it that are set.
 fn pending(lock: &LockType, value: u64) -> String {
     let word = headers::WORD;
     let service = [
@@ -409,22 +409,23 @@ fn pending(lock: &LockType, value: u64) -> String {
         (word.queue_locked, "queue locked"),
         (word.parked, "parked"),
     ];
+    let starved = u64::from(word.starved);
     let flags = [
         (word.head_asleep, "asleep"),
         (word.open, "open"),
         (word.retaken, "retaken"),
+        if value & starved == starved {
+            (word.starved, "starved")
+        } else {
+            (word.starved, "bypassed")
+        },
     ];
-    let (names, owner) = match lock.has_owner_word() {
-        true => (&flags[..], (value as u32 & word.owner) >> word.owner_shift),
-        false => (&service[..], 0),
+    let names = match lock.has_mutex_word() {
+        true => &flags[..],
+        false => &service[..],
     };
     let set = names.iter().filter(|(bit, _)| value & u64::from(*bit) != 0);
-    let mut names: String = set.map(|(_, name)| format!(" {name}")).collect();
-    match headers::slot_of_name(owner) {
-        Some(slot) => _ = write!(names, " owner {}", node_name(slot - 1, 0)),
-        None if owner != 0 => _ = write!(names, " owner {owner}"),
-        None => {}
-    }
+    let names: String = set.map(|(_, name)| format!(" {name}")).collect();
     let pending = value & u64::from(word.pending) != 0;
     format!("{}{names}", u8::from(pending))
 }

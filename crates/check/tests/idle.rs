@@ -49,7 +49,7 @@ fn a_third_thread_runs_until_it_parks_or_acquires() {
         Config {
             memory: Memory::Sc,
             nodes: 2,
-            ..once("mutex", 10)
+            ..once("mutex", 15)
         },
     ];
     for config in smallest {

@@ -579,11 +579,6 @@ fn mutex() {
             c.locks = 2;
             c.nodes = 2;
         }),
-        two(|c| set(c, &RETAKES)),
-        two(|c| {
-            c.split_release = true;
-            set(c, &RETAKES);
-        }),
         two(|c| c.spurious = 2),
         three(1, |_| {}),
         three(2, |_| {}),
@@ -632,19 +627,13 @@ fn mutex() {
 #[test]
 #[ignore = "wide"]
 fn mutex_in_its_largest_configurations() {
-    keeps(&[
-        three_once("mutex", |c| {
-            c.memory = Memory::Sc;
-            set(c, &RETAKES);
-        }),
-        config("mutex", |c| {
-            c.acquisitions = 1;
-            c.nesting = 1;
-            c.spurious = 0;
-            c.memory = Memory::Sc;
-            c.trylock = true;
-        }),
-    ]);
+    keeps(&[config("mutex", |c| {
+        c.acquisitions = 1;
+        c.nesting = 1;
+        c.spurious = 0;
+        c.memory = Memory::Sc;
+        c.trylock = true;
+    })]);
 }
 
 /// The configurations of the mutex in kernels.
@@ -680,6 +669,12 @@ fn mutex_that_never_parks() -> Vec<Config> {
         }),
         three(|c| {
             c.acquisitions = 1;
+            set(c, &RETAKES);
+        }),
+        // The last holder retakes the mutex until a waiter sets STARVED.
+        three(|c| {
+            c.threads = 2;
+            c.acquisitions = 3;
             set(c, &RETAKES);
         }),
         three(|c| {

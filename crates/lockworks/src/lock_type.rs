@@ -2,7 +2,7 @@ use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::slice;
 
 use crate::constants::{
-    LW_BROKEN, LW_FIFO, LW_HISTORIC, LW_NUMA_AWARE, LW_OWNER_WORD, LW_RESILIENT, LW_SPINS,
+    LW_BROKEN, LW_FIFO, LW_HISTORIC, LW_MUTEX_WORD, LW_NUMA_AWARE, LW_RESILIENT, LW_SPINS,
     LW_TAIL_WORD,
 };
 #[cfg(feature = "std")]
@@ -280,10 +280,10 @@ impl LockType {
         self.has(LW_TAIL_WORD)
     }
 
-    /// Returns whether that word also has the name of a slot, the last holder's.
+    /// Returns whether that word has the flags of a mutex.
     #[must_use]
-    pub fn has_owner_word(&self) -> bool {
-        self.has(LW_OWNER_WORD)
+    pub fn has_mutex_word(&self) -> bool {
+        self.has(LW_MUTEX_WORD)
     }
 
     fn has(&self, property: usize) -> bool {

@@ -237,7 +237,8 @@ extern "C" fn lw_sim_await_bounded(
         a: mask,
         b: value,
         equal,
-        polls: budget,
+        // An operation with 0 polls would wait without end.
+        polls: budget.max(1),
         ..Op::new(Kind::Await, p, size)
     })
 }
@@ -277,6 +278,13 @@ extern "C" fn lw_sim_unpark(p: usize, _slot: u32) {
         a: 1,
         ..Op::new(Kind::Unpark, p, 4)
     });
+}
+
+/// The contract's `lw_cpu_mark()`, as programs have it.
+#[unsafe(no_mangle)]
+extern "C" fn lw_sim_cpu_mark() -> u8 {
+    let cpu = with(|c| c.engine.current_cpu());
+    (1 | (cpu % 126 + 1) << 1) as u8
 }
 
 #[unsafe(no_mangle)]

@@ -88,7 +88,7 @@ impl Automata {
             request.address,
             request.site.size.into(),
             surroundings.has_slot.len(),
-            surroundings.word,
+            surroundings.has_tail_word,
         )
     }
 

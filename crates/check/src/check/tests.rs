@@ -89,16 +89,6 @@ fn threads_that_change_places_do_all_that_they_did() {
         (with("hq", |c| c.nodes = 2), 2),
         (with("pv42", |c| c.spurious = 1), 6),
         (with("unfair", |c| c.spurious = 1), 6),
-        // The word names the last holder too.
-        (
-            with("mutex", |c| {
-                c.never_park = true;
-                c.tunables = c
-                    .tunables
-                    .with(&["mutex_trials=1".parse().expect("a setting")]);
-            }),
-            6,
-        ),
         (
             with("qspinlock", |c| {
                 c.threads = 4;

@@ -30,7 +30,7 @@ impl<const N: usize> Model<'_, N> {
     /// Whether a thread is about to leave the queue, in a lock that promises nothing after a fork just then.
     fn is_queue_locked(&self, state: &State<N>) -> bool {
         // Such a lock has the flag in another meaning.
-        !self.subject.lock().has_owner_word()
+        !self.subject.lock().has_mutex_word()
             && self.word(state) & u64::from(headers::WORD.queue_locked) != 0
     }
 

@@ -10,7 +10,7 @@ use crate::headers;
 use crate::layout::{self, Region};
 use crate::machine::Answer;
 use crate::mutation::Change;
-use crate::names::{LockWord, Names};
+use crate::names::Names;
 use crate::site::{OperationKind, Order, Request};
 use crate::violation::Violation;
 
@@ -263,11 +263,11 @@ impl<const N: usize> Model<'_, N> {
     /// The queue node, or other piece of memory, whose address a value is or names.
     fn named(&self, cell: &Cell, value: u64) -> Option<Region> {
         let threads = self.config.threads;
-        let word = LockWord::of(self.subject.lock());
+        let word = self.subject.lock().has_tail_word();
         let tail = match Names::at(cell.address, cell.size, threads, word) {
             Names::None => return None,
             Names::Address => return layout::resolve(value as usize, threads).map(|(r, _)| r),
-            Names::Tail { shift } | Names::TailAndOwner { shift } => value >> shift & 0xffff,
+            Names::Tail { shift } => value >> shift & 0xffff,
         };
         if let Some(node) = queue_of_tail(tail as u32) {
             return Some(Region::Queue { node });

@@ -254,10 +254,10 @@ impl<const N: usize> Model<'_, N> {
 
     /// Checks, when all threads have ended, that everything is as it was at the start.
     pub(super) fn check_nothing_is_left(&self, state: &State<N>) -> Result<(), Violation> {
-        // Such a lock has no service bits, but may name its last holder.
-        let service = match self.subject.lock().has_owner_word() {
+        let service = match self.subject.lock().has_mutex_word() {
+            true if self.is_forked(state) => !headers::WORD.locked_mask | headers::WORD.left,
             _ if self.is_forked(state) => !headers::WORD.locked_mask,
-            true => headers::WORD.owner | headers::WORD.retaken,
+            true => headers::WORD.left,
             false => headers::WORD.service,
         };
         let forked = self.is_forked(state);

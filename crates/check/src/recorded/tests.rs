@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use lockworks_explore::Limits;
 use lockworks_litmus::Memory;
 use lockworks_litmus::{has_race, is_allowed};
@@ -21,6 +23,7 @@ fn litmus_check<'a>(
     mutation: Option<Mutation>,
 ) -> Check<'a> {
     Check {
+        shared: Arc::default(),
         config,
         subject: Subject::Lock(locks::lock_types().next().unwrap()),
         mutation,

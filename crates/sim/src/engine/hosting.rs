@@ -222,6 +222,14 @@ impl Engine {
         !cpu.preempted && cpu.state != State::Parked
     }
 
+    /// The CPU that the current runner is on.
+    pub(crate) fn current_cpu(&self) -> usize {
+        match &self.hosting {
+            Some(hosting) => hosting.scheduler.runners[self.current].processor,
+            None => self.current,
+        }
+    }
+
     /// The time in which CPUs had a runner, in picoseconds, of all CPUs together.
     pub(crate) fn running_time(&self) -> u64 {
         let now = self.fabric.now;
