@@ -25,7 +25,7 @@ struct Simulation {
 }
 
 const SMALL: &str =
-    "--machine kunpeng-920 --workload locktorture-new,open1_threads --threads 1,8,96 --ms 0.5";
+    "--machine kunpeng-920 --workload locktorture-new,open1_threads --threads 1,8,96 --ms 2";
 
 /// Runs the command with these arguments. A file that they name is in the directory, as is the store.
 fn run(directory: &TempDir, args: &str) -> Result<()> {
@@ -65,7 +65,7 @@ fn simulated(locks: &str) -> Vec<BTreeMap<&'static str, [f64; 2]>> {
     let mut cells = Vec::new();
     for workload in ["locktorture-new", "open1_threads"] {
         let machine = format!("sim --machine kunpeng-920 --workload {workload}");
-        let run = format!("{machine} --lock {locks} --threads 1,8,96 --ms 0.5");
+        let run = format!("{machine} --lock {locks} --threads 1,8,96 --ms 2");
         let sim = Simulation::parse_from(run.split(' '));
         let rows = comparison::run(&sim.options.plan(1).expect("a plan"), |_| {});
         let rows: Vec<_> = rows.into_iter().map(|row| row.expect("a row")).collect();
