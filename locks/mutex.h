@@ -80,20 +80,23 @@ static inline uint32_t lw_mutex_next(uint32_t seen, uint32_t tail)
  */
 static inline bool lw_mutex_take_idle(union lw_word *word)
 {
-	uint32_t idle = 0, next;
+	uint32_t idle = 0, flags, tail, next;
 	uint16_t seen;
 	uint8_t free;
 
 	if (!lw_release_is_split())
 		/* (0,0,0) -> (0,0,1) */
 		return lw_try_cmpxchg(&word->val, &idle, LW_LOCKED, acquire);
-	seen = lw_field_load(word, locked, relaxed);
-	seen |= (uint16_t)(lw_field_load(word, pending, relaxed) << 8);
-	next = lw_mutex_next(seen, lw_field_load(word, tail, relaxed));
-	free = (uint8_t)seen;
+	free = lw_field_load(word, locked, relaxed);
+	flags = (uint32_t)lw_field_load(word, pending, relaxed) << 8;
+	tail = lw_field_load(word, tail, relaxed);
+	if (free & LW_LOCKED)
+		return false;
+	seen = (uint16_t)(flags | free);
+	next = flags || tail ? lw_mutex_next(seen, tail) : lw_cpu_mark();
 	/* (*,*,0) -> (*,*,1): waiters who have come meanwhile see that they are too late */
-	if (next && !((seen | next) & 0xff00))
-		return lw_field_try_cmpxchg(word, locked, &free, (uint8_t)next, acquire);
+	if ((next & 0xff00) == flags)
+		return next && lw_field_try_cmpxchg(word, locked, &free, (uint8_t)next, acquire);
 	/* (*,*,0) -> (*,*,1) */
 	return next && lw_field_try_cmpxchg(word, locked_pending, &seen, (uint16_t)next, acquire);
 }

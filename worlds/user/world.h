@@ -181,7 +181,9 @@ static inline uint32_t lw_user_cpu_mark(void)
 	/* The kernel keeps the number of the CPU there. */
 	if (!lw_unlikely(!lw_rseq_offset))
 		number = *(volatile uint32_t *)(void *)(self + lw_rseq_offset + 4);
-	return 1 | (number % 126 + 1) << 1;
+	if (lw_unlikely(number >= 127))
+		number %= 127;
+	return number << 1 | 1;
 }
 
 #define lw_cpu_mark()	  lw_user_cpu_mark()
