@@ -31,7 +31,7 @@
  *   - Nobody waits for who does not run. A waiter that finds the holder's mark to be that of its
  *     own CPU knows that the holder lost it. It parks, and tells the others (OFF_CPU). This is the
  *     rule of FlexGuard (SOSP 2025) without a probe in the kernel. And a head that does not get a
- *     CPU for LW_MUTEX_STARVES_AFTER has STARVED set for it by a thread that keeps passing over it.
+ *     CPU for LW_MUTEX_PASSED_AFTER has STARVED set for it by a thread that keeps passing over it.
  *   - Waiters that can all run do not park, and need no read-modify-write to be handed the mutex.
  *     lw_waiters_park() is false there: in kernels, and for threads with a CPU each.
  *
@@ -45,9 +45,9 @@
  * |          | while nobody queues or the     | gives up; a head that it keeps | speed is lost    |
  * |          | mutex is open                  | waiting (parking form)         |                  |
  * | STARVED  | a waiter that polls, after a   | who acquires as queue head, or | yes: then others |
- * |          | window of retakes; a head, or  | as pending waiter while nobody | go on taking the |
- * |          | for it who passes over it,     | queues; who has found the free | mutex            |
- * |          | after LW_MUTEX_STARVES_AFTER.  | mutex left alone for           |                  |
+ * |          | window of retakes; a head that | as pending waiter while nobody | go on taking the |
+ * |          | runs, or for it who passes     | queues; who has found the free | mutex            |
+ * |          | over it, after a time.         | mutex left alone for           |                  |
  * |          | Below its greatest value it    | LW_MUTEX_RESERVED_FOR; any     |                  |
  * |          | counts those who have passed   | thread, when nobody waits      |                  |
  * |          | over the head, again and again |                                |                  |
@@ -84,12 +84,12 @@
  *
  * Promises: mutual exclusion; no waiter is lost; no waiter starves. A place is passed over by
  * LW_MUTEX_RUN hand-overs for each place before it. Its waiter, as head, is passed over for
- * LW_MUTEX_STARVES_AFTER at most from the time that it first was too late, and, if it does not get
- * a CPU, by 6 * LW_MUTEX_BYPASS_TIMES acquisitions more on average: then STARVED is set, and the
- * mutex is left to it. Then come only threads that had seen the word before, one pending waiter,
- * and, if it has no CPU for LW_MUTEX_RESERVED_FOR either, others for another
- * LW_MUTEX_STARVES_AFTER. Mutexes that share an entry of the table of times may delay each other's.
- * Correct without a free queue node.
+ * LW_MUTEX_STARVES_AFTER at most from the time that it first was too late. If it does not get a
+ * CPU, it is passed over for LW_MUTEX_PASSED_AFTER, and by 6 * LW_MUTEX_BYPASS_TIMES acquisitions
+ * more on average. Then STARVED is set, and the mutex is left to it. Then come only threads that
+ * had seen the word before, one pending waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR
+ * either, others for another LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of
+ * times may delay each other's. Correct without a free queue node.
  *
  * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
  * store after a fence that acquires. The release is a store or compare-and-swap that releases.
@@ -144,14 +144,18 @@
 #define LW_MUTEX_OPEN_POLLS 100
 /* Polls for which a free mutex is left to a waiter that polls: after that, it may not run. */
 #define LW_MUTEX_REFUSAL 24
+/* Polls of a head for which the mutex is left by others, before it parks. */
+#define LW_MUTEX_STARVED_POLLS lw_constant(1000, 1)
 /* Polls after which a waiter checks again that the holder runs. */
 #define LW_MUTEX_HOLDER_POLLS 128
 /* The unlock wakes the head in one of so many cases in which a pending waiter takes the mutex. */
 #define LW_MUTEX_PASSES 256
 /* Who passes over the head as the last before STARVED looks at the time in one of so many cases. */
 #define LW_MUTEX_BYPASS_TIMES lw_constant(4, 1)
-/* Nanoseconds that a head waits before STARVED is set for it. */
-#define LW_MUTEX_STARVES_AFTER 150000
+/* Nanoseconds that a head waits before it sets STARVED... */
+#define LW_MUTEX_STARVES_AFTER 250000
+/* ...and before a thread that passes over it does, since it may have no CPU. */
+#define LW_MUTEX_PASSED_AFTER 500000
 /* Nanoseconds for which a free mutex is left to a head that starves, but does not come. */
 #define LW_MUTEX_RESERVED_FOR 25000
 
@@ -289,14 +293,12 @@ static bool lw_mutex_steal(union lw_word *word)
 		if (!next && !lw_waiters_park())
 			return false;
 		if (!next && !lw_mutex_is_starved(val)) {
-			/* It would be ours, but for the number of those who have passed over the
-			 * head? */
+			/* Ours, except for the number of those who have passed over the head? */
 			next = lw_mutex_next(val & ~LW_STARVED, 1);
 			if (next && lw_chance(1, LW_MUTEX_BYPASS_TIMES) &&
-			    lw_mutex_waits_longer(word, LW_MUTEX_STARVES_AFTER)) {
+			    lw_mutex_waits_longer(word, LW_MUTEX_PASSED_AFTER)) {
 				lw_note_time(lw_parked_since(word), lw_timestamp());
-				val = lw_fetch_or(&word->val, LW_STARVED, relaxed) | LW_STARVED;
-				continue;
+				next |= LW_STARVED;
 			}
 		}
 		if (!next) {
@@ -612,8 +614,15 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 		lw_note_time(lw_parked_since(word), lw_timestamp());
 
 	for (;;) {
-		uint32_t val = lw_mutex_poll(word, me->spin, &me->retakes_seen);
+		uint32_t val;
 
+		if (since && !starved)
+			starved = lw_has_passed(since, LW_MUTEX_STARVES_AFTER);
+		/* STARVED: 0 -> 1 */
+		if (starved && !lw_mutex_is_starved(lw_load(&word->val, relaxed)))
+			lw_fetch_or(&word->val, LW_STARVED, relaxed);
+		val = lw_mutex_poll(word, starved ? LW_MUTEX_STARVED_POLLS : me->spin,
+				    &me->retakes_seen);
 		if (!(val & LW_LOCKED)) {
 			/* The pending waiter came before us. */
 			if ((val & LW_PENDING) && !lw_waiters_park())
@@ -628,14 +637,8 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 			continue;
 		if (!since)
 			since = lw_timestamp();
-		else if (!starved)
-			starved = lw_has_passed(since, LW_MUTEX_STARVES_AFTER);
-		if (!(val & LW_LOCKED)) {
-			/* STARVED: 0 -> 1 */
-			if (starved && !lw_mutex_is_starved(val))
-				lw_fetch_or(&word->val, LW_STARVED, relaxed);
+		if (!(val & LW_LOCKED))
 			continue;
-		}
 		if (limit_reached || lw_limit_reached(me->limit)) {
 			lw_mutex_next_head(me, false);
 			return LW_MUTEX_LEFT;
