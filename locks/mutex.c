@@ -89,7 +89,8 @@
  * more on average. Then STARVED is set, and the mutex is left to it. Then come only threads that
  * had seen the word before, one pending waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR
  * either, others for another LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of
- * times may delay each other's. Correct without a free queue node.
+ * times may delay each other's. lw_mutex_trylock() passes over a head without a CPU uncounted.
+ * Correct without a free queue node.
  *
  * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
  * store after a fence that acquires. The release is a store or compare-and-swap that releases.

@@ -113,7 +113,9 @@ struct lw_wait_limit;
 #error "world_surroundings.h lacks an operation on time or chance"
 #endif
 #ifndef lw_has_passed
-#define lw_has_passed(since, nanoseconds) (lw_timestamp() - (since) > (nanoseconds))
+/* Another thread may have noted a later time. */
+#define lw_has_passed(since, nanoseconds) \
+	((int64_t)(lw_timestamp() - (since)) > (int64_t)(nanoseconds))
 #endif
 #if !defined(lw_tunable) || !defined(lw_limit_reached) || !defined(lw_limits_exist)
 #error "world_surroundings.h lacks an operation on settings or wait limits"

@@ -41,7 +41,7 @@ ptrdiff_t lw_rseq_offset;
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-static __attribute__((constructor)) void lw_find_rseq(void)
+static __attribute__((constructor(101))) void lw_find_rseq(void)
 {
 	if (&__rseq_size && __rseq_size)
 		lw_rseq_offset = __rseq_offset;

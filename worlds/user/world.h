@@ -181,6 +181,9 @@ static inline uint32_t lw_user_cpu_mark(void)
 	/* The kernel keeps the number of the CPU there. */
 	if (!lw_unlikely(!lw_rseq_offset))
 		number = *(volatile uint32_t *)(void *)(self + lw_rseq_offset + 4);
+	/* Negative: the kernel has refused rseq to this thread. */
+	if (lw_unlikely((int32_t)number < 0))
+		number = (uint32_t)((uintptr_t)self >> 12);
 	if (lw_unlikely(number >= 127))
 		number %= 127;
 	return number << 1 | 1;
