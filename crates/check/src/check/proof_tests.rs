@@ -97,7 +97,7 @@ fn proofs_leave_out_no_state() {
         ("pv", 2, 1),
         ("pv", 2, 2),
         ("mutex", 2, 1),
-        ("mutex", 2, 2),
+        ("unfair", 2, 2),
         ("rwlock", 2, 1),
     ];
     let others = others.map(|(lock, threads, acquisitions)| Config {

@@ -177,6 +177,21 @@ struct Frame {
     end: i64,
 }
 
+impl Frame {
+    /// The uses of a byte of the stack. Behind the last slot: none.
+    fn uses(&self, at: usize) -> Uses {
+        let slot = at as i64 - self.values.lowest;
+        let uses = self.values.slots.get(slot as usize);
+        uses.copied().unwrap_or(0)
+    }
+
+    /// Whether the byte is only kept for the caller. A compiler takes no address of that.
+    fn saves_register(&self, at: usize) -> bool {
+        let uses = self.uses(at);
+        uses != 0 && uses & USED == 0
+    }
+}
+
 /// The results of the analysis so far.
 #[derive(Default)]
 struct Liveness {
@@ -227,10 +242,7 @@ impl Liveness {
         for (frame, place) in known.iter().rev() {
             live[place.end..place.end + WORD].fill(true);
             for (at, live) in live.iter_mut().enumerate().skip(place.start) {
-                let slot = at as i64 - place.start as i64 - frame.values.lowest;
-                if let Some(uses) = frame.values.slots.get(slot as usize) {
-                    *live |= uses & wanted[at % WORD] != 0;
-                }
+                *live |= frame.uses(at - place.start) & wanted[at % WORD] != 0;
             }
             wanted = std::array::from_fn(|byte| {
                 let registers = PRESERVED.iter().enumerate();
@@ -249,19 +261,22 @@ impl Liveness {
             bytes.for_each(|(live, wanted)| *live = wanted & 1 << i != 0);
         }
 
-        // A function that has the address of a frame may read all of it.
-        let mut open = known.iter().map(|(_, place)| place).collect::<Vec<_>>();
+        // A function that has the address of a frame may read all of it but the saved registers. Of an
+        // address, all bytes are live.
+        let mut open = known.iter().collect::<Vec<_>>();
         loop {
             let pointers: Vec<usize> = (0..frames.len() / WORD)
                 .map(|i| i * WORD)
-                .filter(|at| live[*at..at + WORD].iter().any(|live| *live))
+                .filter(|at| live[*at..at + WORD].iter().all(|live| *live))
                 .filter_map(|at| (word(at)? as usize).checked_sub(address))
                 .collect();
             let before = open.len();
-            open.retain(|place| {
+            open.retain(|(frame, place)| {
                 let seen = pointers.iter().any(|at| place.contains(at));
                 if seen {
-                    live[place.start..place.end].fill(true);
+                    for at in place.clone() {
+                        live[at] |= !frame.saves_register(at - place.start);
+                    }
                 }
                 !seen
             });
@@ -394,6 +409,14 @@ impl Liveness {
             Mnemonic::Mov if let (Some(at), Some(from)) = (slot(0), register(1)) => {
                 let uses = values.overwrite_slots(at, from.size())?;
                 values.use_register(from, &uses);
+                Ok(())
+            }
+            // Spreads the carry flag: what was in the register does not matter.
+            Mnemonic::Sbb
+                if let (Some(to), Some(from)) = (register(0), register(1))
+                    && to == from =>
+            {
+                values.overwrite_register(to);
                 Ok(())
             }
             _ => use_operands(instruction, stack, end, values, factory),
@@ -670,6 +693,12 @@ mod tests {
         )
     }
 
+    /// Reads neither slot: the carry flag becomes the value of r12, and rbx is restored.
+    #[unsafe(naked)]
+    extern "C" fn spreads_the_carry_flag() {
+        naked_asm!("sbb r12d, r12d", "add rsp, 16", "pop rbx", "ret")
+    }
+
     /// Reads the upper slot on one of two paths.
     #[unsafe(naked)]
     extern "C" fn may_read_the_upper_slot() {
@@ -809,6 +838,7 @@ mod tests {
                 reads_the_lower_slot as extern "C" fn(),
                 vec![0, 1, 3, 4, 6, 7],
             ),
+            (spreads_the_carry_flag, vec![0, 1, 2, 4, 6]),
             (may_read_the_upper_slot, vec![0, 1, 2, 4, 6, 8]),
             (passes_the_lower_slot, vec![0, 1, 2, 4, 6]),
             (passes_on_the_lower_slot, vec![0, 1, 2, 4, 6, 7]),
@@ -833,7 +863,11 @@ mod tests {
     fn a_frame_is_live_if_a_live_value_points_into_it() {
         let slot = (ADDRESS + 7 * WORD) as u64;
         let live = live(reads_by_address, overwrites_rbx, slot);
-        assert!([7, 8, 9].iter().all(|word| live.contains(word)));
+        assert!([7, 8].iter().all(|word| live.contains(word)));
+        assert!(
+            !live.contains(&9),
+            "saved for a caller that does not use it"
+        );
     }
 
     #[test]
