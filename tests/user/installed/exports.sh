@@ -19,7 +19,7 @@ gcc "${includes[@]}" -fsyntax-only -aux-info "$scratch/functions" -x c - <<<"$he
 	# lw_user_: of the library's own parts, hidden
 	sed -n 's/.* extern .*\b\(lw_[a-z0-9_]*\) (.*/\1/p' "$scratch/functions" | grep -v ^lw_user_
 	gcc "${includes[@]}" -E -P -x c - <<<"$header" | sed -n 's/^extern const .*\b\(lw_[a-z_]*\)\[.*/\1/p
-		s/.*visibility("default"))) _Bool \(lw_[a-z_]*\);.*/\1/p'
+		s/.*visibility("default"))) [a-zA-Z_]* \(lw_[a-z_]*\);.*/\1/p'
 } | sort -u >"$scratch/declared"
 
 diff --label "$map" --label "exported by $library" -u "$scratch"/{listed,exported}
