@@ -141,7 +141,9 @@
 #define LW_MUTEX_LINGER 64
 /* Polls after which a release by another CPU has, in practice, become visible. */
 #define LW_MUTEX_SETTLE 32
-/* Polls of an arriving thread before it queues behind a head that does not run. */
+/* Polls of an arriving thread before it queues behind a head that does not run... */
+#define LW_MUTEX_OPEN_WAIT 500
+/* ...and of one that has PENDING, before the next may have it. */
 #define LW_MUTEX_OPEN_POLLS 100
 /* Polls for which a free mutex is left to a waiter that polls: after that, it may not run. */
 #define LW_MUTEX_REFUSAL 24
@@ -185,6 +187,7 @@ struct lw_mutex_waiter {
 	struct lw_node *place; /* in the word's queue */
 	uint32_t place_tail;   /* the place as the word's tail; 0 when it is not the last */
 	struct lw_node *after; /* the place behind it, if known */
+	struct lw_node *prev;  /* before `at` in its queue; a hint */
 	struct lw_node *at;    /* the node that we poll, and park on */
 	uint32_t spin;	       /* polls before we park */
 	bool retakes_seen;     /* by its last holder, while we polled as head */
@@ -665,8 +668,7 @@ static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 	if (!lw_waiters_park()) {
 		state = lw_await_ne(&at->locked, ~0u, LW_NODE_WAITING, acquire);
 	} else {
-		while (lw_await_ne_bounded(&at->locked, ~0u, LW_NODE_WAITING, me->spin) ==
-		       LW_NODE_WAITING) {
+		while (!lw_node_poll(at, me->prev, me->spin)) {
 			state = LW_NODE_WAITING;
 			/* WAITING -> ABANDONED; release: all that we did to the slot */
 			if (lw_limit_reached(me->limit)) {
@@ -717,7 +719,8 @@ static enum lw_mutex_outcome lw_mutex_join(struct lw_mutex_waiter *me)
 			lw_count(node_queues_taken);
 			return LW_MUTEX_LEADS;
 		}
-		lw_store(&lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT)->next, me->node, release);
+		me->prev = lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT);
+		lw_store(&me->prev->next, me->node, release);
 		return lw_mutex_wait(me);
 	}
 	me->queue = NULL;
@@ -741,6 +744,7 @@ static enum lw_mutex_outcome lw_mutex_take_place(struct lw_mutex_waiter *me, uin
 	old = lw_word_xchg_tail(me->word, me->place_tail);
 	before = old ? lw_decode_place(me->word, old) : NULL;
 	if (before && !lw_is_dead(before)) {
+		me->prev = before;
 		lw_store(&before->next, place, release);
 		return lw_mutex_wait(me);
 	}
@@ -816,8 +820,8 @@ static bool lw_mutex_nodeless(struct lw_mutex *mutex, const struct lw_wait_limit
 
 /*
  * On arrival: acquire the mutex without a place in the queue. False: we have to queue. In the queue
- * of an open mutex we would sleep behind a head that sleeps, so we compete once more as often as
- * our spin budget allows.
+ * of an open mutex we would sleep behind a head that sleeps, or has yet to get a CPU. So we compete
+ * for LW_MUTEX_OPEN_WAIT, unless we may not spin.
  */
 static bool lw_mutex_compete(struct lw_mutex_waiter *me)
 {
@@ -831,7 +835,7 @@ static bool lw_mutex_compete(struct lw_mutex_waiter *me)
 		val = lw_load(&me->word->val, relaxed);
 		if (!(val & LW_LOCKED) && !lw_mutex_is_starved(val) && lw_mutex_steal(me->word))
 			return true;
-		if ((val & LW_ASLEEP_OPEN) != LW_ASLEEP_OPEN || spun >= me->spin ||
+		if (!(val & LW_OPEN) || spun >= (me->spin ? LW_MUTEX_OPEN_WAIT : 0) ||
 		    lw_limit_reached(me->limit)) {
 			/* There are more threads than CPUs, and the head needs one. */
 			if ((val & LW_OPEN) || lw_mutex_is_starved(val))

@@ -29,8 +29,6 @@
 #include "parking.h"
 #include "pv.h"
 
-/* The number of polls of the own node between two polls of the predecessor's node. */
-#define LW_PV_PREV_CHECK 256
 /* The greatest number of waiters that are kicked ahead of their turn. */
 #define LW_PV_AHEAD_MAX 8
 
@@ -83,42 +81,18 @@ static bool lw_pv_pending(union lw_word *lock, uint32_t val)
 	return false;
 }
 
-/* Does the waiter of this node not run? A hint: the node may belong to another wait by now. */
-static inline bool lw_pv_seems_halted(struct lw_node *node)
-{
-	return lw_hint(&node->locked, LW_NODE_ABANDONED + 1) >= LW_NODE_PARKED;
-}
-
-/* Poll our node. True if we are queue head. False: we have polled for long enough, and halt. */
-static bool lw_pv_spin(struct lw_node *node, struct lw_node *prev)
-{
-	uint32_t left = (uint32_t)lw_tunable(pv_spin);
-	bool early = lw_tunable(pv_wait_early);
-
-	do {
-		uint32_t polls = early && left > LW_PV_PREV_CHECK ? LW_PV_PREV_CHECK : left;
-
-		if (lw_await_ne_bounded(&node->locked, ~0u, LW_NODE_WAITING, polls) !=
-		    LW_NODE_WAITING)
-			return true;
-		if (early && lw_pv_seems_halted(prev)) {
-			lw_count(halts_early);
-			return false;
-		}
-		left -= polls;
-	} while (left);
-	return false;
-}
-
 /* Wait behind `prev`: HEAD or ABANDONED. */
 static enum lw_wait_outcome lw_pv_wait(union lw_word *lock, struct lw_node *node, uint32_t tail,
 				       struct lw_node *prev, const struct lw_wait_limit *limit)
 {
 	enum lw_wait_outcome outcome = LW_WAIT_LONGER;
 
+	if (!lw_tunable(pv_wait_early))
+		prev = NULL;
 	while (outcome == LW_WAIT_LONGER)
-		outcome = lw_pv_spin(node, prev) ? LW_WAIT_HEAD
-						 : lw_queue_sleep(node, tail, limit, true);
+		outcome = lw_node_poll(node, prev, (uint32_t)lw_tunable(pv_spin))
+				  ? LW_WAIT_HEAD
+				  : lw_queue_sleep(node, tail, limit, true);
 	if (outcome == LW_WAIT_HEAD)
 		lw_head_woken(lock, node);
 	return outcome;

@@ -99,4 +99,29 @@ static inline struct lw_node *lw_decode_tail(uint32_t tail)
 	return &lw_slot_nodes(lw_tail_slot(tail))[lw_tail_index(tail)];
 }
 
+/* Polls of the own node between two looks at the predecessor's. */
+#define LW_PREV_CHECK 256
+
+/*
+ * Poll our node for so many times. True if its state has changed. False: park, since polling has
+ * brought nothing, or since our predecessor has parked. That is a hint: its node may belong to
+ * another wait by now. NULL: do not look.
+ */
+static inline bool lw_node_poll(struct lw_node *node, struct lw_node *prev, uint32_t polls)
+{
+	do {
+		uint32_t now = prev && polls > LW_PREV_CHECK ? LW_PREV_CHECK : polls;
+
+		if (lw_await_ne_bounded(&node->locked, ~0u, LW_NODE_WAITING, now) !=
+		    LW_NODE_WAITING)
+			return true;
+		if (prev && lw_hint(&prev->locked, LW_NODE_ABANDONED + 1) >= LW_NODE_PARKED) {
+			lw_count(halts_early);
+			return false;
+		}
+		polls -= now;
+	} while (polls);
+	return false;
+}
+
 #endif
