@@ -38,17 +38,48 @@ static int lw_futex(const uint32_t *word, int op, uint32_t value, const struct t
 	return error;
 }
 
+static bool lw_is_before(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* A clock that the kernel does not know is looked at again after this time. */
+#define LW_OWN_CLOCK_NS 10000000
+
+/*
+ * Does the program see this clock as the kernel does? Not under libfaketime and its like. Returns
+ * the time that it sees in `now`. Both read the same counter, but perhaps not in order.
+ */
+static bool lw_clock_is_kernels(clockid_t clock, struct timespec *now)
+{
+	const long slack = 1000000;
+	struct timespec before, after;
+
+	syscall(SYS_clock_gettime, clock, &before);
+	clock_gettime(clock, now);
+	syscall(SYS_clock_gettime, clock, &after);
+	before.tv_nsec -= slack;
+	after.tv_nsec += slack;
+	return !lw_is_before(now, &before) && !lw_is_before(&after, now);
+}
+
 /*
  * Parks until woken or until the time `until` of `clock`. Returns true if that time came. It may
- * return early: after a signal (EINTR), or because the value has changed (EAGAIN). The operation is
- * FUTEX_WAIT_BITSET because FUTEX_WAIT takes a length of time, not a time.
+ * return early: after a signal (EINTR), because the value has changed (EAGAIN), or because the
+ * clock is not the kernel's. The operation is FUTEX_WAIT_BITSET because FUTEX_WAIT takes a length
+ * of time, not a time.
  */
 static bool lw_futex_wait(const uint32_t *word, uint32_t value, const struct timespec *until,
 			  clockid_t clock)
 {
+	const struct timespec length = {0, LW_OWN_CLOCK_NS};
 	int op = FUTEX_WAIT_BITSET | (clock == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0);
+	struct timespec now;
 
-	return lw_futex(word, op, value, until) == ETIMEDOUT;
+	if (!until || lw_clock_is_kernels(clock, &now))
+		return lw_futex(word, op, value, until) == ETIMEDOUT;
+	lw_futex(word, FUTEX_WAIT, value, &length);
+	return false;
 }
 
 static void lw_wake_slot(uint32_t slot)
@@ -101,11 +132,6 @@ bool lw_user_park(const uint32_t *word, uint32_t value, const struct lw_wait_lim
 static struct timespec lw_timespec(uint64_t ns)
 {
 	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-}
-
-static bool lw_is_before(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
 static struct timespec lw_from_now(uint64_t ns, clockid_t clock)
