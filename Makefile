@@ -92,7 +92,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
-	test-python-pages test-kernel test-kernel-quick fuzz fuzz-rust demo \
+	test-python-pages test-kernel test-kernel-quick test-conformance fuzz fuzz-rust demo \
 	bench wheel deb test-deb test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
@@ -420,6 +420,10 @@ endif
 
 force:
 
+# Runs LTP's tests of POSIX threads, whose sources lie in LTP, with and without Lockworks.
+test-conformance: lib
+	@scripts/conformance.sh '$(LTP)'
+
 # Feeds random texts to the parsers until one fails: to those in Rust, then to that in C. Not a part of
 # `make test`, which feeds the same texts in every run.
 FUZZ_SECONDS ?= 60
@@ -547,6 +551,7 @@ help:
 	@echo 'make test-tutorials  the same of documents that build a copy of the repository'
 	@echo 'make test-wide       run the Rust tests that repeat others wider: all mutants, more threads'
 	@echo 'make test-kernel     run all tests of kernels, an hour; ONLY=NAME: a part'
+	@echo 'make test-conformance  with LTP=DIR, run LTP'\''s tests of POSIX threads, with and without Lockworks'
 	@echo 'make fuzz            feed random texts to all parsers; FUZZ_SECONDS=60 for each language. Needs clang'
 	@echo 'make fuzz-rust       the same for those in Rust, without clang'
 	@echo 'make bench           measure the locks beside their peers on this machine'
