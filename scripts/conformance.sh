@@ -4,8 +4,8 @@
 # (testcases/open_posix_testsuite) as they are and with the preload library, and say which end in
 # another way. Those that tests/preload/conformance.txt lists may, and only those.
 set -uo pipefail
-cd "$(dirname "$0")/.." || exit
 suite=$(realpath -m "$1/testcases/open_posix_testsuite")
+cd "$(dirname "$0")/.." || exit
 [[ -d $suite/conformance ]] || {
 	echo "make test-conformance: $1 is no source tree of LTP; get one from" \
 		"https://github.com/linux-test-project/ltp and give LTP=DIR" >&2
@@ -35,7 +35,7 @@ export build preload suite LIMIT=${LIMIT:-60}
 
 echo "test conformance: some minutes" >&2
 find "$suite"/conformance/interfaces/pthread_{mutex,cond,rwlock,spin}* -name '[0-9]*-[0-9]*.c' | sort |
-	xargs -P "$(nproc)" -I{} bash -c 'run_test {}' | tee "$build/results" |
+	xargs -P "$(nproc)" -I{} bash -c 'run_test "$1"' _ {} | tee "$build/results" |
 	awk '{ if (NR % 50 == 0) print NR " tests" }' >&2
 awk '$2 == $3 { same++ }
 	$2 == "not" { unfit++ }

@@ -115,9 +115,13 @@ static inline bool lw_node_poll(struct lw_node *node, struct lw_node *prev, uint
 		if (lw_await_ne_bounded(&node->locked, ~0u, LW_NODE_WAITING, now) !=
 		    LW_NODE_WAITING)
 			return true;
-		if (prev && lw_hint(&prev->locked, LW_NODE_ABANDONED + 1) >= LW_NODE_PARKED) {
-			lw_count(halts_early);
-			return false;
+		if (prev) {
+			uint32_t before = lw_hint(&prev->locked, LW_NODE_ABANDONED + 1);
+
+			if (before == LW_NODE_PARKED || before == LW_NODE_PARKED_HEAD) {
+				lw_count(halts_early);
+				return false;
+			}
 		}
 		polls -= now;
 	} while (polls);

@@ -11,8 +11,8 @@ static int64_t ahead_s, rate = 1;
 /* The library's calls come here too. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
-	static int64_t begun[2];
-	int64_t *begin = &begun[clock == CLOCK_MONOTONIC], shown;
+	static int64_t begun[16];
+	int64_t *begin = &begun[clock], shown;
 
 	CHECK(syscall(SYS_clock_gettime, clock, now) == 0);
 	shown = now->tv_sec * 1000000000 + now->tv_nsec;

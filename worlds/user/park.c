@@ -43,24 +43,31 @@ static bool lw_is_before(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
+static int64_t lw_nanoseconds(const struct timespec *time)
+{
+	return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
 /* A clock that the kernel does not know is looked at again after this time. */
 #define LW_OWN_CLOCK_NS 10000000
 
 /*
- * Does the program see this clock as the kernel does? Not under libfaketime and its like. Returns
- * the time that it sees in `now`. Both read the same counter, but perhaps not in order.
+ * Does the program see this clock as the kernel does? Not under libfaketime and its like. Both read
+ * the same counter, but perhaps not in order. Yes, where the system call is forbidden.
  */
-static bool lw_clock_is_kernels(clockid_t clock, struct timespec *now)
+static bool lw_clock_is_kernels(clockid_t clock)
 {
-	const long slack = 1000000;
-	struct timespec before, after;
+	const int64_t slack = 1000000;
+	struct timespec before, now, after;
+	int saved = errno;
+	bool known;
 
-	syscall(SYS_clock_gettime, clock, &before);
-	clock_gettime(clock, now);
-	syscall(SYS_clock_gettime, clock, &after);
-	before.tv_nsec -= slack;
-	after.tv_nsec += slack;
-	return !lw_is_before(now, &before) && !lw_is_before(&after, now);
+	known = syscall(SYS_clock_gettime, clock, &before) == 0;
+	clock_gettime(clock, &now);
+	known = known && syscall(SYS_clock_gettime, clock, &after) == 0;
+	errno = saved;
+	return !known || (lw_nanoseconds(&now) >= lw_nanoseconds(&before) - slack &&
+			  lw_nanoseconds(&now) <= lw_nanoseconds(&after) + slack);
 }
 
 /*
@@ -74,9 +81,8 @@ static bool lw_futex_wait(const uint32_t *word, uint32_t value, const struct tim
 {
 	const struct timespec length = {0, LW_OWN_CLOCK_NS};
 	int op = FUTEX_WAIT_BITSET | (clock == CLOCK_REALTIME ? FUTEX_CLOCK_REALTIME : 0);
-	struct timespec now;
 
-	if (!until || lw_clock_is_kernels(clock, &now))
+	if (!until || lw_clock_is_kernels(clock))
 		return lw_futex(word, op, value, until) == ETIMEDOUT;
 	lw_futex(word, FUTEX_WAIT, value, &length);
 	return false;
