@@ -89,7 +89,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
 
 .PHONY: all lib cargo dev programs quick setup setup-kernel setup-programs setup-cross setup-crate test test-all test-wide test-tutorials test-format test-c test-historic \
-	test-preload stage docs tables test-docs test-installed test-headers test-install test-examples test-crate test-sanitizers \
+	test-preload stage docs tables test-docs test-installed test-headers test-install test-load test-examples test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
 	test-python-pages test-kernel test-kernel-quick test-conformance fuzz fuzz-rust demo \
@@ -344,7 +344,7 @@ stage: lib
 	@mkdir -p $(BUILD)/tests
 	@$(MAKE) --no-print-directory install-lib PREFIX=$(STAGE) DESTDIR=
 
-test-installed: test-headers test-install test-examples
+test-installed: test-headers test-install test-load test-examples
 
 test-headers: stage
 	@for use in c:c11:c c:c17:c c++:c++17:c c++:c++17:cpp; do \
@@ -353,7 +353,7 @@ test-headers: stage
 			compiler='$(CC)'; [ $$language = c ] || compiler='$(CXX)'; \
 			echo "test installed headers as $$standard, use.$${use##*:} $$options" && \
 			$$compiler -x $$language -std=$$standard -Wall -Wextra -Wpedantic \
-				-Werror -pthread $$($(PKG_CONFIG) --cflags lockworks) \
+				-Werror -Wl,--fatal-warnings -pthread $$($(PKG_CONFIG) --cflags lockworks) \
 				$(INSTALLED_TESTS)/use.$${use##*:} -x none $$options \
 				$$($(PKG_CONFIG) $${options:+-$$options} --libs lockworks) -o $(BUILD)/tests/use && \
 			LD_LIBRARY_PATH=$(STAGE)/lib $(RUNNER) $(BUILD)/tests/use || exit 1; \
@@ -371,6 +371,27 @@ test-install: stage
 	done
 	@echo 'test install and uninstall'
 	@MAKE='$(MAKE)' $(INSTALLED_TESTS)/uninstall.sh $(CURDIR)/build/uninstall
+
+# Hosts that open and close what contains the library: plugins in C and in Rust, and Python. Many plugins,
+# each with a copy of its own, find room in what the C library has for thread-local storage that comes late.
+PLUGIN := $(BUILD)/tests/plugin
+test-load: STRICT := -std=c17 -Wall -Wextra -Wpedantic -Werror -pthread
+test-load: stage
+	@$(CC) $(STRICT) $(INSTALLED_TESTS)/load.c -o $(BUILD)/tests/load
+	@for of in static:$(STAGE)/lib/liblockworks.a "shared:$$($(PKG_CONFIG) --libs lockworks)"; do \
+		$(CC) $(STRICT) -fPIC -shared $$($(PKG_CONFIG) --cflags lockworks) $(INSTALLED_TESTS)/plugin.c $${of#*:} \
+			-o $(PLUGIN)-$${of%%:*}.so || exit 1; \
+	done
+	@for copy in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cp $(PLUGIN)-static.so $(PLUGIN)-copy$$copy.so; done
+	@$(CARGO) build --quiet -p lockworks --example plugin
+	@for libraries in "lw_thread_attach $(STAGE)/lib/liblockworks.so.0" "plugin_use $(PLUGIN)-shared.so" \
+			"plugin_use $(PLUGIN)-static.so" "plugin_use $$(echo $(PLUGIN)-copy*.so)" \
+			"plugin_use $(TARGET)/debug/examples/libplugin.so"; do \
+		echo "test load $$libraries" && \
+		LD_LIBRARY_PATH=$(STAGE)/lib $(UNSET) $(BUILD)/tests/load $$libraries || exit 1; \
+	done
+	@echo 'test that Python loads the library'
+	@/usr/bin/python3 -c 'import ctypes; ctypes.CDLL("$(STAGE)/lib/liblockworks.so.0").lw_thread_attach()'
 
 test-examples: stage
 	@for example in c/latencies cpp/queue; do \

@@ -23,13 +23,14 @@
 #define SLICE_YIELD	471
 #define REQUEST		28
 #define GRANTED		29
+#define UNREGISTER	1
 
 /* The kernel: whether it has extensions, the area that a thread has registered, and whether it
  * may ask. */
 static bool has_extensions = true;
 static __thread uint8_t *area;
 static __thread bool enabled;
-static unsigned int yields;
+static unsigned int yields, unregistered;
 static bool yield_is_late;
 
 int prctl(int option, ...)
@@ -62,6 +63,12 @@ long syscall(long number, ...)
 		a[i] = va_arg(more, long);
 	va_end(more);
 	if (number == SYS_rseq) {
+		if (a[2] == UNREGISTER) {
+			CHECK(area == (uint8_t *)a[0]);
+			area = NULL;
+			__atomic_fetch_add(&unregistered, 1, __ATOMIC_RELAXED);
+			return 0;
+		}
 		CHECK(!area && (unsigned long)a[0] % 32 == 0);
 		area = (uint8_t *)a[0];
 		return 0;
@@ -182,6 +189,7 @@ static void check_waiters(void)
 	while (!counts[LW_EVENT_halts_at_head]);
 	lw_mutex_unlock(&mutex);
 	pthread_join(waiter, NULL);
+	CHECK(unregistered == 1);
 }
 
 static void check_that_it_can_be_turned_off(void)

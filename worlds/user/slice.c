@@ -2,14 +2,15 @@
 /*
  * The kernel accepts one rseq area of each thread. If the C library has registered its own, and in
  * the size that has the two bytes, we use that area. If the C library registers none, we register
- * ours. An area stays registered until its thread ends: it is in the thread's TLS, which the C
- * library keeps until the kernel has no more use for it.
+ * ours, which the thread maps, and unmaps when it exits. Ours is no thread-local variable, because
+ * the C library has little room for those of a library that is loaded late.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,14 +41,12 @@
 /* No code of ours is a restartable sequence, so any signature will do. This is that of glibc. */
 #define LW_RSEQ_SIGNATURE 0x53053053
 
-/* More than Linux 7.2 uses, for kernels with more features. A power of 2. */
-#define LW_RSEQ_ROOM 128
-
-static __thread uint8_t lw_own_rseq[LW_RSEQ_ROOM]
-	__attribute__((aligned(LW_RSEQ_ROOM), tls_model("initial-exec")));
+/* A flag of the system call */
+#define LW_RSEQ_UNREGISTER 1
 
 struct lw_slice {
 	volatile uint8_t *rseq; /* the area; NULL if this thread cannot ask */
+	bool is_own;		/* the area is ours */
 	bool is_tried;
 	bool asks;
 };
@@ -57,10 +56,46 @@ static __thread struct lw_slice lw_slice __attribute__((tls_model("initial-exec"
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/* Finds or registers the area of this thread. Returns NULL and sets `why` if there can be none. */
-static volatile uint8_t *lw_rseq_area(const char **why)
+/*
+ * Maps an area and registers it. Returns NULL and sets `why` if that is not possible, and only NULL
+ * if we would not learn when the thread exits.
+ */
+static uint8_t *lw_own_area(const char **why)
 {
 	const unsigned long size = getauxval(AT_RSEQ_FEATURE_SIZE);
+	uint8_t *area;
+
+	if (lw_user_thread.exiting || !lw_user_hook_exit(false))
+		return NULL;
+	area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (area != MAP_FAILED) {
+		lw_slice.is_own =
+			syscall(SYS_rseq, area, (uint32_t)size, 0, LW_RSEQ_SIGNATURE) == 0;
+		if (lw_slice.is_own)
+			return area;
+		munmap(area, size);
+	}
+	*why = "the kernel does not register rseq, or another library has done so";
+	return NULL;
+}
+
+void lw_slice_thread_exit(void)
+{
+	const unsigned long size = getauxval(AT_RSEQ_FEATURE_SIZE);
+	uint8_t *area = (uint8_t *)lw_slice.rseq;
+
+	if (!lw_slice.is_own)
+		return;
+	lw_slice.rseq = NULL;
+	lw_slice.is_own = lw_slice.asks = false;
+	lw_barrier();
+	if (syscall(SYS_rseq, area, (uint32_t)size, LW_RSEQ_UNREGISTER, LW_RSEQ_SIGNATURE) == 0)
+		munmap(area, size);
+}
+
+/* Finds or registers the area of this thread. Returns NULL if there can be none, as above. */
+static volatile uint8_t *lw_rseq_area(const char **why)
+{
 	const unsigned int registered = &__rseq_size ? __rseq_size : 0;
 
 	if (registered > LW_RSEQ_OLD_SIZE)
@@ -70,15 +105,10 @@ static volatile uint8_t *lw_rseq_area(const char **why)
 		       "GLIBC_TUNABLES=glibc.pthread.rseq=0";
 		return NULL;
 	}
-	if (size > LW_RSEQ_ROOM ||
-	    syscall(SYS_rseq, lw_own_rseq, (uint32_t)size, 0, LW_RSEQ_SIGNATURE) != 0) {
-		*why = "the kernel does not register rseq, or another library has done so";
-		return NULL;
-	}
-	return lw_own_rseq;
+	return lw_own_area(why);
 }
 
-/* Has the kernel accept requests of this thread. Returns NULL and sets `why` if it does not. */
+/* Has the kernel accept requests of this thread. Returns NULL if it does not, as above. */
 static volatile uint8_t *lw_slice_enable(const char **why)
 {
 	volatile uint8_t *area;
@@ -106,7 +136,7 @@ static lw_noinline void lw_slice_start(void)
 
 	lw_slice.is_tried = true;
 	lw_slice.rseq = lw_slice_enable(&why);
-	if (!lw_slice.rseq) {
+	if (why) {
 		lw_user_set_slices(false);
 		if (!lw_xchg(&is_reported, true, relaxed))
 			lw_user_write_line("lockworks: no time slice extensions: %s\n", why);

@@ -16,4 +16,7 @@ static inline void lw_user_set_slices(bool wanted)
 	__atomic_store_n(&lw_slices_wanted, wanted, __ATOMIC_RELAXED);
 }
 
+/* Takes back from the kernel what this thread has shared with it. The thread exits. */
+void lw_slice_thread_exit(void);
+
 #endif

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "forked_child.h"
+#include "slice.h"
 
 _Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
 _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");
@@ -211,6 +212,7 @@ void lw_user_slot_reclaim(uint32_t slot)
 void lw_user_thread_exit(void)
 {
 	lw_user_thread.exiting = true;
+	lw_slice_thread_exit();
 	/* A thread that still reads a lock, or has entered one, keeps its slot for good. */
 	if (lw_user_slot_is_needed())
 		return;
