@@ -17,7 +17,34 @@ struct lw_start {
 	void *(*run)(void *);
 	thrd_start_t run_c11; /* for thrd_create(); then `run` is NULL */
 	void *arg;
+	struct lw_start *next; /* returned by a thread before */
 };
+
+/*
+ * What threads have returned. A thread does not free it, because malloc() gives a thread that calls
+ * it an arena, with 64 MiB of addresses. Threads that do not allocate need none.
+ */
+static lw_atomic(struct lw_start *) lw_returned;
+
+static struct lw_start *lw_start_take(void)
+{
+	struct lw_start *start = lw_xchg(&lw_returned, NULL, acquire), *other;
+
+	if (!start)
+		return malloc(sizeof(*start));
+	while ((other = start->next)) {
+		start->next = other->next;
+		free(other);
+	}
+	return start;
+}
+
+static void lw_start_return(struct lw_start *start)
+{
+	start->next = lw_load(&lw_returned, relaxed);
+	while (!lw_try_cmpxchg(&lw_returned, &start->next, start, release))
+		;
+}
 
 /* Is this thread one that calls lw_user_thread_exit()? */
 static __thread bool lw_exit_is_seen __attribute__((tls_model("initial-exec")));
@@ -45,7 +72,7 @@ static void *lw_run(void *arg)
 	struct lw_start start = *(struct lw_start *)arg;
 	void *result;
 
-	free(arg);
+	lw_start_return(arg);
 	lw_exit_is_seen = true;
 	pthread_cleanup_push(lw_at_exit, NULL);
 	if (start.run)
@@ -58,7 +85,7 @@ static void *lw_run(void *arg)
 
 static int lw_create(pthread_t *thread, const pthread_attr_t *attr, struct lw_start start)
 {
-	struct lw_start *copy = malloc(sizeof(*copy));
+	struct lw_start *copy = lw_start_take();
 	int error;
 
 	if (!copy)
@@ -67,7 +94,7 @@ static int lw_create(pthread_t *thread, const pthread_attr_t *attr, struct lw_st
 	lw_store(&lw_not_served.has_threads, true, relaxed);
 	error = lw_glibc()->create(thread, attr, lw_run, copy);
 	if (error)
-		free(copy);
+		lw_start_return(copy);
 	return error;
 }
 
