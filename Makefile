@@ -67,8 +67,9 @@ PROFILE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/common/*.c i
 # of a fork.
 UNFIT_address := fork
 TESTS := $(filter-out $(UNFIT_$(ANNOTATE)),$(patsubst tests/user/%.c,%,$(wildcard tests/user/*.c)))
-# One needs robust mutexes and those that inherit priorities, which QEMU's emulation of Linux has not.
-PRELOAD_TESTS := $(filter-out library $(if $(RUNNER),shared),$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
+# One needs robust mutexes and those that inherit priorities, which QEMU's emulation of Linux has not. Another
+# measures the process, which is QEMU's.
+PRELOAD_TESTS := $(filter-out library $(if $(RUNNER),shared limits),$(basename $(notdir $(wildcard tests/preload/*.c tests/preload/*.cc))))
 # The locks that a program may hold while it forks.
 PRELOAD_LOCKS := mutex pv unfair
 # Queue nodes are those of threads, whatever the lock. So one lock shows that those of ended threads are used

@@ -41,7 +41,7 @@ void lw_statistics_restart_maxima(void)
 
 	for (unsigned int event = 0; event < LW_EVENT_COUNT; event++) {
 		for (uint32_t slot = 0; slot <= slots && lw_event_is_maximum(event); slot++)
-			lw_store(&lw_user_counts[slot].events[event], 0, relaxed);
+			lw_store(&lw_user_counts(slot)->events[event], 0, relaxed);
 	}
 }
 
@@ -52,7 +52,7 @@ void lw_statistics(uint64_t counts[LW_EVENT_COUNT])
 	for (unsigned int event = 0; event < LW_EVENT_COUNT; event++) {
 		counts[event] = 0;
 		for (uint32_t slot = 0; slot <= slots; slot++) {
-			uint64_t count = lw_load(&lw_user_counts[slot].events[event], relaxed);
+			uint64_t count = lw_load(&lw_user_counts(slot)->events[event], relaxed);
 
 			if (!lw_event_is_maximum(event))
 				counts[event] += count;

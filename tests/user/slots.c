@@ -3,6 +3,8 @@
 #include "../runner.h"
 #include "test.h"
 
+#include <sys/resource.h>
+
 #define CROWD	    16400
 #define CHURN_BATCH 8
 #ifdef __GLIBC__
@@ -143,9 +145,32 @@ static void check_realtime(void)
 		printf("real-time threads not tested: may not make one\n");
 }
 
+/* Without memory for a slot, none is free. There are more as soon as there is memory. */
+static void needs_memory(void *arg)
+{
+	struct rlimit limit, before;
+	uint32_t taken = 0;
+
+	(void)arg;
+	CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+	limit = before;
+	limit.rlim_cur = 0;
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	lw_user_thread.depth++;
+	do
+		lw_user_thread.slot = 0;
+	while (lw_user_slot_take() && ++taken < LW_MAX_SLOTS);
+	CHECK(taken < LW_MAX_SLOTS);
+	CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+	CHECK(lw_user_slot_take());
+}
+
 int main(void)
 {
 	check_realtime();
+	/* QEMU ignores the limit. */
+	if (!*test_runner())
+		CHECK(in_child(needs_memory, NULL) == 0);
 	check_slots_are_free(64, 65);
 	check_churn();
 	/* Slots were returned one by one: no more were used than threads were alive at a time. */

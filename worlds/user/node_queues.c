@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #define _GNU_SOURCE
-#include <errno.h>
 #include <sys/mman.h>
 
 #include "node_queue.h"
 #include "node_queues.h"
+#include "slots.h"
 
 #define LW_QUEUES_SIZE (LW_NODE_QUEUES * sizeof(struct lw_node))
 
@@ -16,22 +16,18 @@ static lw_atomic(bool) lw_refused;
 struct lw_node *lw_user_map_node_queues(uint32_t numa_node)
 {
 	struct lw_node *queues, *others = NULL;
-	int saved = errno;
 
 	if (lw_load(&lw_refused, relaxed))
 		return NULL;
-	queues = mmap(NULL, LW_QUEUES_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		      0);
-	if (queues == MAP_FAILED) {
+	queues = lw_user_map(LW_QUEUES_SIZE);
+	if (!queues) {
 		lw_store(&lw_refused, true, relaxed);
-		errno = saved;
 		return NULL;
 	}
 	if (!lw_try_cmpxchg(&lw_user_node_queues_of[numa_node].mapped, &others, queues, acq_rel)) {
 		munmap(queues, LW_QUEUES_SIZE);
 		queues = others;
 	}
-	errno = saved;
 	return queues;
 }
 

@@ -67,8 +67,8 @@ static uint8_t *lw_own_area(const char **why)
 
 	if (lw_user_thread.exiting || !lw_user_hook_exit(false))
 		return NULL;
-	area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (area != MAP_FAILED) {
+	area = lw_user_map(size);
+	if (area) {
 		lw_slice.is_own =
 			syscall(SYS_rseq, area, (uint32_t)size, 0, LW_RSEQ_SIGNATURE) == 0;
 		if (lw_slice.is_own)

@@ -4,8 +4,8 @@
  *
  * The state of the list is one 64-bit word, so each step is one compare-and-swap. The list is
  * lock-free and safe in signal handlers, and it shows at once that no slot is free. Slots that were
- * never used are not on the list but counted: their memory stays untouched, and zero bytes are the
- * initial state.
+ * never used are not on the list but counted: zero bytes are their initial state, and they may have
+ * no memory yet.
  *
  *   bits  0-15  first free slot; 0 if there is none
  *   bits 16-31  number of slots ever used
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,20 +24,20 @@
 
 _Static_assert(LW_MAX_SLOTS <= UINT16_MAX, "a slot number fits the free list");
 _Static_assert(sizeof(struct lw_node) == 64, "a queue node fills one cache line");
-_Static_assert(sizeof(struct lw_read[LW_READS_PER_SLOT]) == 64, "announcements fill one, too");
-
 __thread struct lw_user_thread lw_user_thread __attribute__((tls_model("initial-exec")));
 bool lw_user_is_forked;
-struct lw_user_counts lw_user_counts[LW_MAX_SLOTS + 1];
 
-static struct lw_node lw_slot_table[(LW_MAX_SLOTS + 1) * LW_NODES_PER_SLOT];
-struct lw_node *const lw_user_nodes = lw_slot_table;
+static struct lw_user_block lw_first_block;
 
-static struct lw_read lw_reads_table[(LW_MAX_SLOTS + 1) * LW_READS_PER_SLOT] lw_aligned(64);
-struct lw_read *const lw_user_reads = lw_reads_table;
+_Static_assert(sizeof(struct lw_node[LW_NODES_PER_SLOT]) == sizeof(lw_first_block.nodes[0]) &&
+		       sizeof(struct lw_read[LW_READS_PER_SLOT]) ==
+			       sizeof(lw_first_block.reads[0]) &&
+		       sizeof(struct lw_held) <= sizeof(lw_first_block.held[0]),
+	       "a block has room for what its slots have");
 
-static struct lw_held lw_held_table[LW_MAX_SLOTS + 1] lw_aligned(64);
-struct lw_held *const lw_user_held = lw_held_table;
+struct lw_user_block_of lw_user_blocks[LW_MAX_SLOTS / LW_BLOCK_SLOTS + 1] = {
+	{{&lw_first_block}},
+};
 
 static struct lw_parked_head lw_parked_heads_table[1 << LW_USER_PARKED_HEADS_BITS];
 struct lw_parked_head *const lw_user_parked_heads = lw_parked_heads_table;
@@ -64,6 +65,30 @@ uint32_t lw_user_slots(void)
 	return lw_list_used(lw_load(&lw_slot_list, seq_cst));
 }
 
+void *lw_user_map(size_t size)
+{
+	int saved = errno;
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	errno = saved;
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Has the block of the slot exist. Returns false if there is no memory for it. */
+static bool lw_block_make(uint32_t slot)
+{
+	struct lw_user_block *block = lw_user_block(slot), *others = NULL;
+
+	if (block)
+		return true;
+	block = lw_user_map(sizeof(*block));
+	if (!block)
+		return false;
+	if (!lw_try_cmpxchg(&lw_user_blocks[slot / LW_BLOCK_SLOTS].mapped, &others, block, acq_rel))
+		munmap(block, sizeof(*block));
+	return true;
+}
+
 static uint32_t lw_slot_pop(void)
 {
 	uint64_t list = lw_load(&lw_slot_list, relaxed), now;
@@ -82,6 +107,8 @@ static uint32_t lw_slot_pop(void)
 			if (used == LW_MAX_SLOTS)
 				return 0;
 			slot = used + 1;
+			if (!lw_block_make(slot))
+				return 0;
 			now = lw_list_make(list, 0, slot);
 		}
 		/*
@@ -259,6 +286,6 @@ void lw_user_count_slow(enum lw_event event, uint64_t n)
 	if (lw_user_slot_enter())
 		lw_user_count(event, n);
 	else
-		lw_fetch_add(&lw_user_counts[0].events[event], n, relaxed);
+		lw_fetch_add(&lw_user_counts(0)->events[event], n, relaxed);
 	lw_user_slot_leave();
 }

@@ -38,18 +38,44 @@ struct lw_user_counts {
 	lw_atomic(uint64_t) events[LW_EVENT_COUNT];
 } lw_aligned(64);
 
-struct lw_node;
+/*
+ * Slots come in blocks. A block is mapped when its first slot is taken: a process may have little
+ * address space, and may have to lock all of it in memory. The first block is always there.
+ */
+#define LW_BLOCK_SLOTS 64
+
+struct lw_user_block {
+	/* Event counters; threads without a slot share those of number 0. */
+	struct lw_user_counts counts[LW_BLOCK_SLOTS];
+	/* The types of these are in locks/parts: LW_NODES_PER_SLOT queue nodes for each slot, */
+	unsigned char nodes[LW_BLOCK_SLOTS][256] lw_aligned(64);
+	/* LW_READS_PER_SLOT announcements of readers, */
+	unsigned char reads[LW_BLOCK_SLOTS][64];
+	/* and the table of held locks. */
+	unsigned char held[LW_BLOCK_SLOTS][256];
+};
 
 extern __thread struct lw_user_thread lw_user_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-/* LW_NODES_PER_SLOT queue nodes for each slot. */
-extern struct lw_node *const lw_user_nodes __attribute__((visibility("hidden")));
-/* LW_READS_PER_SLOT announcements of readers for each slot. */
-extern struct lw_read *const lw_user_reads __attribute__((visibility("hidden")));
-/* The table of held locks of each slot. */
-extern struct lw_held *const lw_user_held __attribute__((visibility("hidden")));
-/* The event counters of each slot; number 0 is shared by the threads that have no slot. */
-extern struct lw_user_counts lw_user_counts[] __attribute__((visibility("hidden")));
+struct lw_user_block_of {
+	lw_atomic(struct lw_user_block *) mapped; /* NULL: not mapped yet */
+};
+
+extern struct lw_user_block_of lw_user_blocks[] __attribute__((visibility("hidden")));
+
+/* Returns the block of a slot that a thread has taken, or of number 0. */
+static inline struct lw_user_block *lw_user_block(uint32_t slot)
+{
+	return lw_load(&lw_user_blocks[slot / LW_BLOCK_SLOTS].mapped, dependency);
+}
+
+static inline struct lw_user_counts *lw_user_counts(uint32_t slot)
+{
+	return &lw_user_block(slot)->counts[slot % LW_BLOCK_SLOTS];
+}
+
+/* Maps zero bytes. Returns NULL if the system refuses. Keeps errno. */
+void *lw_user_map(size_t size);
 
 /* Is this process the child of a fork? */
 extern bool lw_user_is_forked __attribute__((visibility("hidden")));
@@ -125,10 +151,11 @@ static inline void lw_user_slot_hide(void)
 static inline void lw_user_count(enum lw_event event, uint64_t n)
 {
 	uint32_t slot = lw_user_thread.slot;
+	struct lw_user_counts *counts = lw_user_counts(slot);
 
 	if (slot)
-		lw_store(&lw_user_counts[slot].events[event],
-			 lw_load(&lw_user_counts[slot].events[event], relaxed) + n, relaxed);
+		lw_store(&counts->events[event], lw_load(&counts->events[event], relaxed) + n,
+			 relaxed);
 	else
 		lw_user_count_slow(event, n);
 }
@@ -136,7 +163,7 @@ static inline void lw_user_count(enum lw_event event, uint64_t n)
 /* Keeps the highest value. Threads without a slot share number 0, where one may get lost. */
 static inline void lw_user_count_max(enum lw_event event, uint64_t value)
 {
-	struct lw_user_counts *counts = &lw_user_counts[lw_user_thread.slot];
+	struct lw_user_counts *counts = lw_user_counts(lw_user_thread.slot);
 
 	if (lw_load(&counts->events[event], relaxed) < value)
 		lw_store(&counts->events[event], value, relaxed);

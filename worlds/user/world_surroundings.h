@@ -32,10 +32,10 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_slot_leave(slot)	((void)(slot), lw_user_slot_leave())
 #define lw_own_reads()		lw_user_thread.reads
 #define lw_slots()		lw_user_slots()
-#define lw_slot_nodes(slot)	(&lw_user_nodes[(slot)*LW_NODES_PER_SLOT])
-#define lw_slot_reads(slot)	(&lw_user_reads[(slot)*LW_READS_PER_SLOT])
+#define lw_slot_nodes(slot)	((struct lw_node *)lw_user_block(slot)->nodes[(slot) % LW_BLOCK_SLOTS])
+#define lw_slot_reads(slot)	((struct lw_read *)lw_user_block(slot)->reads[(slot) % LW_BLOCK_SLOTS])
 #define lw_own_held()		lw_user_thread.held
-#define lw_slot_held(slot)	(&lw_user_held[slot])
+#define lw_slot_held(slot)	((struct lw_held *)lw_user_block(slot)->held[(slot) % LW_BLOCK_SLOTS])
 #define lw_numa_node()		lw_user_numa_node()
 #define lw_is_priority()	(lw_tunable(priority_waiters) && lw_user_thread.priority)
 #define lw_clock()		(lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)
