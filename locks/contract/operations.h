@@ -110,7 +110,8 @@
  *	that the pauses are over. Such a load would take the cache line from the thread
  *	that uses it.
  * lw_pause_long()
- *	One pause, for a thread that has made many attempts. user: sleeps for 50 microseconds.
+ *	One pause, for a thread that has made many attempts. user: sleeps for 50 microseconds for
+ *	each thread that does so now.
  * lw_park(p, value, limit)
  *	Park: yield the CPU while *p == value, until woken or until the wait limit. May return
  *	early, so the caller checks again. `p` is an lw_atomic(uint32_t). user: a futex. kernel:

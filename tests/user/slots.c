@@ -145,6 +145,26 @@ static void check_realtime(void)
 		printf("real-time threads not tested: may not make one\n");
 }
 
+static void nobody_else_pauses(void *arg)
+{
+	(void)arg;
+	CHECK(lw_load(&lw_user_pausing.threads, relaxed) == 0);
+}
+
+/* Threads without a slot share the CPUs: the more there are, the longer each pauses. */
+static void check_pauses(void)
+{
+	const int32_t others = 999;
+	const uint64_t begin = lw_user_nanoseconds(CLOCK_MONOTONIC);
+
+	lw_fetch_add(&lw_user_pausing.threads, others, relaxed);
+	lw_pause_long();
+	CHECK(lw_user_nanoseconds(CLOCK_MONOTONIC) - begin >= (others + 1) * UINT64_C(50000));
+	CHECK(lw_load(&lw_user_pausing.threads, relaxed) == others);
+	CHECK(in_child(nobody_else_pauses, NULL) == 0);
+	lw_fetch_add(&lw_user_pausing.threads, -others, relaxed);
+}
+
 /* Without memory for a slot, none is free. There are more as soon as there is memory. */
 static void needs_memory(void *arg)
 {
@@ -168,6 +188,7 @@ static void needs_memory(void *arg)
 int main(void)
 {
 	check_realtime();
+	check_pauses();
 	/* QEMU ignores the limit. */
 	if (!*test_runner())
 		CHECK(in_child(needs_memory, NULL) == 0);

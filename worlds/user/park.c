@@ -181,14 +181,34 @@ void lw_user_unpark(const uint32_t *word, uint32_t slot)
 	lw_futex(word, FUTEX_WAKE, 1, NULL);
 }
 
-#define LW_PAUSE_LONG_NS 50000
+#define LW_PAUSE_LONG_NS 50000u
 
-void lw_user_pause_long(void)
+static void lw_sleep(uint64_t ns)
 {
-	const struct timespec length = {0, LW_PAUSE_LONG_NS};
+	const struct timespec length = lw_timespec(ns);
 	const uint32_t word = 0;
 
 	lw_futex(&word, FUTEX_WAIT, 0, &length);
+}
+
+void lw_user_pause_long(void)
+{
+	lw_sleep(LW_PAUSE_LONG_NS);
+}
+
+struct lw_user_pausing lw_user_pausing;
+
+/*
+ * However many threads wait without a slot, only one polls each 50 microseconds. Otherwise they
+ * would take the CPUs from the threads that they wait for.
+ */
+void lw_user_pause_in_turn(void)
+{
+	const int32_t others = lw_fetch_add(&lw_user_pausing.threads, 1, relaxed);
+
+	/* Negative: in the child of a fork, for a handler that forked during a pause. */
+	lw_sleep((uint64_t)LW_PAUSE_LONG_NS * (others < 0 ? 1 : (uint32_t)others + 1));
+	lw_fetch_add(&lw_user_pausing.threads, -1, relaxed);
 }
 
 /* Wait limits */

@@ -270,6 +270,7 @@ static void lw_fork_child(void)
 		lw_store(&lw_slot_list, lw_list_make(0, 0, used), relaxed);
 	retired = lw_forked_slots(used, lw_user_thread.slot, idle ? lw_slot_push : NULL);
 	lw_store(&lw_abandoned, 0, relaxed);
+	lw_store(&lw_user_pausing.threads, 0, relaxed);
 	if (retired) {
 		lw_user_node_queues_end();
 		lw_forked_empty_parked_heads(idle ? NULL : lw_slot_nodes(lw_user_thread.slot));

@@ -77,6 +77,13 @@ static inline struct lw_user_counts *lw_user_counts(uint32_t slot)
 /* Maps zero bytes. Returns NULL if the system refuses. Keeps errno. */
 void *lw_user_map(size_t size);
 
+/* The threads that are in lw_pause_long() now. */
+struct lw_user_pausing {
+	lw_atomic(int32_t) threads;
+};
+
+extern struct lw_user_pausing lw_user_pausing __attribute__((visibility("hidden")));
+
 /* Is this process the child of a fork? */
 extern bool lw_user_is_forked __attribute__((visibility("hidden")));
 

@@ -125,6 +125,8 @@ static inline void lw_user_pauses(uint32_t n)
 	LW_USER_AWAIT(p, mask, != (value), order, LW_USER_PAUSE_WHILE_SEEN(p))
 /* Sleeps for 50 microseconds. */
 void lw_user_pause_long(void) __attribute__((visibility("hidden")));
+/* Sleeps for 50 microseconds for each thread that does so now. */
+void lw_user_pause_in_turn(void) __attribute__((visibility("hidden")));
 /* The number of polls between two long pauses: see lw_await_eq_soon(). */
 #define LW_PAUSE_LONG_POLLS 1024
 #define LW_USER_AWAIT_SOON(p, mask, condition, order)                                   \
@@ -148,7 +150,7 @@ void lw_user_pause_long(void) __attribute__((visibility("hidden")));
 #define lw_await_ne_bounded(p, mask, value, budget) \
 	LW_USER_AWAIT_BOUNDED(p, mask, != (value), budget)
 #define lw_pause(n)	lw_user_pauses(n)
-#define lw_pause_long() lw_user_pause_long()
+#define lw_pause_long() lw_user_pause_in_turn()
 
 #define lw_await_ne_backoff(p, mask, value, budget) LW_AWAIT_NE_BACKOFF(p, mask, value, budget, 128)
 
