@@ -26,6 +26,10 @@ struct lw_wait_limit;
  *	NULL until the thread has entered its slot once, and if it cannot keep the slot.
  * lw_slots()
  *	The highest number of a slot that has ever been entered. seq_cst.
+ * lw_next_slot(slot)
+ *	The next slot after `slot`, which may be 0, whose thread may have announced or entered a
+ *	lock; beyond lw_slots() if there is none. seq_cst. user: leaves out most slots of threads
+ *	that have ended.
  * lw_slot_nodes(slot), lw_slot_reads(slot)
  *	The LW_NODES_PER_SLOT queue nodes of a slot, and its LW_READS_PER_SLOT announcements of
  *	readers (reader_slots.h). They are all zero at first.
@@ -44,10 +48,11 @@ struct lw_wait_limit;
  *	Is this the child of a fork, where bits of a lock word may be those of threads that did not
  *	survive? Only ever true in user space, and in a check of forks.
  */
-#if !defined(lw_slot_enter) || !defined(lw_slot_leave) || !defined(lw_slot_nodes) || \
-	!defined(lw_own_reads) || !defined(lw_slots) || !defined(lw_slot_reads) ||   \
-	!defined(lw_slot_abandon) || !defined(lw_slot_may_be_abandoned) ||           \
-	!defined(lw_slot_reclaim) || !defined(lw_is_dead) || !defined(lw_is_forked)
+#if !defined(lw_slot_enter) || !defined(lw_slot_leave) || !defined(lw_slot_nodes) ||               \
+	!defined(lw_own_reads) || !defined(lw_slots) || !defined(lw_slot_reads) ||                 \
+	!defined(lw_next_slot) || !defined(lw_slot_abandon) ||                                     \
+	!defined(lw_slot_may_be_abandoned) || !defined(lw_slot_reclaim) || !defined(lw_is_dead) || \
+	!defined(lw_is_forked)
 #error "world_surroundings.h lacks an operation on slots"
 #endif
 

@@ -127,7 +127,7 @@ static inline bool lw_held_by_waiter(const struct lw_held *own, const void *lock
 	if (!own || lw_held_count(own) < 2)
 		return false;
 	slots = lw_slots();
-	for (uint32_t slot = 1; slot <= slots; slot++) {
+	for (uint32_t slot = 0; (slot = lw_next_slot(slot)) <= slots;) {
 		const struct lw_held *other = lw_slot_held(slot);
 
 		if (other != own && lw_held_waits_for_us(own, other, lock) &&

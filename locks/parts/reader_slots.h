@@ -161,7 +161,7 @@ static inline bool lw_reads_await(uint64_t reads, uint32_t spin, const struct lw
 {
 	uint32_t slots = lw_slots();
 
-	for (uint32_t slot = 1; slot <= slots; slot++) {
+	for (uint32_t slot = 0; (slot = lw_next_slot(slot)) <= slots;) {
 		struct lw_read *in = lw_slot_reads(slot);
 
 		if (slot + LW_READS_AHEAD <= slots)
@@ -179,7 +179,7 @@ static inline bool lw_reads_exist(uint64_t reads)
 {
 	uint32_t slots = lw_slots();
 
-	for (uint32_t slot = 1; slot <= slots; slot++) {
+	for (uint32_t slot = 0; (slot = lw_next_slot(slot)) <= slots;) {
 		struct lw_read *in = lw_slot_reads(slot);
 
 		for (uint32_t i = 0; i < LW_READS_PER_SLOT; i++) {

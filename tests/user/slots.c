@@ -51,10 +51,23 @@ static void *crowd_member(void *arg)
 	return NULL;
 }
 
-static void child_has_slots(void *arg)
+/* Returns the number of slots that a writer looks into. */
+static unsigned int slots_seen(void)
+{
+	unsigned int seen = 0;
+
+	for (uint32_t slot = 0; (slot = lw_next_slot(slot)) <= lw_slots();)
+		seen++;
+	return seen;
+}
+
+/* Only the forking thread has a slot: no other block is looked into. */
+static void sees_its_own(void *arg)
 {
 	(void)arg;
+	CHECK(slots_seen() < 2 * LW_BLOCK_SLOTS);
 	check_slots_are_free(200, LW_MAX_SLOTS);
+	CHECK(slots_seen() < 2 * LW_BLOCK_SLOTS);
 }
 
 static void check_crowd(const char *name, union lw_word *word)
@@ -84,10 +97,12 @@ static void check_crowd(const char *name, union lw_word *word)
 	CHECK(without_slot == left_over);
 	CHECK(counter == left_over);
 	CHECK(lw_load(&word->val, relaxed) == crowd_type->unlocked);
-	CHECK(in_child(child_has_slots, NULL) == 0);
+	CHECK(slots_seen() == LW_MAX_SLOTS);
+	CHECK(in_child(sees_its_own, NULL) == 0);
 	pthread_barrier_wait(&crowd_leaves);
 	for (unsigned int i = 0; i < CROWD; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK(slots_seen() < 2 * LW_BLOCK_SLOTS);
 }
 
 static void *churn_member(void *arg)

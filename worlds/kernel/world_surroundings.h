@@ -58,6 +58,7 @@ static inline u32 lw_kernel_choose(u32 n)
 /* A reader does not leave its CPU. */
 #define lw_own_reads()	    lw_kernel_own_reads()
 #define lw_slots()	    ((uint32_t)nr_cpu_ids)
+#define lw_next_slot(slot)  ((slot) + 1)
 #define lw_slot_nodes(slot) lw_kernel_nodes_of((slot)-1)
 #define lw_slot_reads(slot) lw_kernel_reads_of((slot)-1)
 #define lw_numa_node()	    ((uint16_t)numa_node_id())

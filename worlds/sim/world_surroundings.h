@@ -30,6 +30,7 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_slot_leave(slot)	((void)(slot))
 #define lw_own_reads()		lw_sim_slot_reads(lw_sim_slot())
 #define lw_slots()		lw_sim_slots()
+#define lw_next_slot(slot)	((slot) + 1)
 #define lw_slot_nodes(slot)	lw_sim_slot_nodes(slot)
 #define lw_slot_reads(slot)	lw_sim_slot_reads(slot)
 #define lw_own_held()		lw_sim_slot_held(lw_sim_slot())

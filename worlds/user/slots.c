@@ -60,6 +60,25 @@ static inline uint64_t lw_list_make(uint64_t old, uint32_t first, uint32_t used)
 	return ((old >> 32) + 1) << 32 | (uint64_t)used << 16 | first;
 }
 
+/*
+ * The number of slots in each block that are not free. A slot is counted before its thread can
+ * announce a reader in it. A writer that finds none in a block is in the lock already, and readers
+ * that take a slot of the block later will find it there.
+ */
+static struct {
+	lw_atomic(uint16_t) slots;
+} lw_taken[LW_MAX_SLOTS / LW_BLOCK_SLOTS + 1];
+
+uint32_t lw_user_next_slot(uint32_t slot)
+{
+	slot++;
+	/* acquire: what readers did that have returned their slots; seq_cst: see lw_slot_pop() */
+	while (slot % LW_BLOCK_SLOTS == 0 && slot <= LW_MAX_SLOTS &&
+	       !lw_load(&lw_taken[slot / LW_BLOCK_SLOTS].slots, seq_cst))
+		slot += LW_BLOCK_SLOTS;
+	return slot;
+}
+
 uint32_t lw_user_slots(void)
 {
 	return lw_list_used(lw_load(&lw_slot_list, seq_cst));
@@ -115,6 +134,8 @@ static uint32_t lw_slot_pop(void)
 		 * acquire: we see what the last owner wrote to the slot; seq_cst: see lw_slots()
 		 */
 	} while (!lw_try_cmpxchg(&lw_slot_list, &list, now, seq_cst));
+	/* seq_cst: see lw_taken */
+	lw_fetch_add(&lw_taken[slot / LW_BLOCK_SLOTS].slots, 1, seq_cst);
 	return slot;
 }
 
@@ -122,6 +143,8 @@ static void lw_slot_push(uint32_t slot)
 {
 	uint64_t list = lw_load(&lw_slot_list, relaxed), now;
 
+	/* release: a writer that leaves the block out sees what our reader did */
+	lw_fetch_add(&lw_taken[slot / LW_BLOCK_SLOTS].slots, (uint16_t)-1, release);
 	do {
 		lw_store(&lw_slot_next[slot], (uint16_t)lw_list_first(list), relaxed);
 		now = lw_list_make(list, slot, lw_list_used(list));
@@ -266,8 +289,14 @@ static void lw_fork_child(void)
 	bool idle = lw_user_thread.depth == 0, retired;
 
 	lw_user_is_forked = true;
-	if (idle)
+	if (idle) {
 		lw_store(&lw_slot_list, lw_list_make(0, 0, used), relaxed);
+		/* All are taken, up to number 0, until they are pushed. */
+		for (uint32_t slot = 1; slot <= used; slot++)
+			lw_store(&lw_taken[slot / LW_BLOCK_SLOTS].slots,
+				 (uint16_t)(slot % LW_BLOCK_SLOTS + (slot >= LW_BLOCK_SLOTS)),
+				 relaxed);
+	}
 	retired = lw_forked_slots(used, lw_user_thread.slot, idle ? lw_slot_push : NULL);
 	lw_store(&lw_abandoned, 0, relaxed);
 	lw_store(&lw_user_pausing.threads, 0, relaxed);

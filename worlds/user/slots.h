@@ -89,6 +89,8 @@ extern bool lw_user_is_forked __attribute__((visibility("hidden")));
 
 /* Returns the highest slot number that has ever been used. */
 uint32_t lw_user_slots(void);
+/* The contract's lw_next_slot(). */
+uint32_t lw_user_next_slot(uint32_t slot);
 /* Takes a free slot for this thread. Returns its number, or 0 if none is free. */
 uint32_t lw_user_slot_take(void);
 /* Returns this thread's slot to the free list; its last slow path has ended. */

@@ -32,6 +32,7 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_slot_leave(slot)	((void)(slot), lw_user_slot_leave())
 #define lw_own_reads()		lw_user_thread.reads
 #define lw_slots()		lw_user_slots()
+#define lw_next_slot(slot)	lw_user_next_slot(slot)
 #define lw_slot_nodes(slot)	((struct lw_node *)lw_user_block(slot)->nodes[(slot) % LW_BLOCK_SLOTS])
 #define lw_slot_reads(slot)	((struct lw_read *)lw_user_block(slot)->reads[(slot) % LW_BLOCK_SLOTS])
 #define lw_own_held()		lw_user_thread.held
