@@ -18,7 +18,7 @@
  *   - The last holder again. In a loop that locks again at once, it is fastest if the last holder
  *     retakes the mutex: word and data are in its cache. In a loop with other work in between, the
  *     mutex would be idle meanwhile. So the word keeps the last holder's CPU after the release, and
- *     a thread on that CPU may retake it (in kernels any that arrives, while the word is open). It
+ *     a thread on that CPU may retake it (any that arrives, where the word has no mark). It
  *     marks that (RETAKEN), and only where waiters see the mark do they poll less often, for one
  *     window; then they set STARVED.
  *   - A queue for each NUMA node, as in hq.c: the word's queue has places, and a place belongs to a
@@ -79,18 +79,23 @@
  *   HEAD    --> PARKED_HEAD    the head parks
  *   PARKED_HEAD --> HEAD       woken by the thread that unlocks, or awake early
  *   WAITING --> ABANDONED      the wait limit is reached, or the mutex is left alone; who would
- * hand over the head's role removes the node and returns its slot DEAD                       user
- * space: its thread did not survive a fork
+ *                              hand over the head's role removes the node and returns its slot
+ *   DEAD                       user space: its thread did not survive a fork
  *
  * Promises: mutual exclusion; no waiter is lost; no waiter starves. A place is passed over by
  * LW_MUTEX_RUN hand-overs for each place before it. Its waiter, as head, is passed over for
  * LW_MUTEX_STARVES_AFTER at most from the time that it first was too late. If it does not get a
  * CPU, it is passed over for LW_MUTEX_PASSED_AFTER, and by 6 * LW_MUTEX_BYPASS_TIMES acquisitions
- * more on average. Then STARVED is set, and the mutex is left to it. Then come only threads that
- * had seen the word before, one pending waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR
- * either, others for another LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of
- * times may delay each other's. lw_mutex_trylock() passes over a head without a CPU uncounted.
- * Correct without a free queue node.
+ * more on average (by LW_MUTEX_PASSES where those are pending waiters). Then STARVED is set, and
+ * the mutex is left to it. Then come only threads that had seen the word before, one pending
+ * waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR either, others for another
+ * LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of times may delay each other's.
+ * lw_mutex_trylock(), and who has found the mutex left alone, pass over a head without a CPU
+ * uncounted. Correct without a free queue node.
+ *
+ * A waiter that is stopped (in a signal handler, say) holds up those behind it for some 33 ms: then
+ * they leave the queue and arrive once more. Not those in the queue of a NUMA node, and not a
+ * thread that waits in a signal handler itself, or has other uses for its slot.
  *
  * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
  * store after a fence that acquires. The release is a store or compare-and-swap that releases.
@@ -150,8 +155,10 @@
 /* Polls of a head for which the mutex is left by others, before it parks. */
 #define LW_MUTEX_STARVED_POLLS lw_constant(1000, 1)
 /* A waiter behind others parks for so many doublings of a millisecond before it looks around. */
-#define LW_MUTEX_LOOK_AFTER 7
-#define LW_MUTEX_LOOKS	    lw_constant(1, 0) /* parks that time has ended, before that */
+#define LW_MUTEX_LOOK_AFTER    5
+#define LW_MUTEX_LOOKS_AT_ONCE lw_constant(false, true)
+/* Long pauses between two looks at a mutex that seems to be left alone. */
+#define LW_MUTEX_ALONE_PAUSES lw_constant(10, 1)
 /* Polls after which a waiter checks again that the holder runs. */
 #define LW_MUTEX_HOLDER_POLLS 128
 /* The unlock wakes the head in one of so many cases in which a pending waiter takes the mutex. */
@@ -162,7 +169,10 @@
 #define LW_MUTEX_STARVES_AFTER 250000
 /* ...and before a thread that passes over it does, since it may have no CPU. */
 #define LW_MUTEX_PASSED_AFTER 500000
-/* Nanoseconds for which a free mutex is left to a head that starves, but does not come. */
+/*
+ * Nanoseconds for which a mutex is left to a head that does not come, from the time that STARVED
+ * was set for it, or that the unlock woke it.
+ */
 #define LW_MUTEX_RESERVED_FOR 25000
 
 /* `locked` of a queue node: its state, and above it the run of hand-overs that led to this head. */
@@ -283,6 +293,11 @@ static inline bool lw_mutex_waits_longer(union lw_word *word, uint64_t nanosecon
 	return lw_has_passed(lw_noted_time(lw_parked_since(word)), nanoseconds);
 }
 
+bool lw_mutex_is_left(union lw_word *word)
+{
+	return lw_is_forked() || lw_mutex_waits_longer(word, LW_MUTEX_RESERVED_FOR);
+}
+
 /* On arrival: acquire the mutex if it is free and open to us. */
 static bool lw_mutex_steal(union lw_word *word)
 {
@@ -309,14 +324,17 @@ static bool lw_mutex_steal(union lw_word *word)
 		}
 		if (!next) {
 			/* A waiter should take it, but may not run. */
-			do
-				val = lw_await_ne_bounded(&word->val, LW_LOCKED, 0,
-							  LW_MUTEX_REFUSAL);
-			while (!(val & LW_LOCKED) && lw_mutex_is_starved(val) &&
-			       !lw_mutex_waits_longer(word, LW_MUTEX_RESERVED_FOR));
-			return !(val & LW_LOCKED) &&
-			       lw_mutex_acquire(word, val,
-						lw_mutex_is_starved(val) ? LW_STARVED : 0, 0);
+			bool starved;
+
+			val = lw_await_ne_bounded(&word->val, LW_LOCKED, 0, LW_MUTEX_REFUSAL);
+			starved = lw_mutex_is_starved(val);
+			if ((val & LW_LOCKED) || (starved && !lw_mutex_is_left(word)))
+				return false;
+			if (!lw_mutex_acquire(word, val, starved ? LW_STARVED : 0, 0))
+				return false;
+			if (starved)
+				lw_note_time(lw_parked_since(word), lw_timestamp());
+			return true;
 		}
 		/* (*,*,0) -> (*,*,1) */
 		if (lw_field_try_cmpxchg(word, locked_pending, &seen, (uint16_t)next, acquire)) {
@@ -682,7 +700,9 @@ static bool lw_mutex_is_left_alone(const struct lw_mutex_waiter *me)
 	if (me->queue || lw_tail_index(me->tail) || !lw_slot_may_be_abandoned() ||
 	    (lw_load(&me->word->val, relaxed) & LW_LOCKED))
 		return false;
-	lw_pause_long();
+	/* Longer than a head takes that is being woken. */
+	for (uint32_t i = 0; i < LW_MUTEX_ALONE_PAUSES; i++)
+		lw_pause_long();
 	return !(lw_load(&me->word->val, relaxed) & LW_LOCKED);
 }
 
@@ -700,7 +720,7 @@ static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 			state = LW_NODE_WAITING;
 			/* WAITING -> ABANDONED; release: all that we did to the slot */
 			left = lw_limit_reached(me->limit) ? LW_MUTEX_ABANDONED
-			       : parks >= LW_MUTEX_LOOKS && lw_mutex_is_left_alone(me)
+			       : (parks || LW_MUTEX_LOOKS_AT_ONCE) && lw_mutex_is_left_alone(me)
 				       ? LW_MUTEX_ALONE
 				       : LW_MUTEX_ACQUIRED;
 			if (left != LW_MUTEX_ACQUIRED) {
@@ -933,11 +953,6 @@ bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *l
 	if (acquired)
 		lw_slice_request();
 	return acquired;
-}
-
-bool lw_mutex_is_left(union lw_word *word)
-{
-	return lw_is_forked() || lw_mutex_waits_longer(word, LW_MUTEX_RESERVED_FOR);
 }
 
 void lw_mutex_lock_slow(struct lw_mutex *mutex)

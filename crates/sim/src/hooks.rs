@@ -280,7 +280,7 @@ extern "C" fn lw_sim_unpark(p: usize, _slot: u32) {
     });
 }
 
-/// The contract's `lw_cpu_mark()`, as programs have it.
+/// The contract's `lw_cpu_mark()`: as in programs, but none is 1, which stands for no mark.
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_cpu_mark() -> u8 {
     let cpu = with(|c| c.engine.current_cpu());
