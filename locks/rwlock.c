@@ -2,7 +2,7 @@
 /*
  * The reader-writer lock: a mutex, in which writers queue, and a word that admits readers.
  *
- *   writer   holds the mutex, sets WRITER, and waits until all readers have left
+ *   writer   holds the mutex, sets WRITER, waits until all readers have left, and sets HELD
  *   reader   while WRITER is clear, enters at once. Otherwise it polls for a while, and then goes
  *            through the mutex: it enters as the mutex' holder, which no writer precedes, and
  *            releases the mutex
@@ -17,16 +17,26 @@
  *
  * | piece   | set by                         | cleared by                                      |
  * |---------|--------------------------------|-------------------------------------------------|
- * | COUNT   | a reader that enters           | the same reader                                 |
+ * | COUNT   | a reader that enters           | a reader that leaves; it may be below 0         |
  * | WRITER  | the mutex' holder              | the same, when it releases the lock or gives up |
+ * | HELD    | the same, when nobody reads    | the same, when it releases the lock             |
  * | AWAITED | the writer, before it sleeps   | the same                                        |
  * |         | until COUNT is 0               |                                                 |
  * | SPREAD  | a reader, with COUNT           | the writer                                      |
  * | run     | a reader, with COUNT           | the reader that sets SPREAD; the writer         |
  *
- * A thread that reads already enters again by `depth` of its announcement, whatever WRITER is. So
- * a writer that waits for it does not stop it. Threads with more than LW_READS_PER_SLOT read locks,
- * or without a slot, are counted and have no such note.
+ * The readers are those that the word counts and those that are announced, together. A release
+ * takes one from either: from its thread's announcement if there is one, else from COUNT. So the
+ * sum is right whichever thread releases a reader, and COUNT is below 0 while announcements are
+ * left of readers that other threads have released. The writer sets HELD by a compare-and-swap of
+ * the COUNT with which the sum was 0. SPREAD is cleared only while COUNT is 0 and nobody reads. So
+ * all announcements of a lock that is not SPREAD are of an earlier lock at the same address. Such a
+ * lock does not become SPREAD.
+ *
+ * A thread that reads already enters while WRITER is set, as long as HELD is not. So a writer that
+ * waits for it does not stop it. It knows by the announcements and notes in its slot. These may be
+ * out of date, or missing: a thread without a slot, or with more than LW_READS_PER_SLOT read locks,
+ * enters in any case. A thread with priority does so too.
  *
  * Promises: a writer excludes all others; no writer starves, since WRITER stops new readers, and
  * the mutex starves nobody; no reader starves, for the same reason. A releasing thread does not
@@ -62,47 +72,64 @@ static inline uint32_t lw_rwlock_spin(void)
  * Reading
  */
 
+static void lw_rwlock_read_unlock_slow(struct lw_rwlock *lock);
+
 /* Do readers announce themselves, and is no writer there? */
 static lw_always_inline bool lw_rwlock_is_spread(uint32_t readers)
 {
 	return (readers & (LW_RWLOCK_SPREAD | LW_RWLOCK_WRITER)) == LW_RWLOCK_SPREAD;
 }
 
-/* `readers` with one more reader and a longer run, or SPREAD instead of the run at its end. */
-static inline uint32_t lw_rwlock_one_more(uint32_t readers)
+/*
+ * `readers` with one more reader and a longer run, or SPREAD instead of the run at its end: unless
+ * there are announcements, which are not of this lock.
+ */
+static inline uint32_t lw_rwlock_one_more(uint32_t readers, uint64_t reads)
 {
-	uint32_t run = readers >> LW_RWLOCK_RUN_SHIFT;
+	uint32_t after = (uint32_t)lw_tunable(rwlock_spread_after), from = 0;
 
-	if (!lw_tunable(rwlock_spread_after))
-		return readers + 1;
-	if (run + 1 < lw_tunable(rwlock_spread_after))
-		return readers + 1 + (1u << LW_RWLOCK_RUN_SHIFT);
-	return (readers + 1 - (run << LW_RWLOCK_RUN_SHIFT)) | LW_RWLOCK_SPREAD;
+	if (!after || readers & (LW_RWLOCK_SPREAD | LW_RWLOCK_WRITER))
+		return readers + LW_RWLOCK_ONE;
+	if ((readers & LW_RWLOCK_RUN) + 1 < after)
+		return readers + LW_RWLOCK_ONE + 1;
+	readers = (readers & ~LW_RWLOCK_RUN) + LW_RWLOCK_ONE;
+	return lw_reads_beyond(reads, 0, &from) ? readers : readers | LW_RWLOCK_SPREAD;
 }
 
 /*
- * Enter, unless a writer holds the lock or waits for it. False also if another reader is in the way
- * and we can queue instead: readers that are counted one by one are faster there.
+ * A writer has come while we announced ourselves in `read`: end that. If a signal handler has
+ * released our announcement in place of its own, we release the handler's.
+ */
+static void lw_rwlock_retract(struct lw_rwlock *lock, struct lw_read *read, uint64_t reads)
+{
+	if ((lw_load(&read->of, relaxed) & ~LW_READ_AWAITED) == reads)
+		lw_read_leave(read);
+	else
+		lw_rwlock_read_unlock_slow(lock);
+}
+
+/*
+ * Enter, unless a piece of `closed` is set. False also if another reader is in the way and we can
+ * queue instead: readers that are counted one by one are faster there.
  */
 static bool lw_rwlock_enter(struct lw_rwlock *lock, struct lw_read *slot, uint64_t reads,
-			    bool can_queue)
+			    uint32_t closed, bool can_queue)
 {
 	struct lw_read *unused = lw_read_find(slot, 0);
 	uint32_t readers;
 
-	while (readers = lw_load(&lock->readers, relaxed), !(readers & LW_RWLOCK_WRITER)) {
-		if (unused && (readers & LW_RWLOCK_SPREAD)) {
+	while (readers = lw_load(&lock->readers, relaxed), !(readers & closed)) {
+		if (unused && lw_rwlock_is_spread(readers)) {
 			lw_read_announce(unused, reads);
 			if (lw_rwlock_is_spread(lw_load(&lock->readers, seq_cst)))
 				return true;
-			lw_read_leave(unused);
+			lw_rwlock_retract(lock, unused, reads);
 			continue;
 		}
-		/* (n,-) -> (n+1,-), perhaps SPREAD: 0 -> 1 */
-		if (lw_try_cmpxchg(&lock->readers, &readers, lw_rwlock_one_more(readers),
+		/* (n,*) -> (n+1,*), perhaps SPREAD: 0 -> 1 */
+		if (lw_try_cmpxchg(&lock->readers, &readers, lw_rwlock_one_more(readers, reads),
 				   acquire)) {
-			if (unused)
-				lw_read_note(unused, reads);
+			lw_read_note(slot, unused, reads);
 			return true;
 		}
 		if (can_queue && !(readers & LW_RWLOCK_SPREAD))
@@ -111,16 +138,13 @@ static bool lw_rwlock_enter(struct lw_rwlock *lock, struct lw_read *slot, uint64
 	return false;
 }
 
-/* Enter at once: again, if this thread reads the lock already. */
+/* Enter at once, before a writer that waits if we may read the lock already, or have priority. */
 static bool lw_rwlock_try_read(struct lw_rwlock *lock, struct lw_read *slot, uint64_t reads,
 			       bool can_queue)
 {
-	struct lw_read *read = lw_read_find(slot, reads);
-
-	if (!read)
-		return lw_rwlock_enter(lock, slot, reads, can_queue);
-	lw_read_again(read);
-	return true;
+	if (lw_read_may_be_again(slot, reads) || lw_is_priority())
+		return lw_rwlock_enter(lock, slot, reads, LW_RWLOCK_HELD, false);
+	return lw_rwlock_enter(lock, slot, reads, LW_RWLOCK_WRITER, can_queue);
 }
 
 /* Enter, perhaps after a wait. False if the wait limit is reached. */
@@ -130,13 +154,13 @@ static bool lw_rwlock_wait_to_read(struct lw_rwlock *lock, struct lw_read *slot,
 	if (lw_rwlock_try_read(lock, slot, reads, true))
 		return true;
 	lw_await_ne_backoff(&lock->readers, LW_RWLOCK_WRITER, LW_RWLOCK_WRITER, lw_rwlock_spin());
-	if (lw_rwlock_enter(lock, slot, reads, true))
+	if (lw_rwlock_try_read(lock, slot, reads, true))
 		return true;
 	lw_count(queued_reads);
 	if (!lw_mutex_lock_limited(&lock->queue, limit))
 		return false;
 	/* The last writer has released the mutex, and clears WRITER next. */
-	while (!lw_rwlock_enter(lock, slot, reads, false))
+	while (!lw_rwlock_enter(lock, slot, reads, LW_RWLOCK_WRITER, false))
 		lw_await_eq_soon(&lock->readers, LW_RWLOCK_WRITER, 0, relaxed);
 	lw_mutex_unlock(&lock->queue);
 	return true;
@@ -164,7 +188,7 @@ static lw_noinline bool lw_rwlock_read_slow(struct lw_rwlock *lock,
 static lw_noinline bool lw_rwlock_read_retry(struct lw_rwlock *lock, struct lw_read *read,
 					     const struct lw_wait_limit *limit)
 {
-	lw_read_leave(read);
+	lw_rwlock_retract(lock, read, lw_read_of(lock));
 	return lw_rwlock_read_slow(lock, limit);
 }
 
@@ -199,25 +223,24 @@ bool lw_rwlock_read_trylock(struct lw_rwlock *lock)
 /* (n,*) -> (n-1,*); the writer may sleep until n is 0 */
 static void lw_rwlock_uncount(struct lw_rwlock *lock)
 {
-	uint32_t readers = lw_fetch_add(&lock->readers, UINT32_MAX, release);
+	uint32_t readers = lw_fetch_add(&lock->readers, 0u - LW_RWLOCK_ONE, release);
 
-	if ((readers & (LW_RWLOCK_COUNT | LW_RWLOCK_AWAITED)) == (1 | LW_RWLOCK_AWAITED))
+	if (lw_rwlock_count(readers) == 1 && readers & LW_RWLOCK_AWAITED)
 		lw_unpark(&lock->readers, 0);
+	else if (lw_rwlock_count(readers) <= 0)
+		lw_store(&lw_slot_reads(1)->lent, 1, relaxed);
 }
 
 static lw_noinline void lw_rwlock_read_unlock_slow(struct lw_rwlock *lock)
 {
-	struct lw_read *read = lw_read_find(lw_own_reads(), lw_read_of(lock));
-	uint64_t of = read ? lw_load(&read->of, relaxed) : LW_READ_COUNTED;
+	struct lw_read *slot = lw_own_reads(), *read = NULL;
 
-	if (of & LW_READ_AGAIN) {
-		lw_read_once_less(read);
-	} else if (!(of & LW_READ_COUNTED)) {
+	if (lw_load(&lock->readers, relaxed) & LW_RWLOCK_SPREAD)
+		read = lw_read_find(slot, lw_read_of(lock));
+	if (read) {
 		lw_read_leave(read);
 	} else {
-		if (read)
-			/* (lock,COUNTED) -> 0 */
-			lw_store(&read->of, 0, release);
+		lw_read_forget(slot, lw_read_of(lock));
 		lw_rwlock_uncount(lock);
 	}
 }
@@ -227,7 +250,8 @@ void lw_rwlock_read_unlock(struct lw_rwlock *lock)
 	struct lw_read *own = lw_own_reads();
 
 	/* The common case first: our first announcement, for which nobody sleeps. */
-	if (own && lw_release_is_split() && lw_load(&own->of, relaxed) == lw_read_of(lock))
+	if (own && lw_release_is_split() && lw_load(&own->of, relaxed) == lw_read_of(lock) &&
+	    lw_load(&lock->readers, relaxed) & LW_RWLOCK_SPREAD)
 		/* (lock,0) -> 0 */
 		lw_store(&own->of, 0, release);
 	else
@@ -238,38 +262,89 @@ void lw_rwlock_read_unlock(struct lw_rwlock *lock)
  * Writing
  */
 
+/* COUNT is `readers`: wait for the readers that it counts. False if the wait limit is reached. */
+static bool lw_rwlock_await_counted(struct lw_rwlock *lock, uint32_t readers, uint32_t spin,
+				    const struct lw_wait_limit *limit)
+{
+	if (!lw_writers_park()) {
+		lw_await_eq(&lock->readers, LW_RWLOCK_COUNT, 0, relaxed);
+		return true;
+	}
+	if (lw_await_ne_bounded(&lock->readers, ~0u, readers, spin) != readers)
+		return true;
+	if (lw_limit_reached(limit))
+		return false;
+	/* AWAITED: 0 -> 1 */
+	if (readers & LW_RWLOCK_AWAITED ||
+	    lw_try_cmpxchg(&lock->readers, &readers, readers | LW_RWLOCK_AWAITED, relaxed))
+		lw_park(&lock->readers, readers | LW_RWLOCK_AWAITED, limit);
+	return true;
+}
+
+/*
+ * WRITER is set, and the word is `readers`: hold the lock alone, if nobody reads it. If announced
+ * readers are left, *read is one of them, else NULL. *from: see lw_reads_beyond().
+ */
+static bool lw_rwlock_hold(struct lw_rwlock *lock, uint32_t readers, uint32_t *from,
+			   struct lw_read **read)
+{
+	int32_t count = lw_rwlock_count(readers);
+
+	*read = NULL;
+	if (count > 0)
+		return false;
+	if (readers & LW_RWLOCK_SPREAD)
+		*read = lw_reads_beyond(lw_read_of(lock), (uint32_t)-count, from);
+	/* (n,WRITER) -> (n,WRITER,HELD) */
+	return !*read &&
+	       lw_try_cmpxchg(&lock->readers, &readers, readers | LW_RWLOCK_HELD, acquire);
+}
+
 /* WRITER is set: wait until all readers have left. False if the wait limit is reached. */
 static bool lw_rwlock_drain(struct lw_rwlock *lock, const struct lw_wait_limit *limit)
 {
-	uint32_t spin = lw_rwlock_spin();
-	uint32_t readers;
+	uint32_t spin = lw_rwlock_spin(), from = 0, parks = 0, readers;
+	struct lw_read *read;
 
-	while ((readers = lw_load(&lock->readers, acquire)) & LW_RWLOCK_COUNT) {
-		if (!lw_writers_park()) {
-			lw_await_eq(&lock->readers, LW_RWLOCK_COUNT, 0, relaxed);
-			continue;
-		}
-		if (lw_await_ne_bounded(&lock->readers, ~0u, readers, spin) != readers)
-			continue;
-		if (lw_limit_reached(limit))
+	while (readers = lw_load(&lock->readers, relaxed),
+	       !lw_rwlock_hold(lock, readers, &from, &read)) {
+		bool goes_on = true;
+
+		if (read)
+			goes_on = lw_read_await(read, lw_read_of(lock), spin, limit, &parks);
+		else if (lw_rwlock_count(readers) > 0)
+			goes_on = lw_rwlock_await_counted(lock, readers, spin, limit);
+		if (!goes_on)
 			return false;
-		/* AWAITED: 0 -> 1 */
-		if (!(readers & LW_RWLOCK_AWAITED) &&
-		    !lw_try_cmpxchg(&lock->readers, &readers, readers | LW_RWLOCK_AWAITED, relaxed))
-			continue;
-		lw_park(&lock->readers, readers | LW_RWLOCK_AWAITED, limit);
 	}
-	return !(readers & LW_RWLOCK_SPREAD) || lw_reads_await(lw_read_of(lock), spin, limit);
+	return true;
 }
 
-/* The mutex is ours: keep new readers out. Returns the readers. */
-static uint32_t lw_rwlock_close(struct lw_rwlock *lock)
+/* WRITER is set: hold the lock alone, if nobody reads it now. */
+static bool lw_rwlock_try_hold(struct lw_rwlock *lock)
 {
+	uint32_t from = 0;
+	struct lw_read *read;
+
+	return lw_rwlock_hold(lock, lw_load(&lock->readers, relaxed), &from, &read);
+}
+
+/* The mutex is ours: keep new readers out. Returns whether we hold the lock alone already. */
+static bool lw_rwlock_close(struct lw_rwlock *lock)
+{
+	uint32_t readers, now;
+
 	/* The last writer has released the mutex, and clears WRITER next. */
 	if (lw_load(&lock->readers, relaxed) & LW_RWLOCK_WRITER)
 		lw_await_eq_soon(&lock->readers, LW_RWLOCK_WRITER, 0, relaxed);
-	/* (*,-) -> (*,WRITER) */
-	return lw_fetch_or(&lock->readers, LW_RWLOCK_WRITER, seq_cst);
+	readers = lw_load(&lock->readers, relaxed);
+	do {
+		now = readers | LW_RWLOCK_WRITER;
+		if (!(readers & (LW_RWLOCK_COUNT | LW_RWLOCK_SPREAD)))
+			now |= LW_RWLOCK_HELD;
+		/* (n,-) -> (n,WRITER); (0,-) -> (0,WRITER,HELD) if it is not SPREAD */
+	} while (!lw_try_cmpxchg(&lock->readers, &readers, now, seq_cst));
+	return now & LW_RWLOCK_HELD;
 }
 
 /* Give up waiting for readers: (*,WRITER) -> (*,-) */
@@ -282,8 +357,7 @@ static void lw_rwlock_reopen(struct lw_rwlock *lock)
 static lw_noinline bool lw_rwlock_write_slow(struct lw_rwlock *lock,
 					     const struct lw_wait_limit *limit)
 {
-	if (!(lw_rwlock_close(lock) & (LW_RWLOCK_COUNT | LW_RWLOCK_SPREAD)) ||
-	    lw_rwlock_drain(lock, limit))
+	if (lw_rwlock_close(lock) || lw_rwlock_drain(lock, limit))
 		return true;
 	lw_mutex_unlock(&lock->queue);
 	lw_rwlock_reopen(lock);
@@ -298,8 +372,9 @@ static lw_always_inline bool lw_rwlock_write(struct lw_rwlock *lock,
 	if (lw_unlikely(!lw_mutex_take_idle(&lock->queue.word)) &&
 	    !lw_mutex_lock_limited(&lock->queue, limit))
 		return false;
-	/* (0,-) -> (0,WRITER): not SPREAD, so nobody has announced itself */
-	return lw_try_cmpxchg(&lock->readers, &readers, LW_RWLOCK_WRITER, acquire) ||
+	/* (0,-) -> (0,WRITER,HELD): not SPREAD, so nobody has announced itself */
+	return lw_try_cmpxchg(&lock->readers, &readers, LW_RWLOCK_WRITER | LW_RWLOCK_HELD,
+			      acquire) ||
 	       lw_rwlock_write_slow(lock, limit);
 }
 
@@ -313,19 +388,14 @@ void lw_rwlock_lock(struct lw_rwlock *lock)
 	lw_rwlock_write(lock, NULL);
 }
 
-/* WRITER is set, and lw_rwlock_close() has returned `readers`: are there none? */
-static bool lw_rwlock_is_idle(struct lw_rwlock *lock, uint32_t readers)
-{
-	return !(readers & LW_RWLOCK_COUNT) &&
-	       (!(readers & LW_RWLOCK_SPREAD) || !lw_reads_exist(lw_read_of(lock)));
-}
-
 bool lw_rwlock_trylock(struct lw_rwlock *lock)
 {
-	if (lw_load(&lock->readers, relaxed) & (LW_RWLOCK_COUNT | LW_RWLOCK_WRITER) ||
+	uint32_t readers = lw_load(&lock->readers, relaxed);
+
+	if (readers & LW_RWLOCK_WRITER || lw_rwlock_count(readers) > 0 ||
 	    !lw_mutex_trylock(&lock->queue))
 		return false;
-	if (lw_rwlock_is_idle(lock, lw_rwlock_close(lock)))
+	if (lw_rwlock_close(lock) || lw_rwlock_try_hold(lock))
 		return true;
 	lw_mutex_unlock(&lock->queue);
 	lw_rwlock_reopen(lock);
@@ -335,9 +405,12 @@ bool lw_rwlock_trylock(struct lw_rwlock *lock)
 /* `readers` when the writer leaves, without its own pieces. Only the writer changes them now. */
 static inline uint32_t lw_rwlock_after_write(struct lw_rwlock *lock)
 {
-	uint32_t spread = lw_load(&lock->readers, relaxed) & LW_RWLOCK_SPREAD;
+	uint32_t readers = lw_load(&lock->readers, relaxed) & (LW_RWLOCK_COUNT | LW_RWLOCK_SPREAD);
 
-	return spread && lw_chance(1, (uint32_t)lw_tunable(rwlock_gather)) ? 0 : spread;
+	/* With a COUNT below 0 there are announcements, so the lock stays SPREAD. */
+	if (readers == LW_RWLOCK_SPREAD && lw_chance(1, (uint32_t)lw_tunable(rwlock_gather)))
+		return 0;
+	return readers;
 }
 
 void lw_rwlock_unlock(struct lw_rwlock *lock)
@@ -345,7 +418,7 @@ void lw_rwlock_unlock(struct lw_rwlock *lock)
 	uint32_t readers = lw_rwlock_after_write(lock);
 
 	lw_mutex_unlock(&lock->queue);
-	/* (0,WRITER) -> (0,-) */
+	/* (n,WRITER,HELD) -> (n,-) */
 	lw_store(&lock->readers, readers, release);
 }
 
@@ -370,13 +443,13 @@ void lw_rwlock_upgradable_unlock(struct lw_rwlock *lock)
 
 void lw_rwlock_upgrade(struct lw_rwlock *lock)
 {
-	if (lw_rwlock_close(lock) & (LW_RWLOCK_COUNT | LW_RWLOCK_SPREAD))
+	if (!lw_rwlock_close(lock))
 		lw_rwlock_drain(lock, NULL);
 }
 
 bool lw_rwlock_try_upgrade(struct lw_rwlock *lock)
 {
-	if (lw_rwlock_is_idle(lock, lw_rwlock_close(lock)))
+	if (lw_rwlock_close(lock) || lw_rwlock_try_hold(lock))
 		return true;
 	lw_rwlock_reopen(lock);
 	return false;
@@ -384,7 +457,7 @@ bool lw_rwlock_try_upgrade(struct lw_rwlock *lock)
 
 void lw_rwlock_downgrade_to_upgradable(struct lw_rwlock *lock)
 {
-	/* (0,WRITER) -> (0,-) */
+	/* (n,WRITER,HELD) -> (n,-) */
 	lw_store(&lock->readers, lw_rwlock_after_write(lock), release);
 }
 

@@ -9,8 +9,8 @@
  *   lw_rwlock_upgradable_lock()  hold it with readers, but with no other upgradable holder and no
  *                                writer: it may be upgraded later
  *
- * A reader is released by the thread that acquired it. Acquisitions and upgrades are acquire
- * operations, releases and downgrades release operations.
+ * Another thread may release a reader than the one that acquired it. Acquisitions and upgrades are
+ * acquire operations, releases and downgrades release operations.
  */
 #ifndef LW_RWLOCK_H
 #define LW_RWLOCK_H
@@ -18,17 +18,25 @@
 #include "mutex.h"
 
 /* Pieces of `readers`: rwlock.c has a table of them. */
-#define LW_RWLOCK_COUNT	    0x000fffffu
-#define LW_RWLOCK_WRITER    0x00100000u
-#define LW_RWLOCK_AWAITED   0x00200000u
-#define LW_RWLOCK_SPREAD    0x00400000u
-#define LW_RWLOCK_RUN_SHIFT 24
+#define LW_RWLOCK_RUN	  0x000000ffu
+#define LW_RWLOCK_WRITER  0x00000100u
+#define LW_RWLOCK_HELD	  0x00000200u
+#define LW_RWLOCK_AWAITED 0x00000400u
+#define LW_RWLOCK_SPREAD  0x00000800u
+#define LW_RWLOCK_ONE	  0x00001000u /* of COUNT */
+#define LW_RWLOCK_COUNT	  0xfffff000u
 
 struct lw_rwlock {
 	struct lw_mutex queue; /* of writers, and readers that wait */
 	/* The pieces above. */
 	lw_atomic(uint32_t) readers;
 };
+
+/* The readers that the word counts, less announced ones that other threads have released. */
+static inline int32_t lw_rwlock_count(uint32_t readers)
+{
+	return (int32_t)(readers & LW_RWLOCK_COUNT) / (int32_t)LW_RWLOCK_ONE;
+}
 
 struct lw_wait_limit;
 
@@ -40,7 +48,7 @@ LW_EXPORT void lw_rwlock_unlock(struct lw_rwlock *lock);
 LW_EXPORT bool lw_rwlock_lock_limited(struct lw_rwlock *lock, const struct lw_wait_limit *limit);
 
 LW_EXPORT void lw_rwlock_read_lock(struct lw_rwlock *lock);
-/* False if a writer holds the lock or waits for it, unless this thread is a reader already. */
+/* False if a writer holds the lock, or waits for it and this thread is not a reader already. */
 LW_EXPORT bool lw_rwlock_read_trylock(struct lw_rwlock *lock);
 LW_EXPORT void lw_rwlock_read_unlock(struct lw_rwlock *lock);
 LW_EXPORT bool lw_rwlock_read_lock_limited(struct lw_rwlock *lock,

@@ -74,8 +74,9 @@ fn bindings() -> Bindings {
         "LW_MAY_STAY",
         "LW_OFF_CPU",
         "LW_TAIL_SLOT_SHIFT",
-        "LW_RWLOCK_COUNT",
+        "LW_RWLOCK_ONE",
         "LW_RWLOCK_WRITER",
+        "LW_RWLOCK_HELD",
     ])
     .constant("NODE_SIZE", "sizeof(struct lw_node)")
     .constant("NODE_NEXT", "offsetof(struct lw_node, next)")

@@ -162,8 +162,14 @@ LW_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clo
 /* Returns whether anybody reads the lock: it may have been acquired while it was too early. */
 static bool lw_rwlock_is_read(struct lw_rwlock *lock)
 {
-	return lw_load(&lock->readers, relaxed) & LW_RWLOCK_COUNT ||
-	       lw_read_find(lw_own_reads(), lw_read_of(lock));
+	uint32_t readers = lw_load(&lock->readers, relaxed), from = 0;
+	int32_t count = lw_rwlock_count(readers);
+
+	if (count > 0)
+		return true;
+	return readers & LW_RWLOCK_SPREAD &&
+	       (lw_read_find(lw_own_reads(), lw_read_of(lock)) ||
+		lw_reads_beyond(lw_read_of(lock), (uint32_t)-count, &from));
 }
 
 LW_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)

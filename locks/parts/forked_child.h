@@ -17,12 +17,17 @@
 #include "parked_heads.h"
 #include "reader_slots.h"
 
-/* The slot's thread is gone: it reads no lock and has none. */
+/*
+ * The slot's thread is gone: it reads no lock and has none. Its announcements stay if any thread
+ * has ever released a reader that another one had announced: counts of locks may stand against
+ * them.
+ */
 static inline void lw_forked_end_reads(uint32_t slot)
 {
 	for (uint32_t i = 0; i < LW_HELD_PER_SLOT; i++)
 		lw_store(&lw_slot_held(slot)->locks[i], 0, relaxed);
-	for (uint32_t i = 0; i < LW_READS_PER_SLOT; i++)
+	for (uint32_t i = 0; i < LW_READS_PER_SLOT && !lw_load(&lw_slot_reads(1)->lent, relaxed);
+	     i++)
 		lw_store(&lw_slot_reads(slot)[i].of, 0, relaxed);
 }
 
@@ -52,7 +57,7 @@ static inline bool lw_forked_slots(uint32_t used, uint32_t own, void (*free_slot
 		lw_forked_end_reads(slot);
 		if (lw_forked_retire(slot))
 			retired = true;
-		else if (free_slot)
+		else if (free_slot && lw_reads_none(lw_slot_reads(slot)))
 			free_slot(slot);
 	}
 	return retired;

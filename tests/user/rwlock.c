@@ -100,6 +100,107 @@ static void check_reading_again(void)
 	check_another_gets(true, true, true);
 }
 
+static pthread_t start_waiting_writer(void)
+{
+	pthread_t writer;
+
+	thread_start(&writer, 0, write_once, NULL);
+	while (!(readers() & LW_RWLOCK_WRITER))
+		usleep(100);
+	return writer;
+}
+
+/* Reads the lock, and again while a writer waits. */
+static void read_twice(void)
+{
+	pthread_t writer;
+
+	lw_rwlock_read_lock(&lock);
+	writer = start_waiting_writer();
+	CHECK(lw_rwlock_read_trylock(&lock));
+	lw_rwlock_read_unlock(&lock);
+	lw_rwlock_read_unlock(&lock);
+	CHECK(pthread_join(writer, NULL) == 0);
+}
+
+static pthread_key_t key;
+
+/* The library's own destructor has run before the second call. */
+static void read_at_end(void *round)
+{
+	if (round == (void *)1)
+		CHECK(pthread_setspecific(key, (void *)2) == 0);
+	read_twice();
+}
+
+static void *end_reading(void *unused)
+{
+	read_twice();
+	CHECK(pthread_setspecific(key, (void *)1) == 0);
+	return unused;
+}
+
+static void check_reading_at_end(void)
+{
+	pthread_t thread;
+
+	CHECK(pthread_key_create(&key, read_at_end) == 0);
+	thread_start(&thread, 0, end_reading, NULL);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(pthread_key_delete(key) == 0);
+}
+
+static void *read_unlock(void *unused)
+{
+	lw_rwlock_read_unlock(&lock);
+	return unused;
+}
+
+/* Other threads release the readers of this one: the lock is free then, and nobody is announced. */
+static void check_release_by_another(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 2 * LW_READS_PER_SLOT; i++) {
+		lw_rwlock_read_lock(&lock);
+		thread_start(&thread, 0, read_unlock, NULL);
+		CHECK(pthread_join(thread, NULL) == 0);
+	}
+	check_another_gets(true, true, true);
+	lw_rwlock_lock(&lock);
+	CHECK(!lw_rwlock_read_trylock(&lock));
+	lw_rwlock_unlock(&lock);
+	lw_rwlock_read_lock(&lock);
+	lw_rwlock_read_lock(&lock);
+	thread_start(&thread, 0, read_unlock, NULL);
+	CHECK(pthread_join(thread, NULL) == 0);
+	check_another_gets(true, true, false);
+	lw_rwlock_read_unlock(&lock);
+	check_another_gets(true, true, true);
+}
+
+static void *read_with_priority(void *unused)
+{
+	CHECK(lw_thread_set_priority(LW_PRIORITY_ON) == 0);
+	CHECK(lw_rwlock_read_trylock(&lock));
+	lw_rwlock_read_unlock(&lock);
+	return unused;
+}
+
+/* A priority thread reads though a writer waits, but not while one writes. */
+static void check_priority(void)
+{
+	pthread_t thread, writer;
+
+	lw_rwlock_read_lock(&lock);
+	writer = start_waiting_writer();
+	check_another_gets(false, false, false);
+	thread_start(&thread, 0, read_with_priority, NULL);
+	CHECK(pthread_join(thread, NULL) == 0);
+	lw_rwlock_read_unlock(&lock);
+	CHECK(pthread_join(writer, NULL) == 0);
+}
+
 static void read_often(unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -309,9 +410,17 @@ int main(void)
 	check_who_excludes_whom();
 	check_reading_again();
 	check_spreading();
+	for (int spread = 0; spread < 2; spread++) {
+		read_often(spread ? 1000 : 0);
+		check_reading_at_end();
+		check_priority();
+	}
 	check_many_locks();
 	check_limits();
 	check_slots_stay();
 	check_fork();
+	check_release_by_another();
+	read_often(1000);
+	check_release_by_another();
 	return 0;
 }

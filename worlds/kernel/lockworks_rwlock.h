@@ -11,8 +11,8 @@
  *     those of rwlock_t. A reader enters, and reads again, in more than one step. A handler that
  *     reads the same lock in between would join a reader that is not in, or end its announcement.
  *   - If NMI handlers acquire a lock, nothing else does.
- *   - All contexts of a CPU share its slot. While they read more than LW_READS_PER_SLOT locks, the
- *     further ones must not be read again.
+ *   - All contexts of a CPU share its slot. While they read more than LW_READS_PER_SLOT locks, they
+ *     enter any lock that a writer waits for, as a reader with priority does.
  *
  * With lockworks_guest=pv-mutex, waiters in the queue halt. A writer does not halt while it waits
  * for readers.

@@ -266,6 +266,7 @@ void lw_user_thread_exit(void)
 	/* A thread that still reads a lock, or has entered one, keeps its slot for good. */
 	if (lw_user_slot_is_needed())
 		return;
+	lw_store(&lw_slot_reads(lw_user_thread.slot)->unnoted, 0, relaxed);
 	lw_user_thread.reads = NULL;
 	lw_user_thread.held = NULL;
 	lw_user_thread.attached = false;

@@ -87,7 +87,8 @@ pub(crate) const WORD: WordLayout = WordLayout {
 };
 
 /// The bits of a reader-writer lock's second word that are 0 while nobody holds it.
-pub(crate) const READERS: u64 = (LW_RWLOCK_COUNT | LW_RWLOCK_WRITER) as u64;
+pub(crate) const READERS: u64 = (u32::MAX << LW_RWLOCK_ONE.trailing_zeros()
+    | (LW_RWLOCK_WRITER | LW_RWLOCK_HELD) as u32) as u64;
 
 /// The slot, from 1, and the number of its queue node that a tail stands for.
 pub(crate) fn slot_and_node(tail: usize) -> (usize, usize) {

@@ -278,7 +278,7 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
         }
         Some((Region::Wanted { thread }, _)) => format!("t{thread}.wanted"),
         Some((Region::Reads { thread }, offset)) => {
-            let field = ["of", "", "depth", "left"][offset / 4 % 4];
+            let field = ["of", "", "unnoted", "left"][offset / 4 % 4];
             format!("t{thread}.reads.{field}")
         }
         Some((Region::Held { thread }, offset)) => {
