@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* A bounded queue. Producers wait while it is full; consumers wait for a time while it is empty. */
+/*
+ * A bounded queue. Producers wait while it is full; consumers wait for a time while it is empty.
+ * clang++ -Wthread-safety checks that the lock is held where the items are used.
+ */
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -20,8 +23,9 @@ public:
 
 	void push(Item item)
 	{
-		std::unique_lock lock(lock_);
-		not_full_.wait(lock, [this] { return items_.size() < capacity_; });
+		lockworks::unique_lock lock(lock_);
+		while (items_.size() >= capacity_)
+			not_full_.wait(lock);
 		items_.push_back(std::move(item));
 		not_empty_.notify_one();
 	}
@@ -29,8 +33,9 @@ public:
 	/* Returns nothing if the queue stays empty for `timeout`. */
 	std::optional<Item> pop(std::chrono::milliseconds timeout)
 	{
-		std::unique_lock lock(lock_);
-		if (!not_empty_.wait_for(lock, timeout, [this] { return !items_.empty(); }))
+		lockworks::unique_lock lock(lock_);
+		if (!not_empty_.wait_for(lock, timeout,
+					 [this]() LW_REQUIRES(lock_) { return !items_.empty(); }))
 			return std::nullopt;
 		Item item = std::move(items_.front());
 		items_.pop_front();
@@ -42,7 +47,7 @@ private:
 	lockworks::mutex lock_;
 	lockworks::condition_variable not_full_, not_empty_;
 	const std::size_t capacity_;
-	std::deque<Item> items_;
+	std::deque<Item> items_ LW_GUARDED_BY(lock_);
 };
 
 int main()

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Lockworks for C++17: the locks of lockworks.h as classes. The lock lw_X in C is the class X in
- * the namespace lockworks.
+ * Lockworks for C++11 and later: the locks of lockworks.h as classes. The lock lw_X in C is the
+ * class X in the namespace lockworks.
  *
  * All classes except mcs are Lockable, rwlock is SharedLockable too, so std::lock_guard,
- * std::scoped_lock, std::unique_lock and std::condition_variable_any take them. mutex, pv and
- * unfair are TimedLockable, by any clock. A mcs::guard holds a mcs lock, with its queue node.
- * condition_variable works with mutex only.
+ * std::scoped_lock, std::unique_lock and std::condition_variable_any take them. mutex, pv, unfair
+ * and rwlock are TimedLockable, rwlock is SharedTimedLockable too, by any clock. A mcs::guard holds
+ * a mcs lock, with its queue node. condition_variable works with mutex only.
  *
  * Each lock is a standard-layout class of the same size as in C. Its constructor is constexpr, so a
  * lock in static storage is ready before any code runs. Its destructor does nothing. It can be
  * neither copied nor moved. lock() has acquire order and unlock() release order, as with
  * std::mutex. No operation throws.
+ *
+ * Each lock is a capability of clang's thread-safety analysis (thread_safety.h). The lock classes
+ * of a standard library may be unknown to it. unique_lock is std::unique_lock, and known.
  */
 #ifndef LOCKWORKS_HPP
 #define LOCKWORKS_HPP
@@ -22,6 +25,7 @@
 #include <mutex>
 
 #include <lockworks/lockworks.h>
+#include <lockworks/thread_safety.h>
 
 namespace lockworks
 {
@@ -46,14 +50,16 @@ std::chrono::nanoseconds within_reach(const std::chrono::duration<Rep, Period> &
 		return std::chrono::nanoseconds::zero();
 	if (std::chrono::duration<double>(time) >= never)
 		return never;
-	return std::chrono::ceil<std::chrono::nanoseconds>(time);
+	const auto whole = std::chrono::duration_cast<std::chrono::nanoseconds>(time);
+
+	return whole < time ? whole + std::chrono::nanoseconds(1) : whole;
 }
 
 /* Returns the point in time that is `since` after the epoch of its clock. */
 template <typename Duration> struct timespec timespec_of(const Duration &since)
 {
 	const auto whole = within_reach(since);
-	const auto seconds = std::chrono::floor<std::chrono::seconds>(whole);
+	const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(whole);
 	struct timespec time = {};
 
 	time.tv_sec = static_cast<time_t>(seconds.count());
@@ -61,96 +67,98 @@ template <typename Duration> struct timespec timespec_of(const Duration &since)
 	return time;
 }
 
-/* Adds the operations of a TimedLockable to the class Lock, which has a private lock_until(). */
-template <typename Lock> class timed : immovable
+/* A function of C that acquires a lock, until a deadline at most; 0 if it did. */
+template <typename Lock>
+using acquire_until = int(Lock *, clockid_t, const struct timespec *, struct lw_cancel *);
+
+/* Waits until `time` at most. Returns whether the lock was acquired. */
+template <typename Lock, typename Duration>
+bool try_until(acquire_until<Lock> &acquire, Lock &lock,
+	       const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
 {
-public:
-	/* Waits for at most `time`. Returns whether the lock was acquired. */
-	template <typename Rep, typename Period>
-	bool try_lock_for(const std::chrono::duration<Rep, Period> &time)
-	{
-		return try_lock_until(std::chrono::steady_clock::now() + within_reach(time));
-	}
+	const struct timespec until = timespec_of(time.time_since_epoch());
 
-	/* Waits until `time` at most. Returns whether the lock was acquired. */
-	template <typename Duration>
-	bool
-	try_lock_until(const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
-	{
-		return lock_until(CLOCK_MONOTONIC, time.time_since_epoch());
-	}
+	return acquire(&lock, CLOCK_MONOTONIC, &until, nullptr) == 0;
+}
 
-	template <typename Duration>
-	bool
-	try_lock_until(const std::chrono::time_point<std::chrono::system_clock, Duration> &time)
-	{
-		return lock_until(CLOCK_REALTIME, time.time_since_epoch());
-	}
+template <typename Lock, typename Duration>
+bool try_until(acquire_until<Lock> &acquire, Lock &lock,
+	       const std::chrono::time_point<std::chrono::system_clock, Duration> &time)
+{
+	const struct timespec until = timespec_of(time.time_since_epoch());
 
-	template <typename Clock, typename Duration>
-	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
-	{
-		/*
-		 * The wait is by steady_clock. Clock may be set meanwhile, or run at another rate,
-		 * so read it again.
-		 */
-		for (auto now = Clock::now(); now < time; now = Clock::now()) {
-			if (try_lock_for(time - now))
-				return true;
-		}
-		return static_cast<Lock *>(this)->try_lock();
-	}
+	return acquire(&lock, CLOCK_REALTIME, &until, nullptr) == 0;
+}
 
-private:
-	template <typename Duration> bool lock_until(clockid_t clock, const Duration &since)
-	{
-		const struct timespec time = timespec_of(since);
+template <typename Lock, typename Rep, typename Period>
+bool try_for(acquire_until<Lock> &acquire, Lock &lock,
+	     const std::chrono::duration<Rep, Period> &time)
+{
+	return try_until(acquire, lock, std::chrono::steady_clock::now() + within_reach(time));
+}
 
-		return static_cast<Lock *>(this)->lock_until(clock, time) == 0;
+template <typename Lock, typename Clock, typename Duration>
+bool try_until(acquire_until<Lock> &acquire, Lock &lock,
+	       const std::chrono::time_point<Clock, Duration> &time)
+{
+	/*
+	 * The wait is by steady_clock. Clock may be set meanwhile, or run at another rate, so read
+	 * it again.
+	 */
+	for (auto now = Clock::now(); now < time; now = Clock::now()) {
+		if (try_for(acquire, lock, time - now))
+			return true;
 	}
-};
+	/* A free lock is acquired, even after the deadline. */
+	return try_for(acquire, lock, std::chrono::nanoseconds::zero());
+}
 
 } // namespace detail
 
 /* Defines a Lockable class around the lock lw_<id>. */
-#define LW_LOCKABLE(id, type, unlocked) LW_CLASS(id, type, unlocked, detail::immovable, )
+#define LW_LOCKABLE(id, type, unlocked) LW_CLASS(id, type, unlocked, )
 
 /* Defines a TimedLockable class around the lock lw_<id>. */
-#define LW_TIMED_LOCKABLE(id, type, unlocked)                                           \
-	LW_CLASS(                                                                       \
-		id, type, unlocked, public detail::timed<id>, friend detail::timed<id>; \
-		int lock_until(clockid_t clock, const struct timespec &time) noexcept { \
-			return lw_##id##_lock_until(&lock_, clock, &time, nullptr);     \
-		})
+#define LW_TIMED_LOCKABLE(id, type, unlocked)                                                  \
+	LW_CLASS(                                                                              \
+		id, type, unlocked,                                                            \
+		template <typename Rep, typename Period> bool try_lock_for(                    \
+			const std::chrono::duration<Rep, Period> &time) LW_TRY_ACQUIRE(true) { \
+			return detail::try_for(lw_##id##_lock_until, lock_, time);             \
+		} template <typename Clock, typename Duration>                                 \
+		bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)      \
+			LW_TRY_ACQUIRE(true) {                                                 \
+				return detail::try_until(lw_##id##_lock_until, lock_, time);   \
+			})
 
-#define LW_CLASS(id, type, unlocked, base, ...)             \
-	class id : base                                     \
-	{                                                   \
-	public:                                             \
-		using native_handle_type = type *;          \
-                                                            \
-		constexpr id() noexcept = default;          \
-		void lock() noexcept                        \
-		{                                           \
-			lw_##id##_lock(&lock_);             \
-		}                                           \
-		bool try_lock() noexcept                    \
-		{                                           \
-			return lw_##id##_trylock(&lock_);   \
-		}                                           \
-		void unlock() noexcept                      \
-		{                                           \
-			lw_##id##_unlock(&lock_);           \
-		}                                           \
-		native_handle_type native_handle() noexcept \
-		{                                           \
-			return &lock_;                      \
-		}                                           \
-                                                            \
-	private:                                            \
-		__VA_ARGS__                                 \
-		type lock_ = unlocked;                      \
-	};                                                  \
+#define LW_CLASS(id, type, unlocked, ...)                     \
+	class LW_CAPABILITY("mutex") id : detail::immovable   \
+	{                                                     \
+	public:                                               \
+		using native_handle_type = type *;            \
+                                                              \
+		constexpr id() noexcept = default;            \
+		void lock() noexcept LW_ACQUIRE()             \
+		{                                             \
+			lw_##id##_lock(&lock_);               \
+		}                                             \
+		bool try_lock() noexcept LW_TRY_ACQUIRE(true) \
+		{                                             \
+			return lw_##id##_trylock(&lock_);     \
+		}                                             \
+		void unlock() noexcept LW_RELEASE()           \
+		{                                             \
+			lw_##id##_unlock(&lock_);             \
+		}                                             \
+		native_handle_type native_handle() noexcept   \
+		{                                             \
+			return &lock_;                        \
+		}                                             \
+		__VA_ARGS__                                   \
+                                                              \
+	private:                                              \
+		type lock_ = unlocked;                        \
+	};                                                    \
 	static_assert(sizeof(id) == sizeof(type), "the class is as large as the lock in C")
 
 LW_LOCKABLE(tas, struct lw_tas, LW_TAS_INIT);
@@ -171,45 +179,46 @@ LW_TIMED_LOCKABLE(unfair, struct lw_unfair, LW_UNFAIR_INIT);
  * it. A thread may lock_shared() again what it has locked so. upgradable_lock() and upgrade() are
  * those of rwlock.h.
  */
-class rwlock : public detail::timed<rwlock>
+class LW_CAPABILITY("rwlock") rwlock : detail::immovable
 {
 public:
 	using native_handle_type = struct lw_rwlock *;
 
 	constexpr rwlock() noexcept = default;
-	void lock() noexcept
+	void lock() noexcept LW_ACQUIRE()
 	{
 		lw_rwlock_lock(&lock_);
 	}
-	bool try_lock() noexcept
+	bool try_lock() noexcept LW_TRY_ACQUIRE(true)
 	{
 		return lw_rwlock_trylock(&lock_);
 	}
-	void unlock() noexcept
+	void unlock() noexcept LW_RELEASE()
 	{
 		lw_rwlock_unlock(&lock_);
 	}
-	void lock_shared() noexcept
+	void lock_shared() noexcept LW_ACQUIRE_SHARED()
 	{
 		lw_rwlock_read_lock(&lock_);
 	}
-	bool try_lock_shared() noexcept
+	bool try_lock_shared() noexcept LW_TRY_ACQUIRE_SHARED(true)
 	{
 		return lw_rwlock_read_trylock(&lock_);
 	}
-	void unlock_shared() noexcept
+	void unlock_shared() noexcept LW_RELEASE_SHARED()
 	{
 		lw_rwlock_read_unlock(&lock_);
 	}
-	void upgradable_lock() noexcept
+	/* The analysis takes an upgradable holder for a reader, and does not follow upgrades. */
+	void upgradable_lock() noexcept LW_ACQUIRE_SHARED()
 	{
 		lw_rwlock_upgradable_lock(&lock_);
 	}
-	bool try_upgradable_lock() noexcept
+	bool try_upgradable_lock() noexcept LW_TRY_ACQUIRE_SHARED(true)
 	{
 		return lw_rwlock_upgradable_trylock(&lock_);
 	}
-	void upgradable_unlock() noexcept
+	void upgradable_unlock() noexcept LW_RELEASE_SHARED()
 	{
 		lw_rwlock_upgradable_unlock(&lock_);
 	}
@@ -228,31 +237,33 @@ public:
 		lw_rwlock_downgrade(&lock_);
 	}
 
-	/* Waits for at most `time`. Returns whether the lock was acquired. */
+	/* These wait for at most `time`, or until `time`. Each returns whether the lock was
+	 * acquired. */
+	template <typename Rep, typename Period>
+	bool try_lock_for(const std::chrono::duration<Rep, Period> &time) LW_TRY_ACQUIRE(true)
+	{
+		return detail::try_for(lw_rwlock_lock_until, lock_, time);
+	}
+
+	template <typename Clock, typename Duration>
+	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time)
+		LW_TRY_ACQUIRE(true)
+	{
+		return detail::try_until(lw_rwlock_lock_until, lock_, time);
+	}
+
 	template <typename Rep, typename Period>
 	bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &time)
+		LW_TRY_ACQUIRE_SHARED(true)
 	{
-		return try_lock_shared_until(std::chrono::steady_clock::now() +
-					     detail::within_reach(time));
+		return detail::try_for(lw_rwlock_read_lock_until, lock_, time);
 	}
 
-	/* Waits until `time` at most. Returns whether the lock was acquired. */
-	template <typename Duration>
-	bool try_lock_shared_until(
-		const std::chrono::time_point<std::chrono::steady_clock, Duration> &time)
+	template <typename Clock, typename Duration>
+	bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time)
+		LW_TRY_ACQUIRE_SHARED(true)
 	{
-		const struct timespec until = detail::timespec_of(time.time_since_epoch());
-
-		return lw_rwlock_read_lock_until(&lock_, CLOCK_MONOTONIC, &until, nullptr) == 0;
-	}
-
-	template <typename Duration>
-	bool try_lock_shared_until(
-		const std::chrono::time_point<std::chrono::system_clock, Duration> &time)
-	{
-		const struct timespec until = detail::timespec_of(time.time_since_epoch());
-
-		return lw_rwlock_read_lock_until(&lock_, CLOCK_REALTIME, &until, nullptr) == 0;
+		return detail::try_until(lw_rwlock_read_lock_until, lock_, time);
 	}
 
 	native_handle_type native_handle() noexcept
@@ -261,29 +272,50 @@ public:
 	}
 
 private:
-	friend detail::timed<rwlock>;
-	int lock_until(clockid_t clock, const struct timespec &time) noexcept
-	{
-		return lw_rwlock_lock_until(&lock_, clock, &time, nullptr);
-	}
 	struct lw_rwlock lock_ = LW_RWLOCK_INIT;
 };
 static_assert(sizeof(rwlock) == sizeof(struct lw_rwlock), "the class is as large as the lock in C");
 
+/*
+ * std::unique_lock for a lock of this header, which clang's thread-safety analysis knows. It holds
+ * the lock from its constructor on, and can be neither copied nor moved.
+ */
+template <typename Lock> class LW_SCOPED_CAPABILITY unique_lock : public std::unique_lock<Lock>
+{
+public:
+	explicit unique_lock(Lock &lock) LW_ACQUIRE(lock) : std::unique_lock<Lock>(lock)
+	{
+	}
+	unique_lock(const unique_lock &) = delete;
+	unique_lock &operator=(const unique_lock &) = delete;
+	~unique_lock() LW_RELEASE()
+	{
+	}
+
+	void lock() LW_ACQUIRE()
+	{
+		std::unique_lock<Lock>::lock();
+	}
+	void unlock() LW_RELEASE()
+	{
+		std::unique_lock<Lock>::unlock();
+	}
+};
+
 /* The MCS lock. Only a guard can hold it. */
-class mcs : detail::immovable
+class LW_CAPABILITY("mutex") mcs : detail::immovable
 {
 public:
 	/* Holds the lock while it is in scope. Contains the queue node. */
-	class guard : detail::immovable
+	class LW_SCOPED_CAPABILITY guard : detail::immovable
 	{
 	public:
-		explicit guard(mcs &lock) noexcept : lock_(lock.lock_)
+		explicit guard(mcs &lock) noexcept LW_ACQUIRE(lock) : lock_(lock.lock_)
 		{
 			lw_mcs_lock(&lock_, &node_);
 		}
 
-		~guard()
+		~guard() LW_RELEASE()
 		{
 			lw_mcs_unlock(&lock_, &node_);
 		}
@@ -301,7 +333,8 @@ private:
 
 /*
  * A condition variable with the interface of std::condition_variable, for a
- * std::unique_lock<mutex>.
+ * std::unique_lock<mutex>. The thread-safety analysis does not follow predicates: a predicate that
+ * reads what a lock guards has LW_REQUIRES(lock).
  */
 class condition_variable : detail::immovable
 {
@@ -330,7 +363,8 @@ public:
 		lw_cond_wait(&cond_, lock.mutex()->native_handle());
 	}
 
-	template <typename Predicate> void wait(std::unique_lock<mutex> &lock, Predicate holds)
+	template <typename Predicate>
+	void wait(std::unique_lock<mutex> &lock, Predicate holds) LW_NO_THREAD_SAFETY_ANALYSIS
 	{
 		while (!holds())
 			wait(lock);
@@ -366,7 +400,8 @@ public:
 
 	template <typename Clock, typename Duration, typename Predicate>
 	bool wait_until(std::unique_lock<mutex> &lock,
-			const std::chrono::time_point<Clock, Duration> &time, Predicate holds)
+			const std::chrono::time_point<Clock, Duration> &time,
+			Predicate holds) LW_NO_THREAD_SAFETY_ANALYSIS
 	{
 		while (!holds()) {
 			if (wait_until(lock, time) == std::cv_status::timeout)

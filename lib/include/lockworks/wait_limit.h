@@ -6,6 +6,7 @@
 #ifndef LW_WAIT_LIMIT_H
 #define LW_WAIT_LIMIT_H
 
+#include <sys/types.h> /* clockid_t, which <time.h> has for POSIX only */
 #include <time.h>
 
 #include "world.h"
