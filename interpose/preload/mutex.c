@@ -315,7 +315,7 @@ LW_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 	if (!lw_is_plain(mutex))
 		return lw_mutex_lock_any(mutex);
 	lw_default_lock(&mutex->__data.__lock);
-	lw_set_owner(mutex, lw_own_tid);
+	lw_set_owner(mutex, lw_self());
 	return 0;
 }
 
@@ -349,7 +349,7 @@ LW_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
 		return lw_mutex_trylock_any(mutex);
 	if (!lw_default_trylock(&mutex->__data.__lock))
 		return EBUSY;
-	lw_set_owner(mutex, lw_own_tid);
+	lw_set_owner(mutex, lw_self());
 	return 0;
 }
 

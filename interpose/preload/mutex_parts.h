@@ -6,7 +6,7 @@
  *
  *   __lock   the lock, of 4 bytes at most
  *   __count  how often its holder has acquired it, if it is recursive
- *   __owner  the thread that holds it; 0 if it is free, or if that thread does not know its number
+ *   __owner  the thread that holds it, by its number, as debuggers read it; 0 if it is free
  *   __nusers threads that wait for a condition variable, and will acquire the mutex again
  *   __kind   what glibc stores there, because static initialisers do: the type. Further bits say
  *            that the mutex is robust, shared between processes or has a protocol. We do not
@@ -39,10 +39,7 @@ static inline bool lw_mutex_is_ours(const pthread_mutex_t *mutex)
 	return (lw_mutex_kind(mutex) & ~(LW_KIND_NO_ELISION | LW_KIND_WAKE | 3)) == 0;
 }
 
-/*
- * The kernel's number of this thread; 0 until it is first needed. A normal mutex has no owner until
- * then: whether this thread holds it only matters for the time when a waiter is woken.
- */
+/* The kernel's number of this thread; 0 until it is first needed. */
 extern __thread pid_t lw_own_tid __attribute__((tls_model("initial-exec"), visibility("hidden")));
 static inline int lw_self(void)
 {

@@ -162,10 +162,39 @@ static void check_exclusion(pthread_mutex_t *mutex)
 	CHECK(is_free(mutex));
 }
 
+/* The member in which debuggers look for the holder: its number, however it acquired the mutex. */
+static void *check_owner(void *arg)
+{
+	pthread_mutex_t *mutex = arg;
+	struct timespec soon = from_now(CLOCK_REALTIME, 10000);
+
+	for (int i = 0; i < 3; i++) {
+		CHECK(mutex->__data.__owner == 0);
+		CHECK((i == 0	? pthread_mutex_lock(mutex)
+		       : i == 1 ? pthread_mutex_trylock(mutex)
+				: pthread_mutex_timedlock(mutex, &soon)) == 0);
+		CHECK(mutex->__data.__owner == gettid());
+		CHECK(pthread_mutex_unlock(mutex) == 0);
+	}
+	CHECK(mutex->__data.__owner == 0);
+	return NULL;
+}
+
+static void check_owner_in_child(void *mutex)
+{
+	check_owner(mutex);
+	join(start(check_owner, mutex));
+}
+
 int main(void)
 {
 	begin();
 	check_errors();
+	for (size_t i = 0; i < TYPES; i++) {
+		join(start(check_owner, types[i].initialised));
+		check_owner(types[i].initialised);
+		CHECK(in_child(check_owner_in_child, types[i].initialised) == 0);
+	}
 	for (size_t i = 0; i < TYPES; i++)
 		check_exclusion(types[i].initialised);
 	return 0;
