@@ -119,10 +119,30 @@ void lw_choose_path(void)
 	lw_store(&lw_choice.special, strcmp(type->name, LW_DEFAULT_LOCK) != 0, relaxed);
 }
 
+/*
+ * Warns under a race detector of valgrind. Such a tool preloads a library too, by which it learns
+ * what pthread functions do, and then does not see those of ours.
+ */
+static void lw_warn_of_detector(void)
+{
+	const char *preloaded = secure_getenv("LD_PRELOAD"), *detector = NULL;
+
+	if (preloaded && strstr(preloaded, "/vgpreload_helgrind"))
+		detector = "Helgrind";
+	else if (preloaded && strstr(preloaded, "/vgpreload_drd"))
+		detector = "DRD";
+	if (detector && !lw_verbose_is("0"))
+		lw_user_write_line("lockworks: warning: %s knows glibc's mutexes only, and reports "
+				   "races that are none; run it without Lockworks, or use "
+				   "LOCKWORKS_VERBOSE=0 to hide this warning\n",
+				   detector);
+}
+
 __attribute__((constructor(102))) static void lw_choice_start(void)
 {
 	lw_started = true;
 	lw_chosen();
+	lw_warn_of_detector();
 }
 
 LW_EXPORT const char *lw_preload_lock_name(void)

@@ -181,6 +181,29 @@ fn programs_that_would_not_load_it_are_refused() {
 }
 
 #[test]
+fn a_race_detector_of_valgrind_is_warned_of() {
+    for (tool, warning) in [
+        ("helgrind", "warning: Helgrind knows glibc's mutexes only"),
+        ("drd", "warning: DRD knows glibc's mutexes only"),
+        ("memcheck", ""),
+    ] {
+        let valgrind = |verbose| {
+            let tool = format!("--tool={tool}");
+            let mut command = run(&["valgrind", "--quiet", &tool, "/bin/true"]);
+            command.env("LOCKWORKS_VERBOSE", verbose);
+            let output = output(command);
+            assert_eq!(output.status.code(), Some(0));
+            text(&output.stderr).to_owned()
+        };
+        let said = valgrind("");
+        assert!(said.contains(warning), "{said}");
+        let lines = said.lines().filter(|line| line.starts_with("lockworks:"));
+        assert_eq!(lines.count(), usize::from(!warning.is_empty()), "{said}");
+        assert!(!valgrind("0").contains("lockworks:"));
+    }
+}
+
+#[test]
 fn a_spinning_lock_warns_of_too_many_threads_once() {
     let crowd = "\
         #include <pthread.h>\n\
