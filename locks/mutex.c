@@ -18,7 +18,7 @@
  *   - The last holder again. In a loop that locks again at once, it is fastest if the last holder
  *     retakes the mutex: word and data are in its cache. In a loop with other work in between, the
  *     mutex would be idle meanwhile. So the word keeps the last holder's CPU after the release, and
- *     a thread on that CPU may retake it (any that arrives, where the word has no mark). It
+ *     a thread on that CPU may retake it (in kernels any that arrives, while the word is open). It
  *     marks that (RETAKEN), and only where waiters see the mark do they poll less often, for one
  *     window; then they set STARVED.
  *   - A queue for each NUMA node, as in hq.c: the word's queue has places, and a place belongs to a
@@ -78,24 +78,19 @@
  *   PARKED  --> PARKED_HEAD    it is in the table of parked heads: the unlock wakes it
  *   HEAD    --> PARKED_HEAD    the head parks
  *   PARKED_HEAD --> HEAD       woken by the thread that unlocks, or awake early
- *   WAITING --> ABANDONED      the wait limit is reached, or the mutex is left alone; who would
- *                              hand over the head's role removes the node and returns its slot
+ *   WAITING --> ABANDONED      the wait limit is reached; who would hand over the head's role
+ *                              removes the node and returns its slot
  *   DEAD                       user space: its thread did not survive a fork
  *
  * Promises: mutual exclusion; no waiter is lost; no waiter starves. A place is passed over by
  * LW_MUTEX_RUN hand-overs for each place before it. Its waiter, as head, is passed over for
  * LW_MUTEX_STARVES_AFTER at most from the time that it first was too late. If it does not get a
  * CPU, it is passed over for LW_MUTEX_PASSED_AFTER, and by 6 * LW_MUTEX_BYPASS_TIMES acquisitions
- * more on average (by LW_MUTEX_PASSES where those are pending waiters). Then STARVED is set, and
- * the mutex is left to it. Then come only threads that had seen the word before, one pending
- * waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR either, others for another
- * LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of times may delay each other's.
- * lw_mutex_trylock(), and who has found the mutex left alone, pass over a head without a CPU
- * uncounted. Correct without a free queue node.
- *
- * A waiter that is stopped (in a signal handler, say) holds up those behind it for some 33 ms: then
- * they leave the queue and arrive once more. Not those in the queue of a NUMA node, and not a
- * thread that waits in a signal handler itself, or has other uses for its slot.
+ * more on average. Then STARVED is set, and the mutex is left to it. Then come only threads that
+ * had seen the word before, one pending waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR
+ * either, others for another LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of
+ * times may delay each other's. lw_mutex_trylock() passes over a head without a CPU uncounted.
+ * Correct without a free queue node.
  *
  * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
  * store after a fence that acquires. The release is a store or compare-and-swap that releases.
@@ -154,11 +149,6 @@
 #define LW_MUTEX_REFUSAL 24
 /* Polls of a head for which the mutex is left by others, before it parks. */
 #define LW_MUTEX_STARVED_POLLS lw_constant(1000, 1)
-/* A waiter behind others parks for so many doublings of a millisecond before it looks around. */
-#define LW_MUTEX_LOOK_AFTER    5
-#define LW_MUTEX_LOOKS_AT_ONCE lw_constant(false, true)
-/* Long pauses between two looks at a mutex that seems to be left alone. */
-#define LW_MUTEX_ALONE_PAUSES lw_constant(10, 1)
 /* Polls after which a waiter checks again that the holder runs. */
 #define LW_MUTEX_HOLDER_POLLS 128
 /* The unlock wakes the head in one of so many cases in which a pending waiter takes the mutex. */
@@ -169,10 +159,7 @@
 #define LW_MUTEX_STARVES_AFTER 250000
 /* ...and before a thread that passes over it does, since it may have no CPU. */
 #define LW_MUTEX_PASSED_AFTER 500000
-/*
- * Nanoseconds for which a mutex is left to a head that does not come, from the time that STARVED
- * was set for it, or that the unlock woke it.
- */
+/* Nanoseconds for which a free mutex is left to a head that starves, but does not come. */
 #define LW_MUTEX_RESERVED_FOR 25000
 
 /* `locked` of a queue node: its state, and above it the run of hand-overs that led to this head. */
@@ -186,7 +173,6 @@ enum lw_mutex_outcome {
 	LW_MUTEX_LEADS,	    /* the queue of our NUMA node has no place yet */
 	LW_MUTEX_LEFT,	    /* the wait limit is reached, and our node is out of the queue */
 	LW_MUTEX_ABANDONED, /* the same, but node and slot are no longer ours */
-	LW_MUTEX_ALONE,	    /* nobody takes the free mutex; node and slot are no longer ours */
 };
 
 /* A thread in the queue. */
@@ -293,11 +279,6 @@ static inline bool lw_mutex_waits_longer(union lw_word *word, uint64_t nanosecon
 	return lw_has_passed(lw_noted_time(lw_parked_since(word)), nanoseconds);
 }
 
-bool lw_mutex_is_left(union lw_word *word)
-{
-	return lw_is_forked() || lw_mutex_waits_longer(word, LW_MUTEX_RESERVED_FOR);
-}
-
 /* On arrival: acquire the mutex if it is free and open to us. */
 static bool lw_mutex_steal(union lw_word *word)
 {
@@ -319,27 +300,22 @@ static bool lw_mutex_steal(union lw_word *word)
 			/* Ours, except for the number of those who have passed over the head? */
 			next = lw_mutex_next(val & ~LW_STARVED, 1);
 			if (next && lw_chance(1, LW_MUTEX_BYPASS_TIMES) &&
-			    lw_mutex_waits_longer(word, LW_MUTEX_PASSED_AFTER))
+			    lw_mutex_waits_longer(word, LW_MUTEX_PASSED_AFTER)) {
+				lw_note_time(lw_parked_since(word), lw_timestamp());
 				next |= LW_STARVED;
+			}
 		}
 		if (!next) {
 			/* A waiter should take it, but may not run. */
-			bool starved;
-
 			val = lw_await_ne_bounded(&word->val, LW_LOCKED, 0, LW_MUTEX_REFUSAL);
-			starved = lw_mutex_is_starved(val);
-			if ((val & LW_LOCKED) || (starved && !lw_mutex_is_left(word)))
+			if ((val & LW_LOCKED) ||
+			    (lw_mutex_is_starved(val) &&
+			     !lw_mutex_waits_longer(word, LW_MUTEX_RESERVED_FOR)))
 				return false;
-			if (!lw_mutex_acquire(word, val, starved ? LW_STARVED : 0, 0))
-				return false;
-			if (starved)
-				lw_note_time(lw_parked_since(word), lw_timestamp());
-			return true;
+			return lw_mutex_acquire(word, val, LW_STARVED, 0);
 		}
 		/* (*,*,0) -> (*,*,1) */
 		if (lw_field_try_cmpxchg(word, locked_pending, &seen, (uint16_t)next, acquire)) {
-			if (lw_mutex_is_starved(next))
-				lw_note_time(lw_parked_since(word), lw_timestamp());
 			if (next & LW_RETAKEN)
 				lw_count(retakes);
 			else
@@ -383,10 +359,6 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t spin)
 				break;
 			less |= val & LW_TAIL_MASK ? 0 : LW_STARVED;
 			opens = lw_mutex_opens(retakes_seen);
-			if (lw_waiters_park() && (val & LW_TAIL_MASK) &&
-			    lw_chance(1, LW_MUTEX_PASSES) &&
-			    lw_mutex_waits_longer(word, LW_MUTEX_PASSED_AFTER))
-				opens = LW_STARVED;
 			if (!lw_waiters_park() && !(val & LW_OPEN)) {
 				/* (*,1,0) -> (*,0,1): no other thread acquires now */
 				lw_fence(acquire);
@@ -397,8 +369,6 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t spin)
 						     opens)) {
 				continue;
 			}
-			if (opens == LW_STARVED)
-				lw_note_time(lw_parked_since(word), lw_timestamp());
 			lw_count(pending_acquisitions);
 			lw_spin_report(true);
 			return true;
@@ -413,10 +383,8 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t spin)
 	 */
 	while (lw_waiters_park() && !(val & LW_LOCKED)) {
 		if (lw_mutex_acquire(word, val, LW_RETAKEN | (val & LW_TAIL_MASK ? 0 : LW_STARVED),
-				     0)) {
-			lw_count(pending_acquisitions);
+				     0))
 			return true;
-		}
 		val = lw_load(&word->val, relaxed);
 	}
 	return false;
@@ -691,27 +659,11 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 	}
 }
 
-/*
- * We have parked for long. Is the mutex free, and does nobody take it? The queue head may be
- * stopped, in a signal handler, say. Then we leave the queue if we can, and arrive once more.
- */
-static bool lw_mutex_is_left_alone(const struct lw_mutex_waiter *me)
-{
-	if (me->queue || lw_tail_index(me->tail) || !lw_slot_may_be_abandoned() ||
-	    (lw_load(&me->word->val, relaxed) & LW_LOCKED))
-		return false;
-	/* Longer than a head takes that is being woken. */
-	for (uint32_t i = 0; i < LW_MUTEX_ALONE_PAUSES; i++)
-		lw_pause_long();
-	return !(lw_load(&me->word->val, relaxed) & LW_LOCKED);
-}
-
-/* Wait behind others, polling `at`: HEADS, LEADS, ABANDONED or ALONE. */
+/* Wait behind others, polling `at`: HEADS, LEADS or ABANDONED. */
 static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 {
-	enum lw_mutex_outcome left;
 	struct lw_node *at = me->at;
-	uint32_t state, parks = 0;
+	uint32_t state;
 
 	if (!lw_waiters_park()) {
 		state = lw_await_ne(&at->locked, ~0u, LW_NODE_WAITING, acquire);
@@ -719,15 +671,11 @@ static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 		while (!lw_node_poll(at, me->prev, me->spin)) {
 			state = LW_NODE_WAITING;
 			/* WAITING -> ABANDONED; release: all that we did to the slot */
-			left = lw_limit_reached(me->limit) ? LW_MUTEX_ABANDONED
-			       : (parks || LW_MUTEX_LOOKS_AT_ONCE) && lw_mutex_is_left_alone(me)
-				       ? LW_MUTEX_ALONE
-				       : LW_MUTEX_ACQUIRED;
-			if (left != LW_MUTEX_ACQUIRED) {
+			if (lw_limit_reached(me->limit)) {
 				if (lw_slot_abandon(me->slot,
 						    lw_try_cmpxchg(&at->locked, &state,
 								   LW_NODE_ABANDONED, release)))
-					return left;
+					return LW_MUTEX_ABANDONED;
 				break;
 			}
 			/* WAITING -> PARKED */
@@ -736,8 +684,7 @@ static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 			lw_count(halts_in_queue);
 			lw_spin_report(false);
 			me->parked = true;
-			parks += lw_park_bounded(&at->locked, LW_NODE_PARKED, me->limit,
-						 LW_MUTEX_LOOK_AFTER + parks);
+			lw_park(&at->locked, LW_NODE_PARKED, me->limit);
 			state = LW_NODE_PARKED;
 			/* Awake before there is anything to do: PARKED -> WAITING */
 			if (!lw_try_cmpxchg(&at->locked, &state, LW_NODE_WAITING, relaxed))
@@ -780,7 +727,7 @@ static enum lw_mutex_outcome lw_mutex_join(struct lw_mutex_waiter *me)
 	return LW_MUTEX_LEADS;
 }
 
-/* Take a place in the word's queue, and wait until it is first: HEADS, ABANDONED or ALONE. */
+/* Take a place in the word's queue, and wait until it is first: HEADS or ABANDONED. */
 static enum lw_mutex_outcome lw_mutex_take_place(struct lw_mutex_waiter *me, uint32_t numa_node)
 {
 	struct lw_node *place = me->node, *before;
@@ -823,7 +770,7 @@ static void lw_mutex_free_queue_early(struct lw_mutex_waiter *me)
 	lw_store(&me->node->locked, LW_NODE_HEAD, relaxed);
 }
 
-/* Wait in the queue: ACQUIRED, LEFT, ABANDONED or ALONE. */
+/* Wait in the queue: ACQUIRED, LEFT or ABANDONED. */
 static enum lw_mutex_outcome lw_mutex_queue(struct lw_mutex_waiter *me)
 {
 	uint32_t numa_node = lw_numa_node();
@@ -902,9 +849,8 @@ static bool lw_mutex_compete(struct lw_mutex_waiter *me)
 	return true;
 }
 
-/* Acquire a mutex that another thread had a moment ago: ACQUIRED, LEFT, ABANDONED or ALONE. */
-static lw_noinline enum lw_mutex_outcome lw_mutex_contend(struct lw_mutex *mutex,
-							  const struct lw_wait_limit *limit)
+/* Acquire a mutex that another thread had a moment ago. False if the wait limit was reached. */
+static lw_noinline bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
 {
 	union lw_word *word = &mutex->word;
 	struct lw_mutex_waiter me = {.word = word, .limit = limit};
@@ -915,49 +861,40 @@ static lw_noinline enum lw_mutex_outcome lw_mutex_contend(struct lw_mutex *mutex
 	me.slot = lw_slot_enter();
 	if (!me.slot || lw_mutex_compete(&me)) {
 		lw_slot_leave(me.slot);
-		return me.slot || lw_mutex_nodeless(mutex, limit) ? LW_MUTEX_ACQUIRED
-								  : LW_MUTEX_LEFT;
+		return me.slot || lw_mutex_nodeless(mutex, limit);
 	}
 	me.tail = lw_node_take(limit, &nodes);
 	if (me.tail) {
 		me.node = me.at = &nodes[lw_tail_index(me.tail)];
 		me.self = lw_node_queue_waiters(word, me.tail);
 		outcome = lw_mutex_queue(&me);
-		if (outcome == LW_MUTEX_ABANDONED || outcome == LW_MUTEX_ALONE)
+		if (outcome == LW_MUTEX_ABANDONED)
 			lw_slot_leave(me.slot);
 		else
 			lw_node_return(nodes, me.tail);
-	} else if (!lw_mutex_nodeless(mutex, limit)) {
-		outcome = LW_MUTEX_LEFT;
 	}
 	lw_slot_leave(me.slot);
-	return outcome;
-}
-
-/* Acquire the mutex. False if the wait limit was reached. */
-static bool lw_mutex_wait_for(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
-{
-	enum lw_mutex_outcome outcome;
-
-	do
-		outcome = lw_mutex_steal(&mutex->word) ? LW_MUTEX_ACQUIRED
-						       : lw_mutex_contend(mutex, limit);
-	while (outcome == LW_MUTEX_ALONE);
-	return outcome == LW_MUTEX_ACQUIRED;
+	return me.tail ? outcome == LW_MUTEX_ACQUIRED : lw_mutex_nodeless(mutex, limit);
 }
 
 bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit)
 {
-	bool acquired = lw_mutex_wait_for(mutex, limit);
+	bool acquired = lw_mutex_steal(&mutex->word) || lw_mutex_contend(mutex, limit);
 
 	if (acquired)
 		lw_slice_request();
 	return acquired;
 }
 
+bool lw_mutex_is_stale(void)
+{
+	return lw_is_forked();
+}
+
 void lw_mutex_lock_slow(struct lw_mutex *mutex)
 {
-	lw_mutex_wait_for(mutex, NULL);
+	if (!lw_mutex_steal(&mutex->word))
+		lw_mutex_contend(mutex, NULL);
 }
 
 /*
