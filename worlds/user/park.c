@@ -10,12 +10,14 @@
  */
 #include <errno.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "park.h"
 #include "lock_word.h"
 #include "slots.h"
+#include "surroundings.h"
 
 struct lw_wake_counter {
 	lw_atomic(uint32_t) wakes;
@@ -38,36 +40,22 @@ static int lw_futex(const uint32_t *word, int op, uint32_t value, const struct t
 	return error;
 }
 
-static bool lw_is_before(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
-}
-
-static int64_t lw_nanoseconds(const struct timespec *time)
-{
-	return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
-}
-
 /* A clock that the kernel does not know is looked at again after this time. */
 #define LW_OWN_CLOCK_NS 10000000
 
 /*
- * Does the program see this clock as the kernel does? Not under libfaketime and its like. Both read
- * the same counter, but perhaps not in order. Yes, where the system call is forbidden.
+ * Does the program see this clock as the kernel does? Not under libfaketime and its like. Yes,
+ * where the system call is forbidden. No, if we lose the CPU in between: then the park ends early.
  */
 static bool lw_clock_is_kernels(clockid_t clock)
 {
-	const int64_t slack = 1000000;
-	struct timespec before, now, after;
+	const int64_t slack = 1000000, seen = (int64_t)lw_user_nanoseconds(clock);
+	struct timespec now;
 	int saved = errno;
-	bool known;
+	bool known = syscall(SYS_clock_gettime, clock, &now) == 0;
 
-	known = syscall(SYS_clock_gettime, clock, &before) == 0;
-	clock_gettime(clock, &now);
-	known = known && syscall(SYS_clock_gettime, clock, &after) == 0;
 	errno = saved;
-	return !known || (lw_nanoseconds(&now) >= lw_nanoseconds(&before) - slack &&
-			  lw_nanoseconds(&now) <= lw_nanoseconds(&after) + slack);
+	return !known || llabs((int64_t)now.tv_sec * 1000000000 + now.tv_nsec - seen) <= slack;
 }
 
 /*
@@ -140,12 +128,14 @@ static struct timespec lw_timespec(uint64_t ns)
 	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 }
 
+static bool lw_is_before(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
 static struct timespec lw_from_now(uint64_t ns, clockid_t clock)
 {
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return lw_timespec((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + ns);
+	return lw_timespec(lw_user_nanoseconds(clock) + ns);
 }
 
 bool lw_user_park_bounded(const uint32_t *word, uint32_t value, const struct lw_wait_limit *limit,

@@ -53,7 +53,6 @@ struct lw_slice {
 static __thread struct lw_slice lw_slice __attribute__((tls_model("initial-exec")));
 
 /* glibc 2.35 and later. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
 /*
@@ -99,7 +98,7 @@ static volatile uint8_t *lw_rseq_area(const char **why)
 	const unsigned int registered = &__rseq_size ? __rseq_size : 0;
 
 	if (registered > LW_RSEQ_OLD_SIZE)
-		return (volatile uint8_t *)lw_user_thread_pointer() + __rseq_offset;
+		return (volatile uint8_t *)lw_user_thread_pointer() + lw_rseq_offset;
 	if (registered) {
 		*why = "the C library has registered rseq as kernels before 7.0 have it; set "
 		       "GLIBC_TUNABLES=glibc.pthread.rseq=0";
