@@ -18,7 +18,7 @@
  *   - The last holder again. In a loop that locks again at once, it is fastest if the last holder
  *     retakes the mutex: word and data are in its cache. In a loop with other work in between, the
  *     mutex would be idle meanwhile. So the word keeps the last holder's CPU after the release, and
- *     a thread on that CPU may retake it (in kernels any that arrives, while the word is open). It
+ *     a thread on that CPU may retake it (any that arrives, where the word has no mark). It
  *     marks that (RETAKEN), and only where waiters see the mark do they poll less often, for one
  *     window; then they set STARVED.
  *   - A queue for each NUMA node, as in hq.c: the word's queue has places, and a place belongs to a
@@ -78,19 +78,24 @@
  *   PARKED  --> PARKED_HEAD    it is in the table of parked heads: the unlock wakes it
  *   HEAD    --> PARKED_HEAD    the head parks
  *   PARKED_HEAD --> HEAD       woken by the thread that unlocks, or awake early
- *   WAITING --> ABANDONED      the wait limit is reached; who would hand over the head's role
- *                              removes the node and returns its slot
+ *   WAITING --> ABANDONED      the wait limit is reached, or the mutex is left alone; who would
+ *                              hand over the head's role removes the node and returns its slot
  *   DEAD                       user space: its thread did not survive a fork
  *
  * Promises: mutual exclusion; no waiter is lost; no waiter starves. A place is passed over by
  * LW_MUTEX_RUN hand-overs for each place before it. Its waiter, as head, is passed over for
  * LW_MUTEX_STARVES_AFTER at most from the time that it first was too late. If it does not get a
  * CPU, it is passed over for LW_MUTEX_PASSED_AFTER, and by 6 * LW_MUTEX_BYPASS_TIMES acquisitions
- * more on average. Then STARVED is set, and the mutex is left to it. Then come only threads that
- * had seen the word before, one pending waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR
- * either, others for another LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of
- * times may delay each other's. lw_mutex_trylock() passes over a head without a CPU uncounted.
- * Correct without a free queue node.
+ * more on average (by LW_MUTEX_PASSES where those are pending waiters). Then STARVED is set, and
+ * the mutex is left to it. Then come only threads that had seen the word before, one pending
+ * waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR either, others for another
+ * LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of times may delay each other's.
+ * lw_mutex_trylock(), and who has found the mutex left alone, pass over a head without a CPU
+ * uncounted. Correct without a free queue node.
+ *
+ * A waiter that is stopped (in a signal handler, say) holds up those behind it for some 33 ms: then
+ * they leave the queue and arrive once more. Not those in the queue of a NUMA node, and not a
+ * thread that waits in a signal handler itself, or has other uses for its slot.
  *
  * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
  * store after a fence that acquires. The release is a store or compare-and-swap that releases.
@@ -149,6 +154,10 @@
 #define LW_MUTEX_REFUSAL 24
 /* Polls of a head for which the mutex is left by others, before it parks. */
 #define LW_MUTEX_STARVED_POLLS lw_constant(1000, 1)
+/* A waiter behind others parks for so many doublings of a millisecond before it looks around. */
+#define LW_MUTEX_LOOK_AFTER 5
+/* Long pauses between two looks at a mutex that seems to be left alone. */
+#define LW_MUTEX_ALONE_PAUSES 10
 /* Polls after which a waiter checks again that the holder runs. */
 #define LW_MUTEX_HOLDER_POLLS 128
 /* The unlock wakes the head in one of so many cases in which a pending waiter takes the mutex. */
@@ -159,7 +168,10 @@
 #define LW_MUTEX_STARVES_AFTER 250000
 /* ...and before a thread that passes over it does, since it may have no CPU. */
 #define LW_MUTEX_PASSED_AFTER 500000
-/* Nanoseconds for which a free mutex is left to a head that starves, but does not come. */
+/*
+ * Nanoseconds for which a mutex is left to a head that does not come, from the time that STARVED
+ * was set for it, or that the unlock woke it.
+ */
 #define LW_MUTEX_RESERVED_FOR 25000
 
 /* `locked` of a queue node: its state, and above it the run of hand-overs that led to this head. */
@@ -172,7 +184,7 @@ enum lw_mutex_outcome {
 	LW_MUTEX_HEADS,
 	LW_MUTEX_LEADS,	    /* the queue of our NUMA node has no place yet */
 	LW_MUTEX_LEFT,	    /* the wait limit is reached, and our node is out of the queue */
-	LW_MUTEX_ABANDONED, /* the same, but node and slot are no longer ours */
+	LW_MUTEX_ABANDONED, /* node and slot are no longer ours */
 };
 
 /* A thread in the queue. */
@@ -279,6 +291,13 @@ static inline bool lw_mutex_waits_longer(union lw_word *word, uint64_t nanosecon
 	return lw_has_passed(lw_noted_time(lw_parked_since(word)), nanoseconds);
 }
 
+/* The checker lets trylock fail instead, which it may at any time. */
+bool lw_mutex_is_left(union lw_word *word)
+{
+	return lw_is_forked() ||
+	       lw_constant(lw_mutex_waits_longer(word, LW_MUTEX_RESERVED_FOR), ((void)word, false));
+}
+
 /* On arrival: acquire the mutex if it is free and open to us. */
 static bool lw_mutex_steal(union lw_word *word)
 {
@@ -300,22 +319,28 @@ static bool lw_mutex_steal(union lw_word *word)
 			/* Ours, except for the number of those who have passed over the head? */
 			next = lw_mutex_next(val & ~LW_STARVED, 1);
 			if (next && lw_chance(1, LW_MUTEX_BYPASS_TIMES) &&
-			    lw_mutex_waits_longer(word, LW_MUTEX_PASSED_AFTER)) {
-				lw_note_time(lw_parked_since(word), lw_timestamp());
+			    lw_mutex_waits_longer(word, LW_MUTEX_PASSED_AFTER))
 				next |= LW_STARVED;
-			}
 		}
 		if (!next) {
 			/* A waiter should take it, but may not run. */
+			bool starved;
+
 			val = lw_await_ne_bounded(&word->val, LW_LOCKED, 0, LW_MUTEX_REFUSAL);
+			starved = lw_mutex_is_starved(val);
 			if ((val & LW_LOCKED) ||
-			    (lw_mutex_is_starved(val) &&
-			     !lw_mutex_waits_longer(word, LW_MUTEX_RESERVED_FOR)))
+			    (starved && !lw_mutex_waits_longer(word, LW_MUTEX_RESERVED_FOR)))
 				return false;
-			return lw_mutex_acquire(word, val, LW_STARVED, 0);
+			if (!lw_mutex_acquire(word, val, starved ? LW_STARVED : 0, 0))
+				return false;
+			if (starved)
+				lw_note_time(lw_parked_since(word), lw_timestamp());
+			return true;
 		}
 		/* (*,*,0) -> (*,*,1) */
 		if (lw_field_try_cmpxchg(word, locked_pending, &seen, (uint16_t)next, acquire)) {
+			if (lw_mutex_is_starved(next))
+				lw_note_time(lw_parked_since(word), lw_timestamp());
 			if (next & LW_RETAKEN)
 				lw_count(retakes);
 			else
@@ -359,6 +384,10 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t spin)
 				break;
 			less |= val & LW_TAIL_MASK ? 0 : LW_STARVED;
 			opens = lw_mutex_opens(retakes_seen);
+			if (lw_waiters_park() && (val & LW_TAIL_MASK) &&
+			    lw_constant(lw_chance(1, LW_MUTEX_PASSES), false) &&
+			    lw_mutex_waits_longer(word, LW_MUTEX_PASSED_AFTER))
+				opens = LW_STARVED;
 			if (!lw_waiters_park() && !(val & LW_OPEN)) {
 				/* (*,1,0) -> (*,0,1): no other thread acquires now */
 				lw_fence(acquire);
@@ -369,6 +398,8 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t spin)
 						     opens)) {
 				continue;
 			}
+			if (opens == LW_STARVED)
+				lw_note_time(lw_parked_since(word), lw_timestamp());
 			lw_count(pending_acquisitions);
 			lw_spin_report(true);
 			return true;
@@ -383,8 +414,10 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t spin)
 	 */
 	while (lw_waiters_park() && !(val & LW_LOCKED)) {
 		if (lw_mutex_acquire(word, val, LW_RETAKEN | (val & LW_TAIL_MASK ? 0 : LW_STARVED),
-				     0))
+				     0)) {
+			lw_count(pending_acquisitions);
 			return true;
+		}
 		val = lw_load(&word->val, relaxed);
 	}
 	return false;
@@ -659,11 +692,27 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 	}
 }
 
+/*
+ * We have parked for long. Is the mutex free, and does nobody take it? The queue head may be
+ * stopped, in a signal handler, say. Then we leave the queue if we can, and arrive once more. The
+ * checker has this as a wait that is cancelled, and another.
+ */
+static inline bool lw_mutex_is_left_alone(const struct lw_mutex_waiter *me)
+{
+	if (me->queue || lw_tail_index(me->tail) || !lw_slot_may_be_abandoned() ||
+	    (lw_load(&me->word->val, relaxed) & LW_LOCKED))
+		return false;
+	/* Longer than a head takes that is being woken. */
+	for (uint32_t i = 0; i < LW_MUTEX_ALONE_PAUSES; i++)
+		lw_pause_long();
+	return !(lw_load(&me->word->val, relaxed) & LW_LOCKED);
+}
+
 /* Wait behind others, polling `at`: HEADS, LEADS or ABANDONED. */
 static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 {
 	struct lw_node *at = me->at;
-	uint32_t state;
+	uint32_t state, parks = 0;
 
 	if (!lw_waiters_park()) {
 		state = lw_await_ne(&at->locked, ~0u, LW_NODE_WAITING, acquire);
@@ -671,7 +720,8 @@ static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 		while (!lw_node_poll(at, me->prev, me->spin)) {
 			state = LW_NODE_WAITING;
 			/* WAITING -> ABANDONED; release: all that we did to the slot */
-			if (lw_limit_reached(me->limit)) {
+			if (lw_limit_reached(me->limit) ||
+			    lw_constant(parks && lw_mutex_is_left_alone(me), false)) {
 				if (lw_slot_abandon(me->slot,
 						    lw_try_cmpxchg(&at->locked, &state,
 								   LW_NODE_ABANDONED, release)))
@@ -684,7 +734,10 @@ static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 			lw_count(halts_in_queue);
 			lw_spin_report(false);
 			me->parked = true;
-			lw_park(&at->locked, LW_NODE_PARKED, me->limit);
+			/* That it ends by time changes nothing for the checker. */
+			parks += lw_constant(lw_park_bounded(&at->locked, LW_NODE_PARKED, me->limit,
+							     LW_MUTEX_LOOK_AFTER + parks),
+					     (lw_park(&at->locked, LW_NODE_PARKED, me->limit), 0));
 			state = LW_NODE_PARKED;
 			/* Awake before there is anything to do: PARKED -> WAITING */
 			if (!lw_try_cmpxchg(&at->locked, &state, LW_NODE_WAITING, relaxed))
@@ -874,6 +927,9 @@ static lw_noinline bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw
 			lw_node_return(nodes, me.tail);
 	}
 	lw_slot_leave(me.slot);
+	/* Did we leave a queue that does not move? Then arrive once more. */
+	if (lw_constant(outcome == LW_MUTEX_ABANDONED && !lw_limit_reached(limit), false))
+		return lw_mutex_steal(word) || lw_mutex_contend(mutex, limit);
 	return me.tail ? outcome == LW_MUTEX_ACQUIRED : lw_mutex_nodeless(mutex, limit);
 }
 
@@ -884,11 +940,6 @@ bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *l
 	if (acquired)
 		lw_slice_request();
 	return acquired;
-}
-
-bool lw_mutex_is_stale(void)
-{
-	return lw_is_forked();
 }
 
 void lw_mutex_lock_slow(struct lw_mutex *mutex)

@@ -37,8 +37,8 @@ LW_EXPORT void lw_mutex_lock_slow(struct lw_mutex *mutex);
 /* False if the wait limit was reached before the mutex was ours. NULL: no limit. */
 LW_EXPORT bool lw_mutex_lock_limited(struct lw_mutex *mutex, const struct lw_wait_limit *limit);
 LW_EXPORT void lw_mutex_unlock_slow(struct lw_mutex *mutex);
-/* In the child of a fork nobody may be left whom LW_STARVED is for: true there. */
-LW_EXPORT bool lw_mutex_is_stale(void);
+/* May others take a starved mutex? Its head has not come, or did not survive a fork. */
+LW_EXPORT bool lw_mutex_is_left(union lw_word *word);
 
 /* Is the mutex left to a waiter that has waited for too long? */
 static inline bool lw_mutex_is_starved(uint32_t val)
@@ -118,7 +118,7 @@ static inline bool lw_mutex_trylock(struct lw_mutex *mutex)
 	}
 	val = (uint32_t)lw_field_load(word, pending, relaxed) << 8;
 	if (lw_mutex_is_starved(val) &&
-	    ((val & LW_PENDING) || lw_field_load(word, tail, relaxed)) && !lw_mutex_is_stale())
+	    ((val & LW_PENDING) || lw_field_load(word, tail, relaxed)) && !lw_mutex_is_left(word))
 		return false;
 	/* (*,*,0) -> (*,*,1) */
 	if (!lw_field_try_cmpxchg(word, locked, &free, (uint8_t)lw_cpu_mark(), acquire))

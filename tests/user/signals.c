@@ -140,8 +140,59 @@ static void check_alarms(void)
 	check_slots_are_free(64, 64 + 2 * STRESSED + 2);
 }
 
+static struct lw_mutex mutex;
+static lw_atomic(bool) goes_on;
+static lw_atomic(int) acquired;
+
+static void stop(int signal)
+{
+	(void)signal;
+	while (!lw_load(&goes_on, relaxed))
+		usleep(200);
+}
+
+static void *acquire(void *arg)
+{
+	lw_mutex_lock(&mutex);
+	lw_fetch_add(&acquired, 1, relaxed);
+	lw_mutex_unlock(&mutex);
+	return arg;
+}
+
+/* A collector stops threads wherever they are. A waiter that it stops stops no other for good. */
+static void check_stopped_head(void)
+{
+	struct sigaction action = {.sa_handler = stop};
+	pthread_t threads[3];
+
+	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+	lw_mutex_lock(&mutex);
+	for (int i = 0; i < 3; i++) {
+		thread_start(&threads[i], 0, acquire, NULL);
+		usleep(30000);
+	}
+	CHECK(pthread_kill(threads[0], SIGUSR1) == 0);
+	usleep(30000);
+	lw_mutex_unlock(&mutex);
+	/* Those that come later, and those that had queued behind it. */
+	for (int i = 0; i < 20000; i++) {
+		lw_mutex_lock(&mutex);
+		lw_mutex_unlock(&mutex);
+	}
+	if (!lw_numa_aware(mutex))
+		while (lw_load(&acquired, relaxed) < 2)
+			usleep(1000);
+	lw_store(&goes_on, true, relaxed);
+	for (int i = 0; i < 3; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	CHECK(lw_load(&acquired, relaxed) == 3);
+}
+
 int main(void)
 {
+	/* A test that fails here hangs. */
+	alarm(60);
+	check_stopped_head();
 	check_nesting();
 	check_alarms();
 	return 0;
